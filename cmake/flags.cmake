@@ -1,0 +1,24 @@
+# Compiler flags as interface targets; nothing sets global flags.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+
+find_program(KVS_CCACHE ccache)
+if(KVS_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${KVS_CCACHE})
+endif()
+
+add_library(kvs_flags INTERFACE)
+# -fno-math-errno and -fno-trapping-math let loops over exp() and comparisons vectorise; neither changes a result.
+target_compile_options(kvs_flags INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow;-Wno-unknown-pragmas;-fno-math-errno;-fno-trapping-math>)
+if(KVS_NATIVE)
+  target_compile_options(kvs_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-march=native>)
+endif()
+if(KVS_SANITIZE)
+  target_compile_options(kvs_flags INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=address,undefined,float-cast-overflow;-fno-sanitize-recover=all;-fno-omit-frame-pointer>)
+  target_link_options(kvs_flags INTERFACE -fsanitize=address,undefined)
+endif()

@@ -1,0 +1,36 @@
+#include "core/interrupt.h"
+
+#include <unistd.h>
+
+#include <csignal>
+
+#include "core/error.h"
+
+namespace kvs {
+namespace {
+
+volatile std::sig_atomic_t g_signal = 0;
+
+extern "C" void note_signal(int signal) {
+  if (g_signal != 0) _exit(128 + signal);
+  g_signal = signal;
+}
+
+}  // namespace
+
+void install_signal_handlers() {
+  struct sigaction action {};
+  action.sa_handler = note_signal;
+  sigemptyset(&action.sa_mask);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &action, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);  // NOLINT(cert-err33-c): cannot fail for these two
+  std::signal(SIGXFSZ, SIG_IGN);
+}
+
+int pending_signal() noexcept { return static_cast<int>(g_signal); }
+
+void check_interrupt() {
+  if (g_signal != 0) throw Interrupted(static_cast<int>(g_signal));
+}
+
+}  // namespace kvs

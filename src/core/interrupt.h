@@ -1,0 +1,15 @@
+#pragma once
+
+namespace kvs {
+
+/// Installs handlers for SIGINT, SIGTERM and SIGHUP that only note the signal, and ignores SIGPIPE and SIGXFSZ.
+/// A second signal of the three ends the process at once with 128 + its number.
+void install_signal_handlers();
+
+/// The signal that asked this process to stop, or 0.
+int pending_signal() noexcept;
+
+/// A safe point: throws Interrupted if a signal is pending. Called between layers, documents and search steps.
+void check_interrupt();
+
+}  // namespace kvs

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+namespace kvs {
+
+/// Length in bytes (1 to 4) of the well-formed UTF-8 sequence at the start of `text`; 0 if there is none
+/// (empty, a stray continuation, an overlong form, a surrogate, above U+10FFFF, cut off). Unicode 15, table 3-7.
+std::size_t utf8_length(std::string_view text) noexcept;
+
+/// Byte offset of the first byte that is not part of well-formed UTF-8, or npos if all of `text` is.
+std::size_t find_invalid_utf8(std::string_view text) noexcept;
+
+}  // namespace kvs

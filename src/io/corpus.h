@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace kvs {
+
+class Tokenizer;
+
+struct CorpusOptions {
+  std::vector<std::string> texts;                     // --text: files, folders, *.jsonl, "-" for standard input
+  std::optional<std::filesystem::path> tokens_file;   // --tokens-file: one JSON array of ids per line
+  std::size_t window = 1024;
+  std::optional<std::size_t> documents;               // at most so many in all
+  std::optional<std::int64_t> windows_first, windows_last;  // --windows A:B of each text; negative counts from its end
+  bool bos = false;
+  bool replace_invalid_utf8 = false;
+  bool skip_bad_lines = false;
+};
+
+/// One window of tokens.
+struct Document {
+  std::string source;                // the text it comes from, for messages
+  std::size_t window_index = 0;      // its place in that text
+  std::vector<std::int32_t> tokens;  // exactly CorpusOptions::window ids
+};
+
+struct Corpus {
+  std::vector<Document> documents;          // in order: argument, file name, line, window
+  std::vector<std::string> text_sha256;     // one per file read, in order
+  std::vector<std::string> text_names;      // their names, in the same order
+  std::size_t tokens_read = 0, tokens_dropped = 0;  // remainders shorter than a window are dropped and counted
+  std::size_t replaced_bytes = 0, skipped_lines = 0, short_texts = 0;
+};
+
+/// Reads, tokenises and cuts the texts as the contract in docs/captures.md says.
+/// With `bos`, every window starts with the BOS id (counted in the window).
+/// @param tokenizer        may be null when only a tokens file is given
+/// @param vocabulary_size  ids must be below it
+/// @throws Error kInput (missing, invalid UTF-8 with line and byte offset, bad JSONL line, bad id with line and column),
+///         kUsage (FIFO, device, socket), kData ("0 documents", with the longest length found and the need).
+Corpus read_corpus(const CorpusOptions& options, const Tokenizer* tokenizer, std::size_t vocabulary_size);
+
+}  // namespace kvs

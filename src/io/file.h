@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace kvs {
+
+/// A regular file mapped read-only. Not copyable; the bytes live as long as the object.
+class MappedFile {
+ public:
+  /// @throws Error kInput if `path` is missing, not a regular file, empty or cannot be mapped; symlinks are followed.
+  explicit MappedFile(const std::filesystem::path& path);
+  ~MappedFile();
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&&) = delete;
+
+  const std::filesystem::path& path() const noexcept { return path_; }
+  std::span<const std::byte> bytes() const noexcept { return bytes_; }
+  /// @throws Error kInput "changed while reading" if the file's size, inode or modification time is no longer as mapped.
+  void check_unchanged() const;
+
+ private:
+  std::filesystem::path path_;
+  std::span<const std::byte> bytes_;
+  std::uint64_t inode_ = 0;
+  std::int64_t modified_ns_ = 0;
+};
+
+/// A whole regular file. @throws Error kInput if missing, a directory, unreadable or above `limit` bytes.
+std::string read_text_file(const std::filesystem::path& path, std::size_t limit);
+
+/// An exclusive flock on "OUT.lock" for as long as the object lives; the lock file holds this process's id.
+/// It is removed on release. A lock file left by a dead process is taken over.
+class OutputLock {
+ public:
+  /// @throws Error kConflict naming the pid if another process holds it; kEnvironment if the directory is missing or
+  ///         read-only, or locks are not supported (with the hint --no-lock).
+  explicit OutputLock(const std::filesystem::path& output, bool enabled = true);
+  ~OutputLock();
+  OutputLock(OutputLock&& other) noexcept;
+  OutputLock& operator=(OutputLock&&) = delete;
+
+ private:
+  std::filesystem::path path_;
+  int descriptor_ = -1;
+};
+
+/// Fails early, before any long work: @throws Error kConflict if `output` exists and !force; kEnvironment if its
+/// directory is missing or not writable or `output` is a directory; kUsage if it is one of `inputs` (same device, inode).
+void check_output(const std::filesystem::path& output, bool force,
+                  std::span<const std::filesystem::path> inputs = {});
+
+/// Writes `bytes` to a temporary in the same directory, fsyncs, renames it over `output` and fsyncs the directory, so
+/// that `output` is at every moment the old file or the whole new one. A symlink is resolved first.
+/// @throws Error kConflict if `output` exists and !force (RENAME_NOREPLACE); kEnvironment on any I/O failure, with the
+///         temporary removed and the old file untouched.
+void write_file_atomically(const std::filesystem::path& output, std::string_view bytes, bool force);
+
+/// Writes all of `bytes` at `offset` (short writes and EINTR handled). @throws Error kEnvironment with path and errno text.
+void write_at(int descriptor, const std::filesystem::path& path, std::span<const std::byte> bytes, std::uint64_t offset);
+
+/// fsync of a directory, so that a rename in it survives. @throws Error kEnvironment.
+void sync_directory(const std::filesystem::path& directory);
+
+}  // namespace kvs

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/dtype.h"
+#include "core/tensor_view.h"
+#include "io/json.h"
+
+namespace kvs {
+
+/// The kinds of states a capture may hold, in the order in which a document stores them.
+enum class StateKind { kQPre, kKPre, kKPost, kV };
+inline constexpr std::array kStateKinds{StateKind::kQPre, StateKind::kKPre, StateKind::kKPost, StateKind::kV};
+std::string_view name_of(StateKind kind) noexcept;  // "q_pre", "k_pre", "k_post", "v"
+std::optional<StateKind> state_kind_from_name(std::string_view name) noexcept;
+
+/// The root attributes of a capture (docs/captures.md) and what its datasets' shapes follow from.
+struct CaptureHeader {
+  std::string model_name, model_sha256, architecture;
+  std::vector<std::int32_t> layers;      // the model's layers that are stored, ascending
+  std::uint32_t query_heads = 0, kv_heads = 0, head_dim = 0;
+  double rope_theta = 0;
+  std::string rope_scaling;              // JSON text of the scaling parameters, "null" if none
+  std::vector<double> rope_frequencies;  // [head_dim / 2] radians per token of each chunk, after scaling
+  DType store = DType::kF32;             // attribute `dtype`
+  std::vector<StateKind> states;         // in the order of StateKind
+  std::uint64_t tokens = 0, documents = 0;  // tokens per document
+  std::uint32_t heads_of(StateKind kind) const noexcept { return kind == StateKind::kQPre ? query_heads : kv_heads; }
+};
+
+/// Writes a capture crash-safely: every dataset laid out first, data by pwrite at the datasets' offsets with HDF5 closed,
+/// one journal line commits each document. After a kill, resume() goes on with the first document not committed.
+class CaptureWriter {
+ public:
+  struct Options {
+    bool force = false, resume = false, lock = true;
+  };
+  /// Creates OUT.partial and OUT.journal, or with `resume` goes on with them.
+  /// @param identity  what must be equal for a resume: options that change results, model, corpus digests, tool version
+  /// @throws Error kConflict (OUT exists without force; an unfinished OUT.partial without resume or force; another process
+  ///         holds the lock; identity differs), kEnvironment (disk full is found here, before any forward pass).
+  static std::unique_ptr<CaptureWriter> open(const std::filesystem::path& output, const CaptureHeader& header,
+                                             const Json& identity, const Options& options);
+  virtual ~CaptureWriter() = default;
+
+  /// Index of the first document that is not committed yet.
+  virtual std::uint64_t next_document() const noexcept = 0;
+  virtual void begin_document(std::span<const std::int32_t> tokens) = 0;
+  /// states: [heads, tokens, head_dim], converted to the stored type and written at once.
+  virtual void write_states(std::int32_t layer, StateKind kind, TensorView<const float, 3> states) = 0;
+  virtual void write_nll(std::span<const float> nll) = 0;
+  /// Makes the document durable and commits it. @throws Error kInternal if a dataset of it was not written.
+  virtual void commit_document() = 0;
+  /// Checks every CRC, writes OUT.manifest.json, renames into place, deletes the journal.
+  virtual void finish() = 0;
+};
+
+/// Reads a capture; every dataset's CRC-32C is checked as it is read.
+class CaptureReader {
+ public:
+  struct Options {
+    bool allow_incomplete = false, skip_corrupt = false;
+  };
+  /// @throws Error kInput (not a capture, metadata digest differs from the manifest, shapes against attributes),
+  ///         kUnsupported (newer version), kConflict (unfinished without allow_incomplete; being written).
+  static std::unique_ptr<CaptureReader> open(const std::filesystem::path& path, const Options& options);
+  virtual ~CaptureReader() = default;
+
+  virtual const CaptureHeader& header() const noexcept = 0;
+  /// Documents that can be read (all, or the committed ones of an unfinished capture).
+  virtual std::uint64_t documents() const noexcept = 0;
+  virtual std::vector<std::int32_t> tokens(std::uint64_t document) = 0;
+  virtual std::vector<float> nll(std::uint64_t document) = 0;
+  /// out: [heads, tokens, head_dim], widened to f32. @return false if the CRC does not match and skip_corrupt is set.
+  /// @throws Error kInput naming the dataset if the CRC does not match; kData on NaN or infinity with layer, head, token.
+  virtual bool read_states(std::uint64_t document, std::int32_t layer, StateKind kind, TensorView<float, 3> out) = 0;
+};
+
+/// Checks all CRCs of a capture and, with `report`, says what is wrong. @return number of damaged datasets.
+std::uint64_t verify_capture(const std::filesystem::path& path, const CaptureReader::Options& options, Json& report);
+
+}  // namespace kvs

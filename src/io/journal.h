@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <vector>
+
+#include "io/json.h"
+
+namespace kvs {
+
+/// An append-only file of JSON lines, each closed by its own CRC-32C. Line 0 says what run it belongs to; every later
+/// line is one finished unit of work (a document, or a document's layer), appended with one write and made durable before
+/// append() returns. A torn last line is dropped on reading; a damaged line elsewhere is an error.
+class Journal {
+ public:
+  /// A new journal with `identity` as line 0. @throws Error kConflict if the file exists; kEnvironment on I/O failure.
+  static Journal create(const std::filesystem::path& path, const Json& identity);
+  /// Opens an existing journal to go on with it; records() holds what it has.
+  /// @throws Error kConflict listing every member that differs if `identity` is not the one stored (JSON equality);
+  ///         kInput if a line other than the last is damaged.
+  static Journal resume(const std::filesystem::path& path, const Json& identity);
+
+  Journal(Journal&&) noexcept;
+  ~Journal();
+  const std::vector<Json>& records() const noexcept { return records_; }
+  /// @throws Error kEnvironment; afterwards the journal must not be used (no second fsync is tried).
+  void append(const Json& record);
+  /// Deletes the file, when its run's outputs are in place.
+  void remove();
+
+ private:
+  Journal(std::filesystem::path path, int descriptor) noexcept;
+  std::filesystem::path path_;
+  int descriptor_ = -1;
+  std::vector<Json> records_;
+};
+
+}  // namespace kvs

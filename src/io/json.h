@@ -1,0 +1,66 @@
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kvs {
+
+/// The one JSON type of the project: objects keep the order in which their members were written.
+using Json = nlohmann::ordered_json;
+
+struct JsonLimits {
+  std::size_t bytes = 64UL << 20;
+  std::size_t depth = 64;
+};
+
+/// Strict parse: depth-limited while parsing (no recursion), duplicate keys, NUL bytes, invalid UTF-8, numbers that
+/// overflow and text after the value are refused.
+/// @param where  the file, for messages.  @throws Error kInput "WHERE: line L, column C: ...".
+Json parse_json(std::string_view text, std::string_view where, JsonLimits limits = {});
+
+/// `value` as text. Doubles are written with the fewest digits that read back to the same bits.
+/// @throws Error kData with the JSON pointer of the first NaN or infinity.
+std::string dump_json(const Json& value, int indent = 2);
+
+/// A place inside a parsed document that checks what it reads. Messages: "FILE: /pointer: found X, expected Y" (kInput).
+class JsonCursor {
+ public:
+  JsonCursor(const Json& value, std::string where, std::string pointer = "") noexcept;
+
+  const Json& value() const noexcept { return *value_; }
+  const std::string& pointer() const noexcept { return pointer_; }
+  bool is_null() const noexcept { return value_->is_null(); }
+
+  /// Member `key`; @throws Error kInput if this is no object or lacks it.
+  JsonCursor at(std::string_view key) const;
+  /// True if this object has `key` with a value other than null. @throws Error kInput if this is no object.
+  bool has(std::string_view key) const;
+  /// Element `index` of an array.
+  JsonCursor at(std::size_t index) const;
+  /// Number of elements; @throws Error kInput if this is no array.
+  std::size_t array_size() const;
+  std::vector<std::string> keys() const;
+
+  const std::string& string() const;
+  bool boolean() const;
+  /// A finite number.
+  double real() const;
+  /// A JSON integer (30.0, true and "30" are none) inside [least, most].
+  std::int64_t integer(std::int64_t least = std::numeric_limits<std::int64_t>::min(),
+                       std::int64_t most = std::numeric_limits<std::int64_t>::max()) const;
+  std::uint64_t unsigned_integer(std::uint64_t most = std::numeric_limits<std::uint64_t>::max()) const;
+
+  /// @throws Error kInput "WHERE: POINTER: found <short value>, expected EXPECTED".
+  [[noreturn]] void fail(std::string_view expected) const;
+
+ private:
+  const Json* value_;
+  std::string where_, pointer_;
+};
+
+}  // namespace kvs

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/element_type.h"
+
+namespace kvs {
+
+/// One named tensor of a model on disk, as stored. Views into memory that its TensorArchive keeps.
+struct StoredTensor {
+  std::string name;                  // as in the file; opaque, never a path
+  const ElementType* type = nullptr;  // how the bytes decode; nullptr if this version cannot decode it
+  std::string type_name;             // the file's own name of it, e.g. "BF16", "Q4_1"
+  std::vector<std::uint64_t> shape;  // outermost axis first, whatever the file's order; product and size were checked
+  std::span<const std::byte> bytes;
+
+  /// Product of all axes but the last (1 for rank 0 and 1), and the last axis.
+  std::uint64_t rows() const noexcept;
+  std::uint64_t columns() const noexcept;
+};
+
+/// The tensors of one model: a safetensors file, a sharded set of them, or a GGUF file.
+class TensorArchive {
+ public:
+  virtual ~TensorArchive() = default;
+
+  /// All tensors in byte order of names.
+  virtual std::span<const StoredTensor> tensors() const noexcept = 0;
+  /// The file that holds `tensor`, for messages.
+  virtual const std::filesystem::path& file_of(const StoredTensor& tensor) const noexcept = 0;
+  /// @throws Error kInput if a file was changed since it was opened.
+  virtual void check_unchanged() const = 0;
+
+  const StoredTensor* find(std::string_view name) const noexcept;
+};
+
+/// Rows [first, first + count) of `tensor` seen as [rows, columns], widened or dequantised to f32.
+/// out: count · columns values. Thread-safe. @throws Error kUnsupported if the type cannot be decoded, kInternal on a bad range.
+void read_rows(const StoredTensor& tensor, std::uint64_t first, std::uint64_t count, std::span<float> out);
+
+/// Opens one *.safetensors file, or the shards of a model.safetensors.index.json.
+std::unique_ptr<TensorArchive> open_safetensors(const std::filesystem::path& path);
+
+}  // namespace kvs

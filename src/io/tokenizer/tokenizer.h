@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kvs {
+
+class GgufFile;
+
+/// Text to token ids, as the model was trained with. Thread-safe after construction.
+class Tokenizer {
+ public:
+  virtual ~Tokenizer() = default;
+
+  /// Ids of `text` (valid UTF-8), special tokens in it parsed, none added.
+  virtual std::vector<std::int32_t> encode(std::string_view text) const = 0;
+  /// The bytes that `ids` stand for. @throws Error kInternal on an id outside the vocabulary.
+  virtual std::string decode(const std::vector<std::int32_t>& ids) const = 0;
+  virtual std::size_t vocabulary_size() const noexcept = 0;
+  /// The begin-of-sequence id, or -1 if the model has none.
+  virtual std::int32_t bos() const noexcept = 0;
+  /// The id of exactly this token text, or -1.
+  virtual std::int32_t find(std::string_view token) const noexcept = 0;
+};
+
+/// From a Hugging Face tokenizer.json (id for id with Transformers).
+/// @throws Error kInput if malformed; kUnsupported, by name, for a model, normalizer, pre-tokenizer or pattern it does not know.
+std::unique_ptr<Tokenizer> load_tokenizer_json(const std::filesystem::path& path);
+/// From GGUF metadata (id for id with llama.cpp, special tokens parsed, no BOS); `tokenizer.ggml.pre` decides the split.
+std::unique_ptr<Tokenizer> load_tokenizer_gguf(const GgufFile& file);
+
+}  // namespace kvs
