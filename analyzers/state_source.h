@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "kernels/backend.h"
+
+namespace kvs {
+
+/// One layer's states of one document, in backend memory. Views that were not asked for are empty.
+struct DocumentStates {
+  std::size_t document = 0;
+  std::size_t layer = 0;
+  Operand x;                                     // [token, d_model]; no data from a capture
+  BackendView<const float, 3> q_pre;             // [query_head, token, head_dim]
+  BackendView<const float, 3> k_pre, k_post, v;  // [kv_head, token, head_dim]
+};
+
+struct StateNeeds {
+  std::vector<std::size_t> layers;  // ascending
+  bool x = false, q_pre = false, k_pre = false, k_post = false, v = false;
+};
+
+/// Where states come from: a capture or a live model. Analyses see only this.
+class StateSource {
+ public:
+  using Sink = std::function<void(const DocumentStates&)>;
+  virtual ~StateSource() = default;
+
+  virtual std::size_t documents() const noexcept = 0;
+  virtual std::size_t tokens() const noexcept = 0;  // per document
+  virtual Backend& backend() const noexcept = 0;
+  virtual RopeTable rope() const = 0;  // for positions 0 … tokens − 1
+  /// Calls `sink` for every needed layer of `document`, in ascending order of layers. The views die with the call.
+  virtual void visit(std::size_t document, const StateNeeds& needs, const Sink& sink) = 0;
+};
+
+}  // namespace kvs

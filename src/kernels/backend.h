@@ -1,0 +1,165 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "core/dtype.h"
+#include "core/tensor_view.h"
+
+namespace kvs {
+
+class Backend;
+
+template <class T, std::size_t Rank>
+using BackendView = TensorView<T, Rank, Memory::kBackend>;
+
+/// A matrix in the backend's compute type (f32 or bf16): what matrix products read. Row-major, packed, backend memory.
+struct Operand {
+  void* data = nullptr;
+  std::size_t rows = 0, columns = 0;
+};
+
+/// A weight matrix packed by the backend for y = x Wᵀ. Only the Backend that made it knows its layout.
+class Weight {
+ public:
+  virtual ~Weight() = default;
+  std::size_t rows() const noexcept { return rows_; }        // output channels
+  std::size_t columns() const noexcept { return columns_; }  // input channels
+  std::size_t bytes() const noexcept { return bytes_; }      // backend memory held
+
+ protected:
+  Weight(std::size_t rows, std::size_t columns, std::size_t bytes) : rows_(rows), columns_(columns), bytes_(bytes) {}
+
+ private:
+  std::size_t rows_, columns_, bytes_;
+};
+
+/// Where a weight's rows come from: called for consecutive slabs of rows, so that no whole f32 copy need exist.
+struct WeightSource {
+  std::size_t rows = 0, columns = 0;
+  /// Fills out (count · columns values) with rows [first, first + count). Called from one thread.
+  std::function<void(std::size_t first, std::size_t count, std::span<float> out)> read;
+  /// Empty, or one bias per row.
+  std::span<const float> bias = {};
+};
+
+/// cos and sin of position · frequency for positions 0 … positions − 1, in f32 backend memory.
+struct RopeTable {
+  BackendView<const float, 2> cosine, sine;  // [position, head_dim / 2]
+};
+
+enum class RopeDirection { kForward, kInverse };
+
+/// Keys and values that the queries of a batch read.
+struct AttentionInput {
+  BackendView<const float, 4> q;               // [member, query_head, token, head_dim], rotated
+  BackendView<const float, 4> k, v;            // [member, kv_head, token, head_dim], of the same tokens
+  BackendView<const float, 4> past_k, past_v;  // [member or 1, kv_head, past, head_dim]; empty if nothing came before
+  float scale = 1;                             // multiplies q·k before the softmax, usually 1 / sqrt(head_dim)
+};
+
+/// The operations of a forward pass, on one device and in one compute type. Not thread-safe: one Backend per thread of
+/// control; each operation uses the device's parallelism inside. All matrices are row-major and packed.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  /// "cpu" or "cuda".
+  virtual std::string_view device() const noexcept = 0;
+  /// kF32 or kBF16: the type of Operand elements and of packed weights. Sums and the residual stream are f32 in both.
+  virtual DType compute_type() const noexcept = 0;
+
+  /// @throws Error kEnvironment "out of memory for N bytes".
+  virtual void* allocate(std::size_t bytes) = 0;
+  virtual void release(void* memory) noexcept = 0;
+  virtual void upload(void* to, const void* from_host, std::size_t bytes) = 0;
+  /// Waits for everything that was asked before.
+  virtual void download(void* to_host, const void* from, std::size_t bytes) = 0;
+  virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
+
+  virtual std::unique_ptr<Weight> make_weight(const WeightSource& source) = 0;
+
+  /// out = x · gain / sqrt(mean(x²) + epsilon), row by row. x: [row, column], gain: [column].
+  virtual void rms_norm(BackendView<const float, 2> x, BackendView<const float, 1> gain, float epsilon,
+                        Operand out) = 0;
+  /// out = x Wᵀ (+ bias), or out += … with `accumulate` (the residual stream). x: [row, W.columns], out: [row, W.rows].
+  virtual void linear(Operand x, const Weight& weight, BackendView<float, 2> out, bool accumulate) = 0;
+  /// out = x in f32. Both [row, column].
+  virtual void widen(Operand x, BackendView<float, 2> out) = 0;
+  /// Cuts rows [q heads | k heads | v heads] into head-major tensors.
+  /// qkv: [member · token, (H + 2G) · head_dim]; q: [member, H, token, head_dim]; k, v: [member, G, token, head_dim].
+  virtual void split_heads(BackendView<const float, 2> qkv, BackendView<float, 4> q, BackendView<float, 4> k,
+                           BackendView<float, 4> v) = 0;
+  /// Rotates chunk c, channels (c, c + head_dim/2), of the token at position p by ±p·θ_c, in place.
+  /// x: [member, head, token, head_dim], token t at position first_position + t.
+  /// @param chunks  empty: all chunks; else [head, head_dim / 2] of 0 or 1 (host memory): only those with 1.
+  virtual void rope(BackendView<float, 4> x, const RopeTable& table, std::size_t first_position,
+                    RopeDirection direction, std::span<const std::uint8_t> chunks) = 0;
+  /// Causal attention: token t of a member reads all of the past and its own tokens 0 … t. Memory for scores is bounded
+  /// by a tile, not by tokens². Query head h reads kv head h / (H / G).
+  /// out: [member · token, H · head_dim].
+  virtual void attention(const AttentionInput& input, Operand out) = 0;
+  /// out = silu(gate) · up. gate_up: [row, 2 · n] (gate first), out: [row, n].
+  virtual void swiglu(BackendView<const float, 2> gate_up, Operand out) = 0;
+  /// nll[r] = log Σ_v exp(x[r]·W[v]) − x[r]·W[target[r]] in nats, the vocabulary taken in slices. x: [row, W.columns].
+  /// Both spans are host memory of x.rows entries. @throws Error kData if a logit is not finite.
+  virtual void cross_entropy(Operand x, const Weight& head, std::span<const std::int32_t> targets,
+                             std::span<float> nll) = 0;
+};
+
+/// @param device   "cpu", "cuda" or "auto" (cuda if there is one, else cpu)
+/// @param threads  0: all processors
+/// @throws Error kUsage for an unknown name; kEnvironment if the device cannot be used.
+std::unique_ptr<Backend> make_backend(std::string_view device, DType compute_type, int threads = 0);
+
+/// Backend memory with an owner; moves, does not copy.
+template <class T, std::size_t Rank>
+class BackendTensor {
+ public:
+  BackendTensor() = default;
+  BackendTensor(Backend& backend, std::array<std::size_t, Rank> shape) : backend_(&backend) {
+    std::size_t size = 1;
+    for (const std::size_t extent : shape) size *= extent;
+    auto* data = static_cast<T*>(backend.allocate(size * sizeof(T)));
+    view_ = BackendView<T, Rank>(std::span<T>(data, size), shape);
+  }
+  BackendTensor(BackendTensor&& other) noexcept
+      : backend_(std::exchange(other.backend_, nullptr)), view_(std::exchange(other.view_, {})) {}
+  BackendTensor& operator=(BackendTensor&& other) noexcept {
+    std::swap(backend_, other.backend_);
+    std::swap(view_, other.view_);
+    return *this;
+  }
+  ~BackendTensor() {
+    if (backend_ != nullptr) backend_->release(view_.data());
+  }
+  const BackendView<T, Rank>& view() const noexcept { return view_; }
+  std::size_t bytes() const noexcept { return view_.size() * sizeof(T); }
+
+ private:
+  Backend* backend_ = nullptr;
+  BackendView<T, Rank> view_;
+};
+
+/// Bytes of an operand of this shape in the backend's compute type.
+inline std::size_t operand_bytes(const Backend& backend, std::size_t rows, std::size_t columns) {
+  return rows * columns * item_size(backend.compute_type());
+}
+
+/// A copy of `view` in host memory (for analyses that run there; on the CPU backend still a copy).
+template <class T, std::size_t Rank>
+std::vector<std::remove_const_t<T>> download(Backend& backend, BackendView<T, Rank> view) {
+  std::vector<std::remove_const_t<T>> host(view.size());
+  if (!host.empty()) backend.download(host.data(), view.data(), host.size() * sizeof(T));
+  return host;
+}
+
+}  // namespace kvs

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "io/tensor_archive.h"
+#include "io/tokenizer/tokenizer.h"
+#include "kernels/backend.h"
+#include "model/config.h"
+
+namespace kvs {
+
+struct LayerWeights {
+  BackendTensor<float, 1> attention_norm, feed_forward_norm;  // [d_model]
+  std::unique_ptr<Weight> qkv;      // rows: q heads, k heads, v heads, rotate-half channel order
+  std::unique_ptr<Weight> output;   // [d_model, query_heads · head_dim]
+  std::unique_ptr<Weight> gate_up;  // rows: gate, up
+  std::unique_ptr<Weight> down;     // [d_model, d_ff]
+};
+
+/// A model on disk, opened and checked but with no weight loaded: config, tensors, tokenizer.
+class ModelSource {
+ public:
+  /// @param path  a GGUF file, or a folder with config.json and safetensors
+  /// @throws Error kInput (missing, malformed, missing tensor, wrong shape: all tensors are checked against the
+  /// config),
+  ///         kUnsupported (architecture, tokenizer or quantisation by name; pickles).
+  static std::unique_ptr<ModelSource> open(const std::filesystem::path& path);
+  virtual ~ModelSource() = default;
+
+  virtual const ModelConfig& config() const noexcept = 0;
+  virtual const std::filesystem::path& path() const noexcept = 0;
+  /// SHA-256 over every tensor that the architecture's table names (io/tensor_archive.h, model_digest). Cached.
+  virtual const std::string& sha256() const = 0;
+  /// @throws Error as tokenizer.h; kInput if there is none (then use --tokens-file).
+  virtual std::unique_ptr<Tokenizer> load_tokenizer() const = 0;
+  /// Rows of one projection of `layer` in rotate-half channel order, f32: for J-LRD. kind: 'q', 'k' or 'v'.
+  virtual std::vector<float> projection(std::size_t layer, char kind) const = 0;  // [heads · head_dim, d_model]
+
+ private:
+  friend class Model;
+  struct Parts;
+  virtual const Parts& parts() const noexcept = 0;
+};
+
+/// A model's weights in a backend's memory.
+class Model {
+ public:
+  /// Loads every tensor. @throws Error kData if a weight is NaN or infinite (tensor, flat index, count).
+  /// @param progress  called with (layers done, layers)
+  Model(const ModelSource& source, Backend& backend,
+        const std::function<void(std::size_t, std::size_t)>& progress = {});
+  ~Model();
+
+  const ModelConfig& config() const noexcept { return config_; }
+  Backend& backend() const noexcept { return *backend_; }
+  const LayerWeights& layer(std::size_t index) const { return layers_[index]; }
+  const Weight& head() const noexcept { return *head_; }
+  BackendView<const float, 1> final_norm() const noexcept { return final_norm_.view(); }
+  /// cos and sin for positions 0 … positions − 1 (grows on demand).
+  RopeTable rope(std::size_t positions) const;
+  /// out: [token, d_model]. @throws Error kInput if an id is outside the vocabulary.
+  void embed(std::span<const std::int32_t> tokens, BackendView<float, 2> out) const;
+  std::size_t weight_bytes() const noexcept;
+
+ private:
+  ModelConfig config_;
+  Backend* backend_;
+  std::vector<LayerWeights> layers_;
+  std::unique_ptr<Weight> head_;
+  BackendTensor<float, 1> final_norm_;
+  struct Embedding;
+  std::unique_ptr<Embedding> embedding_;
+  mutable BackendTensor<float, 2> cosine_, sine_;
+};
+
+}  // namespace kvs
