@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "io/json.h"
+#include "model/config.h"
+
+namespace kvs {
+
+/// Where a config comes from, so that anyone can make it again.
+struct Provenance {
+  std::string command;  // the whole command line
+  std::string tool_version;
+  std::vector<std::string> text_sha256;  // one per text file read
+  std::uint64_t documents = 0, tokens = 0;
+  std::int64_t seed = 0;
+};
+
+/// A file that belongs to a config, beside it.
+struct ConfigFile {
+  std::string name;  // plain file name, relative to the config
+  std::string sha256;
+};
+
+/// The `model` member of a config and of every report.
+Json model_json(const ModelConfig& model, const std::string& sha256);
+
+/// A config document as export/kvspectrum-config.schema.json describes it.
+/// @param calibration  method-specific results; the provenance is added to it
+Json make_config(const std::string& method, const ModelConfig& model, const std::string& model_sha256, Json parameters,
+                 Json calibration, const Provenance& provenance, Json quality, std::span<const ConfigFile> files);
+
+/// Reads a config and checks it against the schema, its own lists against each other, and its files' digests.
+/// @throws Error kInput on any violation (JSON pointer), unknown method or wrong digest; kUnsupported for a newer
+/// version.
+Json read_config(const std::filesystem::path& path);
+
+/// @throws Error kConflict naming each differing field if `config` was made for another model or geometry.
+void check_config_model(const Json& config, const std::filesystem::path& path, const ModelConfig& model,
+                        const std::string& model_sha256);
+
+/// The shipped schema's text (draft-07).
+std::string_view config_schema() noexcept;
+
+}  // namespace kvs

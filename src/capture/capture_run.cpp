@@ -1,0 +1,72 @@
+#include "capture/capture_run.h"
+
+#include <algorithm>
+
+namespace kvs {
+namespace {
+
+/// Writes the states that the header asks for as they pass.
+class CaptureHook final : public StateHook {
+ public:
+  CaptureHook(const CaptureHeader& header, CaptureWriter& writer) : header_(header), writer_(writer) {}
+
+  void before_rope(LayerStates& states) override {
+    write(states, StateKind::kQPre, states.q);
+    write(states, StateKind::kKPre, states.k);
+    write(states, StateKind::kV, states.v);
+  }
+  void after_rope(LayerStates& states) override { write(states, StateKind::kKPost, states.k); }
+
+ private:
+  void write(const LayerStates& states, StateKind kind, BackendView<float, 4> view) {
+    const auto layer = static_cast<std::int32_t>(states.layer);
+    if (std::ranges::find(header_.states, kind) == header_.states.end()) return;
+    if (!std::ranges::binary_search(header_.layers, layer)) return;
+    const BackendView<float, 3> document = view.slice(0);
+    const std::vector<float> host = download(states.backend, document);
+    writer_.write_states(layer, kind, {host, document.shape()});
+  }
+
+  const CaptureHeader& header_;
+  CaptureWriter& writer_;
+};
+
+}  // namespace
+
+CaptureHeader capture_header(const ModelConfig& model, const std::string& model_sha256,
+                             std::span<const std::size_t> layers, std::span<const StateKind> states, DType store,
+                             std::uint64_t tokens, std::uint64_t documents) {
+  CaptureHeader header;
+  header.model_name = model.name;
+  header.model_sha256 = model_sha256;
+  header.architecture = model.architecture;
+  for (const std::size_t layer : layers) header.layers.push_back(static_cast<std::int32_t>(layer));
+  header.query_heads = static_cast<std::uint32_t>(model.query_heads);
+  header.kv_heads = static_cast<std::uint32_t>(model.kv_heads);
+  header.head_dim = static_cast<std::uint32_t>(model.head_dim);
+  header.rope_theta = model.rope_theta;
+  header.rope_scaling = model.rope_scaling;
+  header.rope_frequencies = model.rope_frequencies;
+  header.store = store;
+  header.states.assign(states.begin(), states.end());
+  header.tokens = tokens;
+  header.documents = documents;
+  return header;
+}
+
+std::uint64_t capture_bytes(const CaptureHeader& header) noexcept {
+  std::uint64_t heads = 0;
+  for (const StateKind kind : header.states) heads += header.heads_of(kind);
+  const std::uint64_t states = header.layers.size() * heads * header.tokens * header.head_dim * item_size(header.store);
+  return header.documents * (states + header.tokens * sizeof(std::int32_t) + (header.tokens - 1) * sizeof(float));
+}
+
+void capture_document(Decoder& decoder, std::span<const std::int32_t> tokens, const CaptureHeader& header,
+                      CaptureWriter& writer) {
+  writer.begin_document(tokens);
+  CaptureHook hook(header, writer);
+  writer.write_nll(document_nll(decoder, tokens, &hook));
+  writer.commit_document();
+}
+
+}  // namespace kvs

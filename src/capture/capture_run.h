@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "io/hdf5/capture_file.h"
+#include "model/decoder.h"
+
+namespace kvs {
+
+/// What a capture of this model with these choices holds. layers: ascending.
+CaptureHeader capture_header(const ModelConfig& model, const std::string& model_sha256,
+                             std::span<const std::size_t> layers, std::span<const StateKind> states, DType store,
+                             std::uint64_t tokens, std::uint64_t documents);
+
+/// Bytes of data that a capture of this header takes on disk.
+std::uint64_t capture_bytes(const CaptureHeader& header) noexcept;
+
+/// Runs one document and streams its states, layer by layer, and its NLL into `writer`, then commits it.
+/// Memory beside the decoder's own: one state of one layer.
+void capture_document(Decoder& decoder, std::span<const std::int32_t> tokens, const CaptureHeader& header,
+                      CaptureWriter& writer);
+
+}  // namespace kvs

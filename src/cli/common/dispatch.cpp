@@ -1,0 +1,68 @@
+#include "cli/common/dispatch.h"
+
+#include <algorithm>
+#include <iostream>
+#include <new>
+
+#include "core/error.h"
+#include "core/interrupt.h"
+#include "version.h"
+
+namespace kvs {
+namespace {
+
+void print_help(std::string_view program, std::string_view purpose, std::span<const Subcommand> commands) {
+  std::cout << program << ' ' << kToolVersion << ": " << purpose << "\n\nUsage: " << program
+            << " COMMAND [options]\n\nCommands:\n";
+  for (const Subcommand& command : commands)
+    std::cout << "  " << command.name << std::string(12 - std::min<std::size_t>(11, command.name.size()), ' ')
+              << command.summary << '\n';
+  std::cout << "\n`" << program << " COMMAND --help` lists a command's options with examples.\n";
+}
+
+void run(std::string_view program, std::string_view purpose, std::span<const Subcommand> commands,
+         const std::vector<std::string>& words) {
+  if (words.empty())
+    throw Error(ErrorCode::kUsage, program, "found no command; see " + std::string(program) + " --help");
+  if (words[0] == "--help" || words[0] == "-h" || words[0] == "help") return print_help(program, purpose, commands);
+  if (words[0] == "--version") {
+    std::cout << program << ' ' << kToolVersion << '\n';
+    return;
+  }
+  for (const Subcommand& command : commands)
+    if (command.name == words[0]) return command.run(std::span(words).subspan(1));
+  std::string names;
+  for (const Subcommand& command : commands) names += (names.empty() ? "" : ", ") + std::string(command.name);
+  throw Error(ErrorCode::kUsage, program, "found command '" + words[0] + "', expected one of " + names);
+}
+
+}  // namespace
+
+int run_program(std::string_view program, std::string_view purpose, std::span<const Subcommand> commands, int argc,
+                char** argv) noexcept {
+  const auto complain = [&](std::string_view line) { std::cerr << program << ": error: " << line << std::endl; };
+  try {
+    install_signal_handlers();
+    run(program, purpose, commands, {argv + std::min(argc, 1), argv + argc});
+    std::cout.flush();
+    if (!std::cout) throw Error(ErrorCode::kEnvironment, "standard output", "cannot be written to (closed or full)");
+    return 0;
+  } catch (const Interrupted& interrupted) {
+    std::cerr << program << ": interrupted; the same command with --resume goes on from here" << std::endl;
+    return 128 + interrupted.signal();
+  } catch (const Error& error) {
+    complain(error.what());
+    return static_cast<int>(error.code());
+  } catch (const std::bad_alloc&) {
+    complain("memory: found too little, expected enough for this model and window; see the estimate");
+    return static_cast<int>(ErrorCode::kEnvironment);
+  } catch (const std::exception& error) {
+    complain(std::string("internal: ") + error.what());
+    return static_cast<int>(ErrorCode::kInternal);
+  } catch (...) {
+    complain("internal: unknown exception");
+    return static_cast<int>(ErrorCode::kInternal);
+  }
+}
+
+}  // namespace kvs

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <iosfwd>
+#include <span>
+#include <string_view>
+
+#include "cli/common/options.h"
+
+namespace kvs {
+
+/// One row of a program's table of commands.
+struct Subcommand {
+  std::string_view name;
+  std::string_view summary;
+  void (*run)(Arguments arguments);
+};
+
+/// The body of both mains: finds the command, runs it, and is the only place that turns an error into a line on stderr
+/// and an exit status (docs/errors.md). Never throws.
+int run_program(std::string_view program, std::string_view purpose, std::span<const Subcommand> commands, int argc,
+                char** argv) noexcept;
+
+}  // namespace kvs

@@ -1,0 +1,221 @@
+#include "cli/common/options.h"
+
+#include <algorithm>
+#include <boost/program_options.hpp>
+#include <ostream>
+#include <set>
+#include <sstream>
+
+#include "core/checked.h"
+#include "core/error.h"
+
+namespace kvs {
+namespace po = boost::program_options;
+namespace {
+
+[[noreturn]] void refuse(const std::string& name, std::string_view found, const std::string& expected) {
+  throw Error(ErrorCode::kUsage, "--" + name, "found '" + std::string(found) + "', expected " + expected);
+}
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (std::size_t from = 0;;) {
+    const std::size_t to = text.find(separator, from);
+    parts.push_back(text.substr(from, to - from));
+    if (to == std::string_view::npos) return parts;
+    from = to + 1;
+  }
+}
+
+}  // namespace
+
+std::string shell_quoted(std::string_view text) {
+  constexpr std::string_view kPlain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./:,=+@%";
+  if (!text.empty() && text.find_first_not_of(kPlain) == std::string_view::npos) return std::string(text);
+  std::string quoted = "'";
+  for (const char letter : text) quoted += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
+  return quoted + "'";
+}
+
+bool Options::has(const std::string& name) const { return values_.contains(name); }
+bool Options::flag(const std::string& name) const { return has(name); }
+
+const std::vector<std::string>& Options::list(const std::string& name) const {
+  static const std::vector<std::string> kNone;
+  const auto found = values_.find(name);
+  return found == values_.end() ? kNone : found->second;
+}
+
+const std::string& Options::text(const std::string& name) const {
+  const auto& values = list(name);
+  if (values.empty()) throw Error(ErrorCode::kUsage, "--" + name, "is required; see --help");
+  if (values.front().empty()) refuse(name, "", "a value");
+  return values.front();
+}
+
+std::int64_t Options::integer(const std::string& name, std::int64_t least, std::int64_t most) const {
+  const auto value = parse_integer<std::int64_t>(text(name));
+  if (!value || *value < least || *value > most)
+    refuse(name, text(name), "a whole number from " + std::to_string(least) + " to " + std::to_string(most));
+  return *value;
+}
+
+double Options::real(const std::string& name, double least, double most) const {
+  const auto value = parse_real(text(name));
+  if (!value || *value < least || *value > most) {
+    std::ostringstream range;
+    range << "a number from " << least << " to " << most;
+    refuse(name, text(name), range.str());
+  }
+  return *value;
+}
+
+const std::string& Options::choice(const std::string& name, std::span<const std::string_view> allowed) const {
+  const std::string& value = text(name);
+  if (std::ranges::find(allowed, value) != allowed.end()) return value;
+  std::string expected;
+  for (const auto candidate : allowed) expected += (expected.empty() ? "" : ", ") + std::string(candidate);
+  refuse(name, value, "one of " + expected);
+}
+
+bool Options::on_off(const std::string& name) const {
+  static constexpr std::string_view kSwitch[] = {"on", "off"};
+  return choice(name, kSwitch) == "on";
+}
+
+std::vector<std::size_t> Options::indices(const std::string& name, std::size_t count) const {
+  std::set<std::size_t> chosen;
+  const std::string value = has(name) ? text(name) : "all";
+  const std::string range = "indices from 0 to " + std::to_string(count - 1) + " such as 0,14-16, or all";
+  if (value == "all") {
+    for (std::size_t index = 0; index < count; ++index) chosen.insert(index);
+  } else {
+    for (const std::string_view part : split(value, ',')) {
+      const auto ends = split(part, '-');
+      const auto first = parse_integer<std::size_t>(ends.front()), last = parse_integer<std::size_t>(ends.back());
+      if (ends.size() > 2 || !first || !last || *first > *last || *last >= count) refuse(name, value, range);
+      for (std::size_t index = *first; index <= *last; ++index) chosen.insert(index);
+    }
+  }
+  return {chosen.begin(), chosen.end()};
+}
+
+std::vector<std::size_t> Options::integers(const std::string& name, std::size_t least, std::size_t most) const {
+  std::vector<std::size_t> numbers;
+  for (const std::string_view part : split(text(name), ',')) {
+    const auto number = parse_integer<std::size_t>(part);
+    if (!number || *number < least || *number > most)
+      refuse(name, text(name),
+             "whole numbers from " + std::to_string(least) + " to " + std::to_string(most) + " separated by commas");
+    numbers.push_back(*number);
+  }
+  return numbers;
+}
+
+std::map<std::string, std::vector<std::string>> Options::result_options() const {
+  auto kept = values_;
+  for (const char* name : {"threads", "resume", "force", "quiet", "json", "no-lock", "model", "text", "tokens-file",
+                           "capture", "out", "out-dir", "config", "device"})
+    kept.erase(name);
+  return kept;
+}
+
+struct OptionTable::State {
+  std::string usage, summary;
+  std::vector<std::string> examples;
+  std::vector<std::unique_ptr<po::options_description>> groups;
+  po::positional_options_description positional;
+  po::options_description hidden;
+  std::map<std::string, std::string> standards;
+  std::string positional_name, positional_help;
+};
+
+OptionTable::OptionTable(std::string usage, std::string summary, std::vector<std::string> examples)
+    : state_(std::make_unique<State>()) {
+  state_->usage = std::move(usage);
+  state_->summary = std::move(summary);
+  state_->examples = std::move(examples);
+  group("Options");
+}
+OptionTable::~OptionTable() = default;
+
+OptionTable& OptionTable::group(const std::string& title) {
+  state_->groups.push_back(std::make_unique<po::options_description>(title, 110));
+  return *this;
+}
+
+OptionTable& OptionTable::value(const std::string& name, const std::string& placeholder, const std::string& help,
+                                const std::string& standard) {
+  if (!standard.empty()) state_->standards[name] = standard;
+  const std::string text = standard.empty() ? help : help + " [" + standard + "]";
+  state_->groups.back()->add_options()(name.c_str(), po::value<std::string>()->value_name(placeholder), text.c_str());
+  return *this;
+}
+
+OptionTable& OptionTable::list(const std::string& name, const std::string& placeholder, const std::string& help) {
+  state_->groups.back()->add_options()(
+      name.c_str(), po::value<std::vector<std::string>>()->composing()->multitoken()->value_name(placeholder),
+      help.c_str());
+  return *this;
+}
+
+OptionTable& OptionTable::flag(const std::string& name, const std::string& help) {
+  state_->groups.back()->add_options()(name.c_str(), help.c_str());
+  return *this;
+}
+
+OptionTable& OptionTable::positional(const std::string& name, const std::string& help) {
+  state_->hidden.add_options()(name.c_str(), po::value<std::string>());
+  state_->positional.add(name.c_str(), 1);
+  state_->positional_name = name;
+  state_->positional_help = help;
+  return *this;
+}
+
+std::optional<Options> OptionTable::parse(Arguments arguments, std::ostream& out) const {
+  po::options_description all;
+  for (const auto& group : state_->groups) all.add(*group);
+  all.add(state_->hidden);
+  if (std::ranges::any_of(arguments, [](const std::string& word) { return word == "--help" || word == "-h"; })) {
+    out << state_->summary << "\n\nUsage: " << state_->usage << "\n\n";
+    if (!state_->positional_name.empty())
+      out << "  " << state_->positional_name << "  " << state_->positional_help << "\n\n";
+    for (const auto& group : state_->groups)
+      if (!group->options().empty()) out << *group << '\n';
+    out << "Examples:\n";
+    for (const auto& example : state_->examples) out << "  " << example << '\n';
+    return std::nullopt;
+  }
+  Options result;
+  try {
+    namespace style = po::command_line_style;
+    constexpr int kStyle = style::allow_long | style::long_allow_adjacent | style::long_allow_next;
+    const auto parsed = po::command_line_parser(std::vector<std::string>(arguments.begin(), arguments.end()))
+                            .options(all)
+                            .positional(state_->positional)
+                            .style(kStyle)
+                            .run();
+    for (const auto& option : parsed.options) {
+      const auto* description = all.find_nothrow(option.string_key, false);
+      const bool repeats = description != nullptr && description->semantic()->max_tokens() > 1;
+      if (result.has(option.string_key) && !repeats)
+        throw Error(ErrorCode::kUsage, "--" + option.string_key, "is given twice");
+      auto& values = result.values_[option.string_key];
+      values.insert(values.end(), option.value.begin(), option.value.end());
+    }
+  } catch (const po::error& error) {
+    throw Error(ErrorCode::kUsage, "command line", std::string(error.what()) + "; see --help");
+  }
+  for (const auto& [name, standard] : state_->standards)
+    if (!result.has(name)) result.values_[name] = {standard};
+  if (!state_->positional_name.empty() && !result.has(state_->positional_name))
+    throw Error(ErrorCode::kUsage, state_->positional_name, "is required; see --help");
+  std::istringstream words(state_->usage);
+  std::string program, subcommand;
+  words >> program >> subcommand;
+  result.command_ = program + ' ' + subcommand;
+  for (const auto& word : arguments) result.command_ += ' ' + shell_quoted(word);
+  return result;
+}
+
+}  // namespace kvs

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstdint>
+#include <iosfwd>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kvs {
+
+using Arguments = std::span<const std::string>;
+
+/// A command line after parsing: every getter checks the whole value and throws Error kUsage naming the option.
+class Options {
+ public:
+  bool has(const std::string& name) const;
+  bool flag(const std::string& name) const;
+  const std::string& text(const std::string& name) const;
+  /// All values of a repeatable option, in order.
+  const std::vector<std::string>& list(const std::string& name) const;
+  std::int64_t integer(const std::string& name, std::int64_t least, std::int64_t most) const;
+  double real(const std::string& name, double least, double most) const;
+  const std::string& choice(const std::string& name, std::span<const std::string_view> allowed) const;
+  bool on_off(const std::string& name) const;
+  /// "0,14-16": ascending, distinct, below `count`; all of them if the option is absent or "all".
+  std::vector<std::size_t> indices(const std::string& name, std::size_t count) const;
+  /// "4,8,16": integers in [least, most], in the order given.
+  std::vector<std::size_t> integers(const std::string& name, std::size_t least, std::size_t most) const;
+
+  /// The command line, quoted for a shell, as it is recorded in outputs.
+  const std::string& command() const noexcept { return command_; }
+  /// The options that change results, by name (defaults filled in): what a resumed run must share with the one before.
+  /// Left out: how a run behaves (--threads, --resume, --force, --quiet, --json, --no-lock) and where files lie.
+  std::map<std::string, std::vector<std::string>> result_options() const;
+
+ private:
+  friend class OptionTable;
+  std::map<std::string, std::vector<std::string>> values_;
+  std::string command_;
+};
+
+/// What a command accepts, from which both parsing and --help follow.
+class OptionTable {
+ public:
+  /// @param usage  e.g. "kvspectrum capture --model PATH --text PATH --out FILE"
+  OptionTable(std::string usage, std::string summary, std::vector<std::string> examples);
+  ~OptionTable();
+
+  OptionTable& group(const std::string& title);
+  /// A single-valued option; an empty `standard` means that it has no default.
+  OptionTable& value(const std::string& name, const std::string& placeholder, const std::string& help,
+                     const std::string& standard = "");
+  /// An option that may repeat and take several values at once.
+  OptionTable& list(const std::string& name, const std::string& placeholder, const std::string& help);
+  OptionTable& flag(const std::string& name, const std::string& help);
+  /// A required argument without a name.
+  OptionTable& positional(const std::string& name, const std::string& help);
+
+  /// @return nothing if --help was asked for (it has been printed to `out`).  @throws Error kUsage.
+  std::optional<Options> parse(Arguments arguments, std::ostream& out) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// `text` as one word for a POSIX shell.
+std::string shell_quoted(std::string_view text);
+
+}  // namespace kvs

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <chrono>
+#include <string>
+
+namespace kvs {
+
+/// Progress on stderr: a bar with the time left on a terminal, a line now and then elsewhere, nothing when quiet.
+class Progress {
+ public:
+  Progress(std::string label, double total, bool quiet);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  /// `done` of `total` units of work.
+  void update(double done);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  void draw(double done);
+  std::string label_;
+  double total_, first_done_ = -1, last_done_ = 0;
+  bool quiet_, terminal_;
+  Clock::time_point start_, last_drawn_;
+};
+
+/// "1.5 GiB", "12 MiB"; "2 min 5 s".
+std::string human_bytes(double bytes);
+std::string human_seconds(double seconds);
+
+/// A remark on stderr, unless quiet.
+void remark(const std::string& line, bool quiet);
+
+}  // namespace kvs

@@ -1,0 +1,213 @@
+#include "cli/common/session.h"
+
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+#include <limits>
+
+#include "cli/common/progress.h"
+#include "core/checked.h"
+#include "core/error.h"
+#include "version.h"
+
+namespace kvs {
+namespace {
+
+constexpr std::int64_t kMostWindow = 1 << 24, kMostThreads = 4096;
+
+double seconds_per_flop(Backend& backend) {
+  constexpr std::size_t kRows = 512, kSize = 1024;
+  const std::vector<float> ones(kRows * kSize, 1.0F);
+  WeightSource source{
+      kSize, kSize, [](std::size_t, std::size_t, std::span<float> out) { std::ranges::fill(out, 1.0F); }, {}};
+  const auto weight = backend.make_weight(source);
+  BackendTensor<float, 2> x(backend, {kRows, kSize}), y(backend, {kRows, kSize});
+  BackendTensor<float, 1> gain(backend, {kSize});
+  backend.upload(x.view().data(), ones.data(), x.bytes());
+  backend.upload(gain.view().data(), ones.data(), gain.bytes());
+  BackendTensor<std::byte, 1> operand_memory(backend, {operand_bytes(backend, kRows, kSize)});
+  const Operand operand{operand_memory.view().data(), kRows, kSize};
+  backend.rms_norm(x.view(), gain.view(), 1e-5F, operand);
+  double best = 1e9;
+  for (int round = 0; round < 3; ++round) {
+    const auto start = std::chrono::steady_clock::now();
+    backend.linear(operand, *weight, y.view(), false);
+    float probe = 0;
+    backend.download(&probe, y.view().data(), sizeof probe);
+    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+  return best / (2.0 * kRows * kSize * kSize);
+}
+
+}  // namespace
+
+void add_model_options(OptionTable& table) {
+  table.group("Model")
+      .value("model", "PATH", "GGUF file, or folder with config.json and safetensors")
+      .value("device", "NAME", "cpu, cuda, or auto (cuda if there is one)", "cpu")
+      .value("dtype", "TYPE", "f32 or bf16: the type of weights and matrix products", "f32")
+      .value("threads", "N", "processor threads (default: all)");
+}
+
+void add_text_options(OptionTable& table) {
+  table.group("Text")
+      .list("text", "PATH", "text file, folder, *.jsonl with a `text` field, or - ; may repeat")
+      .value("tokens-file", "FILE", "instead of --text: one JSON array of token ids per line")
+      .value("window", "T", "tokens per document; a text is cut into consecutive windows", "1024")
+      .value("documents", "N", "at most so many documents in all (default: all)")
+      .value("windows", "A:B", "of each text its windows A to B-1; negative counts from its end (default: all)")
+      .value("bos", "on|off", "start every window with the model's begin-of-sequence token", "off")
+      .value("invalid-utf8", "replace", "replace invalid UTF-8 by U+FFFD and count it, instead of stopping")
+      .flag("skip-bad-lines", "skip and count malformed JSONL lines, instead of stopping");
+}
+
+void add_run_options(OptionTable& table, bool resumable) {
+  table.group("Run");
+  table.value("seed", "N", "seed of everything random", "0")
+      .flag("force", "replace outputs that exist")
+      .flag("quiet", "nothing on stderr but errors")
+      .flag("json", "print the result as JSON on stdout")
+      .flag("no-lock", "do not lock the output (file systems without locks)");
+  if (resumable) table.flag("resume", "go on with an interrupted run; needs the same options");
+}
+
+RunOptions run_options(const Options& options) {
+  RunOptions run;
+  run.force = options.flag("force");
+  run.resume = options.flag("resume");
+  run.quiet = options.flag("quiet");
+  run.json = options.flag("json");
+  run.lock = !options.flag("no-lock");
+  run.seed = options.integer("seed", 0, std::numeric_limits<std::int64_t>::max());
+  if (run.force && run.resume) throw Error(ErrorCode::kUsage, "--force", "cannot be given together with --resume");
+  return run;
+}
+
+std::unique_ptr<ModelSource> open_model(const Options& options) { return ModelSource::open(options.text("model")); }
+
+std::unique_ptr<Backend> open_backend(const Options& options) {
+  static constexpr std::string_view kDevices[] = {"cpu", "cuda", "auto"}, kTypes[] = {"f32", "bf16"};
+  const DType type = *dtype_from_name(options.choice("dtype", kTypes));
+  const int threads = options.has("threads") ? static_cast<int>(options.integer("threads", 1, kMostThreads)) : 0;
+  return make_backend(options.choice("device", kDevices), type, threads);
+}
+
+ModelSession load_model(std::unique_ptr<ModelSource> source, const Options& options, const RunOptions& run) {
+  ModelSession session;
+  session.backend = open_backend(options);
+  session.source = std::move(source);
+  Progress progress("loading " + session.config().name, static_cast<double>(session.config().layers), run.quiet);
+  session.model = std::make_unique<Model>(*session.source, *session.backend, [&](std::size_t done, std::size_t) {
+    progress.update(static_cast<double>(done));
+  });
+  session.decoder = std::make_unique<Decoder>(*session.model);
+  return session;
+}
+
+Corpus load_corpus(const Options& options, const RunOptions& run, const ModelSource& model) {
+  CorpusOptions corpus;
+  corpus.texts = options.list("text");
+  if (options.has("tokens-file")) corpus.tokens_file = options.text("tokens-file");
+  if (corpus.texts.empty() == !corpus.tokens_file)
+    throw Error(ErrorCode::kUsage, "--text", "expected either --text or --tokens-file");
+  corpus.window = static_cast<std::size_t>(options.integer("window", 2, kMostWindow));
+  if (options.has("documents"))
+    corpus.documents = static_cast<std::size_t>(options.integer("documents", 1, std::int64_t{1} << 40));
+  if (options.has("windows")) {
+    const std::string& range = options.text("windows");
+    const std::size_t colon = range.find(':');
+    const auto bound = [&](std::string_view part) -> std::optional<std::int64_t> {
+      if (part.empty()) return std::nullopt;
+      const auto value = parse_integer<std::int64_t>(part);
+      if (!value) throw Error(ErrorCode::kUsage, "--windows", "found '" + range + "', expected A:B such as 0:8 or -4:");
+      return value;
+    };
+    if (colon == std::string::npos)
+      throw Error(ErrorCode::kUsage, "--windows", "found '" + range + "', expected A:B such as 0:8 or -4:");
+    corpus.windows_first = bound(std::string_view(range).substr(0, colon));
+    corpus.windows_last = bound(std::string_view(range).substr(colon + 1));
+  }
+  corpus.bos = options.on_off("bos");
+  static constexpr std::string_view kReplace[] = {"replace"};
+  corpus.replace_invalid_utf8 = options.has("invalid-utf8") && options.choice("invalid-utf8", kReplace) == "replace";
+  corpus.skip_bad_lines = options.flag("skip-bad-lines");
+
+  const auto tokenizer = corpus.tokens_file && !corpus.bos ? nullptr : model.load_tokenizer();
+  Corpus read = read_corpus(corpus, tokenizer.get(), model.config().vocabulary);
+  if (read.tokens_dropped > 0)
+    remark("text: " + std::to_string(read.documents.size()) + " documents of " + std::to_string(corpus.window) +
+               " tokens; " + std::to_string(read.tokens_dropped) + " of " + std::to_string(read.tokens_read) +
+               " tokens left over at the ends of texts",
+           run.quiet);
+  if (read.replaced_bytes > 0)
+    remark("text: replaced " + std::to_string(read.replaced_bytes) + " bytes of invalid UTF-8", run.quiet);
+  if (read.skipped_lines > 0) remark("text: skipped " + std::to_string(read.skipped_lines) + " bad lines", run.quiet);
+  if (model.config().context > 0 && corpus.window > model.config().context)
+    remark("text: windows of " + std::to_string(corpus.window) + " tokens are longer than the model's context of " +
+               std::to_string(model.config().context),
+           run.quiet);
+  return read;
+}
+
+std::vector<std::vector<std::int32_t>> tokens_of(const Corpus& corpus) {
+  std::vector<std::vector<std::int32_t>> tokens;
+  for (const Document& document : corpus.documents) tokens.push_back(document.tokens);
+  return tokens;
+}
+
+Json run_identity(const Options& options, const std::string& model_sha256, const Corpus& corpus) {
+  return {{"tool_version", kToolVersion},
+          {"options", options.result_options()},
+          {"model_sha256", model_sha256},
+          {"text_sha256", corpus.text_sha256},
+          {"documents", corpus.documents.size()}};
+}
+
+Provenance provenance(const Options& options, const RunOptions& run, const Corpus& corpus) {
+  Provenance record{options.command(), kToolVersion, corpus.text_sha256, corpus.documents.size(), 0, run.seed};
+  for (const Document& document : corpus.documents) record.tokens += document.tokens.size();
+  return record;
+}
+
+double session_memory(const ModelSession& session, std::size_t tokens) {
+  const ModelConfig& c = session.config();
+  // Residual stream, normed input, fused qkv with its head-major copy, gate and up with their product.
+  const std::size_t row = 2 * c.d_model + 2 * (c.query_heads + 2 * c.kv_heads) * c.head_dim + 3 * c.d_ff;
+  return static_cast<double>(session.model->weight_bytes()) + static_cast<double>(tokens * row * sizeof(float));
+}
+
+std::vector<std::filesystem::path> input_paths(const Options& options) {
+  std::vector<std::filesystem::path> paths;
+  for (const char* name : {"model", "text", "tokens-file", "capture", "config"})
+    for (const std::string& path : options.list(name))
+      if (path != "-") paths.emplace_back(path);
+  return paths;
+}
+
+double forward_flops(const ModelConfig& c, double tokens) {
+  const double attention_width = static_cast<double>(c.query_heads * c.head_dim);
+  const double layer = static_cast<double>(c.d_model) *
+                       static_cast<double>((2 * c.query_heads + 2 * c.kv_heads) * c.head_dim + 3 * c.d_ff);
+  const double weights = static_cast<double>(c.layers) * layer + static_cast<double>(c.d_model * c.vocabulary);
+  // Scores and their product with V: each a multiply-add per pair of the causal half.
+  return 2 * weights * tokens + 2 * static_cast<double>(c.layers) * attention_width * tokens * tokens;
+}
+
+void announce(const Estimate& estimate, Backend& backend, const RunOptions& run) {
+  if (run.quiet) return;
+  std::string line = "estimate: " + human_bytes(estimate.memory_bytes) + " memory";
+  if (estimate.disk_bytes > 0) line += ", " + human_bytes(estimate.disk_bytes) + " disk";
+  // Products alone run at the probed rate; the rest of a pass adds about a fifth (docs/performance.md).
+  line += ", " + human_seconds(1.2 * estimate.flops * seconds_per_flop(backend));
+  remark(line, false);
+}
+
+void print_result(const RunOptions& run, const Json& json, const std::string& text) {
+  if (run.json) {
+    std::cout << dump_json(json) << '\n';
+  } else if (!text.empty()) {
+    std::cout << text;
+  }
+}
+
+}  // namespace kvs

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/common/options.h"
+#include "export/config.h"
+#include "io/corpus.h"
+#include "io/json.h"
+#include "model/decoder.h"
+#include "model/model.h"
+
+namespace kvs {
+
+/// The options that every command shares, in groups.
+void add_model_options(OptionTable& table);  // --model --device --dtype --threads
+void add_text_options(OptionTable& table);   // --text --tokens-file --window --documents --windows --bos …
+void add_run_options(OptionTable& table, bool resumable);  // --seed --force --quiet --json --no-lock (--resume)
+
+/// How a command should behave.
+struct RunOptions {
+  bool force = false, resume = false, quiet = false, json = false, lock = true;
+  std::int64_t seed = 0;
+};
+/// @throws Error kUsage if --force and --resume meet.
+RunOptions run_options(const Options& options);
+
+/// A model that is ready to run, and what it came from.
+struct ModelSession {
+  std::unique_ptr<ModelSource> source;
+  std::unique_ptr<Backend> backend;
+  std::unique_ptr<Model> model;
+  std::unique_ptr<Decoder> decoder;
+
+  const ModelConfig& config() const noexcept { return source->config(); }
+};
+
+/// Opens and checks the files of --model; loads no weight.
+std::unique_ptr<ModelSource> open_model(const Options& options);
+/// Makes the backend of --device, --dtype and --threads.
+std::unique_ptr<Backend> open_backend(const Options& options);
+/// Loads the weights, with a progress bar.
+ModelSession load_model(std::unique_ptr<ModelSource> source, const Options& options, const RunOptions& run);
+
+/// Reads and cuts the texts, and says what was dropped or replaced.
+/// @param most_tokens  the longest window the model's context allows; a longer --window is a remark, not an error
+Corpus load_corpus(const Options& options, const RunOptions& run, const ModelSource& model);
+/// The documents' token lists alone.
+std::vector<std::vector<std::int32_t>> tokens_of(const Corpus& corpus);
+
+/// What a resumed run must have in common with the one before: every option that changes results (not --threads,
+/// --resume,
+/// --force, --quiet, --json, --no-lock, and not where things lie on disk), the model and the texts.
+Json run_identity(const Options& options, const std::string& model_sha256, const Corpus& corpus);
+Provenance provenance(const Options& options, const RunOptions& run, const Corpus& corpus);
+
+/// A rough time for `flops` on this backend, from one timed product. Says "estimate: …" on stderr unless quiet.
+struct Estimate {
+  double flops = 0, memory_bytes = 0, disk_bytes = 0;
+};
+void announce(const Estimate& estimate, Backend& backend, const RunOptions& run);
+/// FLOPs of a forward pass over `tokens` tokens of one sequence with the language-model head.
+double forward_flops(const ModelConfig& config, double tokens);
+
+/// Memory that a forward pass of one sequence of `tokens` needs with this model: weights and one layer's activations.
+double session_memory(const ModelSession& session, std::size_t tokens);
+/// The files that a command reads, so that none of them is its output.
+std::vector<std::filesystem::path> input_paths(const Options& options);
+
+/// The result of a command: JSON on stdout with --json, else `text`.
+void print_result(const RunOptions& run, const Json& json, const std::string& text);
+
+}  // namespace kvs

@@ -1,0 +1,12 @@
+#pragma once
+
+#include "cli/common/options.h"
+
+namespace kvs {
+
+void run_faedkv(Arguments arguments);
+void run_elitekv(Arguments arguments);
+void run_eval(Arguments arguments);
+void run_validate(Arguments arguments);
+
+}  // namespace kvs

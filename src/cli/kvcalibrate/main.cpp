@@ -1,0 +1,14 @@
+#include <array>
+
+#include "cli/common/dispatch.h"
+#include "cli/kvcalibrate/commands.h"
+
+int main(int argc, char** argv) {
+  constexpr std::array kCommands{
+      kvs::Subcommand{"faedkv", "ablate spectral chunks of every layer and keep those that matter", kvs::run_faedkv},
+      kvs::Subcommand{"elitekv", "search elite RoPE chunks and factorise keys and values", kvs::run_elitekv},
+      kvs::Subcommand{"eval", "perplexity and cache size of a method or a config", kvs::run_eval},
+      kvs::Subcommand{"validate", "check a config against the schema and its files", kvs::run_validate},
+  };
+  return kvs::run_program("kvcalibrate", "calibrate, compare and export compressed KV caches", kCommands, argc, argv);
+}

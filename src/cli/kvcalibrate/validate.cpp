@@ -1,0 +1,30 @@
+#include <filesystem>
+#include <iostream>
+
+#include "cli/common/session.h"
+#include "cli/kvcalibrate/commands.h"
+#include "export/config.h"
+
+namespace kvs {
+
+void run_validate(Arguments arguments) {
+  OptionTable table("kvcalibrate validate FILE [options]",
+                    "Checks a config: the shipped JSON Schema, its lists against each other, the digests of its files.",
+                    {"kvcalibrate validate smollm2-elitekv.json", "kvcalibrate validate --schema"});
+  table.positional("FILE", "the config").flag("json", "print the result as JSON on stdout");
+  if (arguments.size() == 1 && arguments[0] == "--schema") {
+    std::cout << config_schema();
+    return;
+  }
+  const auto options = table.parse(arguments, std::cout);
+  if (!options) return;
+  const std::filesystem::path path = options->text("FILE");
+  const Json config = read_config(path);
+  RunOptions run;
+  run.json = options->flag("json");
+  const auto method = config.at("method").get<std::string>();
+  print_result(run, {{"file", path.string()}, {"valid", true}, {"method", method}},
+               path.string() + ": valid " + method + " config\n");
+}
+
+}  // namespace kvs

@@ -1,0 +1,93 @@
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <sstream>
+
+#include "capture/capture_run.h"
+#include "cli/common/progress.h"
+#include "cli/common/session.h"
+#include "cli/kvspectrum/commands.h"
+#include "core/error.h"
+#include "io/file.h"
+
+namespace kvs {
+namespace {
+
+OptionTable capture_options() {
+  OptionTable table("kvspectrum capture --model PATH --text PATH --out FILE [options]",
+                    "Runs texts through a model and stores queries, keys and values of every layer in one HDF5 file.",
+                    {"kvspectrum capture --model SmolLM2.gguf --text book.txt --documents 8 --out book.h5",
+                     "kvspectrum capture --model llama/ --text book.txt --states q_pre,k_pre --layers 0,14-16 "
+                     "--store bf16 --out book.h5"});
+  table.value("out", "FILE", "the capture to write")
+      .value("states", "LIST", "any of q_pre,k_pre,k_post,v", "k_pre,v")
+      .value("layers", "LIST", "such as 0,14-16", "all")
+      .value("store", "TYPE", "f32, f16 or bf16", "f32");
+  add_model_options(table);
+  add_text_options(table);
+  add_run_options(table, true);
+  return table;
+}
+
+std::vector<StateKind> states_of(const Options& options) {
+  std::vector<StateKind> states;
+  std::istringstream list(options.text("states"));
+  for (std::string name; std::getline(list, name, ',');) {
+    const auto kind = state_kind_from_name(name);
+    if (!kind) throw Error(ErrorCode::kUsage, "--states", "found '" + name + "', expected any of q_pre,k_pre,k_post,v");
+    states.push_back(*kind);
+  }
+  std::ranges::sort(states);
+  if (states.empty() || std::ranges::adjacent_find(states) != states.end())
+    throw Error(ErrorCode::kUsage, "--states",
+                "found '" + options.text("states") + "', expected each state at most once");
+  return states;
+}
+
+}  // namespace
+
+void run_capture(Arguments arguments) {
+  const auto options = capture_options().parse(arguments, std::cout);
+  if (!options) return;
+  const RunOptions run = run_options(*options);
+  static constexpr std::string_view kStores[] = {"f32", "f16", "bf16"};
+  const DType store = *dtype_from_name(options->choice("store", kStores));
+  const auto states = states_of(*options);
+  const std::filesystem::path out = options->text("out");
+  check_output(out, run.force, input_paths(*options));
+
+  auto source = open_model(*options);
+  const auto layers = options->indices("layers", source->config().layers);
+  const Corpus corpus = load_corpus(*options, run, *source);
+  const auto documents = tokens_of(corpus);
+  const CaptureHeader header = capture_header(source->config(), source->sha256(), layers, states, store,
+                                              documents.front().size(), documents.size());
+  const auto writer = CaptureWriter::open(out, header, run_identity(*options, source->sha256(), corpus),
+                                          {.force = run.force, .resume = run.resume, .lock = run.lock});
+  ModelSession session = load_model(std::move(source), *options, run);
+  const std::size_t first = writer->next_document();
+  const auto left = static_cast<double>(documents.size() - first);
+  announce({.flops = left * forward_flops(session.config(), static_cast<double>(header.tokens)),
+            .memory_bytes = session_memory(session, header.tokens),
+            .disk_bytes = static_cast<double>(capture_bytes(header))},
+           *session.backend, run);
+  Progress progress("capture", static_cast<double>(documents.size()), run.quiet);
+  for (std::size_t n = first; n < documents.size(); ++n) {
+    progress.update(static_cast<double>(n));
+    capture_document(*session.decoder, documents[n], header, *writer);
+  }
+  writer->finish();
+  print_result(run,
+               {{"out", out.string()},
+                {"documents", documents.size()},
+                {"tokens", header.tokens},
+                {"layers", header.layers},
+                {"bytes", capture_bytes(header)},
+                {"resumed_at", first},
+                {"tokens_dropped", corpus.tokens_dropped}},
+               out.string() + ": " + std::to_string(documents.size()) + " documents of " +
+                   std::to_string(header.tokens) + " tokens, " +
+                   human_bytes(static_cast<double>(capture_bytes(header))) + "\n");
+}
+
+}  // namespace kvs

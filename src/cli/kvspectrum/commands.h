@@ -1,0 +1,11 @@
+#pragma once
+
+#include "cli/common/options.h"
+
+namespace kvs {
+
+void run_capture(Arguments arguments);
+void run_spectrum(Arguments arguments);
+void run_verify(Arguments arguments);
+
+}  // namespace kvs

@@ -1,0 +1,14 @@
+#include <array>
+
+#include "cli/common/dispatch.h"
+#include "cli/kvspectrum/commands.h"
+
+int main(int argc, char** argv) {
+  constexpr std::array kCommands{
+      kvs::Subcommand{"capture", "run texts through a model and store its KV states (HDF5)", kvs::run_capture},
+      kvs::Subcommand{"spectrum", "power spectra of keys and values along tokens, with figures", kvs::run_spectrum},
+      kvs::Subcommand{"verify", "check every byte of a capture", kvs::run_verify},
+  };
+  return kvs::run_program("kvspectrum", "capture, analyse and plot the KV cache of a language model", kCommands, argc,
+                          argv);
+}

@@ -1,0 +1,33 @@
+#include <filesystem>
+#include <iostream>
+
+#include "cli/common/session.h"
+#include "cli/kvspectrum/commands.h"
+#include "core/error.h"
+#include "io/hdf5/capture_file.h"
+
+namespace kvs {
+
+void run_verify(Arguments arguments) {
+  OptionTable table(
+      "kvspectrum verify FILE [options]",
+      "Checks a capture's metadata digest and the CRC-32C of every dataset. Exit status 3 if any differs.",
+      {"kvspectrum verify book.h5", "kvspectrum verify book.h5.partial --allow-incomplete --json"});
+  table.positional("FILE", "the capture")
+      .flag("allow-incomplete", "check the committed documents of an unfinished capture")
+      .flag("json", "print the report as JSON on stdout");
+  const auto options = table.parse(arguments, std::cout);
+  if (!options) return;
+  const std::filesystem::path path = options->text("FILE");
+  Json report;
+  const auto damaged =
+      verify_capture(path, {.allow_incomplete = options->flag("allow-incomplete"), .skip_corrupt = false}, report);
+  RunOptions run;
+  run.json = options->flag("json");
+  print_result(run, report, damaged == 0 ? path.string() + ": sound\n" : "");
+  if (damaged > 0)
+    throw Error(ErrorCode::kInput, path.string(),
+                "found " + std::to_string(damaged) + " damaged datasets, expected none");
+}
+
+}  // namespace kvs

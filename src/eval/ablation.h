@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "kernels/spectral_ops.h"
+#include "model/decoder.h"
+
+namespace kvs {
+
+/// Where and how the states of one layer are filtered.
+struct AblationSetup {
+  bool continuation = true;           // false: in-place
+  std::size_t tokens = 0;             // per document
+  std::size_t prefix = 0;             // continuation: tokens [0, prefix) are filtered, the rest scored
+  std::size_t sinks = 0, recent = 0;  // tokens left alone at both ends of what is filtered
+  Transform transform = Transform::kDft;
+  bool before_rope = false;  // key space k_pre instead of k_post
+
+  std::size_t first_filtered() const noexcept { return sinks; }
+  std::size_t last_filtered() const noexcept { return (continuation ? prefix : tokens) - recent; }
+  std::size_t filtered() const noexcept { return last_filtered() - first_filtered(); }
+  std::size_t first_scored() const noexcept { return continuation ? prefix : 0; }  // position of the first scoring row
+  /// Tokens whose NLL counts: continuation T − P − 1, in-place T − 1.
+  std::size_t scored() const noexcept { return tokens - first_scored() - 1; }
+};
+
+/// The forward passes behind a FAEDKV ablation of one document. Nothing is computed twice: the prefix is prefilled
+/// once, the layers below the ablated one are run once, and variants of a layer share one batch above it. Source:
+/// FAEDKV, section on frequency ablation; both protocols are described in docs/faedkv.md.
+class AblationForward {
+ public:
+  /// @param batch_rows  variants are batched up to this many rows (members · tokens)
+  AblationForward(Decoder& decoder, SpectralOps& ops, const AblationSetup& setup, std::size_t batch_rows = 4096);
+  ~AblationForward();
+
+  /// Starts a document of setup.tokens tokens.
+  void begin(std::span<const std::int32_t> tokens);
+  /// NLL sums [variant] over the scored tokens with K and V of `layer` filtered by each row of gains [variant, bin].
+  /// Layers must be asked for in ascending order.
+  std::vector<double> variants(std::size_t layer, TensorView<const double, 2> gains);
+  /// NLL sum of the unchanged model; ends the document.
+  double base();
+  /// NLL sum with every layer of `layers` filtered by its own gains (the calibrated model); restarts the document.
+  double filtered(std::span<const std::size_t> layers, TensorView<const double, 2> gains);
+
+ private:
+  struct Prefix;
+  class FilterHook;
+  double sum_nll(const Hidden& hidden, std::vector<double>* per_member = nullptr);
+  void restart();
+
+  Decoder* decoder_;
+  SpectralOps* ops_;
+  AblationSetup setup_;
+  std::size_t batch_rows_;
+  std::vector<std::int32_t> tokens_, targets_;
+  Hidden hidden_;
+  std::unique_ptr<Prefix> prefix_;
+};
+
+}  // namespace kvs

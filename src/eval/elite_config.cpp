@@ -1,0 +1,84 @@
+#include "eval/elite_config.h"
+
+#include "core/error.h"
+#include "io/tensor_archive.h"
+
+namespace kvs {
+namespace {
+
+struct Factor {
+  std::vector<float> values;
+  std::size_t rows = 0, columns = 0;
+};
+
+Factor read_factor(const TensorArchive& archive, const std::filesystem::path& path, const std::string& name) {
+  const StoredTensor* tensor = archive.find(name);
+  if (tensor == nullptr || tensor->shape.size() != 2)
+    throw Error(ErrorCode::kInput, path.string() + ": tensor " + name, "found none, expected a factor of rank 2");
+  Factor factor{{}, tensor->rows(), tensor->columns()};
+  factor.values.resize(factor.rows * factor.columns);
+  read_rows(*tensor, 0, factor.rows, factor.values);
+  return factor;
+}
+
+/// up · down in double, appended to `product`.
+void append_product(const TensorArchive& archive, const std::filesystem::path& path, const std::string& up_name,
+                    const std::string& down_name, std::size_t d_model, std::vector<double>& product,
+                    std::size_t& rank) {
+  const Factor up = read_factor(archive, path, up_name), down = read_factor(archive, path, down_name);
+  if (up.columns != down.rows || down.columns != d_model)
+    throw Error(ErrorCode::kInput, path.string() + ": tensor " + down_name,
+                "found shape [" + std::to_string(down.rows) + ", " + std::to_string(down.columns) + "], expected [" +
+                    std::to_string(up.columns) + ", " + std::to_string(d_model) + "]");
+  rank += up.columns;
+  const std::size_t start = product.size();
+  product.resize(start + up.rows * d_model);
+  for (std::size_t row = 0; row < up.rows; ++row) {
+    double* out = product.data() + start + row * d_model;
+    for (std::size_t k = 0; k < up.columns; ++k) {
+      const double scale = up.values[row * up.columns + k];
+      const float* from = down.values.data() + k * d_model;
+      for (std::size_t column = 0; column < d_model; ++column) out[column] += scale * from[column];
+    }
+  }
+}
+
+}  // namespace
+
+EliteConfig load_elite_config(const Json& config, const std::filesystem::path& path, const ModelSource& source) {
+  const ModelConfig& model = source.config();
+  const Json& parameters = config.at("parameters");
+  const auto elite = parameters.at("elite").get<std::vector<std::vector<std::vector<std::size_t>>>>();
+  const auto layers = parameters.at("layers").get<std::vector<std::size_t>>();
+  if (config.at("calibration").at("ropelite").at("granularity") == "query-head" && model.group() > 1)
+    throw Error(ErrorCode::kUnsupported, path.string() + ": /calibration/ropelite/granularity",
+                "found query-head, expected kv-head: query heads that share a key cannot have rows of their own");
+  std::unique_ptr<TensorArchive> archive;
+  std::filesystem::path factors;
+  if (!config.at("files").empty()) {
+    factors = path.parent_path() / config.at("files").at(0).at("path").get<std::string>();
+    archive = open_safetensors(factors);
+  }
+  const bool joint = parameters.at("factorization") == "joint";
+  const double full = 2.0 * static_cast<double>(model.kv_heads * model.head_dim);
+  EliteConfig result;
+  result.cache_reals_per_token = full * static_cast<double>(model.layers - layers.size());
+  for (std::size_t n = 0; n < layers.size(); ++n) {
+    EliteLayer layer{layers[n], elite[n], {}};
+    std::size_t rank = 0;
+    if (archive) {
+      const std::string prefix = "layers." + std::to_string(layers[n]) + ".";
+      std::vector<double> product;
+      for (const char* part : joint ? std::vector<const char*>{""} : std::vector<const char*>{"_k", "_v"})
+        append_product(*archive, factors, prefix + "up" + part, prefix + "down" + part, model.d_model, product, rank);
+      layer.projection =
+          merge_projection(source.projection(layers[n], 'k'), product, elite[n], model.head_dim, model.d_model);
+    }
+    const double rotated = 2.0 * static_cast<double>(elite[n].front().size() * model.kv_heads);
+    result.cache_reals_per_token += archive ? rotated + static_cast<double>(rank) : full;
+    result.layers.push_back(std::move(layer));
+  }
+  return result;
+}
+
+}  // namespace kvs

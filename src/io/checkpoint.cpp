@@ -1,0 +1,110 @@
+#include "io/checkpoint.h"
+
+#include <cstring>
+
+#include "core/error.h"
+#include "io/digest.h"
+#include "io/file.h"
+
+namespace kvs {
+namespace {
+
+constexpr std::uint64_t kMaximumHeader = 1 << 20;
+constexpr std::string_view kMagic = "KVSSUMS1";
+
+template <class T>
+std::string_view bytes_of(const T& value) {
+  return {reinterpret_cast<const char*>(&value), sizeof value};
+}
+
+/// magic, header length, header JSON {identity, documents, extra, lengths}, the sums' doubles, CRC-32C of all before
+/// it.
+std::optional<std::pair<Json, Checkpoint::State>> read_state(const std::filesystem::path& path) {
+  if (!std::filesystem::exists(path)) return std::nullopt;
+  const MappedFile file(path);
+  const std::string_view bytes(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
+  std::uint64_t length = 0;
+  std::uint32_t crc = 0;
+  if (bytes.size() < kMagic.size() + sizeof length + sizeof crc || !bytes.starts_with(kMagic)) return std::nullopt;
+  std::memcpy(&length, bytes.data() + kMagic.size(), sizeof length);
+  std::memcpy(&crc, bytes.data() + bytes.size() - sizeof crc, sizeof crc);
+  const std::string_view body = bytes.substr(0, bytes.size() - sizeof crc);
+  std::string_view rest = body.substr(kMagic.size() + sizeof length);
+  if (crc32c(std::as_bytes(std::span(body))) != crc || length > kMaximumHeader || length > rest.size())
+    return std::nullopt;
+  const Json header = parse_json(rest.substr(0, length), path.string());
+  rest.remove_prefix(length);
+  Checkpoint::State state{header.at("documents").get<std::uint64_t>(), {}, header.at("extra")};
+  for (const auto& count : header.at("lengths")) {
+    const auto doubles = count.get<std::uint64_t>();
+    if (doubles > rest.size() / sizeof(double)) return std::nullopt;
+    auto& sum = state.sums.emplace_back(doubles);
+    std::memcpy(sum.data(), rest.data(), doubles * sizeof(double));
+    rest.remove_prefix(doubles * sizeof(double));
+  }
+  return std::pair{header.at("identity"), std::move(state)};
+}
+
+}  // namespace
+
+std::string identity_differences(const Json& stored, const Json& now) {
+  std::string differences;
+  const auto compare = [&](const std::string& name, const Json& before, const Json& after) {
+    if (before == after) return;
+    differences += (differences.empty() ? "" : "; ") + name + ": stored " + before.dump() + ", now " + after.dump();
+  };
+  const auto member = [](const Json& object, const std::string& name) {
+    return object.is_object() && object.contains(name) ? object.at(name) : Json();
+  };
+  const auto walk = [&](const auto& self, const std::string& prefix, const Json& before, const Json& after) -> void {
+    if (!before.is_object() || !after.is_object()) return compare(prefix, before, after);
+    Json names = before;
+    names.update(after);
+    for (const auto& [name, value] : names.items())
+      self(self, prefix.empty() ? name : prefix + "." + name, member(before, name), member(after, name));
+  };
+  walk(walk, "", stored, now);
+  return differences;
+}
+
+Checkpoint::Checkpoint(const std::filesystem::path& output, Json identity)
+    : files_{output.string() + ".checkpoint.0", output.string() + ".checkpoint.1"}, identity_(std::move(identity)) {}
+
+std::optional<Checkpoint::State> Checkpoint::load(bool resume, bool force) const {
+  if (force) remove();
+  std::optional<State> newest;
+  for (const auto& path : files_) {
+    auto found = read_state(path);
+    if (!found) continue;
+    if (!resume)
+      throw Error(ErrorCode::kConflict, path.string(),
+                  "found an unfinished run, expected --resume to go on or --force to drop it");
+    if (const std::string differences = identity_differences(found->first, identity_); !differences.empty())
+      throw Error(ErrorCode::kConflict, path.string(), "belongs to another run: " + differences);
+    if (!newest || found->second.documents >= newest->documents) newest = std::move(found->second);
+  }
+  return newest;
+}
+
+void Checkpoint::save(std::uint64_t documents, std::span<const std::span<const double>> sums, const Json& extra) {
+  Json lengths = Json::array();
+  for (const auto sum : sums) lengths.push_back(sum.size());
+  const std::string header =
+      dump_json({{"identity", identity_}, {"documents", documents}, {"extra", extra}, {"lengths", lengths}}, -1);
+  std::string bytes(kMagic);
+  bytes += bytes_of(static_cast<std::uint64_t>(header.size()));
+  bytes += header;
+  for (const auto sum : sums) bytes.append(reinterpret_cast<const char*>(sum.data()), sum.size_bytes());
+  bytes += bytes_of(crc32c(std::as_bytes(std::span(bytes))));
+  write_file_atomically(files_[next_], bytes, true);
+  next_ = 1 - next_;
+}
+
+void Checkpoint::remove() const {
+  for (const auto& path : files_) {
+    std::error_code ignored;
+    std::filesystem::remove(path, ignored);
+  }
+}
+
+}  // namespace kvs
