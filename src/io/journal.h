@@ -20,6 +20,13 @@ class Journal {
   /// @throws Error kConflict listing every member that differs if `identity` is not the one stored (JSON equality);
   ///         kInput if a line other than the last is damaged.
   static Journal resume(const std::filesystem::path& path, const Json& identity);
+  /// What a journal holds, for readers of an unfinished output: the file is not changed, a torn last line is ignored.
+  /// @throws Error kInput if it is missing, empty, or a line other than the last is damaged.
+  struct Content {
+    Json identity;
+    std::vector<Json> records;
+  };
+  static Content read(const std::filesystem::path& path);
 
   Journal(Journal&&) noexcept;
   ~Journal();
