@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <span>
@@ -20,7 +21,8 @@ class MappedFile {
 
   const std::filesystem::path& path() const noexcept { return path_; }
   std::span<const std::byte> bytes() const noexcept { return bytes_; }
-  /// @throws Error kInput "changed while reading" if the file's size, inode or modification time is no longer as mapped.
+  /// @throws Error kInput "changed while reading" if the file's size, inode or modification time is no longer as
+  /// mapped.
   void check_unchanged() const;
 
  private:
@@ -50,9 +52,9 @@ class OutputLock {
 };
 
 /// Fails early, before any long work: @throws Error kConflict if `output` exists and !force; kEnvironment if its
-/// directory is missing or not writable or `output` is a directory; kUsage if it is one of `inputs` (same device, inode).
-void check_output(const std::filesystem::path& output, bool force,
-                  std::span<const std::filesystem::path> inputs = {});
+/// directory is missing or not writable or `output` is a directory; kUsage if it is one of `inputs` (same device,
+/// inode).
+void check_output(const std::filesystem::path& output, bool force, std::span<const std::filesystem::path> inputs = {});
 
 /// Writes `bytes` to a temporary in the same directory, fsyncs, renames it over `output` and fsyncs the directory, so
 /// that `output` is at every moment the old file or the whole new one. A symlink is resolved first.
@@ -60,8 +62,10 @@ void check_output(const std::filesystem::path& output, bool force,
 ///         temporary removed and the old file untouched.
 void write_file_atomically(const std::filesystem::path& output, std::string_view bytes, bool force);
 
-/// Writes all of `bytes` at `offset` (short writes and EINTR handled). @throws Error kEnvironment with path and errno text.
-void write_at(int descriptor, const std::filesystem::path& path, std::span<const std::byte> bytes, std::uint64_t offset);
+/// Writes all of `bytes` at `offset` (short writes and EINTR handled). @throws Error kEnvironment with path and errno
+/// text.
+void write_at(int descriptor, const std::filesystem::path& path, std::span<const std::byte> bytes,
+              std::uint64_t offset);
 
 /// fsync of a directory, so that a rename in it survives. @throws Error kEnvironment.
 void sync_directory(const std::filesystem::path& directory);

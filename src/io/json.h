@@ -16,18 +16,21 @@ using Json = nlohmann::ordered_json;
 struct JsonLimits {
   std::size_t bytes = 64UL << 20;
   std::size_t depth = 64;
+  std::size_t values = 1UL << 23;  ///< in all; "[],[],..." costs 16 times its length in memory
 };
 
 /// Strict parse: depth-limited while parsing (no recursion), duplicate keys, NUL bytes, invalid UTF-8, numbers that
 /// overflow and text after the value are refused.
-/// @param where  the file, for messages.  @throws Error kInput "WHERE: line L, column C: ...".
+/// @param where  the file, for messages.  @throws Error kInput "WHERE: line L, column C (byte B): ...", columns and
+/// offset in bytes. Integers that do not fit in 64 bits become doubles.  Cost O(n log n) in the members of an object.
 Json parse_json(std::string_view text, std::string_view where, JsonLimits limits = {});
 
-/// `value` as text. Doubles are written with the fewest digits that read back to the same bits.
-/// @throws Error kData with the JSON pointer of the first NaN or infinity.
+/// `value` as text. Doubles are written with digits that read back to the same bits, nearly always the fewest (Grisu2).
+/// @throws Error kData with the JSON pointer of the first NaN, infinity or string that is not UTF-8.
 std::string dump_json(const Json& value, int indent = 2);
 
-/// A place inside a parsed document that checks what it reads. Messages: "FILE: /pointer: found X, expected Y" (kInput).
+/// A place inside a parsed document that checks what it reads. Messages: "FILE: /pointer: found X, expected Y"
+/// (kInput).
 class JsonCursor {
  public:
   JsonCursor(const Json& value, std::string where, std::string pointer = "") noexcept;

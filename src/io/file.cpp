@@ -1,0 +1,199 @@
+#include "io/file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <string>
+
+#include "core/error.h"
+#include "io/descriptor.h"
+
+namespace kvs {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kPieceBytes = 1UL << 20;
+
+std::int64_t modified_ns(const struct stat& status) noexcept {
+  return std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
+}
+
+std::string temporary_name(const fs::path& output) {
+  return "." + output.filename().native().substr(0, 200) + "." + std::to_string(::getpid()) + ".tmp";
+}
+
+/// Removes the temporary unless the rename took it away.
+struct TemporaryGuard {
+  const fs::path& path;
+  bool armed = true;
+  ~TemporaryGuard() {
+    if (armed) ::unlink(path.c_str());
+  }
+};
+
+/// 0 or errno. A file system without RENAME_NOREPLACE gets a hard link, which does not replace either.
+int rename_to_new(const fs::path& from, const fs::path& to) {
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return 0;
+  if (errno != EINVAL && errno != ENOSYS) return errno;
+  if (::link(from.c_str(), to.c_str()) != 0) return errno;
+  ::unlink(from.c_str());
+  return 0;
+}
+
+Descriptor create_temporary(const fs::path& path) {
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW;
+  Descriptor file = open_descriptor(path, kFlags, 0666);
+  // The name carries this process's id, so an existing one was left by a dead process that had the same id.
+  if (!file.is_open() && errno == EEXIST && ::unlink(path.c_str()) == 0) return open_descriptor(path, kFlags, 0666);
+  return file;
+}
+
+bool same_file(const struct stat& a, const struct stat& b) noexcept {
+  return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+}  // namespace
+
+Descriptor open_regular(const fs::path& path, struct stat& status) {
+  // O_NONBLOCK: opening a FIFO must not wait for a writer.
+  Descriptor file = open_descriptor(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  if (!file.is_open()) throw_errno(code_of_read_errno(errno), path, "cannot open", errno);
+  if (::fstat(file.get(), &status) != 0) throw_errno(ErrorCode::kEnvironment, path, "cannot stat", errno);
+  if (S_ISDIR(status.st_mode)) throw Error(ErrorCode::kInput, path.native(), "found a directory, expected a file");
+  if (!S_ISREG(status.st_mode)) throw Error(ErrorCode::kInput, path.native(), "expected a regular file");
+  return file;
+}
+
+fs::path resolve_output(fs::path path) {
+  for (int links = 0; links < 40; ++links) {
+    std::error_code error;
+    if (!fs::is_symlink(fs::symlink_status(path, error))) return path;
+    const fs::path target = fs::read_symlink(path, error);
+    if (error) throw_errno(ErrorCode::kEnvironment, path, "cannot follow the link", error.value());
+    path = target.is_absolute() ? target : directory_of(path) / target;
+  }
+  throw_errno(ErrorCode::kEnvironment, path, "cannot follow the link", ELOOP);
+}
+
+MappedFile::MappedFile(const fs::path& path) : path_(path) {
+  struct stat status {};
+  const Descriptor file = open_regular(path, status);
+  if (status.st_size == 0) throw Error(ErrorCode::kInput, path.native(), "the file is empty");
+  const auto size = static_cast<std::size_t>(status.st_size);
+  void* const start = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
+  if (start == MAP_FAILED) throw_errno(code_of_read_errno(errno), path, "cannot map", errno);
+  bytes_ = {static_cast<const std::byte*>(start), size};
+  inode_ = status.st_ino;
+  modified_ns_ = modified_ns(status);
+}
+
+MappedFile::~MappedFile() {
+  if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      bytes_(std::exchange(other.bytes_, {})),
+      inode_(other.inode_),
+      modified_ns_(other.modified_ns_) {}
+
+void MappedFile::check_unchanged() const {
+  struct stat status {};
+  if (::stat(path_.c_str(), &status) != 0 || static_cast<std::size_t>(status.st_size) != bytes_.size() ||
+      status.st_ino != inode_ || modified_ns(status) != modified_ns_)
+    throw Error(ErrorCode::kInput, path_.native(), "changed while reading");
+}
+
+std::string read_text_file(const fs::path& path, std::size_t limit) {
+  struct stat status {};
+  const Descriptor file = open_regular(path, status);
+  const auto too_large = [&](const std::string& size) {
+    return Error(ErrorCode::kInput, path.native(),
+                 "found " + size + " bytes, expected at most " + std::to_string(limit));
+  };
+  const auto stated = static_cast<std::size_t>(status.st_size);
+  if (stated > limit) throw too_large(std::to_string(stated));
+  std::string text;
+  // One byte more than stated, so that a file of the stated size ends with one read that returns 0.
+  for (std::size_t room = stated + 1;; room = kPieceBytes) {
+    const std::size_t used = text.size();
+    text.resize(used + room);
+    const ssize_t got = ::read(file.get(), text.data() + used, room);
+    const int error = errno;
+    text.resize(used + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+    if (got < 0 && error == EINTR) continue;
+    if (got < 0) throw_errno(code_of_read_errno(error), path, "cannot read", error);
+    if (got == 0) return text;
+    if (text.size() > limit) throw too_large("over " + std::to_string(limit));
+  }
+}
+
+void write_at(int descriptor, const fs::path& path, std::span<const std::byte> bytes, std::uint64_t offset) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::pwrite(descriptor, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) throw_errno(ErrorCode::kEnvironment, path, "cannot write", written < 0 ? errno : ENOSPC);
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+    offset += static_cast<std::uint64_t>(written);
+  }
+}
+
+void sync_directory(const fs::path& directory) {
+  const Descriptor folder = open_descriptor(directory, O_RDONLY | O_DIRECTORY);
+  if (!folder.is_open()) throw_errno(ErrorCode::kEnvironment, directory, "cannot open the directory", errno);
+  // EINVAL: a file system that has no fsync for directories, where nothing more can be done.
+  if (::fsync(folder.get()) != 0 && errno != EINVAL)
+    throw_errno(ErrorCode::kEnvironment, directory, "cannot sync the directory", errno);
+}
+
+void check_output(const fs::path& output, bool force, std::span<const fs::path> inputs) {
+  if (output.native().find('\0') != std::string::npos || !output.has_filename())
+    throw Error(ErrorCode::kUsage, output.native(), "expected the name of an output file");
+  const fs::path resolved = resolve_output(output), directory = directory_of(resolved);
+  struct stat status {};
+  if (::stat(directory.c_str(), &status) != 0)
+    throw_errno(ErrorCode::kEnvironment, directory, "cannot use the output directory", errno);
+  if (!S_ISDIR(status.st_mode)) throw Error(ErrorCode::kEnvironment, directory.native(), "expected a directory");
+  if (::access(directory.c_str(), W_OK | X_OK) != 0)
+    throw_errno(ErrorCode::kEnvironment, directory, "cannot write in the output directory", errno);
+  if (::lstat(resolved.c_str(), &status) != 0) {
+    if (errno == ENOENT) return;
+    throw_errno(ErrorCode::kEnvironment, resolved, "cannot use the output", errno);
+  }
+  if (S_ISDIR(status.st_mode))
+    throw Error(ErrorCode::kEnvironment, output.native(), "found a directory, expected a file");
+  if (!S_ISREG(status.st_mode)) throw Error(ErrorCode::kEnvironment, output.native(), "the output is no regular file");
+  for (const fs::path& input : inputs) {
+    struct stat other {};
+    if (::stat(input.c_str(), &other) == 0 && same_file(status, other))
+      throw Error(ErrorCode::kUsage, output.native(), "the output is the input " + input.native());
+  }
+  if (!force) throw Error(ErrorCode::kConflict, output.native(), "exists; --force replaces it");
+}
+
+void write_file_atomically(const fs::path& output, std::string_view bytes, bool force) {
+  const fs::path target = resolve_output(output), directory = directory_of(target);
+  const fs::path temporary = directory / temporary_name(target);
+  Descriptor file = create_temporary(temporary);
+  if (!file.is_open()) throw_errno(ErrorCode::kEnvironment, temporary, "cannot create", errno);
+  TemporaryGuard guard{temporary};
+  write_at(file.get(), temporary, std::as_bytes(std::span(bytes)), 0);
+  if (::fsync(file.get()) != 0) throw_errno(ErrorCode::kEnvironment, temporary, "cannot sync", errno);
+  if (const int error = file.close()) throw_errno(ErrorCode::kEnvironment, temporary, "cannot close", error);
+  int error = 0;
+  if (force)
+    error = ::rename(temporary.c_str(), target.c_str()) == 0 ? 0 : errno;
+  else
+    error = rename_to_new(temporary, target);
+  if (error == EEXIST && !force) throw Error(ErrorCode::kConflict, output.native(), "exists; --force replaces it");
+  if (error != 0) throw_errno(ErrorCode::kEnvironment, output, "cannot put the new file in place", error);
+  guard.armed = false;
+  sync_directory(directory);
+}
+
+}  // namespace kvs

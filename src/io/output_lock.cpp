@@ -1,0 +1,105 @@
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <optional>
+#include <string>
+#include <system_error>
+
+#include "core/checked.h"
+#include "core/error.h"
+#include "io/descriptor.h"
+#include "io/file.h"
+
+namespace kvs {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What a lock file says: "" just after its creation, else "PID\n". Nothing for a file that is no lock of ours.
+std::optional<std::string> read_owner(int descriptor) {
+  std::array<char, 32> text{};
+  const ssize_t size = ::pread(descriptor, text.data(), text.size(), 0);
+  if (size < 0) return std::nullopt;
+  if (size == 0) return "";
+  const std::string_view line(text.data(), static_cast<std::size_t>(size));
+  if (line.back() != '\n' || !parse_integer<int>(line.substr(0, line.size() - 1))) return std::nullopt;
+  return std::string(line.substr(0, line.size() - 1));
+}
+
+/// False when the name no longer leads to the locked file: its last holder removed it between our open and our flock.
+bool is_still_named(int descriptor, const fs::path& path) {
+  struct stat ours {
+  }, named{};
+  return ::fstat(descriptor, &ours) == 0 && ::lstat(path.c_str(), &named) == 0 && ours.st_dev == named.st_dev &&
+         ours.st_ino == named.st_ino;
+}
+
+void take_flock(int descriptor, const fs::path& path) {
+  int result = 0;
+  do result = ::flock(descriptor, LOCK_EX | LOCK_NB);
+  while (result != 0 && errno == EINTR);
+  if (result == 0) return;
+  if (errno != EWOULDBLOCK)
+    throw_errno(ErrorCode::kEnvironment, path, "cannot lock (--no-lock goes on without a lock)", errno);
+  const std::string owner = read_owner(descriptor).value_or("");
+  throw Error(ErrorCode::kConflict, path.native(),
+              "the output is being written by " + (owner.empty() ? "another process" : "process " + owner));
+}
+
+/// The process id of ".OUTPUT_NAME.<pid>.tmp", a temporary of write_file_atomically; 0 for any other name.
+int owner_of_temporary(std::string_view name, const std::string& output_name) {
+  const std::string start = "." + output_name + ".";
+  constexpr std::string_view kEnd = ".tmp";
+  if (!name.starts_with(start) || !name.ends_with(kEnd) || name.size() <= start.size() + kEnd.size()) return 0;
+  return parse_integer<int>(name.substr(start.size(), name.size() - start.size() - kEnd.size())).value_or(0);
+}
+
+/// Temporaries of `output` that a killed process left. The lock is held, so nobody alive is writing them.
+void remove_stale_temporaries(const fs::path& output) {
+  const std::string name = output.filename().native().substr(0, 200);
+  std::error_code ignored;
+  for (fs::directory_iterator entry(directory_of(output), ignored), end; entry != end; entry.increment(ignored)) {
+    const int pid = owner_of_temporary(entry->path().filename().native(), name);
+    if (pid > 0 && ::kill(pid, 0) != 0 && errno == ESRCH) ::unlink(entry->path().c_str());
+  }
+}
+
+}  // namespace
+
+OutputLock::OutputLock(const fs::path& output, bool enabled) {
+  if (!enabled) return;
+  const fs::path target = resolve_output(output);
+  path_ = target;
+  path_ += ".lock";
+  for (;;) {
+    Descriptor file = open_descriptor(path_, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0644);
+    if (!file.is_open()) throw_errno(ErrorCode::kEnvironment, path_, "cannot create the lock file", errno);
+    take_flock(file.get(), path_);
+    if (!is_still_named(file.get(), path_)) continue;
+    // A file of the user's that happens to have this name must be neither overwritten nor deleted.
+    if (!read_owner(file.get())) throw Error(ErrorCode::kConflict, path_.native(), "exists and is no lock file");
+    const std::string text = std::to_string(::getpid()) + "\n";
+    if (::ftruncate(file.get(), 0) != 0) throw_errno(ErrorCode::kEnvironment, path_, "cannot write", errno);
+    write_at(file.get(), path_, std::as_bytes(std::span(text)), 0);
+    descriptor_ = file.release();
+    remove_stale_temporaries(target);
+    return;
+  }
+}
+
+OutputLock::OutputLock(OutputLock&& other) noexcept
+    : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)) {}
+
+OutputLock::~OutputLock() {
+  if (descriptor_ < 0) return;
+  // Removed while still locked: after the close another process may already hold a lock of this name.
+  ::unlink(path_.c_str());
+  ::close(descriptor_);
+}
+
+}  // namespace kvs
