@@ -1,0 +1,45 @@
+#include "io/tokenizer/byte_alphabet.h"
+
+#include <array>
+#include <cstddef>
+
+#include "core/utf8.h"
+
+namespace kvs {
+namespace {
+
+constexpr std::size_t kCharacters = 0x144;  // 256 + the 68 bytes that are not printable
+
+constexpr bool is_printable_byte(int byte) {
+  return (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte <= 0xAC) || (byte >= 0xAE && byte <= 0xFF);
+}
+
+constexpr std::array<int, kCharacters> byte_of_character() {
+  std::array<int, kCharacters> table{};
+  table.fill(-1);
+  int next = 256;
+  for (int byte = 0; byte < 256; ++byte) {
+    table[static_cast<std::size_t>(is_printable_byte(byte) ? byte : next++)] = byte;
+  }
+  return table;
+}
+
+}  // namespace
+
+std::optional<std::string> bytes_of_token(std::string_view token) {
+  static constexpr auto kTable = byte_of_character();
+  std::string bytes;
+  for (std::size_t at = 0; at < token.size();) {
+    const std::size_t length = utf8_length(token.substr(at));
+    if (length == 0 || length > 2) return std::nullopt;
+    const auto lead = static_cast<unsigned char>(token[at]);
+    const unsigned character =
+        length == 1 ? lead : ((lead & 0x1FU) << 6) | (static_cast<unsigned char>(token[at + 1]) & 0x3FU);
+    if (character >= kCharacters || kTable[character] < 0) return std::nullopt;
+    bytes.push_back(static_cast<char>(kTable[character]));
+    at += length;
+  }
+  return bytes;
+}
+
+}  // namespace kvs
