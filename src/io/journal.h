@@ -10,8 +10,9 @@
 namespace kvs {
 
 /// An append-only file of JSON lines, each closed by its own CRC-32C. Line 0 says what run it belongs to; every later
-/// line is one finished unit of work (a document, or a document's layer), appended with one write and made durable before
-/// append() returns. A torn last line is dropped on reading; a damaged line elsewhere is an error.
+/// line is one finished unit of work (a document, or a document's layer), appended with one write and made durable
+/// before append() returns. A torn last line is dropped on reading; a damaged line elsewhere is an error. A line reads
+/// [RECORD,"e3069283"], the CRC being that of RECORD's bytes. Line 0 appears whole or not at all.
 class Journal {
  public:
   /// A new journal with `identity` as line 0. @throws Error kConflict if the file exists; kEnvironment on I/O failure.
