@@ -1,0 +1,125 @@
+#include "tests/cli/program.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <fstream>
+#include <random>
+#include <sstream>
+#include <stdexcept>
+#include <thread>
+
+#include "io/safetensors_writer.h"
+
+extern char** environ;
+
+namespace kvs::testing {
+namespace {
+
+constexpr std::size_t kLayers = 4, kModel = 48, kQueryHeads = 6, kKvHeads = 2, kHeadDim = 8, kFeedForward = 64, kVocabulary = 64;
+
+int status_of(int wait_status) {
+  return WIFSIGNALED(wait_status) ? 1000 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+}
+
+Outcome run_with(const std::string& program, const std::vector<std::string>& arguments, int signal,
+                 std::chrono::milliseconds delay) {
+  const TemporaryFolder folder;
+  const std::string out = folder / "out", err = folder / "err", path = std::string(KVS_BINARY_DIR) + "/" + program;
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&actions, 1, out.c_str(), O_WRONLY | O_CREAT, 0600);
+  posix_spawn_file_actions_addopen(&actions, 2, err.c_str(), O_WRONLY | O_CREAT, 0600);
+  std::vector<char*> argv{const_cast<char*>(path.c_str())};
+  for (const auto& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  pid_t child = 0;
+  if (posix_spawn(&child, path.c_str(), &actions, nullptr, argv.data(), environ) != 0)
+    throw std::runtime_error("cannot start " + path);
+  posix_spawn_file_actions_destroy(&actions);
+  if (signal != 0) {
+    std::this_thread::sleep_for(delay);
+    kill(child, signal);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return {status_of(status), slurp(out), slurp(err)};
+}
+
+}  // namespace
+
+Outcome run(const std::string& program, const std::vector<std::string>& arguments) {
+  return run_with(program, arguments, 0, {});
+}
+
+Outcome run_and_signal(const std::string& program, const std::vector<std::string>& arguments, int signal,
+                       std::chrono::milliseconds delay) {
+  return run_with(program, arguments, signal, delay);
+}
+
+std::string slurp(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+TemporaryFolder::TemporaryFolder() {
+  std::string pattern = (std::filesystem::temp_directory_path() / "kvs-cli-XXXXXX").string();
+  if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
+  path_ = pattern;
+}
+TemporaryFolder::~TemporaryFolder() { std::filesystem::remove_all(path_); }
+
+void write_tiny_model(const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  std::mt19937 random(7);  // mt19937's sequence is fixed by the standard; distributions are not, so none is used
+  std::vector<std::pair<std::vector<std::size_t>, std::vector<float>>> storage;
+  std::vector<NamedTensor> tensors;
+  const auto add = [&](const std::string& name, std::vector<std::size_t> shape, bool ones = false) {
+    std::size_t size = 1;
+    for (const std::size_t extent : shape) size *= extent;
+    std::vector<float> values(size, 1.0F);
+    const float scale = 2.0F / std::sqrt(static_cast<float>(shape.back()));
+    for (float& value : values)
+      if (!ones) value = scale * (static_cast<float>(random() >> 8) * 0x1p-23F - 1.0F);
+    tensors.push_back({name, std::move(shape), std::move(values)});
+  };
+  add("model.embed_tokens.weight", {kVocabulary, kModel});
+  add("model.norm.weight", {kModel}, true);
+  for (std::size_t layer = 0; layer < kLayers; ++layer) {
+    const std::string prefix = "model.layers." + std::to_string(layer) + ".";
+    add(prefix + "input_layernorm.weight", {kModel}, true);
+    add(prefix + "post_attention_layernorm.weight", {kModel}, true);
+    add(prefix + "self_attn.q_proj.weight", {kQueryHeads * kHeadDim, kModel});
+    add(prefix + "self_attn.k_proj.weight", {kKvHeads * kHeadDim, kModel});
+    add(prefix + "self_attn.v_proj.weight", {kKvHeads * kHeadDim, kModel});
+    add(prefix + "self_attn.o_proj.weight", {kModel, kQueryHeads * kHeadDim});
+    add(prefix + "mlp.gate_proj.weight", {kFeedForward, kModel});
+    add(prefix + "mlp.up_proj.weight", {kFeedForward, kModel});
+    add(prefix + "mlp.down_proj.weight", {kModel, kFeedForward});
+  }
+  const std::string bytes = safetensors_bytes(tensors, {});
+  std::ofstream(folder / "model.safetensors", std::ios::binary) << bytes;
+  std::ofstream(folder / "config.json") << R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama",
+    "hidden_size": 48, "intermediate_size": 64, "num_hidden_layers": 4, "num_attention_heads": 6,
+    "num_key_value_heads": 2, "head_dim": 8, "vocab_size": 64, "max_position_embeddings": 512, "rms_norm_eps": 1e-5,
+    "rope_theta": 10000.0, "hidden_act": "silu", "tie_word_embeddings": true})";
+}
+
+void write_tokens_file(const std::filesystem::path& path, std::size_t lines, std::size_t tokens) {
+  std::ofstream file(path);
+  std::mt19937 random(11);
+  for (std::size_t line = 0; line < lines; ++line) {
+    file << '[';
+    for (std::size_t n = 0; n < tokens; ++n) file << (n > 0 ? "," : "") << random() % kVocabulary;
+    file << "]\n";
+  }
+}
+
+}  // namespace kvs::testing

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace kvs::testing {
+
+/// How a program ended.
+struct Outcome {
+  int status = -1;  // exit status, or 1000 + signal
+  std::string out, err;
+};
+
+/// Runs a program of build/<preset>/bin with `arguments` and waits for it.
+Outcome run(const std::string& program, const std::vector<std::string>& arguments);
+
+/// Starts it, sends `signal` after `delay`, waits. The outcome of a program that ended before is its own.
+Outcome run_and_signal(const std::string& program, const std::vector<std::string>& arguments, int signal,
+                       std::chrono::milliseconds delay);
+
+std::string slurp(const std::filesystem::path& path);
+
+/// A folder that lives as long as the object.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// A random Llama in Hugging Face form: 4 layers, d_model 48, 6 query and 2 KV heads of 8 channels, 64 tokens of
+/// vocabulary, weights from a fixed seed. It has no tokenizer: texts come from a tokens file.
+void write_tiny_model(const std::filesystem::path& folder);
+
+/// `lines` texts of `tokens` ids below 64, one JSON array per line.
+void write_tokens_file(const std::filesystem::path& path, std::size_t lines, std::size_t tokens);
+
+}  // namespace kvs::testing

@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# Every header compiles alone. Usage: check_headers.sh CXX [flags ...]
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+bad=0
+while read -r header; do
+  printf '#include "%s"\n' "$header" | "$@" -std=c++20 -fsyntax-only -I src -I . -x c++ - ||
+    { echo "$header does not compile alone"; bad=1; }
+done < <(find src analyzers calibrate export -name '*.h' -not -path '*/cuda/*' | sort)
+exit $bad
