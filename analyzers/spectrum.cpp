@@ -1,0 +1,196 @@
+#include "analyzers/spectrum.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "core/error.h"
+#include "core/interrupt.h"
+
+namespace kvs {
+namespace {
+
+BackendView<const float, 3> view_of(const DocumentStates& states, SpectrumState state) {
+  if (state == SpectrumState::kKPre) return states.k_pre;
+  return state == SpectrumState::kKPost ? states.k_post : states.v;
+}
+
+void add(std::vector<double>& to, const std::vector<double>& values) {
+  for (std::size_t i = 0; i < to.size(); ++i) to[i] += values[i];
+}
+
+}  // namespace
+
+std::string_view name_of(SpectrumState state) noexcept {
+  constexpr std::array<std::string_view, 3> kNames{"k_pre", "k_post", "v"};
+  return kNames[static_cast<std::size_t>(state)];
+}
+
+std::vector<double> PowerTable::layer_mean(std::size_t layer) const {
+  std::vector<double> mean(bins);
+  for (std::size_t head = 0; head < heads; ++head) {
+    const std::span<const double> values_of_head = row(layer, head);
+    for (std::size_t bin = 0; bin < bins; ++bin) mean[bin] += values_of_head[bin];
+  }
+  for (double& value : mean) value /= static_cast<double>(heads);
+  return mean;
+}
+
+SpectrumAccumulator::SpectrumAccumulator(SpectralOps& ops, Settings settings, std::size_t tokens)
+    : ops_(&ops), settings_(std::move(settings)), tokens_(tokens) {
+  if (tokens <= settings_.sinks) {
+    throw Error(ErrorCode::kUsage, "sinks",
+                "found " + std::to_string(settings_.sinks) + ", expected fewer than the " + std::to_string(tokens) +
+                    " tokens of a document");
+  }
+  const std::size_t bins = bins_of(settings_.transform, tokens);
+  const std::size_t bins_without = bins_of(settings_.transform, tokens - settings_.sinks);
+  for (const SpectrumState state : settings_.states) {
+    const auto s = static_cast<std::size_t>(state);
+    power_[s] = document_[s] = PowerTable(settings_.layers.size(), settings_.kv_heads, bins);
+    without_sinks_[s] = document_without_[s] = PowerTable(settings_.layers.size(), settings_.kv_heads, bins_without);
+    constant_[s].assign(settings_.layers.size() * settings_.kv_heads * settings_.head_dim, 1.0);
+  }
+}
+
+void SpectrumAccumulator::add_document(StateSource& source, std::size_t document) {
+  if (source.tokens() != tokens_) {
+    throw Error(ErrorCode::kInternal, "spectrum", "the source's documents have another number of tokens");
+  }
+  StateNeeds needs{.layers = settings_.layers};
+  for (const SpectrumState state : settings_.states) {
+    needs.k_pre |= state == SpectrumState::kKPre;
+    needs.k_post |= state == SpectrumState::kKPost;
+    needs.v |= state == SpectrumState::kV;
+  }
+  std::size_t visited = 0;
+  const auto constant_before = constant_;
+  try {
+    source.visit(document, needs, [&](const DocumentStates& states) {
+      check_interrupt();
+      const auto at = std::lower_bound(settings_.layers.begin(), settings_.layers.end(), states.layer);
+      if (at == settings_.layers.end() || *at != states.layer) return;
+      const auto layer = static_cast<std::size_t>(at - settings_.layers.begin());
+      for (const SpectrumState state : settings_.states) add_state(states, state, layer, source.backend());
+      ++visited;
+    });
+    if (visited != settings_.layers.size()) {
+      throw Error(
+          ErrorCode::kInternal, "spectrum",
+          "the source gave " + std::to_string(visited) + " of " + std::to_string(settings_.layers.size()) + " layers");
+    }
+  } catch (...) {
+    constant_ = constant_before;
+    throw;
+  }
+  for (std::size_t s = 0; s < power_.size(); ++s) {
+    add(power_[s].values, document_[s].values);
+    add(without_sinks_[s].values, document_without_[s].values);
+  }
+  ++documents_;
+}
+
+void SpectrumAccumulator::add_state(const DocumentStates& states, SpectrumState state, std::size_t layer,
+                                    Backend& backend) {
+  const auto s = static_cast<std::size_t>(state);
+  const BackendView<const float, 3> view = view_of(states, state);
+  if (view.shape() != std::array<std::size_t, 3>{settings_.kv_heads, tokens_, settings_.head_dim}) {
+    throw Error(ErrorCode::kInternal, "spectrum", std::string(name_of(state)) + " does not have the model's shape");
+  }
+  const auto rows_of = [layer](PowerTable& table) {
+    return std::span(table.values).subspan(layer * table.heads * table.bins, table.heads * table.bins);
+  };
+  const auto power_of = [&](PowerTable& table, std::size_t first_token) {
+    const std::span<double> rows = rows_of(table);
+    ops_->power(view, settings_.transform, first_token, rows);
+    const auto bad = std::find_if(rows.begin(), rows.end(), [](double value) { return !std::isfinite(value); });
+    if (bad != rows.end()) {
+      const auto head = static_cast<std::size_t>(bad - rows.begin()) / table.bins;
+      throw Error(ErrorCode::kData, "document " + std::to_string(states.document),
+                  std::string(name_of(state)) + " of layer " + std::to_string(states.layer) + ", head " +
+                      std::to_string(head) + " has NaN, infinity or a square above the range of numbers");
+    }
+  };
+  power_of(document_[s], 0);
+  if (settings_.sinks == 0) {
+    std::ranges::copy(rows_of(document_[s]), rows_of(document_without_[s]).begin());
+  } else {
+    power_of(document_without_[s], settings_.sinks);
+  }
+  note_constant_channels(view, s, layer, backend);
+}
+
+// Two tokens tell nearly every channel apart, so only those are fetched; a whole head follows only for channels that
+// were constant until now, which in a sound model there are none of.
+void SpectrumAccumulator::note_constant_channels(BackendView<const float, 3> states, std::size_t state,
+                                                 std::size_t layer, Backend& backend) {
+  const auto [heads, tokens, head_dim] = states.shape();
+  std::vector<float> host;
+  for (std::size_t head = 0; head < heads; ++head) {
+    double* const constant = constant_[state].data() + (layer * heads + head) * head_dim;
+    const float* const data = states.data() + head * tokens * head_dim;
+    for (const std::size_t rows : {std::min<std::size_t>(2, tokens), tokens}) {
+      if (std::none_of(constant, constant + head_dim, [](double flag) { return flag != 0; })) break;
+      host.resize(rows * head_dim);
+      backend.download(host.data(), data, host.size() * sizeof(float));
+      for (std::size_t i = head_dim; i < host.size(); ++i) {
+        if (host[i] != host[i % head_dim]) constant[i % head_dim] = 0;
+      }
+    }
+  }
+}
+
+std::vector<std::vector<double>*> SpectrumAccumulator::tables() {
+  std::vector<std::vector<double>*> all;
+  for (const SpectrumState state : settings_.states) {
+    const auto s = static_cast<std::size_t>(state);
+    all.insert(all.end(), {&power_[s].values, &without_sinks_[s].values, &constant_[s]});
+  }
+  return all;
+}
+
+std::vector<std::span<const double>> SpectrumAccumulator::sums() const {
+  std::vector<std::span<const double>> all;
+  for (const SpectrumState state : settings_.states) {
+    const auto s = static_cast<std::size_t>(state);
+    all.insert(all.end(), {power_[s].values, without_sinks_[s].values, constant_[s]});
+  }
+  return all;
+}
+
+void SpectrumAccumulator::restore(std::size_t documents, std::span<const std::vector<double>> sums) {
+  const std::vector<std::vector<double>*> own = tables();
+  bool fits = own.size() == sums.size();
+  for (std::size_t i = 0; fits && i < own.size(); ++i) fits = own[i]->size() == sums[i].size();
+  if (!fits) throw Error(ErrorCode::kInput, "spectrum checkpoint", "its sums do not have this run's sizes");
+  for (std::size_t i = 0; i < own.size(); ++i) *own[i] = sums[i];
+  documents_ = documents;
+}
+
+Spectrum SpectrumAccumulator::result() const {
+  if (documents_ == 0) throw Error(ErrorCode::kData, "spectrum", "found 0 documents, expected at least 1");
+  Spectrum spectrum{.transform = settings_.transform,
+                    .tokens = tokens_,
+                    .sinks = settings_.sinks,
+                    .documents = documents_,
+                    .layers = settings_.layers,
+                    .states = settings_.states,
+                    .power = power_,
+                    .without_sinks = without_sinks_,
+                    .constant_channels = {}};
+  for (const SpectrumState state : settings_.states) {
+    const auto s = static_cast<std::size_t>(state);
+    for (double& value : spectrum.power[s].values) value /= static_cast<double>(documents_);
+    for (double& value : spectrum.without_sinks[s].values) value /= static_cast<double>(documents_);
+    for (std::size_t i = 0; i < constant_[s].size(); ++i) {
+      if (constant_[s][i] == 0) continue;
+      const std::size_t row = i / settings_.head_dim;
+      spectrum.constant_channels.push_back(
+          {state, settings_.layers[row / settings_.kv_heads], row % settings_.kv_heads, i % settings_.head_dim});
+    }
+  }
+  return spectrum;
+}
+
+}  // namespace kvs

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "analyzers/state_source.h"
+#include "kernels/spectral_ops.h"
+
+namespace kvs {
+
+/// The states whose spectra are taken.
+enum class SpectrumState { kKPre, kKPost, kV };
+inline constexpr std::array kSpectrumStates{SpectrumState::kKPre, SpectrumState::kKPost, SpectrumState::kV};
+std::string_view name_of(SpectrumState state) noexcept;  // "k_pre", "k_post", "v"
+
+/// Values by layer (position in the list of layers), kv head and bin.
+struct PowerTable {
+  PowerTable() = default;
+  PowerTable(std::size_t layer_count, std::size_t head_count, std::size_t bin_count)
+      : layers(layer_count), heads(head_count), bins(bin_count), values(layer_count * head_count * bin_count) {}
+
+  std::span<double> row(std::size_t layer, std::size_t head) noexcept {
+    return std::span(values).subspan((layer * heads + head) * bins, bins);
+  }
+  std::span<const double> row(std::size_t layer, std::size_t head) const noexcept {
+    return std::span(values).subspan((layer * heads + head) * bins, bins);
+  }
+  /// Mean over the heads of a layer.
+  std::vector<double> layer_mean(std::size_t layer) const;
+
+  std::size_t layers = 0, heads = 0, bins = 0;
+  std::vector<double> values;  // [layer, head, bin]
+};
+
+/// A channel that had one value at every token of every document: its spectrum is DC alone.
+struct ConstantChannel {
+  SpectrumState state;
+  std::size_t layer, head, channel;  // layer: the model's
+};
+
+/// Mean power over documents and channels, in squared units of the states (definitions: orthonormal transform along the
+/// token axis, power = X²).
+struct Spectrum {
+  Transform transform = Transform::kDct;
+  std::size_t tokens = 0, sinks = 0, documents = 0;
+  std::vector<std::size_t> layers;          // the model's layers, ascending
+  std::vector<SpectrumState> states;        // which of the tables below are filled
+  std::array<PowerTable, 3> power;          // by SpectrumState, over all T tokens
+  std::array<PowerTable, 3> without_sinks;  // over tokens [sinks, T)
+  std::vector<ConstantChannel> constant_channels;
+
+  const PowerTable& table(SpectrumState state, bool with_sinks) const noexcept {
+    return (with_sinks ? power : without_sinks)[static_cast<std::size_t>(state)];
+  }
+};
+
+/// Adds documents one by one. Every sum is per document, in document order and in double, so that sums() saved after a
+/// document and given to restore() go on with bit-identical results.
+class SpectrumAccumulator {
+ public:
+  struct Settings {
+    Transform transform = Transform::kDct;
+    std::size_t sinks = 4;            // left out in the second set of tables
+    std::vector<std::size_t> layers;  // ascending
+    std::vector<SpectrumState> states{kSpectrumStates.begin(), kSpectrumStates.end()};
+    std::size_t kv_heads = 0, head_dim = 0;
+  };
+
+  /// @throws Error kUsage if `tokens` does not exceed the sinks.
+  SpectrumAccumulator(SpectralOps& ops, Settings settings, std::size_t tokens);
+
+  /// Adds one document of `source`, which must be the next one. Nothing is added if this throws.
+  /// @throws Error kData naming document, layer, head and state if a state is not finite; Interrupted between layers.
+  void add_document(StateSource& source, std::size_t document);
+
+  std::size_t documents() const noexcept { return documents_; }
+  /// Everything that add_document changes, for a checkpoint: one span per table.
+  std::vector<std::span<const double>> sums() const;
+  /// Goes on from what sums() gave after `documents` documents. @throws Error kInput if the sizes differ.
+  void restore(std::size_t documents, std::span<const std::vector<double>> sums);
+  /// The means so far. @throws Error kData without documents.
+  Spectrum result() const;
+
+ private:
+  void add_state(const DocumentStates& states, SpectrumState state, std::size_t layer, Backend& backend);
+  void note_constant_channels(BackendView<const float, 3> states, std::size_t state, std::size_t layer,
+                              Backend& backend);
+  std::vector<std::vector<double>*> tables();
+
+  SpectralOps* ops_;
+  Settings settings_;
+  std::size_t tokens_, documents_ = 0;
+  std::array<PowerTable, 3> power_, without_sinks_;        // sums over documents
+  std::array<PowerTable, 3> document_, document_without_;  // of the document in flight
+  std::array<std::vector<double>, 3> constant_;            // [layer, head, channel]: 1 while constant, 0 once it varied
+};
+
+}  // namespace kvs
