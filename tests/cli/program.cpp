@@ -20,7 +20,8 @@ extern char** environ;
 namespace kvs::testing {
 namespace {
 
-constexpr std::size_t kLayers = 4, kModel = 48, kQueryHeads = 6, kKvHeads = 2, kHeadDim = 8, kFeedForward = 64, kVocabulary = 64;
+constexpr std::size_t kLayers = 4, kModel = 48, kQueryHeads = 6, kKvHeads = 2, kHeadDim = 8, kFeedForward = 64,
+                      kVocabulary = 64;
 
 int status_of(int wait_status) {
   return WIFSIGNALED(wait_status) ? 1000 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
@@ -29,7 +30,8 @@ int status_of(int wait_status) {
 Outcome run_with(const std::string& program, const std::vector<std::string>& arguments, int signal,
                  std::chrono::milliseconds delay) {
   const TemporaryFolder folder;
-  const std::string out = folder / "out", err = folder / "err", path = std::string(KVS_BINARY_DIR) + "/" + program;
+  const std::string out = folder / "out", err = folder / "err",
+                    path = program.front() == '/' ? program : std::string(KVS_BINARY_DIR) + "/" + program;
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);

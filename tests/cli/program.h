@@ -13,7 +13,7 @@ struct Outcome {
   std::string out, err;
 };
 
-/// Runs a program of build/<preset>/bin with `arguments` and waits for it.
+/// Runs a program of build/<preset>/bin, or one given by absolute path, with `arguments` and waits for it.
 Outcome run(const std::string& program, const std::vector<std::string>& arguments);
 
 /// Starts it, sends `signal` after `delay`, waits. The outcome of a program that ended before is its own.

@@ -214,7 +214,9 @@ std::optional<Options> OptionTable::parse(Arguments arguments, std::ostream& out
   std::string program, subcommand;
   words >> program >> subcommand;
   result.command_ = program + ' ' + subcommand;
-  for (const auto& word : arguments) result.command_ += ' ' + shell_quoted(word);
+  // A resumed run is the same run: it records the same command.
+  for (const auto& word : arguments)
+    if (word != "--resume") result.command_ += ' ' + shell_quoted(word);
   return result;
 }
 

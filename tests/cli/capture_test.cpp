@@ -1,0 +1,158 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <fstream>
+#include <random>
+
+#include "io/json.h"
+#include "tests/cli/program.h"
+
+namespace kvs::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class CaptureProgram : public ::testing::Test {
+ protected:
+  CaptureProgram() {
+    write_tiny_model(folder_ / "model");
+    write_tokens_file(folder_ / "tokens.jsonl", 6, 70);
+  }
+  std::vector<std::string> capture(const std::string& out, std::vector<std::string> more = {}) const {
+    std::vector<std::string> words{"capture",
+                                   "--model",
+                                   folder_ / "model",
+                                   "--tokens-file",
+                                   folder_ / "tokens.jsonl",
+                                   "--window",
+                                   "32",
+                                   "--states",
+                                   "q_pre,k_pre,k_post,v",
+                                   "--out",
+                                   folder_ / out,
+                                   "--quiet",
+                                   "--threads",
+                                   "1"};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+  TemporaryFolder folder_;
+};
+
+TEST_F(CaptureProgram, StoresEveryWholeWindowAndVerifiesIt) {
+  const Outcome made = run("kvspectrum", capture("a.h5", {"--json"}));
+  ASSERT_EQ(made.status, 0) << made.err;
+  const Json result = parse_json(made.out, "stdout");
+  EXPECT_EQ(result.at("documents"), 12);       // each text of 70 tokens holds two windows of 32
+  EXPECT_EQ(result.at("tokens_dropped"), 36);  // and leaves 6
+  const Outcome verified = run("kvspectrum", {"verify", folder_ / "a.h5"});
+  EXPECT_EQ(verified.status, 0) << verified.err;
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "a.h5.journal"));
+}
+
+TEST_F(CaptureProgram, FindsAFlippedBitAndSaysWhere) {
+  ASSERT_EQ(run("kvspectrum", capture("a.h5")).status, 0);
+  const auto size = std::filesystem::file_size(folder_ / "a.h5");
+  std::fstream file(folder_ / "a.h5", std::ios::in | std::ios::out | std::ios::binary);
+  file.seekg(static_cast<std::streamoff>(size - 100));
+  const int byte = file.get();
+  file.seekp(static_cast<std::streamoff>(size - 100));
+  file.put(static_cast<char>(byte ^ 4));
+  file.close();
+  const Outcome verified = run("kvspectrum", {"verify", folder_ / "a.h5"});
+  EXPECT_EQ(verified.status, 3);
+  EXPECT_THAT(verified.err, HasSubstr("a.h5"));
+}
+
+TEST_F(CaptureProgram, LeavesAnExistingOutputAloneWithoutForce) {
+  std::ofstream(folder_ / "a.h5") << "precious";
+  const Outcome refused = run("kvspectrum", capture("a.h5"));
+  EXPECT_EQ(refused.status, 7);
+  EXPECT_THAT(refused.err, StartsWith("kvspectrum: error: "));
+  EXPECT_EQ(slurp(folder_ / "a.h5"), "precious");
+  EXPECT_EQ(run("kvspectrum", capture("a.h5", {"--force"})).status, 0);
+}
+
+TEST_F(CaptureProgram, ResumedAfterSigkillIsIdenticalToTheByte) {
+  ASSERT_EQ(run("kvspectrum", capture("whole.h5")).status, 0);
+  const std::string whole = slurp(folder_ / "whole.h5"), manifest = slurp(folder_ / "whole.h5.manifest.json");
+  std::mt19937 random(3);
+  int killed = 0;
+  for (int round = 0; round < 12; ++round) {
+    const std::string out = "r" + std::to_string(round) + ".h5";
+    Outcome outcome = run_and_signal("kvspectrum", capture(out), SIGKILL, std::chrono::milliseconds(random() % 60));
+    for (int tries = 0; outcome.status != 0 && tries < 200; ++tries) {
+      ++killed;
+      // --resume is right whether or not the kill came before anything was there to resume.
+      outcome = run_and_signal("kvspectrum", capture(out, {"--resume"}), SIGKILL,
+                               std::chrono::milliseconds(tries < 20 ? random() % 60 : 10000));
+      ASSERT_TRUE(outcome.status == 0 || outcome.status == 1000 + SIGKILL) << outcome.err;
+    }
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_EQ(slurp(folder_ / out), whole) << "round " << round;
+    EXPECT_EQ(slurp(folder_ / (out + ".manifest.json")).size(), manifest.size());
+  }
+  EXPECT_GT(killed, 6);
+}
+
+TEST_F(CaptureProgram, StopsOnSigintWithAResumableState) {
+  ASSERT_EQ(run("kvspectrum", capture("whole.h5", {"--window", "64"})).status, 2) << "an option given twice";
+  write_tokens_file(folder_ / "tokens.jsonl", 400, 70);
+  const Outcome stopped = run_and_signal("kvspectrum", capture("a.h5"), SIGINT, std::chrono::milliseconds(150));
+  ASSERT_EQ(stopped.status, 130) << stopped.err;
+  EXPECT_THAT(stopped.err, HasSubstr("--resume"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "a.h5"));
+  EXPECT_EQ(run("kvspectrum", capture("a.h5")).status, 7) << "an unfinished run is not overwritten silently";
+  EXPECT_EQ(run("kvspectrum", capture("a.h5", {"--resume"})).status, 0);
+}
+
+TEST_F(CaptureProgram, RefusesToResumeAnotherRun) {
+  write_tokens_file(folder_ / "tokens.jsonl", 400, 70);
+  ASSERT_EQ(run_and_signal("kvspectrum", capture("a.h5"), SIGINT, std::chrono::milliseconds(150)).status, 130);
+  const Outcome other = run("kvspectrum", capture("a.h5", {"--resume", "--store", "f16"}));
+  EXPECT_EQ(other.status, 7);
+  EXPECT_THAT(other.err, HasSubstr("store"));
+}
+
+TEST_F(CaptureProgram, FullDiskIsFoundBeforeTheForwardPass) {
+  std::string command = "ulimit -f 64; exec " + std::string(KVS_BINARY_DIR) + "/kvspectrum";
+  for (const auto& word : capture("a.h5")) command += " '" + word + "'";
+  const Outcome full = run("/bin/bash", {"-c", command});
+  EXPECT_EQ(full.status, 6) << full.err;
+  EXPECT_THAT(full.err, HasSubstr("a.h5"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "a.h5"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "a.h5.partial"));
+}
+
+TEST_F(CaptureProgram, RefusesBadOptionsInOneLine) {
+  const auto expect = [&](std::vector<std::string> words, int status, const std::string& part) {
+    const Outcome outcome = run("kvspectrum", words);
+    EXPECT_EQ(outcome.status, status) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(part));
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  };
+  const std::string model = folder_ / "model", tokens = folder_ / "tokens.jsonl", out = folder_ / "x.h5";
+  expect({"capture", "--model", model, "--tokens-file", tokens, "--out", out, "--window", "1e3"}, 2, "--window");
+  expect({"capture", "--model", model, "--tokens-file", tokens, "--out", out, "--window", "0"}, 2, "--window");
+  expect({"capture", "--model", model, "--tokens-file", tokens, "--out", out, "--layers", "0-99"}, 2, "--layers");
+  expect({"capture", "--model", model, "--tokens-file", tokens, "--out", out, "--states", "k_mid"}, 2, "k_mid");
+  expect({"capture", "--model", model, "--tokens-file", tokens, "--out", out, "--frobnicate"}, 2, "frobnicate");
+  expect({"capture", "--model", model, "--tokens-file", tokens, "--out", tokens, "--force"}, 2, "tokens.jsonl");
+  expect({"capture", "--model", model, "--tokens-file", tokens, "--out", out, "--quiet"}, 5, "1024");
+  expect({"capture", "--model", folder_ / "none", "--tokens-file", tokens, "--out", out}, 3, "none");
+  expect({"capture", "--model", model, "--tokens-file", tokens, "--out", folder_ / "no/such/x.h5"}, 6, "no/such");
+  expect({"frob"}, 2, "frob");
+}
+
+TEST_F(CaptureProgram, HelpShowsAnExample) {
+  for (const char* command : {"capture", "spectrum", "verify"}) {
+    const Outcome help = run("kvspectrum", {command, "--help"});
+    EXPECT_EQ(help.status, 0);
+    EXPECT_THAT(help.out, HasSubstr(std::string("  kvspectrum ") + command));
+  }
+}
+
+}  // namespace
+}  // namespace kvs::testing
