@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -55,6 +56,7 @@ class Decoder {
   /// `members` copies of the only member of `hidden`: variants that share everything below a layer.
   Hidden repeat(const Hidden& hidden, std::size_t members);
   /// Runs layers [hidden.next_layer, last_layer) in place.
+  /// @throws Error kData naming the layer if activations become NaN or infinite.
   /// @param hook   sees each layer's states, or nullptr
   /// @param cache  gives each layer's past and gets its new states, or nullptr: the tokens attend to themselves only
   void advance(Hidden& hidden, std::size_t last_layer, StateHook* hook = nullptr, CachePolicy* cache = nullptr);
@@ -66,6 +68,8 @@ class Decoder {
 
  private:
   struct Workspace;
+  Operand final_rows(const Hidden& hidden, std::span<const std::size_t> rows);
+
   const Model* model_;
   std::unique_ptr<Workspace> workspace_;
 };

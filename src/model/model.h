@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -10,8 +12,11 @@
 #include "io/tokenizer/tokenizer.h"
 #include "kernels/backend.h"
 #include "model/config.h"
+#include "model/rope.h"
 
 namespace kvs {
+
+class ModelTensors;  // model/model_tensors.h
 
 struct LayerWeights {
   BackendTensor<float, 1> attention_norm, feed_forward_norm;  // [d_model]
@@ -40,10 +45,9 @@ class ModelSource {
   /// Rows of one projection of `layer` in rotate-half channel order, f32: for J-LRD. kind: 'q', 'k' or 'v'.
   virtual std::vector<float> projection(std::size_t layer, char kind) const = 0;  // [heads · head_dim, d_model]
 
- private:
-  friend class Model;
-  struct Parts;
-  virtual const Parts& parts() const noexcept = 0;
+  /// What is worth a line to the user: unused tensors, custom code that is not run.
+  virtual const std::vector<std::string>& notes() const noexcept = 0;
+  virtual const ModelTensors& tensors() const noexcept = 0;
 };
 
 /// A model's weights in a backend's memory.
@@ -60,7 +64,7 @@ class Model {
   const LayerWeights& layer(std::size_t index) const { return layers_[index]; }
   const Weight& head() const noexcept { return *head_; }
   BackendView<const float, 1> final_norm() const noexcept { return final_norm_.view(); }
-  /// cos and sin for positions 0 … positions − 1 (grows on demand).
+  /// cos and sin for positions 0 … positions − 1 or more; a later call for more positions ends the views' life.
   RopeTable rope(std::size_t positions) const;
   /// out: [token, d_model]. @throws Error kInput if an id is outside the vocabulary.
   void embed(std::span<const std::int32_t> tokens, BackendView<float, 2> out) const;
@@ -73,8 +77,8 @@ class Model {
   std::unique_ptr<Weight> head_;
   BackendTensor<float, 1> final_norm_;
   struct Embedding;
-  std::unique_ptr<Embedding> embedding_;
-  mutable BackendTensor<float, 2> cosine_, sine_;
+  std::unique_ptr<Embedding> embedding_;  // host memory
+  mutable RopeMemory rope_;
 };
 
 }  // namespace kvs

@@ -1,0 +1,277 @@
+#include "model/decoder.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "core/error.h"
+#include "core/interrupt.h"
+
+namespace kvs {
+
+namespace {
+
+/// Rows that one product takes at a time, so that the wide activations of a large batch stay bounded.
+constexpr std::size_t kSlabRows = 2048;
+
+/// Rows [first, first + count) of a matrix.
+template <class T>
+BackendView<T, 2> row_range(const BackendView<T, 2>& matrix, std::size_t first, std::size_t count) {
+  const std::size_t columns = matrix.extent(1);
+  return {std::span<T>(matrix.data() + first * columns, count * columns), {count, columns}};
+}
+
+/// Members [first, first + count) of head-major states.
+BackendView<float, 4> member_range(const BackendView<float, 4>& states, std::size_t first, std::size_t count) {
+  std::array<std::size_t, 4> shape = states.shape();
+  const std::size_t member = states.size() / shape[0];
+  shape[0] = count;
+  return {std::span<float>(states.data() + first * member, count * member), shape};
+}
+
+BackendView<float, 2> as_rows(const Hidden& hidden) {
+  const BackendView<float, 3>& rows = hidden.rows.view();
+  return rows.reshape<2>({rows.extent(0) * rows.extent(1), rows.extent(2)});
+}
+
+/// Backend memory that grows when asked for more and is otherwise reused.
+class Scratch {
+ public:
+  explicit Scratch(Backend& backend) : backend_(&backend) {}
+
+  BackendView<float, 2> matrix(std::size_t rows, std::size_t columns) {
+    auto* data = static_cast<float*>(reserve(rows * columns * sizeof(float)));
+    return {std::span<float>(data, rows * columns), {rows, columns}};
+  }
+  BackendView<float, 4> states(std::array<std::size_t, 4> shape) {
+    const std::size_t size = shape[0] * shape[1] * shape[2] * shape[3];
+    auto* data = static_cast<float*>(reserve(size * sizeof(float)));
+    return {std::span<float>(data, size), shape};
+  }
+  Operand operand(std::size_t rows, std::size_t columns) {
+    return {reserve(operand_bytes(*backend_, rows, columns)), rows, columns};
+  }
+
+ private:
+  void* reserve(std::size_t bytes) {
+    if (memory_.bytes() < bytes) {
+      memory_ = {};  // released first: the two need not fit side by side
+      memory_ = BackendTensor<std::byte, 1>(*backend_, {bytes});
+    }
+    return memory_.view().data();
+  }
+  Backend* backend_;
+  BackendTensor<std::byte, 1> memory_;
+};
+
+}  // namespace
+
+struct Decoder::Workspace {
+  explicit Workspace(const Model& weights)
+      : model(weights),
+        backend(weights.backend()),
+        config(weights.config()),
+        normed(backend),
+        wide(backend),
+        q(backend),
+        k(backend),
+        v(backend),
+        mixed(backend) {}
+
+  void attend(const Hidden& hidden, std::size_t layer, const RopeTable& rope, StateHook* hook, CachePolicy* cache);
+  void project(const LayerWeights& weights, const Operand& x, LayerStates& states);
+  void feed_forward(const Hidden& hidden, std::size_t layer);
+  void check_finite(const Hidden& hidden, std::size_t layer);
+  Operand row_range(const Operand& matrix, std::size_t first, std::size_t count) const;
+
+  const Model& model;
+  Backend& backend;
+  const ModelConfig& config;
+  Scratch normed;   // operand [rows, d_model]: the input of qkv, gate_up or the head
+  Scratch wide;     // f32 [slab, (H + 2G)·d] or [slab, 2·d_ff]
+  Scratch q, k, v;  // f32, head-major
+  Scratch mixed;    // operand [rows, H·d] or [slab, d_ff]
+};
+
+Operand Decoder::Workspace::row_range(const Operand& matrix, std::size_t first, std::size_t count) const {
+  auto* data = static_cast<std::byte*>(matrix.data) + operand_bytes(backend, first, matrix.columns);
+  return {data, count, matrix.columns};
+}
+
+/// q, k, v of every member from x, in slabs of whole members.
+void Decoder::Workspace::project(const LayerWeights& weights, const Operand& x, LayerStates& states) {
+  const std::size_t members = states.q.extent(0), tokens = states.q.extent(2);
+  const std::size_t slab = std::max<std::size_t>(1, kSlabRows / tokens);
+  for (std::size_t first = 0; first < members; first += slab) {
+    const std::size_t count = std::min(slab, members - first);
+    const BackendView<float, 2> qkv = wide.matrix(count * tokens, weights.qkv->rows());
+    backend.linear(row_range(x, first * tokens, count * tokens), *weights.qkv, qkv, false);
+    backend.split_heads(qkv, member_range(states.q, first, count), member_range(states.k, first, count),
+                        member_range(states.v, first, count));
+  }
+}
+
+void Decoder::Workspace::attend(const Hidden& hidden, std::size_t layer, const RopeTable& rope, StateHook* hook,
+                                CachePolicy* cache) {
+  const LayerWeights& weights = model.layer(layer);
+  const BackendView<float, 2> residual = as_rows(hidden);
+  const std::size_t members = hidden.members(), tokens = hidden.tokens(), rows = members * tokens;
+  const std::size_t head_dim = config.head_dim;
+  const Operand x = normed.operand(rows, config.d_model);
+  backend.rms_norm(residual, weights.attention_norm.view(), config.norm_epsilon, x);
+
+  LayerStates states{.backend = backend,
+                     .layer = layer,
+                     .first_position = hidden.first_position,
+                     .x = x,
+                     .q = q.states({members, config.query_heads, tokens, head_dim}),
+                     .k = k.states({members, config.kv_heads, tokens, head_dim}),
+                     .v = v.states({members, config.kv_heads, tokens, head_dim})};
+  project(weights, x, states);
+  if (hook != nullptr) hook->before_rope(states);
+  backend.rope(states.q, rope, hidden.first_position, RopeDirection::kForward, {});
+  backend.rope(states.k, rope, hidden.first_position, RopeDirection::kForward, {});
+  if (hook != nullptr) hook->after_rope(states);
+
+  AttentionInput input{.q = states.q, .k = states.k, .v = states.v, .past_k = {}, .past_v = {}};
+  input.scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_dim)));
+  if (cache != nullptr) {
+    const Past past = cache->past(layer);
+    input.past_k = past.k;
+    input.past_v = past.v;
+  }
+  const Operand attended = mixed.operand(rows, config.query_heads * head_dim);
+  backend.attention(input, attended);
+  if (cache != nullptr) cache->append(layer, states.k, states.v);
+  backend.linear(attended, *weights.output, residual, true);
+}
+
+void Decoder::Workspace::feed_forward(const Hidden& hidden, std::size_t layer) {
+  const LayerWeights& weights = model.layer(layer);
+  const BackendView<float, 2> residual = as_rows(hidden);
+  const std::size_t rows = residual.extent(0);
+  for (std::size_t first = 0; first < rows; first += kSlabRows) {
+    const std::size_t count = std::min(kSlabRows, rows - first);
+    const BackendView<float, 2> slab = kvs::row_range(residual, first, count);
+    const Operand x = normed.operand(count, config.d_model);
+    backend.rms_norm(slab, weights.feed_forward_norm.view(), config.norm_epsilon, x);
+    const BackendView<float, 2> gate_up = wide.matrix(count, weights.gate_up->rows());
+    backend.linear(x, *weights.gate_up, gate_up, false);
+    const Operand activated = mixed.operand(count, config.d_ff);
+    backend.swiglu(gate_up, activated);
+    backend.linear(activated, *weights.down, slab, true);
+  }
+}
+
+/// Looks at the last token of each member only: what is not finite reaches it through attention one layer later at
+/// most.
+void Decoder::Workspace::check_finite(const Hidden& hidden, std::size_t layer) {
+  const BackendView<float, 2> residual = as_rows(hidden);
+  std::vector<float> row(config.d_model);
+  for (std::size_t member = 0; member < hidden.members(); ++member) {
+    const std::size_t last = (member + 1) * hidden.tokens() - 1;
+    backend.download(row.data(), kvs::row_range(residual, last, 1).data(), row.size() * sizeof(float));
+    if (std::ranges::all_of(row, [](float value) { return std::isfinite(value); })) continue;
+    throw Error(ErrorCode::kData, config.name + ": layer " + std::to_string(layer),
+                "found NaN or infinity in the residual stream after this layer, expected finite activations");
+  }
+}
+
+Decoder::Decoder(const Model& model) : model_(&model), workspace_(std::make_unique<Workspace>(model)) {}
+Decoder::~Decoder() = default;
+
+Hidden Decoder::embed(std::span<const std::int32_t> tokens, std::size_t first_position) {
+  if (tokens.empty()) throw Error(ErrorCode::kInternal, "Decoder::embed", "no tokens");
+  const std::size_t width = model_->config().d_model;
+  Hidden hidden{.rows = BackendTensor<float, 3>(model_->backend(), {1, tokens.size(), width}),
+                .first_position = first_position};
+  model_->embed(tokens, hidden.rows.view().slice(0));
+  return hidden;
+}
+
+Hidden Decoder::repeat(const Hidden& hidden, std::size_t members) {
+  if (hidden.members() != 1 || members == 0) {
+    throw Error(ErrorCode::kInternal, "Decoder::repeat", "expected one member and a count above 0");
+  }
+  Backend& backend = model_->backend();
+  Hidden batch{.rows = BackendTensor<float, 3>(backend, {members, hidden.tokens(), model_->config().d_model}),
+               .first_position = hidden.first_position,
+               .next_layer = hidden.next_layer};
+  for (std::size_t member = 0; member < members; ++member) {
+    backend.copy(batch.rows.view().slice(member).data(), hidden.rows.view().data(), hidden.rows.bytes());
+  }
+  return batch;
+}
+
+void Decoder::advance(Hidden& hidden, std::size_t last_layer, StateHook* hook, CachePolicy* cache) {
+  if (last_layer > model_->config().layers) {
+    throw Error(ErrorCode::kInternal, "Decoder::advance", "layer " + std::to_string(last_layer) + " of too few");
+  }
+  const RopeTable rope = model_->rope(hidden.first_position + hidden.tokens());
+  for (; hidden.next_layer < last_layer; ++hidden.next_layer) {
+    check_interrupt();
+    workspace_->attend(hidden, hidden.next_layer, rope, hook, cache);
+    workspace_->feed_forward(hidden, hidden.next_layer);
+    workspace_->check_finite(hidden, hidden.next_layer);
+  }
+}
+
+std::vector<float> Decoder::nll(const Hidden& hidden, std::span<const std::int32_t> targets) {
+  if (hidden.next_layer != model_->config().layers || targets.size() != hidden.tokens()) {
+    throw Error(ErrorCode::kInternal, "Decoder::nll", "expected a finished pass and one target per token");
+  }
+  std::vector<std::size_t> scored;  // rows whose target counts
+  std::vector<std::int32_t> scored_targets;
+  for (std::size_t row = 0; row < hidden.members() * hidden.tokens(); ++row) {
+    const std::int32_t target = targets[row % hidden.tokens()];
+    if (target < 0) continue;
+    scored.push_back(row);
+    scored_targets.push_back(target);
+  }
+  std::vector<float> result(hidden.members() * hidden.tokens());
+  if (scored.empty()) return result;
+  const Operand x = final_rows(hidden, scored);
+  std::vector<float> losses(scored.size());
+  model_->backend().cross_entropy(x, model_->head(), scored_targets, losses);
+  for (std::size_t i = 0; i < scored.size(); ++i) result[scored[i]] = losses[i];
+  return result;
+}
+
+/// Some rows after the final norm, packed: runs of neighbours are normalised together.
+Operand Decoder::final_rows(const Hidden& hidden, std::span<const std::size_t> rows) {
+  const BackendView<float, 2> residual = as_rows(hidden);
+  const Operand x = workspace_->normed.operand(rows.size(), model_->config().d_model);
+  for (std::size_t first = 0; first < rows.size();) {
+    std::size_t end = first + 1;
+    while (end < rows.size() && rows[end] == rows[end - 1] + 1) ++end;
+    if (rows[first] + (end - first) > residual.extent(0)) {
+      throw Error(ErrorCode::kInternal, "Decoder", "row outside the pass");
+    }
+    model_->backend().rms_norm(row_range(residual, rows[first], end - first), model_->final_norm(),
+                               model_->config().norm_epsilon, workspace_->row_range(x, first, end - first));
+    first = end;
+  }
+  return x;
+}
+
+std::vector<float> Decoder::logits(const Hidden& hidden, std::span<const std::size_t> rows) {
+  if (hidden.next_layer != model_->config().layers || rows.empty()) {
+    throw Error(ErrorCode::kInternal, "Decoder::logits", "expected a finished pass and rows of it");
+  }
+  const Operand x = final_rows(hidden, rows);
+  const BackendView<float, 2> out = workspace_->wide.matrix(rows.size(), model_->config().vocabulary);
+  model_->backend().linear(x, model_->head(), out, false);
+  return download(model_->backend(), out);
+}
+
+std::vector<float> document_nll(Decoder& decoder, std::span<const std::int32_t> tokens, StateHook* hook) {
+  Hidden hidden = decoder.embed(tokens);
+  decoder.advance(hidden, decoder.model().config().layers, hook);
+  std::vector<std::int32_t> targets(tokens.begin() + 1, tokens.end());
+  targets.push_back(-1);
+  std::vector<float> nll = decoder.nll(hidden, targets);
+  nll.pop_back();
+  return nll;
+}
+
+}  // namespace kvs

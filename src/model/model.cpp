@@ -1,0 +1,157 @@
+#include "model/model.h"
+
+#include <algorithm>
+#include <array>
+
+#include "core/error.h"
+#include "core/interrupt.h"
+#include "model/model_tensors.h"
+
+namespace kvs {
+
+namespace {
+
+/// Projections of one layer stacked into one matrix, so that one product serves them all.
+std::unique_ptr<Weight> make_fused(Backend& backend, const ModelTensors& tensors, std::size_t layer,
+                                   std::span<const TensorRole> roles) {
+  std::vector<TensorRows> parts;
+  std::vector<float> bias;
+  std::size_t rows = 0;
+  bool biased = false;
+  for (const TensorRole role : roles) {
+    parts.push_back(tensors.rows(role, layer));
+    std::vector<float> part_bias = tensors.bias(role, layer);
+    biased = biased || !part_bias.empty();
+    part_bias.resize(parts.back().rows());
+    bias.insert(bias.end(), part_bias.begin(), part_bias.end());
+    rows += parts.back().rows();
+  }
+  WeightSource source{.rows = rows, .columns = parts.front().columns(), .read = {}, .bias = {}};
+  if (biased) source.bias = bias;
+  source.read = [&parts](std::size_t first, std::size_t count, std::span<float> out) {
+    for (const TensorRows& part : parts) {
+      const std::size_t here = first < part.rows() ? std::min(count, part.rows() - first) : 0;
+      if (here > 0) part.read(first, here, out.first(here * part.columns()));
+      out = out.subspan(here * part.columns());
+      first -= std::min(first, part.rows());
+      count -= here;
+    }
+  };
+  return backend.make_weight(source);
+}
+
+BackendTensor<float, 1> make_vector(Backend& backend, const ModelTensors& tensors, TensorRole role,
+                                    std::size_t layer = 0) {
+  const std::vector<float> values = tensors.vector(role, layer);
+  BackendTensor<float, 1> vector(backend, {values.size()});
+  backend.upload(vector.view().data(), values.data(), vector.bytes());
+  return vector;
+}
+
+LayerWeights make_layer(Backend& backend, const ModelTensors& tensors, std::size_t layer) {
+  using enum TensorRole;
+  LayerWeights weights;
+  weights.attention_norm = make_vector(backend, tensors, kAttentionNorm, layer);
+  weights.feed_forward_norm = make_vector(backend, tensors, kFeedForwardNorm, layer);
+  weights.qkv = make_fused(backend, tensors, layer, std::array{kQuery, kKey, kValue});
+  weights.output = make_fused(backend, tensors, layer, std::array{kOutput});
+  weights.gate_up = make_fused(backend, tensors, layer, std::array{kGate, kUp});
+  weights.down = make_fused(backend, tensors, layer, std::array{kDown});
+  return weights;
+}
+
+constexpr std::size_t kSlabRows = 1024;        // of the embedding while it is loaded
+constexpr std::size_t kFirstPositions = 1024;  // of the RoPE table
+
+}  // namespace
+
+/// Rows in the backend's compute type, gathered on the host: a pass needs one row per token, so a copy in backend
+/// memory would only cost space.
+struct Model::Embedding {
+  std::size_t rows, columns;
+  std::unique_ptr<float[]> f32;  // one of the two holds [rows, columns]
+  std::unique_ptr<std::uint16_t[]> bf16;
+
+  Embedding(const TensorRows& source, DType type) : rows(source.rows()), columns(source.columns()) {
+    if (type == DType::kF32) {
+      f32 = std::make_unique_for_overwrite<float[]>(rows * columns);
+      source.read(0, rows, {f32.get(), rows * columns});
+      return;
+    }
+    bf16 = std::make_unique_for_overwrite<std::uint16_t[]>(rows * columns);
+    std::vector<float> slab(std::min(rows, kSlabRows) * columns);
+    for (std::size_t first = 0; first < rows; first += kSlabRows) {
+      const std::size_t count = std::min(kSlabRows, rows - first) * columns;
+      source.read(first, count / columns, {slab.data(), count});
+      std::transform(slab.data(), slab.data() + count, bf16.get() + first * columns, f32_to_bf16);
+    }
+  }
+
+  void copy_rows(std::size_t first, std::size_t count, float* out) const {
+    const std::size_t begin = first * columns, size = count * columns;
+    if (f32) {
+      std::copy_n(f32.get() + begin, size, out);
+    } else {
+      std::transform(bf16.get() + begin, bf16.get() + begin + size, out, bf16_to_f32);
+    }
+  }
+  std::size_t bytes() const noexcept { return rows * columns * (f32 ? sizeof(float) : sizeof(std::uint16_t)); }
+};
+
+Model::Model(const ModelSource& source, Backend& backend, const std::function<void(std::size_t, std::size_t)>& progress)
+    : config_(source.config()), backend_(&backend) {
+  const ModelTensors& tensors = source.tensors();
+  embedding_ = std::make_unique<Embedding>(tensors.rows(TensorRole::kEmbedding), backend.compute_type());
+  for (std::size_t layer = 0; layer < config_.layers; ++layer) {
+    check_interrupt();
+    layers_.push_back(make_layer(backend, tensors, layer));
+    if (progress) progress(layer + 1, config_.layers);
+  }
+  final_norm_ = make_vector(backend, tensors, TensorRole::kFinalNorm);
+  if (config_.tied_head) {
+    head_ =
+        backend.make_weight({.rows = embedding_->rows,
+                             .columns = embedding_->columns,
+                             .read = [this](std::size_t first, std::size_t count,
+                                            std::span<float> out) { embedding_->copy_rows(first, count, out.data()); },
+                             .bias = {}});
+  } else {
+    head_ = make_fused(backend, tensors, 0, std::array{TensorRole::kHead});
+  }
+  tensors.check_unchanged();
+}
+
+Model::~Model() = default;
+
+RopeTable Model::rope(std::size_t positions) const {
+  if (positions > rope_.cosine.view().extent(0)) {
+    const std::size_t grown = std::max({positions, kFirstPositions, 2 * rope_.cosine.view().extent(0)});
+    rope_ = make_rope_memory(*backend_, config_.rope_frequencies, grown);
+  }
+  return rope_.table();
+}
+
+void Model::embed(std::span<const std::int32_t> tokens, BackendView<float, 2> out) const {
+  std::vector<float> rows(tokens.size() * config_.d_model);
+  for (std::size_t t = 0; t < tokens.size(); ++t) {
+    if (tokens[t] < 0 || static_cast<std::size_t>(tokens[t]) >= config_.vocabulary) {
+      throw Error(ErrorCode::kInput, "token " + std::to_string(t),
+                  "found id " + std::to_string(tokens[t]) + ", expected one below the vocabulary's " +
+                      std::to_string(config_.vocabulary));
+    }
+    embedding_->copy_rows(static_cast<std::size_t>(tokens[t]), 1, &rows[t * config_.d_model]);
+  }
+  if (out.size() != rows.size()) throw Error(ErrorCode::kInternal, "Model::embed", "output of another shape");
+  backend_->upload(out.data(), rows.data(), rows.size() * sizeof(float));
+}
+
+std::size_t Model::weight_bytes() const noexcept {
+  std::size_t bytes = head_->bytes() + final_norm_.bytes() + embedding_->bytes();
+  for (const LayerWeights& layer : layers_) {
+    bytes += layer.attention_norm.bytes() + layer.feed_forward_norm.bytes() + layer.qkv->bytes() +
+             layer.output->bytes() + layer.gate_up->bytes() + layer.down->bytes();
+  }
+  return bytes;
+}
+
+}  // namespace kvs

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "io/tensor_archive.h"
+#include "model/parsed_config.h"
+
+namespace kvs {
+
+enum class ModelFormat { kHuggingFace, kGguf };
+
+/// Where GGUF stores the row that rotate-half order calls `row`: each head's rows are adjacent RoPE pairs there, so row
+/// half·(d/2) + c of a head of d rows is stored as its row 2c + half.
+constexpr std::size_t interleaved_row(std::size_t row, std::size_t head_dim) noexcept {
+  const std::size_t within = row % head_dim, half = head_dim / 2;
+  return row - within + 2 * (within % half) + within / half;
+}
+
+/// One stored matrix (or vector) read as f32 rows in rotate-half channel order, each value checked to be finite.
+class TensorRows {
+ public:
+  /// @param interleaved_head_dim  0: rows are stored in the wanted order; else as interleaved_row() says
+  TensorRows(const TensorArchive& archive, const StoredTensor& tensor, std::size_t interleaved_head_dim);
+
+  std::size_t rows() const noexcept;
+  std::size_t columns() const noexcept;
+  /// Rows [first, first + count) into out (count · columns), in parallel.
+  /// @throws Error kData if a value is NaN or infinite: tensor, flat index as stored, count.
+  void read(std::size_t first, std::size_t count, std::span<float> out) const;
+
+ private:
+  [[noreturn]] void fail_not_finite() const;
+
+  const TensorArchive* archive_;
+  const StoredTensor* tensor_;
+  std::size_t interleaved_head_dim_;
+};
+
+/// The tensors of one model by what they are for: found, their shapes checked against the config, nothing decoded.
+class ModelTensors {
+ public:
+  /// @throws Error kInput (missing: the first 5 names and the count; shapes with the config's keys), kUnsupported (a
+  ///         tensor's type by name). Appends to `parsed.notes` what the file holds beyond the config.
+  ModelTensors(const TensorArchive& archive, ModelFormat format, ParsedConfig& parsed);
+
+  /// layer: 0 for tensors that belong to no layer.
+  TensorRows rows(TensorRole role, std::size_t layer = 0) const;
+  /// Empty if the projection has none.
+  std::vector<float> bias(TensorRole role, std::size_t layer) const;
+  /// Values of a vector such as a norm's gain.
+  std::vector<float> vector(TensorRole role, std::size_t layer = 0) const;
+  /// Every tensor in use: what the model's digest covers.
+  std::span<const StoredTensor* const> all() const noexcept { return all_; }
+  void check_unchanged() const { archive_->check_unchanged(); }
+
+ private:
+  struct Found {
+    const StoredTensor *weight = nullptr, *bias = nullptr;
+  };
+  using Row = std::array<Found, kTensorRoles>;
+
+  const Found& found(TensorRole role, std::size_t layer) const;
+  std::size_t interleaving(TensorRole role) const noexcept;
+  bool needed(const TensorSpec& spec, const ParsedConfig& parsed) const noexcept;
+  void find(const TensorSpec& spec, std::size_t layer, const ParsedConfig& parsed, std::vector<std::string>& missing);
+  void check(const StoredTensor& tensor, const TensorSpec& spec, bool bias, const ModelConfig& config) const;
+  void note_unused(ParsedConfig& parsed) const;
+
+  const TensorArchive* archive_;
+  ModelFormat format_;
+  std::size_t interleaved_head_dim_;
+  std::vector<Row> layers_;  // tensors that belong to no layer sit in layer 0's row
+  std::vector<const StoredTensor*> all_;
+};
+
+}  // namespace kvs

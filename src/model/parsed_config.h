@@ -1,0 +1,42 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "model/architecture.h"
+#include "model/config.h"
+#include "model/rope.h"
+
+namespace kvs {
+
+class GgufFile;
+
+/// What a model's metadata says, checked on its own but not yet against the tensors.
+struct ParsedConfig {
+  ModelConfig config;
+  const Architecture* architecture = nullptr;
+  bool attention_bias = false, mlp_bias = false;  // config.json only; in GGUF the tensors decide
+  std::vector<std::string> notes;                 // worth a line to the user, not wrong
+};
+
+/// @throws Error kInput (file, JSON pointer, found, expected), kUnsupported (architecture, RoPE scaling, activation,
+/// partial
+///         rotation, sliding window or quantisation, by name).
+ParsedConfig parse_hf_config(const std::filesystem::path& path);
+
+/// The same from GGUF metadata; `vocabulary` and `tied_head` follow from the tensors present.
+ParsedConfig parse_gguf_config(const GgufFile& file);
+
+/// Checks that hold for either format and fills what follows from the rest (head_dim 0: d_model / query_heads).
+/// @param names  the format's keys of d_model, query_heads, kv_heads, head_dim, for messages
+struct GeometryKeys {
+  std::string_view d_model, query_heads, kv_heads, head_dim;
+};
+void complete_geometry(ModelConfig& config, std::string_view where, const GeometryKeys& names);
+
+/// Largest values that a config may state; products of any three of them fit in 64 bits.
+inline constexpr std::uint64_t kMostLayers = 4096, kMostHeads = 1 << 14, kMostWidth = 1 << 20,
+                               kMostVocabulary = 1 << 24, kMostContext = 1UL << 40;
+
+}  // namespace kvs
