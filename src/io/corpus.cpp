@@ -1,0 +1,234 @@
+#include "io/corpus.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "core/error.h"
+#include "core/interrupt.h"
+#include "core/utf8.h"
+#include "io/json.h"
+#include "io/text_source.h"
+#include "io/token_line.h"
+#include "io/tokenizer/tokenizer.h"
+
+namespace kvs {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kBlank = " \t\r\n\v\f";
+
+std::string line_name(const TextSource& source, const TextSource::Line& line) {
+  return source.name() + ": line " + std::to_string(line.number);
+}
+
+/// The regular files of `folder` (also through symbolic links) in byte order of names.
+std::vector<fs::path> files_of(const fs::path& folder) {
+  std::vector<fs::path> files;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    std::error_code of_entry;
+    if (entry->is_regular_file(of_entry)) files.push_back(entry->path());
+  }
+  if (error) throw Error(ErrorCode::kInput, folder.native(), "the folder cannot be read: " + error.message());
+  std::sort(files.begin(), files.end(), [](const fs::path& a, const fs::path& b) { return a.native() < b.native(); });
+  return files;
+}
+
+bool is_folder(const std::string& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+class Reader {
+ public:
+  Reader(const CorpusOptions& options, const Tokenizer* tokenizer, std::size_t vocabulary_size)
+      : options_(options), tokenizer_(tokenizer), vocabulary_size_(vocabulary_size) {}
+
+  Corpus read() {
+    check_options();
+    for (const std::string& text : options_.texts) read_argument(text);
+    if (options_.tokens_file) read_lines(TextSource::open(*options_.tokens_file), LineKind::kTokens);
+    if (corpus_.documents.empty()) fail_without_documents();
+    return std::move(corpus_);
+  }
+
+ private:
+  enum class LineKind { kJson, kTokens };
+
+  void check_options() const {
+    const auto refuse = [](std::string_view option, std::string_view problem) {
+      throw Error(ErrorCode::kUsage, option, problem);
+    };
+    if (options_.texts.empty() == !options_.tokens_file) refuse("--text", "expected either --text or --tokens-file");
+    if (std::count(options_.texts.begin(), options_.texts.end(), "-") > 1) refuse("--text", "found - twice");
+    if (!options_.texts.empty() && tokenizer_ == nullptr) {
+      throw Error(ErrorCode::kInternal, "read_corpus", "texts need a tokenizer");
+    }
+    if (options_.bos && (tokenizer_ == nullptr || tokenizer_->bos() < 0)) {
+      refuse("--bos", "found on, but the model names no begin-of-sequence token");
+    }
+    if (options_.window < (options_.bos ? 2U : 1U)) refuse("--window", "found a window without room for a token");
+    if (options_.documents == std::size_t{0}) refuse("--documents", "found 0, expected at least 1");
+  }
+
+  bool is_full() const { return options_.documents && corpus_.documents.size() >= *options_.documents; }
+
+  void read_argument(const std::string& argument) {
+    if (argument == "-") {
+      read_source(TextSource::standard_input(), false);
+    } else if (!is_folder(argument)) {
+      read_file(argument);
+    } else {
+      for (const fs::path& file : files_of(argument)) read_file(file);
+    }
+  }
+
+  void read_file(const fs::path& path) {
+    if (!is_full()) read_source(TextSource::open(path), path.extension() == ".jsonl");
+  }
+
+  void read_source(TextSource source, bool is_jsonl) {
+    if (is_full()) return;
+    if (is_jsonl) {
+      read_lines(std::move(source), LineKind::kJson);
+      return;
+    }
+    check_interrupt();
+    add_text(source.name(), encode(source.name(), valid_text(source.read_rest(), source, 1, 0)));
+    record(source);
+  }
+
+  void record(TextSource& source) {
+    corpus_.text_names.push_back(source.name());
+    corpus_.text_sha256.push_back(source.finish_digest());
+  }
+
+  void read_lines(TextSource source, LineKind kind) {
+    for (TextSource::Line line; !is_full() && source.next(line);) {
+      check_interrupt();
+      if (!line.is_too_long && line.bytes.find_first_not_of(kBlank) == std::string_view::npos) continue;
+      const std::string where = line_name(source, line);
+      std::string text;
+      std::vector<std::int32_t> ids;
+      try {
+        if (line.is_too_long) throw Error(ErrorCode::kInput, source.name(), too_long_problem(line.number));
+        if (kind == LineKind::kTokens) ids = parse_token_line(line.bytes, where, vocabulary_size_);
+        if (kind == LineKind::kJson) text = text_of_json_line(source, line, where);
+      } catch (const Error& error) {
+        if (error.code() != ErrorCode::kInput || !options_.skip_bad_lines) throw;
+        ++corpus_.skipped_lines;
+        continue;
+      }
+      // Outside the try block: a tokenizer that does not fit the model is not the line's fault.
+      if (kind == LineKind::kJson) ids = encode(where, text);
+      add_text(where, std::move(ids));
+    }
+    record(source);
+  }
+
+  std::string text_of_json_line(const TextSource& source, const TextSource::Line& line, const std::string& where) {
+    const std::string bytes = valid_text(std::string(line.bytes), source, line.number, line.offset);
+    const Json object = parse_line(bytes, where, line.has_newline);
+    return JsonCursor(object, where).at("text").string();
+  }
+
+  /// parse_json counts lines of its own, of which there is one here.
+  static Json parse_line(std::string_view bytes, const std::string& where, bool has_newline) {
+    try {
+      return parse_json(bytes, where);
+    } catch (const Error& error) {
+      std::string_view problem(error.what());
+      for (const std::string& prefix : {where + ": ", std::string("line 1, ")}) {
+        if (problem.starts_with(prefix)) problem.remove_prefix(prefix.size());
+      }
+      throw Error(error.code(), where, (has_newline ? "" : "truncated: ") + std::string(problem));
+    }
+  }
+
+  /// @param line, offset  of the first byte of `bytes` in the file
+  std::string valid_text(std::string bytes, const TextSource& source, std::size_t line, std::size_t offset) {
+    const std::size_t bad = find_invalid_utf8(bytes);
+    if (bad == std::string::npos) return bytes;
+    if (options_.replace_invalid_utf8) return replace_invalid_utf8(bytes, corpus_.replaced_bytes);
+    line += static_cast<std::size_t>(std::count(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(bad), '\n'));
+    throw Error(ErrorCode::kInput, source.name(),
+                "line " + std::to_string(line) + ", byte offset " + std::to_string(offset + bad) + ": found " +
+                    printable(std::string_view(bytes).substr(bad, 1)) +
+                    ", expected UTF-8 (--invalid-utf8=replace puts U+FFFD in its place)");
+  }
+
+  std::vector<std::int32_t> encode(const std::string& name, std::string_view text) const {
+    std::vector<std::int32_t> ids = tokenizer_->encode(text);
+    for (const std::int32_t id : ids) {
+      if (static_cast<std::size_t>(id) < vocabulary_size_) continue;
+      throw Error(ErrorCode::kInput, name,
+                  "token \"" + printable(tokenizer_->decode({id}), 100) + "\" has id " + std::to_string(id) +
+                      ", expected one below the model's " + std::to_string(vocabulary_size_));
+    }
+    return ids;
+  }
+
+  /// Cuts one text into windows.
+  void add_text(const std::string& name, std::vector<std::int32_t> ids) {
+    const std::size_t step = options_.window - (options_.bos ? 1 : 0);
+    const std::size_t windows = ids.size() / step;
+    ++texts_;
+    longest_ = std::max(longest_, ids.size());
+    corpus_.tokens_read += ids.size();
+    corpus_.tokens_dropped += ids.size() % step;
+    if (windows == 0) ++corpus_.short_texts;
+    const std::size_t last = place(options_.windows_last, windows, windows);
+    for (std::size_t window = place(options_.windows_first, windows, 0); window < last && !is_full(); ++window) {
+      Document document{.source = name, .window_index = window, .tokens = {}};
+      document.tokens.reserve(options_.window);
+      if (options_.bos) document.tokens.push_back(tokenizer_->bos());
+      const auto first = ids.begin() + static_cast<std::ptrdiff_t>(window * step);
+      document.tokens.insert(document.tokens.end(), first, first + static_cast<std::ptrdiff_t>(step));
+      corpus_.documents.push_back(std::move(document));
+    }
+  }
+
+  /// A bound of --windows as an index in [0, windows]; a negative one counts from the end.
+  static std::size_t place(std::optional<std::int64_t> bound, std::size_t windows, std::size_t otherwise) {
+    if (!bound) return otherwise;
+    const auto count = static_cast<std::int64_t>(windows);
+    return static_cast<std::size_t>(std::clamp(*bound < 0 ? *bound + count : *bound, std::int64_t{0}, count));
+  }
+
+  [[noreturn]] void fail_without_documents() const {
+    std::string where = options_.tokens_file ? options_.tokens_file->native() : options_.texts.front();
+    if (options_.texts.size() > 1) where += " and " + std::to_string(options_.texts.size() - 1) + " more";
+    const std::size_t need = options_.window - (options_.bos ? 1 : 0);
+    std::string problem = "0 documents: ";
+    if (texts_ == 0) {
+      problem += "found no text";
+    } else if (longest_ >= need) {
+      problem += "--windows selects none of the windows there are";
+    } else {
+      problem += "the longest of " + std::to_string(texts_) + " texts has " + std::to_string(longest_) +
+                 " tokens, expected at least " + std::to_string(need) + " (--window)";
+    }
+    throw Error(ErrorCode::kData, where, problem);
+  }
+
+  const CorpusOptions& options_;
+  const Tokenizer* tokenizer_;
+  std::size_t vocabulary_size_;
+  Corpus corpus_;
+  std::size_t texts_ = 0, longest_ = 0;
+};
+
+}  // namespace
+
+Corpus read_corpus(const CorpusOptions& options, const Tokenizer* tokenizer, std::size_t vocabulary_size) {
+  return Reader(options, tokenizer, vocabulary_size).read();
+}
+
+}  // namespace kvs
