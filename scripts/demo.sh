@@ -13,7 +13,10 @@ text=data/opticks_sample.txt
 out=${1:-out/demo}
 mkdir -p "$out"
 bin=build/cpu/bin
-run() { echo "+ $*"; "$@"; }
+findings=$out/findings.txt
+: >"$findings"
+# Each command's result is a line or a small table on stdout; they are shown together at the end.
+run() { echo "+ $*"; "$@" | tee -a "$findings"; }
 
 run $bin/kvspectrum capture --model "$model" --text $text --window 512 --documents 8 --states q_pre,k_pre,v \
   --out "$out/states.h5" --force
@@ -32,5 +35,5 @@ run $bin/kvcalibrate eval --model "$model" --text $text --window 512 --windows -
 echo
 echo "figures:"; find "$out" -name '*.svg' | sort | sed 's/^/  /'
 echo "configs:"; find "$out" -maxdepth 1 -name '*kv.json' | sort | sed 's/^/  /'
-python3 scripts/findings.py "$out"
+echo "findings:"; sed 's/^/  /' "$findings"
 echo "done in $((SECONDS - started)) s"
