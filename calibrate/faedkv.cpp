@@ -1,0 +1,105 @@
+#include "calibrate/faedkv.h"
+
+#include <algorithm>
+#include <boost/math/distributions/students_t.hpp>
+#include <cmath>
+#include <numeric>
+
+namespace kvs {
+namespace {
+
+constexpr double kConfidence = 0.95;
+
+/// Mean over documents of the difference of mean NLLs, and its interval.
+struct PairedDifference {
+  double mean = 0;
+  std::optional<std::pair<double, double>> interval;
+};
+
+PairedDifference paired_difference(std::span<const double> differences) {
+  const auto count = static_cast<double>(differences.size());
+  PairedDifference result;
+  for (const double difference : differences) result.mean += difference;
+  result.mean /= count;
+  if (differences.size() < 2) return result;
+  double squares = 0;
+  for (const double difference : differences) squares += (difference - result.mean) * (difference - result.mean);
+  const double error = std::sqrt(squares / (count - 1) / count);
+  const double quantile = boost::math::quantile(boost::math::students_t(count - 1), (1 + kConfidence) / 2);
+  result.interval = {std::expm1(result.mean - quantile * error), std::expm1(result.mean + quantile * error)};
+  return result;
+}
+
+}  // namespace
+
+std::size_t ChunkGrid::bins() const noexcept {
+  return full_spectrum && transform == Transform::kDft ? samples : bins_of(transform, samples);
+}
+
+std::vector<double> gains_keeping(const ChunkGrid& grid, std::span<const std::size_t> kept) {
+  std::vector<double> keep(grid.bins(), 0.0);
+  for (const std::size_t chunk : kept)
+    std::fill(keep.begin() + static_cast<std::ptrdiff_t>(grid.first_bin(chunk)),
+              keep.begin() + static_cast<std::ptrdiff_t>(grid.first_bin(chunk + 1)), 1.0);
+  const std::size_t half = bins_of(grid.transform, grid.samples);
+  if (keep.size() == half && !grid.full_spectrum) return keep;
+  std::vector<double> gains(half);
+  for (std::size_t bin = 0; bin < half; ++bin) gains[bin] = (keep[bin] + keep[(grid.samples - bin) % grid.samples]) / 2;
+  return gains;
+}
+
+std::vector<double> ablation_gains(const ChunkGrid& grid) {
+  std::vector<double> gains;
+  for (std::size_t ablated = 0; ablated < grid.chunks; ++ablated) {
+    std::vector<std::size_t> kept(grid.chunks);
+    std::iota(kept.begin(), kept.end(), 0);
+    kept.erase(kept.begin() + static_cast<std::ptrdiff_t>(ablated));
+    const auto row = gains_keeping(grid, kept);
+    gains.insert(gains.end(), row.begin(), row.end());
+  }
+  return gains;
+}
+
+AblationResult ablation_result(const AblationSums& sums) {
+  const auto scored = static_cast<double>(sums.scored_per_document);
+  const std::size_t documents = sums.base.size();
+  AblationResult result;
+  result.ppl_base =
+      std::exp(std::accumulate(sums.base.begin(), sums.base.end(), 0.0) / (scored * static_cast<double>(documents)));
+  for (std::size_t layer = 0; layer < sums.ablated.front().size(); ++layer) {
+    auto& deltas = result.delta.emplace_back();
+    auto& intervals = result.interval.emplace_back();
+    for (std::size_t chunk = 0; chunk < sums.ablated.front()[layer].size(); ++chunk) {
+      std::vector<double> differences;
+      for (std::size_t n = 0; n < documents; ++n)
+        differences.push_back((sums.ablated[n][layer][chunk] - sums.base[n]) / scored);
+      const PairedDifference difference = paired_difference(differences);
+      deltas.push_back(std::expm1(difference.mean));  // documents are equally long: PPL/PPL_base = exp(mean difference)
+      intervals.push_back(difference.interval);
+    }
+  }
+  return result;
+}
+
+std::size_t kept_count(double share, std::size_t chunks) noexcept {
+  const auto rounded = static_cast<std::size_t>(std::floor(share * static_cast<double>(chunks) + 0.5));
+  return std::clamp<std::size_t>(rounded, 1, chunks);
+}
+
+std::vector<std::size_t> most_important(std::span<const double> delta, std::size_t count) {
+  std::vector<std::size_t> order(delta.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return delta[a] > delta[b]; });
+  order.resize(std::min(count, order.size()));
+  std::ranges::sort(order);
+  return order;
+}
+
+std::vector<double> scaled_to_unit(std::span<const double> delta) {
+  const auto [least, most] = std::ranges::minmax(delta);
+  std::vector<double> scaled(delta.begin(), delta.end());
+  for (double& value : scaled) value = most > least ? (value - least) / (most - least) : 0;
+  return scaled;
+}
+
+}  // namespace kvs
