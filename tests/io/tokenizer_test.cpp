@@ -1,0 +1,311 @@
+#include "io/tokenizer/tokenizer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/error.h"
+#include "io/json.h"
+#include "io/tokenizer/bpe_tokenizer.h"
+#include "tests/io/temporary_directory.h"
+
+namespace kvs {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+/// Ids: a 0, b 1, c 2, d 3, the space 4, ab 5, bc 6, abc 7. "b c" has a lower rank than "a b".
+Json small_document() {
+  return parse_json(R"({
+    "version": "1.0", "added_tokens": [], "normalizer": null,
+    "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true},
+    "post_processor": null,
+    "model": {"type": "BPE", "dropout": null, "unk_token": null, "byte_fallback": false, "ignore_merges": false,
+              "vocab": {"a": 0, "b": 1, "c": 2, "d": 3, "\u0120": 4, "ab": 5, "bc": 6, "abc": 7},
+              "merges": ["b c", "a b"]}})",
+                    "test");
+}
+
+Json added_token(int id, const std::string& content, const std::vector<std::string>& flags = {}) {
+  Json token = {{"id", id}, {"content", content}};
+  for (const std::string& flag : flags) token[flag] = true;
+  return token;
+}
+
+std::unique_ptr<Tokenizer> make(const Json& document) { return parse_tokenizer_json(dump_json(document), "t.json"); }
+
+std::vector<std::int32_t> encode(const Json& document, std::string_view text) { return make(document)->encode(text); }
+
+void expect_error(const std::string& text, ErrorCode code, const std::string& message) {
+  try {
+    parse_tokenizer_json(text, "t.json");
+    ADD_FAILURE() << "no error, expected: " << message;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code) << error.what();
+    EXPECT_THAT(error.what(), HasSubstr(message));
+  }
+}
+
+void expect_error(const Json& document, ErrorCode code, const std::string& message) {
+  expect_error(dump_json(document), code, message);
+}
+
+TEST(Bpe, TheLowerRankIsMergedFirst) {
+  EXPECT_THAT(encode(small_document(), "abc"), ElementsAre(0, 6));  // a + bc, although ab stands further left
+  EXPECT_THAT(encode(small_document(), "abd"), ElementsAre(5, 3));
+}
+
+TEST(Bpe, OfEqualRanksTheLeftmostIsMergedFirst) {
+  Json document = small_document();
+  document["model"]["vocab"]["aa"] = 8;
+  document["model"]["merges"] = {"a a"};
+  EXPECT_THAT(encode(document, "aaaaa"), ElementsAre(8, 8, 0));
+}
+
+TEST(Bpe, IgnoreMergesTakesAWordThatIsAToken) {
+  Json document = small_document();
+  document["model"]["ignore_merges"] = true;
+  EXPECT_THAT(encode(document, "abc"), ElementsAre(7));
+  EXPECT_THAT(encode(document, "abcd"), ElementsAre(0, 6, 3));  // no token: merged as ever
+}
+
+TEST(Bpe, WordsAreSplitBeforeMerging) {
+  Json document = small_document();
+  document["model"]["vocab"]["\u0120b"] = 8;
+  document["model"]["merges"] = {"\u0120 b", "a \u0120", "b c"};
+  document["model"]["vocab"]["a\u0120"] = 9;
+  EXPECT_THAT(encode(document, "a bc"), ElementsAre(0, 8, 2));  // "a" | " bc"
+  document["pre_tokenizer"]["use_regex"] = false;
+  document["model"]["merges"] = {"a \u0120", "\u0120 b", "b c"};
+  EXPECT_THAT(encode(document, "a bc"), ElementsAre(9, 6));  // one word
+}
+
+TEST(Bpe, AByteThatIsNoTokenIsDroppedBeforeMerging) {
+  EXPECT_THAT(encode(small_document(), "bxc"), ElementsAre(6));  // as `tokenizers` without an unknown token
+}
+
+TEST(Bpe, MergingALongWordIsNotQuadratic) {
+  Json document = small_document();
+  std::string longest = "a";
+  Json merges = Json::array();
+  for (int id = 8; id < 14; ++id) {  // tokens of 2, 4, ... 64 a's
+    merges.push_back(longest + " " + longest);
+    longest += longest;
+    document["model"]["vocab"][longest] = id;
+  }
+  document["model"]["merges"] = merges;
+  const std::size_t letters =
+      1UL << 20;  // at a nanosecond each, letters^2 steps take 18 minutes: ctest's limit ends that
+  const auto ids = encode(document, std::string(letters, 'a'));
+  EXPECT_EQ(ids, std::vector<std::int32_t>(letters / 64, 13));
+}
+
+TEST(Tokenizer, PrefixSpaceStandsBeforeEachPieceOfTheStepBefore) {
+  Json document = small_document();
+  document["pre_tokenizer"] =
+      parse_json(R"({"type":"Sequence","pretokenizers":[{"type":"Digits","individual_digits":true},)"
+                 R"({"type":"ByteLevel","add_prefix_space":true,"use_regex":true}]})",
+                 "test");
+  document["model"]["vocab"]["1"] = 8;
+  EXPECT_THAT(encode(document, "a1 b"), ElementsAre(4, 0, 4, 8, 4, 1));
+}
+
+TEST(Tokenizer, AddedTokensAreFoundLongestFirstAndNeverSplit) {
+  Json document = small_document();
+  document["added_tokens"] = {added_token(8, "<a>"), added_token(9, "<a>b")};
+  EXPECT_THAT(encode(document, "a<a>c<a>b"), ElementsAre(0, 8, 2, 9));
+}
+
+TEST(Tokenizer, AddedTokensTakeWhiteSpaceAsTheirFlagsSay) {
+  Json document = small_document();
+  document["added_tokens"] = {added_token(8, "<l>", {"lstrip"}), added_token(9, "<r>", {"rstrip"})};
+  EXPECT_THAT(encode(document, "a \n\u3000<l> b"), ElementsAre(0, 8, 4, 1));
+  EXPECT_THAT(encode(document, "a <r> \t b"), ElementsAre(0, 4, 9, 1));
+  EXPECT_THAT(encode(document, "<r> <l>"), ElementsAre(9, 8));  // the space was taken already
+}
+
+TEST(Tokenizer, SingleWordTokensDoNotStandInsideWords) {
+  Json document = small_document();
+  document["added_tokens"] = {added_token(5, "ab", {"single_word"})};
+  document["model"]["merges"] = Json::array();
+  EXPECT_THAT(encode(document, "ab cab abc ab\u00e9 ab."), ElementsAre(5, 4, 2, 0, 1, 4, 0, 1, 2, 4, 0, 1, 4, 5));
+}
+
+TEST(Tokenizer, NfcIsAppliedBeforeSplittingAndBeforeNormalizedTokens) {
+  Json document = small_document();
+  document["normalizer"] = {{"type", "NFC"}};
+  // U+00E9 is C3 A9, spelt U+00C3 U+00A9 in the byte alphabet.
+  document["model"]["vocab"]["\u00c3"] = 8;
+  document["model"]["vocab"]["\u00a9"] = 9;
+  EXPECT_THAT(encode(document, "ae\u0301"), ElementsAre(0, 8, 9));
+  document["added_tokens"] = {added_token(10, "e\u0301", {"normalized"}), added_token(11, "a\u0308")};
+  EXPECT_THAT(encode(document, "\u00e9\u00e4a\u0308"), ElementsAre(10, 8, 11));  // U+00E4 is C3 A4; A4 is no token
+}
+
+TEST(Tokenizer, DecodeGivesTheBytesBack) {
+  Json document = small_document();
+  document["added_tokens"] = {added_token(8, "<\u00e9>")};
+  const auto tokenizer = make(document);
+  EXPECT_EQ(tokenizer->decode({7, 4, 8, 0}), "abc <\u00e9>a");
+  EXPECT_EQ(tokenizer->decode(tokenizer->encode("bc<\u00e9> cab")), "bc<\u00e9> cab");
+  EXPECT_THROW(tokenizer->decode({9}), Error);
+  EXPECT_THROW(tokenizer->decode({-1}), Error);
+}
+
+TEST(Tokenizer, KnowsItsSizeAndItsTokens) {
+  Json document = small_document();
+  document["added_tokens"] = {added_token(20, "<s>")};
+  const auto tokenizer = make(document);
+  EXPECT_EQ(tokenizer->vocabulary_size(), 21U);
+  EXPECT_EQ(tokenizer->find("<s>"), 20);
+  EXPECT_EQ(tokenizer->find("\u0120"), 4);
+  EXPECT_EQ(tokenizer->find("x"), -1);
+  EXPECT_EQ(tokenizer->bos(), -1);
+  EXPECT_THROW(tokenizer->decode({15}), Error);  // a gap
+  EXPECT_THAT(tokenizer->encode(""), IsEmpty());
+}
+
+TEST(Tokenizer, BosIsThatOfTheConfigurationBesideIt) {
+  const test::TemporaryDirectory folder;
+  Json document = small_document();
+  document["added_tokens"] = {added_token(8, "<s>")};
+  const auto path = folder.write("tokenizer.json", dump_json(document));
+  EXPECT_EQ(load_tokenizer_json(path)->bos(), -1);
+  folder.write("tokenizer_config.json", R"({"bos_token": null})");
+  EXPECT_EQ(load_tokenizer_json(path)->bos(), -1);
+  folder.write("tokenizer_config.json", R"({"bos_token": "<s>"})");
+  EXPECT_EQ(load_tokenizer_json(path)->bos(), 8);
+  folder.write("tokenizer_config.json", R"({"bos_token": {"content": "<s>", "lstrip": false}})");
+  EXPECT_EQ(load_tokenizer_json(path)->bos(), 8);
+}
+
+TEST(Tokenizer, InvalidUtf8IsRefused) { EXPECT_THROW(encode(small_document(), "a\xFF"), Error); }
+
+// The numbers in the names below are those of the project's list of bad inputs.
+
+TEST(TokenizerJson, Bad67MissingOrCutInHalf) {
+  EXPECT_THROW(load_tokenizer_json("/nonexistent/tokenizer.json"), Error);
+  const std::string whole = dump_json(small_document());
+  expect_error(whole.substr(0, whole.size() / 2), ErrorCode::kInput, "t.json: line ");
+}
+
+TEST(TokenizerJson, Bad68OtherModels) {
+  for (const char* type : {"Unigram", "WordPiece", "WordLevel"}) {
+    Json document = small_document();
+    document["model"]["type"] = type;
+    expect_error(document, ErrorCode::kUnsupported, "t.json: /model/type: model \"" + std::string(type) + "\"");
+  }
+}
+
+TEST(TokenizerJson, Bad68ModelOptionsThatChangeIds) {
+  for (const auto& [key, value] : std::vector<std::pair<std::string, Json>>{{"dropout", 0.1},
+                                                                            {"byte_fallback", true},
+                                                                            {"continuing_subword_prefix", "##"},
+                                                                            {"end_of_word_suffix", "</w>"}}) {
+    Json document = small_document();
+    document["model"][key] = value;
+    expect_error(document, ErrorCode::kUnsupported, "/model: option \"" + key + "\"");
+  }
+  Json document = small_document();
+  document["model"]["unk_token"] = "a";  // would stand for the bytes that have no token
+  expect_error(document, ErrorCode::kUnsupported, "/model/unk_token");
+}
+
+TEST(TokenizerJson, Bad69IdsNegativeFractionalHugeOrDuplicate) {
+  for (const auto& [id, shown] : std::vector<std::pair<Json, std::string>>{
+           {-1, "-1"}, {1.5, "1.5"}, {"1", "\"1\""}, {1 << 24, "16777216"}, {1ULL << 63, "9223372036854775808"}}) {
+    Json document = small_document();
+    document["model"]["vocab"]["ab"] = id;
+    expect_error(document, ErrorCode::kInput, "/model/vocab: token \"ab\" has id " + shown + ", expected an integer");
+  }
+  Json document = small_document();
+  document["model"]["vocab"]["a\u0001"] = 3;
+  expect_error(document, ErrorCode::kInput, "token \"a\\x01\" has id 3, which an earlier token has");
+}
+
+TEST(TokenizerJson, Bad70Merges) {
+  const auto with = [](Json merge) {
+    Json document = small_document();
+    document["model"]["merges"].push_back(std::move(merge));
+    return document;
+  };
+  EXPECT_THAT(encode(with(Json{"ab", "c"}), "abc"), ElementsAre(0, 6));
+  expect_error(with("a x"), ErrorCode::kInput, "/model/merges/2: token \"x\" of the merge is not in the vocabulary");
+  expect_error(with("c d"), ErrorCode::kInput, "token \"cd\" of the merge");
+  expect_error(with("ab"), ErrorCode::kInput, "/model/merges/2: found \"ab\", expected two tokens");
+  expect_error(with("a b c"), ErrorCode::kInput, "expected two tokens");
+  expect_error(with(" b"), ErrorCode::kInput, "token \"\" of the merge");
+  expect_error(with(Json{"a", "b", "c"}), ErrorCode::kInput, "expected two tokens");
+  expect_error(with(5), ErrorCode::kInput, "/model/merges/2");
+}
+
+TEST(TokenizerJson, Bad71AddedTokensThatContradictTheVocabulary) {
+  Json document = small_document();
+  document["added_tokens"] = {added_token(9, "ab")};
+  expect_error(document, ErrorCode::kInput, "/added_tokens/0: token \"ab\" has id 9, elsewhere it has 5");
+  document["added_tokens"] = {added_token(5, "<x>")};
+  expect_error(document, ErrorCode::kInput, "token \"<x>\" has id 5, which an earlier token has");
+  document["added_tokens"] = {added_token(8, "<x>"), added_token(8, "<x>")};
+  expect_error(document, ErrorCode::kInput, "is added twice");
+}
+
+TEST(TokenizerJson, Bad72UnknownStepsAreNamed) {
+  const auto with = [](const char* key, const char* value) {
+    Json document = small_document();
+    document[key] = parse_json(value, "test");
+    return document;
+  };
+  expect_error(with("normalizer", R"({"type":"Lowercase"})"), ErrorCode::kUnsupported,
+               "/normalizer/type: normalizer \"Lowercase\" is not supported");
+  expect_error(with("pre_tokenizer", R"({"type":"Metaspace"})"), ErrorCode::kUnsupported,
+               "pre-tokenizer \"Metaspace\"");
+  expect_error(with("post_processor", R"({"type":"Sequence","processors":[{"type":"ByteLevel"},{"type":"New"}]})"),
+               ErrorCode::kUnsupported, "/post_processor/processors/1/type: post-processor \"New\"");
+  expect_error(with("pre_tokenizer", "null"), ErrorCode::kUnsupported, "/pre_tokenizer: found no ByteLevel");
+  expect_error(with("pre_tokenizer", R"({"type":"Sequence","pretokenizers":[
+                 {"type":"ByteLevel","add_prefix_space":false},{"type":"Digits","individual_digits":true}]})"),
+               ErrorCode::kUnsupported, "a pre-tokenizer after \"ByteLevel\"");
+  expect_error(with("version", "\"2.0\""), ErrorCode::kUnsupported, "version \"2.0\"");
+}
+
+TEST(TokenizerJson, Bad73OnlyKnownSplitPatternsAreRun) {
+  Json document = small_document();
+  document["pre_tokenizer"] = {{"type", "Split"}, {"pattern", {{"Regex", "(a+)+$"}}}, {"behavior", "Isolated"}};
+  expect_error(document, ErrorCode::kUnsupported, "/pre_tokenizer/pattern/Regex: split pattern \"(a+)+$\"");
+  document["pre_tokenizer"]["pattern"] = {{"String", ""}};
+  expect_error(document, ErrorCode::kInput, "/pre_tokenizer/pattern/String");
+  document["pre_tokenizer"]["behavior"] = "Other";
+  expect_error(document, ErrorCode::kUnsupported, "split behavior \"Other\"");
+}
+
+TEST(TokenizerJson, Bad74CharactersOutsideTheByteAlphabet) {
+  Json document = small_document();
+  document["model"]["vocab"]["a b"] = 8;  // the alphabet spells a space U+0120
+  expect_error(document, ErrorCode::kInput, "token \"a b\" with id 8 has a character outside the byte alphabet");
+  document["added_tokens"] = {added_token(8, "a b")};  // found as a whole, so its spelling is its own
+  EXPECT_THAT(encode(document, "ca bc"), ElementsAre(2, 8, 2));
+}
+
+TEST(TokenizerJson, Bad75EmptyVocabularyOrBosThatIsNoToken) {
+  Json document = small_document();
+  document["model"]["vocab"] = Json::object();
+  expect_error(document, ErrorCode::kInput, "/model/vocab: found no token");
+  const test::TemporaryDirectory folder;
+  const auto path = folder.write("tokenizer.json", dump_json(small_document()));
+  folder.write("tokenizer_config.json", R"({"bos_token": "<s>"})");
+  try {
+    load_tokenizer_json(path);
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kInput);
+    EXPECT_THAT(error.what(), HasSubstr("bos_token \"<s>\""));
+  }
+}
+
+}  // namespace
+}  // namespace kvs
