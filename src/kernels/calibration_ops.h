@@ -1,8 +1,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
-#include <span>
 #include <vector>
 
 #include "kernels/backend.h"
@@ -16,6 +16,8 @@ struct SingularValues {
   std::vector<double> right;     // [rank, n], row-major, orthonormal rows
 };
 
+enum class Triangular { kMultiply, kSolve };
+
 /// Float64 linear algebra and the sums over tokens that the calibrators need.
 class CalibrationOps {
  public:
@@ -26,6 +28,14 @@ class CalibrationOps {
   /// whose relative error in σ_i is about 1e-16 (σ_1/σ_i)².  @throws Error kData if it does not converge.
   virtual SingularValues svd(TensorView<const double, 2> matrix, std::size_t rank) = 0;
 
+  /// Overwrites a symmetric positive definite [n, n] with its Cholesky factor L, A = L Lᵀ; the upper triangle with
+  /// zeros.
+  /// @throws Error kData if it is not positive definite.
+  virtual void cholesky(TensorView<double, 2> matrix) = 0;
+
+  /// x ← x · L or x ← x · L⁻¹. x: [m, n]; lower: [n, n], its upper triangle is not read.
+  virtual void multiply_lower(TensorView<double, 2> x, TensorView<const double, 2> lower, Triangular how) = 0;
+
   /// sum += Σ_rows x xᵀ in float64. x: [row, n]; sum: [n, n] host memory, both triangles.
   virtual void accumulate_second_moment(Operand x, TensorView<double, 2> sum) = 0;
 
@@ -35,8 +45,18 @@ class CalibrationOps {
   /// running sums over j, docs/elitekv.md derives it. Source: EliteKV's RoPElite with a squared distance.
   virtual void accumulate_rope_gram(BackendView<const float, 3> q, BackendView<const float, 3> k,
                                     const RopeTable& table, std::size_t first_position, TensorView<double, 3> gram) = 0;
+
+  /// errors[h, c] += Σ_{i ≥ j} |Σ_{c' not in E_h, c' ≠ c} δ_c'(i,j)| for every chunk c not in E_h: the first-power
+  /// score error of each candidate. δ, q, k, table as above. Quadratic in tokens, no [token, token] array; the sums are
+  /// taken in an order that does not depend on the number of threads.
+  /// @param rotated  [query_head, head_dim/2] host memory, 1 for the chunks of E_h
+  /// @param errors   [query_head, head_dim/2] host memory
+  virtual void accumulate_rope_distance(BackendView<const float, 3> q, BackendView<const float, 3> k,
+                                        const RopeTable& table, std::size_t first_position,
+                                        TensorView<const std::uint8_t, 2> rotated, TensorView<double, 2> errors) = 0;
 };
 
+/// @throws Error kUnsupported if the backend's device has none.
 std::unique_ptr<CalibrationOps> make_calibration_ops(Backend& backend);
 
 }  // namespace kvs

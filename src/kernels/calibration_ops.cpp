@@ -1,0 +1,16 @@
+#include "kernels/calibration_ops.h"
+
+#include <string>
+
+#include "core/error.h"
+#include "kernels/cpu/calibration_ops.h"
+
+namespace kvs {
+
+std::unique_ptr<CalibrationOps> make_calibration_ops(Backend& backend) {
+  if (backend.device() == "cpu") return make_cpu_calibration_ops(backend.compute_type());
+  throw Error(ErrorCode::kUnsupported, "calibration operations",
+              "found device " + std::string(backend.device()) + ", expected cpu");
+}
+
+}  // namespace kvs

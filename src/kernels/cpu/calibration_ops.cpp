@@ -1,0 +1,41 @@
+#include "kernels/cpu/calibration_ops.h"
+
+#include "kernels/cpu/linear_algebra.h"
+#include "kernels/cpu/rope_gram.h"
+
+namespace kvs {
+namespace {
+
+class CpuCalibrationOps final : public CalibrationOps {
+ public:
+  explicit CpuCalibrationOps(DType compute_type) : compute_type_(compute_type) {}
+
+  SingularValues svd(TensorView<const double, 2> matrix, std::size_t rank) override { return cpu::svd(matrix, rank); }
+  void cholesky(TensorView<double, 2> matrix) override { cpu::cholesky(matrix); }
+  void multiply_lower(TensorView<double, 2> x, TensorView<const double, 2> lower, Triangular how) override {
+    cpu::multiply_lower(x, lower, how);
+  }
+  void accumulate_second_moment(Operand x, TensorView<double, 2> sum) override {
+    cpu::accumulate_second_moment(x, compute_type_, sum);
+  }
+  void accumulate_rope_gram(BackendView<const float, 3> q, BackendView<const float, 3> k, const RopeTable& table,
+                            std::size_t first_position, TensorView<double, 3> gram) override {
+    cpu::accumulate_rope_gram(q, k, table, first_position, gram);
+  }
+  void accumulate_rope_distance(BackendView<const float, 3> q, BackendView<const float, 3> k, const RopeTable& table,
+                                std::size_t first_position, TensorView<const std::uint8_t, 2> rotated,
+                                TensorView<double, 2> errors) override {
+    cpu::accumulate_rope_distance(q, k, table, first_position, rotated, errors);
+  }
+
+ private:
+  DType compute_type_;
+};
+
+}  // namespace
+
+std::unique_ptr<CalibrationOps> make_cpu_calibration_ops(DType compute_type) {
+  return std::make_unique<CpuCalibrationOps>(compute_type);
+}
+
+}  // namespace kvs

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstddef>
+
+#include "core/tensor_view.h"
+#include "kernels/backend.h"
+#include "kernels/calibration_ops.h"
+
+namespace kvs::cpu {
+
+/// See CalibrationOps::svd.
+SingularValues svd(TensorView<const double, 2> matrix, std::size_t rank);
+
+/// The same by way of the smaller Gram matrix, for any size (gram_svd.cpp).
+SingularValues gram_svd(TensorView<const double, 2> matrix, std::size_t rank);
+
+/// See CalibrationOps::cholesky.
+void cholesky(TensorView<double, 2> matrix);
+
+/// See CalibrationOps::multiply_lower.
+void multiply_lower(TensorView<double, 2> x, TensorView<const double, 2> lower, Triangular how);
+
+/// See CalibrationOps::accumulate_second_moment. `type` is the element type of x: kF32 or kBF16.
+void accumulate_second_moment(Operand x, DType type, TensorView<double, 2> sum);
+
+}  // namespace kvs::cpu

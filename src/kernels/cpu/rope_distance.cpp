@@ -1,0 +1,108 @@
+#include <omp.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <span>
+#include <vector>
+
+#include "core/error.h"
+#include "kernels/cpu/rope_gram.h"
+#include "kernels/cpu/rope_tile.h"
+
+namespace kvs::cpu {
+namespace {
+
+constexpr std::size_t kRows = 64;  // queries per task
+
+/// One thread's memory.
+struct Workspace {
+  explicit Workspace(std::size_t half)
+      : a(kRows * half * kComponents), b(half * kComponents), delta(half), sum(half), active(half) {}
+
+  std::vector<double> a;    // [query, chunk, component]
+  std::vector<Lane> b;      // [chunk, component], one key per lane
+  std::vector<Lane> delta;  // [candidate]
+  std::vector<Lane> sum;    // [candidate]
+  std::vector<std::size_t> active;
+};
+
+inline void add_magnitude(Lane& sum, const Lane& x) {
+  constexpr LaneBits kMagnitude = LaneBits{} + 0x7fffffffffffffff;
+  sum += std::bit_cast<Lane>(std::bit_cast<LaneBits>(x) & kMagnitude);
+}
+
+/// 1 where the lane's key is not after the query.
+inline Lane causal_mask(std::size_t first_key, std::size_t query) {
+  std::array<double, kLanes> mask;
+  for (std::size_t lane = 0; lane < kLanes; ++lane) mask[lane] = first_key + lane <= query ? 1.0 : 0.0;
+  return std::bit_cast<Lane>(mask);
+}
+
+/// sum[n] += |Σ δ − δ_n| over the pairs of one query and eight keys.
+inline void add_pairs(const Workspace& work, std::size_t count, const double* a, const Lane* mask, Lane* deltas,
+                      Lane* sums) {
+  Lane left{};
+  for (std::size_t n = 0; n < count; ++n) {
+    const double* query = a + work.active[n] * kComponents;
+    const Lane* key = work.b.data() + work.active[n] * kComponents;
+    Lane delta = query[0] * key[0] + query[1] * key[1] + query[2] * key[2] + query[3] * key[3];
+    if (mask != nullptr) delta *= *mask;
+    deltas[n] = delta;
+    left += delta;
+  }
+  for (std::size_t n = 0; n < count; ++n) add_magnitude(sums[n], left - deltas[n]);
+}
+
+/// Adds the pairs of queries [first, first + kRows) of one head to errors[active chunk].
+void distance_rows(const RopeOperands& in, std::size_t head, std::size_t first, std::span<const std::uint8_t> rotated,
+                   Workspace& work, double* errors) {
+  std::size_t count = 0;
+  for (std::size_t chunk = 0; chunk < in.half; ++chunk)
+    if (rotated[chunk] == 0) work.active[count++] = chunk;
+  const std::size_t last = std::min(first + kRows, in.tokens), stride = in.half * kComponents;
+  for (std::size_t token = first; token < last; ++token)
+    rope_components(in.query(head, token), in.cosine(token), in.sine(token), in.half, 0, RopeSide::kQuery,
+                    work.a.data() + (token - first) * stride, 1, kComponents);
+  std::ranges::fill(work.sum, Lane{});
+  std::ranges::fill(work.b, Lane{});
+  for (std::size_t keys = 0; keys < last; keys += kLanes) {
+    for (std::size_t lane = 0; lane < kLanes && keys + lane < last; ++lane)
+      rope_components(in.key(head / in.group, keys + lane), in.cosine(keys + lane), in.sine(keys + lane), in.half, 0,
+                      RopeSide::kKey, reinterpret_cast<double*>(work.b.data()) + lane, kLanes, kComponents * kLanes);
+    for (std::size_t token = std::max(first, keys); token < last; ++token) {
+      const Lane mask = causal_mask(keys, token);
+      const bool whole = keys + kLanes <= token + 1;
+      add_pairs(work, count, work.a.data() + (token - first) * stride, whole ? nullptr : &mask, work.delta.data(),
+                work.sum.data());
+    }
+  }
+  for (std::size_t n = 0; n < count; ++n)
+    for (std::size_t lane = 0; lane < kLanes; ++lane) errors[work.active[n]] += work.sum[n][lane];
+}
+
+}  // namespace
+
+void accumulate_rope_distance(BackendView<const float, 3> q, BackendView<const float, 3> k, const RopeTable& table,
+                              std::size_t first_position, TensorView<const std::uint8_t, 2> rotated,
+                              TensorView<double, 2> errors) {
+  const RopeOperands in(q, k, table, first_position);
+  const std::array shape{in.query_heads, in.half};
+  if (rotated.shape() != shape || errors.shape() != shape)
+    throw Error(ErrorCode::kInternal, "rope distance", "the sums' shape is not [query_head, head_dim/2]");
+  const std::size_t tiles = (in.tokens + kRows - 1) / kRows;
+  std::vector<double> partial(in.query_heads * tiles * in.half, 0.0);  // [query_head, tile, chunk]
+  std::vector<Workspace> work(static_cast<std::size_t>(omp_get_max_threads()), Workspace(in.half));
+  // The last rows see the most keys, so they are handed out first.
+#pragma omp parallel for schedule(dynamic, 1)
+  for (std::size_t task = 0; task < in.query_heads * tiles; ++task) {
+    const std::size_t head = task % in.query_heads, tile = tiles - 1 - task / in.query_heads;
+    distance_rows(in, head, tile * kRows, rotated.slice(head).span(),
+                  work[static_cast<std::size_t>(omp_get_thread_num())],
+                  partial.data() + (head * tiles + tile) * in.half);
+  }
+  for (std::size_t row = 0; row < in.query_heads * tiles; ++row)
+    for (std::size_t chunk = 0; chunk < in.half; ++chunk) errors(row / tiles, chunk) += partial[row * in.half + chunk];
+}
+
+}  // namespace kvs::cpu
