@@ -51,12 +51,14 @@ void take_flock(int descriptor, const fs::path& path) {
               "the output is being written by " + (owner.empty() ? "another process" : "process " + owner));
 }
 
-/// The process id of ".OUTPUT_NAME.<pid>.tmp", a temporary of write_file_atomically; 0 for any other name.
+/// The process id of ".OUTPUT_NAME.<pid>.tmp", a temporary of write_file_atomically, or of a file beside the output
+/// (".OUTPUT_NAME.journal.<pid>.tmp"); 0 for any other name.
 int owner_of_temporary(std::string_view name, const std::string& output_name) {
   const std::string start = "." + output_name + ".";
   constexpr std::string_view kEnd = ".tmp";
   if (!name.starts_with(start) || !name.ends_with(kEnd) || name.size() <= start.size() + kEnd.size()) return 0;
-  return parse_integer<int>(name.substr(start.size(), name.size() - start.size() - kEnd.size())).value_or(0);
+  const std::string_view rest = name.substr(start.size(), name.size() - start.size() - kEnd.size());
+  return parse_integer<int>(rest.substr(rest.rfind('.') + 1)).value_or(0);  // npos + 1 is 0: no dot
 }
 
 /// Temporaries of `output` that a killed process left. The lock is held, so nobody alive is writing them.

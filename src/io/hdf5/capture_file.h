@@ -24,19 +24,20 @@ std::optional<StateKind> state_kind_from_name(std::string_view name) noexcept;
 /// The root attributes of a capture (docs/captures.md) and what its datasets' shapes follow from.
 struct CaptureHeader {
   std::string model_name, model_sha256, architecture;
-  std::vector<std::int32_t> layers;      // the model's layers that are stored, ascending
+  std::vector<std::int32_t> layers;  // the model's layers that are stored, ascending
   std::uint32_t query_heads = 0, kv_heads = 0, head_dim = 0;
   double rope_theta = 0;
-  std::string rope_scaling;              // JSON text of the scaling parameters, "null" if none
-  std::vector<double> rope_frequencies;  // [head_dim / 2] radians per token of each chunk, after scaling
-  DType store = DType::kF32;             // attribute `dtype`
-  std::vector<StateKind> states;         // in the order of StateKind
+  std::string rope_scaling;                 // JSON text of the scaling parameters, "null" if none
+  std::vector<double> rope_frequencies;     // [head_dim / 2] radians per token of each chunk, after scaling
+  DType store = DType::kF32;                // attribute `dtype`
+  std::vector<StateKind> states;            // in the order of StateKind
   std::uint64_t tokens = 0, documents = 0;  // tokens per document
   std::uint32_t heads_of(StateKind kind) const noexcept { return kind == StateKind::kQPre ? query_heads : kv_heads; }
 };
 
-/// Writes a capture crash-safely: every dataset laid out first, data by pwrite at the datasets' offsets with HDF5 closed,
-/// one journal line commits each document. After a kill, resume() goes on with the first document not committed.
+/// Writes a capture crash-safely: every dataset laid out first, data by pwrite at the datasets' offsets with HDF5
+/// closed, one journal line commits each document. After a kill, resume() goes on with the first document not
+/// committed.
 class CaptureWriter {
  public:
   struct Options {
@@ -44,7 +45,8 @@ class CaptureWriter {
   };
   /// Creates OUT.partial and OUT.journal, or with `resume` goes on with them.
   /// @param identity  what must be equal for a resume: options that change results, model, corpus digests, tool version
-  /// @throws Error kConflict (OUT exists without force; an unfinished OUT.partial without resume or force; another process
+  /// @throws Error kConflict (OUT exists without force; an unfinished OUT.partial without resume or force; another
+  /// process
   ///         holds the lock; identity differs), kEnvironment (disk full is found here, before any forward pass).
   static std::unique_ptr<CaptureWriter> open(const std::filesystem::path& output, const CaptureHeader& header,
                                              const Json& identity, const Options& options);
@@ -79,7 +81,8 @@ class CaptureReader {
   virtual std::vector<std::int32_t> tokens(std::uint64_t document) = 0;
   virtual std::vector<float> nll(std::uint64_t document) = 0;
   /// out: [heads, tokens, head_dim], widened to f32. @return false if the CRC does not match and skip_corrupt is set.
-  /// @throws Error kInput naming the dataset if the CRC does not match; kData on NaN or infinity with layer, head, token.
+  /// @throws Error kInput naming the dataset if the CRC does not match; kData on NaN or infinity with layer, head,
+  /// token.
   virtual bool read_states(std::uint64_t document, std::int32_t layer, StateKind kind, TensorView<float, 3> out) = 0;
 };
 

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace kvs {
+
+/// String attributes in the order in which they are written.
+using TextAttributes = std::vector<std::pair<std::string, std::string>>;
+
+/// One array of results.
+struct NamedArray {
+  std::string path;                  // "/power/k_pre"; its groups are made
+  std::vector<std::uint64_t> shape;  // rank 1 to 4, row-major
+  std::variant<std::span<const float>, std::span<const double>, std::span<const std::int32_t>> values;
+  TextAttributes attributes;
+};
+
+/// Writes the arrays to a new HDF5 file, little-endian and contiguous, atomically as write_file_atomically() does. The
+/// file is built in memory, so it is for results, not for states. The same arrays give the same bytes.
+/// @throws Error kInternal if values do not fill their shape, a rank is not 1 to 4 or two paths are equal; kConflict if
+///         `output` exists and !force; kEnvironment.
+void write_array_file(const std::filesystem::path& output, std::span<const NamedArray> arrays,
+                      const TextAttributes& attributes, bool force);
+
+}  // namespace kvs

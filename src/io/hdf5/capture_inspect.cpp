@@ -1,0 +1,53 @@
+#include "io/hdf5/capture_inspect.h"
+
+#include "core/error.h"
+#include "io/hdf5/capture_walk.h"
+#include "io/hdf5/handle.h"
+#include "io/hdf5/isolated.h"
+
+namespace kvs {
+namespace {
+
+/// Runs in the child: everything libhdf5 does with a file that is read.
+std::string inspect(int descriptor, const std::string& path, std::uint64_t file_bytes,
+                    const std::optional<std::vector<StateKind>>& states) {
+  const Hdf5Scope scope(ErrorCode::kInput, path);
+  const Hdf5Handle access = property_list(scope, H5P_FILE_ACCESS);
+  scope.check(H5Pset_file_locking(access.get(), false, true), "locking");
+  // By descriptor: the same file whose digest was checked, whatever its name leads to by now.
+  const std::string name = "/proc/self/fd/" + std::to_string(descriptor);
+  const Hdf5Handle file =
+      scope.own(H5Fopen(name.c_str(), H5F_ACC_RDONLY, access.get()), H5Fclose, "is no readable HDF5 file");
+  Json found = read_attributes(scope, file.get());
+  Json& names = found["states"] = Json::array();
+  if (!states && found["layers"].empty()) throw Error(ErrorCode::kInput, path + ": /@layers", "expected a layer");
+  const auto first_layer = found["layers"].empty() ? 0 : found["layers"][0].get<std::int64_t>();
+  if (first_layer < 0 || first_layer > 99'999)
+    throw Error(ErrorCode::kInput, path + ": /@layers", "found " + std::to_string(first_layer) + ", no layer number");
+  for (const StateKind kind : states ? *states : find_states(scope, file.get(), static_cast<std::int32_t>(first_layer)))
+    names.push_back(name_of(kind));
+  if (!states)
+    found["offsets"] = walk_datasets(scope, file.get(), header_from_json(JsonCursor(found, path)), file_bytes);
+  return dump_json(found, -1);
+}
+
+}  // namespace
+
+CaptureStructure inspect_capture(int descriptor, const std::filesystem::path& path, std::uint64_t file_bytes,
+                                 const std::optional<std::vector<StateKind>>& states) {
+  const std::string text =
+      run_isolated(path.native(), [&] { return inspect(descriptor, path.native(), file_bytes, states); });
+  const Json found = parse_json(text, path.native());
+  const JsonCursor cursor(found, path.native());
+  CaptureStructure structure;
+  structure.header = header_from_json(cursor);
+  structure.complete = cursor.at("complete").integer(0, 1) == 1;
+  if (!cursor.has("offsets")) return structure;
+  const JsonCursor offsets = cursor.at("offsets");
+  structure.offsets.resize(offsets.array_size());
+  for (std::size_t i = 0; i < structure.offsets.size(); ++i)
+    structure.offsets[i] = offsets.at(i).unsigned_integer(file_bytes);
+  return structure;
+}
+
+}  // namespace kvs

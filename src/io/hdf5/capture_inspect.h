@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <vector>
+
+#include "io/hdf5/capture_layout.h"
+
+namespace kvs {
+
+/// What libhdf5 says about a capture.
+struct CaptureStructure {
+  CaptureHeader header;
+  bool complete = false;
+  std::vector<std::uint64_t> offsets;  // [document · dataset]; empty unless the file was walked
+};
+
+/// Reads the attributes of an open capture in an isolated child.
+/// @param states  what the capture holds according to its manifest or journal, whose digest of the metadata matched.
+///                Without it the file is untrusted: every link, dataset shape, type, layout and size is checked too.
+/// @throws Error kInput naming the HDF5 path for anything that is not as the attributes say; kUnsupported for a newer
+///         version or storage that is not contiguous.
+CaptureStructure inspect_capture(int descriptor, const std::filesystem::path& path, std::uint64_t file_bytes,
+                                 const std::optional<std::vector<StateKind>>& states);
+
+}  // namespace kvs

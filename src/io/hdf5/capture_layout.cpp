@@ -1,0 +1,223 @@
+#include "io/hdf5/capture_layout.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "core/checked.h"
+#include "core/error.h"
+#include "core/utf8.h"
+
+namespace kvs {
+namespace {
+
+constexpr std::size_t kMostTextBytes = 1U << 16;
+constexpr std::uint64_t kMostHeads = 1U << 16, kMostHeadDim = 1U << 16;
+constexpr std::int64_t kMostLayer = 99'999;
+/// 2^40: no window of tokens is longer, and products with heads and head_dim stay far from overflow.
+constexpr std::uint64_t kMostTokens = 1ULL << 40;
+
+[[noreturn]] void fail(std::string_view where, std::string_view attribute, const std::string& problem) {
+  throw Error(ErrorCode::kInput, std::string(where) + ": " + std::string(attribute), problem);
+}
+
+void check_text(std::string_view where, std::string_view attribute, std::string_view text) {
+  // HDF5 ends a string at its first NUL, and the place of `complete` is found by bytes that UTF-8 never has.
+  if (text.size() > kMostTextBytes)
+    fail(where, attribute, "found " + std::to_string(text.size()) + " bytes, expected at most 65536");
+  if (find_invalid_utf8(text) != std::string_view::npos || text.find('\0') != std::string_view::npos)
+    fail(where, attribute, "expected UTF-8 text without NUL");
+}
+
+void check_range(std::string_view where, std::string_view attribute, std::uint64_t value, std::uint64_t least,
+                 std::uint64_t most) {
+  if (value < least || value > most)
+    fail(where, attribute,
+         "found " + std::to_string(value) + ", expected " + std::to_string(least) + " to " + std::to_string(most));
+}
+
+void check_header(const CaptureHeader& header, std::string_view where) {
+  check_text(where, "model_name", header.model_name);
+  check_text(where, "model_sha256", header.model_sha256);
+  check_text(where, "architecture", header.architecture);
+  check_text(where, "rope_scaling", header.rope_scaling);
+  check_range(where, "query_heads", header.query_heads, 1, kMostHeads);
+  check_range(where, "kv_heads", header.kv_heads, 1, kMostHeads);
+  check_range(where, "head_dim", header.head_dim, 2, kMostHeadDim);
+  check_range(where, "tokens", header.tokens, 2, kMostTokens);
+  check_range(where, "documents", header.documents, 1, kMostCaptureDatasets);
+  if (header.store == DType::kF64) fail(where, "dtype", "found f64, expected f32, f16 or bf16");
+  if (header.layers.empty()) fail(where, "layers", "found none, expected at least one layer");
+  for (std::size_t i = 0; i < header.layers.size(); ++i)
+    if (header.layers[i] < 0 || header.layers[i] > kMostLayer || (i > 0 && header.layers[i] <= header.layers[i - 1]))
+      fail(where, "layers", "found " + std::to_string(header.layers[i]) + ", expected ascending layer numbers");
+  if (header.states.empty()) fail(where, "states", "found none, expected at least one kind of states");
+  for (std::size_t i = 1; i < header.states.size(); ++i)
+    if (header.states[i] <= header.states[i - 1]) fail(where, "states", "expected each kind once, in file order");
+  if (!std::isfinite(header.rope_theta)) fail(where, "rope_theta", "expected a finite number");
+  if (header.rope_frequencies.size() != header.head_dim / 2)
+    fail(where, "rope_frequencies",
+         "found " + std::to_string(header.rope_frequencies.size()) +
+             " values, expected head_dim / 2 = " + std::to_string(header.head_dim / 2));
+  for (const double frequency : header.rope_frequencies)
+    if (!std::isfinite(frequency)) fail(where, "rope_frequencies", "expected finite numbers");
+}
+
+CaptureType capture_type(DType store) noexcept {
+  if (store == DType::kF16) return CaptureType::kF16;
+  return store == DType::kBF16 ? CaptureType::kBF16 : CaptureType::kF32;
+}
+
+std::vector<double> reals(const JsonCursor& array) {
+  std::vector<double> values(array.array_size());
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = array.at(i).real();
+  return values;
+}
+
+}  // namespace
+
+std::string_view name_of(StateKind kind) noexcept {
+  constexpr std::array<std::string_view, kStateKinds.size()> kNames{"q_pre", "k_pre", "k_post", "v"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+std::optional<StateKind> state_kind_from_name(std::string_view name) noexcept {
+  for (const StateKind kind : kStateKinds)
+    if (name == name_of(kind)) return kind;
+  return std::nullopt;
+}
+
+std::string document_group(std::uint64_t document) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "/doc/%05llu", static_cast<unsigned long long>(document));
+  return text.data();
+}
+
+std::string layer_group(std::int32_t layer) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "layer/%02d", layer);
+  return text.data();
+}
+
+CaptureLayout layout_of(const CaptureHeader& header, std::string_view where) {
+  check_header(header, where);
+  const std::uint64_t per_document = 2 + header.layers.size() * header.states.size();
+  // documents is at most 2^20 and layers below 2^17, so this product fits.
+  if (per_document * header.documents > kMostCaptureDatasets)
+    throw Error(ErrorCode::kUnsupported, where,
+                "found " + std::to_string(per_document * header.documents) + " datasets, expected at most " +
+                    std::to_string(kMostCaptureDatasets) + " in one capture");
+  CaptureLayout layout;
+  layout.datasets.push_back({"tokens", CaptureType::kInt32, {header.tokens}, 4 * header.tokens});
+  layout.datasets.push_back({"nll", CaptureType::kF32, {header.tokens - 1}, 4 * (header.tokens - 1)});
+  for (const std::int32_t layer : header.layers)
+    for (const StateKind kind : header.states) {
+      const std::uint64_t heads = header.heads_of(kind);
+      const auto values = checked_multiply(heads * header.head_dim, header.tokens);
+      const auto bytes = values ? checked_multiply(*values, item_size(header.store)) : std::nullopt;
+      if (!bytes) fail(where, "tokens", "heads, tokens and head_dim overflow");
+      layout.datasets.push_back({layer_group(layer) + "/" + std::string(name_of(kind)),
+                                 capture_type(header.store),
+                                 {heads, header.tokens, header.head_dim},
+                                 *bytes});
+    }
+  for (const CaptureDataset& dataset : layout.datasets) {
+    const auto sum = checked_add(layout.document_bytes, dataset.bytes);
+    if (!sum) fail(where, "tokens", "the size of a document overflows");
+    layout.document_bytes = *sum;
+  }
+  if (!checked_multiply(layout.document_bytes, header.documents)) fail(where, "documents", "the size overflows");
+  return layout;
+}
+
+std::optional<std::size_t> dataset_of(const CaptureHeader& header, std::int32_t layer, StateKind kind) {
+  const auto layer_at = std::ranges::lower_bound(header.layers, layer);
+  const auto kind_at = std::ranges::find(header.states, kind);
+  if (layer_at == header.layers.end() || *layer_at != layer || kind_at == header.states.end()) return std::nullopt;
+  const auto row = static_cast<std::size_t>(layer_at - header.layers.begin());
+  return 2 + row * header.states.size() + static_cast<std::size_t>(kind_at - header.states.begin());
+}
+
+std::string position_text(const CaptureHeader& header, std::size_t index) {
+  const std::size_t token = index / header.head_dim;
+  return "head " + std::to_string(token / header.tokens) + ", token " + std::to_string(token % header.tokens);
+}
+
+std::string checksum_text(std::uint32_t checksum) {
+  std::array<char, 16> text{};
+  std::snprintf(text.data(), text.size(), "%08x", checksum);
+  return text.data();
+}
+
+Json header_to_json(const CaptureHeader& header) {
+  Json states = Json::array();
+  for (const StateKind kind : header.states) states.push_back(name_of(kind));
+  return Json{{"model_name", header.model_name},
+              {"model_sha256", header.model_sha256},
+              {"architecture", header.architecture},
+              {"layers", header.layers},
+              {"query_heads", header.query_heads},
+              {"kv_heads", header.kv_heads},
+              {"head_dim", header.head_dim},
+              {"rope_theta", header.rope_theta},
+              {"rope_scaling", header.rope_scaling},
+              {"rope_frequencies", header.rope_frequencies},
+              {"dtype", name_of(header.store)},
+              {"states", std::move(states)},
+              {"tokens", header.tokens},
+              {"documents", header.documents}};
+}
+
+CaptureHeader header_from_json(const JsonCursor& object) {
+  CaptureHeader header;
+  header.model_name = object.at("model_name").string();
+  header.model_sha256 = object.at("model_sha256").string();
+  header.architecture = object.at("architecture").string();
+  header.rope_scaling = object.at("rope_scaling").string();
+  header.query_heads = static_cast<std::uint32_t>(object.at("query_heads").unsigned_integer(kMostHeads));
+  header.kv_heads = static_cast<std::uint32_t>(object.at("kv_heads").unsigned_integer(kMostHeads));
+  header.head_dim = static_cast<std::uint32_t>(object.at("head_dim").unsigned_integer(kMostHeadDim));
+  header.rope_theta = object.at("rope_theta").real();
+  header.rope_frequencies = reals(object.at("rope_frequencies"));
+  header.tokens = object.at("tokens").unsigned_integer(kMostTokens);
+  header.documents = object.at("documents").unsigned_integer(kMostCaptureDatasets);
+  const JsonCursor layers = object.at("layers"), states = object.at("states"), store = object.at("dtype");
+  for (std::size_t i = 0; i < layers.array_size(); ++i)
+    header.layers.push_back(static_cast<std::int32_t>(layers.at(i).integer(0, kMostLayer)));
+  for (std::size_t i = 0; i < states.array_size(); ++i) {
+    const auto kind = state_kind_from_name(states.at(i).string());
+    if (!kind) states.at(i).fail("q_pre, k_pre, k_post or v");
+    header.states.push_back(*kind);
+  }
+  const auto type = dtype_from_name(store.string());
+  if (!type || *type == DType::kF64) store.fail("f32, f16 or bf16");
+  header.store = *type;
+  return header;
+}
+
+std::vector<FileRange> metadata_ranges(const CaptureIndex& index, std::string_view where) {
+  std::vector<FileRange> data(index.offsets.size());
+  for (std::size_t i = 0; i < data.size(); ++i) {
+    const std::size_t dataset = i % index.bytes.size();
+    const auto end = checked_add(index.offsets[i], index.bytes[dataset]);
+    if (!end || *end > index.file_bytes)
+      throw Error(ErrorCode::kInput,
+                  std::string(where) + ": " + document_group(i / index.bytes.size()) + "/" + index.names[dataset],
+                  "found " + std::to_string(index.bytes[dataset]) + " bytes at offset " +
+                      std::to_string(index.offsets[i]) + ", expected them inside the file of " +
+                      std::to_string(index.file_bytes) + " bytes");
+    data[i] = {index.offsets[i], *end};
+  }
+  std::ranges::sort(data);
+  std::vector<FileRange> gaps;
+  std::uint64_t at = 0;
+  for (const auto& [first, last] : data) {
+    if (first < at) throw Error(ErrorCode::kInput, where, "two datasets overlap at offset " + std::to_string(first));
+    if (first > at) gaps.push_back({at, first});
+    at = last;
+  }
+  if (at < index.file_bytes) gaps.push_back({at, index.file_bytes});
+  return gaps;
+}
+
+}  // namespace kvs

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "io/descriptor.h"
+#include "io/hdf5/capture_layout.h"
+
+namespace kvs {
+
+/// What the integrity of a capture's data can be checked against.
+enum class CaptureTrust { kManifest, kJournal, kNone };
+
+/// A capture whose metadata were checked: from here on data are read by offset, without libhdf5.
+struct OpenCapture {
+  std::filesystem::path path;  // the file that is read: OUT or OUT.partial
+  Descriptor file;
+  CaptureHeader header{};
+  CaptureLayout layout{};
+  CaptureIndex index{};  // without checksums if there is neither manifest nor journal
+  CaptureTrust trust = CaptureTrust::kNone;
+  std::uint64_t documents = 0;  // that can be read
+
+  std::uint64_t offset(std::uint64_t document, std::size_t dataset) const {
+    return index.offsets[document * layout.datasets.size() + dataset];
+  }
+  /// "FILE: /doc/00000/layer/00/k_pre"
+  std::string place(std::uint64_t document, std::size_t dataset) const {
+    return path.native() + ": " + document_group(document) + "/" + layout.datasets[dataset].name;
+  }
+};
+
+/// Opens OUT (or OUT.partial, by either name) and checks its metadata in this order: regular file; size and SHA-256 of
+/// the metadata against OUT.manifest.json or the journal; only then, and in an isolated child, what libhdf5 says.
+/// @param walk  check every link and dataset even if the digest matches
+/// @throws Error kInput, kUnsupported; kConflict for an unfinished capture without allow_incomplete, or one that
+/// another
+///         process is writing.
+OpenCapture open_capture(const std::filesystem::path& path, bool allow_incomplete, bool walk);
+
+}  // namespace kvs

@@ -1,0 +1,281 @@
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <optional>
+#include <utility>
+
+#include "core/error.h"
+#include "core/interrupt.h"
+#include "io/descriptor.h"
+#include "io/digest.h"
+#include "io/file.h"
+#include "io/hdf5/capture_convert.h"
+#include "io/hdf5/capture_io.h"
+#include "io/hdf5/capture_layout.h"
+#include "io/hdf5/capture_paths.h"
+#include "io/hdf5/capture_records.h"
+#include "io/hdf5/capture_skeleton.h"
+#include "io/journal.h"
+
+namespace kvs {
+namespace {
+
+namespace fs = std::filesystem;
+
+static_assert(std::endian::native == std::endian::little, "captures are written as the numbers lie in memory");
+constexpr std::int64_t kComplete = 1;
+
+bool is_there(const fs::path& path) {
+  struct stat status {};
+  return ::lstat(path.c_str(), &status) == 0;
+}
+
+void remove_if_there(const fs::path& path) {
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT)
+    throw_errno(ErrorCode::kEnvironment, path, "cannot delete", errno);
+}
+
+/// The journal's line 0: every result-changing fact of the run at top level, so that a conflict names it.
+Json journal_identity(const CaptureHeader& header, const Json& run) {
+  Json identity{{"format", "kvspectrum-capture-journal"}, {"version", kCaptureVersion}};
+  const Json fields = header_to_json(header);
+  for (const auto& [key, value] : fields.items()) identity["capture." + key] = value;
+  for (const auto& [key, value] : run.items()) identity[key] = value;
+  return identity;
+}
+
+class CaptureFileWriter final : public CaptureWriter {
+ public:
+  CaptureFileWriter(CapturePaths paths, OutputLock lock, const CaptureHeader& header, CaptureLayout layout)
+      : paths_(std::move(paths)), lock_(std::move(lock)), header_(header), layout_(std::move(layout)) {}
+
+  void start(const Json& identity, bool replaces);
+  void resume(const Json& identity);
+
+  std::uint64_t next_document() const noexcept override { return progress_.committed; }
+  void begin_document(std::span<const std::int32_t> tokens) override;
+  void write_states(std::int32_t layer, StateKind kind, TensorView<const float, 3> states) override;
+  void write_nll(std::span<const float> nll) override;
+  void commit_document() override;
+  void finish() override;
+
+ private:
+  void write_dataset(std::size_t dataset, std::span<const std::byte> bytes);
+  void check_stored(std::uint64_t document);
+  void open(const fs::path& path);
+  void sync();
+  void move_into_place();
+  std::string place(std::uint64_t document, std::size_t dataset) const {
+    return paths_.output.native() + ": " + document_group(document) + "/" + layout_.datasets[dataset].name;
+  }
+
+  CapturePaths paths_;
+  std::optional<OutputLock> lock_;
+  CaptureHeader header_;
+  CaptureLayout layout_;
+  CaptureProgress progress_;
+  std::optional<Descriptor> file_;  // OUT.partial
+  bool renamed_ = false;            // OUT.partial became OUT
+  std::optional<Journal> journal_;
+  std::vector<std::uint32_t> checksums_;  // [dataset] of the document being written
+  std::vector<bool> written_;             // [dataset]; empty between documents
+  std::vector<std::byte> buffer_;
+};
+
+/// From nothing to an OUT.partial with an empty journal. On failure nothing is left behind.
+void CaptureFileWriter::start(const Json& identity, bool replaces) {
+  const fs::path directory = directory_of(paths_.output);
+  remove_if_there(paths_.journal);
+  sync_directory(directory);
+  remove_if_there(paths_.partial);
+  remove_if_there(paths_.fresh);
+  progress_ = {};
+  progress_.index = create_skeleton(paths_.fresh, header_, layout_, progress_.complete_offset);
+  progress_.replaces = replaces;
+  try {
+    open(paths_.fresh);
+    if (::fsync(file_->get()) != 0) throw_errno(ErrorCode::kEnvironment, paths_.fresh, "cannot sync", errno);
+    if (::rename(paths_.fresh.c_str(), paths_.partial.c_str()) != 0)
+      throw_errno(ErrorCode::kEnvironment, paths_.partial, "cannot put the new file in place", errno);
+    sync_directory(directory);
+    journal_.emplace(Journal::create(paths_.journal, identity));
+    journal_->append(layout_record(progress_));
+  } catch (...) {
+    for (const fs::path& path : {paths_.journal, paths_.fresh, paths_.partial}) ::unlink(path.c_str());
+    throw;
+  }
+}
+
+void CaptureFileWriter::open(const fs::path& path) {
+  file_.emplace(open_descriptor(path, O_RDWR | O_NOFOLLOW));
+  if (!file_->is_open()) throw_errno(ErrorCode::kEnvironment, path, "cannot open", errno);
+}
+
+void CaptureFileWriter::resume(const Json& identity) {
+  journal_.emplace(Journal::resume(paths_.journal, identity));
+  renamed_ = !is_there(paths_.partial);
+  if (journal_->records().empty()) {
+    if (is_there(paths_.output)) throw Error(ErrorCode::kConflict, paths_.output.native(), "exists; --force replaces it");
+    journal_.reset();
+    return start(identity, false);
+  }
+  const fs::path& path = renamed_ ? paths_.output : paths_.partial;
+  open(path);
+  struct stat status {};
+  if (::fstat(file_->get(), &status) != 0) throw_errno(ErrorCode::kEnvironment, path, "cannot stat", errno);
+  progress_ =
+      progress_from_journal(journal_->records(), paths_.journal.native(), static_cast<std::uint64_t>(status.st_size));
+  check_index(progress_.index, layout_, header_.documents, paths_.journal.native());
+  const auto ranges = metadata_ranges(progress_.index, paths_.journal.native());
+  const std::string digest = metadata_digest(file_->get(), path, ranges, progress_.complete_offset);
+  if (digest != progress_.index.metadata_sha256)
+    throw Error(ErrorCode::kInput, path.native(),
+                "found metadata with SHA-256 " + digest + ", expected " + progress_.index.metadata_sha256 +
+                    " as in the journal; --force starts again");
+  if (renamed_ ? progress_.committed != header_.documents : is_there(paths_.output) && !progress_.replaces)
+    throw Error(ErrorCode::kConflict, paths_.output.native(), "exists; --force replaces it");
+}
+
+void CaptureFileWriter::begin_document(std::span<const std::int32_t> tokens) {
+  if (progress_.committed >= header_.documents)
+    throw Error(ErrorCode::kInternal, paths_.output.native(), "all documents are written already");
+  checksums_.assign(layout_.datasets.size(), 0);
+  written_.assign(layout_.datasets.size(), false);
+  write_dataset(0, std::as_bytes(tokens));
+}
+
+void CaptureFileWriter::write_nll(std::span<const float> nll) { write_dataset(1, std::as_bytes(nll)); }
+
+void CaptureFileWriter::write_states(std::int32_t layer, StateKind kind, TensorView<const float, 3> states) {
+  const auto dataset = dataset_of(header_, layer, kind);
+  const std::size_t heads = header_.heads_of(kind);
+  if (!dataset || states.shape() != std::array<std::size_t, 3>{heads, header_.tokens, header_.head_dim})
+    throw Error(ErrorCode::kInternal, paths_.output.native(), "states that this capture does not hold");
+  std::span<const std::byte> bytes = std::as_bytes(states.span());
+  if (header_.store != DType::kF32) {
+    buffer_.resize(states.size() * item_size(header_.store));
+    narrow(header_.store, states.span(), buffer_.data());
+    bytes = buffer_;
+  }
+  if (const std::size_t bad = find_non_finite(header_.store, bytes.data(), states.size()); bad != states.size())
+    throw Error(ErrorCode::kData, place(progress_.committed, *dataset),
+                "layer " + std::to_string(layer) + ", " + position_text(header_, bad) + ": " +
+                    std::to_string(states.data()[bad]) + " is no finite " + std::string(name_of(header_.store)) +
+                    " number");
+  write_dataset(*dataset, bytes);
+}
+
+void CaptureFileWriter::write_dataset(std::size_t dataset, std::span<const std::byte> bytes) {
+  if (written_.empty() || written_[dataset] || bytes.size() != layout_.datasets[dataset].bytes)
+    throw Error(ErrorCode::kInternal, place(progress_.committed, dataset),
+                "expected " + std::to_string(layout_.datasets[dataset].bytes) + " bytes once in a document, found " +
+                    std::to_string(bytes.size()));
+  const std::uint64_t offset = progress_.index.offsets[progress_.committed * layout_.datasets.size() + dataset];
+  write_at(file_->get(), paths_.partial, bytes, offset);
+  checksums_[dataset] = crc32c(bytes);
+  written_[dataset] = true;
+}
+
+/// Never called again after it failed: the kernel may have dropped the pages that it could not write.
+void CaptureFileWriter::sync() {
+  if (::fdatasync(file_->get()) != 0) throw_errno(ErrorCode::kEnvironment, paths_.partial, "cannot sync", errno);
+}
+
+void CaptureFileWriter::commit_document() {
+  const auto missing = std::ranges::find(written_, false);
+  if (written_.empty() || missing != written_.end())
+    throw Error(ErrorCode::kInternal, paths_.output.native(), "a document was committed before it was written");
+  sync();
+  journal_->append(document_record(progress_.committed, header_.tokens, checksums_));
+  auto& checksums = progress_.index.checksums;
+  checksums.insert(checksums.end(), checksums_.begin(), checksums_.end());
+  ++progress_.committed;
+  written_.clear();
+}
+
+void CaptureFileWriter::check_stored(std::uint64_t document) {
+  const std::size_t datasets = layout_.datasets.size();
+  for (std::size_t i = 0; i < datasets; ++i) {
+    const std::size_t at = document * datasets + i;
+    const std::uint32_t found =
+        stored_checksum(file_->get(), paths_.partial, progress_.index.offsets[at], layout_.datasets[i].bytes);
+    if (found != progress_.index.checksums[at])
+      throw Error(ErrorCode::kInput, place(document, i),
+                  "found CRC-32C " + checksum_text(found) + ", expected " +
+                      checksum_text(progress_.index.checksums[at]) +
+                      " as written; the disk changed it; --force starts again");
+  }
+}
+
+void CaptureFileWriter::finish() {
+  if (progress_.committed != header_.documents)
+    throw Error(ErrorCode::kInternal, paths_.output.native(), "finished before all documents were committed");
+  if (!renamed_) {
+    for (std::uint64_t document = 0; document < header_.documents; ++document) {
+      check_interrupt();
+      check_stored(document);
+    }
+    write_at(file_->get(), paths_.partial, std::as_bytes(std::span(&kComplete, 1)), progress_.complete_offset);
+    sync();
+    const auto ranges = metadata_ranges(progress_.index, paths_.partial.native());
+    progress_.index.metadata_sha256 = metadata_digest(file_->get(), paths_.partial, ranges);
+    write_file_atomically(paths_.manifest, dump_json(manifest_of(progress_.index), -1) + "\n", true);
+    move_into_place();
+  }
+  journal_->remove();
+  file_.reset();
+  lock_.reset();
+}
+
+void CaptureFileWriter::move_into_place() {
+  const char* const from = paths_.partial.c_str();
+  const char* const to = paths_.output.c_str();
+  int result = 0;
+  if (progress_.replaces)
+    result = ::rename(from, to);
+  else
+    result = ::renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE);
+  // A file system without RENAME_NOREPLACE: a hard link does not replace either.
+  if (result != 0 && (errno == EINVAL || errno == ENOSYS) && (result = ::link(from, to)) == 0) ::unlink(from);
+  if (result != 0 && errno == EEXIST)
+    throw Error(ErrorCode::kConflict, paths_.output.native(), "exists; --force replaces it");
+  if (result != 0) throw_errno(ErrorCode::kEnvironment, paths_.output, "cannot put the new file in place", errno);
+  renamed_ = true;
+  sync_directory(directory_of(paths_.output));
+}
+
+/// Whether there is a run to go on with; refuses to lose one, or an output, that nobody asked to replace.
+bool decide_to_resume(const CapturePaths& paths, const CaptureWriter::Options& options) {
+  const bool unfinished = is_there(paths.journal) && is_there(paths.partial);
+  if (options.resume && is_there(paths.journal) && (unfinished || is_there(paths.output))) return true;
+  if (options.force) return false;
+  if (is_there(paths.output)) throw Error(ErrorCode::kConflict, paths.output.native(), "exists; --force replaces it");
+  if (unfinished)
+    throw Error(ErrorCode::kConflict, paths.partial.native(),
+                "an unfinished capture exists; --resume goes on with it, --force discards it");
+  return false;
+}
+
+}  // namespace
+
+std::unique_ptr<CaptureWriter> CaptureWriter::open(const fs::path& output, const CaptureHeader& header,
+                                                   const Json& identity, const Options& options) {
+  CaptureLayout layout = layout_of(header, output.native());
+  check_output(output, options.force || options.resume);
+  const CapturePaths paths(resolve_output(output));
+  OutputLock lock(paths.output, options.lock);
+  const bool resume = decide_to_resume(paths, options);
+  auto writer = std::make_unique<CaptureFileWriter>(paths, std::move(lock), header, std::move(layout));
+  if (resume)
+    writer->resume(journal_identity(header, identity));
+  else
+    writer->start(journal_identity(header, identity), options.force);
+  return writer;
+}
+
+}  // namespace kvs
