@@ -155,6 +155,17 @@ std::vector<std::vector<std::int32_t>> tokens_of(const Corpus& corpus) {
   return tokens;
 }
 
+Journal open_journal(const std::filesystem::path& output, const Json& identity, const RunOptions& run) {
+  const std::filesystem::path path = output.string() + ".journal";
+  const bool exists = std::filesystem::exists(path);
+  if (exists && run.resume) return Journal::resume(path, identity);
+  if (exists && run.force) std::filesystem::remove(path);
+  if (exists && !run.force)
+    throw Error(ErrorCode::kConflict, path.string(),
+                "found an unfinished run, expected --resume to go on or --force to drop it");
+  return Journal::create(path, identity);
+}
+
 Json run_identity(const Options& options, const std::string& model_sha256, const Corpus& corpus) {
   return {{"tool_version", kToolVersion},
           {"options", options.result_options()},
@@ -184,13 +195,20 @@ std::vector<std::filesystem::path> input_paths(const Options& options) {
   return paths;
 }
 
+double layer_flops(const ModelConfig& c, double tokens, double past) {
+  const auto width = static_cast<double>(c.query_heads * c.head_dim);
+  const double weights = static_cast<double>(c.d_model) *
+                         static_cast<double>((2 * c.query_heads + 2 * c.kv_heads) * c.head_dim + 3 * c.d_ff);
+  // Scores and their product with V: a multiply-add each per pair, of the causal half among the new tokens.
+  return 2 * weights * tokens + 4 * width * tokens * (past + tokens / 2);
+}
+
+double head_flops(const ModelConfig& c, double tokens) {
+  return 2 * static_cast<double>(c.d_model) * static_cast<double>(c.vocabulary) * tokens;
+}
+
 double forward_flops(const ModelConfig& c, double tokens) {
-  const double attention_width = static_cast<double>(c.query_heads * c.head_dim);
-  const double layer = static_cast<double>(c.d_model) *
-                       static_cast<double>((2 * c.query_heads + 2 * c.kv_heads) * c.head_dim + 3 * c.d_ff);
-  const double weights = static_cast<double>(c.layers) * layer + static_cast<double>(c.d_model * c.vocabulary);
-  // Scores and their product with V: each a multiply-add per pair of the causal half.
-  return 2 * weights * tokens + 2 * static_cast<double>(c.layers) * attention_width * tokens * tokens;
+  return static_cast<double>(c.layers) * layer_flops(c, tokens) + head_flops(c, tokens);
 }
 
 void announce(const Estimate& estimate, Backend& backend, const RunOptions& run) {

@@ -8,6 +8,7 @@
 #include "cli/common/options.h"
 #include "export/config.h"
 #include "io/corpus.h"
+#include "io/journal.h"
 #include "io/json.h"
 #include "model/decoder.h"
 #include "model/model.h"
@@ -50,6 +51,10 @@ Corpus load_corpus(const Options& options, const RunOptions& run, const ModelSou
 /// The documents' token lists alone.
 std::vector<std::vector<std::int32_t>> tokens_of(const Corpus& corpus);
 
+/// The journal OUT.journal of a long run: a new one, or with --resume the one that is there.
+/// @throws Error kConflict if there is one without --resume or --force, or if it belongs to another run.
+Journal open_journal(const std::filesystem::path& output, const Json& identity, const RunOptions& run);
+
 /// What a resumed run must have in common with the one before: every option that changes results (not --threads,
 /// --resume,
 /// --force, --quiet, --json, --no-lock, and not where things lie on disk), the model and the texts.
@@ -61,7 +66,10 @@ struct Estimate {
   double flops = 0, memory_bytes = 0, disk_bytes = 0;
 };
 void announce(const Estimate& estimate, Backend& backend, const RunOptions& run);
-/// FLOPs of a forward pass over `tokens` tokens of one sequence with the language-model head.
+/// FLOPs of one layer, and of the language-model head, for `tokens` new tokens after `past` others.
+double layer_flops(const ModelConfig& config, double tokens, double past = 0);
+double head_flops(const ModelConfig& config, double tokens);
+/// FLOPs of a forward pass over `tokens` tokens of one sequence with the head.
 double forward_flops(const ModelConfig& config, double tokens);
 
 /// Memory that a forward pass of one sequence of `tokens` needs with this model: weights and one layer's activations.
