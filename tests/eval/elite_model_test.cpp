@@ -1,0 +1,67 @@
+#include "eval/elite_model.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tests/eval/tiny_model.h"
+
+namespace kvs {
+namespace {
+
+/// The largest difference of two runs' per-token NLL.
+double largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
+  double largest = 0;
+  for (std::size_t n = 0; n < a.size(); ++n) largest = std::max(largest, static_cast<double>(std::abs(a[n] - b[n])));
+  return largest;
+}
+
+class EliteHook : public ::testing::Test {
+ protected:
+  std::vector<EliteLayer> every_layer(const std::vector<std::vector<std::size_t>>& elite) const {
+    std::vector<EliteLayer> layers;
+    for (std::size_t n = 0; n < tiny_.model->config().layers; ++n) layers.push_back({n, elite, {}});
+    return layers;
+  }
+  std::vector<float> nll(std::vector<EliteLayer> layers) {
+    EliteModel hook(*tiny_.model, std::move(layers), tokens_.size());
+    return document_nll(*tiny_.decoder, tokens_, &hook);
+  }
+  TinyModel tiny_;
+  std::vector<std::int32_t> tokens_ = TinyModel::tokens(40);
+};
+
+TEST_F(EliteHook, AllChunksEliteIsTheModelItself) {
+  const auto plain = document_nll(*tiny_.decoder, tokens_);
+  EXPECT_EQ(nll(every_layer({{0, 1, 2, 3}, {3, 2, 1, 0}})), plain);
+}
+
+TEST_F(EliteHook, FewerEliteChunksChangeTheModel) {
+  const auto plain = document_nll(*tiny_.decoder, tokens_);
+  EXPECT_GT(largest_difference(nll(every_layer({{0}, {2}})), plain), 1e-3);
+}
+
+TEST_F(EliteHook, FactorsOfFullRankEqualPartialRope) {
+  const std::vector<std::vector<std::size_t>> elite{{0, 2}, {1, 3}};
+  auto layers = every_layer(elite);
+  const auto partial = nll(every_layer(elite));
+  const ModelConfig& config = tiny_.model->config();
+  for (EliteLayer& layer : layers) {
+    // The exact matrix [W_k without elite rows ; W_v] stands for up · down of full rank.
+    const auto wk = tiny_.source->projection(layer.layer, 'k'), wv = tiny_.source->projection(layer.layer, 'v');
+    std::vector<double> exact;
+    for (std::size_t row = 0; row < wk.size() / config.d_model; ++row) {
+      const std::size_t head = row / config.head_dim, chunk = row % config.head_dim % config.chunks();
+      if (std::ranges::find(elite[head], chunk) != elite[head].end()) continue;
+      exact.insert(exact.end(), wk.begin() + static_cast<std::ptrdiff_t>(row * config.d_model),
+                   wk.begin() + static_cast<std::ptrdiff_t>((row + 1) * config.d_model));
+    }
+    exact.insert(exact.end(), wv.begin(), wv.end());
+    layer.projection = merge_projection(wk, exact, elite, config.head_dim, config.d_model);
+  }
+  EXPECT_LT(largest_difference(nll(std::move(layers)), partial), 1e-4);
+}
+
+}  // namespace
+}  // namespace kvs

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include "model/decoder.h"
+#include "tests/cli/program.h"
+
+namespace kvs {
+
+/// The end-to-end tests' random model, loaded on the CPU in f32.
+struct TinyModel {
+  TinyModel() {
+    testing::write_tiny_model(folder / "model");
+    source = ModelSource::open(folder / "model");
+    backend = make_backend("cpu", DType::kF32);
+    model = std::make_unique<Model>(*source, *backend);
+    decoder = std::make_unique<Decoder>(*model);
+  }
+  static std::vector<std::int32_t> tokens(std::size_t count) {
+    std::vector<std::int32_t> ids(count);
+    for (std::size_t n = 0; n < count; ++n) ids[n] = static_cast<std::int32_t>((n * n + 3 * n) % 61);
+    return ids;
+  }
+
+  testing::TemporaryFolder folder;
+  std::unique_ptr<ModelSource> source;
+  std::unique_ptr<Backend> backend;
+  std::unique_ptr<Model> model;
+  std::unique_ptr<Decoder> decoder;
+};
+
+}  // namespace kvs
