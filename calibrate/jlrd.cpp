@@ -50,7 +50,7 @@ LowRankFactors factorise(CalibrationOps& ops, std::span<const double> matrix, st
   std::vector<double> target(matrix.begin(), matrix.end());
   if (!whitening.empty()) ops.multiply_lower({target, {factors.rows, columns}}, lower, Triangular::kMultiply);
   SingularValues svd = ops.svd({target, {factors.rows, columns}}, rank);
-  if (!whitening.empty() && rank > 0) ops.multiply_lower({svd.right, {rank, columns}}, lower, Triangular::kDivide);
+  if (!whitening.empty() && rank > 0) ops.multiply_lower({svd.right, {rank, columns}}, lower, Triangular::kSolve);
 
   factors.up.resize(factors.rows * rank);
   factors.down.resize(rank * columns);
