@@ -94,7 +94,7 @@ void list_differences(const Json* stored, const Json* now, const std::string& fi
 }
 
 Descriptor open_to_append(const fs::path& path) {
-  Descriptor file = open_descriptor(path, O_WRONLY | O_APPEND | O_NOFOLLOW);
+  Descriptor file = open_descriptor(path, O_WRONLY | O_APPEND);
   if (!file.is_open()) throw_errno(ErrorCode::kEnvironment, path, "cannot open the journal", errno);
   return file;
 }
