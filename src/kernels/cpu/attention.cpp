@@ -1,0 +1,130 @@
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include "kernels/cpu/attention_block.h"
+#include "kernels/cpu/checks.h"
+#include "kernels/cpu/cpu_backend.h"
+#include "kernels/cpu/packed_states.h"
+#include "kernels/cpu/tiles.h"
+
+namespace kvs {
+namespace {
+
+using cpu::StatesLayout;
+
+/// Keys and values [member, kv_head, token, head_dim] and where they go in packed form: [member, kv_head, chunk].
+struct States {
+  const float *k, *v;
+  std::size_t members, heads, tokens;
+  std::size_t first_chunk = 0;
+
+  std::size_t chunks() const noexcept { return (tokens + StatesLayout::kChunk - 1) / StatesLayout::kChunk; }
+  std::size_t all_chunks() const noexcept { return members * heads * chunks(); }
+  std::size_t count(std::size_t chunk) const noexcept {
+    return std::min(StatesLayout::kChunk, tokens - chunk * StatesLayout::kChunk);
+  }
+};
+
+States states_of(const BackendView<const float, 4>& k, const BackendView<const float, 4>& v) {
+  if (k.empty()) return {.k = nullptr, .v = nullptr, .members = 0, .heads = 0, .tokens = 0};
+  return {.k = k.data(), .v = v.data(), .members = k.extent(0), .heads = k.extent(1), .tokens = k.extent(2)};
+}
+
+void check_shapes(const AttentionInput& in, const Operand& out) {
+  const auto [members, query_heads, tokens, head_dim] = in.q.shape();
+  const auto& k = in.k.shape();
+  cpu::require(k == in.v.shape() && k[0] == members && k[2] == tokens && k[3] == head_dim, "attention",
+               "k and v of q's members, tokens and head_dim");
+  cpu::require(k[1] > 0 && query_heads % k[1] == 0, "attention", "query heads in equal groups per kv head");
+  cpu::require(in.past_k.empty() == in.past_v.empty(), "attention", "past keys and past values, or neither");
+  const auto& past = in.past_k.shape();
+  if (!in.past_k.empty()) {
+    cpu::require(
+        past == in.past_v.shape() && (past[0] == members || past[0] == 1) && past[1] == k[1] && past[3] == head_dim,
+        "attention", "a past of [member or 1, kv_head, past, head_dim]");
+  }
+  cpu::require(out.rows == members * tokens && out.columns == query_heads * head_dim, "attention",
+               "out of [member · token, H · head_dim]");
+  cpu::require(in.scale > 0, "attention", "a positive scale");
+}
+
+/// The packed runs that queries of (member, head) read, oldest first.
+std::vector<cpu::KeyRun> runs_of(const States& past, const States& own, const std::byte* packed, std::size_t bytes,
+                                 std::size_t member, std::size_t head) {
+  std::vector<cpu::KeyRun> runs;
+  for (const auto& [states, causal] : {std::pair(past, false), std::pair(own, true)}) {
+    const std::size_t from = states.members == 1 ? 0 : member;
+    for (std::size_t chunk = 0; chunk < states.chunks(); ++chunk) {
+      const std::size_t index = states.first_chunk + (from * states.heads + head) * states.chunks() + chunk;
+      runs.push_back({.chunk = packed + index * bytes,
+                      .count = states.count(chunk),
+                      .first_token = chunk * StatesLayout::kChunk,
+                      .causal = causal});
+    }
+  }
+  return runs;
+}
+
+/// Packs every chunk of `states`. Not in the calling thread alone: this is a pass over all keys and values.
+void pack_states(const StatesLayout& layout, const States& states, std::byte* packed,
+                 const std::vector<cpu::AlignedBuffer>& scratch) {
+  const std::size_t per_head = states.chunks(), all = states.all_chunks(), head_dim = layout.head_dim();
+  std::atomic<bool> refused = false;
+#pragma omp parallel for num_threads(static_cast <int>(scratch.size())) schedule(dynamic, 1)
+  for (std::size_t i = 0; i < all; ++i) {
+    const std::size_t chunk = i % per_head;
+    const std::size_t offset = (i / per_head * states.tokens + chunk * StatesLayout::kChunk) * head_dim;
+    auto* spare = static_cast<float*>(scratch[cpu::this_worker()].data());
+    try {
+      layout.pack(states.k + offset, states.v + offset, states.count(chunk), spare,
+                  packed + (states.first_chunk + i) * layout.chunk_bytes());
+    } catch (const Error&) {  // an exception must not leave the parallel region
+      refused = true;
+    }
+  }
+  cpu::require(!refused, "attention", "oneDNN to pack the keys and values");
+}
+
+}  // namespace
+
+void CpuBackend::attention(const AttentionInput& input, Operand out) {
+  check_shapes(input, out);
+  if (input.q.empty()) return;
+  const std::size_t members = input.q.extent(0), query_heads = input.q.extent(1), tokens = input.q.extent(2),
+                    head_dim = input.q.extent(3), kv_heads = input.k.extent(1), group = query_heads / kv_heads;
+  const StatesLayout layout(products_, head_dim);
+  const States past = states_of(input.past_k, input.past_v);
+  States own = states_of(input.k, input.v);
+  own.first_chunk = past.all_chunks();
+  const std::size_t step = cpu::AttentionBlock::block_tokens(group, tokens), units = members * kv_heads;
+  const cpu::AttentionBlock block(products_, layout, group, step, tokens, input.scale);
+  reserve_scratch(std::max(block.scratch_bytes(), StatesLayout::kChunk * head_dim * sizeof(float)));
+  packed_states_.reserve((own.first_chunk + own.all_chunks()) * layout.chunk_bytes());
+  auto* packed = static_cast<std::byte*>(packed_states_.data());
+  const cpu::OneThreadEach guard;
+  pack_states(layout, past, packed, scratch_);
+  pack_states(layout, own, packed, scratch_);
+
+  const std::size_t blocks = (tokens + step - 1) / step;
+  std::atomic<bool> refused = false;
+#pragma omp parallel for num_threads(threads_) schedule(dynamic, 1)
+  for (std::size_t task = 0; task < blocks * units; ++task) {
+    const std::size_t first = (blocks - 1 - task / units) * step;  // the longest rows first
+    const std::size_t member = task % units / kv_heads, head = task % kv_heads;
+    const std::size_t row = member * tokens + first, column = head * group * head_dim;
+    const cpu::QueryBlock queries{
+        .q = input.q.data() + ((member * query_heads + head * group) * tokens + first) * head_dim,
+        .head_stride = tokens * head_dim,
+        .first_token = first,
+        .tokens = std::min(step, tokens - first),
+        .out = static_cast<std::byte*>(out.data) + (row * out.columns + column) * item_size(compute_type()),
+        .out_stride = out.columns};
+    const std::size_t worker = cpu::this_worker();
+    const auto runs = runs_of(past, own, packed, layout.chunk_bytes(), member, head);
+    if (!block.run(queries, runs, worker, scratch_[worker].data())) refused = true;
+  }
+  cpu::require(!refused, "attention", "oneDNN to run its products");
+}
+
+}  // namespace kvs

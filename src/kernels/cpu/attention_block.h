@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "kernels/cpu/packed_states.h"
+#include "kernels/cpu/products.h"
+
+namespace kvs::cpu {
+
+/// A packed run of keys as one block of queries sees it.
+struct KeyRun {
+  const std::byte* chunk;
+  std::size_t count;        // keys in it
+  std::size_t first_token;  // causal runs: the token of key 0; the query of token t reads keys 0 … t − first_token
+  bool causal;
+};
+
+/// The queries of one kv head's group for tokens [first_token, first_token + tokens) of one member.
+struct QueryBlock {
+  const float* q;  // token first_token of the group's first head
+  std::size_t head_stride;
+  std::size_t first_token, tokens;
+  void* out;  // the same token and head of the output
+  std::size_t out_stride;
+};
+
+/// Attention of blocks of queries over runs of keys by an online softmax: running maximum, sum and mix of each query
+/// row are corrected when a later run raises the maximum. The rows of a group's heads are stacked, so that one product
+/// serves them all: row = head · height + token.
+/// Source: Milakov & Gimelshein (2018), arXiv:1805.02867; Dao et al., FlashAttention (2022), arXiv:2205.14135.
+class AttentionBlock {
+ public:
+  /// @param heads  query heads per kv head;  @param tokens  tokens of every block but possibly the last
+  /// @param total_tokens  of a member: decides the last block's size
+  AttentionBlock(ProductEngine& engine, const StatesLayout& layout, std::size_t heads, std::size_t tokens,
+                 std::size_t total_tokens, float scale);
+
+  /// Tokens per block for groups of this many heads.
+  static std::size_t block_tokens(std::size_t heads, std::size_t total_tokens) noexcept;
+
+  std::size_t scratch_bytes() const noexcept;
+
+  /// @param scratch  scratch_bytes(), aligned to a cache line.  @return false if oneDNN refused a product.
+  bool run(const QueryBlock& block, const std::vector<KeyRun>& runs, std::size_t worker, void* scratch) const noexcept;
+
+ private:
+  struct Rows;
+  struct Products {
+    std::shared_ptr<const Product> scores = {};                                  // [rows, width]
+    std::vector<std::shared_ptr<const Product>> first_mix = {}, later_mix = {};  // [slice], of `width` keys
+    std::size_t width = 0;                                                       // keys per product
+  };
+  Products compile(std::size_t rows, std::size_t width) const;
+  const Products& products(bool last_block, std::size_t width) const noexcept;
+  Rows carve(std::size_t height, void* scratch) const noexcept;
+  template <class T>
+  void gather(const QueryBlock& block, const Rows& rows) const noexcept;
+  template <class T>
+  void soften(const QueryBlock& block, const KeyRun& run, std::size_t width, const Rows& rows) const noexcept;
+  void rescale_mix(const Rows& rows) const noexcept;
+  template <class T>
+  void finish(const QueryBlock& block, const Rows& rows) const noexcept;
+  template <class T>
+  bool run_typed(const QueryBlock& block, const std::vector<KeyRun>& runs, std::size_t worker,
+                 const Rows& rows) const noexcept;
+  bool mix(const Products& products, const KeyRun& run, bool first, std::size_t worker,
+           const Rows& rows) const noexcept;
+
+  ProductEngine* engine_;
+  const StatesLayout* layout_;
+  std::size_t heads_, tokens_, height_, last_height_;  // heights: rows per head, tokens rounded up
+  float scale_;
+  std::vector<Products> products_[2];  // [last block][width / kWidthStep − 1]
+};
+
+}  // namespace kvs::cpu

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "kernels/backend.h"
+#include "kernels/cpu/aligned.h"
+#include "kernels/cpu/products.h"
+
+namespace kvs {
+
+/// The processor: OpenMP over tiles, oneDNN for the products inside them (cpu/products.h).
+/// A row's result depends neither on the number of threads nor on the other rows or members of the batch.
+class CpuBackend final : public Backend {
+ public:
+  /// @param threads  0: all processors.  @throws Error kUsage for another type than f32 or bf16.
+  CpuBackend(DType compute_type, int threads);
+
+  std::string_view device() const noexcept override { return "cpu"; }
+  DType compute_type() const noexcept override { return products_.type(); }
+  int threads() const noexcept { return threads_; }
+
+  void* allocate(std::size_t bytes) override;
+  void release(void* memory) noexcept override;
+  void upload(void* to, const void* from_host, std::size_t bytes) override;
+  void download(void* to_host, const void* from, std::size_t bytes) override;
+  void copy(void* to, const void* from, std::size_t bytes) override;
+
+  std::unique_ptr<Weight> make_weight(const WeightSource& source) override;
+  void rms_norm(BackendView<const float, 2> x, BackendView<const float, 1> gain, float epsilon, Operand out) override;
+  void linear(Operand x, const Weight& weight, BackendView<float, 2> out, bool accumulate) override;
+  void widen(Operand x, BackendView<float, 2> out) override;
+  void split_heads(BackendView<const float, 2> qkv, BackendView<float, 4> q, BackendView<float, 4> k,
+                   BackendView<float, 4> v) override;
+  void rope(BackendView<float, 4> x, const RopeTable& table, std::size_t first_position, RopeDirection direction,
+            std::span<const std::uint8_t> chunks) override;
+  void attention(const AttentionInput& input, Operand out) override;
+  void swiglu(BackendView<const float, 2> gate_up, Operand out) override;
+  void cross_entropy(Operand x, const Weight& head, std::span<const std::int32_t> targets,
+                     std::span<float> nll) override;
+
+ private:
+  /// One scratch buffer of this size per thread.
+  void reserve_scratch(std::size_t bytes_per_thread);
+
+  int threads_;
+  cpu::ProductEngine products_;
+  std::vector<cpu::AlignedBuffer> scratch_;  // [thread]
+  cpu::AlignedBuffer packed_states_;         // attention: keys and values in the products' layout
+};
+
+}  // namespace kvs

@@ -1,0 +1,99 @@
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "core/error.h"
+#include "kernels/cpu/checks.h"
+#include "kernels/cpu/cpu_backend.h"
+#include "kernels/cpu/fast_math.h"
+#include "kernels/cpu/tiles.h"
+#include "kernels/cpu/weight.h"
+
+namespace kvs {
+namespace {
+
+/// Σ exp(logit − largest) over one slice of a row's logits; sum is NaN if a logit is not finite.
+struct SliceSum {
+  float largest = 0;
+  double sum = 0;
+};
+
+SliceSum reduce(const float* logits, std::size_t count) {
+  constexpr float kLeast = -std::numeric_limits<float>::infinity();
+  const std::size_t whole = count / cpu::kLanes * cpu::kLanes, left = count - whole;
+  cpu::Lanes best = cpu::splat(kLeast), poison{};
+  for (std::size_t at = 0; at < whole; at += cpu::kLanes) {
+    const cpu::Lanes value = cpu::load(logits + at);
+    best = cpu::larger(value, best);
+    poison += value * 0.0F;  // NaN from a logit that is infinite or NaN
+  }
+  const cpu::Lanes rest = cpu::load_part(logits + whole, left);
+  poison += rest * 0.0F;
+  SliceSum slice{.largest = cpu::largest(cpu::larger(cpu::load_part(logits + whole, left, kLeast), best))};
+  cpu::Lanes sum{};
+  for (std::size_t at = 0; at < whole; at += cpu::kLanes) sum += cpu::exp(cpu::load(logits + at) - slice.largest);
+  slice.sum = cpu::sum_of(sum + poison);
+  const cpu::Lanes last = cpu::exp(rest - slice.largest);
+  for (std::size_t lane = 0; lane < left; ++lane) slice.sum += static_cast<double>(last[lane]);
+  return slice;
+}
+
+double log_sum(const SliceSum* slices, std::size_t count) {
+  float largest = slices[0].largest;
+  for (std::size_t i = 1; i < count; ++i) largest = std::max(largest, slices[i].largest);
+  double sum = 0;
+  for (std::size_t i = 0; i < count; ++i)
+    sum += slices[i].sum * std::exp(static_cast<double>(slices[i].largest) - static_cast<double>(largest));
+  return static_cast<double>(largest) + std::log(sum);
+}
+
+}  // namespace
+
+void CpuBackend::cross_entropy(Operand x, const Weight& head, std::span<const std::int32_t> targets,
+                               std::span<float> nll) {
+  // A tile of logits is read three times right after the product has written it: it must stay in the private cache.
+  constexpr std::size_t kSlice = 1024;
+  const cpu::PackedWeight& packed = cpu::checked_weight(head, x.columns);
+  const std::size_t rows = x.rows, n = packed.rows(), k = packed.columns();
+  cpu::require(targets.size() == rows && nll.size() == rows, "cross_entropy", "one target and one result per row");
+  for (const std::int32_t target : targets)
+    cpu::require(target < 0 || static_cast<std::size_t>(target) < n, "cross_entropy", "targets below the vocabulary");
+  if (rows == 0) return;
+  const std::size_t tile_rows = cpu::row_tile(rows, static_cast<std::size_t>(threads_));
+  const std::size_t step = packed.layout().column_step();
+  const std::size_t slice = step >= kSlice ? step : kSlice / step * step, slices = (n + slice - 1) / slice;
+  const cpu::TileProducts tiles(products_, packed, {rows, tile_rows}, {n, std::min(slice, n)}, false);
+  reserve_scratch(tile_rows * std::min(slice, n) * sizeof(float));
+  std::vector<SliceSum> sums(rows * slices);  // [row, slice]
+  std::vector<float> target_logits(rows);
+  const cpu::OneThreadEach guard;
+  std::atomic<bool> refused = false;
+  // Slices outermost: the threads work on one slice of the weight at about the same time, which the shared cache holds.
+#pragma omp parallel for num_threads(threads_) schedule(dynamic, 1) collapse(2)
+  for (std::size_t column = 0; column < n; column += slice) {
+    for (std::size_t row = 0; row < rows; row += tile_rows) {
+      const auto worker = cpu::this_worker();
+      const std::size_t height = std::min(tile_rows, rows - row), width = std::min(slice, n - column);
+      auto* logits = static_cast<float*>(scratch_[worker].data());
+      const void* from = static_cast<const std::byte*>(x.data) + row * k * item_size(compute_type());
+      if (!tiles.run(worker, from, row, column, logits)) refused = true;
+      for (std::size_t r = 0; r < height; ++r) {
+        sums[(row + r) * slices + column / slice] = reduce(logits + r * width, width);
+        const auto target = static_cast<std::int64_t>(targets[row + r]) - static_cast<std::int64_t>(column);
+        if (targets[row + r] >= 0 && target >= 0 && static_cast<std::size_t>(target) < width)
+          target_logits[row + r] = logits[r * width + static_cast<std::size_t>(target)];
+      }
+    }
+  }
+  cpu::require(!refused, "cross_entropy", "oneDNN to run its product");
+  for (std::size_t row = 0; row < rows; ++row) {
+    const double total = log_sum(&sums[row * slices], slices);
+    if (!std::isfinite(total))
+      throw Error(ErrorCode::kData, "logits", "row " + std::to_string(row) + " has a value that is not finite");
+    nll[row] = targets[row] < 0 ? 0.0F : static_cast<float>(total - static_cast<double>(target_logits[row]));
+  }
+}
+
+}  // namespace kvs

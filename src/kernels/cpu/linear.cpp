@@ -1,0 +1,96 @@
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <string>
+
+#include "kernels/cpu/checks.h"
+#include "kernels/cpu/cpu_backend.h"
+#include "kernels/cpu/lanes.h"
+#include "kernels/cpu/tiles.h"
+#include "kernels/cpu/weight.h"
+
+namespace kvs {
+namespace cpu {
+
+const PackedWeight& checked_weight(const Weight& weight, std::size_t columns) {
+  const auto* packed = dynamic_cast<const PackedWeight*>(&weight);
+  require(packed != nullptr, "weight", "one that this backend made");
+  require(packed->columns() == columns, "weight", std::to_string(packed->columns()) + " columns of x");
+  return *packed;
+}
+
+namespace {
+
+/// to[r, 0 … columns) = or += from[r, :], rows of `to` being `stride` apart.
+void write_tile(const float* from, std::size_t rows, std::size_t columns, float* to, std::size_t stride,
+                bool accumulate) {
+  for (std::size_t row = 0; row < rows; ++row, from += columns, to += stride) {
+    if (accumulate)
+      for (std::size_t column = 0; column < columns; ++column) to[column] += from[column];
+    else
+      std::memcpy(to, from, columns * sizeof(float));
+  }
+}
+
+}  // namespace
+}  // namespace cpu
+
+std::unique_ptr<Weight> CpuBackend::make_weight(const WeightSource& source) {
+  constexpr std::size_t kSlabValues = std::size_t{1} << 20, kRowStep = 64;
+  cpu::require(source.rows > 0 && source.columns > 0, "make_weight", "rows and columns");
+  cpu::require(source.bias.empty() || source.bias.size() == source.rows, "make_weight", "one bias per row");
+  const auto layout = products_.layout(source.rows, source.columns);
+  cpu::AlignedBuffer packed;
+  packed.reserve(layout->bytes());
+  std::memset(packed.data(), 0, layout->bytes());
+  const std::size_t slab_rows = std::max(kSlabValues / source.columns / kRowStep, std::size_t{1}) * kRowStep;
+  std::vector<float> slab(std::min(slab_rows, source.rows) * source.columns);
+  for (std::size_t first = 0; first < source.rows; first += slab_rows) {
+    const std::size_t count = std::min(slab_rows, source.rows - first);
+    source.read(first, count, std::span(slab).first(count * source.columns));
+    products_.pack(*layout, packed.data(), first, count, slab.data(), source.columns, 1);
+  }
+  return std::make_unique<cpu::PackedWeight>(layout, std::move(packed),
+                                             std::vector<float>(source.bias.begin(), source.bias.end()));
+}
+
+void CpuBackend::linear(Operand x, const Weight& weight, BackendView<float, 2> out, bool accumulate) {
+  const cpu::PackedWeight& packed = cpu::checked_weight(weight, x.columns);
+  const std::size_t rows = x.rows, n = packed.rows(), k = packed.columns();
+  cpu::require(out.extent(0) == rows && out.extent(1) == n, "linear", "out of [x.rows, weight rows]");
+  if (rows == 0) return;
+  const auto team = static_cast<std::size_t>(threads_);
+  const std::size_t tile_rows = cpu::row_tile(rows, team);
+  const std::size_t tile_columns = cpu::column_tile(n, packed.layout().column_step(), rows, tile_rows, team);
+  // oneDNN's fast products write dense matrices only, so a tile that is part of wider rows goes through scratch memory.
+  const bool direct = tile_columns == n || rows == 1;
+  if (!direct) reserve_scratch(tile_rows * tile_columns * sizeof(float));
+  const cpu::TileProducts tiles(products_, packed, {rows, tile_rows}, {n, tile_columns}, accumulate && direct);
+  const cpu::OneThreadEach guard;
+  std::atomic<bool> refused = false;
+#pragma omp parallel for num_threads(threads_) schedule(dynamic, 1) collapse(2)
+  for (std::size_t column = 0; column < n; column += tile_columns) {
+    for (std::size_t row = 0; row < rows; row += tile_rows) {
+      const auto worker = cpu::this_worker();
+      const std::size_t height = std::min(tile_rows, rows - row), width = std::min(tile_columns, n - column);
+      float* target = out.data() + row * n + column;
+      float* tile = direct ? target : static_cast<float*>(scratch_[worker].data());
+      const void* from = static_cast<const std::byte*>(x.data) + row * k * item_size(compute_type());
+      if (!tiles.run(worker, from, row, column, tile)) refused = true;
+      if (!direct) cpu::write_tile(tile, height, width, target, n, accumulate);
+    }
+  }
+  cpu::require(!refused, "linear", "oneDNN to run its product");
+}
+
+void CpuBackend::widen(Operand x, BackendView<float, 2> out) {
+  cpu::require(out.extent(0) == x.rows && out.extent(1) == x.columns, "widen", "out of x's shape");
+  const std::size_t size = out.size();
+  if (compute_type() == DType::kF32) return copy(out.data(), x.data, size * sizeof(float));
+  const auto* from = static_cast<const std::uint16_t*>(x.data);
+  float* to = out.data();
+#pragma omp parallel for num_threads(threads_) schedule(static)
+  for (std::size_t i = 0; i < size; ++i) to[i] = bf16_to_f32(from[i]);
+}
+
+}  // namespace kvs

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "kernels/cpu/products.h"
+#include "kernels/cpu/weight.h"
+
+namespace kvs::cpu {
+
+/// The calling thread's number in its OpenMP team.
+std::size_t this_worker() noexcept;
+
+/// Rows of x per task: enough tasks for every thread to get four, but no fewer than 32 rows (a smaller tile reads the
+/// packed weight faster than the shared cache gives it) and no more than 128 (its result stays in the private cache).
+std::size_t row_tile(std::size_t rows, std::size_t threads) noexcept;
+
+/// Rows of the weight per task: all n, unless there are fewer row tiles than threads; then a multiple of `step`.
+std::size_t column_tile(std::size_t n, std::size_t step, std::size_t rows, std::size_t tile_rows,
+                        std::size_t threads) noexcept;
+
+/// One axis cut into tiles, the last of which may be shorter.
+struct Cut {
+  std::size_t extent, tile;
+  std::size_t tail() const noexcept { return extent % tile == 0 ? tile : extent % tile; }
+  std::size_t width(std::size_t from) const noexcept { return extent - from < tile ? extent - from : tile; }
+};
+
+/// The up to four products (inner, last row, last column, corner) of a tiled x Wᵀ.
+class TileProducts {
+ public:
+  TileProducts(ProductEngine& engine, const PackedWeight& weight, Cut rows, Cut columns, bool accumulate);
+
+  /// The tile that begins at (row, column); x points to its first row, out to a dense tile. False if oneDNN refused.
+  bool run(std::size_t worker, const void* x, std::size_t row, std::size_t column, float* out) const noexcept;
+
+ private:
+  const ProductEngine* engine_;
+  const PackedWeight* weight_;
+  Cut rows_, columns_;
+  std::shared_ptr<const Product> products_[2][2];  // [last row tile][last column tile]
+};
+
+}  // namespace kvs::cpu

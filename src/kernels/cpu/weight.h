@@ -1,0 +1,38 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "kernels/backend.h"
+#include "kernels/cpu/aligned.h"
+#include "kernels/cpu/products.h"
+
+namespace kvs::cpu {
+
+/// A weight in the layout of ProductEngine, cut at will at multiples of the layout's column_step() rows.
+class PackedWeight final : public Weight {
+ public:
+  PackedWeight(std::shared_ptr<const PackedLayout> layout, AlignedBuffer packed, std::vector<float> bias)
+      : Weight(layout->n(), layout->k(), layout->bytes() + bias.size() * sizeof(float)),
+        layout_(std::move(layout)),
+        packed_(std::move(packed)),
+        bias_(std::move(bias)) {}
+
+  const PackedLayout& layout() const noexcept { return *layout_; }
+  bool has_bias() const noexcept { return !bias_.empty(); }
+  /// Packed rows from `row` on, a multiple of column_step().
+  const void* rows_from(std::size_t row) const noexcept {
+    return static_cast<const std::byte*>(packed_.data()) + row / layout_->column_step() * layout_->step_bytes();
+  }
+  const float* bias_from(std::size_t row) const noexcept { return bias_.empty() ? nullptr : bias_.data() + row; }
+
+ private:
+  std::shared_ptr<const PackedLayout> layout_;
+  AlignedBuffer packed_;
+  std::vector<float> bias_;
+};
+
+/// @throws Error kInternal unless `weight` was made by a CPU backend, of `type`, and reads rows of `columns`.
+const PackedWeight& checked_weight(const Weight& weight, std::size_t columns);
+
+}  // namespace kvs::cpu

@@ -1,0 +1,194 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+#include "tests/kernels/support.h"
+
+namespace kvs::test {
+namespace {
+
+using ::testing::ElementsAreArray;
+
+struct Shape {
+  std::size_t members, query_heads, kv_heads, tokens, head_dim, past, past_members;
+  std::size_t keys() const { return past + tokens; }
+};
+
+struct Inputs {
+  Shape shape;
+  std::vector<float> q, k, v, past_k, past_v;
+  float scale;
+};
+
+Inputs random_inputs(const Shape& s, DType type) {
+  const auto make = [&](std::size_t count, std::uint32_t seed) { return rounded(random_values(count, seed), type); };
+  return {s,
+          make(s.members * s.query_heads * s.tokens * s.head_dim, 1),
+          make(s.members * s.kv_heads * s.tokens * s.head_dim, 2),
+          make(s.members * s.kv_heads * s.tokens * s.head_dim, 3),
+          make(s.past_members * s.kv_heads * s.past * s.head_dim, 4),
+          make(s.past_members * s.kv_heads * s.past * s.head_dim, 5),
+          1.0F / std::sqrt(static_cast<float>(s.head_dim))};
+}
+
+/// Row `key` of a kv head as token `key` of past ++ own.
+const float* row_of(const std::vector<float>& past, const std::vector<float>& own, const Shape& s, std::size_t member,
+                    std::size_t head, std::size_t key) {
+  if (key < s.past) {
+    const std::size_t from = s.past_members == 1 ? 0 : member;
+    return past.data() + ((from * s.kv_heads + head) * s.past + key) * s.head_dim;
+  }
+  return own.data() + ((member * s.kv_heads + head) * s.tokens + key - s.past) * s.head_dim;
+}
+
+/// softmax(q·k · scale) · v in double, one output row.
+std::vector<double> reference_row(const Inputs& in, std::size_t member, std::size_t head, std::size_t token) {
+  const Shape& s = in.shape;
+  const std::size_t group = head / (s.query_heads / s.kv_heads);
+  const float* q = in.q.data() + ((member * s.query_heads + head) * s.tokens + token) * s.head_dim;
+  std::vector<double> weights(s.past + token + 1), out(s.head_dim, 0.0);
+  double largest = -1e300, sum = 0;
+  for (std::size_t key = 0; key < weights.size(); ++key) {
+    const float* k = row_of(in.past_k, in.k, s, member, group, key);
+    for (std::size_t i = 0; i < s.head_dim; ++i) weights[key] += static_cast<double>(q[i]) * static_cast<double>(k[i]);
+    weights[key] *= static_cast<double>(in.scale);
+    largest = std::max(largest, weights[key]);
+  }
+  for (double& weight : weights) sum += weight = std::exp(weight - largest);
+  for (std::size_t key = 0; key < weights.size(); ++key) {
+    const float* v = row_of(in.past_v, in.v, s, member, group, key);
+    for (std::size_t i = 0; i < s.head_dim; ++i) out[i] += weights[key] / sum * static_cast<double>(v[i]);
+  }
+  return out;
+}
+
+std::vector<float> run(Backend& backend, const Inputs& in) {
+  const Shape& s = in.shape;
+  const auto q = uploaded<4>(backend, in.q, {s.members, s.query_heads, s.tokens, s.head_dim});
+  const auto k = uploaded<4>(backend, in.k, {s.members, s.kv_heads, s.tokens, s.head_dim});
+  const auto v = uploaded<4>(backend, in.v, {s.members, s.kv_heads, s.tokens, s.head_dim});
+  const auto past_k = uploaded<4>(backend, in.past_k, {s.past_members, s.kv_heads, s.past, s.head_dim});
+  const auto past_v = uploaded<4>(backend, in.past_v, {s.past_members, s.kv_heads, s.past, s.head_dim});
+  const OwnedOperand out(backend, s.members * s.tokens, s.query_heads * s.head_dim);
+  backend.attention({q.view(), k.view(), v.view(), past_k.view(), past_v.view(), in.scale}, out);
+  return out.values();
+}
+
+/// Values lie in (−1, 1). A score carries at most head_dim roundings of Σ|q·k|, about head_dim / 4, times scale; an
+/// error e of every score changes each weight by a factor of up to e^{2e}. In bf16 the weights (against an exact sum)
+/// and the result are rounded once more each. The rest is f32 sums over the keys.
+double tolerance(const Shape& s, DType type) {
+  const auto d = static_cast<double>(s.head_dim);
+  const double scores = 2 * d * 0x1p-24 * d / 4 / std::sqrt(d), sums = static_cast<double>(s.keys()) * 0x1p-24;
+  return scores + sums + (type == DType::kBF16 ? 2 * half_step(type) : 0.0);
+}
+
+void expect_reference(const Inputs& in, const std::vector<float>& out, DType type) {
+  const Shape& s = in.shape;
+  for (std::size_t member = 0; member < s.members; ++member) {
+    for (std::size_t head = 0; head < s.query_heads; ++head) {
+      for (std::size_t token = 0; token < s.tokens; ++token) {
+        const auto expected = reference_row(in, member, head, token);
+        const float* row = out.data() + ((member * s.tokens + token) * s.query_heads + head) * s.head_dim;
+        for (std::size_t i = 0; i < s.head_dim; ++i)
+          ASSERT_NEAR(static_cast<double>(row[i]), expected[i], tolerance(s, type))
+              << "member " << member << " head " << head << " token " << token << " channel " << i;
+      }
+    }
+  }
+}
+
+class Attention : public ::testing::TestWithParam<DType> {
+ protected:
+  std::unique_ptr<Backend> backend_ = make_backend("cpu", GetParam(), 2);
+};
+
+TEST_P(Attention, EqualsASoftmaxInDouble) {
+  for (const std::size_t head_dim : {64, 80, 128}) {
+    for (const std::size_t tokens : {1, 7, 130}) {
+      for (const auto& [query_heads, kv_heads] : {std::pair<std::size_t, std::size_t>{4, 1}, {9, 3}, {2, 2}}) {
+        const Inputs in = random_inputs({1, query_heads, kv_heads, tokens, head_dim, 0, 0}, GetParam());
+        SCOPED_TRACE(testing::Message() << head_dim << " dim " << tokens << " tokens " << query_heads << " heads");
+        expect_reference(in, run(*backend_, in), GetParam());
+      }
+    }
+  }
+}
+
+TEST_P(Attention, ReadsAllOfThePastOfEachMemberOrOfAll) {
+  for (const std::size_t past : {1, 63, 256, 300}) {
+    for (const std::size_t past_members : {1, 2}) {
+      for (const std::size_t tokens : {1, 70}) {
+        const Inputs in = random_inputs({2, 6, 2, tokens, 64, past, past_members}, GetParam());
+        SCOPED_TRACE(testing::Message() << past << " past of " << past_members << ", " << tokens << " tokens");
+        expect_reference(in, run(*backend_, in), GetParam());
+      }
+    }
+  }
+}
+
+TEST_P(Attention, SpansSeveralRunsOfKeys) {
+  const Inputs in = random_inputs({1, 3, 1, 600, 64, 0, 0}, GetParam());
+  expect_reference(in, run(*backend_, in), GetParam());
+}
+
+TEST_P(Attention, FollowsAMaximumThatRisesLate) {
+  // Scores rise with the key from −64 to 64 (units of nats), so that every run of keys raises the maximum and the
+  // softmax is all but one-hot on the latest keys. Two channels suffice: q = (8, 0 …), k = (key-dependent, 0 …).
+  const Shape s{1, 1, 1, 520, 64, 0, 0};
+  Inputs in = random_inputs(s, GetParam());
+  in.scale = 1;
+  std::fill(in.q.begin(), in.q.end(), 0.0F);
+  std::fill(in.k.begin(), in.k.end(), 0.0F);
+  for (std::size_t token = 0; token < s.tokens; ++token) {
+    in.q[token * 64] = 8;
+    in.k[token * 64] = static_cast<float>(token / 4) / 8.0F - 8.0F;  // 3 fraction bits, 7 bits in all: exact in bf16
+  }
+  expect_reference(in, run(*backend_, in), GetParam());
+}
+
+TEST_P(Attention, GivesAMemberTheSameBitsAloneAndInABatch) {
+  const Shape s{3, 6, 2, 150, 64, 90, 3};
+  const Inputs in = random_inputs(s, GetParam());
+  const auto together = run(*backend_, in);
+  const std::size_t row = s.tokens * s.query_heads * s.head_dim;
+  for (std::size_t member = 0; member < s.members; ++member) {
+    const auto part = [&](const std::vector<float>& all) {
+      const auto size = static_cast<std::ptrdiff_t>(all.size() / s.members), at = static_cast<std::ptrdiff_t>(member);
+      return std::vector<float>(all.begin() + at * size, all.begin() + (at + 1) * size);
+    };
+    Inputs alone{s, part(in.q), part(in.k), part(in.v), part(in.past_k), part(in.past_v), in.scale};
+    alone.shape.members = alone.shape.past_members = 1;
+    EXPECT_THAT(run(*backend_, alone), ElementsAreArray(together.data() + member * row, row));
+  }
+}
+
+TEST_P(Attention, GivesTheSameBitsForEveryNumberOfThreads) {
+  const Inputs in = random_inputs({2, 9, 3, 200, 64, 0, 0}, GetParam());
+  const auto two = run(*backend_, in);
+  for (const int threads : {1, 3}) {
+    const auto other = make_backend("cpu", GetParam(), threads);
+    EXPECT_THAT(run(*other, in), ElementsAreArray(two)) << threads << " threads";
+  }
+}
+
+TEST_P(Attention, CarriesNanToTheTokensThatReadIt) {
+  Inputs in = random_inputs({1, 1, 1, 140, 64, 0, 0}, GetParam());
+  in.k[130 * 64] = std::numeric_limits<float>::quiet_NaN();
+  const auto out = run(*backend_, in);
+  for (std::size_t token = 0; token < 140; ++token)
+    EXPECT_EQ(std::isnan(out[token * 64]), token >= 130) << "token " << token;
+}
+
+TEST_P(Attention, RefusesShapesThatDoNotFit) {
+  const BackendTensor<float, 4> q(*backend_, {1, 3, 2, 64}), k(*backend_, {1, 2, 2, 64});
+  const OwnedOperand out(*backend_, 2, 192);
+  EXPECT_THROW(backend_->attention({q.view(), k.view(), k.view(), {}, {}, 1.0F}, out),
+               Error);  // 3 heads in groups of 2
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, Attention, ::testing::Values(DType::kF32, DType::kBF16),
+                         [](const auto& type) { return type_name(type.param); });
+
+}  // namespace
+}  // namespace kvs::test
