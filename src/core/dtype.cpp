@@ -24,14 +24,6 @@ std::optional<DType> dtype_from_name(std::string_view name) noexcept {
   return std::nullopt;
 }
 
-float f16_to_f32(std::uint16_t bits) noexcept {
-  const std::uint32_t sign = (bits & 0x8000U) << 16, exponent = (bits >> 10) & 31U, fraction = bits & 0x3ffU;
-  if (exponent == 31) return std::bit_cast<float>(sign | 0x7f800000U | (fraction << 13));
-  if (exponent != 0) return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (fraction << 13));
-  const float magnitude = static_cast<float>(fraction) * 0x1p-24F;  // exact: a subnormal is fraction · 2^-24
-  return sign != 0 ? -magnitude : magnitude;
-}
-
 std::uint16_t f32_to_f16(float value) noexcept {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const auto sign = static_cast<std::uint16_t>((bits >> 16) & 0x8000U);

@@ -2,23 +2,24 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string_view>
 
 namespace kvs {
 
-/// One way to store numbers: plain floats (a block of 1) or GGUF's quantised blocks.
+/// One way to store numbers: plain ones (mostly a block of 1) or GGUF's quantised blocks.
 struct ElementType {
-  std::string_view name;       // "F32", "F16", "BF16", "F64", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1"
+  std::string_view name;       // the file format's own, such as "F32", "BF16", "Q4_1"
   std::uint32_t block_values;  // numbers per block; a row is a whole number of blocks
   std::uint32_t block_bytes;
-  /// Decodes blocks · block_values numbers to f32; `bytes` may be unaligned.
+  /// Decodes blocks · block_values numbers to f32; `bytes` may be unaligned. Null if this version cannot decode the
+  /// type and knows only its size.
   void (*decode)(const std::byte* bytes, std::size_t blocks, float* out);
 };
 
-/// By GGUF type number (ggml.h's enum ggml_type) or nullptr.
+/// By GGUF type number (ggml.h's enum ggml_type), or nullptr for one that is unknown or was removed.
+/// Decodable: F32, F16, BF16, F64, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, bit for bit as the Python package gguf 0.19 does.
 const ElementType* element_type_of_ggml(std::uint32_t type) noexcept;
-/// By safetensors dtype string or nullptr.
+/// By safetensors dtype string, or nullptr. Decodable: F32, F16, BF16, F64.
 const ElementType* element_type_of_safetensors(std::string_view dtype) noexcept;
 
 }  // namespace kvs

@@ -15,28 +15,39 @@
 
 namespace kvs {
 
-/// A GGUF metadata array of numbers keeps its element type; of strings, views into the mapped file.
-using GgufArray = std::variant<std::vector<std::int64_t>, std::vector<double>, std::vector<std::string_view>, std::vector<bool>>;
+/// A GGUF metadata array: integers of any width (u64 only up to 2^63 - 1), f32 or f64, strings as views into the mapped
+/// file (any bytes: the format does not promise UTF-8), or booleans.
+using GgufArray =
+    std::variant<std::vector<std::int64_t>, std::vector<double>, std::vector<std::string_view>, std::vector<bool>>;
+/// u8 to u64 are held as uint64_t, i8 to i64 as int64_t, f32 and f64 as double.
 using GgufValue = std::variant<std::uint64_t, std::int64_t, double, bool, std::string_view, GgufArray>;
+using GgufMetadata = std::map<std::string, GgufValue, std::less<>>;
 
-/// A GGUF v2 or v3 file (little-endian), memory-mapped and validated whole when opened.
-/// Format: the ggml project's docs/gguf.md.
+/// A GGUF v2 or v3 file (little-endian), memory-mapped and validated whole when opened; the bytes of tensors are not
+/// touched. Format: the ggml project's docs/gguf.md. Limits beyond it: 2^20 keys and as many tensors, 2^25 array
+/// elements in all, no nested arrays, alignment at most 65536, tensors that fill the data section without gaps.
 class GgufFile : public TensorArchive {
  public:
-  /// @throws Error kInput with the byte offset on anything malformed; kUnsupported for other versions, big-endian files,
+  /// @throws Error kInput with the byte offset on anything malformed; kUnsupported for other versions, big-endian
+  /// files,
   ///         and parts of a split file.
   static std::unique_ptr<GgufFile> open(const std::filesystem::path& path);
 
   virtual const std::filesystem::path& path() const noexcept = 0;
-  virtual const std::map<std::string, GgufValue, std::less<>>& metadata() const noexcept = 0;
+  virtual const GgufMetadata& metadata() const noexcept = 0;
 
-  /// Typed getters. @throws Error kInput naming file and key if absent or of another type (u64 also: negative or above `most`).
+  /// Typed getters. @throws Error kInput naming file and key if absent or of another type (get_unsigned also: negative
+  /// or above `most`; get_real: not finite).
   std::uint64_t get_unsigned(std::string_view key, std::uint64_t most) const;
   double get_real(std::string_view key) const;
   bool get_boolean(std::string_view key) const;
   std::string_view get_string(std::string_view key) const;
   const GgufArray& get_array(std::string_view key) const;
   bool has(std::string_view key) const noexcept;
+
+ private:
+  template <class T>
+  const T& get(std::string_view key, std::string_view expected) const;
 };
 
 }  // namespace kvs

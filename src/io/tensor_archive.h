@@ -15,10 +15,10 @@ namespace kvs {
 
 /// One named tensor of a model on disk, as stored. Views into memory that its TensorArchive keeps.
 struct StoredTensor {
-  std::string name;                  // as in the file; opaque, never a path
+  std::string name;                   // as in the file; opaque, never a path
   const ElementType* type = nullptr;  // how the bytes decode; nullptr if this version cannot decode it
-  std::string type_name;             // the file's own name of it, e.g. "BF16", "Q4_1"
-  std::vector<std::uint64_t> shape;  // outermost axis first, whatever the file's order; product and size were checked
+  std::string type_name;              // the file's own name of it, e.g. "BF16", "Q4_1"
+  std::vector<std::uint64_t> shape;   // outermost axis first, whatever the file's order; product and size were checked
   std::span<const std::byte> bytes;
 
   /// Product of all axes but the last (1 for rank 0 and 1), and the last axis.
@@ -37,15 +37,30 @@ class TensorArchive {
   virtual const std::filesystem::path& file_of(const StoredTensor& tensor) const noexcept = 0;
   /// @throws Error kInput if a file was changed since it was opened.
   virtual void check_unchanged() const = 0;
+  /// Harmless oddities that were found when opening, one line each, for the program to show.
+  virtual std::span<const std::string> warnings() const noexcept { return {}; }
 
   const StoredTensor* find(std::string_view name) const noexcept;
 };
 
 /// Rows [first, first + count) of `tensor` seen as [rows, columns], widened or dequantised to f32.
-/// out: count · columns values. Thread-safe. @throws Error kUnsupported if the type cannot be decoded, kInternal on a bad range.
+/// out: count · columns values. Thread-safe.
+/// @throws Error kUnsupported if the type cannot be decoded, kInternal on a bad range.
 void read_rows(const StoredTensor& tensor, std::uint64_t first, std::uint64_t count, std::span<float> out);
 
-/// Opens one *.safetensors file, or the shards of a model.safetensors.index.json.
+/// SHA-256 over the named tensors as they are stored, 64 lower-case hexadecimal digits. The order and repetition of
+/// `names` do not matter. The hashed bytes are, for each tensor in byte order of names, with every integer a
+/// little-endian u64:
+///   length of the name, the name, length of type_name, type_name,
+///   number of axes, each axis's length (outermost first), number of data bytes, the data bytes.
+/// @throws Error kInput if a name is not in the archive.  Cost: reads every byte once.
+std::string model_digest(const TensorArchive& archive, std::span<const std::string> names);
+
+/// Opens one *.safetensors file, or the shards of a model.safetensors.index.json (any path that ends in ".json").
+/// Every file is mapped and its header checked whole; the bytes of tensors are not touched.
+/// Format: the safetensors project's README.md; stricter than its crate in that duplicate names, unknown members of a
+/// tensor and a metadata value of null are refused.
+/// @throws Error kInput on anything malformed, missing or inconsistent; kUnsupported for a pickle or a zip.
 std::unique_ptr<TensorArchive> open_safetensors(const std::filesystem::path& path);
 
 }  // namespace kvs

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+
+#include "io/gguf.h"
+#include "io/gguf_reader.h"
+
+namespace kvs {
+
+/// The key-value part of a GGUF file, which starts at `reader`.
+struct GgufKeys {
+  GgufMetadata metadata;
+  std::uint64_t alignment = 32;  // of tensors, in bytes: general.alignment
+};
+
+GgufKeys read_gguf_metadata(GgufReader& reader, std::uint64_t count);
+
+}  // namespace kvs

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "io/gguf.h"
+
+namespace kvs {
+
+struct GgufContents {
+  GgufMetadata metadata;
+  std::vector<StoredTensor> tensors;  // in byte order of names
+};
+
+/// Everything in a GGUF file but the numbers, as views into `file`.
+/// @param where  the file, for messages.  @throws Error as GgufFile::open().
+GgufContents parse_gguf(std::span<const std::byte> file, std::string_view where);
+
+}  // namespace kvs

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "core/error.h"
+
+namespace kvs {
+
+/// A place in a GGUF file from which values are read in order. Every read checks the bytes that are left first and
+/// names the offset when they do not suffice.
+class GgufReader {
+ public:
+  GgufReader(std::span<const std::byte> file, std::string_view where) : file_(file), where_(where) {}
+
+  std::uint64_t offset() const noexcept { return at_; }
+  std::uint64_t left() const noexcept { return file_.size() - at_; }
+
+  /// @param what  the field, for messages
+  template <class T>
+  T read(std::string_view what) {
+    if (left() < sizeof(T)) fail_at(at_, what, "found " + std::to_string(left()) + " bytes, need " + size_text<T>());
+    T value;
+    std::memcpy(&value, file_.data() + at_, sizeof value);
+    at_ += sizeof value;
+    return value;
+  }
+
+  std::string_view read_string(std::string_view what) {
+    const std::uint64_t start = at_;
+    const auto length = read<std::uint64_t>(what);
+    if (length > left())
+      fail_at(start, what, "found string length " + std::to_string(length) + ", " + left_text() + " are left");
+    at_ += length;
+    return {reinterpret_cast<const char*>(file_.data()) + at_ - length, length};
+  }
+
+  /// A number of things of at least `least_bytes` each. @throws Error kInput if the file cannot hold so many, or there
+  /// are more than `most`.
+  std::uint64_t read_count(std::string_view what, std::uint64_t least_bytes, std::uint64_t most) {
+    const std::uint64_t start = at_;
+    const auto count = read<std::uint64_t>(what);
+    if (count > left() / least_bytes)
+      fail_at(start, what,
+              "found " + std::to_string(count) + ", each of at least " + std::to_string(least_bytes) + " bytes, but " +
+                  left_text() + " are left");
+    if (count > most)
+      fail_at(start, what, "found " + std::to_string(count) + ", expected at most " + std::to_string(most));
+    return count;
+  }
+
+  [[noreturn]] void fail_at(std::uint64_t offset, std::string_view what, std::string_view problem,
+                            ErrorCode code = ErrorCode::kInput) const {
+    throw Error(code, where_ + ": byte " + std::to_string(offset) + ": " + std::string(what), problem);
+  }
+
+ private:
+  template <class T>
+  static std::string size_text() {
+    return std::to_string(sizeof(T));
+  }
+  std::string left_text() const { return std::to_string(left()) + " bytes"; }
+
+  std::span<const std::byte> file_;
+  std::string where_;
+  std::uint64_t at_ = 0;
+};
+
+}  // namespace kvs

@@ -1,0 +1,118 @@
+#include <algorithm>
+#include <set>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "core/error.h"
+#include "io/file.h"
+#include "io/safetensors_parse.h"
+#include "io/tensor_archive.h"
+
+namespace kvs {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMostIndexBytes = 100000000;  // as for a header
+
+/// One file, or several that hold the parts of one model.
+class SafetensorsArchive final : public TensorArchive {
+ public:
+  void add_file(const fs::path& path) {
+    MappedFile& file = files_.emplace_back(path);
+    for (StoredTensor& tensor : parse_safetensors(file.bytes(), path.native()))
+      stored_.emplace_back(std::move(tensor), files_.size() - 1);
+  }
+
+  /// After the last add_file(). @throws Error kInput if two files hold a tensor of the same name.
+  void finish() {
+    std::ranges::stable_sort(stored_, {}, [](const auto& stored) -> const std::string& { return stored.first.name; });
+    for (auto& [tensor, file] : stored_) {
+      if (!tensors_.empty() && tensors_.back().name == tensor.name)
+        throw Error(ErrorCode::kInput, files_[file].path().native(),
+                    "tensor \"" + printable(tensor.name, 80) + "\" is also in " +
+                        files_[file_of_.back()].path().filename().native());
+      tensors_.push_back(std::move(tensor));
+      file_of_.push_back(file);
+    }
+    stored_.clear();
+  }
+
+  void warn(std::string text) { warnings_.push_back(std::move(text)); }
+
+  std::span<const StoredTensor> tensors() const noexcept override { return tensors_; }
+  const fs::path& file_of(const StoredTensor& tensor) const noexcept override {
+    return files_[file_of_[static_cast<std::size_t>(&tensor - tensors_.data())]].path();
+  }
+  void check_unchanged() const override {
+    for (const MappedFile& file : files_) file.check_unchanged();
+  }
+  std::span<const std::string> warnings() const noexcept override { return warnings_; }
+
+ private:
+  std::vector<MappedFile> files_;
+  std::vector<std::pair<StoredTensor, std::size_t>> stored_;  // while files are added
+  std::vector<StoredTensor> tensors_;
+  std::vector<std::size_t> file_of_;  // [tensor]
+  std::vector<std::string> warnings_;
+};
+
+/// A hostile index may come with a link to any file of this machine. Links inside the model's folder are fine, and so
+/// is the layout of Hugging Face's cache, where snapshots/REVISION/FILE links to ../../blobs/DIGEST.
+void refuse_escaping_link(const fs::path& folder, const std::string& name) {
+  std::error_code error;
+  const fs::path shard = folder / name;
+  if (!fs::is_symlink(fs::symlink_status(shard, error))) return;
+  const fs::path home = fs::weakly_canonical(folder, error), target = fs::weakly_canonical(shard, error);
+  if (error) throw Error(ErrorCode::kInput, shard.native(), "cannot follow the link: " + error.message());
+  const auto inside = [&](const fs::path& parent) {
+    return std::mismatch(parent.begin(), parent.end(), target.begin(), target.end()).first == parent.end();
+  };
+  if (inside(home)) return;
+  const fs::path snapshots = home.parent_path();
+  if (snapshots.filename() == "snapshots" && target.parent_path() == snapshots.parent_path() / "blobs") return;
+  throw Error(ErrorCode::kInput, shard.native(),
+              "a link to " + target.native() + ", expected a file inside the model's folder");
+}
+
+void check_shards_hold(const SafetensorsArchive& archive, const SafetensorsIndex& index, const fs::path& folder) {
+  for (const auto& [name, shard] : index.shard_of) {
+    const StoredTensor* tensor = archive.find(name);
+    if (tensor == nullptr || archive.file_of(*tensor) != folder / shard)
+      throw Error(ErrorCode::kInput, (folder / shard).native(),
+                  "tensor \"" + printable(name, 80) + "\" is not in this shard, where the index puts it");
+  }
+}
+
+std::unique_ptr<TensorArchive> open_index(const fs::path& path) {
+  const SafetensorsIndex index = parse_safetensors_index(read_text_file(path, kMostIndexBytes), path.native());
+  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  std::set<std::string> shards;
+  for (const auto& [tensor, shard] : index.shard_of) shards.insert(shard);
+  auto archive = std::make_unique<SafetensorsArchive>();
+  for (const std::string& shard : shards) {
+    refuse_escaping_link(folder, shard);
+    archive->add_file(folder / shard);
+  }
+  archive->finish();
+  check_shards_hold(*archive, index, folder);
+  std::uint64_t total = 0;
+  for (const StoredTensor& tensor : archive->tensors()) total += tensor.bytes.size();
+  if (index.total_size && *index.total_size != total)
+    archive->warn(path.native() + ": metadata.total_size is " + std::to_string(*index.total_size) +
+                  ", the tensors hold " + std::to_string(total) + " bytes");
+  return archive;
+}
+
+}  // namespace
+
+std::unique_ptr<TensorArchive> open_safetensors(const fs::path& path) {
+  if (path.extension() == ".json") return open_index(path);
+  auto archive = std::make_unique<SafetensorsArchive>();
+  archive->add_file(path);
+  archive->finish();
+  return archive;
+}
+
+}  // namespace kvs

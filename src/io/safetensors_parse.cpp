@@ -1,0 +1,233 @@
+#include "io/safetensors_parse.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/checked.h"
+#include "core/error.h"
+#include "core/utf8.h"
+#include "io/json.h"
+
+namespace kvs {
+namespace {
+
+constexpr std::uint64_t kPrefix = 8;                   // the header's length, a little-endian u64
+constexpr std::uint64_t kMostHeaderBytes = 100000000;  // the format's own limit
+// Seven or more values describe a tensor; 2^22 values cost up to about 600 MB while they are read.
+constexpr JsonLimits kHeaderLimits{.bytes = kMostHeaderBytes, .depth = 4, .values = 1UL << 22};
+constexpr JsonLimits kIndexLimits{.bytes = kMostHeaderBytes, .depth = 16, .values = 1UL << 22};
+constexpr std::size_t kShown = 80;  // most bytes of a file's content in a message
+
+/// A tensor as the header states it. Offsets count from the end of the header.
+struct Entry {
+  StoredTensor tensor;
+  std::uint64_t begin = 0, end = 0;
+};
+
+std::string text_of(std::uint64_t number) { return std::to_string(number); }
+
+std::string in_quotes(std::string_view name) { return '"' + printable(name, kShown) + '"'; }
+
+std::string short_dump(const Json& value) {
+  return printable(value.dump(-1, ' ', false, Json::error_handler_t::replace), kShown);
+}
+
+class HeaderParser {
+ public:
+  HeaderParser(std::span<const std::byte> file, std::string_view where) : file_(file), where_(where) {}
+
+  std::vector<StoredTensor> parse() {
+    const Json header = parse_header();
+    entries_.reserve(header.size());
+    for (const auto& [name, value] : header.items()) {
+      if (name == "__metadata__")
+        check_metadata(value);
+      else
+        entries_.push_back(parse_entry(name, value));
+    }
+    place_entries();
+    std::vector<StoredTensor> tensors;
+    tensors.reserve(entries_.size());
+    for (Entry& entry : entries_) tensors.push_back(std::move(entry.tensor));
+    std::ranges::sort(tensors, {}, &StoredTensor::name);
+    return tensors;
+  }
+
+ private:
+  [[noreturn]] void fail(std::string_view place, std::string_view problem) const {
+    throw Error(ErrorCode::kInput, where_ + ": " + std::string(place), problem);
+  }
+
+  [[noreturn]] void fail_tensor(std::string_view name, std::string_view problem) const {
+    fail("tensor " + in_quotes(name), problem);
+  }
+
+  std::string_view text(std::uint64_t offset, std::uint64_t size) const {
+    return {reinterpret_cast<const char*>(file_.data()) + offset, size};
+  }
+
+  Json parse_header() {
+    refuse_lfs_pointer(file_, where_);
+    if (file_.size() < kPrefix)
+      fail("byte 0", "found " + text_of(file_.size()) + " bytes, need 8 for the header length");
+    std::uint64_t length = 0;
+    std::memcpy(&length, file_.data(), kPrefix);
+    if (length > kMostHeaderBytes) refuse_long_header(length);
+    if (length > file_.size() - kPrefix)
+      fail("byte 0",
+           "found header length " + text_of(length) + ", but " + text_of(file_.size() - kPrefix) + " bytes follow it");
+    const std::string_view header = text(kPrefix, length);
+    if (const std::size_t at = find_invalid_utf8(header); at != header.npos)
+      fail("byte " + text_of(kPrefix + at), "found invalid UTF-8 in the header");
+    data_ = kPrefix + length;
+    Json parsed = parse_json(header, where_ + ": header at byte 8", kHeaderLimits);
+    if (!parsed.is_object()) fail("header at byte 8", "found " + short_dump(parsed) + ", expected a JSON object");
+    return parsed;
+  }
+
+  [[noreturn]] void refuse_long_header(std::uint64_t length) const {
+    const std::string_view start = text(0, kPrefix);
+    // A zip's local file header; a pickle's PROTO opcode with protocol 2 to 5.
+    if (start.starts_with("PK\3\4") || (start[0] == '\x80' && start[1] >= 2 && start[1] <= 5))
+      throw Error(ErrorCode::kUnsupported, where_, "found a pickle or a zip; only safetensors and GGUF are read");
+    fail("byte 0", "found header length " + text_of(length) + ", expected at most " + text_of(kMostHeaderBytes));
+  }
+
+  void check_metadata(const Json& metadata) const {
+    if (!metadata.is_object())
+      fail("__metadata__", "found " + short_dump(metadata) + ", expected an object of strings");
+    for (const auto& [key, value] : metadata.items())
+      if (!value.is_string())
+        fail("__metadata__: " + in_quotes(key), "found " + short_dump(value) + ", expected a string");
+  }
+
+  /// Unlike a getter of the JSON library this takes neither true nor 4.0 nor -0 for a number.
+  std::uint64_t size_at(std::string_view tensor, std::string_view member, const Json& value) const {
+    if (!value.is_number_unsigned())
+      fail_tensor(tensor, std::string(member) + ": found " + short_dump(value) + ", expected an integer below 2^64");
+    return value.get<std::uint64_t>();
+  }
+
+  Entry parse_entry(const std::string& name, const Json& value) const {
+    if (!value.is_object()) fail_tensor(name, "found " + short_dump(value) + ", expected an object");
+    const Json *dtype = nullptr, *shape = nullptr, *offsets = nullptr;
+    for (const auto& [key, member] : value.items()) {
+      if (key == "dtype" && member.is_string())
+        dtype = &member;
+      else if (key == "shape" && member.is_array())
+        shape = &member;
+      else if (key == "data_offsets" && member.is_array() && member.size() == 2)
+        offsets = &member;
+      else
+        fail_tensor(name, "found " + in_quotes(key) + ": " + short_dump(member) +
+                              ", expected dtype (a string), shape (a list) and data_offsets (two integers)");
+    }
+    if (dtype == nullptr || shape == nullptr || offsets == nullptr)
+      fail_tensor(name, std::string("found no ") + (dtype == nullptr   ? "dtype"
+                                                    : shape == nullptr ? "shape"
+                                                                       : "data_offsets"));
+    Entry entry;
+    entry.tensor.name = name;
+    entry.tensor.type_name = dtype->get_ref<const std::string&>();
+    for (const Json& length : *shape) entry.tensor.shape.push_back(size_at(name, "shape", length));
+    entry.begin = size_at(name, "data_offsets", (*offsets)[0]);
+    entry.end = size_at(name, "data_offsets", (*offsets)[1]);
+    check_size(entry);
+    return entry;
+  }
+
+  void check_size(Entry& entry) const {
+    StoredTensor& tensor = entry.tensor;
+    const ElementType* type = element_type_of_safetensors(tensor.type_name);
+    if (type == nullptr) fail_tensor(tensor.name, "found unknown dtype " + in_quotes(tensor.type_name));
+    if (type->decode != nullptr) tensor.type = type;
+    if (entry.begin > entry.end)
+      fail_tensor(tensor.name, "data_offsets: found [" + text_of(entry.begin) + ", " + text_of(entry.end) +
+                                   "], expected the start before the end");
+    std::optional<std::uint64_t> values = 1;
+    for (const std::uint64_t length : tensor.shape)
+      if (values) values = checked_multiply(*values, length);
+    // The crate multiplies by bits; with 64 bits per number it overflows 8 times earlier than the byte count does.
+    const std::uint64_t bits = 8UL * type->block_bytes / type->block_values;
+    if (!values || !checked_multiply(*values, bits))
+      fail_tensor(tensor.name, "overflow: the product of its shape and item size does not fit in 64 bits");
+    if (*values % type->block_values != 0)
+      fail_tensor(tensor.name, "found " + text_of(*values) + " numbers of dtype " + tensor.type_name +
+                                   ", which fill no whole number of bytes");
+    const std::uint64_t needed = *values / type->block_values * type->block_bytes;
+    if (needed != entry.end - entry.begin)
+      fail_tensor(tensor.name, "shape and dtype need " + text_of(needed) + " bytes, data_offsets give " +
+                                   text_of(entry.end - entry.begin));
+  }
+
+  /// Tensors must fill the data section: in order of offsets, each starts where the one before ended.
+  void place_entries() {
+    std::ranges::sort(
+        entries_, [](const Entry& a, const Entry& b) { return std::pair(a.begin, a.end) < std::pair(b.begin, b.end); });
+    const std::uint64_t size = file_.size() - data_;
+    std::uint64_t covered = 0;
+    const Entry* before = nullptr;
+    for (Entry& entry : entries_) {
+      if (entry.begin < covered)
+        fail_tensor(entry.tensor.name, "overlaps tensor " + in_quotes(before->tensor.name) + ": starts at data byte " +
+                                           text_of(entry.begin) + ", before byte " + text_of(covered));
+      if (entry.begin > covered) fail_uncovered(covered, entry.begin);
+      if (entry.end > size)
+        fail_tensor(entry.tensor.name, "ends at byte " + text_of(data_ + entry.end) + " of a file of " +
+                                           text_of(file_.size()) + " bytes: cut short?");
+      entry.tensor.bytes = file_.subspan(data_ + entry.begin, entry.end - entry.begin);
+      covered = entry.end;
+      before = &entry;
+    }
+    if (covered < size) fail_uncovered(covered, size);
+  }
+
+  [[noreturn]] void fail_uncovered(std::uint64_t begin, std::uint64_t end) const {
+    const auto last = checked_add(data_, end - 1);
+    fail("data", "bytes " + text_of(data_ + begin) + ".." + (last ? text_of(*last) : "2^64") + " belong to no tensor");
+  }
+
+  std::span<const std::byte> file_;
+  std::string where_;
+  std::uint64_t data_ = 0;  // where the data section starts
+  std::vector<Entry> entries_;
+};
+
+}  // namespace
+
+void refuse_lfs_pointer(std::span<const std::byte> file, std::string_view where) {
+  const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
+  if (text.starts_with("version https://git-lfs"))
+    throw Error(ErrorCode::kInput, where, "found a Git LFS pointer, fetch the file (git lfs pull)");
+}
+
+std::vector<StoredTensor> parse_safetensors(std::span<const std::byte> file, std::string_view where) {
+  return HeaderParser(file, where).parse();
+}
+
+SafetensorsIndex parse_safetensors_index(std::string_view json, std::string_view where) {
+  refuse_lfs_pointer(std::as_bytes(std::span(json)), where);
+  const Json document = parse_json(json, where, kIndexLimits);
+  const JsonCursor root(document, std::string(where));
+  const JsonCursor map = root.at("weight_map");
+  if (!map.value().is_object()) map.fail("an object of file names");
+  SafetensorsIndex index;
+  for (const auto& [tensor, file] : map.value().items()) {
+    const auto* name = file.get_ptr<const std::string*>();
+    const std::string place = std::string(where) + ": weight_map: " + in_quotes(tensor);
+    if (name == nullptr) throw Error(ErrorCode::kInput, place, "found " + short_dump(file) + ", expected a file name");
+    if (name->empty() || *name == "." || *name == ".." ||
+        name->find_first_of(std::string_view("/\\\0", 3)) != name->npos)
+      throw Error(ErrorCode::kInput, place, "found " + in_quotes(*name) + ", not a plain file name");
+    index.shard_of.emplace(tensor, *name);
+  }
+  if (index.shard_of.empty()) map.fail("at least one tensor");
+  // A writer that states no total, or not as an integer, gives nothing to compare.
+  if (root.has("metadata") && root.at("metadata").has("total_size")) {
+    const Json& total = root.at("metadata").at("total_size").value();
+    if (total.is_number_unsigned()) index.total_size = total.get<std::uint64_t>();
+  }
+  return index;
+}
+
+}  // namespace kvs
