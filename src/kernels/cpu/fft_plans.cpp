@@ -12,13 +12,12 @@ namespace {
 
 fftw_complex* as_fftw(std::complex<double>* data) noexcept { return reinterpret_cast<fftw_complex*>(data); }
 
-// FFTW's planner keeps global state, so planning and destroying take turns in the whole process.
-std::mutex& planner_mutex() {
+}  // namespace
+
+std::mutex& fft_planner_mutex() {
   static std::mutex mutex;
   return mutex;
 }
-
-}  // namespace
 
 FftBuffer::FftBuffer(std::size_t size)
     : data_(reinterpret_cast<std::complex<double>*>(fftw_alloc_complex(size == 0 ? 1 : size))), size_(size) {
@@ -36,12 +35,12 @@ FftPlan::FftPlan(std::size_t samples, FftDirection direction) {
                 "found " + std::to_string(samples) + " samples, expected at most 2147483647");
   }
   const FftBuffer from(samples), to(samples);
-  const std::lock_guard lock(planner_mutex());
+  const std::lock_guard lock(fft_planner_mutex());
   fftw_plan plan = fftw_plan_dft_1d(static_cast<int>(samples), as_fftw(from.data()), as_fftw(to.data()),
                                     direction == FftDirection::kForward ? FFTW_FORWARD : FFTW_BACKWARD, FFTW_ESTIMATE);
   if (plan == nullptr) throw Error(ErrorCode::kInternal, "FFT", "no plan for " + std::to_string(samples) + " samples");
   plan_ = std::shared_ptr<void>(plan, [](void* held) {
-    const std::lock_guard destroy(planner_mutex());
+    const std::lock_guard destroy(fft_planner_mutex());
     fftw_destroy_plan(static_cast<fftw_plan>(held));
   });
 }

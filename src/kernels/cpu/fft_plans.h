@@ -12,6 +12,9 @@ namespace kvs {
 /// Sign of the exponent: kForward is e^{−j2πkn/N}. Neither direction scales.
 enum class FftDirection { kForward, kBackward };
 
+/// FFTW's planner keeps global state, so planning and destroying take turns in the whole process.
+std::mutex& fft_planner_mutex();
+
 /// Memory aligned as FFTW's plans expect it.
 class FftBuffer {
  public:

@@ -1,0 +1,137 @@
+#include "calibrate/lagkv.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <string>
+
+#include "core/error.h"
+
+namespace kvs {
+namespace {
+
+using Rows = TensorView<const float, 2>;  // [token, head_dim]
+
+void check(const LagkvOptions& options) {
+  if (options.lag == 0) throw Error(ErrorCode::kUsage, "lag", "found 0, expected at least 1");
+  if (!(options.ratio >= 0 && options.ratio <= 1))
+    throw Error(ErrorCode::kUsage, "ratio", "found " + std::to_string(options.ratio) + ", expected 0 to 1");
+}
+
+std::size_t kept_per_partition(const LagkvOptions& options) {
+  return static_cast<std::size_t>(options.ratio * static_cast<double>(options.lag));
+}
+
+/// Whole partitions after the sinks.
+std::size_t partitions(std::size_t tokens, const LagkvOptions& options) {
+  return tokens > options.sinks ? (tokens - options.sinks) / options.lag : 0;
+}
+
+Rows partition(Rows rows, std::size_t first, std::size_t count) {
+  const std::size_t head_dim = rows.extent(1);
+  return {rows.span().subspan(first * head_dim, count * head_dim), {count, head_dim}};
+}
+
+/// scores[t] += softmax over t of the standard deviation over channels of (x − min)/(max − min), min and max per
+/// channel over `reference`.
+void add_scores(Rows x, Rows reference, std::vector<double>& scores) {
+  const auto [tokens, channels] = x.shape();
+  std::vector<double> low(channels, std::numeric_limits<double>::infinity()), factor(channels, 0.0);
+  std::vector<double> high(channels, -std::numeric_limits<double>::infinity());
+  for (std::size_t token = 0; token < tokens; ++token) {
+    for (std::size_t channel = 0; channel < channels; ++channel) {
+      low[channel] = std::min(low[channel], double{reference(token, channel)});
+      high[channel] = std::max(high[channel], double{reference(token, channel)});
+    }
+  }
+  for (std::size_t channel = 0; channel < channels; ++channel)
+    if (high[channel] > low[channel]) factor[channel] = 1.0 / (high[channel] - low[channel]);
+
+  std::vector<double> deviation(tokens), scaled(channels);
+  for (std::size_t token = 0; token < tokens; ++token) {
+    for (std::size_t channel = 0; channel < channels; ++channel)
+      scaled[channel] = factor[channel] * (x(token, channel) - low[channel]);
+    const double mean = std::accumulate(scaled.begin(), scaled.end(), 0.0) / static_cast<double>(channels);
+    double squares = 0;
+    for (const double value : scaled) squares += (value - mean) * (value - mean);
+    deviation[token] = channels > 1 ? std::sqrt(squares / static_cast<double>(channels - 1)) : 0.0;
+  }
+  const double largest = *std::ranges::max_element(deviation);
+  double sum = 0;
+  for (double& value : deviation) sum += value = std::exp(value - largest);
+  for (std::size_t token = 0; token < tokens; ++token) scores[token] += deviation[token] / sum;
+}
+
+std::vector<double> partition_scores(Rows k, Rows v, std::size_t first, const LagkvOptions& options) {
+  const std::size_t lag = options.lag;
+  std::vector<double> scores(lag, 0.0);
+  if (options.variant == LagkvVariant::kL2) {
+    for (std::size_t token = 0; token < lag; ++token)
+      for (const float value : k.slice(first + token).span()) scores[token] -= double{value} * value;
+  } else {
+    const std::size_t reference = options.variant == LagkvVariant::kLag ? first + lag : first;
+    add_scores(partition(k, first, lag), partition(k, reference, lag), scores);
+    add_scores(partition(v, first, lag), partition(v, reference, lag), scores);
+  }
+  if (std::ranges::any_of(scores, [](double score) { return !std::isfinite(score); }))
+    throw Error(ErrorCode::kData, "lagkv", "found a score that is not finite, expected finite states");
+  return scores;
+}
+
+/// Indices of the `count` largest scores, ascending; the first of equal ones.
+std::vector<std::size_t> best_tokens(const std::vector<double>& scores, std::size_t count) {
+  std::vector<std::size_t> order(scores.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, std::ranges::greater(), [&](std::size_t token) { return scores[token]; });
+  order.resize(count);
+  std::ranges::sort(order);
+  return order;
+}
+
+}  // namespace
+
+std::vector<std::vector<std::size_t>> lagkv_keep(TensorView<const float, 3> k, TensorView<const float, 3> v,
+                                                 const LagkvOptions& options) {
+  check(options);
+  if (k.shape() != v.shape()) throw Error(ErrorCode::kInternal, "lagkv", "shapes of k and v differ");
+  const std::size_t tokens = k.extent(1), whole = partitions(tokens, options), kept = kept_per_partition(options);
+  std::vector<std::vector<std::size_t>> result(k.extent(0));
+  for (std::size_t head = 0; head < result.size(); ++head) {
+    std::vector<std::size_t>& keep = result[head];
+    const std::size_t compressed = whole < 2 ? 0 : whole - 1;
+    const std::size_t tail = compressed == 0 ? 0 : options.sinks + compressed * options.lag;
+    if (compressed > 0) keep.resize(options.sinks);
+    std::iota(keep.begin(), keep.end(), std::size_t{0});
+    for (std::size_t p = 0; p < compressed; ++p) {
+      const std::size_t first = options.sinks + p * options.lag;
+      const std::vector<double> scores = partition_scores(k.slice(head), v.slice(head), first, options);
+      for (const std::size_t token : best_tokens(scores, kept)) keep.push_back(first + token);
+    }
+    for (std::size_t token = tail; token < tokens; ++token) keep.push_back(token);
+  }
+  return result;
+}
+
+std::size_t lagkv_length(std::size_t tokens, const LagkvOptions& options) {
+  check(options);
+  const std::size_t whole = partitions(tokens, options);
+  if (whole < 2) return tokens;
+  return tokens - (whole - 1) * (options.lag - kept_per_partition(options));
+}
+
+std::optional<double> lagkv_ratio(std::size_t tokens, std::size_t budget, const LagkvOptions& options) {
+  check(options);
+  const std::size_t whole = partitions(tokens, options);
+  if (budget >= tokens) return 1.0;
+  if (whole < 2) return std::nullopt;
+  const std::size_t fixed = tokens - (whole - 1) * options.lag;
+  if (budget < fixed) return std::nullopt;
+  const std::size_t kept = (budget - fixed) / (whole - 1);
+  const double ratio = static_cast<double>(kept) / static_cast<double>(options.lag);
+  // n/L · L may round to just below n, which the floor would take for n − 1.
+  const bool short_of = ratio * static_cast<double>(options.lag) < static_cast<double>(kept);
+  return short_of ? std::nextafter(ratio, 2.0) : ratio;
+}
+
+}  // namespace kvs
