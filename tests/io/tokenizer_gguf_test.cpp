@@ -1,0 +1,143 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "io/tokenizer/tokenizer.h"
+#include "tests/io/fake_gguf.h"
+
+namespace kvs {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// Values of enum llama_token_type.
+constexpr std::int64_t kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5;
+
+class TokenizerGguf : public testing::Test {
+ protected:
+  /// Ids: a 0, b 1, c 2, the space 3, <s> 4 (control), bc 5.
+  TokenizerGguf() {
+    file_.values["tokenizer.ggml.model"] = std::string_view("gpt2");
+    file_.values["tokenizer.ggml.pre"] = std::string_view("gpt-2");
+    apply();
+  }
+
+  void apply() {
+    file_.values["tokenizer.ggml.tokens"] = GgufArray(tokens_);
+    file_.values["tokenizer.ggml.token_type"] = GgufArray(types_);
+    file_.values["tokenizer.ggml.merges"] = GgufArray(merges_);
+  }
+  void add_token(std::string_view text, std::int64_t type = kNormal) {
+    tokens_.push_back(text);
+    types_.push_back(type);
+    apply();
+  }
+
+  std::vector<std::int32_t> encode(std::string_view text) const { return load_tokenizer_gguf(file_)->encode(text); }
+
+  void expect_error(ErrorCode code, const std::string& message) const {
+    try {
+      load_tokenizer_gguf(file_);
+      ADD_FAILURE() << "no error, expected: " << message;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), code) << error.what();
+      EXPECT_THAT(error.what(), HasSubstr(message));
+    }
+  }
+
+  FakeGguf file_;
+  std::vector<std::string_view> tokens_ = {"a", "b", "c", "\u0120", "<s>", "bc"};
+  std::vector<std::int64_t> types_ = {kNormal, kNormal, kNormal, kNormal, kControl, kNormal};
+  std::vector<std::string_view> merges_ = {"b c"};
+};
+
+TEST_F(TokenizerGguf, SplitsSpecialTokensOutAndMergesTheRest) {
+  EXPECT_THAT(encode("a<s>bc <s"), ElementsAre(0, 4, 5, 3));  // "<" is no token here, nor is the lone "s"
+}
+
+TEST_F(TokenizerGguf, TheLongestSpecialTokenIsCutOutFirstWhereverItStands) {
+  add_token("bca", kUserDefined);
+  add_token("cabc", kUnknown);
+  // From left to right "bca" would win; llama.cpp takes the longer "cabc" first.
+  EXPECT_THAT(encode("bcabc"), ElementsAre(1, 7));
+}
+
+TEST_F(TokenizerGguf, UnusedTokensAreOrdinaryTextUnlessTheyLookLikeAnEnd) {
+  add_token("ab", kUnused);
+  add_token("<|im_end|>", kNormal);
+  EXPECT_THAT(encode("ab<|im_end|>"), ElementsAre(0, 1, 7));
+}
+
+TEST_F(TokenizerGguf, AByteThatIsNoTokenKeepsItsPlaceUntilTheMergesAreDone) {
+  EXPECT_THAT(encode("bxc"), ElementsAre(1, 2));  // not bc
+}
+
+TEST_F(TokenizerGguf, AMergeThatIsNoTokenFallsApartIntoItsAsciiBytes) {
+  merges_ = {"a b", "\u0120 c"};
+  apply();
+  // "ab" and " c" are no tokens: a and b are, as one printable character each; the stand-in for the space is not ASCII.
+  EXPECT_THAT(encode("ab c"), ElementsAre(0, 1, 2));
+}
+
+TEST_F(TokenizerGguf, OfTwoEqualMergesTheFirstCounts) {
+  add_token("ab");
+  merges_ = {"b c", "a b", "b c"};
+  apply();
+  EXPECT_THAT(encode("abc"), ElementsAre(0, 5));
+}
+
+TEST_F(TokenizerGguf, BosIsThatOfTheMetadata) {
+  EXPECT_EQ(load_tokenizer_gguf(file_)->bos(), -1);
+  file_.values["tokenizer.ggml.bos_token_id"] = std::uint64_t{4};
+  EXPECT_EQ(load_tokenizer_gguf(file_)->bos(), 4);
+  file_.values["tokenizer.ggml.bos_token_id"] = std::uint64_t{6};
+  expect_error(ErrorCode::kInput, "tokenizer.ggml.bos_token_id");
+}
+
+TEST_F(TokenizerGguf, DecodesSpecialTokensAsWritten) {
+  add_token("<\uff5c>", kControl);  // outside the byte alphabet, but found as a whole
+  EXPECT_EQ(load_tokenizer_gguf(file_)->decode({5, 3, 6, 4}), "bc <\uff5c><s>");
+}
+
+TEST_F(TokenizerGguf, OtherModelsAndSplitsAreUnsupportedByName) {
+  file_.values["tokenizer.ggml.pre"] = std::string_view("new-pre\n");
+  expect_error(ErrorCode::kUnsupported, "fake.gguf: tokenizer.ggml.pre: pre-tokenizer \"new-pre\\x0a\" is not known");
+  file_.values["tokenizer.ggml.model"] = std::string_view("llama");
+  expect_error(ErrorCode::kUnsupported, "tokenizer.ggml.model: found \"llama\", expected \"gpt2\"");
+}
+
+TEST_F(TokenizerGguf, TypesThatDoNotFitTheTokensAreRefused) {
+  types_.pop_back();
+  apply();
+  expect_error(ErrorCode::kInput, "tokenizer.ggml.token_type: found 5 types, expected 6");
+  file_.values["tokenizer.ggml.token_type"] = GgufArray(std::vector<double>(6, 1.0));
+  expect_error(ErrorCode::kInput, "tokenizer.ggml.token_type: expected an array of integers");
+}
+
+TEST_F(TokenizerGguf, TokensMustBeUniqueAndSpeltInTheByteAlphabet) {
+  add_token("b c");
+  expect_error(ErrorCode::kInput, "token 6 \"b c\" has a character outside the byte alphabet");
+  tokens_.back() = "a";
+  apply();
+  expect_error(ErrorCode::kInput, "token 6 \"a\" has the text of an earlier token");
+  tokens_.clear();
+  apply();
+  expect_error(ErrorCode::kInput, "tokenizer.ggml.tokens: found no token");
+  file_.values["tokenizer.ggml.tokens"] = GgufArray(std::vector<std::int64_t>{1});
+  expect_error(ErrorCode::kInput, "expected one of strings");
+}
+
+TEST_F(TokenizerGguf, MergesMustBeTwoTokensWithASpaceBetween) {
+  for (const std::string_view merge : {"bc", "", "b c a", " c", "b ", "b \u3000"}) {
+    merges_ = {"b c", merge};
+    apply();
+    expect_error(ErrorCode::kInput, "tokenizer.ggml.merges: merge 1 is \"");
+  }
+}
+
+}  // namespace
+}  // namespace kvs
