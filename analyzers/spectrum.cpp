@@ -54,7 +54,7 @@ SpectrumAccumulator::SpectrumAccumulator(SpectralOps& ops, Settings settings, st
   }
 }
 
-void SpectrumAccumulator::add_document(StateSource& source, std::size_t document) {
+bool SpectrumAccumulator::add_document(StateSource& source, std::size_t document) {
   if (source.tokens() != tokens_) {
     throw Error(ErrorCode::kInternal, "spectrum", "the source's documents have another number of tokens");
   }
@@ -75,6 +75,7 @@ void SpectrumAccumulator::add_document(StateSource& source, std::size_t document
       for (const SpectrumState state : settings_.states) add_state(states, state, layer, source.backend());
       ++visited;
     });
+    if (visited == 0 && !settings_.layers.empty()) return false;
     if (visited != settings_.layers.size()) {
       throw Error(
           ErrorCode::kInternal, "spectrum",
@@ -88,7 +89,8 @@ void SpectrumAccumulator::add_document(StateSource& source, std::size_t document
     add(power_[s].values, document_[s].values);
     add(without_sinks_[s].values, document_without_[s].values);
   }
-  ++documents_;
+  ++documents_.front();
+  return true;
 }
 
 void SpectrumAccumulator::add_state(const DocumentStates& states, SpectrumState state, std::size_t layer,
@@ -142,7 +144,7 @@ void SpectrumAccumulator::note_constant_channels(BackendView<const float, 3> sta
 }
 
 std::vector<std::vector<double>*> SpectrumAccumulator::tables() {
-  std::vector<std::vector<double>*> all;
+  std::vector<std::vector<double>*> all{&documents_};
   for (const SpectrumState state : settings_.states) {
     const auto s = static_cast<std::size_t>(state);
     all.insert(all.end(), {&power_[s].values, &without_sinks_[s].values, &constant_[s]});
@@ -151,7 +153,7 @@ std::vector<std::vector<double>*> SpectrumAccumulator::tables() {
 }
 
 std::vector<std::span<const double>> SpectrumAccumulator::sums() const {
-  std::vector<std::span<const double>> all;
+  std::vector<std::span<const double>> all{documents_};
   for (const SpectrumState state : settings_.states) {
     const auto s = static_cast<std::size_t>(state);
     all.insert(all.end(), {power_[s].values, without_sinks_[s].values, constant_[s]});
@@ -159,21 +161,20 @@ std::vector<std::span<const double>> SpectrumAccumulator::sums() const {
   return all;
 }
 
-void SpectrumAccumulator::restore(std::size_t documents, std::span<const std::vector<double>> sums) {
+void SpectrumAccumulator::restore(std::span<const std::vector<double>> sums) {
   const std::vector<std::vector<double>*> own = tables();
   bool fits = own.size() == sums.size();
   for (std::size_t i = 0; fits && i < own.size(); ++i) fits = own[i]->size() == sums[i].size();
   if (!fits) throw Error(ErrorCode::kInput, "spectrum checkpoint", "its sums do not have this run's sizes");
   for (std::size_t i = 0; i < own.size(); ++i) *own[i] = sums[i];
-  documents_ = documents;
 }
 
 Spectrum SpectrumAccumulator::result() const {
-  if (documents_ == 0) throw Error(ErrorCode::kData, "spectrum", "found 0 documents, expected at least 1");
+  if (documents() == 0) throw Error(ErrorCode::kData, "spectrum", "found 0 documents, expected at least 1");
   Spectrum spectrum{.transform = settings_.transform,
                     .tokens = tokens_,
                     .sinks = settings_.sinks,
-                    .documents = documents_,
+                    .documents = documents(),
                     .layers = settings_.layers,
                     .states = settings_.states,
                     .power = power_,
@@ -181,8 +182,8 @@ Spectrum SpectrumAccumulator::result() const {
                     .constant_channels = {}};
   for (const SpectrumState state : settings_.states) {
     const auto s = static_cast<std::size_t>(state);
-    for (double& value : spectrum.power[s].values) value /= static_cast<double>(documents_);
-    for (double& value : spectrum.without_sinks[s].values) value /= static_cast<double>(documents_);
+    for (double& value : spectrum.power[s].values) value /= documents_.front();
+    for (double& value : spectrum.without_sinks[s].values) value /= documents_.front();
     for (std::size_t i = 0; i < constant_[s].size(); ++i) {
       if (constant_[s][i] == 0) continue;
       const std::size_t row = i / settings_.head_dim;

@@ -72,15 +72,17 @@ class SpectrumAccumulator {
   /// @throws Error kUsage if `tokens` does not exceed the sinks.
   SpectrumAccumulator(SpectralOps& ops, Settings settings, std::size_t tokens);
 
-  /// Adds one document of `source`, which must be the next one. Nothing is added if this throws.
+  /// Adds one document of `source`. Nothing is added if this throws.
+  /// @return false if the source leaves this document out (a damaged one): it is not counted
   /// @throws Error kData naming document, layer, head and state if a state is not finite; Interrupted between layers.
-  void add_document(StateSource& source, std::size_t document);
+  bool add_document(StateSource& source, std::size_t document);
 
-  std::size_t documents() const noexcept { return documents_; }
+  /// How many documents were added.
+  std::size_t documents() const noexcept { return static_cast<std::size_t>(documents_.front()); }
   /// Everything that add_document changes, for a checkpoint: one span per table.
   std::vector<std::span<const double>> sums() const;
-  /// Goes on from what sums() gave after `documents` documents. @throws Error kInput if the sizes differ.
-  void restore(std::size_t documents, std::span<const std::vector<double>> sums);
+  /// Goes on from what sums() gave. @throws Error kInput if the sizes differ.
+  void restore(std::span<const std::vector<double>> sums);
   /// The means so far. @throws Error kData without documents.
   Spectrum result() const;
 
@@ -92,7 +94,8 @@ class SpectrumAccumulator {
 
   SpectralOps* ops_;
   Settings settings_;
-  std::size_t tokens_, documents_ = 0;
+  std::size_t tokens_;
+  std::vector<double> documents_{0.0};                     // one number, a table like the others to a checkpoint
   std::array<PowerTable, 3> power_, without_sinks_;        // sums over documents
   std::array<PowerTable, 3> document_, document_without_;  // of the document in flight
   std::array<std::vector<double>, 3> constant_;            // [layer, head, channel]: 1 while constant, 0 once it varied

@@ -108,7 +108,8 @@ TEST_F(SpectrumTest, GoesOnFromSavedSumsWithTheSameBits) {
   std::vector<std::vector<double>> saved;
   for (const auto sum : first.sums()) saved.emplace_back(sum.begin(), sum.end());
   SpectrumAccumulator second(*ops_, chosen, kTokens);
-  second.restore(2, saved);
+  second.restore(saved);
+  EXPECT_EQ(second.documents(), 2U);
   for (std::size_t document = 2; document < 5; ++document) second.add_document(source, document);
   const Spectrum resumed = second.result();
   EXPECT_EQ(resumed.documents, 5U);
@@ -118,9 +119,34 @@ TEST_F(SpectrumTest, GoesOnFromSavedSumsWithTheSameBits) {
   }
 }
 
+TEST_F(SpectrumTest, ADocumentThatTheSourceLeavesOutIsNotCounted) {
+  class Damaged final : public StateSource {
+   public:
+    explicit Damaged(MemorySource& source) : source_(&source) {}
+    std::size_t documents() const noexcept override { return source_->documents(); }
+    std::size_t tokens() const noexcept override { return source_->tokens(); }
+    Backend& backend() const noexcept override { return source_->backend(); }
+    RopeTable rope() const override { return {}; }
+    void visit(std::size_t document, const StateNeeds& needs, const Sink& sink) override {
+      if (document != 0) source_->visit(document, needs, sink);
+    }
+
+   private:
+    MemorySource* source_;
+  };
+  MemorySource source(2, kHeads, kTokens, kHeadDim,
+                      [](auto document, auto, auto, auto, auto, auto) { return document == 0 ? 1.0F : 3.0F; });
+  Damaged damaged(source);
+  SpectrumAccumulator accumulator(*ops_, settings(0, {0}), kTokens);
+  EXPECT_FALSE(accumulator.add_document(damaged, 0));
+  EXPECT_TRUE(accumulator.add_document(damaged, 1));
+  EXPECT_EQ(accumulator.documents(), 1U);
+  EXPECT_NEAR(accumulator.result().power[0].row(0, 0)[0], kTokens * 9.0, 1e-10);
+}
+
 TEST_F(SpectrumTest, RefusesSumsOfAnotherSize) {
   SpectrumAccumulator accumulator(*ops_, settings(3, {0, 1}), kTokens);
-  EXPECT_THROW(accumulator.restore(1, {}), Error);
+  EXPECT_THROW(accumulator.restore({}), Error);
 }
 
 TEST_F(SpectrumTest, ADocumentThatFailsLeavesTheSumsAsTheyWere) {

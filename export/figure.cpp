@@ -1,0 +1,105 @@
+#include "export/figure.h"
+
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+#include "embedded/figure_style.h"
+#include "export/gnuplot.h"
+#include "io/file.h"
+
+namespace kvs {
+namespace {
+
+std::string number(double value) {
+  if (!std::isfinite(value)) return "NaN";
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.7g", value);
+  return text.data();
+}
+
+}  // namespace
+
+FigureData& FigureData::row(std::span<const double> values) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (i != 0) text_ += ' ';
+    text_ += number(values[i]);
+  }
+  text_ += '\n';
+  return *this;
+}
+
+FigureData& FigureData::blank() {
+  text_ += '\n';
+  return *this;
+}
+
+FigureData& FigureData::next_block() {
+  text_ += "\n\n";
+  return *this;
+}
+
+Figure::Figure(std::string_view script, double width, double height)
+    : script_(script), width_(width), height_(height) {}
+
+Figure& Figure::set(std::string_view name, double value) {
+  definitions_ += std::string(name) + " = " + number(value) + "\n";
+  return *this;
+}
+
+Figure& Figure::set(std::string_view name, std::string_view label) { return set_raw(name, figure_label(label)); }
+
+Figure& Figure::set_raw(std::string_view name, std::string_view trusted) {
+  definitions_ += std::string(name) + " = " + std::string(trusted) + "\n";
+  return *this;
+}
+
+Figure& Figure::data(std::string_view name, const FigureData& data) {
+  definitions_ += "$" + std::string(name) + " << END_OF_DATA\n" + data.text() + "END_OF_DATA\n";
+  return *this;
+}
+
+FigureImages Figure::render() const {
+  // The PNG is drawn at twice the size, so that it prints well; everything in it is scaled alike.
+  const std::string size = number(width_) + "," + number(height_);
+  const std::string doubled = number(2 * width_) + "," + number(2 * height_);
+  const std::string page =
+      "\n" + std::string(embedded::figure_style) + "\n" + script_ + "\nunset multiplot\nunset output\nreset\n";
+  // Reals, because gnuplot divides integers as integers.
+  const std::string extent = "page_width = 1.0 * " + number(width_) + "\npage_height = 1.0 * " + number(height_) + "\n";
+  const std::string script =
+      "set encoding utf8\n" + extent + definitions_ + "set terminal svg size " + size +
+      " enhanced font 'DejaVu Sans,10' background 'white' linewidth 1\nset output 'figure.svg'\nis_svg = 1" + page +
+      "set terminal pngcairo size " + doubled +
+      " enhanced font 'DejaVu Sans,10' fontscale 2 linewidth 2 pointscale 2 background 'white'\n" +
+      "set output 'figure.png'\nis_svg = 0" + page;
+  std::vector<std::string> files = run_gnuplot(script, std::array<std::string, 2>{"figure.svg", "figure.png"});
+  return {std::move(files[0]), std::move(files[1])};
+}
+
+std::vector<std::filesystem::path> write_figure(const std::filesystem::path& stem, const FigureImages& images,
+                                                bool force) {
+  std::vector<std::filesystem::path> paths{stem, stem};
+  paths[0] += ".svg";
+  paths[1] += ".png";
+  write_file_atomically(paths[0], images.svg, force);
+  write_file_atomically(paths[1], images.png, force);
+  return paths;
+}
+
+std::string figure_label(std::string_view label) {
+  std::string text = "'";
+  for (const char c : label) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+      text += ' ';
+    } else if (c == '\'') {
+      text += "''";
+    } else {
+      if (std::string_view("\\{}^_@&~").find(c) != std::string_view::npos) text += '\\';
+      text += c;
+    }
+  }
+  return text + "'";
+}
+
+}  // namespace kvs

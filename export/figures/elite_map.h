@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "export/figure.h"
+
+namespace kvs {
+
+/// RoPElite's choice, after EliteKV, figures 2 and 8.
+struct EliteMap {
+  std::string heading;
+  std::string head_word = "KV head";                         // "Query head" for a choice per query head
+  std::vector<std::size_t> layers;                           // the model's
+  std::size_t chunks = 0;                                    // head_dim / 2
+  std::vector<std::vector<std::vector<std::size_t>>> elite;  // [layer][head][pick]: the chunk, in pick order
+};
+
+FigureImages render_elite_map(const EliteMap& map);
+
+}  // namespace kvs

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "analyzers/spectrum.h"
+#include "io/json.h"
+
+namespace kvs {
+
+/// Where a spectrum comes from.
+struct SpectrumOrigin {
+  std::string model_name;  // for the figures' titles
+  Json model;              // model_json()
+  Json source;             // object: command, tool_version, text_sha256, what was dropped …; its members are copied
+};
+
+/// spectrum.json: all summaries, by layer and by head, of all tokens and without sinks, with and without DC. Lists are
+/// indexed by position in `layers`. docs/spectra.md describes it.
+Json spectrum_json(const Spectrum& spectrum, const SpectrumOrigin& origin);
+
+/// Names of the files that write_spectrum_report() makes, so that they can be checked before any work.
+std::vector<std::string> spectrum_report_files(const SpectrumAccumulator::Settings& settings);
+
+/// Writes spectrum.h5, the figures (SVG and PNG) and, last, spectrum.json into `directory`, which must exist. All
+/// figures are drawn before the first file is written; each file is whole or not there.
+/// @return the paths. @throws Error kConflict if one exists and !force; kEnvironment (gnuplot missing, disk full).
+std::vector<std::filesystem::path> write_spectrum_report(const std::filesystem::path& directory,
+                                                         const Spectrum& spectrum, const SpectrumOrigin& origin,
+                                                         bool force);
+
+}  // namespace kvs

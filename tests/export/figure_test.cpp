@@ -1,0 +1,134 @@
+#include "export/figure.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <limits>
+#include <optional>
+#include <string>
+
+#include "core/error.h"
+#include "tests/io/temporary_directory.h"
+
+namespace kvs {
+namespace {
+
+using test::TemporaryDirectory;
+using testing::HasSubstr;
+using testing::Not;
+
+// Sets a variable of the environment for the life of the object.
+class Environment {
+ public:
+  Environment(const char* name, const std::string& value) : name_(name) {
+    if (const char* before = std::getenv(name)) before_ = before;
+    ::setenv(name, value.c_str(), 1);
+  }
+  ~Environment() {
+    if (before_) {
+      ::setenv(name_, before_->c_str(), 1);
+    } else {
+      ::unsetenv(name_);
+    }
+  }
+  Environment(const Environment&) = delete;
+  Environment& operator=(const Environment&) = delete;
+
+ private:
+  const char* name_;
+  std::optional<std::string> before_;
+};
+
+constexpr std::string_view kPlain = "set title heading\nplot $points using 1:2 with lines\n";
+
+Figure plain(std::string_view heading) {
+  return Figure(kPlain, 300, 200).set("heading", heading).data("points", FigureData().row({0, 1}).row({1, 2}));
+}
+
+TEST(Figure, DrawsBothFormatsWhole) {
+  const FigureImages images = plain("A line").render();
+  EXPECT_THAT(images.svg, testing::StartsWith("<?xml"));
+  EXPECT_THAT(images.svg, HasSubstr("</svg>"));
+  EXPECT_THAT(images.svg, HasSubstr("A line"));
+  EXPECT_EQ(images.png.substr(0, 8), "\x89PNG\r\n\x1a\n");
+  EXPECT_EQ(images.png.substr(images.png.size() - 8, 4), "IEND");
+  // Bytes 16–23 hold width and height, big-endian: twice 300 and 200.
+  EXPECT_EQ(static_cast<unsigned char>(images.png[18]) * 256 + static_cast<unsigned char>(images.png[19]), 600);
+  EXPECT_EQ(static_cast<unsigned char>(images.png[22]) * 256 + static_cast<unsigned char>(images.png[23]), 400);
+}
+
+TEST(Figure, TheSameFigureHasTheSameBytes) {
+  const FigureImages first = plain("Twice").render(), second = plain("Twice").render();
+  EXPECT_EQ(first.svg, second.svg);
+  EXPECT_EQ(first.png, second.png);
+}
+
+TEST(Figure, LabelsAreDrawnAsTheyAreAndNeverRun) {
+  const TemporaryDirectory directory;
+  const std::string file = (directory.path() / "made").string();
+  const FigureImages images =
+      plain("a_b^c{d}@e&f~g\\h'i\"j `touch " + file + "` $(touch " + file + ")\nset output '" + file + "'").render();
+  EXPECT_FALSE(std::filesystem::exists(file));
+  EXPECT_THAT(images.svg, HasSubstr("a_b^c{d}@e&amp;f~g\\h'i"));
+  EXPECT_THAT(images.svg, HasSubstr("`touch "));
+}
+
+TEST(FigureLabel, QuotesAndEscapesMarkup) {
+  EXPECT_EQ(figure_label("plain"), "'plain'");
+  EXPECT_EQ(figure_label("it's"), "'it''s'");
+  EXPECT_EQ(figure_label("k_pre\n\\"), "'k\\_pre \\\\'");
+}
+
+TEST(FigureData, WritesGapsForWhatIsNotANumber) {
+  FigureData data;
+  data.row({1, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(), -0.25});
+  EXPECT_EQ(data.text(), "1 NaN NaN -0.25\n");
+}
+
+TEST(Figure, LeavesNothingInTheTemporaryDirectory) {
+  const TemporaryDirectory directory;
+  const Environment temporary("TMPDIR", directory.path().string());
+  plain("Clean").render();
+  EXPECT_THROW(Figure("plot nonsense(\n", 100, 100).render(), Error);
+  EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
+}
+
+TEST(Figure, AFaultyTemplateIsAnErrorWithGnuplotsWords) {
+  try {
+    Figure("set nonsense\n", 100, 100).render();
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kEnvironment);
+    EXPECT_THAT(error.what(), HasSubstr("nrecognized option"));
+    EXPECT_THAT(error.what(), Not(HasSubstr("\n")));
+  }
+}
+
+TEST(Figure, MissingGnuplotNamesThePackage) {
+  const TemporaryDirectory empty;
+  const Environment path("PATH", empty.path().string());
+  try {
+    plain("None").render();
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kEnvironment);
+    EXPECT_THAT(error.what(), testing::AllOf(HasSubstr("gnuplot: not found"), HasSubstr("gnuplot-nox")));
+  }
+}
+
+TEST(WriteFigure, WritesBothFilesAndKeepsWhatExistsWithoutForce) {
+  const TemporaryDirectory directory;
+  const auto paths = write_figure(directory.path() / "map.v1", {"<svg/>", "png"}, false);
+  ASSERT_EQ(paths.size(), 2U);
+  EXPECT_EQ(paths[0].filename(), "map.v1.svg");
+  EXPECT_EQ(paths[1].filename(), "map.v1.png");
+  EXPECT_THROW(write_figure(directory.path() / "map.v1", {"other", "other"}, false), Error);
+  EXPECT_EQ(std::filesystem::file_size(paths[0]), 6U);
+  write_figure(directory.path() / "map.v1", {"other", "other"}, true);
+  EXPECT_EQ(std::filesystem::file_size(paths[0]), 5U);
+}
+
+}  // namespace
+}  // namespace kvs

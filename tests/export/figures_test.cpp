@@ -1,0 +1,159 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "export/figures/ablation_map.h"
+#include "export/figures/axes.h"
+#include "export/figures/bands.h"
+#include "export/figures/elite_map.h"
+#include "export/figures/energy_share.h"
+#include "export/figures/filter_effect.h"
+#include "export/figures/perplexity_chunks.h"
+#include "export/figures/spectrum_heads.h"
+#include "export/figures/spectrum_layers.h"
+#include "export/figures/spectrum_rope.h"
+
+namespace kvs {
+namespace {
+
+using testing::HasSubstr;
+
+Spectrum spectrum_of(std::size_t layers, std::size_t heads, std::size_t tokens, double power) {
+  Spectrum spectrum;
+  spectrum.tokens = tokens;
+  spectrum.sinks = tokens > 4 ? 4 : 0;
+  spectrum.documents = 1;
+  spectrum.layers.resize(layers);
+  std::iota(spectrum.layers.begin(), spectrum.layers.end(), std::size_t{0});
+  spectrum.states.assign(kSpectrumStates.begin(), kSpectrumStates.end());
+  for (std::size_t state = 0; state < 3; ++state) {
+    spectrum.power[state] = PowerTable(layers, heads, tokens);
+    spectrum.without_sinks[state] = PowerTable(layers, heads, tokens - spectrum.sinks);
+    for (double& value : spectrum.power[state].values) value = power;
+    for (double& value : spectrum.without_sinks[state].values) value = power;
+  }
+  return spectrum;
+}
+
+TEST(LogBands, LowBinsStandAloneAndHighOnesAreAveraged) {
+  // One band per octave: [1], [2, 3], [4 … 7], [8].
+  const std::vector<double> power{1000, 1, 2, 4, 8, 8, 16, 16, 5};
+  const std::vector<Band> bands = log_bands(power, 1);
+  ASSERT_EQ(bands.size(), 4U);
+  EXPECT_DOUBLE_EQ(bands[0].power, 1);
+  EXPECT_DOUBLE_EQ(bands[1].power, 3);
+  EXPECT_NEAR(bands[1].bin, std::sqrt(6.0), 1e-12);
+  EXPECT_DOUBLE_EQ(bands[2].power, 12);
+  EXPECT_DOUBLE_EQ(bands[3].power, 5);
+}
+
+TEST(LogBands, DcAloneHasNone) { EXPECT_TRUE(log_bands(std::vector<double>{3}, 4).empty()); }
+
+TEST(Decades, EncloseWhatIsDrawn) {
+  Spectrum spectrum = spectrum_of(1, 1, 8, 5);
+  spectrum.power[0].values[3] = 0.02;
+  EXPECT_EQ(decades_of(spectrum, SpectrumState::kKPost, true), (Decades{-2, 1}));  // shares the keys' scale
+  EXPECT_EQ(decades_of(spectrum, SpectrumState::kV, true), (Decades{0, 1}));
+  EXPECT_EQ(decades_of(spectrum_of(1, 1, 8, 0), SpectrumState::kV, true), (Decades{0, 1}));
+}
+
+TEST(IndexTics, AreEvenlySpacedAndNamedByTheirValues) {
+  EXPECT_EQ(index_tics(std::vector<std::size_t>{3, 7}, 8), "\"('3' 0, '7' 1)\"");
+  std::vector<std::size_t> many(30);
+  std::iota(many.begin(), many.end(), std::size_t{0});
+  EXPECT_EQ(index_tics(many, 8), "\"('0' 0, '5' 5, '10' 10, '15' 15, '20' 20, '25' 25)\"");
+}
+
+TEST(SignedLogScale, KeepsTheSignAndReachesItsLimitAtTheLargest) {
+  const std::vector<std::vector<double>> delta{{-0.01, 0.01, 0}, {0.02, 5, 0.005}};
+  const SignedLogScale scale(delta);
+  EXPECT_DOUBLE_EQ(scale.color(0), 0);
+  EXPECT_DOUBLE_EQ(scale.color(5), scale.limit);
+  EXPECT_DOUBLE_EQ(scale.color(-5), -scale.limit);
+  EXPECT_LT(scale.color(0.5), scale.color(5));
+  EXPECT_THAT(scale.tics(), testing::AllOf(HasSubstr("'+1' "), HasSubstr("'+0.1' "), HasSubstr("'0' 0")));
+}
+
+TEST(SignedLogScale, NothingButZerosIsAValidScale) {
+  const std::vector<std::vector<double>> delta{{0, 0}};
+  EXPECT_GT(SignedLogScale(delta).limit, 0);
+}
+
+void expect_drawn(const FigureImages& images, const std::string& text) {
+  EXPECT_THAT(images.svg, HasSubstr(text));
+  EXPECT_THAT(images.svg, HasSubstr("</svg>"));
+  EXPECT_GT(images.png.size(), 1000U);
+}
+
+TEST(SpectrumFigures, DrawAnyShape) {
+  struct Shape {
+    std::size_t layers, heads, tokens;
+    double power;
+  };
+  for (const Shape shape : {Shape{1, 1, 1, 1}, Shape{1, 1, 16, 0}, Shape{7, 2, 33, 1e-3}, Shape{2, 20, 64, 4e5}}) {
+    const Spectrum spectrum = spectrum_of(shape.layers, shape.heads, shape.tokens, shape.power);
+    expect_drawn(render_spectrum_layers(spectrum, "tiny_model", true), "tiny_model");
+    expect_drawn(render_spectrum_rope(spectrum, "tiny_model", true), "after RoPE");
+    expect_drawn(render_energy_share(spectrum, "tiny_model", true, 10), "lowest 10 % of bins");
+    const auto pages = render_spectrum_heads(spectrum, "tiny_model", true);
+    ASSERT_EQ(pages.size(), 1U);
+    expect_drawn(pages[0], "L0 H0");
+  }
+}
+
+TEST(SpectrumFigures, WithoutSinksTheirTitleSaysSo) {
+  expect_drawn(render_spectrum_layers(spectrum_of(2, 1, 16, 1), "m", false), "tokens 4 to 15");
+}
+
+TEST(SpectrumFigures, ManyPanelsFillSeveralPages) {
+  EXPECT_EQ(spectrum_heads_pages(30, 3), 1U);
+  EXPECT_EQ(spectrum_heads_pages(32, 8), 2U);  // 240 panels a page: 30 layers
+  EXPECT_EQ(spectrum_heads_pages(2, 500), 2U);
+}
+
+TEST(AblationFigure, DrawsOneLayerAndOneChunk) {
+  expect_drawn(render_ablation_map({"one", {4}, {{0.5}}}), "one");
+  expect_drawn(render_ablation_map({"none", {0, 1}, {{0, 0}, {0, 0}}}), "none");
+}
+
+TEST(AblationFigure, DrawsManyLayersAndChunks) {
+  AblationMap map{"many", {}, {}};
+  for (std::size_t layer = 0; layer < 40; ++layer) {
+    map.layers.push_back(layer);
+    map.delta.emplace_back(22, 0.01 * static_cast<double>(layer) - 0.1);
+  }
+  expect_drawn(render_ablation_map(map), "within each layer");
+}
+
+TEST(PerplexityFigure, DrawsSeriesWithAndWithoutABase) {
+  expect_drawn(render_perplexity_chunks({"sweep", {{"in_place", {{8, 40.5}, {22, 39}}}}, 34.4}), "unchanged model");
+  const FigureImages without = render_perplexity_chunks({"sweep", {{"in_place", {{8, 40.5}}}}, {}});
+  expect_drawn(without, "in_place");
+  EXPECT_THAT(without.svg, testing::Not(HasSubstr("unchanged model")));
+}
+
+TEST(FilterFigure, DrawsRemovedBinsOfSeveralPanels) {
+  FilterEffect effect{"filtered", 10, {}, {{2, 4}}};
+  for (const char* title : {"Keys", "Values"}) {
+    effect.panels.push_back({title, {1, 2, 1, 0, 1, 2}, {1, 1, 1, 1, 1, 1}, {9, 1, 1, 1}, {9, 1, 0, 0}});
+  }
+  expect_drawn(render_filter_effect(effect), "grey: removed");
+}
+
+TEST(FilterFigure, DrawsAConstantChannel) {
+  expect_drawn(render_filter_effect({"flat", 0, {{"Keys", {1, 1, 1}, {0, 0, 0}, {3, 0}, {0, 0}}}, {}}), "flat");
+}
+
+TEST(EliteFigure, DrawsOnePanelPerHead) {
+  const EliteMap map{"picks", "KV head", {0, 5}, 4, {{{0, 2}, {3, 1}}, {{1, 0}, {2, 3}}}};
+  const FigureImages images = render_elite_map(map);
+  expect_drawn(images, "KV head 1");
+  EXPECT_THAT(images.svg, testing::Not(HasSubstr("KV head 2")));
+}
+
+}  // namespace
+}  // namespace kvs
