@@ -190,6 +190,17 @@ TEST_F(CaptureWriting, StartsAgainWhenThereIsNothingToResume) {
   EXPECT_EQ(CaptureReader::open(path_, {})->documents(), 3U);
 }
 
+TEST_F(CaptureWriting, ResumingAFinishedRunChangesNothing) {
+  run_capture(path_, small_header());
+  const std::string before = read_all(path_);
+  EXPECT_EQ(CaptureWriter::open(path_, small_header(), test_identity(), {.resume = true})->next_document(), 3U);
+  run_capture(path_, small_header(), {.resume = true});
+  EXPECT_EQ(read_all(path_), before);
+  EXPECT_THAT(directory_.names(), ElementsAre("out.h5", "out.h5.manifest.json"));
+  expect_error(ErrorCode::kConflict, "exists",
+               [&] { run_capture(path_, small_header(DType::kF16), {.resume = true}); });
+}
+
 TEST_F(CaptureWriting, SecondWriterIsRefusedAndChangesNothing) {
   const auto writer = CaptureWriter::open(path_, small_header(), test_identity(), {});
   write_document(*writer, small_header(), 0);

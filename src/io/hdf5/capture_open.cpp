@@ -22,8 +22,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMostManifestBytes = 64UL << 20;
-
 /// OUT from "OUT" or "OUT.partial".
 fs::path base_name(const fs::path& path) {
   constexpr std::string_view kEnding = ".partial";

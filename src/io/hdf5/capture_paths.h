@@ -4,11 +4,11 @@
 
 namespace kvs {
 
-/// The names around one capture OUT. At every moment exactly one of these is true, whatever system call was the last:
-///  - no journal: there is nothing to resume; OUT.partial, OUT.partial.new are leftovers to delete;
-///  - journal and OUT.partial: unfinished, the journal says how far; also when the manifest is already there;
-///  - journal and OUT without OUT.partial: finished, only the journal was not deleted yet.
-/// A journal is deleted before a new OUT.partial is made and made after OUT.partial is durable, so it always belongs to
+/// The names around one capture OUT. At every moment one of these is true, whatever system call was the last:
+///  - journal and OUT.partial: unfinished; the journal says how far. The manifest may be there already.
+///  - else, OUT and a manifest with the run's identity: finished; the journal may be there still.
+///  - else there is nothing to resume, and OUT.partial, OUT.partial.new, a journal are leftovers to delete.
+/// A journal is deleted before a new OUT.partial is made, and made after OUT.partial is durable, so it always belongs to
 /// the file beside it.
 struct CapturePaths {
   std::filesystem::path output, partial, fresh, journal, manifest;

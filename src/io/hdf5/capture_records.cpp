@@ -77,18 +77,15 @@ bool lies_between_datasets(const CaptureIndex& index, std::uint64_t offset, std:
 
 }  // namespace
 
-Json manifest_of(const CaptureIndex& index) {
+Json manifest_of(const CaptureIndex& index, const Json& identity) {
   Json documents = Json::array();
   for (std::size_t row = 0; row < index.offsets.size() / index.names.size(); ++row)
     documents.push_back(Json{{"offsets", slice_of(index.offsets, row, index.names.size())},
                              {"crc32c", slice_of(index.checksums, row, index.names.size())}});
-  return Json{{"format", kManifestFormat},
-              {"version", kCaptureVersion},
-              {"file_bytes", index.file_bytes},
-              {"metadata_sha256", index.metadata_sha256},
-              {"names", index.names},
-              {"bytes", index.bytes},
-              {"documents", std::move(documents)}};
+  return Json{{"format", kManifestFormat},      {"version", kCaptureVersion},
+              {"file_bytes", index.file_bytes}, {"metadata_sha256", index.metadata_sha256},
+              {"identity", identity},           {"names", index.names},
+              {"bytes", index.bytes},           {"documents", std::move(documents)}};
 }
 
 CaptureIndex index_from_manifest(const Json& text, std::string_view where, std::uint64_t file_bytes) {

@@ -13,8 +13,11 @@ namespace kvs {
 /// The texts beside a capture: OUT.manifest.json of a finished one and the journal lines of an unfinished one.
 /// Both are input when they are read: nothing in them is believed before it was checked against the file's size.
 
-/// @param index  complete, checksums of all documents included
-Json manifest_of(const CaptureIndex& index);
+/// Above the size of the largest manifest that manifest_of() gives, about 30 bytes a dataset.
+inline constexpr std::size_t kMostManifestBytes = 64UL << 20;
+/// @param index     complete, checksums of all documents included
+/// @param identity  the run that made it, so that a later one can see that it is done already
+Json manifest_of(const CaptureIndex& index, const Json& identity);
 /// @param file_bytes  the size that the capture really has
 /// @throws Error kInput with the JSON pointer of what is wrong, or "truncated" with both sizes; kUnsupported if newer.
 CaptureIndex index_from_manifest(const Json& manifest, std::string_view where, std::uint64_t file_bytes);

@@ -40,6 +40,10 @@ void remove_if_there(const fs::path& path) {
     throw_errno(ErrorCode::kEnvironment, path, "cannot delete", errno);
 }
 
+[[noreturn]] void throw_exists(const fs::path& output) {
+  throw Error(ErrorCode::kConflict, output.native(), "exists; --force replaces it");
+}
+
 /// The journal's line 0: every result-changing fact of the run at top level, so that a conflict names it.
 Json journal_identity(const CaptureHeader& header, const Json& run) {
   Json identity{{"format", "kvspectrum-capture-journal"}, {"version", kCaptureVersion}};
@@ -51,11 +55,17 @@ Json journal_identity(const CaptureHeader& header, const Json& run) {
 
 class CaptureFileWriter final : public CaptureWriter {
  public:
-  CaptureFileWriter(CapturePaths paths, OutputLock lock, const CaptureHeader& header, CaptureLayout layout)
-      : paths_(std::move(paths)), lock_(std::move(lock)), header_(header), layout_(std::move(layout)) {}
+  CaptureFileWriter(CapturePaths paths, OutputLock lock, const CaptureHeader& header, CaptureLayout layout,
+                    Json identity)
+      : paths_(std::move(paths)),
+        lock_(std::move(lock)),
+        header_(header),
+        layout_(std::move(layout)),
+        identity_(std::move(identity)) {}
 
-  void start(const Json& identity, bool replaces);
-  void resume(const Json& identity);
+  void start(bool replaces);
+  void resume();
+  void be_finished();
 
   std::uint64_t next_document() const noexcept override { return progress_.committed; }
   void begin_document(std::span<const std::int32_t> tokens) override;
@@ -69,6 +79,7 @@ class CaptureFileWriter final : public CaptureWriter {
   void check_stored(std::uint64_t document);
   void open(const fs::path& path);
   void sync();
+  void put_together();
   void move_into_place();
   std::string place(std::uint64_t document, std::size_t dataset) const {
     return paths_.output.native() + ": " + document_group(document) + "/" + layout_.datasets[dataset].name;
@@ -78,9 +89,10 @@ class CaptureFileWriter final : public CaptureWriter {
   std::optional<OutputLock> lock_;
   CaptureHeader header_;
   CaptureLayout layout_;
+  Json identity_;
   CaptureProgress progress_;
   std::optional<Descriptor> file_;  // OUT.partial
-  bool renamed_ = false;            // OUT.partial became OUT
+  bool finished_ = false;           // OUT was there, from a run like this one
   std::optional<Journal> journal_;
   std::vector<std::uint32_t> checksums_;  // [dataset] of the document being written
   std::vector<bool> written_;             // [dataset]; empty between documents
@@ -88,7 +100,7 @@ class CaptureFileWriter final : public CaptureWriter {
 };
 
 /// From nothing to an OUT.partial with an empty journal. On failure nothing is left behind.
-void CaptureFileWriter::start(const Json& identity, bool replaces) {
+void CaptureFileWriter::start(bool replaces) {
   const fs::path directory = directory_of(paths_.output);
   remove_if_there(paths_.journal);
   sync_directory(directory);
@@ -103,7 +115,7 @@ void CaptureFileWriter::start(const Json& identity, bool replaces) {
     if (::rename(paths_.fresh.c_str(), paths_.partial.c_str()) != 0)
       throw_errno(ErrorCode::kEnvironment, paths_.partial, "cannot put the new file in place", errno);
     sync_directory(directory);
-    journal_.emplace(Journal::create(paths_.journal, identity));
+    journal_.emplace(Journal::create(paths_.journal, identity_));
     journal_->append(layout_record(progress_));
   } catch (...) {
     for (const fs::path& path : {paths_.journal, paths_.fresh, paths_.partial}) ::unlink(path.c_str());
@@ -116,29 +128,30 @@ void CaptureFileWriter::open(const fs::path& path) {
   if (!file_->is_open()) throw_errno(ErrorCode::kEnvironment, path, "cannot open", errno);
 }
 
-void CaptureFileWriter::resume(const Json& identity) {
-  journal_.emplace(Journal::resume(paths_.journal, identity));
-  renamed_ = !is_there(paths_.partial);
+void CaptureFileWriter::resume() {
+  journal_.emplace(Journal::resume(paths_.journal, identity_));
+  const bool replacing = is_there(paths_.output);
+  if (replacing && journal_->records().empty()) throw_exists(paths_.output);
   if (journal_->records().empty()) {
-    if (is_there(paths_.output)) throw Error(ErrorCode::kConflict, paths_.output.native(), "exists; --force replaces it");
     journal_.reset();
-    return start(identity, false);
+    return start(false);
   }
-  const fs::path& path = renamed_ ? paths_.output : paths_.partial;
-  open(path);
-  struct stat status {};
-  if (::fstat(file_->get(), &status) != 0) throw_errno(ErrorCode::kEnvironment, path, "cannot stat", errno);
-  progress_ =
-      progress_from_journal(journal_->records(), paths_.journal.native(), static_cast<std::uint64_t>(status.st_size));
+  open(paths_.partial);
+  progress_ = progress_from_journal(journal_->records(), paths_.journal.native(), fs::file_size(paths_.partial));
   check_index(progress_.index, layout_, header_.documents, paths_.journal.native());
   const auto ranges = metadata_ranges(progress_.index, paths_.journal.native());
-  const std::string digest = metadata_digest(file_->get(), path, ranges, progress_.complete_offset);
+  const std::string digest = metadata_digest(file_->get(), paths_.partial, ranges, progress_.complete_offset);
   if (digest != progress_.index.metadata_sha256)
-    throw Error(ErrorCode::kInput, path.native(),
+    throw Error(ErrorCode::kInput, paths_.partial.native(),
                 "found metadata with SHA-256 " + digest + ", expected " + progress_.index.metadata_sha256 +
                     " as in the journal; --force starts again");
-  if (renamed_ ? progress_.committed != header_.documents : is_there(paths_.output) && !progress_.replaces)
-    throw Error(ErrorCode::kConflict, paths_.output.native(), "exists; --force replaces it");
+  if (replacing && !progress_.replaces) throw_exists(paths_.output);
+}
+
+/// Nothing is left to do but to remove what a kill after the last rename left.
+void CaptureFileWriter::be_finished() {
+  progress_.committed = header_.documents;
+  finished_ = true;
 }
 
 void CaptureFileWriter::begin_document(std::span<const std::int32_t> tokens) {
@@ -215,21 +228,25 @@ void CaptureFileWriter::check_stored(std::uint64_t document) {
 void CaptureFileWriter::finish() {
   if (progress_.committed != header_.documents)
     throw Error(ErrorCode::kInternal, paths_.output.native(), "finished before all documents were committed");
-  if (!renamed_) {
-    for (std::uint64_t document = 0; document < header_.documents; ++document) {
-      check_interrupt();
-      check_stored(document);
-    }
-    write_at(file_->get(), paths_.partial, std::as_bytes(std::span(&kComplete, 1)), progress_.complete_offset);
-    sync();
-    const auto ranges = metadata_ranges(progress_.index, paths_.partial.native());
-    progress_.index.metadata_sha256 = metadata_digest(file_->get(), paths_.partial, ranges);
-    write_file_atomically(paths_.manifest, dump_json(manifest_of(progress_.index), -1) + "\n", true);
-    move_into_place();
-  }
-  journal_->remove();
+  if (!finished_) put_together();
+  remove_if_there(paths_.journal);
+  sync_directory(directory_of(paths_.output));
+  journal_.reset();
   file_.reset();
   lock_.reset();
+}
+
+void CaptureFileWriter::put_together() {
+  for (std::uint64_t document = 0; document < header_.documents; ++document) {
+    check_interrupt();
+    check_stored(document);
+  }
+  write_at(file_->get(), paths_.partial, std::as_bytes(std::span(&kComplete, 1)), progress_.complete_offset);
+  sync();
+  const auto ranges = metadata_ranges(progress_.index, paths_.partial.native());
+  progress_.index.metadata_sha256 = metadata_digest(file_->get(), paths_.partial, ranges);
+  write_file_atomically(paths_.manifest, dump_json(manifest_of(progress_.index, identity_), -1) + "\n", true);
+  move_into_place();
 }
 
 void CaptureFileWriter::move_into_place() {
@@ -242,23 +259,37 @@ void CaptureFileWriter::move_into_place() {
     result = ::renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE);
   // A file system without RENAME_NOREPLACE: a hard link does not replace either.
   if (result != 0 && (errno == EINVAL || errno == ENOSYS) && (result = ::link(from, to)) == 0) ::unlink(from);
-  if (result != 0 && errno == EEXIST)
-    throw Error(ErrorCode::kConflict, paths_.output.native(), "exists; --force replaces it");
+  if (result != 0 && errno == EEXIST) throw_exists(paths_.output);
   if (result != 0) throw_errno(ErrorCode::kEnvironment, paths_.output, "cannot put the new file in place", errno);
-  renamed_ = true;
   sync_directory(directory_of(paths_.output));
 }
 
-/// Whether there is a run to go on with; refuses to lose one, or an output, that nobody asked to replace.
-bool decide_to_resume(const CapturePaths& paths, const CaptureWriter::Options& options) {
+/// Whether OUT is what the run `identity` would write: it stays when a run is killed after its last rename, and to ask
+/// for a finished run again does no harm.
+bool is_finished(const CapturePaths& paths, const Json& identity) {
+  if (!is_there(paths.output) || !is_there(paths.manifest)) return false;
+  const std::string where = paths.manifest.native();
+  const Json manifest = parse_json(read_text_file(paths.manifest, kMostManifestBytes), where);
+  if (!manifest.is_object() || !manifest.contains("identity") || manifest["identity"] != identity) return false;
+  struct stat status {};
+  const Descriptor file = open_regular(paths.output, status);
+  const CaptureIndex index = index_from_manifest(manifest, where, static_cast<std::uint64_t>(status.st_size));
+  return metadata_digest(file.get(), paths.output, metadata_ranges(index, where)) == index.metadata_sha256;
+}
+
+enum class Beginning { kStart, kResume, kFinished };
+
+/// Refuses to lose an output or an unfinished run that nobody asked to replace.
+Beginning decide(const CapturePaths& paths, const CaptureWriter::Options& options, const Json& identity) {
   const bool unfinished = is_there(paths.journal) && is_there(paths.partial);
-  if (options.resume && is_there(paths.journal) && (unfinished || is_there(paths.output))) return true;
-  if (options.force) return false;
-  if (is_there(paths.output)) throw Error(ErrorCode::kConflict, paths.output.native(), "exists; --force replaces it");
+  if (options.resume && unfinished) return Beginning::kResume;
+  if (options.resume && is_finished(paths, identity)) return Beginning::kFinished;
+  if (options.force) return Beginning::kStart;
+  if (is_there(paths.output)) throw_exists(paths.output);
   if (unfinished)
     throw Error(ErrorCode::kConflict, paths.partial.native(),
                 "an unfinished capture exists; --resume goes on with it, --force discards it");
-  return false;
+  return Beginning::kStart;
 }
 
 }  // namespace
@@ -269,12 +300,15 @@ std::unique_ptr<CaptureWriter> CaptureWriter::open(const fs::path& output, const
   check_output(output, options.force || options.resume);
   const CapturePaths paths(resolve_output(output));
   OutputLock lock(paths.output, options.lock);
-  const bool resume = decide_to_resume(paths, options);
-  auto writer = std::make_unique<CaptureFileWriter>(paths, std::move(lock), header, std::move(layout));
-  if (resume)
-    writer->resume(journal_identity(header, identity));
+  const Json whole = journal_identity(header, identity);
+  const Beginning beginning = decide(paths, options, whole);
+  auto writer = std::make_unique<CaptureFileWriter>(paths, std::move(lock), header, std::move(layout), whole);
+  if (beginning == Beginning::kResume)
+    writer->resume();
+  else if (beginning == Beginning::kFinished)
+    writer->be_finished();
   else
-    writer->start(journal_identity(header, identity), options.force);
+    writer->start(options.force);
   return writer;
 }
 
