@@ -54,7 +54,8 @@ void run_capture(Arguments arguments) {
   const DType store = *dtype_from_name(options->choice("store", kStores));
   const auto states = states_of(*options);
   const std::filesystem::path out = options->text("out");
-  check_output(out, run.force, input_paths(*options));
+  // A run that was killed after its last rename has its output in place already; the writer knows its own.
+  check_output(out, run.force || run.resume, input_paths(*options));
 
   auto source = open_model(*options);
   const auto layers = options->indices("layers", source->config().layers);
