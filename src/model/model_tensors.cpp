@@ -82,6 +82,7 @@ ModelTensors::ModelTensors(const TensorArchive& archive, ModelFormat format, Par
                     std::to_string(whole_layers) + " whole");
   }
   note_unused(parsed);
+  parsed.notes.insert(parsed.notes.end(), archive.warnings().begin(), archive.warnings().end());
 }
 
 bool ModelTensors::needed(const TensorSpec& spec, const ParsedConfig& parsed) const noexcept {
@@ -96,7 +97,7 @@ void ModelTensors::find(const TensorSpec& spec, std::size_t layer, const ParsedC
   found.weight = archive_->find(name);
   if (found.weight != nullptr) {
     check(*found.weight, spec, false, parsed.config);
-    all_.push_back(found.weight);
+    names_.push_back(name);
   } else if (!spec.optional) {
     missing.push_back(name);
   }
@@ -107,7 +108,7 @@ void ModelTensors::find(const TensorSpec& spec, std::size_t layer, const ParsedC
   found.bias = archive_->find(bias_name);
   if (found.bias != nullptr) {
     check(*found.bias, spec, true, parsed.config);
-    all_.push_back(found.bias);
+    names_.push_back(bias_name);
   } else if (asked) {
     missing.push_back(bias_name);
   }
@@ -137,8 +138,7 @@ void ModelTensors::check(const StoredTensor& tensor, const TensorSpec& spec, boo
 }
 
 void ModelTensors::note_unused(ParsedConfig& parsed) const {
-  std::vector<std::string> used, unused;
-  for (const StoredTensor* tensor : all_) used.push_back(tensor->name);
+  std::vector<std::string> used = names_, unused;
   std::ranges::sort(used);
   for (const StoredTensor& tensor : archive_->tensors()) {
     // Old checkpoints store RoPE's frequencies, which follow from the config.

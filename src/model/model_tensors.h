@@ -53,8 +53,8 @@ class ModelTensors {
   std::vector<float> bias(TensorRole role, std::size_t layer) const;
   /// Values of a vector such as a norm's gain.
   std::vector<float> vector(TensorRole role, std::size_t layer = 0) const;
-  /// Every tensor in use: what the model's digest covers.
-  std::span<const StoredTensor* const> all() const noexcept { return all_; }
+  /// Names of every tensor in use: what the model's digest covers.
+  std::span<const std::string> names() const noexcept { return names_; }
   void check_unchanged() const { archive_->check_unchanged(); }
 
  private:
@@ -74,7 +74,7 @@ class ModelTensors {
   ModelFormat format_;
   std::size_t interleaved_head_dim_;
   std::vector<Row> layers_;  // tensors that belong to no layer sit in layer 0's row
-  std::vector<const StoredTensor*> all_;
+  std::vector<std::string> names_;
 };
 
 }  // namespace kvs

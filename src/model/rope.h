@@ -17,7 +17,7 @@ struct RopeScaling {
   double low_frequency_factor = 1;   // kLlama3
   double high_frequency_factor = 4;  // kLlama3
   double original_context = 8192;    // kLlama3
-  std::vector<float> factors = {};        // kFactors: [head_dim / 2], each chunk's divisor (GGUF rope_freqs)
+  std::vector<float> factors = {};   // kFactors: [head_dim / 2], each chunk's divisor (GGUF rope_freqs)
 };
 
 /// Radians per token of each chunk: theta^(-2c / head_dim), scaled. [head_dim / 2], each a value of f32.

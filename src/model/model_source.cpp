@@ -1,0 +1,163 @@
+#include <fstream>
+#include <mutex>
+
+#include "core/error.h"
+#include "io/gguf.h"
+#include "model/model.h"
+#include "model/model_tensors.h"
+
+namespace kvs {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kOnly = "only safetensors and GGUF are read (pickles can run code)";
+
+/// What both formats share once the archive is open and the config parsed.
+class OpenedSource : public ModelSource {
+ public:
+  OpenedSource(fs::path path, ModelFormat format, std::unique_ptr<TensorArchive> archive, ParsedConfig parsed)
+      : path_(std::move(path)),
+        archive_(std::move(archive)),
+        parsed_(std::move(parsed)),
+        tensors_(*archive_, format, parsed_) {}
+
+  const ModelConfig& config() const noexcept override { return parsed_.config; }
+  const fs::path& path() const noexcept override { return path_; }
+  const std::vector<std::string>& notes() const noexcept override { return parsed_.notes; }
+  const ModelTensors& tensors() const noexcept override { return tensors_; }
+
+  const std::string& sha256() const override {
+    std::call_once(digest_once_, [this] { digest_ = model_digest(*archive_, tensors_.names()); });
+    return digest_;
+  }
+
+  std::vector<float> projection(std::size_t layer, char kind) const override {
+    if (kind != 'q' && kind != 'k' && kind != 'v') {
+      throw Error(ErrorCode::kInternal, "projection", "expected q, k or v");
+    }
+    const TensorRows rows =
+        tensors_.rows(kind == 'q' ? TensorRole::kQuery : (kind == 'k' ? TensorRole::kKey : TensorRole::kValue), layer);
+    std::vector<float> values(rows.rows() * rows.columns());
+    rows.read(0, rows.rows(), values);
+    return values;
+  }
+
+ protected:
+  [[noreturn]] void fail_vocabulary(const fs::path& file, const Tokenizer& tokenizer, std::string_view relation) const {
+    throw Error(ErrorCode::kInput, file.string(),
+                "found " + std::to_string(tokenizer.vocabulary_size()) + " tokens, expected " + std::string(relation) +
+                    " the " + std::to_string(config().vocabulary) + " rows of the embedding");
+  }
+
+ private:
+  fs::path path_;
+  std::unique_ptr<TensorArchive> archive_;
+  ParsedConfig parsed_;
+  ModelTensors tensors_;
+  mutable std::once_flag digest_once_;
+  mutable std::string digest_;
+};
+
+class GgufSource final : public OpenedSource {
+ public:
+  GgufSource(const fs::path& path, std::unique_ptr<GgufFile> file, ParsedConfig parsed)
+      : GgufSource(path, file.get(), std::move(file), std::move(parsed)) {}
+
+  std::unique_ptr<Tokenizer> load_tokenizer() const override {
+    std::unique_ptr<Tokenizer> tokenizer = load_tokenizer_gguf(*file_);
+    if (tokenizer->vocabulary_size() != config().vocabulary) fail_vocabulary(path(), *tokenizer, "exactly");
+    return tokenizer;
+  }
+
+ private:
+  GgufSource(const fs::path& path, const GgufFile* file, std::unique_ptr<TensorArchive> archive, ParsedConfig parsed)
+      : OpenedSource(path, ModelFormat::kGguf, std::move(archive), std::move(parsed)), file_(file) {}
+
+  const GgufFile* file_;  // the archive
+};
+
+class FolderSource final : public OpenedSource {
+ public:
+  using OpenedSource::OpenedSource;
+
+  std::unique_ptr<Tokenizer> load_tokenizer() const override {
+    const fs::path file = path() / "tokenizer.json";
+    if (!fs::exists(file)) {
+      throw Error(ErrorCode::kInput, file.string(), "is missing; expected it beside config.json, or use --tokens-file");
+    }
+    std::unique_ptr<Tokenizer> tokenizer = load_tokenizer_json(file);
+    if (tokenizer->vocabulary_size() > config().vocabulary) fail_vocabulary(file, *tokenizer, "at most");
+    return tokenizer;
+  }
+};
+
+bool is_pickle_name(const fs::path& path) {
+  const std::string extension = path.extension().string();
+  for (const std::string_view pickle : {".bin", ".pt", ".pth", ".ckpt", ".pkl", ".zip"}) {
+    if (extension == pickle) return true;
+  }
+  return false;
+}
+
+/// The weights of a folder as Transformers picks them: one file, else the index of shards.
+fs::path weights_of(const fs::path& folder) {
+  for (const std::string_view name : {"model.safetensors", "model.safetensors.index.json"}) {
+    if (fs::exists(folder / name)) return folder / name;
+  }
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    if (is_pickle_name(entry.path())) {
+      throw Error(ErrorCode::kUnsupported, entry.path().string(), std::string("found a pickle, ") + std::string(kOnly));
+    }
+  }
+  throw Error(ErrorCode::kInput, folder.string(),
+              "found no weights, expected model.safetensors or model.safetensors.index.json");
+}
+
+std::unique_ptr<ModelSource> open_folder(const fs::path& folder) {
+  const fs::path config = folder / "config.json";
+  if (!fs::exists(config)) {
+    throw Error(ErrorCode::kInput, config.string(), "is missing; expected a Hugging Face folder or a GGUF file");
+  }
+  ParsedConfig parsed = parse_hf_config(config);
+  parsed.config.name = fs::canonical(folder).filename().string();
+  return std::make_unique<FolderSource>(folder, ModelFormat::kHuggingFace, open_safetensors(weights_of(folder)),
+                                        std::move(parsed));
+}
+
+std::string first_bytes(const fs::path& path) {
+  std::string bytes(4, '\0');
+  std::ifstream stream(path, std::ios::binary);
+  stream.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  bytes.resize(static_cast<std::size_t>(stream.gcount()));
+  return bytes;
+}
+
+std::unique_ptr<ModelSource> open_file(const fs::path& path) {
+  const std::string magic = first_bytes(path);
+  if (magic != "GGUF" && (is_pickle_name(path) || magic == "PK\x03\x04" || magic.starts_with("\x80\x02"))) {
+    throw Error(ErrorCode::kUnsupported, path.string(), std::string("found a pickle or zip, ") + std::string(kOnly));
+  }
+  if (path.extension() == ".safetensors") {
+    throw Error(ErrorCode::kInput, path.string(), "found bare weights, expected the folder that also has config.json");
+  }
+  std::unique_ptr<GgufFile> file = GgufFile::open(path);
+  ParsedConfig parsed = parse_gguf_config(*file);
+  return std::make_unique<GgufSource>(path, std::move(file), std::move(parsed));
+}
+
+}  // namespace
+
+std::unique_ptr<ModelSource> ModelSource::open(const fs::path& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (!fs::exists(status)) throw Error(ErrorCode::kInput, path.string(), "no such file or folder");
+  if (fs::is_directory(status)) return open_folder(path);
+  if (!fs::is_regular_file(status)) {
+    throw Error(ErrorCode::kInput, path.string(), "is no regular file, expected a GGUF file or a Hugging Face folder");
+  }
+  return open_file(path);
+}
+
+}  // namespace kvs

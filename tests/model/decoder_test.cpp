@@ -1,0 +1,211 @@
+#include "model/decoder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tests/model/golden_model.h"
+
+namespace kvs {
+namespace {
+
+using test::TinyModel;
+
+std::vector<float> floats(const Json& values) { return values.get<std::vector<float>>(); }
+
+void expect_close(std::span<const float> found, std::span<const float> expected, double tolerance) {
+  ASSERT_EQ(found.size(), expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i) ASSERT_NEAR(found[i], expected[i], tolerance) << "at " << i;
+}
+
+std::vector<std::int32_t> next_tokens(std::span<const std::int32_t> tokens) {
+  std::vector<std::int32_t> targets(tokens.begin() + 1, tokens.end());
+  targets.push_back(-1);
+  return targets;
+}
+
+/// Logits and NLL as Transformers computes them in f32 (golden/make_tiny_llama.py).
+class DecoderGolden : public testing::TestWithParam<const char*> {};
+
+TEST_P(DecoderGolden, EqualsTransformers) {
+  const test::Golden golden = test::read_golden();
+  TinyModel tiny(GetParam());
+  Hidden hidden = tiny.decoder->embed(golden.tokens);
+  tiny.decoder->advance(hidden, tiny.layers());
+  // Logits are about 10 in size; sums of 32 terms through two layers round at a few 1e-6.
+  expect_close(tiny.decoder->logits(hidden, golden.rows), floats(golden.models[GetParam()]["logits"]), 5e-5);
+  expect_close(document_nll(*tiny.decoder, golden.tokens), floats(golden.models[GetParam()]["nll"]), 5e-5);
+}
+
+TEST_P(DecoderGolden, Bf16StaysNear) {
+  const test::Golden golden = test::read_golden();
+  TinyModel tiny(GetParam(), DType::kBF16);
+  const std::vector<float> found = document_nll(*tiny.decoder, golden.tokens);
+  const std::vector<float> expected = floats(golden.models[GetParam()]["nll"]);
+  // bf16 keeps 8 bits: logits of about 10 are uncertain by 10 / 256 per product, a few products deep.
+  expect_close(found, expected, 0.35);
+  EXPECT_NE(found, expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiny, DecoderGolden, testing::Values("tiny_llama_gqa", "tiny_llama_mha", "tiny_llama.gguf"),
+                         [](const auto& name) {
+                           std::string text = name.param;
+                           std::ranges::replace(text, '.', '_');
+                           return text;
+                         });
+
+TEST(Decoder, StoppedAndResumedAtAnyLayerIsBitIdentical) {
+  const test::Golden golden = test::read_golden();
+  TinyModel tiny;
+  Hidden whole = tiny.decoder->embed(golden.tokens);
+  tiny.decoder->advance(whole, tiny.layers());
+  for (std::size_t stop = 0; stop <= tiny.layers(); ++stop) {
+    Hidden parts = tiny.decoder->embed(golden.tokens);
+    tiny.decoder->advance(parts, stop);
+    Hidden resumed = tiny.decoder->repeat(parts, 1);
+    tiny.decoder->advance(resumed, tiny.layers());
+    EXPECT_EQ(tiny.residual(resumed), tiny.residual(whole)) << "stopped at " << stop;
+  }
+}
+
+TEST(Decoder, RepeatedMembersEqualTheSingleOne) {
+  const test::Golden golden = test::read_golden();
+  TinyModel tiny;
+  Hidden single = tiny.decoder->embed(golden.tokens);
+  tiny.decoder->advance(single, 1);
+  Hidden batch = tiny.decoder->repeat(single, 3);
+  tiny.decoder->advance(single, tiny.layers());
+  tiny.decoder->advance(batch, tiny.layers());
+  const std::vector<std::int32_t> targets = next_tokens(golden.tokens);
+  const std::vector<float> one = tiny.decoder->nll(single, targets), three = tiny.decoder->nll(batch, targets);
+  ASSERT_EQ(three.size(), 3 * one.size());
+  for (std::size_t member = 0; member < 3; ++member) {
+    expect_close(std::span(three).subspan(member * one.size(), one.size()), one, 1e-5);
+  }
+}
+
+TEST(Decoder, GroupByGroupWithAFullCacheEqualsOneShot) {
+  const test::Golden golden = test::read_golden();
+  const std::span<const std::int32_t> tokens = golden.tokens;
+  TinyModel tiny;
+  const std::vector<float> whole = document_nll(*tiny.decoder, tokens);
+  const std::unique_ptr<CachePolicy> cache = make_full_cache(*tiny.backend, tiny.layers());
+  const std::vector<std::int32_t> targets = next_tokens(tokens);
+  std::vector<float> grouped;
+  for (const std::size_t size : {std::size_t{9}, std::size_t{1}, std::size_t{14}}) {
+    const std::size_t first = cache->tokens_seen();
+    Hidden hidden = tiny.decoder->embed(tokens.subspan(first, size), first);
+    tiny.decoder->advance(hidden, tiny.layers(), nullptr, cache.get());
+    const std::vector<float> part = tiny.decoder->nll(hidden, std::span(targets).subspan(first, size));
+    grouped.insert(grouped.end(), part.begin(), part.end());
+  }
+  grouped.pop_back();
+  expect_close(grouped, whole, 1e-5);
+  EXPECT_EQ(cache->tokens_seen(), tokens.size());
+  EXPECT_EQ(cache->stored_reals(), tokens.size() * tiny.model->config().cache_reals_per_token());
+}
+
+TEST(Decoder, MembersShareOnePast) {
+  const test::Golden golden = test::read_golden();
+  const std::span<const std::int32_t> tokens = golden.tokens;
+  constexpr std::size_t kPrefix = 16;
+  TinyModel tiny;
+  const std::unique_ptr<CachePolicy> cache = make_full_cache(*tiny.backend, tiny.layers());
+  Hidden prefix = tiny.decoder->embed(tokens.first(kPrefix));
+  tiny.decoder->advance(prefix, tiny.layers(), nullptr, cache.get());
+  Hidden rest = tiny.decoder->repeat(tiny.decoder->embed(tokens.subspan(kPrefix), kPrefix), 2);
+  tiny.decoder->advance(rest, tiny.layers(), nullptr, cache.get());
+  const std::vector<float> found = tiny.decoder->nll(rest, next_tokens(tokens.subspan(kPrefix)));
+  const std::vector<float> whole = document_nll(*tiny.decoder, tokens);
+  const std::size_t rest_tokens = tokens.size() - kPrefix;
+  for (std::size_t member = 0; member < 2; ++member) {
+    expect_close(std::span(found).subspan(member * rest_tokens, rest_tokens - 1), std::span(whole).subspan(kPrefix),
+                 1e-5);
+  }
+}
+
+/// Takes every state to the host and puts it back, `gain` times as large in one layer.
+class RewritingHook final : public StateHook {
+ public:
+  explicit RewritingHook(float gain = 1) : gain_(gain) {}
+  void before_rope(LayerStates& states) override { rewrite_all(states); }
+  void after_rope(LayerStates& states) override { rewrite_all(states); }
+
+ private:
+  void rewrite_all(LayerStates& states) const {
+    for (const BackendView<float, 4>& view : {states.q, states.k, states.v}) {
+      std::vector<float> values = download(states.backend, view);
+      for (float& value : values) value *= gain_;
+      states.backend.upload(view.data(), values.data(), values.size() * sizeof(float));
+    }
+  }
+  float gain_;
+};
+
+TEST(Decoder, HookThatWritesTheSameStatesChangesNothing) {
+  const test::Golden golden = test::read_golden();
+  TinyModel tiny;
+  const std::vector<float> plain = document_nll(*tiny.decoder, golden.tokens);
+  RewritingHook same, twice(2);
+  EXPECT_EQ(document_nll(*tiny.decoder, golden.tokens, &same), plain);
+  EXPECT_NE(document_nll(*tiny.decoder, golden.tokens, &twice), plain);
+}
+
+TEST(Decoder, SkipsNegativeTargets) {
+  const test::Golden golden = test::read_golden();
+  TinyModel tiny;
+  Hidden hidden = tiny.decoder->embed(golden.tokens);
+  tiny.decoder->advance(hidden, tiny.layers());
+  std::vector<std::int32_t> targets = next_tokens(golden.tokens);
+  const std::vector<float> all = tiny.decoder->nll(hidden, targets);
+  std::fill(targets.begin(), targets.begin() + 10, -1);
+  targets[15] = -1;
+  const std::vector<float> some = tiny.decoder->nll(hidden, targets);
+  for (std::size_t t = 0; t < all.size(); ++t) {
+    if (targets[t] < 0) {
+      EXPECT_EQ(some[t], 0);
+    } else {
+      EXPECT_NEAR(some[t], all[t], 1e-5);
+    }
+  }
+}
+
+TEST(Decoder, RefusesATokenOutsideTheVocabulary) {
+  TinyModel tiny;
+  const std::vector<std::int32_t> tokens{3, 64};
+  try {
+    tiny.decoder->embed(tokens);
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kInput);
+    EXPECT_THAT(error.what(), testing::HasSubstr("found id 64"));
+  }
+}
+
+/// Makes values infinite in one layer.
+class InfinityHook final : public StateHook {
+ public:
+  void after_rope(LayerStates& states) override {
+    if (states.layer != 0) return;
+    const std::vector<float> values(states.v.size(), std::numeric_limits<float>::infinity());
+    states.backend.upload(states.v.data(), values.data(), values.size() * sizeof(float));
+  }
+};
+
+TEST(Decoder, NamesTheLayerWhoseActivationsOverflow) {
+  const test::Golden golden = test::read_golden();
+  TinyModel tiny;
+  InfinityHook hook;
+  try {
+    document_nll(*tiny.decoder, golden.tokens, &hook);
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kData);
+    EXPECT_THAT(error.what(), testing::HasSubstr("layer 0"));
+  }
+}
+
+}  // namespace
+}  // namespace kvs
