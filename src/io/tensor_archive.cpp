@@ -54,9 +54,8 @@ void read_rows(const StoredTensor& tensor, std::uint64_t first, std::uint64_t co
 
 std::string model_digest(const TensorArchive& archive, std::span<const std::string> names) {
   std::vector<std::string_view> ordered(names.begin(), names.end());
-  std::ranges::sort(ordered);
-  const auto repeated = std::ranges::unique(ordered);
-  ordered.erase(repeated.begin(), repeated.end());
+  std::sort(ordered.begin(), ordered.end());
+  ordered.erase(std::unique(ordered.begin(), ordered.end()), ordered.end());
   Sha256 digest;
   for (const std::string_view name : ordered) {
     const StoredTensor* tensor = archive.find(name);

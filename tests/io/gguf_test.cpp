@@ -1,0 +1,385 @@
+#include "io/gguf.h"
+
+#include <gmock/gmock.h>
+
+#include <bit>
+#include <cstring>
+#include <limits>
+
+#include "io/gguf_parse.h"
+#include "io/json.h"
+#include "tests/io/temporary_directory.h"
+
+namespace kvs {
+namespace {
+
+using ::testing::ElementsAre;
+
+// ---- a writer of GGUF files, right or wrong ----
+
+template <class T>
+std::string raw(T value) {
+  std::string bytes(sizeof value, '\0');
+  std::memcpy(bytes.data(), &value, sizeof value);
+  return bytes;
+}
+std::string u32(std::uint64_t number) { return raw(static_cast<std::uint32_t>(number)); }
+std::string u64(std::uint64_t number) { return raw(number); }
+std::string text(std::string_view characters) { return u64(characters.size()) + std::string(characters); }
+
+enum ValueType : std::uint32_t { kU8, kI8, kU16, kI16, kU32, kI32, kF32, kBool, kString, kArray, kU64, kI64, kF64 };
+enum TensorType : std::uint32_t { kTypeF32 = 0, kTypeQ41 = 3, kTypeQ4K = 12, kTypeIq2Xxs = 16 };
+
+std::string key(std::string_view name, std::uint32_t type, std::string_view value) {
+  return text(name) + u32(type) + std::string(value);
+}
+std::string array(std::uint32_t type, std::uint64_t count, std::string_view elements = "") {
+  return u32(type) + u64(count) + std::string(elements);
+}
+
+/// @param lengths  innermost axis first, as in the file
+std::string tensor(std::string_view name, const std::vector<std::uint64_t>& lengths, std::uint32_t type,
+                   std::uint64_t offset) {
+  std::string entry = text(name) + u32(lengths.size());
+  for (const std::uint64_t length : lengths) entry += u64(length);
+  return entry + u32(type) + u64(offset);
+}
+
+struct Parts {
+  std::vector<std::string> keys = {}, tensors = {};
+  std::string data = "";
+  std::uint32_t version = 3;
+  std::size_t alignment = 32;
+};
+
+std::string gguf(const Parts& parts) {
+  std::string bytes = "GGUF" + u32(parts.version) + u64(parts.tensors.size()) + u64(parts.keys.size());
+  for (const std::string& entry : parts.keys) bytes += entry;
+  for (const std::string& entry : parts.tensors) bytes += entry;
+  bytes.resize((bytes.size() + parts.alignment - 1) / parts.alignment * parts.alignment, '\0');
+  return bytes + parts.data;
+}
+std::string with_key(std::string_view name, std::uint32_t type, std::string_view value) {
+  return gguf({.keys = {key(name, type, value)}});
+}
+std::string with_tensor(const std::vector<std::uint64_t>& lengths, std::uint32_t type, std::uint64_t offset = 0) {
+  return gguf({.tensors = {tensor("w", lengths, type, offset)}, .data = std::string(32, 'x')});
+}
+
+GgufContents parse(std::string_view bytes) { return parse_gguf(std::as_bytes(std::span(bytes)), "m.gguf"); }
+
+// ---- what is accepted ----
+
+TEST(Gguf, ReadsVersions2And3) {
+  for (const std::uint32_t version : {2U, 3U}) EXPECT_TRUE(parse(gguf({.version = version})).tensors.empty());
+}
+
+TEST(Gguf, ReadsEveryKindOfValue) {
+  const std::string file =
+      gguf({.keys = {key("u8", kU8, "\xff"), key("i8", kI8, "\xff"), key("u16", kU16, "\xff\xff"),
+                     key("i16", kI16, "\xff\xff"), key("u32", kU32, u32(0xffffffff)), key("i32", kI32, u32(0xffffffff)),
+                     key("u64", kU64, u64(~0UL)), key("i64", kI64, u64(~0UL)), key("f32", kF32, raw(0.5F)),
+                     key("f64", kF64, raw(0.1)), key("bool", kBool, "\1"), key("string", kString, text("a\xff"))}});
+  const auto metadata = parse(file).metadata;
+  EXPECT_EQ(metadata.at("u8"), GgufValue(std::uint64_t{255}));
+  EXPECT_EQ(metadata.at("i8"), GgufValue(std::int64_t{-1}));
+  EXPECT_EQ(metadata.at("u16"), GgufValue(std::uint64_t{65535}));
+  EXPECT_EQ(metadata.at("i16"), GgufValue(std::int64_t{-1}));
+  EXPECT_EQ(metadata.at("u32"), GgufValue(std::uint64_t{0xffffffff}));
+  EXPECT_EQ(metadata.at("i32"), GgufValue(std::int64_t{-1}));
+  EXPECT_EQ(metadata.at("u64"), GgufValue(~std::uint64_t{0}));
+  EXPECT_EQ(metadata.at("i64"), GgufValue(std::int64_t{-1}));
+  EXPECT_EQ(metadata.at("f32"), GgufValue(0.5));
+  EXPECT_EQ(metadata.at("f64"), GgufValue(0.1));
+  EXPECT_EQ(metadata.at("bool"), GgufValue(true));
+  EXPECT_EQ(metadata.at("string"), GgufValue(std::string_view("a\xff")));
+}
+
+TEST(Gguf, ReadsArraysOfNumbersStringsAndBooleans) {
+  const std::string file =
+      gguf({.keys = {key("i32", kArray, array(kI32, 2, u32(1) + u32(0xfffffffe))),
+                     key("u64", kArray, array(kU64, 1, u64((1UL << 63) - 1))), key("none", kArray, array(kF64, 0)),
+                     key("f32", kArray, array(kF32, 1, raw(-0.25F))),
+                     key("bool", kArray, array(kBool, 3, std::string("\0\1\0", 3))),
+                     key("strings", kArray, array(kString, 2, text("") + text("ab")))}});
+  const auto metadata = parse(file).metadata;
+  const auto get = [&](const char* name) { return std::get<GgufArray>(metadata.at(name)); };
+  EXPECT_EQ(get("i32"), GgufArray(std::vector<std::int64_t>{1, -2}));
+  EXPECT_EQ(get("u64"), GgufArray(std::vector<std::int64_t>{std::numeric_limits<std::int64_t>::max()}));
+  EXPECT_EQ(get("none"), GgufArray(std::vector<double>{}));
+  EXPECT_EQ(get("f32"), GgufArray(std::vector<double>{-0.25}));
+  EXPECT_EQ(get("bool"), GgufArray(std::vector<bool>{false, true, false}));
+  EXPECT_EQ(get("strings"), GgufArray(std::vector<std::string_view>{"", "ab"}));
+}
+
+TEST(Gguf, SortsTensorsByNameAndReversesTheirAxes) {
+  const std::string data = raw(1.0F) + raw(2.0F) + std::string(24, '\0') + raw(3.0F);  // no padding behind the last
+  const std::string file =
+      gguf({.tensors = {tensor("b", {1, 2}, kTypeF32, 0), tensor("a", {1}, kTypeF32, 32)}, .data = data});
+  const auto tensors = parse(file).tensors;
+  ASSERT_EQ(tensors.size(), 2U);
+  EXPECT_EQ(tensors[0].name, "a");
+  EXPECT_THAT(tensors[1].shape, ElementsAre(2, 1));
+  std::vector<float> values(2);
+  read_rows(tensors[1], 0, 2, values);
+  EXPECT_THAT(values, ElementsAre(1, 2));
+}
+
+TEST(Gguf, ObeysTheFilesAlignment) {
+  const std::string data = raw(1.0F) + std::string(4, '\0') + raw(2.0F);
+  const std::string file = gguf({.keys = {key("general.alignment", kU32, u32(8))},
+                                 .tensors = {tensor("a", {1}, kTypeF32, 0), tensor("b", {1}, kTypeF32, 8)},
+                                 .data = data,
+                                 .alignment = 8});
+  std::vector<float> value(1);
+  read_rows(parse(file).tensors[1], 0, 1, value);
+  EXPECT_EQ(value[0], 2.0F);
+}
+
+TEST(Gguf, ATypeItCannotDecodeFailsOnlyWhenRead) {
+  const std::string file = gguf({.tensors = {tensor("w", {256}, kTypeIq2Xxs, 0)}, .data = std::string(66, 'x')});
+  const auto tensors = parse(file).tensors;
+  std::vector<float> out(256);
+  test::expect_error(ErrorCode::kUnsupported, "tensor \"w\": found element type IQ2_XXS",
+                     [&] { read_rows(tensors[0], 0, 1, out); });
+}
+
+class GgufBlocks : public ::testing::TestWithParam<std::pair<const char*, std::uint32_t>> {};
+
+// Expected bits: gguf.quants.dequantize of the Python package gguf 0.19.0 (tests/golden/make_gguf_blocks.py).
+TEST_P(GgufBlocks, DecodeBitForBitAsGgufPy) {
+  const auto [name, number] = GetParam();
+  const std::string golden = test::read_all(KVS_GOLDEN_DIR "/gguf_blocks.json");
+  const Json entry = parse_json(golden, "gguf_blocks.json").at(name);
+  const auto hexadecimal = entry.at("bytes").get<std::string>();
+  std::string data;
+  for (std::size_t at = 0; at < hexadecimal.size(); at += 2)
+    data += static_cast<char>(std::stoi(hexadecimal.substr(at, 2), nullptr, 16));
+  const std::string file = gguf({.tensors = {tensor("w", {32, 2}, number, 0)}, .data = data});
+  const auto tensors = parse(file).tensors;
+  ASSERT_EQ(tensors[0].type_name, name);
+  std::vector<float> values(64);
+  read_rows(tensors[0], 0, 2, values);
+  const auto expected = entry.at("values").get<std::vector<std::uint32_t>>();
+  ASSERT_EQ(expected.size(), values.size());
+  for (std::size_t i = 0; i < values.size(); ++i)
+    EXPECT_EQ(std::bit_cast<std::uint32_t>(values[i]), expected[i]) << i << ": " << values[i];
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GgufBlocks,
+                         ::testing::Values(std::pair("Q4_0", 2U), std::pair("Q4_1", 3U), std::pair("Q5_0", 6U),
+                                           std::pair("Q5_1", 7U), std::pair("Q8_0", 8U)),
+                         [](const auto& test_case) { return std::string(test_case.param.first); });
+
+TEST(GgufPlainTypes, WidenToF32) {
+  const std::vector<std::tuple<std::uint32_t, const char*, std::string>> types = {
+      {0, "F32", raw(-1.5F)},
+      {1, "F16", u32(0xbe00).substr(0, 2)},
+      {30, "BF16", u32(0xbfc0).substr(0, 2)},
+      {28, "F64", raw(-1.5)}};
+  for (const auto& [number, name, data] : types) {
+    const std::string file = gguf({.tensors = {tensor("w", {1}, number, 0)}, .data = data});
+    const auto tensors = parse(file).tensors;
+    std::vector<float> value(1);
+    read_rows(tensors[0], 0, 1, value);
+    EXPECT_EQ(value[0], -1.5F) << name;
+    EXPECT_EQ(tensors[0].type_name, name);
+  }
+}
+
+// ---- what is refused ----
+
+struct Bad {
+  const char* name;
+  std::string bytes;
+  const char* message;
+  ErrorCode code = ErrorCode::kInput;
+};
+void PrintTo(const Bad& bad, std::ostream* out) { *out << bad.name; }
+
+class BadGguf : public ::testing::TestWithParam<Bad> {};
+
+TEST_P(BadGguf, IsRefusedWithThePlace) {
+  const Bad& bad = GetParam();
+  test::expect_error(bad.code, bad.message, [&] { parse(bad.bytes); });
+  test::expect_error(bad.code, "m.gguf: ", [&] { parse(bad.bytes); });
+}
+
+const auto kCaseName = [](const auto& test_case) { return std::string(test_case.param.name); };
+const std::string kHeader3 = "GGUF" + u32(3);
+const std::string kZero = u64(0);
+
+INSTANTIATE_TEST_SUITE_P(
+    Header, BadGguf,
+    ::testing::Values(
+        Bad{"Magic", "\x1b[2J" + u32(3), "byte 0: magic: found \"\\x1b[2J\", expected \"GGUF\""},
+        Bad{"Short", "GGU", "found \"GGU\""}, Bad{"OnlyMagic", "GGUF", "byte 4: version: found 0 bytes, need 4"},
+        Bad{"LfsPointer", "version https://git-lfs.github.com/spec/v1\n", "Git LFS pointer, fetch"},
+        Bad{"Version0", gguf({.version = 0}), "byte 4: version: found 0, expected 2 or 3", ErrorCode::kUnsupported},
+        Bad{"Version1", gguf({.version = 1}), "found 1, expected 2 or 3", ErrorCode::kUnsupported},
+        Bad{"Version4", gguf({.version = 4}), "found 4, expected 2 or 3", ErrorCode::kUnsupported},
+        Bad{"BigEndian", gguf({.version = 0x03000000}), "big-endian", ErrorCode::kUnsupported},
+        Bad{"TensorCount", kHeader3 + u64(~0UL) + kZero, "byte 8: number of tensors: found 18446744073709551615"},
+        Bad{"TensorCountOneTooMany", kHeader3 + u64(2) + kZero + std::string(50, '\0'), "byte 8: number of tensors"},
+        Bad{"KeyCount", kHeader3 + kZero + u64(~0UL), "byte 16: number of metadata keys: found 18446744073709551615"},
+        Bad{"TensorCountAboveTheLimit", kHeader3 + u64((1UL << 20) + 1) + kZero + std::string(33UL << 20 | 64, '\0'),
+            "expected at most 1048576"}),
+    kCaseName);
+
+INSTANTIATE_TEST_SUITE_P(
+    Metadata, BadGguf,
+    ::testing::Values(
+        Bad{"KeyLength", kHeader3 + kZero + u64(1) + u64(1UL << 63) + std::string(16, 'k'),
+            "byte 24: metadata key: found string length 9223372036854775808, 16 bytes are left"},
+        Bad{"EmptyKey", with_key("", kU8, "x"), "byte 24: metadata key: found an empty key"},
+        Bad{"KeyNotUtf8", with_key("\xff", kU8, "x"), "found invalid UTF-8: \"\\xff\""},
+        Bad{"LongKey", with_key(std::string(65536, 'k'), kU8, "x"), "found 65536 bytes, expected at most 65535"},
+        Bad{"DuplicateKey", gguf({.keys = {key("k", kU8, "x"), key("k", kU8, "x")}}),
+            "byte 38: key \"k\": duplicate key"},
+        Bad{"StringLength", with_key("k", kString, u64(1UL << 63)), "byte 37: key \"k\": found string length"},
+        Bad{"CutValue", (kHeader3 + kZero + u64(1) + key("k", kU64, "1234")),
+            "byte 37: key \"k\": found 4 bytes, need 8"},
+        Bad{"Type13", with_key("k", 13, "x"), "byte 33: key \"k\": found value type 13"},
+        Bad{"Type2To31", with_key("k", 1U << 31, "x"), "found value type 2147483648"},
+        Bad{"Boolean2", with_key("k", kBool, "\2"), "key \"k\": found boolean 2"},
+        Bad{"ArrayOfArrays", with_key("k", kArray, array(kArray, 1, array(kU8, 1, "x"))), "found an array of arrays"},
+        Bad{"ArrayType", with_key("k", kArray, array(99, 1)), "found value type 99"},
+        Bad{"ArrayCount", with_key("k", kArray, array(kU64, 1UL << 61)), "array length: found 2305843009213693952"},
+        Bad{"ArrayCountBeyondTheFile", with_key("k", kArray, array(kU64, 5)), "array length: found 5"},
+        Bad{"ArrayCountAboveTheLimit",
+            with_key("k", kArray, array(kU8, (1UL << 25) + 1, std::string((1UL << 25) + 1, '\0'))),
+            "expected at most 33554432"},
+        Bad{"TwoArraysAboveTheLimit",
+            gguf({.keys = {key("j", kArray, array(kU8, 1UL << 25, std::string(1UL << 25, '\0'))),
+                           key("k", kArray, array(kU8, 1, "x"))}}),
+            "key \"k\", array length: found 1, expected at most 0"},
+        Bad{"ArrayOfStrings", with_key("k", kArray, array(kString, 1, u64(~0UL))), "key \"k\": found string length"},
+        Bad{"ArrayU64", with_key("k", kArray, array(kU64, 1, u64(1UL << 63))), "expected below 2^63"},
+        Bad{"Split",
+            gguf({.keys = {key("split.no", kU16, std::string(2, '\0')),
+                           key("split.count", kU16, std::string("\2\0", 2))}}),
+            "found part 0 (counting from 0) of 2 parts; part 1 is missing", ErrorCode::kUnsupported},
+        Bad{"Alignment0", with_key("general.alignment", kU32, u32(0)), "found 0, expected a power of two"},
+        Bad{"Alignment24", with_key("general.alignment", kU32, u32(24)), "found 24, expected a power of two"},
+        Bad{"AlignmentSigned", with_key("general.alignment", kI32, u32(32)), "expected a UINT32"},
+        Bad{"Alignment2To31", with_key("general.alignment", kU32, u32(1U << 31)), "up to 65536"}),
+    kCaseName);
+
+std::string two_tensors(std::uint64_t first, std::uint64_t second, std::size_t bytes) {
+  return gguf({.tensors = {tensor("a", {8}, kTypeF32, first), tensor("b", {8}, kTypeF32, second)},
+               .data = std::string(bytes, 'x')});
+}
+std::string named(std::string_view name) { return gguf({.tensors = {tensor(name, {1}, kTypeF32, 0)}, .data = "1234"}); }
+
+INSTANTIATE_TEST_SUITE_P(
+    Tensors, BadGguf,
+    ::testing::Values(
+        Bad{"Axes0", with_tensor({}, kTypeF32), "tensor \"w\": found 0 axes"},
+        Bad{"Axes5", with_tensor({1, 1, 1, 1, 1}, kTypeF32), "tensor \"w\": found 5 axes, expected 1 to 4"},
+        Bad{"AxesMost", kHeader3 + u64(1) + kZero + text("w") + u32(~0U) + std::string(64, '\0'),
+            "found 4294967295 axes"},
+        Bad{"Length0", with_tensor({8, 0}, kTypeF32), "byte 45: tensor \"w\": found an axis of length 0"},
+        Bad{"Length2To63", with_tensor({1UL << 63}, kTypeF32), "found an axis of length 9223372036854775808"},
+        Bad{"CountWrapsToZero", with_tensor({1UL << 32, 1UL << 32}, kTypeF32), "tensor \"w\": overflow"},
+        Bad{"SizeOverflow", with_tensor({1UL << 62, 2}, kTypeF32), "tensor \"w\": overflow"},
+        // 2^64 numbers: the bytes of their 2^59 blocks would fit in 64 bits, but the count does not.
+        Bad{"CountOverflow", with_tensor({32, 1UL << 59}, kTypeQ41), "tensor \"w\": overflow"},
+        Bad{"Type99", with_tensor({8}, 99), "tensor \"w\": found type 99, unknown or removed"},
+        Bad{"TypeRemoved", with_tensor({32}, 4), "found type 4, unknown or removed"},
+        Bad{"TypeMost", with_tensor({32}, ~0U), "found type 4294967295"},
+        Bad{"RowOf33", with_tensor({33}, kTypeQ41), "found rows of 33 numbers, expected a multiple of 32 for Q4_1"},
+        Bad{"RowOf128", with_tensor({128}, kTypeQ4K), "found rows of 128 numbers, expected a multiple of 256 for Q4_K"},
+        Bad{"NameOf64", named(std::string(64, 'n')), "byte 24: tensor name: found 64 bytes, expected 1 to 63"},
+        Bad{"NameEmpty", named(""), "tensor name: found 0 bytes"},
+        Bad{"NameWithNul", named(std::string_view("a\0b", 3)), "found \"a\\x00b\", expected UTF-8 without NUL"},
+        Bad{"NameNotUtf8", named("a\xff"), "found \"a\\xff\", expected UTF-8"},
+        Bad{"NameTwice",
+            gguf({.tensors = {tensor("w", {8}, kTypeF32, 0), tensor("w", {8}, kTypeF32, 32)},
+                  .data = std::string(64, 'x')}),
+            "duplicate name \"w\""},
+        Bad{"CutEntry", kHeader3 + u64(1) + kZero + text("w") + u32(2) + u64(1) + u64(1) + u32(kTypeF32),
+            "byte 57: tensor \"w\": found 0 bytes, need 8"}),
+    kCaseName);
+
+INSTANTIATE_TEST_SUITE_P(
+    Data, BadGguf,
+    ::testing::Values(
+        Bad{"NotAligned", with_tensor({4}, kTypeF32, 16), "tensor \"w\": found offset 16, not aligned to 32"},
+        Bad{"BeyondTheFile", with_tensor({8}, kTypeF32, 1UL << 40), "tensor \"w\": ends at data byte 1099511627808"},
+        Bad{"OffsetWraps", with_tensor({16}, kTypeF32, ~0UL - 31), "tensor \"w\": overflow: offset and size"},
+        Bad{"PaddingWraps", with_tensor({7}, kTypeF32, ~0UL - 31), "tensor \"w\": overflow: offset and size"},
+        Bad{"SameRange", two_tensors(0, 0, 64), "tensor \"b\": offset 0 overlaps tensor \"a\""},
+        Bad{"Overlap",
+            gguf({.tensors = {tensor("a", {9}, kTypeF32, 0), tensor("b", {8}, kTypeF32, 32)},
+                  .data = std::string(64, 'x')}),
+            "tensor \"b\": offset 32 overlaps tensor \"a\""},
+        Bad{"Gap", two_tensors(0, 64, 96),
+            "data: bytes 128..159 belong to no tensor"},  // the data start behind the entries, 24 + 2 · 33 = 90
+        Bad{"GapAtTheStart", gguf({.tensors = {tensor("w", {8}, kTypeF32, 32)}, .data = std::string(64, 'x')}),
+            "data: bytes 64..95 belong to no tensor"},  // the entry ends at 24 + 33 = 57
+        Bad{"BytesBehindTheLast", two_tensors(0, 32, 65), "data: bytes 160..160 belong to no tensor"},
+        Bad{"OneByteShort", two_tensors(32, 0, 63), "tensor \"a\": ends at data byte 64"},
+        Bad{"NoData", two_tensors(0, 32, 0), "tensor \"a\": ends at data byte 32"}),
+    kCaseName);
+
+TEST(Gguf, EveryTruncationOfAGoodFileIsRefused) {
+  const std::string file = gguf({.keys = {key("s", kString, text("abc")), key("a", kArray, array(kU16, 2, "abcd"))},
+                                 .tensors = {tensor("w", {32}, kTypeQ41, 0)},
+                                 .data = std::string(20, 'x')});
+  for (std::size_t size = 0; size < file.size(); ++size)
+    EXPECT_THROW(parse(std::string_view(file).substr(0, size)), Error) << size;
+  EXPECT_EQ(parse(file).tensors.size(), 1U);
+}
+
+// ---- the file and its getters ----
+
+class GgufGetters : public ::testing::Test {
+ protected:
+  void expect_refused(std::string_view message, const std::function<void()>& act) {
+    test::expect_error(ErrorCode::kInput, message, act);
+  }
+
+  test::TemporaryDirectory directory_;
+  std::filesystem::path path_ = directory_.write(
+      "m.gguf",
+      gguf({.keys = {key("u", kU32, u32(7)), key("i", kI32, u32(7)), key("minus", kI32, u32(~0U)),
+                     key("f", kF32, raw(0.5F)), key("nan", kF32, raw(std::numeric_limits<float>::quiet_NaN())),
+                     key("b", kBool, std::string(1, '\0')), key("s", kString, text("llama")),
+                     key("a", kArray, array(kU8, 2, "\1\2"))}}));
+  std::unique_ptr<GgufFile> file_ = GgufFile::open(path_);
+};
+
+TEST_F(GgufGetters, GiveTypedValues) {
+  EXPECT_EQ(file_->get_unsigned("u", 7), 7U);
+  EXPECT_EQ(file_->get_unsigned("i", ~0UL), 7U);  // writers differ in signedness
+  EXPECT_EQ(file_->get_real("f"), 0.5);
+  EXPECT_FALSE(file_->get_boolean("b"));
+  EXPECT_EQ(file_->get_string("s"), "llama");
+  EXPECT_EQ(file_->get_array("a"), GgufArray(std::vector<std::int64_t>{1, 2}));
+  EXPECT_TRUE(file_->has("u"));
+  EXPECT_FALSE(file_->has("v"));
+}
+
+TEST_F(GgufGetters, NameFileAndKeyOfWhatDoesNotFit) {
+  expect_refused("m.gguf: key \"v\": found nothing, expected an integer from 0 to 9",
+                 [&] { file_->get_unsigned("v", 9); });
+  expect_refused("key \"u\": found 7, expected an integer from 0 to 6", [&] { file_->get_unsigned("u", 6); });
+  expect_refused("key \"i\": found 7, expected an integer from 0 to 6", [&] { file_->get_unsigned("i", 6); });
+  expect_refused("key \"minus\": found -1", [&] { file_->get_unsigned("minus", ~0UL); });
+  expect_refused("key \"f\": found the real number", [&] { file_->get_unsigned("f", 9); });
+  expect_refused("key \"u\": found 7, expected a real number", [&] { file_->get_real("u"); });
+  expect_refused("key \"nan\"", [&] { file_->get_real("nan"); });
+  expect_refused("key \"s\": found \"llama\", expected a boolean", [&] { file_->get_boolean("s"); });
+  expect_refused("key \"b\": found false, expected a string", [&] { file_->get_string("b"); });
+  expect_refused("key \"a\": found an array, expected a string", [&] { file_->get_string("a"); });
+  expect_refused("key \"s\": found \"llama\", expected an array", [&] { file_->get_array("s"); });
+}
+
+TEST_F(GgufGetters, NoticeAFileThatChanged) {
+  file_->check_unchanged();
+  std::filesystem::resize_file(path_, std::filesystem::file_size(path_) + 1);
+  expect_refused("m.gguf", [&] { file_->check_unchanged(); });
+}
+
+}  // namespace
+}  // namespace kvs
