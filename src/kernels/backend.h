@@ -110,7 +110,8 @@ class Backend {
   /// out = silu(gate) · up. gate_up: [row, 2 · n] (gate first), out: [row, n].
   virtual void swiglu(BackendView<const float, 2> gate_up, Operand out) = 0;
   /// nll[r] = log Σ_v exp(x[r]·W[v]) − x[r]·W[target[r]] in nats, the vocabulary taken in slices. x: [row, W.columns].
-  /// Both spans are host memory of x.rows entries. @throws Error kData if a logit is not finite.
+  /// Both spans are host memory of x.rows entries. A row whose target is negative is skipped, its entry is 0.
+  /// @throws Error kData if a logit of another row is not finite.
   virtual void cross_entropy(Operand x, const Weight& head, std::span<const std::int32_t> targets,
                              std::span<float> nll) = 0;
 };

@@ -18,30 +18,32 @@ constexpr std::size_t kHeightStep = 16;  // rows per head are rounded up to it, 
 std::size_t round_up(std::size_t value, std::size_t step) { return (value + step - 1) / step * step; }
 
 float largest_of(const float* values, std::size_t count) {
-  const std::size_t whole = count / kLanes * kLanes;
   Lanes best = splat(kNothing);
-  for (std::size_t at = 0; at < whole; at += kLanes) best = larger(load(values + at), best);
-  return largest(larger(load_part(values + whole, count - whole, kNothing), best));
+  std::size_t at = 0;
+  for (; at + kLanes <= count; at += kLanes) best = larger(load(values + at), best);
+  if (at < count) best = larger(load_part(values + at, count - at, kNothing), best);
+  return largest(best);
 }
 
-/// p[i] = exp((scores[i] − largest) · scale) for i < count, 0 for the rest of `width`. Returns Σ p. p may be scores.
+/// p[i] = 2^((scores[i] − base) · scale) for i < count, 0 for the rest of `width`. Returns Σ p by lane. p may be
+/// scores.
 template <class T>
-float exponentiate(const float* scores, std::size_t count, std::size_t width, float largest, float scale, T* p) {
+Lanes exponentiate(const float* scores, std::size_t count, std::size_t width, float base, float scale, T* p) {
   Lanes sum{};
   std::size_t at = 0;
   for (; at + kLanes <= count; at += kLanes) {
-    const Lanes value = exp((load(scores + at) - largest) * scale);
+    const Lanes value = exp2((load(scores + at) - base) * scale);
     sum += value;
-    store(p + at, value);
+    store_fast(p + at, value);
   }
   if (at < count) {
-    const Lanes value = exp((load_part(scores + at, count - at, kNothing) - largest) * scale);  // e^−∞ = 0
+    const Lanes value = exp2((load_part(scores + at, count - at, kNothing) - base) * scale);  // 2^−∞ = 0
     sum += value;
-    store(p + at, value);
+    store_fast(p + at, value);
     at += kLanes;
   }
-  for (; at < width; at += kLanes) store(p + at, Lanes{});
-  return static_cast<float>(sum_of(sum));
+  for (; at < width; at += kLanes) store_fast(p + at, Lanes{});
+  return sum;
 }
 
 /// to[i] = from[i] · factor in T.
@@ -49,7 +51,7 @@ template <class T>
 void scale_row(const float* from, float factor, std::size_t count, T* to) {
   std::size_t at = 0;
   for (; at + kLanes <= count; at += kLanes) store(to + at, load(from + at) * factor);
-  store_part(to + at, load_part(from + at, count - at) * factor, count - at);
+  if (at < count) store_part(to + at, load_part(from + at, count - at) * factor, count - at);
 }
 
 }  // namespace
@@ -57,12 +59,13 @@ void scale_row(const float* from, float factor, std::size_t count, T* to) {
 /// One block's working set; a thread's private cache holds it. R rows = heads · height.
 struct AttentionBlock::Rows {
   std::size_t height;
-  void* q;                  // [R, head_dim] in the compute type
-  float* scores;            // [R, width]
-  void* p;                  // [R, width] in the compute type: scores itself in f32
-  float* mix;               // [slice][R, channels]
-  float *largest, *sum;     // [R] running
-  float *decrease, *fresh;  // [R] of the present run: correction of what came before, and its own sum
+  void* q;          // [R, head_dim] in the compute type
+  float* scores;    // [R, width]
+  void* p;          // [R, width] in the compute type: scores itself in f32
+  float* mix;       // [slice][R, channels]
+  float* largest;   // [R] running
+  Lanes* sum;       // [R] running, by lane: the lanes are added at the end only
+  float* decrease;  // [R] of the present run: correction of what came before
 };
 
 AttentionBlock::AttentionBlock(ProductEngine& engine, const StatesLayout& layout, std::size_t heads, std::size_t tokens,
@@ -72,7 +75,7 @@ AttentionBlock::AttentionBlock(ProductEngine& engine, const StatesLayout& layout
       heads_(heads),
       tokens_(tokens),
       height_(round_up(tokens, kHeightStep)),
-      scale_(scale) {
+      scale_(scale * 0x1.715476p0F) {
   const std::size_t last = total_tokens % tokens == 0 ? tokens : total_tokens % tokens;
   last_height_ = round_up(last, kHeightStep);
   for (std::size_t width = StatesLayout::kWidthStep; width <= StatesLayout::kChunk; width += StatesLayout::kWidthStep) {
@@ -115,7 +118,9 @@ const AttentionBlock::Products& AttentionBlock::products(bool last_block, std::s
 
 std::size_t AttentionBlock::scratch_bytes() const noexcept {
   const std::size_t rows = heads_ * height_, item = item_size(engine_->type());
-  return rows * (layout_->head_dim() * (item + 4) + StatesLayout::kChunk * (4 + 2) + 4 * sizeof(float)) + 8 * 64;
+  return rows *
+             (layout_->head_dim() * (item + 4) + StatesLayout::kChunk * (4 + 2) + 2 * sizeof(float) + sizeof(Lanes)) +
+         8 * 64;
 }
 
 AttentionBlock::Rows AttentionBlock::carve(std::size_t height, void* scratch) const noexcept {
@@ -130,9 +135,8 @@ AttentionBlock::Rows AttentionBlock::carve(std::size_t height, void* scratch) co
       engine_->type() == DType::kF32 ? static_cast<void*>(carved.scores) : take(rows * StatesLayout::kChunk * item);
   carved.mix = reinterpret_cast<float*>(take(rows * layout_->head_dim() * sizeof(float)));
   carved.largest = reinterpret_cast<float*>(take(rows * sizeof(float)));
-  carved.sum = reinterpret_cast<float*>(take(rows * sizeof(float)));
+  carved.sum = reinterpret_cast<Lanes*>(take(rows * sizeof(Lanes)));
   carved.decrease = reinterpret_cast<float*>(take(rows * sizeof(float)));
-  carved.fresh = reinterpret_cast<float*>(take(rows * sizeof(float)));
   return carved;
 }
 
@@ -147,28 +151,34 @@ void AttentionBlock::gather(const QueryBlock& block, const Rows& rows) const noe
   }
 }
 
+std::size_t AttentionBlock::keys_read(const QueryBlock& block, const KeyRun& run, std::size_t row, std::size_t width,
+                                      const Rows& rows) noexcept {
+  if (!run.causal) return run.count;
+  const std::size_t token = block.first_token + row % rows.height;
+  const std::size_t keys = token < run.first_token ? 0 : std::min(run.count, token - run.first_token + 1);
+  return std::min(keys, width);  // binds only in rows beyond the last token, whose results are not used
+}
+
 template <class T>
 void AttentionBlock::soften(const QueryBlock& block, const KeyRun& run, std::size_t width,
                             const Rows& rows) const noexcept {
   const std::size_t count = heads_ * rows.height;
   for (std::size_t row = 0; row < count; ++row) {
-    const std::size_t token = block.first_token + row % rows.height;
-    std::size_t keys = run.count;
-    if (run.causal) keys = token < run.first_token ? 0 : std::min(keys, token - run.first_token + 1);
-    keys = std::min(keys, width);  // binds only in rows beyond the last token, whose results are not used
-    const float* scores = rows.scores + row * width;
-    const float before = rows.largest[row], now = std::max(before, largest_of(scores, keys));
-    // While every score so far is −∞ nothing is subtracted: −∞ − −∞ would be NaN.
-    const float base = now == kNothing ? 0.0F : now;
-    const float sum = exponentiate(scores, keys, width, base, scale_, static_cast<T*>(rows.p) + row * width);
+    const float before = rows.largest[row];
+    const float found = largest_of(rows.scores + row * width, keys_read(block, run, row, width, rows));
+    const float now = found > before ? found : before;
     rows.largest[row] = now;
-    rows.decrease[row] = (before - base) * scale_;
-    rows.fresh[row] = sum;
+    // While every score so far is −∞ nothing is subtracted: −∞ − −∞ would be NaN.
+    rows.decrease[row] = before - (now == kNothing ? 0.0F : now);
   }
-  for (std::size_t row = 0; row < count; row += kLanes) {
-    const Lanes factor = exp(load(rows.decrease + row));
-    store(rows.decrease + row, factor);
-    store(rows.sum + row, load(rows.sum + row) * factor + load(rows.fresh + row));
+  for (std::size_t row = 0; row < count; row += kLanes)
+    store(rows.decrease + row, exp2(load(rows.decrease + row) * scale_));
+  for (std::size_t row = 0; row < count; ++row) {
+    const std::size_t keys = keys_read(block, run, row, width, rows);
+    const float base = rows.largest[row] == kNothing ? 0.0F : rows.largest[row];
+    T* p = static_cast<T*>(rows.p) + row * width;
+    const Lanes fresh = exponentiate(rows.scores + row * width, keys, width, base, scale_, p);
+    rows.sum[row] = rows.sum[row] * rows.decrease[row] + fresh;
   }
 }
 
@@ -208,7 +218,7 @@ void AttentionBlock::finish(const QueryBlock& block, const Rows& rows) const noe
       T* to = static_cast<T*>(block.out) + head * head_dim + slice * StatesLayout::kSlice;
       for (std::size_t token = 0; token < block.tokens; ++token, to += block.out_stride) {
         const std::size_t row = head * rows.height + token;
-        scale_row(mix + row * channels, 1.0F / rows.sum[row], channels, to);
+        scale_row(mix + row * channels, static_cast<float>(1.0 / sum_of(rows.sum[row])), channels, to);
       }
     }
     mix += heads_ * rows.height * channels;
@@ -220,7 +230,7 @@ bool AttentionBlock::run_typed(const QueryBlock& block, const std::vector<KeyRun
                                const Rows& rows) const noexcept {
   gather<T>(block, rows);
   std::fill_n(rows.largest, heads_ * rows.height, kNothing);
-  std::fill_n(rows.sum, heads_ * rows.height, 0.0F);
+  std::fill_n(rows.sum, heads_ * rows.height, Lanes{});
   const std::size_t end = block.first_token + block.tokens;
   bool done = true, first = true;
   for (const KeyRun& run : runs) {

@@ -57,6 +57,8 @@ class AttentionBlock {
   Rows carve(std::size_t height, void* scratch) const noexcept;
   template <class T>
   void gather(const QueryBlock& block, const Rows& rows) const noexcept;
+  static std::size_t keys_read(const QueryBlock& block, const KeyRun& run, std::size_t row, std::size_t width,
+                               const Rows& rows) noexcept;
   template <class T>
   void soften(const QueryBlock& block, const KeyRun& run, std::size_t width, const Rows& rows) const noexcept;
   void rescale_mix(const Rows& rows) const noexcept;
@@ -71,8 +73,8 @@ class AttentionBlock {
   ProductEngine* engine_;
   const StatesLayout* layout_;
   std::size_t heads_, tokens_, height_, last_height_;  // heights: rows per head, tokens rounded up
-  float scale_;
-  std::vector<Products> products_[2];  // [last block][width / kWidthStep − 1]
+  float scale_;                                        // times log2(e): weights are powers of 2
+  std::vector<Products> products_[2];                  // [last block][width / kWidthStep − 1]
 };
 
 }  // namespace kvs::cpu

@@ -22,22 +22,18 @@ struct SliceSum {
 
 SliceSum reduce(const float* logits, std::size_t count) {
   constexpr float kLeast = -std::numeric_limits<float>::infinity();
+  cpu::Lanes best = cpu::splat(kLeast), poison{}, sum{};
+  const auto see = [&](cpu::Lanes values, cpu::Lanes padded) {
+    best = cpu::larger(padded, best);
+    poison += values * 0.0F;  // NaN from a logit that is infinite or NaN
+  };
   const std::size_t whole = count / cpu::kLanes * cpu::kLanes, left = count - whole;
-  cpu::Lanes best = cpu::splat(kLeast), poison{};
-  for (std::size_t at = 0; at < whole; at += cpu::kLanes) {
-    const cpu::Lanes value = cpu::load(logits + at);
-    best = cpu::larger(value, best);
-    poison += value * 0.0F;  // NaN from a logit that is infinite or NaN
-  }
-  const cpu::Lanes rest = cpu::load_part(logits + whole, left);
-  poison += rest * 0.0F;
-  SliceSum slice{.largest = cpu::largest(cpu::larger(cpu::load_part(logits + whole, left, kLeast), best))};
-  cpu::Lanes sum{};
-  for (std::size_t at = 0; at < whole; at += cpu::kLanes) sum += cpu::exp(cpu::load(logits + at) - slice.largest);
-  slice.sum = cpu::sum_of(sum + poison);
-  const cpu::Lanes last = cpu::exp(rest - slice.largest);
-  for (std::size_t lane = 0; lane < left; ++lane) slice.sum += static_cast<double>(last[lane]);
-  return slice;
+  for (std::size_t at = 0; at < whole; at += cpu::kLanes) see(cpu::load(logits + at), cpu::load(logits + at));
+  if (left > 0) see(cpu::load_part(logits + whole, left), cpu::load_part(logits + whole, left, kLeast));
+  const float largest = cpu::largest(best);
+  for (std::size_t at = 0; at < whole; at += cpu::kLanes) sum += cpu::exp(cpu::load(logits + at) - largest);
+  if (left > 0) sum += cpu::exp(cpu::load_part(logits + whole, left, kLeast) - largest);  // e^−∞ = 0
+  return {.largest = largest, .sum = cpu::sum_of(sum + poison)};
 }
 
 double log_sum(const SliceSum* slices, std::size_t count) {
@@ -54,14 +50,14 @@ double log_sum(const SliceSum* slices, std::size_t count) {
 void CpuBackend::cross_entropy(Operand x, const Weight& head, std::span<const std::int32_t> targets,
                                std::span<float> nll) {
   // A tile of logits is read three times right after the product has written it: it must stay in the private cache.
-  constexpr std::size_t kSlice = 1024;
+  constexpr std::size_t kSlice = 1024, kMostRows = 128;
   const cpu::PackedWeight& packed = cpu::checked_weight(head, x.columns);
   const std::size_t rows = x.rows, n = packed.rows(), k = packed.columns();
   cpu::require(targets.size() == rows && nll.size() == rows, "cross_entropy", "one target and one result per row");
   for (const std::int32_t target : targets)
     cpu::require(target < 0 || static_cast<std::size_t>(target) < n, "cross_entropy", "targets below the vocabulary");
   if (rows == 0) return;
-  const std::size_t tile_rows = cpu::row_tile(rows, static_cast<std::size_t>(threads_));
+  const std::size_t tile_rows = cpu::row_tile(rows, static_cast<std::size_t>(threads_), kMostRows);
   const std::size_t step = packed.layout().column_step();
   const std::size_t slice = step >= kSlice ? step : kSlice / step * step, slices = (n + slice - 1) / slice;
   const cpu::TileProducts tiles(products_, packed, {rows, tile_rows}, {n, std::min(slice, n)}, false);
@@ -76,6 +72,7 @@ void CpuBackend::cross_entropy(Operand x, const Weight& head, std::span<const st
     for (std::size_t row = 0; row < rows; row += tile_rows) {
       const auto worker = cpu::this_worker();
       const std::size_t height = std::min(tile_rows, rows - row), width = std::min(slice, n - column);
+      if (std::ranges::all_of(targets.subspan(row, height), [](std::int32_t target) { return target < 0; })) continue;
       auto* logits = static_cast<float*>(scratch_[worker].data());
       const void* from = static_cast<const std::byte*>(x.data) + row * k * item_size(compute_type());
       if (!tiles.run(worker, from, row, column, logits)) refused = true;
@@ -89,10 +86,12 @@ void CpuBackend::cross_entropy(Operand x, const Weight& head, std::span<const st
   }
   cpu::require(!refused, "cross_entropy", "oneDNN to run its product");
   for (std::size_t row = 0; row < rows; ++row) {
+    nll[row] = 0;
+    if (targets[row] < 0) continue;
     const double total = log_sum(&sums[row * slices], slices);
     if (!std::isfinite(total))
       throw Error(ErrorCode::kData, "logits", "row " + std::to_string(row) + " has a value that is not finite");
-    nll[row] = targets[row] < 0 ? 0.0F : static_cast<float>(total - static_cast<double>(target_logits[row]));
+    nll[row] = static_cast<float>(total - static_cast<double>(target_logits[row]));
   }
 }
 

@@ -32,7 +32,8 @@ void release_aligned(void* memory) noexcept { std::free(memory); }
 
 namespace {
 
-int thread_count(int threads) { return threads > 0 ? threads : omp_get_num_procs(); }
+/// OMP_NUM_THREADS is heeded, by default it is all processors.
+int thread_count(int threads) { return threads > 0 ? threads : omp_get_max_threads(); }
 
 DType checked_type(DType type) {
   if (type != DType::kF32 && type != DType::kBF16) {

@@ -14,7 +14,7 @@ double sum_of_squares(const float* x, std::size_t count) {
     const cpu::Lanes value = cpu::load(x + at);
     sums[chain] += value * value;
   }
-  const cpu::Lanes rest = cpu::load_part(x + at, count - at);
+  const cpu::Lanes rest = at < count ? cpu::load_part(x + at, count - at) : cpu::Lanes{};
   return cpu::sum_of(sums[0] + sums[1]) + cpu::sum_of(sums[2] + sums[3]) + cpu::sum_of(rest * rest);
 }
 
@@ -26,7 +26,8 @@ void normalise_row(const float* x, const float* gain, std::size_t count, float e
   for (; at + cpu::kLanes <= count; at += cpu::kLanes)
     cpu::store(out + at, cpu::load(x + at) * inverse * cpu::load(gain + at));
   const std::size_t left = count - at;
-  cpu::store_part(out + at, cpu::load_part(x + at, left) * inverse * cpu::load_part(gain + at, left), left);
+  if (left > 0)
+    cpu::store_part(out + at, cpu::load_part(x + at, left) * inverse * cpu::load_part(gain + at, left), left);
 }
 
 template <class T>

@@ -10,9 +10,9 @@ namespace kvs::cpu {
 
 std::size_t this_worker() noexcept { return static_cast<std::size_t>(omp_get_thread_num()); }
 
-std::size_t row_tile(std::size_t rows, std::size_t threads) noexcept {
+std::size_t row_tile(std::size_t rows, std::size_t threads, std::size_t most) noexcept {
   const std::size_t quarter = (rows / (4 * threads) + 15) / 16 * 16;
-  return std::min(rows, std::clamp(quarter, std::size_t{32}, std::size_t{128}));
+  return std::min(rows, std::clamp(quarter, std::size_t{32}, most));
 }
 
 std::size_t column_tile(std::size_t n, std::size_t step, std::size_t rows, std::size_t tile_rows,

@@ -12,8 +12,8 @@ namespace kvs::cpu {
 std::size_t this_worker() noexcept;
 
 /// Rows of x per task: enough tasks for every thread to get four, but no fewer than 32 rows (a smaller tile reads the
-/// packed weight faster than the shared cache gives it) and no more than 128 (its result stays in the private cache).
-std::size_t row_tile(std::size_t rows, std::size_t threads) noexcept;
+/// packed weight faster than the shared cache gives it) and no more than `most`.
+std::size_t row_tile(std::size_t rows, std::size_t threads, std::size_t most) noexcept;
 
 /// Rows of the weight per task: all n, unless there are fewer row tiles than threads; then a multiple of `step`.
 std::size_t column_tile(std::size_t n, std::size_t step, std::size_t rows, std::size_t tile_rows,
