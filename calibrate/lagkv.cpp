@@ -121,7 +121,7 @@ std::size_t lagkv_length(std::size_t tokens, const LagkvOptions& options) {
 }
 
 std::optional<double> lagkv_ratio(std::size_t tokens, std::size_t budget, const LagkvOptions& options) {
-  check(options);
+  check({options.sinks, options.lag, 0, options.variant});
   const std::size_t whole = partitions(tokens, options);
   if (budget >= tokens) return 1.0;
   if (whole < 2) return std::nullopt;

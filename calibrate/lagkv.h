@@ -33,7 +33,8 @@ std::vector<std::vector<std::size_t>> lagkv_keep(TensorView<const float, 3> k, T
 /// How many of `tokens` tokens lagkv_keep leaves: S + ⌊rL⌋(⌊(T−S)/L⌋ − 1) + L + (T−S) mod L, or T below S + 2L.
 std::size_t lagkv_length(std::size_t tokens, const LagkvOptions& options);
 
-/// The largest r = n/L with which at most `budget` of `tokens` tokens stay; none if even n = 0 leaves more.
+/// The largest r = n/L with which at most `budget` of `tokens` tokens stay; none if even n = 0 leaves more. Does not
+/// read options.ratio.
 std::optional<double> lagkv_ratio(std::size_t tokens, std::size_t budget, const LagkvOptions& options);
 
 }  // namespace kvs
