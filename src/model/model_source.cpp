@@ -45,6 +45,8 @@ class OpenedSource : public ModelSource {
   }
 
  protected:
+  const TensorArchive& archive() const noexcept { return *archive_; }
+
   [[noreturn]] void fail_vocabulary(const fs::path& file, const Tokenizer& tokenizer, std::string_view relation) const {
     throw Error(ErrorCode::kInput, file.string(),
                 "found " + std::to_string(tokenizer.vocabulary_size()) + " tokens, expected " + std::string(relation) +
@@ -63,19 +65,13 @@ class OpenedSource : public ModelSource {
 class GgufSource final : public OpenedSource {
  public:
   GgufSource(const fs::path& path, std::unique_ptr<GgufFile> file, ParsedConfig parsed)
-      : GgufSource(path, file.get(), std::move(file), std::move(parsed)) {}
+      : OpenedSource(path, ModelFormat::kGguf, std::move(file), std::move(parsed)) {}
 
   std::unique_ptr<Tokenizer> load_tokenizer() const override {
-    std::unique_ptr<Tokenizer> tokenizer = load_tokenizer_gguf(*file_);
+    std::unique_ptr<Tokenizer> tokenizer = load_tokenizer_gguf(static_cast<const GgufFile&>(archive()));
     if (tokenizer->vocabulary_size() != config().vocabulary) fail_vocabulary(path(), *tokenizer, "exactly");
     return tokenizer;
   }
-
- private:
-  GgufSource(const fs::path& path, const GgufFile* file, std::unique_ptr<TensorArchive> archive, ParsedConfig parsed)
-      : OpenedSource(path, ModelFormat::kGguf, std::move(archive), std::move(parsed)), file_(file) {}
-
-  const GgufFile* file_;  // the archive
 };
 
 class FolderSource final : public OpenedSource {

@@ -152,9 +152,11 @@ TEST_F(ModelSourceTest, MissingOrForeignFiles) {
   expect_error(ErrorCode::kInput, HasSubstr("no weights"), [&] { ModelSource::open(folder()); });
 }
 
-TEST_F(ModelSourceTest, FolderWithoutATokenizerStillOpens) {
+TEST_F(ModelSourceTest, ModelWithoutATokenizerStillOpens) {
   const std::unique_ptr<ModelSource> source = ModelSource::open(folder());
   expect_error(ErrorCode::kInput, HasSubstr("--tokens-file"), [&] { source->load_tokenizer(); });
+  const std::unique_ptr<ModelSource> gguf_source = ModelSource::open(gguf());
+  expect_error(ErrorCode::kInput, HasSubstr("tokenizer.ggml"), [&] { gguf_source->load_tokenizer(); });
 }
 
 // reliability: values of the wrong kind or range, each with its place in the file.
