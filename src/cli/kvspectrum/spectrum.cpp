@@ -1,0 +1,164 @@
+#include <chrono>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <sstream>
+
+#include "analyzers/spectrum.h"
+#include "capture/capture_source.h"
+#include "capture/live_source.h"
+#include "cli/common/progress.h"
+#include "cli/common/session.h"
+#include "cli/kvspectrum/commands.h"
+#include "core/error.h"
+#include "export/spectrum_report.h"
+#include "io/checkpoint.h"
+#include "io/file.h"
+
+namespace kvs {
+namespace {
+
+constexpr std::chrono::seconds kCheckpointInterval{60};
+
+OptionTable spectrum_options() {
+  OptionTable table("kvspectrum spectrum (--capture FILE | --model PATH --text PATH) --out-dir DIR [options]",
+                    "Power spectra of keys and values along the token axis, per layer and per head, with figures.",
+                    {"kvspectrum spectrum --capture book.h5 --out-dir spectrum",
+                     "kvspectrum spectrum --model SmolLM2.gguf --text book.txt --documents 16 --transform dft --out-dir spectrum"});
+  table.value("capture", "FILE", "a capture with k_pre and v; a missing k_post is recomputed")
+      .value("out-dir", "DIR", "where spectrum.h5, spectrum.json and the figures go")
+      .value("transform", "NAME", "dct or dft", "dct")
+      .value("sinks", "S", "first tokens left out in the second set of spectra", "4")
+      .value("layers", "LIST", "such as 0,14-16", "all")
+      .flag("allow-incomplete", "use the committed documents of an unfinished capture")
+      .flag("skip-corrupt", "leave out documents whose checksum does not match");
+  add_model_options(table);
+  add_text_options(table);
+  add_run_options(table, true);
+  return table;
+}
+
+/// Where the states come from, and what the report says of it.
+struct Input {
+  std::unique_ptr<CaptureReader> reader;  // from a capture …
+  ModelSession session;                   // … or from a live model
+  std::unique_ptr<Backend> backend;
+  std::unique_ptr<StateSource> source;
+  SpectrumSubject subject;
+  std::vector<std::size_t> layers;
+  std::vector<SpectrumState> states{kSpectrumStates.begin(), kSpectrumStates.end()};
+  std::size_t kv_heads = 0, head_dim = 0;
+  Json identity;
+};
+
+/// The places in `stored` that --layers names; all of them without it.
+std::vector<std::size_t> chosen_layers(const Options& options, const std::vector<std::int32_t>& stored) {
+  std::vector<std::size_t> layers(stored.begin(), stored.end());
+  if (!options.has("layers") || options.text("layers") == "all") return layers;
+  const auto wanted = options.indices("layers", layers.back() + 1);
+  for (const std::size_t layer : wanted)
+    if (std::ranges::find(layers, layer) == layers.end())
+      throw Error(ErrorCode::kUsage, "--layers", "found " + std::to_string(layer) + ", expected layers that the capture holds");
+  return wanted;
+}
+
+std::vector<SpectrumState> spectrum_states(const CaptureHeader& header, const std::filesystem::path& path) {
+  const auto holds = [&](StateKind kind) { return std::ranges::find(header.states, kind) != header.states.end(); };
+  std::vector<SpectrumState> states;
+  if (holds(StateKind::kKPre)) states.push_back(SpectrumState::kKPre);
+  if (holds(StateKind::kKPre) || holds(StateKind::kKPost)) states.push_back(SpectrumState::kKPost);
+  if (holds(StateKind::kV)) states.push_back(SpectrumState::kV);
+  if (states.empty())
+    throw Error(ErrorCode::kData, path.string(), "found only q_pre, expected at least one of k_pre, k_post, v");
+  return states;
+}
+
+void open_capture(const Options& options, Input& input) {
+  for (const char* live : {"model", "text", "tokens-file"})
+    if (options.has(live)) throw Error(ErrorCode::kUsage, std::string("--") + live, "cannot be given together with --capture");
+  const std::filesystem::path path = options.text("capture");
+  const bool skip = options.flag("skip-corrupt");
+  input.reader = CaptureReader::open(path, {.allow_incomplete = options.flag("allow-incomplete"), .skip_corrupt = skip});
+  const CaptureHeader& header = input.reader->header();
+  input.backend = open_backend(options);
+  input.source = std::make_unique<CaptureSource>(*input.reader, *input.backend, skip);
+  input.subject = {header.model_name, header.model_sha256, {}, options.command()};
+  input.layers = chosen_layers(options, header.layers);
+  input.states = spectrum_states(header, path);
+  input.kv_heads = header.kv_heads;
+  input.head_dim = header.head_dim;
+  input.identity = run_identity(options, header.model_sha256, {});
+  input.identity["capture"] = {{"tokens", header.tokens}, {"documents", input.reader->documents()}};
+}
+
+void open_live(const Options& options, const RunOptions& run, Input& input) {
+  auto model = open_model(options);
+  input.layers = options.indices("layers", model->config().layers);
+  const Corpus corpus = load_corpus(options, run, *model);
+  input.identity = run_identity(options, model->sha256(), corpus);
+  input.session = load_model(std::move(model), options, run);
+  const ModelConfig& config = input.session.config();
+  input.subject = {config.name, input.session.source->sha256(), corpus.text_sha256, options.command()};
+  input.kv_heads = config.kv_heads;
+  input.head_dim = config.head_dim;
+  auto documents = tokens_of(corpus);
+  const auto tokens = static_cast<double>(documents.front().size());
+  announce({.flops = static_cast<double>(documents.size()) * forward_flops(config, tokens),
+            .memory_bytes = session_memory(input.session, documents.front().size())},
+           *input.session.backend, run);
+  input.source = std::make_unique<LiveSource>(*input.session.decoder, std::move(documents));
+}
+
+void accumulate(SpectrumAccumulator& sums, StateSource& source, Checkpoint& checkpoint, const RunOptions& run) {
+  const auto save = [&] { checkpoint.save(sums.documents(), sums.sums()); };
+  Progress progress("spectrum", static_cast<double>(source.documents()), run.quiet);
+  auto saved = std::chrono::steady_clock::now();
+  try {
+    while (sums.documents() < source.documents()) {
+      progress.update(static_cast<double>(sums.documents()));
+      sums.add_document(source, sums.documents());
+      if (std::chrono::steady_clock::now() - saved < kCheckpointInterval) continue;
+      save();
+      saved = std::chrono::steady_clock::now();
+    }
+  } catch (const Interrupted&) {
+    save();
+    throw;
+  }
+}
+
+}  // namespace
+
+void run_spectrum(Arguments arguments) {
+  const auto options = spectrum_options().parse(arguments, std::cout);
+  if (!options) return;
+  const RunOptions run = run_options(*options);
+  static constexpr std::string_view kTransforms[] = {"dct", "dft"};
+  const Transform transform = options->choice("transform", kTransforms) == "dct" ? Transform::kDct : Transform::kDft;
+  const std::filesystem::path folder = options->text("out-dir");
+  std::filesystem::create_directories(folder);
+  const std::filesystem::path out = folder / "spectrum.h5";
+  check_output(out, run.force, input_paths(*options));
+  const OutputLock lock(out, run.lock);
+
+  Input input;
+  if (options->has("capture")) {
+    open_capture(*options, input);
+  } else {
+    open_live(*options, run, input);
+  }
+  const std::size_t tokens = input.source->tokens();
+  const auto sinks = static_cast<std::size_t>(options->integer("sinks", 0, static_cast<std::int64_t>(tokens) - 1));
+  const auto ops = make_spectral_ops(input.source->backend());
+  SpectrumAccumulator sums(*ops, {transform, sinks, input.layers, input.states, input.kv_heads, input.head_dim}, tokens);
+  Checkpoint checkpoint(out, input.identity);
+  if (const auto state = checkpoint.load(run.resume, run.force)) sums.restore(state->documents, state->sums);
+  accumulate(sums, *input.source, checkpoint, run);
+
+  const Spectrum spectrum = sums.result();
+  const Json report = write_spectrum_report(spectrum, input.subject, folder, run.force);
+  checkpoint.remove();
+  print_result(run, report, spectrum_findings(spectrum));
+}
+
+}  // namespace kvs
