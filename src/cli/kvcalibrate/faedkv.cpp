@@ -1,5 +1,8 @@
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <filesystem>
+#include <functional>
 #include <iostream>
 #include <map>
 #include <sstream>
@@ -234,6 +237,14 @@ std::string findings(const Plan& plan, const AblationResult& result, double ppl_
   return text.str();
 }
 
+std::string heading(const Plan& plan, const ModelConfig& model, std::size_t documents) {
+  const std::string space = plan.setup.before_rope ? "keys before RoPE" : "keys after RoPE";
+  return model.name + " · " + (plan.setup.transform == Transform::kDct ? "DCT" : "DFT") + ", " +
+         std::to_string(plan.grid.chunks) + " chunks, " + (plan.setup.continuation ? "continuation" : "in-place") + ", " +
+         space + " · " + std::to_string(documents) + (documents == 1 ? " document of " : " documents of ") +
+         std::to_string(plan.setup.tokens) + " tokens";
+}
+
 }  // namespace
 
 void run_faedkv(Arguments arguments) {
@@ -276,8 +287,12 @@ void run_faedkv(Arguments arguments) {
   if (sweep.size() > 1) quality["sweep"] = sweep;
   const Json config = make_config("faedkv", session.config(), session.source->sha256(), parameters_json(plan, kept),
                                   std::move(calibration), provenance(*options, run, corpus), std::move(quality), {});
-  write_faedkv_figures(out, plan.layers, result, sweep, session, documents.front(), plan.setup,
-                       gains_keeping(plan.grid, kept[kept.size() / 2]), run);
+  const std::size_t middle = plan.layers.size() / 2;
+  FaedkvFigures figures{heading(plan, session.config(), documents.size()), plan.layers, result, {}, documents.front(),
+                        plan.layers[middle], gains_keeping(plan.grid, kept[middle])};
+  for (const Json& point : sweep)
+    figures.sweep.emplace_back(point.at("chunks").get<std::size_t>(), point.at("ppl").get<double>());
+  write_faedkv_figures(out, figures, plan.setup, *session.decoder, *ops, run);
   write_file_atomically(out, dump_json(config) + "\n", run.force);
   journal.remove();
   print_result(run, config, findings(plan, result, ppl_kept));

@@ -1,0 +1,104 @@
+#include "cli/kvcalibrate/faedkv_figures.h"
+
+#include <algorithm>
+
+#include "export/figure.h"
+#include "export/figures/ablation_map.h"
+#include "export/figures/filter_effect.h"
+#include "export/figures/perplexity_chunks.h"
+
+namespace kvs {
+namespace {
+
+/// Keeps one layer's keys (in the ablation's key space) and values of head 0, and stops there.
+class OneLayer final : public StateHook {
+ public:
+  OneLayer(std::size_t layer, bool before_rope) : layer_(layer), before_rope_(before_rope) {}
+
+  void before_rope(LayerStates& states) override {
+    if (states.layer != layer_) return;
+    v = download<float, 2>(states.backend, states.v.slice(0).slice(0));
+    if (before_rope_) k = download<float, 2>(states.backend, states.k.slice(0).slice(0));
+  }
+  void after_rope(LayerStates& states) override {
+    if (states.layer == layer_ && !before_rope_) k = download<float, 2>(states.backend, states.k.slice(0).slice(0));
+  }
+  std::vector<float> k, v;  // [token, head_dim]
+
+ private:
+  std::size_t layer_;
+  bool before_rope_;
+};
+
+/// The channel that moves most along the tokens: its filtering is worth a look.
+std::size_t liveliest_channel(const std::vector<float>& states, std::size_t tokens, std::size_t head_dim) {
+  std::vector<double> variance(head_dim);
+  for (std::size_t channel = 0; channel < head_dim; ++channel) {
+    double sum = 0, squares = 0;
+    for (std::size_t t = 0; t < tokens; ++t) {
+      const double value = states[t * head_dim + channel];
+      sum += value;
+      squares += value * value;
+    }
+    variance[channel] = squares - sum * sum / static_cast<double>(tokens);
+  }
+  return static_cast<std::size_t>(std::ranges::max_element(variance) - variance.begin());
+}
+
+FilterEffect::Panel filter_panel(const std::string& name, const std::vector<float>& states, std::size_t head_dim,
+                                 const AblationSetup& setup, std::span<const double> gains, Backend& backend,
+                                 SpectralOps& ops) {
+  const std::size_t tokens = states.size() / head_dim, channel = liveliest_channel(states, tokens, head_dim);
+  const std::size_t samples = setup.filtered(), bins = bins_of(setup.transform, samples);
+  FilterEffect::Panel panel;
+  panel.title = name + ", channel " + std::to_string(channel);
+  for (std::size_t t = setup.first_filtered(); t < setup.last_filtered(); ++t)
+    panel.before.push_back(states[t * head_dim + channel]);
+  BackendTensor<float, 3> before(backend, {1, samples, 1});
+  BackendTensor<float, 4> after(backend, {1, 1, samples, 1});
+  backend.upload(before.view().data(), panel.before.data(), before.bytes());
+  ops.filter(before.view(), setup.transform, 0, samples, {gains, {1, bins}}, after.view());
+  panel.after = download<float, 4>(backend, after.view());
+  panel.energy_before.resize(bins);
+  panel.energy_after.resize(bins);
+  ops.power(before.view(), setup.transform, 0, panel.energy_before);
+  ops.power(after.view().slice(0), setup.transform, 0, panel.energy_after);
+  return panel;
+}
+
+FilterEffect filter_effect(const FaedkvFigures& figures, const AblationSetup& setup, Decoder& decoder, SpectralOps& ops) {
+  const std::size_t layer = figures.shown_layer, head_dim = decoder.model().config().head_dim;
+  OneLayer hook(layer, setup.before_rope);
+  Hidden hidden = decoder.embed(figures.document.first(setup.last_filtered()));
+  decoder.advance(hidden, layer + 1, &hook);
+  Backend& backend = decoder.model().backend();
+  const std::string place = "layer " + std::to_string(layer) + ", head 0";
+  FilterEffect effect{figures.heading, setup.first_filtered(), {}, {}};
+  effect.panels.push_back(filter_panel("Keys, " + place, hook.k, head_dim, setup, figures.gains, backend, ops));
+  effect.panels.push_back(filter_panel("Values, " + place, hook.v, head_dim, setup, figures.gains, backend, ops));
+  for (std::size_t bin = 0; bin < figures.gains.size(); ++bin) {
+    if (figures.gains[bin] != 0) continue;
+    if (effect.removed.empty() || effect.removed.back().second != bin) effect.removed.push_back({bin, bin});
+    effect.removed.back().second = bin + 1;
+  }
+  return effect;
+}
+
+}  // namespace
+
+void write_faedkv_figures(const std::filesystem::path& config, const FaedkvFigures& figures, const AblationSetup& setup,
+                          Decoder& decoder, SpectralOps& ops, const RunOptions& run) {
+  const auto stem = [&](const std::string& suffix) {
+    return config.parent_path() / (config.stem().string() + suffix);
+  };
+  write_figure(stem("_ablation"),
+               render_ablation_map({figures.heading, {figures.layers.begin(), figures.layers.end()}, figures.result.delta}),
+               run.force);
+  write_figure(stem("_filtering"), render_filter_effect(filter_effect(figures, setup, decoder, ops)), run.force);
+  if (figures.sweep.size() < 2) return;
+  PerplexityChunks sweep{figures.heading, {{"calibrated", figures.sweep}}, figures.result.ppl_base};
+  std::ranges::sort(sweep.series[0].points);
+  write_figure(stem("_chunks"), render_perplexity_chunks(sweep), run.force);
+}
+
+}  // namespace kvs
