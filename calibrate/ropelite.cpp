@@ -246,4 +246,19 @@ void DistanceSearch::finish_pass() {
   ++pass_;
 }
 
+void DistanceSearch::restore(std::vector<std::vector<ElitePicks>> picks, std::span<const double> sums) {
+  const std::size_t heads = geometry_.heads(granularity_), group = geometry_.query_heads / heads;
+  if (picks.size() != geometry_.layers.size() || picks.front().size() != heads || sums.size() != sums_.size())
+    throw Error(ErrorCode::kInternal, "DistanceSearch", "the saved state is not of this search");
+  std::ranges::copy(sums, sums_.begin());
+  std::ranges::fill(rotated_, std::uint8_t{0});
+  picks_ = std::move(picks);
+  pass_ = picks_.front().front().chunks.size();
+  for (std::size_t layer = 0; layer < picks_.size(); ++layer)
+    for (std::size_t head = 0; head < heads; ++head)
+      for (const std::size_t chunk : picks_[layer][head].chunks)
+        for (std::size_t member = 0; member < group; ++member)
+          rotated_[(layer * geometry_.query_heads + head * group + member) * geometry_.chunks + chunk] = 1;
+}
+
 }  // namespace kvs

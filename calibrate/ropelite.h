@@ -100,6 +100,9 @@ class DistanceSearch {
 
   /// The sums of the running pass [layer, query_head, chunk]: what a journal keeps and restores.
   std::span<double> sums() noexcept { return sums_; }
+  /// Goes on after the passes that `picks` [layer][head] hold, with the running pass's sums as sums() gave them.
+  /// @throws Error kInternal if the sizes are not this search's.
+  void restore(std::vector<std::vector<ElitePicks>> picks, std::span<const double> sums);
 
  private:
   std::size_t pick(std::size_t layer, std::size_t head, std::span<const double> errors) const;

@@ -86,7 +86,10 @@ std::optional<Checkpoint::State> Checkpoint::load(bool resume, bool force) const
   return newest;
 }
 
+bool Checkpoint::due() const { return std::chrono::steady_clock::now() - saved_ >= 20 * cost_; }
+
 void Checkpoint::save(std::uint64_t documents, std::span<const std::span<const double>> sums, const Json& extra) {
+  const auto start = std::chrono::steady_clock::now();
   Json lengths = Json::array();
   for (const auto sum : sums) lengths.push_back(sum.size());
   const std::string header =
@@ -98,6 +101,8 @@ void Checkpoint::save(std::uint64_t documents, std::span<const std::span<const d
   bytes += bytes_of(crc32c(std::as_bytes(std::span(bytes))));
   write_file_atomically(files_[next_], bytes, true);
   next_ = 1 - next_;
+  saved_ = std::chrono::steady_clock::now();
+  cost_ = saved_ - start;
 }
 
 void Checkpoint::remove() const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -29,6 +30,8 @@ class Checkpoint {
   /// @throws Error kConflict (unfinished run without resume or force; another identity, listing the members that
   /// differ).
   std::optional<State> load(bool resume, bool force) const;
+  /// True when so much time has passed since the last save that another costs less than a twentieth of it.
+  bool due() const;
   void save(std::uint64_t documents, std::span<const std::span<const double>> sums, const Json& extra = {});
   /// Deletes both files, when the outputs are in place.
   void remove() const;
@@ -37,6 +40,8 @@ class Checkpoint {
   std::filesystem::path files_[2];
   Json identity_;
   int next_ = 0;
+  std::chrono::steady_clock::time_point saved_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::duration cost_{};
 };
 
 /// "member: stored X, now Y" for each member in which two identities differ; empty if none does.

@@ -1,3 +1,5 @@
+#include "calibrate/faedkv.h"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -7,7 +9,6 @@
 #include <map>
 #include <sstream>
 
-#include "calibrate/faedkv.h"
 #include "cli/common/progress.h"
 #include "cli/common/session.h"
 #include "cli/kvcalibrate/commands.h"
@@ -47,7 +48,7 @@ OptionTable faedkv_options() {
 /// What the options say, once the window is known.
 struct Plan {
   AblationSetup setup;
-  ChunkGrid grid;                        // of the config
+  ChunkGrid grid;                         // of the config
   std::vector<std::size_t> chunk_counts;  // all that are ablated, the config's first
   std::vector<std::size_t> layers;
   std::size_t prefix = 0, sinks = 0, recent = 0;  // of the config's parameters
@@ -68,12 +69,17 @@ Plan make_plan(const Options& options, const ModelConfig& model, std::size_t tok
   const bool continuation = options.choice("protocol", kProtocols) == "continuation";
   plan.sinks = static_cast<std::size_t>(options.integer("sinks", 0, most));
   plan.recent = static_cast<std::size_t>(options.integer("recent", 0, most));
-  plan.prefix = options.has("prefix") ? static_cast<std::size_t>(options.integer("prefix", 1, most - 2)) : tokens * 3 / 4;
+  plan.prefix =
+      options.has("prefix") ? static_cast<std::size_t>(options.integer("prefix", 1, most - 2)) : tokens * 3 / 4;
   if (continuation && plan.sinks + plan.recent >= plan.prefix)
     throw Error(ErrorCode::kUsage, "--prefix",
                 "found " + std::to_string(plan.prefix) + " tokens, expected more than sinks and recent together, " +
                     std::to_string(plan.sinks + plan.recent));
-  plan.setup = {continuation, tokens, plan.prefix, continuation ? plan.sinks : 0, continuation ? plan.recent : 0,
+  plan.setup = {continuation,
+                tokens,
+                plan.prefix,
+                continuation ? plan.sinks : 0,
+                continuation ? plan.recent : 0,
                 options.choice("transform", kTransforms) == "dct" ? Transform::kDct : Transform::kDft,
                 options.choice("key-space", kSpaces) == "k_pre"};
   plan.grid = {plan.setup.transform, options.choice("spectrum", kSpectra) == "full", 1, plan.setup.filtered()};
@@ -95,7 +101,8 @@ double ablation_flops(const Plan& plan, const ModelConfig& model) {
   for (const std::size_t count : plan.chunk_counts) variants += static_cast<double>(count);
   double flops = forward_flops(model, static_cast<double>(plan.setup.tokens));
   for (const std::size_t layer : plan.layers)
-    flops += variants * (static_cast<double>(model.layers - layer) * layer_flops(model, scored, past) + head_flops(model, scored));
+    flops += variants *
+             (static_cast<double>(model.layers - layer) * layer_flops(model, scored, past) + head_flops(model, scored));
   return flops;
 }
 
@@ -227,8 +234,8 @@ std::string findings(const Plan& plan, const AblationResult& result, double ppl_
   std::ranges::sort(cells, std::greater{}, &Cell::delta);
   std::ostringstream text;
   text.precision(4);
-  text << "faedkv: perplexity " << result.ppl_base << ", with the best "
-       << kept_count(plan.keep, plan.grid.chunks) << " of " << plan.grid.chunks << " chunks per layer " << ppl_kept << " ("
+  text << "faedkv: perplexity " << result.ppl_base << ", with the best " << kept_count(plan.keep, plan.grid.chunks)
+       << " of " << plan.grid.chunks << " chunks per layer " << ppl_kept << " ("
        << (plan.setup.continuation ? "continuation" : "in-place") << ")\n  chunks that matter most:";
   for (std::size_t n = 0; n < std::min<std::size_t>(3, cells.size()); ++n)
     text << (n > 0 ? "," : "") << " layer " << cells[n].layer << " chunk " << cells[n].chunk << " (+"
@@ -240,8 +247,8 @@ std::string findings(const Plan& plan, const AblationResult& result, double ppl_
 std::string heading(const Plan& plan, const ModelConfig& model, std::size_t documents) {
   const std::string space = plan.setup.before_rope ? "keys before RoPE" : "keys after RoPE";
   return model.name + " · " + (plan.setup.transform == Transform::kDct ? "DCT" : "DFT") + ", " +
-         std::to_string(plan.grid.chunks) + " chunks, " + (plan.setup.continuation ? "continuation" : "in-place") + ", " +
-         space + " · " + std::to_string(documents) + (documents == 1 ? " document of " : " documents of ") +
+         std::to_string(plan.grid.chunks) + " chunks, " + (plan.setup.continuation ? "continuation" : "in-place") +
+         ", " + space + " · " + std::to_string(documents) + (documents == 1 ? " document of " : " documents of ") +
          std::to_string(plan.setup.tokens) + " tokens";
 }
 
@@ -269,27 +276,35 @@ void run_faedkv(Arguments arguments) {
   AblationForward forward(*session.decoder, *ops, plan.setup);
   Units units(journal);
   std::size_t done = 0;
-  Progress progress("faedkv", static_cast<double>(documents.size() * plan.layers.size() * plan.chunk_counts.size()), run.quiet);
+  Progress progress("faedkv", static_cast<double>(documents.size() * plan.layers.size() * plan.chunk_counts.size()),
+                    run.quiet);
   for (std::size_t n = 0; n < documents.size(); ++n)
-    ablate_document(forward, plan, n, documents[n], units, journal, [&] { progress.update(static_cast<double>(++done)); });
+    ablate_document(forward, plan, n, documents[n], units, journal,
+                    [&] { progress.update(static_cast<double>(++done)); });
 
   const AblationResult result = ablation_result(units.collect(plan, plan.grid.chunks, documents.size()));
   const auto kept = choose_chunks(result, plan.keep);
   Json sweep = Json::array();
   for (const std::size_t chunks : plan.chunk_counts) {
     const auto chosen = choose_chunks(ablation_result(units.collect(plan, chunks, documents.size())), plan.keep);
-    sweep.push_back({{"chunks", chunks},
-                     {"ppl", kept_perplexity(forward, plan, plan.grid_of(chunks), chosen, documents)}});
+    sweep.push_back(
+        {{"chunks", chunks}, {"ppl", kept_perplexity(forward, plan, plan.grid_of(chunks), chosen, documents)}});
   }
   Json calibration{{"ablation", ablation_json(plan, result)}};
   const double ppl_kept = sweep[0].at("ppl").get<double>();
-  Json quality{{"text", "calibration documents"}, {"ppl_full", result.ppl_base}, {"ppl", ppl_kept}, {"keep", plan.keep}};
+  Json quality{
+      {"text", "calibration documents"}, {"ppl_full", result.ppl_base}, {"ppl", ppl_kept}, {"keep", plan.keep}};
   if (sweep.size() > 1) quality["sweep"] = sweep;
   const Json config = make_config("faedkv", session.config(), session.source->sha256(), parameters_json(plan, kept),
                                   std::move(calibration), provenance(*options, run, corpus), std::move(quality), {});
   const std::size_t middle = plan.layers.size() / 2;
-  FaedkvFigures figures{heading(plan, session.config(), documents.size()), plan.layers, result, {}, documents.front(),
-                        plan.layers[middle], gains_keeping(plan.grid, kept[middle])};
+  FaedkvFigures figures{heading(plan, session.config(), documents.size()),
+                        plan.layers,
+                        result,
+                        {},
+                        documents.front(),
+                        plan.layers[middle],
+                        gains_keeping(plan.grid, kept[middle])};
   for (const Json& point : sweep)
     figures.sweep.emplace_back(point.at("chunks").get<std::size_t>(), point.at("ppl").get<double>());
   write_faedkv_figures(out, figures, plan.setup, *session.decoder, *ops, run);

@@ -66,7 +66,8 @@ FilterEffect::Panel filter_panel(const std::string& name, const std::vector<floa
   return panel;
 }
 
-FilterEffect filter_effect(const FaedkvFigures& figures, const AblationSetup& setup, Decoder& decoder, SpectralOps& ops) {
+FilterEffect filter_effect(const FaedkvFigures& figures, const AblationSetup& setup, Decoder& decoder,
+                           SpectralOps& ops) {
   const std::size_t layer = figures.shown_layer, head_dim = decoder.model().config().head_dim;
   OneLayer hook(layer, setup.before_rope);
   Hidden hidden = decoder.embed(figures.document.first(setup.last_filtered()));
@@ -88,12 +89,11 @@ FilterEffect filter_effect(const FaedkvFigures& figures, const AblationSetup& se
 
 void write_faedkv_figures(const std::filesystem::path& config, const FaedkvFigures& figures, const AblationSetup& setup,
                           Decoder& decoder, SpectralOps& ops, const RunOptions& run) {
-  const auto stem = [&](const std::string& suffix) {
-    return config.parent_path() / (config.stem().string() + suffix);
-  };
-  write_figure(stem("_ablation"),
-               render_ablation_map({figures.heading, {figures.layers.begin(), figures.layers.end()}, figures.result.delta}),
-               run.force);
+  const auto stem = [&](const std::string& suffix) { return config.parent_path() / (config.stem().string() + suffix); };
+  write_figure(
+      stem("_ablation"),
+      render_ablation_map({figures.heading, {figures.layers.begin(), figures.layers.end()}, figures.result.delta}),
+      run.force);
   write_figure(stem("_filtering"), render_filter_effect(filter_effect(figures, setup, decoder, ops)), run.force);
   if (figures.sweep.size() < 2) return;
   PerplexityChunks sweep{figures.heading, {{"calibrated", figures.sweep}}, figures.result.ppl_base};

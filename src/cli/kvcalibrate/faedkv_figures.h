@@ -19,10 +19,11 @@ struct FaedkvFigures {
   std::vector<std::pair<std::size_t, double>> sweep;  // (chunks, perplexity); drawn from two points on
   std::span<const std::int32_t> document;             // whose states are shown before and after filtering
   std::size_t shown_layer = 0;
-  std::vector<double> gains;                          // of the shown layer, [bin]
+  std::vector<double> gains;  // of the shown layer, [bin]
 };
 
-/// Writes STEM_ablation, STEM_filtering and, with a sweep, STEM_chunks as SVG and PNG beside `config` (STEM = its stem).
+/// Writes STEM_ablation, STEM_filtering and, with a sweep, STEM_chunks as SVG and PNG beside `config` (STEM = its
+/// stem).
 void write_faedkv_figures(const std::filesystem::path& config, const FaedkvFigures& figures, const AblationSetup& setup,
                           Decoder& decoder, SpectralOps& ops, const RunOptions& run);
 

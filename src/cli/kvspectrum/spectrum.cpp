@@ -1,4 +1,4 @@
-#include <chrono>
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -17,8 +17,6 @@
 
 namespace kvs {
 namespace {
-
-constexpr std::chrono::seconds kCheckpointInterval{60};
 
 OptionTable spectrum_options() {
   OptionTable table("kvspectrum spectrum (--capture FILE | --model PATH --text PATH) --out-dir DIR [options]",
@@ -110,20 +108,11 @@ void open_live(const Options& options, const RunOptions& run, Input& input) {
 }
 
 void accumulate(SpectrumAccumulator& sums, StateSource& source, Checkpoint& checkpoint, const RunOptions& run) {
-  const auto save = [&] { checkpoint.save(sums.documents(), sums.sums()); };
   Progress progress("spectrum", static_cast<double>(source.documents()), run.quiet);
-  auto saved = std::chrono::steady_clock::now();
-  try {
-    while (sums.documents() < source.documents()) {
-      progress.update(static_cast<double>(sums.documents()));
-      sums.add_document(source, sums.documents());
-      if (std::chrono::steady_clock::now() - saved < kCheckpointInterval) continue;
-      save();
-      saved = std::chrono::steady_clock::now();
-    }
-  } catch (const Interrupted&) {
-    save();
-    throw;
+  while (sums.documents() < source.documents()) {
+    progress.update(static_cast<double>(sums.documents()));
+    sums.add_document(source, sums.documents());
+    if (checkpoint.due()) checkpoint.save(sums.documents(), sums.sums());
   }
 }
 

@@ -1,0 +1,163 @@
+#include "cli/kvcalibrate/elite_search.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+
+namespace kvs {
+namespace {
+
+/// Passes visits on and adds Σ x xᵀ of each layer on the way: x is there only while the model runs.
+class SecondMomentTap final : public StateSource {
+ public:
+  SecondMomentTap(StateSource& inner, CalibrationOps& ops, std::span<const std::size_t> layers, std::size_t d_model,
+                  std::span<double> moments)
+      : inner_(inner), ops_(ops), layers_(layers), d_model_(d_model), moments_(moments) {}
+
+  std::size_t documents() const noexcept override { return inner_.documents(); }
+  std::size_t tokens() const noexcept override { return inner_.tokens(); }
+  Backend& backend() const noexcept override { return inner_.backend(); }
+  RopeTable rope() const override { return inner_.rope(); }
+  void visit(std::size_t document, const StateNeeds& needs, const Sink& sink) override {
+    StateNeeds more = needs;
+    more.x = true;
+    inner_.visit(document, more, [&](const DocumentStates& states) {
+      const auto index = static_cast<std::size_t>(std::ranges::find(layers_, states.layer) - layers_.begin());
+      const std::size_t size = d_model_ * d_model_;
+      ops_.accumulate_second_moment(states.x, {moments_.subspan(index * size, size), {d_model_, d_model_}});
+      sink(states);
+    });
+  }
+
+ private:
+  StateSource& inner_;
+  CalibrationOps& ops_;
+  std::span<const std::size_t> layers_;
+  std::size_t d_model_;
+  std::span<double> moments_;
+};
+
+Json picks_json(const std::vector<std::vector<ElitePicks>>& picks) {
+  Json layers = Json::array();
+  for (const auto& heads : picks) {
+    Json& row = layers.emplace_back(Json::array());
+    for (const ElitePicks& head : heads) row.push_back({{"chunks", head.chunks}, {"errors", head.errors}});
+  }
+  return layers;
+}
+
+std::vector<std::vector<ElitePicks>> picks_from(const Json& json) {
+  std::vector<std::vector<ElitePicks>> picks;
+  for (const Json& row : json) {
+    auto& heads = picks.emplace_back();
+    for (const Json& head : row)
+      heads.push_back(
+          {head.at("chunks").get<std::vector<std::size_t>>(), head.at("errors").get<std::vector<double>>()});
+  }
+  return picks;
+}
+
+}  // namespace
+
+EliteSearch::EliteSearch(EliteSearchPlan plan, CalibrationOps& ops, StateSource& source)
+    : plan_(std::move(plan)),
+      ops_(&ops),
+      source_(&source),
+      needs_statistics_(plan_.norm == 2 || plan_.d_model > 0 || plan_.baseline == EliteBaseline::kContribution),
+      statistics_(plan_.geometry, plan_.baseline == EliteBaseline::kContribution),
+      moments_(plan_.geometry.layers.size() * plan_.d_model * plan_.d_model) {
+  if (!needs_statistics_) start_distance();
+}
+
+std::size_t EliteSearch::units() const noexcept {
+  const std::size_t passes = (needs_statistics_ ? 1 : 0) + (plan_.norm == 1 ? plan_.count : 0);
+  return passes * source_->documents();
+}
+
+void EliteSearch::step() {
+  const std::size_t documents = source_->documents(), document = done_ % documents;
+  if (distance_) {
+    distance_->add(*ops_, *source_, document);
+    if (document + 1 == documents) distance_->finish_pass();
+  } else {
+    add_statistics(document);
+    if (document + 1 == documents && plan_.norm == 1) start_distance();
+  }
+  ++done_;
+}
+
+void EliteSearch::add_statistics(std::size_t document) {
+  if (plan_.d_model == 0) return statistics_.add(*ops_, *source_, document);
+  SecondMomentTap tap(*source_, *ops_, plan_.geometry.layers, plan_.d_model, moments_);
+  statistics_.add(*ops_, tap, document);
+}
+
+void EliteSearch::start_distance() {
+  if (!plan_.baseline) {
+    distance_.emplace(plan_.geometry, plan_.granularity, plan_.count);
+    return;
+  }
+  std::vector<std::vector<std::vector<std::size_t>>> orders;
+  for (std::size_t layer = 0; layer < plan_.geometry.layers.size(); ++layer) {
+    auto& heads = orders.emplace_back();
+    for (const ElitePicks& head : layer_picks(layer)) heads.push_back(head.chunks);
+  }
+  distance_.emplace(plan_.geometry, plan_.granularity, std::move(orders));
+}
+
+std::vector<ElitePicks> EliteSearch::layer_picks(std::size_t layer) const {
+  const std::size_t heads = plan_.geometry.heads(plan_.granularity), chunks = plan_.geometry.chunks;
+  const std::vector<double> grams = statistics_.grams(layer, plan_.granularity);
+  if (plan_.disjoint) return pick_disjoint({grams, {heads, chunks, chunks}}, plan_.count);
+  const bool by_contribution = plan_.baseline == EliteBaseline::kContribution;
+  const auto scores = by_contribution ? statistics_.contributions(layer, plan_.granularity) : std::vector<double>();
+  std::vector<ElitePicks> picks;
+  for (std::size_t head = 0; head < heads; ++head) {
+    const TensorView<const double, 2> gram(std::span(grams).subspan(head * chunks * chunks, chunks * chunks),
+                                           {chunks, chunks});
+    if (!plan_.baseline) {
+      picks.push_back(pick_elite(gram, plan_.count));
+      continue;
+    }
+    const auto own =
+        std::span<const double>(scores).subspan(by_contribution ? head * chunks : 0, by_contribution ? chunks : 0);
+    picks.push_back(errors_of(gram, baseline_chunks(*plan_.baseline, chunks, plan_.count, own)));
+  }
+  return picks;
+}
+
+void EliteSearch::save(Checkpoint& checkpoint) {
+  const std::span<const double> none;
+  const std::span<const double> sums[] = {statistics_.gram, statistics_.query_norms, statistics_.key_norms, moments_,
+                                          distance_ ? distance_->sums() : none};
+  checkpoint.save(done_, sums, distance_ ? picks_json(distance_->picks()) : Json());
+}
+
+void EliteSearch::restore(const Checkpoint::State& state) {
+  std::vector<double>* targets[] = {&statistics_.gram, &statistics_.query_norms, &statistics_.key_norms, &moments_};
+  for (std::size_t n = 0; n < 4; ++n) {
+    if (state.sums.size() != 5 || state.sums[n].size() != targets[n]->size())
+      throw Error(ErrorCode::kInput, "checkpoint", "found sums of another size, expected those of this search");
+    *targets[n] = state.sums[n];
+  }
+  done_ = state.documents;
+  if (needs_statistics_)
+    statistics_.tokens = static_cast<double>(std::min(done_, source_->documents()) * source_->tokens());
+  if (state.extra.is_null()) return;
+  if (!distance_) start_distance();
+  distance_->restore(picks_from(state.extra), state.sums[4]);
+}
+
+std::vector<std::vector<ElitePicks>> EliteSearch::picks() const {
+  if (distance_) return distance_->picks();
+  std::vector<std::vector<ElitePicks>> picks;
+  for (std::size_t layer = 0; layer < plan_.geometry.layers.size(); ++layer) picks.push_back(layer_picks(layer));
+  return picks;
+}
+
+std::span<const double> EliteSearch::second_moment(std::size_t layer) const {
+  const std::size_t size = plan_.d_model * plan_.d_model;
+  return std::span(moments_).subspan(layer * size, size);
+}
+
+}  // namespace kvs

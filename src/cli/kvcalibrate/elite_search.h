@@ -1,0 +1,57 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "calibrate/ropelite.h"
+#include "io/checkpoint.h"
+#include "kernels/calibration_ops.h"
+
+namespace kvs {
+
+struct EliteSearchPlan {
+  EliteGeometry geometry;
+  Granularity granularity = Granularity::kKvHead;
+  int norm = 2;
+  std::size_t count = 0;  // r
+  std::optional<EliteBaseline> baseline;
+  bool disjoint = false;
+  std::size_t d_model = 0;  // 0: no second moments of x; else their size
+};
+
+/// The passes over documents that a RoPElite calibration takes, one document at a time, so that it can be saved between
+/// any two: first one pass for Gram matrices, norms and second moments (if any of them is needed), then, for p = 1, one
+/// pass per pick.
+class EliteSearch {
+ public:
+  EliteSearch(EliteSearchPlan plan, CalibrationOps& ops, StateSource& source);
+
+  std::size_t units() const noexcept;
+  std::size_t done() const noexcept { return done_; }
+  /// One document of one pass.
+  void step();
+  void save(Checkpoint& checkpoint);
+  void restore(const Checkpoint::State& state);
+
+  /// [layer][head], when all units are done.
+  std::vector<std::vector<ElitePicks>> picks() const;
+  /// Σ x xᵀ of a layer (index into geometry.layers) [d_model, d_model].
+  std::span<const double> second_moment(std::size_t layer) const;
+
+ private:
+  void add_statistics(std::size_t document);
+  void start_distance();
+  std::vector<ElitePicks> layer_picks(std::size_t layer) const;
+
+  EliteSearchPlan plan_;
+  CalibrationOps* ops_;
+  StateSource* source_;
+  bool needs_statistics_;
+  std::size_t done_ = 0;
+  RopeStatistics statistics_;
+  std::vector<double> moments_;  // [layer, d_model, d_model]
+  std::optional<DistanceSearch> distance_;
+};
+
+}  // namespace kvs

@@ -1,0 +1,364 @@
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <sstream>
+
+#include "capture/capture_source.h"
+#include "capture/held_source.h"
+#include "capture/live_source.h"
+#include "cli/common/progress.h"
+#include "cli/common/session.h"
+#include "cli/kvcalibrate/commands.h"
+#include "cli/kvcalibrate/elite_factors.h"
+#include "cli/kvcalibrate/elite_search.h"
+#include "core/error.h"
+#include "export/figure.h"
+#include "export/figures/elite_map.h"
+#include "io/digest.h"
+#include "io/file.h"
+
+namespace kvs {
+namespace {
+
+constexpr std::size_t kHeldBytes = std::size_t{2} << 30;  // q_pre and k_pre that p = 1 keeps between passes
+
+OptionTable elitekv_options() {
+  OptionTable table(
+      "kvcalibrate elitekv --model PATH --text PATH --elite r --out FILE [options]",
+      "RoPElite: which RoPE chunks each head needs. With --rank also J-LRD: low-rank factors of the rest.",
+      {"kvcalibrate elitekv --model SmolLM2.gguf --text book.txt --window 512 --documents 16 --elite 16 "
+       "--rank 192 --out elitekv.json",
+       "kvcalibrate elitekv --capture book.h5 --elite 8 --norm 1 --granularity query-head --out elite.json"});
+  table.value("out", "FILE", "the config to write; factors and figure go beside it")
+      .value("capture", "FILE", "search in a capture with q_pre and k_pre instead of --model and --text")
+      .value("elite", "r", "chunks that stay rotated in each head")
+      .value("norm", "1|2", "the score error's power: 2 in one pass, 1 (the public code's) one pass per pick", "2")
+      .value("granularity", "NAME", "kv-head or query-head (analysis only on grouped-query models)", "kv-head")
+      .value("baseline", "NAME", "instead of a search: uniform, contribution, high or low")
+      .value("disjoint", "on|off", "no two heads of a layer share a chunk", "off")
+      .value("rank", "d_ckv", "also factorise to this rank (separate: the budget d_ck + d_cv)")
+      .value("factorization", "NAME", "joint (J-LRD) or separate (S-LRD)", "joint")
+      .value("whiten", "on|off", "weigh errors by the inputs seen in the text (default: on, with --capture off)")
+      .value("split", "NAME", "factor that takes the singular values: up, down or sqrt", "up")
+      .flag("allow-more-parameters", "no remark when the factors hold more parameters than what they replace")
+      .value("layers", "LIST", "such as 0,14-16", "all");
+  add_model_options(table);
+  add_text_options(table);
+  add_run_options(table, true);
+  return table;
+}
+
+/// Everything the command works on: a model, a capture, or both.
+struct Input {
+  ModelConfig config;
+  std::string model_sha256;
+  std::unique_ptr<ModelSource> model;  // null with a capture and no --model
+  Corpus corpus;
+  ModelSession session;
+  std::unique_ptr<CaptureReader> reader;
+  std::unique_ptr<Backend> backend;
+  std::unique_ptr<StateSource> source, held;
+  Json identity;
+
+  const ModelSource* files() const noexcept { return session.source ? session.source.get() : model.get(); }
+};
+
+ModelConfig config_of(const CaptureHeader& header) {
+  ModelConfig config;
+  config.name = header.model_name;
+  config.architecture = header.architecture;
+  config.layers = header.model_layers;
+  config.query_heads = header.query_heads;
+  config.kv_heads = header.kv_heads;
+  config.head_dim = header.head_dim;
+  config.rope_theta = header.rope_theta;
+  config.rope_scaling = header.rope_scaling;
+  config.rope_frequencies = header.rope_frequencies;
+  return config;
+}
+
+void open_capture(const Options& options, const RunOptions& run, Input& input, bool whiten) {
+  const std::filesystem::path path = options.text("capture");
+  input.reader = CaptureReader::open(path, {});
+  const CaptureHeader& header = input.reader->header();
+  for (const StateKind kind : {StateKind::kQPre, StateKind::kKPre})
+    if (std::ranges::find(header.states, kind) == header.states.end())
+      throw Error(ErrorCode::kInput, path.string(),
+                  "found no " + std::string(name_of(kind)) + ", expected q_pre and k_pre");
+  if (options.has("model")) {
+    input.model = open_model(options);
+    if (input.model->sha256() != header.model_sha256)
+      throw Error(ErrorCode::kConflict, path.string() + ": model_sha256",
+                  "found " + header.model_sha256 + ", expected that of --model, " + input.model->sha256());
+    input.config = input.model->config();
+  } else if (options.has("rank")) {
+    throw Error(ErrorCode::kUsage, "--rank", "needs --model as well: factors are made of its weights");
+  } else {
+    input.config = config_of(header);
+  }
+  input.model_sha256 = header.model_sha256;
+  if (whiten) {
+    if (!input.model) throw Error(ErrorCode::kUsage, "--whiten", "on needs --model and --text as well");
+    input.corpus = load_corpus(options, run, *input.model);
+  } else if (options.has("text") || options.has("tokens-file")) {
+    throw Error(ErrorCode::kUsage, "--text",
+                "found with --capture and without --whiten on, expected one source of states");
+  }
+  input.backend = open_backend(options);
+  input.source = std::make_unique<CaptureSource>(*input.reader, *input.backend);
+  input.identity = run_identity(options, input.model_sha256, input.corpus);
+  input.identity["capture"] = {{"tokens", header.tokens}, {"documents", header.documents}};
+}
+
+void open_live(const Options& options, const RunOptions& run, Input& input, int norm) {
+  auto model = open_model(options);
+  input.config = model->config();
+  input.model_sha256 = model->sha256();
+  input.corpus = load_corpus(options, run, *model);
+  input.identity = run_identity(options, input.model_sha256, input.corpus);
+  input.session = load_model(std::move(model), options, run);
+  input.source = std::make_unique<LiveSource>(*input.session.decoder, tokens_of(input.corpus));
+  if (norm == 1) input.held = std::make_unique<HeldSource>(*input.source, kHeldBytes);
+}
+
+EliteSearchPlan search_plan(const Options& options, const Input& input, int norm) {
+  static constexpr std::string_view kGranularities[] = {"kv-head", "query-head"},
+                                    kBaselines[] = {"uniform", "contribution", "high", "low"};
+  EliteSearchPlan plan;
+  const ModelConfig& config = input.config;
+  plan.geometry = {options.indices("layers", config.layers), config.query_heads, config.kv_heads, config.chunks()};
+  if (input.reader) {
+    const auto& stored = input.reader->header().layers;
+    if (!options.has("layers") || options.text("layers") == "all")
+      plan.geometry.layers.assign(stored.begin(), stored.end());
+    for (const std::size_t layer : plan.geometry.layers)
+      if (std::ranges::find(stored, static_cast<std::int32_t>(layer)) == stored.end())
+        throw Error(ErrorCode::kUsage, "--layers",
+                    "found " + std::to_string(layer) + ", expected layers that the capture holds");
+  }
+  plan.norm = norm;
+  plan.granularity =
+      options.choice("granularity", kGranularities) == "kv-head" ? Granularity::kKvHead : Granularity::kQueryHead;
+  plan.count = static_cast<std::size_t>(options.integer("elite", 1, static_cast<std::int64_t>(config.chunks())));
+  if (options.has("baseline"))
+    plan.baseline =
+        static_cast<EliteBaseline>(std::ranges::find(kBaselines, options.choice("baseline", kBaselines)) - kBaselines);
+  plan.disjoint = options.on_off("disjoint");
+  if (plan.disjoint && (norm == 1 || plan.baseline || plan.granularity == Granularity::kQueryHead))
+    throw Error(ErrorCode::kUsage, "--disjoint", "on needs --norm 2, --granularity kv-head and no --baseline");
+  if (plan.disjoint && plan.count * config.kv_heads > config.chunks())
+    throw Error(ErrorCode::kUsage, "--elite",
+                "found " + std::to_string(plan.count) + " with --disjoint on, expected at most " +
+                    std::to_string(config.chunks() / config.kv_heads));
+  return plan;
+}
+
+/// --rank checked against full rank and the no-extra-parameters bound; nothing without --rank or where a query head's
+/// own rows cannot be.
+std::optional<EliteFactorPlan> factor_plan(const Options& options, const EliteSearchPlan& search,
+                                           const ModelConfig& config, bool quiet) {
+  static constexpr std::string_view kFactorizations[] = {"joint", "separate"}, kSplits[] = {"up", "down", "sqrt"};
+  EliteFactorPlan plan;
+  plan.joint = options.choice("factorization", kFactorizations) == "joint";
+  plan.split = static_cast<SingularSplit>(std::ranges::find(kSplits, options.choice("split", kSplits)) - kSplits);
+  if (!options.has("rank")) return std::nullopt;
+  const auto limit = static_cast<std::int64_t>(full_rank(config, search.count, plan.joint));
+  plan.rank = static_cast<std::size_t>(options.integer("rank", plan.joint ? 1 : 2, limit));
+  if (search.granularity == Granularity::kQueryHead && config.group() > 1) {
+    remark(
+        "note: elite sets per query head are analysis only on a model whose query heads share keys; no factors are "
+        "made",
+        quiet);
+    return std::nullopt;
+  }
+  const std::size_t bound = no_extra_parameters_rank(config.d_model, config.kv_heads, config.head_dim, search.count);
+  if (plan.rank > bound && !options.flag("allow-more-parameters"))
+    remark("note: rank " + std::to_string(plan.rank) +
+               " makes factors with more parameters than what they replace (bound " + std::to_string(bound) + ")",
+           quiet);
+  return plan;
+}
+
+void run_search(EliteSearch& search, Checkpoint& checkpoint, const RunOptions& run) {
+  if (const auto state = checkpoint.load(run.resume, run.force)) search.restore(*state);
+  Progress progress("elitekv", static_cast<double>(search.units()), run.quiet);
+  while (search.done() < search.units()) {
+    progress.update(static_cast<double>(search.done()));
+    search.step();
+    if (checkpoint.due()) search.save(checkpoint);
+  }
+}
+
+/// Second moments of x from a live pass of their own: with --capture the states carry no x.
+std::vector<double> live_second_moments(Input& input, const Options& options, const RunOptions& run,
+                                        const std::vector<std::size_t>& layers, CalibrationOps& ops) {
+  input.session = load_model(std::move(input.model), options, run);
+  LiveSource live(*input.session.decoder, tokens_of(input.corpus));
+  const std::size_t d_model = input.config.d_model, size = d_model * d_model;
+  std::vector<double> moments(layers.size() * size);
+  StateNeeds needs;
+  needs.layers = layers;
+  needs.x = true;
+  Progress progress("whitening", static_cast<double>(live.documents()), run.quiet);
+  for (std::size_t document = 0; document < live.documents(); ++document) {
+    progress.update(static_cast<double>(document));
+    live.visit(document, needs, [&](const DocumentStates& states) {
+      const auto index = static_cast<std::size_t>(std::ranges::find(layers, states.layer) - layers.begin());
+      ops.accumulate_second_moment(states.x, {std::span(moments).subspan(index * size, size), {d_model, d_model}});
+    });
+  }
+  return moments;
+}
+
+Json chunks_json(const std::vector<std::vector<ElitePicks>>& picks, bool errors) {
+  Json layers = Json::array();
+  for (const auto& heads : picks) {
+    Json& row = layers.emplace_back(Json::array());
+    for (const ElitePicks& head : heads) errors ? row.push_back(head.errors) : row.push_back(head.chunks);
+  }
+  return layers;
+}
+
+void write_figure_of(const std::filesystem::path& out, const EliteSearchPlan& plan, const Input& input,
+                     const std::vector<std::vector<ElitePicks>>& picks, const RunOptions& run) {
+  EliteMap map;
+  map.heading = input.config.name + " · RoPElite, p = " + std::to_string(plan.norm) +
+                ", r = " + std::to_string(plan.count) + " · " + std::to_string(input.source->documents()) +
+                " documents of " + std::to_string(input.source->tokens()) + " tokens";
+  if (plan.granularity == Granularity::kQueryHead) map.head_word = "Query head";
+  map.layers = plan.geometry.layers;
+  map.chunks = plan.geometry.chunks;
+  for (const auto& heads : picks) {
+    auto& row = map.elite.emplace_back();
+    for (const ElitePicks& head : heads) row.push_back(head.chunks);
+  }
+  write_figure(out.parent_path() / (out.stem().string() + "_elite"), render_elite_map(map), run.force);
+}
+
+/// Share of heads whose set holds each chunk, as ranges of the chunks that most and fewest heads keep.
+std::string findings(const std::vector<std::vector<ElitePicks>>& picks, const EliteSearchPlan& plan,
+                     const std::optional<EliteFactorPlan>& factors, const ModelConfig& config) {
+  std::vector<std::size_t> owners(plan.geometry.chunks);
+  std::size_t heads = 0;
+  for (const auto& row : picks)
+    for (const ElitePicks& head : row) {
+      ++heads;
+      for (const std::size_t chunk : head.chunks) ++owners[chunk];
+    }
+  std::vector<std::size_t> order(owners.size());
+  for (std::size_t n = 0; n < order.size(); ++n) order[n] = n;
+  std::ranges::stable_sort(order, std::greater{}, [&](std::size_t chunk) { return owners[chunk]; });
+  std::ostringstream text;
+  text.precision(3);
+  text << "elitekv: " << plan.count << " of " << plan.geometry.chunks << " chunks rotated in each of " << heads
+       << " heads; most often chunk";
+  for (std::size_t n = 0; n < std::min<std::size_t>(4, order.size()); ++n)
+    text << (n > 0 ? ", " : " ") << order[n] << " (" << 100 * owners[order[n]] / heads << " % of heads)";
+  text << '\n';
+  if (factors) {
+    const std::size_t reals = 2 * plan.count * config.kv_heads + factors->rank,
+                      full = 2 * config.kv_heads * config.head_dim;
+    text << "  cache of a layer: " << reals << " of " << full << " reals per token ("
+         << 100.0 * static_cast<double>(reals) / static_cast<double>(full) << " %)\n";
+  }
+  return text.str();
+}
+
+}  // namespace
+
+void run_elitekv(Arguments arguments) {
+  const auto options = elitekv_options().parse(arguments, std::cout);
+  if (!options) return;
+  const RunOptions run = run_options(*options);
+  const std::filesystem::path out = options->text("out");
+  const std::filesystem::path factor_file = out.parent_path() / (out.stem().string() + ".safetensors");
+  check_output(out, run.force, input_paths(*options));
+  if (options->has("rank")) check_output(factor_file, run.force, input_paths(*options));
+  const OutputLock lock(out, run.lock);
+  const int norm = static_cast<int>(options->integer("norm", 1, 2));
+  const bool from_capture = options->has("capture");
+  const bool whiten = options->has("rank") && (options->has("whiten") ? options->on_off("whiten") : !from_capture);
+
+  Input input;
+  if (from_capture) {
+    open_capture(*options, run, input, whiten);
+  } else {
+    open_live(*options, run, input, norm);
+  }
+  EliteSearchPlan plan = search_plan(*options, input, norm);
+  const auto factors_wanted = factor_plan(*options, plan, input.config, run.quiet);
+  const bool whitened = whiten && factors_wanted;
+  if (whitened && !from_capture) plan.d_model = input.config.d_model;
+  StateSource& source = *input.source;
+  if (!from_capture)
+    announce({.flops = static_cast<double>(source.documents()) * 1.5 *
+                       forward_flops(input.config, static_cast<double>(source.tokens())),
+              .memory_bytes = session_memory(input.session, source.tokens()) +
+                              8.0 * static_cast<double>(plan.geometry.layers.size() * plan.d_model * plan.d_model)},
+             source.backend(), run);
+  const auto ops = make_calibration_ops(source.backend());
+  // Second moments need x, which only the live source has; the pass that gathers them goes past the held states.
+  EliteSearch search(plan, *ops, input.held && plan.d_model == 0 ? *input.held : source);
+  Checkpoint checkpoint(out, input.identity);
+  run_search(search, checkpoint, run);
+  const auto picks = search.picks();
+
+  EliteFactors factors;
+  std::vector<ConfigFile> files;
+  if (factors_wanted) {
+    std::vector<double> moments;
+    if (whitened && from_capture) moments = live_second_moments(input, *options, run, plan.geometry.layers, *ops);
+    std::size_t tokens = 0;
+    for (const Document& document : input.corpus.documents) tokens += document.tokens.size();
+    if (whitened && tokens < input.config.d_model)
+      remark("note: " + std::to_string(tokens) + " tokens are fewer than d_model = " +
+                 std::to_string(input.config.d_model) + "; the whitening leans on its ridge",
+             run.quiet);
+    const std::size_t size = input.config.d_model * input.config.d_model;
+    Progress progress("factors", static_cast<double>(picks.size()), run.quiet);
+    for (std::size_t n = 0; n < picks.size(); ++n) {
+      progress.update(static_cast<double>(n));
+      std::vector<std::vector<std::size_t>> elite;
+      for (const ElitePicks& head : picks[n]) elite.push_back(head.chunks);
+      const auto moment = !whitened         ? std::span<const double>()
+                          : moments.empty() ? search.second_moment(n)
+                                            : std::span<const double>(moments).subspan(n * size, size);
+      factorise_layer(*input.files(), plan.geometry.layers[n], elite, *factors_wanted, moment, tokens, *ops, factors);
+    }
+    const std::string bytes = safetensors_bytes(factors.tensors, {{"format", "kvspectrum-elitekv"}});
+    write_file_atomically(factor_file, bytes, run.force);
+    files.push_back({factor_file.filename().string(), sha256_of(bytes)});
+  }
+
+  Json parameters{{"layers", plan.geometry.layers},
+                  {"r", plan.count},
+                  {"d_ckv", factors_wanted ? Json(factors_wanted->rank) : Json()},
+                  {"elite", chunks_json(picks, false)},
+                  {"factorization", options->text("factorization")},
+                  {"whiten", whitened ? "on" : "off"},
+                  {"split", options->text("split")}};
+  if (!factors.ranks.empty()) parameters["ranks"] = factors.ranks;
+  Json ropelite{{"norm", plan.norm},
+                {"granularity", options->text("granularity")},
+                {"layers", plan.geometry.layers},
+                {"method", options->has("baseline") ? options->text("baseline")
+                           : plan.disjoint          ? "disjoint"
+                                                    : "search"},
+                {"error", chunks_json(picks, true)}};
+  Provenance record = provenance(*options, run, input.corpus);
+  if (from_capture) {
+    record.documents = source.documents();
+    record.tokens = source.documents() * source.tokens();
+  }
+  const Json config = make_config("elitekv", input.config, input.model_sha256, std::move(parameters),
+                                  {{"ropelite", std::move(ropelite)}, {"singular_values", factors.singular_values}},
+                                  record, Json::object(), files);
+  write_figure_of(out, plan, input, picks, run);
+  write_file_atomically(out, dump_json(config) + "\n", run.force);
+  checkpoint.remove();
+  print_result(run, config, findings(picks, plan, factors_wanted, input.config));
+}
+
+}  // namespace kvs
