@@ -40,6 +40,7 @@ CaptureHeader capture_header(const ModelConfig& model, const std::string& model_
   header.model_name = model.name;
   header.model_sha256 = model_sha256;
   header.architecture = model.architecture;
+  header.model_layers = static_cast<std::uint32_t>(model.layers);
   for (const std::size_t layer : layers) header.layers.push_back(static_cast<std::int32_t>(layer));
   header.query_heads = static_cast<std::uint32_t>(model.query_heads);
   header.kv_heads = static_cast<std::uint32_t>(model.kv_heads);
@@ -52,6 +53,20 @@ CaptureHeader capture_header(const ModelConfig& model, const std::string& model_
   header.tokens = tokens;
   header.documents = documents;
   return header;
+}
+
+ModelConfig model_config_of(const CaptureHeader& header) {
+  ModelConfig config;
+  config.name = header.model_name;
+  config.architecture = header.architecture;
+  config.layers = header.model_layers;
+  config.query_heads = header.query_heads;
+  config.kv_heads = header.kv_heads;
+  config.head_dim = header.head_dim;
+  config.rope_theta = header.rope_theta;
+  config.rope_scaling = header.rope_scaling;
+  config.rope_frequencies = header.rope_frequencies;
+  return config;
 }
 
 std::uint64_t capture_bytes(const CaptureHeader& header) noexcept {

@@ -13,6 +13,9 @@ CaptureHeader capture_header(const ModelConfig& model, const std::string& model_
                              std::span<const std::size_t> layers, std::span<const StateKind> states, DType store,
                              std::uint64_t tokens, std::uint64_t documents);
 
+/// The model's geometry as far as a capture knows it.
+ModelConfig model_config_of(const CaptureHeader& header);
+
 /// Bytes of data that a capture of this header takes on disk.
 std::uint64_t capture_bytes(const CaptureHeader& header) noexcept;
 

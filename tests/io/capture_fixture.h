@@ -18,6 +18,7 @@ inline CaptureHeader small_header(DType store = DType::kF32, std::uint64_t docum
   header.model_sha256 = std::string(64, 'a');
   header.architecture = "llama";
   header.layers = {0, 13};
+  header.model_layers = 32;
   header.query_heads = 4;
   header.kv_heads = 2;
   header.head_dim = 6;

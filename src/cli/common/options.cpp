@@ -138,6 +138,7 @@ OptionTable::OptionTable(std::string usage, std::string summary, std::vector<std
   group("Options");
 }
 OptionTable::~OptionTable() = default;
+OptionTable::OptionTable(OptionTable&&) noexcept = default;
 
 OptionTable& OptionTable::group(const std::string& title) {
   state_->groups.push_back(std::make_unique<po::options_description>(title, 110));
@@ -200,6 +201,10 @@ std::optional<Options> OptionTable::parse(Arguments arguments, std::ostream& out
       const bool repeats = description != nullptr && description->semantic()->max_tokens() > 1;
       if (result.has(option.string_key) && !repeats)
         throw Error(ErrorCode::kUsage, "--" + option.string_key, "is given twice");
+      // Boost takes whatever follows as the value, the next option too.
+      for (const std::string& value : option.value)
+        if (value.starts_with("--"))
+          throw Error(ErrorCode::kUsage, "--" + option.string_key, "found '" + value + "', expected a value");
       auto& values = result.values_[option.string_key];
       values.insert(values.end(), option.value.begin(), option.value.end());
     }

@@ -49,6 +49,7 @@ class OptionTable {
   /// @param usage  e.g. "kvspectrum capture --model PATH --text PATH --out FILE"
   OptionTable(std::string usage, std::string summary, std::vector<std::string> examples);
   ~OptionTable();
+  OptionTable(OptionTable&&) noexcept;
 
   OptionTable& group(const std::string& title);
   /// A single-valued option; an empty `standard` means that it has no default.

@@ -5,6 +5,7 @@
 #include <optional>
 #include <sstream>
 
+#include "capture/capture_run.h"
 #include "capture/capture_source.h"
 #include "capture/held_source.h"
 #include "capture/live_source.h"
@@ -65,20 +66,6 @@ struct Input {
   const ModelSource* files() const noexcept { return session.source ? session.source.get() : model.get(); }
 };
 
-ModelConfig config_of(const CaptureHeader& header) {
-  ModelConfig config;
-  config.name = header.model_name;
-  config.architecture = header.architecture;
-  config.layers = header.model_layers;
-  config.query_heads = header.query_heads;
-  config.kv_heads = header.kv_heads;
-  config.head_dim = header.head_dim;
-  config.rope_theta = header.rope_theta;
-  config.rope_scaling = header.rope_scaling;
-  config.rope_frequencies = header.rope_frequencies;
-  return config;
-}
-
 void open_capture(const Options& options, const RunOptions& run, Input& input, bool whiten) {
   const std::filesystem::path path = options.text("capture");
   input.reader = CaptureReader::open(path, {});
@@ -96,7 +83,7 @@ void open_capture(const Options& options, const RunOptions& run, Input& input, b
   } else if (options.has("rank")) {
     throw Error(ErrorCode::kUsage, "--rank", "needs --model as well: factors are made of its weights");
   } else {
-    input.config = config_of(header);
+    input.config = model_config_of(header);
   }
   input.model_sha256 = header.model_sha256;
   if (whiten) {

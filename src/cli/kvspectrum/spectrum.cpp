@@ -1,10 +1,13 @@
+#include "analyzers/spectrum.h"
+
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <memory>
 #include <sstream>
 
-#include "analyzers/spectrum.h"
+#include "analyzers/spectrum_summary.h"
+#include "capture/capture_run.h"
 #include "capture/capture_source.h"
 #include "capture/live_source.h"
 #include "cli/common/progress.h"
@@ -14,15 +17,17 @@
 #include "export/spectrum_report.h"
 #include "io/checkpoint.h"
 #include "io/file.h"
+#include "version.h"
 
 namespace kvs {
 namespace {
 
 OptionTable spectrum_options() {
-  OptionTable table("kvspectrum spectrum (--capture FILE | --model PATH --text PATH) --out-dir DIR [options]",
-                    "Power spectra of keys and values along the token axis, per layer and per head, with figures.",
-                    {"kvspectrum spectrum --capture book.h5 --out-dir spectrum",
-                     "kvspectrum spectrum --model SmolLM2.gguf --text book.txt --documents 16 --transform dft --out-dir spectrum"});
+  OptionTable table(
+      "kvspectrum spectrum (--capture FILE | --model PATH --text PATH) --out-dir DIR [options]",
+      "Power spectra of keys and values along the token axis, per layer and per head, with figures.",
+      {"kvspectrum spectrum --capture book.h5 --out-dir spectrum",
+       "kvspectrum spectrum --model SmolLM2.gguf --text book.txt --documents 16 --transform dft --out-dir spectrum"});
   table.value("capture", "FILE", "a capture with k_pre and v; a missing k_post is recomputed")
       .value("out-dir", "DIR", "where spectrum.h5, spectrum.json and the figures go")
       .value("transform", "NAME", "dct or dft", "dct")
@@ -42,7 +47,7 @@ struct Input {
   ModelSession session;                   // … or from a live model
   std::unique_ptr<Backend> backend;
   std::unique_ptr<StateSource> source;
-  SpectrumSubject subject;
+  SpectrumOrigin origin;
   std::vector<std::size_t> layers;
   std::vector<SpectrumState> states{kSpectrumStates.begin(), kSpectrumStates.end()};
   std::size_t kv_heads = 0, head_dim = 0;
@@ -56,7 +61,8 @@ std::vector<std::size_t> chosen_layers(const Options& options, const std::vector
   const auto wanted = options.indices("layers", layers.back() + 1);
   for (const std::size_t layer : wanted)
     if (std::ranges::find(layers, layer) == layers.end())
-      throw Error(ErrorCode::kUsage, "--layers", "found " + std::to_string(layer) + ", expected layers that the capture holds");
+      throw Error(ErrorCode::kUsage, "--layers",
+                  "found " + std::to_string(layer) + ", expected layers that the capture holds");
   return wanted;
 }
 
@@ -73,14 +79,18 @@ std::vector<SpectrumState> spectrum_states(const CaptureHeader& header, const st
 
 void open_capture(const Options& options, Input& input) {
   for (const char* live : {"model", "text", "tokens-file"})
-    if (options.has(live)) throw Error(ErrorCode::kUsage, std::string("--") + live, "cannot be given together with --capture");
+    if (options.has(live))
+      throw Error(ErrorCode::kUsage, std::string("--") + live, "cannot be given together with --capture");
   const std::filesystem::path path = options.text("capture");
   const bool skip = options.flag("skip-corrupt");
-  input.reader = CaptureReader::open(path, {.allow_incomplete = options.flag("allow-incomplete"), .skip_corrupt = skip});
+  input.reader =
+      CaptureReader::open(path, {.allow_incomplete = options.flag("allow-incomplete"), .skip_corrupt = skip});
   const CaptureHeader& header = input.reader->header();
   input.backend = open_backend(options);
   input.source = std::make_unique<CaptureSource>(*input.reader, *input.backend, skip);
-  input.subject = {header.model_name, header.model_sha256, {}, options.command()};
+  input.origin = {header.model_name,
+                  model_json(model_config_of(header), header.model_sha256),
+                  {{"capture", path.filename().string()}}};
   input.layers = chosen_layers(options, header.layers);
   input.states = spectrum_states(header, path);
   input.kv_heads = header.kv_heads;
@@ -96,7 +106,9 @@ void open_live(const Options& options, const RunOptions& run, Input& input) {
   input.identity = run_identity(options, model->sha256(), corpus);
   input.session = load_model(std::move(model), options, run);
   const ModelConfig& config = input.session.config();
-  input.subject = {config.name, input.session.source->sha256(), corpus.text_sha256, options.command()};
+  input.origin = {config.name,
+                  model_json(config, input.session.source->sha256()),
+                  {{"text_sha256", corpus.text_sha256}, {"tokens_dropped", corpus.tokens_dropped}}};
   input.kv_heads = config.kv_heads;
   input.head_dim = config.head_dim;
   auto documents = tokens_of(corpus);
@@ -105,6 +117,30 @@ void open_live(const Options& options, const RunOptions& run, Input& input) {
             .memory_bytes = session_memory(input.session, documents.front().size())},
            *input.session.backend, run);
   input.source = std::make_unique<LiveSource>(*input.session.decoder, std::move(documents));
+}
+
+constexpr std::size_t kLowTenth = 2;  // of kLowPercents: 10 %
+static_assert(kLowPercents[kLowTenth] == 10);
+
+std::string findings(const Spectrum& spectrum) {
+  std::ostringstream text;
+  text.precision(3);
+  text << "spectrum: " << spectrum.documents << " documents of " << spectrum.tokens << " tokens, "
+       << (spectrum.transform == Transform::kDct ? "DCT" : "DFT") << ", without the first " << spectrum.sinks
+       << " tokens\n";
+  for (const SpectrumState state : spectrum.states) {
+    const PowerTable& table = spectrum.table(state, false);
+    double low = 0, coefficients = 0;
+    for (std::size_t layer = 0; layer < table.layers; ++layer) {
+      const SpectrumSummary summary =
+          summarise_power(table.layer_mean(layer), spectrum.transform, spectrum.tokens - spectrum.sinks, true);
+      low += summary.low_share[kLowTenth] / static_cast<double>(table.layers);
+      coefficients += static_cast<double>(summary.bins_for_energy) / static_cast<double>(table.layers);
+    }
+    text << "  " << name_of(state) << ": lowest 10 % of bins hold " << 100 * low << " % of the energy; 95 % takes "
+         << coefficients << " of " << table.bins << " bins (means over layers)\n";
+  }
+  return text.str();
 }
 
 void accumulate(SpectrumAccumulator& sums, StateSource& source, Checkpoint& checkpoint, const RunOptions& run) {
@@ -127,7 +163,6 @@ void run_spectrum(Arguments arguments) {
   const std::filesystem::path folder = options->text("out-dir");
   std::filesystem::create_directories(folder);
   const std::filesystem::path out = folder / "spectrum.h5";
-  check_output(out, run.force, input_paths(*options));
   const OutputLock lock(out, run.lock);
 
   Input input;
@@ -139,15 +174,21 @@ void run_spectrum(Arguments arguments) {
   const std::size_t tokens = input.source->tokens();
   const auto sinks = static_cast<std::size_t>(options->integer("sinks", 0, static_cast<std::int64_t>(tokens) - 1));
   const auto ops = make_spectral_ops(input.source->backend());
-  SpectrumAccumulator sums(*ops, {transform, sinks, input.layers, input.states, input.kv_heads, input.head_dim}, tokens);
+  const SpectrumAccumulator::Settings settings{transform,    sinks,          input.layers,
+                                               input.states, input.kv_heads, input.head_dim};
+  for (const std::string& name : spectrum_report_files(settings))
+    check_output(folder / name, run.force, input_paths(*options));
+  SpectrumAccumulator sums(*ops, settings, tokens);
   Checkpoint checkpoint(out, input.identity);
-  if (const auto state = checkpoint.load(run.resume, run.force)) sums.restore(state->documents, state->sums);
+  if (const auto state = checkpoint.load(run.resume, run.force)) sums.restore(state->sums);
   accumulate(sums, *input.source, checkpoint, run);
 
   const Spectrum spectrum = sums.result();
-  const Json report = write_spectrum_report(spectrum, input.subject, folder, run.force);
+  input.origin.source["command"] = options->command();
+  input.origin.source["tool_version"] = kToolVersion;
+  write_spectrum_report(folder, spectrum, input.origin, run.force);
   checkpoint.remove();
-  print_result(run, report, spectrum_findings(spectrum));
+  print_result(run, spectrum_json(spectrum, input.origin), findings(spectrum));
 }
 
 }  // namespace kvs

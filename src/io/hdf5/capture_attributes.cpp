@@ -115,7 +115,8 @@ Json read_attributes(const Hdf5Scope& scope, hid_t file) {
   Json header;
   for (const char* const name : {"model_name", "model_sha256", "architecture", "rope_scaling", "dtype"})
     header[name] = text(name);
-  for (const char* const name : {"query_heads", "kv_heads", "head_dim", "tokens", "documents", "complete"})
+  for (const char* const name :
+       {"model_layers", "query_heads", "kv_heads", "head_dim", "tokens", "documents", "complete"})
     header[name] = integer(name);
   header["layers"] = read_list<std::int64_t>(scope, file, "layers");
   const auto theta = read_scalar<double>(scope, file, "rope_theta");

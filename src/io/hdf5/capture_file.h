@@ -24,6 +24,7 @@ std::optional<StateKind> state_kind_from_name(std::string_view name) noexcept;
 /// The root attributes of a capture (docs/captures.md) and what its datasets' shapes follow from.
 struct CaptureHeader {
   std::string model_name, model_sha256, architecture;
+  std::uint32_t model_layers = 0;        // of the whole model
   std::vector<std::int32_t> layers;  // the model's layers that are stored, ascending
   std::uint32_t query_heads = 0, kv_heads = 0, head_dim = 0;
   double rope_theta = 0;

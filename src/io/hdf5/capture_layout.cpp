@@ -41,6 +41,7 @@ void check_header(const CaptureHeader& header, std::string_view where) {
   check_text(where, "model_sha256", header.model_sha256);
   check_text(where, "architecture", header.architecture);
   check_text(where, "rope_scaling", header.rope_scaling);
+  check_range(where, "model_layers", header.model_layers, 1, static_cast<std::uint64_t>(kMostLayer) + 1);
   check_range(where, "query_heads", header.query_heads, 1, kMostHeads);
   check_range(where, "kv_heads", header.kv_heads, 1, kMostHeads);
   check_range(where, "head_dim", header.head_dim, 2, kMostHeadDim);
@@ -49,7 +50,8 @@ void check_header(const CaptureHeader& header, std::string_view where) {
   if (header.store == DType::kF64) fail(where, "dtype", "found f64, expected f32, f16 or bf16");
   if (header.layers.empty()) fail(where, "layers", "found none, expected at least one layer");
   for (std::size_t i = 0; i < header.layers.size(); ++i)
-    if (header.layers[i] < 0 || header.layers[i] > kMostLayer || (i > 0 && header.layers[i] <= header.layers[i - 1]))
+    if (header.layers[i] < 0 || static_cast<std::uint32_t>(header.layers[i]) >= header.model_layers ||
+        (i > 0 && header.layers[i] <= header.layers[i - 1]))
       fail(where, "layers", "found " + std::to_string(header.layers[i]) + ", expected ascending layer numbers");
   if (header.states.empty()) fail(where, "states", "found none, expected at least one kind of states");
   for (std::size_t i = 1; i < header.states.size(); ++i)
@@ -155,6 +157,7 @@ Json header_to_json(const CaptureHeader& header) {
   return Json{{"model_name", header.model_name},
               {"model_sha256", header.model_sha256},
               {"architecture", header.architecture},
+              {"model_layers", header.model_layers},
               {"layers", header.layers},
               {"query_heads", header.query_heads},
               {"kv_heads", header.kv_heads},
@@ -174,6 +177,7 @@ CaptureHeader header_from_json(const JsonCursor& object) {
   header.model_sha256 = object.at("model_sha256").string();
   header.architecture = object.at("architecture").string();
   header.rope_scaling = object.at("rope_scaling").string();
+  header.model_layers = static_cast<std::uint32_t>(object.at("model_layers").unsigned_integer(kMostLayer + 1));
   header.query_heads = static_cast<std::uint32_t>(object.at("query_heads").unsigned_integer(kMostHeads));
   header.kv_heads = static_cast<std::uint32_t>(object.at("kv_heads").unsigned_integer(kMostHeads));
   header.head_dim = static_cast<std::uint32_t>(object.at("head_dim").unsigned_integer(kMostHeadDim));

@@ -89,6 +89,7 @@ void write_header(const Hdf5Scope& scope, hid_t file, const CaptureHeader& heade
   attributes.text("model_name", header.model_name);
   attributes.text("model_sha256", header.model_sha256);
   attributes.text("architecture", header.architecture);
+  attributes.integer("model_layers", header.model_layers);
   attributes.list("layers", H5T_STD_I32LE, H5T_NATIVE_INT32, header.layers);
   attributes.integer("query_heads", header.query_heads);
   attributes.integer("kv_heads", header.kv_heads);
