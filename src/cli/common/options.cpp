@@ -187,6 +187,13 @@ std::optional<Options> OptionTable::parse(Arguments arguments, std::ostream& out
     for (const auto& example : state_->examples) out << "  " << example << '\n';
     return std::nullopt;
   }
+  // Boost takes whatever follows an option as its value, the next option too.
+  for (std::size_t n = 0; n + 1 < arguments.size(); ++n) {
+    const auto* description =
+        arguments[n].starts_with("--") ? all.find_nothrow(arguments[n].substr(2), false) : nullptr;
+    if (description != nullptr && description->semantic()->min_tokens() > 0 && arguments[n + 1].starts_with("--"))
+      throw Error(ErrorCode::kUsage, arguments[n], "found '" + arguments[n + 1] + "', expected a value");
+  }
   Options result;
   try {
     namespace style = po::command_line_style;
@@ -201,10 +208,6 @@ std::optional<Options> OptionTable::parse(Arguments arguments, std::ostream& out
       const bool repeats = description != nullptr && description->semantic()->max_tokens() > 1;
       if (result.has(option.string_key) && !repeats)
         throw Error(ErrorCode::kUsage, "--" + option.string_key, "is given twice");
-      // Boost takes whatever follows as the value, the next option too.
-      for (const std::string& value : option.value)
-        if (value.starts_with("--"))
-          throw Error(ErrorCode::kUsage, "--" + option.string_key, "found '" + value + "', expected a value");
       auto& values = result.values_[option.string_key];
       values.insert(values.end(), option.value.begin(), option.value.end());
     }

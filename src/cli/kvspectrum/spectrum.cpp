@@ -143,12 +143,14 @@ std::string findings(const Spectrum& spectrum) {
   return text.str();
 }
 
-void accumulate(SpectrumAccumulator& sums, StateSource& source, Checkpoint& checkpoint, const RunOptions& run) {
+void accumulate(SpectrumAccumulator& sums, StateSource& source, std::size_t first, Checkpoint& checkpoint,
+                const RunOptions& run) {
   Progress progress("spectrum", static_cast<double>(source.documents()), run.quiet);
-  while (sums.documents() < source.documents()) {
-    progress.update(static_cast<double>(sums.documents()));
-    sums.add_document(source, sums.documents());
-    if (checkpoint.due()) checkpoint.save(sums.documents(), sums.sums());
+  // A document that the source leaves out is not counted in the sums, so the place is kept apart.
+  for (std::size_t document = first; document < source.documents(); ++document) {
+    progress.update(static_cast<double>(document));
+    sums.add_document(source, document);
+    if (checkpoint.due()) checkpoint.save(document + 1, sums.sums());
   }
 }
 
@@ -180,8 +182,12 @@ void run_spectrum(Arguments arguments) {
     check_output(folder / name, run.force, input_paths(*options));
   SpectrumAccumulator sums(*ops, settings, tokens);
   Checkpoint checkpoint(out, input.identity);
-  if (const auto state = checkpoint.load(run.resume, run.force)) sums.restore(state->sums);
-  accumulate(sums, *input.source, checkpoint, run);
+  std::size_t first = 0;
+  if (const auto state = checkpoint.load(run.resume, run.force)) {
+    sums.restore(state->sums);
+    first = state->documents;
+  }
+  accumulate(sums, *input.source, first, checkpoint, run);
 
   const Spectrum spectrum = sums.result();
   input.origin.source["command"] = options->command();
