@@ -245,10 +245,9 @@ std::string findings(const Plan& plan, const AblationResult& result, double ppl_
 }
 
 std::string heading(const Plan& plan, const ModelConfig& model, std::size_t documents) {
-  const std::string space = plan.setup.before_rope ? "keys before RoPE" : "keys after RoPE";
-  return model.name + " · " + (plan.setup.transform == Transform::kDct ? "DCT" : "DFT") + ", " +
-         std::to_string(plan.grid.chunks) + " chunks, " + (plan.setup.continuation ? "continuation" : "in-place") +
-         ", " + space + " · " + std::to_string(documents) + (documents == 1 ? " document of " : " documents of ") +
+  return model.name + " · " + (plan.setup.continuation ? "continuation" : "in-place") + ", " +
+         (plan.setup.before_rope ? "k_pre" : "k_post") + ", " +
+         (plan.setup.transform == Transform::kDct ? "DCT" : "DFT") + " · " + std::to_string(documents) + " × " +
          std::to_string(plan.setup.tokens) + " tokens";
 }
 
