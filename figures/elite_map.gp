@@ -3,7 +3,7 @@
 # panels, columns, rows, chunks, layers, layer_names, chunk_names, most_picks, heading, head_word
 
 set multiplot
-set label 1 heading at screen 12/page_width, 1 - 16/page_height left font ',12' tc rgb ink
+set label 1 heading at screen 12/page_width, 1 - 16/page_height left font heading_font(heading) tc rgb ink
 set label 3 'RoPE chunk (0 rotates fastest)' at screen 0.5, 13/page_height center tc rgb ink
 set label 4 'layer' at screen 12/page_width, 0.5 center rotate tc rgb ink
 set border 15 lc rgb '#bbbbbb' lw 0.6

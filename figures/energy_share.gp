@@ -3,7 +3,7 @@
 # rows, row_title_1 …, heads, layers, heading, layer_names (xtics list)
 
 set multiplot
-set label 1 heading at screen 12/page_width, 1 - 16/page_height left font ',12' tc rgb ink
+set label 1 heading at screen 12/page_width, 1 - 16/page_height left font heading_font(heading) tc rgb ink
 set border 0
 unset grid
 set tics scale 0

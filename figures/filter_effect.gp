@@ -3,7 +3,7 @@
 # heading, bins, energy_low_1 …, energy_high_1 … (decades), removed, removed_from_1 …, removed_to_1 … (bins), bin_label
 
 set multiplot
-set label 1 heading at screen 12/page_width, 1 - 16/page_height left font ',12' tc rgb ink
+set label 1 heading at screen 12/page_width, 1 - 16/page_height left font heading_font(heading) tc rgb ink
 unset mytics
 left = 62.0
 gap = 62.0

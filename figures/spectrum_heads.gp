@@ -4,7 +4,7 @@
 # state_color_1 …, heading, x_label, y_low, y_high (decades), x_high, dc_position
 
 set multiplot
-set label 1 heading at screen 12/page_width, 1 - 16/page_height left font ',12' tc rgb ink
+set label 1 heading at screen 12/page_width, 1 - 16/page_height left font heading_font(heading) tc rgb ink
 do for [s = 1:states] {
   key_x = (32 + (s - 1)*150)/page_width
   key_y = 1 - 42/page_height

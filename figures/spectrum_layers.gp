@@ -4,7 +4,7 @@
 # heading, x_label, first_layer, last_layer, x_high, dc_position
 
 set multiplot
-set label 1 heading at screen 0.012, 0.955 left font ',12' tc rgb ink
+set label 1 heading at screen 0.012, 0.955 left font heading_font(heading) tc rgb ink
 set logscale xy
 set format y '10^{%T}'
 set xrange [dc_position*0.8 : x_high]

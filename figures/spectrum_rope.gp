@@ -3,7 +3,7 @@
 # panels, columns, rows, panel_title_1 …, heading, x_label, y_low, y_high, x_high, dc_position
 
 set multiplot
-set label 1 heading at screen 12/page_width, 1 - 16/page_height left font ',12' tc rgb ink
+set label 1 heading at screen 12/page_width, 1 - 16/page_height left font heading_font(heading) tc rgb ink
 set label 3 x_label at screen 0.53, 14/page_height center tc rgb ink
 set label 4 'power (squared units of the state)' at screen 12/page_width, screen 0.47 center rotate tc rgb ink
 set logscale xy

@@ -27,3 +27,6 @@ diverging = "(-4 '#2166ac', -3 '#4393c3', -2 '#92c5de', -1 '#d1e5f0', 0 '#f7f7f7
 cells = is_svg ? 'with image pixels' : 'with image'
 # Order of picks, dark = first; white stays for "not picked".
 picks_palette = "(0 '#440154', 1 '#3e4989', 2 '#26828e', 3 '#35b779', 4 '#b5de2b')"
+
+# A heading as large as 12 pt and no wider than the page; 8.5 points a letter at that size.
+heading_font(text) = sprintf(",%.1f", 12.0 * (strlen(text) * 8.5 > page_width - 24 ? (page_width - 24) / (strlen(text) * 8.5) : 1))

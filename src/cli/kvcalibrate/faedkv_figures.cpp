@@ -96,7 +96,7 @@ void write_faedkv_figures(const std::filesystem::path& config, const FaedkvFigur
       run.force);
   write_figure(stem("_filtering"), render_filter_effect(filter_effect(figures, setup, decoder, ops)), run.force);
   if (figures.sweep.size() < 2) return;
-  PerplexityChunks sweep{figures.heading, {{"calibrated", figures.sweep}}, figures.result.ppl_base};
+  PerplexityChunks sweep{figures.heading, {{"kept chunks", figures.sweep}}, figures.result.ppl_base};
   std::ranges::sort(sweep.series[0].points);
   write_figure(stem("_chunks"), render_perplexity_chunks(sweep), run.force);
 }
