@@ -44,11 +44,13 @@ Outcome run_with(const std::string& program, const std::vector<std::string>& arg
   if (posix_spawn(&child, path.c_str(), &actions, nullptr, argv.data(), environ) != 0)
     throw std::runtime_error("cannot start " + path);
   posix_spawn_file_actions_destroy(&actions);
-  if (signal != 0) {
-    std::this_thread::sleep_for(delay);
-    kill(child, signal);
-  }
   int status = 0;
+  const auto deadline = std::chrono::steady_clock::now() + delay;
+  while (signal != 0 && std::chrono::steady_clock::now() < deadline) {
+    if (waitpid(child, &status, WNOHANG) == child) return {status_of(status), slurp(out), slurp(err)};
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  if (signal != 0) kill(child, signal);
   waitpid(child, &status, 0);
   return {status_of(status), slurp(out), slurp(err)};
 }

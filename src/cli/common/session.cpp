@@ -8,6 +8,7 @@
 #include "cli/common/progress.h"
 #include "core/checked.h"
 #include "core/error.h"
+#include "io/file.h"
 #include "version.h"
 
 namespace kvs {
@@ -218,6 +219,21 @@ void announce(const Estimate& estimate, Backend& backend, const RunOptions& run)
   // Products alone run at the probed rate; the rest of a pass adds about a fifth (docs/performance.md).
   line += ", " + human_seconds(1.2 * estimate.flops * seconds_per_flop(backend));
   remark(line, false);
+}
+
+void check_outputs(const std::filesystem::path& main, std::span<const std::filesystem::path> others,
+                   const Options& options, const RunOptions& run) {
+  const auto inputs = input_paths(options);
+  check_output(main, run.force, inputs);
+  for (const auto& path : others) check_output(path, run.replace(), inputs);
+}
+
+std::filesystem::path beside(const std::filesystem::path& main, const std::string& suffix) {
+  return main.parent_path() / (main.stem().string() + suffix);
+}
+
+std::vector<std::filesystem::path> figure_paths(const std::filesystem::path& main, const std::string& suffix) {
+  return {beside(main, suffix + ".svg"), beside(main, suffix + ".png")};
 }
 
 void print_result(const RunOptions& run, const Json& json, const std::string& text) {

@@ -24,6 +24,9 @@ void add_run_options(OptionTable& table, bool resumable);  // --seed --force --q
 struct RunOptions {
   bool force = false, resume = false, quiet = false, json = false, lock = true;
   std::int64_t seed = 0;
+
+  /// Whether files that go with the main output may be replaced: a run that was killed may have left them.
+  bool replace() const noexcept { return force || resume; }
 };
 /// @throws Error kUsage if --force and --resume meet.
 RunOptions run_options(const Options& options);
@@ -76,6 +79,14 @@ double forward_flops(const ModelConfig& config, double tokens);
 double session_memory(const ModelSession& session, std::size_t tokens);
 /// The files that a command reads, so that none of them is its output.
 std::vector<std::filesystem::path> input_paths(const Options& options);
+
+/// Checks every output before any work: `main`, which is written last, and the files that go with it.
+/// @throws as check_output.
+void check_outputs(const std::filesystem::path& main, std::span<const std::filesystem::path> others,
+                   const Options& options, const RunOptions& run);
+/// SVG and PNG of a figure beside `main`: the stem of main, then `suffix`.
+std::vector<std::filesystem::path> figure_paths(const std::filesystem::path& main, const std::string& suffix);
+std::filesystem::path beside(const std::filesystem::path& main, const std::string& suffix);
 
 /// The result of a command: JSON on stdout with --json, else `text`.
 void print_result(const RunOptions& run, const Json& json, const std::string& text);

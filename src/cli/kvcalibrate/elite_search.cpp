@@ -113,8 +113,8 @@ std::vector<ElitePicks> EliteSearch::layer_picks(std::size_t layer) const {
   const auto scores = by_contribution ? statistics_.contributions(layer, plan_.granularity) : std::vector<double>();
   std::vector<ElitePicks> picks;
   for (std::size_t head = 0; head < heads; ++head) {
-    const TensorView<const double, 2> gram(std::span<const double>(grams).subspan(head * chunks * chunks, chunks * chunks),
-                                           {chunks, chunks});
+    const TensorView<const double, 2> gram(
+        std::span<const double>(grams).subspan(head * chunks * chunks, chunks * chunks), {chunks, chunks});
     if (!plan_.baseline) {
       picks.push_back(pick_elite(gram, plan_.count));
       continue;

@@ -221,7 +221,7 @@ void write_figure_of(const std::filesystem::path& out, const EliteSearchPlan& pl
     auto& row = map.elite.emplace_back();
     for (const ElitePicks& head : heads) row.push_back(head.chunks);
   }
-  write_figure(out.parent_path() / (out.stem().string() + "_elite"), render_elite_map(map), run.force);
+  write_figure(beside(out, "_elite"), render_elite_map(map), run.replace());
 }
 
 /// Share of heads whose set holds each chunk, as ranges of the chunks that most and fewest heads keep.
@@ -260,9 +260,10 @@ void run_elitekv(Arguments arguments) {
   if (!options) return;
   const RunOptions run = run_options(*options);
   const std::filesystem::path out = options->text("out");
-  const std::filesystem::path factor_file = out.parent_path() / (out.stem().string() + ".safetensors");
-  check_output(out, run.force, input_paths(*options));
-  if (options->has("rank")) check_output(factor_file, run.force, input_paths(*options));
+  const std::filesystem::path factor_file = beside(out, ".safetensors");
+  auto others = figure_paths(out, "_elite");
+  if (options->has("rank")) others.push_back(factor_file);
+  check_outputs(out, others, *options, run);
   const OutputLock lock(out, run.lock);
   const int norm = static_cast<int>(options->integer("norm", 1, 2));
   const bool from_capture = options->has("capture");
@@ -315,7 +316,7 @@ void run_elitekv(Arguments arguments) {
       factorise_layer(*input.files(), plan.geometry.layers[n], elite, *factors_wanted, moment, tokens, *ops, factors);
     }
     const std::string bytes = safetensors_bytes(factors.tensors, {{"format", "kvspectrum-elitekv"}});
-    write_file_atomically(factor_file, bytes, run.force);
+    write_file_atomically(factor_file, bytes, run.replace());
     files.push_back({factor_file.filename().string(), sha256_of(bytes)});
   }
 

@@ -258,7 +258,11 @@ void run_faedkv(Arguments arguments) {
   if (!options) return;
   const RunOptions run = run_options(*options);
   const std::filesystem::path out = options->text("out");
-  check_output(out, run.force, input_paths(*options));
+  std::vector<std::filesystem::path> figure_files;
+  for (const char* suffix : {"_ablation", "_filtering", "_chunks"})
+    if (options->has("sweep") || std::string_view(suffix) != "_chunks")
+      for (const auto& path : figure_paths(out, suffix)) figure_files.push_back(path);
+  check_outputs(out, figure_files, *options, run);
   const OutputLock lock(out, run.lock);
   auto source = open_model(*options);
   const Corpus corpus = load_corpus(*options, run, *source);

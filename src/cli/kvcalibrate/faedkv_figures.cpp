@@ -89,16 +89,16 @@ FilterEffect filter_effect(const FaedkvFigures& figures, const AblationSetup& se
 
 void write_faedkv_figures(const std::filesystem::path& config, const FaedkvFigures& figures, const AblationSetup& setup,
                           Decoder& decoder, SpectralOps& ops, const RunOptions& run) {
-  const auto stem = [&](const std::string& suffix) { return config.parent_path() / (config.stem().string() + suffix); };
   write_figure(
-      stem("_ablation"),
+      beside(config, "_ablation"),
       render_ablation_map({figures.heading, {figures.layers.begin(), figures.layers.end()}, figures.result.delta}),
-      run.force);
-  write_figure(stem("_filtering"), render_filter_effect(filter_effect(figures, setup, decoder, ops)), run.force);
+      run.replace());
+  write_figure(beside(config, "_filtering"), render_filter_effect(filter_effect(figures, setup, decoder, ops)),
+               run.replace());
   if (figures.sweep.size() < 2) return;
   PerplexityChunks sweep{figures.heading, {{"kept chunks", figures.sweep}}, figures.result.ppl_base};
   std::ranges::sort(sweep.series[0].points);
-  write_figure(stem("_chunks"), render_perplexity_chunks(sweep), run.force);
+  write_figure(beside(config, "_chunks"), render_perplexity_chunks(sweep), run.replace());
 }
 
 }  // namespace kvs

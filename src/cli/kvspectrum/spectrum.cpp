@@ -178,8 +178,10 @@ void run_spectrum(Arguments arguments) {
   const auto ops = make_spectral_ops(input.source->backend());
   const SpectrumAccumulator::Settings settings{transform,    sinks,          input.layers,
                                                input.states, input.kv_heads, input.head_dim};
+  std::vector<std::filesystem::path> others;
   for (const std::string& name : spectrum_report_files(settings))
-    check_output(folder / name, run.force, input_paths(*options));
+    if (name != "spectrum.json") others.push_back(folder / name);
+  check_outputs(folder / "spectrum.json", others, *options, run);
   SpectrumAccumulator sums(*ops, settings, tokens);
   Checkpoint checkpoint(out, input.identity);
   std::size_t first = 0;
@@ -192,7 +194,7 @@ void run_spectrum(Arguments arguments) {
   const Spectrum spectrum = sums.result();
   input.origin.source["command"] = options->command();
   input.origin.source["tool_version"] = kToolVersion;
-  write_spectrum_report(folder, spectrum, input.origin, run.force);
+  write_spectrum_report(folder, spectrum, input.origin, run.replace());
   checkpoint.remove();
   print_result(run, spectrum_json(spectrum, input.origin), findings(spectrum));
 }

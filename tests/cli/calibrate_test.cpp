@@ -1,0 +1,270 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <csignal>
+#include <fstream>
+#include <random>
+
+#include "io/json.h"
+#include "tests/cli/program.h"
+
+namespace kvs::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+class CalibratePrograms : public ::testing::Test {
+ protected:
+  CalibratePrograms() {
+    write_tiny_model(folder_ / "model");
+    write_tokens_file(folder_ / "tokens.jsonl", 3, 70);
+  }
+  std::vector<std::string> with_text(const std::string& command, std::vector<std::string> more) const {
+    std::vector<std::string> words{command,    "--model", folder_ / "model", "--tokens-file", folder_ / "tokens.jsonl",
+                                   "--window", "32",      "--quiet",         "--threads",     "1"};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+  std::vector<std::string> faedkv(const std::string& out, std::vector<std::string> more = {}) const {
+    more.insert(more.end(), {"--chunks", "4", "--sinks", "2", "--recent", "3", "--out", folder_ / out});
+    return with_text("faedkv", more);
+  }
+  std::vector<std::string> elitekv(const std::string& out, std::vector<std::string> more = {}) const {
+    more.insert(more.end(), {"--elite", "2", "--out", folder_ / out});
+    return with_text("elitekv", more);
+  }
+  Json config(const std::string& name) const { return parse_json(slurp(folder_ / name), name); }
+  double perplexity(const std::vector<std::string>& how) const {
+    auto words = with_text("eval", how);
+    words.push_back("--json");
+    const Outcome outcome = run("kvcalibrate", words);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return parse_json(outcome.out, "eval").at("ppl").get<double>();
+  }
+  void expect_valid(const std::string& name) const {
+    const Outcome outcome = run("kvcalibrate", {"validate", folder_ / name});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+  }
+  TemporaryFolder folder_;
+};
+
+TEST_F(CalibratePrograms, FaedkvWritesAValidConfigWithFigures) {
+  for (const char* protocol : {"continuation", "in-place"}) {
+    const std::string name = std::string(protocol) + ".json";
+    const Outcome made = run("kvcalibrate", faedkv(name, {"--protocol", protocol, "--sweep", "2,8"}));
+    ASSERT_EQ(made.status, 0) << made.err;
+    expect_valid(name);
+    const Json result = config(name);
+    EXPECT_EQ(result.at("parameters").at("kept").size(), 4U);
+    EXPECT_EQ(result.at("parameters").at("kept")[0].size(), 2U);  // half of four chunks
+    EXPECT_EQ(result.at("parameters").at("sinks"), 2);            // also where in-place ablates with none
+    EXPECT_EQ(result.at("calibration").at("ablation").at("interval")[0][0].size(), 2U);  // six documents
+    EXPECT_EQ(result.at("quality").at("sweep").size(), 3U);
+    for (const char* figure : {"_ablation.svg", "_filtering.png", "_chunks.svg"})
+      EXPECT_GT(slurp(folder_ / (protocol + std::string(figure))).size(), 1000U) << figure;
+  }
+}
+
+TEST_F(CalibratePrograms, FaedkvOfOneDocumentHasNoInterval) {
+  ASSERT_EQ(run("kvcalibrate", faedkv("one.json", {"--documents", "1"})).status, 0);
+  expect_valid("one.json");
+  EXPECT_TRUE(config("one.json").at("calibration").at("ablation").at("interval")[0][0].is_null());
+}
+
+TEST_F(CalibratePrograms, FaedkvOfSomeLayersEqualsThoseOfAll) {
+  ASSERT_EQ(run("kvcalibrate", faedkv("all.json")).status, 0);
+  ASSERT_EQ(run("kvcalibrate", faedkv("some.json", {"--layers", "1,3"})).status, 0);
+  const Json all = config("all.json").at("calibration").at("ablation").at("delta");
+  const Json some = config("some.json").at("calibration").at("ablation").at("delta");
+  EXPECT_EQ(some[0], all[1]);
+  EXPECT_EQ(some[1], all[3]);
+}
+
+TEST_F(CalibratePrograms, FaedkvKilledAndResumedIsIdentical) {
+  ASSERT_EQ(run("kvcalibrate", faedkv("whole.json")).status, 0);
+  // The recorded command names the output, so both runs use one name.
+  const std::string whole = slurp(folder_ / "whole.json");
+  std::filesystem::remove(folder_ / "whole.json");
+  std::mt19937 random(5);
+  int killed = 0;
+  for (int round = 0; round < 6; ++round) {
+    for (const auto& entry : std::filesystem::directory_iterator(folder_ / "."))
+      if (entry.path().filename().string().starts_with("whole")) std::filesystem::remove(entry.path());
+    Outcome outcome =
+        run_and_signal("kvcalibrate", faedkv("whole.json"), SIGKILL, std::chrono::milliseconds(random() % 80));
+    for (int tries = 0; outcome.status != 0 && tries < 100; ++tries) {
+      ++killed;
+      outcome = run_and_signal("kvcalibrate", faedkv("whole.json", {"--resume"}), SIGKILL,
+                               std::chrono::milliseconds(tries < 10 ? random() % 80 : 20000));
+      // A kill between the figures and the config leaves figures: those of the same run are replaced.
+      ASSERT_TRUE(outcome.status == 0 || outcome.status == 1000 + SIGKILL) << outcome.err;
+    }
+    EXPECT_EQ(slurp(folder_ / "whole.json"), whole) << "round " << round;
+  }
+  EXPECT_GT(killed, 3);
+}
+
+TEST_F(CalibratePrograms, FaedkvStopsOnSigintAndResumes) {
+  write_tokens_file(folder_ / "tokens.jsonl", 200, 70);
+  const Outcome stopped = run_and_signal("kvcalibrate", faedkv("a.json"), SIGINT, std::chrono::milliseconds(400));
+  ASSERT_EQ(stopped.status, 130) << stopped.err;
+  EXPECT_EQ(run("kvcalibrate", faedkv("a.json")).status, 7);
+  const Outcome other = run("kvcalibrate", faedkv("a.json", {"--resume", "--transform", "dct"}));
+  EXPECT_EQ(other.status, 7);
+  EXPECT_THAT(other.err, HasSubstr("transform"));
+}
+
+TEST_F(CalibratePrograms, ElitekvWithFactorsOfFullRankEqualsPartialRope) {
+  ASSERT_EQ(run("kvcalibrate", elitekv("partial.json")).status, 0);
+  // [W_k without elite rows ; W_v]: 2 · (8 − 4) + 2 · 8 = 24 rows, d_model 48: full rank 24.
+  ASSERT_EQ(run("kvcalibrate", elitekv("full.json", {"--rank", "24", "--allow-more-parameters"})).status, 0);
+  ASSERT_EQ(run("kvcalibrate", elitekv("low.json", {"--rank", "4"})).status, 0);
+  for (const char* name : {"partial.json", "full.json", "low.json"}) expect_valid(name);
+  const double partial = perplexity({"--config", folder_ / "partial.json"});
+  EXPECT_NEAR(perplexity({"--config", folder_ / "full.json"}) / partial, 1, 1e-4);
+  EXPECT_GT(std::abs(perplexity({"--config", folder_ / "low.json"}) / partial - 1), 1e-3);
+}
+
+TEST_F(CalibratePrograms, ElitekvSeparateFactorsShareTheBudget) {
+  ASSERT_EQ(run("kvcalibrate", elitekv("s.json", {"--rank", "10", "--factorization", "separate"})).status, 0);
+  expect_valid("s.json");
+  for (const Json& ranks : config("s.json").at("parameters").at("ranks"))
+    EXPECT_EQ(ranks[0].get<int>() + ranks[1].get<int>(), 10);
+  EXPECT_GT(perplexity({"--config", folder_ / "s.json"}), 1);
+}
+
+TEST_F(CalibratePrograms, ElitekvFromACaptureFindsTheSameSets) {
+  ASSERT_EQ(run("kvspectrum", {"capture", "--model", folder_ / "model", "--tokens-file", folder_ / "tokens.jsonl",
+                               "--window", "32", "--states", "q_pre,k_pre", "--out", folder_ / "c.h5", "--quiet"})
+                .status,
+            0);
+  for (const char* norm : {"1", "2"}) {
+    const std::string live = std::string("live") + norm + ".json", stored = std::string("stored") + norm + ".json";
+    ASSERT_EQ(run("kvcalibrate", elitekv(live, {"--norm", norm})).status, 0);
+    const Outcome made = run("kvcalibrate", {"elitekv", "--capture", folder_ / "c.h5", "--elite", "2", "--norm", norm,
+                                             "--out", folder_ / stored, "--quiet"});
+    ASSERT_EQ(made.status, 0) << made.err;
+    expect_valid(stored);
+    EXPECT_EQ(config(stored).at("parameters").at("elite"), config(live).at("parameters").at("elite"));
+    EXPECT_EQ(config(stored).at("model"), config(live).at("model"));
+  }
+}
+
+TEST_F(CalibratePrograms, ElitekvPerQueryHeadIsAnalysisOnly) {
+  const Outcome made = run("kvcalibrate", elitekv("q.json", {"--granularity", "query-head", "--rank", "8"}));
+  ASSERT_EQ(made.status, 0) << made.err;
+  expect_valid("q.json");
+  EXPECT_EQ(config("q.json").at("parameters").at("elite")[0].size(), 6U);
+  EXPECT_TRUE(config("q.json").at("files").empty());
+  const Outcome eval = run("kvcalibrate", with_text("eval", {"--config", folder_ / "q.json"}));
+  EXPECT_EQ(eval.status, 4);
+}
+
+TEST_F(CalibratePrograms, ElitekvBaselinesAndDisjointSets) {
+  for (const char* baseline : {"uniform", "contribution", "high", "low"}) {
+    const std::string name = std::string(baseline) + ".json";
+    ASSERT_EQ(run("kvcalibrate", elitekv(name, {"--baseline", baseline})).status, 0);
+    expect_valid(name);
+  }
+  EXPECT_EQ(config("high.json").at("parameters").at("elite")[0][0], Json({0, 1}));
+  EXPECT_EQ(config("low.json").at("parameters").at("elite")[0][0], Json({2, 3}));
+  EXPECT_EQ(config("uniform.json").at("parameters").at("elite")[0][0], Json({0, 3}));
+  ASSERT_EQ(run("kvcalibrate", elitekv("d.json", {"--disjoint", "on"})).status, 0);
+  for (const Json& heads : config("d.json").at("parameters").at("elite"))
+    for (const Json& chunk : heads[0])
+      EXPECT_EQ(std::count(heads[1].begin(), heads[1].end(), chunk), 0) << heads.dump();
+}
+
+TEST_F(CalibratePrograms, ElitekvKilledAndResumedIsIdentical) {
+  const std::vector<std::string> how{"--norm", "1", "--rank", "8"};
+  const auto resumed = [&] {
+    auto more = how;
+    more.push_back("--resume");
+    return elitekv("whole.json", more);
+  };
+  ASSERT_EQ(run("kvcalibrate", elitekv("whole.json", how)).status, 0);
+  const std::string whole = slurp(folder_ / "whole.json"), factors = slurp(folder_ / "whole.safetensors");
+  std::mt19937 random(5);
+  int killed = 0;
+  for (int round = 0; round < 6; ++round) {
+    for (const auto& entry : std::filesystem::directory_iterator(folder_ / "."))
+      if (entry.path().filename().string().starts_with("whole")) std::filesystem::remove(entry.path());
+    Outcome outcome =
+        run_and_signal("kvcalibrate", elitekv("whole.json", how), SIGKILL, std::chrono::milliseconds(random() % 80));
+    for (int tries = 0; outcome.status != 0 && tries < 100; ++tries) {
+      ++killed;
+      outcome = run_and_signal("kvcalibrate", resumed(), SIGKILL,
+                               std::chrono::milliseconds(tries < 10 ? random() % 80 : 20000));
+      ASSERT_TRUE(outcome.status == 0 || outcome.status == 1000 + SIGKILL) << outcome.err;
+    }
+    EXPECT_EQ(slurp(folder_ / "whole.json"), whole) << "round " << round;
+    EXPECT_EQ(slurp(folder_ / "whole.safetensors"), factors);
+  }
+  EXPECT_GT(killed, 3);
+}
+
+TEST_F(CalibratePrograms, ValidateFindsWhatIsWrong) {
+  ASSERT_EQ(run("kvcalibrate", elitekv("e.json", {"--rank", "8"})).status, 0);
+  const Json good = config("e.json");
+  const auto expect = [&](Json changed, int status, const std::string& part) {
+    std::ofstream(folder_ / "bad.json") << changed.dump();
+    const Outcome outcome = run("kvcalibrate", {"validate", folder_ / "bad.json"});
+    EXPECT_EQ(outcome.status, status) << part;
+    EXPECT_THAT(outcome.err, HasSubstr(part));
+  };
+  Json bad = good;
+  bad["version"] = 2;
+  expect(bad, 4, "/version");
+  bad = good;
+  bad["method"] = "magic";
+  expect(bad, 3, "/method");
+  bad = good;
+  bad["parameters"]["elite"][1][0][1] = 99;
+  expect(bad, 3, "/parameters/elite/1/0/1");
+  bad = good;
+  bad["parameters"]["elite"][1][0][1] = bad["parameters"]["elite"][1][0][0];
+  expect(bad, 3, "/parameters/elite/1/0/1");
+  bad = good;
+  bad["parameters"]["elite"].erase(0);
+  expect(bad, 3, "/parameters/elite");
+  bad = good;
+  bad["parameters"]["extra"] = 1;
+  expect(bad, 3, "parameters");
+  bad = good;
+  bad["model"]["sha256"] = "xyz";
+  expect(bad, 3, "sha256");
+  std::ofstream(folder_ / "e.safetensors", std::ios::app) << "x";
+  expect(good, 3, "/files/0/sha256");
+}
+
+TEST_F(CalibratePrograms, AConfigForAnotherModelIsAConflict) {
+  ASSERT_EQ(run("kvcalibrate", elitekv("e.json")).status, 0);
+  std::string weights = slurp(folder_ / "model/model.safetensors");
+  weights.back() = static_cast<char>(weights.back() ^ 1);
+  std::ofstream(folder_ / "model/model.safetensors", std::ios::binary) << weights;
+  const Outcome outcome = run("kvcalibrate", with_text("eval", {"--config", folder_ / "e.json"}));
+  EXPECT_EQ(outcome.status, 7);
+  EXPECT_THAT(outcome.err, HasSubstr("sha256"));
+}
+
+TEST_F(CalibratePrograms, RefusesImpossibleNumbers) {
+  const auto expect = [&](const std::vector<std::string>& words, int status, const std::string& part) {
+    const Outcome outcome = run("kvcalibrate", words);
+    EXPECT_EQ(outcome.status, status) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(part));
+  };
+  expect(faedkv("x.json", {"--prefix", "5"}), 2, "--prefix");
+  expect(with_text("faedkv", {"--chunks", "99", "--sinks", "2", "--recent", "3", "--out", folder_ / "x.json"}), 2,
+         "--chunks");
+  expect(with_text("elitekv", {"--elite", "5", "--out", folder_ / "x.json"}), 2, "--elite");
+  expect(elitekv("x.json", {"--rank", "25"}), 2, "--rank");
+  expect(elitekv("x.json", {"--rank", "0"}), 2, "--rank");
+  expect(elitekv("x.json", {"--model", "again"}), 2, "--model");
+  expect(with_text("eval", {}), 2, "--config");
+  expect({"validate", folder_ / "none.json"}, 3, "none.json");
+}
+
+}  // namespace
+}  // namespace kvs::testing
