@@ -14,6 +14,8 @@ std::string inspect(int descriptor, const std::string& path, std::uint64_t file_
   const Hdf5Scope scope(ErrorCode::kInput, path);
   const Hdf5Handle access = property_list(scope, H5P_FILE_ACCESS);
   scope.check(H5Pset_file_locking(access.get(), false, true), "locking");
+  // Or the library keeps 4 KiB of every dataset that it has seen.
+  scope.check(H5Pset_evict_on_close(access.get(), true), "cache");
   // By descriptor: the same file whose digest was checked, whatever its name leads to by now.
   const std::string name = "/proc/self/fd/" + std::to_string(descriptor);
   const Hdf5Handle file =
