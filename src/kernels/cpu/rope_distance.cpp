@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <span>
 #include <vector>
 
@@ -28,15 +27,12 @@ struct Workspace {
 };
 
 inline void add_magnitude(Lane& sum, const Lane& x) {
-  constexpr LaneBits kMagnitude = LaneBits{} + 0x7fffffffffffffff;
-  sum += std::bit_cast<Lane>(std::bit_cast<LaneBits>(x) & kMagnitude);
+  sum += (Lane)((LaneBits)x & 0x7fffffffffffffff);  // casts between vectors keep the bits
 }
 
-/// 1 where the lane's key is not after the query.
-inline Lane causal_mask(std::size_t first_key, std::size_t query) {
-  std::array<double, kLanes> mask;
+/// 1 where the lane's key is not after the query. (By reference: how vectors are returned depends on the processor.)
+inline void set_causal(Lane& mask, std::size_t first_key, std::size_t query) {
   for (std::size_t lane = 0; lane < kLanes; ++lane) mask[lane] = first_key + lane <= query ? 1.0 : 0.0;
-  return std::bit_cast<Lane>(mask);
 }
 
 /// sum[n] += |Σ δ − δ_n| over the pairs of one query and eight keys.
@@ -70,8 +66,9 @@ void distance_rows(const RopeOperands& in, std::size_t head, std::size_t first, 
     for (std::size_t lane = 0; lane < kLanes && keys + lane < last; ++lane)
       rope_components(in.key(head / in.group, keys + lane), in.cosine(keys + lane), in.sine(keys + lane), in.half, 0,
                       RopeSide::kKey, reinterpret_cast<double*>(work.b.data()) + lane, kLanes, kComponents * kLanes);
+    Lane mask{};
     for (std::size_t token = std::max(first, keys); token < last; ++token) {
-      const Lane mask = causal_mask(keys, token);
+      set_causal(mask, keys, token);
       const bool whole = keys + kLanes <= token + 1;
       add_pairs(work, count, work.a.data() + (token - first) * stride, whole ? nullptr : &mask, work.delta.data(),
                 work.sum.data());
