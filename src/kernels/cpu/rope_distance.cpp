@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <span>
 #include <vector>
 
@@ -32,7 +33,9 @@ inline void add_magnitude(Lane& sum, const Lane& x) {
 
 /// 1 where the lane's key is not after the query. (By reference: how vectors are returned depends on the processor.)
 inline void set_causal(Lane& mask, std::size_t first_key, std::size_t query) {
-  for (std::size_t lane = 0; lane < kLanes; ++lane) mask[lane] = first_key + lane <= query ? 1.0 : 0.0;
+  std::array<double, kLanes> values;
+  for (std::size_t lane = 0; lane < kLanes; ++lane) values[lane] = first_key + lane <= query ? 1.0 : 0.0;
+  std::memcpy(&mask, values.data(), sizeof(mask));
 }
 
 /// sum[n] += |Σ δ − δ_n| over the pairs of one query and eight keys.
