@@ -97,6 +97,7 @@ ModelSession load_model(std::unique_ptr<ModelSource> source, const Options& opti
   ModelSession session;
   session.backend = open_backend(options);
   session.source = std::move(source);
+  for (const std::string& note : session.source->notes()) remark("note: " + note, run.quiet);
   Progress progress("loading " + session.config().name, static_cast<double>(session.config().layers), run.quiet);
   session.model = std::make_unique<Model>(*session.source, *session.backend, [&](std::size_t done, std::size_t) {
     progress.update(static_cast<double>(done));
