@@ -20,6 +20,7 @@ namespace kvs::cpu {
 inline constexpr std::size_t kLanes = 16;
 using Lanes = float __attribute__((vector_size(64)));
 using IntLanes = std::int32_t __attribute__((vector_size(64)));
+using UintLanes = std::uint32_t __attribute__((vector_size(64)));  // wraps around, which NaN's bits would else forbid
 using Bf16Lanes = std::uint16_t __attribute__((vector_size(32)));
 
 inline Lanes splat(float value) noexcept { return value - Lanes{}; }
@@ -43,10 +44,10 @@ inline void store_part(float* to, Lanes lanes, std::size_t count) noexcept {
 
 /// Bit for bit f32_to_bf16 of core/dtype.h.
 inline Bf16Lanes to_bf16(Lanes lanes) noexcept {
-  const auto bits = reinterpret_cast<IntLanes>(lanes);
-  const IntLanes rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
-  const IntLanes quiet_nan = (bits >> 16) | 0x40;
-  return __builtin_convertvector((bits & 0x7fffffff) > 0x7f800000 ? quiet_nan : rounded, Bf16Lanes);
+  const auto bits = reinterpret_cast<UintLanes>(lanes);
+  const UintLanes rounded = (bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16;
+  const UintLanes quiet_nan = (bits >> 16) | 0x40U;
+  return __builtin_convertvector((bits & 0x7fffffffU) > 0x7f800000U ? quiet_nan : rounded, Bf16Lanes);
 }
 inline void store(std::uint16_t* to, Lanes lanes) noexcept {
   const Bf16Lanes narrow = to_bf16(lanes);
@@ -81,7 +82,8 @@ inline Lanes scale_by_power_of_two(Lanes mantissa, Lanes n) noexcept {
 #else
   // Two factors, since n may lie outside the range of one exponent. Adding 1.5 · 2^23 leaves n in the low mantissa
   // bits.
-  const IntLanes exponent = reinterpret_cast<IntLanes>(n + 0x1.8p23F) - 0x4b400000, half = exponent >> 1;
+  const auto exponent = reinterpret_cast<IntLanes>(reinterpret_cast<UintLanes>(n + 0x1.8p23F) - 0x4b400000U);
+  const IntLanes half = exponent >> 1;
   const auto factor = [](IntLanes e) { return reinterpret_cast<Lanes>((e + 127) << 23); };
   return mantissa * factor(half) * factor(exponent - half);
 #endif

@@ -1,6 +1,7 @@
 #include <omp.h>
 #include <sys/mman.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -15,7 +16,7 @@ void* allocate_aligned(std::size_t bytes) {
   constexpr std::size_t kCacheLine = 64, kHugePage = std::size_t{2} << 20;
   const std::size_t alignment = bytes >= 2 * kHugePage ? kHugePage : kCacheLine;
   void* memory = nullptr;
-  if (bytes <= SIZE_MAX - alignment) {
+  if (bytes <= PTRDIFF_MAX - alignment) {
     const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
     memory = std::aligned_alloc(alignment, rounded == 0 ? alignment : rounded);
     // Only a wish: fewer page faults and misses of the address cache. Refusal costs speed, nothing else.
