@@ -59,10 +59,11 @@ std::vector<std::vector<ElitePicks>> picks_from(const Json& json) {
 
 }  // namespace
 
-EliteSearch::EliteSearch(EliteSearchPlan plan, CalibrationOps& ops, StateSource& source)
+EliteSearch::EliteSearch(EliteSearchPlan plan, CalibrationOps& ops, StateSource& source, StateSource& repeated)
     : plan_(std::move(plan)),
       ops_(&ops),
       source_(&source),
+      repeated_(&repeated),
       needs_statistics_(plan_.norm == 2 || plan_.d_model > 0 || plan_.baseline == EliteBaseline::kContribution),
       statistics_(plan_.geometry, plan_.baseline == EliteBaseline::kContribution),
       moments_(plan_.geometry.layers.size() * plan_.d_model * plan_.d_model) {
@@ -77,7 +78,7 @@ std::size_t EliteSearch::units() const noexcept {
 void EliteSearch::step() {
   const std::size_t documents = source_->documents(), document = done_ % documents;
   if (distance_) {
-    distance_->add(*ops_, *source_, document);
+    distance_->add(*ops_, *repeated_, document);
     if (document + 1 == documents) distance_->finish_pass();
   } else {
     add_statistics(document);

@@ -25,7 +25,9 @@ struct EliteSearchPlan {
 /// pass per pick.
 class EliteSearch {
  public:
-  EliteSearch(EliteSearchPlan plan, CalibrationOps& ops, StateSource& source);
+  /// @param source    of the first pass; it may give x
+  /// @param repeated  of the passes of p = 1: the same documents, perhaps held in memory
+  EliteSearch(EliteSearchPlan plan, CalibrationOps& ops, StateSource& source, StateSource& repeated);
 
   std::size_t units() const noexcept;
   std::size_t done() const noexcept { return done_; }
@@ -46,7 +48,7 @@ class EliteSearch {
 
   EliteSearchPlan plan_;
   CalibrationOps* ops_;
-  StateSource* source_;
+  StateSource *source_, *repeated_;
   bool needs_statistics_;
   std::size_t done_ = 0;
   RopeStatistics statistics_;

@@ -5,16 +5,15 @@
 #include <optional>
 #include <sstream>
 
-#include "capture/capture_run.h"
-#include "capture/capture_source.h"
-#include "capture/held_source.h"
 #include "capture/live_source.h"
 #include "cli/common/progress.h"
 #include "cli/common/session.h"
 #include "cli/kvcalibrate/commands.h"
 #include "cli/kvcalibrate/elite_factors.h"
+#include "cli/kvcalibrate/elite_input.h"
 #include "cli/kvcalibrate/elite_search.h"
 #include "core/error.h"
+#include "core/interrupt.h"
 #include "export/figure.h"
 #include "export/figures/elite_map.h"
 #include "io/digest.h"
@@ -22,8 +21,6 @@
 
 namespace kvs {
 namespace {
-
-constexpr std::size_t kHeldBytes = std::size_t{2} << 30;  // q_pre and k_pre that p = 1 keeps between passes
 
 OptionTable elitekv_options() {
   OptionTable table(
@@ -51,66 +48,7 @@ OptionTable elitekv_options() {
   return table;
 }
 
-/// Everything the command works on: a model, a capture, or both.
-struct Input {
-  ModelConfig config;
-  std::string model_sha256;
-  std::unique_ptr<ModelSource> model;  // null with a capture and no --model
-  Corpus corpus;
-  ModelSession session;
-  std::unique_ptr<CaptureReader> reader;
-  std::unique_ptr<Backend> backend;
-  std::unique_ptr<StateSource> source, held;
-  Json identity;
-
-  const ModelSource* files() const noexcept { return session.source ? session.source.get() : model.get(); }
-};
-
-void open_capture(const Options& options, const RunOptions& run, Input& input, bool whiten) {
-  const std::filesystem::path path = options.text("capture");
-  input.reader = CaptureReader::open(path, {});
-  const CaptureHeader& header = input.reader->header();
-  for (const StateKind kind : {StateKind::kQPre, StateKind::kKPre})
-    if (std::ranges::find(header.states, kind) == header.states.end())
-      throw Error(ErrorCode::kInput, path.string(),
-                  "found no " + std::string(name_of(kind)) + ", expected q_pre and k_pre");
-  if (options.has("model")) {
-    input.model = open_model(options);
-    if (input.model->sha256() != header.model_sha256)
-      throw Error(ErrorCode::kConflict, path.string() + ": model_sha256",
-                  "found " + header.model_sha256 + ", expected that of --model, " + input.model->sha256());
-    input.config = input.model->config();
-  } else if (options.has("rank")) {
-    throw Error(ErrorCode::kUsage, "--rank", "needs --model as well: factors are made of its weights");
-  } else {
-    input.config = model_config_of(header);
-  }
-  input.model_sha256 = header.model_sha256;
-  if (whiten) {
-    if (!input.model) throw Error(ErrorCode::kUsage, "--whiten", "on needs --model and --text as well");
-    input.corpus = load_corpus(options, run, *input.model);
-  } else if (options.has("text") || options.has("tokens-file")) {
-    throw Error(ErrorCode::kUsage, "--text",
-                "found with --capture and without --whiten on, expected one source of states");
-  }
-  input.backend = open_backend(options);
-  input.source = std::make_unique<CaptureSource>(*input.reader, *input.backend);
-  input.identity = run_identity(options, input.model_sha256, input.corpus);
-  input.identity["capture"] = {{"tokens", header.tokens}, {"documents", header.documents}};
-}
-
-void open_live(const Options& options, const RunOptions& run, Input& input, int norm) {
-  auto model = open_model(options);
-  input.config = model->config();
-  input.model_sha256 = model->sha256();
-  input.corpus = load_corpus(options, run, *model);
-  input.identity = run_identity(options, input.model_sha256, input.corpus);
-  input.session = load_model(std::move(model), options, run);
-  input.source = std::make_unique<LiveSource>(*input.session.decoder, tokens_of(input.corpus));
-  if (norm == 1) input.held = std::make_unique<HeldSource>(*input.source, kHeldBytes);
-}
-
-EliteSearchPlan search_plan(const Options& options, const Input& input, int norm) {
+EliteSearchPlan search_plan(const Options& options, const EliteInput& input, int norm) {
   static constexpr std::string_view kGranularities[] = {"kv-head", "query-head"},
                                     kBaselines[] = {"uniform", "contribution", "high", "low"};
   EliteSearchPlan plan;
@@ -179,7 +117,7 @@ void run_search(EliteSearch& search, Checkpoint& checkpoint, const RunOptions& r
 }
 
 /// Second moments of x from a live pass of their own: with --capture the states carry no x.
-std::vector<double> live_second_moments(Input& input, const Options& options, const RunOptions& run,
+std::vector<double> live_second_moments(EliteInput& input, const Options& options, const RunOptions& run,
                                         const std::vector<std::size_t>& layers, CalibrationOps& ops) {
   input.session = load_model(std::move(input.model), options, run);
   LiveSource live(*input.session.decoder, tokens_of(input.corpus));
@@ -208,7 +146,7 @@ Json chunks_json(const std::vector<std::vector<ElitePicks>>& picks, bool errors)
   return layers;
 }
 
-void write_figure_of(const std::filesystem::path& out, const EliteSearchPlan& plan, const Input& input,
+void write_figure_of(const std::filesystem::path& out, const EliteSearchPlan& plan, const EliteInput& input,
                      const std::vector<std::vector<ElitePicks>>& picks, const RunOptions& run) {
   EliteMap map;
   map.heading = input.config.name + " · RoPElite, p = " + std::to_string(plan.norm) +
@@ -253,14 +191,79 @@ std::string findings(const std::vector<std::vector<ElitePicks>>& picks, const El
   return text.str();
 }
 
+/// The factors of every layer, written beside the config. @return what the config says of them.
+EliteFactors write_factors(EliteInput& input, const Options& options, const RunOptions& run, const EliteSearch& search,
+                           const EliteSearchPlan& plan, const EliteFactorPlan& wanted, bool whitened,
+                           CalibrationOps& ops, const std::filesystem::path& file, std::vector<ConfigFile>& files) {
+  std::vector<double> moments;
+  if (whitened && input.reader) moments = live_second_moments(input, options, run, plan.geometry.layers, ops);
+  const std::size_t tokens = provenance(options, run, input.corpus).tokens;
+  if (whitened && tokens < input.config.d_model)
+    remark("note: " + std::to_string(tokens) + " tokens are fewer than d_model = " +
+               std::to_string(input.config.d_model) + "; the whitening leans on its ridge",
+           run.quiet);
+  const std::size_t size = input.config.d_model * input.config.d_model;
+  const auto picks = search.picks();
+  EliteFactors factors;
+  Progress progress("factors", static_cast<double>(picks.size()), run.quiet);
+  for (std::size_t n = 0; n < picks.size(); ++n) {
+    progress.update(static_cast<double>(n));
+    check_interrupt();
+    std::vector<std::vector<std::size_t>> elite;
+    for (const ElitePicks& head : picks[n]) elite.push_back(head.chunks);
+    const auto moment = !whitened         ? std::span<const double>()
+                        : moments.empty() ? search.second_moment(n)
+                                          : std::span<const double>(moments).subspan(n * size, size);
+    factorise_layer(*input.files(), plan.geometry.layers[n], elite, wanted, moment, tokens, ops, factors);
+  }
+  const std::string bytes = safetensors_bytes(factors.tensors, {{"format", "kvspectrum-elitekv"}});
+  write_file_atomically(file, bytes, run.replace());
+  files.push_back({file.filename().string(), sha256_of(bytes)});
+  return factors;
+}
+
+Json parameters_json(const Options& options, const EliteSearchPlan& plan, const std::optional<EliteFactorPlan>& wanted,
+                     bool whitened, const Json& elite, const EliteFactors& factors) {
+  Json parameters{{"layers", plan.geometry.layers},
+                  {"r", plan.count},
+                  {"d_ckv", wanted ? Json(wanted->rank) : Json()},
+                  {"elite", elite},
+                  {"factorization", options.text("factorization")},
+                  {"whiten", whitened ? "on" : "off"},
+                  {"split", options.text("split")}};
+  if (!factors.ranks.empty()) parameters["ranks"] = factors.ranks;
+  return parameters;
+}
+
+Json calibration_json(const Options& options, const EliteSearchPlan& plan, const Json& errors,
+                      const EliteFactors& factors) {
+  const std::string method = plan.baseline ? options.text("baseline") : plan.disjoint ? "disjoint" : "search";
+  return {{"ropelite",
+           {{"norm", plan.norm},
+            {"granularity", options.text("granularity")},
+            {"layers", plan.geometry.layers},
+            {"method", method},
+            {"error", errors}}},
+          {"singular_values", factors.singular_values}};
+}
+
+void announce_search(const EliteInput& input, const EliteSearchPlan& plan, const RunOptions& run) {
+  if (input.reader) return;  // reading a capture has no forward pass to estimate
+  const auto documents = static_cast<double>(input.source->documents());
+  const double pass = forward_flops(input.config, static_cast<double>(input.source->tokens()));
+  const auto moments = static_cast<double>(plan.geometry.layers.size() * plan.d_model * plan.d_model);
+  announce({.flops = 1.2 * documents * pass,
+            .memory_bytes = session_memory(input.session, input.source->tokens()) + 8 * moments},
+           input.source->backend(), run);
+}
+
 }  // namespace
 
 void run_elitekv(Arguments arguments) {
   const auto options = elitekv_options().parse(arguments, std::cout);
   if (!options) return;
   const RunOptions run = run_options(*options);
-  const std::filesystem::path out = options->text("out");
-  const std::filesystem::path factor_file = beside(out, ".safetensors");
+  const std::filesystem::path out = options->text("out"), factor_file = beside(out, ".safetensors");
   auto others = figure_paths(out, "_elite");
   if (options->has("rank")) others.push_back(factor_file);
   check_outputs(out, others, *options, run);
@@ -269,84 +272,34 @@ void run_elitekv(Arguments arguments) {
   const bool from_capture = options->has("capture");
   const bool whiten = options->has("rank") && (options->has("whiten") ? options->on_off("whiten") : !from_capture);
 
-  Input input;
-  if (from_capture) {
-    open_capture(*options, run, input, whiten);
-  } else {
-    open_live(*options, run, input, norm);
-  }
+  EliteInput input = open_elite_input(*options, run, norm, whiten);
   EliteSearchPlan plan = search_plan(*options, input, norm);
-  const auto factors_wanted = factor_plan(*options, plan, input.config, run.quiet);
-  const bool whitened = whiten && factors_wanted;
+  const auto wanted = factor_plan(*options, plan, input.config, run.quiet);
+  const bool whitened = whiten && wanted;
   if (whitened && !from_capture) plan.d_model = input.config.d_model;
-  StateSource& source = *input.source;
-  if (!from_capture)
-    announce({.flops = static_cast<double>(source.documents()) * 1.5 *
-                       forward_flops(input.config, static_cast<double>(source.tokens())),
-              .memory_bytes = session_memory(input.session, source.tokens()) +
-                              8.0 * static_cast<double>(plan.geometry.layers.size() * plan.d_model * plan.d_model)},
-             source.backend(), run);
-  const auto ops = make_calibration_ops(source.backend());
-  // Second moments need x, which only the live source has; the pass that gathers them goes past the held states.
-  EliteSearch search(plan, *ops, input.held && plan.d_model == 0 ? *input.held : source);
+  announce_search(input, plan, run);
+  const auto ops = make_calibration_ops(input.source->backend());
+  EliteSearch search(plan, *ops, *input.source, input.held ? *input.held : *input.source);
   Checkpoint checkpoint(out, input.identity);
   run_search(search, checkpoint, run);
-  const auto picks = search.picks();
 
+  const auto picks = search.picks();
   EliteFactors factors;
   std::vector<ConfigFile> files;
-  if (factors_wanted) {
-    std::vector<double> moments;
-    if (whitened && from_capture) moments = live_second_moments(input, *options, run, plan.geometry.layers, *ops);
-    std::size_t tokens = 0;
-    for (const Document& document : input.corpus.documents) tokens += document.tokens.size();
-    if (whitened && tokens < input.config.d_model)
-      remark("note: " + std::to_string(tokens) + " tokens are fewer than d_model = " +
-                 std::to_string(input.config.d_model) + "; the whitening leans on its ridge",
-             run.quiet);
-    const std::size_t size = input.config.d_model * input.config.d_model;
-    Progress progress("factors", static_cast<double>(picks.size()), run.quiet);
-    for (std::size_t n = 0; n < picks.size(); ++n) {
-      progress.update(static_cast<double>(n));
-      std::vector<std::vector<std::size_t>> elite;
-      for (const ElitePicks& head : picks[n]) elite.push_back(head.chunks);
-      const auto moment = !whitened         ? std::span<const double>()
-                          : moments.empty() ? search.second_moment(n)
-                                            : std::span<const double>(moments).subspan(n * size, size);
-      factorise_layer(*input.files(), plan.geometry.layers[n], elite, *factors_wanted, moment, tokens, *ops, factors);
-    }
-    const std::string bytes = safetensors_bytes(factors.tensors, {{"format", "kvspectrum-elitekv"}});
-    write_file_atomically(factor_file, bytes, run.replace());
-    files.push_back({factor_file.filename().string(), sha256_of(bytes)});
-  }
-
-  Json parameters{{"layers", plan.geometry.layers},
-                  {"r", plan.count},
-                  {"d_ckv", factors_wanted ? Json(factors_wanted->rank) : Json()},
-                  {"elite", chunks_json(picks, false)},
-                  {"factorization", options->text("factorization")},
-                  {"whiten", whitened ? "on" : "off"},
-                  {"split", options->text("split")}};
-  if (!factors.ranks.empty()) parameters["ranks"] = factors.ranks;
-  Json ropelite{{"norm", plan.norm},
-                {"granularity", options->text("granularity")},
-                {"layers", plan.geometry.layers},
-                {"method", options->has("baseline") ? options->text("baseline")
-                           : plan.disjoint          ? "disjoint"
-                                                    : "search"},
-                {"error", chunks_json(picks, true)}};
+  if (wanted) factors = write_factors(input, *options, run, search, plan, *wanted, whitened, *ops, factor_file, files);
   Provenance record = provenance(*options, run, input.corpus);
   if (from_capture) {
-    record.documents = source.documents();
-    record.tokens = source.documents() * source.tokens();
+    record.documents = input.source->documents();
+    record.tokens = record.documents * input.source->tokens();
   }
-  const Json config = make_config("elitekv", input.config, input.model_sha256, std::move(parameters),
-                                  {{"ropelite", std::move(ropelite)}, {"singular_values", factors.singular_values}},
-                                  record, Json::object(), files);
+  const Json config =
+      make_config("elitekv", input.config, input.model_sha256,
+                  parameters_json(*options, plan, wanted, whitened, chunks_json(picks, false), factors),
+                  calibration_json(*options, plan, chunks_json(picks, true), factors), record, Json::object(), files);
   write_figure_of(out, plan, input, picks, run);
   write_file_atomically(out, dump_json(config) + "\n", run.force);
   checkpoint.remove();
-  print_result(run, config, findings(picks, plan, factors_wanted, input.config));
+  print_result(run, config, findings(picks, plan, wanted, input.config));
 }
 
 }  // namespace kvs

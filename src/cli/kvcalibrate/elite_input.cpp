@@ -1,0 +1,72 @@
+#include "cli/kvcalibrate/elite_input.h"
+
+#include <algorithm>
+
+#include "capture/capture_run.h"
+#include "capture/capture_source.h"
+#include "capture/held_source.h"
+#include "capture/live_source.h"
+#include "core/error.h"
+
+namespace kvs {
+namespace {
+
+constexpr std::size_t kHeldBytes = std::size_t{2} << 30;  // q_pre and k_pre that p = 1 keeps between passes
+
+void open_capture(const Options& options, const RunOptions& run, EliteInput& input, bool whiten) {
+  const std::filesystem::path path = options.text("capture");
+  input.reader = CaptureReader::open(path, {});
+  const CaptureHeader& header = input.reader->header();
+  for (const StateKind kind : {StateKind::kQPre, StateKind::kKPre})
+    if (std::ranges::find(header.states, kind) == header.states.end())
+      throw Error(ErrorCode::kInput, path.string(),
+                  "found no " + std::string(name_of(kind)) + ", expected q_pre and k_pre");
+  if (options.has("model")) {
+    input.model = open_model(options);
+    if (input.model->sha256() != header.model_sha256)
+      throw Error(ErrorCode::kConflict, path.string() + ": model_sha256",
+                  "found " + header.model_sha256 + ", expected that of --model, " + input.model->sha256());
+    input.config = input.model->config();
+  } else if (options.has("rank")) {
+    throw Error(ErrorCode::kUsage, "--rank", "needs --model as well: factors are made of its weights");
+  } else {
+    input.config = model_config_of(header);
+  }
+  input.model_sha256 = header.model_sha256;
+  if (whiten) {
+    if (!input.model) throw Error(ErrorCode::kUsage, "--whiten", "on needs --model and --text as well");
+    input.corpus = load_corpus(options, run, *input.model);
+  } else if (options.has("text") || options.has("tokens-file")) {
+    throw Error(ErrorCode::kUsage, "--text",
+                "found with --capture and without --whiten on, expected one source of states");
+  }
+  input.backend = open_backend(options);
+  input.source = std::make_unique<CaptureSource>(*input.reader, *input.backend);
+  input.identity = run_identity(options, input.model_sha256, input.corpus);
+  input.identity["capture"] = {{"tokens", header.tokens}, {"documents", header.documents}};
+}
+
+void open_live(const Options& options, const RunOptions& run, EliteInput& input, int norm) {
+  auto model = open_model(options);
+  input.config = model->config();
+  input.model_sha256 = model->sha256();
+  input.corpus = load_corpus(options, run, *model);
+  input.identity = run_identity(options, input.model_sha256, input.corpus);
+  input.session = load_model(std::move(model), options, run);
+  input.source = std::make_unique<LiveSource>(*input.session.decoder, tokens_of(input.corpus));
+  if (norm == 1) input.held = std::make_unique<HeldSource>(*input.source, kHeldBytes);
+}
+
+}  // namespace
+
+EliteInput open_elite_input(const Options& options, const RunOptions& run, int norm, bool whiten) {
+  EliteInput input;
+  if (options.has("capture")) {
+    open_capture(options, run, input, whiten);
+  } else {
+    open_live(options, run, input, norm);
+  }
+  return input;
+}
+
+}  // namespace kvs

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "analyzers/state_source.h"
+#include "cli/common/session.h"
+#include "io/hdf5/capture_file.h"
+
+namespace kvs {
+
+/// Everything the command works on: a model, a capture, or both.
+struct EliteInput {
+  ModelConfig config;
+  std::string model_sha256;
+  std::unique_ptr<ModelSource> model;  // null with a capture and no --model
+  Corpus corpus;
+  ModelSession session;
+  std::unique_ptr<CaptureReader> reader;
+  std::unique_ptr<Backend> backend;
+  std::unique_ptr<StateSource> source, held;
+  Json identity;
+
+  const ModelSource* files() const noexcept { return session.source ? session.source.get() : model.get(); }
+};
+
+/// Opens what the options name and checks that it fits together.
+/// @param norm    1: states are held in memory between passes, as far as they fit
+/// @param whiten  --whiten on, or its default: with a capture this needs --model and --text
+EliteInput open_elite_input(const Options& options, const RunOptions& run, int norm, bool whiten);
+
+}  // namespace kvs
