@@ -14,11 +14,12 @@ unset mytics
 set palette defined @viridis_lines
 set cbrange [first_layer : last_layer > first_layer ? last_layer : first_layer + 1]
 unset colorbox
-set label 3 x_label at screen (0.062 + 0.915)/2, 0.045 center tc rgb ink
+set label 4 'power (squared units of the state)' at screen 0.012, 0.5 center rotate tc rgb ink
+set label 3 x_label at screen (0.075 + 0.915)/2, 0.045 center tc rgb ink
 
-left = 0.062
+left = 0.075
 right = 0.905
-gap = 0.018
+gap = 0.032
 label_gap = 0.036
 wide_gaps = 0
 do for [p = 2:panels] { wide_gaps = wide_gaps + value(sprintf('new_range_%d', p)) }
@@ -33,7 +34,6 @@ do for [p = 1:panels] {
   set bmargin at screen 0.165
   set yrange [10**value(sprintf('y_low_%d', p)) : 10**value(sprintf('y_high_%d', p))]
   set label 2 value(sprintf('panel_title_%d', p)) at graph 0.0, 1.045 left font ':Bold,10' tc rgb ink
-  if (p == 1) { set ylabel 'power (squared units of the state)' offset 0.6,0 tc rgb ink } else { unset ylabel }
   if (new_range || p == 1) { set format y '10^{%T}' } else { set format y '' }
   if (p == panels) {
     set colorbox user origin screen right + 0.016, screen 0.165 size screen 0.013, screen 0.665
