@@ -28,6 +28,16 @@ if(KVS_CUDA)
   if(NOT CMAKE_CUDA_COMPILER)
     message(FATAL_ERROR "KVS_CUDA=ON needs nvcc on PATH; configure the preset cpu to build without it")
   endif()
+  # Machine code for A100 and H100/H200, PTX of the latter for what comes after them. Set first: CMake's own default is an
+  # architecture that nvcc 13 no longer knows.
+  if(NOT CMAKE_CUDA_ARCHITECTURES)
+    set(CMAKE_CUDA_ARCHITECTURES 80-real 90)
+  endif()
   enable_language(CUDA)
+  # CMake 3.25 does not know nvcc 13's flag for C++20, which CUDA sources take over from CMAKE_CXX_STANDARD.
+  if(NOT DEFINED CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
+    set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+    set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
+  endif()
   find_package(CUDAToolkit 12 REQUIRED)
 endif()

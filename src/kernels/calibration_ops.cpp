@@ -4,13 +4,15 @@
 
 #include "core/error.h"
 #include "kernels/cpu/calibration_ops.h"
+#include "kernels/cuda/make_cuda_backend.h"
 
 namespace kvs {
 
 std::unique_ptr<CalibrationOps> make_calibration_ops(Backend& backend) {
   if (backend.device() == "cpu") return make_cpu_calibration_ops(backend.compute_type());
+  if (backend.device() == "cuda") return make_cuda_calibration_ops(backend);
   throw Error(ErrorCode::kUnsupported, "calibration operations",
-              "found device " + std::string(backend.device()) + ", expected cpu");
+              "found device " + std::string(backend.device()) + ", expected cpu or cuda");
 }
 
 }  // namespace kvs

@@ -4,13 +4,15 @@
 
 #include "core/error.h"
 #include "kernels/cpu/spectral_ops.h"
+#include "kernels/cuda/make_cuda_backend.h"
 
 namespace kvs {
 
 std::unique_ptr<SpectralOps> make_spectral_ops(Backend& backend) {
   if (backend.device() == "cpu") return make_cpu_spectral_ops();
+  if (backend.device() == "cuda") return make_cuda_spectral_ops(backend);
   throw Error(ErrorCode::kUnsupported, "spectral operations",
-              "found device " + std::string(backend.device()) + ", expected cpu");
+              "found device " + std::string(backend.device()) + ", expected cpu or cuda");
 }
 
 }  // namespace kvs

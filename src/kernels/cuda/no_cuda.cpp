@@ -2,12 +2,18 @@
 #include "kernels/cuda/make_cuda_backend.h"
 
 namespace kvs {
+namespace {
 
-bool cuda_available() noexcept { return false; }
-
-std::unique_ptr<Backend> make_cuda_backend(DType) {
+[[noreturn]] void refuse() {
   throw Error(ErrorCode::kEnvironment, "--device cuda",
               "this program was built without CUDA; use --device cpu or build the preset \"cuda\"");
 }
+
+}  // namespace
+
+bool cuda_available() noexcept { return false; }
+std::unique_ptr<Backend> make_cuda_backend(DType) { refuse(); }
+std::unique_ptr<SpectralOps> make_cuda_spectral_ops(Backend&) { refuse(); }
+std::unique_ptr<CalibrationOps> make_cuda_calibration_ops(Backend&) { refuse(); }
 
 }  // namespace kvs

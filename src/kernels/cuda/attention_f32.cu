@@ -1,0 +1,142 @@
+#include "kernels/cuda/attention_tile.cuh"
+
+namespace kvs::cuda {
+namespace {
+
+constexpr int kQueries = 64, kKeys = 32;  // of a tile
+constexpr int kSide = 16;                 // the block is 16 × 16 threads
+constexpr int kRows = kQueries / kSide;   // of scores and output per thread, neighbours
+constexpr int kColumns = kKeys / kSide;   // of scores per thread, kSide apart
+// Rows in shared memory are padded by four floats, so that 16-byte reads of neighbouring rows hit different banks.
+constexpr int kPad = 4;
+
+template <int D>
+constexpr std::size_t shared_floats() {
+  return (kQueries + kKeys) * (D + kPad) + kQueries * (kKeys + kPad);
+}
+
+/// to[row][0 … D) = row(i)[0 … head_dim) and zeros; a null row is all zeros.
+template <int D, int Rows, class Row>
+__device__ void load_rows(float* to, std::size_t head_dim, Row row) {
+  for (int i = static_cast<int>(threadIdx.x); i < Rows * D; i += kSide * kSide) {
+    const int r = i / D, d = i % D;
+    const float* const from = row(r);
+    to[r * (D + kPad) + d] = from != nullptr && static_cast<std::size_t>(d) < head_dim ? from[d] : 0.0F;
+  }
+}
+
+__device__ float dot(float4 a, float4 b, float sum) {
+  return fmaf(a.x, b.x, fmaf(a.y, b.y, fmaf(a.z, b.z, fmaf(a.w, b.w, sum))));
+}
+
+/// scores[i][j] of rows ty · kRows + i and keys tx + kSide · j.
+template <int D>
+__device__ void multiply_scores(const float* queries, const float* keys, int ty, int tx,
+                                float (&scores)[kRows][kColumns]) {
+  for (int d = 0; d < D; d += 4) {
+    float4 k[kColumns];
+#pragma unroll
+    for (int j = 0; j < kColumns; ++j)
+      k[j] = *reinterpret_cast<const float4*>(keys + (tx + kSide * j) * (D + kPad) + d);
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) {
+      const float4 q = *reinterpret_cast<const float4*>(queries + (ty * kRows + i) * (D + kPad) + d);
+#pragma unroll
+      for (int j = 0; j < kColumns; ++j) scores[i][j] = dot(q, k[j], scores[i][j]);
+    }
+  }
+}
+
+/// Reductions over the 16 threads that share a row: half a warp.
+__device__ float row_max(float value) {
+  for (int step = kSide / 2; step > 0; step /= 2) value = fmaxf(value, __shfl_xor_sync(0xffffffffU, value, step));
+  return value;
+}
+__device__ float row_sum(float value) {
+  for (int step = kSide / 2; step > 0; step /= 2) value += __shfl_xor_sync(0xffffffffU, value, step);
+  return value;
+}
+
+template <int D>
+__global__ void __launch_bounds__(kSide* kSide) attend(const AttentionArguments in) {
+  extern __shared__ float4 shared[];
+  float* const queries = reinterpret_cast<float*>(shared);  // [kQueries][D + kPad]
+  float* const states = queries + kQueries * (D + kPad);    // [kKeys][D + kPad]: keys, then values
+  float* const weights = states + kKeys * (D + kPad);       // [kQueries][kKeys + kPad]
+  const AttentionTile<kQueries> tile(in);
+  const int tx = static_cast<int>(threadIdx.x) % kSide, ty = static_cast<int>(threadIdx.x) / kSide;
+  constexpr int kChannels = D / kSide;  // of output per thread, kSide apart
+  float out[kRows][kChannels] = {}, largest[kRows], sum[kRows] = {};
+  for (float& value : largest) value = -INFINITY;
+
+  load_rows<D, kQueries>(queries, in.head_dim, [&](int r) { return tile.query(in, tile.first + r); });
+  for (std::size_t first_key = 0; first_key < tile.keys; first_key += kKeys) {
+    __syncthreads();  // the last tile's values have been read
+    load_rows<D, kKeys>(states, in.head_dim, [&](int r) { return tile.state(in, in.past_k, in.k, first_key + r); });
+    __syncthreads();
+    float scores[kRows][kColumns] = {};
+    multiply_scores<D>(queries, states, ty, tx, scores);
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) {
+      const std::size_t last_key = in.past + tile.first + ty * kRows + i;  // key 0 is visible to every row
+      float best = -INFINITY;
+#pragma unroll
+      for (int j = 0; j < kColumns; ++j) {
+        const bool visible = first_key + tx + kSide * j <= last_key;
+        scores[i][j] = visible ? scores[i][j] * in.scale : -INFINITY;
+        best = fmaxf(best, scores[i][j]);
+      }
+      const float above = fmaxf(largest[i], row_max(best)), fade = expf(largest[i] - above);
+      largest[i] = above;
+      sum[i] *= fade;
+#pragma unroll
+      for (int j = 0; j < kColumns; ++j) {
+        const float weight = expf(scores[i][j] - above);
+        sum[i] += weight;
+        weights[(ty * kRows + i) * (kKeys + kPad) + tx + kSide * j] = weight;
+      }
+#pragma unroll
+      for (int c = 0; c < kChannels; ++c) out[i][c] *= fade;
+    }
+    __syncthreads();  // the keys have been read, the weights are written
+    load_rows<D, kKeys>(states, in.head_dim, [&](int r) { return tile.state(in, in.past_v, in.v, first_key + r); });
+    __syncthreads();
+    for (int key = 0; key < kKeys; ++key) {
+      float weight[kRows];
+#pragma unroll
+      for (int i = 0; i < kRows; ++i) weight[i] = weights[(ty * kRows + i) * (kKeys + kPad) + key];
+#pragma unroll
+      for (int c = 0; c < kChannels; ++c) {
+        const float value = states[key * (D + kPad) + tx + kSide * c];
+#pragma unroll
+        for (int i = 0; i < kRows; ++i) out[i][c] = fmaf(weight[i], value, out[i][c]);
+      }
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) {
+    const std::size_t token = tile.first + ty * kRows + i;
+    const float total = row_sum(sum[i]);  // before the branch: all lanes take part
+    if (token >= in.tokens) continue;
+    float* const to = static_cast<float*>(in.out) + tile.out_offset(in, token);
+#pragma unroll
+    for (int c = 0; c < kChannels; ++c)
+      if (static_cast<std::size_t>(tx + kSide * c) < in.head_dim) to[tx + kSide * c] = out[i][c] / total;
+  }
+}
+
+template <int D>
+void launch(const Context& context, const AttentionArguments& in) {
+  launch_attention(context, in, attend<D>, kQueries, kSide * kSide, shared_floats<D>() * sizeof(float));
+}
+
+}  // namespace
+
+void attention_f32(const Context& context, const AttentionArguments& in) {
+  if (in.head_dim <= 64) return launch<64>(context, in);
+  if (in.head_dim <= 96) return launch<96>(context, in);
+  if (in.head_dim <= 128) return launch<128>(context, in);
+  launch<256>(context, in);
+}
+
+}  // namespace kvs::cuda

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "core/error.h"
+#include "kernels/cuda/attention.h"
+#include "kernels/cuda/check.h"
+
+namespace kvs::cuda {
+
+/// One block's share: `Queries` tokens of one query head of one member, and the keys that any of them reads.
+template <int Queries>
+struct AttentionTile {
+  __device__ explicit AttentionTile(const AttentionArguments& in)
+      // The last tokens read the most keys, so their blocks come first.
+      : first(std::size_t{gridDim.x - 1 - blockIdx.x} * Queries),
+        head(blockIdx.y),
+        member(blockIdx.z),
+        kv_head(head / (in.query_heads / in.kv_heads)),
+        keys(in.past + (first + Queries < in.tokens ? first + Queries : in.tokens)) {}
+
+  /// Row of token `token` of this head's queries, or null past the end.
+  __device__ const float* query(const AttentionArguments& in, std::size_t token) const {
+    if (token >= in.tokens) return nullptr;
+    return in.q + ((member * in.query_heads + head) * in.tokens + token) * in.head_dim;
+  }
+  /// Row `key` of past ++ own tokens, or null past the end.
+  __device__ const float* state(const AttentionArguments& in, const float* past, const float* own,
+                                std::size_t key) const {
+    if (key >= in.past + in.tokens) return nullptr;
+    if (key < in.past)
+      return past + (((in.shared_past ? 0 : member) * in.kv_heads + kv_head) * in.past + key) * in.head_dim;
+    return own + ((member * in.kv_heads + kv_head) * in.tokens + key - in.past) * in.head_dim;
+  }
+  /// Where the output of `token` begins, in elements.
+  __device__ std::size_t out_offset(const AttentionArguments& in, std::size_t token) const {
+    return ((member * in.tokens + token) * in.query_heads + head) * in.head_dim;
+  }
+
+  std::size_t first, head, member, kv_head, keys;
+};
+
+/// Launches `kernel` with one block per tile of `queries` tokens, head and member.
+template <class Kernel>
+void launch_attention(const Context& context, const AttentionArguments& in, Kernel kernel, std::size_t queries,
+                      unsigned threads, std::size_t shared_bytes) {
+  constexpr std::size_t kMostBlocks = 65535;  // along the second and third axis of a grid
+  require(in.query_heads <= kMostBlocks && in.members <= kMostBlocks, "attention", "at most 65535 heads and members");
+  if (shared_bytes > context.shared_bytes()) {
+    throw Error(ErrorCode::kUnsupported, "--device cuda",
+                "found " + std::to_string(context.shared_bytes()) + " bytes of shared memory per block, expected " +
+                    std::to_string(shared_bytes) + " for a head_dim of " + std::to_string(in.head_dim));
+  }
+  check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes)),
+             "cudaFuncSetAttribute");
+  const dim3 grid(static_cast<unsigned>((in.tokens + queries - 1) / queries), static_cast<unsigned>(in.query_heads),
+                  static_cast<unsigned>(in.members));
+  kernel<<<grid, threads, shared_bytes, context.stream()>>>(in);
+  check_launch("attention");
+}
+
+}  // namespace kvs::cuda

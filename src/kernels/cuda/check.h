@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cublas_v2.h>
+#include <cuda_runtime.h>
+#include <cufft.h>
+#include <cusolverDn.h>
+
+#include <string_view>
+
+namespace kvs::cuda {
+
+/// The one place where CUDA's statuses become Errors: kEnvironment if memory, the driver or the device is missing, else
+/// kInternal. `what` names the call. Errors of kernels surface at a later call of the same stream.
+void check_cuda(cudaError_t status, std::string_view what);
+/// The same for the libraries: kEnvironment if they could not allocate, else kInternal.
+void check_cublas(cublasStatus_t status, std::string_view what);
+void check_cufft(cufftResult status, std::string_view what);
+void check_cusolver(cusolverStatus_t status, std::string_view what);
+/// After a kernel launch: whether it could be queued.
+inline void check_launch(std::string_view kernel) { check_cuda(cudaGetLastError(), kernel); }
+
+/// Throws Error kInternal unless `holds`: the caller of an operation passed shapes that do not fit together.
+void require(bool holds, std::string_view operation, std::string_view expected);
+
+}  // namespace kvs::cuda

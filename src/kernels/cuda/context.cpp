@@ -1,0 +1,106 @@
+#include "kernels/cuda/context.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+#include "core/error.h"
+#include "kernels/cuda/check.h"
+
+namespace kvs::cuda {
+namespace {
+
+constexpr int kDevice = 0;
+
+int attribute(cudaDeviceAttr which) {
+  int value = 0;
+  check_cuda(cudaDeviceGetAttribute(&value, which, kDevice), "cudaDeviceGetAttribute");
+  return value;
+}
+
+void check_device() {
+  int count = 0;
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  if (status != cudaSuccess || count == 0) {
+    const std::string reason = status == cudaSuccess ? "" : std::string(" (") + cudaGetErrorString(status) + ")";
+    throw Error(ErrorCode::kEnvironment, "--device cuda", "found no CUDA device" + reason + ", expected one");
+  }
+  const int major = attribute(cudaDevAttrComputeCapabilityMajor), minor = attribute(cudaDevAttrComputeCapabilityMinor);
+  if (major < 8) {
+    throw Error(
+        ErrorCode::kEnvironment, "--device cuda",
+        "found compute capability " + std::to_string(major) + "." + std::to_string(minor) + ", expected 8.0 or later");
+  }
+  if (attribute(cudaDevAttrMemoryPoolsSupported) == 0)
+    throw Error(ErrorCode::kEnvironment, "--device cuda", "found no memory pools, expected a driver that has them");
+}
+
+}  // namespace
+
+Context::Context() {
+  check_device();
+  check_cuda(cudaSetDevice(kDevice), "cudaSetDevice");
+  shared_bytes_ = static_cast<std::size_t>(attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin));
+  // Released memory stays in the pool: passes ask for the same sizes again and again.
+  cudaMemPool_t pool = nullptr;
+  check_cuda(cudaDeviceGetDefaultMemPool(&pool, kDevice), "cudaDeviceGetDefaultMemPool");
+  std::uint64_t threshold = UINT64_MAX;
+  check_cuda(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &threshold), "cudaMemPoolSetAttribute");
+  try {
+    check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
+    check_cublas(cublasCreate(&blas_), "cublasCreate");
+    check_cublas(cublasSetStream(blas_, stream_), "cublasSetStream");
+    check_cublas(cublasLtCreate(&blas_lt_), "cublasLtCreate");
+  } catch (...) {
+    release_handles();
+    throw;
+  }
+}
+
+Context::~Context() { release_handles(); }
+
+void Context::release_handles() noexcept {
+  // A status here can only repeat an error that an earlier call has reported.
+  if (blas_lt_ != nullptr) (void)cublasLtDestroy(blas_lt_);
+  if (blas_ != nullptr) (void)cublasDestroy(blas_);
+  if (stream_ != nullptr) (void)cudaStreamDestroy(stream_);
+}
+
+void* Context::allocate(std::size_t bytes) const {
+  void* memory = nullptr;
+  const cudaError_t status = cudaMallocAsync(&memory, std::max<std::size_t>(bytes, 1), stream_);
+  // A size that no device could have is refused as an invalid value.
+  if (status == cudaErrorMemoryAllocation || status == cudaErrorInvalidValue) {
+    (void)cudaGetLastError();  // this error is not sticky: forget it
+    throw Error(ErrorCode::kEnvironment, "cuda", "out of memory for " + std::to_string(bytes) + " bytes");
+  }
+  check_cuda(status, "cudaMallocAsync");
+  return memory;
+}
+
+void Context::release(void* memory) const noexcept {
+  if (memory != nullptr) (void)cudaFreeAsync(memory, stream_);
+}
+
+void Context::upload(void* to, const void* from_host, std::size_t bytes) const {
+  if (bytes == 0) return;
+  check_cuda(cudaMemcpyAsync(to, from_host, bytes, cudaMemcpyHostToDevice, stream_), "copy to the device");
+  check_cuda(cudaStreamSynchronize(stream_), "copy to the device");
+}
+
+void Context::download(void* to_host, const void* from, std::size_t bytes) const {
+  if (bytes != 0)
+    check_cuda(cudaMemcpyAsync(to_host, from, bytes, cudaMemcpyDeviceToHost, stream_), "copy from the device");
+  check_cuda(cudaStreamSynchronize(stream_), "copy from the device");
+}
+
+void Context::copy(void* to, const void* from, std::size_t bytes) const {
+  if (bytes != 0 && to != from)
+    check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream_), "copy on the device");
+}
+
+void Context::clear(void* memory, std::size_t bytes) const {
+  if (bytes != 0) check_cuda(cudaMemsetAsync(memory, 0, bytes, stream_), "cudaMemsetAsync");
+}
+
+}  // namespace kvs::cuda

@@ -1,0 +1,103 @@
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "kernels/cuda/check.h"
+#include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/reduce.cuh"
+#include "kernels/cuda/weight.h"
+
+namespace kvs {
+namespace cuda {
+namespace {
+
+/// Where a row stands after some slices of the vocabulary.
+struct RowState {
+  double sum;     // Σ exp(logit − largest); NaN once a logit was not finite
+  float largest;  // −∞ before the first slice
+  float target;   // the target's logit, once its slice has passed
+};
+
+__global__ void start_rows(RowState* states, std::size_t rows) {
+  const std::size_t row = global_index();
+  if (row < rows) states[row] = {0.0, -INFINITY, 0.0F};
+}
+
+/// Takes logits [row, width] of the tokens [first, first + width) into the states. One block a row.
+__global__ void reduce_slice(const float* logits, std::size_t width, std::size_t first, const std::int32_t* targets,
+                             RowState* states) {
+  __shared__ float maxima[kThreads / 32];
+  __shared__ double sums[kThreads / 32];
+  const std::int32_t target = targets[blockIdx.x];
+  if (target < 0) return;  // the whole block: nobody waits at a barrier
+  const float* const row = logits + std::size_t{blockIdx.x} * width;
+  float largest = -INFINITY, poison = 0, sum = 0;
+  for (std::size_t i = threadIdx.x; i < width; i += kThreads) {
+    largest = fmaxf(largest, row[i]);
+    poison += row[i] * 0.0F;  // NaN from a logit that is infinite or NaN
+  }
+  largest = block_max(largest, maxima);
+  for (std::size_t i = threadIdx.x; i < width; i += kThreads) sum += expf(row[i] - largest);
+  const double total = block_sum(static_cast<double>(sum + poison), sums);
+  if (threadIdx.x != 0) return;
+  RowState& state = states[blockIdx.x];
+  const float above = fmaxf(state.largest, largest);
+  const auto weight = [&](float from) { return exp(static_cast<double>(from) - static_cast<double>(above)); };
+  state.sum = state.sum * weight(state.largest) + total * weight(largest);
+  state.largest = above;
+  if (static_cast<std::size_t>(target) >= first && static_cast<std::size_t>(target) < first + width)
+    state.target = row[static_cast<std::size_t>(target) - first];
+}
+
+/// nll = largest + log Σ − target, in double because the caller must see whether it is finite.
+double finish(const RowState& state, std::size_t row) {
+  const double total = static_cast<double>(state.largest) + std::log(state.sum);
+  if (!std::isfinite(total))
+    throw Error(ErrorCode::kData, "logits", "row " + std::to_string(row) + " has a value that is not finite");
+  return total - static_cast<double>(state.target);
+}
+
+}  // namespace
+}  // namespace cuda
+
+void CudaBackend::cross_entropy(Operand x, const Weight& head, std::span<const std::int32_t> targets,
+                                std::span<float> nll) {
+  constexpr std::size_t kSlice = 8192, kMostRows = 2048;  // one tile of logits is 64 MiB
+  const cuda::CudaWeight& weight = cuda::checked_weight(head, x.columns);
+  const std::size_t rows = x.rows, vocabulary = weight.rows(), item = item_size(type_);
+  cuda::require(targets.size() == rows && nll.size() == rows, "cross_entropy", "one target and one result per row");
+  for (const std::int32_t target : targets)
+    cuda::require(target < 0 || static_cast<std::size_t>(target) < vocabulary, "cross_entropy",
+                  "targets below the vocabulary");
+  if (rows == 0) return;
+  const cuda::DeviceArray<std::int32_t> device_targets(context_, targets);
+  const cuda::DeviceArray<cuda::RowState> states(context_, rows);
+  logits_.reserve(context_, std::min(rows, kMostRows) * std::min(vocabulary, kSlice));
+  cuda::start_rows<<<cuda::blocks_for(rows), cuda::kThreads, 0, context_.stream()>>>(states.data(), rows);
+  cuda::check_launch("start_rows");
+  for (std::size_t row = 0; row < rows; row += kMostRows) {
+    const std::size_t height = std::min(kMostRows, rows - row);
+    if (std::ranges::all_of(targets.subspan(row, height), [](std::int32_t target) { return target < 0; })) continue;
+    for (std::size_t column = 0; column < vocabulary; column += kSlice) {
+      const std::size_t width = std::min(kSlice, vocabulary - column);
+      gemm_.run({.x = static_cast<const std::byte*>(x.data) + row * x.columns * item,
+                 .w = weight.rows_from(column),
+                 .bias = weight.bias_from(column),
+                 .y = logits_.data(),
+                 .rows = height,
+                 .columns = width,
+                 .inner = x.columns});
+      cuda::reduce_slice<<<static_cast<unsigned>(height), cuda::kThreads, 0, context_.stream()>>>(
+          logits_.data(), width, column, device_targets.data() + row, states.data() + row);
+      cuda::check_launch("reduce_slice");
+    }
+  }
+  const std::vector<cuda::RowState> finished = states.to_host();
+  for (std::size_t row = 0; row < rows; ++row)
+    nll[row] = targets[row] < 0 ? 0.0F : static_cast<float>(cuda::finish(finished[row], row));
+}
+
+}  // namespace kvs

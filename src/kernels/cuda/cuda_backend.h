@@ -1,0 +1,49 @@
+#pragma once
+
+#include <memory>
+
+#include "kernels/backend.h"
+#include "kernels/cuda/context.h"
+#include "kernels/cuda/device_array.h"
+#include "kernels/cuda/gemm.h"
+
+namespace kvs {
+
+/// One NVIDIA GPU of compute capability 8.0 or later. Operations are queued on one stream and return before they ran;
+/// download() waits. A row's result may differ in its last bits with the number of rows: cuBLASLt chooses by shape.
+class CudaBackend final : public Backend {
+ public:
+  /// @throws Error kUsage for another type than f32 or bf16; kEnvironment without a usable device.
+  explicit CudaBackend(DType compute_type);
+
+  std::string_view device() const noexcept override { return "cuda"; }
+  DType compute_type() const noexcept override { return type_; }
+  const cuda::Context& context() const noexcept { return context_; }
+
+  void* allocate(std::size_t bytes) override;
+  void release(void* memory) noexcept override;
+  void upload(void* to, const void* from_host, std::size_t bytes) override;
+  void download(void* to_host, const void* from, std::size_t bytes) override;
+  void copy(void* to, const void* from, std::size_t bytes) override;
+
+  std::unique_ptr<Weight> make_weight(const WeightSource& source) override;
+  void rms_norm(BackendView<const float, 2> x, BackendView<const float, 1> gain, float epsilon, Operand out) override;
+  void linear(Operand x, const Weight& weight, BackendView<float, 2> out, bool accumulate) override;
+  void widen(Operand x, BackendView<float, 2> out) override;
+  void split_heads(BackendView<const float, 2> qkv, BackendView<float, 4> q, BackendView<float, 4> k,
+                   BackendView<float, 4> v) override;
+  void rope(BackendView<float, 4> x, const RopeTable& table, std::size_t first_position, RopeDirection direction,
+            std::span<const std::uint8_t> chunks) override;
+  void attention(const AttentionInput& input, Operand out) override;
+  void swiglu(BackendView<const float, 2> gate_up, Operand out) override;
+  void cross_entropy(Operand x, const Weight& head, std::span<const std::int32_t> targets,
+                     std::span<float> nll) override;
+
+ private:
+  DType type_;
+  cuda::Context context_;
+  cuda::GemmEngine gemm_;
+  cuda::DeviceArray<float> logits_;  // cross_entropy: one tile of rows and one slice of the vocabulary
+};
+
+}  // namespace kvs

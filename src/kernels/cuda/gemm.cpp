@@ -1,0 +1,127 @@
+#include "kernels/cuda/gemm.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+#include "core/error.h"
+#include "kernels/cuda/check.h"
+
+namespace kvs::cuda {
+namespace {
+
+constexpr std::size_t kWorkspaceBytes = std::size_t{32} << 20;  // what cuBLAS itself takes on Hopper
+constexpr std::size_t kMostPlans = 4096;
+
+/// The largest power of two, up to 256, that divides an address.
+std::size_t alignment_of(const void* address) {
+  const auto bits = reinterpret_cast<std::uintptr_t>(address) | 256;
+  return bits & (~bits + 1);
+}
+
+template <auto Destroy>
+struct Destroyer {
+  template <class T>
+  void operator()(T* handle) const noexcept {
+    (void)Destroy(handle);
+  }
+};
+template <class T, auto Destroy>
+using Handle = std::unique_ptr<std::remove_pointer_t<T>, Destroyer<Destroy>>;
+using Layout = Handle<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
+using Operation = Handle<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>;
+using Preference = Handle<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>;
+
+/// A column-major matrix without padding between its columns.
+Layout make_layout(cudaDataType_t type, std::size_t rows, std::size_t columns) {
+  cublasLtMatrixLayout_t layout = nullptr;
+  check_cublas(cublasLtMatrixLayoutCreate(&layout, type, rows, columns, static_cast<std::int64_t>(rows)),
+               "cublasLtMatrixLayoutCreate");
+  return Layout(layout);
+}
+
+template <class T>
+void set(const Operation& operation, cublasLtMatmulDescAttributes_t name, const T& value) {
+  check_cublas(cublasLtMatmulDescSetAttribute(operation.get(), name, &value, sizeof value),
+               "cublasLtMatmulDescSetAttribute");
+}
+
+Operation make_operation(bool bias) {
+  cublasLtMatmulDesc_t handle = nullptr;
+  check_cublas(cublasLtMatmulDescCreate(&handle, CUBLAS_COMPUTE_32F, CUDA_R_32F), "cublasLtMatmulDescCreate");
+  Operation operation(handle);
+  set(operation, CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_T);
+  if (bias) set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+  return operation;
+}
+
+Preference make_preference(const GemmArguments& arguments) {
+  cublasLtMatmulPreference_t handle = nullptr;
+  check_cublas(cublasLtMatmulPreferenceCreate(&handle), "cublasLtMatmulPreferenceCreate");
+  Preference preference(handle);
+  const auto put = [&](cublasLtMatmulPreferenceAttributes_t name, auto value) {
+    check_cublas(cublasLtMatmulPreferenceSetAttribute(preference.get(), name, &value, sizeof value),
+                 "cublasLtMatmulPreferenceSetAttribute");
+  };
+  put(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kWorkspaceBytes);
+  put(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, static_cast<std::uint32_t>(alignment_of(arguments.w)));
+  put(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, static_cast<std::uint32_t>(alignment_of(arguments.x)));
+  put(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, static_cast<std::uint32_t>(alignment_of(arguments.y)));
+  put(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, static_cast<std::uint32_t>(alignment_of(arguments.y)));
+  return preference;
+}
+
+}  // namespace
+
+/// cuBLASLt's matrices are column-major, so row-major y = x Wᵀ is asked for as yᵀ = (Wᵀ)ᵀ xᵀ: A = Wᵀ [inner, columns]
+/// transposed, B = xᵀ [inner, rows], D = yᵀ [columns, rows]. The bias runs along D's rows, as cuBLASLt wants it.
+struct GemmEngine::Plan {
+  Operation operation;
+  Layout a, b, d;
+  cublasLtMatmulAlgo_t algorithm;
+};
+
+GemmEngine::GemmEngine(const Context& context, DType type)
+    : context_(context), type_(type), workspace_(context, kWorkspaceBytes) {}
+GemmEngine::~GemmEngine() = default;
+
+const GemmEngine::Plan& GemmEngine::plan(const GemmArguments& in) {
+  if (plans_.size() > kMostPlans) plans_.clear();
+  const Key key{in.rows,           in.columns, in.inner, alignment_of(in.x), alignment_of(in.w), alignment_of(in.y),
+                in.bias != nullptr};
+  const auto found = plans_.find(key);
+  if (found != plans_.end()) return *found->second;
+  const cudaDataType_t type = type_ == DType::kBF16 ? CUDA_R_16BF : CUDA_R_32F;
+  auto fresh = std::make_unique<Plan>(Plan{make_operation(in.bias != nullptr),
+                                           make_layout(type, in.inner, in.columns),
+                                           make_layout(type, in.inner, in.rows),
+                                           make_layout(CUDA_R_32F, in.columns, in.rows),
+                                           {}});
+  const Preference preference = make_preference(in);
+  cublasLtMatmulHeuristicResult_t best{};
+  int count = 0;
+  const cublasStatus_t status =
+      cublasLtMatmulAlgoGetHeuristic(context_.blas_lt(), fresh->operation.get(), fresh->a.get(), fresh->b.get(),
+                                     fresh->d.get(), fresh->d.get(), preference.get(), 1, &best, &count);
+  if (status != CUBLAS_STATUS_SUCCESS || count == 0) {
+    throw Error(ErrorCode::kInternal, "cuBLASLt",
+                "has no algorithm for " + std::to_string(in.rows) + " x " + std::to_string(in.columns) + " x " +
+                    std::to_string(in.inner) + ": " + cublasGetStatusString(status));
+  }
+  fresh->algorithm = best.algo;
+  return *plans_.emplace(key, std::move(fresh)).first->second;
+}
+
+void GemmEngine::run(const GemmArguments& in) {
+  if (in.rows == 0 || in.columns == 0) return;
+  const Plan& chosen = plan(in);
+  if (in.bias != nullptr) set(chosen.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, in.bias);
+  const float one = 1, beta = in.accumulate ? 1 : 0;
+  check_cublas(cublasLtMatmul(context_.blas_lt(), chosen.operation.get(), &one, in.w, chosen.a.get(), in.x,
+                              chosen.b.get(), &beta, in.y, chosen.d.get(), in.y, chosen.d.get(), &chosen.algorithm,
+                              workspace_.data(), kWorkspaceBytes, context_.stream()),
+               "cublasLtMatmul");
+}
+
+}  // namespace kvs::cuda

@@ -1,0 +1,89 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "kernels/cuda/check.h"
+#include "kernels/cuda/device_array.h"
+#include "kernels/cuda/linear_algebra.h"
+
+namespace kvs::cuda {
+namespace {
+
+/// Eigenvalues, ascending, of the symmetric matrix whose column-major lower triangle is `a`, which becomes the
+/// eigenvectors, one per column, if they are wanted.
+std::vector<double> eigenvalues(const Context& context, const Solver& solver, double* a, std::size_t n, bool vectors) {
+  const cusolverEigMode_t mode = vectors ? CUSOLVER_EIG_MODE_VECTOR : CUSOLVER_EIG_MODE_NOVECTOR;
+  const DeviceArray<double> values(context, n);
+  const DeviceArray<int> info(context, 1);
+  int work_size = 0;
+  check_cusolver(cusolverDnDsyevd_bufferSize(solver.handle(), mode, CUBLAS_FILL_MODE_LOWER, to_int(n), a, to_int(n),
+                                             values.data(), &work_size),
+                 "cusolverDnDsyevd_bufferSize");
+  const DeviceArray<double> work(context, static_cast<std::size_t>(work_size));
+  check_cusolver(cusolverDnDsyevd(solver.handle(), mode, CUBLAS_FILL_MODE_LOWER, to_int(n), a, to_int(n), values.data(),
+                                  work.data(), work_size, info.data()),
+                 "cusolverDnDsyevd");
+  check_info(info.to_host()[0], "syevd");
+  return values.to_host();
+}
+
+/// Vectors stored one after the other in ascending order, each of `length`, as descending rows times factor[i].
+std::vector<double> descending(const std::vector<double>& ascending, std::size_t length,
+                               const std::vector<double>& factor) {
+  const std::size_t rank = factor.size();
+  std::vector<double> rows(ascending.size());
+  for (std::size_t i = 0; i < rank; ++i)
+    for (std::size_t at = 0; at < length; ++at)
+      rows[i * length + at] = ascending[(rank - 1 - i) * length + at] * factor[i];
+  return rows;
+}
+
+std::vector<double> transposed(const std::vector<double>& rows, std::size_t rank) {
+  const std::size_t length = rows.size() / rank;
+  std::vector<double> columns(rows.size());
+  for (std::size_t i = 0; i < rank; ++i)
+    for (std::size_t at = 0; at < length; ++at) columns[at * rank + i] = rows[i * length + at];
+  return columns;
+}
+
+}  // namespace
+
+SingularValues gram_svd(const Context& context, const Solver& solver, TensorView<const double, 2> matrix,
+                        std::size_t rank) {
+  const std::size_t rows = matrix.extent(0), columns = matrix.extent(1), n = std::min(rows, columns),
+                    other = std::max(rows, columns);
+  const bool wide = rows <= columns;
+  const double one = 1, zero = 0;
+  // Column-major, x is Mᵀ [columns, rows]: M Mᵀ = xᵀ x, Mᵀ M = x xᵀ.
+  const DeviceArray<double> x(context, matrix.span()), gram(context, n * n);
+  check_cublas(cublasDsyrk(context.blas(), CUBLAS_FILL_MODE_LOWER, wide ? CUBLAS_OP_T : CUBLAS_OP_N, to_int(n),
+                           to_int(other), &one, x.data(), to_int(columns), &zero, gram.data(), to_int(n)),
+               "cublasDsyrk");
+  const std::vector<double> ascending = eigenvalues(context, solver, gram.data(), n, rank > 0);
+  SingularValues result;
+  result.singular.resize(n);
+  std::ranges::transform(ascending.rbegin(), ascending.rend(), result.singular.begin(),
+                         [](double value) { return std::sqrt(std::max(value, 0.0)); });
+  if (rank == 0) return result;
+  // Below this the Gram matrix knows nothing of σ: such a triplet contributes nothing, and its other vector stays zero.
+  const double floor =
+      result.singular.front() * std::sqrt(static_cast<double>(n) * std::numeric_limits<double>::epsilon());
+  std::vector<double> inverse(rank);
+  for (std::size_t i = 0; i < rank; ++i) inverse[i] = result.singular[i] > floor ? 1.0 / result.singular[i] : 0.0;
+
+  const double* const leading = gram.data() + (n - rank) * n;  // the last columns: the largest eigenvalues
+  const DeviceArray<double> known(context, rank * n), found(context, rank * other);
+  context.copy(known.data(), leading, known.size() * sizeof(double));
+  check_cublas(
+      cublasDgemm(context.blas(), wide ? CUBLAS_OP_N : CUBLAS_OP_T, CUBLAS_OP_N, to_int(other), to_int(rank), to_int(n),
+                  &one, x.data(), to_int(columns), known.data(), to_int(n), &zero, found.data(), to_int(other)),
+      "cublasDgemm");
+  std::vector<double> known_rows = descending(known.to_host(), n, std::vector<double>(rank, 1.0));
+  std::vector<double> found_rows = descending(found.to_host(), other, inverse);
+  result.left = transposed(wide ? known_rows : found_rows, rank);
+  result.right = std::move(wide ? found_rows : known_rows);
+  return result;
+}
+
+}  // namespace kvs::cuda

@@ -1,0 +1,33 @@
+#include "kernels/cuda/make_cuda_backend.h"
+
+#include "kernels/cuda/calibration_ops.h"
+#include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/spectral_ops.h"
+
+namespace kvs {
+namespace {
+
+const cuda::Context& context_of(Backend& backend) {
+  const auto* cuda = dynamic_cast<const CudaBackend*>(&backend);
+  if (cuda == nullptr) throw Error(ErrorCode::kInternal, "make_cuda_*", "expected a backend of the device cuda");
+  return cuda->context();
+}
+
+}  // namespace
+
+bool cuda_available() noexcept {
+  int count = 0;
+  return cudaGetDeviceCount(&count) == cudaSuccess && count > 0;
+}
+
+std::unique_ptr<Backend> make_cuda_backend(DType compute_type) { return std::make_unique<CudaBackend>(compute_type); }
+
+std::unique_ptr<SpectralOps> make_cuda_spectral_ops(Backend& backend) {
+  return cuda::make_spectral_ops(context_of(backend));
+}
+
+std::unique_ptr<CalibrationOps> make_cuda_calibration_ops(Backend& backend) {
+  return cuda::make_calibration_ops(context_of(backend), backend.compute_type());
+}
+
+}  // namespace kvs

@@ -1,0 +1,27 @@
+#include <string>
+
+#include "core/error.h"
+#include "kernels/cuda/cuda_backend.h"
+
+namespace kvs {
+namespace {
+
+DType checked_type(DType type) {
+  if (type != DType::kF32 && type != DType::kBF16)
+    throw Error(ErrorCode::kUsage, "compute type", "found " + std::string(name_of(type)) + ", expected f32 or bf16");
+  return type;
+}
+
+}  // namespace
+
+CudaBackend::CudaBackend(DType compute_type) : type_(checked_type(compute_type)), gemm_(context_, type_) {}
+
+void* CudaBackend::allocate(std::size_t bytes) { return context_.allocate(bytes); }
+void CudaBackend::release(void* memory) noexcept { context_.release(memory); }
+void CudaBackend::upload(void* to, const void* from_host, std::size_t bytes) { context_.upload(to, from_host, bytes); }
+void CudaBackend::download(void* to_host, const void* from, std::size_t bytes) {
+  context_.download(to_host, from, bytes);
+}
+void CudaBackend::copy(void* to, const void* from, std::size_t bytes) { context_.copy(to, from, bytes); }
+
+}  // namespace kvs

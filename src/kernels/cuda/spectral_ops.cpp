@@ -1,0 +1,87 @@
+#include "kernels/cuda/spectral_ops.h"
+
+#include <array>
+#include <string>
+
+#include "core/error.h"
+#include "kernels/cuda/device_array.h"
+#include "kernels/cuda/fft_plans.h"
+#include "kernels/cuda/spectral_kernels.h"
+
+namespace kvs::cuda {
+namespace {
+
+/// The memory of one transform is 16 bytes per pair of channels and token: twice the states in f32.
+class CudaSpectralOps final : public SpectralOps {
+ public:
+  explicit CudaSpectralOps(const Context& context) : context_(context), plans_(context) {}
+
+  void power(BackendView<const float, 3> states, Transform transform, std::size_t first_token,
+             std::span<double> power) override;
+  void filter(BackendView<const float, 3> x, Transform transform, std::size_t first_token, std::size_t last_token,
+              TensorView<const double, 2> gains, BackendView<float, 4> out) override;
+
+ private:
+  using Signals = DeviceArray<cuDoubleComplex>;
+  Signals& reserved(Signals& signals, const Segment& segment) const {
+    signals.reserve(context_, segment.samples * segment.signals());
+    return signals;
+  }
+
+  const Context& context_;
+  FftPlans plans_;
+  Signals spectrum_, filtered_;
+};
+
+void CudaSpectralOps::power(BackendView<const float, 3> states, Transform transform, std::size_t first_token,
+                            std::span<double> power) {
+  const auto [heads, tokens, head_dim] = states.shape();
+  if (first_token >= tokens || head_dim == 0) {
+    throw Error(ErrorCode::kUsage, "power spectrum",
+                "found " + std::to_string(tokens) + " tokens, expected more than " + std::to_string(first_token));
+  }
+  const Segment segment{heads, tokens, head_dim, first_token, tokens - first_token, transform};
+  const std::size_t bins = bins_of(transform, segment.samples);
+  if (power.size() != heads * bins) throw Error(ErrorCode::kInternal, "power spectrum", "wrong size of the result");
+  if (heads == 0) return;
+  cuDoubleComplex* const signals = reserved(spectrum_, segment).data();
+  const DeviceArray<double> result(context_, power.size());
+  load_signals(context_, segment, states.data(), signals);
+  plans_.run(signals, segment.samples, segment.signals(), CUFFT_FORWARD);
+  reduce_power(context_, segment, signals, result.data());
+  context_.download(power.data(), result.data(), power.size_bytes());
+}
+
+void CudaSpectralOps::filter(BackendView<const float, 3> x, Transform transform, std::size_t first_token,
+                             std::size_t last_token, TensorView<const double, 2> gains, BackendView<float, 4> out) {
+  const auto [heads, tokens, head_dim] = x.shape();
+  const std::size_t members = gains.extent(0);
+  if (last_token > tokens || first_token >= last_token) {
+    throw Error(ErrorCode::kUsage, "spectral filter",
+                "found tokens [" + std::to_string(first_token) + ", " + std::to_string(last_token) +
+                    "), expected a part of " + std::to_string(tokens));
+  }
+  const Segment segment{heads, tokens, head_dim, first_token, last_token - first_token, transform};
+  const std::size_t bins = bins_of(transform, segment.samples);
+  if (gains.extent(1) != bins || out.shape() != std::array<std::size_t, 4>{members, heads, tokens, head_dim})
+    throw Error(ErrorCode::kInternal, "spectral filter", "gains, input and output do not fit together");
+  if (out.empty()) return;
+  const DeviceArray<double> device_gains(context_, gains.span());
+  cuDoubleComplex* const spectrum = reserved(spectrum_, segment).data();
+  cuDoubleComplex* const filtered = reserved(filtered_, segment).data();
+  load_signals(context_, segment, x.data(), spectrum);  // x's segment is not read again: x may be a member of out
+  plans_.run(spectrum, segment.samples, segment.signals(), CUFFT_FORWARD);
+  for (std::size_t member = 0; member < members; ++member) {
+    apply_gain(context_, segment, spectrum, device_gains.data() + member * bins, filtered);
+    plans_.run(filtered, segment.samples, segment.signals(), CUFFT_INVERSE);
+    store_signals(context_, segment, filtered, x.data(), out.slice(member).data());
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<SpectralOps> make_spectral_ops(const Context& context) {
+  return std::make_unique<CudaSpectralOps>(context);
+}
+
+}  // namespace kvs::cuda

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <memory>
+
+#include "kernels/cuda/context.h"
+#include "kernels/spectral_ops.h"
+
+namespace kvs::cuda {
+
+/// SpectralOps by cuFFT in double precision. Not thread-safe. `context` must outlive it.
+std::unique_ptr<SpectralOps> make_spectral_ops(const Context& context);
+
+}  // namespace kvs::cuda

@@ -1,0 +1,251 @@
+// Every operation of the forward pass on both devices. The CPU is checked against definitions in the tests beside this
+// one; a tolerance here is the sum of the rounding errors of both sides.
+#include <gmock/gmock.h>
+
+#include "core/error.h"
+#include "tests/kernels/cuda_support.h"
+
+namespace kvs::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(CudaBackend, IsRefusedWhereThereIsNoDevice) {
+  if (cuda_available()) GTEST_SKIP() << "this machine has a CUDA device";
+  try {
+    make_backend("cuda", DType::kF32);
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kEnvironment);
+    EXPECT_THAT(error.what(), HasSubstr("--device cuda"));
+  }
+  EXPECT_EQ(make_backend("auto", DType::kF32)->device(), "cpu");
+}
+
+TEST_F(BothDevices, AutoPicksCuda) { EXPECT_EQ(make_backend("auto", DType::kF32)->device(), "cuda"); }
+
+TEST_F(BothDevices, SaysHowMuchMemoryWasTooMuch) {
+  for (const std::size_t bytes : {SIZE_MAX / 2, std::size_t{1} << 50}) {
+    try {
+      cuda_->allocate(bytes);
+      FAIL() << "no error";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kEnvironment);
+      EXPECT_THAT(error.what(), HasSubstr("out of memory for " + std::to_string(bytes) + " bytes"));
+    }
+  }
+  cuda_->release(cuda_->allocate(0));  // and goes on
+}
+
+TEST_F(BothDevices, MovesValuesBetweenHostAndDevice) {
+  const auto values = random_values(4097, 1);
+  const auto a = uploaded<1>(*cuda_, values, {4097});
+  const BackendTensor<float, 1> b(*cuda_, {4097});
+  cuda_->copy(b.view().data(), a.view().data(), b.bytes());
+  EXPECT_EQ(download(*cuda_, b.view()), values);
+}
+
+TEST_P(BothDevicesByType, RmsNorm) {
+  for (const std::size_t rows : kTokenCounts) {
+    for (const std::size_t columns : {1, 64, 577}) {
+      const auto x = random_values(rows * columns, 1), gain = random_values(columns, 2);
+      const auto [cpu, cuda] = both([&](Backend& backend) {
+        const auto in = uploaded<2>(backend, x, {rows, columns});
+        const auto scale = uploaded<1>(backend, gain, {columns});
+        const OwnedOperand out(backend, rows, columns);
+        backend.rms_norm(in.view(), scale.view(), 1e-5F, out);
+        return out.values();
+      });
+      // An f32 sum of n squares is off by n · 2^-24 of itself at most, its root by half of that; two roundings to the
+      // operand's type, and a few of the products.
+      const double relative = 2 * half_step(GetParam()) + (static_cast<double>(columns) + 8) * 0x1p-24;
+      SCOPED_TRACE(testing::Message() << rows << " x " << columns);
+      expect_close(cuda, cpu, 0, relative);
+    }
+  }
+}
+
+TEST_P(BothDevicesByType, LinearWithBiasAndAccumulation) {
+  for (const std::size_t rows : kTokenCounts) {
+    // k = 33 and 1 have no 16-byte alignment; n = 50 and 3 neither.
+    for (const auto& [n, k] : {std::pair<std::size_t, std::size_t>{576, 64}, {129, 80}, {50, 33}, {3, 1}}) {
+      const auto x = random_values(rows * k, 1), w = random_values(n * k, 2), bias = random_values(n, 3),
+                 start = random_values(rows * n, 4);
+      for (const bool with_bias : {false, true}) {
+        for (const bool accumulate : {false, true}) {
+          const auto [cpu, cuda] = both([&](Backend& backend) {
+            const OwnedOperand in(backend, x, rows, k);
+            const auto weight =
+                make_weight(backend, w, n, k, with_bias ? std::span<const float>(bias) : std::span<const float>());
+            const auto out = uploaded<2>(backend, start, {rows, n});
+            backend.linear(in, *weight, out.view(), accumulate);
+            return download(backend, out.view());
+          });
+          // Both sides: k products of at most 1 and up to two terms of at most 1, each addition rounded at most by half
+          // a unit of the running sum.
+          const auto terms = static_cast<double>(k + 2);
+          SCOPED_TRACE(testing::Message() << rows << " x " << n << " x " << k << (with_bias ? " bias" : "")
+                                          << (accumulate ? " accumulate" : ""));
+          expect_close(cuda, cpu, 2 * terms * terms * 0x1p-24);
+        }
+      }
+    }
+  }
+}
+
+TEST_P(BothDevicesByType, SwigluAndWiden) {
+  for (const std::size_t rows : kTokenCounts) {
+    const std::size_t columns = 77;
+    auto gate_up = random_values(rows * 2 * columns, 1);
+    for (float& value : gate_up) value *= 20;  // the tails of the sigmoid, too
+    const auto [cpu, cuda] = both([&](Backend& backend) {
+      const auto in = uploaded<2>(backend, gate_up, {rows, 2 * columns});
+      const OwnedOperand out(backend, rows, columns);
+      backend.swiglu(in.view(), out);
+      return out.values();
+    });
+    // exp within 2 units, a sum, a quotient and a product on either side; e^20 · 2^-149 is the subnormals' share.
+    expect_close(cuda, cpu, 0x1p-120, 2 * half_step(GetParam()) + 16 * 0x1p-24);
+  }
+}
+
+TEST_F(BothDevices, SplitHeadsMovesTheSameBits) {
+  for (const std::size_t tokens : kTokenCounts) {
+    const std::size_t members = 2, query_heads = 6, kv_heads = 3, head_dim = 10;
+    const auto qkv = random_values(members * tokens * (query_heads + 2 * kv_heads) * head_dim, 1);
+    const auto [cpu, cuda] = both([&](Backend& backend) {
+      const auto in = uploaded<2>(backend, qkv, {members * tokens, (query_heads + 2 * kv_heads) * head_dim});
+      const BackendTensor<float, 4> q(backend, {members, query_heads, tokens, head_dim}),
+          k(backend, {members, kv_heads, tokens, head_dim}), v(backend, {members, kv_heads, tokens, head_dim});
+      backend.split_heads(in.view(), q.view(), k.view(), v.view());
+      return std::array{download(backend, q.view()), download(backend, k.view()), download(backend, v.view())};
+    });
+    EXPECT_EQ(cuda, cpu) << tokens << " tokens";
+  }
+}
+
+TEST_F(BothDevices, RopeInBothDirectionsAndByChunk) {
+  for (const std::size_t head_dim : {64, 80, 128}) {
+    for (const std::size_t tokens : kTokenCounts) {
+      const std::size_t members = 2, heads = 3, first = 5, half = head_dim / 2;
+      const auto x = random_values(members * heads * tokens * head_dim, 1);
+      const auto cosine = random_values((tokens + first) * half, 2), sine = random_values((tokens + first) * half, 3);
+      std::vector<std::uint8_t> some(heads * half);
+      for (std::size_t i = 0; i < some.size(); ++i) some[i] = i % 3 == 0;
+      for (const auto direction : {RopeDirection::kForward, RopeDirection::kInverse}) {
+        for (const auto& chunks : {std::vector<std::uint8_t>(), some}) {
+          const auto [cpu, cuda] = both([&](Backend& backend) {
+            const auto states = uploaded<4>(backend, x, {members, heads, tokens, head_dim});
+            const auto c = uploaded<2>(backend, cosine, {tokens + first, half});
+            const auto s = uploaded<2>(backend, sine, {tokens + first, half});
+            backend.rope(states.view(), {c.view(), s.view()}, first, direction, chunks);
+            return download(backend, states.view());
+          });
+          expect_close(cuda, cpu, 4 * 0x1p-24);  // two products below 1 and their sum below 2, on either side
+        }
+      }
+    }
+  }
+}
+
+struct AttentionShape {
+  std::size_t members, query_heads, kv_heads, tokens, head_dim, past, past_members;
+};
+
+std::vector<float> run_attention(Backend& backend, const AttentionShape& s) {
+  const auto q = uploaded<4>(backend, random_values(s.members * s.query_heads * s.tokens * s.head_dim, 1),
+                             {s.members, s.query_heads, s.tokens, s.head_dim});
+  const auto states = [&](std::size_t members, std::size_t tokens, std::uint32_t seed) {
+    return uploaded<4>(backend, random_values(members * s.kv_heads * tokens * s.head_dim, seed),
+                       {members, s.kv_heads, tokens, s.head_dim});
+  };
+  const auto k = states(s.members, s.tokens, 2), v = states(s.members, s.tokens, 3);
+  const auto past_k = states(s.past_members, s.past, 4), past_v = states(s.past_members, s.past, 5);
+  const OwnedOperand out(backend, s.members * s.tokens, s.query_heads * s.head_dim);
+  const float scale = 1.0F / std::sqrt(static_cast<float>(s.head_dim));
+  backend.attention({q.view(), k.view(), v.view(), past_k.view(), past_v.view(), scale}, out);
+  return out.values();
+}
+
+/// Twice the bound of tests/kernels/attention_test.cpp: scores, sums over keys, and in bf16 weights and result rounded.
+double attention_tolerance(const AttentionShape& s, DType type) {
+  const auto d = static_cast<double>(s.head_dim);
+  const double scores = 2 * d * 0x1p-24 * d / 4 / std::sqrt(d);
+  return 2 * (scores + static_cast<double>(s.past + s.tokens) * 0x1p-24 +
+              (type == DType::kBF16 ? 2 * half_step(type) : 0.0));
+}
+
+TEST_P(BothDevicesByType, AttentionOfEveryHeadSizeAndGrouping) {
+  for (const std::size_t tokens : kTokenCounts) {
+    for (const std::size_t head_dim : {64, 80, 128}) {
+      for (const auto& [query_heads, kv_heads] : {std::pair<std::size_t, std::size_t>{2, 1}, {6, 3}, {3, 3}}) {
+        const AttentionShape shape{1, query_heads, kv_heads, tokens, head_dim, 0, 0};
+        const auto [cpu, cuda] = both([&](Backend& backend) { return run_attention(backend, shape); });
+        SCOPED_TRACE(testing::Message() << tokens << " tokens " << head_dim << " dim " << kv_heads << " kv heads");
+        expect_close(cuda, cpu, attention_tolerance(shape, GetParam()));
+      }
+    }
+  }
+}
+
+TEST_P(BothDevicesByType, AttentionToAPastOfEachMemberOrOfAll) {
+  for (const std::size_t past : {1, 63, 300}) {
+    for (const std::size_t past_members : {1, 2}) {
+      for (const auto& [tokens, head_dim] : {std::pair<std::size_t, std::size_t>{1, 80}, {70, 64}, {7, 256}}) {
+        const AttentionShape shape{2, 6, 2, tokens, head_dim, past, past_members};
+        const auto [cpu, cuda] = both([&](Backend& backend) { return run_attention(backend, shape); });
+        SCOPED_TRACE(testing::Message() << past << " past of " << past_members << ", " << tokens << " tokens");
+        expect_close(cuda, cpu, attention_tolerance(shape, GetParam()));
+      }
+    }
+  }
+}
+
+TEST_P(BothDevicesByType, CrossEntropyInSlicesOfTheVocabulary) {
+  for (const std::size_t rows : kTokenCounts) {
+    for (const std::size_t vocabulary : {5, 8192, 8193, 20000}) {
+      if (rows * vocabulary > 20'000'000 && GetParam() == DType::kF32) continue;  // seconds on the CPU; bf16 covers it
+      const std::size_t k = 48;
+      const auto x = random_values(rows * k, 1), w = random_values(vocabulary * k, 2);
+      std::vector<std::int32_t> targets(rows);
+      for (std::size_t row = 0; row < rows; ++row)
+        targets[row] = row % 5 == 4 ? -1 : static_cast<std::int32_t>(row * 7919 % vocabulary);
+      const auto [cpu, cuda] = both([&](Backend& backend) {
+        const OwnedOperand in(backend, x, rows, k);
+        std::vector<float> nll(rows, std::numeric_limits<float>::quiet_NaN());
+        backend.cross_entropy(in, *make_weight(backend, w, vocabulary, k), targets, nll);
+        return nll;
+      });
+      // On either side two logits of 48 products below 1, a sum of exponentials in f32 and the f32 result.
+      const double sums = static_cast<double>(vocabulary) / 256 * 0x1p-24;
+      SCOPED_TRACE(testing::Message() << rows << " rows, vocabulary " << vocabulary);
+      expect_close(cuda, cpu, 2 * (2 * 48 * 48 * 0x1p-24 + sums), 4 * 0x1p-24);
+    }
+  }
+}
+
+TEST_P(BothDevicesByType, CrossEntropyRefusesLogitsThatAreNotFinite) {
+  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
+                          -std::numeric_limits<float>::infinity()}) {
+    for (const std::size_t at : {0UL, 8191UL, 8192UL, 8999UL}) {
+      std::vector<float> w(9000, 1.0F);
+      w[at] = bad;
+      const auto weight = make_weight(*cuda_, w, 9000, 1);
+      const OwnedOperand x(*cuda_, {1, 1}, 2, 1);
+      std::vector<float> nll(2);
+      const std::vector<std::int32_t> targets{0, 1};
+      try {
+        cuda_->cross_entropy(x, *weight, targets, nll);
+        ADD_FAILURE() << "no error for " << bad << " at " << at;
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::kData);
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, BothDevicesByType, ::testing::Values(DType::kF32, DType::kBF16),
+                         [](const auto& type) { return type_name(type.param); });
+
+}  // namespace
+}  // namespace kvs::test

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+#include "kernels/cuda/make_cuda_backend.h"
+#include "tests/kernels/support.h"
+
+namespace kvs::test {
+
+/// A CPU and a CUDA backend of one type. Without a device a test is skipped aloud, or fails if KVS_REQUIRE_CUDA=1.
+class BothDevices : public ::testing::Test {
+ protected:
+  void SetUp() override { start(DType::kF32); }
+
+  void start(DType type) {
+    if (!cuda_available()) {
+      const char* required = std::getenv("KVS_REQUIRE_CUDA");
+      if (required != nullptr && std::string_view(required) == "1") FAIL() << "no CUDA device, KVS_REQUIRE_CUDA=1";
+      GTEST_SKIP() << "no CUDA device";
+    }
+    cpu_ = make_backend("cpu", type);
+    cuda_ = make_backend("cuda", type);
+  }
+  /// `run` on both devices.
+  template <class Run>
+  auto both(Run run) {
+    return std::pair(run(*cpu_), run(*cuda_));
+  }
+
+  std::unique_ptr<Backend> cpu_, cuda_;
+};
+
+class BothDevicesByType : public BothDevices, public ::testing::WithParamInterface<DType> {
+ protected:
+  void SetUp() override { start(GetParam()); }
+};
+
+/// |got[i] − expected[i]| ≤ tolerance + relative · |expected[i]|, NaN being an error.
+template <class T>
+void expect_close(const std::vector<T>& got, const std::vector<T>& expected, double tolerance, double relative = 0) {
+  ASSERT_EQ(got.size(), expected.size());
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const auto wanted = static_cast<double>(expected[i]);
+    ASSERT_NEAR(static_cast<double>(got[i]), wanted, tolerance + relative * std::abs(wanted)) << "element " << i;
+  }
+}
+
+/// The odd sizes of every parity test: below, across and above the tiles of both devices.
+constexpr std::size_t kTokenCounts[] = {1, 7, 1000, 4097};
+
+}  // namespace kvs::test
