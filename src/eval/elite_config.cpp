@@ -21,11 +21,15 @@ Factor read_factor(const TensorArchive& archive, const std::filesystem::path& pa
   return factor;
 }
 
-/// up · down in double, appended to `product`.
+/// up · down [rows, d_model] in double, appended to `product`.
 void append_product(const TensorArchive& archive, const std::filesystem::path& path, const std::string& up_name,
-                    const std::string& down_name, std::size_t d_model, std::vector<double>& product,
+                    const std::string& down_name, std::size_t rows, std::size_t d_model, std::vector<double>& product,
                     std::size_t& rank) {
   const Factor up = read_factor(archive, path, up_name), down = read_factor(archive, path, down_name);
+  if (up.rows != rows)
+    throw Error(ErrorCode::kInput, path.string() + ": tensor " + up_name,
+                "found " + std::to_string(up.rows) + " rows, expected " + std::to_string(rows) +
+                    ", those of the chunks that are not elite and of the values");
   if (up.columns != down.rows || down.columns != d_model)
     throw Error(ErrorCode::kInput, path.string() + ": tensor " + down_name,
                 "found shape [" + std::to_string(down.rows) + ", " + std::to_string(down.columns) + "], expected [" +
@@ -69,8 +73,18 @@ EliteConfig load_elite_config(const Json& config, const std::filesystem::path& p
     if (archive) {
       const std::string prefix = "layers." + std::to_string(layers[n]) + ".";
       std::vector<double> product;
-      for (const char* part : joint ? std::vector<const char*>{""} : std::vector<const char*>{"_k", "_v"})
-        append_product(*archive, factors, prefix + "up" + part, prefix + "down" + part, model.d_model, product, rank);
+      const std::size_t values = model.kv_heads * model.head_dim,
+                        keys = values - 2 * elite[n].front().size() * model.kv_heads;
+      const auto append = [&](const std::string& part, std::size_t rows) {
+        append_product(*archive, factors, prefix + "up" + part, prefix + "down" + part, rows, model.d_model, product,
+                       rank);
+      };
+      if (joint) {
+        append("", keys + values);
+      } else {
+        append("_k", keys);
+        append("_v", values);
+      }
       layer.projection =
           merge_projection(source.projection(layers[n], 'k'), product, elite[n], model.head_dim, model.d_model);
     }

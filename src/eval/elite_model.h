@@ -41,9 +41,9 @@ class EliteModel final : public StateHook {
 };
 
 /// W' of EliteLayer::projection for J-LRD factors.
-/// @param wk, wv     the original rows [kv_heads · head_dim, d_model]
+/// @param wk         the original rows [kv_heads · head_dim, d_model]
 /// @param low_rank   up · down [rows, d_model], rows = per KV head its non-elite channels ascending, then all V
-/// channels
+///                   channels: exactly so many
 std::vector<float> merge_projection(const std::vector<float>& wk, const std::vector<double>& low_rank,
                                     const std::vector<std::vector<std::size_t>>& elite, std::size_t head_dim,
                                     std::size_t d_model);

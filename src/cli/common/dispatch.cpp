@@ -48,7 +48,7 @@ int run_program(std::string_view program, std::string_view purpose, std::span<co
     if (!std::cout) throw Error(ErrorCode::kEnvironment, "standard output", "cannot be written to (closed or full)");
     return 0;
   } catch (const Interrupted& interrupted) {
-    std::cerr << program << ": interrupted; the same command with --resume goes on from here" << std::endl;
+    std::cerr << program << ": interrupted; commands that take --resume go on from here with it" << std::endl;
     return 128 + interrupted.signal();
   } catch (const Error& error) {
     complain(error.what());

@@ -157,14 +157,22 @@ std::vector<std::vector<std::int32_t>> tokens_of(const Corpus& corpus) {
   return tokens;
 }
 
+namespace {
+std::filesystem::path journal_path(const std::filesystem::path& output) { return output.string() + ".journal"; }
+}  // namespace
+
+void check_journal(const std::filesystem::path& output, const RunOptions& run) {
+  if (!run.replace() && std::filesystem::exists(journal_path(output)))
+    throw Error(ErrorCode::kConflict, journal_path(output).string(),
+                "found an unfinished run, expected --resume to go on or --force to drop it");
+}
+
 Journal open_journal(const std::filesystem::path& output, const Json& identity, const RunOptions& run) {
-  const std::filesystem::path path = output.string() + ".journal";
+  check_journal(output, run);
+  const std::filesystem::path path = journal_path(output);
   const bool exists = std::filesystem::exists(path);
   if (exists && run.resume) return Journal::resume(path, identity);
-  if (exists && run.force) std::filesystem::remove(path);
-  if (exists && !run.force)
-    throw Error(ErrorCode::kConflict, path.string(),
-                "found an unfinished run, expected --resume to go on or --force to drop it");
+  if (exists) std::filesystem::remove(path);
   return Journal::create(path, identity);
 }
 

@@ -54,8 +54,10 @@ Corpus load_corpus(const Options& options, const RunOptions& run, const ModelSou
 /// The documents' token lists alone.
 std::vector<std::vector<std::int32_t>> tokens_of(const Corpus& corpus);
 
+/// @throws Error kConflict if OUT.journal is there without --resume or --force.
+void check_journal(const std::filesystem::path& output, const RunOptions& run);
 /// The journal OUT.journal of a long run: a new one, or with --resume the one that is there.
-/// @throws Error kConflict if there is one without --resume or --force, or if it belongs to another run.
+/// @throws Error kConflict as check_journal, or if it belongs to another run.
 Journal open_journal(const std::filesystem::path& output, const Json& identity, const RunOptions& run);
 
 /// What a resumed run must have in common with the one before: every option that changes results (not --threads,

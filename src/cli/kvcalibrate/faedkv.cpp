@@ -75,6 +75,10 @@ Plan make_plan(const Options& options, const ModelConfig& model, std::size_t tok
     throw Error(ErrorCode::kUsage, "--prefix",
                 "found " + std::to_string(plan.prefix) + " tokens, expected more than sinks and recent together, " +
                     std::to_string(plan.sinks + plan.recent));
+  if (continuation && plan.prefix + 2 > tokens)
+    throw Error(ErrorCode::kUsage, "--window",
+                "found " + std::to_string(tokens) + " tokens with a prefix of " + std::to_string(plan.prefix) +
+                    ", expected at least 2 after the prefix: one is scored given the other");
   plan.setup = {continuation,
                 tokens,
                 plan.prefix,
@@ -268,8 +272,10 @@ void run_faedkv(Arguments arguments) {
   const Corpus corpus = load_corpus(*options, run, *source);
   const auto documents = tokens_of(corpus);
   const Plan plan = make_plan(*options, source->config(), documents.front().size());
-  Journal journal = open_journal(out, run_identity(*options, source->sha256(), corpus), run);
+  const Json identity = run_identity(*options, source->sha256(), corpus);
+  check_journal(out, run);
   ModelSession session = load_model(std::move(source), *options, run);
+  Journal journal = open_journal(out, identity, run);  // after loading, which may refuse the device or the weights
   announce({.flops = static_cast<double>(documents.size()) * ablation_flops(plan, session.config()),
             .memory_bytes = 2 * session_memory(session, std::max<std::size_t>(plan.setup.tokens, 4096)),
             .disk_bytes = 0},

@@ -63,9 +63,11 @@ void run_capture(Arguments arguments) {
   const auto documents = tokens_of(corpus);
   const CaptureHeader header = capture_header(source->config(), source->sha256(), layers, states, store,
                                               documents.front().size(), documents.size());
-  const auto writer = CaptureWriter::open(out, header, run_identity(*options, source->sha256(), corpus),
-                                          {.force = run.force, .resume = run.resume, .lock = run.lock});
+  const Json identity = run_identity(*options, source->sha256(), corpus);
+  // Loading checks the device and every weight: nothing is left on disk if they will not do.
   ModelSession session = load_model(std::move(source), *options, run);
+  const auto writer =
+      CaptureWriter::open(out, header, identity, {.force = run.force, .resume = run.resume, .lock = run.lock});
   const std::size_t first = writer->next_document();
   const auto left = static_cast<double>(documents.size() - first);
   announce({.flops = left * forward_flops(session.config(), static_cast<double>(header.tokens)),

@@ -154,6 +154,12 @@ void accumulate(SpectrumAccumulator& sums, StateSource& source, std::size_t firs
   }
 }
 
+void make_folder(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw Error(ErrorCode::kEnvironment, folder.string(), "cannot be made a folder: " + error.message());
+}
+
 }  // namespace
 
 void run_spectrum(Arguments arguments) {
@@ -163,9 +169,9 @@ void run_spectrum(Arguments arguments) {
   static constexpr std::string_view kTransforms[] = {"dct", "dft"};
   const Transform transform = options->choice("transform", kTransforms) == "dct" ? Transform::kDct : Transform::kDft;
   const std::filesystem::path folder = options->text("out-dir");
-  std::filesystem::create_directories(folder);
   const std::filesystem::path out = folder / "spectrum.h5";
-  const OutputLock lock(out, run.lock);
+  // Nothing is created before the input is known to be good, and no model loaded for a report that cannot be written.
+  if (std::filesystem::exists(folder / "spectrum.json")) check_outputs(folder / "spectrum.json", {}, *options, run);
 
   Input input;
   if (options->has("capture")) {
@@ -178,6 +184,8 @@ void run_spectrum(Arguments arguments) {
   const auto ops = make_spectral_ops(input.source->backend());
   const SpectrumAccumulator::Settings settings{transform,    sinks,          input.layers,
                                                input.states, input.kv_heads, input.head_dim};
+  make_folder(folder);
+  const OutputLock lock(out, run.lock);
   std::vector<std::filesystem::path> others;
   for (const std::string& name : spectrum_report_files(settings))
     if (name != "spectrum.json") others.push_back(folder / name);
