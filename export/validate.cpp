@@ -96,11 +96,18 @@ void check_elitekv(const Json& config, const std::string& where) {
   const auto elite_count = parameters.at("r").unsigned_integer(chunks);
   const bool per_query_head = root.at("calibration").at("ropelite").at("granularity").string() == "query-head";
   const auto heads = root.at("model").at(per_query_head ? "query_heads" : "kv_heads").unsigned_integer();
-  const JsonCursor elite = parameters.at("elite");
+  const JsonCursor elite = parameters.at("elite"), ropelite = root.at("calibration").at("ropelite");
+  if (ropelite.at("layers").value() != parameters.at("layers").value())
+    ropelite.at("layers").fail("the layers of /parameters/layers");
+  expect_length(ropelite.at("error"), layers, "layers");
   expect_length(elite, layers, "layers");
   for (std::size_t n = 0; n < layers; ++n) {
     expect_length(elite.at(n), heads, "heads");
-    for (std::size_t h = 0; h < heads; ++h) check_index_list(elite.at(n).at(h), chunks, elite_count);
+    expect_length(ropelite.at("error").at(n), heads, "heads");
+    for (std::size_t h = 0; h < heads; ++h) {
+      check_index_list(elite.at(n).at(h), chunks, elite_count);
+      expect_length(ropelite.at("error").at(n).at(h), elite_count, "picks");
+    }
   }
 }
 

@@ -15,7 +15,9 @@ constexpr std::size_t kHeldBytes = std::size_t{2} << 30;  // q_pre and k_pre tha
 
 void open_capture(const Options& options, const RunOptions& run, EliteInput& input, bool whiten) {
   const std::filesystem::path path = options.text("capture");
-  input.reader = CaptureReader::open(path, {});
+  const bool skip = options.flag("skip-corrupt");
+  input.reader =
+      CaptureReader::open(path, {.allow_incomplete = options.flag("allow-incomplete"), .skip_corrupt = skip});
   const CaptureHeader& header = input.reader->header();
   for (const StateKind kind : {StateKind::kQPre, StateKind::kKPre})
     if (std::ranges::find(header.states, kind) == header.states.end())
@@ -41,9 +43,9 @@ void open_capture(const Options& options, const RunOptions& run, EliteInput& inp
                 "found with --capture and without --whiten on, expected one source of states");
   }
   input.backend = open_backend(options);
-  input.source = std::make_unique<CaptureSource>(*input.reader, *input.backend);
+  input.source = std::make_unique<CaptureSource>(*input.reader, *input.backend, skip);
   input.identity = run_identity(options, input.model_sha256, input.corpus);
-  input.identity["capture"] = {{"tokens", header.tokens}, {"documents", header.documents}};
+  input.identity["capture"] = {{"tokens", header.tokens}, {"documents", input.reader->documents()}};
 }
 
 void open_live(const Options& options, const RunOptions& run, EliteInput& input, int norm) {

@@ -41,6 +41,8 @@ OptionTable elitekv_options() {
       .value("whiten", "on|off", "weigh errors by the inputs seen in the text (default: on, with --capture off)")
       .value("split", "NAME", "factor that takes the singular values: up, down or sqrt", "up")
       .flag("allow-more-parameters", "no remark when the factors hold more parameters than what they replace")
+      .flag("allow-incomplete", "use the committed documents of an unfinished capture")
+      .flag("skip-corrupt", "leave out documents whose checksum does not match")
       .value("layers", "LIST", "such as 0,14-16", "all");
   add_model_options(table);
   add_text_options(table);

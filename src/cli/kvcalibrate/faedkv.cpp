@@ -119,6 +119,13 @@ class Units {
   bool has(std::size_t document, std::size_t layer, std::size_t chunks) const {
     return sums_.contains({document, layer, chunks});
   }
+  /// True if a resumed run has nothing left to do for this document.
+  bool complete(const Plan& plan, std::size_t document) const {
+    for (const std::size_t layer : plan.layers)
+      for (const std::size_t chunks : plan.chunk_counts)
+        if (!has(document, layer, chunks)) return false;
+    return has_base(document);
+  }
   bool has_base(std::size_t document) const { return base_.contains(document); }
   void store(const Json& record) {
     const auto document = record.at("document").get<std::size_t>();
@@ -151,6 +158,10 @@ void ablate_document(AblationForward& forward, const Plan& plan, std::size_t doc
     journal.append(unit);
     units.store(unit);
   };
+  if (units.complete(plan, document)) {
+    for (std::size_t n = 0; n < plan.layers.size() * plan.chunk_counts.size(); ++n) unit_done();
+    return;
+  }
   forward.begin(tokens);
   for (const std::size_t layer : plan.layers) {
     for (const std::size_t chunks : plan.chunk_counts) {
