@@ -7,6 +7,7 @@ scripts/setup.sh
 KVS_MODEL=$(scripts/fetch_model.sh)
 export KVS_MODEL
 jobs=$(nproc)
+export OMP_WAIT_POLICY=passive  # two test programs at a time: waiting threads must not spin
 
 # build PRESET [TARGET...]
 build() {
