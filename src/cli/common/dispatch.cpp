@@ -1,5 +1,7 @@
 #include "cli/common/dispatch.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <iostream>
 #include <new>
@@ -36,12 +38,20 @@ void run(std::string_view program, std::string_view purpose, std::span<const Sub
   throw Error(ErrorCode::kUsage, program, "found command '" + words[0] + "', expected one of " + names);
 }
 
+/// A caller may close descriptors 0 to 2; the next file opened would take their place, and a message land in a capture.
+/// Read-only: a write to a closed standard output still fails.
+void occupy_standard_descriptors() {
+  for (int descriptor = 0; descriptor <= 2; ++descriptor)
+    if (::fcntl(descriptor, F_GETFD) == -1) ::open("/dev/null", O_RDONLY);
+}
+
 }  // namespace
 
 int run_program(std::string_view program, std::string_view purpose, std::span<const Subcommand> commands, int argc,
                 char** argv) noexcept {
   const auto complain = [&](std::string_view line) { std::cerr << program << ": error: " << line << std::endl; };
   try {
+    occupy_standard_descriptors();
     install_signal_handlers();
     run(program, purpose, commands, {argv + std::min(argc, 1), argv + argc});
     std::cout.flush();
