@@ -9,29 +9,16 @@
 #include "core/error.h"
 #include "embedded/config_schema.h"
 #include "export/config.h"
+#include "export/schema_violation.h"
 #include "io/digest.h"
 #include "io/file.h"
+#include "io/tensor_archive.h"
 
 namespace kvs {
 namespace {
 
 constexpr std::int64_t kVersion = 1;
 constexpr std::size_t kMaximumBytes = 64UL << 20;
-
-[[noreturn]] void refuse(const std::string& where, const std::string& pointer, const std::string& problem) {
-  throw Error(ErrorCode::kInput, where + ": " + (pointer.empty() ? "/" : pointer), problem);
-}
-
-/// valijson names a place as "<root>[member][index]"; messages use JSON pointers.
-std::string pointer_of(const std::vector<std::string>& context) {
-  std::string pointer;
-  for (const std::string& part : context) {
-    if (part == "<root>") continue;
-    const bool bracketed = part.size() > 1 && part.front() == '[' && part.back() == ']';
-    pointer += '/' + (bracketed ? part.substr(1, part.size() - 2) : part);
-  }
-  return pointer;
-}
 
 void check_schema(const Json& config, const std::string& where) {
   // valijson's adapter takes nlohmann::json; both documents are small.
@@ -48,7 +35,7 @@ void check_schema(const Json& config, const std::string& where) {
   valijson::ValidationResults::Error error, deepest;
   while (results.popError(error))
     if (deepest.description.empty() || error.context.size() > deepest.context.size()) deepest = error;
-  refuse(where, pointer_of(deepest.context), deepest.description);
+  fail_schema(parse_json(config_schema(), "schema"), config, where, deepest.context, deepest.description);
 }
 
 std::vector<std::size_t> layers_of(const Json& config, const std::string& where) {
@@ -122,11 +109,56 @@ void check_files(const Json& config, const std::filesystem::path& path) {
   }
 }
 
+/// The factors' shapes against what the config says of them: docs/configs.md.
+void check_factors(const Json& config, const std::filesystem::path& path) {
+  const JsonCursor root(config, path.string()), parameters = root.at("parameters");
+  const std::size_t layers = layers_of(config, path.string()).size();
+  const bool joint = parameters.at("factorization").string() == "joint", factors = root.at("files").array_size() > 0;
+  const JsonCursor singular = root.at("calibration").at("singular_values");
+  if (factors) expect_length(singular, layers, "layers");
+  if (factors != (singular.array_size() > 0)) root.at("files").fail("a file of factors beside singular_values");
+  if (!factors) return;
+  const auto rank = parameters.at("d_ckv").unsigned_integer(),
+             heads = root.at("model").at("kv_heads").unsigned_integer(),
+             head_dim = root.at("model").at("head_dim").unsigned_integer();
+  const std::uint64_t values = heads * head_dim, keys = values - 2 * heads * parameters.at("r").unsigned_integer();
+  if (!joint) expect_length(parameters.at("ranks"), layers, "layers");
+  const std::filesystem::path file = path.parent_path() / root.at("files").at(0).at("path").string();
+  const auto archive = open_safetensors(file);
+  const auto expect = [&](const std::string& name, std::size_t axis, std::uint64_t extent) {
+    const StoredTensor* tensor = archive->find(name);
+    if (tensor == nullptr || tensor->shape.size() != 2 || tensor->shape[axis] != extent)
+      throw Error(ErrorCode::kInput, file.string() + ": tensor " + name,
+                  "found " + (tensor == nullptr ? "none" : Json(tensor->shape).dump()) + ", expected " +
+                      (axis == 0 ? "rows" : "columns") + ": " + std::to_string(extent));
+  };
+  const auto expect_pair = [&](const std::string& prefix, const std::string& part, std::uint64_t rows,
+                               std::uint64_t r) {
+    expect(prefix + "up" + part, 0, rows);
+    expect(prefix + "up" + part, 1, r);
+    expect(prefix + "down" + part, 0, r);
+  };
+  for (std::size_t n = 0; n < layers; ++n) {
+    const std::string prefix = "layers." + std::to_string(parameters.at("layers").at(n).unsigned_integer()) + ".";
+    if (joint) {
+      expect_pair(prefix, "", keys + values, rank);
+      continue;
+    }
+    const JsonCursor ranks = parameters.at("ranks").at(n);
+    if (ranks.at(0).unsigned_integer() + ranks.at(1).unsigned_integer() != rank)
+      ranks.fail("two ranks that add to d_ckv, " + std::to_string(rank));
+    expect_pair(prefix, "_k", keys, ranks.at(0).unsigned_integer());
+    expect_pair(prefix, "_v", values, ranks.at(1).unsigned_integer());
+  }
+}
+
 struct MethodCheck {
   std::string_view method;
-  void (*check)(const Json& config, const std::string& where);
+  void (*lists)(const Json& config, const std::string& where);
+  void (*files)(const Json& config, const std::filesystem::path& path);  // nullptr: it has none
 };
-constexpr std::array kMethodChecks{MethodCheck{"faedkv", check_faedkv}, MethodCheck{"elitekv", check_elitekv}};
+constexpr std::array kMethodChecks{MethodCheck{"faedkv", check_faedkv, nullptr},
+                                   MethodCheck{"elitekv", check_elitekv, check_factors}};
 
 }  // namespace
 
@@ -143,9 +175,12 @@ Json read_config(const std::filesystem::path& path) {
                 "found " + std::to_string(version) + ", expected at most " + std::to_string(kVersion));
   check_schema(config, where);
   const std::string& method = root.at("method").string();
-  for (const MethodCheck& row : kMethodChecks)
-    if (row.method == method) row.check(config, where);
+  const auto row = std::ranges::find(kMethodChecks, method, &MethodCheck::method);
+  if (row == kMethodChecks.end())
+    throw Error(ErrorCode::kInternal, "read_config", "the schema knows a method without checks: " + method);
+  row->lists(config, where);
   check_files(config, path);
+  if (row->files != nullptr) row->files(config, path);
   return config;
 }
 

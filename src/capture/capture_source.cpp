@@ -30,8 +30,14 @@ bool needs_kind(const StateNeeds& needs, StateKind kind) noexcept {
 CaptureSource::CaptureSource(CaptureReader& reader, Backend& backend, bool skip_corrupt)
     : reader_(&reader),
       backend_(&backend),
-      skip_corrupt_(skip_corrupt),
-      rope_(make_rope_memory(backend, reader.header().rope_frequencies, reader.header().tokens)) {}
+      rope_(make_rope_memory(backend, reader.header().rope_frequencies, reader.header().tokens)) {
+  for (std::size_t document = 0; document < reader.documents(); ++document)
+    if (!skip_corrupt || intact(document)) documents_.push_back(document);
+  if (documents_.empty())
+    throw Error(
+        ErrorCode::kData, "capture",
+        "found " + std::to_string(reader.documents()) + " documents, none of them whole, expected at least one");
+}
 
 void CaptureSource::check(const StateNeeds& needs) const {
   const CaptureHeader& header = reader_->header();
@@ -68,10 +74,10 @@ bool CaptureSource::read(std::size_t document, std::size_t layer, StateKind kind
   return reader_->read_states(document, static_cast<std::int32_t>(layer), kind, {host_, shape});
 }
 
-bool CaptureSource::intact(std::size_t document, const StateNeeds& needs, const std::vector<StateKind>& kinds) {
-  for (const std::size_t layer : needs.layers) {
-    for (const StateKind kind : kinds) {
-      if (!read(document, layer, kind)) return false;
+bool CaptureSource::intact(std::size_t document) {
+  for (const std::int32_t layer : reader_->header().layers) {
+    for (const StateKind kind : reader_->header().states) {
+      if (!read(document, static_cast<std::size_t>(layer), kind)) return false;
     }
   }
   return true;
@@ -107,17 +113,14 @@ BackendView<const float, 3> CaptureSource::rotated_keys(bool keep_k_pre) {
 void CaptureSource::visit(std::size_t document, const StateNeeds& needs, const Sink& sink) {
   check(needs);
   const std::vector<StateKind> kinds = kinds_to_read(needs);
-  if (skip_corrupt_ && !intact(document, needs, kinds)) {
-    if (std::ranges::count(skipped_, document) == 0) skipped_.push_back(document);
-    return;
-  }
+  const std::size_t stored_document = documents_[document];
   for (const std::size_t layer : needs.layers) {
-    for (const StateKind kind : kinds) load(document, layer, kind);
+    for (const StateKind kind : kinds) load(stored_document, layer, kind);
     const auto view = [&](StateKind kind) -> BackendView<const float, 3> {
       return needs_kind(needs, kind) ? memory_[index_of(kind)].view() : BackendView<float, 3>();
     };
     DocumentStates states;
-    states.document = document;
+    states.document = stored_document;
     states.layer = layer;
     states.q_pre = view(StateKind::kQPre);
     states.k_pre = view(StateKind::kKPre);

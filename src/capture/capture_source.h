@@ -14,36 +14,36 @@ namespace kvs {
 /// memory at a time.
 class CaptureSource final : public StateSource {
  public:
-  /// @param skip_corrupt  documents with a dataset whose CRC does not match are left out whole. Each document is read
+  /// @param skip_corrupt  documents with a dataset whose CRC does not match are left out whole: the capture is read
   /// once
-  ///        more for it. The reader must have been opened with the same.
+  ///        for it here. The reader must have been opened with the same.
+  /// @throws Error kData if no document is whole.
   CaptureSource(CaptureReader& reader, Backend& backend, bool skip_corrupt = false);
 
-  std::size_t documents() const noexcept override { return static_cast<std::size_t>(reader_->documents()); }
+  std::size_t documents() const noexcept override { return documents_.size(); }
   std::size_t tokens() const noexcept override { return static_cast<std::size_t>(reader_->header().tokens); }
   Backend& backend() const noexcept override { return *backend_; }
   RopeTable rope() const override { return rope_.table(); }
   /// @throws Error kInput if the capture lacks a layer or state that is needed, or on what read_states() throws.
   void visit(std::size_t document, const StateNeeds& needs, const Sink& sink) override;
 
-  /// Documents that visit() left out so far because they are damaged.
-  const std::vector<std::size_t>& skipped() const noexcept { return skipped_; }
+  /// Documents of the capture that are left out because they are damaged.
+  std::size_t skipped() const noexcept { return static_cast<std::size_t>(reader_->documents()) - documents_.size(); }
 
  private:
   void check(const StateNeeds& needs) const;
   std::vector<StateKind> kinds_to_read(const StateNeeds& needs) const;
-  bool intact(std::size_t document, const StateNeeds& needs, const std::vector<StateKind>& kinds);
+  bool intact(std::size_t document);
   bool read(std::size_t document, std::size_t layer, StateKind kind);
   void load(std::size_t document, std::size_t layer, StateKind kind);
   BackendView<const float, 3> rotated_keys(bool keep_k_pre);
 
   CaptureReader* reader_;
   Backend* backend_;
-  bool skip_corrupt_;
   RopeMemory rope_;
   std::vector<float> host_;                                         // one dataset as read
   std::array<BackendTensor<float, 3>, kStateKinds.size()> memory_;  // one per kind
-  std::vector<std::size_t> skipped_;
+  std::vector<std::size_t> documents_;                              // the capture's, those that can be read
 };
 
 }  // namespace kvs

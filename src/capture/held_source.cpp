@@ -3,16 +3,6 @@
 #include "core/error.h"
 
 namespace kvs {
-namespace {
-
-BackendTensor<float, 3> copy_of(Backend& backend, BackendView<const float, 3> view) {
-  BackendTensor<float, 3> copy(backend, view.shape());
-  backend.copy(copy.view().data(), view.data(), copy.bytes());
-  return copy;
-}
-
-}  // namespace
-
 void HeldSource::visit(std::size_t document, const StateNeeds& needs, const Sink& sink) {
   if (needs.x || needs.v || needs.k_post)
     throw Error(ErrorCode::kInternal, "HeldSource", "found a need beyond q_pre and k_pre");

@@ -8,12 +8,6 @@ namespace {
 using View4 = BackendView<float, 4>;
 using ConstView4 = BackendView<const float, 4>;
 
-BackendTensor<float, 4> copy_of(Backend& backend, ConstView4 view) {
-  BackendTensor<float, 4> copy(backend, view.shape());
-  backend.copy(copy.view().data(), view.data(), copy.bytes());
-  return copy;
-}
-
 TensorView<const double, 2> rows_of(TensorView<const double, 2> gains, std::size_t first, std::size_t count) {
   return {gains.span().subspan(first * gains.extent(1), count * gains.extent(1)), {count, gains.extent(1)}};
 }
@@ -53,7 +47,7 @@ struct AblationForward::Prefix final : CachePolicy {
               TensorView<const double, 2> gains) {
     Layer& own = layers[layer];
     auto shape = own.k.view().shape();
-    BackendTensor<float, 4> source = copy_of(*backend, own.k.view());
+    BackendTensor<float, 4> source = copy_of(*backend, ConstView4(own.k.view()));
     if (setup.before_rope) backend->rope(source.view(), rope, 0, RopeDirection::kInverse, {});
     shape[0] = gains.extent(0);
     own.changed_k = BackendTensor<float, 4>(*backend, shape);

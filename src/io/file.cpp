@@ -173,7 +173,9 @@ void check_output(const fs::path& output, bool force, std::span<const fs::path> 
     if (::stat(input.c_str(), &other) == 0 && same_file(status, other))
       throw Error(ErrorCode::kUsage, output.native(), "the output is the input " + input.native());
   }
-  if (!force) throw Error(ErrorCode::kConflict, output.native(), "exists; --force replaces it");
+  if (!force)
+    throw Error(ErrorCode::kConflict, output.native(),
+                "found a file that exists, expected a free name or --force to replace it");
 }
 
 void write_file_atomically(const fs::path& output, std::string_view bytes, bool force) {
@@ -190,7 +192,9 @@ void write_file_atomically(const fs::path& output, std::string_view bytes, bool 
     error = ::rename(temporary.c_str(), target.c_str()) == 0 ? 0 : errno;
   else
     error = rename_to_new(temporary, target);
-  if (error == EEXIST && !force) throw Error(ErrorCode::kConflict, output.native(), "exists; --force replaces it");
+  if (error == EEXIST && !force)
+    throw Error(ErrorCode::kConflict, output.native(),
+                "found a file that exists, expected a free name or --force to replace it");
   if (error != 0) throw_errno(ErrorCode::kEnvironment, output, "cannot put the new file in place", error);
   guard.armed = false;
   sync_directory(directory);

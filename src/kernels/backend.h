@@ -150,6 +150,14 @@ class BackendTensor {
   BackendView<T, Rank> view_;
 };
 
+/// A copy of `view` in memory of its own, on the same device.
+template <class T, std::size_t Rank>
+BackendTensor<T, Rank> copy_of(Backend& backend, BackendView<const T, Rank> view) {
+  BackendTensor<T, Rank> copy(backend, view.shape());
+  backend.copy(copy.view().data(), view.data(), copy.bytes());
+  return copy;
+}
+
 /// Bytes of an operand of this shape in the backend's compute type.
 inline std::size_t operand_bytes(const Backend& backend, std::size_t rows, std::size_t columns) {
   return rows * columns * item_size(backend.compute_type());

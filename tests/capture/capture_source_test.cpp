@@ -131,13 +131,9 @@ TEST(CaptureSource, LeavesOutADamagedDocumentWhole) {
   reader.damaged = true;
   const std::unique_ptr<Backend> backend = cpu();
   CaptureSource source(reader, *backend, true);
-  std::vector<std::size_t> seen;
-  for (const std::size_t document : {0, 1}) {
-    source.visit(document, {.layers = {1}, .v = true},
-                 [&](const DocumentStates& states) { seen.push_back(states.document); });
-  }
-  EXPECT_THAT(seen, ElementsAre(0));
-  EXPECT_THAT(source.skipped(), ElementsAre(1));
+  ASSERT_EQ(source.documents(), 1);
+  EXPECT_EQ(source.skipped(), 1);
+  source.visit(0, {.layers = {1}, .v = true}, [&](const DocumentStates& states) { EXPECT_EQ(states.document, 0); });
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <csignal>
 #include <fstream>
 #include <random>
 
@@ -92,15 +91,8 @@ TEST_F(CalibratePrograms, FaedkvKilledAndResumedIsIdentical) {
   for (int round = 0; round < 6; ++round) {
     for (const auto& entry : std::filesystem::directory_iterator(folder_ / "."))
       if (entry.path().filename().string().starts_with("whole")) std::filesystem::remove(entry.path());
-    Outcome outcome =
-        run_and_signal("kvcalibrate", faedkv("whole.json"), SIGKILL, std::chrono::milliseconds(random() % 80));
-    for (int tries = 0; outcome.status != 0 && tries < 100; ++tries) {
-      ++killed;
-      outcome = run_and_signal("kvcalibrate", faedkv("whole.json", {"--resume"}), SIGKILL,
-                               std::chrono::milliseconds(tries < 10 ? random() % 80 : 20000));
-      // A kill between the figures and the config leaves figures: those of the same run are replaced.
-      ASSERT_TRUE(outcome.status == 0 || outcome.status == 1000 + SIGKILL) << outcome.err;
-    }
+    // A kill between the figures and the config leaves figures: those of the same run are replaced.
+    killed += run_with_kills("kvcalibrate", faedkv("whole.json"), faedkv("whole.json", {"--resume"}), random);
     EXPECT_EQ(slurp(folder_ / "whole.json"), whole) << "round " << round;
   }
   EXPECT_GT(killed, 1);
@@ -108,7 +100,7 @@ TEST_F(CalibratePrograms, FaedkvKilledAndResumedIsIdentical) {
 
 TEST_F(CalibratePrograms, FaedkvStopsOnSigintAndResumes) {
   write_tokens_file(folder_ / "tokens.jsonl", 200, 70);
-  const Outcome stopped = run_and_signal("kvcalibrate", faedkv("a.json"), SIGINT, std::chrono::milliseconds(400));
+  const Outcome stopped = run_and_interrupt("kvcalibrate", faedkv("a.json"), folder_ / "a.json.journal");
   ASSERT_EQ(stopped.status, 130) << stopped.err;
   EXPECT_EQ(run("kvcalibrate", faedkv("a.json")).status, 7);
   const Outcome other = run("kvcalibrate", faedkv("a.json", {"--resume", "--transform", "dct"}));
@@ -179,11 +171,8 @@ TEST_F(CalibratePrograms, ElitekvBaselinesAndDisjointSets) {
 
 TEST_F(CalibratePrograms, ElitekvKilledAndResumedIsIdentical) {
   const std::vector<std::string> how{"--norm", "1", "--rank", "8"};
-  const auto resumed = [&] {
-    auto more = how;
-    more.push_back("--resume");
-    return elitekv("whole.json", more);
-  };
+  auto again = how;
+  again.push_back("--resume");
   ASSERT_EQ(run("kvcalibrate", elitekv("whole.json", how)).status, 0);
   const std::string whole = slurp(folder_ / "whole.json"), factors = slurp(folder_ / "whole.safetensors");
   std::mt19937 random(5);
@@ -191,14 +180,7 @@ TEST_F(CalibratePrograms, ElitekvKilledAndResumedIsIdentical) {
   for (int round = 0; round < 6; ++round) {
     for (const auto& entry : std::filesystem::directory_iterator(folder_ / "."))
       if (entry.path().filename().string().starts_with("whole")) std::filesystem::remove(entry.path());
-    Outcome outcome =
-        run_and_signal("kvcalibrate", elitekv("whole.json", how), SIGKILL, std::chrono::milliseconds(random() % 80));
-    for (int tries = 0; outcome.status != 0 && tries < 100; ++tries) {
-      ++killed;
-      outcome = run_and_signal("kvcalibrate", resumed(), SIGKILL,
-                               std::chrono::milliseconds(tries < 10 ? random() % 80 : 20000));
-      ASSERT_TRUE(outcome.status == 0 || outcome.status == 1000 + SIGKILL) << outcome.err;
-    }
+    killed += run_with_kills("kvcalibrate", elitekv("whole.json", how), elitekv("whole.json", again), random);
     EXPECT_EQ(slurp(folder_ / "whole.json"), whole) << "round " << round;
     EXPECT_EQ(slurp(folder_ / "whole.safetensors"), factors);
   }

@@ -1,7 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <csignal>
 #include <fstream>
 #include <random>
 
@@ -82,15 +81,8 @@ TEST_F(CaptureProgram, ResumedAfterSigkillIsIdenticalToTheByte) {
   int killed = 0;
   for (int round = 0; round < 12; ++round) {
     const std::string out = "r" + std::to_string(round) + ".h5";
-    Outcome outcome = run_and_signal("kvspectrum", capture(out), SIGKILL, std::chrono::milliseconds(random() % 60));
-    for (int tries = 0; outcome.status != 0 && tries < 200; ++tries) {
-      ++killed;
-      // --resume is right whether or not the kill came before anything was there to resume.
-      outcome = run_and_signal("kvspectrum", capture(out, {"--resume"}), SIGKILL,
-                               std::chrono::milliseconds(tries < 20 ? random() % 60 : 10000));
-      ASSERT_TRUE(outcome.status == 0 || outcome.status == 1000 + SIGKILL) << outcome.err;
-    }
-    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    // --resume is right whether or not the kill came before anything was there to resume.
+    killed += run_with_kills("kvspectrum", capture(out), capture(out, {"--resume"}), random);
     EXPECT_EQ(slurp(folder_ / out), whole) << "round " << round;
     EXPECT_EQ(slurp(folder_ / (out + ".manifest.json")).size(), manifest.size());
   }
@@ -100,7 +92,7 @@ TEST_F(CaptureProgram, ResumedAfterSigkillIsIdenticalToTheByte) {
 TEST_F(CaptureProgram, StopsOnSigintWithAResumableState) {
   ASSERT_EQ(run("kvspectrum", capture("whole.h5", {"--window", "64"})).status, 2) << "an option given twice";
   write_tokens_file(folder_ / "tokens.jsonl", 400, 70);
-  const Outcome stopped = run_and_signal("kvspectrum", capture("a.h5"), SIGINT, std::chrono::milliseconds(150));
+  const Outcome stopped = run_and_interrupt("kvspectrum", capture("a.h5"), folder_ / "a.h5.journal");
   ASSERT_EQ(stopped.status, 130) << stopped.err;
   EXPECT_THAT(stopped.err, HasSubstr("--resume"));
   EXPECT_FALSE(std::filesystem::exists(folder_ / "a.h5"));
@@ -110,7 +102,7 @@ TEST_F(CaptureProgram, StopsOnSigintWithAResumableState) {
 
 TEST_F(CaptureProgram, RefusesToResumeAnotherRun) {
   write_tokens_file(folder_ / "tokens.jsonl", 400, 70);
-  ASSERT_EQ(run_and_signal("kvspectrum", capture("a.h5"), SIGINT, std::chrono::milliseconds(150)).status, 130);
+  ASSERT_EQ(run_and_interrupt("kvspectrum", capture("a.h5"), folder_ / "a.h5.journal").status, 130);
   const Outcome other = run("kvspectrum", capture("a.h5", {"--resume", "--store", "f16"}));
   EXPECT_EQ(other.status, 7);
   EXPECT_THAT(other.err, HasSubstr("store"));

@@ -1,13 +1,16 @@
 #include "tests/cli/program.h"
 
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cmath>
 #include <fstream>
+#include <functional>
 #include <random>
 #include <sstream>
 #include <stdexcept>
@@ -27,8 +30,9 @@ int status_of(int wait_status) {
   return WIFSIGNALED(wait_status) ? 1000 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
 }
 
+/// Sends `signal` (0: none) as soon as `due` says so.
 Outcome run_with(const std::string& program, const std::vector<std::string>& arguments, int signal,
-                 std::chrono::milliseconds delay) {
+                 const std::function<bool()>& due) {
   const TemporaryFolder folder;
   const std::string out = folder / "out", err = folder / "err",
                     path = program.front() == '/' ? program : std::string(KVS_BINARY_DIR) + "/" + program;
@@ -45,8 +49,7 @@ Outcome run_with(const std::string& program, const std::vector<std::string>& arg
     throw std::runtime_error("cannot start " + path);
   posix_spawn_file_actions_destroy(&actions);
   int status = 0;
-  const auto deadline = std::chrono::steady_clock::now() + delay;
-  while (signal != 0 && std::chrono::steady_clock::now() < deadline) {
+  while (signal != 0 && !due()) {
     if (waitpid(child, &status, WNOHANG) == child) return {status_of(status), slurp(out), slurp(err)};
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
@@ -61,9 +64,23 @@ Outcome run(const std::string& program, const std::vector<std::string>& argument
   return run_with(program, arguments, 0, {});
 }
 
-Outcome run_and_signal(const std::string& program, const std::vector<std::string>& arguments, int signal,
-                       std::chrono::milliseconds delay) {
-  return run_with(program, arguments, signal, delay);
+Outcome run_and_interrupt(const std::string& program, const std::vector<std::string>& arguments,
+                          const std::filesystem::path& file) {
+  return run_with(program, arguments, SIGINT, [&] { return std::filesystem::exists(file); });
+}
+
+int run_with_kills(const std::string& program, const std::vector<std::string>& first,
+                   const std::vector<std::string>& again, std::mt19937& random) {
+  constexpr int kTries = 20;
+  using Clock = std::chrono::steady_clock;
+  for (int kills = 0;; ++kills) {
+    const auto deadline = Clock::now() + std::chrono::milliseconds(random() % 80);
+    const Outcome outcome = run_with(program, kills == 0 ? first : again, kills < kTries ? SIGKILL : 0,
+                                     [&] { return Clock::now() >= deadline; });
+    if (outcome.status == 1000 + SIGKILL) continue;
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return kills;
+  }
 }
 
 std::string slurp(const std::filesystem::path& path) {

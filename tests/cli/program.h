@@ -1,7 +1,7 @@
 #pragma once
 
-#include <chrono>
 #include <filesystem>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -16,9 +16,14 @@ struct Outcome {
 /// Runs a program of build/<preset>/bin, or one given by absolute path, with `arguments` and waits for it.
 Outcome run(const std::string& program, const std::vector<std::string>& arguments);
 
-/// Starts it, sends `signal` after `delay`, waits. The outcome of a program that ended before is its own.
-Outcome run_and_signal(const std::string& program, const std::vector<std::string>& arguments, int signal,
-                       std::chrono::milliseconds delay);
+/// Starts it, sends SIGINT once `file` is there, waits. The outcome of a program that ended before is its own.
+Outcome run_and_interrupt(const std::string& program, const std::vector<std::string>& arguments,
+                          const std::filesystem::path& file);
+
+/// Runs `first` and, for as long as a SIGKILL at a random time stops it, `again`; the last of many tries is let alone.
+/// Expects it to end with status 0. @return the number of kills.
+int run_with_kills(const std::string& program, const std::vector<std::string>& first,
+                   const std::vector<std::string>& again, std::mt19937& random);
 
 std::string slurp(const std::filesystem::path& path);
 

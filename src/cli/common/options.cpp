@@ -8,6 +8,7 @@
 
 #include "core/checked.h"
 #include "core/error.h"
+#include "core/nearest.h"
 
 namespace kvs {
 namespace po = boost::program_options;
@@ -39,6 +40,7 @@ std::string shell_quoted(std::string_view text) {
 
 bool Options::has(const std::string& name) const { return values_.contains(name); }
 bool Options::flag(const std::string& name) const { return has(name); }
+bool Options::given(const std::string& name) const { return given_.contains(name); }
 
 const std::vector<std::string>& Options::list(const std::string& name) const {
   static const std::vector<std::string> kNone;
@@ -48,7 +50,7 @@ const std::vector<std::string>& Options::list(const std::string& name) const {
 
 const std::string& Options::text(const std::string& name) const {
   const auto& values = list(name);
-  if (values.empty()) throw Error(ErrorCode::kUsage, "--" + name, "is required; see --help");
+  if (values.empty()) throw Error(ErrorCode::kUsage, "--" + name, "found nothing, expected a value; see --help");
   if (values.front().empty()) refuse(name, "", "a value");
   return values.front();
 }
@@ -98,6 +100,15 @@ std::vector<std::size_t> Options::indices(const std::string& name, std::size_t c
     }
   }
   return {chosen.begin(), chosen.end()};
+}
+
+std::vector<std::string> Options::words(const std::string& name) const {
+  std::vector<std::string> words;
+  for (const std::string_view part : split(text(name), ',')) {
+    if (part.empty()) refuse(name, text(name), "words separated by single commas");
+    words.emplace_back(part);
+  }
+  return words;
 }
 
 std::vector<std::size_t> Options::integers(const std::string& name, std::size_t least, std::size_t most) const {
@@ -207,17 +218,24 @@ std::optional<Options> OptionTable::parse(Arguments arguments, std::ostream& out
       const auto* description = all.find_nothrow(option.string_key, false);
       const bool repeats = description != nullptr && description->semantic()->max_tokens() > 1;
       if (result.has(option.string_key) && !repeats)
-        throw Error(ErrorCode::kUsage, "--" + option.string_key, "is given twice");
+        throw Error(ErrorCode::kUsage, "--" + option.string_key, "found twice, expected once");
+      result.given_.insert(option.string_key);
       auto& values = result.values_[option.string_key];
       values.insert(values.end(), option.value.begin(), option.value.end());
     }
+  } catch (const po::unknown_option& error) {
+    std::vector<std::string> known;
+    for (const auto& option : all.options()) known.push_back("--" + option->long_name());
+    throw Error(
+        ErrorCode::kUsage, error.get_option_name(),
+        "found an option that is not known, expected one of --help" + did_you_mean(error.get_option_name(), known));
   } catch (const po::error& error) {
     throw Error(ErrorCode::kUsage, "command line", std::string(error.what()) + "; see --help");
   }
   for (const auto& [name, standard] : state_->standards)
     if (!result.has(name)) result.values_[name] = {standard};
   if (!state_->positional_name.empty() && !result.has(state_->positional_name))
-    throw Error(ErrorCode::kUsage, state_->positional_name, "is required; see --help");
+    throw Error(ErrorCode::kUsage, state_->positional_name, "found nothing, expected a value; see --help");
   std::istringstream words(state_->usage);
   std::string program, subcommand;
   words >> program >> subcommand;

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,6 +20,8 @@ class Options {
  public:
   bool has(const std::string& name) const;
   bool flag(const std::string& name) const;
+  /// True if it stood on the command line: has() is true for a default, too.
+  bool given(const std::string& name) const;
   const std::string& text(const std::string& name) const;
   /// All values of a repeatable option, in order.
   const std::vector<std::string>& list(const std::string& name) const;
@@ -28,6 +31,8 @@ class Options {
   bool on_off(const std::string& name) const;
   /// "0,14-16": ascending, distinct, below `count`; all of them if the option is absent or "all".
   std::vector<std::size_t> indices(const std::string& name, std::size_t count) const;
+  /// "a,b": the words between commas, none of them empty.
+  std::vector<std::string> words(const std::string& name) const;
   /// "4,8,16": integers in [least, most], in the order given.
   std::vector<std::size_t> integers(const std::string& name, std::size_t least, std::size_t most) const;
 
@@ -40,6 +45,7 @@ class Options {
  private:
   friend class OptionTable;
   std::map<std::string, std::vector<std::string>> values_;
+  std::set<std::string> given_;
   std::string command_;
 };
 

@@ -14,6 +14,7 @@
 namespace kvs {
 namespace {
 
+constexpr double kCaptureBytesPerSecond = 0.9e9;  // read, checked and transformed
 constexpr std::int64_t kMostWindow = 1 << 24, kMostThreads = 4096;
 
 double seconds_per_flop(Backend& backend) {
@@ -80,7 +81,8 @@ RunOptions run_options(const Options& options) {
   run.json = options.flag("json");
   run.lock = !options.flag("no-lock");
   run.seed = options.integer("seed", 0, std::numeric_limits<std::int64_t>::max());
-  if (run.force && run.resume) throw Error(ErrorCode::kUsage, "--force", "cannot be given together with --resume");
+  if (run.force && run.resume)
+    throw Error(ErrorCode::kUsage, "--force", "found together with --resume, expected at most one of them");
   return run;
 }
 
@@ -111,7 +113,9 @@ Corpus load_corpus(const Options& options, const RunOptions& run, const ModelSou
   corpus.texts = options.list("text");
   if (options.has("tokens-file")) corpus.tokens_file = options.text("tokens-file");
   if (corpus.texts.empty() == !corpus.tokens_file)
-    throw Error(ErrorCode::kUsage, "--text", "expected either --text or --tokens-file");
+    throw Error(ErrorCode::kUsage, "--text",
+                std::string("found ") + (corpus.tokens_file ? "--tokens-file as well" : "nothing") +
+                    ", expected either --text or --tokens-file");
   corpus.window = static_cast<std::size_t>(options.integer("window", 2, kMostWindow));
   if (options.has("documents"))
     corpus.documents = static_cast<std::size_t>(options.integer("documents", 1, std::int64_t{1} << 40));
@@ -149,6 +153,34 @@ Corpus load_corpus(const Options& options, const RunOptions& run, const ModelSou
                std::to_string(model.config().context),
            run.quiet);
   return read;
+}
+
+void refuse_options(const Options& options, std::span<const std::string_view> names, std::string_view beside) {
+  for (const std::string_view name : names)
+    if (options.given(std::string(name)))
+      throw Error(ErrorCode::kUsage, "--" + std::string(name),
+                  "found together with " + std::string(beside) + ", expected one source of states");
+}
+
+std::vector<std::size_t> captured_layers(const Options& options, std::span<const std::int32_t> stored) {
+  std::vector<std::size_t> layers(stored.begin(), stored.end());
+  if (options.text("layers") == "all") return layers;
+  const auto wanted = options.indices("layers", layers.back() + 1);
+  for (const std::size_t layer : wanted)
+    if (std::ranges::find(layers, layer) == layers.end())
+      throw Error(ErrorCode::kUsage, "--layers",
+                  "found " + std::to_string(layer) + ", expected layers that the capture holds");
+  return wanted;
+}
+
+std::unique_ptr<CaptureSource> open_capture_source(CaptureReader& reader, Backend& backend, const Options& options,
+                                                   const RunOptions& run) {
+  auto source = std::make_unique<CaptureSource>(reader, backend, options.flag("skip-corrupt"));
+  if (source->skipped() > 0)
+    remark("note: left out " + std::to_string(source->skipped()) + " of " + std::to_string(reader.documents()) +
+               " documents: their checksums do not match",
+           run.quiet);
+  return source;
 }
 
 std::vector<std::vector<std::int32_t>> tokens_of(const Corpus& corpus) {
@@ -197,6 +229,13 @@ double session_memory(const ModelSession& session, std::size_t tokens) {
   return static_cast<double>(session.model->weight_bytes()) + static_cast<double>(tokens * row * sizeof(float));
 }
 
+double captured_memory(const CaptureHeader& header) {
+  std::size_t heads = 0;
+  for (const StateKind kind : header.states) heads += header.heads_of(kind);
+  // As read, and in the backend's memory.
+  return 2.0 * static_cast<double>(heads * header.tokens * header.head_dim * sizeof(float));
+}
+
 std::vector<std::filesystem::path> input_paths(const Options& options) {
   std::vector<std::filesystem::path> paths;
   for (const char* name : {"model", "text", "tokens-file", "capture", "config"})
@@ -225,8 +264,10 @@ void announce(const Estimate& estimate, Backend& backend, const RunOptions& run)
   if (run.quiet) return;
   std::string line = "estimate: " + human_bytes(estimate.memory_bytes) + " memory";
   if (estimate.disk_bytes > 0) line += ", " + human_bytes(estimate.disk_bytes) + " disk";
+  if (estimate.read_bytes > 0) line += ", " + human_bytes(estimate.read_bytes) + " read";
   // Products alone run at the probed rate; the rest of a pass adds about a fifth (docs/performance.md).
-  line += ", " + human_seconds(1.2 * estimate.flops * seconds_per_flop(backend));
+  const double computing = estimate.flops > 0 ? 1.2 * estimate.flops * seconds_per_flop(backend) : 0;
+  line += ", " + human_seconds(computing + estimate.read_bytes / kCaptureBytesPerSecond);
   remark(line, false);
 }
 

@@ -1,13 +1,18 @@
 #pragma once
 
+#include <array>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "capture/capture_source.h"
 #include "cli/common/options.h"
 #include "export/config.h"
 #include "io/corpus.h"
+#include "io/hdf5/capture_file.h"
 #include "io/journal.h"
 #include "io/json.h"
 #include "model/decoder.h"
@@ -48,6 +53,19 @@ std::unique_ptr<Backend> open_backend(const Options& options);
 /// Loads the weights, with a progress bar.
 ModelSession load_model(std::unique_ptr<ModelSource> source, const Options& options, const RunOptions& run);
 
+/// The options of add_text_options: what says which tokens run through a model.
+inline constexpr std::array<std::string_view, 8> kTextOptions = {
+    "text", "tokens-file", "window", "documents", "windows", "bos", "invalid-utf8", "skip-bad-lines"};
+/// @throws Error kUsage for the first of `names` that stands on the command line.
+/// @param beside  what it cannot stand beside, such as "--capture"
+void refuse_options(const Options& options, std::span<const std::string_view> names, std::string_view beside);
+/// The layers that --layers names among those a capture holds (ascending); all of them for "all".
+std::vector<std::size_t> captured_layers(const Options& options, std::span<const std::int32_t> stored);
+
+/// The states of an opened capture; says which documents --skip-corrupt leaves out.
+std::unique_ptr<CaptureSource> open_capture_source(CaptureReader& reader, Backend& backend, const Options& options,
+                                                   const RunOptions& run);
+
 /// Reads and cuts the texts, and says what was dropped or replaced.
 /// @param most_tokens  the longest window the model's context allows; a longer --window is a remark, not an error
 Corpus load_corpus(const Options& options, const RunOptions& run, const ModelSource& model);
@@ -66,10 +84,13 @@ Journal open_journal(const std::filesystem::path& output, const Json& identity, 
 Json run_identity(const Options& options, const std::string& model_sha256, const Corpus& corpus);
 Provenance provenance(const Options& options, const RunOptions& run, const Corpus& corpus);
 
-/// A rough time for `flops` on this backend, from one timed product. Says "estimate: …" on stderr unless quiet.
+/// What a run will take.
 struct Estimate {
-  double flops = 0, memory_bytes = 0, disk_bytes = 0;
+  double flops = 0, memory_bytes = 0, disk_bytes = 0;  // disk: written
+  double read_bytes = 0;                               // of captures
 };
+/// Says "estimate: …" on stderr unless quiet; the time from one timed product and from the rate at which captures are
+/// read and transformed (docs/performance.md).
 void announce(const Estimate& estimate, Backend& backend, const RunOptions& run);
 /// FLOPs of one layer, and of the language-model head, for `tokens` new tokens after `past` others.
 double layer_flops(const ModelConfig& config, double tokens, double past = 0);
@@ -79,6 +100,8 @@ double forward_flops(const ModelConfig& config, double tokens);
 
 /// Memory that a forward pass of one sequence of `tokens` needs with this model: weights and one layer's activations.
 double session_memory(const ModelSession& session, std::size_t tokens);
+/// Memory that one document's states of one layer take as they come from a capture.
+double captured_memory(const CaptureHeader& header);
 /// The files that a command reads, so that none of them is its output.
 std::vector<std::filesystem::path> input_paths(const Options& options);
 

@@ -15,9 +15,8 @@ constexpr std::size_t kHeldBytes = std::size_t{2} << 30;  // q_pre and k_pre tha
 
 void open_capture(const Options& options, const RunOptions& run, EliteInput& input, bool whiten) {
   const std::filesystem::path path = options.text("capture");
-  const bool skip = options.flag("skip-corrupt");
-  input.reader =
-      CaptureReader::open(path, {.allow_incomplete = options.flag("allow-incomplete"), .skip_corrupt = skip});
+  input.reader = CaptureReader::open(
+      path, {.allow_incomplete = options.flag("allow-incomplete"), .skip_corrupt = options.flag("skip-corrupt")});
   const CaptureHeader& header = input.reader->header();
   for (const StateKind kind : {StateKind::kQPre, StateKind::kKPre})
     if (std::ranges::find(header.states, kind) == header.states.end())
@@ -38,37 +37,42 @@ void open_capture(const Options& options, const RunOptions& run, EliteInput& inp
   if (whiten) {
     if (!input.model) throw Error(ErrorCode::kUsage, "--whiten", "on needs --model and --text as well");
     input.corpus = load_corpus(options, run, *input.model);
-  } else if (options.has("text") || options.has("tokens-file")) {
-    throw Error(ErrorCode::kUsage, "--text",
-                "found with --capture and without --whiten on, expected one source of states");
+  } else {
+    refuse_options(options, kTextOptions, "--capture and without --whiten on");
   }
-  input.backend = open_backend(options);
-  input.source = std::make_unique<CaptureSource>(*input.reader, *input.backend, skip);
   input.identity = run_identity(options, input.model_sha256, input.corpus);
   input.identity["capture"] = {{"tokens", header.tokens}, {"documents", input.reader->documents()}};
 }
 
-void open_live(const Options& options, const RunOptions& run, EliteInput& input, int norm) {
-  auto model = open_model(options);
-  input.config = model->config();
-  input.model_sha256 = model->sha256();
-  input.corpus = load_corpus(options, run, *model);
+void open_live(const Options& options, const RunOptions& run, EliteInput& input) {
+  input.model = open_model(options);
+  input.config = input.model->config();
+  input.model_sha256 = input.model->sha256();
+  input.corpus = load_corpus(options, run, *input.model);
   input.identity = run_identity(options, input.model_sha256, input.corpus);
-  input.session = load_model(std::move(model), options, run);
-  input.source = std::make_unique<LiveSource>(*input.session.decoder, tokens_of(input.corpus));
-  if (norm == 1) input.held = std::make_unique<HeldSource>(*input.source, kHeldBytes);
 }
 
 }  // namespace
 
-EliteInput open_elite_input(const Options& options, const RunOptions& run, int norm, bool whiten) {
+EliteInput open_elite_input(const Options& options, const RunOptions& run, bool whiten) {
   EliteInput input;
   if (options.has("capture")) {
     open_capture(options, run, input, whiten);
   } else {
-    open_live(options, run, input, norm);
+    open_live(options, run, input);
   }
   return input;
+}
+
+void start_elite_source(EliteInput& input, const Options& options, const RunOptions& run, int norm) {
+  if (input.reader) {
+    input.backend = open_backend(options);
+    input.source = open_capture_source(*input.reader, *input.backend, options, run);
+    return;
+  }
+  input.session = load_model(std::move(input.model), options, run);
+  input.source = std::make_unique<LiveSource>(*input.session.decoder, tokens_of(input.corpus));
+  if (norm == 1) input.held = std::make_unique<HeldSource>(*input.source, kHeldBytes);
 }
 
 }  // namespace kvs

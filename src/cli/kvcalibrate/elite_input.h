@@ -13,7 +13,7 @@ namespace kvs {
 struct EliteInput {
   ModelConfig config;
   std::string model_sha256;
-  std::unique_ptr<ModelSource> model;  // null with a capture and no --model
+  std::unique_ptr<ModelSource> model;  // null with a capture and no --model, and once its weights are loaded
   Corpus corpus;
   ModelSession session;
   std::unique_ptr<CaptureReader> reader;
@@ -24,9 +24,11 @@ struct EliteInput {
   const ModelSource* files() const noexcept { return session.source ? session.source.get() : model.get(); }
 };
 
-/// Opens what the options name and checks that it fits together.
-/// @param norm    1: states are held in memory between passes, as far as they fit
+/// Opens what the options name and checks that it fits together; loads no weight.
 /// @param whiten  --whiten on, or its default: with a capture this needs --model and --text
-EliteInput open_elite_input(const Options& options, const RunOptions& run, int norm, bool whiten);
+EliteInput open_elite_input(const Options& options, const RunOptions& run, bool whiten);
+/// Makes `input.source`: reads the capture, or loads the model.
+/// @param norm  1: states are held in memory between passes, as far as they fit
+void start_elite_source(EliteInput& input, const Options& options, const RunOptions& run, int norm);
 
 }  // namespace kvs

@@ -2,40 +2,11 @@
 
 #include <algorithm>
 
+#include "capture/second_moment_source.h"
 #include "core/error.h"
 
 namespace kvs {
 namespace {
-
-/// Passes visits on and adds Σ x xᵀ of each layer on the way: x is there only while the model runs.
-class SecondMomentTap final : public StateSource {
- public:
-  SecondMomentTap(StateSource& inner, CalibrationOps& ops, std::span<const std::size_t> layers, std::size_t d_model,
-                  std::span<double> moments)
-      : inner_(inner), ops_(ops), layers_(layers), d_model_(d_model), moments_(moments) {}
-
-  std::size_t documents() const noexcept override { return inner_.documents(); }
-  std::size_t tokens() const noexcept override { return inner_.tokens(); }
-  Backend& backend() const noexcept override { return inner_.backend(); }
-  RopeTable rope() const override { return inner_.rope(); }
-  void visit(std::size_t document, const StateNeeds& needs, const Sink& sink) override {
-    StateNeeds more = needs;
-    more.x = true;
-    inner_.visit(document, more, [&](const DocumentStates& states) {
-      const auto index = static_cast<std::size_t>(std::ranges::find(layers_, states.layer) - layers_.begin());
-      const std::size_t size = d_model_ * d_model_;
-      ops_.accumulate_second_moment(states.x, {moments_.subspan(index * size, size), {d_model_, d_model_}});
-      sink(states);
-    });
-  }
-
- private:
-  StateSource& inner_;
-  CalibrationOps& ops_;
-  std::span<const std::size_t> layers_;
-  std::size_t d_model_;
-  std::span<double> moments_;
-};
 
 Json picks_json(const std::vector<std::vector<ElitePicks>>& picks) {
   Json layers = Json::array();
@@ -89,7 +60,7 @@ void EliteSearch::step() {
 
 void EliteSearch::add_statistics(std::size_t document) {
   if (plan_.d_model == 0) return statistics_.add(*ops_, *source_, document);
-  SecondMomentTap tap(*source_, *ops_, plan_.geometry.layers, plan_.d_model, moments_);
+  SecondMomentSource tap(*source_, *ops_, plan_.geometry.layers, plan_.d_model, moments_);
   statistics_.add(*ops_, tap, document);
 }
 

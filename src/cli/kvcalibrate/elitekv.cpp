@@ -5,7 +5,9 @@
 #include <optional>
 #include <sstream>
 
+#include "capture/capture_run.h"
 #include "capture/live_source.h"
+#include "capture/second_moment_source.h"
 #include "cli/common/progress.h"
 #include "cli/common/session.h"
 #include "cli/kvcalibrate/commands.h"
@@ -55,16 +57,9 @@ EliteSearchPlan search_plan(const Options& options, const EliteInput& input, int
                                     kBaselines[] = {"uniform", "contribution", "high", "low"};
   EliteSearchPlan plan;
   const ModelConfig& config = input.config;
-  plan.geometry = {options.indices("layers", config.layers), config.query_heads, config.kv_heads, config.chunks()};
-  if (input.reader) {
-    const auto& stored = input.reader->header().layers;
-    if (!options.has("layers") || options.text("layers") == "all")
-      plan.geometry.layers.assign(stored.begin(), stored.end());
-    for (const std::size_t layer : plan.geometry.layers)
-      if (std::ranges::find(stored, static_cast<std::int32_t>(layer)) == stored.end())
-        throw Error(ErrorCode::kUsage, "--layers",
-                    "found " + std::to_string(layer) + ", expected layers that the capture holds");
-  }
+  plan.geometry = {
+      input.reader ? captured_layers(options, input.reader->header().layers) : options.indices("layers", config.layers),
+      config.query_heads, config.kv_heads, config.chunks()};
   plan.norm = norm;
   plan.granularity =
       options.choice("granularity", kGranularities) == "kv-head" ? Granularity::kKvHead : Granularity::kQueryHead;
@@ -126,18 +121,14 @@ std::vector<double> live_second_moments(EliteInput& input, const Options& option
                                         const std::vector<std::size_t>& layers, CalibrationOps& ops) {
   input.session = load_model(std::move(input.model), options, run);
   LiveSource live(*input.session.decoder, tokens_of(input.corpus));
-  const std::size_t d_model = input.config.d_model, size = d_model * d_model;
-  std::vector<double> moments(layers.size() * size);
+  std::vector<double> moments(layers.size() * input.config.d_model * input.config.d_model);
+  SecondMomentSource tapped(live, ops, layers, input.config.d_model, moments);
   StateNeeds needs;
   needs.layers = layers;
-  needs.x = true;
   Progress progress("whitening", static_cast<double>(live.documents()), run.quiet);
   for (std::size_t document = 0; document < live.documents(); ++document) {
     progress.update(static_cast<double>(document));
-    live.visit(document, needs, [&](const DocumentStates& states) {
-      const auto index = static_cast<std::size_t>(std::ranges::find(layers, states.layer) - layers.begin());
-      ops.accumulate_second_moment(states.x, {std::span(moments).subspan(index * size, size), {d_model, d_model}});
-    });
+    tapped.visit(document, needs, [](const DocumentStates&) {});
   }
   return moments;
 }
@@ -252,14 +243,31 @@ Json calibration_json(const Options& options, const EliteSearchPlan& plan, const
           {"singular_values", factors.singular_values}};
 }
 
+/// The first-power search, in FLOPs at the rate of products: each pass takes every pair of tokens, head and chunk.
+double distance_flops(const EliteSearchPlan& plan, double documents, double tokens) {
+  constexpr double kPerPairAndChunk = 60;  // measured on the CPU: sine-cosine products and a sum of magnitudes
+  if (plan.norm != 1) return 0;
+  const auto cells =
+      static_cast<double>(plan.geometry.layers.size() * plan.geometry.query_heads * plan.geometry.chunks);
+  return documents * static_cast<double>(plan.count) * cells * tokens * tokens / 2 * kPerPairAndChunk;
+}
+
 void announce_search(const EliteInput& input, const EliteSearchPlan& plan, const RunOptions& run) {
-  if (input.reader) return;  // reading a capture has no forward pass to estimate
   const auto documents = static_cast<double>(input.source->documents());
-  const double pass = forward_flops(input.config, static_cast<double>(input.source->tokens()));
-  const auto moments = static_cast<double>(plan.geometry.layers.size() * plan.d_model * plan.d_model);
-  announce({.flops = 1.2 * documents * pass,
-            .memory_bytes = session_memory(input.session, input.source->tokens()) + 8 * moments},
-           input.source->backend(), run);
+  const auto tokens = static_cast<double>(input.source->tokens());
+  Estimate estimate{.flops = distance_flops(plan, documents, tokens)};
+  const std::size_t grams = plan.geometry.query_heads * plan.geometry.chunks * plan.geometry.chunks;
+  estimate.memory_bytes =
+      sizeof(double) * static_cast<double>(plan.geometry.layers.size() * (grams + plan.d_model * plan.d_model));
+  if (input.reader) {
+    const double passes = plan.norm == 1 ? static_cast<double>(plan.count) : 1;
+    estimate.read_bytes = passes * static_cast<double>(capture_bytes(input.reader->header()));
+    estimate.memory_bytes += captured_memory(input.reader->header());
+  } else {
+    estimate.flops += 1.2 * documents * forward_flops(input.config, tokens);
+    estimate.memory_bytes += session_memory(input.session, input.source->tokens());
+  }
+  announce(estimate, input.source->backend(), run);
 }
 
 }  // namespace
@@ -277,11 +285,12 @@ void run_elitekv(Arguments arguments) {
   const bool from_capture = options->has("capture");
   const bool whiten = options->has("rank") && (options->has("whiten") ? options->on_off("whiten") : !from_capture);
 
-  EliteInput input = open_elite_input(*options, run, norm, whiten);
+  EliteInput input = open_elite_input(*options, run, whiten);
   EliteSearchPlan plan = search_plan(*options, input, norm);
   const auto wanted = factor_plan(*options, plan, input.config, run.quiet);
   const bool whitened = whiten && wanted;
   if (whitened && !from_capture) plan.d_model = input.config.d_model;
+  start_elite_source(input, *options, run, norm);
   announce_search(input, plan, run);
   const auto ops = make_calibration_ops(input.source->backend());
   EliteSearch search(plan, *ops, *input.source, input.held ? *input.held : *input.source);

@@ -176,27 +176,48 @@ void ablate_document(AblationForward& forward, const Plan& plan, std::size_t doc
   if (!units.has_base(document)) record({{"document", document}, {"base", forward.base()}});
 }
 
+/// Every unit that the journal does not hold yet.
+Units ablate(AblationForward& forward, const Plan& plan, const std::vector<std::vector<std::int32_t>>& documents,
+             Journal& journal, const RunOptions& run) {
+  Units units(journal);
+  std::size_t done = 0;
+  Progress progress("faedkv", static_cast<double>(documents.size() * plan.layers.size() * plan.chunk_counts.size()),
+                    run.quiet);
+  for (std::size_t n = 0; n < documents.size(); ++n)
+    ablate_document(forward, plan, n, documents[n], units, journal,
+                    [&] { progress.update(static_cast<double>(++done)); });
+  return units;
+}
+
 std::vector<std::vector<std::size_t>> choose_chunks(const AblationResult& result, double keep) {
   std::vector<std::vector<std::size_t>> kept;
   for (const auto& delta : result.delta) kept.push_back(most_important(delta, kept_count(keep, delta.size())));
   return kept;
 }
 
-/// Perplexity of the documents with every layer's chunks cut down to `kept`.
-double kept_perplexity(AblationForward& forward, const Plan& plan, const ChunkGrid& grid,
-                       const std::vector<std::vector<std::size_t>>& kept,
+/// For each chunk count, the perplexity of the documents with every layer cut down to its best chunks.
+Json kept_perplexities(AblationForward& forward, const Plan& plan, const Units& units,
                        const std::vector<std::vector<std::int32_t>>& documents) {
-  std::vector<double> gains;
-  for (const auto& chunks : kept) {
-    const auto row = gains_keeping(grid, chunks);
-    gains.insert(gains.end(), row.begin(), row.end());
+  std::vector<std::vector<double>> gains;  // [chunk count][layer · bin]
+  for (const std::size_t count : plan.chunk_counts) {
+    auto& all = gains.emplace_back();
+    const auto kept = choose_chunks(ablation_result(units.collect(plan, count, documents.size())), plan.keep);
+    for (const auto& chunks : kept) {
+      const auto row = gains_keeping(plan.grid_of(count), chunks);
+      all.insert(all.end(), row.begin(), row.end());
+    }
   }
-  double nll = 0;
+  std::vector<double> nll(gains.size());
   for (const auto& tokens : documents) {
     forward.begin(tokens);
-    nll += forward.filtered(plan.layers, {gains, {kept.size(), gains.size() / kept.size()}});
+    for (std::size_t n = 0; n < gains.size(); ++n)
+      nll[n] += forward.filtered(plan.layers, {gains[n], {plan.layers.size(), gains[n].size() / plan.layers.size()}});
   }
-  return std::exp(nll / static_cast<double>(plan.setup.scored() * documents.size()));
+  Json points = Json::array();
+  for (std::size_t n = 0; n < nll.size(); ++n)
+    points.push_back({{"chunks", plan.chunk_counts[n]},
+                      {"ppl", std::exp(nll[n] / static_cast<double>(plan.setup.scored() * documents.size()))}});
+  return points;
 }
 
 Json interval_json(const AblationResult& result) {
@@ -266,6 +287,14 @@ std::string heading(const Plan& plan, const ModelConfig& model, std::size_t docu
          std::to_string(plan.setup.tokens) + " tokens";
 }
 
+std::vector<std::filesystem::path> figure_files(const std::filesystem::path& out, bool sweep) {
+  std::vector<std::filesystem::path> files;
+  for (const char* suffix : {"_ablation", "_filtering", "_chunks"})
+    if (sweep || std::string_view(suffix) != "_chunks")
+      for (const auto& path : figure_paths(out, suffix)) files.push_back(path);
+  return files;
+}
+
 }  // namespace
 
 void run_faedkv(Arguments arguments) {
@@ -273,11 +302,7 @@ void run_faedkv(Arguments arguments) {
   if (!options) return;
   const RunOptions run = run_options(*options);
   const std::filesystem::path out = options->text("out");
-  std::vector<std::filesystem::path> figure_files;
-  for (const char* suffix : {"_ablation", "_filtering", "_chunks"})
-    if (options->has("sweep") || std::string_view(suffix) != "_chunks")
-      for (const auto& path : figure_paths(out, suffix)) figure_files.push_back(path);
-  check_outputs(out, figure_files, *options, run);
+  check_outputs(out, figure_files(out, options->has("sweep")), *options, run);
   const OutputLock lock(out, run.lock);
   auto source = open_model(*options);
   const Corpus corpus = load_corpus(*options, run, *source);
@@ -294,22 +319,11 @@ void run_faedkv(Arguments arguments) {
 
   const auto ops = make_spectral_ops(*session.backend);
   AblationForward forward(*session.decoder, *ops, plan.setup);
-  Units units(journal);
-  std::size_t done = 0;
-  Progress progress("faedkv", static_cast<double>(documents.size() * plan.layers.size() * plan.chunk_counts.size()),
-                    run.quiet);
-  for (std::size_t n = 0; n < documents.size(); ++n)
-    ablate_document(forward, plan, n, documents[n], units, journal,
-                    [&] { progress.update(static_cast<double>(++done)); });
+  const Units units = ablate(forward, plan, documents, journal, run);
 
   const AblationResult result = ablation_result(units.collect(plan, plan.grid.chunks, documents.size()));
   const auto kept = choose_chunks(result, plan.keep);
-  Json sweep = Json::array();
-  for (const std::size_t chunks : plan.chunk_counts) {
-    const auto chosen = choose_chunks(ablation_result(units.collect(plan, chunks, documents.size())), plan.keep);
-    sweep.push_back(
-        {{"chunks", chunks}, {"ppl", kept_perplexity(forward, plan, plan.grid_of(chunks), chosen, documents)}});
-  }
+  const Json sweep = kept_perplexities(forward, plan, units, documents);
   Json calibration{{"ablation", ablation_json(plan, result)}};
   const double ppl_kept = sweep[0].at("ppl").get<double>();
   Json quality{

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
-#include <sstream>
 
 #include "capture/capture_run.h"
 #include "cli/common/progress.h"
@@ -31,14 +30,13 @@ OptionTable capture_options() {
 
 std::vector<StateKind> states_of(const Options& options) {
   std::vector<StateKind> states;
-  std::istringstream list(options.text("states"));
-  for (std::string name; std::getline(list, name, ',');) {
+  for (const std::string& name : options.words("states")) {
     const auto kind = state_kind_from_name(name);
     if (!kind) throw Error(ErrorCode::kUsage, "--states", "found '" + name + "', expected any of q_pre,k_pre,k_post,v");
     states.push_back(*kind);
   }
   std::ranges::sort(states);
-  if (states.empty() || std::ranges::adjacent_find(states) != states.end())
+  if (std::ranges::adjacent_find(states) != states.end())
     throw Error(ErrorCode::kUsage, "--states",
                 "found '" + options.text("states") + "', expected each state at most once");
   return states;

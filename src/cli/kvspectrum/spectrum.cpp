@@ -54,18 +54,6 @@ struct Input {
   Json identity;
 };
 
-/// The places in `stored` that --layers names; all of them without it.
-std::vector<std::size_t> chosen_layers(const Options& options, const std::vector<std::int32_t>& stored) {
-  std::vector<std::size_t> layers(stored.begin(), stored.end());
-  if (!options.has("layers") || options.text("layers") == "all") return layers;
-  const auto wanted = options.indices("layers", layers.back() + 1);
-  for (const std::size_t layer : wanted)
-    if (std::ranges::find(layers, layer) == layers.end())
-      throw Error(ErrorCode::kUsage, "--layers",
-                  "found " + std::to_string(layer) + ", expected layers that the capture holds");
-  return wanted;
-}
-
 std::vector<SpectrumState> spectrum_states(const CaptureHeader& header, const std::filesystem::path& path) {
   const auto holds = [&](StateKind kind) { return std::ranges::find(header.states, kind) != header.states.end(); };
   std::vector<SpectrumState> states;
@@ -77,26 +65,26 @@ std::vector<SpectrumState> spectrum_states(const CaptureHeader& header, const st
   return states;
 }
 
-void open_capture(const Options& options, Input& input) {
-  for (const char* live : {"model", "text", "tokens-file"})
-    if (options.has(live))
-      throw Error(ErrorCode::kUsage, std::string("--") + live, "cannot be given together with --capture");
+void open_capture(const Options& options, const RunOptions& run, Input& input) {
+  refuse_options(options, kTextOptions, "--capture");
+  refuse_options(options, std::array<std::string_view, 1>{"model"}, "--capture");
   const std::filesystem::path path = options.text("capture");
-  const bool skip = options.flag("skip-corrupt");
-  input.reader =
-      CaptureReader::open(path, {.allow_incomplete = options.flag("allow-incomplete"), .skip_corrupt = skip});
+  input.reader = CaptureReader::open(
+      path, {.allow_incomplete = options.flag("allow-incomplete"), .skip_corrupt = options.flag("skip-corrupt")});
   const CaptureHeader& header = input.reader->header();
   input.backend = open_backend(options);
-  input.source = std::make_unique<CaptureSource>(*input.reader, *input.backend, skip);
+  input.source = open_capture_source(*input.reader, *input.backend, options, run);
   input.origin = {header.model_name,
                   model_json(model_config_of(header), header.model_sha256),
                   {{"capture", path.filename().string()}}};
-  input.layers = chosen_layers(options, header.layers);
+  input.layers = captured_layers(options, header.layers);
   input.states = spectrum_states(header, path);
   input.kv_heads = header.kv_heads;
   input.head_dim = header.head_dim;
   input.identity = run_identity(options, header.model_sha256, {});
   input.identity["capture"] = {{"tokens", header.tokens}, {"documents", input.reader->documents()}};
+  announce({.memory_bytes = captured_memory(header), .read_bytes = static_cast<double>(capture_bytes(header))},
+           *input.backend, run);
 }
 
 void open_live(const Options& options, const RunOptions& run, Input& input) {
@@ -146,7 +134,6 @@ std::string findings(const Spectrum& spectrum) {
 void accumulate(SpectrumAccumulator& sums, StateSource& source, std::size_t first, Checkpoint& checkpoint,
                 const RunOptions& run) {
   Progress progress("spectrum", static_cast<double>(source.documents()), run.quiet);
-  // A document that the source leaves out is not counted in the sums, so the place is kept apart.
   for (std::size_t document = first; document < source.documents(); ++document) {
     progress.update(static_cast<double>(document));
     sums.add_document(source, document);
@@ -175,7 +162,7 @@ void run_spectrum(Arguments arguments) {
 
   Input input;
   if (options->has("capture")) {
-    open_capture(*options, input);
+    open_capture(*options, run, input);
   } else {
     open_live(*options, run, input);
   }

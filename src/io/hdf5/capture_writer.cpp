@@ -41,7 +41,8 @@ void remove_if_there(const fs::path& path) {
 }
 
 [[noreturn]] void throw_exists(const fs::path& output) {
-  throw Error(ErrorCode::kConflict, output.native(), "exists; --force replaces it");
+  throw Error(ErrorCode::kConflict, output.native(),
+              "found a file that exists, expected a free name or --force to replace it");
 }
 
 /// The journal's line 0: every result-changing fact of the run at top level, so that a conflict names it.

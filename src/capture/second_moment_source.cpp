@@ -1,0 +1,18 @@
+#include "capture/second_moment_source.h"
+
+#include <algorithm>
+
+namespace kvs {
+
+void SecondMomentSource::visit(std::size_t document, const StateNeeds& needs, const Sink& sink) {
+  StateNeeds more = needs;
+  more.x = true;
+  inner_.visit(document, more, [&](const DocumentStates& states) {
+    const auto index = static_cast<std::size_t>(std::ranges::find(layers_, states.layer) - layers_.begin());
+    const std::size_t size = d_model_ * d_model_;
+    ops_.accumulate_second_moment(states.x, {moments_.subspan(index * size, size), {d_model_, d_model_}});
+    sink(states);
+  });
+}
+
+}  // namespace kvs

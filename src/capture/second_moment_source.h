@@ -1,0 +1,34 @@
+#pragma once
+
+#include <span>
+
+#include "analyzers/state_source.h"
+#include "kernels/calibration_ops.h"
+
+namespace kvs {
+
+/// Passes another source's states on and adds Σ x xᵀ of each layer on the way: x is there only while the model runs.
+class SecondMomentSource final : public StateSource {
+ public:
+  /// @param inner    gives x: a live model
+  /// @param layers   the layers that will be asked for
+  /// @param moments  [layer, d_model, d_model], added to
+  SecondMomentSource(StateSource& inner, CalibrationOps& ops, std::span<const std::size_t> layers, std::size_t d_model,
+                     std::span<double> moments)
+      : inner_(inner), ops_(ops), layers_(layers), d_model_(d_model), moments_(moments) {}
+
+  std::size_t documents() const noexcept override { return inner_.documents(); }
+  std::size_t tokens() const noexcept override { return inner_.tokens(); }
+  Backend& backend() const noexcept override { return inner_.backend(); }
+  RopeTable rope() const override { return inner_.rope(); }
+  void visit(std::size_t document, const StateNeeds& needs, const Sink& sink) override;
+
+ private:
+  StateSource& inner_;
+  CalibrationOps& ops_;
+  std::span<const std::size_t> layers_;
+  std::size_t d_model_;
+  std::span<double> moments_;
+};
+
+}  // namespace kvs

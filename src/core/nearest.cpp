@@ -1,0 +1,46 @@
+#include "core/nearest.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+namespace kvs {
+namespace {
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i + 1);
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+}  // namespace
+
+std::string_view nearest(std::string_view word, std::span<const std::string> known) {
+  constexpr std::size_t kLongest = 64;  // nobody's typing error
+  if (word.size() > kLongest) return {};
+  std::size_t best = word.size() / 3 + 1;
+  std::string_view found;
+  for (const std::string& candidate : known) {
+    const std::size_t distance = edit_distance(word, candidate);
+    if (distance >= best) continue;
+    best = distance;
+    found = candidate;
+  }
+  return found;
+}
+
+std::string did_you_mean(std::string_view word, std::span<const std::string> known) {
+  const std::string_view found = nearest(word, known);
+  return found.empty() ? "" : ", did you mean " + std::string(found) + "?";
+}
+
+}  // namespace kvs

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace kvs {
+
+/// Which of `known` was probably meant by `word`: the one with the least edit distance, if that is at most a third of
+/// the word's length; else empty. Cost: the product of the lengths, for each candidate.
+std::string_view nearest(std::string_view word, std::span<const std::string> known);
+
+/// ", did you mean X?" or nothing.
+std::string did_you_mean(std::string_view word, std::span<const std::string> known);
+
+}  // namespace kvs

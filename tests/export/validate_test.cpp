@@ -1,0 +1,150 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "core/error.h"
+#include "export/config.h"
+#include "io/digest.h"
+#include "io/safetensors_writer.h"
+#include "tests/io/temporary_directory.h"
+
+namespace kvs {
+namespace {
+
+using ::testing::HasSubstr;
+
+ModelConfig small_model() {
+  ModelConfig model;
+  model.name = "small";
+  model.architecture = "llama";
+  model.layers = 3;
+  model.d_model = 8;
+  model.query_heads = 2;
+  model.kv_heads = 1;
+  model.head_dim = 4;
+  model.rope_theta = 1e4;
+  return model;
+}
+
+class Validate : public ::testing::Test {
+ protected:
+  /// A valid S-LRD or J-LRD config of layer 1 with r = 1: 2 unrotated key rows and 4 value rows, d_ckv = 3.
+  Json elite(bool joint) const {
+    std::vector<NamedTensor> tensors;
+    const auto add = [&](const std::string& name, std::uint64_t rows, std::uint64_t columns) {
+      tensors.push_back({name, {rows, columns}, std::vector<float>(rows * columns, 0.5F)});
+    };
+    if (joint) {
+      add("layers.1.down", 3, 8);
+      add("layers.1.up", 6, 3);
+    } else {
+      add("layers.1.down_k", 1, 8);
+      add("layers.1.up_k", 2, 1);
+      add("layers.1.down_v", 2, 8);
+      add("layers.1.up_v", 4, 2);
+    }
+    const std::string bytes = safetensors_bytes(tensors, {});
+    folder_.write("factors.safetensors", bytes);
+    Json parameters{{"layers", {1}},
+                    {"r", 1},
+                    {"d_ckv", 3},
+                    {"elite", Json::parse("[[[1]]]")},
+                    {"factorization", joint ? "joint" : "separate"},
+                    {"whiten", "off"},
+                    {"split", "up"}};
+    if (!joint) parameters["ranks"] = Json::parse("[[1, 2]]");
+    const Json singular = joint ? Json::parse("[[2, 1]]") : Json::parse(R"([{"k": [2], "v": [1]}])");
+    Json calibration{
+        {"ropelite", {{"norm", 2}, {"granularity", "kv-head"}, {"layers", {1}}, {"error", Json::parse("[[[0.5]]]")}}},
+        {"singular_values", singular}};
+    return make_config("elitekv", small_model(), std::string(64, 'a'), parameters, calibration,
+                       {"kvcalibrate elitekv", "1", {}, 1, 16, 0}, Json::object(),
+                       std::vector<ConfigFile>{{"factors.safetensors", sha256_of(bytes)}});
+  }
+  Json faedkv() const {
+    const Json parameters{{"layers", {0, 2}},      {"prefix", 12},       {"sinks", 1},
+                          {"recent", 1},           {"chunks", 2},        {"kept", Json::parse("[[0], [1]]")},
+                          {"transform", "dft"},    {"spectrum", "half"}, {"key_space", "k_post"},
+                          {"update", "corrected"}, {"age", "off"}};
+    const Json calibration{{"ablation",
+                            {{"protocol", "in-place"},
+                             {"key_space", "k_post"},
+                             {"chunks", 2},
+                             {"layers", {0, 2}},
+                             {"ppl_base", 9.5},
+                             {"delta", Json::parse("[[0.1, 0], [0, 0.1]]")},
+                             {"interval", Json::parse("[[null, null], [[0, 1], null]]")}}}};
+    return make_config("faedkv", small_model(), std::string(64, 'a'), parameters, calibration,
+                       {"kvcalibrate faedkv", "1", {}, 1, 16, 0}, Json::object(), {});
+  }
+  std::string complaint(const Json& config) const {
+    try {
+      read_config(folder_.write("config.json", dump_json(config)));
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kInput) << error.what();
+      return error.what();
+    }
+    return "";
+  }
+  /// The complaint about a config with one change.
+  std::string after(Json config, const std::function<void(Json&)>& change) const {
+    change(config);
+    return complaint(config);
+  }
+  test::TemporaryDirectory folder_;
+};
+
+TEST_F(Validate, TakesWhatTheToolWrites) {
+  EXPECT_EQ(complaint(faedkv()), "");
+  EXPECT_EQ(complaint(elite(true)), "");
+  EXPECT_EQ(complaint(elite(false)), "");
+}
+
+TEST_F(Validate, SaysWhatItFoundAndExpectedOfAValue) {
+  EXPECT_THAT(after(faedkv(), [](Json& c) { c["parameters"]["sinks"] = "ten"; }),
+              HasSubstr("config.json: /parameters/sinks: found \"ten\", expected a value of type integer, at least 0"));
+  EXPECT_THAT(after(faedkv(), [](Json& c) { c["parameters"]["transform"] = "fft"; }),
+              HasSubstr(R"(/parameters/transform: found "fft", expected one of ["dft","dct"])"));
+  EXPECT_THAT(after(faedkv(), [](Json& c) { c["parameters"]["kept"][1][0] = -1; }),
+              HasSubstr("/parameters/kept/1/0: found -1, expected a value of type integer, at least 0"));
+  EXPECT_THAT(after(faedkv(), [](Json& c) { c["model"]["head_dim"] = 5; }), HasSubstr("a multiple of 2"));
+}
+
+TEST_F(Validate, NamesAMissingMemberAndTheOneThatWasMeant) {
+  EXPECT_THAT(after(faedkv(), [](Json& c) { c["parameters"].erase("sinks"); }),
+              HasSubstr("/parameters/sinks: found nothing, expected this member"));
+  EXPECT_THAT(after(faedkv(), [](Json& c) { c["parameters"]["sink"] = 3; }),
+              HasSubstr("/parameters/sink: found a member that is not known here, did you mean sinks?"));
+}
+
+TEST_F(Validate, ComparesListsWithEachOther) {
+  EXPECT_THAT(after(faedkv(), [](Json& c) { c["parameters"]["kept"].push_back(Json::array({0})); }),
+              HasSubstr("/parameters/kept"));
+  EXPECT_THAT(after(faedkv(), [](Json& c) { c["parameters"]["kept"][0] = {0, 0}; }), HasSubstr("each index once"));
+  EXPECT_THAT(after(elite(true), [](Json& c) { c["parameters"]["elite"][0][0] = {2}; }), HasSubstr("/elite/0/0/0"));
+}
+
+TEST_F(Validate, ComparesRanksWithTheFactorsShapes) {
+  EXPECT_THAT(after(elite(true), [](Json& c) { c["parameters"]["d_ckv"] = 4; }),
+              HasSubstr("factors.safetensors: tensor layers.1.up: found [6,3], expected columns: 4"));
+  EXPECT_THAT(after(elite(false), [](Json& c) { c["parameters"]["ranks"][0] = {2, 2}; }), HasSubstr("/ranks/0"));
+  EXPECT_THAT(after(elite(false),
+                    [](Json& c) {
+                      c["parameters"]["ranks"][0] = {2, 1};
+                    }),
+              HasSubstr("tensor layers.1.up_k: found [2,1], expected columns: 2"));
+  EXPECT_THAT(after(elite(true), [](Json& c) { c["calibration"]["singular_values"] = Json::array(); }),
+              HasSubstr("/calibration/singular_values"));
+}
+
+TEST_F(Validate, ComparesFilesWithTheirDigests) {
+  const Json config = elite(true);
+  folder_.write("factors.safetensors", "other bytes");
+  EXPECT_THAT(complaint(config), HasSubstr("/files/0/sha256"));
+  EXPECT_THAT(after(config, [](Json& c) { c["files"][0]["path"] = "../factors.safetensors"; }),
+              HasSubstr("a plain file name"));
+}
+
+}  // namespace
+}  // namespace kvs
