@@ -1,45 +1,17 @@
 #include "cli/common/session.h"
 
 #include <algorithm>
-#include <chrono>
-#include <iostream>
 #include <limits>
 
 #include "cli/common/progress.h"
 #include "core/checked.h"
 #include "core/error.h"
-#include "io/file.h"
 #include "version.h"
 
 namespace kvs {
 namespace {
 
-constexpr double kCaptureBytesPerSecond = 0.9e9;  // read, checked and transformed
 constexpr std::int64_t kMostWindow = 1 << 24, kMostThreads = 4096;
-
-double seconds_per_flop(Backend& backend) {
-  constexpr std::size_t kRows = 512, kSize = 1024;
-  const std::vector<float> ones(kRows * kSize, 1.0F);
-  WeightSource source{
-      kSize, kSize, [](std::size_t, std::size_t, std::span<float> out) { std::ranges::fill(out, 1.0F); }, {}};
-  const auto weight = backend.make_weight(source);
-  BackendTensor<float, 2> x(backend, {kRows, kSize}), y(backend, {kRows, kSize});
-  BackendTensor<float, 1> gain(backend, {kSize});
-  backend.upload(x.view().data(), ones.data(), x.bytes());
-  backend.upload(gain.view().data(), ones.data(), gain.bytes());
-  BackendTensor<std::byte, 1> operand_memory(backend, {operand_bytes(backend, kRows, kSize)});
-  const Operand operand{operand_memory.view().data(), kRows, kSize};
-  backend.rms_norm(x.view(), gain.view(), 1e-5F, operand);
-  double best = 1e9;
-  for (int round = 0; round < 3; ++round) {
-    const auto start = std::chrono::steady_clock::now();
-    backend.linear(operand, *weight, y.view(), false);
-    float probe = 0;
-    backend.download(&probe, y.view().data(), sizeof probe);
-    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-  }
-  return best / (2.0 * kRows * kSize * kSize);
-}
 
 }  // namespace
 
@@ -189,25 +161,6 @@ std::vector<std::vector<std::int32_t>> tokens_of(const Corpus& corpus) {
   return tokens;
 }
 
-namespace {
-std::filesystem::path journal_path(const std::filesystem::path& output) { return output.string() + ".journal"; }
-}  // namespace
-
-void check_journal(const std::filesystem::path& output, const RunOptions& run) {
-  if (!run.replace() && std::filesystem::exists(journal_path(output)))
-    throw Error(ErrorCode::kConflict, journal_path(output).string(),
-                "found an unfinished run, expected --resume to go on or --force to drop it");
-}
-
-Journal open_journal(const std::filesystem::path& output, const Json& identity, const RunOptions& run) {
-  check_journal(output, run);
-  const std::filesystem::path path = journal_path(output);
-  const bool exists = std::filesystem::exists(path);
-  if (exists && run.resume) return Journal::resume(path, identity);
-  if (exists) std::filesystem::remove(path);
-  return Journal::create(path, identity);
-}
-
 Json run_identity(const Options& options, const std::string& model_sha256, const Corpus& corpus) {
   return {{"tool_version", kToolVersion},
           {"options", options.result_options()},
@@ -220,78 +173,6 @@ Provenance provenance(const Options& options, const RunOptions& run, const Corpu
   Provenance record{options.command(), kToolVersion, corpus.text_sha256, corpus.documents.size(), 0, run.seed};
   for (const Document& document : corpus.documents) record.tokens += document.tokens.size();
   return record;
-}
-
-double session_memory(const ModelSession& session, std::size_t tokens) {
-  const ModelConfig& c = session.config();
-  // Residual stream, normed input, fused qkv with its head-major copy, gate and up with their product.
-  const std::size_t row = 2 * c.d_model + 2 * (c.query_heads + 2 * c.kv_heads) * c.head_dim + 3 * c.d_ff;
-  return static_cast<double>(session.model->weight_bytes()) + static_cast<double>(tokens * row * sizeof(float));
-}
-
-double captured_memory(const CaptureHeader& header) {
-  std::size_t heads = 0;
-  for (const StateKind kind : header.states) heads += header.heads_of(kind);
-  // As read, and in the backend's memory.
-  return 2.0 * static_cast<double>(heads * header.tokens * header.head_dim * sizeof(float));
-}
-
-std::vector<std::filesystem::path> input_paths(const Options& options) {
-  std::vector<std::filesystem::path> paths;
-  for (const char* name : {"model", "text", "tokens-file", "capture", "config"})
-    for (const std::string& path : options.list(name))
-      if (path != "-") paths.emplace_back(path);
-  return paths;
-}
-
-double layer_flops(const ModelConfig& c, double tokens, double past) {
-  const auto width = static_cast<double>(c.query_heads * c.head_dim);
-  const double weights = static_cast<double>(c.d_model) *
-                         static_cast<double>((2 * c.query_heads + 2 * c.kv_heads) * c.head_dim + 3 * c.d_ff);
-  // Scores and their product with V: a multiply-add each per pair, of the causal half among the new tokens.
-  return 2 * weights * tokens + 4 * width * tokens * (past + tokens / 2);
-}
-
-double head_flops(const ModelConfig& c, double tokens) {
-  return 2 * static_cast<double>(c.d_model) * static_cast<double>(c.vocabulary) * tokens;
-}
-
-double forward_flops(const ModelConfig& c, double tokens) {
-  return static_cast<double>(c.layers) * layer_flops(c, tokens) + head_flops(c, tokens);
-}
-
-void announce(const Estimate& estimate, Backend& backend, const RunOptions& run) {
-  if (run.quiet) return;
-  std::string line = "estimate: " + human_bytes(estimate.memory_bytes) + " memory";
-  if (estimate.disk_bytes > 0) line += ", " + human_bytes(estimate.disk_bytes) + " disk";
-  if (estimate.read_bytes > 0) line += ", " + human_bytes(estimate.read_bytes) + " read";
-  // Products alone run at the probed rate; the rest of a pass adds about a fifth (docs/performance.md).
-  const double computing = estimate.flops > 0 ? 1.2 * estimate.flops * seconds_per_flop(backend) : 0;
-  line += ", " + human_seconds(computing + estimate.read_bytes / kCaptureBytesPerSecond);
-  remark(line, false);
-}
-
-void check_outputs(const std::filesystem::path& main, std::span<const std::filesystem::path> others,
-                   const Options& options, const RunOptions& run) {
-  const auto inputs = input_paths(options);
-  check_output(main, run.force, inputs);
-  for (const auto& path : others) check_output(path, run.replace(), inputs);
-}
-
-std::filesystem::path beside(const std::filesystem::path& main, const std::string& suffix) {
-  return main.parent_path() / (main.stem().string() + suffix);
-}
-
-std::vector<std::filesystem::path> figure_paths(const std::filesystem::path& main, const std::string& suffix) {
-  return {beside(main, suffix + ".svg"), beside(main, suffix + ".png")};
-}
-
-void print_result(const RunOptions& run, const Json& json, const std::string& text) {
-  if (run.json) {
-    std::cout << dump_json(json) << '\n';
-  } else if (!text.empty()) {
-    std::cout << text;
-  }
 }
 
 }  // namespace kvs

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <array>
-#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
@@ -12,8 +11,6 @@
 #include "cli/common/options.h"
 #include "export/config.h"
 #include "io/corpus.h"
-#include "io/hdf5/capture_file.h"
-#include "io/journal.h"
 #include "io/json.h"
 #include "model/decoder.h"
 #include "model/model.h"
@@ -72,48 +69,10 @@ Corpus load_corpus(const Options& options, const RunOptions& run, const ModelSou
 /// The documents' token lists alone.
 std::vector<std::vector<std::int32_t>> tokens_of(const Corpus& corpus);
 
-/// @throws Error kConflict if OUT.journal is there without --resume or --force.
-void check_journal(const std::filesystem::path& output, const RunOptions& run);
-/// The journal OUT.journal of a long run: a new one, or with --resume the one that is there.
-/// @throws Error kConflict as check_journal, or if it belongs to another run.
-Journal open_journal(const std::filesystem::path& output, const Json& identity, const RunOptions& run);
-
 /// What a resumed run must have in common with the one before: every option that changes results (not --threads,
 /// --resume,
 /// --force, --quiet, --json, --no-lock, and not where things lie on disk), the model and the texts.
 Json run_identity(const Options& options, const std::string& model_sha256, const Corpus& corpus);
 Provenance provenance(const Options& options, const RunOptions& run, const Corpus& corpus);
-
-/// What a run will take.
-struct Estimate {
-  double flops = 0, memory_bytes = 0, disk_bytes = 0;  // disk: written
-  double read_bytes = 0;                               // of captures
-};
-/// Says "estimate: …" on stderr unless quiet; the time from one timed product and from the rate at which captures are
-/// read and transformed (docs/performance.md).
-void announce(const Estimate& estimate, Backend& backend, const RunOptions& run);
-/// FLOPs of one layer, and of the language-model head, for `tokens` new tokens after `past` others.
-double layer_flops(const ModelConfig& config, double tokens, double past = 0);
-double head_flops(const ModelConfig& config, double tokens);
-/// FLOPs of a forward pass over `tokens` tokens of one sequence with the head.
-double forward_flops(const ModelConfig& config, double tokens);
-
-/// Memory that a forward pass of one sequence of `tokens` needs with this model: weights and one layer's activations.
-double session_memory(const ModelSession& session, std::size_t tokens);
-/// Memory that one document's states of one layer take as they come from a capture.
-double captured_memory(const CaptureHeader& header);
-/// The files that a command reads, so that none of them is its output.
-std::vector<std::filesystem::path> input_paths(const Options& options);
-
-/// Checks every output before any work: `main`, which is written last, and the files that go with it.
-/// @throws as check_output.
-void check_outputs(const std::filesystem::path& main, std::span<const std::filesystem::path> others,
-                   const Options& options, const RunOptions& run);
-/// SVG and PNG of a figure beside `main`: the stem of main, then `suffix`.
-std::vector<std::filesystem::path> figure_paths(const std::filesystem::path& main, const std::string& suffix);
-std::filesystem::path beside(const std::filesystem::path& main, const std::string& suffix);
-
-/// The result of a command: JSON on stdout with --json, else `text`.
-void print_result(const RunOptions& run, const Json& json, const std::string& text);
 
 }  // namespace kvs

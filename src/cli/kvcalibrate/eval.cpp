@@ -2,6 +2,8 @@
 #include <iostream>
 #include <sstream>
 
+#include "cli/common/estimate.h"
+#include "cli/common/outputs.h"
 #include "cli/common/progress.h"
 #include "cli/common/session.h"
 #include "cli/kvcalibrate/commands.h"

@@ -9,6 +9,8 @@
 #include <map>
 #include <sstream>
 
+#include "cli/common/estimate.h"
+#include "cli/common/outputs.h"
 #include "cli/common/progress.h"
 #include "cli/common/session.h"
 #include "cli/kvcalibrate/commands.h"

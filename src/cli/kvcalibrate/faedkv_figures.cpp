@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cli/common/outputs.h"
 #include "export/figure.h"
 #include "export/figures/ablation_map.h"
 #include "export/figures/filter_effect.h"

@@ -3,6 +3,8 @@
 #include <iostream>
 
 #include "capture/capture_run.h"
+#include "cli/common/estimate.h"
+#include "cli/common/outputs.h"
 #include "cli/common/progress.h"
 #include "cli/common/session.h"
 #include "cli/kvspectrum/commands.h"

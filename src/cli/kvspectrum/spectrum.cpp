@@ -10,6 +10,8 @@
 #include "capture/capture_run.h"
 #include "capture/capture_source.h"
 #include "capture/live_source.h"
+#include "cli/common/estimate.h"
+#include "cli/common/outputs.h"
 #include "cli/common/progress.h"
 #include "cli/common/session.h"
 #include "cli/kvspectrum/commands.h"

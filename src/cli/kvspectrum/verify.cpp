@@ -1,6 +1,7 @@
 #include <filesystem>
 #include <iostream>
 
+#include "cli/common/outputs.h"
 #include "cli/common/session.h"
 #include "cli/kvspectrum/commands.h"
 #include "core/error.h"

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cli/common/session.h"
+#include "io/journal.h"
+
+namespace kvs {
+
+/// @throws Error kConflict if OUT.journal is there without --resume or --force.
+void check_journal(const std::filesystem::path& output, const RunOptions& run);
+/// The journal OUT.journal of a long run: a new one, or with --resume the one that is there.
+/// @throws Error kConflict as check_journal, or if it belongs to another run.
+Journal open_journal(const std::filesystem::path& output, const Json& identity, const RunOptions& run);
+
+/// The files that a command reads, so that none of them is its output.
+std::vector<std::filesystem::path> input_paths(const Options& options);
+
+/// Checks every output before any work: `main`, which is written last, and the files that go with it.
+/// @throws as check_output.
+void check_outputs(const std::filesystem::path& main, std::span<const std::filesystem::path> others,
+                   const Options& options, const RunOptions& run);
+/// SVG and PNG of a figure beside `main`: the stem of main, then `suffix`.
+std::vector<std::filesystem::path> figure_paths(const std::filesystem::path& main, const std::string& suffix);
+std::filesystem::path beside(const std::filesystem::path& main, const std::string& suffix);
+
+/// The result of a command: JSON on stdout with --json, else `text`.
+void print_result(const RunOptions& run, const Json& json, const std::string& text);
+
+}  // namespace kvs
