@@ -64,7 +64,13 @@ struct AttentionInput {
   BackendView<const float, 4> k, v;            // [member, kv_head, token, head_dim], of the same tokens
   BackendView<const float, 4> past_k, past_v;  // [member or 1, kv_head, past, head_dim]; empty if nothing came before
   float scale = 1;                             // multiplies q·k before the softmax, usually 1 / sqrt(head_dim)
+  std::size_t window = 0;  // a token reads only the last `window` positions, its own included; 0: all of them
+  float softcap = 0;       // above 0: scaled scores s become softcap · tanh(s / softcap)
 };
+
+/// A feed-forward block's nonlinearity: x · sigmoid(x), GELU by its tanh approximation, GELU by the error function.
+/// Source: Hendrycks and Gimpel (2016), arXiv:1606.08415, section 2.
+enum class Activation : std::uint8_t { kSilu, kGeluTanh, kGeluErf };
 
 /// The operations of a forward pass, on one device and in one compute type. Not thread-safe: one Backend per thread of
 /// control; each operation uses the device's parallelism inside. All matrices are row-major and packed.
@@ -90,10 +96,23 @@ class Backend {
   /// out = x · gain / sqrt(mean(x²) + epsilon), row by row. x: [row, column], gain: [column].
   virtual void rms_norm(BackendView<const float, 2> x, BackendView<const float, 1> gain, float epsilon,
                         Operand out) = 0;
+  /// sum += x · gain / sqrt(mean(x²) + epsilon), row by row: a block's output, normalised, joins the residual stream.
+  /// x, sum: [row, column], gain: [column].
+  virtual void rms_norm_add(BackendView<const float, 2> x, BackendView<const float, 1> gain, float epsilon,
+                            BackendView<float, 2> sum) = 0;
+  /// out = (x − mean(x)) · gain / sqrt(variance(x) + epsilon) + bias, row by row; the variance is over all columns.
+  /// x: [row, column]; gain, bias: [column].
+  virtual void layer_norm(BackendView<const float, 2> x, BackendView<const float, 1> gain,
+                          BackendView<const float, 1> bias, float epsilon, Operand out) = 0;
+  /// In place, x · gain / sqrt(mean(x²) + epsilon) for queries or keys. x: [member, head, token, head_dim].
+  /// @param gain  [head_dim]: the mean is over one head's channels; or [head · head_dim]: over all heads of a token
+  virtual void norm_heads(BackendView<float, 4> x, BackendView<const float, 1> gain, float epsilon) = 0;
   /// out = x Wᵀ (+ bias), or out += … with `accumulate` (the residual stream). x: [row, W.columns], out: [row, W.rows].
   virtual void linear(Operand x, const Weight& weight, BackendView<float, 2> out, bool accumulate) = 0;
   /// out = x in f32. Both [row, column].
   virtual void widen(Operand x, BackendView<float, 2> out) = 0;
+  /// out = x in the compute type. Both [row, column].
+  virtual void narrow(BackendView<const float, 2> x, Operand out) = 0;
   /// Cuts rows [q heads | k heads | v heads] into head-major tensors.
   /// qkv: [member · token, (H + 2G) · head_dim]; q: [member, H, token, head_dim]; k, v: [member, G, token, head_dim].
   virtual void split_heads(BackendView<const float, 2> qkv, BackendView<float, 4> q, BackendView<float, 4> k,
@@ -103,17 +122,21 @@ class Backend {
   /// @param chunks  empty: all chunks; else [head, head_dim / 2] of 0 or 1 (host memory): only those with 1.
   virtual void rope(BackendView<float, 4> x, const RopeTable& table, std::size_t first_position,
                     RopeDirection direction, std::span<const std::uint8_t> chunks) = 0;
-  /// Causal attention: token t of a member reads all of the past and its own tokens 0 … t. Memory for scores is bounded
-  /// by a tile, not by tokens². Query head h reads kv head h / (H / G).
+  /// Causal attention: token t of a member reads all of the past and its own tokens 0 … t, or what of them lies in
+  /// input.window. Memory for scores is bounded by a tile, not by tokens². Query head h reads kv head h / (H / G).
   /// out: [member · token, H · head_dim].
   virtual void attention(const AttentionInput& input, Operand out) = 0;
-  /// out = silu(gate) · up. gate_up: [row, 2 · n] (gate first), out: [row, n].
-  virtual void swiglu(BackendView<const float, 2> gate_up, Operand out) = 0;
-  /// nll[r] = log Σ_v exp(x[r]·W[v]) − x[r]·W[target[r]] in nats, the vocabulary taken in slices. x: [row, W.columns].
-  /// Both spans are host memory of x.rows entries. A row whose target is negative is skipped, its entry is 0.
+  /// out = activation(gate) · up. gate_up: [row, 2 · n] (gate first), out: [row, n].
+  virtual void gate(BackendView<const float, 2> gate_up, Activation activation, Operand out) = 0;
+  /// out = activation(x). Both [row, column].
+  virtual void activate(BackendView<const float, 2> x, Activation activation, Operand out) = 0;
+  /// nll[r] = log Σ_v exp(z[r, v]) − z[r, target[r]] in nats, z = x[r]·W[v], the vocabulary taken in slices.
+  /// x: [row, W.columns]. Both spans are host memory of x.rows entries. A row whose target is negative is skipped, its
+  /// entry is 0.
+  /// @param softcap  above 0: z becomes softcap · tanh(z / softcap) first
   /// @throws Error kData if a logit of another row is not finite.
-  virtual void cross_entropy(Operand x, const Weight& head, std::span<const std::int32_t> targets,
-                             std::span<float> nll) = 0;
+  virtual void cross_entropy(Operand x, const Weight& head, std::span<const std::int32_t> targets, std::span<float> nll,
+                             float softcap) = 0;
 };
 
 /// @param device   "cpu", "cuda" or "auto" (cuda if there is one, else cpu)

@@ -158,7 +158,7 @@ void Decoder::Workspace::feed_forward(const Hidden& hidden, std::size_t layer) {
     const BackendView<float, 2> gate_up = wide.matrix(count, weights.gate_up->rows());
     backend.linear(x, *weights.gate_up, gate_up, false);
     const Operand activated = mixed.operand(count, config.d_ff);
-    backend.swiglu(gate_up, activated);
+    backend.gate(gate_up, Activation::kSilu, activated);
     backend.linear(activated, *weights.down, slab, true);
   }
 }
@@ -232,7 +232,7 @@ std::vector<float> Decoder::nll(const Hidden& hidden, std::span<const std::int32
   if (scored.empty()) return result;
   const Operand x = final_rows(hidden, scored);
   std::vector<float> losses(scored.size());
-  model_->backend().cross_entropy(x, model_->head(), scored_targets, losses);
+  model_->backend().cross_entropy(x, model_->head(), scored_targets, losses, model_->config().logit_softcap);
   for (std::size_t i = 0; i < scored.size(); ++i) result[scored[i]] = losses[i];
   return result;
 }

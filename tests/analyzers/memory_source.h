@@ -22,8 +22,17 @@ class MemoryBackend final : public Backend {
   void copy(void* to, const void* from, std::size_t bytes) override { std::memmove(to, from, bytes); }
   std::unique_ptr<Weight> make_weight(const WeightSource&) override { refuse(); }
   void rms_norm(BackendView<const float, 2>, BackendView<const float, 1>, float, Operand) override { refuse(); }
+  void rms_norm_add(BackendView<const float, 2>, BackendView<const float, 1>, float, BackendView<float, 2>) override {
+    refuse();
+  }
+  void layer_norm(BackendView<const float, 2>, BackendView<const float, 1>, BackendView<const float, 1>, float,
+                  Operand) override {
+    refuse();
+  }
+  void norm_heads(BackendView<float, 4>, BackendView<const float, 1>, float) override { refuse(); }
   void linear(Operand, const Weight&, BackendView<float, 2>, bool) override { refuse(); }
   void widen(Operand, BackendView<float, 2>) override { refuse(); }
+  void narrow(BackendView<const float, 2>, Operand) override { refuse(); }
   void split_heads(BackendView<const float, 2>, BackendView<float, 4>, BackendView<float, 4>,
                    BackendView<float, 4>) override {
     refuse();
@@ -33,8 +42,11 @@ class MemoryBackend final : public Backend {
     refuse();
   }
   void attention(const AttentionInput&, Operand) override { refuse(); }
-  void swiglu(BackendView<const float, 2>, Operand) override { refuse(); }
-  void cross_entropy(Operand, const Weight&, std::span<const std::int32_t>, std::span<float>) override { refuse(); }
+  void gate(BackendView<const float, 2>, Activation, Operand) override { refuse(); }
+  void activate(BackendView<const float, 2>, Activation, Operand) override { refuse(); }
+  void cross_entropy(Operand, const Weight&, std::span<const std::int32_t>, std::span<float>, float) override {
+    refuse();
+  }
 
  private:
   [[noreturn]] static void refuse() { throw std::logic_error("MemoryBackend computes nothing"); }

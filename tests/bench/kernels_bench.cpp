@@ -101,7 +101,7 @@ void attention(benchmark::State& state) {
   const auto v =
       uploaded<4>(*backend, std::vector<float>(kKvHeads * tokens * kHeadDim, 0.5F), {1, kKvHeads, tokens, kHeadDim});
   const OwnedOperand out(*backend, tokens, kQueryHeads * kHeadDim);
-  const auto run = [&] { backend->attention({q.view(), k.view(), v.view(), {}, {}, 0.125F}, out); };
+  const auto run = [&] { backend->attention({q.view(), k.view(), v.view(), {}, {}, 0.125F, 0, 0}, out); };
   run();
   for (const float value : out.values())  // every mean of values that are all 0.5
     if (!(std::abs(value - 0.5F) < 2e-3F)) return state.SkipWithError("wrong result");
@@ -128,11 +128,11 @@ void cross_entropy(benchmark::State& state) {
   const OwnedOperand x(*backend, random_values(rows * kModel, 1), rows, kModel);
   const std::vector<std::int32_t> targets(rows, 17);
   std::vector<float> nll(rows);
-  backend->cross_entropy(x, *weight, targets, nll);
+  backend->cross_entropy(x, *weight, targets, nll, 0);
   for (const float value : nll)  // all logits of a row are equal
     if (!(std::abs(value - std::log(static_cast<float>(n))) < 1e-4F)) return state.SkipWithError("wrong result");
   best_of(state, 2.0 * static_cast<double>(rows * n * kModel), "GFLOPS",
-          [&] { backend->cross_entropy(x, *weight, targets, nll); });
+          [&] { backend->cross_entropy(x, *weight, targets, nll, 0); });
 }
 
 void rms_norm(benchmark::State& state) {
@@ -146,15 +146,15 @@ void rms_norm(benchmark::State& state) {
           [&] { backend->rms_norm(x.view(), gain.view(), 0.0F, out); });
 }
 
-void swiglu(benchmark::State& state) {
+void gate(benchmark::State& state) {
   const auto backend = kvs::make_backend("cpu", type_of(state));
   const auto x =
       uploaded<2>(*backend, std::vector<float>(kTokens * kFeedForward * 2, 0.0F), {kTokens, 2 * kFeedForward});
   const OwnedOperand out(*backend, kTokens, kFeedForward);
-  backend->swiglu(x.view(), out);
+  backend->gate(x.view(), kvs::Activation::kSilu, out);
   if (out.values()[5] != 0.0F) return state.SkipWithError("wrong result");
   best_of(state, static_cast<double>(kTokens * kFeedForward * (8 + item_size(type_of(state)))), "GBps",
-          [&] { backend->swiglu(x.view(), out); });
+          [&] { backend->gate(x.view(), kvs::Activation::kSilu, out); });
 }
 
 void split_and_rope(benchmark::State& state) {
@@ -202,7 +202,7 @@ BENCHMARK(plain_attention_products)
     ->UseRealTime();
 BENCHMARK(attention)->ArgNames({"bf16", "tokens"})->Args({0, kTokens})->Args({1, kTokens})->UseRealTime();
 BENCHMARK(rms_norm)->ArgName("bf16")->Arg(0)->Arg(1)->UseRealTime();
-BENCHMARK(swiglu)->ArgName("bf16")->Arg(0)->Arg(1)->UseRealTime();
+BENCHMARK(gate)->ArgName("bf16")->Arg(0)->Arg(1)->UseRealTime();
 BENCHMARK(split_and_rope)->UseRealTime();
 
 }  // namespace

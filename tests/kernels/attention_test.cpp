@@ -18,6 +18,8 @@ struct Inputs {
   Shape shape;
   std::vector<float> q, k, v, past_k, past_v;
   float scale;
+  std::size_t window = 0;
+  float softcap = 0;
 };
 
 Inputs random_inputs(const Shape& s, DType type) {
@@ -28,7 +30,9 @@ Inputs random_inputs(const Shape& s, DType type) {
           make(s.members * s.kv_heads * s.tokens * s.head_dim, 3),
           make(s.past_members * s.kv_heads * s.past * s.head_dim, 4),
           make(s.past_members * s.kv_heads * s.past * s.head_dim, 5),
-          1.0F / std::sqrt(static_cast<float>(s.head_dim))};
+          1.0F / std::sqrt(static_cast<float>(s.head_dim)),
+          0,
+          0};
 }
 
 /// Row `key` of a kv head as token `key` of past ++ own.
@@ -52,6 +56,9 @@ std::vector<double> reference_row(const Inputs& in, std::size_t member, std::siz
     const float* k = row_of(in.past_k, in.k, s, member, group, key);
     for (std::size_t i = 0; i < s.head_dim; ++i) weights[key] += static_cast<double>(q[i]) * static_cast<double>(k[i]);
     weights[key] *= static_cast<double>(in.scale);
+    const auto cap = static_cast<double>(in.softcap);
+    if (cap > 0) weights[key] = cap * std::tanh(weights[key] / cap);
+    if (in.window > 0 && key + in.window <= s.past + token) weights[key] = -std::numeric_limits<double>::infinity();
     largest = std::max(largest, weights[key]);
   }
   for (double& weight : weights) sum += weight = std::exp(weight - largest);
@@ -70,7 +77,7 @@ std::vector<float> run(Backend& backend, const Inputs& in) {
   const auto past_k = uploaded<4>(backend, in.past_k, {s.past_members, s.kv_heads, s.past, s.head_dim});
   const auto past_v = uploaded<4>(backend, in.past_v, {s.past_members, s.kv_heads, s.past, s.head_dim});
   const OwnedOperand out(backend, s.members * s.tokens, s.query_heads * s.head_dim);
-  backend.attention({q.view(), k.view(), v.view(), past_k.view(), past_v.view(), in.scale}, out);
+  backend.attention({q.view(), k.view(), v.view(), past_k.view(), past_v.view(), in.scale, in.window, in.softcap}, out);
   return out.values();
 }
 
@@ -125,6 +132,45 @@ TEST_P(Attention, ReadsAllOfThePastOfEachMemberOrOfAll) {
       }
     }
   }
+}
+
+TEST_P(Attention, ReadsTheWindowOnly) {
+  // 1 is the token itself, 256 one run of keys, 300 more than all; 257 and 63 straddle runs.
+  for (const std::size_t window : {1, 63, 256, 257, 1000}) {
+    for (const auto& [tokens, past] : {std::pair<std::size_t, std::size_t>{1, 300}, {70, 0}, {70, 270}, {530, 0}}) {
+      Inputs in = random_inputs({1, 6, 2, tokens, 64, past, past > 0 ? 1UL : 0UL}, GetParam());
+      in.window = window;
+      SCOPED_TRACE(testing::Message() << "window " << window << ", " << past << " past, " << tokens << " tokens");
+      expect_reference(in, run(*backend_, in), GetParam());
+    }
+  }
+}
+
+TEST_P(Attention, CapsScoresSoftly) {
+  for (const std::size_t window : {0, 100}) {
+    Inputs in = random_inputs({2, 4, 2, 150, 80, 130, 2}, GetParam());
+    in.scale = 1;  // scores reach about ±15: well into the cap
+    in.softcap = 5;
+    in.window = window;
+    // As for uncapped scores of this scale, which is √80 times the default's; the cap only narrows them.
+    const auto out = run(*backend_, in);
+    const Shape& s = in.shape;
+    for (std::size_t row = 0; row < 2 * 150 * 4; ++row) {
+      const std::size_t member = row / 600, token = row / 4 % 150, head = row % 4;
+      const auto expected = reference_row(in, member, head, token);
+      for (std::size_t i = 0; i < s.head_dim; ++i)
+        ASSERT_NEAR(static_cast<double>(out[row * s.head_dim + i]), expected[i], 9 * tolerance(s, GetParam())) << row;
+    }
+  }
+}
+
+TEST_P(Attention, ForgetsNanBeforeTheWindow) {
+  Inputs in = random_inputs({1, 1, 1, 140, 64, 0, 0}, GetParam());
+  in.k[20 * 64] = std::numeric_limits<float>::quiet_NaN();
+  in.window = 50;
+  const auto out = run(*backend_, in);
+  for (std::size_t token = 0; token < 140; ++token)
+    EXPECT_EQ(std::isnan(out[token * 64]), token >= 20 && token < 70) << "token " << token;
 }
 
 TEST_P(Attention, SpansSeveralRunsOfKeys) {
@@ -183,7 +229,7 @@ TEST_P(Attention, CarriesNanToTheTokensThatReadIt) {
 TEST_P(Attention, RefusesShapesThatDoNotFit) {
   const BackendTensor<float, 4> q(*backend_, {1, 3, 2, 64}), k(*backend_, {1, 2, 2, 64});
   const OwnedOperand out(*backend_, 2, 192);
-  EXPECT_THROW(backend_->attention({q.view(), k.view(), k.view(), {}, {}, 1.0F}, out),
+  EXPECT_THROW(backend_->attention({q.view(), k.view(), k.view(), {}, {}, 1.0F, 0, 0}, out),
                Error);  // 3 heads in groups of 2
 }
 

@@ -13,18 +13,21 @@ class CrossEntropy : public ::testing::TestWithParam<DType> {
  protected:
   std::unique_ptr<Backend> backend_ = make_backend("cpu", GetParam(), 2);
 
-  std::vector<float> run(const std::vector<float>& x, const Weight& head, const std::vector<std::int32_t>& targets) {
+  std::vector<float> run(const std::vector<float>& x, const Weight& head, const std::vector<std::int32_t>& targets,
+                         float softcap = 0) {
     const OwnedOperand operand(*backend_, x, targets.size(), head.columns());
     std::vector<float> nll(targets.size(), std::numeric_limits<float>::quiet_NaN());
-    backend_->cross_entropy(operand, head, targets, nll);
+    backend_->cross_entropy(operand, head, targets, nll, softcap);
     return nll;
   }
 };
 
-double reference(const float* x, const std::vector<float>& w, std::size_t k, std::size_t target) {
+double reference(const float* x, const std::vector<float>& w, std::size_t k, std::size_t target, double softcap = 0) {
   std::vector<double> logits(w.size() / k);
   for (std::size_t row = 0; row < logits.size(); ++row)
     for (std::size_t i = 0; i < k; ++i) logits[row] += static_cast<double>(x[i]) * static_cast<double>(w[row * k + i]);
+  if (softcap > 0)
+    for (double& logit : logits) logit = softcap * std::tanh(logit / softcap);
   const double largest = *std::max_element(logits.begin(), logits.end());
   double sum = 0;
   for (const double logit : logits) sum += std::exp(logit - largest);
@@ -50,6 +53,24 @@ TEST_P(CrossEntropy, EqualsALogSoftmaxInDouble) {
       }
     }
   }
+}
+
+TEST_P(CrossEntropy, CapsLogitsSoftly) {
+  const std::size_t vocabulary = 1031, rows = 7, k = 48;  // logits reach about ±12, well into the cap of 5
+  const auto x = rounded(random_values(rows * k, 3), GetParam());
+  const auto w = rounded(random_values(vocabulary * k, 4), GetParam());
+  const std::vector<std::int32_t> targets{0, 1, 2, 500, 1023, 1024, 1030};
+  const auto nll = run(x, *make_weight(*backend_, w, vocabulary, k), targets, 5);
+  for (std::size_t row = 0; row < rows; ++row) {
+    const double exact = reference(x.data() + row * k, w, k, static_cast<std::size_t>(targets[row]), 5);
+    // The cap only narrows the logits' own errors (see above); its tanh adds 3 units of 2^-24 · 5 to each of two.
+    ASSERT_NEAR(static_cast<double>(nll[row]), exact, 2 * (48 * 48 + 2 * 15) * 0x1p-24 + exact * 0x1p-23) << row;
+  }
+}
+
+TEST_P(CrossEntropy, RefusesInfiniteLogitsUnderACap) {
+  const auto weight = make_weight(*backend_, {1, std::numeric_limits<float>::infinity()}, 2, 1);
+  EXPECT_THROW(run({1}, *weight, {0}, 30), Error);
 }
 
 TEST_P(CrossEntropy, SkipsTokensWithoutATarget) {

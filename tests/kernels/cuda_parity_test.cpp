@@ -101,7 +101,7 @@ TEST_P(BothDevicesByType, SwigluAndWiden) {
     const auto [cpu, cuda] = both([&](Backend& backend) {
       const auto in = uploaded<2>(backend, gate_up, {rows, 2 * columns});
       const OwnedOperand out(backend, rows, columns);
-      backend.swiglu(in.view(), out);
+      backend.gate(in.view(), Activation::kSilu, out);
       return out.values();
     });
     // exp within 2 units, a sum, a quotient and a product on either side; e^20 · 2^-149 is the subnormals' share.
@@ -163,7 +163,7 @@ std::vector<float> run_attention(Backend& backend, const AttentionShape& s) {
   const auto past_k = states(s.past_members, s.past, 4), past_v = states(s.past_members, s.past, 5);
   const OwnedOperand out(backend, s.members * s.tokens, s.query_heads * s.head_dim);
   const float scale = 1.0F / std::sqrt(static_cast<float>(s.head_dim));
-  backend.attention({q.view(), k.view(), v.view(), past_k.view(), past_v.view(), scale}, out);
+  backend.attention({q.view(), k.view(), v.view(), past_k.view(), past_v.view(), scale, 0, 0}, out);
   return out.values();
 }
 
@@ -213,7 +213,7 @@ TEST_P(BothDevicesByType, CrossEntropyInSlicesOfTheVocabulary) {
       const auto [cpu, cuda] = both([&](Backend& backend) {
         const OwnedOperand in(backend, x, rows, k);
         std::vector<float> nll(rows, std::numeric_limits<float>::quiet_NaN());
-        backend.cross_entropy(in, *make_weight(backend, w, vocabulary, k), targets, nll);
+        backend.cross_entropy(in, *make_weight(backend, w, vocabulary, k), targets, nll, 0);
         return nll;
       });
       // On either side two logits of 48 products below 1, a sum of exponentials in f32 and the f32 result.
@@ -235,7 +235,7 @@ TEST_P(BothDevicesByType, CrossEntropyRefusesLogitsThatAreNotFinite) {
       std::vector<float> nll(2);
       const std::vector<std::int32_t> targets{0, 1};
       try {
-        cuda_->cross_entropy(x, *weight, targets, nll);
+        cuda_->cross_entropy(x, *weight, targets, nll, 0);
         ADD_FAILURE() << "no error for " << bad << " at " << at;
       } catch (const Error& error) {
         EXPECT_EQ(error.code(), ErrorCode::kData);

@@ -16,7 +16,7 @@ float exp2_of(float x) { return exp2(splat(x))[5]; }
 
 /// Distance between neighbours of the float nearest to `value`, subnormals included.
 double unit_in_last_place(double value) {
-  const int exponent = std::max(std::ilogb(std::max(value, 0x1p-149)), -126);
+  const int exponent = std::max(std::ilogb(std::max(std::abs(value), 0x1p-149)), -126);
   return std::ldexp(1.0, exponent - 23);
 }
 
@@ -42,6 +42,27 @@ TEST(Exp, IsWithinTwoUnitsInTheLastPlaceOfDoublePrecision) {
 
 TEST(Exp2, IsWithinTwoUnitsInTheLastPlaceOfDoublePrecision) {
   EXPECT_LE(worst_error({-150.5F, 127.99F}, exp2_of, [](double x) { return std::exp2(x); }), 2.0);
+}
+
+TEST(Tanh, IsWithinThreeUnitsInTheLastPlaceOfDoublePrecision) {
+  const auto tanh_of = [](float x) { return tanh(splat(x))[5]; };
+  EXPECT_LE(worst_error({20.0F, -20.0F}, tanh_of, [](double x) { return std::tanh(x); }), 3.0);
+}
+
+TEST(Tanh, KeepsSpecialValues) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(tanh(splat(kInfinity))[0], 1.0F);
+  EXPECT_EQ(tanh(splat(-kInfinity))[0], -1.0F);
+  EXPECT_TRUE(std::isnan(tanh(splat(std::numeric_limits<float>::quiet_NaN()))[0]));
+}
+
+TEST(Erfc, KeepsAbsoluteAndRelativeAccuracy) {
+  for (float x = -6.0F; x < 9.0F; x += 0.0007F) {
+    const double expected = std::erfc(static_cast<double>(x)),
+                 error = std::abs(static_cast<double>(erfc(splat(x))[3]) - expected);
+    ASSERT_LE(error, std::min(0x1p-21, 0x1p-15 * expected)) << x;
+  }
+  EXPECT_TRUE(std::isnan(erfc(splat(std::numeric_limits<float>::quiet_NaN()))[0]));
 }
 
 TEST(Exp2, KeepsSpecialValues) {

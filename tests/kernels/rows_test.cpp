@@ -49,37 +49,162 @@ TEST_P(Rows, RmsNormKeepsNanInItsRow) {
   for (std::size_t i = 0; i < 40; ++i) EXPECT_EQ(std::isnan(values[i]), i >= 20);
 }
 
-TEST_P(Rows, SwigluMultipliesBySiluOfTheGate) {
-  for (const std::size_t columns : {1, 31, 96}) {
+TEST_P(Rows, RmsNormAddJoinsTheNormToTheSum) {
+  for (const std::size_t columns : {1, 15, 577}) {
+    const std::size_t rows = 3;
+    const auto x = random_values(rows * columns, 1), gain = random_values(columns, 2),
+               sum = random_values(rows * columns, 3);
+    const auto in = uploaded<2>(*backend_, x, {rows, columns}), target = uploaded<2>(*backend_, sum, {rows, columns});
+    const auto gains = uploaded<1>(*backend_, gain, {columns});
+    backend_->rms_norm_add(in.view(), gains.view(), 1e-5F, target.view());
+    const auto values = download(*backend_, target.view());
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      double squares = 0;
+      for (std::size_t c = 0; c < columns; ++c)
+        squares += std::pow(static_cast<double>(x[i / columns * columns + c]), 2);
+      const double normed = static_cast<double>(x[i]) * static_cast<double>(gain[i % columns]) /
+                            std::sqrt(squares / static_cast<double>(columns) + static_cast<double>(1e-5F));
+      const double exact = static_cast<double>(sum[i]) + normed;
+      ASSERT_NEAR(static_cast<double>(values[i]), exact, std::abs(normed) * 11 * 0x1p-24 + std::abs(exact) * 0x1p-24);
+    }
+  }
+}
+
+TEST_P(Rows, LayerNormCentresAndScalesARow) {
+  for (const std::size_t columns : {2, 15, 64, 577}) {
     const std::size_t rows = 5;
-    auto x = random_values(rows * 2 * columns, 3);
-    for (float& value : x) value *= 20;
-    const auto in = uploaded<2>(*backend_, x, {rows, 2 * columns});
+    auto x = random_values(rows * columns, 1);
+    for (float& value : x) value += 3;  // a mean that must be taken off before squares are summed
+    const auto gain = random_values(columns, 2), bias = random_values(columns, 3);
+    const auto in = uploaded<2>(*backend_, x, {rows, columns});
+    const auto gains = uploaded<1>(*backend_, gain, {columns}), biases = uploaded<1>(*backend_, bias, {columns});
     const OwnedOperand out(*backend_, rows, columns);
-    backend_->swiglu(in.view(), out);
+    backend_->layer_norm(in.view(), gains.view(), biases.view(), 1e-5F, out);
     const auto values = out.values();
     for (std::size_t row = 0; row < rows; ++row) {
+      const float* from = &x[row * columns];
+      const auto n = static_cast<double>(columns);
+      double mean = 0, variance = 0;
+      for (std::size_t i = 0; i < columns; ++i) mean += static_cast<double>(from[i]) / n;
+      for (std::size_t i = 0; i < columns; ++i) variance += std::pow(static_cast<double>(from[i]) - mean, 2) / n;
+      const double root = std::sqrt(variance + static_cast<double>(1e-5F));
       for (std::size_t i = 0; i < columns; ++i) {
-        const double gate = static_cast<double>(x[row * 2 * columns + i]);
-        const double exact = gate / (1 + std::exp(-gate)) * static_cast<double>(x[row * 2 * columns + columns + i]);
-        // exp to 2 units of 2^-23, then a sum, a quotient, a product and the result's type.
+        const double scaled = (static_cast<double>(from[i]) - mean) / root * static_cast<double>(gain[i]);
+        const double exact = scaled + static_cast<double>(bias[i]);
+        // The mean, of values near 4, is off by at most 20 steps of 2^-23, which the root enlarges; then as RmsNorm.
         ASSERT_NEAR(static_cast<double>(values[row * columns + i]), exact,
-                    std::abs(exact) * (half_step(GetParam()) + 7 * 0x1p-24));
+                    20 * 0x1p-23 / root * std::abs(static_cast<double>(gain[i])) + std::abs(scaled) * 40 * 0x1p-24 +
+                        std::abs(exact) * (0x1p-24 + half_step(GetParam())));
       }
     }
   }
 }
 
-TEST_P(Rows, SwigluKeepsNanAndSaturates) {
+TEST_P(Rows, NormHeadsDividesEachHeadOrAllHeadsOfAToken) {
+  const std::size_t members = 2, heads = 3, tokens = 5, dim = 40, size = members * heads * tokens * dim;
+  const auto x = random_values(size, 1);
+  for (const bool whole_row : {false, true}) {
+    const std::size_t together = whole_row ? heads : 1;
+    const auto gain = random_values(together * dim, 2);
+    const auto states = uploaded<4>(*backend_, x, {members, heads, tokens, dim});
+    const auto gains = uploaded<1>(*backend_, gain, {together * dim});
+    backend_->norm_heads(states.view(), gains.view(), 1e-6F);
+    const auto values = download(*backend_, states.view());
+    for (std::size_t i = 0; i < size; ++i) {
+      const std::size_t head = i / (tokens * dim) % heads, first = whole_row ? 0 : head;
+      double squares = 0;
+      for (std::size_t h = first; h < first + together; ++h)
+        for (std::size_t c = 0; c < dim; ++c)
+          squares += std::pow(static_cast<double>(x[i / (heads * tokens * dim) * heads * tokens * dim +
+                                                    h * tokens * dim + i % (tokens * dim) / dim * dim + c]),
+                              2);
+      const float scale = gain[whole_row ? head * dim + i % dim : i % dim];
+      const double exact = static_cast<double>(x[i]) * static_cast<double>(scale) /
+                           std::sqrt(squares / static_cast<double>(together * dim) + static_cast<double>(1e-6F));
+      ASSERT_NEAR(static_cast<double>(values[i]), exact, std::abs(exact) * 12 * 0x1p-24) << i;
+    }
+  }
+}
+
+/// The exact activation, in double.
+double activated(double x, Activation activation) {
+  switch (activation) {
+    case Activation::kSilu:
+      return x / (1 + std::exp(-x));
+    case Activation::kGeluTanh:
+      return x / 2 * (1 + std::tanh(std::sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
+    case Activation::kGeluErf:
+      return x / 2 * std::erfc(-x / std::sqrt(2.0));
+  }
+  return 0;
+}
+
+constexpr Activation kActivations[] = {Activation::kSilu, Activation::kGeluTanh, Activation::kGeluErf};
+
+TEST_P(Rows, GateMultipliesByTheActivatedGate) {
+  for (const Activation activation : kActivations) {
+    for (const std::size_t columns : {1, 31, 96}) {
+      const std::size_t rows = 5;
+      auto x = random_values(rows * 2 * columns, 3);
+      for (float& value : x) value *= 20;
+      const auto in = uploaded<2>(*backend_, x, {rows, 2 * columns});
+      const OwnedOperand out(*backend_, rows, columns);
+      backend_->gate(in.view(), activation, out);
+      const auto values = out.values();
+      for (std::size_t row = 0; row < rows; ++row) {
+        for (std::size_t i = 0; i < columns; ++i) {
+          const auto gate = static_cast<double>(x[row * 2 * columns + i]),
+                     up = static_cast<double>(x[row * 2 * columns + columns + i]);
+          const double exact = activated(gate, activation) * up;
+          // exp to 2 units of 2^-23, then a sum, a quotient, a product and the result's type. Where GELU is small its
+          // exponent's own rounding counts: a share of it that e^-x² makes less than 2^-20 of x.
+          const double small = activation == Activation::kSilu ? 0.0 : 0x1p-20 * std::min(1.0, std::abs(up));
+          ASSERT_NEAR(static_cast<double>(values[row * columns + i]), exact,
+                      std::abs(exact) * (half_step(GetParam()) + 7 * 0x1p-24) + small)
+              << gate;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(Rows, ActivateIsTheGateOfOne) {
+  auto x = random_values(3 * 37, 3);
+  std::vector<float> gate_up;
+  for (std::size_t row = 0; row < 3; ++row) {
+    gate_up.insert(gate_up.end(), x.begin() + static_cast<std::ptrdiff_t>(row * 37),
+                   x.begin() + static_cast<std::ptrdiff_t>((row + 1) * 37));
+    gate_up.insert(gate_up.end(), 37, 1.0F);
+  }
+  const auto in = uploaded<2>(*backend_, x, {3, 37}), pairs = uploaded<2>(*backend_, gate_up, {3, 74});
+  for (const Activation activation : kActivations) {
+    const OwnedOperand plain(*backend_, 3, 37), gated(*backend_, 3, 37);
+    backend_->activate(in.view(), activation, plain);
+    backend_->gate(pairs.view(), activation, gated);
+    EXPECT_THAT(plain.values(), ElementsAreArray(gated.values()));
+  }
+}
+
+TEST_P(Rows, GateKeepsNanAndSaturates) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const auto in = uploaded<2>(*backend_, {nan, 1, 200, -200, 1, nan, 2, 2}, {1, 8});
-  const OwnedOperand out(*backend_, 1, 4);
-  backend_->swiglu(in.view(), out);
-  const auto values = out.values();
-  EXPECT_TRUE(std::isnan(values[0]));
-  EXPECT_TRUE(std::isnan(values[1]));
-  EXPECT_EQ(values[2], 400.0F);
-  EXPECT_EQ(values[3], 0.0F);
+  for (const Activation activation : kActivations) {
+    const OwnedOperand out(*backend_, 1, 4);
+    backend_->gate(in.view(), activation, out);
+    const auto values = out.values();
+    EXPECT_TRUE(std::isnan(values[0]));
+    EXPECT_TRUE(std::isnan(values[1]));
+    EXPECT_EQ(values[2], 400.0F);
+    EXPECT_EQ(values[3], 0.0F);
+  }
+}
+
+TEST_P(Rows, NarrowRoundsToTheOperandsType) {
+  const auto x = random_values(3 * 17, 4);
+  const auto in = uploaded<2>(*backend_, x, {3, 17});
+  const OwnedOperand out(*backend_, 3, 17);
+  backend_->narrow(in.view(), out);
+  EXPECT_THAT(out.values(), ElementsAreArray(rounded(x, GetParam())));
 }
 
 TEST_P(Rows, WidenGivesTheOperandsValues) {

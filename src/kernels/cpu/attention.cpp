@@ -46,7 +46,7 @@ void check_shapes(const AttentionInput& in, const Operand& out) {
   }
   cpu::require(out.rows == members * tokens && out.columns == query_heads * head_dim, "attention",
                "out of [member · token, H · head_dim]");
-  cpu::require(in.scale > 0, "attention", "a positive scale");
+  cpu::require(in.scale > 0 && in.softcap >= 0, "attention", "a positive scale, and a soft cap or 0");
 }
 
 /// The packed runs that queries of (member, head) read, oldest first.
@@ -60,7 +60,8 @@ std::vector<cpu::KeyRun> runs_of(const States& past, const States& own, const st
       runs.push_back({.chunk = packed + index * bytes,
                       .count = states.count(chunk),
                       .first_token = chunk * StatesLayout::kChunk,
-                      .causal = causal});
+                      .causal = causal,
+                      .position = (causal ? past.tokens : 0) + chunk * StatesLayout::kChunk});
     }
   }
   return runs;
@@ -98,7 +99,8 @@ void CpuBackend::attention(const AttentionInput& input, Operand out) {
   States own = states_of(input.k, input.v);
   own.first_chunk = past.all_chunks();
   const std::size_t step = cpu::AttentionBlock::block_tokens(group, tokens), units = members * kv_heads;
-  const cpu::AttentionBlock block(products_, layout, group, step, tokens, input.scale);
+  const cpu::AttentionBlock block(products_, layout, group, step, tokens,
+                                  {.scale = input.scale, .softcap = input.softcap, .window = input.window});
   reserve_scratch(std::max(block.scratch_bytes(), StatesLayout::kChunk * head_dim * sizeof(float)));
   packed_states_.reserve((own.first_chunk + own.all_chunks()) * layout.chunk_bytes());
   auto* packed = static_cast<std::byte*>(packed_states_.data());
@@ -118,6 +120,7 @@ void CpuBackend::attention(const AttentionInput& input, Operand out) {
         .head_stride = tokens * head_dim,
         .first_token = first,
         .tokens = std::min(step, tokens - first),
+        .position = past.tokens + first,
         .out = static_cast<std::byte*>(out.data) + (row * out.columns + column) * item_size(compute_type()),
         .out_stride = out.columns};
     const std::size_t worker = cpu::this_worker();

@@ -69,13 +69,15 @@ struct AttentionBlock::Rows {
 };
 
 AttentionBlock::AttentionBlock(ProductEngine& engine, const StatesLayout& layout, std::size_t heads, std::size_t tokens,
-                               std::size_t total_tokens, float scale)
+                               std::size_t total_tokens, const ScoreRule& rule)
     : engine_(&engine),
       layout_(&layout),
       heads_(heads),
       tokens_(tokens),
       height_(round_up(tokens, kHeightStep)),
-      scale_(scale * 0x1.715476p0F) {
+      scale_((rule.softcap > 0 ? rule.softcap : rule.scale) * 0x1.715476p0F),
+      inverse_cap_(rule.softcap > 0 ? rule.scale / rule.softcap : 0),
+      window_(rule.window) {
   const std::size_t last = total_tokens % tokens == 0 ? tokens : total_tokens % tokens;
   last_height_ = round_up(last, kHeightStep);
   for (std::size_t width = StatesLayout::kWidthStep; width <= StatesLayout::kChunk; width += StatesLayout::kWidthStep) {
@@ -159,6 +161,25 @@ std::size_t AttentionBlock::keys_read(const QueryBlock& block, const KeyRun& run
   return std::min(keys, width);  // binds only in rows beyond the last token, whose results are not used
 }
 
+/// True if not even the block's first query reads the run's last key.
+bool AttentionBlock::outside_window(const QueryBlock& block, const KeyRun& run) const noexcept {
+  return window_ > 0 && run.position + run.count + window_ <= block.position + 1;
+}
+
+/// Caps the scores and gives keys that lie before a row's window a score of −∞.
+void AttentionBlock::reshape_scores(const QueryBlock& block, const KeyRun& run, std::size_t width,
+                                    const Rows& rows) const noexcept {
+  const std::size_t count = heads_ * rows.height;
+  for (std::size_t row = 0; row < count; ++row) {
+    float* scores = rows.scores + row * width;
+    if (inverse_cap_ > 0)
+      for (std::size_t at = 0; at < width; at += kLanes) store(scores + at, tanh(load(scores + at) * inverse_cap_));
+    const std::size_t begin = block.position + row % rows.height + 1;  // of what lies after the row's own position
+    if (window_ > 0 && begin > window_ + run.position)
+      std::fill_n(scores, std::min(begin - window_ - run.position, width), kNothing);
+  }
+}
+
 template <class T>
 void AttentionBlock::soften(const QueryBlock& block, const KeyRun& run, std::size_t width,
                             const Rows& rows) const noexcept {
@@ -234,10 +255,12 @@ bool AttentionBlock::run_typed(const QueryBlock& block, const std::vector<KeyRun
   const std::size_t end = block.first_token + block.tokens;
   bool done = true, first = true;
   for (const KeyRun& run : runs) {
+    if (outside_window(block, run)) continue;
     if (run.causal && run.first_token >= end) break;
     const std::size_t needed = run.causal ? std::min(run.count, end - run.first_token) : run.count;
     const Products& chosen = products(block.tokens != tokens_, round_up(needed, StatesLayout::kWidthStep));
     done &= engine_->run(*chosen.scores, worker, {.x = rows.q, .packed = run.chunk, .out = rows.scores});
+    if (window_ > 0 || inverse_cap_ > 0) reshape_scores(block, run, chosen.width, rows);
     soften<T>(block, run, chosen.width, rows);
     done &= mix(chosen, run, first, worker, rows);
     first = false;

@@ -15,6 +15,7 @@ struct KeyRun {
   std::size_t count;        // keys in it
   std::size_t first_token;  // causal runs: the token of key 0; the query of token t reads keys 0 … t − first_token
   bool causal;
+  std::size_t position;  // of key 0, in the past followed by the member's own tokens
 };
 
 /// The queries of one kv head's group for tokens [first_token, first_token + tokens) of one member.
@@ -22,8 +23,16 @@ struct QueryBlock {
   const float* q;  // token first_token of the group's first head
   std::size_t head_stride;
   std::size_t first_token, tokens;
-  void* out;  // the same token and head of the output
+  std::size_t position;  // of first_token, counted as a run's
+  void* out;             // the same token and head of the output
   std::size_t out_stride;
+};
+
+/// What happens to q·k before the softmax, as in AttentionInput.
+struct ScoreRule {
+  float scale;
+  float softcap;       // 0: none
+  std::size_t window;  // 0: none
 };
 
 /// Attention of blocks of queries over runs of keys by an online softmax: running maximum, sum and mix of each query
@@ -35,7 +44,7 @@ class AttentionBlock {
   /// @param heads  query heads per kv head;  @param tokens  tokens of every block but possibly the last
   /// @param total_tokens  of a member: decides the last block's size
   AttentionBlock(ProductEngine& engine, const StatesLayout& layout, std::size_t heads, std::size_t tokens,
-                 std::size_t total_tokens, float scale);
+                 std::size_t total_tokens, const ScoreRule& rule);
 
   /// Tokens per block for groups of this many heads.
   static std::size_t block_tokens(std::size_t heads, std::size_t total_tokens) noexcept;
@@ -59,6 +68,8 @@ class AttentionBlock {
   void gather(const QueryBlock& block, const Rows& rows) const noexcept;
   static std::size_t keys_read(const QueryBlock& block, const KeyRun& run, std::size_t row, std::size_t width,
                                const Rows& rows) noexcept;
+  bool outside_window(const QueryBlock& block, const KeyRun& run) const noexcept;
+  void reshape_scores(const QueryBlock& block, const KeyRun& run, std::size_t width, const Rows& rows) const noexcept;
   template <class T>
   void soften(const QueryBlock& block, const KeyRun& run, std::size_t width, const Rows& rows) const noexcept;
   void rescale_mix(const Rows& rows) const noexcept;
@@ -74,7 +85,9 @@ class AttentionBlock {
   const StatesLayout* layout_;
   std::size_t heads_, tokens_, height_, last_height_;  // heights: rows per head, tokens rounded up
   float scale_;                                        // times log2(e): weights are powers of 2
-  std::vector<Products> products_[2];                  // [last block][width / kWidthStep − 1]
+  float inverse_cap_;                                  // scores are tanh(q·k · this), and scale_ the cap; 0: no cap
+  std::size_t window_;
+  std::vector<Products> products_[2];  // [last block][width / kWidthStep − 1]
 };
 
 }  // namespace kvs::cpu

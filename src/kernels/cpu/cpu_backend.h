@@ -28,16 +28,23 @@ class CpuBackend final : public Backend {
 
   std::unique_ptr<Weight> make_weight(const WeightSource& source) override;
   void rms_norm(BackendView<const float, 2> x, BackendView<const float, 1> gain, float epsilon, Operand out) override;
+  void rms_norm_add(BackendView<const float, 2> x, BackendView<const float, 1> gain, float epsilon,
+                    BackendView<float, 2> sum) override;
+  void layer_norm(BackendView<const float, 2> x, BackendView<const float, 1> gain, BackendView<const float, 1> bias,
+                  float epsilon, Operand out) override;
+  void norm_heads(BackendView<float, 4> x, BackendView<const float, 1> gain, float epsilon) override;
   void linear(Operand x, const Weight& weight, BackendView<float, 2> out, bool accumulate) override;
   void widen(Operand x, BackendView<float, 2> out) override;
+  void narrow(BackendView<const float, 2> x, Operand out) override;
   void split_heads(BackendView<const float, 2> qkv, BackendView<float, 4> q, BackendView<float, 4> k,
                    BackendView<float, 4> v) override;
   void rope(BackendView<float, 4> x, const RopeTable& table, std::size_t first_position, RopeDirection direction,
             std::span<const std::uint8_t> chunks) override;
   void attention(const AttentionInput& input, Operand out) override;
-  void swiglu(BackendView<const float, 2> gate_up, Operand out) override;
-  void cross_entropy(Operand x, const Weight& head, std::span<const std::int32_t> targets,
-                     std::span<float> nll) override;
+  void gate(BackendView<const float, 2> gate_up, Activation activation, Operand out) override;
+  void activate(BackendView<const float, 2> x, Activation activation, Operand out) override;
+  void cross_entropy(Operand x, const Weight& head, std::span<const std::int32_t> targets, std::span<float> nll,
+                     float softcap) override;
 
  private:
   /// One scratch buffer of this size per thread.

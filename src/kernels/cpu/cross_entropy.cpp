@@ -36,6 +36,15 @@ SliceSum reduce(const float* logits, std::size_t count) {
   return {.largest = largest, .sum = cpu::sum_of(sum + poison)};
 }
 
+/// logits = softcap · tanh(logits / softcap); what is not finite becomes NaN.
+void cap(float* logits, std::size_t count, float softcap) {
+  const float inverse = 1.0F / softcap;
+  const auto capped = [&](cpu::Lanes z) { return cpu::tanh(z * inverse) * softcap + z * 0.0F; };
+  std::size_t at = 0;
+  for (; at + cpu::kLanes <= count; at += cpu::kLanes) cpu::store(logits + at, capped(cpu::load(logits + at)));
+  if (at < count) cpu::store_part(logits + at, capped(cpu::load_part(logits + at, count - at)), count - at);
+}
+
 double log_sum(const SliceSum* slices, std::size_t count) {
   float largest = slices[0].largest;
   for (std::size_t i = 1; i < count; ++i) largest = std::max(largest, slices[i].largest);
@@ -48,7 +57,7 @@ double log_sum(const SliceSum* slices, std::size_t count) {
 }  // namespace
 
 void CpuBackend::cross_entropy(Operand x, const Weight& head, std::span<const std::int32_t> targets,
-                               std::span<float> nll) {
+                               std::span<float> nll, float softcap) {
   // A tile of logits is read three times right after the product has written it: it must stay in the private cache.
   constexpr std::size_t kSlice = 1024, kMostRows = 128;
   const cpu::PackedWeight& packed = cpu::checked_weight(head, x.columns);
@@ -76,6 +85,7 @@ void CpuBackend::cross_entropy(Operand x, const Weight& head, std::span<const st
       auto* logits = static_cast<float*>(scratch_[worker].data());
       const void* from = static_cast<const std::byte*>(x.data) + row * k * item_size(compute_type());
       if (!tiles.run(worker, from, row, column, logits)) refused = true;
+      if (softcap > 0) cap(logits, height * width, softcap);
       for (std::size_t r = 0; r < height; ++r) {
         sums[(row + r) * slices + column / slice] = reduce(logits + r * width, width);
         const auto target = static_cast<std::int64_t>(targets[row + r]) - static_cast<std::int64_t>(column);

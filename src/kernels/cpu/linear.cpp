@@ -95,4 +95,14 @@ void CpuBackend::widen(Operand x, BackendView<float, 2> out) {
   for (std::size_t i = 0; i < size; ++i) to[i] = bf16_to_f32(from[i]);
 }
 
+void CpuBackend::narrow(BackendView<const float, 2> x, Operand out) {
+  cpu::require(x.extent(0) == out.rows && x.extent(1) == out.columns, "narrow", "out of x's shape");
+  const std::size_t size = x.size();
+  if (compute_type() == DType::kF32) return copy(out.data, x.data(), size * sizeof(float));
+  const float* from = x.data();
+  auto* to = static_cast<std::uint16_t*>(out.data);
+#pragma omp parallel for num_threads(threads_) schedule(static)
+  for (std::size_t i = 0; i < size; ++i) to[i] = f32_to_bf16(from[i]);
+}
+
 }  // namespace kvs

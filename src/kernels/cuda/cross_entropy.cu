@@ -64,7 +64,7 @@ double finish(const RowState& state, std::size_t row) {
 }  // namespace cuda
 
 void CudaBackend::cross_entropy(Operand x, const Weight& head, std::span<const std::int32_t> targets,
-                                std::span<float> nll) {
+                                std::span<float> nll, float softcap) {
   constexpr std::size_t kSlice = 8192, kMostRows = 2048;  // one tile of logits is 64 MiB
   const cuda::CudaWeight& weight = cuda::checked_weight(head, x.columns);
   const std::size_t rows = x.rows, vocabulary = weight.rows(), item = item_size(type_);
@@ -72,6 +72,7 @@ void CudaBackend::cross_entropy(Operand x, const Weight& head, std::span<const s
   for (const std::int32_t target : targets)
     cuda::require(target < 0 || static_cast<std::size_t>(target) < vocabulary, "cross_entropy",
                   "targets below the vocabulary");
+  if (softcap > 0) cuda::unsupported("soft-capped logits");
   if (rows == 0) return;
   const cuda::DeviceArray<std::int32_t> device_targets(context_, targets);
   const cuda::DeviceArray<cuda::RowState> states(context_, rows);

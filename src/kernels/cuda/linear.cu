@@ -82,4 +82,14 @@ void CudaBackend::widen(Operand x, BackendView<float, 2> out) {
   cuda::check_launch("widen_values");
 }
 
+void CudaBackend::narrow(BackendView<const float, 2> x, Operand out) {
+  cuda::require(x.extent(0) == out.rows && x.extent(1) == out.columns, "narrow", "out of x's shape");
+  const std::size_t count = x.size();
+  if (type_ == DType::kF32) return context_.copy(out.data, x.data(), count * sizeof(float));
+  if (count == 0) return;
+  cuda::narrow_values<<<cuda::blocks_for(count), cuda::kThreads, 0, context_.stream()>>>(
+      x.data(), count, static_cast<__nv_bfloat16*>(out.data));
+  cuda::check_launch("narrow_values");
+}
+
 }  // namespace kvs

@@ -25,9 +25,10 @@ void launch(const float* gate_up, Operand out, cudaStream_t stream) {
 }  // namespace
 }  // namespace cuda
 
-void CudaBackend::swiglu(BackendView<const float, 2> gate_up, Operand out) {
-  cuda::require(gate_up.extent(0) == out.rows && gate_up.extent(1) == 2 * out.columns, "swiglu",
+void CudaBackend::gate(BackendView<const float, 2> gate_up, Activation activation, Operand out) {
+  cuda::require(gate_up.extent(0) == out.rows && gate_up.extent(1) == 2 * out.columns, "gate",
                 "gate_up of [out.rows, 2 out.columns]");
+  if (activation != Activation::kSilu) cuda::unsupported("GELU");
   if (gate_up.empty()) return;
   if (type_ == DType::kBF16)
     cuda::launch<__nv_bfloat16>(gate_up.data(), out, context_.stream());

@@ -1,0 +1,86 @@
+#include "kernels/cpu/checks.h"
+#include "kernels/cpu/cpu_backend.h"
+#include "kernels/cpu/fast_math.h"
+
+namespace kvs {
+namespace {
+
+// x times the share of it that passes. Each saturates to 0 and x, and keeps NaN.
+struct Silu {
+  static cpu::Lanes of(cpu::Lanes x) { return x / (1.0F + cpu::exp(-x)); }
+};
+struct GeluTanh {
+  // ½ (1 + tanh u) is the logistic function of 2u, which loses no digits where tanh u is close to −1.
+  static cpu::Lanes of(cpu::Lanes x) {
+    return x / (1.0F + cpu::exp(-0x1.988454p+0F * (x + 0x1.6e4e26p-5F * x * x * x)));  // 2 √(2/π), 0.044715
+  }
+};
+struct GeluErf {
+  static cpu::Lanes of(cpu::Lanes x) { return x * (0.5F * cpu::erfc(x * -0x1.6a09e6p-1F)); }  // −1/√2
+};
+
+/// out = f(gate) · up over a row.
+template <class Function, class T>
+void gate_row(const float* gate, const float* up, std::size_t count, T* out) {
+  std::size_t at = 0;
+  for (; at + cpu::kLanes <= count; at += cpu::kLanes)
+    cpu::store(out + at, Function::of(cpu::load(gate + at)) * cpu::load(up + at));
+  const std::size_t left = count - at;
+  if (left > 0)
+    cpu::store_part(out + at, Function::of(cpu::load_part(gate + at, left)) * cpu::load_part(up + at, left), left);
+}
+
+template <class Function, class T>
+void activate_row(const float* x, std::size_t count, T* out) {
+  std::size_t at = 0;
+  for (; at + cpu::kLanes <= count; at += cpu::kLanes) cpu::store(out + at, Function::of(cpu::load(x + at)));
+  if (at < count) cpu::store_part(out + at, Function::of(cpu::load_part(x + at, count - at)), count - at);
+}
+
+/// Rows of f(x), or of f(x's first half) · its second half.
+template <class Function, class T>
+void rows_of(BackendView<const float, 2> x, std::size_t columns, T* out, int threads) {
+  const std::size_t rows = x.extent(0), stride = x.extent(1);
+#pragma omp parallel for num_threads(threads) schedule(static)
+  for (std::size_t row = 0; row < rows; ++row) {
+    const float* from = x.data() + row * stride;
+    if (stride == columns)
+      activate_row<Function>(from, columns, out + row * columns);
+    else
+      gate_row<Function>(from, from + columns, columns, out + row * columns);
+  }
+}
+
+template <class T>
+void choose(BackendView<const float, 2> x, Activation activation, std::size_t columns, T* out, int threads) {
+  switch (activation) {
+    case Activation::kSilu:
+      return rows_of<Silu>(x, columns, out, threads);
+    case Activation::kGeluTanh:
+      return rows_of<GeluTanh>(x, columns, out, threads);
+    case Activation::kGeluErf:
+      return rows_of<GeluErf>(x, columns, out, threads);
+  }
+}
+
+void run(BackendView<const float, 2> x, Activation activation, Operand out, DType type, int threads) {
+  if (type == DType::kBF16)
+    choose(x, activation, out.columns, static_cast<std::uint16_t*>(out.data), threads);
+  else
+    choose(x, activation, out.columns, static_cast<float*>(out.data), threads);
+}
+
+}  // namespace
+
+void CpuBackend::gate(BackendView<const float, 2> gate_up, Activation activation, Operand out) {
+  cpu::require(gate_up.extent(0) == out.rows && gate_up.extent(1) == 2 * out.columns, "gate",
+               "gate_up of [out.rows, 2 out.columns]");
+  run(gate_up, activation, out, compute_type(), threads_);
+}
+
+void CpuBackend::activate(BackendView<const float, 2> x, Activation activation, Operand out) {
+  cpu::require(x.extent(0) == out.rows && x.extent(1) == out.columns, "activate", "x of out's shape");
+  run(x, activation, out, compute_type(), threads_);
+}
+
+}  // namespace kvs
