@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/interrupt.h"
 #include "core/utf8.h"
+#include "io/file_kind.h"
 #include "io/json.h"
 #include "io/text_source.h"
 #include "io/token_line.h"
@@ -54,7 +55,7 @@ class Reader {
   Corpus read() {
     check_options();
     for (const std::string& text : options_.texts) read_argument(text);
-    if (options_.tokens_file) read_lines(TextSource::open(*options_.tokens_file), LineKind::kTokens);
+    if (options_.tokens_file) read_tokens_file(*options_.tokens_file);
     if (corpus_.documents.empty()) fail_without_documents();
     return std::move(corpus_);
   }
@@ -96,6 +97,7 @@ class Reader {
 
   void read_source(TextSource source, bool is_jsonl) {
     if (is_full()) return;
+    refuse_foreign_text(source.peek(kKindBytes), source.name());
     if (is_jsonl) {
       read_lines(std::move(source), LineKind::kJson);
       return;
@@ -103,6 +105,12 @@ class Reader {
     check_interrupt();
     add_text(source.name(), encode(source.name(), valid_text(source.read_rest(), source, 1, 0)));
     record(source);
+  }
+
+  void read_tokens_file(const fs::path& path) {
+    TextSource source = TextSource::open(path);
+    refuse_foreign_text(source.peek(kKindBytes), source.name());
+    read_lines(std::move(source), LineKind::kTokens);
   }
 
   void record(TextSource& source) {

@@ -41,7 +41,8 @@ struct Corpus {
 /// @param tokenizer        may be null when only a tokens file is given
 /// @param vocabulary_size  ids must be below it
 /// @throws Error kInput (missing, invalid UTF-8 with line and byte offset, bad JSONL line, bad id with line and column),
-///         kUsage (FIFO, device, socket), kData ("0 documents", with the longest length found and the need).
+///         kUnsupported (Parquet, compressed, PDF, UTF-16: io/file_kind.h), kUsage (FIFO, device, socket), kData ("0
+///         documents", with the longest length found and the need).
 Corpus read_corpus(const CorpusOptions& options, const Tokenizer* tokenizer, std::size_t vocabulary_size);
 
 }  // namespace kvs

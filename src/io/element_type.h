@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace kvs {
@@ -17,9 +18,13 @@ struct ElementType {
 };
 
 /// By GGUF type number (ggml.h's enum ggml_type), or nullptr for one that is unknown or was removed.
-/// Decodable: F32, F16, BF16, F64, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, bit for bit as the Python package gguf 0.19 does.
+/// Decodable: F32, F16, BF16, F64, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q2_K to Q6_K, IQ4_NL, IQ4_XS and MXFP4, bit for bit as
+/// the Python package gguf 0.19 does.
 const ElementType* element_type_of_ggml(std::uint32_t type) noexcept;
 /// By safetensors dtype string, or nullptr. Decodable: F32, F16, BF16, F64.
 const ElementType* element_type_of_safetensors(std::string_view dtype) noexcept;
+/// The names of all that can be decoded, for messages: "F32, F16, ...".
+std::string decodable_ggml_types();
+std::string decodable_safetensors_types();
 
 }  // namespace kvs

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <functional>
 #include <string>
 
 #include "core/error.h"
@@ -107,6 +108,16 @@ void MappedFile::check_unchanged() const {
   if (::stat(path_.c_str(), &status) != 0 || static_cast<std::size_t>(status.st_size) != bytes_.size() ||
       status.st_ino != inode_ || modified_ns(status) != modified_ns_)
     throw Error(ErrorCode::kInput, path_.native(), "changed while reading");
+}
+
+void MappedFile::release(std::span<const std::byte> bytes) const noexcept {
+  static const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::less<const std::byte*> before;  // of pointers into different files, too
+  if (before(bytes.data(), bytes_.data()) || before(bytes_.data() + bytes_.size(), bytes.data() + bytes.size())) return;
+  const auto begin = static_cast<std::size_t>(bytes.data() - bytes_.data());  // the mapping starts on a page
+  const std::size_t first = (begin + page - 1) / page * page, last = (begin + bytes.size()) / page * page;
+  // Only ever on this file's private read-only mapping: on other memory MADV_DONTNEED would lose what is in it.
+  if (first < last) (void)::madvise(const_cast<std::byte*>(bytes_.data()) + first, last - first, MADV_DONTNEED);
 }
 
 std::string read_text_file(const fs::path& path, std::size_t limit) {

@@ -24,6 +24,9 @@ class MappedFile {
   /// @throws Error kInput "changed while reading" if the file's size, inode or modification time is no longer as
   /// mapped.
   void check_unchanged() const;
+  /// Takes the whole pages within `bytes` out of this process's resident memory, if they are this file's; the next
+  /// access maps them again, mostly from the system's page cache.
+  void release(std::span<const std::byte> bytes) const noexcept;
 
  private:
   std::filesystem::path path_;

@@ -1,30 +1,91 @@
 #include "io/gguf.h"
 
-#include <array>
 #include <cmath>
+#include <system_error>
 #include <utility>
 
 #include "core/error.h"
 #include "io/file.h"
 #include "io/gguf_parse.h"
+#include "io/gguf_split.h"
+#include "io/mapped_tensors.h"
 
 namespace kvs {
 namespace {
 
+/// One file, or the parts of a split one; the first holds the metadata.
 class MappedGguf final : public GgufFile {
  public:
-  explicit MappedGguf(const std::filesystem::path& path)
-      : file_(path), contents_(parse_gguf(file_.bytes(), path.native())) {}
+  explicit MappedGguf(const std::filesystem::path& path) {
+    MappedFile given(path);
+    GgufContents contents = parse_gguf(given.bytes(), path.native());
+    const auto split = gguf_split_of(contents.metadata, path.native());
+    if (!split) {
+      add(std::move(given), std::move(contents));
+    } else {
+      for (std::uint64_t number = 0; number < split->count; ++number) {
+        if (number == split->number) {
+          add(std::move(given), std::move(contents));
+        } else {
+          add_part(gguf_part_path(path, *split, number), *split, number);
+        }
+      }
+      check_count(*split);
+    }
+    mapped_.finish();
+  }
 
-  std::span<const StoredTensor> tensors() const noexcept override { return contents_.tensors; }
-  const std::filesystem::path& file_of(const StoredTensor&) const noexcept override { return file_.path(); }
-  void check_unchanged() const override { file_.check_unchanged(); }
-  const std::filesystem::path& path() const noexcept override { return file_.path(); }
-  const GgufMetadata& metadata() const noexcept override { return contents_.metadata; }
+  std::span<const StoredTensor> tensors() const noexcept override { return mapped_.tensors(); }
+  const std::filesystem::path& file_of(const StoredTensor& tensor) const noexcept override {
+    return mapped_.file_of(tensor);
+  }
+  void check_unchanged() const override { mapped_.check_unchanged(); }
+  void release(std::span<const std::byte> bytes) const noexcept override { mapped_.release(bytes); }
+  const std::filesystem::path& path() const noexcept override { return mapped_.files().front().path(); }
+  const GgufMetadata& metadata() const noexcept override { return metadata_; }
 
  private:
-  MappedFile file_;
-  GgufContents contents_;
+  void add(MappedFile file, GgufContents contents) {
+    if (mapped_.files().empty()) metadata_ = std::move(contents.metadata);
+    tensors_found_ += contents.tensors.size();
+    mapped_.add(std::move(file), std::move(contents.tensors));
+  }
+
+  void add_part(const std::filesystem::path& path, const GgufSplit& given, std::uint64_t number) {
+    const std::string part = "part " + std::to_string(number + 1) + " of " + std::to_string(given.count);
+    std::error_code error;
+    if (!std::filesystem::exists(path, error))
+      throw Error(ErrorCode::kInput, path.native(), part + " of the split GGUF file is missing");
+    MappedFile file(path);
+    GgufContents contents = parse_gguf(file.bytes(), path.native());
+    const auto split = gguf_split_of(contents.metadata, path.native());
+    const auto text = [](const GgufSplit& of) {
+      return "part " + std::to_string(of.number + 1) + " of " + std::to_string(of.count) + " with " +
+             std::to_string(of.tensors) + " tensors in all";
+    };
+    if (!split || split->number != number || split->count != given.count || split->tensors != given.tensors)
+      throw Error(ErrorCode::kInput, path.native(),
+                  "found " + (split ? text(*split) : "a whole file") + ", expected " +
+                      text({number, given.count, given.tensors}) + ", as the other parts say");
+    for (const auto& [key, value] : contents.metadata) {
+      const auto first = metadata_.find(key);
+      if (!key.starts_with("split.") && first != metadata_.end() && first->second != value)
+        throw Error(ErrorCode::kInput, path.native() + ": key \"" + printable(key, 80) + '"',
+                    "found another value than in the first part, expected parts of one model");
+    }
+    add(std::move(file), std::move(contents));
+  }
+
+  void check_count(const GgufSplit& split) const {
+    if (tensors_found_ != split.tensors)
+      throw Error(ErrorCode::kInput, path().native(),
+                  "found " + std::to_string(tensors_found_) + " tensors in the " + std::to_string(split.count) +
+                      " parts, expected " + std::to_string(split.tensors) + " (split.tensors.count)");
+  }
+
+  MappedTensors mapped_;
+  GgufMetadata metadata_;
+  std::size_t tensors_found_ = 0;
 };
 
 std::string describe(const GgufValue& value) {

@@ -23,16 +23,18 @@ using GgufArray =
 using GgufValue = std::variant<std::uint64_t, std::int64_t, double, bool, std::string_view, GgufArray>;
 using GgufMetadata = std::map<std::string, GgufValue, std::less<>>;
 
-/// A GGUF v2 or v3 file (little-endian), memory-mapped and validated whole when opened; the bytes of tensors are not
-/// touched. Format: the ggml project's docs/gguf.md. Limits beyond it: 2^20 keys and as many tensors, 2^25 array
-/// elements in all, no nested arrays, alignment at most 65536, tensors that fill the data section without gaps.
+/// A GGUF v2 or v3 file (little-endian), whole or split in parts, memory-mapped and validated whole when opened; the
+/// bytes of tensors are not touched. Format: the ggml project's docs/gguf.md. Limits beyond it: 2^20 keys and as many
+/// tensors, 2^25 array elements in all, no nested arrays, alignment at most 65536, tensors that fill the data section
+/// without gaps.
 class GgufFile : public TensorArchive {
  public:
-  /// @throws Error kInput with the byte offset on anything malformed; kUnsupported for other versions, big-endian
-  /// files,
-  ///         and parts of a split file.
+  /// @param path  a file, or any part NAME-00001-of-0000N.gguf of a split one, whose other parts lie beside it
+  /// @throws Error kInput with the byte offset on anything malformed; with the part if one is missing, belongs to
+  ///         another file or repeats a tensor; kUnsupported for other versions and big-endian files.
   static std::unique_ptr<GgufFile> open(const std::filesystem::path& path);
 
+  /// The file that holds the metadata: of a split one the first part.
   virtual const std::filesystem::path& path() const noexcept = 0;
   virtual const GgufMetadata& metadata() const noexcept = 0;
 

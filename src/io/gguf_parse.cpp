@@ -44,7 +44,6 @@ class GgufParser {
     const std::uint64_t tensors = reader_.read_count("number of tensors", kLeastTensorBytes, kMostEntries);
     const std::uint64_t keys = reader_.read_count("number of metadata keys", kLeastKeyBytes, kMostEntries);
     GgufKeys read = read_gguf_metadata(reader_, keys);
-    refuse_split(read.metadata);
     alignment_ = read.alignment;
     entries_.reserve(tensors);
     for (std::uint64_t index = 0; index < tensors; ++index) read_entry();
@@ -70,19 +69,6 @@ class GgufParser {
                     swapped ? "found a big-endian file, expected a little-endian one"
                             : "found " + text_of(version) + ", expected 2 or 3",
                     ErrorCode::kUnsupported);
-  }
-
-  void refuse_split(const GgufMetadata& metadata) const {
-    const auto find = [&](std::string_view key) {
-      const auto found = metadata.find(key);
-      const auto* number = found == metadata.end() ? nullptr : std::get_if<std::uint64_t>(&found->second);
-      return number == nullptr ? 0 : *number;
-    };
-    const std::uint64_t count = find("split.count"), number = find("split.no");
-    if (count < 2) return;
-    throw Error(ErrorCode::kUnsupported, where_ + ": key \"split.count\"",
-                "found part " + text_of(number) + " (counting from 0) of " + text_of(count) + " parts; part " +
-                    text_of(number == 0 ? 1 : 0) + " is missing here. Merge them first (llama-gguf-split --merge)");
   }
 
   std::string_view read_name() {

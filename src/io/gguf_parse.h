@@ -14,7 +14,7 @@ struct GgufContents {
   std::vector<StoredTensor> tensors;  // in byte order of names
 };
 
-/// Everything in a GGUF file but the numbers, as views into `file`.
+/// Everything in one GGUF file (whole, or a part of a split one) but the numbers, as views into `file`.
 /// @param where  the file, for messages.  @throws Error as GgufFile::open().
 GgufContents parse_gguf(std::span<const std::byte> file, std::string_view where);
 

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "io/file.h"
+#include "io/mapped_tensors.h"
 #include "io/safetensors_parse.h"
 #include "io/tensor_archive.h"
 
@@ -20,41 +21,22 @@ constexpr std::size_t kMostIndexBytes = 100000000;  // as for a header
 class SafetensorsArchive final : public TensorArchive {
  public:
   void add_file(const fs::path& path) {
-    MappedFile& file = files_.emplace_back(path);
-    for (StoredTensor& tensor : parse_safetensors(file.bytes(), path.native()))
-      stored_.emplace_back(std::move(tensor), files_.size() - 1);
+    MappedFile file(path);
+    std::vector<StoredTensor> tensors = parse_safetensors(file.bytes(), path.native());
+    mapped_.add(std::move(file), std::move(tensors));
   }
-
   /// After the last add_file(). @throws Error kInput if two files hold a tensor of the same name.
-  void finish() {
-    std::ranges::stable_sort(stored_, {}, [](const auto& stored) -> const std::string& { return stored.first.name; });
-    for (auto& [tensor, file] : stored_) {
-      if (!tensors_.empty() && tensors_.back().name == tensor.name)
-        throw Error(ErrorCode::kInput, files_[file].path().native(),
-                    "tensor \"" + printable(tensor.name, 80) + "\" is also in " +
-                        files_[file_of_.back()].path().filename().native());
-      tensors_.push_back(std::move(tensor));
-      file_of_.push_back(file);
-    }
-    stored_.clear();
-  }
-
+  void finish() { mapped_.finish(); }
   void warn(std::string text) { warnings_.push_back(std::move(text)); }
 
-  std::span<const StoredTensor> tensors() const noexcept override { return tensors_; }
-  const fs::path& file_of(const StoredTensor& tensor) const noexcept override {
-    return files_[file_of_[static_cast<std::size_t>(&tensor - tensors_.data())]].path();
-  }
-  void check_unchanged() const override {
-    for (const MappedFile& file : files_) file.check_unchanged();
-  }
+  std::span<const StoredTensor> tensors() const noexcept override { return mapped_.tensors(); }
+  const fs::path& file_of(const StoredTensor& tensor) const noexcept override { return mapped_.file_of(tensor); }
+  void check_unchanged() const override { mapped_.check_unchanged(); }
+  void release(std::span<const std::byte> bytes) const noexcept override { mapped_.release(bytes); }
   std::span<const std::string> warnings() const noexcept override { return warnings_; }
 
  private:
-  std::vector<MappedFile> files_;
-  std::vector<std::pair<StoredTensor, std::size_t>> stored_;  // while files are added
-  std::vector<StoredTensor> tensors_;
-  std::vector<std::size_t> file_of_;  // [tensor]
+  MappedTensors mapped_;
   std::vector<std::string> warnings_;
 };
 

@@ -11,6 +11,8 @@
 namespace kvs {
 namespace {
 
+constexpr std::size_t kDigestBytes = 4UL << 20;  // released after being digested
+
 void update_number(Sha256& digest, std::uint64_t number) {
   std::array<std::byte, 8> bytes;
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(number >> (8 * i));
@@ -65,7 +67,11 @@ std::string model_digest(const TensorArchive& archive, std::span<const std::stri
     update_number(digest, tensor->shape.size());
     for (const std::uint64_t length : tensor->shape) update_number(digest, length);
     update_number(digest, tensor->bytes.size());
-    digest.update(tensor->bytes);
+    for (std::size_t at = 0; at < tensor->bytes.size(); at += kDigestBytes) {
+      const auto piece = tensor->bytes.subspan(at, std::min(kDigestBytes, tensor->bytes.size() - at));
+      digest.update(piece);
+      archive.release(piece);
+    }
   }
   return digest.finish();
 }

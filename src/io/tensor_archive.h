@@ -26,7 +26,7 @@ struct StoredTensor {
   std::uint64_t columns() const noexcept;
 };
 
-/// The tensors of one model: a safetensors file, a sharded set of them, or a GGUF file.
+/// The tensors of one model: a safetensors file, a sharded set of them, a GGUF file or the parts of a split one.
 class TensorArchive {
  public:
   virtual ~TensorArchive() = default;
@@ -37,6 +37,9 @@ class TensorArchive {
   virtual const std::filesystem::path& file_of(const StoredTensor& tensor) const noexcept = 0;
   /// @throws Error kInput if a file was changed since it was opened.
   virtual void check_unchanged() const = 0;
+  /// Says that these bytes of a tensor are not needed for now, so that memory need not hold them twice; they can still
+  /// be read. Costs nothing but the time to read them again.
+  virtual void release(std::span<const std::byte>) const noexcept {}
   /// Harmless oddities that were found when opening, one line each, for the program to show.
   virtual std::span<const std::string> warnings() const noexcept { return {}; }
 
@@ -53,7 +56,7 @@ void read_rows(const StoredTensor& tensor, std::uint64_t first, std::uint64_t co
 /// little-endian u64:
 ///   length of the name, the name, length of type_name, type_name,
 ///   number of axes, each axis's length (outermost first), number of data bytes, the data bytes.
-/// @throws Error kInput if a name is not in the archive.  Cost: reads every byte once.
+/// @throws Error kInput if a name is not in the archive.  Cost: reads every byte once; memory holds a few MiB of them.
 std::string model_digest(const TensorArchive& archive, std::span<const std::string> names);
 
 /// Opens one *.safetensors file, or the shards of a model.safetensors.index.json (any path that ends in ".json").

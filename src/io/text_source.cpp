@@ -80,6 +80,12 @@ bool TextSource::fill() {
   return !at_end_;
 }
 
+std::string_view TextSource::peek(std::size_t count) {
+  while (buffer_.size() < count && fill()) {
+  }
+  return std::string_view(buffer_).substr(0, count);
+}
+
 /// The rest of a line that is too long is digested and thrown away block by block.
 void TextSource::skip_to_newline(Line& line) {
   line.is_too_long = true;

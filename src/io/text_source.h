@@ -30,6 +30,8 @@ class TextSource {
   static TextSource standard_input();
 
   const std::string& name() const noexcept { return name_; }
+  /// Up to `count` bytes from the start, without taking them; fewer if the file has no more. Call before next().
+  std::string_view peek(std::size_t count);
   /// False at the end. @throws Error kInput, kEnvironment if reading fails.
   bool next(Line& line);
   /// All that is left, unchanged. @throws Error kInput for a line above kLineLimit.

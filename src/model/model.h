@@ -16,7 +16,8 @@
 
 namespace kvs {
 
-class ModelTensors;  // model/model_tensors.h
+class ModelTensors;            // model/model_tensors.h
+enum class ModelFormat : int;  // likewise
 
 struct LayerWeights {
   BackendTensor<float, 1> attention_norm, feed_forward_norm;  // [d_model]
@@ -48,6 +49,9 @@ class ModelSource {
   /// What is worth a line to the user: unused tensors, custom code that is not run.
   virtual const std::vector<std::string>& notes() const noexcept = 0;
   virtual const ModelTensors& tensors() const noexcept = 0;
+  virtual ModelFormat format() const noexcept = 0;
+  /// Everything that the files hold, used or not.
+  virtual const TensorArchive& archive() const noexcept = 0;
 };
 
 /// A model's weights in a backend's memory.

@@ -19,6 +19,7 @@ class OpenedSource : public ModelSource {
  public:
   OpenedSource(fs::path path, ModelFormat format, std::unique_ptr<TensorArchive> archive, ParsedConfig parsed)
       : path_(std::move(path)),
+        format_(format),
         archive_(std::move(archive)),
         parsed_(std::move(parsed)),
         tensors_(*archive_, format, parsed_) {}
@@ -27,6 +28,8 @@ class OpenedSource : public ModelSource {
   const fs::path& path() const noexcept override { return path_; }
   const std::vector<std::string>& notes() const noexcept override { return parsed_.notes; }
   const ModelTensors& tensors() const noexcept override { return tensors_; }
+  ModelFormat format() const noexcept override { return format_; }
+  const TensorArchive& archive() const noexcept override { return *archive_; }
 
   const std::string& sha256() const override {
     std::call_once(digest_once_, [this] { digest_ = model_digest(*archive_, tensors_.names()); });
@@ -45,8 +48,6 @@ class OpenedSource : public ModelSource {
   }
 
  protected:
-  const TensorArchive& archive() const noexcept { return *archive_; }
-
   [[noreturn]] void fail_vocabulary(const fs::path& file, const Tokenizer& tokenizer, std::string_view relation) const {
     throw Error(ErrorCode::kInput, file.string(),
                 "found " + std::to_string(tokenizer.vocabulary_size()) + " tokens, expected " + std::string(relation) +
@@ -55,6 +56,7 @@ class OpenedSource : public ModelSource {
 
  private:
   fs::path path_;
+  ModelFormat format_;
   std::unique_ptr<TensorArchive> archive_;
   ParsedConfig parsed_;
   ModelTensors tensors_;

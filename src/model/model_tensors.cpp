@@ -132,8 +132,8 @@ void ModelTensors::check(const StoredTensor& tensor, const TensorSpec& spec, boo
   }
   if (tensor.type == nullptr) {
     throw Error(ErrorCode::kUnsupported, where,
-                "found type " + tensor.type_name +
-                    ", supported are: F32, F16, BF16, F64, and in GGUF Q8_0, Q4_0, Q4_1, Q5_0, Q5_1");
+                "found type " + tensor.type_name + ", supported are: " +
+                    (format_ == ModelFormat::kGguf ? decodable_ggml_types() : decodable_safetensors_types()));
   }
 }
 

@@ -11,7 +11,7 @@
 
 namespace kvs {
 
-enum class ModelFormat { kHuggingFace, kGguf };
+enum class ModelFormat : int { kHuggingFace, kGguf };
 
 /// Where GGUF stores the row that rotate-half order calls `row`: each head's rows are adjacent RoPE pairs there, so row
 /// half·(d/2) + c of a head of d rows is stored as its row 2c + half.

@@ -53,6 +53,10 @@ void TensorRows::read(std::size_t first, std::size_t count, std::span<float> out
   }
   if (failure) std::rethrow_exception(failure);
   if (!finite) fail_not_finite();
+  // The caller holds a copy now. Interleaved rows come from the whole head around them: the rest goes with its own
+  // rows.
+  const std::size_t row_bytes = tensor_->bytes.size() / rows();
+  archive_->release(tensor_->bytes.subspan(first * row_bytes, count * row_bytes));
 }
 
 void TensorRows::fail_not_finite() const {

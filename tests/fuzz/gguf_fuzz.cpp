@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "io/gguf_parse.h"
+#include "io/gguf_split.h"
 #include "tests/fuzz/fuzz_target.h"
 
 using kvs::fuzz::require;
@@ -11,6 +12,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto file = std::as_bytes(std::span(data, size));
   kvs::fuzz::accept_or_refuse([&] {
     const kvs::GgufContents contents = kvs::parse_gguf(file, "input");
+    (void)kvs::gguf_split_of(contents.metadata, "input");
     std::vector<std::span<const std::byte>> ranges;
     for (const kvs::StoredTensor& tensor : contents.tensors) {
       require(tensor.bytes.data() >= file.data() && tensor.bytes.size() <= file.size() &&

@@ -3,25 +3,40 @@
 
 Usage: make_gguf_blocks.py > gguf_blocks.json
 
-For each type two random blocks, with scales (and minima) of ordinary size in the first and f16 subnormals in the second:
-`bytes` as hexadecimal text, `values` as the bits of the f32 numbers that gguf.quants.dequantize() gives.
+For each type BLOCKS blocks of random bytes: the outputs of MT19937 (seed 20240607) as little-endian words, the same
+for C++'s std::mt19937. An f16 scale whose exponent is all ones (infinite or NaN) loses its exponent's top bit. Kept are
+`first`, the bits of the first block's numbers as gguf.quants.dequantize() gives them, and `sha256` of all blocks' f32
+bytes. `scales` are the offsets of the f16 fields.
 """
+import hashlib
 import json
 
 import gguf
 import numpy as np
 
-rng = np.random.default_rng(20240607)
+BLOCKS = 1000
+SCALES = {"Q8_0": [0], "Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2], "Q2_K": [80, 82], "Q3_K": [108],
+          "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208], "IQ4_NL": [0], "IQ4_XS": [0], "MXFP4": []}
+
+
+def random_blocks(block_bytes, scales):
+    count = -(-BLOCKS * block_bytes // 4) * 4
+    stream = np.frombuffer(np.random.RandomState(20240607).bytes(count), dtype=np.uint8)
+    blocks = stream[: BLOCKS * block_bytes].reshape(BLOCKS, block_bytes).copy()
+    for offset in scales:
+        high = blocks[:, offset + 1]
+        high[(high & 0x7C) == 0x7C] &= 0xBF
+    return blocks
+
+
 golden = {}
-for name in ("Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1"):
+for name, scales in SCALES.items():
     kind = gguf.GGMLQuantizationType[name]
-    _, block_bytes = gguf.GGML_QUANT_SIZES[kind]
-    blocks = rng.integers(0, 256, (2, block_bytes), dtype=np.uint8)
-    halves = 2 if name.endswith("_1") else 1
-    scales = rng.standard_normal((2, halves)).astype(np.float16)
-    scales[1] *= np.float16(2.0**-15)
-    blocks[:, : 2 * halves] = scales.view(np.uint8)
-    values = np.ascontiguousarray(gguf.quants.dequantize(blocks, kind), dtype=np.float32)
-    golden[name] = {"bytes": blocks.tobytes().hex(), "values": values.ravel().view(np.uint32).tolist()}
+    block_values, block_bytes = gguf.GGML_QUANT_SIZES[kind]
+    values = gguf.quants.dequantize(random_blocks(block_bytes, scales), kind)
+    values = np.ascontiguousarray(values, dtype="<f4").ravel()
+    assert values.size == BLOCKS * block_values
+    golden[name] = {"blocks": BLOCKS, "scales": scales, "sha256": hashlib.sha256(values.tobytes()).hexdigest(),
+                    "first": values[:block_values].view(np.uint32).tolist()}
 lines = (f'  "{name}": {json.dumps(entry)}' for name, entry in golden.items())
 print("{\n" + ",\n".join(lines) + "\n}")

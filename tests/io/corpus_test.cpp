@@ -332,6 +332,21 @@ TEST_F(CorpusTest, Bad85SpecialFilesAreRefusedWithoutWaiting) {
   expect_error(tokens, ErrorCode::kUsage, "found a folder, expected a regular file");
 }
 
+TEST_F(CorpusTest, FilesThatAreNoTextAreRefusedWithAHintWhateverTheirName) {
+  expect_error(options({write("a.txt", "PAR1\x15\x04")}), ErrorCode::kUnsupported,
+               "a.txt: found a Parquet file, expected UTF-8 text; convert it first");
+  for (const char* name : {"a.jsonl", "b.jsonl.gz"})
+    expect_error(options({write(name, "\x1f\x8b\x08")}), ErrorCode::kUnsupported, std::string(name) + ": found a gzip");
+  expect_error(tokens_options("PK\x03\x04"), ErrorCode::kUnsupported, "ids.jsonl: found a zip file");
+}
+
+TEST_F(CorpusTest, ReplacingInvalidUtf8DoesNotTakeUtf16ForText) {
+  CorpusOptions wide = options({write("wide.txt", std::string_view("\xff\xfeh\0i\0", 6))});
+  wide.replace_invalid_utf8 = true;
+  expect_error(wide, ErrorCode::kUnsupported,
+               "wide.txt: found UTF-16 text, expected UTF-8 text; convert it first: iconv");
+}
+
 TEST_F(CorpusTest, MissingFilesAreNamed) {
   expect_error(options({(folder_ / "none").string()}), ErrorCode::kInput, "none: cannot be read: No such file");
 }

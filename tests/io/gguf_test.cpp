@@ -2,63 +2,18 @@
 
 #include <gmock/gmock.h>
 
-#include <bit>
-#include <cstring>
 #include <limits>
 
 #include "io/gguf_parse.h"
-#include "io/json.h"
+#include "tests/io/gguf_builder.h"
 #include "tests/io/temporary_directory.h"
 
 namespace kvs {
 namespace {
 
 using ::testing::ElementsAre;
+using namespace test::gguf_file;
 
-// ---- a writer of GGUF files, right or wrong ----
-
-template <class T>
-std::string raw(T value) {
-  std::string bytes(sizeof value, '\0');
-  std::memcpy(bytes.data(), &value, sizeof value);
-  return bytes;
-}
-std::string u32(std::uint64_t number) { return raw(static_cast<std::uint32_t>(number)); }
-std::string u64(std::uint64_t number) { return raw(number); }
-std::string text(std::string_view characters) { return u64(characters.size()) + std::string(characters); }
-
-enum ValueType : std::uint32_t { kU8, kI8, kU16, kI16, kU32, kI32, kF32, kBool, kString, kArray, kU64, kI64, kF64 };
-enum TensorType : std::uint32_t { kTypeF32 = 0, kTypeQ41 = 3, kTypeQ4K = 12, kTypeIq2Xxs = 16 };
-
-std::string key(std::string_view name, std::uint32_t type, std::string_view value) {
-  return text(name) + u32(type) + std::string(value);
-}
-std::string array(std::uint32_t type, std::uint64_t count, std::string_view elements = "") {
-  return u32(type) + u64(count) + std::string(elements);
-}
-
-/// @param lengths  innermost axis first, as in the file
-std::string tensor(std::string_view name, const std::vector<std::uint64_t>& lengths, std::uint32_t type,
-                   std::uint64_t offset) {
-  std::string entry = text(name) + u32(lengths.size());
-  for (const std::uint64_t length : lengths) entry += u64(length);
-  return entry + u32(type) + u64(offset);
-}
-
-struct Parts {
-  std::vector<std::string> keys = {}, tensors = {};
-  std::string data = "";
-  std::uint32_t version = 3;
-  std::size_t alignment = 32;
-};
-
-std::string gguf(const Parts& parts) {
-  std::string bytes = "GGUF" + u32(parts.version) + u64(parts.tensors.size()) + u64(parts.keys.size());
-  for (const std::string& entry : parts.keys) bytes += entry;
-  for (const std::string& entry : parts.tensors) bytes += entry;
-  bytes.resize((bytes.size() + parts.alignment - 1) / parts.alignment * parts.alignment, '\0');
-  return bytes + parts.data;
-}
 std::string with_key(std::string_view name, std::uint32_t type, std::string_view value) {
   return gguf({.keys = {key(name, type, value)}});
 }
@@ -144,49 +99,6 @@ TEST(Gguf, ATypeItCannotDecodeFailsOnlyWhenRead) {
                      [&] { read_rows(tensors[0], 0, 1, out); });
 }
 
-class GgufBlocks : public ::testing::TestWithParam<std::pair<const char*, std::uint32_t>> {};
-
-// Expected bits: gguf.quants.dequantize of the Python package gguf 0.19.0 (tests/golden/make_gguf_blocks.py).
-TEST_P(GgufBlocks, DecodeBitForBitAsGgufPy) {
-  const auto [name, number] = GetParam();
-  const std::string golden = test::read_all(KVS_GOLDEN_DIR "/gguf_blocks.json");
-  const Json entry = parse_json(golden, "gguf_blocks.json").at(name);
-  const auto hexadecimal = entry.at("bytes").get<std::string>();
-  std::string data;
-  for (std::size_t at = 0; at < hexadecimal.size(); at += 2)
-    data += static_cast<char>(std::stoi(hexadecimal.substr(at, 2), nullptr, 16));
-  const std::string file = gguf({.tensors = {tensor("w", {32, 2}, number, 0)}, .data = data});
-  const auto tensors = parse(file).tensors;
-  ASSERT_EQ(tensors[0].type_name, name);
-  std::vector<float> values(64);
-  read_rows(tensors[0], 0, 2, values);
-  const auto expected = entry.at("values").get<std::vector<std::uint32_t>>();
-  ASSERT_EQ(expected.size(), values.size());
-  for (std::size_t i = 0; i < values.size(); ++i)
-    EXPECT_EQ(std::bit_cast<std::uint32_t>(values[i]), expected[i]) << i << ": " << values[i];
-}
-
-INSTANTIATE_TEST_SUITE_P(All, GgufBlocks,
-                         ::testing::Values(std::pair("Q4_0", 2U), std::pair("Q4_1", 3U), std::pair("Q5_0", 6U),
-                                           std::pair("Q5_1", 7U), std::pair("Q8_0", 8U)),
-                         [](const auto& test_case) { return std::string(test_case.param.first); });
-
-TEST(GgufPlainTypes, WidenToF32) {
-  const std::vector<std::tuple<std::uint32_t, const char*, std::string>> types = {
-      {0, "F32", raw(-1.5F)},
-      {1, "F16", u32(0xbe00).substr(0, 2)},
-      {30, "BF16", u32(0xbfc0).substr(0, 2)},
-      {28, "F64", raw(-1.5)}};
-  for (const auto& [number, name, data] : types) {
-    const std::string file = gguf({.tensors = {tensor("w", {1}, number, 0)}, .data = data});
-    const auto tensors = parse(file).tensors;
-    std::vector<float> value(1);
-    read_rows(tensors[0], 0, 1, value);
-    EXPECT_EQ(value[0], -1.5F) << name;
-    EXPECT_EQ(tensors[0].type_name, name);
-  }
-}
-
 // ---- what is refused ----
 
 struct Bad {
@@ -255,10 +167,6 @@ INSTANTIATE_TEST_SUITE_P(
             "key \"k\", array length: found 1, expected at most 0"},
         Bad{"ArrayOfStrings", with_key("k", kArray, array(kString, 1, u64(~0UL))), "key \"k\": found string length"},
         Bad{"ArrayU64", with_key("k", kArray, array(kU64, 1, u64(1UL << 63))), "expected below 2^63"},
-        Bad{"Split",
-            gguf({.keys = {key("split.no", kU16, std::string(2, '\0')),
-                           key("split.count", kU16, std::string("\2\0", 2))}}),
-            "found part 0 (counting from 0) of 2 parts; part 1 is missing", ErrorCode::kUnsupported},
         Bad{"Alignment0", with_key("general.alignment", kU32, u32(0)), "found 0, expected a power of two"},
         Bad{"Alignment24", with_key("general.alignment", kU32, u32(24)), "found 24, expected a power of two"},
         Bad{"AlignmentSigned", with_key("general.alignment", kI32, u32(32)), "expected a UINT32"},

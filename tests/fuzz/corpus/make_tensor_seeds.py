@@ -64,7 +64,8 @@ def gguf_seeds():
     keys = [key(b"k%d" % kind, kind, value) for kind, value in values]
     arrays = [key(b"a%d" % kind, 9, struct.pack("<IQ", kind, 2) + 2 * value) for kind, value in values]
     blocks = {0: (1, 4), 1: (1, 2), 2: (32, 18), 3: (32, 20), 6: (32, 22), 7: (32, 24), 8: (32, 34), 28: (1, 8),
-              30: (1, 2), 12: (256, 144)}
+              30: (1, 2), 10: (256, 84), 11: (256, 110), 12: (256, 144), 13: (256, 176), 14: (256, 210), 20: (32, 18),
+              23: (256, 136), 39: (32, 17), 16: (256, 66)}
     seeds = {"scalars": gguf(keys), "arrays": gguf(arrays), "version2": gguf(keys[:1], version=2), "nothing": gguf()}
     for kind, (count, size) in blocks.items():
         data = bytes(n % 251 for n in range(2 * size))
@@ -75,7 +76,8 @@ def gguf_seeds():
     seeds["overlap"] = gguf([], [tensor(b"a", (9,), 0, 0), tensor(b"b", (8,), 0, 32)], bytes(64))
     seeds["overflow"] = gguf([], [tensor(b"w", (32, 2**59), 3, 0)], bytes(32))
     seeds["nested"] = gguf([key(b"a", 9, struct.pack("<IQIQ", 9, 1, 9, 1))])
-    seeds["split"] = gguf([key(b"split.count", 2, b"\2\0"), key(b"split.no", 2, b"\0\0")])
+    seeds["split"] = gguf([key(b"split.count", 2, b"\2\0"), key(b"split.no", 2, b"\0\0"),
+                           key(b"split.tensors.count", 5, b"\0\0\0\0")])
     return seeds
 
 

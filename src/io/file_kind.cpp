@@ -1,0 +1,54 @@
+#include "io/file_kind.h"
+
+#include <array>
+#include <string>
+
+#include "core/error.h"
+
+namespace kvs {
+namespace {
+
+struct Kind {
+  std::string_view magic, name, hint;
+};
+
+constexpr std::string_view kToJsonl =
+    "convert it first, e.g. python3 -c \"import pandas; pandas.read_parquet('FILE')[['text']]"
+    ".to_json('FILE.jsonl', orient='records', lines=True)\"";
+using namespace std::string_view_literals;  // magic numbers hold NULs
+
+constexpr std::array kKinds{
+    Kind{"PAR1"sv, "a Parquet file", kToJsonl},
+    Kind{"ARROW1"sv, "an Arrow file", "convert it first to JSONL with a `text` field"},
+    Kind{"\x1f\x8b"sv, "a gzip file", "unpack it first: gunzip -k FILE"},
+    Kind{"PK\x03\x04"sv, "a zip file (or an office document)", "unpack it first, or export it as text"},
+    Kind{"BZh91AY&SY"sv, "a bzip2 file", "unpack it first: bunzip2 -k FILE"},
+    Kind{"\xfd"
+         "7zXZ\0"sv,
+         "an xz file", "unpack it first: unxz -k FILE"},
+    Kind{"\x28\xb5\x2f\xfd"sv, "a zstd file", "unpack it first: unzstd FILE"},
+    Kind{"%PDF-"sv, "a PDF document", "convert it first: pdftotext FILE"},
+    Kind{"\xff\xfe\0\0"sv, "UTF-32 text", "convert it first: iconv -f UTF-32 -t UTF-8"},
+    Kind{"\0\0\xfe\xff"sv, "UTF-32 text", "convert it first: iconv -f UTF-32 -t UTF-8"},
+    Kind{"\xff\xfe"sv, "UTF-16 text", "convert it first: iconv -f UTF-16 -t UTF-8"},
+    Kind{"\xfe\xff"sv, "UTF-16 text", "convert it first: iconv -f UTF-16 -t UTF-8"},
+    Kind{"\x89HDF\r\n\x1a\n"sv, "an HDF5 file", "captures go with --capture"},
+    Kind{"GGUF"sv, "a GGUF model", "models go with --model"},
+};
+
+}  // namespace
+
+void refuse_foreign_text(std::string_view first_bytes, std::string_view name) {
+  const Kind* found = nullptr;
+  for (const Kind& kind : kKinds) {
+    if (!first_bytes.starts_with(kind.magic)) continue;
+    found = &kind;
+    break;
+  }
+  if (found == nullptr && name.ends_with(".parquet")) found = &kKinds.front();
+  if (found == nullptr) return;
+  throw Error(ErrorCode::kUnsupported, name,
+              "found " + std::string(found->name) + ", expected UTF-8 text; " + std::string(found->hint));
+}
+
+}  // namespace kvs

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+namespace kvs {
+
+/// Bytes from a file's start that refuse_foreign_text() looks at, as far as there are so many.
+inline constexpr std::size_t kKindBytes = 16;
+
+/// A corpus is UTF-8 text. @throws Error kUnsupported, with a way to convert it, for what is something else by its
+/// first bytes or its name: Parquet, compressed files, PDF, UTF-16, and the formats of models and captures.
+void refuse_foreign_text(std::string_view first_bytes, std::string_view name);
+
+}  // namespace kvs
