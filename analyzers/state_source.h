@@ -32,7 +32,8 @@ class StateSource {
   virtual std::size_t documents() const noexcept = 0;
   virtual std::size_t tokens() const noexcept = 0;  // per document
   virtual Backend& backend() const noexcept = 0;
-  virtual RopeTable rope() const = 0;  // for positions 0 … tokens − 1
+  /// Of a layer, for positions 0 … tokens − 1. Lives until it is asked for another layer.
+  virtual RopeTable rope(std::size_t layer) const = 0;
   /// Calls `sink` for every needed layer of `document`, in ascending order of layers. The views die with the call.
   virtual void visit(std::size_t document, const StateNeeds& needs, const Sink& sink) = 0;
 };

@@ -18,7 +18,7 @@ std::vector<EliteAllocation> elite_allocations(const EliteShape& shape, double r
   const auto reals = static_cast<std::size_t>(std::llround(wanted));
   if (std::abs(wanted - static_cast<double>(reals)) > 1e-6 * wanted) return {};  // no whole cache has this size
   std::vector<EliteAllocation> result;
-  for (std::size_t r = 1; r < shape.head_dim / 2; ++r) {
+  for (std::size_t r = 1; r < shape.chunks; ++r) {
     const std::size_t rotated = 2 * r * shape.kv_heads;
     if (rotated >= reals || (reals - rotated) % step != 0) continue;
     const std::size_t d_ckv = reals - rotated;

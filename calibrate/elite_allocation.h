@@ -8,6 +8,7 @@ namespace kvs {
 /// What decides the size of an EliteKV cache.
 struct EliteShape {
   std::size_t d_model = 0, kv_heads = 0, head_dim = 0;
+  std::size_t chunks = 0;  // rotated channels of a head / 2
 };
 
 /// One way to spend a cache: r rotated chunks of every KV head and a latent of d_ckv reals.
@@ -19,7 +20,7 @@ struct EliteAllocation {
   bool operator==(const EliteAllocation&) const = default;
 };
 
-/// All allocations, ascending in r, whose cache is exactly `ratio` of the full 2Gd reals: 1 ≤ r < head_dim/2, d_ckv a
+/// All allocations, ascending in r, whose cache is exactly `ratio` of the full 2Gd reals: 1 ≤ r < chunks, d_ckv a
 /// multiple of 128 (of 8 when 2Gd < 1024) and, unless `allow_more_parameters`, not above no_extra_parameters_rank.
 /// Empty if there is none. Which of them is best is for held-out perplexity to say.
 /// @throws Error kUsage unless 0 < ratio ≤ 1.

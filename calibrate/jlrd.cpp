@@ -17,11 +17,12 @@ double power_of(SingularSplit split) noexcept {
 }  // namespace
 
 std::vector<double> unrotated_rows(std::span<const float> wk, std::span<const std::vector<std::size_t>> elite,
-                                   std::size_t head_dim, std::size_t d_model) {
+                                   std::size_t head_dim, std::size_t rotary_dim, std::size_t d_model) {
   std::vector<double> rows;
   for (std::size_t head = 0; head < elite.size(); ++head) {
     for (std::size_t channel = 0; channel < head_dim; ++channel) {
-      if (std::ranges::find(elite[head], channel % (head_dim / 2)) != elite[head].end()) continue;
+      const bool turns = channel < rotary_dim;
+      if (turns && std::ranges::find(elite[head], channel % (rotary_dim / 2)) != elite[head].end()) continue;
       const auto row = wk.subspan((head * head_dim + channel) * d_model, d_model);
       rows.insert(rows.end(), row.begin(), row.end());
     }

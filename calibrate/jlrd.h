@@ -21,9 +21,9 @@ struct LowRankFactors {
 };
 
 /// Rows of W_k that are not rotated: for each KV head its non-elite channels, ascending. In double.
-/// wk: [kv_heads · head_dim, d_model]; elite: [kv_head][pick] chunks; chunk c = channels c and c + head_dim/2.
+/// wk: [kv_heads · head_dim, d_model]; elite: [kv_head][pick] chunks; chunk c = channels c and c + rotary_dim/2.
 std::vector<double> unrotated_rows(std::span<const float> wk, std::span<const std::vector<std::size_t>> elite,
-                                   std::size_t head_dim, std::size_t d_model);
+                                   std::size_t head_dim, std::size_t rotary_dim, std::size_t d_model);
 
 /// The lower Cholesky factor L of E[xxᵀ] + ε·I, ε = 1e-4 of the mean diagonal (ours, so that fewer tokens than d_model
 /// do).

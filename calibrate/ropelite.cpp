@@ -14,8 +14,9 @@ namespace {
 
 void check_count(std::size_t count, std::size_t chunks) {
   if (count == 0 || count > chunks)
-    throw Error(ErrorCode::kUsage, "--elite",
-                "found " + std::to_string(count) + ", expected 1 to " + std::to_string(chunks) + " (head_dim / 2)");
+    throw Error(
+        ErrorCode::kUsage, "--elite",
+        "found " + std::to_string(count) + ", expected 1 to " + std::to_string(chunks) + " (rotated channels / 2)");
 }
 
 /// Which chunks of one head are not rotated yet, and the squared error that they leave.
@@ -52,13 +53,14 @@ class Remainder {
   double error_ = 0;
 };
 
-/// Σ over tokens of the length of each 2-D chunk. states: [head, token, 2 · chunks]; sums: [head, chunk].
-void add_norms(const std::vector<float>& states, std::size_t heads, std::size_t chunks, double* sums) {
-  const std::size_t tokens = states.size() / (heads * 2 * chunks);
+/// Σ over tokens of the length of each 2-D chunk. states: [head, token, head_dim]; sums: [head, chunk].
+void add_norms(Backend& backend, BackendView<const float, 3> view, std::size_t chunks, double* sums) {
+  const auto [heads, tokens, head_dim] = view.shape();
+  const std::vector<float> states = download(backend, view);
   for (std::size_t head = 0; head < heads; ++head) {
     double* sum = sums + head * chunks;
     for (std::size_t token = 0; token < tokens; ++token) {
-      const float* x = states.data() + (head * tokens + token) * 2 * chunks;
+      const float* x = states.data() + (head * tokens + token) * head_dim;
       for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
         const double low = x[chunk], high = x[chunk + chunks];
         sum[chunk] += std::sqrt(low * low + high * high);
@@ -92,21 +94,19 @@ RopeStatistics::RopeStatistics(EliteGeometry shape, bool with_norms) : geometry(
 }
 
 void RopeStatistics::add(CalibrationOps& ops, StateSource& source, std::size_t document) {
-  const RopeTable table = source.rope();
   const std::size_t heads = geometry.query_heads, chunks = geometry.chunks;
   source.visit(document, rope_needs(geometry), [&](const DocumentStates& states) {
     check_interrupt();
     const std::size_t layer = index_of(geometry.layers, states.layer);
     const std::span<double> all(gram);
     ops.accumulate_rope_gram(
-        states.q_pre, states.k_pre, table, 0,
+        states.q_pre, states.k_pre, source.rope(states.layer), 0,
         TensorView<double, 3>(all.subspan(layer * heads * chunks * chunks, heads * chunks * chunks),
                               {heads, chunks, chunks}));
     if (query_norms.empty()) return;
     Backend& backend = source.backend();
-    add_norms(download(backend, states.q_pre), heads, chunks, query_norms.data() + layer * heads * chunks);
-    add_norms(download(backend, states.k_pre), geometry.kv_heads, chunks,
-              key_norms.data() + layer * geometry.kv_heads * chunks);
+    add_norms(backend, states.q_pre, chunks, query_norms.data() + layer * heads * chunks);
+    add_norms(backend, states.k_pre, chunks, key_norms.data() + layer * geometry.kv_heads * chunks);
   });
   tokens += static_cast<double>(source.tokens());
 }
@@ -203,14 +203,13 @@ DistanceSearch::DistanceSearch(EliteGeometry geometry, Granularity granularity,
 }
 
 void DistanceSearch::add(CalibrationOps& ops, StateSource& source, std::size_t document) {
-  const RopeTable table = source.rope();
   const std::array shape{geometry_.query_heads, geometry_.chunks};
   const std::size_t size = shape[0] * shape[1];
   source.visit(document, rope_needs(geometry_), [&](const DocumentStates& states) {
     check_interrupt();
     const std::size_t first = index_of(geometry_.layers, states.layer) * size;
     const std::span<const std::uint8_t> rotated(rotated_.data() + first, size);
-    ops.accumulate_rope_distance(states.q_pre, states.k_pre, table, 0,
+    ops.accumulate_rope_distance(states.q_pre, states.k_pre, source.rope(states.layer), 0,
                                  TensorView<const std::uint8_t, 2>(rotated, shape),
                                  TensorView<double, 2>(std::span(sums_).subspan(first, size), shape));
   });

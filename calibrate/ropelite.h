@@ -19,7 +19,7 @@ enum class Granularity { kQueryHead, kKvHead };
 struct EliteGeometry {
   std::vector<std::size_t> layers;  // ascending
   std::size_t query_heads = 0, kv_heads = 0;
-  std::size_t chunks = 0;  // head_dim / 2
+  std::size_t chunks = 0;  // rotated channels of a head / 2
 
   std::size_t heads(Granularity granularity) const noexcept {
     return granularity == Granularity::kKvHead ? kv_heads : query_heads;

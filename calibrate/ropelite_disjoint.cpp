@@ -119,7 +119,8 @@ std::vector<ElitePicks> pick_disjoint(TensorView<const double, 3> grams, std::si
   if (count == 0 || heads * count > chunks)
     throw Error(ErrorCode::kUsage, "--elite with --disjoint",
                 "found " + std::to_string(count) + " chunks for each of " + std::to_string(heads) +
-                    " heads, expected 1 to " + std::to_string(chunks / heads) + " (head_dim / 2 shared by the heads)");
+                    " heads, expected 1 to " + std::to_string(chunks / heads) +
+                    " (rotated channels / 2, shared by the heads)");
   Assignment assignment(grams, count);
   assignment.fill();
   while (assignment.improve()) {

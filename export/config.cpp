@@ -1,21 +1,54 @@
 #include "export/config.h"
 
 #include "core/error.h"
+#include "model/rope.h"
 
 namespace kvs {
 
-Json model_json(const ModelConfig& model, const std::string& sha256) {
+namespace {
+
+/// What makes two models' RoPE the same, whatever the length of their documents.
+Json rope_identity(const ModelConfig& model) {
+  const RopeParameters& rope = model.ropes.front();
+  Json json{{"theta", rope.theta},
+            {"scaling", rope_scaling_json(rope.scaling)},
+            {"pairing", "rotate-half"},
+            {"rotary_dim", rope.rotary_dim}};
+  if (model.ropes.size() > 1) json["kinds"] = ropes_json(model.ropes);
+  return json;
+}
+
+Json rope_json(const ModelConfig& model, std::uint64_t window) {
+  Json json = rope_identity(model), frequencies = Json::array(), factors = Json::array(), kinds = Json::array();
+  for (const RopeParameters& rope : model.ropes) {
+    const RopeAngles angles = rope_angles(rope, window);
+    frequencies.push_back(angles.frequencies);
+    factors.push_back(angles.factor);
+  }
+  for (std::size_t layer = 0; layer < model.layers; ++layer) kinds.push_back(model.rope_kind(layer));
+  json["window"] = window;
+  json["frequencies"] = std::move(frequencies);
+  json["factors"] = std::move(factors);
+  json["layer_kinds"] = std::move(kinds);
+  return json;
+}
+
+Json geometry_json(const ModelConfig& model, const std::string& sha256) {
   return {{"name", model.name},
           {"sha256", sha256},
           {"architecture", model.architecture},
           {"layers", model.layers},
           {"query_heads", model.query_heads},
           {"kv_heads", model.kv_heads},
-          {"head_dim", model.head_dim},
-          {"rope",
-           {{"theta", model.rope_theta},
-            {"scaling", parse_json(model.rope_scaling, "rope scaling")},
-            {"pairing", "rotate-half"}}}};
+          {"head_dim", model.head_dim}};
+}
+
+}  // namespace
+
+Json model_json(const ModelConfig& model, const std::string& sha256, std::uint64_t window) {
+  Json json = geometry_json(model, sha256);
+  json["rope"] = rope_json(model, window);
+  return json;
 }
 
 Json make_config(const std::string& method, const ModelConfig& model, const std::string& model_sha256, Json parameters,
@@ -31,7 +64,7 @@ Json make_config(const std::string& method, const ModelConfig& model, const std:
   return {{"format", "kvspectrum-config"},
           {"version", 1},
           {"method", method},
-          {"model", model_json(model, model_sha256)},
+          {"model", model_json(model, model_sha256, provenance.window)},
           {"parameters", std::move(parameters)},
           {"calibration", std::move(calibration)},
           {"quality", std::move(quality)},
@@ -40,14 +73,17 @@ Json make_config(const std::string& method, const ModelConfig& model, const std:
 
 void check_config_model(const Json& config, const std::filesystem::path& path, const ModelConfig& model,
                         const std::string& model_sha256) {
-  const Json expected = model_json(model, model_sha256);
+  Json expected = geometry_json(model, model_sha256);
   std::string differences;
-  for (const char* field : {"sha256", "architecture", "layers", "query_heads", "kv_heads", "head_dim", "rope"}) {
-    const Json& found = config.at("model").at(field);
-    if (found == expected.at(field)) continue;
-    differences += (differences.empty() ? "" : "; ") + std::string(field) + " " + found.dump() + ", expected " +
-                   expected.at(field).dump();
-  }
+  const auto compare = [&](const std::string& name, const Json& found, const Json& wanted) {
+    if (found == wanted) return;
+    differences += (differences.empty() ? "" : "; ") + name + " " + found.dump() + ", expected " + wanted.dump();
+  };
+  const Json &found = config.at("model"), &rope = found.at("rope");
+  expected.erase("name");
+  for (const auto& [field, wanted] : expected.items()) compare(field, found.at(field), wanted);
+  for (const auto& [field, wanted] : rope_identity(model).items())
+    compare("rope." + field, rope.contains(field) ? rope.at(field) : Json(), wanted);
   if (!differences.empty())
     throw Error(ErrorCode::kConflict, path.string() + ": model", "config for another model: found " + differences);
 }

@@ -17,6 +17,7 @@ struct Provenance {
   std::string tool_version;
   std::vector<std::string> text_sha256;  // one per text file read
   std::uint64_t documents = 0, tokens = 0;
+  std::uint64_t window = 0;  // tokens of each document, which RoPE's frequencies may depend on
   std::int64_t seed = 0;
 };
 
@@ -26,8 +27,9 @@ struct ConfigFile {
   std::string sha256;
 };
 
-/// The `model` member of a config and of every report.
-Json model_json(const ModelConfig& model, const std::string& sha256);
+/// The `model` member of a config and of every report. `rope.frequencies` [kind][chunk] are those of documents of
+/// `window` tokens (rope_angles); `rope.layer_kinds` names each layer's kind.
+Json model_json(const ModelConfig& model, const std::string& sha256, std::uint64_t window);
 
 /// A config document as export/kvspectrum-config.schema.json describes it.
 /// @param calibration  method-specific results; the provenance is added to it
@@ -39,7 +41,8 @@ Json make_config(const std::string& method, const ModelConfig& model, const std:
 /// version.
 Json read_config(const std::filesystem::path& path);
 
-/// @throws Error kConflict naming each differing field if `config` was made for another model or geometry.
+/// @throws Error kConflict naming each differing field if `config` was made for another model or geometry. RoPE's
+/// frequencies are not compared: with dynamic and LongRoPE they depend on the window.
 void check_config_model(const Json& config, const std::filesystem::path& path, const ModelConfig& model,
                         const std::string& model_sha256);
 

@@ -76,10 +76,24 @@ void check_faedkv(const Json& config, const std::string& where) {
   }
 }
 
+/// The chunk ↔ frequency map: of every kind of RoPE a frequency per chunk, of every layer a kind.
+void check_rope(const JsonCursor& model) {
+  const JsonCursor rope = model.at("rope"), frequencies = rope.at("frequencies"), layers = rope.at("layer_kinds");
+  const auto rotary_dim = rope.at("rotary_dim").unsigned_integer(model.at("head_dim").unsigned_integer());
+  const std::size_t kinds = rope.has("kinds") ? rope.at("kinds").array_size() : 1;
+  expect_length(frequencies, kinds, "kinds");
+  expect_length(rope.at("factors"), kinds, "kinds");
+  for (std::size_t kind = 0; kind < kinds; ++kind) expect_length(frequencies.at(kind), rotary_dim / 2, "chunks");
+  expect_length(layers, model.at("layers").unsigned_integer(), "layers");
+  for (std::size_t n = 0; n < layers.array_size(); ++n)
+    if (layers.at(n).unsigned_integer() >= kinds) layers.at(n).fail("a kind below " + std::to_string(kinds));
+}
+
 void check_elitekv(const Json& config, const std::string& where) {
   const JsonCursor root(config, where), parameters = root.at("parameters");
   const std::size_t layers = layers_of(config, where).size();
-  const auto chunks = root.at("model").at("head_dim").unsigned_integer() / 2;
+  check_rope(root.at("model"));
+  const auto chunks = root.at("model").at("rope").at("rotary_dim").unsigned_integer() / 2;
   const auto elite_count = parameters.at("r").unsigned_integer(chunks);
   const bool per_query_head = root.at("calibration").at("ropelite").at("granularity").string() == "query-head";
   const auto heads = root.at("model").at(per_query_head ? "query_heads" : "kv_heads").unsigned_integer();

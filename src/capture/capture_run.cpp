@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "core/error.h"
+#include "model/rope.h"
+
 namespace kvs {
 namespace {
 
@@ -45,9 +48,18 @@ CaptureHeader capture_header(const ModelConfig& model, const std::string& model_
   header.query_heads = static_cast<std::uint32_t>(model.query_heads);
   header.kv_heads = static_cast<std::uint32_t>(model.kv_heads);
   header.head_dim = static_cast<std::uint32_t>(model.head_dim);
-  header.rope_theta = model.rope_theta;
-  header.rope_scaling = model.rope_scaling;
-  header.rope_frequencies = model.rope_frequencies;
+  const RopeParameters& rope = model.ropes.front();
+  header.rope_theta = rope.theta;
+  header.rope_scaling = dump_json(rope_scaling_json(rope.scaling), -1);
+  header.rope_parameters = dump_json(ropes_json(model.ropes), -1);
+  header.rotary_dim = static_cast<std::uint32_t>(rope.rotary_dim);
+  for (std::size_t layer = 0; layer < model.layers; ++layer)
+    header.rope_kinds.push_back(static_cast<std::int32_t>(model.rope_kind(layer)));
+  for (const RopeParameters& kind : model.ropes) {
+    const RopeAngles angles = rope_angles(kind, tokens);
+    header.rope_frequencies.insert(header.rope_frequencies.end(), angles.frequencies.begin(), angles.frequencies.end());
+    header.rope_factors.push_back(angles.factor);
+  }
   header.store = store;
   header.states.assign(states.begin(), states.end());
   header.tokens = tokens;
@@ -63,10 +75,23 @@ ModelConfig model_config_of(const CaptureHeader& header) {
   config.query_heads = header.query_heads;
   config.kv_heads = header.kv_heads;
   config.head_dim = header.head_dim;
-  config.rope_theta = header.rope_theta;
-  config.rope_scaling = header.rope_scaling;
-  config.rope_frequencies = header.rope_frequencies;
+  const std::string where = "capture: /@rope_parameters";
+  const Json ropes = parse_json(header.rope_parameters, where);
+  config.ropes = ropes_from_json(JsonCursor(ropes, where));
+  if (config.ropes.size() != header.rope_factors.size() || config.ropes.front().rotary_dim != header.rotary_dim)
+    throw Error(ErrorCode::kInput, where, "found another number of kinds or of rotated channels than the frequencies'");
+  if (config.ropes.size() > 1) config.layer_ropes.assign(header.rope_kinds.begin(), header.rope_kinds.end());
   return config;
+}
+
+std::vector<RopeAngles> rope_angles_of(const CaptureHeader& header) {
+  const std::size_t chunks = header.rotary_dim / 2;
+  std::vector<RopeAngles> kinds;
+  for (std::size_t kind = 0; kind < header.rope_factors.size(); ++kind) {
+    const auto first = header.rope_frequencies.begin() + static_cast<std::ptrdiff_t>(kind * chunks);
+    kinds.push_back({{first, first + static_cast<std::ptrdiff_t>(chunks)}, header.rope_factors[kind]});
+  }
+  return kinds;
 }
 
 std::uint64_t capture_bytes(const CaptureHeader& header) noexcept {

@@ -16,6 +16,9 @@ CaptureHeader capture_header(const ModelConfig& model, const std::string& model_
 /// The model's geometry as far as a capture knows it.
 ModelConfig model_config_of(const CaptureHeader& header);
 
+/// What RoPE did to the capture's documents, one of each kind of layer.
+std::vector<RopeAngles> rope_angles_of(const CaptureHeader& header);
+
 /// Bytes of data that a capture of this header takes on disk.
 std::uint64_t capture_bytes(const CaptureHeader& header) noexcept;
 

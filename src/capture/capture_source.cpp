@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "capture/capture_run.h"
 #include "core/error.h"
 
 namespace kvs {
@@ -28,9 +29,10 @@ bool needs_kind(const StateNeeds& needs, StateKind kind) noexcept {
 }  // namespace
 
 CaptureSource::CaptureSource(CaptureReader& reader, Backend& backend, bool skip_corrupt)
-    : reader_(&reader),
-      backend_(&backend),
-      rope_(make_rope_memory(backend, reader.header().rope_frequencies, reader.header().tokens)) {
+    : reader_(&reader), backend_(&backend) {
+  for (const RopeAngles& angles : rope_angles_of(reader.header())) {
+    ropes_.push_back(make_rope_memory(backend, angles, reader.header().tokens));
+  }
   for (std::size_t document = 0; document < reader.documents(); ++document)
     if (!skip_corrupt || intact(document)) documents_.push_back(document);
   if (documents_.empty())
@@ -96,7 +98,7 @@ void CaptureSource::load(std::size_t document, std::size_t layer, StateKind kind
 }
 
 /// k_post from the k_pre in memory: in place unless k_pre is asked for too.
-BackendView<const float, 3> CaptureSource::rotated_keys(bool keep_k_pre) {
+BackendView<const float, 3> CaptureSource::rotated_keys(std::size_t layer, bool keep_k_pre) {
   BackendTensor<float, 3>& k_pre = memory_[index_of(StateKind::kKPre)];
   BackendTensor<float, 3>& k_post = memory_[index_of(StateKind::kKPost)];
   BackendView<float, 3> target = k_pre.view();
@@ -106,7 +108,7 @@ BackendView<const float, 3> CaptureSource::rotated_keys(bool keep_k_pre) {
     target = k_post.view();
   }
   const auto [heads, tokens_here, head_dim] = target.shape();
-  backend_->rope(target.reshape<4>({1, heads, tokens_here, head_dim}), rope_.table(), 0, RopeDirection::kForward, {});
+  backend_->rope(target.reshape<4>({1, heads, tokens_here, head_dim}), rope(layer), 0, RopeDirection::kForward, {});
   return target;
 }
 
@@ -126,7 +128,7 @@ void CaptureSource::visit(std::size_t document, const StateNeeds& needs, const S
     states.k_pre = view(StateKind::kKPre);
     states.v = view(StateKind::kV);
     const bool stored = std::ranges::count(kinds, StateKind::kKPost) > 0;
-    if (needs.k_post) states.k_post = stored ? view(StateKind::kKPost) : rotated_keys(needs.k_pre);
+    if (needs.k_post) states.k_post = stored ? view(StateKind::kKPost) : rotated_keys(layer, needs.k_pre);
     sink(states);
   }
 }

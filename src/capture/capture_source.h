@@ -23,7 +23,7 @@ class CaptureSource final : public StateSource {
   std::size_t documents() const noexcept override { return documents_.size(); }
   std::size_t tokens() const noexcept override { return static_cast<std::size_t>(reader_->header().tokens); }
   Backend& backend() const noexcept override { return *backend_; }
-  RopeTable rope() const override { return rope_.table(); }
+  RopeTable rope(std::size_t layer) const override { return ropes_[kind_of(layer)].table(); }
   /// @throws Error kInput if the capture lacks a layer or state that is needed, or on what read_states() throws.
   void visit(std::size_t document, const StateNeeds& needs, const Sink& sink) override;
 
@@ -36,11 +36,12 @@ class CaptureSource final : public StateSource {
   bool intact(std::size_t document);
   bool read(std::size_t document, std::size_t layer, StateKind kind);
   void load(std::size_t document, std::size_t layer, StateKind kind);
-  BackendView<const float, 3> rotated_keys(bool keep_k_pre);
+  BackendView<const float, 3> rotated_keys(std::size_t layer, bool keep_k_pre);
+  std::size_t kind_of(std::size_t layer) const { return reader_->header().rope_kinds[layer]; }
 
   CaptureReader* reader_;
   Backend* backend_;
-  RopeMemory rope_;
+  std::vector<RopeMemory> ropes_;                                   // [kind]
   std::vector<float> host_;                                         // one dataset as read
   std::array<BackendTensor<float, 3>, kStateKinds.size()> memory_;  // one per kind
   std::vector<std::size_t> documents_;                              // the capture's, those that can be read

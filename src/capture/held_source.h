@@ -16,7 +16,7 @@ class HeldSource final : public StateSource {
   std::size_t documents() const noexcept override { return inner_->documents(); }
   std::size_t tokens() const noexcept override { return inner_->tokens(); }
   Backend& backend() const noexcept override { return inner_->backend(); }
-  RopeTable rope() const override { return inner_->rope(); }
+  RopeTable rope(std::size_t layer) const override { return inner_->rope(layer); }
   /// @throws Error kInternal if anything but q_pre and k_pre is needed.
   void visit(std::size_t document, const StateNeeds& needs, const Sink& sink) override;
 

@@ -17,7 +17,7 @@ class LiveSource final : public StateSource {
   std::size_t documents() const noexcept override { return documents_.size(); }
   std::size_t tokens() const noexcept override { return documents_.front().size(); }
   Backend& backend() const noexcept override { return decoder_->model().backend(); }
-  RopeTable rope() const override { return decoder_->model().rope(tokens()); }
+  RopeTable rope(std::size_t layer) const override { return decoder_->model().rope(layer, tokens()); }
   void visit(std::size_t document, const StateNeeds& needs, const Sink& sink) override;
 
  private:

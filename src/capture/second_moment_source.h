@@ -20,7 +20,7 @@ class SecondMomentSource final : public StateSource {
   std::size_t documents() const noexcept override { return inner_.documents(); }
   std::size_t tokens() const noexcept override { return inner_.tokens(); }
   Backend& backend() const noexcept override { return inner_.backend(); }
-  RopeTable rope() const override { return inner_.rope(); }
+  RopeTable rope(std::size_t layer) const override { return inner_.rope(layer); }
   void visit(std::size_t document, const StateNeeds& needs, const Sink& sink) override;
 
  private:

@@ -111,7 +111,7 @@ void AblationForward::begin(std::span<const std::int32_t> tokens) {
   if (setup_.continuation) {
     const std::size_t layers = decoder_->model().config().layers;
     prefix_ = std::make_unique<Prefix>(decoder_->model().backend(), layers);
-    Hidden prefix = decoder_->embed(std::span(tokens_).first(setup_.prefix));
+    Hidden prefix = decoder_->embed(std::span(tokens_).first(setup_.prefix), 0, setup_.tokens);
     decoder_->advance(prefix, layers, nullptr, prefix_.get());
     prefix_->recording = false;
   }
@@ -139,7 +139,7 @@ std::vector<double> AblationForward::variants(std::size_t layer, TensorView<cons
   const std::size_t layers = decoder_->model().config().layers;
   decoder_->advance(hidden_, layer, nullptr, prefix_.get());
   const std::size_t batch = std::max<std::size_t>(1, batch_rows_ / hidden_.tokens());
-  const RopeTable rope = decoder_->model().rope(setup_.tokens);
+  const RopeTable rope = decoder_->model().rope(layer, setup_.tokens);
   std::vector<double> sums;
   for (std::size_t first = 0; first < gains.extent(0); first += batch) {
     const auto chosen = rows_of(gains, first, std::min(batch, gains.extent(0) - first));
@@ -171,8 +171,10 @@ double AblationForward::filtered(std::span<const std::size_t> layers, TensorView
     decoder_->advance(hidden_, count, &hook);
     return sum_nll(hidden_);
   }
-  const RopeTable rope = decoder_->model().rope(setup_.tokens);
-  for (std::size_t n = 0; n < layers.size(); ++n) prefix_->change(layers[n], *ops_, setup_, rope, rows_of(gains, n, 1));
+  for (std::size_t n = 0; n < layers.size(); ++n) {
+    const RopeTable rope = decoder_->model().rope(layers[n], setup_.tokens);
+    prefix_->change(layers[n], *ops_, setup_, rope, rows_of(gains, n, 1));
+  }
   decoder_->advance(hidden_, count, nullptr, prefix_.get());
   for (const std::size_t layer : layers) prefix_->restore(layer);
   return sum_nll(hidden_);

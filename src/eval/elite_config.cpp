@@ -85,8 +85,8 @@ EliteConfig load_elite_config(const Json& config, const std::filesystem::path& p
         append("_k", keys);
         append("_v", values);
       }
-      layer.projection =
-          merge_projection(source.projection(layers[n], 'k'), product, elite[n], model.head_dim, model.d_model);
+      layer.projection = merge_projection(source.projection(layers[n], 'k'), product, elite[n], model.head_dim,
+                                          model.rotary_dim(), model.d_model);
     }
     const double rotated = 2.0 * static_cast<double>(elite[n].front().size() * model.kv_heads);
     result.cache_reals_per_token += archive ? rotated + static_cast<double>(rank) : full;

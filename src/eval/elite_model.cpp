@@ -18,8 +18,7 @@ std::vector<std::uint8_t> unrotated_chunks(const std::vector<std::vector<std::si
 
 }  // namespace
 
-EliteModel::EliteModel(const Model& model, std::vector<EliteLayer> layers, std::size_t tokens)
-    : rope_(model.rope(tokens)) {
+EliteModel::EliteModel(const Model& model, std::vector<EliteLayer> layers) {
   const ModelConfig& config = model.config();
   for (EliteLayer& source : layers) {
     Layer& layer = layers_[source.layer];
@@ -51,15 +50,16 @@ void EliteModel::before_rope(LayerStates& states) {
 void EliteModel::after_rope(LayerStates& states) {
   const auto found = layers_.find(states.layer);
   if (found == layers_.end()) return;
+  // YaRN's and LongRoPE's factor stays in the chunks that are rotated back: their scores keep their temperature.
   const std::size_t first = states.first_position;
-  states.backend.rope(states.q, rope_, first, RopeDirection::kInverse, found->second.unrotated_q);
-  states.backend.rope(states.k, rope_, first, RopeDirection::kInverse, found->second.unrotated_k);
+  states.backend.rope(states.q, states.rope, first, RopeDirection::kUnrotate, found->second.unrotated_q);
+  states.backend.rope(states.k, states.rope, first, RopeDirection::kUnrotate, found->second.unrotated_k);
 }
 
 std::vector<float> merge_projection(const std::vector<float>& wk, const std::vector<double>& low_rank,
                                     const std::vector<std::vector<std::size_t>>& elite, std::size_t head_dim,
-                                    std::size_t d_model) {
-  const std::size_t heads = elite.size(), half = head_dim / 2, key_rows = heads * head_dim;
+                                    std::size_t rotary_dim, std::size_t d_model) {
+  const std::size_t heads = elite.size(), half = rotary_dim / 2, key_rows = heads * head_dim;
   std::vector<float> merged(2 * key_rows * d_model);
   std::size_t next = 0;  // row of low_rank
   const auto take = [&](std::size_t row) {
@@ -71,7 +71,7 @@ std::vector<float> merge_projection(const std::vector<float>& wk, const std::vec
   for (std::size_t head = 0; head < heads; ++head) {
     for (std::size_t channel = 0; channel < head_dim; ++channel) {
       const std::size_t row = head * head_dim + channel;
-      if (std::ranges::find(elite[head], channel % half) == elite[head].end()) {
+      if (channel >= rotary_dim || std::ranges::find(elite[head], channel % half) == elite[head].end()) {
         take(row);
       } else {
         std::copy_n(wk.begin() + static_cast<std::ptrdiff_t>(row * d_model), d_model,

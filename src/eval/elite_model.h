@@ -25,7 +25,7 @@ struct EliteLayer {
 /// Source: EliteKV, partial RoPE (section 3.1) and J-LRD (section 3.2).
 class EliteModel final : public StateHook {
  public:
-  EliteModel(const Model& model, std::vector<EliteLayer> layers, std::size_t tokens);
+  EliteModel(const Model& model, std::vector<EliteLayer> layers);
   ~EliteModel() override;
 
   void before_rope(LayerStates& states) override;
@@ -36,7 +36,6 @@ class EliteModel final : public StateHook {
     std::unique_ptr<Weight> projection;
     std::vector<std::uint8_t> unrotated_q, unrotated_k;  // [head, chunk]
   };
-  RopeTable rope_;
   std::map<std::size_t, Layer> layers_;
 };
 
@@ -46,6 +45,6 @@ class EliteModel final : public StateHook {
 ///                   channels: exactly so many
 std::vector<float> merge_projection(const std::vector<float>& wk, const std::vector<double>& low_rank,
                                     const std::vector<std::vector<std::size_t>>& elite, std::size_t head_dim,
-                                    std::size_t d_model);
+                                    std::size_t rotary_dim, std::size_t d_model);
 
 }  // namespace kvs

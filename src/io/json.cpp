@@ -247,8 +247,7 @@ JsonCursor::JsonCursor(const Json& value, std::string where, std::string pointer
     : value_(&value), where_(std::move(where)), pointer_(std::move(pointer)) {}
 
 void JsonCursor::fail(std::string_view expected) const {
-  throw Error(ErrorCode::kInput, pointer_.empty() ? where_ : where_ + ": " + pointer_,
-              "found " + describe(*value_) + ", expected " + std::string(expected));
+  throw Error(ErrorCode::kInput, place(), "found " + describe(*value_) + ", expected " + std::string(expected));
 }
 
 JsonCursor JsonCursor::at(std::string_view key) const {

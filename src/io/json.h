@@ -37,6 +37,8 @@ class JsonCursor {
 
   const Json& value() const noexcept { return *value_; }
   const std::string& pointer() const noexcept { return pointer_; }
+  /// "FILE: /pointer", for errors of other kinds than fail()'s.
+  std::string place() const { return pointer_.empty() ? where_ : where_ + ": " + pointer_; }
   bool is_null() const noexcept { return value_->is_null(); }
 
   /// Member `key`; @throws Error kInput if this is no object or lacks it.

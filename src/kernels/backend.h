@@ -53,10 +53,23 @@ struct WeightSource {
 
 /// cos and sin of position · frequency for positions 0 … positions − 1, in f32 backend memory.
 struct RopeTable {
-  BackendView<const float, 2> cosine, sine;  // [position, head_dim / 2]
+  BackendView<const float, 2> cosine, sine;  // [position, chunk]: 2 · chunks ≤ head_dim channels turn
+  float factor = 1;                          // is in both already: YaRN's and LongRoPE's attention factor
 };
 
-enum class RopeDirection { kForward, kInverse };
+/// x → rotated x · factor, the way back to x, and the rotation taken back from a rotated state while its factor stays:
+/// scores of states that are not rotated keep the temperature that the model was trained with.
+enum class RopeDirection { kForward, kInverse, kUnrotate };
+
+/// What a table's cosines and sines are multiplied by for a direction: exactly ±1 where the factor is 1.
+struct RopeTurn {
+  float cosine, sine;
+};
+constexpr RopeTurn rope_turn(RopeDirection direction, float factor) noexcept {
+  if (direction == RopeDirection::kForward) return {1, 1};
+  const float scale = direction == RopeDirection::kInverse ? 1 / (factor * factor) : 1 / factor;
+  return {scale, -scale};
+}
 
 /// Keys and values that the queries of a batch read.
 struct AttentionInput {
@@ -117,9 +130,9 @@ class Backend {
   /// qkv: [member · token, (H + 2G) · head_dim]; q: [member, H, token, head_dim]; k, v: [member, G, token, head_dim].
   virtual void split_heads(BackendView<const float, 2> qkv, BackendView<float, 4> q, BackendView<float, 4> k,
                            BackendView<float, 4> v) = 0;
-  /// Rotates chunk c, channels (c, c + head_dim/2), of the token at position p by ±p·θ_c, in place.
-  /// x: [member, head, token, head_dim], token t at position first_position + t.
-  /// @param chunks  empty: all chunks; else [head, head_dim / 2] of 0 or 1 (host memory): only those with 1.
+  /// Rotates chunk c, channels (c, c + chunks), of the token at position p by ±p·θ_c, in place; channels from
+  /// 2 · chunks on keep their bits. x: [member, head, token, head_dim], token t at position first_position + t.
+  /// @param chunks  empty: all of the table's chunks; else [head, chunk] of 0 or 1 (host memory): only those with 1.
   virtual void rope(BackendView<float, 4> x, const RopeTable& table, std::size_t first_position,
                     RopeDirection direction, std::span<const std::uint8_t> chunks) = 0;
   /// Causal attention: token t of a member reads all of the past and its own tokens 0 … t, or what of them lies in

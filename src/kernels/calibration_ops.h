@@ -41,7 +41,8 @@ class CalibrationOps {
 
   /// gram[h, c, c'] += Σ_{i ≥ j} δ_c(i,j) δ_c'(i,j), δ_c = rotated − unrotated contribution of chunk c to q_i·k_j
   /// (no 1/√d). q: [query_head, token, head_dim] and k: [kv_head, token, head_dim], both before RoPE, token t at
-  /// position first_position + t of `table`; gram: [query_head, head_dim/2, head_dim/2] host memory. Linear in tokens:
+  /// position first_position + t of `table`; gram: [query_head, chunk, chunk] host memory. Channels that no chunk holds
+  /// and the table's factor are alike in both scores: the first leave no δ, the second stays in both. Linear in tokens:
   /// running sums over j, docs/elitekv.md derives it. Source: EliteKV's RoPElite with a squared distance.
   virtual void accumulate_rope_gram(BackendView<const float, 3> q, BackendView<const float, 3> k,
                                     const RopeTable& table, std::size_t first_position, TensorView<double, 3> gram) = 0;
@@ -49,8 +50,8 @@ class CalibrationOps {
   /// errors[h, c] += Σ_{i ≥ j} |Σ_{c' not in E_h, c' ≠ c} δ_c'(i,j)| for every chunk c not in E_h: the first-power
   /// score error of each candidate. δ, q, k, table as above. Quadratic in tokens, no [token, token] array; the sums are
   /// taken in an order that does not depend on the number of threads.
-  /// @param rotated  [query_head, head_dim/2] host memory, 1 for the chunks of E_h
-  /// @param errors   [query_head, head_dim/2] host memory
+  /// @param rotated  [query_head, chunk] host memory, 1 for the chunks of E_h
+  /// @param errors   [query_head, chunk] host memory
   virtual void accumulate_rope_distance(BackendView<const float, 3> q, BackendView<const float, 3> k,
                                         const RopeTable& table, std::size_t first_position,
                                         TensorView<const std::uint8_t, 2> rotated, TensorView<double, 2> errors) = 0;

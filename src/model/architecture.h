@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "model/rope_config.h"
+
 namespace kvs {
 
 /// What a tensor is for, whatever a file calls it.
@@ -15,6 +17,8 @@ enum class TensorRole : std::uint8_t {
   kFinalNorm,
   kHead,
   kRopeFactors,
+  kRopeLongFactors,
+  kRopeShortFactors,
   kAttentionNorm,
   kQuery,
   kKey,
@@ -25,7 +29,7 @@ enum class TensorRole : std::uint8_t {
   kUp,
   kDown
 };
-inline constexpr std::size_t kTensorRoles = 13;
+inline constexpr std::size_t kTensorRoles = 15;
 
 /// What an extent of a tensor's shape must be equal to.
 enum class Axis : std::uint8_t { kNone, kVocabulary, kModel, kQueryRows, kKeyRows, kFeedForward, kChunks };
@@ -44,17 +48,26 @@ struct TensorSpec {
   bool per_layer() const noexcept { return gguf.find("{}") != std::string_view::npos; }
 };
 
+/// Divisors of RoPE's frequencies, which a GGUF of any architecture may hold.
+inline constexpr std::array kRopeTensors{
+    TensorSpec{TensorRole::kRopeFactors, "", "rope_freqs", Axis::kChunks, Axis::kNone, BiasGroup::kNone, true},
+    TensorSpec{TensorRole::kRopeLongFactors, "", "rope_factors_long", Axis::kChunks, Axis::kNone, BiasGroup::kNone,
+               true},
+    TensorSpec{TensorRole::kRopeShortFactors, "", "rope_factors_short", Axis::kChunks, Axis::kNone, BiasGroup::kNone,
+               true}};
+
 /// One supported family of models: a row of the table in architectures.cpp.
 struct Architecture {
   std::string_view name;        // in configs and captures
   std::string_view hf_class;    // config.json: architectures[0]
   std::string_view model_type;  // config.json: model_type
   std::string_view gguf;        // general.architecture; empty: this row's models carry another row's name in GGUF
-  std::span<const TensorSpec> tensors;
+  std::span<const TensorSpec> tensors;  // beside kRopeTensors
   bool gguf_interleaved;                // GGUF stores the rows of W_q and W_k in the order of adjacent RoPE pairs
   std::string_view attention_bias_key;  // config.json switch for biases of q, k, v and output; empty: it has none
   std::string_view mlp_bias_key;        // the same for gate, up and down
   std::string_view window_key;          // config.json key that must be null (full attention); empty: no such key
+  RopeDefaults rope = {};
 };
 
 /// @throws Error kUnsupported with the supported names.

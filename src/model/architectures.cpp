@@ -5,11 +5,10 @@ namespace kvs {
 
 namespace {
 
-constexpr std::array<TensorSpec, kTensorRoles> kLlamaTensors{{
+constexpr std::array<TensorSpec, 12> kLlamaTensors{{
     {TensorRole::kEmbedding, "model.embed_tokens", "token_embd", Axis::kVocabulary, Axis::kModel},
     {TensorRole::kFinalNorm, "model.norm", "output_norm", Axis::kModel, Axis::kNone},
     {TensorRole::kHead, "lm_head", "output", Axis::kVocabulary, Axis::kModel},
-    {TensorRole::kRopeFactors, "", "rope_freqs", Axis::kChunks, Axis::kNone, BiasGroup::kNone, true},
     {TensorRole::kAttentionNorm, "model.layers.{}.input_layernorm", "blk.{}.attn_norm", Axis::kModel, Axis::kNone},
     {TensorRole::kQuery, "model.layers.{}.self_attn.q_proj", "blk.{}.attn_q", Axis::kQueryRows, Axis::kModel,
      BiasGroup::kAttention},

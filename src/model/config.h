@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "model/arithmetic.h"
+#include "model/rope_parameters.h"
 
 namespace kvs {
 
@@ -16,9 +17,8 @@ struct ModelConfig {
   std::size_t layers = 0, d_model = 0, d_ff = 0, query_heads = 0, kv_heads = 0, head_dim = 0;
   std::size_t vocabulary = 0, context = 0;
   float norm_epsilon = 0;
-  double rope_theta = 0;
-  std::string rope_scaling = "null";     // JSON text of the scaling parameters
-  std::vector<double> rope_frequencies;  // [head_dim / 2] radians per token after scaling, rounded to f32 as HF does
+  std::vector<RopeParameters> ropes = {};      // [kind], of one rotary_dim; kind 0 is that of full-attention layers
+  std::vector<std::uint8_t> layer_ropes = {};  // [layer] kind; empty: all layers have kind 0
   bool tied_head = false;
   Arithmetic arithmetic = {};
   float attention_scale = 0;              // multiplies q·k; 0: 1 / sqrt(head_dim)
@@ -29,6 +29,12 @@ struct ModelConfig {
   std::size_t group() const noexcept { return query_heads / kv_heads; }
   std::size_t chunks() const noexcept { return head_dim / 2; }
   std::size_t window(std::size_t layer) const noexcept { return windows.empty() ? 0 : windows[layer]; }
+  std::size_t rope_kind(std::size_t layer) const noexcept { return layer_ropes.empty() ? 0 : layer_ropes[layer]; }
+  const RopeParameters& rope(std::size_t layer) const noexcept { return ropes[rope_kind(layer)]; }
+  /// Channels of a head that RoPE turns; those from here to head_dim never turn.
+  std::size_t rotary_dim() const noexcept { return ropes.empty() ? head_dim : ropes.front().rotary_dim; }
+  /// RoPE chunks of a head: chunk c = channels (c, c + chunks()).
+  std::size_t chunks() const noexcept { return rotary_dim() / 2; }
   /// Reals of the full cache per token: 2 · kv_heads · head_dim · layers.
   std::size_t cache_reals_per_token() const noexcept { return 2 * kv_heads * head_dim * layers; }
 };

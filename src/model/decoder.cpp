@@ -78,7 +78,7 @@ struct Decoder::Workspace {
         v(backend),
         mixed(backend) {}
 
-  void attend(const Hidden& hidden, std::size_t layer, const RopeTable& rope, StateHook* hook, CachePolicy* cache);
+  void attend(const Hidden& hidden, std::size_t layer, StateHook* hook, CachePolicy* cache);
   void project(const LayerWeights& weights, const Operand& x, LayerStates& states);
   void feed_forward(const Hidden& hidden, std::size_t layer);
   void check_finite(const Hidden& hidden, std::size_t layer);
@@ -111,8 +111,7 @@ void Decoder::Workspace::project(const LayerWeights& weights, const Operand& x, 
   }
 }
 
-void Decoder::Workspace::attend(const Hidden& hidden, std::size_t layer, const RopeTable& rope, StateHook* hook,
-                                CachePolicy* cache) {
+void Decoder::Workspace::attend(const Hidden& hidden, std::size_t layer, StateHook* hook, CachePolicy* cache) {
   const LayerWeights& weights = model.layer(layer);
   const BackendView<float, 2> residual = as_rows(hidden);
   const std::size_t members = hidden.members(), tokens = hidden.tokens(), rows = members * tokens;
@@ -123,14 +122,15 @@ void Decoder::Workspace::attend(const Hidden& hidden, std::size_t layer, const R
   LayerStates states{.backend = backend,
                      .layer = layer,
                      .first_position = hidden.first_position,
+                     .rope = model.rope(layer, hidden.document_tokens),
                      .x = x,
                      .q = q.states({members, config.query_heads, tokens, head_dim}),
                      .k = k.states({members, config.kv_heads, tokens, head_dim}),
                      .v = v.states({members, config.kv_heads, tokens, head_dim})};
   project(weights, x, states);
   if (hook != nullptr) hook->before_rope(states);
-  backend.rope(states.q, rope, hidden.first_position, RopeDirection::kForward, {});
-  backend.rope(states.k, rope, hidden.first_position, RopeDirection::kForward, {});
+  backend.rope(states.q, states.rope, hidden.first_position, RopeDirection::kForward, {});
+  backend.rope(states.k, states.rope, hidden.first_position, RopeDirection::kForward, {});
   if (hook != nullptr) hook->after_rope(states);
 
   AttentionInput input{.q = states.q, .k = states.k, .v = states.v, .past_k = {}, .past_v = {}};
@@ -180,11 +180,12 @@ void Decoder::Workspace::check_finite(const Hidden& hidden, std::size_t layer) {
 Decoder::Decoder(const Model& model) : model_(&model), workspace_(std::make_unique<Workspace>(model)) {}
 Decoder::~Decoder() = default;
 
-Hidden Decoder::embed(std::span<const std::int32_t> tokens, std::size_t first_position) {
+Hidden Decoder::embed(std::span<const std::int32_t> tokens, std::size_t first_position, std::size_t document_tokens) {
   if (tokens.empty()) throw Error(ErrorCode::kInternal, "Decoder::embed", "no tokens");
   const std::size_t width = model_->config().d_model;
   Hidden hidden{.rows = BackendTensor<float, 3>(model_->backend(), {1, tokens.size(), width}),
-                .first_position = first_position};
+                .first_position = first_position,
+                .document_tokens = std::max(document_tokens, first_position + tokens.size())};
   model_->embed(tokens, hidden.rows.view().slice(0));
   return hidden;
 }
@@ -196,7 +197,8 @@ Hidden Decoder::repeat(const Hidden& hidden, std::size_t members) {
   Backend& backend = model_->backend();
   Hidden batch{.rows = BackendTensor<float, 3>(backend, {members, hidden.tokens(), model_->config().d_model}),
                .first_position = hidden.first_position,
-               .next_layer = hidden.next_layer};
+               .next_layer = hidden.next_layer,
+               .document_tokens = hidden.document_tokens};
   for (std::size_t member = 0; member < members; ++member) {
     backend.copy(batch.rows.view().slice(member).data(), hidden.rows.view().data(), hidden.rows.bytes());
   }
@@ -207,10 +209,9 @@ void Decoder::advance(Hidden& hidden, std::size_t last_layer, StateHook* hook, C
   if (last_layer > model_->config().layers) {
     throw Error(ErrorCode::kInternal, "Decoder::advance", "layer " + std::to_string(last_layer) + " of too few");
   }
-  const RopeTable rope = model_->rope(hidden.first_position + hidden.tokens());
   for (; hidden.next_layer < last_layer; ++hidden.next_layer) {
     check_interrupt();
-    workspace_->attend(hidden, hidden.next_layer, rope, hook, cache);
+    workspace_->attend(hidden, hidden.next_layer, hook, cache);
     workspace_->feed_forward(hidden, hidden.next_layer);
     workspace_->check_finite(hidden, hidden.next_layer);
   }

@@ -17,6 +17,7 @@ struct LayerStates {
   Backend& backend;
   std::size_t layer;
   std::size_t first_position;  // of token 0
+  RopeTable rope;              // of this layer, for at least the positions of these tokens
   Operand x;  // [member · token, d_model] input of q_proj, k_proj, v_proj, after the layer's norm; read only
   BackendView<float, 4> q;     // [member, query_head, token, head_dim]
   BackendView<float, 4> k, v;  // [member, kv_head, token, head_dim]
@@ -34,9 +35,10 @@ class StateHook {
 
 /// The residual stream at a layer boundary: a forward pass that can be stopped, copied, widened to a batch and resumed.
 struct Hidden {
-  BackendTensor<float, 3> rows;    // [member, token, d_model]
-  std::size_t first_position = 0;  // position of token 0
-  std::size_t next_layer = 0;      // layers below it are done
+  BackendTensor<float, 3> rows;     // [member, token, d_model]
+  std::size_t first_position = 0;   // position of token 0
+  std::size_t next_layer = 0;       // layers below it are done
+  std::size_t document_tokens = 0;  // of the whole document, which RoPE may depend on (rope_angles)
 
   std::size_t members() const noexcept { return rows.view().extent(0); }
   std::size_t tokens() const noexcept { return rows.view().extent(1); }
@@ -52,7 +54,8 @@ class Decoder {
   const Model& model() const noexcept { return *model_; }
 
   /// Token embeddings as a batch of one member, ready for layer 0.
-  Hidden embed(std::span<const std::int32_t> tokens, std::size_t first_position = 0);
+  /// @param document_tokens  length of the document that these are a part of; 0: it ends with them
+  Hidden embed(std::span<const std::int32_t> tokens, std::size_t first_position = 0, std::size_t document_tokens = 0);
   /// `members` copies of the only member of `hidden`: variants that share everything below a layer.
   Hidden repeat(const Hidden& hidden, std::size_t members);
   /// Runs layers [hidden.next_layer, last_layer) in place.

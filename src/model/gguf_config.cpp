@@ -27,7 +27,6 @@ class Keys {
     }
     return value;
   }
-  std::string_view text(std::string_view key) const { return file_.get_string(name(key)); }
   [[noreturn]] void fail(ErrorCode code, std::string_view key, const std::string& problem) const {
     throw Error(code, file_.path().string() + ": " + name(key), problem);
   }
@@ -47,7 +46,6 @@ void check_options(const Keys& keys, const ModelConfig& config) {
     keys.fail(ErrorCode::kUnsupported, key,
               "found " + std::to_string(found) + ", supported is the head size, " + std::to_string(expected));
   };
-  must_equal("rope.dimension_count", config.head_dim);
   must_equal("attention.value_length", config.head_dim);
   if (keys.nonzero("attention.sliding_window")) {
     keys.fail(ErrorCode::kUnsupported, "attention.sliding_window",
@@ -56,41 +54,6 @@ void check_options(const Keys& keys, const ModelConfig& config) {
   if (keys.nonzero("expert_count")) {
     keys.fail(ErrorCode::kUnsupported, "expert_count", "found a mixture of experts, supported are: dense models");
   }
-}
-
-RopeScaling parse_scaling(const Keys& keys, const GgufFile& file, const ModelConfig& config,
-                          const Architecture& architecture) {
-  for (const TensorSpec& spec : architecture.tensors) {
-    if (spec.role != TensorRole::kRopeFactors) continue;
-    const std::string name = std::string(spec.gguf) + ".weight";
-    const StoredTensor* factors = file.find(name);
-    if (factors == nullptr) break;
-    const std::string where = file.path().string() + ": tensor " + name;
-    if (factors->type == nullptr || factors->shape.size() != 1 || factors->shape[0] != config.chunks()) {
-      throw Error(ErrorCode::kInput, where, "expected " + std::to_string(config.chunks()) + " floats (head size / 2)");
-    }
-    RopeScaling scaling{.type = RopeScaling::Type::kFactors};
-    scaling.factors.resize(config.chunks());
-    read_rows(*factors, 0, 1, scaling.factors);
-    for (const float factor : scaling.factors) {
-      if (!(factor > 0) || !std::isfinite(factor)) {
-        throw Error(ErrorCode::kInput, where, "found " + std::to_string(factor) + ", expected numbers above 0");
-      }
-    }
-    return scaling;
-  }
-  if (keys.has("rope.scaling.type")) {
-    const std::string_view type = keys.text("rope.scaling.type");
-    if (type == "linear") return {.type = RopeScaling::Type::kLinear, .factor = keys.positive("rope.scaling.factor")};
-    if (type != "none") {
-      keys.fail(ErrorCode::kUnsupported, "rope.scaling.type",
-                "found RoPE scaling \"" + std::string(type) + "\", supported are: none, linear, rope_freqs");
-    }
-  }
-  if (keys.has("rope.scale_linear")) {
-    return {.type = RopeScaling::Type::kLinear, .factor = keys.positive("rope.scale_linear")};
-  }
-  return {};
 }
 
 /// Rows of the embedding; its shape is checked with all others later.
@@ -129,11 +92,8 @@ ParsedConfig parse_gguf_config(const GgufFile& file) {
   config.vocabulary = keys.has("vocab_size") ? keys.count("vocab_size", kMostVocabulary) : embedding_rows(file);
   config.context = keys.count("context_length", kMostContext);
   config.norm_epsilon = static_cast<float>(keys.positive("attention.layer_norm_rms_epsilon"));
-  config.rope_theta = keys.has("rope.freq_base") ? keys.positive("rope.freq_base") : 10000;
   config.tied_head = file.find("output.weight") == nullptr;
-  const RopeScaling scaling = parse_scaling(keys, file, config, *parsed.architecture);
-  config.rope_scaling = rope_scaling_json(scaling);
-  config.rope_frequencies = rope_frequencies(config.rope_theta, config.head_dim, scaling);
+  parse_gguf_rope(file, std::string(name) + ".", parsed.architecture->rope, config);
   return parsed;
 }
 

@@ -8,8 +8,7 @@ namespace kvs {
 namespace {
 
 constexpr std::size_t kConfigBytes = 1UL << 20;
-constexpr double kDefaultTheta = 10000;          // LlamaConfig's, for configs older than the key
-constexpr std::uint64_t kDefaultContext = 2048;  // likewise
+constexpr std::uint64_t kDefaultContext = 2048;  // LlamaConfig's, for configs older than the key
 
 [[noreturn]] void unsupported(const JsonCursor& cursor, const std::string& where, const std::string& problem) {
   throw Error(ErrorCode::kUnsupported, where + ": " + cursor.pointer(), problem);
@@ -57,55 +56,6 @@ void check_options(const JsonCursor& root, const Architecture& row, const std::s
   }
 }
 
-void check_partial_rotation(const JsonCursor& object, const std::string& where) {
-  if (object.has("partial_rotary_factor") && object.at("partial_rotary_factor").real() != 1) {
-    unsupported(object.at("partial_rotary_factor"), where, "found partial rotation, supported is: 1");
-  }
-}
-
-RopeScaling parse_llama3(const JsonCursor& rope) {
-  RopeScaling scaling{.type = RopeScaling::Type::kLlama3};
-  scaling.factor = positive(rope.at("factor"));
-  scaling.low_frequency_factor = positive(rope.at("low_freq_factor"));
-  scaling.high_frequency_factor = positive(rope.at("high_freq_factor"));
-  if (!(scaling.high_frequency_factor > scaling.low_frequency_factor)) {
-    rope.at("high_freq_factor").fail("a number above low_freq_factor");
-  }
-  scaling.original_context = static_cast<double>(
-      rope.at("original_max_position_embeddings").integer(1, static_cast<std::int64_t>(kMostContext)));
-  return scaling;
-}
-
-RopeScaling parse_scaling(const JsonCursor& rope, const std::string& where) {
-  for (const std::string& key : rope.keys()) {
-    if (rope.at(key).value().is_object()) unsupported(rope.at(key), where, "found RoPE parameters per kind of layer");
-  }
-  check_partial_rotation(rope, where);
-  const std::string_view key = rope.has("rope_type") ? "rope_type" : "type";
-  if (!rope.has(key)) return {};
-  const std::string type = rope.at(key).string();
-  if (type == "default") return {};
-  if (type == "linear") return {.type = RopeScaling::Type::kLinear, .factor = positive(rope.at("factor"))};
-  if (type == "llama3") return parse_llama3(rope);
-  unsupported(rope.at(key), where, "found RoPE scaling \"" + type + "\", supported are: default, linear, llama3");
-}
-
-/// Both spellings: rope_theta beside rope_scaling (Transformers 4) and everything in rope_parameters (5).
-void parse_rope(const JsonCursor& root, const std::string& where, ModelConfig& config) {
-  check_partial_rotation(root, where);
-  RopeScaling scaling;
-  config.rope_theta = root.has("rope_theta") ? positive(root.at("rope_theta")) : kDefaultTheta;
-  for (const std::string_view key : {"rope_scaling", "rope_parameters"}) {
-    if (!root.has(key)) continue;
-    const JsonCursor rope = root.at(key);
-    scaling = parse_scaling(rope, where);
-    if (rope.has("rope_theta")) config.rope_theta = positive(rope.at("rope_theta"));
-    break;
-  }
-  config.rope_scaling = rope_scaling_json(scaling);
-  config.rope_frequencies = rope_frequencies(config.rope_theta, config.head_dim, scaling);
-}
-
 }  // namespace
 
 ParsedConfig parse_hf_config(const std::filesystem::path& path) {
@@ -131,7 +81,7 @@ ParsedConfig parse_hf_config(const std::filesystem::path& path) {
       root.has("max_position_embeddings") ? count(root, "max_position_embeddings", kMostContext) : kDefaultContext;
   config.norm_epsilon = static_cast<float>(positive(root.at("rms_norm_eps")));
   config.tied_head = flag(root, "tie_word_embeddings");
-  parse_rope(root, where, config);
+  parse_hf_rope(root, parsed.architecture->rope, config);
   parsed.attention_bias = flag(root, parsed.architecture->attention_bias_key);
   parsed.mlp_bias = flag(root, parsed.architecture->mlp_bias_key);
   if (root.has("auto_map")) parsed.notes.push_back(where + ": auto_map names custom code, which is never run");

@@ -123,12 +123,17 @@ Model::Model(const ModelSource& source, Backend& backend, const std::function<vo
 
 Model::~Model() = default;
 
-RopeTable Model::rope(std::size_t positions) const {
-  if (positions > rope_.cosine.view().extent(0)) {
-    const std::size_t grown = std::max({positions, kFirstPositions, 2 * rope_.cosine.view().extent(0)});
-    rope_ = make_rope_memory(*backend_, config_.rope_frequencies, grown);
+RopeTable Model::rope(std::size_t layer, std::size_t tokens) const {
+  const RopeParameters& parameters = config_.rope(layer);
+  ropes_.resize(config_.ropes.size());
+  Rope& rope = ropes_[config_.rope_kind(layer)];
+  const std::size_t length_class = rope_length_class(parameters, tokens);
+  const std::size_t held = length_class == rope.length_class ? rope.memory.cosine.view().extent(0) : 0;
+  if (tokens > held) {
+    const std::size_t grown = std::max({tokens, kFirstPositions, 2 * held});
+    rope = {make_rope_memory(*backend_, rope_angles(parameters, tokens), grown), length_class};
   }
-  return rope_.table();
+  return rope.memory.table();
 }
 
 void Model::embed(std::span<const std::int32_t> tokens, BackendView<float, 2> out) const {

@@ -68,8 +68,9 @@ class Model {
   const LayerWeights& layer(std::size_t index) const { return layers_[index]; }
   const Weight& head() const noexcept { return *head_; }
   BackendView<const float, 1> final_norm() const noexcept { return final_norm_.view(); }
-  /// cos and sin for positions 0 … positions − 1 or more; a later call for more positions ends the views' life.
-  RopeTable rope(std::size_t positions) const;
+  /// cos and sin of `layer` in documents of so many tokens, for their positions or more (rope_angles says what depends
+  /// on the length). The views live until a call for the same kind of layer with more tokens, or with other angles.
+  RopeTable rope(std::size_t layer, std::size_t tokens) const;
   /// out: [token, d_model]. @throws Error kInput if an id is outside the vocabulary.
   void embed(std::span<const std::int32_t> tokens, BackendView<float, 2> out) const;
   std::size_t weight_bytes() const noexcept;
@@ -82,7 +83,11 @@ class Model {
   BackendTensor<float, 1> final_norm_;
   struct Embedding;
   std::unique_ptr<Embedding> embedding_;  // host memory
-  mutable RopeMemory rope_;
+  struct Rope {
+    RopeMemory memory;
+    std::size_t length_class = 0;
+  };
+  mutable std::vector<Rope> ropes_;  // [kind]
 };
 
 }  // namespace kvs

@@ -34,7 +34,7 @@ Extent extent_of(Axis axis, const ModelConfig& config, ModelFormat format) {
     case Axis::kFeedForward:
       return {config.d_ff, hf ? "intermediate_size" : "feed_forward_length"};
     case Axis::kChunks:
-      return {config.chunks(), "head size / 2"};
+      return {config.chunks(), "rotated channels / 2"};
     case Axis::kNone:
       break;
   }
@@ -63,15 +63,20 @@ std::string file_name(const TensorSpec& spec, ModelFormat format, std::size_t la
 ModelTensors::ModelTensors(const TensorArchive& archive, ModelFormat format, ParsedConfig& parsed)
     : archive_(&archive),
       format_(format),
-      interleaved_head_dim_(
-          format == ModelFormat::kGguf && parsed.architecture->gguf_interleaved ? parsed.config.head_dim : 0),
+      interleaving_(format == ModelFormat::kGguf && parsed.architecture->gguf_interleaved
+                        ? Interleaving{parsed.config.head_dim, parsed.config.rotary_dim()}
+                        : Interleaving{}),
       layers_(parsed.config.layers) {
   std::vector<std::string> missing;
   std::size_t whole_layers = layers_.size();  // layers below the first that lacks something
   for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
-    for (const TensorSpec& spec : parsed.architecture->tensors) {
-      if ((spec.per_layer() || layer == 0) && needed(spec, parsed)) find(spec, layer, parsed, missing);
-    }
+    const auto find_all = [&](std::span<const TensorSpec> specs) {
+      for (const TensorSpec& spec : specs) {
+        if ((spec.per_layer() || layer == 0) && needed(spec, parsed)) find(spec, layer, parsed, missing);
+      }
+    };
+    find_all(parsed.architecture->tensors);
+    find_all(kRopeTensors);
     if (!missing.empty()) whole_layers = std::min(whole_layers, layer);
   }
   if (!missing.empty()) {
@@ -153,8 +158,8 @@ const ModelTensors::Found& ModelTensors::found(TensorRole role, std::size_t laye
   return layers_.at(layer)[static_cast<std::size_t>(role)];
 }
 
-std::size_t ModelTensors::interleaving(TensorRole role) const noexcept {
-  return role == TensorRole::kQuery || role == TensorRole::kKey ? interleaved_head_dim_ : 0;
+Interleaving ModelTensors::interleaving(TensorRole role) const noexcept {
+  return role == TensorRole::kQuery || role == TensorRole::kKey ? interleaving_ : Interleaving{};
 }
 
 TensorRows ModelTensors::rows(TensorRole role, std::size_t layer) const {
@@ -172,11 +177,11 @@ std::vector<float> ModelTensors::bias(TensorRole role, std::size_t layer) const 
   const StoredTensor* stored = found(role, layer).bias;
   if (stored == nullptr) return {};
   std::vector<float> values(static_cast<std::size_t>(stored->columns()));
-  TensorRows(*archive_, *stored, 0).read(0, 1, values);
-  const std::size_t head = interleaving(role);
-  if (head == 0) return values;
+  TensorRows(*archive_, *stored, {}).read(0, 1, values);
+  const Interleaving order = interleaving(role);
+  if (order.head_dim == 0) return values;
   std::vector<float> ordered(values.size());
-  for (std::size_t row = 0; row < values.size(); ++row) ordered[row] = values[interleaved_row(row, head)];
+  for (std::size_t row = 0; row < values.size(); ++row) ordered[row] = values[interleaved_row(row, order)];
   return ordered;
 }
 

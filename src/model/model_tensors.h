@@ -13,18 +13,23 @@ namespace kvs {
 
 enum class ModelFormat : int { kHuggingFace, kGguf };
 
-/// Where GGUF stores the row that rotate-half order calls `row`: each head's rows are adjacent RoPE pairs there, so row
-/// half·(d/2) + c of a head of d rows is stored as its row 2c + half.
-constexpr std::size_t interleaved_row(std::size_t row, std::size_t head_dim) noexcept {
-  const std::size_t within = row % head_dim, half = head_dim / 2;
+/// The order of the rows of W_q and W_k in files whose RoPE pairs are adjacent rows; head_dim 0: rotate-half order.
+struct Interleaving {
+  std::size_t head_dim = 0, rotary_dim = 0;
+};
+
+/// Where such a file stores the row that rotate-half order calls `row`: of a head's rows the first rotary_dim = 2n are
+/// adjacent pairs there, so row half·n + c is stored as its row 2c + half; the rows behind them stay.
+constexpr std::size_t interleaved_row(std::size_t row, const Interleaving& order) noexcept {
+  const std::size_t within = row % order.head_dim, half = order.rotary_dim / 2;
+  if (within >= order.rotary_dim) return row;
   return row - within + 2 * (within % half) + within / half;
 }
 
 /// One stored matrix (or vector) read as f32 rows in rotate-half channel order, each value checked to be finite.
 class TensorRows {
  public:
-  /// @param interleaved_head_dim  0: rows are stored in the wanted order; else as interleaved_row() says
-  TensorRows(const TensorArchive& archive, const StoredTensor& tensor, std::size_t interleaved_head_dim);
+  TensorRows(const TensorArchive& archive, const StoredTensor& tensor, Interleaving order);
 
   std::size_t rows() const noexcept;
   std::size_t columns() const noexcept;
@@ -37,7 +42,7 @@ class TensorRows {
 
   const TensorArchive* archive_;
   const StoredTensor* tensor_;
-  std::size_t interleaved_head_dim_;
+  Interleaving order_;
 };
 
 /// The tensors of one model by what they are for: found, their shapes checked against the config, nothing decoded.
@@ -64,7 +69,7 @@ class ModelTensors {
   using Row = std::array<Found, kTensorRoles>;
 
   const Found& found(TensorRole role, std::size_t layer) const;
-  std::size_t interleaving(TensorRole role) const noexcept;
+  Interleaving interleaving(TensorRole role) const noexcept;
   bool needed(const TensorSpec& spec, const ParsedConfig& parsed) const noexcept;
   void find(const TensorSpec& spec, std::size_t layer, const ParsedConfig& parsed, std::vector<std::string>& missing);
   void check(const StoredTensor& tensor, const TensorSpec& spec, bool bias, const ModelConfig& config) const;
@@ -72,8 +77,8 @@ class ModelTensors {
 
   const TensorArchive* archive_;
   ModelFormat format_;
-  std::size_t interleaved_head_dim_;
-  std::vector<Row> layers_;  // tensors that belong to no layer sit in layer 0's row
+  Interleaving interleaving_;  // of W_q and W_k
+  std::vector<Row> layers_;    // tensors that belong to no layer sit in layer 0's row
   std::vector<std::string> names_;
 };
 

@@ -6,7 +6,6 @@
 
 #include "model/architecture.h"
 #include "model/config.h"
-#include "model/rope.h"
 
 namespace kvs {
 
@@ -21,8 +20,7 @@ struct ParsedConfig {
 };
 
 /// @throws Error kInput (file, JSON pointer, found, expected), kUnsupported (architecture, RoPE scaling, activation,
-/// partial
-///         rotation, sliding window or quantisation, by name).
+///         sliding window or quantisation, by name).
 ParsedConfig parse_hf_config(const std::filesystem::path& path);
 
 /// The same from GGUF metadata; `vocabulary` and `tied_head` follow from the tensors present.

@@ -3,38 +3,43 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "io/json.h"
 #include "kernels/backend.h"
+#include "model/rope_parameters.h"
 
 namespace kvs {
 
-/// How a model stretches RoPE's frequencies beyond its first training length.
-struct RopeScaling {
-  enum class Type { kDefault, kLinear, kLlama3, kFactors };
-  Type type = Type::kDefault;
-  double factor = 1;                 // kLinear, kLlama3
-  double low_frequency_factor = 1;   // kLlama3
-  double high_frequency_factor = 4;  // kLlama3
-  double original_context = 8192;    // kLlama3
-  std::vector<float> factors = {};   // kFactors: [head_dim / 2], each chunk's divisor (GGUF rope_freqs)
+/// The scaling as JSON with Transformers' key names, defaults filled in; null for none.
+Json rope_scaling_json(const RopeScaling& scaling);
+
+/// What a config says beside the scaling itself and the scaling's defaults follow from.
+struct RopeScalingContext {
+  std::size_t chunks;           // rotary_dim / 2, the length of a list of factors
+  double context;               // max_position_embeddings
+  double original_context = 0;  // original_max_position_embeddings beside the scaling; 0: there is none
+  bool su_is_longrope = false;  // Phi-3: "su" and "yarn" are old names of longrope
 };
 
-/// Radians per token of each chunk: theta^(-2c / head_dim), scaled. [head_dim / 2], each a value of f32.
-/// Arithmetic in f32 as Transformers' modeling_rope_utils.py, so that angles agree to the last bit or nearly so.
-std::vector<double> rope_frequencies(double theta, std::size_t head_dim, const RopeScaling& scaling);
+/// Reads rope_scaling or rope_parameters, whose null or missing type means none, or what rope_scaling_json() wrote.
+/// @throws Error kInput with the JSON pointer, kUnsupported with the type's name.
+RopeScaling parse_rope_scaling(const JsonCursor& rope, const RopeScalingContext& context);
 
-/// The scaling as JSON text, with Transformers' key names; "null" for none.
-std::string rope_scaling_json(const RopeScaling& scaling);
+/// All kinds as a JSON list of {theta, rotary_dim, scaling}, and back. @throws Error kInput.
+Json ropes_json(std::span<const RopeParameters> ropes);
+std::vector<RopeParameters> ropes_from_json(const JsonCursor& list);
 
 /// cos and sin in backend memory.
 struct RopeMemory {
-  BackendTensor<float, 2> cosine, sine;  // [position, head_dim / 2]
-  RopeTable table() const { return {cosine.view(), sine.view()}; }
+  BackendTensor<float, 2> cosine, sine;  // [position, rotary_dim / 2]
+  float factor = 1;
+  RopeTable table() const { return {cosine.view(), sine.view(), factor}; }
 };
 
 /// The angle is f32(position) · f32(frequency) rounded to f32, as Transformers computes it; its cos and sin are taken
-/// in double and rounded. Cost: positions · head_dim transcendental functions.
-RopeMemory make_rope_memory(Backend& backend, std::span<const double> frequencies, std::size_t positions);
+/// in double, rounded, and multiplied by the factor in f32. Cost: positions · rotary_dim transcendental functions.
+RopeMemory make_rope_memory(Backend& backend, const RopeAngles& angles, std::size_t positions);
 
 }  // namespace kvs

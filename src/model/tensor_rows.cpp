@@ -19,8 +19,8 @@ bool all_finite(std::span<const float> values) noexcept {
 
 }  // namespace
 
-TensorRows::TensorRows(const TensorArchive& archive, const StoredTensor& tensor, std::size_t interleaved_head_dim)
-    : archive_(&archive), tensor_(&tensor), interleaved_head_dim_(interleaved_head_dim) {}
+TensorRows::TensorRows(const TensorArchive& archive, const StoredTensor& tensor, Interleaving order)
+    : archive_(&archive), tensor_(&tensor), order_(order) {}
 
 std::size_t TensorRows::rows() const noexcept { return static_cast<std::size_t>(tensor_->rows()); }
 std::size_t TensorRows::columns() const noexcept { return static_cast<std::size_t>(tensor_->columns()); }
@@ -37,11 +37,11 @@ void TensorRows::read(std::size_t first, std::size_t count, std::span<float> out
     const std::size_t begin = task * kRowsPerTask, rows_here = std::min(kRowsPerTask, count - begin);
     const std::span<float> target = out.subspan(begin * width, rows_here * width);
     try {
-      if (interleaved_head_dim_ == 0) {
+      if (order_.head_dim == 0) {
         read_rows(*tensor_, first + begin, rows_here, target);
       } else {
         for (std::size_t row = 0; row < rows_here; ++row) {
-          read_rows(*tensor_, interleaved_row(first + begin + row, interleaved_head_dim_), 1,
+          read_rows(*tensor_, interleaved_row(first + begin + row, order_), 1,
                     target.subspan(row * width, width));
         }
       }

@@ -63,7 +63,7 @@ class MemorySource final : public StateSource {
   std::size_t documents() const noexcept override { return documents_; }
   std::size_t tokens() const noexcept override { return tokens_; }
   Backend& backend() const noexcept override { return backend_; }
-  RopeTable rope() const override { return {}; }
+  RopeTable rope(std::size_t) const override { return {}; }
   void visit(std::size_t document, const StateNeeds& needs, const Sink& sink) override {
     for (const std::size_t layer : needs.layers) {
       const std::array<std::vector<float>, 3> states{make(document, layer, 0), make(document, layer, 1),

@@ -126,7 +126,7 @@ TEST_F(SpectrumTest, ADocumentThatTheSourceLeavesOutIsNotCounted) {
     std::size_t documents() const noexcept override { return source_->documents(); }
     std::size_t tokens() const noexcept override { return source_->tokens(); }
     Backend& backend() const noexcept override { return source_->backend(); }
-    RopeTable rope() const override { return {}; }
+    RopeTable rope(std::size_t) const override { return {}; }
     void visit(std::size_t document, const StateNeeds& needs, const Sink& sink) override {
       if (document != 0) source_->visit(document, needs, sink);
     }

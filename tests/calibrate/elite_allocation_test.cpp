@@ -14,8 +14,8 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-constexpr EliteShape kLlama7b{.d_model = 4096, .kv_heads = 32, .head_dim = 128};
-constexpr EliteShape kSmolLm2{.d_model = 576, .kv_heads = 3, .head_dim = 64};
+constexpr EliteShape kLlama7b{.d_model = 4096, .kv_heads = 32, .head_dim = 128, .chunks = 64};
+constexpr EliteShape kSmolLm2{.d_model = 576, .kv_heads = 3, .head_dim = 64, .chunks = 32};
 
 using Pair = EliteAllocation;
 

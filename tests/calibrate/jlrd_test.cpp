@@ -101,7 +101,7 @@ TEST(UnrotatedRows, LeavesOutBothChannelsOfEliteChunks) {
   std::vector<float> wk(8);
   std::iota(wk.begin(), wk.end(), 0.0F);
   const std::vector<std::vector<std::size_t>> elite{{0}, {1}};
-  EXPECT_THAT(unrotated_rows(wk, elite, 4, 1), ElementsAre(1, 3, 4, 6));
+  EXPECT_THAT(unrotated_rows(wk, elite, 4, 4, 1), ElementsAre(1, 3, 4, 6));
 }
 
 TEST(SharedRanks, TakesTheLargestOfBothLists) {

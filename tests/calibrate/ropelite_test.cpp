@@ -32,7 +32,7 @@ class HostStates final : public StateSource {
   std::size_t documents() const noexcept override { return states_.size(); }
   std::size_t tokens() const noexcept override { return tokens_; }
   Backend& backend() const noexcept override { return *backend_; }
-  RopeTable rope() const override { return rotation_.table(); }
+  RopeTable rope(std::size_t) const override { return rotation_.table(); }
   void visit(std::size_t document, const StateNeeds& needs, const Sink& sink) override {
     for (const std::size_t layer : needs.layers) {
       DocumentStates states;

@@ -24,6 +24,10 @@ class MemoryReader final : public CaptureReader {
     header_.query_heads = 2;
     header_.kv_heads = 1;
     header_.head_dim = 4;
+    header_.model_layers = 5;
+    header_.rotary_dim = 4;
+    header_.rope_kinds.assign(5, 0);
+    header_.rope_factors = {1};
     header_.rope_frequencies = {1, 0.01};
     header_.states = std::move(states);
     header_.tokens = kTokens;

@@ -25,7 +25,7 @@ class EliteHook : public ::testing::Test {
     return layers;
   }
   std::vector<float> nll(std::vector<EliteLayer> layers) {
-    EliteModel hook(*tiny_.model, std::move(layers), tokens_.size());
+    EliteModel hook(*tiny_.model, std::move(layers));
     return document_nll(*tiny_.decoder, tokens_, &hook);
   }
   TinyModel tiny_;
@@ -58,7 +58,7 @@ TEST_F(EliteHook, FactorsOfFullRankEqualPartialRope) {
                    wk.begin() + static_cast<std::ptrdiff_t>((row + 1) * config.d_model));
     }
     exact.insert(exact.end(), wv.begin(), wv.end());
-    layer.projection = merge_projection(wk, exact, elite, config.head_dim, config.d_model);
+    layer.projection = merge_projection(wk, exact, elite, config.head_dim, config.head_dim, config.d_model);
   }
   EXPECT_LT(largest_difference(nll(std::move(layers)), partial), 1e-4);
 }

@@ -24,6 +24,10 @@ inline CaptureHeader small_header(DType store = DType::kF32, std::uint64_t docum
   header.head_dim = 6;
   header.rope_theta = 1e5;
   header.rope_scaling = R"({"type":"linear","factor":2.0})";
+  header.rope_parameters = R"([{"theta":100000.0,"rotary_dim":6,"scaling":{"rope_type":"linear","factor":2.0}}])";
+  header.rotary_dim = 6;
+  header.rope_kinds.assign(header.model_layers, 0);
+  header.rope_factors = {1};
   header.rope_frequencies = {0.5, 0.1, 1.0 / 3.0};
   header.store = store;
   header.states = {StateKind::kQPre, StateKind::kKPre, StateKind::kV};

@@ -182,34 +182,44 @@ TEST_F(CalibrationOpsTest, SecondMomentReadsTheBackendsBf16) {
 
 /// Random states and a table of arbitrary angles (not unit circles, so that nothing cancels by luck).
 struct RopeCase {
-  std::size_t query_heads, kv_heads, tokens, half, first_position;
+  std::size_t query_heads, kv_heads, tokens, half, first_position, width;
+  float factor;
   std::vector<float> q, k, cosine, sine;
 
-  RopeCase(std::size_t heads, std::size_t shared, std::size_t count, std::size_t chunks, std::size_t position)
-      : query_heads(heads), kv_heads(shared), tokens(count), half(chunks), first_position(position) {
+  /// @param tail  channels of a head that never turn;  @param scale  the table's factor (its values stay arbitrary)
+  RopeCase(std::size_t heads, std::size_t shared, std::size_t count, std::size_t chunks, std::size_t position,
+           std::size_t tail = 0, float scale = 1)
+      : query_heads(heads),
+        kv_heads(shared),
+        tokens(count),
+        half(chunks),
+        first_position(position),
+        width(2 * chunks + tail),
+        factor(scale) {
     std::mt19937 generator(7);
     std::normal_distribution<float> normal;
     const auto fill = [&](std::vector<float>& values, std::size_t size) {
       values.resize(size);
       std::ranges::generate(values, [&] { return normal(generator); });
     };
-    fill(q, heads * count * 2 * chunks);
-    fill(k, shared * count * 2 * chunks);
+    fill(q, heads * count * width);
+    fill(k, shared * count * width);
     fill(cosine, (count + position) * chunks);
     fill(sine, (count + position) * chunks);
   }
 
-  /// δ_c(i,j) by its definition: rotate both, subtract the plain product.
+  /// δ_c(i,j) by its definition: rotate both, subtract the product of the two that only carry the factor.
   double delta(std::size_t head, std::size_t chunk, std::size_t i, std::size_t j) const {
     const auto rotated = [&](const float* x, std::size_t position) {
       const double c = cosine[(position + first_position) * half + chunk];
       const double s = sine[(position + first_position) * half + chunk];
       return std::array{x[chunk] * c - x[chunk + half] * s, x[chunk + half] * c + x[chunk] * s};
     };
-    const float* qi = q.data() + (head * tokens + i) * 2 * half;
-    const float* kj = k.data() + (head / (query_heads / kv_heads) * tokens + j) * 2 * half;
+    const float* qi = q.data() + (head * tokens + i) * width;
+    const float* kj = k.data() + (head / (query_heads / kv_heads) * tokens + j) * width;
     const auto a = rotated(qi, i), b = rotated(kj, j);
-    return a[0] * b[0] + a[1] * b[1] - double{qi[chunk]} * kj[chunk] - double{qi[chunk + half]} * kj[chunk + half];
+    const double plain = double{qi[chunk]} * kj[chunk] + double{qi[chunk + half]} * kj[chunk + half];
+    return a[0] * b[0] + a[1] * b[1] - double{factor} * double{factor} * plain;
   }
 };
 
@@ -220,8 +230,8 @@ class RopeSums : public CalibrationOpsTest, public testing::WithParamInterface<R
   template <class Function>
   void with_operands(const RopeCase& c, Function function) {
     const std::array table_shape{std::size_t{1}, c.tokens + c.first_position, c.half};
-    function(view_of(c.q, {c.query_heads, c.tokens, 2 * c.half}), view_of(c.k, {c.kv_heads, c.tokens, 2 * c.half}),
-             RopeTable{view_of(c.cosine, table_shape).slice(0), view_of(c.sine, table_shape).slice(0)});
+    function(view_of(c.q, {c.query_heads, c.tokens, c.width}), view_of(c.k, {c.kv_heads, c.tokens, c.width}),
+             RopeTable{view_of(c.cosine, table_shape).slice(0), view_of(c.sine, table_shape).slice(0), c.factor});
   }
 };
 
@@ -277,10 +287,12 @@ TEST_P(RopeSums, DistanceEqualsTheSumOverCausalPairs) {
   }
 }
 
-// Tokens and chunks at, below and above the block (16), the row tile (64) and the lanes (8); GQA and MHA.
+// Tokens and chunks at, below and above the block (16), the row tile (64) and the lanes (8); GQA and MHA; partial
+// rotation with a factor.
 INSTANTIATE_TEST_SUITE_P(Shapes, RopeSums,
                          testing::Values(RopeCase(1, 1, 1, 2, 0), RopeCase(2, 2, 16, 8, 0), RopeCase(6, 2, 33, 11, 3),
-                                         RopeCase(3, 1, 70, 16, 5), RopeCase(2, 1, 130, 5, 0)),
+                                         RopeCase(3, 1, 70, 16, 5), RopeCase(2, 1, 130, 5, 0),
+                                         RopeCase(2, 1, 40, 4, 2, 7, 1.25F)),
                          testing::PrintToStringParamName());
 
 TEST_F(CalibrationOpsTest, RopeSumsRefuseATableThatIsTooShort) {

@@ -291,6 +291,43 @@ TEST_P(Rope, InverseUndoesForward) {
   for (std::size_t i = 0; i < x.size(); ++i) ASSERT_NEAR(back[i], x[i], 5e-7);
 }
 
+TEST_P(Rope, LeavesChannelsBehindTheTablesChunksAlone) {
+  // The same table for heads of 6 more channels: chunk c is then channels c and c + kDim / 2 of the first kDim.
+  constexpr std::size_t kWide = kDim + 6;
+  const auto x = random_values(kTokens * kWide, 7);
+  std::vector<float> narrow;
+  for (std::size_t token = 0; token < kTokens; ++token)
+    narrow.insert(narrow.end(), x.begin() + token * kWide, x.begin() + token * kWide + kDim);
+  const auto wide = uploaded<4>(*backend_, x, {1, 1, kTokens, kWide});
+  const auto whole = uploaded<4>(*backend_, narrow, {1, 1, kTokens, kDim});
+  for (const auto& tensor : {&wide, &whole})
+    backend_->rope(tensor->view(), {cosines_.view(), sines_.view()}, kFirst, RopeDirection::kForward, {});
+  const auto found = download(*backend_, wide.view()), turned = download(*backend_, whole.view());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const std::size_t token = i / kWide, channel = i % kWide;
+    ASSERT_EQ(found[i], channel < kDim ? turned[token * kDim + channel] : x[i]) << i;
+  }
+}
+
+TEST_P(Rope, TheFactorIsDividedOutByTheInverseAndKeptByUnrotate) {
+  constexpr float kFactor = 1.5F;
+  auto cosine = cosine_, sine = sine_;
+  for (std::size_t i = 0; i < cosine.size(); ++i) cosine[i] *= kFactor, sine[i] *= kFactor;
+  const auto cosines = uploaded<2>(*backend_, cosine, cosines_.view().shape());
+  const auto sines = uploaded<2>(*backend_, sine, sines_.view().shape());
+  const RopeTable table{cosines.view(), sines.view(), kFactor};
+  const auto x = random_values(kMembers * kHeads * kTokens * kDim, 8);
+  for (const RopeDirection back : {RopeDirection::kInverse, RopeDirection::kUnrotate}) {
+    const auto tensor = uploaded<4>(*backend_, x, {kMembers, kHeads, kTokens, kDim});
+    backend_->rope(tensor.view(), table, kFirst, RopeDirection::kForward, {});
+    backend_->rope(tensor.view(), table, kFirst, back, {});
+    const auto found = download(*backend_, tensor.view());
+    const float left = back == RopeDirection::kUnrotate ? kFactor : 1.0F;
+    // As InverseUndoesForward, with a few more roundings and values up to 1.5 times as long.
+    for (std::size_t i = 0; i < x.size(); ++i) ASSERT_NEAR(found[i], left * x[i], 1.5e-6);
+  }
+}
+
 TEST_P(Rope, RefusesATableThatIsTooShort) {
   const BackendTensor<float, 4> x(*backend_, {1, 1, kTokens + 1, kDim});
   EXPECT_THROW(backend_->rope(x.view(), {cosines_.view(), sines_.view()}, kFirst, RopeDirection::kForward, {}), Error);

@@ -92,8 +92,8 @@ TEST_F(ModelSourceTest, ReadsTheConfigOfAFolder) {
   EXPECT_EQ(config.vocabulary, 64U);
   EXPECT_EQ(config.context, 128U);
   EXPECT_EQ(config.norm_epsilon, 1e-5F);
-  EXPECT_EQ(config.rope_theta, 10000);
-  EXPECT_EQ(config.rope_scaling, "null");
+  EXPECT_EQ(config.ropes.front().theta, 10000);
+  EXPECT_EQ(config.ropes.front().scaling, RopeScaling{});
   EXPECT_TRUE(config.tied_head);
   EXPECT_TRUE(source->notes().empty());
 }
@@ -107,7 +107,7 @@ TEST_F(ModelSourceTest, ReadsTheConfigOfAGguf) {
   EXPECT_EQ(config.kv_heads, 2U);
   EXPECT_EQ(config.head_dim, 8U);
   EXPECT_FALSE(config.tied_head);
-  EXPECT_THAT(config.rope_scaling, HasSubstr("\"factors\""));
+  EXPECT_EQ(config.ropes.front().scaling.type, RopeScaling::Type::kFactors);
 }
 
 TEST_F(ModelSourceTest, DigestFollowsTheWeightsAndNothingElse) {
@@ -204,8 +204,10 @@ TEST_F(ModelSourceTest, RefusesByNameWhatItDoesNotHandle) {
   };
   expect("MambaForCausalLM", [](Json& config) { config["architectures"][0] = "MambaForCausalLM"; });
   expect("gelu", [](Json& config) { config["hidden_act"] = "gelu"; });
-  expect("yarn", [](Json& config) { config["rope_parameters"]["rope_type"] = "yarn"; });
-  expect("longrope", [](Json& config) { config["rope_scaling"] = {{"type", "longrope"}, {"factor", 2}}; });
+  expect("\"su\"", [](Json& config) { config["rope_parameters"]["rope_type"] = "su"; });
+  expect("full_attention", [](Json& config) {
+    config["rope_parameters"]["full_attention"] = {{"rope_type", "default"}};
+  });
   expect("partial_rotary_factor", [](Json& config) { config["partial_rotary_factor"] = 0.5; });
   expect("gptq", [](Json& config) { config["quantization_config"] = {{"quant_method", "gptq"}}; });
   expect("sliding_window", [](Json& config) { config["architectures"][0] = "MistralForCausalLM"; });
@@ -236,9 +238,8 @@ TEST_F(ModelSourceTest, OldSpellingOfRopeScalingEqualsTheNew) {
   });
   const ModelConfig found = ModelSource::open(folder())->config();
   const ModelConfig expected = ModelSource::open(test::golden_path("tiny_llama_mha"))->config();
-  EXPECT_EQ(found.rope_frequencies, expected.rope_frequencies);
-  EXPECT_EQ(found.rope_scaling, expected.rope_scaling);
-  EXPECT_EQ(found.rope_theta, 500000);
+  EXPECT_EQ(found.ropes, expected.ropes);
+  EXPECT_EQ(found.ropes.front().theta, 500000);
 }
 
 TEST_F(ModelSourceTest, NamesMissingTensors) {
@@ -284,8 +285,10 @@ TEST_F(ModelSourceTest, GgufCountsAreChecked) {
                [&] { open_gguf_with<std::uint32_t>("llama.attention.head_count_kv", 0); });
   expect_error(ErrorCode::kInput, AllOf(HasSubstr("head_count 4"), HasSubstr("head_count_kv 8")),
                [&] { open_gguf_with<std::uint32_t>("llama.attention.head_count_kv", 8); });
-  expect_error(ErrorCode::kUnsupported, HasSubstr("rope.dimension_count"),
-               [&] { open_gguf_with<std::uint32_t>("llama.rope.dimension_count", 4); });
+  for (const std::uint32_t channels : {0U, 3U, 10U}) {  // of a head of 8
+    expect_error(ErrorCode::kInput, HasSubstr("rope.dimension_count"),
+                 [&] { open_gguf_with<std::uint32_t>("llama.rope.dimension_count", channels); });
+  }
   expect_error(ErrorCode::kInput, HasSubstr("layer_norm_rms_epsilon"),
                [&] { open_gguf_with<float>("llama.attention.layer_norm_rms_epsilon", 0); });
   expect_error(ErrorCode::kInput, AllOf(HasSubstr("token_embd.weight"), HasSubstr("[64, 32]")),

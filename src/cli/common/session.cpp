@@ -170,7 +170,8 @@ Json run_identity(const Options& options, const std::string& model_sha256, const
 }
 
 Provenance provenance(const Options& options, const RunOptions& run, const Corpus& corpus) {
-  Provenance record{options.command(), kToolVersion, corpus.text_sha256, corpus.documents.size(), 0, run.seed};
+  Provenance record{options.command(), kToolVersion, corpus.text_sha256, corpus.documents.size(), 0, 0, run.seed};
+  if (!corpus.documents.empty()) record.window = corpus.documents.front().tokens.size();
   for (const Document& document : corpus.documents) record.tokens += document.tokens.size();
   return record;
 }

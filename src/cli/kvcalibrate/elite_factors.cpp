@@ -18,7 +18,8 @@ void factorise_layer(const ModelSource& source, std::size_t layer, const std::ve
   const ModelConfig& model = source.config();
   const std::string prefix = "layers." + std::to_string(layer) + ".";
   const auto whitening = second_moment.empty() ? std::vector<double>() : whitening_factor(ops, second_moment, tokens);
-  std::vector<double> keys = unrotated_rows(source.projection(layer, 'k'), elite, model.head_dim, model.d_model);
+  std::vector<double> keys =
+      unrotated_rows(source.projection(layer, 'k'), elite, model.head_dim, model.rotary_dim(), model.d_model);
   const std::vector<float> wv = source.projection(layer, 'v');
   if (plan.joint) {
     keys.insert(keys.end(), wv.begin(), wv.end());

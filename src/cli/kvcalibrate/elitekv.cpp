@@ -88,9 +88,10 @@ std::optional<EliteFactorPlan> factor_plan(const Options& options, const EliteSe
   plan.joint = options.choice("factorization", kFactorizations) == "joint";
   plan.split = static_cast<SingularSplit>(std::ranges::find(kSplits, options.choice("split", kSplits)) - kSplits);
   if (!options.has("rank")) return std::nullopt;
-  if (!plan.joint && search.count == search.geometry.chunks)
-    throw Error(ErrorCode::kUsage, "--factorization",
-                "found separate with every chunk elite, expected joint: no row of the keys is left to factorise");
+  if (!plan.joint && 2 * search.count == config.head_dim)
+    throw Error(
+        ErrorCode::kUsage, "--factorization",
+        "found separate with every channel of a key elite, expected joint: no row of the keys is left to factorise");
   const auto limit = static_cast<std::int64_t>(full_rank(config, search.count, plan.joint));
   plan.rank = static_cast<std::size_t>(options.integer("rank", plan.joint ? 1 : 2, limit));
   if (search.granularity == Granularity::kQueryHead && config.group() > 1) {
@@ -306,6 +307,7 @@ void run_elitekv(Arguments arguments) {
   Provenance record = provenance(*options, run, input.corpus);
   if (from_capture) {
     record.documents = input.source->documents();
+    record.window = input.source->tokens();
     record.tokens = record.documents * input.source->tokens();
   }
   const Json config =

@@ -77,8 +77,7 @@ void run_eval(Arguments arguments) {
       *session.backend, run);
 
   std::unique_ptr<EliteModel> hook;
-  if (!method.elite.layers.empty())
-    hook = std::make_unique<EliteModel>(*session.model, std::move(method.elite.layers), tokens);
+  if (!method.elite.layers.empty()) hook = std::make_unique<EliteModel>(*session.model, std::move(method.elite.layers));
   Progress progress("eval", static_cast<double>(documents.size()), run.quiet);
   const PerplexitySum sum = measure_perplexity(*session.decoder, documents, hook.get(),
                                                [&](std::size_t done) { progress.update(static_cast<double>(done)); });
@@ -94,7 +93,7 @@ void run_eval(Arguments arguments) {
                     {"documents", documents.size()},
                     {"window", tokens},
                     {"dtype", name_of(session.backend->compute_type())},
-                    {"model", model_json(session.config(), session.source->sha256())},
+                    {"model", model_json(session.config(), session.source->sha256(), tokens)},
                     {"text_sha256", record.text_sha256},
                     {"command", record.command},
                     {"tool_version", record.tool_version}};

@@ -77,7 +77,7 @@ void open_capture(const Options& options, const RunOptions& run, Input& input) {
   input.backend = open_backend(options);
   input.source = open_capture_source(*input.reader, *input.backend, options, run);
   input.origin = {header.model_name,
-                  model_json(model_config_of(header), header.model_sha256),
+                  model_json(model_config_of(header), header.model_sha256, header.tokens),
                   {{"capture", path.filename().string()}}};
   input.layers = captured_layers(options, header.layers);
   input.states = spectrum_states(header, path);
@@ -97,7 +97,7 @@ void open_live(const Options& options, const RunOptions& run, Input& input) {
   input.session = load_model(std::move(model), options, run);
   const ModelConfig& config = input.session.config();
   input.origin = {config.name,
-                  model_json(config, input.session.source->sha256()),
+                  model_json(config, input.session.source->sha256(), corpus.documents.front().tokens.size()),
                   {{"text_sha256", corpus.text_sha256}, {"tokens_dropped", corpus.tokens_dropped}}};
   input.kv_heads = config.kv_heads;
   input.head_dim = config.head_dim;

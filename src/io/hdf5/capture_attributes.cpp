@@ -113,20 +113,23 @@ Json read_attributes(const Hdf5Scope& scope, hid_t file) {
     throw Error(version > kCaptureVersion ? ErrorCode::kUnsupported : ErrorCode::kInput, scope.file() + ": /@version",
                 "found " + std::to_string(version) + ", expected " + std::to_string(kCaptureVersion));
   Json header;
-  for (const char* const name : {"model_name", "model_sha256", "architecture", "rope_scaling", "dtype"})
+  for (const char* const name :
+       {"model_name", "model_sha256", "architecture", "rope_scaling", "rope_parameters", "dtype"})
     header[name] = text(name);
   for (const char* const name :
-       {"model_layers", "query_heads", "kv_heads", "head_dim", "tokens", "documents", "complete"})
+       {"model_layers", "query_heads", "kv_heads", "head_dim", "rotary_dim", "tokens", "documents", "complete"})
     header[name] = integer(name);
-  header["layers"] = read_list<std::int64_t>(scope, file, "layers");
+  for (const char* const name : {"layers", "rope_kinds"}) header[name] = read_list<std::int64_t>(scope, file, name);
   const auto theta = read_scalar<double>(scope, file, "rope_theta");
-  const auto frequencies = read_list<double>(scope, file, "rope_frequencies");
   // JSON has no other numbers.
   if (!std::isfinite(theta)) fail(scope, "/@rope_theta", "expected a finite number");
-  for (const double frequency : frequencies)
-    if (!std::isfinite(frequency)) fail(scope, "/@rope_frequencies", "expected finite numbers");
   header["rope_theta"] = theta;
-  header["rope_frequencies"] = frequencies;
+  for (const char* const name : {"rope_factors", "rope_frequencies"}) {
+    const auto values = read_list<double>(scope, file, name);
+    for (const double value : values)
+      if (!std::isfinite(value)) fail(scope, std::string("/@") + name, "expected finite numbers");
+    header[name] = values;
+  }
   return header;
 }
 

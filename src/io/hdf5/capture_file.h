@@ -24,12 +24,18 @@ std::optional<StateKind> state_kind_from_name(std::string_view name) noexcept;
 /// The root attributes of a capture (docs/captures.md) and what its datasets' shapes follow from.
 struct CaptureHeader {
   std::string model_name, model_sha256, architecture;
-  std::uint32_t model_layers = 0;        // of the whole model
+  std::uint32_t model_layers = 0;    // of the whole model
   std::vector<std::int32_t> layers;  // the model's layers that are stored, ascending
   std::uint32_t query_heads = 0, kv_heads = 0, head_dim = 0;
+  // RoPE. A model may have several kinds of it (Gemma 3: two); theta and scaling are those of kind 0.
   double rope_theta = 0;
-  std::string rope_scaling;                 // JSON text of the scaling parameters, "null" if none
-  std::vector<double> rope_frequencies;     // [head_dim / 2] radians per token of each chunk, after scaling
+  std::string rope_scaling;              // JSON text of the scaling parameters, "null" if none
+  std::string rope_parameters;           // JSON text: a list of {theta, rotary_dim, scaling}, one of each kind
+  std::uint32_t rotary_dim = 0;          // channels of a head that turn: chunk c = channels (c, c + rotary_dim / 2)
+  std::vector<std::int32_t> rope_kinds;  // [model_layers]
+  std::vector<double> rope_factors;      // [kind] what cos and sin are multiplied by (YaRN, LongRoPE; else 1)
+  /// [kind, rotary_dim / 2] radians per token of each chunk, after scaling, in documents of `tokens` tokens.
+  std::vector<double> rope_frequencies;
   DType store = DType::kF32;                // attribute `dtype`
   std::vector<StateKind> states;            // in the order of StateKind
   std::uint64_t tokens = 0, documents = 0;  // tokens per document

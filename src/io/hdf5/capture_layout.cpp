@@ -14,6 +14,7 @@ namespace {
 constexpr std::size_t kMostTextBytes = 1U << 16;
 constexpr std::uint64_t kMostHeads = 1U << 16, kMostHeadDim = 1U << 16;
 constexpr std::int64_t kMostLayer = 99'999;
+constexpr std::uint64_t kMostRopeKinds = 8;
 /// 2^40: no window of tokens is longer, and products with heads and head_dim stay far from overflow.
 constexpr std::uint64_t kMostTokens = 1ULL << 40;
 
@@ -36,11 +37,36 @@ void check_range(std::string_view where, std::string_view attribute, std::uint64
          "found " + std::to_string(value) + ", expected " + std::to_string(least) + " to " + std::to_string(most));
 }
 
+void check_rope(const CaptureHeader& header, std::string_view where) {
+  if (!std::isfinite(header.rope_theta)) fail(where, "rope_theta", "expected a finite number");
+  check_range(where, "rotary_dim", header.rotary_dim, 2, header.head_dim);
+  if (header.rotary_dim % 2 != 0) fail(where, "rotary_dim", "expected an even number");
+  const std::size_t kinds = header.rope_factors.size();
+  check_range(where, "rope_factors", kinds, 1, kMostRopeKinds);
+  for (const double factor : header.rope_factors)
+    if (!std::isfinite(factor) || factor <= 0) fail(where, "rope_factors", "expected finite numbers above 0");
+  if (header.rope_kinds.size() != header.model_layers)
+    fail(where, "rope_kinds",
+         "found " + std::to_string(header.rope_kinds.size()) + " values, expected one per layer of the model, " +
+             std::to_string(header.model_layers));
+  for (const std::int32_t kind : header.rope_kinds)
+    if (kind < 0 || static_cast<std::size_t>(kind) >= kinds)
+      fail(where, "rope_kinds", "found " + std::to_string(kind) + ", expected 0 to " + std::to_string(kinds - 1));
+  const std::size_t frequencies = kinds * (header.rotary_dim / 2);
+  if (header.rope_frequencies.size() != frequencies)
+    fail(where, "rope_frequencies",
+         "found " + std::to_string(header.rope_frequencies.size()) +
+             " values, expected kinds x rotary_dim / 2 = " + std::to_string(frequencies));
+  for (const double frequency : header.rope_frequencies)
+    if (!std::isfinite(frequency)) fail(where, "rope_frequencies", "expected finite numbers");
+}
+
 void check_header(const CaptureHeader& header, std::string_view where) {
   check_text(where, "model_name", header.model_name);
   check_text(where, "model_sha256", header.model_sha256);
   check_text(where, "architecture", header.architecture);
   check_text(where, "rope_scaling", header.rope_scaling);
+  check_text(where, "rope_parameters", header.rope_parameters);
   check_range(where, "model_layers", header.model_layers, 1, static_cast<std::uint64_t>(kMostLayer) + 1);
   check_range(where, "query_heads", header.query_heads, 1, kMostHeads);
   check_range(where, "kv_heads", header.kv_heads, 1, kMostHeads);
@@ -56,13 +82,7 @@ void check_header(const CaptureHeader& header, std::string_view where) {
   if (header.states.empty()) fail(where, "states", "found none, expected at least one kind of states");
   for (std::size_t i = 1; i < header.states.size(); ++i)
     if (header.states[i] <= header.states[i - 1]) fail(where, "states", "expected each kind once, in file order");
-  if (!std::isfinite(header.rope_theta)) fail(where, "rope_theta", "expected a finite number");
-  if (header.rope_frequencies.size() != header.head_dim / 2)
-    fail(where, "rope_frequencies",
-         "found " + std::to_string(header.rope_frequencies.size()) +
-             " values, expected head_dim / 2 = " + std::to_string(header.head_dim / 2));
-  for (const double frequency : header.rope_frequencies)
-    if (!std::isfinite(frequency)) fail(where, "rope_frequencies", "expected finite numbers");
+  check_rope(header, where);
 }
 
 CaptureType capture_type(DType store) noexcept {
@@ -164,6 +184,10 @@ Json header_to_json(const CaptureHeader& header) {
               {"head_dim", header.head_dim},
               {"rope_theta", header.rope_theta},
               {"rope_scaling", header.rope_scaling},
+              {"rope_parameters", header.rope_parameters},
+              {"rotary_dim", header.rotary_dim},
+              {"rope_kinds", header.rope_kinds},
+              {"rope_factors", header.rope_factors},
               {"rope_frequencies", header.rope_frequencies},
               {"dtype", name_of(header.store)},
               {"states", std::move(states)},
@@ -182,7 +206,13 @@ CaptureHeader header_from_json(const JsonCursor& object) {
   header.kv_heads = static_cast<std::uint32_t>(object.at("kv_heads").unsigned_integer(kMostHeads));
   header.head_dim = static_cast<std::uint32_t>(object.at("head_dim").unsigned_integer(kMostHeadDim));
   header.rope_theta = object.at("rope_theta").real();
+  header.rope_parameters = object.at("rope_parameters").string();
+  header.rotary_dim = static_cast<std::uint32_t>(object.at("rotary_dim").unsigned_integer(kMostHeadDim));
+  header.rope_factors = reals(object.at("rope_factors"));
   header.rope_frequencies = reals(object.at("rope_frequencies"));
+  const JsonCursor kinds = object.at("rope_kinds");
+  for (std::size_t i = 0; i < kinds.array_size(); ++i)
+    header.rope_kinds.push_back(static_cast<std::int32_t>(kinds.at(i).integer(0, kMostRopeKinds)));
   header.tokens = object.at("tokens").unsigned_integer(kMostTokens);
   header.documents = object.at("documents").unsigned_integer(kMostCaptureDatasets);
   const JsonCursor layers = object.at("layers"), states = object.at("states"), store = object.at("dtype");

@@ -96,6 +96,10 @@ void write_header(const Hdf5Scope& scope, hid_t file, const CaptureHeader& heade
   attributes.integer("head_dim", header.head_dim);
   attributes.real("rope_theta", header.rope_theta);
   attributes.text("rope_scaling", header.rope_scaling);
+  attributes.text("rope_parameters", header.rope_parameters);
+  attributes.integer("rotary_dim", header.rotary_dim);
+  attributes.list("rope_kinds", H5T_STD_I32LE, H5T_NATIVE_INT32, header.rope_kinds);
+  attributes.list("rope_factors", H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, header.rope_factors);
   attributes.list("rope_frequencies", H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, header.rope_frequencies);
   attributes.text("dtype", std::string(name_of(header.store)));
   attributes.integer("tokens", header.tokens);

@@ -6,13 +6,14 @@
 namespace kvs {
 namespace {
 
-/// Rotates chunks (a[c], b[c]) by the angle whose cosine and sine are given, `turn` being +1 or −1; where mask[c] is 0
-/// the chunk keeps its bits.
-void rotate(float* a, float* b, const float* cosine, const float* sine, float turn, const std::int32_t* mask,
+/// Rotates chunks (a[c], b[c]) by the angle whose cosine and sine are given, times `turn`.sine and `turn`.cosine; where
+/// mask[c] is 0 the chunk keeps its bits.
+void rotate(float* a, float* b, const float* cosine, const float* sine, RopeTurn turn, const std::int32_t* mask,
             std::size_t chunks) {
 #pragma omp simd
   for (std::size_t c = 0; c < chunks; ++c) {
-    const float s = sine[c] * turn, rotated_a = a[c] * cosine[c] - b[c] * s, rotated_b = b[c] * cosine[c] + a[c] * s;
+    const float cos = cosine[c] * turn.cosine, s = sine[c] * turn.sine;
+    const float rotated_a = a[c] * cos - b[c] * s, rotated_b = b[c] * cos + a[c] * s;
     a[c] = mask[c] != 0 ? rotated_a : a[c];
     b[c] = mask[c] != 0 ? rotated_b : b[c];
   }
@@ -23,18 +24,19 @@ void rotate(float* a, float* b, const float* cosine, const float* sine, float tu
 void CpuBackend::rope(BackendView<float, 4> x, const RopeTable& table, std::size_t first_position,
                       RopeDirection direction, std::span<const std::uint8_t> chunks) {
   const auto [members, heads, tokens, head_dim] = x.shape();
-  const std::size_t half = head_dim / 2, rows = members * heads * tokens, per_head = tokens, all_heads = heads;
-  cpu::require(head_dim % 2 == 0 && table.cosine.shape() == table.sine.shape() && table.cosine.extent(1) == half,
-               "rope", "a table of head_dim / 2 frequencies");
+  const std::size_t half = table.cosine.extent(1), width = head_dim, rows = members * heads * tokens;
+  const std::size_t per_head = tokens, all_heads = heads;
+  cpu::require(table.cosine.shape() == table.sine.shape() && 2 * half <= head_dim, "rope",
+               "a table of at most head_dim / 2 frequencies");
   cpu::require(table.cosine.extent(0) >= first_position + tokens, "rope", "a table that reaches the last position");
-  cpu::require(chunks.empty() || chunks.size() == heads * half, "rope", "chunks of [head, head_dim / 2]");
+  cpu::require(chunks.empty() || chunks.size() == heads * half, "rope", "chunks of [head, frequency]");
   std::vector<std::int32_t> mask(heads * half, 1);
   for (std::size_t i = 0; i < chunks.size(); ++i) mask[i] = chunks[i];
-  const float turn = direction == RopeDirection::kForward ? 1.0F : -1.0F;
+  const RopeTurn turn = rope_turn(direction, table.factor);
 #pragma omp parallel for num_threads(threads_) schedule(static)
   for (std::size_t row = 0; row < rows; ++row) {
     const std::size_t position = first_position + row % per_head, head = row / per_head % all_heads;
-    float* chunk = x.data() + row * 2 * half;
+    float* chunk = x.data() + row * width;
     rotate(chunk, chunk + half, table.cosine.data() + position * half, table.sine.data() + position * half, turn,
            mask.data() + head * half, half);
   }

@@ -61,14 +61,15 @@ void distance_rows(const RopeOperands& in, std::size_t head, std::size_t first, 
     if (rotated[chunk] == 0) work.active[count++] = chunk;
   const std::size_t last = std::min(first + kRows, in.tokens), stride = in.half * kComponents;
   for (std::size_t token = first; token < last; ++token)
-    rope_components(in.query(head, token), in.cosine(token), in.sine(token), in.half, 0, RopeSide::kQuery,
+    rope_components(in.query(head, token), in.cosine(token), in.sine(token), in.factor, in.half, 0, RopeSide::kQuery,
                     work.a.data() + (token - first) * stride, 1, kComponents);
   std::ranges::fill(work.sum, Lane{});
   std::ranges::fill(work.b, Lane{});
   for (std::size_t keys = 0; keys < last; keys += kLanes) {
     for (std::size_t lane = 0; lane < kLanes && keys + lane < last; ++lane)
-      rope_components(in.key(head / in.group, keys + lane), in.cosine(keys + lane), in.sine(keys + lane), in.half, 0,
-                      RopeSide::kKey, reinterpret_cast<double*>(work.b.data()) + lane, kLanes, kComponents * kLanes);
+      rope_components(in.key(head / in.group, keys + lane), in.cosine(keys + lane), in.sine(keys + lane), in.factor,
+                      in.half, 0, RopeSide::kKey, reinterpret_cast<double*>(work.b.data()) + lane, kLanes,
+                      kComponents * kLanes);
     Lane mask{};
     for (std::size_t token = std::max(first, keys); token < last; ++token) {
       set_causal(mask, keys, token);
@@ -89,7 +90,7 @@ void accumulate_rope_distance(BackendView<const float, 3> q, BackendView<const f
   const RopeOperands in(q, k, table, first_position);
   const std::array shape{in.query_heads, in.half};
   if (rotated.shape() != shape || errors.shape() != shape)
-    throw Error(ErrorCode::kInternal, "rope distance", "the sums' shape is not [query_head, head_dim/2]");
+    throw Error(ErrorCode::kInternal, "rope distance", "the sums' shape is not [query_head, chunk]");
   const std::size_t tiles = (in.tokens + kRows - 1) / kRows;
   std::vector<double> partial(in.query_heads * tiles * in.half, 0.0);  // [query_head, tile, chunk]
   std::vector<Workspace> work(static_cast<std::size_t>(omp_get_max_threads()), Workspace(in.half));

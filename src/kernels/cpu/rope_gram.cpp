@@ -15,17 +15,18 @@ RopeOperands::RopeOperands(BackendView<const float, 3> query, BackendView<const 
                            std::size_t position)
     : q(query.data()),
       k(key.data()),
-      cos(table.cosine.data() + position * (query.extent(2) / 2)),
-      sin(table.sine.data() + position * (query.extent(2) / 2)),
+      cos(table.cosine.data() + position * table.cosine.extent(1)),
+      sin(table.sine.data() + position * table.sine.extent(1)),
+      factor(table.factor),
       query_heads(query.extent(0)),
       kv_heads(key.extent(0)),
       group(kv_heads == 0 ? 0 : query_heads / kv_heads),
       tokens(query.extent(1)),
-      half(query.extent(2) / 2) {
+      head_dim(query.extent(2)),
+      half(table.cosine.extent(1)) {
   const bool heads_agree = kv_heads > 0 && group * kv_heads == query_heads;
-  const bool states_agree = key.extent(1) == tokens && key.extent(2) == query.extent(2) && half * 2 == query.extent(2);
-  const bool table_fits = table.cosine.shape() == table.sine.shape() && table.cosine.extent(1) == half &&
-                          position + tokens <= table.cosine.extent(0);
+  const bool states_agree = key.extent(1) == tokens && key.extent(2) == head_dim && half * 2 <= head_dim;
+  const bool table_fits = table.cosine.shape() == table.sine.shape() && position + tokens <= table.cosine.extent(0);
   if (!heads_agree || !states_agree || !table_fits)
     throw Error(ErrorCode::kInternal, "rope sums", "shapes of q, k and the rotation table do not fit each other");
 }
@@ -117,7 +118,8 @@ class GramTile {
     auto* out = reinterpret_cast<double*>(block.data());
     for (std::size_t token = first; token < first + count; ++token, out += kComponents * stride) {
       const float* state = side == RopeSide::kQuery ? in_.query(head, token) : in_.key(head, token);
-      rope_components(state, in_.cosine(token), in_.sine(token), in_.half, tile_ * kLanes, side, out, stride, 1);
+      rope_components(state, in_.cosine(token), in_.sine(token), in_.factor, in_.half, tile_ * kLanes, side, out,
+                      stride, 1);
     }
   }
 
@@ -195,7 +197,7 @@ void accumulate_rope_gram(BackendView<const float, 3> q, BackendView<const float
                           std::size_t first_position, TensorView<double, 3> gram) {
   const RopeOperands in(q, k, table, first_position);
   if (gram.shape() != std::array{in.query_heads, in.half, in.half})
-    throw Error(ErrorCode::kInternal, "rope gram", "the sum's shape is not [query_head, head_dim/2, head_dim/2]");
+    throw Error(ErrorCode::kInternal, "rope gram", "the sum's shape is not [query_head, chunk, chunk]");
   const std::size_t groups = (in.half + kLanes - 1) / kLanes;
   // Memory is taken here: an exception must not leave a parallel region.
   std::vector<Workspace> work(static_cast<std::size_t>(omp_get_max_threads()), Workspace(groups, in.group));

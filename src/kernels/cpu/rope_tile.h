@@ -21,11 +21,12 @@ enum class RopeSide { kQuery, kKey };
 
 /// Writes the four components of chunks [first_chunk, half) of one token, component m of chunk c at
 /// out[m · component_stride + c · chunk_stride]. Rotation in double, from the f32 table.
-/// @param state  [2 · half] before RoPE;  cosine, sine  [half] of the token's position
-inline void rope_components(const float* state, const float* cosine, const float* sine, std::size_t half,
+/// @param state  [2 · half, …] before RoPE;  cosine, sine  [half] of the token's position
+/// @param factor  of the table: chunks that are not rotated keep it, so that scores keep their temperature
+inline void rope_components(const float* state, const float* cosine, const float* sine, float factor, std::size_t half,
                             std::size_t first_chunk, RopeSide side, double* out, std::size_t component_stride,
                             std::size_t chunk_stride) {
-  const double sign = side == RopeSide::kQuery ? -1.0 : 1.0;
+  const double sign = side == RopeSide::kQuery ? -factor : factor;
   for (std::size_t chunk = first_chunk; chunk < half; ++chunk) {
     const double low = state[chunk], high = state[chunk + half], cos = cosine[chunk], sin = sine[chunk];
     double* at = out + chunk * chunk_stride;
@@ -41,13 +42,14 @@ struct RopeOperands {
   RopeOperands(BackendView<const float, 3> query, BackendView<const float, 3> key, const RopeTable& table,
                std::size_t position);
 
-  const float* query(std::size_t head, std::size_t token) const { return q + (head * tokens + token) * 2 * half; }
-  const float* key(std::size_t head, std::size_t token) const { return k + (head * tokens + token) * 2 * half; }
+  const float* query(std::size_t head, std::size_t token) const { return q + (head * tokens + token) * head_dim; }
+  const float* key(std::size_t head, std::size_t token) const { return k + (head * tokens + token) * head_dim; }
   const float* cosine(std::size_t token) const { return cos + token * half; }
   const float* sine(std::size_t token) const { return sin + token * half; }
 
   const float *q, *k, *cos, *sin;
-  std::size_t query_heads, kv_heads, group, tokens, half;
+  float factor;
+  std::size_t query_heads, kv_heads, group, tokens, head_dim, half;  // half: chunks, 2 · half ≤ head_dim
 };
 
 }  // namespace kvs::cpu

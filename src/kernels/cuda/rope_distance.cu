@@ -69,7 +69,7 @@ void accumulate_rope_distance(const Context& context, const RopeOperands& in, Te
                               TensorView<double, 2> errors) {
   const std::array shape{in.query_heads, in.half};
   if (rotated.shape() != shape || errors.shape() != shape)
-    throw Error(ErrorCode::kInternal, "rope distance", "the sums' shape is not [query_head, head_dim/2]");
+    throw Error(ErrorCode::kInternal, "rope distance", "the sums' shape is not [query_head, chunk]");
   if (in.half > 32 * kMostChunksPerLane)
     throw Error(ErrorCode::kUnsupported, "--device cuda",
                 "found a head_dim of " + std::to_string(2 * in.half) + ", expected at most 256");

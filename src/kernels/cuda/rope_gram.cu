@@ -120,7 +120,7 @@ void add_queries(const Context& context, const RopeOperands& in, std::size_t hea
 
 void accumulate_rope_gram(const Context& context, const RopeOperands& in, TensorView<double, 3> gram) {
   if (gram.shape() != std::array{in.query_heads, in.half, in.half})
-    throw Error(ErrorCode::kInternal, "rope gram", "the sum's shape is not [query_head, head_dim/2, head_dim/2]");
+    throw Error(ErrorCode::kInternal, "rope gram", "the sum's shape is not [query_head, chunk, chunk]");
   if (in.tokens == 0 || in.half == 0) return;
   const std::size_t all = (in.tokens + kBlock - 1) / kBlock, step = std::min(all, kMostBlocks);
   const std::size_t moment = in.components() * in.components();

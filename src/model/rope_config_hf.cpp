@@ -1,0 +1,133 @@
+#include "core/error.h"
+#include "model/rope.h"
+#include "model/rope_config.h"
+
+namespace kvs {
+
+namespace {
+
+constexpr std::string_view kFull = "full_attention", kSliding = "sliding_attention";
+
+double positive(const JsonCursor& cursor) {
+  const double value = cursor.real();
+  if (!(value > 0)) cursor.fail("a number above 0");
+  return value;
+}
+
+/// The first key of `keys` that `object` has, or empty.
+std::string_view first_key(const JsonCursor& object, std::initializer_list<std::string_view> keys) {
+  for (const std::string_view key : keys) {
+    if (!key.empty() && object.has(key)) return key;
+  }
+  return "";
+}
+
+/// The object with the scaling: null where there is none.
+JsonCursor scaling_object(const JsonCursor& root) {
+  static const Json kNone;
+  const std::string_view key = first_key(root, {"rope_scaling", "rope_parameters"});
+  return key.empty() ? JsonCursor(kNone, root.place()) : root.at(key);
+}
+
+/// How many channels turn: int(head_dim · share), as Transformers rounds.
+std::size_t rotary_dim(const JsonCursor& root, const JsonCursor& scaling, const RopeDefaults& defaults,
+                       std::size_t head_dim) {
+  double share = defaults.share;
+  std::string place = root.place();
+  const auto read = [&](const JsonCursor& object, std::string_view key) {
+    share = positive(object.at(key));
+    place = object.at(key).place();
+    if (share > 1) object.at(key).fail("a share of a head's channels, at most 1");
+  };
+  const std::string_view beside = first_key(root, {defaults.share_key, "partial_rotary_factor", "rotary_pct"});
+  if (!beside.empty()) read(root, beside);
+  if (!scaling.is_null() && scaling.has("partial_rotary_factor")) read(scaling, "partial_rotary_factor");
+  if (share != 1 && defaults.share_key.empty()) {
+    throw Error(
+        ErrorCode::kUnsupported, place,
+        "found a part of each head rotated, which this architecture does not do in Transformers; supported is: 1");
+  }
+  const auto channels = static_cast<std::size_t>(static_cast<double>(head_dim) * share);
+  if (channels == 0 || channels % 2 != 0) {
+    throw Error(ErrorCode::kInput, place,
+                "found " + std::to_string(channels) + " of " + std::to_string(head_dim) +
+                    " channels rotated, expected an even number above 0 (RoPE rotates pairs)");
+  }
+  return channels;
+}
+
+RopeScalingContext scaling_context(const JsonCursor& root, const RopeDefaults& defaults, const RopeParameters& rope,
+                                   const ModelConfig& config) {
+  RopeScalingContext context{.chunks = rope.chunks(),
+                             .context = static_cast<double>(config.context),
+                             .original_context = defaults.original_context,
+                             .su_is_longrope = defaults.su_is_longrope};
+  constexpr std::string_view kOriginal = "original_max_position_embeddings";
+  if (root.has(kOriginal)) context.original_context = positive(root.at(kOriginal));
+  return context;
+}
+
+bool per_layer_type(const JsonCursor& rope) {
+  if (rope.is_null()) return false;
+  return rope.value().contains(kFull) || rope.value().contains(kSliding);
+}
+
+void refuse_per_layer_type(const JsonCursor& rope) {
+  if (rope.is_null()) return;
+  for (const std::string& key : rope.keys()) {
+    if (!rope.at(key).value().is_object()) continue;
+    throw Error(ErrorCode::kUnsupported, rope.at(key).place(),
+                "found RoPE parameters per type of layer, supported are: one set for all layers of this architecture");
+  }
+}
+
+/// Gemma 3 in Transformers 5: an object for each type of layer; a missing one is the default of its type.
+RopeParameters parse_nested(const JsonCursor& nested, std::string_view type, double theta,
+                            const RopeScalingContext& context, std::size_t channels) {
+  RopeParameters rope{.theta = theta, .rotary_dim = channels};
+  if (!nested.has(type)) return rope;
+  const JsonCursor object = nested.at(type);
+  if (object.has("rope_theta")) rope.theta = positive(object.at("rope_theta"));
+  RopeScalingContext own = context;
+  own.original_context = 0;
+  rope.scaling = parse_rope_scaling(object, own);
+  return rope;
+}
+
+}  // namespace
+
+void set_window_rope(ModelConfig& config, const RopeParameters& full, const RopeParameters& windowed) {
+  config.ropes = {full, windowed};
+  config.layer_ropes.clear();
+  for (std::size_t layer = 0; layer < config.layers; ++layer) {
+    config.layer_ropes.push_back(config.window(layer) != 0 ? 1 : 0);
+  }
+}
+
+void parse_hf_rope(const JsonCursor& root, const RopeDefaults& defaults, ModelConfig& config) {
+  const JsonCursor scaling = scaling_object(root);
+  RopeParameters rope{.theta = defaults.theta, .rotary_dim = rotary_dim(root, scaling, defaults, config.head_dim)};
+  const std::string_view theta_key = first_key(root, {"rope_theta", "rotary_emb_base"});
+  if (!theta_key.empty()) rope.theta = positive(root.at(theta_key));
+  const RopeScalingContext context = scaling_context(root, defaults, rope, config);
+  if (defaults.window_theta == 0) {
+    refuse_per_layer_type(scaling);
+    if (!scaling.is_null() && scaling.has("rope_theta")) rope.theta = positive(scaling.at("rope_theta"));
+    rope.scaling = parse_rope_scaling(scaling, context);
+    config.ropes = {rope};
+    return;
+  }
+  RopeParameters local{.theta = defaults.window_theta, .rotary_dim = rope.rotary_dim};
+  if (root.has("rope_local_base_freq")) local.theta = positive(root.at("rope_local_base_freq"));
+  if (per_layer_type(scaling)) {
+    rope = parse_nested(scaling, kFull, rope.theta, context, rope.rotary_dim);
+    local = parse_nested(scaling, kSliding, local.theta, context, rope.rotary_dim);
+  } else {
+    // Transformers would pass over what rope_parameters says of no type; rope_scaling is of the full-attention layers.
+    if (!scaling.is_null() && !root.has("rope_scaling")) scaling.fail("an object for each type of layer");
+    rope.scaling = parse_rope_scaling(scaling, context);
+  }
+  set_window_rope(config, rope, local);
+}
+
+}  // namespace kvs

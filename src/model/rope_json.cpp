@@ -1,0 +1,186 @@
+#include <algorithm>
+#include <cmath>
+
+#include "core/error.h"
+#include "model/rope.h"
+
+namespace kvs {
+
+namespace {
+
+using Type = RopeScaling::Type;
+
+constexpr std::size_t kMostKinds = 8;
+constexpr std::size_t kMostRotaryDim = 1 << 16;
+
+double positive(const JsonCursor& cursor) {
+  const double value = cursor.real();
+  if (!(value > 0)) cursor.fail("a number above 0");
+  return value;
+}
+
+double positive_or(const JsonCursor& rope, std::string_view key, double otherwise) {
+  return rope.has(key) ? positive(rope.at(key)) : otherwise;
+}
+
+std::vector<float> factor_list(const JsonCursor& list, std::size_t chunks) {
+  if (list.array_size() != chunks) list.fail("a list of " + std::to_string(chunks) + " numbers (rotated channels / 2)");
+  std::vector<float> factors;
+  for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
+    factors.push_back(static_cast<float>(positive(list.at(chunk))));
+    if (!(factors.back() > 0) || !std::isfinite(factors.back())) list.at(chunk).fail("a number that f32 holds");
+  }
+  return factors;
+}
+
+double original_context(const JsonCursor& rope, const RopeScalingContext& context) {
+  if (context.original_context > 0) return context.original_context;  // Transformers prefers the one beside
+  return positive_or(rope, "original_max_position_embeddings", context.context);
+}
+
+double factor_of(const JsonCursor& rope, const RopeScalingContext& context, double original) {
+  return rope.has("factor") ? positive(rope.at("factor")) : context.context / original;
+}
+
+RopeScaling parse_llama3(const JsonCursor& rope, const RopeScalingContext& context) {
+  RopeScaling scaling{.type = Type::kLlama3};
+  scaling.factor = positive(rope.at("factor"));
+  scaling.low_frequency_factor = positive(rope.at("low_freq_factor"));
+  scaling.high_frequency_factor = positive(rope.at("high_freq_factor"));
+  if (!(scaling.high_frequency_factor > scaling.low_frequency_factor)) {
+    rope.at("high_freq_factor").fail("a number above low_freq_factor");
+  }
+  scaling.original_context = original_context(rope, context);
+  return scaling;
+}
+
+/// 0.1 · weight · ln(factor) + 1: YaRN's temperature, equation 22.
+double yarn_temperature(double factor, double weight) {
+  return factor <= 1 ? 1.0 : 0.1 * weight * std::log(factor) + 1.0;
+}
+
+RopeScaling parse_yarn(const JsonCursor& rope, const RopeScalingContext& context) {
+  RopeScaling scaling{.type = Type::kYarn};
+  scaling.original_context = original_context(rope, context);
+  scaling.factor = factor_of(rope, context, scaling.original_context);
+  scaling.beta_fast = positive_or(rope, "beta_fast", scaling.beta_fast);
+  scaling.beta_slow = positive_or(rope, "beta_slow", scaling.beta_slow);
+  if (scaling.beta_fast < scaling.beta_slow) rope.at("beta_fast").fail("a number not below beta_slow");
+  if (rope.has("truncate")) scaling.truncate = rope.at("truncate").boolean();
+  const double mscale = rope.has("mscale") ? rope.at("mscale").real() : 0;
+  const double all_dim = rope.has("mscale_all_dim") ? rope.at("mscale_all_dim").real() : 0;
+  if (rope.has("attention_factor")) {
+    scaling.attention_factor = positive(rope.at("attention_factor"));
+  } else if (mscale != 0 && all_dim != 0) {
+    scaling.attention_factor = yarn_temperature(scaling.factor, mscale) / yarn_temperature(scaling.factor, all_dim);
+    if (!(scaling.attention_factor > 0)) rope.at("mscale").fail("a weight whose attention factor is above 0");
+  } else {
+    scaling.attention_factor = yarn_temperature(scaling.factor, 1);
+  }
+  return scaling;
+}
+
+RopeScaling parse_longrope(const JsonCursor& rope, const RopeScalingContext& context) {
+  RopeScaling scaling{.type = Type::kLongRope};
+  scaling.original_context = original_context(rope, context);
+  scaling.factors = factor_list(rope.at("short_factor"), context.chunks);
+  scaling.long_factors = factor_list(rope.at("long_factor"), context.chunks);
+  const double factor = factor_of(rope, context, scaling.original_context);
+  if (rope.has("attention_factor")) {
+    scaling.attention_factor = positive(rope.at("attention_factor"));
+  } else if (factor > 1) {
+    if (!(scaling.original_context > 1)) rope.fail("original_max_position_embeddings above 1");
+    scaling.attention_factor = std::sqrt(1 + std::log(factor) / std::log(scaling.original_context));
+  }
+  return scaling;
+}
+
+}  // namespace
+
+RopeScaling parse_rope_scaling(const JsonCursor& rope, const RopeScalingContext& context) {
+  if (rope.is_null()) return {};
+  const std::string_view key = rope.has("rope_type") ? "rope_type" : "type";
+  if (!rope.has(key)) return {};
+  const std::string& type = rope.at(key).string();
+  if (context.su_is_longrope && (type == "su" || type == "yarn")) return parse_longrope(rope, context);
+  if (type == "default") return {};
+  if (type == "linear") return {.type = Type::kLinear, .factor = positive(rope.at("factor"))};
+  if (type == "dynamic") {
+    if (context.chunks < 2) rope.at(key).fail("a type other than dynamic for heads of a single RoPE chunk");
+    return {.type = Type::kDynamic,
+            .factor = positive(rope.at("factor")),
+            .original_context = positive_or(rope, "max_position_embeddings", context.context)};
+  }
+  if (type == "llama3") return parse_llama3(rope, context);
+  if (type == "yarn") return parse_yarn(rope, context);
+  if (type == "longrope") return parse_longrope(rope, context);
+  if (type == "factors") {
+    return {.type = Type::kFactors, .factors = factor_list(rope.at("factors"), context.chunks)};
+  }
+  throw Error(ErrorCode::kUnsupported, rope.at(key).place(),
+              "found RoPE scaling \"" + type.substr(0, 80) +
+                  "\", supported are: default, linear, dynamic, llama3, yarn, longrope");
+}
+
+Json rope_scaling_json(const RopeScaling& scaling) {
+  switch (scaling.type) {
+    case Type::kDefault:
+      return nullptr;
+    case Type::kLinear:
+      return {{"rope_type", "linear"}, {"factor", scaling.factor}};
+    case Type::kDynamic:
+      return {
+          {"rope_type", "dynamic"}, {"factor", scaling.factor}, {"max_position_embeddings", scaling.original_context}};
+    case Type::kLlama3:
+      return {{"rope_type", "llama3"},
+              {"factor", scaling.factor},
+              {"low_freq_factor", scaling.low_frequency_factor},
+              {"high_freq_factor", scaling.high_frequency_factor},
+              {"original_max_position_embeddings", scaling.original_context}};
+    case Type::kYarn:
+      return {{"rope_type", "yarn"},
+              {"factor", scaling.factor},
+              {"original_max_position_embeddings", scaling.original_context},
+              {"attention_factor", scaling.attention_factor},
+              {"beta_fast", scaling.beta_fast},
+              {"beta_slow", scaling.beta_slow},
+              {"truncate", scaling.truncate}};
+    case Type::kLongRope:
+      return {{"rope_type", "longrope"},
+              {"short_factor", scaling.factors},
+              {"long_factor", scaling.long_factors},
+              {"original_max_position_embeddings", scaling.original_context},
+              {"attention_factor", scaling.attention_factor}};
+    case Type::kFactors:
+      return {{"rope_type", "factors"}, {"factors", scaling.factors}};
+  }
+  return nullptr;
+}
+
+Json ropes_json(std::span<const RopeParameters> ropes) {
+  Json list = Json::array();
+  for (const RopeParameters& rope : ropes) {
+    list.push_back(
+        {{"theta", rope.theta}, {"rotary_dim", rope.rotary_dim}, {"scaling", rope_scaling_json(rope.scaling)}});
+  }
+  return list;
+}
+
+std::vector<RopeParameters> ropes_from_json(const JsonCursor& list) {
+  if (list.array_size() == 0 || list.array_size() > kMostKinds) list.fail("a list of 1 to 8 kinds of RoPE");
+  std::vector<RopeParameters> ropes;
+  for (std::size_t kind = 0; kind < list.array_size(); ++kind) {
+    const JsonCursor object = list.at(kind);
+    RopeParameters& rope = ropes.emplace_back();
+    rope.theta = positive(object.at("theta"));
+    rope.rotary_dim = static_cast<std::size_t>(object.at("rotary_dim").unsigned_integer(kMostRotaryDim));
+    if (rope.rotary_dim == 0 || rope.rotary_dim % 2 != 0 || rope.rotary_dim != ropes.front().rotary_dim) {
+      object.at("rotary_dim").fail("an even number above 0, the same for all kinds");
+    }
+    // Context is written into the scaling itself, so what a config says beside it is not needed.
+    rope.scaling = parse_rope_scaling(object.at("scaling"), {.chunks = rope.chunks(), .context = 1});
+  }
+  return ropes;
+}
+
+}  // namespace kvs
