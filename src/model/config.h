@@ -27,7 +27,6 @@ struct ModelConfig {
   std::vector<std::size_t> windows = {};  // [layer] positions that attention reads, 0: all; empty: all in every layer
 
   std::size_t group() const noexcept { return query_heads / kv_heads; }
-  std::size_t chunks() const noexcept { return head_dim / 2; }
   std::size_t window(std::size_t layer) const noexcept { return windows.empty() ? 0 : windows[layer]; }
   std::size_t rope_kind(std::size_t layer) const noexcept { return layer_ropes.empty() ? 0 : layer_ropes[layer]; }
   const RopeParameters& rope(std::size_t layer) const noexcept { return ropes[rope_kind(layer)]; }

@@ -41,8 +41,7 @@ void TensorRows::read(std::size_t first, std::size_t count, std::span<float> out
         read_rows(*tensor_, first + begin, rows_here, target);
       } else {
         for (std::size_t row = 0; row < rows_here; ++row) {
-          read_rows(*tensor_, interleaved_row(first + begin + row, order_), 1,
-                    target.subspan(row * width, width));
+          read_rows(*tensor_, interleaved_row(first + begin + row, order_), 1, target.subspan(row * width, width));
         }
       }
     } catch (...) {

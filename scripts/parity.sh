@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Compares the forward pass with Transformers on tiny random models of every architecture and RoPE type, from safetensors
+# and from GGUF. Needs the network once: pip packages go into build/parity/venv. Usage: scripts/parity.sh [PRESET]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+preset=${1:-cpu}
+folder=$PWD/build/parity
+python=$folder/venv/bin/python
+
+mkdir -p "$folder"
+if [[ ! -x $python ]]; then
+  python3 -m venv "$folder/venv"
+  "$folder/venv/bin/pip" install --quiet torch transformers safetensors gguf
+fi
+rm -rf "$folder/models"
+PYTHONDONTWRITEBYTECODE=1 "$python" tests/parity/make_models.py "$folder/models"
+
+cmake --preset "$preset" >/dev/null
+cmake --build --preset "$preset" --target kvs_parity_test -- -j "$(nproc)"
+KVS_PARITY_DIR=$folder/models OMP_WAIT_POLICY=passive ctest --preset "$preset" -L parity --no-tests=error -j "$(nproc)"

@@ -1,0 +1,87 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tests/io/temporary_directory.h"
+#include "tests/model/formula_model.h"
+#include "tests/model/golden_model.h"
+#include "tests/model/recorded_keys.h"
+
+namespace kvs {
+namespace {
+
+Json read_golden(const std::string& name) {
+  const std::filesystem::path path = test::golden_path("parity/" + name + ".json");
+  return parse_json(read_text_file(path, 1 << 20), path.string());
+}
+
+/// Largest difference, as a share of the largest value expected.
+double relative_difference(std::span<const float> found, std::span<const float> expected) {
+  double difference = 0, largest = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    difference = std::max(difference, std::abs(double{found[i]} - double{expected[i]}));
+    largest = std::max(largest, std::abs(double{expected[i]}));
+  }
+  return difference / largest;
+}
+
+/// Values of one combination per architecture as Transformers computes them in f32 (tests/parity/make_models.py
+/// --golden): weights by a formula, 300 tokens, more than any window here.
+class ParityGolden : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    golden_ = read_golden(GetParam());
+    tokens_ = read_golden("tokens").get<std::vector<std::int32_t>>();
+    test::write_formula_model(folder_ / "model", golden_["config"], golden_["tensors"]);
+    backend_ = make_backend("cpu", DType::kF32, 2);
+    source_ = ModelSource::open(folder_ / "model");
+    model_ = std::make_unique<Model>(*source_, *backend_);
+  }
+
+  /// The last KV head's rows at the golden positions.
+  std::vector<float> chosen(const std::vector<float>& states) const {
+    const ModelConfig& config = model_->config();
+    std::vector<float> rows;
+    for (const auto position : golden_["positions"].get<std::vector<std::size_t>>()) {
+      const std::size_t row = (config.kv_heads - 1) * tokens_.size() + position;
+      const auto first = states.begin() + static_cast<std::ptrdiff_t>(row * config.head_dim);
+      rows.insert(rows.end(), first, first + static_cast<std::ptrdiff_t>(config.head_dim));
+    }
+    return rows;
+  }
+
+  test::TemporaryDirectory folder_;
+  Json golden_;
+  std::vector<std::int32_t> tokens_;
+  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<ModelSource> source_;
+  std::unique_ptr<Model> model_;
+};
+
+TEST_P(ParityGolden, StatesLogitsAndLossEqualTransformers) {
+  Decoder decoder(*model_);
+  Hidden hidden = decoder.embed(tokens_);
+  test::RecordedKeys keys;
+  decoder.advance(hidden, model_->config().layers, &keys);
+  const auto layer = golden_["layer"].get<std::size_t>();
+  EXPECT_LT(relative_difference(chosen(keys.k_pre[layer]), golden_["k_pre"].get<std::vector<float>>()), 1e-5);
+  EXPECT_LT(relative_difference(chosen(keys.k_post[layer]), golden_["k_post"].get<std::vector<float>>()), 1e-5);
+
+  const auto rows = golden_["rows"].get<std::vector<std::size_t>>();
+  const std::vector<float> logits = decoder.logits(hidden, rows);
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    const auto expected = golden_["logits"][row].get<std::vector<float>>();
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      ASSERT_NEAR(logits[row * model_->config().vocabulary + i], expected[i], 1e-4) << row << " " << i;
+  }
+  const std::vector<float> nll = document_nll(decoder, tokens_);
+  const auto expected_nll = golden_["nll"].get<std::vector<float>>();
+  for (std::size_t i = 0; i < expected_nll.size(); ++i) ASSERT_NEAR(nll[13 * i], expected_nll[i], 1e-4) << i;
+}
+
+INSTANTIATE_TEST_SUITE_P(Architectures, ParityGolden, testing::Values("llama"),
+                         [](const auto& name) { return std::string(name.param); });
+
+}  // namespace
+}  // namespace kvs

@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""Writes the models and expected values of the parity suite, or the golden values of the default suite.
+
+Usage: make_models.py FOLDER     (needs pip: torch, transformers, safetensors, gguf; scripts/parity.sh installs them)
+       make_models.py --golden   (rewrites tests/golden/parity/)
+
+FOLDER/NAME/hf/                 config.json and safetensors
+FOLDER/NAME/model.gguf          where llama.cpp knows the architecture and can say its RoPE
+FOLDER/NAME/expected.json       tokens, and the rows whose logits are kept
+FOLDER/NAME/expected.safetensors  logits [rows, vocabulary], nll [token], k_pre.L and k_post.L [kv_head · token, head_dim]
+"""
+import json
+import pathlib
+import sys
+
+import torch
+from safetensors.torch import save_file
+
+from combinations import COMBINATIONS, GOLDEN, OLD_SPELLINGS, TOKENS, make_model, run, tokens
+from write_gguf import write_gguf
+
+ROWS = [0, 1, 63, 200, TOKENS - 1]
+
+
+def save_hf(model, folder):
+    model.save_pretrained(folder)
+    (folder / "generation_config.json").unlink(missing_ok=True)
+
+
+def write_combination(name, folder):
+    model = make_model(OLD_SPELLINGS[name][0] if name in OLD_SPELLINGS else name)
+    ids = tokens()
+    logits, nll, keys = run(model, ids)
+    target = folder / name
+    save_hf(model, target / "hf")
+    if name in OLD_SPELLINGS:
+        _, dropped, changed = OLD_SPELLINGS[name]
+        path = target / "hf" / "config.json"
+        config = json.loads(path.read_text())
+        path.write_text(json.dumps({**{key: config[key] for key in config if key not in dropped}, **changed}, indent=2))
+    elif COMBINATIONS[name][2]:
+        write_gguf(model, COMBINATIONS[name][2], target / "model.gguf")
+    expected = {"logits": logits[ROWS].contiguous(), "nll": nll[:, None].contiguous()}
+    for layer, (k_pre, k_post) in enumerate(keys):
+        expected[f"k_pre.{layer}"] = k_pre.reshape(-1, k_pre.shape[-1]).contiguous()
+        expected[f"k_post.{layer}"] = k_post.reshape(-1, k_post.shape[-1]).contiguous()
+    save_file(expected, target / "expected.safetensors")
+    (target / "expected.json").write_text(json.dumps({"tokens": ids, "rows": ROWS}))
+    print(name, flush=True)
+
+
+def single(values):
+    """f32 values as JSON numbers that read back to the same bits."""
+    return [float(f"{value:.9g}") for value in values.flatten().tolist()]
+
+
+def write_golden(architecture, name, folder):
+    model = make_model(name)
+    logits, nll, keys = run(model, tokens())
+    layer = len(keys) - 1
+    positions = [0, 150, TOKENS - 1]
+    config = model.config.to_dict()
+    config["architectures"] = [type(model).__name__]
+    drop = {"transformers_version", "dtype", "torch_dtype", "_name_or_path"}
+    golden = {
+        "combination": name,
+        "config": {key: config[key] for key in sorted(config) if key not in drop and config[key] is not None},
+        "tensors": {key: list(value.shape) for key, value in model.named_parameters()},
+        "rows": ROWS[-2:], "logits": [single(logits[row, :24]) for row in ROWS[-2:]],
+        "nll": single(nll[::13]), "layer": layer, "positions": positions,
+        "k_pre": single(keys[layer][0][-1, positions]), "k_post": single(keys[layer][1][-1, positions]),
+    }
+    (folder / f"{architecture}.json").write_text(json.dumps(golden, separators=(",", ":")) + "\n")
+
+
+def main():
+    torch.set_num_threads(1)
+    if sys.argv[1:] == ["--golden"]:
+        folder = pathlib.Path(__file__).resolve().parent.parent / "golden" / "parity"
+        folder.mkdir(exist_ok=True)
+        (folder / "tokens.json").write_text(json.dumps(tokens(), separators=(",", ":")) + "\n")
+        for architecture, name in GOLDEN.items():
+            write_golden(architecture, name, folder)
+        return
+    folder = pathlib.Path(sys.argv[1])
+    for name in [*COMBINATIONS, *OLD_SPELLINGS]:
+        write_combination(name, folder)
+
+
+if __name__ == "__main__":
+    main()
