@@ -82,7 +82,8 @@ void check_config_model(const Json& config, const std::filesystem::path& path, c
   const Json &found = config.at("model"), &rope = found.at("rope");
   expected.erase("name");
   for (const auto& [field, wanted] : expected.items()) compare(field, found.at(field), wanted);
-  for (const auto& [field, wanted] : rope_identity(model).items())
+  const Json identity = rope_identity(model);
+  for (const auto& [field, wanted] : identity.items())
     compare("rope." + field, rope.contains(field) ? rope.at(field) : Json(), wanted);
   if (!differences.empty())
     throw Error(ErrorCode::kConflict, path.string() + ": model", "config for another model: found " + differences);

@@ -23,7 +23,7 @@ ModelConfig small_model() {
   model.query_heads = 2;
   model.kv_heads = 1;
   model.head_dim = 4;
-  model.rope_theta = 1e4;
+  model.ropes = {{.theta = 1e4, .rotary_dim = 4}};
   return model;
 }
 
@@ -59,7 +59,7 @@ class Validate : public ::testing::Test {
         {"ropelite", {{"norm", 2}, {"granularity", "kv-head"}, {"layers", {1}}, {"error", Json::parse("[[[0.5]]]")}}},
         {"singular_values", singular}};
     return make_config("elitekv", small_model(), std::string(64, 'a'), parameters, calibration,
-                       {"kvcalibrate elitekv", "1", {}, 1, 16, 0}, Json::object(),
+                       {"kvcalibrate elitekv", "1", {}, 1, 16, 16, 0}, Json::object(),
                        std::vector<ConfigFile>{{"factors.safetensors", sha256_of(bytes)}});
   }
   Json faedkv() const {
@@ -76,7 +76,7 @@ class Validate : public ::testing::Test {
                              {"delta", Json::parse("[[0.1, 0], [0, 0.1]]")},
                              {"interval", Json::parse("[[null, null], [[0, 1], null]]")}}}};
     return make_config("faedkv", small_model(), std::string(64, 'a'), parameters, calibration,
-                       {"kvcalibrate faedkv", "1", {}, 1, 16, 0}, Json::object(), {});
+                       {"kvcalibrate faedkv", "1", {}, 1, 16, 16, 0}, Json::object(), {});
   }
   std::string complaint(const Json& config) const {
     try {
@@ -94,6 +94,16 @@ class Validate : public ::testing::Test {
   }
   test::TemporaryDirectory folder_;
 };
+
+TEST_F(Validate, TheMapOfChunksToFrequenciesMustFitTheHeads) {
+  Json config = elite(true);
+  EXPECT_EQ(complaint(config), "");
+  config["model"]["rope"]["frequencies"] = Json::parse("[[1, 0.1, 0.01]]");  // of a head of 4
+  EXPECT_THAT(complaint(config), HasSubstr("/model/rope/frequencies/0"));
+  config = elite(true);
+  config["model"]["rope"]["layer_kinds"] = Json::parse("[0, 0, 1]");  // there is one kind
+  EXPECT_THAT(complaint(config), HasSubstr("/model/rope/layer_kinds/2"));
+}
 
 TEST_F(Validate, TakesWhatTheToolWrites) {
   EXPECT_EQ(complaint(faedkv()), "");

@@ -110,7 +110,7 @@ TEST_P(CaptureFile, WidensEveryStoredBitPatternExactly) {
   CaptureHeader header = small_header(GetParam(), 1);
   header.layers = {0};
   header.states = {StateKind::kV};
-  header.head_dim = 2;
+  header.head_dim = header.rotary_dim = 2;
   header.rope_frequencies = {1.0};
   header.tokens = 16384;
   std::vector<float> values(65536);
