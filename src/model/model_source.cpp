@@ -81,11 +81,15 @@ class FolderSource final : public OpenedSource {
   using OpenedSource::OpenedSource;
 
   std::unique_ptr<Tokenizer> load_tokenizer() const override {
-    const fs::path file = path() / "tokenizer.json";
-    if (!fs::exists(file)) {
-      throw Error(ErrorCode::kInput, file.string(), "is missing; expected it beside config.json, or use --tokens-file");
+    fs::path file = path() / "tokenizer.json";
+    const fs::path model = path() / "tokenizer.model";
+    const bool has_json = fs::exists(file);
+    if (!has_json && !fs::exists(model)) {
+      throw Error(ErrorCode::kInput, file.string(),
+                  "is missing; expected it or tokenizer.model beside config.json, or use --tokens-file");
     }
-    std::unique_ptr<Tokenizer> tokenizer = load_tokenizer_json(file);
+    if (!has_json) file = model;
+    std::unique_ptr<Tokenizer> tokenizer = has_json ? load_tokenizer_json(file) : load_tokenizer_model(file);
     if (tokenizer->vocabulary_size() > config().vocabulary) fail_vocabulary(file, *tokenizer, "at most");
     return tokenizer;
   }

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "core/utf8.h"
-#include "io/tokenizer/bpe_tokenizer.h"
+#include "io/tokenizer/pipeline_tokenizer.h"
 #include "tests/fuzz/fuzz_target.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

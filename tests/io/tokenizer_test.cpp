@@ -9,7 +9,7 @@
 
 #include "core/error.h"
 #include "io/json.h"
-#include "io/tokenizer/bpe_tokenizer.h"
+#include "io/tokenizer/pipeline_tokenizer.h"
 #include "tests/io/temporary_directory.h"
 
 namespace kvs {
@@ -87,6 +87,15 @@ TEST(Bpe, WordsAreSplitBeforeMerging) {
 
 TEST(Bpe, AByteThatIsNoTokenIsDroppedBeforeMerging) {
   EXPECT_THAT(encode(small_document(), "bxc"), ElementsAre(6));  // as `tokenizers` without an unknown token
+}
+
+TEST(Bpe, AnUnknownTokenStandsForWhatTheVocabularyLacks) {
+  Json document = small_document();
+  document["model"]["vocab"]["<unk>"] = 8;
+  document["model"]["unk_token"] = "<unk>";
+  EXPECT_THAT(encode(document, "bxyc"), ElementsAre(1, 8, 8, 2));
+  document["model"]["fuse_unk"] = true;
+  EXPECT_THAT(encode(document, "bxyc"), ElementsAre(1, 8, 2));
 }
 
 TEST(Bpe, MergingALongWordIsNotQuadratic) {
@@ -195,7 +204,7 @@ TEST(TokenizerJson, Bad67MissingOrCutInHalf) {
 }
 
 TEST(TokenizerJson, Bad68OtherModels) {
-  for (const char* type : {"Unigram", "WordPiece", "WordLevel"}) {
+  for (const char* type : {"WordPiece", "WordLevel", "Unigram"}) {  // Unigram not with ByteLevel
     Json document = small_document();
     document["model"]["type"] = type;
     expect_error(document, ErrorCode::kUnsupported, "t.json: /model/type: model \"" + std::string(type) + "\"");
@@ -203,17 +212,18 @@ TEST(TokenizerJson, Bad68OtherModels) {
 }
 
 TEST(TokenizerJson, Bad68ModelOptionsThatChangeIds) {
-  for (const auto& [key, value] : std::vector<std::pair<std::string, Json>>{{"dropout", 0.1},
-                                                                            {"byte_fallback", true},
-                                                                            {"continuing_subword_prefix", "##"},
-                                                                            {"end_of_word_suffix", "</w>"}}) {
+  for (const auto& [key, value] : std::vector<std::pair<std::string, Json>>{
+           {"dropout", 0.1}, {"continuing_subword_prefix", "##"}, {"end_of_word_suffix", "</w>"}}) {
     Json document = small_document();
     document["model"][key] = value;
     expect_error(document, ErrorCode::kUnsupported, "/model: option \"" + key + "\"");
   }
   Json document = small_document();
-  document["model"]["unk_token"] = "a";  // would stand for the bytes that have no token
-  expect_error(document, ErrorCode::kUnsupported, "/model/unk_token");
+  document["model"]["byte_fallback"] = true;  // ByteLevel leaves nothing to fall back from
+  expect_error(document, ErrorCode::kUnsupported, "/model: with ByteLevel, the option \"byte_fallback\"");
+  document["model"]["byte_fallback"] = false;
+  document["model"]["unk_token"] = "<unk>";
+  expect_error(document, ErrorCode::kInput, "/model/unk_token: found \"<unk>\", expected a token of the vocabulary");
 }
 
 TEST(TokenizerJson, Bad69IdsNegativeFractionalHugeOrDuplicate) {
@@ -260,13 +270,14 @@ TEST(TokenizerJson, Bad72UnknownStepsAreNamed) {
     document[key] = parse_json(value, "test");
     return document;
   };
-  expect_error(with("normalizer", R"({"type":"Lowercase"})"), ErrorCode::kUnsupported,
-               "/normalizer/type: normalizer \"Lowercase\" is not supported");
-  expect_error(with("pre_tokenizer", R"({"type":"Metaspace"})"), ErrorCode::kUnsupported,
-               "pre-tokenizer \"Metaspace\"");
+  expect_error(with("normalizer", R"({"type":"BertNormalizer"})"), ErrorCode::kUnsupported,
+               "/normalizer/type: normalizer \"BertNormalizer\" is not supported");
+  expect_error(with("normalizer", R"({"type":"Replace","pattern":{"Regex":"(a+)+$"},"content":""})"),
+               ErrorCode::kUnsupported, "/normalizer/pattern/Regex: replace pattern \"(a+)+$\"");
+  expect_error(with("pre_tokenizer", R"({"type":"Whitespace"})"), ErrorCode::kUnsupported,
+               "pre-tokenizer \"Whitespace\"");
   expect_error(with("post_processor", R"({"type":"Sequence","processors":[{"type":"ByteLevel"},{"type":"New"}]})"),
                ErrorCode::kUnsupported, "/post_processor/processors/1/type: post-processor \"New\"");
-  expect_error(with("pre_tokenizer", "null"), ErrorCode::kUnsupported, "/pre_tokenizer: found no ByteLevel");
   expect_error(with("pre_tokenizer", R"({"type":"Sequence","pretokenizers":[
                  {"type":"ByteLevel","add_prefix_space":false},{"type":"Digits","individual_digits":true}]})"),
                ErrorCode::kUnsupported, "a pre-tokenizer after \"ByteLevel\"");

@@ -4,43 +4,13 @@
 #include <map>
 #include <utility>
 
-#include "io/tokenizer/regex.h"
+#include "io/tokenizer/text_edges.h"
 
 namespace kvs {
 namespace {
 
-// \w of the `regex` crate, which `tokenizers` uses here: Unicode TR 18 annex C.
-constexpr std::string_view kWordStart = R"(^[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}])";
-
-bool starts_with_word(std::string_view text) {
-  static const Regex kPattern(kWordStart);
-  return kPattern.search(text, 0).has_value();
-}
-
-bool ends_with_word(std::string_view text) {
-  std::size_t at = text.size();
-  while (at > 0 && (static_cast<unsigned char>(text[at - 1]) & 0xC0U) == 0x80) --at;
-  return at > 0 && starts_with_word(text.substr(at - 1));
-}
-
-/// Number of bytes of white space at the start.
-std::size_t space_at_start(std::string_view text) {
-  static const Regex kPattern(R"(^\s+)");
-  const auto match = kPattern.search(text, 0);
-  return match ? match->end : 0;
-}
-
-/// Where the white space at the end of `text` begins; walks back so that the cost is that of the white space alone.
-std::size_t space_at_end(std::string_view text) {
-  std::size_t end = text.size();
-  while (end > 0) {
-    std::size_t at = end - 1;
-    while (at > 0 && (static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80) --at;
-    if (space_at_start(text.substr(at, end - at)) == 0) break;
-    end = at;
-  }
-  return end;
-}
+/// isspace of the C locale
+bool is_ascii_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 }  // namespace
 
@@ -118,8 +88,10 @@ void AddedTokens::split_longest_first(std::string_view text, const Sink& sink) c
   std::size_t done = 0;
   for (const auto& [begin, token] : taken) {
     if (begin > done) sink({text.substr(done, begin - done)});
-    sink({text.substr(begin, tokens_[token].text.size()), tokens_[token].id});
-    done = begin + tokens_[token].text.size();
+    const AddedToken& added = tokens_[token];
+    sink({text.substr(begin, added.text.size()), added.id});
+    done = std::max(done, begin + added.text.size());
+    while (added.rstrip && done < text.size() && is_ascii_space(text[done])) ++done;
   }
   if (done < text.size()) sink({text.substr(done)});
 }

@@ -36,7 +36,7 @@ class AddedTokens {
   /// The way of Hugging Face `tokenizers`: from left to right, at each place the longest token, then its strip rules.
   void split_leftmost(std::string_view text, const Sink& sink) const;
   /// The way of llama.cpp: the longest token wherever it stands, then the next shorter one in what is left; equal
-  /// lengths in the order of ids.
+  /// lengths in the order of ids. Of the flags only rstrip counts here, for ASCII white space.
   void split_longest_first(std::string_view text, const Sink& sink) const;
 
  private:

@@ -3,10 +3,14 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
+
+#include "io/tokenizer/pair_table.h"
+#include "io/tokenizer/word_model.h"
 
 namespace kvs {
 
@@ -17,69 +21,72 @@ struct StringHash {
 template <class Value>
 using StringMap = std::unordered_map<std::string, Value, StringHash, std::equal_to<>>;
 
-/// Byte-pair merging of one word at a time (Sennrich et al., ACL 2016, section 3.2), over bytes.
+struct BpeOptions {
+  enum class Unit { kByte, kCharacter };
+
+  Unit unit = Unit::kByte;     // what a word is cut into before merging
+  bool ignore_merges = false;  // a word that is itself a token becomes that token, whatever the merges say
+};
+
+/// Byte-pair merging of one word at a time (Sennrich et al., ACL 2016, section 3.2), over bytes or characters.
 /// Symbols below the vocabulary size are token ids; symbols above it are texts that merges build but that are no token.
-class Bpe {
+class Bpe final : public WordModel {
  public:
   static constexpr std::uint32_t kNone = 0xFFFFFFFFU;
+  using ByteSymbols = std::array<std::uint32_t, 256>;  // kNone where there is none
 
-  /// @param ignore_merges  a word that is itself a token becomes that token, whatever the merges say
-  Bpe(std::size_t vocabulary_size, bool ignore_merges);
+  explicit Bpe(std::size_t vocabulary_size, BpeOptions options = {});
 
+  /// The token of a unit that has none; with `fuse` one for a run of them. Without it they are dropped before merging.
+  void set_unknown(std::uint32_t id, bool fuse) {
+    unknown_ = id;
+    fuse_unknown_ = fuse;
+  }
   void add_token(std::string bytes, std::uint32_t id);
   /// The symbol of these bytes, or kNone.
   std::uint32_t find(std::string_view bytes) const noexcept;
   /// As find, but makes a symbol that is no token if there is none.
   std::uint32_t find_or_make(std::string_view bytes);
+  /// A symbol for each byte that find does not find, and that no merge can name.
+  ByteSymbols make_hidden_bytes();
   /// left + right become `merged`; the lower the rank the earlier. Returns false, and changes nothing, if the pair has
   /// a rank.
   bool add_merge(std::uint32_t left, std::uint32_t right, std::uint32_t rank, std::uint32_t merged);
   /// As add_merge, but a later rank replaces an earlier one.
   void set_merge(std::uint32_t left, std::uint32_t right, std::uint32_t rank, std::uint32_t merged);
+  /// True if no merge joins text that ends without `marker` to text that begins with it, so that a word cut before a
+  /// run of markers gives the same ids.
+  bool never_joins_before(std::string_view marker) const;
+  /// A unit without a symbol becomes those of its bytes, if it has all of them.
+  void set_byte_fallback(const ByteSymbols& symbols) { fallback_ = symbols; }
+  /// A symbol that is no token becomes, after merging, these tokens of its bytes.
+  void set_leftovers(const ByteSymbols& ids) { leftovers_ = ids; }
 
-  /// Working memory of encode, to be reused from word to word by one thread.
-  struct Scratch;
-
-  /// Appends the ids of `word`. Bytes without a symbol are dropped before merging; a symbol that is no token becomes
-  /// the tokens of its printable ASCII bytes and loses the others, as llama.cpp does. Cost O(n log n).
-  void encode(std::string_view word, Scratch& scratch, std::vector<std::int32_t>& ids) const;
+  /// Appends the ids of `word`: from left to right among the pairs of the lowest rank, until no pair has one.
+  /// Cost O(n log n).
+  std::unique_ptr<Encoder> make_encoder() const override;
 
  private:
-  struct Merge {
-    std::uint32_t rank, symbol;
-  };
-  const Merge* merge_of(std::uint32_t left, std::uint32_t right) const;
+  struct Scratch;
+  class WordEncoder;
+
+  void encode(std::string_view word, Scratch& scratch, std::vector<std::int32_t>& ids) const;
+  void cut(std::string_view word, Scratch& scratch) const;
+  std::size_t unit_length(std::string_view word) const noexcept;
+  std::uint32_t symbol_of_unit(std::string_view unit) const noexcept;
+  bool fall_back(std::string_view unit, Scratch& scratch) const;
   void offer(std::size_t left, Scratch& scratch) const;
   void merge_all(Scratch& scratch) const;
   void append(std::uint32_t symbol, std::vector<std::int32_t>& ids) const;
 
-  struct PairHash {
-    std::size_t operator()(std::uint64_t pair) const noexcept {
-      pair *= 0x9E3779B97F4A7C15ULL;  // Fibonacci hashing; std::hash leaves consecutive ids in consecutive buckets
-      return static_cast<std::size_t>(pair ^ (pair >> 32));
-    }
-  };
-
   std::size_t vocabulary_size_;
-  bool ignore_merges_;
+  BpeOptions options_;
+  std::uint32_t unknown_ = kNone;
+  bool fuse_unknown_ = false;
   StringMap<std::uint32_t> symbols_;
   std::vector<std::string> untold_;  // bytes of the symbols that are no token
-  std::array<std::uint32_t, 256> byte_symbols_;
-  std::unordered_map<std::uint64_t, Merge, PairHash> merges_;
-};
-
-struct Bpe::Scratch {
-  struct Symbol {
-    std::uint32_t symbol;
-    std::int64_t previous, next;  // -1 at the ends
-  };
-  struct Candidate {
-    std::uint32_t rank;
-    std::size_t at;  // of the left symbol
-    std::uint32_t left, right, merged;
-  };
-  std::vector<Symbol> chain;
-  std::vector<Candidate> heap;
+  ByteSymbols byte_symbols_, fallback_, leftovers_;
+  PairTable merges_;
 };
 
 }  // namespace kvs

@@ -1,7 +1,9 @@
 #include "io/tokenizer/byte_alphabet.h"
 
 #include <array>
+#include <charconv>
 #include <cstddef>
+#include <system_error>
 
 #include "core/utf8.h"
 
@@ -38,6 +40,34 @@ std::optional<std::string> bytes_of_token(std::string_view token) {
     if (character >= kCharacters || kTable[character] < 0) return std::nullopt;
     bytes.push_back(static_cast<char>(kTable[character]));
     at += length;
+  }
+  return bytes;
+}
+
+std::string name_of_byte_token(unsigned char byte) {
+  constexpr std::string_view kDigits = "0123456789ABCDEF";
+  return {'<', '0', 'x', kDigits[byte >> 4], kDigits[byte & 15U], '>'};
+}
+
+std::optional<unsigned char> byte_of_token_name(std::string_view name) {
+  constexpr std::size_t kLength = 6, kDigitsAt = 3;
+  if (name.size() != kLength || !name.starts_with("<0x") || name.back() != '>') return std::nullopt;
+  unsigned byte = 0;
+  const char* last = name.data() + kLength - 1;
+  const auto [end, error] = std::from_chars(name.data() + kDigitsAt, last, byte, 16);
+  if (error != std::errc{} || end != last || name_of_byte_token(static_cast<unsigned char>(byte)) != name) {
+    return std::nullopt;
+  }
+  return static_cast<unsigned char>(byte);
+}
+
+std::string bytes_of_marked_token(std::string_view token) {
+  if (const auto byte = byte_of_token_name(token)) return std::string(1, static_cast<char>(*byte));
+  std::string bytes;
+  for (std::size_t at = 0; at < token.size();) {
+    const bool is_space = token.substr(at).starts_with(kSpaceMarker);
+    bytes.push_back(is_space ? ' ' : token[at]);
+    at += is_space ? kSpaceMarker.size() : 1;
   }
   return bytes;
 }

@@ -3,6 +3,8 @@
 #include <string>
 #include <utility>
 
+#include "io/tokenizer/normalizer.h"
+
 namespace kvs {
 namespace {
 
@@ -16,12 +18,15 @@ class RegexSplit final : public SplitStep {
   RegexSplit(Regex pattern, SplitBehavior behavior, bool invert)
       : pattern_(std::move(pattern)), behavior_(behavior), invert_(invert) {}
 
-  void split(std::string_view text, const PieceSink& sink) const override {
+  void split(std::string_view text, bool first, const PieceSink& sink) const override {
+    const auto hand_out = [&](const Span& span) {
+      sink(text.substr(span.begin, span.end - span.begin), first && span.begin == 0);
+    };
     if (behavior_ == SplitBehavior::kIsolated) {
-      for_each_span(text, [&](Span span) { sink(text.substr(span.begin, span.end - span.begin)); });
+      for_each_span(text, hand_out);
       return;
     }
-    for (const Span& span : arrange(text)) sink(text.substr(span.begin, span.end - span.begin));
+    for (const Span& span : arrange(text)) hand_out(span);
   }
 
  private:
@@ -78,13 +83,56 @@ class RegexSplit final : public SplitStep {
 
 class PrefixSpace final : public SplitStep {
  public:
-  void split(std::string_view text, const PieceSink& sink) const override {
+  void split(std::string_view text, bool first, const PieceSink& sink) const override {
     if (text.starts_with(' ')) {
-      sink(text);
+      sink(text, first);
     } else {
-      sink(" " + std::string(text));
+      sink(" " + std::string(text), first);
     }
   }
+};
+
+class Metaspace final : public SplitStep {
+ public:
+  Metaspace(std::string marker, PrependScheme scheme, bool split)
+      : marker_(std::move(marker)), scheme_(scheme), spaces_(make_replace(" ", marker_)) {
+    if (split) splitter_ = make_regex_split(Regex(marker_, true), SplitBehavior::kMergedWithNext);
+  }
+
+  void split(std::string_view text, bool first, const PieceSink& sink) const override {
+    std::string marked = spaces_->apply(text);
+    const bool prepends = scheme_ == PrependScheme::kAlways || (scheme_ == PrependScheme::kFirst && first);
+    if (prepends && !marked.starts_with(marker_)) marked.insert(0, marker_);
+    if (splitter_) {
+      splitter_->split(marked, first, sink);
+    } else {
+      sink(marked, first);
+    }
+  }
+
+ private:
+  std::string marker_;
+  PrependScheme scheme_;
+  std::unique_ptr<const Normalizer> spaces_;
+  std::unique_ptr<const SplitStep> splitter_;
+};
+
+class MarkerSplit final : public SplitStep {
+ public:
+  explicit MarkerSplit(std::string_view marker) : marker_(marker) {}
+
+  void split(std::string_view text, bool first, const PieceSink& sink) const override {
+    std::size_t done = 0;
+    for (std::size_t at = text.find(marker_); at < text.size(); at = text.find(marker_, at)) {
+      if (at > done) sink(text.substr(done, at - done), first && done == 0);
+      done = at;
+      while (text.substr(at).starts_with(marker_)) at += marker_.size();
+    }
+    if (done < text.size()) sink(text.substr(done), first && done == 0);
+  }
+
+ private:
+  std::string marker_;
 };
 
 }  // namespace
@@ -94,5 +142,13 @@ std::unique_ptr<const SplitStep> make_regex_split(Regex pattern, SplitBehavior b
 }
 
 std::unique_ptr<const SplitStep> make_prefix_space() { return std::make_unique<PrefixSpace>(); }
+
+std::unique_ptr<const SplitStep> make_metaspace(std::string marker, PrependScheme scheme, bool split) {
+  return std::make_unique<Metaspace>(std::move(marker), scheme, split);
+}
+
+std::unique_ptr<const SplitStep> make_marker_split(std::string_view marker) {
+  return std::make_unique<MarkerSplit>(marker);
+}
 
 }  // namespace kvs

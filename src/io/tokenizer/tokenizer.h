@@ -27,10 +27,16 @@ class Tokenizer {
   virtual std::int32_t find(std::string_view token) const noexcept = 0;
 };
 
-/// From a Hugging Face tokenizer.json (id for id with Transformers).
-/// @throws Error kInput if malformed; kUnsupported, by name, for a model, normalizer, pre-tokenizer or pattern it does not know.
+/// From a Hugging Face tokenizer.json (id for id with the `tokenizers` library); bos from tokenizer_config.json beside
+/// it, else what its template puts before a text.
+/// @throws Error kInput if malformed; kUnsupported, by name, for a model, normalizer, pre-tokenizer or pattern it does
+/// not know.
 std::unique_ptr<Tokenizer> load_tokenizer_json(const std::filesystem::path& path);
-/// From GGUF metadata (id for id with llama.cpp, special tokens parsed, no BOS); `tokenizer.ggml.pre` decides the split.
+/// From a SentencePiece tokenizer.model, BPE or Unigram, by libsentencepiece.
+/// @throws Error kInput if malformed; kUnsupported for other models.
+std::unique_ptr<Tokenizer> load_tokenizer_model(const std::filesystem::path& path);
+/// From GGUF metadata (id for id with llama.cpp, special tokens parsed, no BOS); `tokenizer.ggml.model` decides the
+/// model, `tokenizer.ggml.pre` the split. @throws as load_tokenizer_json.
 std::unique_ptr<Tokenizer> load_tokenizer_gguf(const GgufFile& file);
 
 }  // namespace kvs

@@ -1,0 +1,153 @@
+#include "io/tokenizer/gguf_vocabulary.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <utility>
+#include <variant>
+
+namespace kvs {
+namespace {
+
+// enum llama_token_type (llama.h)
+constexpr std::int64_t kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4;
+
+// Tokens that llama.cpp takes for special by their text, whatever type the file gives them, because converters got it
+// wrong (llama-vocab.cpp, "control-looking token"): ends of a turn or of generation, then those of fill-in-the-middle.
+constexpr std::array<std::string_view, 59> kSpecialByText{"<|eot_id|>",
+                                                          "<|im_end|>",
+                                                          "<|end|>",
+                                                          "<|return|>",
+                                                          "<|call|>",
+                                                          "<|flush|>",
+                                                          "<|calls|>",
+                                                          "<end_of_turn>",
+                                                          "<|endoftext|>",
+                                                          "</s>",
+                                                          "<|eom_id|>",
+                                                          "<EOT>",
+                                                          "_<EOT>",
+                                                          "[EOT]",
+                                                          "[EOS]",
+                                                          "<|end_of_text|>",
+                                                          "<end_of_utterance>",
+                                                          "<eos>",
+                                                          "<turn|>",
+                                                          "<|tool_response>",
+                                                          "<｜end▁of▁sentence｜>",
+                                                          "[e~[",
+                                                          "<|channel|>",
+                                                          "<|message|>",
+                                                          "<|start|>",
+                                                          "<|constrain|>",
+                                                          "<|fim_prefix|>",
+                                                          "<fim-prefix>",
+                                                          "<fim_prefix>",
+                                                          "<｜fim▁begin｜>",
+                                                          "<PRE>",
+                                                          "▁<PRE>",
+                                                          "<|code_prefix|>",
+                                                          "<|prefix|>",
+                                                          "<|fim_suffix|>",
+                                                          "<fim-suffix>",
+                                                          "<fim_suffix>",
+                                                          "<｜fim▁hole｜>",
+                                                          "<SUF>",
+                                                          "▁<SUF>",
+                                                          "<|code_suffix|>",
+                                                          "<|suffix|>",
+                                                          "<|fim_middle|>",
+                                                          "<fim-middle>",
+                                                          "<fim_middle>",
+                                                          "<｜fim▁end｜>",
+                                                          "<MID>",
+                                                          "▁<MID>",
+                                                          "<|code_middle|>",
+                                                          "<|middle|>",
+                                                          "<|fim_pad|>",
+                                                          "<fim-pad>",
+                                                          "<fim_pad>",
+                                                          "<PAD>",
+                                                          "[PAD]",
+                                                          "<|fim_repo|>",
+                                                          "<|repo_name|>",
+                                                          "<reponame>",
+                                                          "<|file_sep|>"};
+
+bool is_special(std::string_view text, std::int64_t type) {
+  return type == kControl || type == kUserDefined || type == kUnknown ||
+         std::find(kSpecialByText.begin(), kSpecialByText.end(), text) != kSpecialByText.end();
+}
+
+std::vector<std::int64_t> token_types(const GgufVocabulary& vocabulary, std::size_t tokens) {
+  constexpr std::string_view kKey = "tokenizer.ggml.token_type";
+  if (!vocabulary.file.has(kKey)) return std::vector<std::int64_t>(tokens, kNormal);
+  const auto* types = std::get_if<std::vector<std::int64_t>>(&vocabulary.file.get_array(kKey));
+  if (types == nullptr) vocabulary.fail(ErrorCode::kInput, kKey, "expected an array of integers");
+  if (types->size() != tokens) {
+    vocabulary.fail(
+        ErrorCode::kInput, kKey,
+        "found " + std::to_string(types->size()) + " types, expected " + std::to_string(tokens) + ", one per token");
+  }
+  return *types;
+}
+
+/// llama.cpp knows by the model's name that Phi-3's special tokens take the white space after them (llama-vocab.cpp,
+/// "set attributes by model/tokenizer/architecture name").
+bool strips_after_special(const GgufFile& file) {
+  constexpr std::string_view kKey = "general.name";
+  if (!file.has(kKey)) return false;
+  std::string name(file.get_string(kKey));
+  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
+  return name.find("phi-3") != std::string::npos || name.find("phi3") != std::string::npos;
+}
+
+bool never_strips(std::string_view text) { return text == "<unk>" || text == "<s>" || text == "<|endoftext|>"; }
+
+}  // namespace
+
+void GgufVocabulary::fail(ErrorCode code, std::string_view key, const std::string& problem) const {
+  throw Error(code, where + ": " + std::string(key), problem);
+}
+
+std::string GgufVocabulary::shown(std::string_view text) { return '"' + printable(text, 100) + '"'; }
+
+const std::vector<std::string_view>& GgufVocabulary::strings(std::string_view key) const {
+  const auto* values = std::get_if<std::vector<std::string_view>>(&file.get_array(key));
+  if (values == nullptr) fail(ErrorCode::kInput, key, "found an array of numbers, expected one of strings");
+  if (values->size() > kMaxVocabulary)
+    fail(ErrorCode::kInput, key, "found " + std::to_string(values->size()) + " entries");
+  return *values;
+}
+
+std::string GgufVocabulary::describe(std::size_t id) const {
+  return "token " + std::to_string(id) + ' ' + shown(texts[id]);
+}
+
+GgufVocabulary read_gguf_vocabulary(const GgufFile& file) {
+  GgufVocabulary vocabulary(file);
+  const std::vector<std::string_view>& tokens = vocabulary.strings(kGgufTokens);
+  if (tokens.empty()) vocabulary.fail(ErrorCode::kInput, kGgufTokens, "found no token");
+  const std::vector<std::int64_t> types = token_types(vocabulary, tokens.size());
+  const bool strips = strips_after_special(file);
+  vocabulary.tokens.resize(tokens.size());
+  vocabulary.tokens.known.assign(tokens.size(), true);
+  for (std::size_t id = 0; id < tokens.size(); ++id) {
+    // llama.cpp names an empty token so, which keeps texts unique.
+    vocabulary.texts.push_back(tokens[id].empty() ? "[EMPTY_" + std::to_string(id) + "]" : std::string(tokens[id]));
+    const std::string& text = vocabulary.texts.back();
+    if (!vocabulary.tokens.ids_by_text.emplace(text, static_cast<std::int32_t>(id)).second) {
+      vocabulary.fail(ErrorCode::kInput, kGgufTokens, vocabulary.describe(id) + " has the text of an earlier token");
+    }
+    vocabulary.is_special.push_back(is_special(text, types[id]));
+    if (!vocabulary.is_special.back()) continue;
+    vocabulary.tokens.bytes[id] = text;
+    vocabulary.added.push_back(
+        {.text = text, .id = static_cast<std::int32_t>(id), .rstrip = strips && !never_strips(text)});
+  }
+  constexpr std::string_view kBos = "tokenizer.ggml.bos_token_id";
+  if (file.has(kBos)) vocabulary.bos = static_cast<std::int32_t>(file.get_unsigned(kBos, tokens.size() - 1));
+  return vocabulary;
+}
+
+}  // namespace kvs

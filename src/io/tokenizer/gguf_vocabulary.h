@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/error.h"
+#include "io/gguf.h"
+#include "io/tokenizer/pipeline_tokenizer.h"
+
+namespace kvs {
+
+inline constexpr std::string_view kGgufTokens = "tokenizer.ggml.tokens";
+
+/// What the tokenizers of a GGUF file have in common, and how their readers refuse.
+struct GgufVocabulary {
+  explicit GgufVocabulary(const GgufFile& source) : file(source), where(source.path().string()) {}
+
+  const GgufFile& file;
+  std::string where;               // the file, for messages
+  std::vector<std::string> texts;  // by id, not empty
+  std::vector<bool> is_special;    // by id: only ever found as a whole
+  TokenTable tokens;               // the bytes of special ones are filled in
+  std::vector<AddedToken> added;   // the special ones
+  std::int32_t bos = -1;
+
+  [[noreturn]] void fail(ErrorCode code, std::string_view key, const std::string& problem) const;
+  static std::string shown(std::string_view text);
+  /// The strings of an array. @throws Error kInput if it holds others, or more than kMaxVocabulary.
+  const std::vector<std::string_view>& strings(std::string_view key) const;
+  /// "token 5 \"abc\""
+  std::string describe(std::size_t id) const;
+};
+
+/// @throws Error kInput on tokens that are none or not unique, types that do not fit them, a BOS id out of range.
+GgufVocabulary read_gguf_vocabulary(const GgufFile& file);
+
+/// `tokenizer.ggml.model` = "gpt2": byte-level BPE, split as `tokenizer.ggml.pre` says.
+TokenizerParts read_gguf_bpe(GgufVocabulary vocabulary);
+/// `tokenizer.ggml.model` = "llama": SentencePiece's BPE, which merges the pair whose token has the highest score.
+TokenizerParts read_gguf_spm(GgufVocabulary vocabulary);
+
+}  // namespace kvs

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "io/tokenizer/added_tokens.h"
+#include "io/tokenizer/bpe.h"
+#include "io/tokenizer/normalizer.h"
+#include "io/tokenizer/split.h"
+#include "io/tokenizer/tokenizer.h"
+#include "io/tokenizer/word_model.h"
+
+namespace kvs {
+
+/// No vocabulary in use comes near it; ids from files are refused above it, so that they may index memory.
+inline constexpr std::size_t kMaxVocabulary = std::size_t{1} << 24;
+
+/// The tokens of a vocabulary, for decode and find.
+struct TokenTable {
+  std::vector<std::string> bytes;       // by id
+  std::vector<bool> known;              // by id: ids may have gaps
+  StringMap<std::int32_t> ids_by_text;  // as the file writes the token
+
+  void resize(std::size_t size) {
+    bytes.resize(size);
+    known.resize(size);
+  }
+  /// The bytes that `ids` stand for. @throws Error kInternal on an id that is no token.
+  std::string decode(const std::vector<std::int32_t>& ids) const;
+  /// The id of this text, or -1.
+  std::int32_t find(std::string_view text) const noexcept;
+};
+
+/// Everything that decides how a tokenizer cuts a text.
+struct TokenizerParts {
+  enum class AddedRule { kLeftmost, kLongestFirst };
+
+  AddedRule added_rule = AddedRule::kLeftmost;
+  AddedTokens added;             // found in the text as it is
+  Normalizers normalizers;       // of what lies between them
+  AddedTokens added_normalized;  // found after normalisation
+  SplitSteps steps;
+  std::unique_ptr<const WordModel> model;
+  TokenTable tokens;
+  std::int32_t bos = -1;
+};
+
+/// The way of Hugging Face `tokenizers`: added tokens are cut out, the rest is normalised, cut into words by one step
+/// after the other, and each word goes through the model.
+class PipelineTokenizer final : public Tokenizer {
+ public:
+  explicit PipelineTokenizer(TokenizerParts parts) : parts_(std::move(parts)) {}
+
+  std::vector<std::int32_t> encode(std::string_view text) const override;
+  std::string decode(const std::vector<std::int32_t>& ids) const override { return parts_.tokens.decode(ids); }
+  std::size_t vocabulary_size() const noexcept override { return parts_.tokens.bytes.size(); }
+  std::int32_t bos() const noexcept override { return parts_.bos; }
+  std::int32_t find(std::string_view token) const noexcept override { return parts_.tokens.find(token); }
+
+ private:
+  TokenizerParts parts_;
+};
+
+/// A tokenizer from the bytes of a tokenizer.json. @param where  the file, for messages.
+/// @param bos  text of the begin-of-sequence token, or empty
+std::unique_ptr<Tokenizer> parse_tokenizer_json(std::string_view bytes, std::string_view where,
+                                                std::string_view bos = {});
+/// A tokenizer from the bytes of a tokenizer.model.
+std::unique_ptr<Tokenizer> parse_tokenizer_model(std::string_view bytes, std::string_view where);
+
+}  // namespace kvs

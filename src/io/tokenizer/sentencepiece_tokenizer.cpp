@@ -1,0 +1,103 @@
+#include <sentencepiece_processor.h>
+
+#include <filesystem>
+#include <mutex>
+#include <utility>
+
+#include "core/error.h"
+#include "core/utf8.h"
+#include "io/file.h"
+#include "io/tokenizer/byte_alphabet.h"
+#include "io/tokenizer/pipeline_tokenizer.h"
+#include "io/tokenizer/sentencepiece_check.h"
+
+namespace sentencepiece::logging {
+void SetMinLogLevel(int level);  // exported by the library, declared in none of its installed headers
+}
+
+namespace kvs {
+namespace {
+
+constexpr std::size_t kFileLimit = 64UL << 20;
+
+/// Control and unknown pieces are cut out of the text; each stretch between them is a text of its own to the library,
+/// which normalises it and puts its space before it.
+class SentencePieceTokenizer final : public Tokenizer {
+ public:
+  SentencePieceTokenizer(std::string_view bytes, std::string_view where) {
+    const SentencePieceModel model = check_sentencepiece_model(bytes, where);
+    static std::once_flag silenced;  // libraries never print
+    std::call_once(silenced, [] { sentencepiece::logging::SetMinLogLevel(4); });
+    const auto status = processor_.LoadFromSerializedProto(bytes);
+    if (!status.ok()) throw Error(ErrorCode::kInput, where, "found no model: " + status.ToString());
+    if (static_cast<std::size_t>(processor_.GetPieceSize()) != model.pieces.size()) {
+      throw Error(ErrorCode::kInput, where,
+                  "found " + std::to_string(processor_.GetPieceSize()) + " pieces, expected " +
+                      std::to_string(model.pieces.size()));
+    }
+    read_pieces(model);
+  }
+
+  std::vector<std::int32_t> encode(std::string_view text) const override {
+    if (const std::size_t bad = find_invalid_utf8(text); bad != std::string_view::npos) {
+      throw Error(ErrorCode::kInternal, "tokenizer", "found invalid UTF-8 at byte " + std::to_string(bad));
+    }
+    std::vector<std::int32_t> ids;
+    special_.split_leftmost(text, [&](const AddedTokens::Piece& piece) {
+      if (piece.id >= 0) {
+        ids.push_back(piece.id);
+        return;
+      }
+      std::vector<int> some;
+      const auto status = processor_.Encode(piece.text, &some);
+      if (!status.ok()) throw Error(ErrorCode::kInternal, "libsentencepiece", status.ToString());
+      ids.insert(ids.end(), some.begin(), some.end());
+    });
+    return ids;
+  }
+
+  std::string decode(const std::vector<std::int32_t>& ids) const override { return tokens_.decode(ids); }
+  std::size_t vocabulary_size() const noexcept override { return tokens_.bytes.size(); }
+  std::int32_t bos() const noexcept override { return processor_.bos_id(); }
+  std::int32_t find(std::string_view token) const noexcept override { return tokens_.find(token); }
+
+ private:
+  void read_pieces(const SentencePieceModel& model) {
+    using PieceType = SentencePieceModel::PieceType;
+    std::vector<AddedToken> special;
+    tokens_.resize(model.pieces.size());
+    tokens_.known.assign(model.pieces.size(), true);
+    for (std::size_t id = 0; id < model.pieces.size(); ++id) {
+      const auto& [text, type] = model.pieces[id];
+      tokens_.ids_by_text.emplace(text, static_cast<std::int32_t>(id));
+      const bool is_special = type == PieceType::kControl || type == PieceType::kUnknown;
+      tokens_.bytes[id] = is_special ? text : bytes_of_marked_token(text);
+      if (is_special) special.push_back({.text = text, .id = static_cast<std::int32_t>(id)});
+    }
+    special_ = AddedTokens(std::move(special));
+  }
+
+  sentencepiece::SentencePieceProcessor processor_;
+  AddedTokens special_;
+  TokenTable tokens_;
+};
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> parse_tokenizer_model(std::string_view bytes, std::string_view where) {
+  try {
+    return std::make_unique<SentencePieceTokenizer>(bytes, where);
+  } catch (const Error&) {
+    throw;
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& error) {  // the library's automata throw their own
+    throw Error(ErrorCode::kInput, where, std::string("found no model: ") + error.what());
+  }
+}
+
+std::unique_ptr<Tokenizer> load_tokenizer_model(const std::filesystem::path& path) {
+  return parse_tokenizer_model(read_text_file(path, kFileLimit), path.string());
+}
+
+}  // namespace kvs

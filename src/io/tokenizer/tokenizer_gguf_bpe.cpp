@@ -1,0 +1,80 @@
+#include <optional>
+#include <utility>
+
+#include "io/tokenizer/byte_alphabet.h"
+#include "io/tokenizer/gguf_vocabulary.h"
+
+namespace kvs {
+namespace {
+
+const GgufPreTokenizer& find_pre(const GgufVocabulary& vocabulary) {
+  constexpr std::string_view kKey = "tokenizer.ggml.pre";
+  const std::string_view name = vocabulary.file.has(kKey) ? vocabulary.file.get_string(kKey) : "default";
+  const GgufPreTokenizer* pre = find_gguf_pre_tokenizer(name);
+  if (pre == nullptr) {
+    vocabulary.fail(ErrorCode::kUnsupported, kKey, "pre-tokenizer " + GgufVocabulary::shown(name) + " is not known");
+  }
+  return *pre;
+}
+
+void add_tokens(Bpe& bpe, GgufVocabulary& vocabulary) {
+  for (std::size_t id = 0; id < vocabulary.texts.size(); ++id) {
+    std::optional<std::string> bytes = bytes_of_token(vocabulary.texts[id]);
+    if (!bytes && !vocabulary.is_special[id]) {
+      vocabulary.fail(ErrorCode::kInput, kGgufTokens,
+                      vocabulary.describe(id) + " has a character outside the byte alphabet");
+    }
+    if (!vocabulary.is_special[id]) vocabulary.tokens.bytes[id] = *bytes;
+    if (bytes) bpe.add_token(std::move(*bytes), static_cast<std::uint32_t>(id));
+  }
+}
+
+void add_merges(Bpe& bpe, const GgufVocabulary& vocabulary) {
+  constexpr std::string_view kKey = "tokenizer.ggml.merges";
+  const std::vector<std::string_view>& merges = vocabulary.strings(kKey);
+  for (std::size_t rank = 0; rank < merges.size(); ++rank) {
+    const std::string_view merge = merges[rank];
+    const std::size_t space = merge.find(' ', 1);
+    const auto left = bytes_of_token(merge.substr(0, space));
+    const auto right = space == std::string_view::npos ? std::nullopt : bytes_of_token(merge.substr(space + 1));
+    if (!left || !right || left->empty() || right->empty()) {
+      vocabulary.fail(ErrorCode::kInput, kKey,
+                      "merge " + std::to_string(rank) + " is " + GgufVocabulary::shown(merge) +
+                          ", expected two tokens with one space between");
+    }
+    const std::uint32_t a = bpe.find_or_make(*left), b = bpe.find_or_make(*right);
+    bpe.add_merge(a, b, static_cast<std::uint32_t>(rank), bpe.find_or_make(*left + *right));
+  }
+}
+
+/// llama.cpp merges over texts, tokens or not; what is no token in the end becomes the tokens of its printable ASCII
+/// bytes and loses the others.
+void keep_bytes_that_are_no_token(Bpe& bpe, std::size_t tokens) {
+  Bpe::ByteSymbols leftovers;
+  leftovers.fill(Bpe::kNone);
+  for (int byte = 0; byte < 256; ++byte) {
+    const std::uint32_t symbol = bpe.find_or_make(std::string(1, static_cast<char>(byte)));
+    if (byte >= 0x21 && byte <= 0x7E && symbol < tokens) leftovers[static_cast<std::size_t>(byte)] = symbol;
+  }
+  bpe.set_leftovers(leftovers);
+}
+
+}  // namespace
+
+TokenizerParts read_gguf_bpe(GgufVocabulary vocabulary) {
+  const GgufPreTokenizer& pre = find_pre(vocabulary);
+  TokenizerParts parts;
+  for (const std::string_view pattern : pre.patterns) parts.steps.push_back(make_regex_split(Regex(pattern)));
+  auto bpe = std::make_unique<Bpe>(vocabulary.texts.size(), BpeOptions{.ignore_merges = pre.ignore_merges});
+  add_tokens(*bpe, vocabulary);
+  keep_bytes_that_are_no_token(*bpe, vocabulary.texts.size());
+  add_merges(*bpe, vocabulary);
+  parts.added_rule = TokenizerParts::AddedRule::kLongestFirst;
+  parts.added = AddedTokens(std::move(vocabulary.added));
+  parts.model = std::move(bpe);
+  parts.tokens = std::move(vocabulary.tokens);
+  parts.bos = vocabulary.bos;
+  return parts;
+}
+
+}  // namespace kvs

@@ -1,0 +1,197 @@
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "io/tokenizer/byte_alphabet.h"
+#include "io/tokenizer/tokenizer_json.h"
+#include "io/tokenizer/unigram.h"
+
+namespace kvs {
+namespace {
+
+class BpeReader final : public JsonModelReader {
+ public:
+  BpeReader(const JsonCursor& model, const TokenizerJson& file, bool is_byte_level)
+      : file_(file), model_(model), vocabulary_(model.at("vocab")), is_byte_level_(is_byte_level) {
+    if (model.has("dropout") && model.at("dropout").real() != 0) file.unsupported(model, "option", "dropout");
+    for (const std::string_view key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
+      if (model.has(key) && !model.at(key).string().empty()) file.unsupported(model, "option", key);
+    }
+    falls_back_ = TokenizerJson::is_true(model, "byte_fallback");
+    if (falls_back_ && is_byte_level) file.unsupported(model, "with ByteLevel, the option", "byte_fallback");
+    if (!vocabulary_.value().is_object()) vocabulary_.fail("an object of tokens and ids");
+    if (vocabulary_.value().empty()) file.malformed(vocabulary_, "found no token");
+  }
+
+  std::uint64_t size() const override {
+    std::uint64_t size = 0;
+    for (const auto& [text, id] : vocabulary_.value().items()) size = std::max(size, checked_id(text, id) + 1);
+    return size;
+  }
+
+  void claim_tokens(TokenTable& tokens) const override {
+    for (const auto& [text, id] : vocabulary_.value().items()) {
+      claim_token(tokens, vocabulary_, file_, text, id.get<std::uint64_t>());
+    }
+  }
+
+  std::unique_ptr<const WordModel> read(TokenTable& tokens, SplitSteps& splits) const override {
+    using Unit = BpeOptions::Unit;
+    auto bpe = std::make_unique<Bpe>(tokens.bytes.size(),
+                                     BpeOptions{.unit = is_byte_level_ ? Unit::kByte : Unit::kCharacter,
+                                                .ignore_merges = TokenizerJson::is_true(model_, "ignore_merges")});
+    add_tokens(*bpe, tokens);
+    if (falls_back_) bpe->set_byte_fallback(byte_tokens(*bpe));
+    if (model_.has("unk_token")) bpe->set_unknown(unknown(tokens), TokenizerJson::is_true(model_, "fuse_unk"));
+    add_merges(*bpe);
+    // Words of these models are whole texts; shorter ones repeat.
+    if (!is_byte_level_ && bpe->never_joins_before(kSpaceMarker)) splits.push_back(make_marker_split(kSpaceMarker));
+    return bpe;
+  }
+
+ private:
+  std::uint64_t checked_id(const std::string& text, const Json& id) const {
+    if (!id.is_number_integer() || id < 0 || id >= kMaxVocabulary) {
+      file_.malformed(vocabulary_, "token " + TokenizerJson::shown(text) + " has id " +
+                                       printable(id.dump(-1, ' ', false, Json::error_handler_t::replace), 40) +
+                                       ", expected an integer from 0 to " + std::to_string(kMaxVocabulary - 1));
+    }
+    return id.get<std::uint64_t>();
+  }
+
+  /// The bytes that the model's words have where the vocabulary has `text`, or nothing.
+  std::optional<std::string> spelling(const std::string& text) const {
+    if (is_byte_level_) return bytes_of_token(text);
+    return text;
+  }
+
+  void add_tokens(Bpe& bpe, TokenTable& tokens) const {
+    for (const auto& [text, value] : vocabulary_.value().items()) {
+      const auto id = value.get<std::uint64_t>();
+      const bool is_added = !tokens.bytes[id].empty();
+      std::optional<std::string> bytes = spelling(text);
+      if (!bytes) {
+        if (is_added) continue;  // is only ever found as a whole
+        file_.malformed(vocabulary_, "token " + TokenizerJson::shown(text) + " with id " + std::to_string(id) +
+                                         " has a character outside the byte alphabet");
+      }
+      if (!is_added) tokens.bytes[id] = is_byte_level_ ? *bytes : bytes_of_marked_token(text);
+      bpe.add_token(std::move(*bytes), static_cast<std::uint32_t>(id));
+    }
+  }
+
+  /// Only tokens of the vocabulary count, not added ones.
+  static Bpe::ByteSymbols byte_tokens(const Bpe& bpe) {
+    Bpe::ByteSymbols ids;
+    for (std::size_t byte = 0; byte < ids.size(); ++byte) {
+      ids[byte] = bpe.find(name_of_byte_token(static_cast<unsigned char>(byte)));
+    }
+    return ids;
+  }
+
+  std::uint32_t unknown(const TokenTable& tokens) const {
+    const JsonCursor token = model_.at("unk_token");
+    if (!vocabulary_.value().contains(token.string())) token.fail("a token of the vocabulary");
+    return static_cast<std::uint32_t>(tokens.find(token.string()));
+  }
+
+  void add_merges(Bpe& bpe) const {
+    const JsonCursor merges = model_.at("merges");
+    const std::size_t count = merges.array_size();
+    for (std::size_t rank = 0; rank < count; ++rank) {
+      const JsonCursor merge = merges.at(rank);
+      const auto [left, right] = merge_parts(merge);
+      const std::uint32_t a = merge_symbol(bpe, merge, left), b = merge_symbol(bpe, merge, right);
+      bpe.set_merge(a, b, static_cast<std::uint32_t>(rank), merge_symbol(bpe, merge, left + right));
+    }
+  }
+
+  /// "a b" or ["a", "b"].
+  static std::pair<std::string, std::string> merge_parts(const JsonCursor& merge) {
+    if (merge.value().is_array()) {
+      if (merge.array_size() != 2) merge.fail("two tokens");
+      return {merge.at(0).string(), merge.at(1).string()};
+    }
+    const std::string& text = merge.string();
+    const std::size_t space = text.find(' ');
+    if (space == std::string::npos || text.find(' ', space + 1) != std::string::npos) {
+      merge.fail("two tokens with one space between");
+    }
+    return {text.substr(0, space), text.substr(space + 1)};
+  }
+
+  std::uint32_t merge_symbol(const Bpe& bpe, const JsonCursor& merge, const std::string& text) const {
+    const std::optional<std::string> bytes = spelling(text);
+    const std::uint32_t symbol = bytes && !bytes->empty() ? bpe.find(*bytes) : Bpe::kNone;
+    if (symbol == Bpe::kNone) {
+      file_.malformed(merge, "token " + TokenizerJson::shown(text) + " of the merge is not in the vocabulary");
+    }
+    return symbol;
+  }
+
+  const TokenizerJson& file_;
+  JsonCursor model_, vocabulary_;
+  bool is_byte_level_, falls_back_ = false;
+};
+
+class UnigramReader final : public JsonModelReader {
+ public:
+  UnigramReader(const JsonCursor& model, const TokenizerJson& file) : file_(file), model_(model) {
+    const JsonCursor vocabulary = model.at("vocab");
+    const std::size_t size = vocabulary.array_size();
+    if (size == 0) file.malformed(vocabulary, "found no token");
+    if (size > kMaxVocabulary) file.malformed(vocabulary, "found " + std::to_string(size) + " tokens");
+    for (std::size_t id = 0; id < size; ++id) {
+      const JsonCursor entry = vocabulary.at(id);
+      if (entry.array_size() != 2) entry.fail("a token and its score");
+      if (entry.at(0).string().empty()) entry.at(0).fail("a token that is not empty");
+      pieces_.push_back({entry.at(0).string(), entry.at(1).real()});
+    }
+  }
+
+  std::uint64_t size() const override { return pieces_.size(); }
+
+  void claim_tokens(TokenTable& tokens) const override {
+    for (std::size_t id = 0; id < pieces_.size(); ++id) {
+      claim_token(tokens, model_.at("vocab"), file_, pieces_[id].text, id);
+    }
+  }
+
+  std::unique_ptr<const WordModel> read(TokenTable& tokens, SplitSteps&) const override {
+    for (std::size_t id = 0; id < pieces_.size(); ++id) {
+      if (tokens.bytes[id].empty()) tokens.bytes[id] = bytes_of_marked_token(pieces_[id].text);
+    }
+    const auto unknown = static_cast<std::int32_t>(model_.at("unk_id").unsigned_integer(pieces_.size() - 1));
+    return std::make_unique<Unigram>(pieces_, unknown, TokenizerJson::is_true(model_, "byte_fallback"));
+  }
+
+ private:
+  const TokenizerJson& file_;
+  JsonCursor model_;
+  std::vector<Unigram::Piece> pieces_;
+};
+
+}  // namespace
+
+std::unique_ptr<JsonModelReader> make_model_reader(const JsonCursor& model, const TokenizerJson& file,
+                                                   bool is_byte_level) {
+  // Files of before 2021 name no type.
+  const std::string type = model.has("type") ? model.at("type").string() : "BPE";
+  if (type == "BPE") return std::make_unique<BpeReader>(model, file, is_byte_level);
+  if (type != "Unigram" || is_byte_level) file.unsupported(model.at("type"), "model", type);
+  return std::make_unique<UnigramReader>(model, file);
+}
+
+void claim_token(TokenTable& tokens, const JsonCursor& at, const TokenizerJson& file, const std::string& text,
+                 std::uint64_t id) {
+  if (tokens.known[id]) {
+    file.malformed(
+        at, "token " + TokenizerJson::shown(text) + " has id " + std::to_string(id) + ", which an earlier token has");
+  }
+  if (!tokens.ids_by_text.emplace(text, static_cast<std::int32_t>(id)).second) {
+    file.malformed(at, "token " + TokenizerJson::shown(text) + " is there twice");
+  }
+  tokens.known[id] = true;
+}
+
+}  // namespace kvs

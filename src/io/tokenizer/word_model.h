@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+namespace kvs {
+
+/// Turns the words of a text into ids, one word at a time. Thread-safe after construction.
+class WordModel {
+ public:
+  /// One thread's working memory. It must not outlive the model.
+  class Encoder {
+   public:
+    virtual ~Encoder() = default;
+    /// Appends the ids of `word` (not empty, valid UTF-8). The same word gives the same ids every time.
+    virtual void encode(std::string_view word, std::vector<std::int32_t>& ids) = 0;
+  };
+
+  virtual ~WordModel() = default;
+  virtual std::unique_ptr<Encoder> make_encoder() const = 0;
+};
+
+}  // namespace kvs
