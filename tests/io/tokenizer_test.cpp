@@ -193,6 +193,24 @@ TEST(Tokenizer, BosIsThatOfTheConfigurationBesideIt) {
   EXPECT_EQ(load_tokenizer_json(path)->bos(), 8);
 }
 
+TEST(Tokenizer, BosIsWhatTheTemplatePutsFirstWhereTheConfigurationNamesNone) {
+  const auto bos_of = [](const char* processor, std::string_view bos = {}) {
+    Json document = small_document();
+    document["added_tokens"] = {added_token(8, "<s>"), added_token(9, "<t>")};
+    document["post_processor"] = parse_json(processor, "test");
+    return parse_tokenizer_json(dump_json(document), "t.json", bos)->bos();
+  };
+  const char* both = R"({"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"<s>","type_id":0}},
+    {"Sequence":{"id":"A","type_id":0}}],"special_tokens":{"<s>":{"id":"<s>","ids":[8],"tokens":["<s>"]}}})";
+  EXPECT_EQ(bos_of(both), 8);
+  EXPECT_EQ(bos_of(both, "<t>"), 9);
+  EXPECT_EQ(bos_of(R"({"type":"TemplateProcessing","single":[{"Sequence":{"id":"A","type_id":0}},
+    {"SpecialToken":{"id":"<s>","type_id":0}}],"special_tokens":{"<s>":{"ids":[8]}}})"),
+            -1);
+  EXPECT_EQ(bos_of(R"({"type":"RobertaProcessing","sep":["<t>",9],"cls":["<s>",8]})"), 8);
+  EXPECT_THROW(bos_of(R"({"type":"BertProcessing","sep":["<t>",9],"cls":["<s>",10]})"), Error);
+}
+
 TEST(Tokenizer, InvalidUtf8IsRefused) { EXPECT_THROW(encode(small_document(), "a\xFF"), Error); }
 
 // The numbers in the names below are those of the project's list of bad inputs.

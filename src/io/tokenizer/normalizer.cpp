@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <new>
+#include <string>
 #include <utility>
 
 #include "core/error.h"
@@ -18,6 +19,15 @@ bool all_below(std::string_view text, unsigned char limit) {
     if (static_cast<unsigned char>(c) >= limit) return false;
   }
   return true;
+}
+
+/// The most that a known normalizer does is NFKD's 11 bytes for one.
+void check_growth(std::size_t before, std::size_t after) {
+  constexpr std::size_t kMostGrowth = 64, kFree = 4096;
+  if (after > kMostGrowth * before + kFree) {
+    throw Error(ErrorCode::kData, "normalisation",
+                "found more than " + std::to_string(after) + " bytes made of " + std::to_string(before));
+  }
 }
 
 class UnicodeNormalizer final : public Normalizer {
@@ -108,6 +118,7 @@ class Replace final : public Normalizer {
     std::size_t done = 0;
     for (std::size_t at = 0; (at = text.find(text_, done)) != std::string_view::npos; done = at + text_.size()) {
       out.append(text.substr(done, at - done)).append(content_);
+      check_growth(text.size(), out.size());
     }
     return out.append(text.substr(done));
   }
@@ -127,6 +138,7 @@ class RegexReplace final : public Normalizer {
       const auto match = pattern_.search(text, done);
       if (!match || match->end == match->begin) break;
       out.append(text.substr(done, match->begin - done)).append(content_);
+      check_growth(text.size(), out.size());
       done = match->end;
     }
     return out.append(text.substr(done));
@@ -169,12 +181,15 @@ std::unique_ptr<const Normalizer> make_regex_replace(Regex pattern, std::string 
 }
 std::unique_ptr<const Normalizer> make_strip(bool left, bool right) { return std::make_unique<Strip>(left, right); }
 
-std::string normalize(const Normalizers& steps, std::string_view text) {
-  std::string current(text);
+std::string_view normalize(const Normalizers& steps, std::string_view text, std::string& storage) {
+  const std::size_t before = text.size();
   for (const auto& step : steps) {
-    if (step->changes(current)) current = step->apply(current);
+    if (!step->changes(text)) continue;
+    storage = step->apply(text);
+    text = storage;
+    check_growth(before, text.size());
   }
-  return current;
+  return text;
 }
 
 }  // namespace kvs

@@ -34,7 +34,9 @@ std::unique_ptr<const Normalizer> make_regex_replace(Regex pattern, std::string 
 /// Removes white space at the start, the end, or both.
 std::unique_ptr<const Normalizer> make_strip(bool left, bool right);
 
-/// `text` after all steps in order.
-std::string normalize(const Normalizers& steps, std::string_view text);
+/// `text` after all steps in order: itself, or what it became in `storage`, which may hold text itself.
+/// @throws Error kData if it grows beyond all reason (64 times): a chain of Replace steps in a file can ask for any
+/// size.
+std::string_view normalize(const Normalizers& steps, std::string_view text, std::string& storage);
 
 }  // namespace kvs

@@ -35,12 +35,8 @@ class Encoding {
 
  private:
   void add_text(std::string_view text, bool first) {
-    std::string normalized;
-    for (const auto& step : parts_.normalizers) {
-      if (!step->changes(text)) continue;
-      normalized = step->apply(text);
-      text = normalized;
-    }
+    std::string storage;
+    text = normalize(parts_.normalizers, text, storage);
     parts_.added_normalized.split_leftmost(text, [&](const AddedTokens::Piece& piece) {
       piece.id >= 0 ? ids_.push_back(piece.id) : sinks_.front()(piece.text, first && piece.text.data() == text.data());
     });

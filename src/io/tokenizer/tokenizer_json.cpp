@@ -110,7 +110,8 @@ class Builder {
         plain.push_back(std::move(token));
         continue;
       }
-      token.text = normalize(parts_.normalizers, text);
+      std::string storage;
+      token.text = normalize(parts_.normalizers, text, storage);
       if (token.text.empty()) file_.malformed(entry, "token " + TokenizerJson::shown(text) + " normalises to nothing");
       normalized.push_back(std::move(token));
     }

@@ -136,6 +136,9 @@ class BpeReader final : public JsonModelReader {
 
 class UnigramReader final : public JsonModelReader {
  public:
+  /// No vocabulary in use comes near it; the time per byte of text grows with it.
+  static constexpr std::size_t kLongestPiece = 512;
+
   UnigramReader(const JsonCursor& model, const TokenizerJson& file) : file_(file), model_(model) {
     const JsonCursor vocabulary = model.at("vocab");
     const std::size_t size = vocabulary.array_size();
@@ -144,7 +147,9 @@ class UnigramReader final : public JsonModelReader {
     for (std::size_t id = 0; id < size; ++id) {
       const JsonCursor entry = vocabulary.at(id);
       if (entry.array_size() != 2) entry.fail("a token and its score");
-      if (entry.at(0).string().empty()) entry.at(0).fail("a token that is not empty");
+      if (entry.at(0).string().empty() || entry.at(0).string().size() > kLongestPiece) {
+        entry.at(0).fail("a token of 1 to " + std::to_string(kLongestPiece) + " bytes");
+      }
       pieces_.push_back({entry.at(0).string(), entry.at(1).real()});
     }
   }
