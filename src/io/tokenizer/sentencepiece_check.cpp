@@ -31,7 +31,8 @@ class FieldReader {
   std::optional<Field> next() {
     if (at_ == message_.size()) return std::nullopt;
     const std::uint64_t tag = varint();
-    Field field{.number = tag >> 3};
+    Field field;
+    field.number = tag >> 3;
     switch (tag & 7U) {
       case 0:
         field.value = varint();
