@@ -104,6 +104,14 @@ TEST(UnrotatedRows, LeavesOutBothChannelsOfEliteChunks) {
   EXPECT_THAT(unrotated_rows(wk, elite, 4, 4, 1), ElementsAre(1, 3, 4, 6));
 }
 
+TEST(UnrotatedRows, KeepsChannelsThatNeverTurn) {
+  // Heads of six channels of which four turn: chunk 0 is channels 0 and 2, chunk 1 channels 1 and 3.
+  std::vector<float> wk(12);
+  std::iota(wk.begin(), wk.end(), 0.0F);
+  const std::vector<std::vector<std::size_t>> elite{{0}, {1}};
+  EXPECT_THAT(unrotated_rows(wk, elite, 6, 4, 1), ElementsAre(1, 3, 4, 5, 6, 8, 10, 11));
+}
+
 TEST(SharedRanks, TakesTheLargestOfBothLists) {
   const double k[] = {5, 4, 1}, v[] = {9, 3, 2, 0.5};
   EXPECT_EQ(shared_ranks(k, v, 4), std::pair(std::size_t{2}, std::size_t{2}));

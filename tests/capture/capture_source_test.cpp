@@ -45,6 +45,13 @@ class MemoryReader final : public CaptureReader {
     return static_cast<float>(1000 * document + 100 * static_cast<std::size_t>(layer) + 30 * static_cast<int>(kind) +
                               index);
   }
+  /// Layer 4 gets a RoPE of its own that turns only channels 0 and 1, and multiplies them by 2.
+  void give_layer_4_another_rope() {
+    header_.rotary_dim = 2;
+    header_.rope_kinds = {0, 0, 0, 0, 1};
+    header_.rope_factors = {1, 2};
+    header_.rope_frequencies = {1, 0.25};
+  }
   bool damaged = false;
 
  private:
@@ -100,6 +107,25 @@ TEST(CaptureSource, RecomputesRotatedKeys) {
       EXPECT_EQ(states.k_pre.empty(), !keep);
     });
   }
+}
+
+TEST(CaptureSource, RecomputesEachLayersKeysWithItsOwnRope) {
+  MemoryReader reader({StateKind::kKPre});
+  reader.give_layer_4_another_rope();
+  const std::unique_ptr<Backend> backend = cpu();
+  CaptureSource source(reader, *backend);
+  source.visit(0, {.layers = {1, 4}, .k_post = true}, [&](const DocumentStates& states) {
+    const auto before = expected(0, static_cast<std::int32_t>(states.layer), StateKind::kKPre, kTokens * 4);
+    const std::vector<float> after = download(*backend, states.k_post);
+    const double frequency = states.layer == 1 ? 1 : 0.25, factor = states.layer == 1 ? 1 : 2;
+    for (std::size_t t = 0; t < kTokens; ++t) {
+      const double angle = static_cast<double>(t) * frequency, a = before[4 * t], b = before[4 * t + 1];
+      EXPECT_NEAR(after[4 * t], factor * (a * std::cos(angle) - b * std::sin(angle)), 4e-4);
+      EXPECT_NEAR(after[4 * t + 1], factor * (a * std::sin(angle) + b * std::cos(angle)), 4e-4);
+      EXPECT_EQ(after[4 * t + 2], before[4 * t + 2]);
+      EXPECT_EQ(after[4 * t + 3], before[4 * t + 3]);
+    }
+  });
 }
 
 TEST(CaptureSource, PrefersStoredRotatedKeys) {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "io/file.h"
+#include "io/json.h"
 #include "tests/eval/tiny_model.h"
 
 namespace kvs {
@@ -40,6 +42,54 @@ TEST_F(EliteHook, AllChunksEliteIsTheModelItself) {
 TEST_F(EliteHook, FewerEliteChunksChangeTheModel) {
   const auto plain = document_nll(*tiny_.decoder, tokens_);
   EXPECT_GT(largest_difference(nll(every_layer({{0}, {2}})), plain), 1e-3);
+}
+
+/// Runs EliteModel and keeps what it made of each layer's keys.
+class Watched final : public StateHook {
+ public:
+  explicit Watched(EliteModel& inner) : inner_(inner) {}
+  std::vector<float> before, after;  // of layer 0
+
+  void before_rope(LayerStates& states) override {
+    inner_.before_rope(states);
+    if (states.layer == 0) before = download(states.backend, states.k);
+  }
+  void after_rope(LayerStates& states) override {
+    inner_.after_rope(states);
+    if (states.layer == 0) after = download(states.backend, states.k);
+  }
+
+ private:
+  EliteModel& inner_;
+};
+
+TEST(EliteYarn, UnrotatedChunksKeepTheAttentionFactor) {
+  // Heads of 8 channels; a factor of e^5 makes YaRN's attention factor 0.1 · 5 + 1.
+  testing::TemporaryFolder folder;
+  testing::write_tiny_model(folder / "model");
+  Json config = parse_json(read_text_file(folder / "model/config.json", 1 << 20), "config");
+  config["rope_scaling"] = {{"rope_type", "yarn"}, {"factor", std::exp(5.0)}, {"original_max_position_embeddings", 16}};
+  write_file_atomically(folder / "model/config.json", dump_json(config), true);
+  const auto source = ModelSource::open(folder / "model");
+  const auto backend = make_backend("cpu", DType::kF32);
+  const Model model(*source, *backend);
+  Decoder decoder(model);
+  const std::vector<std::vector<std::size_t>> elite(model.config().kv_heads, {1});
+  EliteModel hook(model, {{0, elite, {}}});
+  Watched watched(hook);
+  const auto tokens = TinyModel::tokens(20);
+  document_nll(decoder, tokens, &watched);
+  const std::size_t head_dim = model.config().head_dim, chunks = model.config().chunks();
+  ASSERT_EQ(watched.after.size(), model.config().kv_heads * tokens.size() * head_dim);
+  double turned = 0;
+  for (std::size_t i = 0; i < watched.after.size(); ++i) {
+    const double difference = std::abs(watched.after[i] - 1.5 * watched.before[i]);
+    const bool elite_chunk = i % head_dim % chunks == 1;
+    turned = std::max(turned, elite_chunk ? difference : 0);
+    // There and back: four roundings of values below about 4.
+    if (!elite_chunk) ASSERT_LT(difference, 4e-6 * std::max(1.0, std::abs(1.5 * double{watched.before[i]}))) << i;
+  }
+  EXPECT_GT(turned, 0.1);
 }
 
 TEST_F(EliteHook, FactorsOfFullRankEqualPartialRope) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "policy/cache_policy.h"
 #include "tests/io/temporary_directory.h"
 #include "tests/model/formula_model.h"
 #include "tests/model/golden_model.h"
@@ -79,6 +80,51 @@ TEST_P(ParityGolden, StatesLogitsAndLossEqualTransformers) {
   const auto expected_nll = golden_["nll"].get<std::vector<float>>();
   for (std::size_t i = 0; i < expected_nll.size(); ++i) ASSERT_NEAR(nll[13 * i], expected_nll[i], 1e-4) << i;
 }
+
+/// The golden Llama with another scaling.
+class LengthDependentRope : public testing::TestWithParam<const char*> {};
+
+TEST_P(LengthDependentRope, GivesTheSameStatesHoweverTheDocumentIsSplit) {
+  Json golden = read_golden("llama"), rope = parse_json(GetParam(), "scaling");
+  const auto tokens = read_golden("tokens").get<std::vector<std::int32_t>>();
+  golden["config"]["rope_parameters"] = rope;
+  const test::TemporaryDirectory folder;
+  test::write_formula_model(folder / "model", golden["config"], golden["tensors"]);
+  const auto backend = make_backend("cpu", DType::kF32, 2);
+  const auto source = ModelSource::open(folder / "model");
+  const Model model(*source, *backend);
+  const std::size_t layers = model.config().layers;
+  Decoder decoder(model);
+  const std::vector<float> whole = document_nll(decoder, tokens);
+
+  constexpr std::size_t kPrefix = 40;  // below the original context, unlike the document
+  const std::span<const std::int32_t> all(tokens);
+  const auto cache = make_full_cache(*backend, layers);
+  Hidden prefix = decoder.embed(all.first(kPrefix), 0, tokens.size());
+  decoder.advance(prefix, layers, nullptr, cache.get());
+  Hidden rest = decoder.embed(all.subspan(kPrefix), kPrefix);
+  decoder.advance(rest, layers, nullptr, cache.get());
+  std::vector<std::int32_t> targets(tokens.begin() + kPrefix + 1, tokens.end());
+  targets.push_back(-1);
+  const std::vector<float> found = decoder.nll(rest, targets);
+  // The same sums in other tiles: a few roundings of logits of about 5.
+  for (std::size_t i = 0; i + 1 < found.size(); ++i) ASSERT_NEAR(found[i], whole[kPrefix + i], 2e-5) << i;
+
+  // A prefix that does not know its document's length turns its keys otherwise.
+  const auto other = make_full_cache(*backend, layers);
+  Hidden alone = decoder.embed(all.first(kPrefix));
+  decoder.advance(alone, layers, nullptr, other.get());
+  const std::vector<float> right = download(*backend, cache->past(0).k), wrong = download(*backend, other->past(0).k);
+  const std::size_t first_head = kPrefix * model.config().head_dim;
+  EXPECT_FALSE(std::equal(wrong.begin(), wrong.begin() + static_cast<std::ptrdiff_t>(first_head), right.begin()));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Types, LengthDependentRope,
+    testing::Values(R"({"rope_type": "dynamic", "factor": 2.0, "rope_theta": 10000.0})",
+                    R"({"rope_type": "longrope", "original_max_position_embeddings": 64, "rope_theta": 10000.0,
+                        "short_factor": [1, 1, 1, 1, 1, 1], "long_factor": [1, 2, 3, 4, 5, 6]})"),
+    [](const auto& info) { return info.index == 0 ? "Dynamic" : "LongRope"; });
 
 INSTANTIATE_TEST_SUITE_P(Architectures, ParityGolden, testing::Values("llama"),
                          [](const auto& name) { return std::string(name.param); });
