@@ -14,12 +14,15 @@
 namespace kvs::test {
 
 /// The weights of tests/parity/combinations.py: f32 values in (−1, 1) from splitmix64 of FNV-1a of the tensor's name
-/// plus the index, its top 24 bits; scaled for matrices, around 1 for norms' gains.
-inline std::vector<float> formula_weights(std::string_view name, const std::vector<std::uint64_t>& shape) {
+/// plus the index, its top 24 bits; scaled for matrices, around 1 for norms' gains
+/// (around 0 for Gemma, which adds the 1).
+inline std::vector<float> formula_weights(std::string_view name, const std::vector<std::uint64_t>& shape,
+                                          std::string_view model_type) {
   std::uint64_t seed = 0xcbf29ce484222325U, count = 1;
   for (const char byte : name) seed = (seed ^ static_cast<std::uint8_t>(byte)) * 0x100000001b3U;
   for (const std::uint64_t extent : shape) count *= extent;
-  const bool gain = name.find("norm") != std::string_view::npos && !name.ends_with("bias");
+  const bool gain =
+      name.find("norm") != std::string_view::npos && !name.ends_with("bias") && !model_type.starts_with("gemma");
   const auto scale = shape.size() == 2 ? static_cast<float>(2.0 / std::sqrt(static_cast<double>(shape[1]))) : 0.25F;
   std::vector<float> values(count);
   for (std::uint64_t i = 0; i < count; ++i) {
@@ -38,7 +41,7 @@ inline void write_formula_model(const std::filesystem::path& folder, const Json&
   std::vector<NamedTensor> list;
   for (const auto& [name, shape] : tensors.items()) {
     const auto extents = shape.get<std::vector<std::uint64_t>>();
-    list.push_back({name, extents, formula_weights(name, extents)});
+    list.push_back({name, extents, formula_weights(name, extents, config["model_type"].get<std::string>())});
   }
   std::filesystem::create_directories(folder);
   write_file_atomically(folder / "config.json", dump_json(config), false);

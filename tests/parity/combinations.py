@@ -123,8 +123,8 @@ GOLDEN = {"llama": "llama_yarn", "mistral": "mistral_default", "qwen2": "qwen2_d
           "gpt_neox": "gpt_neox_dynamic"}
 
 
-def formula(name, shape):
-    """f32 values in (-1, 1): splitmix64 of FNV-1a of the tensor's name plus the index, its top 24 bits."""
+def formula(name, shape, kind):
+    """f32 values in (-1, 1): splitmix64 of FNV-1a of the tensor's name plus the index, its top 24 bits; scaled."""
     seed = 0xcbf29ce484222325
     for byte in name.encode():
         seed = (seed ^ byte) * 0x100000001b3 & 0xffffffffffffffff
@@ -137,7 +137,7 @@ def formula(name, shape):
     values = (z >> np.uint64(40)).astype(np.float32) * np.float32(2.0 ** -23) - np.float32(1)
     if len(shape) == 2:  # about unit gain: uniform values have variance 1/3
         return (values * np.float32(2.0 / np.sqrt(np.float64(shape[1])))).reshape(shape)
-    if "norm" in name and not name.endswith("bias"):
+    if "norm" in name and not name.endswith("bias") and not kind.startswith("gemma"):  # Gemma adds the 1 itself
         return np.float32(1) + np.float32(0.25) * values
     return np.float32(0.25) * values
 
@@ -153,7 +153,7 @@ def make_model(name):
     model = AutoModelForCausalLM.from_config(config, attn_implementation="eager").float().eval()
     with torch.no_grad():
         for parameter_name, parameter in model.named_parameters():
-            parameter.copy_(torch.from_numpy(formula(parameter_name, tuple(parameter.shape))))
+            parameter.copy_(torch.from_numpy(formula(parameter_name, tuple(parameter.shape), kind)))
     return model
 
 
