@@ -124,7 +124,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(R"({"rope_type": "dynamic", "factor": 2.0, "rope_theta": 10000.0})",
                     R"({"rope_type": "longrope", "original_max_position_embeddings": 64, "rope_theta": 10000.0,
                         "short_factor": [1, 1, 1, 1, 1, 1], "long_factor": [1, 2, 3, 4, 5, 6]})"),
-    [](const auto& info) { return info.index == 0 ? "Dynamic" : "LongRope"; });
+    [](const auto& scaling) { return scaling.index == 0 ? "Dynamic" : "LongRope"; });
 
 INSTANTIATE_TEST_SUITE_P(Architectures, ParityGolden, testing::Values("llama"),
                          [](const auto& name) { return std::string(name.param); });
