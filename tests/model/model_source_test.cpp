@@ -152,6 +152,14 @@ TEST_F(ModelSourceTest, MissingOrForeignFiles) {
   expect_error(ErrorCode::kInput, HasSubstr("no weights"), [&] { ModelSource::open(folder()); });
 }
 
+TEST_F(ModelSourceTest, TokenizerModelServesAFolderWithoutTokenizerJson) {
+  const std::unique_ptr<ModelSource> source = ModelSource::open(folder());
+  write_bytes(folder() / "tokenizer.model", "no model");
+  expect_error(ErrorCode::kInput, HasSubstr("tokenizer.model: byte "), [&] { source->load_tokenizer(); });
+  write_bytes(folder() / "tokenizer.json", "{");
+  expect_error(ErrorCode::kInput, HasSubstr("tokenizer.json: line 1"), [&] { source->load_tokenizer(); });
+}
+
 TEST_F(ModelSourceTest, ModelWithoutATokenizerStillOpens) {
   const std::unique_ptr<ModelSource> source = ModelSource::open(folder());
   expect_error(ErrorCode::kInput, HasSubstr("--tokens-file"), [&] { source->load_tokenizer(); });

@@ -33,6 +33,7 @@ except ImportError as error:
 TEXTS = ["/usr/share/go-1.19/src/testdata/Isaac.Newton-Opticks.txt", "/usr/share/doc/debian-policy/policy.txt.gz",
          pathlib.Path(__file__).resolve().parent.parent.parent / "data" / "opticks_sample.txt"]
 SPECIALS = golden.SPECIALS
+CL100K = (r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+")
 
 
 def corpus():
@@ -145,6 +146,7 @@ def hf_families(texts):
     fewer = {"model": {"ignore_merges": True, "merges": [m for i, m in enumerate(merges) if i < 500 or i % 3]}}
     pipelines = {**golden.PIPELINES, "added": {"normalizer": golden.NFC,
                                                "added_tokens": golden.flagged_tokens(byte_level["model"]["vocab"])}}
+    pipelines["cl100k"] = {"pre_tokenizer": golden.sequence(golden.split(CL100K), golden.byte_level(regex=False))}
     for name in ["unknown", "unknown_fused"]:
         pipelines[name] = changed({"model": {}}, {"model": {**pipelines[name]["model"], "vocab": {
             t: i for t, i in byte_level["model"]["vocab"].items() if t not in ("ð", "Ł")}, "merges": [

@@ -90,14 +90,20 @@ void Bpe::set_merge(std::uint32_t left, std::uint32_t right, std::uint32_t rank,
   *merges_.insert(left, right).first = {rank, merged};
 }
 
-bool Bpe::never_joins_before(std::string_view marker) const {
-  if (options_.ignore_merges || symbol_of_unit(marker) == kNone) return false;
-  std::vector<bool> begins(vocabulary_size_ + untold_.size()), ends(begins.size());
+std::bitset<256> Bpe::bytes_joined_before(std::string_view marker) const {
+  std::bitset<256> joined;
+  if (options_.ignore_merges || symbol_of_unit(marker) == kNone) return joined.set();
+  constexpr int kMarker = -1;
+  std::vector<bool> begins(vocabulary_size_ + untold_.size());
+  std::vector<int> last(begins.size(), kMarker);  // byte
   for (const auto& [text, symbol] : symbols_) {
     begins[symbol] = text.starts_with(marker);
-    ends[symbol] = text.ends_with(marker);
+    if (!text.ends_with(marker)) last[symbol] = static_cast<unsigned char>(text.back());
   }
-  return !merges_.any_of([&](std::uint32_t left, std::uint32_t right) { return !ends[left] && begins[right]; });
+  merges_.for_each([&](std::uint32_t left, std::uint32_t right) {
+    if (begins[right] && last[left] != kMarker) joined.set(static_cast<std::size_t>(last[left]));
+  });
+  return joined;
 }
 
 std::size_t Bpe::unit_length(std::string_view word) const noexcept {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <bitset>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -54,9 +55,9 @@ class Bpe final : public WordModel {
   bool add_merge(std::uint32_t left, std::uint32_t right, std::uint32_t rank, std::uint32_t merged);
   /// As add_merge, but a later rank replaces an earlier one.
   void set_merge(std::uint32_t left, std::uint32_t right, std::uint32_t rank, std::uint32_t merged);
-  /// True if no merge joins text that ends without `marker` to text that begins with it, so that a word cut before a
-  /// run of markers gives the same ids.
-  bool never_joins_before(std::string_view marker) const;
+  /// The last bytes of texts that some merge joins to a text that begins with `marker` (and that do not end with it): a
+  /// word cut before a run of markers, but not after such a byte, gives the same ids. All bytes where that is not so.
+  std::bitset<256> bytes_joined_before(std::string_view marker) const;
   /// A unit without a symbol becomes those of its bytes, if it has all of them.
   void set_byte_fallback(const ByteSymbols& symbols) { fallback_ = symbols; }
   /// A symbol that is no token becomes, after merging, these tokens of its bytes.

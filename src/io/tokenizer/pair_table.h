@@ -37,14 +37,12 @@ class PairTable {
     }
   }
 
-  /// True if `test(left, right)` is for any pair in the table.
-  template <class Test>
-  bool any_of(Test test) const {
+  /// visit(left, right) for every pair in the table, in no order.
+  template <class Visit>
+  void for_each(Visit visit) const {
     for (const Slot& slot : slots_) {
-      if (slot.key != kEmpty && test(static_cast<std::uint32_t>(slot.key >> 32), static_cast<std::uint32_t>(slot.key)))
-        return true;
+      if (slot.key != kEmpty) visit(static_cast<std::uint32_t>(slot.key >> 32), static_cast<std::uint32_t>(slot.key));
     }
-    return false;
   }
 
  private:

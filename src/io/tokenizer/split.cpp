@@ -119,13 +119,15 @@ class Metaspace final : public SplitStep {
 
 class MarkerSplit final : public SplitStep {
  public:
-  explicit MarkerSplit(std::string_view marker) : marker_(marker) {}
+  MarkerSplit(std::string_view marker, std::bitset<256> joined) : marker_(marker), joined_(joined) {}
 
   void split(std::string_view text, bool first, const PieceSink& sink) const override {
     std::size_t done = 0;
     for (std::size_t at = text.find(marker_); at < text.size(); at = text.find(marker_, at)) {
-      if (at > done) sink(text.substr(done, at - done), first && done == 0);
-      done = at;
+      if (at > done && !joined_[static_cast<unsigned char>(text[at - 1])]) {
+        sink(text.substr(done, at - done), first && done == 0);
+        done = at;
+      }
       while (text.substr(at).starts_with(marker_)) at += marker_.size();
     }
     if (done < text.size()) sink(text.substr(done), first && done == 0);
@@ -133,6 +135,7 @@ class MarkerSplit final : public SplitStep {
 
  private:
   std::string marker_;
+  std::bitset<256> joined_;
 };
 
 }  // namespace
@@ -147,8 +150,8 @@ std::unique_ptr<const SplitStep> make_metaspace(std::string marker, PrependSchem
   return std::make_unique<Metaspace>(std::move(marker), scheme, split);
 }
 
-std::unique_ptr<const SplitStep> make_marker_split(std::string_view marker) {
-  return std::make_unique<MarkerSplit>(marker);
+std::unique_ptr<const SplitStep> make_marker_split(std::string_view marker, std::bitset<256> joined) {
+  return std::make_unique<MarkerSplit>(marker, joined);
 }
 
 }  // namespace kvs

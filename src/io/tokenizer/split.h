@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bitset>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -36,8 +37,8 @@ enum class PrependScheme { kNever, kFirst, kAlways };
 /// `tokenizers`' Metaspace: `marker` for every space and before a text that does not begin with one (by `scheme`);
 /// with `split` a piece ends before every marker.
 std::unique_ptr<const SplitStep> make_metaspace(std::string marker, PrependScheme scheme, bool split);
-/// Ends a piece before every run of `marker`s.
-std::unique_ptr<const SplitStep> make_marker_split(std::string_view marker);
+/// Ends a piece before every run of `marker`s that does not follow one of the bytes `joined`.
+std::unique_ptr<const SplitStep> make_marker_split(std::string_view marker, std::bitset<256> joined);
 
 /// GPT-2's split pattern (openai/gpt-2 src/encoder.py).
 extern const std::string_view kGpt2Pattern;

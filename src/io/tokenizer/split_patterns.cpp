@@ -14,12 +14,11 @@ const std::string_view kDigitPattern = patterns::kDigit;
 
 std::optional<std::string_view> find_known_pattern(std::string_view pattern) {
   using namespace patterns;
-  static constexpr std::array kKnown{kGpt2,        kGpt2Short,        kDigit,        kDigitThrees,
-                                     kDigits,      kLlama3,           kLlama3Gguf,   kQwen2,
-                                     kQwen2Gguf,   kQwen35,           kQwen35Gguf,   kTekken,
-                                     kGpt4o,       kLineBreak,        kSpaceAtEnd,   kDeepseekLetters,
-                                     kDeepseekCjk, kSpacePunctuation, kSpaceLetters, kDeepseekPunctuation,
-                                     kDeepseek3,   kDeepseek3Cjk,     kSpaces};
+  static constexpr std::array kKnown{
+      kGpt2,      kGpt2Short,    kDigit,           kDigitThrees, kDigits,           kLlama3,       kLlama3Gguf,
+      kCl100k,    kQwen2,        kQwen2Gguf,       kQwen35,      kQwen35Gguf,       kTekken,       kGpt4o,
+      kLineBreak, kSpaceAtEnd,   kDeepseekLetters, kDeepseekCjk, kSpacePunctuation, kSpaceLetters, kDeepseekPunctuation,
+      kDeepseek3, kDeepseek3Cjk, kSpaces};
   std::string canonical;  // files write line breaks as themselves or as escapes
   for (const char c : pattern) {
     if (c == '\r' || c == '\n') {

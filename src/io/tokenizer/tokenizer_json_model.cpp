@@ -45,7 +45,10 @@ class BpeReader final : public JsonModelReader {
     if (model_.has("unk_token")) bpe->set_unknown(unknown(tokens), TokenizerJson::is_true(model_, "fuse_unk"));
     add_merges(*bpe);
     // Words of these models are whole texts; shorter ones repeat.
-    if (!is_byte_level_ && bpe->never_joins_before(kSpaceMarker)) splits.push_back(make_marker_split(kSpaceMarker));
+    if (!is_byte_level_) {
+      const std::bitset<256> joined = bpe->bytes_joined_before(kSpaceMarker);
+      if (!joined.all()) splits.push_back(make_marker_split(kSpaceMarker, joined));
+    }
     return bpe;
   }
 
