@@ -13,7 +13,7 @@ struct EliteMap {
   std::string heading;
   std::string head_word = "KV head";                         // "Query head" for a choice per query head
   std::vector<std::size_t> layers;                           // the model's
-  std::size_t chunks = 0;                                    // head_dim / 2
+  std::size_t chunks = 0;                                    // rotated channels of a head / 2
   std::vector<std::vector<std::vector<std::size_t>>> elite;  // [layer][head][pick]: the chunk, in pick order
 };
 

@@ -1,0 +1,203 @@
+#include "model/rope_config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "core/error.h"
+#include "tests/io/fake_gguf.h"
+
+namespace kvs {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Type = RopeScaling::Type;
+
+constexpr RopeDefaults kPartial{.share_key = "rotary_pct", .share = 0.25};
+constexpr RopeDefaults kTwoKinds{.theta = 1e6, .window_theta = 1e4};
+
+/// Three layers, the first two with a window, heads of 8 channels.
+ModelConfig small_model() {
+  ModelConfig config;
+  config.layers = 3;
+  config.head_dim = 8;
+  config.context = 64;
+  config.windows = {16, 16, 0};
+  return config;
+}
+
+ModelConfig parse_hf(std::string_view json, const RopeDefaults& defaults = {}) {
+  const Json value = parse_json(json, "c.json");
+  ModelConfig config = small_model();
+  parse_hf_rope(JsonCursor(value, "c.json"), defaults, config);
+  return config;
+}
+
+template <class Act>
+std::string complaint(ErrorCode code, Act act) {
+  try {
+    act();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code) << error.what();
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(HfRope, AMissingKeyIsTheArchitecturesDefault) {
+  const ModelConfig config = parse_hf("{}");
+  ASSERT_EQ(config.ropes.size(), 1U);
+  EXPECT_EQ(config.ropes[0], (RopeParameters{.theta = 10000, .rotary_dim = 8}));
+  EXPECT_EQ(config.rotary_dim(), 8U);
+  EXPECT_EQ(config.rope_kind(2), 0U);
+}
+
+TEST(HfRope, APartOfEachHeadTurnsWhereTheArchitectureSaysSo) {
+  EXPECT_EQ(parse_hf("{}", kPartial).chunks(), 1U);  // 0.25 of 8 channels
+  EXPECT_EQ(parse_hf(R"({"rotary_pct": 0.5, "rotary_emb_base": 500})", kPartial).ropes[0],
+            (RopeParameters{.theta = 500, .rotary_dim = 4}));
+  const ModelConfig inside = parse_hf(R"({"rope_parameters": {"partial_rotary_factor": 0.75}})", kPartial);
+  EXPECT_EQ(inside.rotary_dim(), 6U);
+  EXPECT_EQ(parse_hf(R"({"partial_rotary_factor": 1.0})").rotary_dim(), 8U);
+}
+
+TEST(HfRope, AShareThatTransformersWouldPassOverIsRefused) {
+  for (const char* json :
+       {R"({"partial_rotary_factor": 0.5})", R"({"rope_scaling": {"partial_rotary_factor": 0.5}})"}) {
+    EXPECT_THAT(complaint(ErrorCode::kUnsupported, [&] { parse_hf(json); }), HasSubstr("/partial_rotary_factor"));
+  }
+}
+
+TEST(HfRope, BadSharesAreRefused) {
+  for (const char* share : {"0", "-0.5", "1.5", "0.4", "0.01", "\"0.5\""}) {  // 0.4 of 8 is 3 channels
+    const std::string json = std::string(R"({"rotary_pct": )") + share + "}";
+    EXPECT_THAT(complaint(ErrorCode::kInput, [&] { parse_hf(json, kPartial); }), HasSubstr("/rotary_pct"));
+  }
+}
+
+TEST(HfRope, LayersWithAWindowHaveTheirOwnRopeInBothSpellings) {
+  const RopeScaling linear{.type = Type::kLinear, .factor = 8};
+  const RopeParameters full{.theta = 2e6, .rotary_dim = 8, .scaling = linear}, local{.theta = 500, .rotary_dim = 8};
+  for (const char* json :
+       {R"({"rope_theta": 2e6, "rope_local_base_freq": 500, "rope_scaling": {"rope_type": "linear", "factor": 8}})",
+        R"({"rope_parameters": {"full_attention": {"rope_type": "linear", "factor": 8, "rope_theta": 2e6},
+                                "sliding_attention": {"rope_type": "default", "rope_theta": 500}}})"}) {
+    const ModelConfig config = parse_hf(json, kTwoKinds);
+    EXPECT_THAT(config.ropes, ElementsAre(full, local));
+    EXPECT_THAT(config.layer_ropes, ElementsAre(1, 1, 0));
+  }
+  const ModelConfig silent = parse_hf("{}", kTwoKinds);
+  EXPECT_EQ(silent.rope(0).theta, 1e4);
+  EXPECT_EQ(silent.rope(2).theta, 1e6);
+}
+
+TEST(HfRope, WhatItCannotHonourIsRefusedByName) {
+  EXPECT_THAT(complaint(ErrorCode::kUnsupported, [] { parse_hf(R"({"rope_scaling": {"type": "mrope"}})"); }),
+              HasSubstr("mrope"));
+  EXPECT_THAT(complaint(ErrorCode::kUnsupported,
+                        [] { parse_hf(R"({"rope_parameters": {"full_attention": {"rope_type": "default"}}})"); }),
+              HasSubstr("full_attention"));
+  EXPECT_THAT(complaint(ErrorCode::kInput, [] { parse_hf(R"({"rope_parameters": {"factor": 2}})", kTwoKinds); }),
+              HasSubstr("/rope_parameters"));
+}
+
+TEST(HfRope, BadScalingsNameTheirPlace) {
+  const auto place = [](const std::string& scaling) {
+    return complaint(ErrorCode::kInput, [&] { parse_hf(R"({"rope_scaling": {"type": )" + scaling + "}}"); });
+  };
+  EXPECT_THAT(place(R"("linear", "factor": 0)"), HasSubstr("/rope_scaling/factor"));
+  EXPECT_THAT(place(R"("linear")"), HasSubstr("/rope_scaling/factor"));
+  EXPECT_THAT(place(R"("yarn", "factor": 4, "beta_fast": 0.5)"), HasSubstr("/rope_scaling/beta_fast"));
+  EXPECT_THAT(place(R"("yarn", "factor": 4, "attention_factor": -1)"), HasSubstr("/rope_scaling/attention_factor"));
+  EXPECT_THAT(place(R"("yarn", "factor": 4, "truncate": 1)"), HasSubstr("/rope_scaling/truncate"));
+  EXPECT_THAT(place(R"("longrope", "short_factor": [1, 1, 1, 1])"), HasSubstr("/rope_scaling/long_factor"));
+  EXPECT_THAT(place(R"("longrope", "short_factor": [1, 1, 1], "long_factor": [1, 1, 1, 1])"),
+              HasSubstr("/rope_scaling/short_factor"));
+  EXPECT_THAT(place(R"("longrope", "short_factor": [1, 1, 0, 1], "long_factor": [1, 1, 1, 1])"),
+              HasSubstr("/rope_scaling/short_factor/2"));
+  EXPECT_THAT(place("5"), HasSubstr("/rope_scaling/type"));
+}
+
+class GgufRope : public ::testing::Test {
+ protected:
+  ModelConfig parse(const RopeDefaults& defaults = {}) {
+    ModelConfig config = small_model();
+    parse_gguf_rope(file_, "llama.", defaults, config);
+    return config;
+  }
+  std::string refusal(ErrorCode code) {
+    return complaint(code, [&] { parse(); });
+  }
+  void set(const std::string& key, GgufValue value) { file_.values.insert_or_assign("llama.rope." + key, value); }
+  FakeGguf file_;
+};
+
+TEST_F(GgufRope, ReadsBasesAndHowManyChannelsTurn) {
+  EXPECT_EQ(parse().ropes[0], (RopeParameters{.theta = 10000, .rotary_dim = 8}));
+  set("freq_base", 5e5);
+  set("freq_base_swa", 300.0);
+  set("dimension_count", std::uint64_t{4});
+  EXPECT_EQ(parse().ropes[0], (RopeParameters{.theta = 5e5, .rotary_dim = 4}));
+  const ModelConfig two = parse(kTwoKinds);
+  EXPECT_EQ(two.rope(0), (RopeParameters{.theta = 300, .rotary_dim = 4}));
+  EXPECT_EQ(two.rope(2).theta, 5e5);
+}
+
+TEST_F(GgufRope, LinearScalingIsOfTheLayersWithoutAWindow) {
+  set("scaling.type", std::string_view("linear"));
+  set("scaling.factor", 8.0);
+  const ModelConfig two = parse(kTwoKinds);
+  EXPECT_EQ(two.rope(2).scaling, (RopeScaling{.type = Type::kLinear, .factor = 8}));
+  EXPECT_EQ(two.rope(0).scaling, RopeScaling{});
+}
+
+TEST_F(GgufRope, YarnHasLlamaCppsAttentionFactor) {
+  set("scaling.type", std::string_view("yarn"));
+  set("scaling.factor", 4.0);
+  set("scaling.original_context_length", std::uint64_t{16});
+  set("scaling.attn_factor", 0.5);
+  const RopeScaling found = parse().ropes[0].scaling;
+  EXPECT_EQ(found.type, Type::kYarn);
+  EXPECT_EQ(found.original_context, 16);
+  EXPECT_DOUBLE_EQ(found.attention_factor, 0.5 * (0.1 * std::log(4.0) + 1));
+  set("scaling.yarn_log_multiplier", 0.1);
+  EXPECT_THAT(refusal(ErrorCode::kUnsupported), HasSubstr("llama.rope.scaling.yarn_log_multiplier"));
+}
+
+TEST_F(GgufRope, FactorsByLengthAreLongRope) {
+  file_.add_tensor("rope_factors_short.weight", {1, 1, 1, 2});
+  file_.add_tensor("rope_factors_long.weight", {1, 2, 3, 4});
+  set("scaling.original_context_length", std::uint64_t{16});
+  set("scaling.attn_factor", 1.25);
+  EXPECT_EQ(parse().ropes[0].scaling, (RopeScaling{.type = Type::kLongRope,
+                                                   .original_context = 16,
+                                                   .attention_factor = 1.25,
+                                                   .factors = {1, 1, 1, 2},
+                                                   .long_factors = {1, 2, 3, 4}}));
+}
+
+TEST_F(GgufRope, BadFactorsAreRefused) {
+  file_.add_tensor("rope_factors_long.weight", {1, 2, 3, 4});
+  EXPECT_THAT(refusal(ErrorCode::kInput), HasSubstr("rope_factors_short"));
+  file_.add_tensor("rope_factors_short.weight", {1, 1, 1});
+  EXPECT_THAT(refusal(ErrorCode::kInput), HasSubstr("expected 4 floats"));
+  FakeGguf other;
+  other.add_tensor("rope_freqs.weight", {1, 0, 1, 1});
+  ModelConfig config = small_model();
+  EXPECT_THAT(complaint(ErrorCode::kInput, [&] { parse_gguf_rope(other, "llama.", {}, config); }),
+              HasSubstr("rope_freqs.weight"));
+}
+
+TEST_F(GgufRope, WhatItCannotHonourIsRefusedByName) {
+  set("scaling.type", std::string_view("linear"));
+  set("scaling.factor", 2.0);
+  file_.add_tensor("rope_freqs.weight", {1, 1, 1, 1});
+  EXPECT_THAT(refusal(ErrorCode::kUnsupported), HasSubstr("beside tensors of factors"));
+  set("scaling.type", std::string_view("ntk"));
+  EXPECT_THAT(refusal(ErrorCode::kUnsupported), HasSubstr("\"ntk\""));
+}
+
+}  // namespace
+}  // namespace kvs
