@@ -43,7 +43,8 @@ def gemma3_rope(full):
                                 "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0}}}
 
 
-GEMMA = {"head_dim": 16, "query_pre_attn_scalar": 16, "sliding_window": WINDOW, "hidden_activation": "gelu_pytorch_tanh"}
+GEMMA = {"head_dim": 16, "query_pre_attn_scalar": 16, "sliding_window": WINDOW,
+         "hidden_activation": "gelu_pytorch_tanh"}
 GEMMA2 = {**GEMMA, "attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0,
           "layer_types": ["sliding_attention", "full_attention", "sliding_attention"]}
 GEMMA3 = {**GEMMA, "layer_types": ["sliding_attention", "sliding_attention", "full_attention"]}
@@ -72,6 +73,7 @@ COMBINATIONS = {
     "llama_yarn": ("llama", rope(YARN), "llama"),
     "llama_yarn_mscale": ("llama", rope(YARN_MSCALE), None),
     "llama_longrope": ("llama", rope(longrope(6, 64)), "llama"),
+    "llama_head_64": ("llama", {"head_dim": 64, "num_key_value_heads": 1, **rope(LLAMA3, 500000.0)}, "llama"),
     "mistral_default": ("mistral", {"sliding_window": WINDOW, **rope(DEFAULT)}, None),
     "mistral_full": ("mistral", {"sliding_window": None, "head_dim": 20, **rope(DEFAULT, 1e6)}, "llama"),
     "mistral_linear": ("mistral", {"sliding_window": WINDOW, **rope(LINEAR)}, None),
@@ -82,14 +84,18 @@ COMBINATIONS = {
     "qwen2_window": ("qwen2", {"use_sliding_window": True, "sliding_window": WINDOW, "max_window_layers": 1,
                                **rope(DEFAULT)}, None),
     "qwen3_default": ("qwen3", {"head_dim": 20, **rope(DEFAULT, 1e6)}, "qwen3"),
+    "qwen3_head_128": ("qwen3", {"head_dim": 128, "num_key_value_heads": 4, **rope(DEFAULT, 1e6)}, "qwen3"),
     "qwen3_linear": ("qwen3", {"head_dim": 16, **rope(LINEAR)}, "qwen3"),
     "qwen3_yarn": ("qwen3", {"head_dim": 16, "tie_word_embeddings": True, **rope(YARN, 1e6)}, "qwen3"),
     "gemma2_default": ("gemma2", {**GEMMA2, **rope(DEFAULT)}, "gemma2"),
     "gemma2_linear": ("gemma2", {**GEMMA2, **rope(LINEAR)}, None),
     "gemma3_default": ("gemma3_text", {**GEMMA3, **gemma3_rope(DEFAULT)}, None),
-    "gemma3_linear": ("gemma3_text", {**GEMMA3, "num_hidden_layers": 6, "layer_types": ["sliding_attention"] * 5 + ["full_attention"],
+    "gemma3_linear": ("gemma3_text", {**GEMMA3, "num_hidden_layers": 6,
+                                      "layer_types": ["sliding_attention"] * 5 + ["full_attention"],
                                       **gemma3_rope(LINEAR)}, "gemma3"),
     "gemma3_yarn": ("gemma3_text", {**GEMMA3, **gemma3_rope(YARN)}, None),
+    "gemma3_head_256": ("gemma3_text", {**GEMMA3, "head_dim": 256, "query_pre_attn_scalar": 256, "num_key_value_heads": 1,
+                                        **gemma3_rope(DEFAULT)}, None),
     "phi3_default": ("phi3", phi3(DEFAULT), "phi3"),
     "phi3_partial": ("phi3", phi3(DEFAULT, 0.75), "phi3"),
     "phi3_longrope": ("phi3", phi3(longrope(8, 64), original=64), "phi3"),
@@ -112,7 +118,8 @@ OLD_SPELLINGS = {
                           {"rope_theta": 1000000.0, "rope_local_base_freq": 10000.0,
                            "rope_scaling": {"rope_type": "linear", "factor": 4.0}}),
     "gpt_neox_linear_old": ("gpt_neox_linear", ["rope_parameters"],
-                            {"rotary_pct": 0.5, "rotary_emb_base": 10000, "rope_scaling": {"type": "linear", "factor": 4.0}}),
+                            {"rotary_pct": 0.5, "rotary_emb_base": 10000,
+                             "rope_scaling": {"type": "linear", "factor": 4.0}}),
     "phi3_longrope_old": ("phi3_longrope", ["rope_parameters"],
                           {"rope_theta": 10000.0, "rope_scaling": {
                               "type": "su", **{key: longrope(8, 64)[key] for key in ("short_factor", "long_factor")}}}),
