@@ -47,7 +47,26 @@ void append_product(const TensorArchive& archive, const std::filesystem::path& p
   }
 }
 
+/// Of the rows that EliteLayer::projection yields; empty if neither keys nor values have one.
+std::vector<float> joined_bias(const ModelSource& source, std::size_t layer) {
+  const std::size_t rows = source.config().kv_heads * source.config().head_dim;
+  std::vector<float> keys = source.projection_bias(layer, 'k'), values = source.projection_bias(layer, 'v');
+  if (keys.empty() && values.empty()) return {};
+  keys.resize(rows);
+  values.resize(rows);
+  keys.insert(keys.end(), values.begin(), values.end());
+  return keys;
+}
+
 }  // namespace
+
+void refuse_normed_keys(const ModelConfig& model, const std::string& where) {
+  if (model.arithmetic.qk_norm == QkNorm::kNone) return;
+  throw Error(ErrorCode::kUnsupported, where,
+              "found a model that normalises its keys after their projection (" + model.architecture +
+                  ": QK-norm), expected one whose keys are linear in the layer's input: low-rank factors of W_k are "
+                  "not defined for it, RoPElite alone is");
+}
 
 EliteConfig load_elite_config(const Json& config, const std::filesystem::path& path, const ModelSource& source) {
   const ModelConfig& model = source.config();
@@ -60,6 +79,7 @@ EliteConfig load_elite_config(const Json& config, const std::filesystem::path& p
   std::unique_ptr<TensorArchive> archive;
   std::filesystem::path factors;
   if (!config.at("files").empty()) {
+    refuse_normed_keys(model, path.string() + ": /files");
     factors = path.parent_path() / config.at("files").at(0).at("path").get<std::string>();
     archive = open_safetensors(factors);
   }
@@ -68,7 +88,7 @@ EliteConfig load_elite_config(const Json& config, const std::filesystem::path& p
   EliteConfig result;
   result.cache_reals_per_token = full * static_cast<double>(model.layers - layers.size());
   for (std::size_t n = 0; n < layers.size(); ++n) {
-    EliteLayer layer{layers[n], elite[n], {}};
+    EliteLayer layer{layers[n], elite[n], {}, {}};
     std::size_t rank = 0;
     if (archive) {
       const std::string prefix = "layers." + std::to_string(layers[n]) + ".";
@@ -87,6 +107,7 @@ EliteConfig load_elite_config(const Json& config, const std::filesystem::path& p
       }
       layer.projection = merge_projection(source.projection(layers[n], 'k'), product, elite[n], model.head_dim,
                                           model.rotary_dim(), model.d_model);
+      layer.bias = joined_bias(source, layers[n]);
     }
     const double rotated = 2.0 * static_cast<double>(elite[n].front().size() * model.kv_heads);
     result.cache_reals_per_token += archive ? rotated + static_cast<double>(rank) : full;

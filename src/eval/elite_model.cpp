@@ -26,7 +26,7 @@ EliteModel::EliteModel(const Model& model, std::vector<EliteLayer> layers) {
     layer.unrotated_k = unrotated_chunks(source.elite, config.kv_heads, config.chunks());
     if (source.projection.empty()) continue;
     const std::size_t columns = config.d_model;
-    WeightSource weight{2 * config.kv_heads * config.head_dim, columns, {}, {}};
+    WeightSource weight{2 * config.kv_heads * config.head_dim, columns, {}, source.bias};
     weight.read = [&](std::size_t first, std::size_t count, std::span<float> out) {
       std::copy_n(source.projection.begin() + static_cast<std::ptrdiff_t>(first * columns), count * columns,
                   out.begin());

@@ -17,6 +17,7 @@ struct EliteLayer {
   /// Empty, or W' [2 · kv_heads · head_dim, d_model]: the rows that yield K (elite rows original, others up · down)
   /// then V.
   std::vector<float> projection;
+  std::vector<float> bias;  // added to what the projection yields: [2 · kv_heads · head_dim], or empty
 };
 
 /// EliteKV at work in a forward pass: K and V come from the low-rank factors, only elite chunks are rotated.

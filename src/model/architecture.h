@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "model/arithmetic.h"
 #include "model/rope_config.h"
 
 namespace kvs {
@@ -19,31 +20,37 @@ enum class TensorRole : std::uint8_t {
   kRopeFactors,
   kRopeLongFactors,
   kRopeShortFactors,
-  kAttentionNorm,
+  kAttentionNorm,  // of the attention block's input
   kQuery,
   kKey,
   kValue,
+  kQueryNorm,
+  kKeyNorm,
   kOutput,
+  kAttentionOutputNorm,
   kFeedForwardNorm,
   kGate,
   kUp,
-  kDown
+  kDown,
+  kFeedForwardOutputNorm
 };
-inline constexpr std::size_t kTensorRoles = 15;
+inline constexpr std::size_t kTensorRoles = 19;
 
 /// What an extent of a tensor's shape must be equal to.
-enum class Axis : std::uint8_t { kNone, kVocabulary, kModel, kQueryRows, kKeyRows, kFeedForward, kChunks };
+enum class Axis : std::uint8_t { kNone, kVocabulary, kModel, kQueryRows, kKeyRows, kFeedForward, kChunks, kHeadDim };
 
-/// Which of the config's bias switches a projection follows.
-enum class BiasGroup : std::uint8_t { kNone, kAttention, kFeedForward };
+/// Whether a tensor has a bias: never, always, or as one of the config's switches says.
+enum class BiasGroup : std::uint8_t { kNone, kAlways, kAttention, kFeedForward };
 
 /// One tensor of an architecture. Names lack their ending (".weight" or ".bias"); "{}" stands for the layer.
+/// Neighbouring rows of the table with the same name in a format are parts of one stored tensor, in the table's order.
 struct TensorSpec {
   TensorRole role;
   std::string_view hf, gguf;  // empty: the format has no such tensor
   Axis rows, columns;         // columns kNone: a vector of `rows`
   BiasGroup bias = BiasGroup::kNone;
-  bool optional = false;  // absent from a file that does not need it
+  bool optional = false;           // absent from a file that does not need it
+  std::string_view hf_other = {};  // a second name, of other versions of Transformers
 
   bool per_layer() const noexcept { return gguf.find("{}") != std::string_view::npos; }
 };
@@ -56,17 +63,49 @@ inline constexpr std::array kRopeTensors{
     TensorSpec{TensorRole::kRopeShortFactors, "", "rope_factors_short", Axis::kChunks, Axis::kNone, BiasGroup::kNone,
                true}};
 
+/// Which layers attend to a sliding window, and how a config says so.
+enum class WindowRule : std::uint8_t {
+  kNone,         // no layer: a config that names a window is refused
+  kEveryLayer,   // sliding_window, null for none
+  kUpperLayers,  // sliding_window from layer max_window_layers on, if use_sliding_window
+  kPattern       // sliding_window in all but the last of every `window_period` layers
+};
+
+/// How a config.json says what differs between models of one family; defaults are those of its Transformers class.
+struct ConfigKeys {
+  std::string_view norm_epsilon = "rms_norm_eps";
+  std::string_view activation = "hidden_act";
+  std::string_view attention_bias = {};  // switch of BiasGroup::kAttention; empty: there is none
+  bool attention_bias_default = false;
+  std::string_view mlp_bias = {};           // switch of BiasGroup::kFeedForward
+  std::string_view parallel_residual = {};  // switch; the row's arithmetic holds its default
+  std::string_view window_pattern = {};     // the period of WindowRule::kPattern where it is not the row's
+  std::string_view attention_scalar = {};   // scores are divided by its square root; empty: by that of head_dim
+  std::size_t head_dim_default = 0;         // 0: hidden_size / heads
+  std::size_t window_default = 0;           // 0: full attention
+  bool tied_head_default = false;
+  // The same names in GGUF; empty: there is no such cap. A default of 0: none.
+  std::string_view attention_softcap = {}, logit_softcap = {};
+  float attention_softcap_default = 0, logit_softcap_default = 0;
+};
+
 /// One supported family of models: a row of the table in architectures.cpp.
 struct Architecture {
   std::string_view name;        // in configs and captures
   std::string_view hf_class;    // config.json: architectures[0]
   std::string_view model_type;  // config.json: model_type
-  std::string_view gguf;        // general.architecture; empty: this row's models carry another row's name in GGUF
-  std::span<const TensorSpec> tensors;  // beside kRopeTensors
-  bool gguf_interleaved;                // GGUF stores the rows of W_q and W_k in the order of adjacent RoPE pairs
-  std::string_view attention_bias_key;  // config.json switch for biases of q, k, v and output; empty: it has none
-  std::string_view mlp_bias_key;        // the same for gate, up and down
-  std::string_view window_key;          // config.json key that must be null (full attention); empty: no such key
+  std::string_view gguf = {};   // general.architecture; empty: this row's models carry another row's name in GGUF
+  std::span<const TensorSpec> tensors = {};  // beside kRopeTensors
+  Arithmetic arithmetic = {};
+  WindowRule windows = WindowRule::kNone;       // in config.json
+  WindowRule gguf_windows = WindowRule::kNone;  // in GGUF: attention.sliding_window
+  std::size_t window_period = 1;
+  std::size_t gguf_window_default = 0;  // where the key is missing
+  bool gguf_interleaved = false;        // GGUF stores the rows of W_q and W_k in the order of adjacent RoPE pairs
+  bool hf_heads_interleaved = false;  // a tensor of several parts goes head by head: q, k, v of head 0, then of head 1
+  bool hf_norms_less_one = false;     // norms' gains are stored less 1 there
+  std::size_t gguf_wide_scale_layers = 0;  // in GGUF a model of so many layers divides scores by sqrt(d_model / heads)
+  ConfigKeys keys = {};
   RopeDefaults rope = {};
 };
 

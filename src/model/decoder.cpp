@@ -81,6 +81,9 @@ struct Decoder::Workspace {
   void attend(const Hidden& hidden, std::size_t layer, StateHook* hook, CachePolicy* cache);
   void project(const LayerWeights& weights, const Operand& x, LayerStates& states);
   void feed_forward(const Hidden& hidden, std::size_t layer);
+  void normalise(BackendView<const float, 2> rows, const NormWeights& norm, const Operand& out);
+  void join(const Operand& x, const Weight& weight, const NormWeights& norm, const BackendView<float, 2>& residual);
+  AttentionInput attention_input(const LayerStates& states, CachePolicy* cache) const;
   void check_finite(const Hidden& hidden, std::size_t layer);
   Operand row_range(const Operand& matrix, std::size_t first, std::size_t count) const;
 
@@ -88,7 +91,7 @@ struct Decoder::Workspace {
   Backend& backend;
   const ModelConfig& config;
   Scratch normed;   // operand [rows, d_model]: the input of qkv, gate_up or the head
-  Scratch wide;     // f32 [slab, (H + 2G)·d] or [slab, 2·d_ff]
+  Scratch wide;     // f32 [slab, (H + 2G)·d], [slab, 2·d_ff], or [slab, d_model] before an output norm
   Scratch q, k, v;  // f32, head-major
   Scratch mixed;    // operand [rows, H·d] or [slab, d_ff]
 };
@@ -96,6 +99,29 @@ struct Decoder::Workspace {
 Operand Decoder::Workspace::row_range(const Operand& matrix, std::size_t first, std::size_t count) const {
   auto* data = static_cast<std::byte*>(matrix.data) + operand_bytes(backend, first, matrix.columns);
   return {data, count, matrix.columns};
+}
+
+/// What a block or the head reads of the residual stream; without a norm the rows themselves.
+void Decoder::Workspace::normalise(BackendView<const float, 2> rows, const NormWeights& norm, const Operand& out) {
+  if (norm.gain.view().empty()) {
+    backend.narrow(rows, out);
+  } else if (config.arithmetic.norm == NormKind::kLayer) {
+    backend.layer_norm(rows, norm.gain.view(), norm.bias.view(), config.norm_epsilon, out);
+  } else {
+    backend.rms_norm(rows, norm.gain.view(), config.norm_epsilon, out);
+  }
+}
+
+/// residual += x Wᵀ, or the norm of x Wᵀ where the architecture normalises what a block yields.
+void Decoder::Workspace::join(const Operand& x, const Weight& weight, const NormWeights& norm,
+                              const BackendView<float, 2>& residual) {
+  if (norm.gain.view().empty()) return backend.linear(x, weight, residual, true);
+  for (std::size_t first = 0; first < x.rows; first += kSlabRows) {
+    const std::size_t count = std::min(kSlabRows, x.rows - first);
+    const BackendView<float, 2> yielded = wide.matrix(count, weight.rows());
+    backend.linear(row_range(x, first, count), weight, yielded, false);
+    backend.rms_norm_add(yielded, norm.gain.view(), config.norm_epsilon, kvs::row_range(residual, first, count));
+  }
 }
 
 /// q, k, v of every member from x, in slabs of whole members.
@@ -109,6 +135,23 @@ void Decoder::Workspace::project(const LayerWeights& weights, const Operand& x, 
     backend.split_heads(qkv, member_range(states.q, first, count), member_range(states.k, first, count),
                         member_range(states.v, first, count));
   }
+  if (config.arithmetic.qk_norm == QkNorm::kNone) return;
+  backend.norm_heads(states.q, weights.query_norm.gain.view(), config.norm_epsilon);
+  backend.norm_heads(states.k, weights.key_norm.gain.view(), config.norm_epsilon);
+}
+
+AttentionInput Decoder::Workspace::attention_input(const LayerStates& states, CachePolicy* cache) const {
+  AttentionInput input{.q = states.q, .k = states.k, .v = states.v, .past_k = {}, .past_v = {}};
+  input.scale = config.attention_scale > 0 ? config.attention_scale
+                                           : static_cast<float>(1.0 / std::sqrt(static_cast<double>(config.head_dim)));
+  input.window = config.window(states.layer);
+  input.softcap = config.attention_softcap;
+  if (cache != nullptr) {
+    const Past past = cache->past(states.layer);
+    input.past_k = past.k;
+    input.past_v = past.v;
+  }
+  return input;
 }
 
 void Decoder::Workspace::attend(const Hidden& hidden, std::size_t layer, StateHook* hook, CachePolicy* cache) {
@@ -117,7 +160,7 @@ void Decoder::Workspace::attend(const Hidden& hidden, std::size_t layer, StateHo
   const std::size_t members = hidden.members(), tokens = hidden.tokens(), rows = members * tokens;
   const std::size_t head_dim = config.head_dim;
   const Operand x = normed.operand(rows, config.d_model);
-  backend.rms_norm(residual, weights.attention_norm.view(), config.norm_epsilon, x);
+  normalise(residual, weights.attention_norm, x);
 
   LayerStates states{.backend = backend,
                      .layer = layer,
@@ -133,33 +176,38 @@ void Decoder::Workspace::attend(const Hidden& hidden, std::size_t layer, StateHo
   backend.rope(states.k, states.rope, hidden.first_position, RopeDirection::kForward, {});
   if (hook != nullptr) hook->after_rope(states);
 
-  AttentionInput input{.q = states.q, .k = states.k, .v = states.v, .past_k = {}, .past_v = {}};
-  input.scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_dim)));
-  if (cache != nullptr) {
-    const Past past = cache->past(layer);
-    input.past_k = past.k;
-    input.past_v = past.v;
-  }
   const Operand attended = mixed.operand(rows, config.query_heads * head_dim);
-  backend.attention(input, attended);
+  backend.attention(attention_input(states, cache), attended);
   if (cache != nullptr) cache->append(layer, states.k, states.v);
-  backend.linear(attended, *weights.output, residual, true);
+  // The feed-forward block then reads what the attention block has read, not its sum with what that yields.
+  if (config.arithmetic.parallel_residual) normalise(residual, weights.feed_forward_norm, x);
+  join(attended, *weights.output, weights.attention_output_norm, residual);
 }
 
 void Decoder::Workspace::feed_forward(const Hidden& hidden, std::size_t layer) {
   const LayerWeights& weights = model.layer(layer);
   const BackendView<float, 2> residual = as_rows(hidden);
   const std::size_t rows = residual.extent(0);
+  const Arithmetic& arithmetic = config.arithmetic;
   for (std::size_t first = 0; first < rows; first += kSlabRows) {
     const std::size_t count = std::min(kSlabRows, rows - first);
     const BackendView<float, 2> slab = kvs::row_range(residual, first, count);
-    const Operand x = normed.operand(count, config.d_model);
-    backend.rms_norm(slab, weights.feed_forward_norm.view(), config.norm_epsilon, x);
-    const BackendView<float, 2> gate_up = wide.matrix(count, weights.gate_up->rows());
-    backend.linear(x, *weights.gate_up, gate_up, false);
+    Operand x;
+    if (arithmetic.parallel_residual) {
+      x = row_range(normed.operand(rows, config.d_model), first, count);  // attend() has left it there
+    } else {
+      x = normed.operand(count, config.d_model);
+      normalise(slab, weights.feed_forward_norm, x);
+    }
+    const BackendView<float, 2> raised = wide.matrix(count, weights.gate_up->rows());
+    backend.linear(x, *weights.gate_up, raised, false);
     const Operand activated = mixed.operand(count, config.d_ff);
-    backend.gate(gate_up, Activation::kSilu, activated);
-    backend.linear(activated, *weights.down, slab, true);
+    if (arithmetic.gated) {
+      backend.gate(raised, arithmetic.activation, activated);
+    } else {
+      backend.activate(raised, arithmetic.activation, activated);
+    }
+    join(activated, *weights.down, weights.feed_forward_output_norm, slab);
   }
 }
 
@@ -248,8 +296,8 @@ Operand Decoder::final_rows(const Hidden& hidden, std::span<const std::size_t> r
     if (rows[first] + (end - first) > residual.extent(0)) {
       throw Error(ErrorCode::kInternal, "Decoder", "row outside the pass");
     }
-    model_->backend().rms_norm(row_range(residual, rows[first], end - first), model_->final_norm(),
-                               model_->config().norm_epsilon, workspace_->row_range(x, first, end - first));
+    workspace_->normalise(row_range(residual, rows[first], end - first), model_->final_norm(),
+                          workspace_->row_range(x, first, end - first));
     first = end;
   }
   return x;
@@ -262,7 +310,12 @@ std::vector<float> Decoder::logits(const Hidden& hidden, std::span<const std::si
   const Operand x = final_rows(hidden, rows);
   const BackendView<float, 2> out = workspace_->wide.matrix(rows.size(), model_->config().vocabulary);
   model_->backend().linear(x, model_->head(), out, false);
-  return download(model_->backend(), out);
+  std::vector<float> logits = download(model_->backend(), out);
+  const float cap = model_->config().logit_softcap;
+  if (cap > 0) {
+    for (float& logit : logits) logit = cap * std::tanh(logit / cap);
+  }
+  return logits;
 }
 
 std::vector<float> document_nll(Decoder& decoder, std::span<const std::int32_t> tokens, StateHook* hook) {

@@ -44,8 +44,9 @@ struct Hidden {
   std::size_t tokens() const noexcept { return rows.view().extent(1); }
 };
 
-/// One forward pass of the Llama family, written against Backend. Peak memory beside the weights: the residual stream
-/// and one layer's activations of the batch. Throws Interrupted between layers once a signal is pending.
+/// The forward pass of every architecture in the table, written against Backend. Peak memory beside the weights: the
+/// residual stream and one layer's activations of the batch. Throws Interrupted between layers once a signal is
+/// pending.
 class Decoder {
  public:
   explicit Decoder(const Model& model);

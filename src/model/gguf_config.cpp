@@ -19,6 +19,11 @@ class Keys {
     if (value == 0) fail(ErrorCode::kInput, key, "found 0, expected 1 or more");
     return static_cast<std::size_t>(value);
   }
+  double real(std::string_view key) const { return file_.get_real(name(key)); }
+  bool boolean(std::string_view key, bool otherwise) const {
+    return has(key) ? file_.get_boolean(name(key)) : otherwise;
+  }
+  const GgufValue& value(std::string_view key) const { return file_.metadata().find(name(key))->second; }
   bool nonzero(std::string_view key) const { return has(key) && file_.get_unsigned(name(key), UINT64_MAX) != 0; }
   double positive(std::string_view key) const {
     const double value = file_.get_real(name(key));
@@ -38,7 +43,7 @@ class Keys {
 };
 
 /// Options whose other values would change the arithmetic: refused, never ignored.
-void check_options(const Keys& keys, const ModelConfig& config) {
+void check_options(const Keys& keys, const Architecture& row, const ModelConfig& config) {
   const auto must_equal = [&](std::string_view key, std::size_t expected) {
     if (!keys.has(key)) return;
     const std::size_t found = keys.count(key, kMostWidth);
@@ -47,13 +52,68 @@ void check_options(const Keys& keys, const ModelConfig& config) {
               "found " + std::to_string(found) + ", supported is the head size, " + std::to_string(expected));
   };
   must_equal("attention.value_length", config.head_dim);
-  if (keys.nonzero("attention.sliding_window")) {
-    keys.fail(ErrorCode::kUnsupported, "attention.sliding_window",
-              "found sliding-window attention, supported is: none");
-  }
   if (keys.nonzero("expert_count")) {
     keys.fail(ErrorCode::kUnsupported, "expert_count", "found a mixture of experts, supported are: dense models");
   }
+  if (!keys.boolean("attention.causal", true)) {
+    keys.fail(ErrorCode::kUnsupported, "attention.causal", "found false, supported is: causal attention");
+  }
+  for (const std::string_view key :
+       {"attention.scale", "attention.clamp_kqv", "attention.max_alibi_bias", "embedding_scale", "residual_scale",
+        "logit_scale", "attn_logit_softcapping", "final_logit_softcapping"}) {
+    if (!keys.has(key) || keys.real(key) == 0 || key == row.keys.attention_softcap || key == row.keys.logit_softcap)
+      continue;
+    keys.fail(ErrorCode::kUnsupported, key, "found a factor that this architecture does not compute with here");
+  }
+}
+
+/// Which layers have a window, by the pattern's key (a period, or a switch for each layer) or the row's own period.
+std::vector<bool> patterned_layers(const Keys& keys, const Architecture& row, std::size_t layers) {
+  constexpr std::string_view kPattern = "attention.sliding_window_pattern";
+  std::size_t period = row.window_period;
+  if (keys.has(kPattern)) {
+    if (const auto* list = std::get_if<GgufArray>(&keys.value(kPattern))) {
+      const auto* switches = std::get_if<std::vector<bool>>(list);
+      if (switches == nullptr || switches->size() != layers) {
+        keys.fail(ErrorCode::kInput, kPattern, "expected a period, or one boolean for each layer");
+      }
+      return *switches;
+    }
+    period = keys.count(kPattern, kMostLayers);
+  }
+  std::vector<bool> windowed(layers);
+  for (std::size_t layer = 0; layer < layers; ++layer) windowed[layer] = (layer + 1) % period != 0;
+  return windowed;
+}
+
+void parse_windows(const Keys& keys, const Architecture& row, ModelConfig& config) {
+  constexpr std::string_view kWindow = "attention.sliding_window";
+  const std::size_t window =
+      keys.nonzero(kWindow) ? keys.count(kWindow, kMostContext) : (keys.has(kWindow) ? 0 : row.gguf_window_default);
+  if (window == 0) return;
+  if (row.gguf_windows == WindowRule::kNone) {
+    keys.fail(ErrorCode::kUnsupported, kWindow,
+              "found sliding-window attention, which a GGUF of this architecture does not say the layers of");
+  }
+  std::vector<bool> windowed(config.layers, true);
+  if (row.gguf_windows == WindowRule::kPattern) windowed = patterned_layers(keys, row, config.layers);
+  for (const bool layer : windowed) config.windows.push_back(layer ? window : 0);
+}
+
+/// What the layers compute beside the row's own arithmetic.
+void parse_arithmetic(const Keys& keys, const Architecture& row, ModelConfig& config) {
+  config.arithmetic = row.arithmetic;
+  config.arithmetic.parallel_residual = keys.boolean("use_parallel_residual", row.arithmetic.parallel_residual);
+  if (config.layers == row.gguf_wide_scale_layers) {
+    config.attention_scale = 1 / std::sqrt(static_cast<float>(config.d_model / config.query_heads));
+  }
+  const auto softcap = [&](std::string_view key, float otherwise) {
+    if (key.empty() || !keys.has(key)) return otherwise;
+    return keys.real(key) == 0 ? 0 : static_cast<float>(keys.positive(key));
+  };
+  config.attention_softcap = softcap(row.keys.attention_softcap, row.keys.attention_softcap_default);
+  config.logit_softcap = softcap(row.keys.logit_softcap, row.keys.logit_softcap_default);
+  parse_windows(keys, row, config);
 }
 
 /// Rows of the embedding; its shape is checked with all others later.
@@ -74,11 +134,12 @@ ParsedConfig parse_gguf_config(const GgufFile& file) {
   ParsedConfig parsed;
   const std::string_view name = file.get_string("general.architecture");
   parsed.architecture = &architecture_of_gguf(name, where + ": general.architecture");
+  const Architecture& row = *parsed.architecture;
   const Keys keys(file, name);
 
   ModelConfig& config = parsed.config;
   config.name = file.has("general.name") ? std::string(file.get_string("general.name")) : file.path().stem().string();
-  config.architecture = parsed.architecture->name;
+  config.architecture = row.name;
   config.layers = keys.count("block_count", kMostLayers);
   config.d_model = keys.count("embedding_length", kMostWidth);
   config.d_ff = keys.count("feed_forward_length", kMostWidth);
@@ -88,12 +149,14 @@ ParsedConfig parse_gguf_config(const GgufFile& file) {
   config.head_dim = keys.has("attention.key_length") ? keys.count("attention.key_length", kMostWidth) : 0;
   complete_geometry(config, where,
                     {"embedding_length", "attention.head_count", "attention.head_count_kv", "attention.key_length"});
-  check_options(keys, config);
+  check_options(keys, row, config);
   config.vocabulary = keys.has("vocab_size") ? keys.count("vocab_size", kMostVocabulary) : embedding_rows(file);
   config.context = keys.count("context_length", kMostContext);
-  config.norm_epsilon = static_cast<float>(keys.positive("attention.layer_norm_rms_epsilon"));
+  config.norm_epsilon = static_cast<float>(keys.positive(
+      row.arithmetic.norm == NormKind::kRms ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon"));
   config.tied_head = file.find("output.weight") == nullptr;
-  parse_gguf_rope(file, std::string(name) + ".", parsed.architecture->rope, config);
+  parse_arithmetic(keys, row, config);
+  parse_gguf_rope(file, std::string(name) + ".", row.rope, config);
   return parsed;
 }
 

@@ -1,6 +1,9 @@
+#include <cmath>
+
 #include "core/error.h"
 #include "io/file.h"
 #include "io/json.h"
+#include "model/hf_options.h"
 #include "model/parsed_config.h"
 
 namespace kvs {
@@ -18,8 +21,8 @@ std::size_t count(const JsonCursor& root, std::string_view key, std::uint64_t mo
   return static_cast<std::size_t>(root.at(key).integer(1, static_cast<std::int64_t>(most)));
 }
 
-bool flag(const JsonCursor& root, std::string_view key) {
-  return !key.empty() && root.has(key) && root.at(key).boolean();
+bool flag(const JsonCursor& root, std::string_view key, bool otherwise = false) {
+  return !key.empty() && root.has(key) ? root.at(key).boolean() : otherwise;
 }
 
 double positive(const JsonCursor& cursor, std::string_view expected = "a number above 0") {
@@ -38,22 +41,34 @@ const Architecture& find_row(const JsonCursor& root, const std::string& where) {
   return architecture_of_model_type(root.at("model_type").string(), where + ": /model_type");
 }
 
-/// Options whose other values would change the arithmetic: refused, never ignored.
-void check_options(const JsonCursor& root, const Architecture& row, const std::string& where) {
-  if (root.has("hidden_act") && root.at("hidden_act").string() != "silu") {
-    unsupported(root.at("hidden_act"), where, "found \"" + root.at("hidden_act").string() + "\", supported is: silu");
+void refuse_quantised(const JsonCursor& root, const std::string& where) {
+  if (!root.has("quantization_config")) return;
+  const JsonCursor quantization = root.at("quantization_config");
+  const std::string method =
+      quantization.has("quant_method") ? quantization.at("quant_method").string() : "of unknown method";
+  unsupported(quantization, where,
+              "found quantised weights (" + method + "), supported are: F32, F16, BF16, or a GGUF");
+}
+
+/// A soft cap: null means none, a missing key the class's default.
+float softcap(const JsonCursor& root, std::string_view key, float otherwise) {
+  if (key.empty() || !root.value().contains(key)) return otherwise;
+  return root.at(key).is_null() ? 0 : static_cast<float>(positive(root.at(key)));
+}
+
+/// What the layers compute beside the row's own arithmetic.
+void parse_arithmetic(const JsonCursor& root, const Architecture& row, ModelConfig& config) {
+  const ConfigKeys& keys = row.keys;
+  config.arithmetic = row.arithmetic;
+  config.arithmetic.activation = hf_activation(root, row);
+  config.arithmetic.parallel_residual = flag(root, keys.parallel_residual, row.arithmetic.parallel_residual);
+  if (!keys.attention_scalar.empty()) {
+    const double scalar = root.has(keys.attention_scalar) ? positive(root.at(keys.attention_scalar)) : 256;
+    config.attention_scale = static_cast<float>(1 / std::sqrt(scalar));
   }
-  if (root.has("quantization_config")) {
-    const JsonCursor quantization = root.at("quantization_config");
-    const std::string method =
-        quantization.has("quant_method") ? quantization.at("quant_method").string() : "of unknown method";
-    unsupported(quantization, where,
-                "found quantised weights (" + method + "), supported are: F32, F16, BF16, or a GGUF");
-  }
-  if (!row.window_key.empty() && !(root.value().contains(row.window_key) && root.at(row.window_key).is_null())) {
-    throw Error(ErrorCode::kUnsupported, where + ": /" + std::string(row.window_key),
-                "found sliding-window attention (a missing key means 4096), supported is: null");
-  }
+  config.attention_softcap = softcap(root, keys.attention_softcap, keys.attention_softcap_default);
+  config.logit_softcap = softcap(root, keys.logit_softcap, keys.logit_softcap_default);
+  config.windows = hf_windows(root, row, config.layers);
 }
 
 }  // namespace
@@ -64,26 +79,29 @@ ParsedConfig parse_hf_config(const std::filesystem::path& path) {
   const JsonCursor root(json, where);
   ParsedConfig parsed;
   parsed.architecture = &find_row(root, where);
-  check_options(root, *parsed.architecture, where);
+  const Architecture& row = *parsed.architecture;
+  refuse_quantised(root, where);
+  check_hf_options(root, row, parsed.notes);
 
   ModelConfig& config = parsed.config;
-  config.architecture = parsed.architecture->name;
+  config.architecture = row.name;
   config.layers = count(root, "num_hidden_layers", kMostLayers);
   config.d_model = count(root, "hidden_size", kMostWidth);
   config.d_ff = count(root, "intermediate_size", kMostWidth);
   config.query_heads = count(root, "num_attention_heads", kMostHeads);
   config.kv_heads =
       root.has("num_key_value_heads") ? count(root, "num_key_value_heads", kMostHeads) : config.query_heads;
-  config.head_dim = root.has("head_dim") ? count(root, "head_dim", kMostWidth) : 0;
+  config.head_dim = root.has("head_dim") ? count(root, "head_dim", kMostWidth) : row.keys.head_dim_default;
   complete_geometry(config, where, {"hidden_size", "num_attention_heads", "num_key_value_heads", "head_dim"});
   config.vocabulary = count(root, "vocab_size", kMostVocabulary);
   config.context =
       root.has("max_position_embeddings") ? count(root, "max_position_embeddings", kMostContext) : kDefaultContext;
-  config.norm_epsilon = static_cast<float>(positive(root.at("rms_norm_eps")));
-  config.tied_head = flag(root, "tie_word_embeddings");
-  parse_hf_rope(root, parsed.architecture->rope, config);
-  parsed.attention_bias = flag(root, parsed.architecture->attention_bias_key);
-  parsed.mlp_bias = flag(root, parsed.architecture->mlp_bias_key);
+  config.norm_epsilon = static_cast<float>(positive(root.at(row.keys.norm_epsilon)));
+  config.tied_head = flag(root, "tie_word_embeddings", row.keys.tied_head_default);
+  parse_arithmetic(root, row, config);
+  parse_hf_rope(root, row.rope, config);
+  parsed.attention_bias = flag(root, row.keys.attention_bias, row.keys.attention_bias_default);
+  parsed.mlp_bias = flag(root, row.keys.mlp_bias);
   if (root.has("auto_map")) parsed.notes.push_back(where + ": auto_map names custom code, which is never run");
   return parsed;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "core/error.h"
 #include "core/interrupt.h"
@@ -40,22 +41,34 @@ std::unique_ptr<Weight> make_fused(Backend& backend, const ModelTensors& tensors
   return backend.make_weight(source);
 }
 
-BackendTensor<float, 1> make_vector(Backend& backend, const ModelTensors& tensors, TensorRole role,
-                                    std::size_t layer = 0) {
-  const std::vector<float> values = tensors.vector(role, layer);
+BackendTensor<float, 1> make_vector(Backend& backend, const std::vector<float>& values) {
   BackendTensor<float, 1> vector(backend, {values.size()});
   backend.upload(vector.view().data(), values.data(), vector.bytes());
   return vector;
 }
 
+NormWeights make_norm(Backend& backend, const ModelTensors& tensors, TensorRole role, std::size_t layer = 0) {
+  NormWeights norm;
+  if (!tensors.has(role, layer)) return norm;
+  norm.gain = make_vector(backend, tensors.vector(role, layer));
+  const std::vector<float> bias = tensors.bias(role, layer);
+  if (!bias.empty()) norm.bias = make_vector(backend, bias);
+  return norm;
+}
+
 LayerWeights make_layer(Backend& backend, const ModelTensors& tensors, std::size_t layer) {
   using enum TensorRole;
   LayerWeights weights;
-  weights.attention_norm = make_vector(backend, tensors, kAttentionNorm, layer);
-  weights.feed_forward_norm = make_vector(backend, tensors, kFeedForwardNorm, layer);
+  weights.attention_norm = make_norm(backend, tensors, kAttentionNorm, layer);
+  weights.feed_forward_norm = make_norm(backend, tensors, kFeedForwardNorm, layer);
+  weights.query_norm = make_norm(backend, tensors, kQueryNorm, layer);
+  weights.key_norm = make_norm(backend, tensors, kKeyNorm, layer);
+  weights.attention_output_norm = make_norm(backend, tensors, kAttentionOutputNorm, layer);
+  weights.feed_forward_output_norm = make_norm(backend, tensors, kFeedForwardOutputNorm, layer);
   weights.qkv = make_fused(backend, tensors, layer, std::array{kQuery, kKey, kValue});
   weights.output = make_fused(backend, tensors, layer, std::array{kOutput});
-  weights.gate_up = make_fused(backend, tensors, layer, std::array{kGate, kUp});
+  weights.gate_up = tensors.has(kGate, layer) ? make_fused(backend, tensors, layer, std::array{kGate, kUp})
+                                              : make_fused(backend, tensors, layer, std::array{kUp});
   weights.down = make_fused(backend, tensors, layer, std::array{kDown});
   return weights;
 }
@@ -64,6 +77,12 @@ constexpr std::size_t kSlabRows = 1024;        // of the embedding while it is l
 constexpr std::size_t kFirstPositions = 1024;  // of the RoPE table
 
 }  // namespace
+
+std::size_t LayerWeights::bytes() const noexcept {
+  return attention_norm.bytes() + feed_forward_norm.bytes() + query_norm.bytes() + key_norm.bytes() +
+         attention_output_norm.bytes() + feed_forward_output_norm.bytes() + qkv->bytes() + output->bytes() +
+         gate_up->bytes() + down->bytes();
+}
 
 /// Rows in the backend's compute type, gathered on the host: a pass needs one row per token, so a copy in backend
 /// memory would only cost space.
@@ -107,7 +126,7 @@ Model::Model(const ModelSource& source, Backend& backend, const std::function<vo
     layers_.push_back(make_layer(backend, tensors, layer));
     if (progress) progress(layer + 1, config_.layers);
   }
-  final_norm_ = make_vector(backend, tensors, TensorRole::kFinalNorm);
+  final_norm_ = make_norm(backend, tensors, TensorRole::kFinalNorm);
   if (config_.tied_head) {
     head_ =
         backend.make_weight({.rows = embedding_->rows,
@@ -146,16 +165,17 @@ void Model::embed(std::span<const std::int32_t> tokens, BackendView<float, 2> ou
     }
     embedding_->copy_rows(static_cast<std::size_t>(tokens[t]), 1, &rows[t * config_.d_model]);
   }
+  if (config_.arithmetic.scaled_embeddings) {
+    const auto scale = static_cast<float>(std::sqrt(static_cast<double>(config_.d_model)));
+    for (float& value : rows) value *= scale;
+  }
   if (out.size() != rows.size()) throw Error(ErrorCode::kInternal, "Model::embed", "output of another shape");
   backend_->upload(out.data(), rows.data(), rows.size() * sizeof(float));
 }
 
 std::size_t Model::weight_bytes() const noexcept {
   std::size_t bytes = head_->bytes() + final_norm_.bytes() + embedding_->bytes();
-  for (const LayerWeights& layer : layers_) {
-    bytes += layer.attention_norm.bytes() + layer.feed_forward_norm.bytes() + layer.qkv->bytes() +
-             layer.output->bytes() + layer.gate_up->bytes() + layer.down->bytes();
-  }
+  for (const LayerWeights& layer : layers_) bytes += layer.bytes();
   return bytes;
 }
 

@@ -19,12 +19,23 @@ namespace kvs {
 class ModelTensors;            // model/model_tensors.h
 enum class ModelFormat : int;  // likewise
 
+/// A norm of the architecture; empty where the architecture has none.
+struct NormWeights {
+  BackendTensor<float, 1> gain, bias;  // bias: NormKind::kLayer only
+
+  std::size_t bytes() const noexcept { return gain.bytes() + bias.bytes(); }
+};
+
 struct LayerWeights {
-  BackendTensor<float, 1> attention_norm, feed_forward_norm;  // [d_model]
+  NormWeights attention_norm, feed_forward_norm;                // [d_model], of the blocks' inputs
+  NormWeights query_norm, key_norm;                             // [head_dim] or [heads · head_dim]
+  NormWeights attention_output_norm, feed_forward_output_norm;  // [d_model]
   std::unique_ptr<Weight> qkv;      // rows: q heads, k heads, v heads, rotate-half channel order
   std::unique_ptr<Weight> output;   // [d_model, query_heads · head_dim]
-  std::unique_ptr<Weight> gate_up;  // rows: gate, up
+  std::unique_ptr<Weight> gate_up;  // rows: gate, up; or up alone
   std::unique_ptr<Weight> down;     // [d_model, d_ff]
+
+  std::size_t bytes() const noexcept;  // backend memory held
 };
 
 /// A model on disk, opened and checked but with no weight loaded: config, tensors, tokenizer.
@@ -45,6 +56,8 @@ class ModelSource {
   virtual std::unique_ptr<Tokenizer> load_tokenizer() const = 0;
   /// Rows of one projection of `layer` in rotate-half channel order, f32: for J-LRD. kind: 'q', 'k' or 'v'.
   virtual std::vector<float> projection(std::size_t layer, char kind) const = 0;  // [heads · head_dim, d_model]
+  /// The bias that the projection adds, in the same channel order; empty if it has none.
+  virtual std::vector<float> projection_bias(std::size_t layer, char kind) const = 0;  // [heads · head_dim]
 
   /// What is worth a line to the user: unused tensors, custom code that is not run.
   virtual const std::vector<std::string>& notes() const noexcept = 0;
@@ -67,11 +80,12 @@ class Model {
   Backend& backend() const noexcept { return *backend_; }
   const LayerWeights& layer(std::size_t index) const { return layers_[index]; }
   const Weight& head() const noexcept { return *head_; }
-  BackendView<const float, 1> final_norm() const noexcept { return final_norm_.view(); }
+  const NormWeights& final_norm() const noexcept { return final_norm_; }
   /// cos and sin of `layer` in documents of so many tokens, for their positions or more (rope_angles says what depends
   /// on the length). The views live until a call for the same kind of layer with more tokens, or with other angles.
   RopeTable rope(std::size_t layer, std::size_t tokens) const;
-  /// out: [token, d_model]. @throws Error kInput if an id is outside the vocabulary.
+  /// out: [token, d_model], scaled where the architecture scales them. @throws Error kInput if an id is outside the
+  /// vocabulary.
   void embed(std::span<const std::int32_t> tokens, BackendView<float, 2> out) const;
   std::size_t weight_bytes() const noexcept;
 
@@ -80,7 +94,7 @@ class Model {
   Backend* backend_;
   std::vector<LayerWeights> layers_;
   std::unique_ptr<Weight> head_;
-  BackendTensor<float, 1> final_norm_;
+  NormWeights final_norm_;
   struct Embedding;
   std::unique_ptr<Embedding> embedding_;  // host memory
   struct Rope {

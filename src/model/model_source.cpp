@@ -14,6 +14,19 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kOnly = "only safetensors and GGUF are read (pickles can run code)";
 
+TensorRole role_of(char kind) {
+  switch (kind) {
+    case 'q':
+      return TensorRole::kQuery;
+    case 'k':
+      return TensorRole::kKey;
+    case 'v':
+      return TensorRole::kValue;
+    default:
+      throw Error(ErrorCode::kInternal, "projection", "expected q, k or v");
+  }
+}
+
 /// What both formats share once the archive is open and the config parsed.
 class OpenedSource : public ModelSource {
  public:
@@ -37,14 +50,14 @@ class OpenedSource : public ModelSource {
   }
 
   std::vector<float> projection(std::size_t layer, char kind) const override {
-    if (kind != 'q' && kind != 'k' && kind != 'v') {
-      throw Error(ErrorCode::kInternal, "projection", "expected q, k or v");
-    }
-    const TensorRows rows =
-        tensors_.rows(kind == 'q' ? TensorRole::kQuery : (kind == 'k' ? TensorRole::kKey : TensorRole::kValue), layer);
+    const TensorRows rows = tensors_.rows(role_of(kind), layer);
     std::vector<float> values(rows.rows() * rows.columns());
     rows.read(0, rows.rows(), values);
     return values;
+  }
+
+  std::vector<float> projection_bias(std::size_t layer, char kind) const override {
+    return tensors_.bias(role_of(kind), layer);
   }
 
  protected:

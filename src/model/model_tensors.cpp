@@ -35,6 +35,8 @@ Extent extent_of(Axis axis, const ModelConfig& config, ModelFormat format) {
       return {config.d_ff, hf ? "intermediate_size" : "feed_forward_length"};
     case Axis::kChunks:
       return {config.chunks(), "rotated channels / 2"};
+    case Axis::kHeadDim:
+      return {config.head_dim, hf ? "head_dim" : "attention.key_length"};
     case Axis::kNone:
       break;
   }
@@ -54,8 +56,27 @@ std::string name_list(std::span<const std::string> names) {
   return text + (names.size() > kNamesShown ? ", ..." : "");
 }
 
+std::string_view name_in(const TensorSpec& spec, ModelFormat format) {
+  return format == ModelFormat::kGguf ? spec.gguf : spec.hf;
+}
+
 std::string file_name(const TensorSpec& spec, ModelFormat format, std::size_t layer, std::string_view ending) {
-  return with_layer(format == ModelFormat::kGguf ? spec.gguf : spec.hf, layer) + std::string(ending);
+  return with_layer(name_in(spec, format), layer) + std::string(ending);
+}
+
+bool is_norm(TensorRole role) {
+  switch (role) {
+    case TensorRole::kFinalNorm:
+    case TensorRole::kAttentionNorm:
+    case TensorRole::kQueryNorm:
+    case TensorRole::kKeyNorm:
+    case TensorRole::kAttentionOutputNorm:
+    case TensorRole::kFeedForwardNorm:
+    case TensorRole::kFeedForwardOutputNorm:
+      return true;
+    default:
+      return false;
+  }
 }
 
 }  // namespace
@@ -63,6 +84,7 @@ std::string file_name(const TensorSpec& spec, ModelFormat format, std::size_t la
 ModelTensors::ModelTensors(const TensorArchive& archive, ModelFormat format, ParsedConfig& parsed)
     : archive_(&archive),
       format_(format),
+      norms_less_one_(format == ModelFormat::kHuggingFace && parsed.architecture->hf_norms_less_one),
       interleaving_(format == ModelFormat::kGguf && parsed.architecture->gguf_interleaved
                         ? Interleaving{parsed.config.head_dim, parsed.config.rotary_dim()}
                         : Interleaving{}),
@@ -70,13 +92,8 @@ ModelTensors::ModelTensors(const TensorArchive& archive, ModelFormat format, Par
   std::vector<std::string> missing;
   std::size_t whole_layers = layers_.size();  // layers below the first that lacks something
   for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
-    const auto find_all = [&](std::span<const TensorSpec> specs) {
-      for (const TensorSpec& spec : specs) {
-        if ((spec.per_layer() || layer == 0) && needed(spec, parsed)) find(spec, layer, parsed, missing);
-      }
-    };
-    find_all(parsed.architecture->tensors);
-    find_all(kRopeTensors);
+    find_all(parsed.architecture->tensors, layer, parsed, missing);
+    find_all(kRopeTensors, layer, parsed, missing);
     if (!missing.empty()) whole_layers = std::min(whole_layers, layer);
   }
   if (!missing.empty()) {
@@ -91,39 +108,91 @@ ModelTensors::ModelTensors(const TensorArchive& archive, ModelFormat format, Par
 }
 
 bool ModelTensors::needed(const TensorSpec& spec, const ParsedConfig& parsed) const noexcept {
-  if ((format_ == ModelFormat::kGguf ? spec.gguf : spec.hf).empty()) return false;
+  if (name_in(spec, format_).empty()) return false;
   return spec.role != TensorRole::kHead || !parsed.config.tied_head;
 }
 
-void ModelTensors::find(const TensorSpec& spec, std::size_t layer, const ParsedConfig& parsed,
-                        std::vector<std::string>& missing) {
-  Found& found = layers_[layer][static_cast<std::size_t>(spec.role)];
-  const std::string name = file_name(spec, format_, layer, ".weight");
-  found.weight = archive_->find(name);
-  if (found.weight != nullptr) {
-    check(*found.weight, spec, false, parsed.config);
-    names_.push_back(name);
-  } else if (!spec.optional) {
-    missing.push_back(name);
-  }
-  if (spec.bias == BiasGroup::kNone) return;
-  const bool asked = spec.bias == BiasGroup::kAttention ? parsed.attention_bias : parsed.mlp_bias;
-  if (!asked && format_ == ModelFormat::kHuggingFace) return;
-  const std::string bias_name = file_name(spec, format_, layer, ".bias");
-  found.bias = archive_->find(bias_name);
-  if (found.bias != nullptr) {
-    check(*found.bias, spec, true, parsed.config);
-    names_.push_back(bias_name);
-  } else if (asked) {
-    missing.push_back(bias_name);
+void ModelTensors::find_all(std::span<const TensorSpec> table, std::size_t layer, const ParsedConfig& parsed,
+                            std::vector<std::string>& missing) {
+  for (std::size_t begin = 0; begin < table.size();) {
+    std::size_t end = begin + 1;
+    while (end < table.size() && name_in(table[end], format_) == name_in(table[begin], format_)) ++end;
+    const TensorSpec& spec = table[begin];
+    if ((spec.per_layer() || layer == 0) && needed(spec, parsed)) {
+      find(table.subspan(begin, end - begin), layer, parsed, missing);
+    }
+    begin = end;
   }
 }
 
-void ModelTensors::check(const StoredTensor& tensor, const TensorSpec& spec, bool bias,
-                         const ModelConfig& config) const {
+/// Whether the config asks for a bias.
+bool ModelTensors::biased(const TensorSpec& spec, const ParsedConfig& parsed) const noexcept {
+  switch (spec.bias) {
+    case BiasGroup::kAlways:
+      return true;
+    case BiasGroup::kAttention:
+      return parsed.attention_bias;
+    case BiasGroup::kFeedForward:
+      return parsed.mlp_bias;
+    case BiasGroup::kNone:
+      break;
+  }
+  return false;
+}
+
+/// Rows of part `index`: stacked in the table's order, or head by head.
+RowPart ModelTensors::part_of(Parts parts, std::size_t index, const ParsedConfig& parsed) const {
+  const auto rows_of = [&](const TensorSpec& spec) { return extent_of(spec.rows, parsed.config, format_).size; };
+  const std::size_t rows = rows_of(parts[index]);
+  if (format_ == ModelFormat::kHuggingFace && parsed.architecture->hf_heads_interleaved && parts.size() > 1) {
+    const std::size_t run = parsed.config.head_dim;
+    return {.first = index * run, .rows = rows, .run = run, .stride = parts.size() * run};
+  }
+  std::size_t first = 0;
+  for (const TensorSpec& before : parts.first(index)) first += rows_of(before);
+  return {.first = first, .rows = rows, .run = rows, .stride = rows};
+}
+
+const StoredTensor* ModelTensors::find_checked(Parts parts, const std::string& name, bool bias,
+                                               const ModelConfig& config) {
+  const StoredTensor* tensor = archive_->find(name);
+  if (tensor == nullptr) return nullptr;
+  check(*tensor, parts, bias, config);
+  names_.push_back(name);
+  return tensor;
+}
+
+void ModelTensors::find(Parts parts, std::size_t layer, const ParsedConfig& parsed, std::vector<std::string>& missing) {
+  const TensorSpec& spec = parts.front();
+  const std::string name = file_name(spec, format_, layer, ".weight");
+  const StoredTensor *weight = find_checked(parts, name, false, parsed.config), *bias = nullptr;
+  if (weight == nullptr && format_ == ModelFormat::kHuggingFace && !spec.hf_other.empty()) {
+    weight = find_checked(parts, with_layer(spec.hf_other, layer) + ".weight", false, parsed.config);
+  }
+  if (weight == nullptr && !spec.optional) missing.push_back(name);
+  const bool asked = biased(spec, parsed);
+  if (asked || (spec.bias != BiasGroup::kNone && format_ == ModelFormat::kGguf)) {
+    const std::string bias_name = file_name(spec, format_, layer, ".bias");
+    bias = find_checked(parts, bias_name, true, parsed.config);
+    if (bias == nullptr && asked) missing.push_back(bias_name);
+  }
+  for (std::size_t index = 0; index < parts.size(); ++index) {
+    layers_[layer][static_cast<std::size_t>(parts[index].role)] = {
+        .weight = weight, .bias = bias, .part = part_of(parts, index, parsed)};
+  }
+}
+
+void ModelTensors::check(const StoredTensor& tensor, Parts parts, bool bias, const ModelConfig& config) const {
   const std::string where = archive_->file_of(tensor).string() + ": tensor " + tensor.name;
-  std::vector<Extent> expected{extent_of(spec.rows, config, format_)};
-  if (spec.columns != Axis::kNone && !bias) expected.push_back(extent_of(spec.columns, config, format_));
+  std::vector<Extent> expected{{0, ""}};
+  for (const TensorSpec& part : parts) {
+    const Extent rows = extent_of(part.rows, config, format_);
+    expected[0].size += rows.size;
+    expected[0].source += (expected[0].source.empty() ? "" : " + ") + rows.source;
+  }
+  if (parts.front().columns != Axis::kNone && !bias) {
+    expected.push_back(extent_of(parts.front().columns, config, format_));
+  }
   const bool fits = std::ranges::equal(tensor.shape, expected, {}, {}, &Extent::size);
   if (!fits) {
     std::vector<std::size_t> sizes;
@@ -163,25 +232,38 @@ Interleaving ModelTensors::interleaving(TensorRole role) const noexcept {
 }
 
 TensorRows ModelTensors::rows(TensorRole role, std::size_t layer) const {
-  return TensorRows(*archive_, *found(role, layer).weight, interleaving(role));
+  const Found& stored = found(role, layer);
+  return TensorRows(*archive_, *stored.weight, interleaving(role), stored.part);
 }
 
+namespace {
+
+/// All values of a stored vector.
+std::vector<float> read_vector(const TensorArchive& archive, const StoredTensor& tensor) {
+  std::vector<float> values(static_cast<std::size_t>(tensor.columns()));
+  TensorRows(archive, tensor, {}, {.first = 0, .rows = 1, .run = 1, .stride = 1}).read(0, 1, values);
+  return values;
+}
+
+}  // namespace
+
 std::vector<float> ModelTensors::vector(TensorRole role, std::size_t layer) const {
-  const TensorRows source = rows(role, layer);
-  std::vector<float> values(source.columns());
-  source.read(0, 1, values);
+  std::vector<float> values = read_vector(*archive_, *found(role, layer).weight);
+  if (norms_less_one_ && is_norm(role)) {
+    for (float& value : values) value += 1.0F;
+  }
   return values;
 }
 
 std::vector<float> ModelTensors::bias(TensorRole role, std::size_t layer) const {
-  const StoredTensor* stored = found(role, layer).bias;
-  if (stored == nullptr) return {};
-  std::vector<float> values(static_cast<std::size_t>(stored->columns()));
-  TensorRows(*archive_, *stored, {}).read(0, 1, values);
+  const Found& stored = found(role, layer);
+  if (stored.bias == nullptr) return {};
+  const std::vector<float> values = read_vector(*archive_, *stored.bias);
   const Interleaving order = interleaving(role);
-  if (order.head_dim == 0) return values;
-  std::vector<float> ordered(values.size());
-  for (std::size_t row = 0; row < values.size(); ++row) ordered[row] = values[interleaved_row(row, order)];
+  std::vector<float> ordered(stored.part.rows);
+  for (std::size_t row = 0; row < ordered.size(); ++row) {
+    ordered[row] = values[stored.part.stored(order.head_dim == 0 ? row : interleaved_row(row, order))];
+  }
   return ordered;
 }
 

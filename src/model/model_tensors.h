@@ -26,10 +26,20 @@ constexpr std::size_t interleaved_row(std::size_t row, const Interleaving& order
   return row - within + 2 * (within % half) + within / half;
 }
 
-/// One stored matrix (or vector) read as f32 rows in rotate-half channel order, each value checked to be finite.
+/// Which rows of a stored tensor belong to one of its parts: `rows` from `first` on, in runs of `run` rows that begin
+/// `stride` rows apart.
+struct RowPart {
+  std::size_t first = 0, rows = 0, run = 0, stride = 0;
+
+  /// Where the tensor holds the part's row.
+  std::size_t stored(std::size_t row) const noexcept { return first + row / run * stride + row % run; }
+};
+
+/// One stored matrix (or vector), or a part of its rows, read as f32 rows in rotate-half channel order, each value
+/// checked to be finite.
 class TensorRows {
  public:
-  TensorRows(const TensorArchive& archive, const StoredTensor& tensor, Interleaving order);
+  TensorRows(const TensorArchive& archive, const StoredTensor& tensor, Interleaving order, RowPart part);
 
   std::size_t rows() const noexcept;
   std::size_t columns() const noexcept;
@@ -39,10 +49,12 @@ class TensorRows {
 
  private:
   [[noreturn]] void fail_not_finite() const;
+  void read_run(std::size_t first, std::size_t count, std::span<float> out) const;
 
   const TensorArchive* archive_;
   const StoredTensor* tensor_;
   Interleaving order_;
+  RowPart part_;
 };
 
 /// The tensors of one model by what they are for: found, their shapes checked against the config, nothing decoded.
@@ -56,7 +68,8 @@ class ModelTensors {
   TensorRows rows(TensorRole role, std::size_t layer = 0) const;
   /// Empty if the projection has none.
   std::vector<float> bias(TensorRole role, std::size_t layer) const;
-  /// Values of a vector such as a norm's gain.
+  bool has(TensorRole role, std::size_t layer = 0) const { return found(role, layer).weight != nullptr; }
+  /// Values of a vector such as a norm's gain: what it multiplies by, whatever the file stores.
   std::vector<float> vector(TensorRole role, std::size_t layer = 0) const;
   /// Names of every tensor in use: what the model's digest covers.
   std::span<const std::string> names() const noexcept { return names_; }
@@ -65,18 +78,27 @@ class ModelTensors {
  private:
   struct Found {
     const StoredTensor *weight = nullptr, *bias = nullptr;
+    RowPart part;
   };
+  /// The neighbours in the table that are stored in one tensor.
+  using Parts = std::span<const TensorSpec>;
   using Row = std::array<Found, kTensorRoles>;
 
   const Found& found(TensorRole role, std::size_t layer) const;
   Interleaving interleaving(TensorRole role) const noexcept;
   bool needed(const TensorSpec& spec, const ParsedConfig& parsed) const noexcept;
-  void find(const TensorSpec& spec, std::size_t layer, const ParsedConfig& parsed, std::vector<std::string>& missing);
-  void check(const StoredTensor& tensor, const TensorSpec& spec, bool bias, const ModelConfig& config) const;
+  bool biased(const TensorSpec& spec, const ParsedConfig& parsed) const noexcept;
+  void find_all(std::span<const TensorSpec> table, std::size_t layer, const ParsedConfig& parsed,
+                std::vector<std::string>& missing);
+  void find(Parts parts, std::size_t layer, const ParsedConfig& parsed, std::vector<std::string>& missing);
+  RowPart part_of(Parts parts, std::size_t index, const ParsedConfig& parsed) const;
+  const StoredTensor* find_checked(Parts parts, const std::string& name, bool bias, const ModelConfig& config);
+  void check(const StoredTensor& tensor, Parts parts, bool bias, const ModelConfig& config) const;
   void note_unused(ParsedConfig& parsed) const;
 
   const TensorArchive* archive_;
   ModelFormat format_;
+  bool norms_less_one_;
   Interleaving interleaving_;  // of W_q and W_k
   std::vector<Row> layers_;    // tensors that belong to no layer sit in layer 0's row
   std::vector<std::string> names_;

@@ -20,7 +20,7 @@ struct ParsedConfig {
 };
 
 /// @throws Error kInput (file, JSON pointer, found, expected), kUnsupported (architecture, RoPE scaling, activation,
-///         sliding window or quantisation, by name).
+///         kind of layer, quantisation, or another key that this would not honour, by name).
 ParsedConfig parse_hf_config(const std::filesystem::path& path);
 
 /// The same from GGUF metadata; `vocabulary` and `tied_head` follow from the tensors present.

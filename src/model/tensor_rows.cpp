@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <bit>
 #include <exception>
 
@@ -19,10 +20,10 @@ bool all_finite(std::span<const float> values) noexcept {
 
 }  // namespace
 
-TensorRows::TensorRows(const TensorArchive& archive, const StoredTensor& tensor, Interleaving order)
-    : archive_(&archive), tensor_(&tensor), order_(order) {}
+TensorRows::TensorRows(const TensorArchive& archive, const StoredTensor& tensor, Interleaving order, RowPart part)
+    : archive_(&archive), tensor_(&tensor), order_(order), part_(part) {}
 
-std::size_t TensorRows::rows() const noexcept { return static_cast<std::size_t>(tensor_->rows()); }
+std::size_t TensorRows::rows() const noexcept { return part_.rows; }
 std::size_t TensorRows::columns() const noexcept { return static_cast<std::size_t>(tensor_->columns()); }
 
 void TensorRows::read(std::size_t first, std::size_t count, std::span<float> out) const {
@@ -37,13 +38,7 @@ void TensorRows::read(std::size_t first, std::size_t count, std::span<float> out
     const std::size_t begin = task * kRowsPerTask, rows_here = std::min(kRowsPerTask, count - begin);
     const std::span<float> target = out.subspan(begin * width, rows_here * width);
     try {
-      if (order_.head_dim == 0) {
-        read_rows(*tensor_, first + begin, rows_here, target);
-      } else {
-        for (std::size_t row = 0; row < rows_here; ++row) {
-          read_rows(*tensor_, interleaved_row(first + begin + row, order_), 1, target.subspan(row * width, width));
-        }
-      }
+      read_run(first + begin, rows_here, target);
     } catch (...) {
 #pragma omp critical(kvs_tensor_rows)
       failure = std::current_exception();
@@ -52,16 +47,31 @@ void TensorRows::read(std::size_t first, std::size_t count, std::span<float> out
   }
   if (failure) std::rethrow_exception(failure);
   if (!finite) fail_not_finite();
+  if (count == 0) return;
   // The caller holds a copy now. Interleaved rows come from the whole head around them: the rest goes with its own
-  // rows.
-  const std::size_t row_bytes = tensor_->bytes.size() / rows();
-  archive_->release(tensor_->bytes.subspan(first * row_bytes, count * row_bytes));
+  // rows. Rows of other parts in between come back when they are read.
+  const std::size_t row_bytes = tensor_->bytes.size() / static_cast<std::size_t>(tensor_->rows());
+  const std::size_t begin = part_.stored(first), end = part_.stored(first + count - 1) + 1;
+  archive_->release(tensor_->bytes.subspan(begin * row_bytes, (end - begin) * row_bytes));
+}
+
+/// Rows that the file holds side by side in one piece, others one by one.
+void TensorRows::read_run(std::size_t first, std::size_t count, std::span<float> out) const {
+  const std::size_t width = columns();
+  for (std::size_t done = 0; done < count;) {
+    const std::size_t row = first + done;
+    const bool apart = order_.head_dim != 0;
+    const std::size_t some = apart ? 1 : std::min(count - done, part_.run - row % part_.run);
+    read_rows(*tensor_, part_.stored(apart ? interleaved_row(row, order_) : row), some,
+              out.subspan(done * width, some * width));
+    done += some;
+  }
 }
 
 void TensorRows::fail_not_finite() const {
   std::vector<float> row(columns());
   std::size_t total = 0, first_index = 0;
-  for (std::size_t r = 0; r < rows(); ++r) {
+  for (std::size_t r = 0; r < static_cast<std::size_t>(tensor_->rows()); ++r) {
     read_rows(*tensor_, r, 1, row);
     for (std::size_t column = 0; column < row.size(); ++column) {
       if (all_finite({&row[column], 1})) continue;

@@ -154,6 +154,16 @@ TEST_F(CalibratePrograms, ElitekvPerQueryHeadIsAnalysisOnly) {
   EXPECT_EQ(eval.status, 4);
 }
 
+TEST_F(CalibratePrograms, ElitekvOfNormedKeysIsRopeliteOnly) {
+  write_tiny_model(folder_ / "model", TinyKind::kNormed);
+  const Outcome refused = run("kvcalibrate", elitekv("n.json", {"--rank", "8"}));
+  EXPECT_EQ(refused.status, 4);
+  EXPECT_THAT(refused.err, HasSubstr("QK-norm"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "n.json"));
+  ASSERT_EQ(run("kvcalibrate", elitekv("n.json")).status, 0);
+  EXPECT_GT(perplexity({"--config", folder_ / "n.json"}), 1);
+}
+
 TEST_F(CalibratePrograms, ElitekvBaselinesAndDisjointSets) {
   for (const char* baseline : {"uniform", "contribution", "high", "low"}) {
     const std::string name = std::string(baseline) + ".json";

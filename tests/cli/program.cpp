@@ -97,7 +97,7 @@ TemporaryFolder::TemporaryFolder() {
 }
 TemporaryFolder::~TemporaryFolder() { std::filesystem::remove_all(path_); }
 
-void write_tiny_model(const std::filesystem::path& folder) {
+void write_tiny_model(const std::filesystem::path& folder, TinyKind kind) {
   std::filesystem::create_directories(folder);
   std::mt19937 random(7);  // mt19937's sequence is fixed by the standard; distributions are not, so none is used
   std::vector<std::pair<std::vector<std::size_t>, std::vector<float>>> storage;
@@ -125,9 +125,25 @@ void write_tiny_model(const std::filesystem::path& folder) {
     add(prefix + "mlp.up_proj.weight", {kFeedForward, kModel});
     add(prefix + "mlp.down_proj.weight", {kModel, kFeedForward});
   }
+  for (std::size_t layer = 0; layer < kLayers; ++layer) {
+    const std::string prefix = "model.layers." + std::to_string(layer) + ".self_attn.";
+    if (kind == TinyKind::kBiased) {
+      add(prefix + "q_proj.bias", {kQueryHeads * kHeadDim});
+      add(prefix + "k_proj.bias", {kKvHeads * kHeadDim});
+      add(prefix + "v_proj.bias", {kKvHeads * kHeadDim});
+      add(prefix + "o_proj.bias", {kModel});
+    } else if (kind == TinyKind::kNormed) {
+      add(prefix + "q_norm.weight", {kHeadDim}, true);
+      add(prefix + "k_norm.weight", {kHeadDim}, true);
+    }
+  }
   const std::string bytes = safetensors_bytes(tensors, {});
   std::ofstream(folder / "model.safetensors", std::ios::binary) << bytes;
-  std::ofstream(folder / "config.json") << R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama",
+  const bool normed = kind == TinyKind::kNormed;
+  std::ofstream(folder / "config.json") << R"({"architectures": [")" << (normed ? "Qwen3" : "Llama")
+                                        << R"(ForCausalLM"], "model_type": ")" << (normed ? "qwen3" : "llama")
+                                        << R"(", "attention_bias": )" << (kind == TinyKind::kBiased ? "true" : "false")
+                                        << R"(,
     "hidden_size": 48, "intermediate_size": 64, "num_hidden_layers": 4, "num_attention_heads": 6,
     "num_key_value_heads": 2, "head_dim": 8, "vocab_size": 64, "max_position_embeddings": 512, "rms_norm_eps": 1e-5,
     "rope_theta": 10000.0, "hidden_act": "silu", "tie_word_embeddings": true})";

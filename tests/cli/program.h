@@ -42,7 +42,9 @@ class TemporaryFolder {
 
 /// A random Llama in Hugging Face form: 4 layers, d_model 48, 6 query and 2 KV heads of 8 channels, 64 tokens of
 /// vocabulary, weights from a fixed seed. It has no tokenizer: texts come from a tokens file.
-void write_tiny_model(const std::filesystem::path& folder);
+/// Biased: with biases of q, k, v and output. Normed: a Qwen 3, that is with QK-norm.
+enum class TinyKind { kPlain, kBiased, kNormed };
+void write_tiny_model(const std::filesystem::path& folder, TinyKind kind = TinyKind::kPlain);
 
 /// `lines` texts of `tokens` ids below 64, one JSON array per line.
 void write_tokens_file(const std::filesystem::path& path, std::size_t lines, std::size_t tokens);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/error.h"
+#include "eval/elite_config.h"
 #include "io/file.h"
 #include "io/json.h"
 #include "tests/eval/tiny_model.h"
@@ -19,29 +21,15 @@ double largest_difference(const std::vector<float>& a, const std::vector<float>&
   return largest;
 }
 
-class EliteHook : public ::testing::Test {
- protected:
-  std::vector<EliteLayer> every_layer(const std::vector<std::vector<std::size_t>>& elite) const {
-    std::vector<EliteLayer> layers;
-    for (std::size_t n = 0; n < tiny_.model->config().layers; ++n) layers.push_back({n, elite, {}});
-    return layers;
-  }
-  std::vector<float> nll(std::vector<EliteLayer> layers) {
-    EliteModel hook(*tiny_.model, std::move(layers));
-    return document_nll(*tiny_.decoder, tokens_, &hook);
-  }
-  TinyModel tiny_;
-  std::vector<std::int32_t> tokens_ = TinyModel::tokens(40);
-};
-
-TEST_F(EliteHook, AllChunksEliteIsTheModelItself) {
-  const auto plain = document_nll(*tiny_.decoder, tokens_);
-  EXPECT_EQ(nll(every_layer({{0, 1, 2, 3}, {3, 2, 1, 0}})), plain);
+std::vector<EliteLayer> every_layer(const TinyModel& tiny, const std::vector<std::vector<std::size_t>>& elite) {
+  std::vector<EliteLayer> layers;
+  for (std::size_t n = 0; n < tiny.model->config().layers; ++n) layers.push_back({n, elite, {}, {}});
+  return layers;
 }
 
-TEST_F(EliteHook, FewerEliteChunksChangeTheModel) {
-  const auto plain = document_nll(*tiny_.decoder, tokens_);
-  EXPECT_GT(largest_difference(nll(every_layer({{0}, {2}})), plain), 1e-3);
+std::vector<float> nll(TinyModel& tiny, std::vector<EliteLayer> layers) {
+  EliteModel hook(*tiny.model, std::move(layers));
+  return document_nll(*tiny.decoder, TinyModel::tokens(40), &hook);
 }
 
 /// Runs EliteModel and keeps what it made of each layer's keys.
@@ -75,7 +63,7 @@ TEST(EliteYarn, UnrotatedChunksKeepTheAttentionFactor) {
   const Model model(*source, *backend);
   Decoder decoder(model);
   const std::vector<std::vector<std::size_t>> elite(model.config().kv_heads, {0});
-  EliteModel hook(model, {{0, elite, {}}});
+  EliteModel hook(model, {{0, elite, {}, {}}});
   Watched watched(hook);
   const auto tokens = TinyModel::tokens(20);
   document_nll(decoder, tokens, &watched);
@@ -93,14 +81,27 @@ TEST(EliteYarn, UnrotatedChunksKeepTheAttentionFactor) {
   EXPECT_GT(turned, 0.1);
 }
 
-TEST_F(EliteHook, FactorsOfFullRankEqualPartialRope) {
+TEST(EliteHook, AllChunksEliteIsTheModelItself) {
+  TinyModel tiny;
+  const auto plain = document_nll(*tiny.decoder, TinyModel::tokens(40));
+  EXPECT_EQ(nll(tiny, every_layer(tiny, {{0, 1, 2, 3}, {3, 2, 1, 0}})), plain);
+}
+
+TEST(EliteHook, FewerEliteChunksChangeTheModel) {
+  TinyModel tiny;
+  const auto plain = document_nll(*tiny.decoder, TinyModel::tokens(40));
+  EXPECT_GT(largest_difference(nll(tiny, every_layer(tiny, {{0}, {2}})), plain), 1e-3);
+}
+
+/// NLL with and without factors of full rank. @param biased  whether the factors' keys and values get their biases
+double full_rank_error(TinyModel& tiny, bool biased) {
   const std::vector<std::vector<std::size_t>> elite{{0, 2}, {1, 3}};
-  auto layers = every_layer(elite);
-  const auto partial = nll(every_layer(elite));
-  const ModelConfig& config = tiny_.model->config();
+  auto layers = every_layer(tiny, elite);
+  const auto partial = nll(tiny, every_layer(tiny, elite));
+  const ModelConfig& config = tiny.model->config();
   for (EliteLayer& layer : layers) {
     // The exact matrix [W_k without elite rows ; W_v] stands for up · down of full rank.
-    const auto wk = tiny_.source->projection(layer.layer, 'k'), wv = tiny_.source->projection(layer.layer, 'v');
+    const auto wk = tiny.source->projection(layer.layer, 'k'), wv = tiny.source->projection(layer.layer, 'v');
     std::vector<double> exact;
     for (std::size_t row = 0; row < wk.size() / config.d_model; ++row) {
       const std::size_t head = row / config.head_dim, chunk = row % config.head_dim % config.chunks();
@@ -110,8 +111,35 @@ TEST_F(EliteHook, FactorsOfFullRankEqualPartialRope) {
     }
     exact.insert(exact.end(), wv.begin(), wv.end());
     layer.projection = merge_projection(wk, exact, elite, config.head_dim, config.head_dim, config.d_model);
+    if (!biased) continue;
+    layer.bias = tiny.source->projection_bias(layer.layer, 'k');
+    const auto values = tiny.source->projection_bias(layer.layer, 'v');
+    layer.bias.insert(layer.bias.end(), values.begin(), values.end());
   }
-  EXPECT_LT(largest_difference(nll(std::move(layers)), partial), 1e-4);
+  return largest_difference(nll(tiny, std::move(layers)), partial);
+}
+
+TEST(EliteHook, FactorsOfFullRankEqualPartialRope) {
+  TinyModel tiny;
+  EXPECT_LT(full_rank_error(tiny, false), 1e-4);
+}
+
+TEST(EliteHook, BiasesAreAddedToWhatTheFactorsYield) {
+  TinyModel tiny(testing::TinyKind::kBiased);
+  EXPECT_LT(full_rank_error(tiny, true), 1e-4);
+  EXPECT_GT(full_rank_error(tiny, false), 1e-2);
+}
+
+TEST(EliteHook, NormedKeysHaveNoFactors) {
+  refuse_normed_keys(TinyModel().model->config(), "--rank");
+  const TinyModel normed(testing::TinyKind::kNormed);
+  try {
+    refuse_normed_keys(normed.model->config(), "--rank");
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUnsupported);
+    EXPECT_NE(std::string(error.what()).find("QK-norm"), std::string::npos);
+  }
 }
 
 }  // namespace

@@ -11,8 +11,8 @@ namespace kvs {
 
 /// The end-to-end tests' random model, loaded on the CPU in f32.
 struct TinyModel {
-  TinyModel() {
-    testing::write_tiny_model(folder / "model");
+  explicit TinyModel(testing::TinyKind kind = testing::TinyKind::kPlain) {
+    testing::write_tiny_model(folder / "model", kind);
     source = ModelSource::open(folder / "model");
     backend = make_backend("cpu", DType::kF32);
     model = std::make_unique<Model>(*source, *backend);

@@ -211,26 +211,38 @@ TEST_F(ModelSourceTest, RefusesByNameWhatItDoesNotHandle) {
     expect_config_error(ErrorCode::kUnsupported, HasSubstr(name), change);
   };
   expect("MambaForCausalLM", [](Json& config) { config["architectures"][0] = "MambaForCausalLM"; });
-  expect("gelu", [](Json& config) { config["hidden_act"] = "gelu"; });
+  expect("relu", [](Json& config) { config["hidden_act"] = "relu"; });
+  expect("/attention_multiplier", [](Json& config) { config["attention_multiplier"] = 0.5; });
   expect("\"su\"", [](Json& config) { config["rope_parameters"]["rope_type"] = "su"; });
   expect("full_attention", [](Json& config) {
     config["rope_parameters"]["full_attention"] = {{"rope_type", "default"}};
   });
   expect("partial_rotary_factor", [](Json& config) { config["partial_rotary_factor"] = 0.5; });
   expect("gptq", [](Json& config) { config["quantization_config"] = {{"quant_method", "gptq"}}; });
-  expect("sliding_window", [](Json& config) { config["architectures"][0] = "MistralForCausalLM"; });
+  expect("/sliding_window", [](Json& config) { config["sliding_window"] = 64; });  // Llama's class reads no window
   expect("mamba", [](Json& config) {
     config.erase("architectures");
     config["model_type"] = "mamba";
   });
 }
 
-TEST_F(ModelSourceTest, OpensMistralWithoutASlidingWindow) {
-  open_with([](Json& config) {
-    config["architectures"][0] = "MistralForCausalLM";
-    config["sliding_window"] = nullptr;
-  });
+TEST_F(ModelSourceTest, MistralsWindowFollowsTheConfig) {
+  const auto windows = [&](const std::function<void(Json&)>& change) {
+    open_with([&](Json& config) {
+      config["architectures"][0] = "MistralForCausalLM";
+      change(config);
+    });
+    return ModelSource::open(folder())->config().windows;
+  };
+  EXPECT_EQ(windows([](Json& config) { config["sliding_window"] = nullptr; }), std::vector<std::size_t>{});
+  EXPECT_EQ(windows([](Json& config) { config["sliding_window"] = 7; }), (std::vector<std::size_t>{7, 7}));
+  EXPECT_EQ(windows([](Json&) {}), (std::vector<std::size_t>{4096, 4096}));  // its class's default
   EXPECT_EQ(ModelSource::open(folder())->config().architecture, "mistral");
+}
+
+TEST_F(ModelSourceTest, NotesKeysThatNothingIsKnownOf) {
+  open_with([](Json& config) { config["frobnication"] = 3; });
+  EXPECT_THAT(ModelSource::open(folder())->notes(), testing::ElementsAre(HasSubstr("frobnication")));
 }
 
 TEST_F(ModelSourceTest, OldSpellingOfRopeScalingEqualsTheNew) {

@@ -126,7 +126,9 @@ INSTANTIATE_TEST_SUITE_P(
                         "short_factor": [1, 1, 1, 1, 1, 1], "long_factor": [1, 2, 3, 4, 5, 6]})"),
     [](const auto& scaling) { return scaling.index == 0 ? "Dynamic" : "LongRope"; });
 
-INSTANTIATE_TEST_SUITE_P(Architectures, ParityGolden, testing::Values("llama"),
+INSTANTIATE_TEST_SUITE_P(Architectures, ParityGolden,
+                         testing::Values("llama", "mistral", "qwen2", "qwen3", "gemma2", "gemma3", "phi3", "olmo2",
+                                         "gpt_neox"),
                          [](const auto& name) { return std::string(name.param); });
 
 }  // namespace

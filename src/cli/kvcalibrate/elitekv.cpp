@@ -18,6 +18,7 @@
 #include "cli/kvcalibrate/elite_search.h"
 #include "core/error.h"
 #include "core/interrupt.h"
+#include "eval/elite_config.h"
 #include "export/figure.h"
 #include "export/figures/elite_map.h"
 #include "io/digest.h"
@@ -88,6 +89,7 @@ std::optional<EliteFactorPlan> factor_plan(const Options& options, const EliteSe
   plan.joint = options.choice("factorization", kFactorizations) == "joint";
   plan.split = static_cast<SingularSplit>(std::ranges::find(kSplits, options.choice("split", kSplits)) - kSplits);
   if (!options.has("rank")) return std::nullopt;
+  refuse_normed_keys(config, "--rank");
   if (!plan.joint && 2 * search.count == config.head_dim)
     throw Error(
         ErrorCode::kUsage, "--factorization",

@@ -1,0 +1,233 @@
+#include "model/hf_options.h"
+
+#include <algorithm>
+#include <array>
+
+#include "core/error.h"
+#include "model/parsed_config.h"
+
+namespace kvs {
+
+namespace {
+
+/// Keys that some class of Transformers computes with. Where a row does not read one, only a neutral value will do:
+/// null, false, nothing in a list, or `number`.
+struct ArithmeticKey {
+  std::string_view name;
+  double number;
+};
+constexpr std::array kArithmeticKeys{ArithmeticKey{"alibi", 0},
+                                     ArithmeticKey{"attention_bias", 0},
+                                     ArithmeticKey{"attention_multiplier", 0},
+                                     ArithmeticKey{"attn_logit_softcapping", 0},
+                                     ArithmeticKey{"clip_qkv", 0},
+                                     ArithmeticKey{"embedding_multiplier", 1},
+                                     ArithmeticKey{"final_logit_softcapping", 0},
+                                     ArithmeticKey{"logit_scale", 1},
+                                     ArithmeticKey{"logits_scaling", 1},
+                                     ArithmeticKey{"mlp_bias", 0},
+                                     ArithmeticKey{"no_rope_layers", 0},
+                                     ArithmeticKey{"num_experts", 0},
+                                     ArithmeticKey{"num_local_experts", 0},
+                                     ArithmeticKey{"qk_layernorm", 0},
+                                     ArithmeticKey{"query_pre_attn_scalar", 0},
+                                     ArithmeticKey{"residual_multiplier", 1},
+                                     ArithmeticKey{"rope_interleaved", 0},
+                                     ArithmeticKey{"sliding_window", 0},
+                                     ArithmeticKey{"sliding_window_pattern", 0},
+                                     ArithmeticKey{"use_bidirectional_attention", 0},
+                                     ArithmeticKey{"use_parallel_residual", 0},
+                                     ArithmeticKey{"use_qk_norm", 0},
+                                     ArithmeticKey{"use_sliding_window", 0}};
+
+/// Read for every row, or without a part in a forward pass.
+constexpr std::array<std::string_view, 66> kOtherKeys{"_attn_implementation",
+                                                      "_attn_implementation_autoset",
+                                                      "_name_or_path",
+                                                      "_sliding_window_pattern",
+                                                      "architectures",
+                                                      "attention_dropout",
+                                                      "attn_pdrop",
+                                                      "auto_map",
+                                                      "bos_token_id",
+                                                      "cache_implementation",
+                                                      "chunk_size_feed_forward",
+                                                      "classifier_dropout",
+                                                      "dtype",
+                                                      "embd_pdrop",
+                                                      "eos_token_id",
+                                                      "finetuning_task",
+                                                      "gradient_checkpointing",
+                                                      "head_dim",
+                                                      "hidden_act",
+                                                      "hidden_activation",
+                                                      "hidden_dropout",
+                                                      "hidden_size",
+                                                      "id2label",
+                                                      "initializer_range",
+                                                      "intermediate_size",
+                                                      "is_decoder",
+                                                      "is_encoder_decoder",
+                                                      "is_llama_config",
+                                                      "label2id",
+                                                      "layer_norm_eps",
+                                                      "layer_types",
+                                                      "max_position_embeddings",
+                                                      "max_window_layers",
+                                                      "model_type",
+                                                      "num_attention_heads",
+                                                      "num_hidden_layers",
+                                                      "num_key_value_heads",
+                                                      "original_max_position_embeddings",
+                                                      "output_attentions",
+                                                      "output_hidden_states",
+                                                      "pad_token_id",
+                                                      "partial_rotary_factor",
+                                                      "prefix",
+                                                      "pretraining_tp",
+                                                      "problem_type",
+                                                      "quantization_config",
+                                                      "resid_pdrop",
+                                                      "return_dict",
+                                                      "rms_norm_eps",
+                                                      "rope_local_base_freq",
+                                                      "rope_parameters",
+                                                      "rope_scaling",
+                                                      "rope_theta",
+                                                      "rotary_emb_base",
+                                                      "rotary_pct",
+                                                      "sep_token_id",
+                                                      "task_specific_params",
+                                                      "tie_word_embeddings",
+                                                      "tokenizer_class",
+                                                      "torch_dtype",
+                                                      "torchscript",
+                                                      "transformers.js_config",
+                                                      "transformers_version",
+                                                      "unk_token_id",
+                                                      "use_cache",
+                                                      "vocab_size"};
+
+bool neutral(const Json& value, double number) {
+  if (value.is_boolean()) return !value.get<bool>();
+  if (value.is_number()) return value.get<double>() == number;
+  return value.is_null() || (value.is_array() && value.empty());
+}
+
+bool reads(const Architecture& row, std::string_view key) {
+  const ConfigKeys& keys = row.keys;
+  if (key == "sliding_window") return row.windows != WindowRule::kNone;
+  if (key == "use_sliding_window") return row.windows == WindowRule::kUpperLayers;
+  for (const std::string_view own : {keys.attention_bias, keys.mlp_bias, keys.parallel_residual, keys.window_pattern,
+                                     keys.attention_scalar, keys.attention_softcap, keys.logit_softcap}) {
+    if (!own.empty() && key == own) return true;
+  }
+  return false;
+}
+
+/// What layer_types says: [layer] 1 for a window. Empty if the key is missing.
+std::vector<bool> listed_layers(const JsonCursor& root, std::size_t layers) {
+  if (!root.has("layer_types")) return {};
+  const JsonCursor types = root.at("layer_types");
+  if (types.array_size() != layers) types.fail("one type for each of " + std::to_string(layers) + " layers");
+  std::vector<bool> windowed;
+  for (std::size_t layer = 0; layer < layers; ++layer) {
+    const JsonCursor type = types.at(layer);
+    const std::string& name = type.string();
+    if (name != "full_attention" && name != "sliding_attention") {
+      throw Error(ErrorCode::kUnsupported, type.place(),
+                  "found \"" + name.substr(0, 80) + "\", supported are: full_attention, sliding_attention");
+    }
+    windowed.push_back(name == "sliding_attention");
+  }
+  return windowed;
+}
+
+/// What the other keys say of the same. @param window  0: none
+std::vector<bool> ruled_layers(const JsonCursor& root, const Architecture& row, std::size_t layers,
+                               std::size_t window) {
+  std::vector<bool> windowed(layers, false);
+  if (window == 0) return windowed;
+  std::size_t first = 0, period = 0;
+  if (row.windows == WindowRule::kUpperLayers) {
+    first = root.has("max_window_layers") ? root.at("max_window_layers").unsigned_integer(kMostLayers) : 28;
+  }
+  if (row.windows == WindowRule::kPattern) {
+    const std::string_view key = row.keys.window_pattern;
+    const bool given = !key.empty() && root.has(key);
+    period = given ? static_cast<std::size_t>(root.at(key).integer(1, kMostLayers)) : row.window_period;
+  }
+  for (std::size_t layer = first; layer < layers; ++layer) windowed[layer] = period == 0 || (layer + 1) % period != 0;
+  return windowed;
+}
+
+/// sliding_window in force; 0: none.
+std::size_t window_size(const JsonCursor& root, const Architecture& row) {
+  if (row.windows == WindowRule::kNone) return 0;
+  if (row.windows == WindowRule::kUpperLayers) {
+    const bool used = root.has("use_sliding_window") && root.at("use_sliding_window").boolean();
+    if (!used) return 0;
+  }
+  if (!root.value().contains("sliding_window")) return row.keys.window_default;
+  const JsonCursor window = root.at("sliding_window");
+  return window.is_null() ? 0 : static_cast<std::size_t>(window.integer(1, static_cast<std::int64_t>(kMostContext)));
+}
+
+Activation named_activation(const JsonCursor& cursor) {
+  const std::string& name = cursor.string();
+  if (name == "silu" || name == "swish") return Activation::kSilu;
+  if (name == "gelu_pytorch_tanh" || name == "gelu_new") return Activation::kGeluTanh;
+  if (name == "gelu") return Activation::kGeluErf;
+  throw Error(ErrorCode::kUnsupported, cursor.place(),
+              "found \"" + name.substr(0, 80) + "\", supported are: silu, gelu, gelu_pytorch_tanh, gelu_new");
+}
+
+}  // namespace
+
+void check_hf_options(const JsonCursor& root, const Architecture& row, std::vector<std::string>& notes) {
+  std::string unknown;
+  for (const std::string& key : root.keys()) {
+    const auto* found = std::ranges::find(kArithmeticKeys, key, &ArithmeticKey::name);
+    if (found == kArithmeticKeys.end()) {
+      if (std::ranges::find(kOtherKeys, key) != kOtherKeys.end() || key == row.keys.norm_epsilon) continue;
+      unknown += (unknown.empty() ? "" : ", ") + key.substr(0, 80);
+      continue;
+    }
+    // Bidirectional attention is read by none: every class here is a causal decoder.
+    if (reads(row, key) || neutral(root.at(key).value(), found->number)) continue;
+    throw Error(ErrorCode::kUnsupported, root.at(key).place(),
+                "found " + root.at(key).value().dump().substr(0, 80) + ", which " + std::string(row.hf_class) +
+                    " does not compute with here; expected the key to be absent or to change nothing");
+  }
+  if (!unknown.empty()) notes.push_back(root.place() + ": keys that nothing is known of have no effect: " + unknown);
+}
+
+std::vector<std::size_t> hf_windows(const JsonCursor& root, const Architecture& row, std::size_t layers) {
+  const std::size_t window = window_size(root, row);
+  const std::vector<bool> listed = listed_layers(root, layers), ruled = ruled_layers(root, row, layers, window);
+  const bool fixed = row.windows == WindowRule::kNone || row.windows == WindowRule::kEveryLayer;
+  if (fixed && !listed.empty() && listed != ruled) {
+    throw Error(ErrorCode::kUnsupported, root.at("layer_types").place(),
+                "found layers of several types, supported are: layers alike, as sliding_window says, in " +
+                    std::string(row.hf_class));
+  }
+  const std::vector<bool>& windowed = listed.empty() ? ruled : listed;
+  if (std::ranges::find(windowed, true) == windowed.end()) return {};
+  if (window == 0) root.at("layer_types").fail("full_attention only, since no sliding_window is in force");
+  std::vector<std::size_t> windows(layers, 0);
+  for (std::size_t layer = 0; layer < layers; ++layer) windows[layer] = windowed[layer] ? window : 0;
+  return windows;
+}
+
+Activation hf_activation(const JsonCursor& root, const Architecture& row) {
+  const std::string_view key = row.keys.activation;
+  const Activation read = root.has(key) ? named_activation(root.at(key)) : row.arithmetic.activation;
+  if (key != "hidden_act" && root.has("hidden_act") && named_activation(root.at("hidden_act")) != read) {
+    throw Error(ErrorCode::kUnsupported, root.at("hidden_act").place(),
+                "found another function than " + std::string(key) + " or its default says, which " +
+                    std::string(row.hf_class) + " goes by; expected the same");
+  }
+  return read;
+}
+
+}  // namespace kvs

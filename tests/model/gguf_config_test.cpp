@@ -1,0 +1,131 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "core/error.h"
+#include "model/parsed_config.h"
+#include "tests/io/fake_gguf.h"
+
+namespace kvs {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+/// Metadata of a model of `layers` layers, 64 channels in 4 heads, without what differs between architectures.
+FakeGguf metadata(const std::string& architecture, std::uint64_t layers = 3) {
+  static std::vector<std::string> names;  // the file holds views
+  names.reserve(64);
+  names.push_back(architecture);
+  FakeGguf file;
+  file.values["general.architecture"] = std::string_view(names.back());
+  const auto set = [&](const std::string& key, GgufValue value) { file.values[architecture + "." + key] = value; };
+  set("block_count", layers);
+  set("embedding_length", std::uint64_t{64});
+  set("feed_forward_length", std::uint64_t{96});
+  set("attention.head_count", std::uint64_t{4});
+  set("attention.head_count_kv", std::uint64_t{2});
+  set("attention.key_length", std::uint64_t{16});
+  set("attention.value_length", std::uint64_t{16});
+  set("vocab_size", std::uint64_t{100});
+  set("context_length", std::uint64_t{512});
+  set(architecture == "gptneox" ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon", 1e-6);
+  return file;
+}
+
+void expect_refused(const FakeGguf& file, ErrorCode code, const std::string& message) {
+  try {
+    parse_gguf_config(file);
+    ADD_FAILURE() << "no error, expected " << message;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code) << error.what();
+    EXPECT_THAT(std::string(error.what()), HasSubstr(message));
+  }
+}
+
+TEST(GgufConfig, LlamaKeepsItsArithmetic) {
+  const ModelConfig config = parse_gguf_config(metadata("llama")).config;
+  EXPECT_THAT(config.windows, IsEmpty());
+  EXPECT_EQ(config.arithmetic.qk_norm, QkNorm::kNone);
+  EXPECT_EQ(config.attention_softcap, 0);
+  EXPECT_EQ(config.logit_softcap, 0);
+  EXPECT_EQ(config.attention_scale, 0);
+}
+
+TEST(GgufConfig, MistralsWindowIsEveryLayers) {
+  FakeGguf file = metadata("llama");
+  file.values["llama.attention.sliding_window"] = std::uint64_t{128};
+  EXPECT_THAT(parse_gguf_config(file).config.windows, ElementsAre(128, 128, 128));
+}
+
+TEST(GgufConfig, Gemma2HasLlamaCppsDefaults) {
+  const ModelConfig config = parse_gguf_config(metadata("gemma2")).config;
+  EXPECT_THAT(config.windows, ElementsAre(4096, 0, 4096));
+  EXPECT_EQ(config.attention_softcap, 50);
+  EXPECT_EQ(config.logit_softcap, 30);
+  EXPECT_TRUE(config.arithmetic.scaled_embeddings);
+  EXPECT_TRUE(config.arithmetic.output_norms);
+  EXPECT_EQ(config.attention_scale, 0);
+  EXPECT_TRUE(config.tied_head);
+}
+
+TEST(GgufConfig, The27BsDivideScoresByTheModelsWidthPerHead) {
+  EXPECT_FLOAT_EQ(parse_gguf_config(metadata("gemma2", 46)).config.attention_scale, 1 / std::sqrt(64.0F / 4));
+  EXPECT_FLOAT_EQ(parse_gguf_config(metadata("gemma3", 62)).config.attention_scale, 1 / std::sqrt(64.0F / 4));
+}
+
+TEST(GgufConfig, Gemma3sLocalLayersTurnByTheirOwnBase) {
+  FakeGguf file = metadata("gemma3", 7);
+  file.values["gemma3.attention.sliding_window"] = std::uint64_t{9};
+  file.values["gemma3.rope.freq_base"] = 1e6;
+  const ModelConfig config = parse_gguf_config(file).config;
+  EXPECT_THAT(config.windows, ElementsAre(9, 9, 9, 9, 9, 0, 9));
+  EXPECT_EQ(config.rope(0).theta, 1e4);
+  EXPECT_EQ(config.rope(5).theta, 1e6);
+  EXPECT_EQ(config.logit_softcap, 0);
+  EXPECT_EQ(config.arithmetic.qk_norm, QkNorm::kHead);
+}
+
+TEST(GgufConfig, PatternsAsAPeriodOrLayerByLayer) {
+  FakeGguf file = metadata("gemma3", 3);
+  file.values["gemma3.attention.sliding_window"] = std::uint64_t{9};
+  file.values["gemma3.attention.sliding_window_pattern"] = std::uint64_t{2};
+  EXPECT_THAT(parse_gguf_config(file).config.windows, ElementsAre(9, 0, 9));
+  file.values["gemma3.attention.sliding_window_pattern"] = GgufArray(std::vector<bool>{false, true, true});
+  EXPECT_THAT(parse_gguf_config(file).config.windows, ElementsAre(0, 9, 9));
+  file.values["gemma3.attention.sliding_window_pattern"] = GgufArray(std::vector<bool>{false, true});
+  expect_refused(file, ErrorCode::kInput, "sliding_window_pattern");
+  file.values["gemma3.attention.sliding_window_pattern"] = std::uint64_t{0};
+  expect_refused(file, ErrorCode::kInput, "sliding_window_pattern");
+}
+
+TEST(GgufConfig, GptNeoxSaysWhetherItsBlocksAreParallel) {
+  FakeGguf file = metadata("gptneox");
+  EXPECT_TRUE(parse_gguf_config(file).config.arithmetic.parallel_residual);
+  file.values["gptneox.use_parallel_residual"] = false;
+  const ModelConfig config = parse_gguf_config(file).config;
+  EXPECT_FALSE(config.arithmetic.parallel_residual);
+  EXPECT_EQ(config.arithmetic.norm, NormKind::kLayer);
+  EXPECT_FALSE(config.arithmetic.gated);
+  EXPECT_EQ(config.norm_epsilon, 1e-6F);
+}
+
+TEST(GgufConfig, RefusesWhatItWouldNotCompute) {
+  for (const auto& [architecture, key, value] :
+       {std::tuple{"qwen2", "attention.sliding_window", GgufValue(std::uint64_t{64})},
+        std::tuple{"olmo2", "attention.sliding_window", GgufValue(std::uint64_t{64})},
+        std::tuple{"llama", "attention.scale", GgufValue(0.5)}, std::tuple{"llama", "logit_scale", GgufValue(0.5)},
+        std::tuple{"gemma3", "attn_logit_softcapping", GgufValue(50.0)},
+        std::tuple{"llama", "attention.causal", GgufValue(false)},
+        std::tuple{"llama", "expert_count", GgufValue(std::uint64_t{8})},
+        std::tuple{"qwen3", "attention.value_length", GgufValue(std::uint64_t{8})}}) {
+    FakeGguf file = metadata(architecture);
+    file.values[std::string(architecture) + "." + key] = value;
+    expect_refused(file, ErrorCode::kUnsupported, std::string(architecture) + "." + key);
+  }
+}
+
+}  // namespace
+}  // namespace kvs

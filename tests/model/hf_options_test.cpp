@@ -1,0 +1,106 @@
+#include "model/hf_options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+
+namespace kvs {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+const Architecture& row_of(std::string_view model_type) { return architecture_of_model_type(model_type, "test"); }
+
+std::vector<std::size_t> windows(std::string_view model_type, const Json& config, std::size_t layers) {
+  return hf_windows(JsonCursor(config, "config.json"), row_of(model_type), layers);
+}
+
+void expect_refused(std::string_view model_type, const Json& config, ErrorCode code, const std::string& message) {
+  std::vector<std::string> notes;
+  try {
+    check_hf_options(JsonCursor(config, "config.json"), row_of(model_type), notes);
+    windows(model_type, config, 2);
+    hf_activation(JsonCursor(config, "config.json"), row_of(model_type));
+    ADD_FAILURE() << "no error for " << config;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code) << error.what();
+    EXPECT_THAT(std::string(error.what()), HasSubstr(message));
+  }
+}
+
+TEST(HfWindows, QwensUpperLayersHaveOneIfItIsSwitchedOn) {
+  EXPECT_THAT(windows("qwen2", {{"sliding_window", 9}}, 3), IsEmpty());
+  EXPECT_THAT(windows("qwen2", {{"sliding_window", 9}, {"use_sliding_window", true}, {"max_window_layers", 1}}, 3),
+              ElementsAre(0, 9, 9));
+  // 28 is the class's max_window_layers.
+  EXPECT_THAT(windows("qwen3", {{"sliding_window", 9}, {"use_sliding_window", true}}, 28), IsEmpty());
+  EXPECT_EQ(windows("qwen3", {{"sliding_window", 9}, {"use_sliding_window", true}}, 29).back(), 9U);
+}
+
+TEST(HfWindows, GemmasLayersAlternate) {
+  EXPECT_THAT(windows("gemma2", {{"sliding_window", 5}}, 4), ElementsAre(5, 0, 5, 0));
+  EXPECT_THAT(windows("gemma3_text", {{"sliding_window", 5}}, 7), ElementsAre(5, 5, 5, 5, 5, 0, 5));
+  EXPECT_THAT(windows("gemma3_text", {{"sliding_window", 5}, {"sliding_window_pattern", 3}}, 4),
+              ElementsAre(5, 5, 0, 5));
+}
+
+TEST(HfWindows, LayerTypesDecideWhereLayersMayDiffer) {
+  const Json types{"full_attention", "sliding_attention"};
+  EXPECT_THAT(windows("gemma2", {{"sliding_window", 5}, {"layer_types", types}}, 2), ElementsAre(0, 5));
+  expect_refused("gemma2", {{"sliding_window", nullptr}, {"layer_types", types}}, ErrorCode::kInput, "/layer_types");
+  expect_refused("qwen2", {{"sliding_window", 5}, {"layer_types", types}}, ErrorCode::kInput, "/layer_types");
+  expect_refused("mistral", {{"sliding_window", 5}, {"layer_types", types}}, ErrorCode::kUnsupported, "/layer_types");
+  expect_refused("llama", {{"layer_types", types}}, ErrorCode::kUnsupported, "/layer_types");
+  expect_refused("gemma2", {{"layer_types", {"full_attention", "chunked_attention"}}}, ErrorCode::kUnsupported,
+                 "chunked_attention");
+  expect_refused("gemma2", {{"layer_types", {"full_attention"}}}, ErrorCode::kInput, "/layer_types");
+}
+
+TEST(HfWindows, SizesAreChecked) {
+  for (const Json& value : {Json(0), Json(-1), Json(2.5), Json("4096"), Json(1e30)}) {
+    expect_refused("mistral", {{"sliding_window", value}}, ErrorCode::kInput, "/sliding_window");
+  }
+  expect_refused("gemma3_text", {{"sliding_window_pattern", 0}}, ErrorCode::kInput, "/sliding_window_pattern");
+}
+
+TEST(HfOptions, KeysOfOtherClassesAreRefusedUnlessTheyChangeNothing) {
+  for (const auto& [type, key, value] :
+       {std::tuple{"llama", "attention_multiplier", Json(0.1)}, std::tuple{"llama", "residual_multiplier", Json(0.2)},
+        std::tuple{"llama", "use_sliding_window", Json(true)}, std::tuple{"llama", "sliding_window", Json(8)},
+        std::tuple{"qwen2", "final_logit_softcapping", Json(30)}, std::tuple{"qwen2", "attention_bias", Json(true)},
+        std::tuple{"gemma3_text", "attn_logit_softcapping", Json(50)}, std::tuple{"gpt_neox", "mlp_bias", Json(true)},
+        std::tuple{"gemma2", "use_bidirectional_attention", Json(true)},
+        std::tuple{"phi3", "num_local_experts", Json(8)}, std::tuple{"olmo2", "clip_qkv", Json(8.0)},
+        std::tuple{"gemma2", "sliding_window_pattern", Json(3)}}) {
+    expect_refused(type, {{key, value}}, ErrorCode::kUnsupported, std::string("/") + key);
+  }
+  std::vector<std::string> notes;
+  const Json neutral{{"attention_multiplier", nullptr},
+                     {"residual_multiplier", 1},
+                     {"use_sliding_window", false},
+                     {"clip_qkv", nullptr},
+                     {"max_window_layers", 28}};
+  check_hf_options(JsonCursor(neutral, "config.json"), row_of("llama"), notes);
+  EXPECT_THAT(notes, IsEmpty());
+}
+
+TEST(HfOptions, ActivationsByName) {
+  const auto activation = [](std::string_view type, const Json& config) {
+    return hf_activation(JsonCursor(config, "config.json"), row_of(type));
+  };
+  EXPECT_EQ(activation("llama", Json::object()), Activation::kSilu);
+  EXPECT_EQ(activation("gpt_neox", Json::object()), Activation::kGeluErf);
+  EXPECT_EQ(activation("gemma2", Json::object()), Activation::kGeluTanh);
+  EXPECT_EQ(activation("gpt_neox", {{"hidden_act", "gelu_new"}}), Activation::kGeluTanh);
+  EXPECT_EQ(activation("gemma2", {{"hidden_activation", "gelu"}}), Activation::kGeluErf);
+  expect_refused("llama", {{"hidden_act", "relu2"}}, ErrorCode::kUnsupported, "relu2");
+  expect_refused("gemma2", {{"hidden_act", "gelu"}}, ErrorCode::kUnsupported, "/hidden_act");
+  expect_refused("gemma2", {{"hidden_act", "gelu"}, {"hidden_activation", "silu"}}, ErrorCode::kUnsupported,
+                 "/hidden_act");
+}
+
+}  // namespace
+}  // namespace kvs
