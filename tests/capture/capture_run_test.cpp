@@ -9,7 +9,11 @@ namespace {
 
 TEST(CaptureHeader, KeepsAModelsRopeAndSaysWhatItDidToItsDocuments) {
   using Type = RopeScaling::Type;
-  ModelConfig model{.layers = 3, .query_heads = 2, .kv_heads = 1, .head_dim = 6};
+  ModelConfig model;
+  model.layers = 3;
+  model.query_heads = 2;
+  model.kv_heads = 1;
+  model.head_dim = 6;
   const RopeScaling dynamic{.type = Type::kDynamic, .factor = 2, .original_context = 16};
   const RopeScaling yarn{.type = Type::kYarn, .factor = 4, .original_context = 16, .attention_factor = 1.25};
   model.ropes = {{.theta = 1e6, .rotary_dim = 4, .scaling = dynamic}, {.theta = 1e4, .rotary_dim = 4, .scaling = yarn}};
