@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "cli/common/progress.h"
+#include "model/model_tensors.h"
 
 namespace kvs {
 namespace {
@@ -36,11 +37,39 @@ double seconds_per_flop(Backend& backend) {
 
 }  // namespace
 
-double session_memory(const ModelSession& session, std::size_t tokens) {
-  const ModelConfig& c = session.config();
+double loaded_weight_bytes(const ModelSource& source, DType type) {
+  double bytes = 0;
+  for (const std::string& name : source.tensors().names()) {
+    const StoredTensor* tensor = source.archive().find(name);
+    const bool is_matrix = tensor->shape.size() > 1;  // vectors stay f32
+    const auto values = static_cast<double>(tensor->rows() * tensor->columns());
+    bytes += values * static_cast<double>(is_matrix ? item_size(type) : sizeof(float));
+  }
+  const ModelConfig& config = source.config();
+  if (config.tied_head)  // packed for products beside the embedding, whose rows are gathered
+    bytes += static_cast<double>(config.vocabulary * config.d_model * item_size(type));
+  return bytes;
+}
+
+double pass_memory(const ModelConfig& c, double weight_bytes, std::size_t tokens) {
   // Residual stream, normed input, fused qkv with its head-major copy, gate and up with their product.
   const std::size_t row = 2 * c.d_model + 2 * (c.query_heads + 2 * c.kv_heads) * c.head_dim + 3 * c.d_ff;
-  return static_cast<double>(session.model->weight_bytes()) + static_cast<double>(tokens * row * sizeof(float));
+  return weight_bytes + static_cast<double>(tokens * row * sizeof(float));
+}
+
+double session_memory(const ModelSession& session, std::size_t tokens) {
+  return pass_memory(session.config(), static_cast<double>(session.model->weight_bytes()), tokens);
+}
+
+double ablation_memory(const ModelConfig& config, double weight_bytes, std::size_t tokens) {
+  constexpr std::size_t kBatchRows = 4096;
+  return pass_memory(config, weight_bytes, tokens) + pass_memory(config, 0, std::max(tokens, kBatchRows));
+}
+
+double elite_sums_memory(const ModelConfig& config, std::size_t layers, bool whitened) {
+  const std::size_t grams = config.query_heads * config.chunks() * config.chunks();
+  const std::size_t moments = whitened ? config.d_model * config.d_model : 0;
+  return sizeof(double) * static_cast<double>(layers * (grams + moments));
 }
 
 double captured_memory(const CaptureHeader& header) {

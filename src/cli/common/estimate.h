@@ -1,6 +1,7 @@
 #pragma once
 
 #include "cli/common/session.h"
+#include "core/dtype.h"
 #include "io/hdf5/capture_file.h"
 
 namespace kvs {
@@ -19,8 +20,19 @@ double head_flops(const ModelConfig& config, double tokens);
 /// FLOPs of a forward pass over `tokens` tokens of one sequence with the head.
 double forward_flops(const ModelConfig& config, double tokens);
 
-/// Memory that a forward pass of one sequence of `tokens` needs with this model: weights and one layer's activations.
+// Bytes in memory at a command's peak: what commands announce before they run, and what `kvspectrum info` shows.
+
+/// Weights in a backend's memory and the embedding on the host, as Model::weight_bytes() will be but for the padding of
+/// packed matrices. Reads no weight.
+double loaded_weight_bytes(const ModelSource& source, DType type);
+/// A forward pass over one sequence of `tokens`: the weights and one layer's activations.
+double pass_memory(const ModelConfig& config, double weight_bytes, std::size_t tokens);
 double session_memory(const ModelSession& session, std::size_t tokens);
+/// An ablation: a pass over a document, and a batch of variants of 4,096 rows or one document.
+double ablation_memory(const ModelConfig& config, double weight_bytes, std::size_t tokens);
+/// The sums of a RoPElite search over `layers` layers: per query head a Gram matrix of the chunks and, for whitening,
+/// the second moments of each layer's input.
+double elite_sums_memory(const ModelConfig& config, std::size_t layers, bool whitened);
 /// Memory that one document's states of one layer take as they come from a capture.
 double captured_memory(const CaptureHeader& header);
 

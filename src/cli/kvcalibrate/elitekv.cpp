@@ -9,6 +9,7 @@
 #include "capture/live_source.h"
 #include "capture/second_moment_source.h"
 #include "cli/common/estimate.h"
+#include "cli/common/methods.h"
 #include "cli/common/outputs.h"
 #include "cli/common/progress.h"
 #include "cli/common/session.h"
@@ -60,6 +61,7 @@ EliteSearchPlan search_plan(const Options& options, const EliteInput& input, int
                                     kBaselines[] = {"uniform", "contribution", "high", "low"};
   EliteSearchPlan plan;
   const ModelConfig& config = input.config;
+  require_method(MethodId::kRopelite, config);
   plan.geometry = {
       input.reader ? captured_layers(options, input.reader->header().layers) : options.indices("layers", config.layers),
       config.query_heads, config.kv_heads, config.chunks()};
@@ -71,6 +73,7 @@ EliteSearchPlan search_plan(const Options& options, const EliteInput& input, int
     plan.baseline =
         static_cast<EliteBaseline>(std::ranges::find(kBaselines, options.choice("baseline", kBaselines)) - kBaselines);
   plan.disjoint = options.on_off("disjoint");
+  if (plan.disjoint) require_method(MethodId::kDisjoint, config);
   if (plan.disjoint && (norm == 1 || plan.baseline || plan.granularity == Granularity::kQueryHead))
     throw Error(ErrorCode::kUsage, "--disjoint", "on needs --norm 2, --granularity kv-head and no --baseline");
   if (plan.disjoint && plan.count * config.kv_heads > config.chunks())
@@ -89,7 +92,7 @@ std::optional<EliteFactorPlan> factor_plan(const Options& options, const EliteSe
   plan.joint = options.choice("factorization", kFactorizations) == "joint";
   plan.split = static_cast<SingularSplit>(std::ranges::find(kSplits, options.choice("split", kSplits)) - kSplits);
   if (!options.has("rank")) return std::nullopt;
-  refuse_normed_keys(config, "--rank");
+  require_method(MethodId::kFactors, config);
   if (!plan.joint && 2 * search.count == config.head_dim)
     throw Error(
         ErrorCode::kUsage, "--factorization",
@@ -261,9 +264,7 @@ void announce_search(const EliteInput& input, const EliteSearchPlan& plan, const
   const auto documents = static_cast<double>(input.source->documents());
   const auto tokens = static_cast<double>(input.source->tokens());
   Estimate estimate{.flops = distance_flops(plan, documents, tokens)};
-  const std::size_t grams = plan.geometry.query_heads * plan.geometry.chunks * plan.geometry.chunks;
-  estimate.memory_bytes =
-      sizeof(double) * static_cast<double>(plan.geometry.layers.size() * (grams + plan.d_model * plan.d_model));
+  estimate.memory_bytes = elite_sums_memory(input.config, plan.geometry.layers.size(), plan.d_model > 0);
   if (input.reader) {
     const double passes = plan.norm == 1 ? static_cast<double>(plan.count) : 1;
     estimate.read_bytes = passes * static_cast<double>(capture_bytes(input.reader->header()));

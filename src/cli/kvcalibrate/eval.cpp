@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "cli/common/estimate.h"
+#include "cli/common/methods.h"
 #include "cli/common/outputs.h"
 #include "cli/common/progress.h"
 #include "cli/common/session.h"
@@ -54,6 +55,7 @@ Method choose_method(const Options& options, const ModelSource& source) {
   method.name = config.at("method").get<std::string>();
   if (method.name != "elitekv")
     throw Error(ErrorCode::kUnsupported, path.string() + ": /method", "found " + method.name + ", expected elitekv");
+  require_method(config.at("files").empty() ? MethodId::kEvalElite : MethodId::kFactors, source.config());
   method.elite = load_elite_config(config, path, source);
   return method;
 }

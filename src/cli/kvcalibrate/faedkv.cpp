@@ -315,7 +315,8 @@ void run_faedkv(Arguments arguments) {
   ModelSession session = load_model(std::move(source), *options, run);
   Journal journal = open_journal(out, identity, run);  // after loading, which may refuse the device or the weights
   announce({.flops = static_cast<double>(documents.size()) * ablation_flops(plan, session.config()),
-            .memory_bytes = 2 * session_memory(session, std::max<std::size_t>(plan.setup.tokens, 4096)),
+            .memory_bytes = ablation_memory(session.config(), static_cast<double>(session.model->weight_bytes()),
+                                            plan.setup.tokens),
             .disk_bytes = 0},
            *session.backend, run);
 

@@ -5,6 +5,7 @@
 
 int main(int argc, char** argv) {
   constexpr std::array kCommands{
+      kvs::Subcommand{"info", "what a model is, what its cache takes, and which methods apply to it", kvs::run_info},
       kvs::Subcommand{"capture", "run texts through a model and store its KV states (HDF5)", kvs::run_capture},
       kvs::Subcommand{"spectrum", "power spectra of keys and values along tokens, with figures", kvs::run_spectrum},
       kvs::Subcommand{"verify", "check every byte of a capture", kvs::run_verify},

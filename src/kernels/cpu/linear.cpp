@@ -42,7 +42,8 @@ std::unique_ptr<Weight> CpuBackend::make_weight(const WeightSource& source) {
   const auto layout = products_.layout(source.rows, source.columns);
   cpu::AlignedBuffer packed;
   packed.reserve(layout->bytes());
-  std::memset(packed.data(), 0, layout->bytes());
+  const bool is_padded = layout->bytes() > source.rows * source.columns * item_size(compute_type());
+  if (is_padded) std::memset(packed.data(), 0, layout->bytes());  // the slabs write everything else
   const std::size_t slab_rows = std::max(kSlabValues / source.columns / kRowStep, std::size_t{1}) * kRowStep;
   std::vector<float> slab(std::min(slab_rows, source.rows) * source.columns);
   for (std::size_t first = 0; first < source.rows; first += slab_rows) {
