@@ -103,6 +103,8 @@ class Backend {
   /// Waits for everything that was asked before.
   virtual void download(void* to_host, const void* from, std::size_t bytes) = 0;
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
+  /// Bytes that a device of its own has free; without limit where the system's memory is used.
+  virtual std::size_t memory_left() const { return SIZE_MAX; }
 
   virtual std::unique_ptr<Weight> make_weight(const WeightSource& source) = 0;
 

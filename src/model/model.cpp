@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "core/interrupt.h"
+#include "model/layer_store.h"
 #include "model/model_tensors.h"
 
 namespace kvs {
@@ -73,6 +73,12 @@ LayerWeights make_layer(Backend& backend, const ModelTensors& tensors, std::size
   return weights;
 }
 
+/// What may be filled with layers: an eighth is left for activations.
+std::size_t room_for_weights(const Backend& backend) {
+  const std::size_t left = backend.memory_left();
+  return left - left / 8;
+}
+
 constexpr std::size_t kSlabRows = 1024;        // of the embedding while it is loaded
 constexpr std::size_t kFirstPositions = 1024;  // of the RoPE table
 
@@ -117,15 +123,11 @@ struct Model::Embedding {
   std::size_t bytes() const noexcept { return rows * columns * (f32 ? sizeof(float) : sizeof(std::uint16_t)); }
 };
 
-Model::Model(const ModelSource& source, Backend& backend, const std::function<void(std::size_t, std::size_t)>& progress)
+Model::Model(const ModelSource& source, Backend& backend, const std::function<void(std::size_t, std::size_t)>& progress,
+             std::size_t budget)
     : config_(source.config()), backend_(&backend) {
   const ModelTensors& tensors = source.tensors();
   embedding_ = std::make_unique<Embedding>(tensors.rows(TensorRole::kEmbedding), backend.compute_type());
-  for (std::size_t layer = 0; layer < config_.layers; ++layer) {
-    check_interrupt();
-    layers_.push_back(make_layer(backend, tensors, layer));
-    if (progress) progress(layer + 1, config_.layers);
-  }
   final_norm_ = make_norm(backend, tensors, TensorRole::kFinalNorm);
   if (config_.tied_head) {
     head_ =
@@ -137,10 +139,24 @@ Model::Model(const ModelSource& source, Backend& backend, const std::function<vo
   } else {
     head_ = make_fused(backend, tensors, 0, std::array{TensorRole::kHead});
   }
-  tensors.check_unchanged();
+  const std::size_t room = budget == 0 ? room_for_weights(backend) : budget - std::min(budget, head_->bytes());
+  layers_ = std::make_unique<LayerStore>(
+      backend, config_.layers,
+      [&tensors](Backend& memory, std::size_t layer) {
+        LayerWeights weights = make_layer(memory, tensors, layer);
+        tensors.check_unchanged();
+        return weights;
+      },
+      room,
+      [&](std::size_t done) {
+        if (progress) progress(done, config_.layers);
+      });
 }
 
 Model::~Model() = default;
+
+const LayerWeights& Model::layer(std::size_t index) const { return layers_->at(index); }
+const WeightPlacement& Model::placement() const noexcept { return layers_->placement(); }
 
 RopeTable Model::rope(std::size_t layer, std::size_t tokens) const {
   const RopeParameters& parameters = config_.rope(layer);
@@ -174,9 +190,7 @@ void Model::embed(std::span<const std::int32_t> tokens, BackendView<float, 2> ou
 }
 
 std::size_t Model::weight_bytes() const noexcept {
-  std::size_t bytes = head_->bytes() + final_norm_.bytes() + embedding_->bytes();
-  for (const LayerWeights& layer : layers_) bytes += layer.bytes();
-  return bytes;
+  return head_->bytes() + final_norm_.bytes() + embedding_->bytes() + layers_->bytes();
 }
 
 }  // namespace kvs

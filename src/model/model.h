@@ -16,6 +16,7 @@
 
 namespace kvs {
 
+class LayerStore;              // model/layer_store.h
 class ModelTensors;            // model/model_tensors.h
 enum class ModelFormat : int;  // likewise
 
@@ -36,6 +37,16 @@ struct LayerWeights {
   std::unique_ptr<Weight> down;     // [d_model, d_ff]
 
   std::size_t bytes() const noexcept;  // backend memory held
+};
+
+/// Where a model's layers are: in memory, or streamed in every pass because they exceed the budget.
+struct WeightPlacement {
+  std::size_t streamed_layers = 0;  // the last ones
+  std::size_t layer_bytes = 0;
+  double seconds_per_layer = 0;  // to load the first one
+
+  /// What streaming adds to a pass at least, where loading is slower than computing.
+  double seconds_per_pass() const noexcept { return static_cast<double>(streamed_layers) * seconds_per_layer; }
 };
 
 /// A model on disk, opened and checked but with no weight loaded: config, tensors, tokenizer.
@@ -70,15 +81,22 @@ class ModelSource {
 /// A model's weights in a backend's memory.
 class Model {
  public:
-  /// Loads every tensor. @throws Error kData if a weight is NaN or infinite (tensor, flat index, count).
+  /// Loads every tensor. @throws Error kData if a weight is NaN or infinite (tensor, flat index, count); kEnvironment
+  /// if there is no room.
+  /// @param source    must outlive the model if layers are streamed (placement())
   /// @param progress  called with (layers done, layers)
-  Model(const ModelSource& source, Backend& backend,
-        const std::function<void(std::size_t, std::size_t)>& progress = {});
+  /// @param budget    bytes of the backend's memory for layers and head; 0: most of what is free. What exceeds it is
+  ///                  streamed: each such layer is read from its files again in every pass, while the one before it
+  ///                  computes; the results are the same
+  Model(const ModelSource& source, Backend& backend, const std::function<void(std::size_t, std::size_t)>& progress = {},
+        std::size_t budget = 0);
   ~Model();
 
   const ModelConfig& config() const noexcept { return config_; }
   Backend& backend() const noexcept { return *backend_; }
-  const LayerWeights& layer(std::size_t index) const { return layers_[index]; }
+  /// The reference holds until another layer is asked for.
+  const LayerWeights& layer(std::size_t index) const;
+  const WeightPlacement& placement() const noexcept;
   const Weight& head() const noexcept { return *head_; }
   const NormWeights& final_norm() const noexcept { return final_norm_; }
   /// cos and sin of `layer` in documents of so many tokens, for their positions or more (rope_angles says what depends
@@ -87,12 +105,13 @@ class Model {
   /// out: [token, d_model], scaled where the architecture scales them. @throws Error kInput if an id is outside the
   /// vocabulary.
   void embed(std::span<const std::int32_t> tokens, BackendView<float, 2> out) const;
+  /// Memory that the weights hold for good, the embedding's on the host included.
   std::size_t weight_bytes() const noexcept;
 
  private:
   ModelConfig config_;
   Backend* backend_;
-  std::vector<LayerWeights> layers_;
+  std::unique_ptr<LayerStore> layers_;
   std::unique_ptr<Weight> head_;
   NormWeights final_norm_;
   struct Embedding;

@@ -13,6 +13,36 @@ namespace {
 
 constexpr std::int64_t kMostWindow = 1 << 24, kMostThreads = 4096;
 
+/// "500MiB", "24GiB" or bytes.
+std::size_t weights_budget(const Options& options) {
+  if (!options.has("weights-budget")) return 0;
+  std::string_view number = options.text("weights-budget");
+  std::size_t unit = 1;
+  for (const auto& [suffix, bytes] : {std::pair<std::string_view, std::size_t>{"KiB", std::size_t{1} << 10},
+                                      {"MiB", std::size_t{1} << 20},
+                                      {"GiB", std::size_t{1} << 30}}) {
+    if (!number.ends_with(suffix)) continue;
+    number.remove_suffix(suffix.size());
+    unit = bytes;
+  }
+  const auto count = parse_integer<std::size_t>(number);
+  if (!count || *count == 0 || *count > SIZE_MAX / unit) {
+    throw Error(ErrorCode::kUsage, "--weights-budget",
+                "found '" + options.text("weights-budget") + "', expected a size such as 24GiB, 500MiB or 1000000");
+  }
+  return *count * unit;
+}
+
+void warn_of_streaming(const WeightPlacement& placement, std::size_t layers, bool quiet) {
+  if (placement.streamed_layers == 0) return;
+  const double bytes = static_cast<double>(placement.streamed_layers) * static_cast<double>(placement.layer_bytes);
+  remark("warning: there is no room for all weights: " + std::to_string(placement.streamed_layers) + " of " +
+             std::to_string(layers) + " layers are read again in every pass, " + human_bytes(bytes) + " at " +
+             human_bytes(bytes / placement.seconds_per_pass()) + "/s: about " +
+             human_seconds(placement.seconds_per_pass()) + " a pass",
+         quiet);
+}
+
 }  // namespace
 
 void add_model_options(OptionTable& table) {
@@ -20,7 +50,10 @@ void add_model_options(OptionTable& table) {
       .value("model", "PATH", "GGUF file, or folder with config.json and safetensors")
       .value("device", "NAME", "cpu, cuda, or auto (cuda if there is one)", "cpu")
       .value("dtype", "TYPE", "f32 or bf16: the type of weights and matrix products", "f32")
-      .value("threads", "N", "processor threads (default: all)");
+      .value("threads", "N", "processor threads (default: all)")
+      .value("weights-budget", "SIZE",
+             "memory of the device for weights, such as 24GiB; what exceeds it is read from disk in every pass "
+             "(default: most of a GPU's free memory, no limit on the CPU)");
 }
 
 void add_text_options(OptionTable& table) {
@@ -73,9 +106,10 @@ ModelSession load_model(std::unique_ptr<ModelSource> source, const Options& opti
   session.source = std::move(source);
   for (const std::string& note : session.source->notes()) remark("note: " + note, run.quiet);
   Progress progress("loading " + session.config().name, static_cast<double>(session.config().layers), run.quiet);
-  session.model = std::make_unique<Model>(*session.source, *session.backend, [&](std::size_t done, std::size_t) {
-    progress.update(static_cast<double>(done));
-  });
+  session.model = std::make_unique<Model>(
+      *session.source, *session.backend,
+      [&](std::size_t done, std::size_t) { progress.update(static_cast<double>(done)); }, weights_budget(options));
+  warn_of_streaming(session.model->placement(), session.config().layers, run.quiet);
   session.decoder = std::make_unique<Decoder>(*session.model);
   return session;
 }

@@ -18,7 +18,7 @@
 namespace kvs {
 
 /// The options that every command shares, in groups.
-void add_model_options(OptionTable& table);  // --model --device --dtype --threads
+void add_model_options(OptionTable& table);  // --model --device --dtype --threads --weights-budget
 void add_text_options(OptionTable& table);   // --text --tokens-file --window --documents --windows --bos …
 void add_run_options(OptionTable& table, bool resumable);  // --seed --force --quiet --json --no-lock (--resume)
 
@@ -47,7 +47,7 @@ struct ModelSession {
 std::unique_ptr<ModelSource> open_model(const Options& options);
 /// Makes the backend of --device, --dtype and --threads.
 std::unique_ptr<Backend> open_backend(const Options& options);
-/// Loads the weights, with a progress bar.
+/// Loads the weights, with a progress bar, and warns if layers will be streamed.
 ModelSession load_model(std::unique_ptr<ModelSource> source, const Options& options, const RunOptions& run);
 
 /// The options of add_text_options: what says which tokens run through a model.

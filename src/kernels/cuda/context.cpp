@@ -82,6 +82,18 @@ void Context::release(void* memory) const noexcept {
   if (memory != nullptr) (void)cudaFreeAsync(memory, stream_);
 }
 
+std::size_t Context::memory_left() const {
+  check_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");  // what was released is free from then on
+  std::size_t free = 0, all = 0;
+  check_cuda(cudaMemGetInfo(&free, &all), "cudaMemGetInfo");
+  cudaMemPool_t pool = nullptr;
+  check_cuda(cudaDeviceGetDefaultMemPool(&pool, kDevice), "cudaDeviceGetDefaultMemPool");
+  std::uint64_t reserved = 0, used = 0;
+  check_cuda(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReservedMemCurrent, &reserved), "cudaMemPoolGetAttribute");
+  check_cuda(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &used), "cudaMemPoolGetAttribute");
+  return free + static_cast<std::size_t>(reserved - used);
+}
+
 void Context::upload(void* to, const void* from_host, std::size_t bytes) const {
   if (bytes == 0) return;
   check_cuda(cudaMemcpyAsync(to, from_host, bytes, cudaMemcpyHostToDevice, stream_), "copy to the device");

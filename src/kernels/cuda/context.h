@@ -28,6 +28,8 @@ class Context {
   /// Stream-ordered device memory, 256-byte aligned.  @throws Error kEnvironment "out of memory for N bytes".
   void* allocate(std::size_t bytes) const;
   void release(void* memory) const noexcept;
+  /// Bytes that allocate() could still give, the pool's unused ones included.
+  std::size_t memory_left() const;
   /// Returns when the host memory may be reused.
   void upload(void* to, const void* from_host, std::size_t bytes) const;
   /// Waits for everything that was queued before.

@@ -1,0 +1,97 @@
+#include "model/layer_store.h"
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <utility>
+
+#include "core/error.h"
+#include "core/interrupt.h"
+
+namespace kvs {
+namespace {
+
+/// Returns once everything queued on `backend` is done.
+void wait_for(Backend& backend, const LayerWeights& weights) {
+  // Every layer normalises the block's input or its output.
+  const NormWeights& norm = weights.attention_norm.bytes() > 0 ? weights.attention_norm : weights.attention_output_norm;
+  float probe = 0;
+  backend.download(&probe, norm.gain.view().data(), sizeof probe);
+}
+
+}  // namespace
+
+LayerStore::LayerStore(Backend& backend, std::size_t layers, Load load, std::size_t budget,
+                       const std::function<void(std::size_t)>& loaded)
+    : backend_(&backend), layers_(layers), load_(std::move(load)) {
+  for (std::size_t layer = 0; layer < layers; ++layer) {
+    check_interrupt();
+    const auto start = std::chrono::steady_clock::now();
+    staying_.push_back(load_(backend, layer));
+    if (loaded) loaded(layer + 1);
+    if (layer > 0) continue;
+    wait_for(backend, staying_.front());
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    const std::size_t bytes = staying_.front().bytes(), fit = budget / bytes;
+    placement_ = {.layer_bytes = bytes, .seconds_per_layer = took.count()};
+    if (fit >= layers) continue;
+    if (fit == 0) {
+      throw Error(ErrorCode::kEnvironment, "weights",
+                  "found room for " + std::to_string(budget) + " bytes of them, expected at least " +
+                      std::to_string(bytes) + " for one layer");
+    }
+    const bool ahead = fit >= 2;
+    stream_from(ahead ? fit - 2 : 0, ahead);
+    layers = std::max<std::size_t>(fit, 2) - 2;  // that stay
+  }
+}
+
+LayerStore::~LayerStore() {
+  if (next_.valid()) next_.wait();
+}
+
+/// Layers below `first` stay.
+void LayerStore::stream_from(std::size_t first, bool ahead) {
+  placement_.streamed_layers = layers_ - first;
+  ahead_ = ahead;
+  loader_ = make_backend(backend_->device(), backend_->compute_type());
+  if (first == 0) staying_.clear();
+}
+
+LayerWeights LayerStore::load_whole(std::size_t layer) {
+  LayerWeights weights = load_(*loader_, layer);
+  wait_for(*loader_, weights);  // the layer is read by another backend's queue
+  return weights;
+}
+
+void LayerStore::load_ahead(std::size_t layer) {
+  next_layer_ = layer;
+  next_ = std::async(std::launch::async, [this, layer] { return load_whole(layer); });
+}
+
+void LayerStore::turn_to(std::size_t layer) {
+  if (current_) wait_for(*backend_, *current_);  // its readers are queued on the other backend
+  std::optional<LayerWeights> ready;
+  if (next_.valid()) {
+    LayerWeights loaded = next_.get();
+    if (next_layer_ == layer) ready = std::move(loaded);
+  }
+  current_.reset();
+  current_ = ready ? std::move(ready) : std::optional(load_whole(layer));
+  current_layer_ = layer;
+  if (ahead_) load_ahead(layer + 1 < layers_ ? layer + 1 : layers_ - placement_.streamed_layers);
+}
+
+const LayerWeights& LayerStore::at(std::size_t layer) {
+  if (layer < staying_.size()) return staying_[layer];
+  if (!current_ || current_layer_ != layer) turn_to(layer);
+  return *current_;
+}
+
+std::size_t LayerStore::bytes() const noexcept {
+  std::size_t sum = 0;
+  for (const LayerWeights& layer : staying_) sum += layer.bytes();
+  return sum;
+}
+
+}  // namespace kvs

@@ -1,0 +1,36 @@
+// Writes a model with random weights at a real model's geometry, for tests of scale where no weights can be had.
+//
+// Usage: make_model GEOMETRY FOLDER [bf16 | f16 | f32] [seed = 0]
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "core/error.h"
+#include "tests/bench/random_model.h"
+
+int main(int argc, char** argv) {
+  if (argc < 3 || argc > 5) {
+    std::fprintf(stderr, "usage: make_model GEOMETRY FOLDER [bf16|f16|f32] [seed]\ngeometries:");
+    for (const kvs::ModelGeometry& geometry : kvs::model_geometries())
+      std::fprintf(stderr, " %s", std::string(geometry.name).c_str());
+    std::fprintf(stderr, "\n");
+    return 2;
+  }
+  try {
+    kvs::RandomModelOptions options;
+    if (argc > 3) {
+      const auto type = kvs::dtype_from_name(argv[3]);
+      if (!type || *type == kvs::DType::kF64)
+        throw kvs::Error(kvs::ErrorCode::kUsage, "type",
+                         "found '" + std::string(argv[3]) + "', expected bf16, f16 or f32");
+      options.dtype = *type;
+    }
+    if (argc > 4) options.seed = std::strtoull(argv[4], nullptr, 10);
+    const auto bytes = kvs::write_random_model(kvs::model_geometry(argv[1]), argv[2], options);
+    std::printf("%s: %s, %.2f GiB\n", argv[2], argv[1], static_cast<double>(bytes) / (1 << 30));
+    return 0;
+  } catch (const kvs::Error& error) {
+    std::fprintf(stderr, "make_model: error: %s\n", error.what());
+    return static_cast<int>(error.code());
+  }
+}
