@@ -11,27 +11,25 @@ namespace {
 /// Writes the states that the header asks for as they pass.
 class CaptureHook final : public StateHook {
  public:
-  CaptureHook(const CaptureHeader& header, CaptureWriter& writer) : header_(header), writer_(writer) {}
+  CaptureHook(const CaptureHeader& header, CaptureStream& stream) : header_(header), stream_(stream) {}
 
   void before_rope(LayerStates& states) override {
-    write(states, StateKind::kQPre, states.q);
-    write(states, StateKind::kKPre, states.k);
-    write(states, StateKind::kV, states.v);
+    write(states.layer, StateKind::kQPre, states.q);
+    write(states.layer, StateKind::kKPre, states.k);
+    write(states.layer, StateKind::kV, states.v);
   }
-  void after_rope(LayerStates& states) override { write(states, StateKind::kKPost, states.k); }
+  void after_rope(LayerStates& states) override { write(states.layer, StateKind::kKPost, states.k); }
 
  private:
-  void write(const LayerStates& states, StateKind kind, BackendView<float, 4> view) {
-    const auto layer = static_cast<std::int32_t>(states.layer);
+  void write(std::size_t index, StateKind kind, BackendView<float, 4> states) {
+    const auto layer = static_cast<std::int32_t>(index);
     if (std::ranges::find(header_.states, kind) == header_.states.end()) return;
     if (!std::ranges::binary_search(header_.layers, layer)) return;
-    const BackendView<float, 3> document = view.slice(0);
-    const std::vector<float> host = download(states.backend, document);
-    writer_.write_states(layer, kind, {host, document.shape()});
+    stream_.write_states(layer, kind, states.slice(0));
   }
 
   const CaptureHeader& header_;
-  CaptureWriter& writer_;
+  CaptureStream& stream_;
 };
 
 }  // namespace
@@ -102,11 +100,11 @@ std::uint64_t capture_bytes(const CaptureHeader& header) noexcept {
 }
 
 void capture_document(Decoder& decoder, std::span<const std::int32_t> tokens, const CaptureHeader& header,
-                      CaptureWriter& writer) {
-  writer.begin_document(tokens);
-  CaptureHook hook(header, writer);
-  writer.write_nll(document_nll(decoder, tokens, &hook));
-  writer.commit_document();
+                      CaptureStream& stream) {
+  stream.begin_document(tokens);
+  CaptureHook hook(header, stream);
+  stream.write_nll(document_nll(decoder, tokens, &hook));
+  stream.commit_document();
 }
 
 }  // namespace kvs

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 
+#include "capture/capture_stream.h"
 #include "io/hdf5/capture_file.h"
 #include "model/decoder.h"
 
@@ -22,9 +23,9 @@ std::vector<RopeAngles> rope_angles_of(const CaptureHeader& header);
 /// Bytes of data that a capture of this header takes on disk.
 std::uint64_t capture_bytes(const CaptureHeader& header) noexcept;
 
-/// Runs one document and streams its states, layer by layer, and its NLL into `writer`, then commits it.
-/// Memory beside the decoder's own: one state of one layer.
+/// Runs one document and hands its states, layer by layer, and its NLL to `stream`, which commits it in its own time.
+/// @param header  of the stream's capture
 void capture_document(Decoder& decoder, std::span<const std::int32_t> tokens, const CaptureHeader& header,
-                      CaptureWriter& writer);
+                      CaptureStream& stream);
 
 }  // namespace kvs

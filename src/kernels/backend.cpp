@@ -1,5 +1,6 @@
 #include "kernels/backend.h"
 
+#include <algorithm>
 #include <string>
 
 #include "core/error.h"
@@ -7,6 +8,41 @@
 #include "kernels/cuda/make_cuda_backend.h"
 
 namespace kvs {
+namespace {
+
+/// For backends whose memory is the host's: the copy is plain, the conversion is left to the thread that waits.
+class HostStaging final : public Staging {
+ public:
+  HostStaging(Backend& backend, std::size_t values, DType type) : backend_(&backend), type_(type) {
+    wide_.reserve(values);
+    if (type != DType::kF32) narrow_.resize(values);
+  }
+
+  void start(std::span<const float> from) override {
+    wide_.resize(from.size());
+    backend_->download(wide_.data(), from.data(), from.size_bytes());
+  }
+  std::span<const std::byte> wait() override {
+    if (type_ == DType::kF32) return std::as_bytes(std::span(wide_));
+    if (type_ == DType::kBF16)
+      std::ranges::transform(wide_, narrow_.begin(), f32_to_bf16);
+    else
+      std::ranges::transform(wide_, narrow_.begin(), f32_to_f16);
+    return std::as_bytes(std::span(narrow_).first(wide_.size()));
+  }
+
+ private:
+  Backend* backend_;
+  DType type_;
+  std::vector<float> wide_;
+  std::vector<std::uint16_t> narrow_;
+};
+
+}  // namespace
+
+std::unique_ptr<Staging> Backend::make_staging(std::size_t values, DType type) {
+  return std::make_unique<HostStaging>(*this, values, type);
+}
 
 std::unique_ptr<Backend> make_backend(std::string_view device, DType compute_type, int threads) {
   if (threads < 0)

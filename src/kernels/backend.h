@@ -85,6 +85,17 @@ struct AttentionInput {
 /// Source: Hendrycks and Gimpel (2016), arXiv:1606.08415, section 2.
 enum class Activation : std::uint8_t { kSilu, kGeluTanh, kGeluErf };
 
+/// Host memory into which a device copies while it computes: page-locked on a GPU.
+class Staging {
+ public:
+  virtual ~Staging() = default;
+  /// Begins a copy of f32 backend memory, of at most the staging's size; the source may be overwritten as soon as this
+  /// returns. Called from the backend's thread, after wait() returned for the copy before.
+  virtual void start(std::span<const float> from) = 0;
+  /// The values of the last start(), in the staging's type, rounded to nearest even. Any one thread may call it, once.
+  virtual std::span<const std::byte> wait() = 0;
+};
+
 /// The operations of a forward pass, on one device and in one compute type. Not thread-safe: one Backend per thread of
 /// control; each operation uses the device's parallelism inside. All matrices are row-major and packed.
 class Backend {
@@ -105,6 +116,9 @@ class Backend {
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
   /// Bytes that a device of its own has free; without limit where the system's memory is used.
   virtual std::size_t memory_left() const { return SIZE_MAX; }
+
+  /// For copies of up to `values` values to the host, as kF32, kF16 or kBF16. Must not outlive the backend.
+  virtual std::unique_ptr<Staging> make_staging(std::size_t values, DType type);
 
   virtual std::unique_ptr<Weight> make_weight(const WeightSource& source) = 0;
 

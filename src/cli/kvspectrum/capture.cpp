@@ -74,11 +74,13 @@ void run_capture(Arguments arguments) {
             .memory_bytes = session_memory(session, header.tokens),
             .disk_bytes = static_cast<double>(capture_bytes(header))},
            *session.backend, run);
+  CaptureStream stream(*session.backend, *writer, header);
   Progress progress("capture", static_cast<double>(documents.size()), run.quiet);
   for (std::size_t n = first; n < documents.size(); ++n) {
     progress.update(static_cast<double>(n));
-    capture_document(*session.decoder, documents[n], header, *writer);
+    capture_document(*session.decoder, documents[n], header, stream);
   }
+  stream.drain();
   writer->finish();
   print_result(run,
                {{"out", out.string()},

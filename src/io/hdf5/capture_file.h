@@ -62,8 +62,11 @@ class CaptureWriter {
   /// Index of the first document that is not committed yet.
   virtual std::uint64_t next_document() const noexcept = 0;
   virtual void begin_document(std::span<const std::int32_t> tokens) = 0;
+  /// Datasets of one document may be written by several threads at a time; all other calls need it alone.
   /// states: [heads, tokens, head_dim], converted to the stored type and written at once.
   virtual void write_states(std::int32_t layer, StateKind kind, TensorView<const float, 3> states) = 0;
+  /// The same of values [heads, tokens, head_dim] in the stored type already.
+  virtual void write_stored(std::int32_t layer, StateKind kind, std::span<const std::byte> states) = 0;
   virtual void write_nll(std::span<const float> nll) = 0;
   /// Makes the document durable and commits it. @throws Error kInternal if a dataset of it was not written.
   virtual void commit_document() = 0;

@@ -71,6 +71,7 @@ class CaptureFileWriter final : public CaptureWriter {
   std::uint64_t next_document() const noexcept override { return progress_.committed; }
   void begin_document(std::span<const std::int32_t> tokens) override;
   void write_states(std::int32_t layer, StateKind kind, TensorView<const float, 3> states) override;
+  void write_stored(std::int32_t layer, StateKind kind, std::span<const std::byte> states) override;
   void write_nll(std::span<const float> nll) override;
   void commit_document() override;
   void finish() override;
@@ -96,8 +97,7 @@ class CaptureFileWriter final : public CaptureWriter {
   bool finished_ = false;           // OUT was there, from a run like this one
   std::optional<Journal> journal_;
   std::vector<std::uint32_t> checksums_;  // [dataset] of the document being written
-  std::vector<bool> written_;             // [dataset]; empty between documents
-  std::vector<std::byte> buffer_;
+  std::vector<std::uint8_t> written_;     // [dataset], bytes for threads to set; empty between documents
 };
 
 /// From nothing to an OUT.partial with an empty journal. On failure nothing is left behind.
@@ -159,40 +159,46 @@ void CaptureFileWriter::begin_document(std::span<const std::int32_t> tokens) {
   if (progress_.committed >= header_.documents)
     throw Error(ErrorCode::kInternal, paths_.output.native(), "all documents are written already");
   checksums_.assign(layout_.datasets.size(), 0);
-  written_.assign(layout_.datasets.size(), false);
+  written_.assign(layout_.datasets.size(), 0);
   write_dataset(0, std::as_bytes(tokens));
 }
 
 void CaptureFileWriter::write_nll(std::span<const float> nll) { write_dataset(1, std::as_bytes(nll)); }
 
 void CaptureFileWriter::write_states(std::int32_t layer, StateKind kind, TensorView<const float, 3> states) {
-  const auto dataset = dataset_of(header_, layer, kind);
-  const std::size_t heads = header_.heads_of(kind);
-  if (!dataset || states.shape() != std::array<std::size_t, 3>{heads, header_.tokens, header_.head_dim})
+  if (states.shape() != std::array<std::size_t, 3>{header_.heads_of(kind), header_.tokens, header_.head_dim})
     throw Error(ErrorCode::kInternal, paths_.output.native(), "states that this capture does not hold");
-  std::span<const std::byte> bytes = std::as_bytes(states.span());
-  if (header_.store != DType::kF32) {
-    buffer_.resize(states.size() * item_size(header_.store));
-    narrow(header_.store, states.span(), buffer_.data());
-    bytes = buffer_;
-  }
-  if (const std::size_t bad = find_non_finite(header_.store, bytes.data(), states.size()); bad != states.size())
+  if (header_.store == DType::kF32) return write_stored(layer, kind, std::as_bytes(states.span()));
+  std::vector<std::byte> narrowed(states.size() * item_size(header_.store));
+  narrow(header_.store, states.span(), narrowed.data());
+  write_stored(layer, kind, narrowed);
+}
+
+void CaptureFileWriter::write_stored(std::int32_t layer, StateKind kind, std::span<const std::byte> states) {
+  const auto dataset = dataset_of(header_, layer, kind);
+  if (!dataset || states.size() != layout_.datasets[*dataset].bytes)
+    throw Error(ErrorCode::kInternal, paths_.output.native(), "states that this capture does not hold");
+  const std::size_t count = states.size() / item_size(header_.store);
+  if (const std::size_t bad = find_non_finite(header_.store, states.data(), count); bad != count) {
+    float value = 0;
+    widen(header_.store, states.data() + bad * item_size(header_.store), {&value, 1});
     throw Error(ErrorCode::kData, place(progress_.committed, *dataset),
-                "layer " + std::to_string(layer) + ", " + position_text(header_, bad) + ": " +
-                    std::to_string(states.data()[bad]) + " is no finite " + std::string(name_of(header_.store)) +
-                    " number");
-  write_dataset(*dataset, bytes);
+                "layer " + std::to_string(layer) + ", " + position_text(header_, bad) + ": found " +
+                    std::to_string(value) + " as " + std::string(name_of(header_.store)) +
+                    ", expected a finite number");
+  }
+  write_dataset(*dataset, states);
 }
 
 void CaptureFileWriter::write_dataset(std::size_t dataset, std::span<const std::byte> bytes) {
-  if (written_.empty() || written_[dataset] || bytes.size() != layout_.datasets[dataset].bytes)
+  if (written_.empty() || written_[dataset] != 0 || bytes.size() != layout_.datasets[dataset].bytes)
     throw Error(ErrorCode::kInternal, place(progress_.committed, dataset),
                 "expected " + std::to_string(layout_.datasets[dataset].bytes) + " bytes once in a document, found " +
                     std::to_string(bytes.size()));
   const std::uint64_t offset = progress_.index.offsets[progress_.committed * layout_.datasets.size() + dataset];
   write_at(file_->get(), paths_.partial, bytes, offset);
   checksums_[dataset] = crc32c(bytes);
-  written_[dataset] = true;
+  written_[dataset] = 1;
 }
 
 /// Never called again after it failed: the kernel may have dropped the pages that it could not write.
@@ -201,7 +207,7 @@ void CaptureFileWriter::sync() {
 }
 
 void CaptureFileWriter::commit_document() {
-  const auto missing = std::ranges::find(written_, false);
+  const auto missing = std::ranges::find(written_, 0);
   if (written_.empty() || missing != written_.end())
     throw Error(ErrorCode::kInternal, paths_.output.native(), "a document was committed before it was written");
   sync();

@@ -27,6 +27,7 @@ class CudaBackend final : public Backend {
   void copy(void* to, const void* from, std::size_t bytes) override;
   std::size_t memory_left() const override { return context_.memory_left(); }
 
+  std::unique_ptr<Staging> make_staging(std::size_t values, DType type) override;
   std::unique_ptr<Weight> make_weight(const WeightSource& source) override;
   void rms_norm(BackendView<const float, 2> x, BackendView<const float, 1> gain, float epsilon, Operand out) override;
   void rms_norm_add(BackendView<const float, 2> x, BackendView<const float, 1> gain, float epsilon,

@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/staging.h"
 
 namespace kvs {
 namespace {
@@ -23,5 +24,8 @@ void CudaBackend::download(void* to_host, const void* from, std::size_t bytes) {
   context_.download(to_host, from, bytes);
 }
 void CudaBackend::copy(void* to, const void* from, std::size_t bytes) { context_.copy(to, from, bytes); }
+std::unique_ptr<Staging> CudaBackend::make_staging(std::size_t values, DType type) {
+  return cuda::make_staging(context_, values, type);
+}
 
 }  // namespace kvs

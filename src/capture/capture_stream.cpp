@@ -1,0 +1,121 @@
+#include "capture/capture_stream.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace kvs {
+namespace {
+
+/// A quarter of the processors writes, the rest computes; more than eight threads do not speed a file system up.
+std::size_t writing_threads() { return std::clamp<std::size_t>(std::thread::hardware_concurrency() / 4, 1, 8); }
+
+std::size_t largest_state(const CaptureHeader& header) {
+  std::uint64_t heads = 0;
+  for (const StateKind kind : header.states) heads = std::max<std::uint64_t>(heads, header.heads_of(kind));
+  return static_cast<std::size_t>(heads * header.tokens * header.head_dim);
+}
+
+}  // namespace
+
+CaptureStream::CaptureStream(Backend& backend, CaptureWriter& writer, const CaptureHeader& header) : writer_(&writer) {
+  const std::size_t threads = writing_threads();
+  for (std::size_t n = 0; n < threads + 1; ++n) {  // each thread writes one while the device fills another
+    buffers_.push_back(backend.make_staging(largest_state(header), header.store));
+    free_.push_back(buffers_.back().get());
+  }
+  for (std::size_t n = 0; n < threads; ++n) threads_.emplace_back([this] { run(); });
+}
+
+CaptureStream::~CaptureStream() {
+  {
+    const std::scoped_lock lock(mutex_);
+    while (!jobs_.empty() && !jobs_.back().commits) jobs_.pop_back();
+    stop_ = true;
+  }
+  changed_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void CaptureStream::begin_document(std::span<const std::int32_t> tokens) {
+  add({[this, ids = std::vector<std::int32_t>(tokens.begin(), tokens.end())] { writer_->begin_document(ids); }, true});
+}
+
+void CaptureStream::write_states(std::int32_t layer, StateKind kind, BackendView<const float, 3> states) {
+  Staging* const buffer = free_buffer();
+  buffer->start(states.span());
+  add({[this, buffer, layer, kind] {
+    writer_->write_stored(layer, kind, buffer->wait());
+    const std::scoped_lock lock(mutex_);
+    free_.push_back(buffer);
+  }});
+}
+
+void CaptureStream::write_nll(std::vector<float> nll) {
+  add({[this, values = std::move(nll)] { writer_->write_nll(values); }});
+}
+
+void CaptureStream::commit_document() {
+  add({[this] { writer_->commit_document(); }, true, true});
+}
+
+void CaptureStream::drain() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return failure_ || (jobs_.empty() && running_ == 0); });
+  rethrow(lock);
+}
+
+/// After a failure: once no thread is at work any more.
+void CaptureStream::rethrow(std::unique_lock<std::mutex>& lock) {
+  if (!failure_) return;
+  changed_.wait(lock, [this] { return running_ == 0; });
+  std::rethrow_exception(failure_);
+}
+
+void CaptureStream::add(Job job) {
+  {
+    std::unique_lock lock(mutex_);
+    rethrow(lock);
+    jobs_.push_back(std::move(job));
+  }
+  changed_.notify_all();
+}
+
+Staging* CaptureStream::free_buffer() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return failure_ || !free_.empty(); });
+  rethrow(lock);
+  Staging* const buffer = free_.back();
+  free_.pop_back();
+  return buffer;
+}
+
+bool CaptureStream::can_start() const { return !jobs_.empty() && !alone_ && (!jobs_.front().alone || running_ == 0); }
+
+void CaptureStream::run() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return can_start() || (stop_ && jobs_.empty()); });
+    if (jobs_.empty()) return;
+    const Job job = std::move(jobs_.front());
+    jobs_.pop_front();
+    ++running_;
+    alone_ = job.alone;
+    lock.unlock();
+    std::exception_ptr failure;
+    try {
+      job.work();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    lock.lock();
+    --running_;
+    alone_ = false;
+    if (failure) {
+      if (!failure_) failure_ = failure;
+      jobs_.clear();
+    }
+    changed_.notify_all();
+  }
+}
+
+}  // namespace kvs
