@@ -7,7 +7,7 @@ namespace kvs {
 namespace {
 
 void check_shapes(const AttentionInput& in, const Operand& out) {
-  using cuda::require, cuda::unsupported;
+  using cuda::require;
   const auto [members, query_heads, tokens, head_dim] = in.q.shape();
   const auto& k = in.k.shape();
   require(k == in.v.shape() && k[0] == members && k[2] == tokens && k[3] == head_dim, "attention",
@@ -22,8 +22,6 @@ void check_shapes(const AttentionInput& in, const Operand& out) {
   require(out.rows == members * tokens && out.columns == query_heads * head_dim, "attention",
           "out of [member · token, H · head_dim]");
   require(in.scale > 0 && in.softcap >= 0, "attention", "a positive scale, and a soft cap or 0");
-  if (in.window > 0) unsupported("sliding-window attention");
-  if (in.softcap > 0) unsupported("soft-capped attention scores");
   if (head_dim > cuda::kMostHeadDim || head_dim % 2 != 0) {
     throw Error(ErrorCode::kUnsupported, "--device cuda",
                 "found a head_dim of " + std::to_string(head_dim) + ", expected an even one of at most " +
@@ -50,6 +48,8 @@ void CudaBackend::attention(const AttentionInput& input, Operand out) {
                                            .head_dim = input.q.extent(3),
                                            .shared_past = has_past && input.past_k.extent(0) == 1,
                                            .scale = input.scale,
+                                           .window = input.window,
+                                           .softcap = input.softcap,
                                            .out = out.data};
   if (type_ == DType::kBF16)
     cuda::attention_bf16(context_, arguments);

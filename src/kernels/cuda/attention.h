@@ -14,7 +14,9 @@ struct AttentionArguments {
   std::size_t members = 0, query_heads = 0, kv_heads = 0, tokens = 0, past = 0, head_dim = 0;
   bool shared_past = false;  // all members read member 0's past
   float scale = 1;
-  void* out = nullptr;  // [member · token, H · head_dim] in the kernel's type
+  std::size_t window = 0;  // 0: none; as in AttentionInput
+  float softcap = 0;       // 0: none
+  void* out = nullptr;     // [member · token, H · head_dim] in the kernel's type
 };
 
 constexpr std::size_t kMostHeadDim = 256;  // of both kernels

@@ -1,5 +1,6 @@
 #include <cuda_bf16.h>
 
+#include <climits>
 #include <cstdint>
 
 #include "kernels/cuda/attention_tile.cuh"
@@ -112,11 +113,12 @@ struct RowSums {
   float sum[2] = {0, 0};                      // this lane's part of the weights
 };
 
-/// Turns scores into weights 2^(step · (score − largest)); `last_key`[i] is the last one, counted from the tile's
-/// first, that row i sees. @return by what the rows' earlier sums must be multiplied
+/// Turns raw scores into weights 2^(step · (score − largest)). Key n of the tile is seen by row i if `before`[i] < n ≤
+/// `last`[i]. @return by what the rows' earlier sums must be multiplied
 template <int Blocks>
-__device__ float2 to_weights(float (&scores)[Blocks][4], RowSums& rows, const long long (&last_key)[2], int t,
-                             float step) {
+__device__ float2 to_weights(const AttentionArguments& in, float (&scores)[Blocks][4], RowSums& rows,
+                             const long long (&before)[2], const long long (&last)[2], int t) {
+  const float step = unit_of(in) * kLog2E;
   float fade[2];
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
@@ -125,19 +127,20 @@ __device__ float2 to_weights(float (&scores)[Blocks][4], RowSums& rows, const lo
     for (int n = 0; n < Blocks; ++n) {
 #pragma unroll
       for (int j = 0; j < 2; ++j) {
+        const int key = n * 8 + 2 * t + j;
         float& score = scores[n][2 * i + j];
-        if (n * 8 + 2 * t + j > last_key[i]) score = -INFINITY;
+        score = key <= last[i] && key > before[i] ? capped(in, score) : -INFINITY;
         best = fmaxf(best, score);
       }
     }
-    const float above = fmaxf(rows.largest[i], row_max(best));
-    fade[i] = exp2f((rows.largest[i] - above) * step);
+    const float above = fmaxf(rows.largest[i], row_max(best)), base = base_of(above);
+    fade[i] = exp2f((rows.largest[i] - base) * step);
     rows.largest[i] = above;
     rows.sum[i] *= fade[i];
 #pragma unroll
     for (int n = 0; n < Blocks; ++n) {
 #pragma unroll
-      for (int j = 0; j < 2; ++j) rows.sum[i] += scores[n][2 * i + j] = exp2f((scores[n][2 * i + j] - above) * step);
+      for (int j = 0; j < 2; ++j) rows.sum[i] += scores[n][2 * i + j] = exp2f((scores[n][2 * i + j] - base) * step);
     }
   }
   return {fade[0], fade[1]};
@@ -153,19 +156,20 @@ __global__ void __launch_bounds__(32 * kWarps) attend(const AttentionArguments i
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int g = lane / 4, t = lane % 4;
   const std::size_t token = tile.first + warp * 16 + g;  // of the lane's first row; the second is 8 on
+  const long long window = in.window == 0 ? LLONG_MAX / 2 : static_cast<long long>(in.window);
   float out[D / 8][4] = {};
   RowSums rows;
 
   load_rows<D, kQueries>(queries, in.head_dim, [&](int r) { return tile.query(in, tile.first + r); });
-  for (std::size_t first_key = 0; first_key < tile.keys; first_key += kKeys) {
+  for (std::size_t first_key = tile.first_key / kKeys * kKeys; first_key < tile.keys; first_key += kKeys) {
     __syncthreads();  // the last tile has been read
     load_rows<D, kKeys>(keys, in.head_dim, [&](int r) { return tile.state(in, in.past_k, in.k, first_key + r); });
     load_transposed<D>(values, in.head_dim, [&](int r) { return tile.state(in, in.past_v, in.v, first_key + r); });
     __syncthreads();
     float scores[kKeys / 8][4] = {};
     multiply_scores<D>(queries + warp * 16 * (D + kPad), keys, g, t, scores);
-    const auto seen = static_cast<long long>(in.past + token) - static_cast<long long>(first_key);
-    const float2 fade = to_weights(scores, rows, {seen, seen + 8}, t, in.scale * kLog2E);
+    const auto last = static_cast<long long>(in.past + token) - static_cast<long long>(first_key);
+    const float2 fade = to_weights(in, scores, rows, {last - window, last + 8 - window}, {last, last + 8}, t);
 #pragma unroll
     for (int n = 0; n < D / 8; ++n) {
       out[n][0] *= fade.x;

@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(kSide* kSide) attend(const AttentionArguments 
   for (float& value : largest) value = -INFINITY;
 
   load_rows<D, kQueries>(queries, in.head_dim, [&](int r) { return tile.query(in, tile.first + r); });
-  for (std::size_t first_key = 0; first_key < tile.keys; first_key += kKeys) {
+  for (std::size_t first_key = tile.first_key / kKeys * kKeys; first_key < tile.keys; first_key += kKeys) {
     __syncthreads();  // the last tile's values have been read
     load_rows<D, kKeys>(states, in.head_dim, [&](int r) { return tile.state(in, in.past_k, in.k, first_key + r); });
     __syncthreads();
@@ -78,20 +78,20 @@ __global__ void __launch_bounds__(kSide* kSide) attend(const AttentionArguments 
     multiply_scores<D>(queries, states, ty, tx, scores);
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
-      const std::size_t last_key = in.past + tile.first + ty * kRows + i;  // key 0 is visible to every row
+      const std::size_t position = in.past + tile.first + ty * kRows + i;
       float best = -INFINITY;
 #pragma unroll
       for (int j = 0; j < kColumns; ++j) {
-        const bool visible = first_key + tx + kSide * j <= last_key;
-        scores[i][j] = visible ? scores[i][j] * in.scale : -INFINITY;
+        const bool visible = tile.visible(in, first_key + tx + kSide * j, position);
+        scores[i][j] = visible ? capped(in, scores[i][j]) * unit_of(in) : -INFINITY;
         best = fmaxf(best, scores[i][j]);
       }
-      const float above = fmaxf(largest[i], row_max(best)), fade = expf(largest[i] - above);
+      const float above = fmaxf(largest[i], row_max(best)), base = base_of(above), fade = expf(largest[i] - base);
       largest[i] = above;
       sum[i] *= fade;
 #pragma unroll
       for (int j = 0; j < kColumns; ++j) {
-        const float weight = expf(scores[i][j] - above);
+        const float weight = expf(scores[i][j] - base);
         sum[i] += weight;
         weights[(ty * kRows + i) * (kKeys + kPad) + tx + kSide * j] = weight;
       }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <string>
 
@@ -18,7 +19,8 @@ struct AttentionTile {
         head(blockIdx.y),
         member(blockIdx.z),
         kv_head(head / (in.query_heads / in.kv_heads)),
-        keys(in.past + (first + Queries < in.tokens ? first + Queries : in.tokens)) {}
+        keys(in.past + (first + Queries < in.tokens ? first + Queries : in.tokens)),
+        first_key(in.window == 0 || in.past + first < in.window ? 0 : in.past + first + 1 - in.window) {}
 
   /// Row of token `token` of this head's queries, or null past the end.
   __device__ const float* query(const AttentionArguments& in, std::size_t token) const {
@@ -38,8 +40,24 @@ struct AttentionTile {
     return ((member * in.tokens + token) * in.query_heads + head) * in.head_dim;
   }
 
-  std::size_t first, head, member, kv_head, keys;
+  /// Whether the token at `position` reads `key`.
+  __device__ static bool visible(const AttentionArguments& in, std::size_t key, std::size_t position) {
+    return key <= position && (in.window == 0 || position - key < in.window);
+  }
+
+  std::size_t first, head, member, kv_head;
+  std::size_t keys;       // the last that any of the tokens reads, + 1
+  std::size_t first_key;  // the first that any of them reads
 };
+
+/// A raw score q·k, in units of `unit_of(in)`.
+__device__ inline float capped(const AttentionArguments& in, float score) {
+  return in.softcap > 0 ? tanhf(score * (in.scale / in.softcap)) : score;
+}
+__device__ inline float unit_of(const AttentionArguments& in) { return in.softcap > 0 ? in.softcap : in.scale; }
+
+/// The score that is taken away before the exponential: 0 for a row that has seen no key yet, so that no ∞ − ∞ arises.
+__device__ inline float base_of(float largest) { return largest == -INFINITY ? 0.0F : largest; }
 
 /// Launches `kernel` with one block per tile of `queries` tokens, head and member.
 template <class Kernel>

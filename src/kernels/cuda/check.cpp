@@ -58,9 +58,4 @@ void require(bool holds, std::string_view operation, std::string_view expected) 
   if (!holds) throw Error(ErrorCode::kInternal, operation, "shapes do not fit: expected " + std::string(expected));
 }
 
-void unsupported(std::string_view what) {
-  throw Error(ErrorCode::kUnsupported, "--device cuda",
-              "found a model with " + std::string(what) + ", which this backend does not compute; use --device cpu");
-}
-
 }  // namespace kvs::cuda

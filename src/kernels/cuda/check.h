@@ -21,7 +21,5 @@ inline void check_launch(std::string_view kernel) { check_cuda(cudaGetLastError(
 
 /// Throws Error kInternal unless `holds`: the caller of an operation passed shapes that do not fit together.
 void require(bool holds, std::string_view operation, std::string_view expected);
-/// Throws Error kUnsupported: `what` has no kernel here yet.
-[[noreturn]] void unsupported(std::string_view what);
 
 }  // namespace kvs::cuda

@@ -26,18 +26,21 @@ __global__ void start_rows(RowState* states, std::size_t rows) {
   if (row < rows) states[row] = {0.0, -INFINITY, 0.0F};
 }
 
-/// Takes logits [row, width] of the tokens [first, first + width) into the states. One block a row.
-__global__ void reduce_slice(const float* logits, std::size_t width, std::size_t first, const std::int32_t* targets,
-                             RowState* states) {
+/// Takes logits [row, width] of the tokens [first, first + width) into the states. One block a row. Above 0, softcap
+/// caps them in place first: each thread reads what it wrote, but for the target's logit, which is read after a
+/// barrier.
+__global__ void reduce_slice(float* logits, std::size_t width, std::size_t first, const std::int32_t* targets,
+                             float softcap, RowState* states) {
   __shared__ float maxima[kThreads / 32];
   __shared__ double sums[kThreads / 32];
   const std::int32_t target = targets[blockIdx.x];
   if (target < 0) return;  // the whole block: nobody waits at a barrier
-  const float* const row = logits + std::size_t{blockIdx.x} * width;
+  float* const row = logits + std::size_t{blockIdx.x} * width;
   float largest = -INFINITY, poison = 0, sum = 0;
   for (std::size_t i = threadIdx.x; i < width; i += kThreads) {
-    largest = fmaxf(largest, row[i]);
     poison += row[i] * 0.0F;  // NaN from a logit that is infinite or NaN
+    if (softcap > 0) row[i] = softcap * tanhf(row[i] / softcap);
+    largest = fmaxf(largest, row[i]);
   }
   largest = block_max(largest, maxima);
   for (std::size_t i = threadIdx.x; i < width; i += kThreads) sum += expf(row[i] - largest);
@@ -72,7 +75,6 @@ void CudaBackend::cross_entropy(Operand x, const Weight& head, std::span<const s
   for (const std::int32_t target : targets)
     cuda::require(target < 0 || static_cast<std::size_t>(target) < vocabulary, "cross_entropy",
                   "targets below the vocabulary");
-  if (softcap > 0) cuda::unsupported("soft-capped logits");
   if (rows == 0) return;
   const cuda::DeviceArray<std::int32_t> device_targets(context_, targets);
   const cuda::DeviceArray<cuda::RowState> states(context_, rows);
@@ -92,7 +94,7 @@ void CudaBackend::cross_entropy(Operand x, const Weight& head, std::span<const s
                  .columns = width,
                  .inner = x.columns});
       cuda::reduce_slice<<<static_cast<unsigned>(height), cuda::kThreads, 0, context_.stream()>>>(
-          logits_.data(), width, column, device_targets.data() + row, states.data() + row);
+          logits_.data(), width, column, device_targets.data() + row, softcap, states.data() + row);
       cuda::check_launch("reduce_slice");
     }
   }

@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include "core/error.h"
 #include "kernels/cuda/check.h"
+#include "kernels/cuda/linear_algebra.h"
 
 namespace kvs::cuda {
 namespace {
@@ -79,6 +81,7 @@ Preference make_preference(const GemmArguments& arguments) {
 struct GemmEngine::Plan {
   Operation operation;
   Layout a, b, d;
+  bool found = false;  // an algorithm
   cublasLtMatmulAlgo_t algorithm;
 };
 
@@ -97,31 +100,47 @@ const GemmEngine::Plan& GemmEngine::plan(const GemmArguments& in) {
                                            make_layout(type, in.inner, in.columns),
                                            make_layout(type, in.inner, in.rows),
                                            make_layout(CUDA_R_32F, in.columns, in.rows),
+                                           false,
                                            {}});
+  if (in.bias != nullptr) set(fresh->operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, in.bias);
   const Preference preference = make_preference(in);
   cublasLtMatmulHeuristicResult_t best{};
   int count = 0;
   const cublasStatus_t status =
       cublasLtMatmulAlgoGetHeuristic(context_.blas_lt(), fresh->operation.get(), fresh->a.get(), fresh->b.get(),
                                      fresh->d.get(), fresh->d.get(), preference.get(), 1, &best, &count);
-  if (status != CUBLAS_STATUS_SUCCESS || count == 0) {
-    throw Error(ErrorCode::kInternal, "cuBLASLt",
-                "has no algorithm for " + std::to_string(in.rows) + " x " + std::to_string(in.columns) + " x " +
-                    std::to_string(in.inner) + ": " + cublasGetStatusString(status));
-  }
-  fresh->algorithm = best.algo;
+  fresh->found = status == CUBLAS_STATUS_SUCCESS && count > 0 && best.state == CUBLAS_STATUS_SUCCESS;
+  if (fresh->found) fresh->algorithm = best.algo;
   return *plans_.emplace(key, std::move(fresh)).first->second;
 }
 
 void GemmEngine::run(const GemmArguments& in) {
   if (in.rows == 0 || in.columns == 0) return;
+  if (in.inner == 0) throw Error(ErrorCode::kInternal, "cuBLASLt", "a product over no channels");
   const Plan& chosen = plan(in);
+  if (!chosen.found) return run_unplanned(in);
   if (in.bias != nullptr) set(chosen.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, in.bias);
   const float one = 1, beta = in.accumulate ? 1 : 0;
   check_cublas(cublasLtMatmul(context_.blas_lt(), chosen.operation.get(), &one, in.w, chosen.a.get(), in.x,
                               chosen.b.get(), &beta, in.y, chosen.d.get(), in.y, chosen.d.get(), &chosen.algorithm,
                               workspace_.data(), kWorkspaceBytes, context_.stream()),
                "cublasLtMatmul");
+}
+
+/// cuBLAS takes any alignment. The bias is a product of its own: ones [rows, 1] times the bias.
+void GemmEngine::run_unplanned(const GemmArguments& in) const {
+  const cudaDataType_t type = type_ == DType::kBF16 ? CUDA_R_16BF : CUDA_R_32F;
+  const int rows = to_int(in.rows), columns = to_int(in.columns), inner = to_int(in.inner);
+  const float one = 1, beta = in.accumulate ? 1 : 0;
+  check_cublas(
+      cublasGemmEx(context_.blas(), CUBLAS_OP_T, CUBLAS_OP_N, columns, rows, inner, &one, in.w, type, inner, in.x, type,
+                   inner, &beta, in.y, CUDA_R_32F, columns, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
+      "cublasGemmEx");
+  if (in.bias == nullptr) return;
+  const std::vector<float> host(in.rows, 1.0F);
+  const DeviceArray<float> ones(context_, std::span<const float>(host));
+  check_cublas(cublasSger(context_.blas(), columns, rows, &one, in.bias, 1, ones.data(), 1, in.y, columns),
+               "cublasSger");
 }
 
 }  // namespace kvs::cuda

@@ -23,14 +23,15 @@ struct GemmArguments {
 };
 
 /// cuBLASLt with f32 sums; f32 operands are not rounded to tf32. The algorithm of each shape is chosen once, by
-/// cuBLASLt's heuristics. Not thread-safe.
+/// cuBLASLt's heuristics; a shape for which it has none (bf16 rows that are not aligned) goes to cuBLAS. Not
+/// thread-safe.
 class GemmEngine {
  public:
   /// @param type  kF32 or kBF16;  @param context  must outlive this
   GemmEngine(const Context& context, DType type);
   ~GemmEngine();
 
-  /// Queued on the context's stream.  @throws Error kInternal if cuBLASLt has no algorithm for the shape.
+  /// Queued on the context's stream.
   void run(const GemmArguments& arguments);
 
  private:
@@ -38,6 +39,7 @@ class GemmEngine {
   // rows, columns, inner, alignments of x, w and y in bytes (at most 256), with bias
   using Key = std::tuple<std::size_t, std::size_t, std::size_t, std::size_t, std::size_t, std::size_t, bool>;
   const Plan& plan(const GemmArguments& arguments);
+  void run_unplanned(const GemmArguments& arguments) const;
 
   const Context& context_;
   DType type_;

@@ -1,0 +1,155 @@
+// On both devices, what families beside Llama need: windows and soft caps, norms of other kinds, GELU.
+#include "tests/kernels/cuda_support.h"
+
+namespace kvs::test {
+namespace {
+
+class BothDevicesArchitectures : public BothDevicesByType {};
+
+TEST_P(BothDevicesArchitectures, AttentionInWindowsAndWithSoftCaps) {
+  struct Case {
+    std::size_t tokens, past, head_dim, window;
+    float softcap;
+  };
+  // Windows below, at and above the kernels' tiles of 32 and 64 keys; the first tile of a block may then hold no key
+  // that its later rows see.
+  for (const Case& c :
+       {Case{1, 0, 64, 1, 0}, Case{7, 300, 80, 3, 0}, Case{1000, 0, 64, 1, 0}, Case{1000, 0, 128, 63, 0},
+        Case{1000, 77, 96, 64, 0}, Case{1000, 1, 64, 65, 5}, Case{300, 0, 256, 100, 0}, Case{4097, 0, 64, 1000, 0},
+        Case{1000, 50, 64, 0, 5}, Case{70, 0, 64, 5000, 0.5F}}) {
+    const std::size_t heads = 4, kv_heads = 2;
+    const auto [cpu, cuda] = both([&](Backend& backend) {
+      const auto states = [&](std::size_t count, std::size_t tokens, std::uint32_t seed) {
+        return uploaded<4>(backend, random_values(count * tokens * c.head_dim, seed), {1, count, tokens, c.head_dim});
+      };
+      const auto q = states(heads, c.tokens, 1), k = states(kv_heads, c.tokens, 2), v = states(kv_heads, c.tokens, 3);
+      const auto past_k = states(kv_heads, c.past, 4), past_v = states(kv_heads, c.past, 5);
+      const OwnedOperand out(backend, c.tokens, heads * c.head_dim);
+      AttentionInput in{.q = q.view(), .k = k.view(), .v = v.view(), .past_k = {}, .past_v = {}};
+      if (c.past > 0) {
+        in.past_k = past_k.view();
+        in.past_v = past_v.view();
+      }
+      in.scale = 4 / std::sqrt(static_cast<float>(c.head_dim));  // scores that soft caps and rounding can be seen in
+      in.window = c.window;
+      in.softcap = c.softcap;
+      backend.attention(in, out);
+      return out.values();
+    });
+    // A score is off by head_dim roundings of a sum below 4 √head_dim, a weight by as much relatively, a sum over keys
+    // by one rounding each; values are below 1. In bf16 both sides round the same q, k and v, then weights and result.
+    const double d = static_cast<double>(c.head_dim), keys = static_cast<double>(c.past + c.tokens);
+    const double tolerance = 2 * (2 * 4 * std::sqrt(d) * d * 0x1p-24 + keys * 0x1p-24 +
+                                  (GetParam() == DType::kBF16 ? 2 * half_step(DType::kBF16) : 0.0));
+    SCOPED_TRACE(testing::Message() << c.tokens << " tokens, " << c.past << " past, window " << c.window << ", cap "
+                                    << c.softcap << ", head_dim " << c.head_dim);
+    expect_close(cuda, cpu, tolerance);
+  }
+}
+
+TEST_P(BothDevicesArchitectures, LayerNorm) {
+  for (const std::size_t rows : kTokenCounts) {
+    for (const std::size_t columns : {1, 64, 577}) {
+      auto x = random_values(rows * columns, 1);
+      for (float& value : x) value += 3;  // a mean that must not be lost in the squares
+      const auto gain = random_values(columns, 2), bias = random_values(columns, 3);
+      const auto [cpu, cuda] = both([&](Backend& backend) {
+        const auto in = uploaded<2>(backend, x, {rows, columns});
+        const auto scale = uploaded<1>(backend, gain, {columns}), shift = uploaded<1>(backend, bias, {columns});
+        const OwnedOperand out(backend, rows, columns);
+        backend.layer_norm(in.view(), scale.view(), shift.view(), 1e-5F, out);
+        return out.values();
+      });
+      // The mean of values below 4 is off by columns · 2^-22 at most and is divided by a deviation of 0.5 or more (with
+      // one column by the root of epsilon, 1/300, but then it is exact); results are below 4 + 1.
+      const double n = static_cast<double>(columns);
+      SCOPED_TRACE(testing::Message() << rows << " x " << columns);
+      expect_close(cuda, cpu, 2 * ((n + 8) * 0x1p-20 + 5 * half_step(GetParam())));
+    }
+  }
+}
+
+TEST_F(BothDevices, RmsNormThatJoinsTheResidualStream) {
+  for (const std::size_t rows : kTokenCounts) {
+    for (const std::size_t columns : {1, 64, 577}) {
+      const auto x = random_values(rows * columns, 1), gain = random_values(columns, 2),
+                 start = random_values(rows * columns, 3);
+      const auto [cpu, cuda] = both([&](Backend& backend) {
+        const auto in = uploaded<2>(backend, x, {rows, columns}), sum = uploaded<2>(backend, start, {rows, columns});
+        const auto scale = uploaded<1>(backend, gain, {columns});
+        backend.rms_norm_add(in.view(), scale.view(), 1e-5F, sum.view());
+        return download(backend, sum.view());
+      });
+      // A sum of n squares is off by n · 2^-24 of itself at most; a normalised value is √n at most.
+      const double n = static_cast<double>(columns);
+      expect_close(cuda, cpu, (n + 8) * 0x1p-23 * std::sqrt(n));
+    }
+  }
+}
+
+TEST_F(BothDevices, NormOfHeadsAloneAndTogether) {
+  for (const std::size_t tokens : kTokenCounts) {
+    for (const std::size_t head_dim : {2, 64, 80, 128}) {
+      for (const bool together : {false, true}) {
+        const std::size_t members = 2, heads = 3, gains = (together ? heads : 1) * head_dim;
+        const auto x = random_values(members * heads * tokens * head_dim, 1), gain = random_values(gains, 2);
+        const auto [cpu, cuda] = both([&](Backend& backend) {
+          const auto states = uploaded<4>(backend, x, {members, heads, tokens, head_dim});
+          const auto scale = uploaded<1>(backend, gain, {gains});
+          backend.norm_heads(states.view(), scale.view(), 1e-6F);
+          return download(backend, states.view());
+        });
+        const double n = static_cast<double>(gains);  // as above
+        SCOPED_TRACE(testing::Message() << tokens << " tokens, head_dim " << head_dim << ", together " << together);
+        expect_close(cuda, cpu, (n + 8) * 0x1p-23 * std::sqrt(n));
+      }
+    }
+  }
+}
+
+TEST_P(BothDevicesArchitectures, ActivationsGatedAndAlone) {
+  for (const auto activation : {Activation::kSilu, Activation::kGeluTanh, Activation::kGeluErf}) {
+    for (const std::size_t rows : {1, 7, 1000}) {
+      const std::size_t columns = 77;
+      auto x = random_values(rows * 2 * columns, 1);
+      for (float& value : x) value *= 8;  // the tails, too
+      const auto [cpu, cuda] = both([&](Backend& backend) {
+        const auto pairs = uploaded<2>(backend, x, {rows, 2 * columns});
+        const OwnedOperand gated(backend, rows, columns), alone(backend, rows, 2 * columns);
+        backend.gate(pairs.view(), activation, gated);
+        backend.activate(pairs.view(), activation, alone);
+        std::vector<float> results = gated.values(), more = alone.values();
+        results.insert(results.end(), more.begin(), more.end());
+        return results;
+      });
+      // The exponential's argument is 40 at most, off by 3 · 40 · 2^-24 on either side, as is then its value
+      // relatively.
+      SCOPED_TRACE(testing::Message() << static_cast<int>(activation) << ", " << rows << " rows");
+      expect_close(cuda, cpu, 1e-30, 2 * half_step(GetParam()) + 2 * (3 * 40 + 16) * 0x1p-24);
+    }
+  }
+}
+
+TEST_P(BothDevicesArchitectures, CrossEntropyOfSoftCappedLogits) {
+  for (const std::size_t vocabulary : {5, 8193, 20000}) {
+    const std::size_t rows = 70, k = 48;
+    const auto x = random_values(rows * k, 1), w = random_values(vocabulary * k, 2);
+    std::vector<std::int32_t> targets(rows);
+    for (std::size_t row = 0; row < rows; ++row) targets[row] = static_cast<std::int32_t>(row * 7919 % vocabulary);
+    const auto [cpu, cuda] = both([&](Backend& backend) {
+      const OwnedOperand in(backend, x, rows, k);
+      std::vector<float> nll(rows);
+      backend.cross_entropy(in, *make_weight(backend, w, vocabulary, k), targets, nll, 2.0F);
+      return nll;
+    });
+    // As without a cap, whose slope is below 1; tanh itself within 4 units of 2^-24 · 2 on either side.
+    const double sums = static_cast<double>(vocabulary) / 256 * 0x1p-24;
+    expect_close(cuda, cpu, 2 * (2 * 48 * 48 * 0x1p-24 + 16 * 0x1p-24 + sums), 4 * 0x1p-24);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, BothDevicesArchitectures, ::testing::Values(DType::kF32, DType::kBF16),
+                         [](const auto& type) { return type_name(type.param); });
+
+}  // namespace
+}  // namespace kvs::test
