@@ -74,6 +74,22 @@ TEST_F(CaptureProgram, LeavesAnExistingOutputAloneWithoutForce) {
   EXPECT_EQ(run("kvspectrum", capture("a.h5", {"--force"})).status, 0);
 }
 
+TEST_F(CaptureProgram, LayersThatExceedTheBudgetAreStreamedToTheSameBytes) {
+  ASSERT_EQ(run("kvspectrum", capture("whole.h5")).status, 0);
+  // Four layers of 62 kB and a head of 12 kB.
+  std::vector<std::string> words = capture("streamed.h5", {"--weights-budget", "200KiB"});
+  std::erase(words, "--quiet");
+  const Outcome streamed = run("kvspectrum", words);
+  ASSERT_EQ(streamed.status, 0) << streamed.err;
+  EXPECT_THAT(streamed.err, HasSubstr("layers are read again in every pass"));
+  EXPECT_EQ(slurp(folder_ / "streamed.h5"), slurp(folder_ / "whole.h5"));
+  EXPECT_EQ(run("kvspectrum", capture("a.h5", {"--weights-budget", "200KB"})).status, 2);
+  EXPECT_EQ(run("kvspectrum", capture("a.h5", {"--weights-budget", "0"})).status, 2);
+  const Outcome refused = run("kvspectrum", capture("a.h5", {"--weights-budget", "20KiB"}));
+  EXPECT_EQ(refused.status, 6);
+  EXPECT_THAT(refused.err, HasSubstr("for one layer"));
+}
+
 TEST_F(CaptureProgram, ResumedAfterSigkillIsIdenticalToTheByte) {
   ASSERT_EQ(run("kvspectrum", capture("whole.h5")).status, 0);
   const std::string whole = slurp(folder_ / "whole.h5"), manifest = slurp(folder_ / "whole.h5.manifest.json");

@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""The Transformers side of scripts/gpu-test.sh: prefill with sdpa attention, the bf16 product's peak, and a FAEDKV ablation
+done by hooks, on one GPU. One line of JSON each.
+
+Usage: transformers_gpu.py FOLDER [--tokens 4096] [--dtype bfloat16] [--device cuda] [--ablation-tokens 1024] [--variants 8]
+"""
+import argparse
+import json
+import os
+import time
+
+import torch
+from transformers import AutoModelForCausalLM
+
+from transformers_ablation import Dropper
+
+CHUNKS = 22
+
+
+def best_seconds(device, repeats, work):
+    best = float("inf")
+    for n in range(repeats + 1):  # the first one warms up
+        start = time.perf_counter()
+        work()
+        if device == "cuda":
+            torch.cuda.synchronize()
+        if n > 0:
+            best = min(best, time.perf_counter() - start)
+    return best
+
+
+def ids_of(count, vocabulary, device):  # as gpu_speed.cpp
+    return ((torch.arange(count, dtype=torch.int64) * 7919 + 13) % vocabulary)[None].to(device)
+
+
+def main():
+    a = argparse.ArgumentParser()
+    a.add_argument("folder")
+    a.add_argument("--tokens", type=int, default=4096)
+    a.add_argument("--dtype", default="bfloat16")
+    a.add_argument("--device", default="cuda")
+    a.add_argument("--ablation-tokens", type=int, default=1024)
+    a.add_argument("--variants", type=int, default=8)
+    o = a.parse_args()
+    dtype, name = getattr(torch, o.dtype), os.path.basename(os.path.normpath(o.folder))
+
+    def report(section, **values):
+        print(json.dumps({"section": section, "model": name, "device": o.device, "dtype": o.dtype, **values}), flush=True)
+
+    size = 8192 if o.device == "cuda" else 512
+    x, w = (torch.randn(size, size, dtype=dtype, device=o.device) for _ in range(2))
+    seconds = best_seconds(o.device, 3, lambda: [x @ w for _ in range(8)]) / 8
+    report("torch_gemm", tflops=2 * size**3 / seconds / 1e12)
+    del x, w
+
+    model = AutoModelForCausalLM.from_pretrained(o.folder, dtype=dtype, attn_implementation="sdpa").to(o.device).eval()
+    with torch.inference_mode():
+        ids = ids_of(o.tokens, model.config.vocab_size, o.device)
+        seconds = best_seconds(o.device, 3, lambda: model(ids, use_cache=False).logits)
+        logits = model(ids, use_cache=False).logits[0, :-1].float()
+        nll = torch.nn.functional.cross_entropy(logits, ids[0, 1:]).item()
+        del logits
+        report("torch_prefill", tokens=o.tokens, seconds=seconds, tokens_per_second=o.tokens / seconds, nll_mean=nll)
+        if model.config.model_type != "llama":
+            return
+        ids = ids[:, : o.ablation_tokens]
+        dropper, layers = Dropper(model, CHUNKS), model.config.num_hidden_layers
+
+        def variants():
+            for n in range(o.variants):  # spread over the layers; each is a whole forward pass
+                dropper.layer, dropper.chunk = (2 * n + 1) * layers // (2 * o.variants), n % CHUNKS
+                out = model(ids, use_cache=False).logits[0, :-1].float()
+                torch.nn.functional.cross_entropy(out, ids[0, 1:]).item()
+
+        seconds = best_seconds(o.device, 1, variants) / o.variants
+        report("torch_ablation", tokens=ids.shape[1], seconds_per_variant=seconds, seconds_scaled_to_all=seconds * layers * CHUNKS)
+
+
+if __name__ == "__main__":
+    main()
