@@ -60,12 +60,11 @@ std::vector<float> joined_bias(const ModelSource& source, std::size_t layer) {
 
 }  // namespace
 
-void refuse_normed_keys(const ModelConfig& model, const std::string& where) {
-  if (model.arithmetic.qk_norm == QkNorm::kNone) return;
-  throw Error(ErrorCode::kUnsupported, where,
-              "found a model that normalises its keys after their projection (" + model.architecture +
-                  ": QK-norm), expected one whose keys are linear in the layer's input: low-rank factors of W_k are "
-                  "not defined for it, RoPElite alone is");
+std::string factor_obstacle(const ModelConfig& model) {
+  if (model.arithmetic.qk_norm == QkNorm::kNone) return {};
+  return "found a model that normalises its keys after their projection (" + model.architecture +
+         ": QK-norm), expected one whose keys are linear in the layer's input: low-rank factors of W_k are not defined "
+         "for it, RoPElite alone is";
 }
 
 EliteConfig load_elite_config(const Json& config, const std::filesystem::path& path, const ModelSource& source) {
@@ -79,7 +78,8 @@ EliteConfig load_elite_config(const Json& config, const std::filesystem::path& p
   std::unique_ptr<TensorArchive> archive;
   std::filesystem::path factors;
   if (!config.at("files").empty()) {
-    refuse_normed_keys(model, path.string() + ": /files");
+    if (const std::string obstacle = factor_obstacle(model); !obstacle.empty())
+      throw Error(ErrorCode::kUnsupported, path.string() + ": /files", obstacle);
     factors = path.parent_path() / config.at("files").at(0).at("path").get<std::string>();
     archive = open_safetensors(factors);
   }

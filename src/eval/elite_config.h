@@ -16,14 +16,14 @@ struct EliteConfig {
   double cache_reals_per_token = 0;  // 2rG + d_ckv in its layers, 2Gd in the others
 };
 
-/// @throws Error kUnsupported if the model normalises its keys (QK-norm): they are then no linear function of the
-/// block's input, so that no factors of W_k yield them. RoPElite alone works on what the norm yields.
-void refuse_normed_keys(const ModelConfig& model, const std::string& where);
+/// Why low-rank factors are not defined for a model, as "found …, expected …"; empty if they are. A model that
+/// normalises its keys (QK-norm) has none: its keys are no linear function of the block's input.
+std::string factor_obstacle(const ModelConfig& model);
 
 /// Reads the factors that `config` (checked by read_config) names and merges them with the model's own rows.
 /// Biases stay outside the factors: they are added to what those yield.
-/// @throws Error kUnsupported as refuse_normed_keys() if there are factors, and for sets per query head on a GQA model
-/// (a shared key cannot have them); kInput if a factor is
+/// @throws Error kUnsupported as factor_obstacle() says if there are factors, and for sets per query head on a GQA
+/// model (a shared key cannot have them); kInput if a factor is
 ///         missing or has another shape.
 EliteConfig load_elite_config(const Json& config, const std::filesystem::path& path, const ModelSource& source);
 

@@ -24,7 +24,10 @@ class MemoryArchive final : public TensorArchive {
 
   std::vector<std::byte>& bytes() { return bytes_; }
   const std::vector<std::pair<std::size_t, std::size_t>>& released() const { return released_; }  // offset, size
-  TensorRows rows() const { return {*this, tensors_.front(), 0}; }
+  TensorRows rows() const {
+    const std::uint64_t count = tensors_.front().rows();
+    return {*this, tensors_.front(), {}, {.first = 0, .rows = count, .run = count, .stride = count}};
+  }
 
   std::span<const StoredTensor> tensors() const noexcept override { return tensors_; }
   const std::filesystem::path& file_of(const StoredTensor&) const noexcept override { return path_; }

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "core/error.h"
+#include "eval/elite_config.h"
 
 namespace kvs {
 namespace {
@@ -38,12 +39,6 @@ std::string disjoint_note(const ModelConfig& config) {
   return "r at most " + std::to_string(config.chunks() / config.kv_heads);
 }
 
-std::string not_linear(const ModelConfig& config) {
-  if (config.arithmetic.qk_norm == QkNorm::kNone) return {};
-  return "keys are normalised after their projection (QK-norm), so they are no linear function of the layer's input "
-         "and cannot share a factor with the values";
-}
-
 constexpr std::array kMethods{
     MethodRow{MethodId::kCapture, "kvspectrum capture", "q_pre, k_pre, k_post and v of every layer", nothing, nothing},
     MethodRow{MethodId::kSpectrum, "kvspectrum spectrum", "power spectra of keys and values", nothing, nothing},
@@ -53,7 +48,7 @@ constexpr std::array kMethods{
     MethodRow{MethodId::kDisjoint, "kvcalibrate elitekv --disjoint on", "RoPElite, no chunk in two heads of a layer",
               too_few_chunks, disjoint_note},
     MethodRow{MethodId::kFactors, "kvcalibrate elitekv --rank", "J-LRD and S-LRD: low-rank factors of keys and values",
-              not_linear, nothing},
+              factor_obstacle, nothing},
     MethodRow{MethodId::kEvalFull, "kvcalibrate eval --method full", "perplexity with the full cache", nothing,
               nothing},
     MethodRow{MethodId::kEvalElite, "kvcalibrate eval --config", "perplexity with an elitekv config at work", no_rope,
