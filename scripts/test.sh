@@ -24,7 +24,7 @@ env -u KVS_MODEL ctest --preset asan -L unit -j "$jobs"  # the tests of the real
 echo "== fuzz targets"; build fuzz
 ctest --preset fuzz -L fuzz -j "$jobs"
 if command -v nvcc >/dev/null; then
-  echo "== CUDA build (nothing here runs it)"; build cuda kvspectrum kvcalibrate
+  echo "== CUDA build (nothing here runs it)"; build cuda kvspectrum kvcalibrate kvs_kernels_test kvs_benchmarks
 fi
 echo "== Release suite"
 ctest --preset cpu -j "$jobs"

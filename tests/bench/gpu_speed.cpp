@@ -263,7 +263,8 @@ Json measure_jlrd(Session& s) {
   const auto ops = kvs::make_calibration_ops(*s.backend);
   const double time = seconds([&] {
     for (std::size_t layer = 0; layer < timed; ++layer) {
-      std::vector<double> joint = kvs::unrotated_rows(s.source->projection(layer, 'k'), elite, c.head_dim, c.d_model);
+      std::vector<double> joint =
+          kvs::unrotated_rows(s.source->projection(layer, 'k'), elite, c.head_dim, c.rotary_dim(), c.d_model);
       const std::vector<float> values = s.source->projection(layer, 'v');
       joint.insert(joint.end(), values.begin(), values.end());
       const auto factors = kvs::factorise(*ops, joint, c.d_model, rank, kvs::SingularSplit::kUp, {});
