@@ -92,10 +92,26 @@ TEST_F(InfoProgram, ATokenizerThatCannotBeUsedIsSaidAndIsNoError) {
   EXPECT_THAT(text.out, HasSubstr("4 layers, d_model 48, d_ff 64, 6 query and 2 KV heads of 8 channels"));
 }
 
-TEST_F(InfoProgram, MethodsThatDoNotApplySayWhyAndTheirCommandsRefuseInTheSameWords) {
-  set("num_key_value_heads", 6);
-  set("num_attention_heads", 6);
-  for (const Json& row : info().at("methods")) EXPECT_TRUE(row.at("applies") || row.contains("reason"));
+TEST_F(InfoProgram, AMethodThatDoesNotApplySaysWhyAndItsCommandRefusesInTheSameWords) {
+  for (const Json& row : info().at("methods")) EXPECT_TRUE(row.at("applies")) << row.at("command");
+  // The same tensors as heads of 2 channels: one chunk, which 8 KV heads cannot share out.
+  set("head_dim", 2);
+  set("num_attention_heads", 24);
+  set("num_key_value_heads", 8);
+  std::string reason;
+  const Json report = info();
+  EXPECT_EQ(report.at("rope").at(0).at("chunks"), 1);
+  for (const Json& row : report.at("methods")) {
+    EXPECT_EQ(row.at("applies"), row.at("command") != "kvcalibrate elitekv --disjoint on") << row.at("command");
+    if (!row.at("applies")) reason = row.at("reason").get<std::string>();
+  }
+  EXPECT_THAT(reason, HasSubstr("found 8 KV heads and 1 RoPE chunks"));
+  write_tokens_file(folder_ / "tokens.jsonl", 1, 40);
+  const Outcome refused =
+      run("kvcalibrate", {"elitekv", "--model", folder_ / "model", "--tokens-file", folder_ / "tokens.jsonl",
+                          "--window", "32", "--elite", "1", "--disjoint", "on", "--out", folder_ / "elite.json"});
+  EXPECT_EQ(refused.status, 4);
+  EXPECT_THAT(refused.err, HasSubstr(reason));
 }
 
 TEST_F(InfoProgram, WhatCannotBeReadEndsWithItsStatus) {

@@ -102,21 +102,20 @@ Json rope_json(const ModelConfig& config, std::size_t window) {
 
 std::string tokenizer_kind(const ModelSource& source) {
   const auto* gguf = dynamic_cast<const GgufFile*>(&source.archive());
-  if (gguf == nullptr) return "tokenizer.json";
-  const auto text = [&](std::string_view key) {
-    return gguf->has(key) ? std::string(gguf->get_string(key)) : std::string("none");
-  };
-  return text("tokenizer.ggml.model") + ", pre-tokenizer " + text("tokenizer.ggml.pre");
+  if (gguf == nullptr)
+    return std::filesystem::exists(source.path() / "tokenizer.json") ? "tokenizer.json" : "tokenizer.model";
+  std::string kind(gguf->get_string("tokenizer.ggml.model"));
+  if (gguf->has("tokenizer.ggml.pre")) kind += ", pre-tokenizer " + std::string(gguf->get_string("tokenizer.ggml.pre"));
+  return printable(kind, 80);
 }
 
 /// A tokenizer that cannot be used is no error here: token ids may come from elsewhere.
 Json tokenizer_json(const ModelSource& source) {
   try {
-    Json json{{"kind", tokenizer_kind(source)}};
     const auto tokenizer = source.load_tokenizer();
-    json["tokens"] = tokenizer->vocabulary_size();
-    json["bos"] = tokenizer->bos() < 0 ? Json() : Json(tokenizer->bos());
-    return json;
+    return {{"kind", tokenizer_kind(source)},
+            {"tokens", tokenizer->vocabulary_size()},
+            {"bos", tokenizer->bos() < 0 ? Json() : Json(tokenizer->bos())}};
   } catch (const Error& error) {
     return {{"error", error.what()}};
   }
@@ -177,7 +176,7 @@ Json methods_json(const ModelConfig& config) {
 
 Json model_report(const ModelSource& source, std::size_t window) {
   const ModelConfig& config = source.config();
-  return {{"name", config.name},
+  return {{"name", printable(config.name)},
           {"path", source.path().string()},
           {"architecture", config.architecture},
           {"format", source.format() == ModelFormat::kGguf ? "gguf" : "safetensors"},
