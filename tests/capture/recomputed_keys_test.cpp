@@ -4,6 +4,7 @@
 
 #include "capture/capture_run.h"
 #include "capture/capture_source.h"
+#include "capture/capture_stream.h"
 #include "capture/live_source.h"
 #include "tests/io/temporary_directory.h"
 #include "tests/model/formula_model.h"
@@ -34,7 +35,11 @@ TEST_P(RecomputedKeys, FromACaptureAreTheLiveModelsToTheBit) {
   const CaptureHeader header = capture_header(model.config(), source->sha256(), layers, std::vector{StateKind::kKPre},
                                               DType::kF32, tokens.size(), 1);
   const auto writer = CaptureWriter::open(folder / "keys.h5", header, Json{{"test", 1}}, {});
-  capture_document(decoder, tokens, header, *writer);
+  {
+    CaptureStream stream(*backend, *writer, header);
+    capture_document(decoder, tokens, header, stream);
+    stream.drain();
+  }
   writer->finish();
 
   StateNeeds needs;
