@@ -107,6 +107,22 @@ TEST(TokenizerModel, LoadsAFile) {
   EXPECT_THROW(load_tokenizer_model("/nonexistent/tokenizer.model"), Error);
 }
 
+TEST(TokenizerModel, AddedTokensBesideItAreFoundInTheText) {
+  const test::TemporaryDirectory folder;
+  const auto path = folder.write("tokenizer.model", pieces() + settings(kBpe));
+  folder.write("added_tokens.json", R"({"<x>": 9, "ab": 6})");
+  const auto tokenizer = load_tokenizer_model(path);
+  EXPECT_THAT(tokenizer->encode("a<x>aab"), ElementsAre(7, 9, 7, 6));
+  EXPECT_EQ(tokenizer->vocabulary_size(), 10U);
+  EXPECT_EQ(tokenizer->decode({9, 6}), "<x>ab");
+  EXPECT_THROW(tokenizer->decode({8}), Error);  // a gap
+  for (const char* wrong :
+       {R"({"<x>": 3})", R"({"<x>": 8, "<y>": 8})", R"({"ab": 8})", R"({"<x>": -1})", R"({"<x>": 16777216})"}) {
+    folder.write("added_tokens.json", wrong);
+    EXPECT_THROW(load_tokenizer_model(path), Error) << wrong;
+  }
+}
+
 TEST(TokenizerModel, EveryTruncationIsRefusedOrLoads) {
   const std::string whole = pieces() + settings(kBpe, charsmap(std::string("b\0", 2)));
   for (std::size_t size = 0; size < whole.size(); ++size) {

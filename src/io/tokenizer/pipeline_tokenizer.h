@@ -68,7 +68,8 @@ class PipelineTokenizer final : public Tokenizer {
 /// @param bos  text of the begin-of-sequence token, or empty
 std::unique_ptr<Tokenizer> parse_tokenizer_json(std::string_view bytes, std::string_view where,
                                                 std::string_view bos = {});
-/// A tokenizer from the bytes of a tokenizer.model.
-std::unique_ptr<Tokenizer> parse_tokenizer_model(std::string_view bytes, std::string_view where);
+/// A tokenizer from the bytes of a tokenizer.model. @param added  tokens that are no pieces of it, or that are special
+std::unique_ptr<Tokenizer> parse_tokenizer_model(std::string_view bytes, std::string_view where,
+                                                 const std::vector<AddedToken>& added = {});
 
 }  // namespace kvs

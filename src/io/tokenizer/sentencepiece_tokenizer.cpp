@@ -2,11 +2,13 @@
 
 #include <filesystem>
 #include <mutex>
+#include <system_error>
 #include <utility>
 
 #include "core/error.h"
 #include "core/utf8.h"
 #include "io/file.h"
+#include "io/json.h"
 #include "io/tokenizer/byte_alphabet.h"
 #include "io/tokenizer/pipeline_tokenizer.h"
 #include "io/tokenizer/sentencepiece_check.h"
@@ -20,14 +22,14 @@ namespace {
 
 constexpr std::size_t kFileLimit = 64UL << 20;
 
-/// Control and unknown pieces are cut out of the text; each stretch between them is a text of its own to the library,
-/// which normalises it and puts its space before it.
+/// Control, unknown and added pieces are cut out of the text; each stretch between them is a text of its own to the
+/// library, which normalises it and puts its space before it.
 class SentencePieceTokenizer final : public Tokenizer {
  public:
-  SentencePieceTokenizer(std::string_view bytes, std::string_view where) {
+  SentencePieceTokenizer(std::string_view bytes, std::string_view where, const std::vector<AddedToken>& added) {
     const SentencePieceModel model = check_sentencepiece_model(bytes, where);
     static std::once_flag silenced;  // libraries never print
-    std::call_once(silenced, [] { sentencepiece::logging::SetMinLogLevel(4); });
+    std::call_once(silenced, [] { sentencepiece::logging::SetMinLogLevel(3); });
     const auto status = processor_.LoadFromSerializedProto(bytes);
     if (!status.ok()) throw Error(ErrorCode::kInput, where, "found no model: " + status.ToString());
     if (static_cast<std::size_t>(processor_.GetPieceSize()) != model.pieces.size()) {
@@ -35,7 +37,9 @@ class SentencePieceTokenizer final : public Tokenizer {
                   "found " + std::to_string(processor_.GetPieceSize()) + " pieces, expected " +
                       std::to_string(model.pieces.size()));
     }
-    read_pieces(model);
+    std::vector<AddedToken> special = read_pieces(model);
+    for (const AddedToken& token : added) add(token, where, special);
+    special_ = AddedTokens(std::move(special));
   }
 
   std::vector<std::int32_t> encode(std::string_view text) const override {
@@ -62,7 +66,8 @@ class SentencePieceTokenizer final : public Tokenizer {
   std::int32_t find(std::string_view token) const noexcept override { return tokens_.find(token); }
 
  private:
-  void read_pieces(const SentencePieceModel& model) {
+  /// Fills tokens_. Returns the control and unknown pieces.
+  std::vector<AddedToken> read_pieces(const SentencePieceModel& model) {
     using PieceType = SentencePieceModel::PieceType;
     std::vector<AddedToken> special;
     tokens_.resize(model.pieces.size());
@@ -74,7 +79,24 @@ class SentencePieceTokenizer final : public Tokenizer {
       tokens_.bytes[id] = is_special ? text : bytes_of_marked_token(text);
       if (is_special) special.push_back({.text = text, .id = static_cast<std::int32_t>(id)});
     }
-    special_ = AddedTokens(std::move(special));
+    return special;
+  }
+
+  void add(const AddedToken& token, std::string_view where, std::vector<AddedToken>& special) {
+    const std::int32_t known = tokens_.find(token.text);
+    const auto index = static_cast<std::size_t>(token.id);
+    const bool is_taken = known < 0 && index < tokens_.known.size() && tokens_.known[index];
+    if ((known >= 0 && known != token.id) || is_taken) {
+      throw Error(ErrorCode::kInput, where,
+                  "the added token \"" + printable(token.text, 100) + "\" has id " + std::to_string(token.id) +
+                      ", expected " + (known >= 0 ? std::to_string(known) : "one that no other token has"));
+    }
+    if (index >= tokens_.known.size()) tokens_.resize(index + 1);
+    tokens_.known[index] = true;
+    tokens_.bytes[index] = token.text;
+    tokens_.ids_by_text.emplace(token.text, token.id);
+    const bool is_special = known >= 0 && (processor_.IsControl(known) || processor_.IsUnknown(known));
+    if (!is_special) special.push_back(token);
   }
 
   sentencepiece::SentencePieceProcessor processor_;
@@ -82,11 +104,30 @@ class SentencePieceTokenizer final : public Tokenizer {
   TokenTable tokens_;
 };
 
+/// added_tokens.json beside a tokenizer.model: texts that were added to its pieces, and their ids.
+std::vector<AddedToken> added_beside(const std::filesystem::path& path) {
+  constexpr std::size_t kAddedLimit = 16UL << 20;
+  const std::filesystem::path file = path.parent_path() / "added_tokens.json";
+  std::error_code error;
+  std::vector<AddedToken> added;
+  if (!std::filesystem::exists(file, error)) return added;
+  const Json document = parse_json(read_text_file(file, kAddedLimit), file.string(), {.bytes = kAddedLimit});
+  const JsonCursor root(document, file.string());
+  if (!root.value().is_object()) root.fail("an object of tokens and ids");
+  for (const auto& [text, value] : root.value().items()) {
+    const JsonCursor cursor(value, file.string(), "/" + printable(text, 100));
+    const auto id = static_cast<std::int32_t>(cursor.unsigned_integer(kMaxVocabulary - 1));
+    if (!text.empty()) added.push_back({.text = text, .id = id});
+  }
+  return added;
+}
+
 }  // namespace
 
-std::unique_ptr<Tokenizer> parse_tokenizer_model(std::string_view bytes, std::string_view where) {
+std::unique_ptr<Tokenizer> parse_tokenizer_model(std::string_view bytes, std::string_view where,
+                                                 const std::vector<AddedToken>& added) {
   try {
-    return std::make_unique<SentencePieceTokenizer>(bytes, where);
+    return std::make_unique<SentencePieceTokenizer>(bytes, where, added);
   } catch (const Error&) {
     throw;
   } catch (const std::bad_alloc&) {
@@ -97,7 +138,7 @@ std::unique_ptr<Tokenizer> parse_tokenizer_model(std::string_view bytes, std::st
 }
 
 std::unique_ptr<Tokenizer> load_tokenizer_model(const std::filesystem::path& path) {
-  return parse_tokenizer_model(read_text_file(path, kFileLimit), path.string());
+  return parse_tokenizer_model(read_text_file(path, kFileLimit), path.string(), added_beside(path));
 }
 
 }  // namespace kvs

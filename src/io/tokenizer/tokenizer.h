@@ -32,7 +32,7 @@ class Tokenizer {
 /// @throws Error kInput if malformed; kUnsupported, by name, for a model, normalizer, pre-tokenizer or pattern it does
 /// not know.
 std::unique_ptr<Tokenizer> load_tokenizer_json(const std::filesystem::path& path);
-/// From a SentencePiece tokenizer.model, BPE or Unigram, by libsentencepiece.
+/// From a SentencePiece tokenizer.model, BPE or Unigram, by libsentencepiece, and the added_tokens.json beside it.
 /// @throws Error kInput if malformed; kUnsupported for other models.
 std::unique_ptr<Tokenizer> load_tokenizer_model(const std::filesystem::path& path);
 /// From GGUF metadata (id for id with llama.cpp, special tokens parsed, no BOS); `tokenizer.ggml.model` decides the
