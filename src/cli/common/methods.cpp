@@ -24,9 +24,13 @@ std::string no_rope(const ModelConfig& config) {
 }
 
 std::string ropelite_note(const ModelConfig& config) {
-  if (config.group() == 1) return {};
-  return "sets are per KV head; --granularity query-head is analysis only, for " + std::to_string(config.group()) +
-         " query heads share a key";
+  std::string note;
+  if (config.group() > 1)
+    note = "sets are per KV head; --granularity query-head is analysis only, for " + std::to_string(config.group()) +
+           " query heads share a key";
+  if (!window_note(config).empty())
+    note += std::string(note.empty() ? "" : "; ") + "the error counts pairs beyond the sliding windows, too";
+  return note;
 }
 
 std::string too_few_chunks(const ModelConfig& config) {
