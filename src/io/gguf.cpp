@@ -55,7 +55,8 @@ class MappedGguf final : public GgufFile {
     const std::string part = "part " + std::to_string(number + 1) + " of " + std::to_string(given.count);
     std::error_code error;
     if (!std::filesystem::exists(path, error))
-      throw Error(ErrorCode::kInput, path.native(), part + " of the split GGUF file is missing");
+      throw Error(ErrorCode::kUnsupported, path.native(),  // what is there is sound, but no model
+                  "found nothing, expected " + part + " of the split GGUF file");
     MappedFile file(path);
     GgufContents contents = parse_gguf(file.bytes(), path.native());
     const auto split = gguf_split_of(contents.metadata, path.native());
