@@ -214,6 +214,16 @@ TEST(Unigram, TakesTheBestSumAndOnePenaltyForEachUnknownCharacter) {
   EXPECT_THAT(encode(document, "abc"), ElementsAre(4));
 }
 
+TEST(Unigram, ScoresThatTheTokenizersPackageReadsAsEqualTie) {
+  // 13112847118503351 and ...53 lie above 2^53, and both round to a double that divided by 10^15 is 13.112847118503351.
+  Json document = parse_json(R"({"model": {"type": "Unigram", "unk_id": 0, "vocab":
+    [["<unk>", 0], ["a", -13.112847118503351], ["b", 0], ["ab", -13.112847118503353]]}})",
+                             "test");
+  EXPECT_THAT(encode(document, "ab"), ElementsAre(3));  // the longer piece is found first
+  document["model"]["vocab"][3][1] = -13.112847118503357;
+  EXPECT_THAT(encode(document, "ab"), ElementsAre(1, 2));
+}
+
 TEST(Unigram, MalformedVocabulariesAreRefused) {
   const auto refused = [](const char* vocabulary, const char* unknown = "0") {
     const std::string text =

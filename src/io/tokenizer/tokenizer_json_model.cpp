@@ -1,5 +1,10 @@
 #include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <limits>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "io/tokenizer/byte_alphabet.h"
@@ -137,6 +142,33 @@ class BpeReader final : public JsonModelReader {
   bool is_byte_level_, falls_back_ = false;
 };
 
+/// `score` as the tokenizers package reads it: the digits of its shortest decimal form as one integer, which is then
+/// divided or multiplied by a power of ten: up to two roundings. Where two segmentations have the same sum, they
+/// decide.
+double score_of_two_roundings(double score) {
+  std::array<char, 32> text;  // such as 1.25e-05
+  const auto [end, error] =
+      std::to_chars(text.data(), text.data() + text.size(), std::abs(score), std::chars_format::scientific);
+  std::uint64_t digits = 0;
+  int decimals = 0, exponent = 0;
+  const char* at = text.data();
+  for (bool is_fraction = false; *at != 'e'; ++at) {
+    if (*at == '.') {
+      is_fraction = true;
+      continue;
+    }
+    digits = 10 * digits + static_cast<std::uint64_t>(*at - '0');
+    decimals += is_fraction ? 1 : 0;
+  }
+  std::from_chars(at + (at[1] == '+' ? 2 : 1), end, exponent);
+  exponent -= decimals;
+  double power = std::numeric_limits<double>::infinity();  // beyond double: the score is nothing beside any other
+  const std::string power_text = "1e" + std::to_string(std::abs(exponent));
+  std::from_chars(power_text.data(), power_text.data() + power_text.size(), power);
+  const auto whole = static_cast<double>(digits);
+  return std::copysign(exponent < 0 ? whole / power : whole * power, score);
+}
+
 class UnigramReader final : public JsonModelReader {
  public:
   /// No vocabulary in use comes near it; the time per byte of text grows with it.
@@ -153,7 +185,7 @@ class UnigramReader final : public JsonModelReader {
       if (entry.at(0).string().empty() || entry.at(0).string().size() > kLongestPiece) {
         entry.at(0).fail("a token of 1 to " + std::to_string(kLongestPiece) + " bytes");
       }
-      pieces_.push_back({entry.at(0).string(), entry.at(1).real()});
+      pieces_.push_back({entry.at(0).string(), score_of_two_roundings(entry.at(1).real())});
     }
   }
 
