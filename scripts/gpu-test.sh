@@ -8,7 +8,7 @@
 #        llama2-7b, llama3-8b, qwen2.5-7b   speeds at these geometries, random weights, beside Transformers
 #        report     the table, and $OUT/gpu.json
 # Results go to $OUT (default: ./gpu-results) as they come, so that a run that is cut short keeps them; models are made in
-# $SCRATCH (default: /dev/shm, 17 GB). TOKENS (4096) tokens are prefilled.
+# $SCRATCH (default: /dev/shm, 24 GB with the captures). TOKENS (4096) tokens are prefilled.
 # Needs CUDA 13's libraries: on the loader's path, in CUDA_HOME/lib64, in /usr/local/cuda/lib64 or in a Python's
 # site-packages (nvidia/cu13/lib), in that order; PyTorch and Transformers for the comparisons.
 set -uo pipefail
@@ -26,6 +26,7 @@ device=${KVS_DEVICE:-cuda}
 mkdir -p "$OUT"
 results=$OUT/results.jsonl
 
+found_path=${LD_LIBRARY_PATH:-}
 LD_LIBRARY_PATH=$programs/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 for folder in "${CUDA_HOME:-/usr/local/cuda}/lib64" /usr/local/cuda/lib64 \
   "$(python3 -c 'import nvidia.cu13 as n; print(list(n.__path__)[0] + "/lib")' 2>/dev/null || true)"; do
@@ -33,11 +34,15 @@ for folder in "${CUDA_HOME:-/usr/local/cuda}/lib64" /usr/local/cuda/lib64 \
 done
 export LD_LIBRARY_PATH
 [ "$device" = cpu ] || export KVS_REQUIRE_CUDA=1
-python() { env -u LD_LIBRARY_PATH python3 "$@"; }  # PyTorch brings its own
+python() { LD_LIBRARY_PATH=$found_path python3 "$@"; }  # PyTorch brings its own
+PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin  # compute-sanitizer
 
 missing=$(for program in "$bin"/*; do ldd "$program"; done | awk '/not found/ {print $1}' | sort -u | tr '\n' ' ')
 [ -z "$missing" ] || { echo "gpu-test.sh: error: found no $missing, expected CUDA 13's libraries (set CUDA_HOME)" >&2; exit 6; }
-machine=$(nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>/dev/null || echo 'no nvidia-smi')
+machine=$(nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>/dev/null | tr '\n"' "; ")
+machine=${machine:-no nvidia-smi}
+room=$(df --output=avail -BG "$SCRATCH" | tr -dc 0-9)
+[ "$room" -ge 24 ] || echo "gpu-test.sh: warning: found $room GB free in $SCRATCH, expected 24 for the models of 7 billion weights" >&2
 echo "commit $(cat "$bundle/commit" 2>/dev/null || echo unknown) on $machine"
 echo "{\"section\": \"machine\", \"model\": \"\", \"commit\": \"$(cat "$bundle/commit" 2>/dev/null)\", \"gpu\": \"$machine\"}" >>"$results"
 

@@ -23,10 +23,17 @@ CaptureStream::CaptureStream(Backend& backend, CaptureWriter& writer, const Capt
     buffers_.push_back(backend.make_staging(largest_state(header), header.store));
     free_.push_back(buffers_.back().get());
   }
-  for (std::size_t n = 0; n < threads; ++n) threads_.emplace_back([this] { run(); });
+  try {
+    for (std::size_t n = 0; n < threads; ++n) threads_.emplace_back([this] { run(); });
+  } catch (...) {  // a limit on threads or memory
+    stop();
+    throw;
+  }
 }
 
-CaptureStream::~CaptureStream() {
+CaptureStream::~CaptureStream() { stop(); }
+
+void CaptureStream::stop() {
   {
     const std::scoped_lock lock(mutex_);
     while (!jobs_.empty() && !jobs_.back().commits) jobs_.pop_back();

@@ -46,6 +46,7 @@ class CaptureStream {
 
   void add(Job job);
   void run();
+  void stop();
   bool can_start() const;
   Staging* free_buffer();
   void rethrow(std::unique_lock<std::mutex>& lock);

@@ -86,13 +86,21 @@ Results run(const kvs::ModelSource& source, const std::string& device, const std
 }
 
 /// The largest difference, relative to the expected value where `relative`.
+/// @throws Error kData where a difference is not finite: no maximum would show it.
 template <class T>
 double largest_difference(const std::vector<T>& found, const std::vector<T>& expected, bool relative) {
-  double worst = found.size() == expected.size() ? 0 : INFINITY;
-  for (std::size_t i = 0; i < std::min(found.size(), expected.size()); ++i) {
+  if (found.size() != expected.size())
+    throw kvs::Error(kvs::ErrorCode::kData, "gpu_agreement",
+                     "found " + std::to_string(found.size()) + " values, expected " + std::to_string(expected.size()));
+  double worst = 0;
+  for (std::size_t i = 0; i < found.size(); ++i) {
     const double difference = std::abs(static_cast<double>(found[i]) - static_cast<double>(expected[i]));
     const double share = relative ? difference / std::abs(static_cast<double>(expected[i])) : difference;
-    worst = share <= worst ? worst : share;  // NaN stays
+    if (!std::isfinite(share))
+      throw kvs::Error(kvs::ErrorCode::kData, "gpu_agreement",
+                       "found " + std::to_string(found[i]) + " as value " + std::to_string(i) + ", expected " +
+                           std::to_string(expected[i]));
+    worst = std::max(worst, share);
   }
   return worst;
 }
