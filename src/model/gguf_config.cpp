@@ -67,9 +67,10 @@ void check_options(const Keys& keys, const Architecture& row, const ModelConfig&
   }
 }
 
+constexpr std::string_view kPattern = "attention.sliding_window_pattern";
+
 /// Which layers have a window, by the pattern's key (a period, or a switch for each layer) or the row's own period.
 std::vector<bool> patterned_layers(const Keys& keys, const Architecture& row, std::size_t layers) {
-  constexpr std::string_view kPattern = "attention.sliding_window_pattern";
   std::size_t period = row.window_period;
   if (keys.has(kPattern)) {
     if (const auto* list = std::get_if<GgufArray>(&keys.value(kPattern))) {
@@ -96,7 +97,12 @@ void parse_windows(const Keys& keys, const Architecture& row, ModelConfig& confi
               "found sliding-window attention, which a GGUF of this architecture does not say the layers of");
   }
   std::vector<bool> windowed(config.layers, true);
-  if (row.gguf_windows == WindowRule::kPattern) windowed = patterned_layers(keys, row, config.layers);
+  if (row.gguf_windows == WindowRule::kPattern) {
+    windowed = patterned_layers(keys, row, config.layers);
+  } else if (keys.has(kPattern)) {
+    keys.fail(ErrorCode::kUnsupported, kPattern,
+              "found a pattern of layers, supported is: a window in every layer of this architecture");
+  }
   for (const bool layer : windowed) config.windows.push_back(layer ? window : 0);
 }
 

@@ -105,6 +105,10 @@ RopeScaling parse_scaling(const RopeKeys& keys, std::size_t chunks, std::size_t 
               "found one of the tensors rope_factors_long and rope_factors_short, expected both");
   }
   if (always.empty() && !by_length) {
+    if (keys.has("rope.scaling.type") && keys.text("rope.scaling.type") == "longrope") {
+      keys.fail(ErrorCode::kInput, "rope.scaling.type",
+                "found longrope without tensors of factors, expected rope_factors_long and rope_factors_short");
+    }
     if (attention_factor != 1 && scaling.type != RopeScaling::Type::kYarn) keys.must_be("rope.scaling.attn_factor", 1);
     return scaling;
   }

@@ -22,11 +22,13 @@ std::string_view first_key(const JsonCursor& object, std::initializer_list<std::
   return "";
 }
 
-/// The object with the scaling: null where there is none.
+/// The object with the scaling: null where there is none. An empty one does not hide the other, as in Transformers.
 JsonCursor scaling_object(const JsonCursor& root) {
   static const Json kNone;
-  const std::string_view key = first_key(root, {"rope_scaling", "rope_parameters"});
-  return key.empty() ? JsonCursor(kNone, root.place()) : root.at(key);
+  for (const std::string_view key : {"rope_scaling", "rope_parameters"}) {
+    if (root.has(key) && !root.at(key).value().empty()) return root.at(key);
+  }
+  return {kNone, root.place()};
 }
 
 /// How many channels turn: int(head_dim · share), as Transformers rounds.

@@ -100,7 +100,12 @@ RopeScaling parse_longrope(const JsonCursor& rope, const RopeScalingContext& con
 RopeScaling parse_rope_scaling(const JsonCursor& rope, const RopeScalingContext& context) {
   if (rope.is_null()) return {};
   const std::string_view key = rope.has("rope_type") ? "rope_type" : "type";
-  if (!rope.has(key)) return {};
+  if (!rope.has(key)) {
+    for (const std::string_view factor : {"factor", "short_factor", "long_factor"}) {
+      if (rope.has(factor)) rope.fail("a rope_type beside " + std::string(factor));
+    }
+    return {};
+  }
   const std::string& type = rope.at(key).string();
   if (context.su_is_longrope && (type == "su" || type == "yarn")) return parse_longrope(rope, context);
   if (type == "default") return {};

@@ -101,6 +101,13 @@ TEST(GgufConfig, PatternsAsAPeriodOrLayerByLayer) {
   expect_refused(file, ErrorCode::kInput, "sliding_window_pattern");
 }
 
+TEST(GgufConfig, APatternIsRefusedWhereEveryLayerHasTheWindow) {
+  FakeGguf file = metadata("llama");
+  file.values["llama.attention.sliding_window"] = std::uint64_t{16};
+  file.values["llama.attention.sliding_window_pattern"] = std::uint64_t{2};
+  expect_refused(file, ErrorCode::kUnsupported, "llama.attention.sliding_window_pattern: found a pattern");
+}
+
 TEST(GgufConfig, GptNeoxSaysWhetherItsBlocksAreParallel) {
   FakeGguf file = metadata("gptneox");
   EXPECT_TRUE(parse_gguf_config(file).config.arithmetic.parallel_residual);

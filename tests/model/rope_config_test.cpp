@@ -103,6 +103,21 @@ TEST(HfRope, WhatItCannotHonourIsRefusedByName) {
               HasSubstr("/rope_parameters"));
 }
 
+TEST(HfRope, AnEmptyScalingDoesNotHideTheOtherObject) {
+  const RopeParameters rope =
+      parse_hf(R"({"rope_scaling": {}, "rope_parameters": {"rope_theta": 500, "rope_type": "linear", "factor": 2}})")
+          .ropes[0];
+  EXPECT_EQ(rope.theta, 500);
+  EXPECT_EQ(rope.scaling, (RopeScaling{.type = Type::kLinear, .factor = 2}));
+}
+
+TEST(HfRope, AFactorWithoutATypeIsRefused) {
+  for (const char* scaling : {R"({"factor": 2})", R"({"rope_theta": 500, "long_factor": [1, 1, 1, 1]})"}) {
+    EXPECT_THAT(complaint(ErrorCode::kInput, [&] { parse_hf(R"({"rope_scaling": )" + std::string(scaling) + "}"); }),
+                HasSubstr("/rope_scaling: found an object"));
+  }
+}
+
 TEST(HfRope, BadScalingsNameTheirPlace) {
   const auto place = [](const std::string& scaling) {
     return complaint(ErrorCode::kInput, [&] { parse_hf(R"({"rope_scaling": {"type": )" + scaling + "}}"); });
@@ -188,6 +203,11 @@ TEST_F(GgufRope, BadFactorsAreRefused) {
   ModelConfig config = small_model();
   EXPECT_THAT(complaint(ErrorCode::kInput, [&] { parse_gguf_rope(other, "llama.", {}, config); }),
               HasSubstr("rope_freqs.weight"));
+}
+
+TEST_F(GgufRope, LongRopeWithoutItsTensorsIsRefused) {
+  set("scaling.type", std::string_view("longrope"));
+  EXPECT_THAT(refusal(ErrorCode::kInput), HasSubstr("llama.rope.scaling.type: found longrope without"));
 }
 
 TEST_F(GgufRope, WhatItCannotHonourIsRefusedByName) {
