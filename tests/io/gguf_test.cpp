@@ -133,9 +133,7 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"BigEndian", gguf({.version = 0x03000000}), "big-endian", ErrorCode::kUnsupported},
         Bad{"TensorCount", kHeader3 + u64(~0UL) + kZero, "byte 8: number of tensors: found 18446744073709551615"},
         Bad{"TensorCountOneTooMany", kHeader3 + u64(2) + kZero + std::string(50, '\0'), "byte 8: number of tensors"},
-        Bad{"KeyCount", kHeader3 + kZero + u64(~0UL), "byte 16: number of metadata keys: found 18446744073709551615"},
-        Bad{"TensorCountAboveTheLimit", kHeader3 + u64((1UL << 20) + 1) + kZero + std::string(33UL << 20 | 64, '\0'),
-            "expected at most 1048576"}),
+        Bad{"KeyCount", kHeader3 + kZero + u64(~0UL), "byte 16: number of metadata keys: found 18446744073709551615"}),
     kCaseName);
 
 INSTANTIATE_TEST_SUITE_P(
@@ -158,13 +156,6 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"ArrayType", with_key("k", kArray, array(99, 1)), "found value type 99"},
         Bad{"ArrayCount", with_key("k", kArray, array(kU64, 1UL << 61)), "array length: found 2305843009213693952"},
         Bad{"ArrayCountBeyondTheFile", with_key("k", kArray, array(kU64, 5)), "array length: found 5"},
-        Bad{"ArrayCountAboveTheLimit",
-            with_key("k", kArray, array(kU8, (1UL << 25) + 1, std::string((1UL << 25) + 1, '\0'))),
-            "expected at most 33554432"},
-        Bad{"TwoArraysAboveTheLimit",
-            gguf({.keys = {key("j", kArray, array(kU8, 1UL << 25, std::string(1UL << 25, '\0'))),
-                           key("k", kArray, array(kU8, 1, "x"))}}),
-            "key \"k\", array length: found 1, expected at most 0"},
         Bad{"ArrayOfStrings", with_key("k", kArray, array(kString, 1, u64(~0UL))), "key \"k\": found string length"},
         Bad{"ArrayU64", with_key("k", kArray, array(kU64, 1, u64(1UL << 63))), "expected below 2^63"},
         Bad{"Alignment0", with_key("general.alignment", kU32, u32(0)), "found 0, expected a power of two"},
@@ -229,6 +220,20 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"OneByteShort", two_tensors(32, 0, 63), "tensor \"a\": ends at data byte 64"},
         Bad{"NoData", two_tensors(0, 32, 0), "tensor \"a\": ends at data byte 32"}),
     kCaseName);
+
+// Not among the parameters: those are made whenever the program starts, and these files are large.
+TEST(Gguf, CountsAboveTheLimitsAreRefusedWhereTheFileHoldsAsMuch) {
+  constexpr std::size_t kMostNumbers = 1UL << 25;
+  const auto refused = [](const std::string& bytes, std::string_view message) {
+    test::expect_error(ErrorCode::kInput, message, [&] { parse(bytes); });
+  };
+  refused(kHeader3 + u64((1UL << 20) + 1) + kZero + std::string(33UL << 20 | 64, '\0'), "expected at most 1048576");
+  refused(with_key("k", kArray, array(kU8, kMostNumbers + 1, std::string(kMostNumbers + 1, '\0'))),
+          "expected at most 33554432");
+  refused(gguf({.keys = {key("j", kArray, array(kU8, kMostNumbers, std::string(kMostNumbers, '\0'))),
+                         key("k", kArray, array(kU8, 1, "x"))}}),
+          "key \"k\", array length: found 1, expected at most 0");
+}
 
 TEST(Gguf, EveryTruncationOfAGoodFileIsRefused) {
   const std::string file = gguf({.keys = {key("s", kString, text("abc")), key("a", kArray, array(kU16, 2, "abcd"))},
