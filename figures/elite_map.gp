@@ -37,7 +37,7 @@ do for [p = 0:panels - 1] {
   set label 2 sprintf('%s %d', head_word, p) at screen x/page_width, screen (y + height + 9)/page_height left font ':Bold,10' tc rgb ink
   if (p == panels - 1) {
     set colorbox user origin screen 1 - 66/page_width, screen bottom/page_height size screen 12/page_width, screen (page_height - top - bottom)/page_height
-    set cbtics 1, (most_picks > 12 ? 5 : most_picks > 6 ? 2 : 1) scale 0
+    set cbtics 1, (most_picks > 6 ? ceil(most_picks / 6.0) : 1) scale 0
     set cblabel 'order of the pick' offset 0.2,0 tc rgb ink
   }
   plot $picks index p matrix @cells

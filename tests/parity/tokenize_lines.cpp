@@ -1,5 +1,5 @@
 // Reads one JSON string a line from standard input and writes its ids as one JSON array a line: what
-// tests/parity/tokenizers.py compares with other programs.
+// tests/parity/tokenizers_parity.py compares with other programs.
 //
 // Usage: tokenize_lines FILE     (a tokenizer.json, a *.model of SentencePiece, or a *.gguf)
 #include <cstdio>
