@@ -299,6 +299,12 @@ double JsonCursor::real() const {
   return number;
 }
 
+double JsonCursor::positive() const {
+  const double number = real();
+  if (!(number > 0)) fail("a number above 0");
+  return number;
+}
+
 std::int64_t JsonCursor::integer(std::int64_t least, std::int64_t most) const {
   // get<int64_t>() would turn 30.5 into 30, true into 1 and 2^63 into -2^63, so the stored kind decides.
   const auto* positive = value_->get_ptr<const std::uint64_t*>();

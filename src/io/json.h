@@ -55,6 +55,8 @@ class JsonCursor {
   bool boolean() const;
   /// A finite number.
   double real() const;
+  /// A finite number above 0.
+  double positive() const;
   /// A JSON integer (30.0, true and "30" are none) inside [least, most].
   std::int64_t integer(std::int64_t least = std::numeric_limits<std::int64_t>::min(),
                        std::int64_t most = std::numeric_limits<std::int64_t>::max()) const;

@@ -2,48 +2,15 @@
 
 #include "core/error.h"
 #include "io/gguf.h"
+#include "model/gguf_keys.h"
 #include "model/parsed_config.h"
 
 namespace kvs {
 
 namespace {
 
-/// Keys of one architecture: "block_count" is stored as "llama.block_count".
-class Keys {
- public:
-  Keys(const GgufFile& file, std::string_view architecture) : file_(file), prefix_(std::string(architecture) + ".") {}
-
-  bool has(std::string_view key) const { return file_.has(name(key)); }
-  std::size_t count(std::string_view key, std::uint64_t most) const {
-    const std::uint64_t value = file_.get_unsigned(name(key), most);
-    if (value == 0) fail(ErrorCode::kInput, key, "found 0, expected 1 or more");
-    return static_cast<std::size_t>(value);
-  }
-  double real(std::string_view key) const { return file_.get_real(name(key)); }
-  bool boolean(std::string_view key, bool otherwise) const {
-    return has(key) ? file_.get_boolean(name(key)) : otherwise;
-  }
-  const GgufValue& value(std::string_view key) const { return file_.metadata().find(name(key))->second; }
-  bool nonzero(std::string_view key) const { return has(key) && file_.get_unsigned(name(key), UINT64_MAX) != 0; }
-  double positive(std::string_view key) const {
-    const double value = file_.get_real(name(key));
-    if (!(value > 0) || !std::isfinite(value)) {
-      fail(ErrorCode::kInput, key, "found " + std::to_string(value) + ", expected a number above 0");
-    }
-    return value;
-  }
-  [[noreturn]] void fail(ErrorCode code, std::string_view key, const std::string& problem) const {
-    throw Error(code, file_.path().string() + ": " + name(key), problem);
-  }
-
- private:
-  std::string name(std::string_view key) const { return prefix_ + std::string(key); }
-  const GgufFile& file_;
-  std::string prefix_;
-};
-
 /// Options whose other values would change the arithmetic: refused, never ignored.
-void check_options(const Keys& keys, const Architecture& row, const ModelConfig& config) {
+void check_options(const GgufKeys& keys, const Architecture& row, const ModelConfig& config) {
   const auto must_equal = [&](std::string_view key, std::size_t expected) {
     if (!keys.has(key)) return;
     const std::size_t found = keys.count(key, kMostWidth);
@@ -70,7 +37,7 @@ void check_options(const Keys& keys, const Architecture& row, const ModelConfig&
 constexpr std::string_view kPattern = "attention.sliding_window_pattern";
 
 /// Which layers have a window, by the pattern's key (a period, or a switch for each layer) or the row's own period.
-std::vector<bool> patterned_layers(const Keys& keys, const Architecture& row, std::size_t layers) {
+std::vector<bool> patterned_layers(const GgufKeys& keys, const Architecture& row, std::size_t layers) {
   std::size_t period = row.window_period;
   if (keys.has(kPattern)) {
     if (const auto* list = std::get_if<GgufArray>(&keys.value(kPattern))) {
@@ -87,7 +54,7 @@ std::vector<bool> patterned_layers(const Keys& keys, const Architecture& row, st
   return windowed;
 }
 
-void parse_windows(const Keys& keys, const Architecture& row, ModelConfig& config) {
+void parse_windows(const GgufKeys& keys, const Architecture& row, ModelConfig& config) {
   constexpr std::string_view kWindow = "attention.sliding_window";
   const std::size_t window =
       keys.nonzero(kWindow) ? keys.count(kWindow, kMostContext) : (keys.has(kWindow) ? 0 : row.gguf_window_default);
@@ -107,7 +74,7 @@ void parse_windows(const Keys& keys, const Architecture& row, ModelConfig& confi
 }
 
 /// What the layers compute beside the row's own arithmetic.
-void parse_arithmetic(const Keys& keys, const Architecture& row, ModelConfig& config) {
+void parse_arithmetic(const GgufKeys& keys, const Architecture& row, ModelConfig& config) {
   config.arithmetic = row.arithmetic;
   config.arithmetic.parallel_residual = keys.boolean("use_parallel_residual", row.arithmetic.parallel_residual);
   if (config.layers == row.gguf_wide_scale_layers) {
@@ -141,7 +108,7 @@ ParsedConfig parse_gguf_config(const GgufFile& file) {
   const std::string_view name = file.get_string("general.architecture");
   parsed.architecture = &architecture_of_gguf(name, where + ": general.architecture");
   const Architecture& row = *parsed.architecture;
-  const Keys keys(file, name);
+  const GgufKeys keys(file, name);
 
   ModelConfig& config = parsed.config;
   config.name = file.has("general.name") ? std::string(file.get_string("general.name")) : file.path().stem().string();
@@ -162,7 +129,7 @@ ParsedConfig parse_gguf_config(const GgufFile& file) {
       row.arithmetic.norm == NormKind::kRms ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon"));
   config.tied_head = file.find("output.weight") == nullptr;
   parse_arithmetic(keys, row, config);
-  parse_gguf_rope(file, std::string(name) + ".", row.rope, config);
+  parse_gguf_rope(file, keys, row.rope, config);
   return parsed;
 }
 

@@ -9,6 +9,7 @@
 namespace kvs {
 
 class GgufFile;
+class GgufKeys;
 
 /// What an architecture's configs leave unsaid about RoPE: part of its row in the architecture table.
 struct RopeDefaults {
@@ -30,9 +31,8 @@ void parse_hf_rope(const JsonCursor& root, const RopeDefaults& defaults, ModelCo
 
 /// The same from GGUF metadata (rope.*, as llama.cpp reads them) and the tensors rope_freqs, rope_factors_long and
 /// rope_factors_short.
-/// @param prefix  of the keys, such as "llama."
-void parse_gguf_rope(const GgufFile& file, const std::string& prefix, const RopeDefaults& defaults,
-                     ModelConfig& config);
+/// @param keys  the file's, of its architecture
+void parse_gguf_rope(const GgufFile& file, const GgufKeys& keys, const RopeDefaults& defaults, ModelConfig& config);
 
 /// Of a model whose layers with a window have a RoPE of their own: `ropes` = {full, windowed}, each layer has its own.
 void set_window_rope(ModelConfig& config, const RopeParameters& full, const RopeParameters& windowed);

@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "io/gguf.h"
+#include "model/gguf_keys.h"
 #include "model/rope.h"
 #include "model/rope_config.h"
 
@@ -11,69 +12,45 @@ namespace {
 
 constexpr std::uint64_t kMostContext = 1UL << 40;
 
-/// The rope.* keys and tensors of one file.
-class RopeKeys {
- public:
-  RopeKeys(const GgufFile& file, std::string prefix) : file_(file), prefix_(std::move(prefix)) {}
+/// A key that would change the arithmetic in a way that is not built.
+void must_be(const GgufKeys& keys, std::string_view key, double expected) {
+  if (!keys.has(key) || keys.real(key) == expected) return;
+  keys.fail(ErrorCode::kUnsupported, key,
+            "found " + std::to_string(keys.real(key)) + ", supported is: " + std::to_string(expected));
+}
 
-  bool has(std::string_view key) const { return file_.has(name(key)); }
-  double positive(std::string_view key) const {
-    const double value = file_.get_real(name(key));
-    if (!(value > 0)) fail(ErrorCode::kInput, key, "found " + std::to_string(value) + ", expected a number above 0");
-    return value;
+/// One divisor per chunk, or nothing if the file lacks the tensor.
+std::vector<float> read_factors(const GgufFile& file, const std::string& tensor, std::size_t chunks) {
+  const StoredTensor* stored = file.find(tensor + ".weight");
+  if (stored == nullptr) return {};
+  const std::string where = file.path().string() + ": tensor " + tensor + ".weight";
+  if (stored->type == nullptr || stored->shape.size() != 1 || stored->shape[0] != chunks) {
+    throw Error(ErrorCode::kInput, where, "expected " + std::to_string(chunks) + " floats (rotated channels / 2)");
   }
-  double positive_or(std::string_view key, double otherwise) const { return has(key) ? positive(key) : otherwise; }
-  std::uint64_t count(std::string_view key, std::uint64_t most) const { return file_.get_unsigned(name(key), most); }
-  std::string text(std::string_view key) const { return std::string(file_.get_string(name(key))); }
-
-  /// A key that would change the arithmetic in a way that is not built.
-  void must_be(std::string_view key, double expected) const {
-    if (!has(key) || file_.get_real(name(key)) == expected) return;
-    fail(ErrorCode::kUnsupported, key,
-         "found " + std::to_string(file_.get_real(name(key))) + ", supported is: " + std::to_string(expected));
+  std::vector<float> values(chunks);
+  read_rows(*stored, 0, 1, values);
+  for (const float value : values) {
+    if (value > 0 && std::isfinite(value)) continue;
+    throw Error(ErrorCode::kInput, where, "found " + std::to_string(value) + ", expected numbers above 0");
   }
-
-  /// One divisor per chunk, or nothing if the file lacks the tensor.
-  std::vector<float> factors(const std::string& tensor, std::size_t chunks) const {
-    const StoredTensor* stored = file_.find(tensor + ".weight");
-    if (stored == nullptr) return {};
-    const std::string where = file_.path().string() + ": tensor " + tensor + ".weight";
-    if (stored->type == nullptr || stored->shape.size() != 1 || stored->shape[0] != chunks) {
-      throw Error(ErrorCode::kInput, where, "expected " + std::to_string(chunks) + " floats (rotated channels / 2)");
-    }
-    std::vector<float> values(chunks);
-    read_rows(*stored, 0, 1, values);
-    for (const float value : values) {
-      if (value > 0 && std::isfinite(value)) continue;
-      throw Error(ErrorCode::kInput, where, "found " + std::to_string(value) + ", expected numbers above 0");
-    }
-    return values;
-  }
-  [[noreturn]] void fail(ErrorCode code, std::string_view key, const std::string& problem) const {
-    throw Error(code, file_.path().string() + ": " + name(key), problem);
-  }
-
- private:
-  std::string name(std::string_view key) const { return prefix_ + std::string(key); }
-  const GgufFile& file_;
-  std::string prefix_;
-};
+  return values;
+}
 
 /// llama.cpp multiplies YaRN's own temperature 0.1 ln(factor) + 1 by attn_factor.
-RopeScaling parse_yarn(const RopeKeys& keys, double original_context, double attention_factor) {
+RopeScaling parse_yarn(const GgufKeys& keys, double original_context, double attention_factor) {
   RopeScaling scaling{.type = RopeScaling::Type::kYarn, .factor = keys.positive("rope.scaling.factor")};
   scaling.original_context = original_context;
   scaling.beta_fast = keys.positive_or("rope.scaling.yarn_beta_fast", scaling.beta_fast);
   scaling.beta_slow = keys.positive_or("rope.scaling.yarn_beta_slow", scaling.beta_slow);
-  keys.must_be("rope.scaling.yarn_ext_factor", 1);
-  keys.must_be("rope.scaling.yarn_log_multiplier", 0);
+  must_be(keys, "rope.scaling.yarn_ext_factor", 1);
+  must_be(keys, "rope.scaling.yarn_log_multiplier", 0);
   const double own = scaling.factor > 1 ? 0.1 * std::log(scaling.factor) + 1 : 1;
   scaling.attention_factor = own * attention_factor;
   return scaling;
 }
 
 /// What rope.scaling.* say; tensors of factors come on top.
-RopeScaling parse_keys(const RopeKeys& keys, double original_context, double attention_factor) {
+RopeScaling parse_keys(const GgufKeys& keys, double original_context, double attention_factor) {
   const std::string type = keys.has("rope.scaling.type") ? keys.text("rope.scaling.type") : "";
   if (type == "yarn") return parse_yarn(keys, original_context, attention_factor);
   if (!type.empty() && type != "none" && type != "linear" && type != "longrope") {
@@ -87,18 +64,19 @@ RopeScaling parse_keys(const RopeKeys& keys, double original_context, double att
   return {.type = RopeScaling::Type::kLinear, .factor = factor};
 }
 
-RopeScaling parse_scaling(const RopeKeys& keys, std::size_t chunks, std::size_t context) {
-  const double original = keys.has("rope.scaling.original_context_length")
-                              ? static_cast<double>(keys.count("rope.scaling.original_context_length", kMostContext))
-                              : static_cast<double>(context);
+RopeScaling parse_scaling(const GgufFile& file, const GgufKeys& keys, std::size_t chunks, std::size_t context) {
+  const double original =
+      keys.has("rope.scaling.original_context_length")
+          ? static_cast<double>(keys.unsigned_integer("rope.scaling.original_context_length", kMostContext))
+          : static_cast<double>(context);
   if (original == 0)
     keys.fail(ErrorCode::kInput, "rope.scaling.original_context_length", "found 0, expected 1 or more");
   const double attention_factor = keys.positive_or("rope.scaling.attn_factor", 1);
   RopeScaling scaling = parse_keys(keys, original, attention_factor);
   // As llama.cpp: rope_freqs is preferred, and the long factors serve lengths beyond the original context.
-  std::vector<float> always = keys.factors("rope_freqs", chunks),
-                     long_factors = keys.factors("rope_factors_long", chunks),
-                     short_factors = keys.factors("rope_factors_short", chunks);
+  std::vector<float> always = read_factors(file, "rope_freqs", chunks),
+                     long_factors = read_factors(file, "rope_factors_long", chunks),
+                     short_factors = read_factors(file, "rope_factors_short", chunks);
   const bool by_length = always.empty() && !long_factors.empty();
   if (by_length != (always.empty() && !short_factors.empty())) {
     keys.fail(ErrorCode::kInput, "rope",
@@ -109,7 +87,7 @@ RopeScaling parse_scaling(const RopeKeys& keys, std::size_t chunks, std::size_t 
       keys.fail(ErrorCode::kInput, "rope.scaling.type",
                 "found longrope without tensors of factors, expected rope_factors_long and rope_factors_short");
     }
-    if (attention_factor != 1 && scaling.type != RopeScaling::Type::kYarn) keys.must_be("rope.scaling.attn_factor", 1);
+    if (attention_factor != 1 && scaling.type != RopeScaling::Type::kYarn) must_be(keys, "rope.scaling.attn_factor", 1);
     return scaling;
   }
   if (scaling.type != RopeScaling::Type::kDefault) {
@@ -123,13 +101,13 @@ RopeScaling parse_scaling(const RopeKeys& keys, std::size_t chunks, std::size_t 
             .factors = std::move(short_factors),
             .long_factors = std::move(long_factors)};
   }
-  keys.must_be("rope.scaling.attn_factor", 1);
+  must_be(keys, "rope.scaling.attn_factor", 1);
   return {.type = RopeScaling::Type::kFactors, .factors = std::move(always)};
 }
 
-std::size_t rotary_dim(const RopeKeys& keys, std::size_t head_dim) {
+std::size_t rotary_dim(const GgufKeys& keys, std::size_t head_dim) {
   if (!keys.has("rope.dimension_count")) return head_dim;
-  const auto channels = static_cast<std::size_t>(keys.count("rope.dimension_count", UINT32_MAX));
+  const auto channels = static_cast<std::size_t>(keys.unsigned_integer("rope.dimension_count", UINT32_MAX));
   if (channels == 0 || channels % 2 != 0 || channels > head_dim) {
     keys.fail(ErrorCode::kInput, "rope.dimension_count",
               "found " + std::to_string(channels) + ", expected an even number up to the head size, " +
@@ -140,12 +118,10 @@ std::size_t rotary_dim(const RopeKeys& keys, std::size_t head_dim) {
 
 }  // namespace
 
-void parse_gguf_rope(const GgufFile& file, const std::string& prefix, const RopeDefaults& defaults,
-                     ModelConfig& config) {
-  const RopeKeys keys(file, prefix);
+void parse_gguf_rope(const GgufFile& file, const GgufKeys& keys, const RopeDefaults& defaults, ModelConfig& config) {
   RopeParameters rope{.theta = keys.positive_or("rope.freq_base", defaults.theta),
                       .rotary_dim = rotary_dim(keys, config.head_dim)};
-  rope.scaling = parse_scaling(keys, rope.chunks(), config.context);
+  rope.scaling = parse_scaling(file, keys, rope.chunks(), config.context);
   config.ropes = {rope};
   if (defaults.window_theta == 0) return;
   const double theta = keys.positive_or("rope.freq_base_swa", defaults.window_theta);

@@ -8,12 +8,6 @@ namespace {
 
 constexpr std::string_view kFull = "full_attention", kSliding = "sliding_attention";
 
-double positive(const JsonCursor& cursor) {
-  const double value = cursor.real();
-  if (!(value > 0)) cursor.fail("a number above 0");
-  return value;
-}
-
 /// The first key of `keys` that `object` has, or empty.
 std::string_view first_key(const JsonCursor& object, std::initializer_list<std::string_view> keys) {
   for (const std::string_view key : keys) {
@@ -37,7 +31,7 @@ std::size_t rotary_dim(const JsonCursor& root, const JsonCursor& scaling, const 
   double share = defaults.share;
   std::string place = root.place();
   const auto read = [&](const JsonCursor& object, std::string_view key) {
-    share = positive(object.at(key));
+    share = object.at(key).positive();
     place = object.at(key).place();
     if (share > 1) object.at(key).fail("a share of a head's channels, at most 1");
   };
@@ -65,7 +59,7 @@ RopeScalingContext scaling_context(const JsonCursor& root, const RopeDefaults& d
                              .original_context = defaults.original_context,
                              .su_is_longrope = defaults.su_is_longrope};
   constexpr std::string_view kOriginal = "original_max_position_embeddings";
-  if (root.has(kOriginal)) context.original_context = positive(root.at(kOriginal));
+  if (root.has(kOriginal)) context.original_context = root.at(kOriginal).positive();
   return context;
 }
 
@@ -89,7 +83,7 @@ RopeParameters parse_nested(const JsonCursor& nested, std::string_view type, dou
   RopeParameters rope{.theta = theta, .rotary_dim = channels};
   if (!nested.has(type)) return rope;
   const JsonCursor object = nested.at(type);
-  if (object.has("rope_theta")) rope.theta = positive(object.at("rope_theta"));
+  if (object.has("rope_theta")) rope.theta = object.at("rope_theta").positive();
   RopeScalingContext own = context;
   own.original_context = 0;
   rope.scaling = parse_rope_scaling(object, own);
@@ -110,17 +104,17 @@ void parse_hf_rope(const JsonCursor& root, const RopeDefaults& defaults, ModelCo
   const JsonCursor scaling = scaling_object(root);
   RopeParameters rope{.theta = defaults.theta, .rotary_dim = rotary_dim(root, scaling, defaults, config.head_dim)};
   const std::string_view theta_key = first_key(root, {"rope_theta", "rotary_emb_base"});
-  if (!theta_key.empty()) rope.theta = positive(root.at(theta_key));
+  if (!theta_key.empty()) rope.theta = root.at(theta_key).positive();
   const RopeScalingContext context = scaling_context(root, defaults, rope, config);
   if (defaults.window_theta == 0) {
     refuse_per_layer_type(scaling);
-    if (!scaling.is_null() && scaling.has("rope_theta")) rope.theta = positive(scaling.at("rope_theta"));
+    if (!scaling.is_null() && scaling.has("rope_theta")) rope.theta = scaling.at("rope_theta").positive();
     rope.scaling = parse_rope_scaling(scaling, context);
     config.ropes = {rope};
     return;
   }
   RopeParameters local{.theta = defaults.window_theta, .rotary_dim = rope.rotary_dim};
-  if (root.has("rope_local_base_freq")) local.theta = positive(root.at("rope_local_base_freq"));
+  if (root.has("rope_local_base_freq")) local.theta = root.at("rope_local_base_freq").positive();
   if (per_layer_type(scaling)) {
     rope = parse_nested(scaling, kFull, rope.theta, context, rope.rotary_dim);
     local = parse_nested(scaling, kSliding, local.theta, context, rope.rotary_dim);

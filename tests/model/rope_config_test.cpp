@@ -1,4 +1,3 @@
-#include "model/rope_config.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,6 +5,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "model/gguf_keys.h"
 #include "tests/io/fake_gguf.h"
 
 namespace kvs {
@@ -139,7 +139,7 @@ class GgufRope : public ::testing::Test {
  protected:
   ModelConfig parse(const RopeDefaults& defaults = {}) {
     ModelConfig config = small_model();
-    parse_gguf_rope(file_, "llama.", defaults, config);
+    parse_gguf_rope(file_, GgufKeys(file_, "llama"), defaults, config);
     return config;
   }
   std::string refusal(ErrorCode code) {
@@ -201,7 +201,7 @@ TEST_F(GgufRope, BadFactorsAreRefused) {
   FakeGguf other;
   other.add_tensor("rope_freqs.weight", {1, 0, 1, 1});
   ModelConfig config = small_model();
-  EXPECT_THAT(complaint(ErrorCode::kInput, [&] { parse_gguf_rope(other, "llama.", {}, config); }),
+  EXPECT_THAT(complaint(ErrorCode::kInput, [&] { parse_gguf_rope(other, GgufKeys(other, "llama"), {}, config); }),
               HasSubstr("rope_freqs.weight"));
 }
 

@@ -124,6 +124,13 @@ std::string GgufVocabulary::describe(std::size_t id) const {
   return "token " + std::to_string(id) + ' ' + shown(texts[id]);
 }
 
+void GgufVocabulary::give_to(TokenizerParts& parts) && {
+  parts.added_rule = TokenizerParts::AddedRule::kLongestFirst;
+  parts.added = AddedTokens(std::move(added));
+  parts.tokens = std::move(tokens);
+  parts.bos = bos;
+}
+
 GgufVocabulary read_gguf_vocabulary(const GgufFile& file) {
   GgufVocabulary vocabulary(file);
   const std::vector<std::string_view>& tokens = vocabulary.strings(kGgufTokens);

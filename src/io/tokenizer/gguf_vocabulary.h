@@ -31,6 +31,8 @@ struct GgufVocabulary {
   const std::vector<std::string_view>& strings(std::string_view key) const;
   /// "token 5 \"abc\""
   std::string describe(std::size_t id) const;
+  /// What no model changes: tokens, BOS, and special tokens, which are found longest first.
+  void give_to(TokenizerParts& parts) &&;
 };
 
 /// @throws Error kInput on tokens that are none or not unique, types that do not fit them, a BOS id out of range.

@@ -69,11 +69,8 @@ TokenizerParts read_gguf_bpe(GgufVocabulary vocabulary) {
   add_tokens(*bpe, vocabulary);
   keep_bytes_that_are_no_token(*bpe, vocabulary.texts.size());
   add_merges(*bpe, vocabulary);
-  parts.added_rule = TokenizerParts::AddedRule::kLongestFirst;
-  parts.added = AddedTokens(std::move(vocabulary.added));
   parts.model = std::move(bpe);
-  parts.tokens = std::move(vocabulary.tokens);
-  parts.bos = vocabulary.bos;
+  std::move(vocabulary).give_to(parts);
   return parts;
 }
 

@@ -122,11 +122,8 @@ TokenizerParts read_gguf_spm(GgufVocabulary vocabulary) {
   parts.normalizers.push_back(make_replace(" ", std::string(kSpaceMarker)));
   const std::bitset<256> joined = bpe->bytes_joined_before(kSpaceMarker);
   if (!joined.all()) parts.steps.push_back(make_marker_split(kSpaceMarker, joined));
-  parts.added_rule = TokenizerParts::AddedRule::kLongestFirst;
-  parts.added = AddedTokens(std::move(vocabulary.added));
   parts.model = std::move(bpe);
-  parts.tokens = std::move(vocabulary.tokens);
-  parts.bos = vocabulary.bos;
+  std::move(vocabulary).give_to(parts);
   return parts;
 }
 
