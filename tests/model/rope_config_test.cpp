@@ -1,3 +1,4 @@
+#include "model/rope_config.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
