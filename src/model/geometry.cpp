@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <cmath>
+
 #include "core/error.h"
 #include "model/parsed_config.h"
 
@@ -21,6 +24,20 @@ void complete_geometry(ModelConfig& config, std::string_view where, const Geomet
   }
   if (config.head_dim % 2 != 0) {
     fail("found " + text(names.head_dim, config.head_dim) + ", expected an even number (RoPE rotates pairs)");
+  }
+}
+
+void check_rope(const ModelConfig& config, std::string_view where) {
+  for (const RopeParameters& rope : config.ropes) {
+    for (const std::size_t tokens : {std::size_t{1}, 2 * config.context}) {
+      const RopeAngles angles = rope_angles(rope, tokens);
+      const auto bad = std::ranges::find_if_not(angles.frequencies, [](double value) { return std::isfinite(value); });
+      if (bad == angles.frequencies.end() && std::isfinite(angles.factor)) continue;
+      throw Error(ErrorCode::kInput, where,
+                  "found RoPE parameters (theta " + std::to_string(rope.theta) + ", " +
+                      std::to_string(rope.rotary_dim) + " channels) that give no finite angles to " +
+                      std::to_string(tokens) + " tokens, expected finite ones");
+    }
   }
 }
 

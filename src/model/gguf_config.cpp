@@ -130,6 +130,7 @@ ParsedConfig parse_gguf_config(const GgufFile& file) {
   config.tied_head = file.find("output.weight") == nullptr;
   parse_arithmetic(keys, row, config);
   parse_gguf_rope(file, keys, row.rope, config);
+  check_rope(config, where);
   return parsed;
 }
 

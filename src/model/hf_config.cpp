@@ -94,6 +94,7 @@ ParsedConfig parse_hf_config(const std::filesystem::path& path) {
   config.tied_head = flag(root, "tie_word_embeddings", row.keys.tied_head_default);
   parse_arithmetic(root, row, config);
   parse_hf_rope(root, row.rope, config);
+  check_rope(config, where);
   parsed.attention_bias = flag(root, row.keys.attention_bias, row.keys.attention_bias_default);
   parsed.mlp_bias = flag(root, row.keys.mlp_bias);
   if (root.has("auto_map")) parsed.notes.push_back(where + ": auto_map names custom code, which is never run");

@@ -33,6 +33,10 @@ struct GeometryKeys {
 };
 void complete_geometry(ModelConfig& config, std::string_view where, const GeometryKeys& names);
 
+/// Parameters that are each in range may still yield NaN together: YaRN with a theta of 1.
+/// @throws Error kInput if a frequency, within the context or at twice its length, is not finite.
+void check_rope(const ModelConfig& config, std::string_view where);
+
 /// Largest values that a config may state; products of any three of them fit in 64 bits.
 inline constexpr std::uint64_t kMostLayers = 4096, kMostHeads = 1 << 14, kMostWidth = 1 << 20,
                                kMostVocabulary = 1 << 24, kMostContext = 1UL << 40;

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "model/gguf_keys.h"
+#include "model/parsed_config.h"
 #include "tests/io/fake_gguf.h"
 
 namespace kvs {
@@ -134,6 +135,18 @@ TEST(HfRope, BadScalingsNameTheirPlace) {
   EXPECT_THAT(place(R"("longrope", "short_factor": [1, 1, 0, 1], "long_factor": [1, 1, 1, 1])"),
               HasSubstr("/rope_scaling/short_factor/2"));
   EXPECT_THAT(place("5"), HasSubstr("/rope_scaling/type"));
+}
+
+TEST(CheckRope, ParametersThatYieldNoNumbersTogetherAreRefused) {
+  constexpr const char* kYarn = R"({"rope_theta": %, "rope_scaling":
+    {"type": "yarn", "factor": 4, "original_max_position_embeddings": 4096}})";
+  const auto with_theta = [](std::string json, const std::string& theta) {
+    return parse_hf(json.replace(json.find('%'), 1, theta));
+  };
+  EXPECT_NO_THROW(check_rope(with_theta(kYarn, "2"), "c.json"));
+  // Both bounds of the ramp are a positive number over ln 1 = 0.
+  EXPECT_THAT(complaint(ErrorCode::kInput, [&] { check_rope(with_theta(kYarn, "1"), "c.json"); }),
+              AllOf(HasSubstr("c.json: found RoPE parameters (theta 1.0"), HasSubstr("expected finite")));
 }
 
 class GgufRope : public ::testing::Test {
