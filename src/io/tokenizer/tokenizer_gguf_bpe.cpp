@@ -12,7 +12,9 @@ const GgufPreTokenizer& find_pre(const GgufVocabulary& vocabulary) {
   const std::string_view name = vocabulary.file.has(kKey) ? vocabulary.file.get_string(kKey) : "default";
   const GgufPreTokenizer* pre = find_gguf_pre_tokenizer(name);
   if (pre == nullptr) {
-    vocabulary.fail(ErrorCode::kUnsupported, kKey, "pre-tokenizer " + GgufVocabulary::shown(name) + " is not known");
+    vocabulary.fail(
+        ErrorCode::kUnsupported, kKey,
+        "found pre-tokenizer " + GgufVocabulary::shown(name) + ", supported: those that docs/tokenizers.md lists");
   }
   return *pre;
 }

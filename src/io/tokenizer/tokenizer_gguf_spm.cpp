@@ -83,7 +83,8 @@ Bpe::ByteSymbols byte_tokens(const GgufVocabulary& vocabulary) {
     std::int32_t id = vocabulary.tokens.find(name);
     if (id < 0) id = vocabulary.tokens.find(std::string(1, static_cast<char>(byte)));
     if (id < 0)
-      vocabulary.fail(ErrorCode::kUnsupported, kGgufTokens, "a vocabulary without token " + name + " is not supported");
+      vocabulary.fail(ErrorCode::kUnsupported, kGgufTokens,
+                      "found no token " + name + ", supported: vocabularies with a token for every byte");
     ids[byte] = static_cast<std::uint32_t>(id);
   }
   return ids;

@@ -21,7 +21,7 @@ class Builder {
 
   std::unique_ptr<Tokenizer> build(std::string_view bos) {
     if (root_.has("version") && root_.at("version").string() != "1.0") {
-      file_.unsupported(root_.at("version"), "version", root_.at("version").string());
+      file_.unsupported(root_.at("version"), "version", root_.at("version").string(), "1.0");
     }
     if (root_.has("post_processor")) read_post_processor(root_.at("post_processor"));
     JsonSteps steps = read_tokenizer_steps(root_, file_);
@@ -49,7 +49,8 @@ class Builder {
     } else if (type == "RobertaProcessing" || type == "BertProcessing") {
       set_template_bos(processor.at("cls").at(std::size_t{1}));
     } else if (type != "ByteLevel") {
-      file_.unsupported(processor.at("type"), "post-processor", type);
+      file_.unsupported(processor.at("type"), "post-processor", type,
+                        "Sequence, TemplateProcessing, RobertaProcessing, BertProcessing, ByteLevel");
     }
   }
 

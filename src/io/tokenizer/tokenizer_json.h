@@ -15,9 +15,10 @@ struct TokenizerJson {
   std::string where;
 
   static std::string shown(std::string_view text) { return '"' + printable(text, 100) + '"'; }
-  [[noreturn]] void unsupported(const JsonCursor& at, std::string_view what, std::string_view name) const {
+  [[noreturn]] void unsupported(const JsonCursor& at, std::string_view what, std::string_view name,
+                                std::string_view supported) const {
     throw Error(ErrorCode::kUnsupported, where + ": " + at.pointer(),
-                std::string(what) + ' ' + shown(name) + " is not supported");
+                "found " + std::string(what) + ' ' + shown(name) + ", supported: " + std::string(supported));
   }
   [[noreturn]] void malformed(const JsonCursor& at, const std::string& problem) const {
     throw Error(ErrorCode::kInput, where + ": " + at.pointer(), problem);

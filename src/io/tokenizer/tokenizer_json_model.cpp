@@ -18,12 +18,16 @@ class BpeReader final : public JsonModelReader {
  public:
   BpeReader(const JsonCursor& model, const TokenizerJson& file, bool is_byte_level)
       : file_(file), model_(model), vocabulary_(model.at("vocab")), is_byte_level_(is_byte_level) {
-    if (model.has("dropout") && model.at("dropout").real() != 0) file.unsupported(model, "option", "dropout");
+    if (model.has("dropout") && model.at("dropout").real() != 0)
+      file.unsupported(model.at("dropout"), "option", "dropout", "0");
     for (const std::string_view key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
-      if (model.has(key) && !model.at(key).string().empty()) file.unsupported(model, "option", key);
+      if (model.has(key) && !model.at(key).string().empty())
+        file.unsupported(model.at(key), "option", key, "an empty one");
     }
     falls_back_ = TokenizerJson::is_true(model, "byte_fallback");
-    if (falls_back_ && is_byte_level) file.unsupported(model, "with ByteLevel, the option", "byte_fallback");
+    if (falls_back_ && is_byte_level) {
+      file.unsupported(model.at("byte_fallback"), "ByteLevel and option", "byte_fallback", "false");
+    }
     if (!vocabulary_.value().is_object()) vocabulary_.fail("an object of tokens and ids");
     if (vocabulary_.value().empty()) file.malformed(vocabulary_, "found no token");
   }
@@ -218,7 +222,9 @@ std::unique_ptr<JsonModelReader> make_model_reader(const JsonCursor& model, cons
   // Files of before 2021 name no type.
   const std::string type = model.has("type") ? model.at("type").string() : "BPE";
   if (type == "BPE") return std::make_unique<BpeReader>(model, file, is_byte_level);
-  if (type != "Unigram" || is_byte_level) file.unsupported(model.at("type"), "model", type);
+  if (type != "Unigram" || is_byte_level) {
+    file.unsupported(model.at("type"), "model", type, is_byte_level ? "with ByteLevel, BPE" : "BPE, Unigram");
+  }
   return std::make_unique<UnigramReader>(model, file);
 }
 

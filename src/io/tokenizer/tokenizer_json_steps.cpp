@@ -14,7 +14,11 @@ Value named(const std::array<std::pair<std::string_view, Value>, N>& table, cons
             const TokenizerJson& file) {
   const std::string& name = at.string();
   const auto row = std::find_if(table.begin(), table.end(), [&](const auto& known) { return known.first == name; });
-  if (row == table.end()) file.unsupported(at, what, name);
+  if (row == table.end()) {
+    std::string known;
+    for (const auto& [other, value] : table) known += (known.empty() ? "" : ", ") + std::string(other);
+    file.unsupported(at, what, name, known);
+  }
   return row->second;
 }
 
@@ -62,7 +66,12 @@ class StepReader {
       strips_left_ = strips_left_ || left;
       add(make_strip(left, normalizer.at("strip_right").boolean()));
     } else {
-      add(make_unicode_normalizer(named(kForms, normalizer.at("type"), "normalizer", file_)));
+      const auto form = std::ranges::find(kForms, type, [](const auto& row) { return row.first; });
+      if (form == kForms.end()) {
+        file_.unsupported(normalizer.at("type"), "normalizer", type,
+                          "Sequence, Lowercase, Prepend, Replace, Strip, NFC, NFD, NFKC, NFKD");
+      }
+      add(make_unicode_normalizer(form->second));
     }
   }
 
@@ -83,7 +92,7 @@ class StepReader {
 
   Regex known_regex(const JsonCursor& cursor, std::string_view what) const {
     const std::optional<std::string_view> known = find_known_pattern(cursor.string());
-    if (!known) file_.unsupported(cursor, what, cursor.string());
+    if (!known) file_.unsupported(cursor, what, cursor.string(), "those that docs/tokenizers.md lists");
     return Regex(*known);
   }
 
@@ -95,7 +104,7 @@ class StepReader {
       for (std::size_t i = 0; i < size; ++i) read_pre_tokenizer(list.at(i), is_last && i + 1 == size);
     } else if (type == "ByteLevel") {
       // After it the text is spelt in stand-ins for bytes, which later steps would have to see.
-      if (!is_last) file_.unsupported(step.at("type"), "a pre-tokenizer after", type);
+      if (!is_last) file_.unsupported(step.at("type"), "a pre-tokenizer after", type, "that one as the last");
       steps_.has_byte_level = true;
       if (step.at("add_prefix_space").boolean()) add(make_prefix_space());
       if (!step.has("use_regex") || step.at("use_regex").boolean()) add(make_regex_split(Regex(kGpt2Pattern)));
@@ -107,7 +116,7 @@ class StepReader {
     } else if (type == "Metaspace") {
       read_metaspace(step);
     } else {
-      file_.unsupported(step.at("type"), "pre-tokenizer", type);
+      file_.unsupported(step.at("type"), "pre-tokenizer", type, "Sequence, ByteLevel, Digits, Split, Metaspace");
     }
   }
 
@@ -134,7 +143,7 @@ class StepReader {
       step.at("add_prefix_space").fail("what prepend_scheme says");
     }
     if (scheme == PrependScheme::kFirst && strips_left_) {
-      file_.unsupported(step.at("prepend_scheme"), "after a Strip, the prepend scheme", "first");
+      file_.unsupported(step.at("prepend_scheme"), "Strip and prepend scheme", "first", "never, always");
     }
     add(make_metaspace(marker.string(), scheme, !step.has("split") || step.at("split").boolean()));
   }
