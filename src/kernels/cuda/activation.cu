@@ -31,18 +31,18 @@ __global__ void activate_values(const float* x, std::size_t count, std::size_t c
   store(out + i, Function::of(x[at]) * factor);
 }
 
-template <class Function>
-void launch(BackendView<const float, 2> x, Operand out, DType type, cudaStream_t stream) {
+template <class Function, class T>
+void launch_as(BackendView<const float, 2> x, Operand out, cudaStream_t stream) {
   const std::size_t count = out.rows * out.columns;
   if (count == 0) return;
-  const unsigned blocks = blocks_for(count);
-  if (type == DType::kBF16)
-    activate_values<Function><<<blocks, kThreads, 0, stream>>>(x.data(), count, out.columns, x.extent(1),
-                                                               static_cast<__nv_bfloat16*>(out.data));
-  else
-    activate_values<Function>
-        <<<blocks, kThreads, 0, stream>>>(x.data(), count, out.columns, x.extent(1), static_cast<float*>(out.data));
-  check_launch("activate_values");
+  launch_kernel("activate_values", activate_values<Function, T>, {blocks_for(count)}, stream, x.data(), count,
+                out.columns, x.extent(1), static_cast<T*>(out.data));
+}
+
+template <class Function>
+void launch(BackendView<const float, 2> x, Operand out, DType type, cudaStream_t stream) {
+  if (type == DType::kBF16) return launch_as<Function, __nv_bfloat16>(x, out, stream);
+  launch_as<Function, float>(x, out, stream);
 }
 
 void run(BackendView<const float, 2> x, Activation activation, Operand out, DType type, cudaStream_t stream) {

@@ -148,10 +148,9 @@ __device__ float2 to_weights(const AttentionArguments& in, float (&scores)[Block
 
 template <int D>
 __global__ void __launch_bounds__(32 * kWarps) attend(const AttentionArguments in) {
-  extern __shared__ uint4 shared[];
-  auto* const queries = reinterpret_cast<__nv_bfloat16*>(shared);  // [kQueries][D + kPad]
-  __nv_bfloat16* const keys = queries + kQueries * (D + kPad);     // [kKeys][D + kPad]
-  __nv_bfloat16* const values = keys + kKeys * (D + kPad);         // [D][kKeys + kPad]
+  auto* const queries = dynamic_shared<__nv_bfloat16>();        // [kQueries][D + kPad]
+  __nv_bfloat16* const keys = queries + kQueries * (D + kPad);  // [kKeys][D + kPad]
+  __nv_bfloat16* const values = keys + kKeys * (D + kPad);      // [D][kKeys + kPad]
   const AttentionTile<kQueries> tile(in);
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int g = lane / 4, t = lane % 4;

@@ -59,10 +59,9 @@ __device__ float row_sum(float value) {
 
 template <int D>
 __global__ void __launch_bounds__(kSide* kSide) attend(const AttentionArguments in) {
-  extern __shared__ float4 shared[];
-  float* const queries = reinterpret_cast<float*>(shared);  // [kQueries][D + kPad]
-  float* const states = queries + kQueries * (D + kPad);    // [kKeys][D + kPad]: keys, then values
-  float* const weights = states + kKeys * (D + kPad);       // [kQueries][kKeys + kPad]
+  float* const queries = dynamic_shared<float>();         // [kQueries][D + kPad]
+  float* const states = queries + kQueries * (D + kPad);  // [kKeys][D + kPad]: keys, then values
+  float* const weights = states + kKeys * (D + kPad);     // [kQueries][kKeys + kPad]
   const AttentionTile<kQueries> tile(in);
   const int tx = static_cast<int>(threadIdx.x) % kSide, ty = static_cast<int>(threadIdx.x) / kSide;
   constexpr int kChannels = D / kSide;  // of output per thread, kSide apart

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "kernels/cuda/attention.h"
 #include "kernels/cuda/check.h"
+#include "kernels/cuda/launch.cuh"
 
 namespace kvs::cuda {
 
@@ -70,12 +71,9 @@ void launch_attention(const Context& context, const AttentionArguments& in, Kern
                 "found " + std::to_string(context.shared_bytes()) + " bytes of shared memory per block, expected " +
                     std::to_string(shared_bytes) + " for a head_dim of " + std::to_string(in.head_dim));
   }
-  check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes)),
-             "cudaFuncSetAttribute");
-  const dim3 grid(static_cast<unsigned>((in.tokens + queries - 1) / queries), static_cast<unsigned>(in.query_heads),
-                  static_cast<unsigned>(in.members));
-  kernel<<<grid, threads, shared_bytes, context.stream()>>>(in);
-  check_launch("attention");
+  const dim3 blocks(static_cast<unsigned>((in.tokens + queries - 1) / queries), static_cast<unsigned>(in.query_heads),
+                    static_cast<unsigned>(in.members));
+  launch_kernel("attention", kernel, {blocks, threads, shared_bytes}, context.stream(), in);
 }
 
 }  // namespace kvs::cuda

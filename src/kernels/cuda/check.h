@@ -16,8 +16,6 @@ void check_cuda(cudaError_t status, std::string_view what);
 void check_cublas(cublasStatus_t status, std::string_view what);
 void check_cufft(cufftResult status, std::string_view what);
 void check_cusolver(cusolverStatus_t status, std::string_view what);
-/// After a kernel launch: whether it could be queued.
-inline void check_launch(std::string_view kernel) { check_cuda(cudaGetLastError(), kernel); }
 
 /// Throws Error kInternal unless `holds`: the caller of an operation passed shapes that do not fit together.
 void require(bool holds, std::string_view operation, std::string_view expected);

@@ -79,8 +79,7 @@ void CudaBackend::cross_entropy(Operand x, const Weight& head, std::span<const s
   const cuda::DeviceArray<std::int32_t> device_targets(context_, targets);
   const cuda::DeviceArray<cuda::RowState> states(context_, rows);
   logits_.reserve(context_, std::min(rows, kMostRows) * std::min(vocabulary, kSlice));
-  cuda::start_rows<<<cuda::blocks_for(rows), cuda::kThreads, 0, context_.stream()>>>(states.data(), rows);
-  cuda::check_launch("start_rows");
+  cuda::launch_kernel("start_rows", cuda::start_rows, {cuda::blocks_for(rows)}, context_.stream(), states.data(), rows);
   for (std::size_t row = 0; row < rows; row += kMostRows) {
     const std::size_t height = std::min(kMostRows, rows - row);
     if (std::ranges::all_of(targets.subspan(row, height), [](std::int32_t target) { return target < 0; })) continue;
@@ -93,9 +92,8 @@ void CudaBackend::cross_entropy(Operand x, const Weight& head, std::span<const s
                  .rows = height,
                  .columns = width,
                  .inner = x.columns});
-      cuda::reduce_slice<<<static_cast<unsigned>(height), cuda::kThreads, 0, context_.stream()>>>(
-          logits_.data(), width, column, device_targets.data() + row, softcap, states.data() + row);
-      cuda::check_launch("reduce_slice");
+      cuda::launch_kernel("reduce_slice", cuda::reduce_slice, {static_cast<unsigned>(height)}, context_.stream(),
+                          logits_.data(), width, column, device_targets.data() + row, softcap, states.data() + row);
     }
   }
   const std::vector<cuda::RowState> finished = states.to_host();

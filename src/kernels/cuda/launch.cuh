@@ -4,8 +4,11 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
+#include <type_traits>
 
 #include "core/error.h"
+#include "kernels/cuda/check.h"
 
 namespace kvs::cuda {
 
@@ -17,6 +20,38 @@ inline unsigned blocks_for(std::size_t count) {
   if (blocks > 0x7fffffff)
     throw Error(ErrorCode::kUnsupported, "cuda", "found " + std::to_string(count) + " items, expected fewer than 2^39");
   return static_cast<unsigned>(blocks);
+}
+
+/// The shape of a launch.
+struct Grid {
+  dim3 blocks;
+  unsigned threads = kThreads;   // of a block
+  std::size_t shared_bytes = 0;  // see dynamic_shared
+};
+
+/// Queues a kernel; `name` stands in the error if it could not be. Every launch goes through here, so that the tests
+/// can run the kernels without a GPU.
+template <class... Parameters>
+void launch_kernel(std::string_view name, void (*kernel)(Parameters...), const Grid& grid, cudaStream_t stream,
+                   std::type_identity_t<Parameters>... arguments) {
+  constexpr std::size_t kWithoutAsking = 48 << 10;
+  if (grid.shared_bytes > kWithoutAsking)
+    check_cuda(
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(grid.shared_bytes)),
+        "cudaFuncSetAttribute");
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid.blocks;
+  config.blockDim = grid.threads;
+  config.dynamicSmemBytes = grid.shared_bytes;
+  config.stream = stream;
+  check_cuda(cudaLaunchKernelEx(&config, kernel, arguments...), name);
+}
+
+/// The shared memory that a launch asked for, 16-byte aligned.
+template <class T>
+__device__ T* dynamic_shared() {
+  extern __shared__ uint4 dynamic_shared_memory[];
+  return reinterpret_cast<T*>(dynamic_shared_memory);
 }
 
 __device__ inline std::size_t global_index() { return std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; }

@@ -50,9 +50,8 @@ std::unique_ptr<Weight> CudaBackend::make_weight(const WeightSource& source) {
       continue;
     }
     context_.upload(wide.data(), slab.data(), count * sizeof(float));
-    cuda::narrow_values<<<cuda::blocks_for(count), cuda::kThreads, 0, context_.stream()>>>(
-        wide.data(), count, reinterpret_cast<__nv_bfloat16*>(to));
-    cuda::check_launch("narrow_values");
+    cuda::launch_kernel("narrow_values", cuda::narrow_values, {cuda::blocks_for(count)}, context_.stream(), wide.data(),
+                        count, reinterpret_cast<__nv_bfloat16*>(to));
   }
   cuda::DeviceArray<float> bias;
   if (!source.bias.empty()) bias = cuda::DeviceArray<float>(context_, source.bias);
@@ -77,9 +76,8 @@ void CudaBackend::widen(Operand x, BackendView<float, 2> out) {
   const std::size_t count = out.size();
   if (type_ == DType::kF32) return context_.copy(out.data(), x.data, count * sizeof(float));
   if (count == 0) return;
-  cuda::widen_values<<<cuda::blocks_for(count), cuda::kThreads, 0, context_.stream()>>>(
-      static_cast<const __nv_bfloat16*>(x.data), count, out.data());
-  cuda::check_launch("widen_values");
+  cuda::launch_kernel("widen_values", cuda::widen_values, {cuda::blocks_for(count)}, context_.stream(),
+                      static_cast<const __nv_bfloat16*>(x.data), count, out.data());
 }
 
 void CudaBackend::narrow(BackendView<const float, 2> x, Operand out) {
@@ -87,9 +85,8 @@ void CudaBackend::narrow(BackendView<const float, 2> x, Operand out) {
   const std::size_t count = x.size();
   if (type_ == DType::kF32) return context_.copy(out.data, x.data(), count * sizeof(float));
   if (count == 0) return;
-  cuda::narrow_values<<<cuda::blocks_for(count), cuda::kThreads, 0, context_.stream()>>>(
-      x.data(), count, static_cast<__nv_bfloat16*>(out.data));
-  cuda::check_launch("narrow_values");
+  cuda::launch_kernel("narrow_values", cuda::narrow_values, {cuda::blocks_for(count)}, context_.stream(), x.data(),
+                      count, static_cast<__nv_bfloat16*>(out.data));
 }
 
 }  // namespace kvs

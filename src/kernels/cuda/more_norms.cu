@@ -65,9 +65,8 @@ void CudaBackend::rms_norm_add(BackendView<const float, 2> x, BackendView<const 
   cuda::require(gain.extent(0) == x.extent(1), "rms_norm_add", "one gain per column");
   cuda::require(sum.shape() == x.shape(), "rms_norm_add", "a sum of x's shape");
   if (x.empty()) return;
-  cuda::rms_norm_add_rows<<<cuda::row_blocks(x.extent(0), "rms_norm_add"), cuda::kThreads, 0, context_.stream()>>>(
-      x.data(), gain.data(), x.extent(1), epsilon, sum.data());
-  cuda::check_launch("rms_norm_add_rows");
+  cuda::launch_kernel("rms_norm_add_rows", cuda::rms_norm_add_rows, {cuda::row_blocks(x.extent(0), "rms_norm_add")},
+                      context_.stream(), x.data(), gain.data(), x.extent(1), epsilon, sum.data());
 }
 
 void CudaBackend::layer_norm(BackendView<const float, 2> x, BackendView<const float, 1> gain,
@@ -76,14 +75,14 @@ void CudaBackend::layer_norm(BackendView<const float, 2> x, BackendView<const fl
                 "one gain and one bias per column");
   cuda::require(out.rows == x.extent(0) && out.columns == x.extent(1), "layer_norm", "out of x's shape");
   if (x.empty()) return;
-  const unsigned blocks = cuda::row_blocks(x.extent(0), "layer_norm");
+  const auto launch = [&]<class T>(T* to) {
+    cuda::launch_kernel("layer_norm_rows", cuda::layer_norm_rows<T>, {cuda::row_blocks(x.extent(0), "layer_norm")},
+                        context_.stream(), x.data(), gain.data(), bias.data(), x.extent(1), epsilon, to);
+  };
   if (type_ == DType::kBF16)
-    cuda::layer_norm_rows<<<blocks, cuda::kThreads, 0, context_.stream()>>>(
-        x.data(), gain.data(), bias.data(), x.extent(1), epsilon, static_cast<__nv_bfloat16*>(out.data));
+    launch(static_cast<__nv_bfloat16*>(out.data));
   else
-    cuda::layer_norm_rows<<<blocks, cuda::kThreads, 0, context_.stream()>>>(
-        x.data(), gain.data(), bias.data(), x.extent(1), epsilon, static_cast<float*>(out.data));
-  cuda::check_launch("layer_norm_rows");
+    launch(static_cast<float*>(out.data));
 }
 
 void CudaBackend::norm_heads(BackendView<float, 4> x, BackendView<const float, 1> gain, float epsilon) {
@@ -92,9 +91,8 @@ void CudaBackend::norm_heads(BackendView<float, 4> x, BackendView<const float, 1
                 "a gain of [head_dim] or [head · head_dim]");
   if (x.empty()) return;
   const std::size_t together = gain.extent(0) / head_dim, groups = members * heads / together * tokens;
-  cuda::norm_head_groups<<<cuda::blocks_for(groups * 32), cuda::kThreads, 0, context_.stream()>>>(
-      x.data(), gain.data(), {groups, together, tokens, head_dim}, epsilon);
-  cuda::check_launch("norm_head_groups");
+  cuda::launch_kernel("norm_head_groups", cuda::norm_head_groups, {cuda::blocks_for(groups * 32)}, context_.stream(),
+                      x.data(), gain.data(), {groups, together, tokens, head_dim}, epsilon);
 }
 
 }  // namespace kvs

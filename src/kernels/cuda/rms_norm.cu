@@ -22,8 +22,8 @@ __global__ void rms_norm_rows(const float* x, const float* gain, std::size_t col
 template <class T>
 void launch(BackendView<const float, 2> x, const float* gain, float epsilon, void* out, cudaStream_t stream) {
   const auto rows = static_cast<unsigned>(x.extent(0));
-  rms_norm_rows<<<rows, kThreads, 0, stream>>>(x.data(), gain, x.extent(1), epsilon, static_cast<T*>(out));
-  check_launch("rms_norm_rows");
+  launch_kernel("rms_norm_rows", rms_norm_rows<T>, {rows}, stream, x.data(), gain, x.extent(1), epsilon,
+                static_cast<T*>(out));
 }
 
 }  // namespace

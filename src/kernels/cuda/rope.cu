@@ -41,10 +41,9 @@ void CudaBackend::rope(BackendView<float, 4> x, const RopeTable& table, std::siz
   if (count == 0) return;
   cuda::DeviceArray<std::uint8_t> mask;
   if (!chunks.empty()) mask = cuda::DeviceArray<std::uint8_t>(context_, chunks);
-  cuda::rotate_chunks<<<cuda::blocks_for(count), cuda::kThreads, 0, context_.stream()>>>(
-      x.data(), count, {heads, tokens, head_dim, half, first_position}, table.cosine.data(), table.sine.data(),
-      rope_turn(direction, table.factor), mask.data());
-  cuda::check_launch("rotate_chunks");
+  cuda::launch_kernel("rotate_chunks", cuda::rotate_chunks, {cuda::blocks_for(count)}, context_.stream(), x.data(),
+                      count, {heads, tokens, head_dim, half, first_position}, table.cosine.data(), table.sine.data(),
+                      rope_turn(direction, table.factor), mask.data());
 }
 
 }  // namespace kvs

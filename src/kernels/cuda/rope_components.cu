@@ -51,9 +51,8 @@ RopeOperands::RopeOperands(BackendView<const float, 3> query, BackendView<const 
 void fill_components(const Context& context, const RopeOperands& in, const float* state, double sign, std::size_t first,
                      std::size_t count, double* out) {
   const std::size_t all = count * in.half;
-  components_of<<<blocks_for(all), kThreads, 0, context.stream()>>>(state, in.cosine, in.sine, first, in.tokens,
-                                                                    in.head_dim, in.half, sign * in.factor, all, out);
-  check_launch("components_of");
+  launch_kernel("components_of", components_of, {blocks_for(all)}, context.stream(), state, in.cosine, in.sine, first,
+                in.tokens, in.head_dim, in.half, sign * in.factor, all, out);
 }
 
 }  // namespace kvs::cuda

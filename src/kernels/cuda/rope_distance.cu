@@ -81,12 +81,10 @@ void accumulate_rope_distance(const Context& context, const RopeOperands& in, Te
   for (std::size_t head = 0; head < in.query_heads; ++head) {
     if (head % in.group == 0) fill_components(context, in, in.key(head / in.group), 1.0, 0, in.tokens, b.data());
     fill_components(context, in, in.query(head), -1.0, 0, in.tokens, a.data());
-    distance_rows<<<static_cast<unsigned>(blocks), 32 * kWarps, 0, context.stream()>>>(
-        a.data(), b.data(), mask.data() + head * in.half, in.tokens, in.half, partial.data());
-    check_launch("distance_rows");
-    sum_partials<<<blocks_for(in.half), kThreads, 0, context.stream()>>>(partial.data(), in.half, blocks,
-                                                                         result.data() + head * in.half);
-    check_launch("sum_partials");
+    launch_kernel("distance_rows", distance_rows, {static_cast<unsigned>(blocks), 32 * kWarps}, context.stream(),
+                  a.data(), b.data(), mask.data() + head * in.half, in.tokens, in.half, partial.data());
+    launch_kernel("sum_partials", sum_partials, {blocks_for(in.half)}, context.stream(), partial.data(), in.half,
+                  blocks, result.data() + head * in.half);
   }
   const std::vector<double> added = result.to_host();
   for (std::size_t i = 0; i < added.size(); ++i) errors.data()[i] += added[i];

@@ -104,16 +104,13 @@ void add_queries(const Context& context, const RopeOperands& in, std::size_t hea
   const std::size_t size = in.half * in.half, pairs = blocks * kBlock * kBlock * in.half;
   fill_components(context, in, in.query(head), -1.0, first * kBlock, blocks * kBlock, work.a.data());
   batched_gram(context, work.a.data(), kBlock, in.components(), blocks, work.moment_a.data());
-  pairs_within<<<blocks_for(pairs), kThreads, 0, context.stream()>>>(work.a.data(), work.b.data(), in.half, pairs,
-                                                                     work.delta.data());
-  check_launch("pairs_within");
+  launch_kernel("pairs_within", pairs_within, {blocks_for(pairs)}, context.stream(), work.a.data(), work.b.data(),
+                in.half, pairs, work.delta.data());
   batched_gram(context, work.delta.data(), kBlock * kBlock, in.half, blocks, work.gram.data());
-  contract_moments<<<blocks_for(blocks * size), kThreads, 0, context.stream()>>>(
-      work.moment_a.data(), work.moment_b.data(), in.half, blocks * size, work.gram.data());
-  check_launch("contract_moments");
-  sum_blocks<<<blocks_for(size), kThreads, 0, context.stream()>>>(work.gram.data(), size, blocks,
-                                                                  work.total.data() + head * size);
-  check_launch("sum_blocks");
+  launch_kernel("contract_moments", contract_moments, {blocks_for(blocks * size)}, context.stream(),
+                work.moment_a.data(), work.moment_b.data(), in.half, blocks * size, work.gram.data());
+  launch_kernel("sum_blocks", sum_blocks, {blocks_for(size)}, context.stream(), work.gram.data(), size, blocks,
+                work.total.data() + head * size);
 }
 
 }  // namespace
@@ -131,9 +128,8 @@ void accumulate_rope_gram(const Context& context, const RopeOperands& in, Tensor
       const std::size_t blocks = std::min(step, all - first);
       fill_components(context, in, in.key(head), 1.0, first * kBlock, blocks * kBlock, work.b.data());
       batched_gram(context, work.b.data(), kBlock, in.components(), blocks, work.moment_b.data());
-      prefix_blocks<<<blocks_for(moment), kThreads, 0, context.stream()>>>(work.moment_b.data(), moment, blocks,
-                                                                           work.carry.data());
-      check_launch("prefix_blocks");
+      launch_kernel("prefix_blocks", prefix_blocks, {blocks_for(moment)}, context.stream(), work.moment_b.data(),
+                    moment, blocks, work.carry.data());
       for (std::size_t i = 0; i < in.group; ++i) add_queries(context, in, head * in.group + i, first, blocks, work);
     }
   }

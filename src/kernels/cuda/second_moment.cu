@@ -31,14 +31,14 @@ void accumulate_second_moment(const Context& context, Operand x, DType type, Ten
   context.clear(device_sum.data(), n * n * sizeof(double));
   for (std::size_t first = 0; first < x.rows; first += kSlab) {
     const std::size_t rows = std::min(kSlab, x.rows - first), count = rows * n;
-    const unsigned blocks = blocks_for(count);
+    const auto widen = [&]<class T>(const T* from) {
+      launch_kernel("widen_to_double", widen_to_double<T>, {blocks_for(count)}, context.stream(), from + first * n,
+                    count, slab.data());
+    };
     if (type == DType::kBF16)
-      widen_to_double<<<blocks, kThreads, 0, context.stream()>>>(static_cast<const __nv_bfloat16*>(x.data) + first * n,
-                                                                 count, slab.data());
+      widen(static_cast<const __nv_bfloat16*>(x.data));
     else
-      widen_to_double<<<blocks, kThreads, 0, context.stream()>>>(static_cast<const float*>(x.data) + first * n, count,
-                                                                 slab.data());
-    check_launch("widen_to_double");
+      widen(static_cast<const float*>(x.data));
     const double one = 1;
     check_cublas(cublasDsyrk(context.blas(), CUBLAS_FILL_MODE_LOWER, CUBLAS_OP_N, to_int(n), to_int(rows), &one,
                              slab.data(), to_int(n), &one, device_sum.data(), to_int(n)),

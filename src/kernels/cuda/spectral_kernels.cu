@@ -105,29 +105,28 @@ __global__ void store_pairs(const cuDoubleComplex* signals, std::size_t count, L
 
 void load_signals(const Context& context, const Segment& segment, const float* states, cuDoubleComplex* signals) {
   const std::size_t count = segment.samples * segment.signals();
-  load_pairs<<<blocks_for(count), kThreads, 0, context.stream()>>>(states, count, Layout(segment), signals);
-  check_launch("load_pairs");
+  launch_kernel("load_pairs", load_pairs, {blocks_for(count)}, context.stream(), states, count, Layout(segment),
+                signals);
 }
 
 void reduce_power(const Context& context, const Segment& segment, const cuDoubleComplex* spectrum, double* power) {
   const std::size_t bins = bins_of(segment.transform, segment.samples);
-  reduce_bins<<<blocks_for(bins * segment.heads * 32), kThreads, 0, context.stream()>>>(spectrum, bins, Layout(segment),
-                                                                                        power);
-  check_launch("reduce_bins");
+  launch_kernel("reduce_bins", reduce_bins, {blocks_for(bins * segment.heads * 32)}, context.stream(), spectrum, bins,
+                Layout(segment), power);
 }
 
 void apply_gain(const Context& context, const Segment& segment, const cuDoubleComplex* spectrum, const double* gain,
                 cuDoubleComplex* out) {
   const std::size_t count = segment.samples * segment.signals();
-  multiply_bins<<<blocks_for(count), kThreads, 0, context.stream()>>>(spectrum, count, gain, Layout(segment), out);
-  check_launch("multiply_bins");
+  launch_kernel("multiply_bins", multiply_bins, {blocks_for(count)}, context.stream(), spectrum, count, gain,
+                Layout(segment), out);
 }
 
 void store_signals(const Context& context, const Segment& segment, const cuDoubleComplex* signals, const float* from,
                    float* to) {
   const std::size_t count = segment.heads * segment.tokens * segment.head_dim;
-  store_pairs<<<blocks_for(count), kThreads, 0, context.stream()>>>(signals, count, Layout(segment), from, to);
-  check_launch("store_pairs");
+  launch_kernel("store_pairs", store_pairs, {blocks_for(count)}, context.stream(), signals, count, Layout(segment),
+                from, to);
 }
 
 }  // namespace kvs::cuda

@@ -40,9 +40,8 @@ void CudaBackend::split_heads(BackendView<const float, 2> qkv, BackendView<float
   cuda::require(qkv.extent(0) == members * tokens && qkv.extent(1) == columns, "split_heads",
                 "qkv of [member · token, (H + 2G) · head_dim]");
   if (qkv.empty()) return;
-  cuda::split_values<<<cuda::blocks_for(qkv.size()), cuda::kThreads, 0, context_.stream()>>>(
-      qkv.data(), qkv.size(), {query_heads, kv_heads, tokens, head_dim}, q.data(), k.data(), v.data());
-  cuda::check_launch("split_values");
+  cuda::launch_kernel("split_values", cuda::split_values, {cuda::blocks_for(qkv.size())}, context_.stream(), qkv.data(),
+                      qkv.size(), {query_heads, kv_heads, tokens, head_dim}, q.data(), k.data(), v.data());
 }
 
 }  // namespace kvs

@@ -68,9 +68,8 @@ class CudaStaging final : public Staging {
  private:
   template <class T>
   void launch(std::span<const float> from) {
-    convert_values<<<blocks_for(from.size()), kThreads, 0, context_.stream()>>>(from.data(), from.size(),
-                                                                                reinterpret_cast<T*>(device_.data()));
-    check_launch("convert_values");
+    launch_kernel("convert_values", convert_values<T>, {blocks_for(from.size())}, context_.stream(), from.data(),
+                  from.size(), reinterpret_cast<T*>(device_.data()));
   }
 
   void release_handles() noexcept {
