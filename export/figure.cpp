@@ -69,11 +69,11 @@ FigureImages Figure::render() const {
   const std::string extent = "page_width = 1.0 * " + number(width_) + "\npage_height = 1.0 * " + number(height_) + "\n";
   const std::string script =
       "set encoding utf8\n" + extent + definitions_ + "set terminal svg size " + size +
-      " enhanced font 'DejaVu Sans,10' background 'white' linewidth 1\nset output 'figure.svg'\nis_svg = 1" + page +
+      " enhanced font 'DejaVu Sans,10' background 'white' linewidth 1\nset output svg_file\nis_svg = 1" + page +
       "set terminal pngcairo size " + doubled +
       " enhanced font 'DejaVu Sans,10' fontscale 2 linewidth 2 pointscale 2 background 'white'\n" +
-      "set output 'figure.png'\nis_svg = 0" + page;
-  std::vector<std::string> files = run_gnuplot(script, std::array<std::string, 2>{"figure.svg", "figure.png"});
+      "set output png_file\nis_svg = 0" + page;
+  std::vector<std::string> files = run_gnuplot(script, std::array<std::string, 2>{"svg_file", "png_file"});
   return {std::move(files[0]), std::move(files[1])};
 }
 

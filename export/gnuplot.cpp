@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <spawn.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -9,7 +10,7 @@
 #include <cctype>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
+#include <memory>
 
 #include "core/error.h"
 #include "core/interrupt.h"
@@ -24,29 +25,34 @@ constexpr std::size_t kLargestFigure = 256UL << 20;
 
 [[noreturn]] void fail(std::string_view problem) { throw Error(ErrorCode::kEnvironment, "gnuplot", problem); }
 
-/// A directory that only this user can read, and that goes with the object.
-class PrivateDirectory {
+/// A file without a name, in memory: nothing is left of it when this process and gnuplot have ended, however they end.
+class MemoryFile {
  public:
-  PrivateDirectory() {
-    std::error_code error;
-    std::filesystem::path base = std::filesystem::temp_directory_path(error);
-    if (error) fail("no directory for temporary files: " + error.message());
-    std::string name = (base / "kvspectrum-figure-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) {
-      fail("cannot make a directory in " + base.string() + ": " + std::strerror(errno));
+  explicit MemoryFile(const char* label) {
+    const int made = ::memfd_create(label, MFD_CLOEXEC);
+    descriptor_ = made < 0 ? -1 : ::fcntl(made, F_DUPFD_CLOEXEC, 3);  // never a standard stream, if those are closed
+    const int error = errno;
+    if (made >= 0) ::close(made);
+    if (descriptor_ < 0) fail(std::string("no file in memory: ") + std::strerror(error));
+  }
+  ~MemoryFile() { ::close(descriptor_); }
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+  int descriptor() const noexcept { return descriptor_; }
+  /// By this name this process and one that inherits the descriptor open the file.
+  std::string path() const { return "/dev/fd/" + std::to_string(descriptor_); }
+  std::string text() const { return read_text_file(path(), kLargestFigure); }
+  void write(std::string_view text) const {
+    while (!text.empty()) {
+      const ssize_t written = ::write(descriptor_, text.data(), text.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written <= 0) fail(std::string("its script cannot be written: ") + std::strerror(errno));
+      text.remove_prefix(static_cast<std::size_t>(written));
     }
-    path_ = name;
   }
-  ~PrivateDirectory() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  PrivateDirectory(const PrivateDirectory&) = delete;
-  PrivateDirectory& operator=(const PrivateDirectory&) = delete;
-  const std::filesystem::path& path() const noexcept { return path_; }
 
  private:
-  std::filesystem::path path_;
+  int descriptor_ = -1;
 };
 
 class SpawnFiles {
@@ -58,7 +64,8 @@ class SpawnFiles {
   void open(int descriptor, const char* path, int flags) {
     ::posix_spawn_file_actions_addopen(&actions_, descriptor, path, flags, 0600);
   }
-  void directory(const char* path) { ::posix_spawn_file_actions_addchdir_np(&actions_, path); }
+  /// `descriptor` becomes `as`; the same number only lets the program inherit it.
+  void pass(int descriptor, int as) { ::posix_spawn_file_actions_adddup2(&actions_, descriptor, as); }
   const posix_spawn_file_actions_t* get() const noexcept { return &actions_; }
 
  private:
@@ -78,14 +85,16 @@ std::vector<std::string> plain_environment() {
   return variables;
 }
 
-pid_t start(const std::filesystem::path& directory) {
+pid_t start(const MemoryFile& script, const MemoryFile& messages,
+            std::span<const std::unique_ptr<MemoryFile>> outputs) {
   SpawnFiles files;
-  files.directory(directory.c_str());
   files.open(STDIN_FILENO, "/dev/null", O_RDONLY);
-  files.open(STDOUT_FILENO, "messages", O_WRONLY | O_CREAT | O_APPEND);
-  files.open(STDERR_FILENO, "messages", O_WRONLY | O_CREAT | O_APPEND);
-  std::string program = "gnuplot", no_startup_files = "-d", script = "script.gp";
-  const std::array<char*, 4> arguments{program.data(), no_startup_files.data(), script.data(), nullptr};
+  files.pass(messages.descriptor(), STDOUT_FILENO);
+  files.pass(messages.descriptor(), STDERR_FILENO);
+  files.pass(script.descriptor(), script.descriptor());
+  for (const auto& output : outputs) files.pass(output->descriptor(), output->descriptor());
+  std::string program = "gnuplot", no_startup_files = "-d", path = script.path();
+  const std::array<char*, 4> arguments{program.data(), no_startup_files.data(), path.data(), nullptr};
   std::vector<std::string> variables = plain_environment();
   std::vector<char*> environment;
   for (std::string& variable : variables) environment.push_back(variable.data());
@@ -98,9 +107,9 @@ pid_t start(const std::filesystem::path& directory) {
   return child;
 }
 
-/// gnuplot's own words: its last lines that are not blank, as one line.
-std::string last_words(const std::filesystem::path& messages) {
-  std::string text = read_text_file(messages, kLargestFigure);
+/// gnuplot's own words: its last line that is not blank.
+std::string last_words(const MemoryFile& messages) {
+  std::string text = messages.text();
   while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())) != 0) text.pop_back();
   const std::size_t line = text.rfind('\n');
   return line == std::string::npos ? text : text.substr(line + 1);
@@ -109,21 +118,24 @@ std::string last_words(const std::filesystem::path& messages) {
 }  // namespace
 
 std::vector<std::string> run_gnuplot(std::string_view script, std::span<const std::string> outputs) {
-  const PrivateDirectory directory;
-  write_file_atomically(directory.path() / "script.gp", script, false);
-  const pid_t child = start(directory.path());
+  const MemoryFile commands("script"), messages("messages");
+  std::vector<std::unique_ptr<MemoryFile>> files;
+  for (const std::string& variable : outputs) {
+    files.push_back(std::make_unique<MemoryFile>(variable.c_str()));
+    commands.write(variable + " = '" + files.back()->path() + "'\n");
+  }
+  commands.write(script);
+  const pid_t child = start(commands, messages, files);
   int status = 0;
   while (::waitpid(child, &status, 0) < 0) {
     if (errno != EINTR) fail(std::string("cannot be waited for: ") + std::strerror(errno));
   }
   check_interrupt();
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) fail("failed: " + last_words(directory.path() / "messages"));
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) fail("failed: " + last_words(messages));
   std::vector<std::string> contents;
-  for (const std::string& name : outputs) {
-    const std::filesystem::path path = directory.path() / name;
-    if (!std::filesystem::exists(path))
-      fail("did not write " + name + ": " + last_words(directory.path() / "messages"));
-    contents.push_back(read_text_file(path, kLargestFigure));
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    contents.push_back(files[i]->text());
+    if (contents.back().empty()) fail("did not write " + outputs[i] + ": " + last_words(messages));
   }
   return contents;
 }

@@ -103,6 +103,7 @@ void announce(const Estimate& estimate, Backend& backend, const RunOptions& run)
   // Products alone run at the probed rate; the rest of a pass adds about a fifth (docs/performance.md).
   const double computing = estimate.flops > 0 ? 1.2 * estimate.flops * seconds_per_flop(backend) : 0;
   line += ", " + human_seconds(computing + estimate.read_bytes / kCaptureBytesPerSecond);
+  line += " on " + std::string(backend.device());
   remark(line, false);
 }
 
