@@ -35,26 +35,28 @@ void CudaBackend::attention(const AttentionInput& input, Operand out) {
   check_shapes(input, out);
   if (input.q.empty()) return;
   const bool has_past = !input.past_k.empty();
-  const cuda::AttentionArguments arguments{.q = input.q.data(),
-                                           .k = input.k.data(),
-                                           .v = input.v.data(),
-                                           .past_k = input.past_k.data(),
-                                           .past_v = input.past_v.data(),
-                                           .members = input.q.extent(0),
-                                           .query_heads = input.q.extent(1),
-                                           .kv_heads = input.k.extent(1),
-                                           .tokens = input.q.extent(2),
-                                           .past = has_past ? input.past_k.extent(2) : 0,
-                                           .head_dim = input.q.extent(3),
-                                           .shared_past = has_past && input.past_k.extent(0) == 1,
-                                           .scale = input.scale,
-                                           .window = input.window,
-                                           .softcap = input.softcap,
-                                           .out = out.data};
-  if (type_ == DType::kBF16)
-    cuda::attention_bf16(context_, arguments);
-  else
-    cuda::attention_f32(context_, arguments);
+  const cuda::AttentionArguments<float> arguments{
+      .q = input.q.data(),
+      .k = input.k.data(),
+      .v = input.v.data(),
+      .past_k = input.past_k.data(),
+      .past_v = input.past_v.data(),
+      .members = input.q.extent(0),
+      .query_heads = input.q.extent(1),
+      .kv_heads = input.k.extent(1),
+      .tokens = input.q.extent(2),
+      .past = has_past ? input.past_k.extent(2) : 0,
+      .head_dim = input.q.extent(3),
+      .row = input.q.extent(3),
+      .shared_past = has_past && input.past_k.extent(0) == 1,
+      .scale = input.scale,
+      .window = input.window,
+      .softcap = input.softcap,
+      .out = type_ == DType::kF32 ? static_cast<float*>(out.data) : nullptr,
+  };
+  if (type_ == DType::kF32) return cuda::attention_f32(context_, arguments);
+  auto* const narrow_out = static_cast<__nv_bfloat16*>(out.data);
+  cuda::attention_bf16(context_, cuda::narrowed(context_, arguments, narrow_out, attention_operands_));
 }
 
 }  // namespace kvs

@@ -1,31 +1,42 @@
 #pragma once
 
+#include <cuda_bf16.h>
+
 #include <cstddef>
 
 #include "kernels/cuda/context.h"
+#include "kernels/cuda/device_array.h"
 
 namespace kvs::cuda {
 
-/// What the attention kernels read and write; axes as in AttentionInput.
+/// What the attention kernels read and write, in one element type; axes as in AttentionInput.
+template <class T>
 struct AttentionArguments {
-  const float* q = nullptr;
-  const float *k = nullptr, *v = nullptr;
-  const float *past_k = nullptr, *past_v = nullptr;
+  const T* q = nullptr;
+  const T *k = nullptr, *v = nullptr;
+  const T *past_k = nullptr, *past_v = nullptr;
   std::size_t members = 0, query_heads = 0, kv_heads = 0, tokens = 0, past = 0, head_dim = 0;
+  std::size_t row = 0;       // elements from a token's row to the next one's, in all five: head_dim or more
   bool shared_past = false;  // all members read member 0's past
   float scale = 1;
   std::size_t window = 0;  // 0: none; as in AttentionInput
   float softcap = 0;       // 0: none
-  void* out = nullptr;     // [member · token, H · head_dim] in the kernel's type
+  T* out = nullptr;        // [member · token, H · head_dim], packed
 };
 
 constexpr std::size_t kMostHeadDim = 256;  // of both kernels
 
+/// The five inputs rounded to bf16 in `scratch`, which grows as needed: rows of head_dim rounded up to a multiple of 8
+/// and filled up with zeros, so that every row is aligned to 16 bytes and every tensor to 256. A past that the members
+/// share is rounded once. Valid until the next call with this scratch. One launch; 6 bytes of memory traffic a value.
+AttentionArguments<__nv_bfloat16> narrowed(const Context& context, const AttentionArguments<float>& in,
+                                           __nv_bfloat16* out, DeviceArray<__nv_bfloat16>& scratch);
+
 /// Both follow Dao, "FlashAttention-2" (arXiv 2307.08691), algorithm 1: a block of queries walks over blocks of keys
 /// and rescales what it has whenever a row's maximum rises, so that no more than one tile of scores exists. head_dim is
 /// even and at most kMostHeadDim. f32 products and sums on the plain cores.
-void attention_f32(const Context& context, const AttentionArguments& in);
-/// q, k, v and the weights rounded to bf16, products on the tensor cores, f32 sums; the sum of weights is unrounded.
-void attention_bf16(const Context& context, const AttentionArguments& in);
+void attention_f32(const Context& context, const AttentionArguments<float>& in);
+/// Of narrowed() inputs: products and weights in bf16 on the tensor cores, f32 sums; the sum of weights is unrounded.
+void attention_bf16(const Context& context, const AttentionArguments<__nv_bfloat16>& in);
 
 }  // namespace kvs::cuda

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "kernels/cuda/attention_tile.cuh"
+#include "kernels/cuda/ptx.cuh"
 
 namespace kvs::cuda {
 namespace {
@@ -26,26 +27,14 @@ __device__ std::uint32_t pack(float low, float high) {
 
 __device__ std::uint32_t word(const __nv_bfloat16* at) { return *reinterpret_cast<const std::uint32_t*>(at); }
 
-/// sum[16, 8] += a[16, 16] · b[16, 8]. With g = lane / 4 and t = lane % 4 a lane holds: of a, the words (columns 2t,
-/// 2t + 1) of rows g, g + 8, and of the same rows eight columns on; of b, rows (2t, 2t + 1) and (2t + 8, 2t + 9) of
-/// column g; of the sum, columns 2t, 2t + 1 of row g, then of row g + 8. (PTX ISA, mma.m16n8k16.)
-__device__ void multiply_add(float (&sum)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-      "{%0, %1, %2, %3};\n"
-      : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
 /// to[row][0 … D) = row(r)[0 … head_dim) and zeros.
 template <int D, int Rows, class Row>
 __device__ void load_rows(__nv_bfloat16* to, std::size_t head_dim, Row row) {
   for (int i = static_cast<int>(threadIdx.x); i < Rows * D / 2; i += 32 * kWarps) {
     const int r = i / (D / 2), d = i % (D / 2) * 2;
-    const float* const from = row(r);
-    float2 pair{0, 0};  // head_dim is even, so rows are aligned for pairs
-    if (from != nullptr && static_cast<std::size_t>(d) < head_dim) pair = *reinterpret_cast<const float2*>(from + d);
-    *reinterpret_cast<std::uint32_t*>(to + r * (D + kPad) + d) = pack(pair.x, pair.y);
+    const __nv_bfloat16* const from = row(r);
+    const bool inside = from != nullptr && static_cast<std::size_t>(d) < head_dim;
+    *reinterpret_cast<std::uint32_t*>(to + r * (D + kPad) + d) = inside ? word(from + d) : 0;
   }
 }
 
@@ -58,9 +47,10 @@ __device__ void load_transposed(__nv_bfloat16* to, std::size_t head_dim, Row row
   for (int cell = warp; cell < kCells; cell += kWarps) {
     const int key = (cell % (kKeys / 8) * 4 + lane % 4) * 2, channel = cell / (kKeys / 8) * 8 + lane / 4;
     const bool inside = static_cast<std::size_t>(channel) < head_dim;
-    const float *low = row(key), *high = row(key + 1);
-    *reinterpret_cast<std::uint32_t*>(to + channel * (kKeys + kPad) + key) =
-        pack(inside && low != nullptr ? low[channel] : 0.0F, inside && high != nullptr ? high[channel] : 0.0F);
+    const __nv_bfloat16 *low = row(key), *high = row(key + 1), zero{};
+    const __nv_bfloat162 pair(inside && low != nullptr ? low[channel] : zero,
+                              inside && high != nullptr ? high[channel] : zero);
+    *reinterpret_cast<__nv_bfloat162*>(to + channel * (kKeys + kPad) + key) = pair;
   }
 }
 
@@ -85,7 +75,7 @@ __device__ void multiply_scores(const __nv_bfloat16* queries, const __nv_bfloat1
 #pragma unroll
     for (int n = 0; n < kKeys / 8; ++n) {
       const __nv_bfloat16* b = keys + (n * 8 + g) * (D + kPad) + d + 2 * t;
-      multiply_add(scores[n], a, word(b), word(b + 8));
+      ptx::multiply_add(scores[n], a, word(b), word(b + 8));
     }
   }
 }
@@ -102,7 +92,7 @@ __device__ void add_values(const float (&weights)[kKeys / 8][4], const __nv_bflo
 #pragma unroll
     for (int n = 0; n < D / 8; ++n) {
       const __nv_bfloat16* b = values + (n * 8 + g) * (kKeys + kPad) + k * 16 + 2 * t;
-      multiply_add(out[n], a, word(b), word(b + 8));
+      ptx::multiply_add(out[n], a, word(b), word(b + 8));
     }
   }
 }
@@ -116,7 +106,7 @@ struct RowSums {
 /// Turns raw scores into weights 2^(step · (score − largest)). Key n of the tile is seen by row i if `before`[i] < n ≤
 /// `last`[i]. @return by what the rows' earlier sums must be multiplied
 template <int Blocks>
-__device__ float2 to_weights(const AttentionArguments& in, float (&scores)[Blocks][4], RowSums& rows,
+__device__ float2 to_weights(const AttentionArguments<__nv_bfloat16>& in, float (&scores)[Blocks][4], RowSums& rows,
                              const long long (&before)[2], const long long (&last)[2], int t) {
   const float step = unit_of(in) * kLog2E;
   float fade[2];
@@ -147,11 +137,11 @@ __device__ float2 to_weights(const AttentionArguments& in, float (&scores)[Block
 }
 
 template <int D>
-__global__ void __launch_bounds__(32 * kWarps) attend(const AttentionArguments in) {
+__global__ void __launch_bounds__(32 * kWarps) attend(const AttentionArguments<__nv_bfloat16> in) {
   auto* const queries = dynamic_shared<__nv_bfloat16>();        // [kQueries][D + kPad]
   __nv_bfloat16* const keys = queries + kQueries * (D + kPad);  // [kKeys][D + kPad]
   __nv_bfloat16* const values = keys + kKeys * (D + kPad);      // [D][kKeys + kPad]
-  const AttentionTile<kQueries> tile(in);
+  const AttentionTile<__nv_bfloat16, kQueries> tile(in);
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int g = lane / 4, t = lane % 4;
   const std::size_t token = tile.first + warp * 16 + g;  // of the lane's first row; the second is 8 on
@@ -182,7 +172,7 @@ __global__ void __launch_bounds__(32 * kWarps) attend(const AttentionArguments i
   for (int i = 0; i < 2; ++i) {
     const float total = row_sum(rows.sum[i]);  // before the branch: all lanes take part
     if (token + 8 * i >= in.tokens) continue;
-    auto* const to = static_cast<__nv_bfloat16*>(in.out) + tile.out_offset(in, token + 8 * i);
+    auto* const to = in.out + tile.out_offset(in, token + 8 * i);
 #pragma unroll
     for (int n = 0; n < D / 8; ++n) {
       if (static_cast<std::size_t>(n * 8 + 2 * t) < in.head_dim)
@@ -192,13 +182,13 @@ __global__ void __launch_bounds__(32 * kWarps) attend(const AttentionArguments i
 }
 
 template <int D>
-void launch(const Context& context, const AttentionArguments& in) {
+void launch(const Context& context, const AttentionArguments<__nv_bfloat16>& in) {
   launch_attention(context, in, attend<D>, kQueries, 32 * kWarps, shared_bytes<D>());
 }
 
 }  // namespace
 
-void attention_bf16(const Context& context, const AttentionArguments& in) {
+void attention_bf16(const Context& context, const AttentionArguments<__nv_bfloat16>& in) {
   if (in.head_dim <= 64) return launch<64>(context, in);
   if (in.head_dim <= 96) return launch<96>(context, in);
   if (in.head_dim <= 128) return launch<128>(context, in);

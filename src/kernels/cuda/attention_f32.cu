@@ -58,11 +58,11 @@ __device__ float row_sum(float value) {
 }
 
 template <int D>
-__global__ void __launch_bounds__(kSide* kSide) attend(const AttentionArguments in) {
+__global__ void __launch_bounds__(kSide* kSide) attend(const AttentionArguments<float> in) {
   float* const queries = dynamic_shared<float>();         // [kQueries][D + kPad]
   float* const states = queries + kQueries * (D + kPad);  // [kKeys][D + kPad]: keys, then values
   float* const weights = states + kKeys * (D + kPad);     // [kQueries][kKeys + kPad]
-  const AttentionTile<kQueries> tile(in);
+  const AttentionTile<float, kQueries> tile(in);
   const int tx = static_cast<int>(threadIdx.x) % kSide, ty = static_cast<int>(threadIdx.x) / kSide;
   constexpr int kChannels = D / kSide;  // of output per thread, kSide apart
   float out[kRows][kChannels] = {}, largest[kRows], sum[kRows] = {};
@@ -117,7 +117,7 @@ __global__ void __launch_bounds__(kSide* kSide) attend(const AttentionArguments 
     const std::size_t token = tile.first + ty * kRows + i;
     const float total = row_sum(sum[i]);  // before the branch: all lanes take part
     if (token >= in.tokens) continue;
-    float* const to = static_cast<float*>(in.out) + tile.out_offset(in, token);
+    float* const to = in.out + tile.out_offset(in, token);
 #pragma unroll
     for (int c = 0; c < kChannels; ++c)
       if (static_cast<std::size_t>(tx + kSide * c) < in.head_dim) to[tx + kSide * c] = out[i][c] / total;
@@ -125,13 +125,13 @@ __global__ void __launch_bounds__(kSide* kSide) attend(const AttentionArguments 
 }
 
 template <int D>
-void launch(const Context& context, const AttentionArguments& in) {
+void launch(const Context& context, const AttentionArguments<float>& in) {
   launch_attention(context, in, attend<D>, kQueries, kSide * kSide, shared_floats<D>() * sizeof(float));
 }
 
 }  // namespace
 
-void attention_f32(const Context& context, const AttentionArguments& in) {
+void attention_f32(const Context& context, const AttentionArguments<float>& in) {
   if (in.head_dim <= 64) return launch<64>(context, in);
   if (in.head_dim <= 96) return launch<96>(context, in);
   if (in.head_dim <= 128) return launch<128>(context, in);

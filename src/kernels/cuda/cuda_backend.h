@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cuda_bf16.h>
+
 #include <memory>
 
 #include "kernels/backend.h"
@@ -52,6 +54,7 @@ class CudaBackend final : public Backend {
   DType type_;
   cuda::Context context_;
   cuda::GemmEngine gemm_;
+  cuda::DeviceArray<__nv_bfloat16> attention_operands_;  // q, k, v and the past of the last attention, if bf16
   cuda::DeviceArray<float> logits_;  // cross_entropy: one tile of rows and one slice of the vocabulary
 };
 

@@ -1,0 +1,117 @@
+// q, k, v and the past in bf16, for the tensor cores. One rounding per call instead of one per block of queries: the
+// attention kernels then copy 16 bytes at a time without touching the values. It costs 6 bytes a value (4 read, 2
+// written), 8 with the first read by a kernel; a kernel that rounds while it loads would read 4 for every block of
+// queries and every query head of a group. So it pays from two blocks of queries or two query heads per key head on;
+// below (less than one block over a long past, one query head per key head) it costs up to twice the bytes. That case
+// is none of this project's passes, which hand in a context or a batch of continuations of one shared past, so there is
+// no second path for it.
+#include <algorithm>
+#include <cstdint>
+
+#include "kernels/cuda/attention.h"
+#include "kernels/cuda/check.h"
+#include "kernels/cuda/launch.cuh"
+
+namespace kvs::cuda {
+namespace {
+
+constexpr std::size_t kChunk = 8;  // values of bf16 in 16 bytes: a thread's share
+constexpr int kTensors = 5;
+
+struct Part {
+  const float* from;
+  __nv_bfloat16* to;
+  std::uint32_t end;  // of this tensor's chunks, counted through all of them
+  bool wide;          // rows are aligned to 16 bytes
+};
+
+struct NarrowArguments {
+  Part parts[kTensors];
+  std::uint32_t head_dim, row_chunks;
+};
+
+__device__ uint4 packed(const float (&values)[kChunk]) {
+  __nv_bfloat162 pairs[kChunk / 2];
+#pragma unroll
+  for (int i = 0; i < static_cast<int>(kChunk) / 2; ++i)
+    pairs[i] = __floats2bfloat162_rn(values[2 * i], values[2 * i + 1]);
+  uint4 words;
+  memcpy(&words, pairs, sizeof words);
+  return words;
+}
+
+__global__ void narrow_rows(const NarrowArguments in) {
+  const auto index = static_cast<std::uint32_t>(global_index());
+  if (global_index() >= in.parts[kTensors - 1].end) return;
+  Part part = in.parts[0];
+  std::uint32_t first = 0;
+#pragma unroll
+  for (int i = 1; i < kTensors; ++i) {
+    if (index < in.parts[i - 1].end) break;
+    first = in.parts[i - 1].end;
+    part = in.parts[i];
+  }
+  const std::uint32_t chunk = index - first;
+  const std::uint32_t row = chunk / in.row_chunks, channel = chunk % in.row_chunks * kChunk;
+  const float* const from = part.from + std::size_t{row} * in.head_dim + channel;
+  float values[kChunk];
+  if (part.wide && channel + kChunk <= in.head_dim) {
+    const float4 low = *reinterpret_cast<const float4*>(from), high = *reinterpret_cast<const float4*>(from + 4);
+    memcpy(values, &low, sizeof low);
+    memcpy(values + 4, &high, sizeof high);
+  } else {
+#pragma unroll
+    for (std::uint32_t i = 0; i < kChunk; ++i) values[i] = channel + i < in.head_dim ? from[i] : 0.0F;
+  }
+  *reinterpret_cast<uint4*>(part.to + std::size_t{chunk} * kChunk) = packed(values);
+}
+
+}  // namespace
+
+AttentionArguments<__nv_bfloat16> narrowed(const Context& context, const AttentionArguments<float>& in,
+                                           __nv_bfloat16* out, DeviceArray<__nv_bfloat16>& scratch) {
+  constexpr std::size_t kAlignment = 256 / sizeof(__nv_bfloat16);
+  const std::size_t row_chunks = (in.head_dim + kChunk - 1) / kChunk, row = row_chunks * kChunk;
+  const std::size_t own_rows = in.members * in.kv_heads * in.tokens;
+  const std::size_t past_rows = (in.shared_past ? 1 : in.members) * in.kv_heads * in.past;
+  const std::size_t rows[kTensors] = {in.members * in.query_heads * in.tokens, own_rows, own_rows, past_rows,
+                                      past_rows};
+  std::size_t begin[kTensors + 1] = {}, chunks = 0;
+  for (int i = 0; i < kTensors; ++i) {
+    begin[i + 1] = (begin[i] + rows[i] * row + kAlignment - 1) / kAlignment * kAlignment;
+    chunks += rows[i] * row_chunks;
+  }
+  require(chunks <= UINT32_MAX, "attention", "fewer than 2^35 values of q, k, v and the past");
+  scratch.reserve(context, begin[kTensors]);
+
+  const float* const from[kTensors] = {in.q, in.k, in.v, in.past_k, in.past_v};
+  NarrowArguments arguments{.parts = {},
+                            .head_dim = static_cast<std::uint32_t>(in.head_dim),
+                            .row_chunks = static_cast<std::uint32_t>(row_chunks)};
+  std::size_t end = 0;
+  for (int i = 0; i < kTensors; ++i) {
+    end += rows[i] * row_chunks;
+    const bool wide = reinterpret_cast<std::uintptr_t>(from[i]) % 16 == 0 && in.head_dim % 4 == 0;
+    arguments.parts[i] = {from[i], scratch.data() + begin[i], static_cast<std::uint32_t>(end), wide};
+  }
+  launch_kernel("narrow_rows", narrow_rows, {blocks_for(chunks)}, context.stream(), arguments);
+  return {.q = arguments.parts[0].to,
+          .k = arguments.parts[1].to,
+          .v = arguments.parts[2].to,
+          .past_k = arguments.parts[3].to,
+          .past_v = arguments.parts[4].to,
+          .members = in.members,
+          .query_heads = in.query_heads,
+          .kv_heads = in.kv_heads,
+          .tokens = in.tokens,
+          .past = in.past,
+          .head_dim = in.head_dim,
+          .row = row,
+          .shared_past = in.shared_past,
+          .scale = in.scale,
+          .window = in.window,
+          .softcap = in.softcap,
+          .out = out};
+}
+
+}  // namespace kvs::cuda
