@@ -1,29 +1,19 @@
 #include "core/error.h"
 #include "kernels/cuda/check.h"
 #include "kernels/cuda/launch.cuh"
-#include "kernels/cuda/rope_sums.h"
+#include "kernels/cuda/rope_components.cuh"
 
 namespace kvs::cuda {
 namespace {
 
-__global__ void components_of(const float* state, const float* cosine, const float* sine, std::size_t first,
-                              std::size_t tokens, std::size_t head_dim, std::size_t half, double sign,
-                              std::size_t count, double* out) {
+/// out: [token, component, chunk]
+__global__ void write_components(RopeOperands in, RopeSide side, std::size_t head, double* out) {
   const std::size_t i = global_index();
-  if (i >= count) return;
-  const std::size_t chunk = i % half, token = first + i / half;
-  double low = 0, high = 0, c = 1, s = 0;
-  if (token < tokens) {
-    low = state[token * head_dim + chunk];
-    high = state[token * head_dim + half + chunk];
-    c = cosine[token * half + chunk];
-    s = sine[token * half + chunk];
-  }
-  double* const to = out + i / half * kComponents * half + chunk;
-  to[0] = low * c - high * s;
-  to[half] = high * c + low * s;
-  to[2 * half] = sign * low;
-  to[3 * half] = sign * high;
+  if (i >= in.tokens * in.half) return;
+  const std::size_t chunk = i % in.half, token = i / in.half;
+  const RopeComponents from =
+      side == RopeSide::kQuery ? query_components(in, head, token, chunk) : key_components(in, head, token, chunk);
+  for (std::size_t m = 0; m < kComponents; ++m) out[(token * kComponents + m) * in.half + chunk] = from.value[m];
 }
 
 }  // namespace
@@ -48,11 +38,9 @@ RopeOperands::RopeOperands(BackendView<const float, 3> query, BackendView<const 
     throw Error(ErrorCode::kInternal, "rope sums", "shapes of q, k and the rotation table do not fit each other");
 }
 
-void fill_components(const Context& context, const RopeOperands& in, const float* state, double sign, std::size_t first,
-                     std::size_t count, double* out) {
-  const std::size_t all = count * in.half;
-  launch_kernel("components_of", components_of, {blocks_for(all)}, context.stream(), state, in.cosine, in.sine, first,
-                in.tokens, in.head_dim, in.half, sign * in.factor, all, out);
+void fill_components(const Context& context, const RopeOperands& in, RopeSide side, std::size_t head, double* out) {
+  launch_kernel("write_components", write_components, {blocks_for(in.tokens * in.half)}, context.stream(), in, side,
+                head, out);
 }
 
 }  // namespace kvs::cuda

@@ -79,8 +79,8 @@ void accumulate_rope_distance(const Context& context, const RopeOperands& in, Te
   const DeviceArray<double> a(context, in.tokens * in.components()), b(context, a.size()),
       partial(context, blocks * in.half), result(context, errors.size());
   for (std::size_t head = 0; head < in.query_heads; ++head) {
-    if (head % in.group == 0) fill_components(context, in, in.key(head / in.group), 1.0, 0, in.tokens, b.data());
-    fill_components(context, in, in.query(head), -1.0, 0, in.tokens, a.data());
+    if (head % in.group == 0) fill_components(context, in, RopeSide::kKey, head / in.group, b.data());
+    fill_components(context, in, RopeSide::kQuery, head, a.data());
     launch_kernel("distance_rows", distance_rows, {static_cast<unsigned>(blocks), 32 * kWarps}, context.stream(),
                   a.data(), b.data(), mask.data() + head * in.half, in.tokens, in.half, partial.data());
     launch_kernel("sum_partials", sum_partials, {blocks_for(in.half)}, context.stream(), partial.data(), in.half,

@@ -17,8 +17,6 @@ struct RopeOperands {
   RopeOperands(BackendView<const float, 3> query, BackendView<const float, 3> key, const RopeTable& table,
                std::size_t position);
 
-  const float* query(std::size_t head) const { return q + head * tokens * head_dim; }
-  const float* key(std::size_t head) const { return k + head * tokens * head_dim; }
   std::size_t components() const { return kComponents * half; }
 
   const float *q, *k, *cosine, *sine;  // cosine, sine: of token 0
@@ -26,10 +24,11 @@ struct RopeOperands {
   std::size_t query_heads, kv_heads, group, tokens, head_dim, half;  // half: chunks, 2 · half ≤ head_dim
 };
 
-/// Writes [count, component, chunk] of tokens [first, first + count) of one head, zeros for tokens past the end.
-/// Rotation in double, from the f32 table. @param state  [token, head_dim];  @param sign  −1 for queries, 1 for keys
-void fill_components(const Context& context, const RopeOperands& in, const float* state, double sign, std::size_t first,
-                     std::size_t count, double* out);
+/// Tells the query's vector a from the key's vector b.
+enum class RopeSide { kQuery, kKey };
+
+/// Writes the components of one head's tokens: [token, component, chunk].
+void fill_components(const Context& context, const RopeOperands& in, RopeSide side, std::size_t head, double* out);
 
 /// See CalibrationOps::accumulate_rope_gram.
 void accumulate_rope_gram(const Context& context, const RopeOperands& in, TensorView<double, 3> gram);
