@@ -1,7 +1,7 @@
 #include "kernels/cpu/calibration_ops.h"
 
 #include "kernels/cpu/linear_algebra.h"
-#include "kernels/cpu/rope_gram.h"
+#include "kernels/cpu/rope_sums.h"
 
 namespace kvs {
 namespace {
@@ -20,12 +20,12 @@ class CpuCalibrationOps final : public CalibrationOps {
   }
   void accumulate_rope_gram(BackendView<const float, 3> q, BackendView<const float, 3> k, const RopeTable& table,
                             std::size_t first_position, TensorView<double, 3> gram) override {
-    cpu::accumulate_rope_gram(q, k, table, first_position, gram);
+    cpu::accumulate_rope_gram(RopeOperands(q, k, table, first_position), gram);
   }
   void accumulate_rope_distance(BackendView<const float, 3> q, BackendView<const float, 3> k, const RopeTable& table,
                                 std::size_t first_position, TensorView<const std::uint8_t, 2> rotated,
                                 TensorView<double, 2> errors) override {
-    cpu::accumulate_rope_distance(q, k, table, first_position, rotated, errors);
+    cpu::accumulate_rope_distance(RopeOperands(q, k, table, first_position), rotated, errors);
   }
 
  private:

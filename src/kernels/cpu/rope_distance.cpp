@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "kernels/cpu/rope_gram.h"
+#include "kernels/cpu/rope_sums.h"
 #include "kernels/cpu/rope_tile.h"
 
 namespace kvs::cpu {
@@ -61,15 +61,13 @@ void distance_rows(const RopeOperands& in, std::size_t head, std::size_t first, 
     if (rotated[chunk] == 0) work.active[count++] = chunk;
   const std::size_t last = std::min(first + kRows, in.tokens), stride = in.half * kComponents;
   for (std::size_t token = first; token < last; ++token)
-    rope_components(in.query(head, token), in.cosine(token), in.sine(token), in.factor, in.half, 0, RopeSide::kQuery,
-                    work.a.data() + (token - first) * stride, 1, kComponents);
+    rope_components(in, RopeSide::kQuery, head, token, 0, work.a.data() + (token - first) * stride, 1, kComponents);
   std::ranges::fill(work.sum, Lane{});
   std::ranges::fill(work.b, Lane{});
   for (std::size_t keys = 0; keys < last; keys += kLanes) {
     for (std::size_t lane = 0; lane < kLanes && keys + lane < last; ++lane)
-      rope_components(in.key(head / in.group, keys + lane), in.cosine(keys + lane), in.sine(keys + lane), in.factor,
-                      in.half, 0, RopeSide::kKey, reinterpret_cast<double*>(work.b.data()) + lane, kLanes,
-                      kComponents * kLanes);
+      rope_components(in, RopeSide::kKey, head / in.group, keys + lane, 0,
+                      reinterpret_cast<double*>(work.b.data()) + lane, kLanes, kComponents * kLanes);
     Lane mask{};
     for (std::size_t token = std::max(first, keys); token < last; ++token) {
       set_causal(mask, keys, token);
@@ -84,10 +82,8 @@ void distance_rows(const RopeOperands& in, std::size_t head, std::size_t first, 
 
 }  // namespace
 
-void accumulate_rope_distance(BackendView<const float, 3> q, BackendView<const float, 3> k, const RopeTable& table,
-                              std::size_t first_position, TensorView<const std::uint8_t, 2> rotated,
+void accumulate_rope_distance(const RopeOperands& in, TensorView<const std::uint8_t, 2> rotated,
                               TensorView<double, 2> errors) {
-  const RopeOperands in(q, k, table, first_position);
   const std::array shape{in.query_heads, in.half};
   if (rotated.shape() != shape || errors.shape() != shape)
     throw Error(ErrorCode::kInternal, "rope distance", "the sums' shape is not [query_head, chunk]");

@@ -1,5 +1,3 @@
-#include "kernels/cpu/rope_gram.h"
-
 #include <omp.h>
 
 #include <algorithm>
@@ -7,29 +5,10 @@
 #include <vector>
 
 #include "core/error.h"
+#include "kernels/cpu/rope_sums.h"
 #include "kernels/cpu/rope_tile.h"
 
 namespace kvs::cpu {
-
-RopeOperands::RopeOperands(BackendView<const float, 3> query, BackendView<const float, 3> key, const RopeTable& table,
-                           std::size_t position)
-    : q(query.data()),
-      k(key.data()),
-      cos(table.cosine.data() + position * table.cosine.extent(1)),
-      sin(table.sine.data() + position * table.sine.extent(1)),
-      factor(table.factor),
-      query_heads(query.extent(0)),
-      kv_heads(key.extent(0)),
-      group(kv_heads == 0 ? 0 : query_heads / kv_heads),
-      tokens(query.extent(1)),
-      head_dim(query.extent(2)),
-      half(table.cosine.extent(1)) {
-  const bool heads_agree = kv_heads > 0 && group * kv_heads == query_heads;
-  const bool states_agree = key.extent(1) == tokens && key.extent(2) == head_dim && half * 2 <= head_dim;
-  const bool table_fits = table.cosine.shape() == table.sine.shape() && position + tokens <= table.cosine.extent(0);
-  if (!heads_agree || !states_agree || !table_fits)
-    throw Error(ErrorCode::kInternal, "rope sums", "shapes of q, k and the rotation table do not fit each other");
-}
 
 namespace {
 
@@ -117,9 +96,7 @@ class GramTile {
     const std::size_t stride = groups_ * kLanes;
     auto* out = reinterpret_cast<double*>(block.data());
     for (std::size_t token = first; token < first + count; ++token, out += kComponents * stride) {
-      const float* state = side == RopeSide::kQuery ? in_.query(head, token) : in_.key(head, token);
-      rope_components(state, in_.cosine(token), in_.sine(token), in_.factor, in_.half, tile_ * kLanes, side, out,
-                      stride, 1);
+      rope_components(in_, side, head, token, tile_ * kLanes, out, stride, 1);
     }
   }
 
@@ -193,9 +170,7 @@ class GramTile {
 
 }  // namespace
 
-void accumulate_rope_gram(BackendView<const float, 3> q, BackendView<const float, 3> k, const RopeTable& table,
-                          std::size_t first_position, TensorView<double, 3> gram) {
-  const RopeOperands in(q, k, table, first_position);
+void accumulate_rope_gram(const RopeOperands& in, TensorView<double, 3> gram) {
   if (gram.shape() != std::array{in.query_heads, in.half, in.half})
     throw Error(ErrorCode::kInternal, "rope gram", "the sum's shape is not [query_head, chunk, chunk]");
   const std::size_t groups = (in.half + kLanes - 1) / kLanes;

@@ -76,7 +76,7 @@ void accumulate_rope_distance(const Context& context, const RopeOperands& in, Te
   if (in.tokens == 0 || in.half == 0) return;
   const std::size_t blocks = (in.tokens + kWarps - 1) / kWarps;
   const DeviceArray<std::uint8_t> mask(context, rotated.span());
-  const DeviceArray<double> a(context, in.tokens * in.components()), b(context, a.size()),
+  const DeviceArray<double> a(context, in.tokens * kComponents * in.half), b(context, a.size()),
       partial(context, blocks * in.half), result(context, errors.size());
   for (std::size_t head = 0; head < in.query_heads; ++head) {
     if (head % in.group == 0) fill_components(context, in, RopeSide::kKey, head / in.group, b.data());
