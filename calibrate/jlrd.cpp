@@ -14,6 +14,13 @@ double power_of(SingularSplit split) noexcept {
   return split == SingularSplit::kUp ? 1.0 : split == SingularSplit::kDown ? 0.0 : 0.5;
 }
 
+/// The first `count` values, each to the power of `exponent`.
+std::vector<double> powers(std::span<const double> values, std::size_t count, double exponent) {
+  std::vector<double> result(count);
+  std::ranges::transform(values.first(count), result.begin(), [&](double value) { return std::pow(value, exponent); });
+  return result;
+}
+
 }  // namespace
 
 std::vector<double> unrotated_rows(std::span<const float> wk, std::span<const std::vector<std::size_t>> elite,
@@ -55,14 +62,14 @@ LowRankFactors factorise(CalibrationOps& ops, std::span<const double> matrix, st
 
   factors.up.resize(factors.rows * rank);
   factors.down.resize(rank * columns);
-  const double power = power_of(split);
+  const std::vector<double> up_scale = powers(svd.singular, rank, power_of(split)),
+                            down_scale = powers(svd.singular, rank, 1 - power_of(split));
   for (std::size_t row = 0; row < factors.rows; ++row)
     for (std::size_t k = 0; k < rank; ++k)
-      factors.up[row * rank + k] = static_cast<float>(svd.left[row * rank + k] * std::pow(svd.singular[k], power));
+      factors.up[row * rank + k] = static_cast<float>(svd.left[row * rank + k] * up_scale[k]);
   for (std::size_t k = 0; k < rank; ++k)
     for (std::size_t column = 0; column < columns; ++column)
-      factors.down[k * columns + column] =
-          static_cast<float>(svd.right[k * columns + column] * std::pow(svd.singular[k], 1 - power));
+      factors.down[k * columns + column] = static_cast<float>(svd.right[k * columns + column] * down_scale[k]);
   factors.singular = std::move(svd.singular);
   return factors;
 }
