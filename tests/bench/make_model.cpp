@@ -1,22 +1,31 @@
-// Writes a model with random weights at a real model's geometry, for tests of scale where no weights can be had.
+// Writes a model with random weights at a real model's geometry, for tests of scale where no weights can be had; or a
+// tiny one of the architecture that a file of tests/golden/parity describes, f32, weights by a formula.
 //
 // Usage: make_model GEOMETRY FOLDER [bf16 | f16 | f32] [seed = 0]
+//        make_model FILE.json FOLDER
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 
 #include "core/error.h"
+#include "io/file.h"
 #include "tests/bench/random_model.h"
+#include "tests/model/formula_model.h"
 
 int main(int argc, char** argv) {
   if (argc < 3 || argc > 5) {
-    std::fprintf(stderr, "usage: make_model GEOMETRY FOLDER [bf16|f16|f32] [seed]\ngeometries:");
+    std::fprintf(stderr, "usage: make_model GEOMETRY|FILE.json FOLDER [bf16|f16|f32] [seed]\ngeometries:");
     for (const kvs::ModelGeometry& geometry : kvs::model_geometries())
       std::fprintf(stderr, " %s", std::string(geometry.name).c_str());
     std::fprintf(stderr, "\n");
     return 2;
   }
   try {
+    if (const std::string path = argv[1]; argc == 3 && path.ends_with(".json")) {
+      const kvs::Json golden = kvs::parse_json(kvs::read_text_file(path, 1 << 20), path);
+      kvs::test::write_formula_model(argv[2], golden.at("config"), golden.at("tensors"));
+      return 0;
+    }
     kvs::RandomModelOptions options;
     if (argc > 3) {
       const auto type = kvs::dtype_from_name(argv[3]);
@@ -32,5 +41,8 @@ int main(int argc, char** argv) {
   } catch (const kvs::Error& error) {
     std::fprintf(stderr, "make_model: error: %s\n", error.what());
     return static_cast<int>(error.code());
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "make_model: error: %s\n", error.what());
+    return 70;
   }
 }
