@@ -154,7 +154,7 @@ TEST_F(BothDevices, RopeGramOfEveryLength) {
   for (const std::size_t tokens : kTokenCounts) {
     for (const std::size_t half : {32, 40, 64}) {
       for (const auto& [query_heads, kv_heads] : {std::pair<std::size_t, std::size_t>{2, 1}, {6, 3}, {3, 3}}) {
-        if (tokens > 1000 && query_heads == 6) continue;  // a minute on the CPU
+        if (tokens > kMany && query_heads == 6) continue;  // a minute on the CPU
         const RopeRun run{query_heads, kv_heads, tokens, half, 3};
         const std::size_t size = half * half;
         const auto [cpu, cuda] = both([&](Backend& backend) {
@@ -177,7 +177,8 @@ TEST_F(BothDevices, RopeGramOfEveryLength) {
 }
 
 TEST_F(BothDevices, RopeDistanceOfEveryLength) {
-  for (const std::size_t tokens : {1, 7, 1000}) {  // quadratic: 4097 tokens take the CPU minutes
+  for (const std::size_t tokens :
+       {std::size_t{1}, std::size_t{7}, kMany}) {  // quadratic: 4097 tokens take the CPU minutes
     for (const std::size_t half : {5, 32, 40, 128}) {
       const RopeRun run{6, 3, tokens, half, 2};
       std::vector<std::uint8_t> rotated(6 * half);
