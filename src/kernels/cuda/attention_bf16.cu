@@ -1,57 +1,35 @@
 #include <cuda_bf16.h>
 
-#include <climits>
 #include <cstdint>
 
 #include "kernels/cuda/attention_tile.cuh"
 #include "kernels/cuda/ptx.cuh"
+#include "kernels/cuda/shared_tile.cuh"
 
 namespace kvs::cuda {
 namespace {
 
-constexpr int kWarps = 4, kQueries = 16 * kWarps, kKeys = 64;  // of a tile; a warp takes 16 queries
-// Rows in shared memory are padded by 8 bf16 (4 banks), so that the 8 rows × 4 words of a fragment hit 32 banks.
-constexpr int kPad = 8;
+using Arguments = AttentionArguments<__nv_bfloat16>;
+
+constexpr int kWarps = 4, kBlockThreads = 32 * kWarps, kKeys = 64;  // kKeys: of a tile
 constexpr float kLog2E = 1.4426950408889634F;
 
+/// How a block works on heads of up to D channels. A warp takes 32 queries, so that each fragment of keys and values
+/// that it reads from shared memory is used twice; with 16 the reads would be as long as the products. Beyond 128
+/// channels the registers hold the output of 16 only. Two blocks then fit a multiprocessor's 65,536 registers.
 template <int D>
-constexpr std::size_t shared_bytes() {
-  return ((kQueries + kKeys) * (D + kPad) + D * (kKeys + kPad)) * sizeof(__nv_bfloat16);
-}
+struct Plan {
+  static constexpr int kRowBlocks = D <= 128 ? 2 : 1;  // of 16 queries a warp
+  static constexpr int kQueries = kWarps * 16 * kRowBlocks;
+  static constexpr bool kQueriesInRegisters = D <= 80;  // else their fragments are read again for every tile of keys
+  static constexpr int kQueryBytes = kQueries * D * 2, kStateBytes = kKeys * D * 2;
+  static constexpr std::size_t kSharedBytes = kQueryBytes + 2 * kStateBytes;  // queries, a tile of keys, one of values
+};
 
 /// Two values as one word, `low` at the lower address.
 __device__ std::uint32_t pack(float low, float high) {
   const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
   return *reinterpret_cast<const std::uint32_t*>(&pair);
-}
-
-__device__ std::uint32_t word(const __nv_bfloat16* at) { return *reinterpret_cast<const std::uint32_t*>(at); }
-
-/// to[row][0 … D) = row(r)[0 … head_dim) and zeros.
-template <int D, int Rows, class Row>
-__device__ void load_rows(__nv_bfloat16* to, std::size_t head_dim, Row row) {
-  for (int i = static_cast<int>(threadIdx.x); i < Rows * D / 2; i += 32 * kWarps) {
-    const int r = i / (D / 2), d = i % (D / 2) * 2;
-    const __nv_bfloat16* const from = row(r);
-    const bool inside = from != nullptr && static_cast<std::size_t>(d) < head_dim;
-    *reinterpret_cast<std::uint32_t*>(to + r * (D + kPad) + d) = inside ? word(from + d) : 0;
-  }
-}
-
-/// to[channel][0 … kKeys) = the values of one tile, transposed: a product's fragment wants pairs of keys in one word.
-/// A warp takes 4 pairs of keys × 8 channels at a time, which hit 32 banks.
-template <int D, class Row>
-__device__ void load_transposed(__nv_bfloat16* to, std::size_t head_dim, Row row) {
-  constexpr int kCells = kKeys / 8 * (D / 8);
-  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  for (int cell = warp; cell < kCells; cell += kWarps) {
-    const int key = (cell % (kKeys / 8) * 4 + lane % 4) * 2, channel = cell / (kKeys / 8) * 8 + lane / 4;
-    const bool inside = static_cast<std::size_t>(channel) < head_dim;
-    const __nv_bfloat16 *low = row(key), *high = row(key + 1), zero{};
-    const __nv_bfloat162 pair(inside && low != nullptr ? low[channel] : zero,
-                              inside && high != nullptr ? high[channel] : zero);
-    *reinterpret_cast<__nv_bfloat162*>(to + channel * (kKeys + kPad) + key) = pair;
-  }
 }
 
 /// Over the 4 lanes that share a row.
@@ -64,132 +42,301 @@ __device__ float row_sum(float value) {
   return value + __shfl_xor_sync(0xffffffffU, value, 2);
 }
 
-/// scores of the warp's 16 queries and the tile's keys: [key / 8][fragment].
-template <int D>
-__device__ void multiply_scores(const __nv_bfloat16* queries, const __nv_bfloat16* keys, int g, int t,
-                                float (&scores)[kKeys / 8][4]) {
+/// Fragments of a warp's queries, [column / 16][row block]: kept, or read when asked for.
+template <int D, bool Kept>
+class QueryFragments {
+ public:
+  static constexpr int kBlocks = Plan<D>::kRowBlocks;
+  __device__ explicit QueryFragments(const FragmentRow<D>& rows) : rows_(rows) {
+    if constexpr (Kept) {
 #pragma unroll
-  for (int d = 0; d < D; d += 16) {
-    const __nv_bfloat16 *upper = queries + g * (D + kPad) + d + 2 * t, *lower = upper + 8 * (D + kPad);
-    const std::uint32_t a[4] = {word(upper), word(lower), word(upper + 8), word(lower + 8)};
+      for (int k = 0; k < D / 16; ++k) read(k, kept_[k]);
+    }
+  }
+  __device__ void get(int k, std::uint32_t (&to)[kBlocks][4]) const {
+    if constexpr (Kept) {
 #pragma unroll
-    for (int n = 0; n < kKeys / 8; ++n) {
-      const __nv_bfloat16* b = keys + (n * 8 + g) * (D + kPad) + d + 2 * t;
-      ptx::multiply_add(scores[n], a, word(b), word(b + 8));
+      for (int m = 0; m < kBlocks; ++m)
+#pragma unroll
+        for (int i = 0; i < 4; ++i) to[m][i] = kept_[k][m][i];
+    } else {
+      read(k, to);
+    }
+  }
+
+ private:
+  __device__ void read(int k, std::uint32_t (&to)[kBlocks][4]) const {
+#pragma unroll
+    for (int m = 0; m < kBlocks; ++m) ptx::load_matrices(to[m], rows_.at(m, k));
+  }
+
+  FragmentRow<D> rows_;
+  std::uint32_t kept_[Kept ? D / 16 : 1][kBlocks][4];
+};
+
+/// scores[row block][key / 8] of a warp's queries and a tile's keys.
+template <int D, class Queries, int RowBlocks>
+__device__ void multiply_scores(const Queries& queries, const FragmentRow<D>& keys,
+                                float (&scores)[RowBlocks][kKeys / 8][4]) {
+#pragma unroll
+  for (int m = 0; m < RowBlocks; ++m)
+#pragma unroll
+    for (int n = 0; n < kKeys / 8; ++n)
+#pragma unroll
+      for (float& score : scores[m][n]) score = 0;
+#pragma unroll
+  for (int k = 0; k < D / 16; ++k) {
+    std::uint32_t a[RowBlocks][4];
+    queries.get(k, a);
+#pragma unroll
+    for (int n = 0; n < kKeys / 16; ++n) {
+      std::uint32_t b[4];  // two words of eight keys, two of the next eight
+      ptx::load_matrices(b, keys.at(n, k));
+#pragma unroll
+      for (int m = 0; m < RowBlocks; ++m) {
+        ptx::multiply_add(scores[m][2 * n], a[m], b[0], b[1]);
+        ptx::multiply_add(scores[m][2 * n + 1], a[m], b[2], b[3]);
+      }
     }
   }
 }
 
-template <int D>
-__device__ void add_values(const float (&weights)[kKeys / 8][4], const __nv_bfloat16* values, int g, int t,
-                           float (&out)[D / 8][4]) {
+/// A row block's weights of a tile's keys, rounded: fragments of the left factor, [key / 16]. Rows and columns lie in
+/// them as they do in the scores' fragments.
+struct Weights {
+  std::uint32_t words[kKeys / 16][4];
+};
+
+/// out[row block][channel / 8] += weights · values.
+template <int D, int RowBlocks>
+__device__ void add_values(const Weights (&weights)[RowBlocks], const FragmentRow<D>& values,
+                           float (&out)[RowBlocks][D / 8][4]) {
 #pragma unroll
   for (int k = 0; k < kKeys / 16; ++k) {
-    // Two fragments of a sum are one fragment of a left operand.
-    const float(&low)[4] = weights[2 * k], (&high)[4] = weights[2 * k + 1];
-    const std::uint32_t a[4] = {pack(low[0], low[1]), pack(low[2], low[3]), pack(high[0], high[1]),
-                                pack(high[2], high[3])};
 #pragma unroll
-    for (int n = 0; n < D / 8; ++n) {
-      const __nv_bfloat16* b = values + (n * 8 + g) * (kKeys + kPad) + k * 16 + 2 * t;
-      ptx::multiply_add(out[n], a, word(b), word(b + 8));
+    for (int n = 0; n < D / 16; ++n) {
+      std::uint32_t b[4];  // two words of eight channels, two of the next eight
+      ptx::load_transposed(b, values.at(k, n));
+#pragma unroll
+      for (int m = 0; m < RowBlocks; ++m) {
+        ptx::multiply_add(out[m][2 * n], weights[m].words[k], b[0], b[1]);
+        ptx::multiply_add(out[m][2 * n + 1], weights[m].words[k], b[2], b[3]);
+      }
     }
   }
 }
 
-/// What a lane knows of its two rows.
+/// tanh of the raw scores in units of the soft cap, by its exponential: off by some 2^-22, 1 where that overflows.
+template <int RowBlocks>
+__device__ void cap(const Arguments& in, float (&scores)[RowBlocks][kKeys / 8][4]) {
+  const float step = 2 * kLog2E * (in.scale / in.softcap);
+#pragma unroll
+  for (int m = 0; m < RowBlocks; ++m)
+#pragma unroll
+    for (int n = 0; n < kKeys / 8; ++n)
+#pragma unroll
+      for (float& score : scores[m][n]) score = 1.0F - __fdividef(2.0F, 1.0F + ptx::exp2_fast(score * step));
+}
+
+/// Takes away the keys that a row does not see. `position` is that of the lane's first row, counted from the tile's
+/// first key; of the lane's rows, one is 8 on, the next row block 16.
+template <int RowBlocks>
+__device__ void mask(int position, int window, int count, int t, float (&scores)[RowBlocks][kKeys / 8][4]) {
+#pragma unroll
+  for (int m = 0; m < RowBlocks; ++m) {
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const int row = position + m * 16 + i * 8, last = min(row, count - 1), before = row - window;
+#pragma unroll
+      for (int n = 0; n < kKeys / 8; ++n) {
+#pragma unroll
+        for (int j = 0; j < 2; ++j) {
+          const int key = n * 8 + 2 * t + j;
+          if (key > last || key <= before) scores[m][n][2 * i + j] = -INFINITY;
+        }
+      }
+    }
+  }
+}
+
+/// What a lane knows of its two rows of a row block.
 struct RowSums {
   float largest[2] = {-INFINITY, -INFINITY};  // of the scores before scaling
   float sum[2] = {0, 0};                      // this lane's part of the weights
 };
 
-/// Turns raw scores into weights 2^(step · (score − largest)). Key n of the tile is seen by row i if `before`[i] < n ≤
-/// `last`[i]. @return by what the rows' earlier sums must be multiplied
-template <int Blocks>
-__device__ float2 to_weights(const AttentionArguments<__nv_bfloat16>& in, float (&scores)[Blocks][4], RowSums& rows,
-                             const long long (&before)[2], const long long (&last)[2], int t) {
-  const float step = unit_of(in) * kLog2E;
-  float fade[2];
+/// Turns raw scores into weights 2^(step · (score − largest)) and brings what the rows have summed so far to the new
+/// largest scores.
+template <int Channels>
+__device__ Weights to_weights(float step, const float (&scores)[kKeys / 8][4], RowSums& rows,
+                              float (&out)[Channels / 8][4]) {
+  Weights weights;
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
-    float best = -INFINITY;
+    float above = -INFINITY;
 #pragma unroll
-    for (int n = 0; n < Blocks; ++n) {
-#pragma unroll
-      for (int j = 0; j < 2; ++j) {
-        const int key = n * 8 + 2 * t + j;
-        float& score = scores[n][2 * i + j];
-        score = key <= last[i] && key > before[i] ? capped(in, score) : -INFINITY;
-        best = fmaxf(best, score);
-      }
-    }
-    const float above = fmaxf(rows.largest[i], row_max(best)), base = base_of(above);
-    fade[i] = exp2f((rows.largest[i] - base) * step);
+    for (int n = 0; n < kKeys / 8; ++n) above = fmaxf(above, fmaxf(scores[n][2 * i], scores[n][2 * i + 1]));
+    above = fmaxf(rows.largest[i], row_max(above));
+    const float base = -base_of(above) * step, fade = ptx::exp2_fast(fmaf(rows.largest[i], step, base));
     rows.largest[i] = above;
-    rows.sum[i] *= fade[i];
+    rows.sum[i] *= fade;
 #pragma unroll
-    for (int n = 0; n < Blocks; ++n) {
+    for (int n = 0; n < kKeys / 8; ++n) {
+      const float left = ptx::exp2_fast(fmaf(scores[n][2 * i], step, base)),
+                  right = ptx::exp2_fast(fmaf(scores[n][2 * i + 1], step, base));
+      rows.sum[i] += left + right;
+      weights.words[n / 2][n % 2 * 2 + i] = pack(left, right);
+    }
 #pragma unroll
-      for (int j = 0; j < 2; ++j) rows.sum[i] += scores[n][2 * i + j] = exp2f((scores[n][2 * i + j] - base) * step);
+    for (int n = 0; n < Channels / 8; ++n) {
+      out[n][2 * i] *= fade;
+      out[n][2 * i + 1] *= fade;
     }
   }
-  return {fade[0], fade[1]};
+  return weights;
+}
+
+/// Writes a warp's rows: first over its own queries in shared memory, from there in pieces of 16 bytes where the output
+/// is aligned to them, else of 4 (head_dim is even).
+template <int D, int RowBlocks>
+__device__ void write(const Arguments& in, const AttentionTile<__nv_bfloat16, Plan<D>::kQueries>& tile, int first_row,
+                      const RowSums (&rows)[RowBlocks], const float (&out)[RowBlocks][D / 8][4]) {
+  using Tile = SharedTile<D>;
+  auto* const shared = dynamic_shared<unsigned char>();
+  const int lane = static_cast<int>(threadIdx.x) % 32, t = lane % 4;
+#pragma unroll
+  for (int m = 0; m < RowBlocks; ++m) {
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const int row = first_row + m * 16 + i * 8 + lane / 4;
+      const float share = __fdividef(1.0F, row_sum(rows[m].sum[i]));
+#pragma unroll
+      for (int n = 0; n < D / 8; ++n)
+        *reinterpret_cast<std::uint32_t*>(shared + Tile::offset(row, n) + t * 4) =
+            pack(out[m][n][2 * i] * share, out[m][n][2 * i + 1] * share);
+    }
+  }
+  __syncwarp();
+  const auto head_dim = static_cast<int>(in.head_dim), tokens = static_cast<int>(in.tokens);
+  const bool wide = head_dim % 8 == 0 && reinterpret_cast<std::uintptr_t>(in.out) % 16 == 0;
+  for (int i = lane; i < 16 * RowBlocks * Tile::kChunks; i += 32) {
+    const int row = first_row + i / Tile::kChunks, chunk = i % Tile::kChunks, token = tile.first + row;
+    if (token >= tokens || chunk * 8 >= head_dim) continue;
+    const uint4 words = *reinterpret_cast<const uint4*>(shared + Tile::offset(row, chunk));
+    __nv_bfloat16* const to = in.out + tile.out_offset(in, token) + chunk * 8;
+    if (wide) {
+      *reinterpret_cast<uint4*>(to) = words;
+      continue;
+    }
+    const std::uint32_t word[4] = {words.x, words.y, words.z, words.w};
+#pragma unroll
+    for (int j = 0; j < 4; ++j)
+      if (chunk * 8 + 2 * j < head_dim) *reinterpret_cast<std::uint32_t*>(to + 2 * j) = word[j];
+  }
+}
+
+/// The tiles of keys of one head: those of the past, then those of the own tokens, so that none has parts of both.
+struct KeyTiles {
+  int past, own;   // rows
+  int past_tiles;  // the last may be shorter than kKeys, as may that of the own rows
+  int size;        // elements from a row to the next
+
+  __device__ static int tiles_of(int rows) { return (rows + kKeys - 1) / kKeys; }
+  __device__ int tile_of(int position) const {
+    return position < past ? position / kKeys : past_tiles + (position - past) / kKeys;
+  }
+  __device__ int position(int tile) const {
+    return tile < past_tiles ? tile * kKeys : past + (tile - past_tiles) * kKeys;
+  }
+  __device__ int count(int tile) const {
+    return min(kKeys, tile < past_tiles ? past - tile * kKeys : own - (tile - past_tiles) * kKeys);
+  }
+  /// Begins to copy a tile's rows of `from`, keys or values.
+  template <int D>
+  __device__ void copy(ptx::SharedAddress to, const TokenRows<__nv_bfloat16>& from, int tile) const {
+    const int row = (tile < past_tiles ? tile : tile - past_tiles) * kKeys;
+    const __nv_bfloat16* const first = (tile < past_tiles ? from.past : from.own) + std::ptrdiff_t{row} * size;
+    copy_rows<D, kKeys, kBlockThreads>(to, first, size, count(tile), size / 8);
+  }
+};
+
+/// What a warp needs to know of a tile of keys, all lanes the same.
+struct Sight {
+  bool any;  // some row of the warp sees some key
+  bool all;  // every row sees every key
+};
+
+/// Rows at positions low … high, `count` keys from position `first` on.
+__device__ Sight sight_of(int low, int high, int window, int first, int count) {
+  const int last = first + kKeys - 1;
+  return {.any = low <= high && first <= high && low - last < window,
+          .all = count == kKeys && last <= low && high - first < window};
+}
+
+/// While a tile's keys are multiplied its values are on their way; while its values are, the next tile's keys.
+template <int D>
+__global__ void __launch_bounds__(kBlockThreads, 2) attend(const Arguments in, const AttentionOrder order) {
+  using P = Plan<D>;
+  constexpr int kRows = 16 * P::kRowBlocks;  // of a warp
+  const ptx::SharedAddress query_tile = ptx::shared_address(dynamic_shared<unsigned char>()),
+                           key_tile = query_tile + P::kQueryBytes, value_tile = key_tile + P::kStateBytes;
+  const AttentionTile<__nv_bfloat16, P::kQueries> tile(in, order);
+  const TokenRows<__nv_bfloat16> queries = tile.queries(in), keys = tile.states(in, in.past_k, in.k),
+                                 values = tile.states(in, in.past_v, in.v);
+  const int lane = static_cast<int>(threadIdx.x) % 32,
+            first_row = __shfl_sync(0xffffffffU, static_cast<int>(threadIdx.x) / 32, 0) * kRows;
+  const int low = keys.past_count + tile.first + first_row, high = min(low + kRows, keys.count) - 1;  // the warp's rows
+  const KeyTiles tiles{keys.past_count, queries.count, KeyTiles::tiles_of(keys.past_count), keys.size};
+  const int begin = tiles.tile_of(tile.first_key), end = tiles.tile_of(tile.keys - 1) + 1;
+  copy_rows<D, P::kQueries, kBlockThreads>(query_tile, queries.at(tile.first), queries.size, queries.count - tile.first,
+                                           queries.size / 8);
+  tiles.copy<D>(key_tile, keys, begin);
+  ptx::commit_copies();
+  ptx::wait_for_copies<0>();
+  __syncthreads();
+  // Lanes give the rows of matrices that lie, for queries and values, below one another first, for keys side by side.
+  const QueryFragments<D, P::kQueriesInRegisters> query(FragmentRow<D>(query_tile, first_row + lane % 16, lane / 16));
+  const FragmentRow<D> key_row(key_tile, lane / 16 * 8 + lane % 8, lane / 8 % 2);
+  const FragmentRow<D> value_row(value_tile, lane % 16, lane / 16);
+  const float step = unit_of(in) * kLog2E;
+  float out[P::kRowBlocks][D / 8][4] = {};
+  RowSums rows[P::kRowBlocks];
+
+  for (int at = begin; at < end; ++at) {
+    tiles.copy<D>(value_tile, values, at);
+    ptx::commit_copies();
+    const int first_key = tiles.position(at), count = tiles.count(at);
+    const Sight sight = sight_of(low, high, tile.window, first_key, count);
+    float scores[P::kRowBlocks][kKeys / 8][4];
+    if (sight.any) multiply_scores<D>(query, key_row, scores);
+    ptx::wait_for_copies<0>();
+    __syncthreads();  // the values are there, the keys have been read
+    if (at + 1 < end) tiles.copy<D>(key_tile, keys, at + 1);
+    ptx::commit_copies();
+    if (sight.any) {
+      if (in.softcap > 0) cap(in, scores);
+      if (!sight.all) mask(low + lane / 4 - first_key, tile.window, count, lane % 4, scores);
+      Weights weights[P::kRowBlocks];
+#pragma unroll
+      for (int m = 0; m < P::kRowBlocks; ++m) weights[m] = to_weights<D>(step, scores[m], rows[m], out[m]);
+      add_values<D>(weights, value_row, out);
+    }
+    ptx::wait_for_copies<0>();
+    __syncthreads();  // the next keys are there, the values have been read
+  }
+  write<D>(in, tile, first_row, rows, out);
 }
 
 template <int D>
-__global__ void __launch_bounds__(32 * kWarps) attend(const AttentionArguments<__nv_bfloat16> in) {
-  auto* const queries = dynamic_shared<__nv_bfloat16>();        // [kQueries][D + kPad]
-  __nv_bfloat16* const keys = queries + kQueries * (D + kPad);  // [kKeys][D + kPad]
-  __nv_bfloat16* const values = keys + kKeys * (D + kPad);      // [D][kKeys + kPad]
-  const AttentionTile<__nv_bfloat16, kQueries> tile(in);
-  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  const int g = lane / 4, t = lane % 4;
-  const std::size_t token = tile.first + warp * 16 + g;  // of the lane's first row; the second is 8 on
-  const long long window = in.window == 0 ? LLONG_MAX / 2 : static_cast<long long>(in.window);
-  float out[D / 8][4] = {};
-  RowSums rows;
-
-  load_rows<D, kQueries>(queries, in.head_dim, [&](int r) { return tile.query(in, tile.first + r); });
-  for (std::size_t first_key = tile.first_key / kKeys * kKeys; first_key < tile.keys; first_key += kKeys) {
-    __syncthreads();  // the last tile has been read
-    load_rows<D, kKeys>(keys, in.head_dim, [&](int r) { return tile.state(in, in.past_k, in.k, first_key + r); });
-    load_transposed<D>(values, in.head_dim, [&](int r) { return tile.state(in, in.past_v, in.v, first_key + r); });
-    __syncthreads();
-    float scores[kKeys / 8][4] = {};
-    multiply_scores<D>(queries + warp * 16 * (D + kPad), keys, g, t, scores);
-    const auto last = static_cast<long long>(in.past + token) - static_cast<long long>(first_key);
-    const float2 fade = to_weights(in, scores, rows, {last - window, last + 8 - window}, {last, last + 8}, t);
-#pragma unroll
-    for (int n = 0; n < D / 8; ++n) {
-      out[n][0] *= fade.x;
-      out[n][1] *= fade.x;
-      out[n][2] *= fade.y;
-      out[n][3] *= fade.y;
-    }
-    add_values<D>(scores, values, g, t, out);
-  }
-#pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    const float total = row_sum(rows.sum[i]);  // before the branch: all lanes take part
-    if (token + 8 * i >= in.tokens) continue;
-    auto* const to = in.out + tile.out_offset(in, token + 8 * i);
-#pragma unroll
-    for (int n = 0; n < D / 8; ++n) {
-      if (static_cast<std::size_t>(n * 8 + 2 * t) < in.head_dim)
-        *reinterpret_cast<std::uint32_t*>(to + n * 8 + 2 * t) = pack(out[n][2 * i] / total, out[n][2 * i + 1] / total);
-    }
-  }
-}
-
-template <int D>
-void launch(const Context& context, const AttentionArguments<__nv_bfloat16>& in) {
-  launch_attention(context, in, attend<D>, kQueries, 32 * kWarps, shared_bytes<D>());
+void launch(const Context& context, const Arguments& in) {
+  launch_attention(context, in, attend<D>, Plan<D>::kQueries, kBlockThreads, Plan<D>::kSharedBytes);
 }
 
 }  // namespace
 
-void attention_bf16(const Context& context, const AttentionArguments<__nv_bfloat16>& in) {
+void attention_bf16(const Context& context, const Arguments& in) {
   if (in.head_dim <= 64) return launch<64>(context, in);
+  if (in.head_dim <= 80) return launch<80>(context, in);
   if (in.head_dim <= 96) return launch<96>(context, in);
   if (in.head_dim <= 128) return launch<128>(context, in);
   launch<256>(context, in);

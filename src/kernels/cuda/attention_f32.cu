@@ -15,13 +15,13 @@ constexpr std::size_t shared_floats() {
   return (kQueries + kKeys) * (D + kPad) + kQueries * (kKeys + kPad);
 }
 
-/// to[row][0 … D) = row(i)[0 … head_dim) and zeros; a null row is all zeros.
-template <int D, int Rows, class Row>
-__device__ void load_rows(float* to, std::size_t head_dim, Row row) {
+/// to[r][0 … D) = row first + r [0 … head_dim) and zeros; a row past the end is all zeros.
+template <int D, int Rows>
+__device__ void load_rows(float* to, std::size_t head_dim, const TokenRows<float>& rows, int first) {
   for (int i = static_cast<int>(threadIdx.x); i < Rows * D; i += kSide * kSide) {
     const int r = i / D, d = i % D;
-    const float* const from = row(r);
-    to[r * (D + kPad) + d] = from != nullptr && static_cast<std::size_t>(d) < head_dim ? from[d] : 0.0F;
+    const bool inside = first + r < rows.count && static_cast<std::size_t>(d) < head_dim;
+    to[r * (D + kPad) + d] = inside ? rows.at(first + r)[d] : 0.0F;
   }
 }
 
@@ -47,6 +47,11 @@ __device__ void multiply_scores(const float* queries, const float* keys, int ty,
   }
 }
 
+/// A raw score q·k, in units of `unit_of(in)`.
+__device__ float capped(const AttentionArguments<float>& in, float score) {
+  return in.softcap > 0 ? tanhf(score * (in.scale / in.softcap)) : score;
+}
+
 /// Reductions over the 16 threads that share a row: half a warp.
 __device__ float row_max(float value) {
   for (int step = kSide / 2; step > 0; step /= 2) value = fmaxf(value, __shfl_xor_sync(0xffffffffU, value, step));
@@ -58,30 +63,33 @@ __device__ float row_sum(float value) {
 }
 
 template <int D>
-__global__ void __launch_bounds__(kSide* kSide) attend(const AttentionArguments<float> in) {
+__global__ void __launch_bounds__(kSide* kSide) attend(const AttentionArguments<float> in, const AttentionOrder order) {
   float* const queries = dynamic_shared<float>();         // [kQueries][D + kPad]
   float* const states = queries + kQueries * (D + kPad);  // [kKeys][D + kPad]: keys, then values
   float* const weights = states + kKeys * (D + kPad);     // [kQueries][kKeys + kPad]
-  const AttentionTile<float, kQueries> tile(in);
+  const AttentionTile<float, kQueries> tile(in, order);
   const int tx = static_cast<int>(threadIdx.x) % kSide, ty = static_cast<int>(threadIdx.x) / kSide;
   constexpr int kChannels = D / kSide;  // of output per thread, kSide apart
   float out[kRows][kChannels] = {}, largest[kRows], sum[kRows] = {};
   for (float& value : largest) value = -INFINITY;
 
-  load_rows<D, kQueries>(queries, in.head_dim, [&](int r) { return tile.query(in, tile.first + r); });
-  for (std::size_t first_key = tile.first_key / kKeys * kKeys; first_key < tile.keys; first_key += kKeys) {
+  const TokenRows<float> query_rows = tile.queries(in), key_rows = tile.states(in, in.past_k, in.k),
+                         value_rows = tile.states(in, in.past_v, in.v);
+  load_rows<D, kQueries>(queries, in.head_dim, query_rows, tile.first);
+  for (int first_key = tile.first_key / kKeys * kKeys; first_key < tile.keys; first_key += kKeys) {
     __syncthreads();  // the last tile's values have been read
-    load_rows<D, kKeys>(states, in.head_dim, [&](int r) { return tile.state(in, in.past_k, in.k, first_key + r); });
+    load_rows<D, kKeys>(states, in.head_dim, key_rows, first_key);
     __syncthreads();
     float scores[kRows][kColumns] = {};
     multiply_scores<D>(queries, states, ty, tx, scores);
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
-      const std::size_t position = in.past + tile.first + ty * kRows + i;
+      const int position = static_cast<int>(in.past) + tile.first + ty * kRows + i;
       float best = -INFINITY;
 #pragma unroll
       for (int j = 0; j < kColumns; ++j) {
-        const bool visible = tile.visible(in, first_key + tx + kSide * j, position);
+        const int key = first_key + tx + kSide * j;
+        const bool visible = key <= position && position - key < tile.window;
         scores[i][j] = visible ? capped(in, scores[i][j]) * unit_of(in) : -INFINITY;
         best = fmaxf(best, scores[i][j]);
       }
@@ -98,7 +106,7 @@ __global__ void __launch_bounds__(kSide* kSide) attend(const AttentionArguments<
       for (int c = 0; c < kChannels; ++c) out[i][c] *= fade;
     }
     __syncthreads();  // the keys have been read, the weights are written
-    load_rows<D, kKeys>(states, in.head_dim, [&](int r) { return tile.state(in, in.past_v, in.v, first_key + r); });
+    load_rows<D, kKeys>(states, in.head_dim, value_rows, first_key);
     __syncthreads();
     for (int key = 0; key < kKeys; ++key) {
       float weight[kRows];
@@ -114,9 +122,9 @@ __global__ void __launch_bounds__(kSide* kSide) attend(const AttentionArguments<
   }
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
-    const std::size_t token = tile.first + ty * kRows + i;
+    const int token = tile.first + ty * kRows + i;
     const float total = row_sum(sum[i]);  // before the branch: all lanes take part
-    if (token >= in.tokens) continue;
+    if (token >= query_rows.count) continue;
     float* const to = in.out + tile.out_offset(in, token);
 #pragma unroll
     for (int c = 0; c < kChannels; ++c)

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <string>
@@ -11,51 +12,69 @@
 
 namespace kvs::cuda {
 
+/// Which block takes which tile. Blocks start in the order of their index, so that this is also the order of the work:
+/// sections of (member, kv head) pairs whose keys and values stay in the L2 cache together; in a section the tiles that
+/// read the most keys first, so that short ones fill the gaps at the end; beside each other the query heads of a pair.
+struct AttentionOrder {
+  unsigned tiles = 0;    // of one query head
+  unsigned section = 0;  // pairs
+};
+
+/// Rows of one head, a token each: `past_count` from one place, the others from another.
+template <class T>
+struct TokenRows {
+  const T *past, *own;
+  int past_count, count;
+  int size;  // elements from a row to the next
+
+  __device__ const T* at(int token) const {
+    return token < past_count ? past + std::ptrdiff_t{token} * size : own + std::ptrdiff_t{token - past_count} * size;
+  }
+};
+
 /// One block's share: `Queries` tokens of one query head of one member, and the keys that any of them reads.
 template <class T, int Queries>
 struct AttentionTile {
-  using Arguments = AttentionArguments<T>;
-
-  __device__ explicit AttentionTile(const Arguments& in)
-      // The last tokens read the most keys, so their blocks come first.
-      : first(std::size_t{gridDim.x - 1 - blockIdx.x} * Queries),
-        head(blockIdx.y),
-        member(blockIdx.z),
-        kv_head(head / (in.query_heads / in.kv_heads)),
-        keys(in.past + (first + Queries < in.tokens ? first + Queries : in.tokens)),
-        first_key(in.window == 0 || in.past + first < in.window ? 0 : in.past + first + 1 - in.window) {}
-
-  /// Row of token `token` of this head's queries, or null past the end.
-  __device__ const T* query(const Arguments& in, std::size_t token) const {
-    if (token >= in.tokens) return nullptr;
-    return in.q + ((member * in.query_heads + head) * in.tokens + token) * in.row;
+  __device__ AttentionTile(const AttentionArguments<T>& in, const AttentionOrder& order) {
+    const auto group = static_cast<unsigned>(in.query_heads / in.kv_heads);
+    const auto pairs = static_cast<unsigned>(in.members * in.kv_heads);
+    const unsigned first_pair = blockIdx.x / (order.section * order.tiles * group) * order.section;
+    const unsigned in_section = blockIdx.x - first_pair * order.tiles * group;
+    const unsigned heads = min(order.section, pairs - first_pair) * group;
+    const unsigned pair = first_pair + in_section % heads / group;
+    member = pair / static_cast<unsigned>(in.kv_heads);
+    kv_head = pair % static_cast<unsigned>(in.kv_heads);
+    head = kv_head * group + in_section % heads % group;
+    first = static_cast<int>(order.tiles - 1 - in_section / heads) * Queries;
+    const auto tokens = static_cast<int>(in.tokens), past = static_cast<int>(in.past);
+    keys = past + min(first + Queries, tokens);
+    window = in.window == 0 || in.window > in.past + in.tokens ? past + tokens : static_cast<int>(in.window);
+    first_key = max(past + first + 1 - window, 0);
   }
-  /// Row `key` of past ++ own tokens, or null past the end.
-  __device__ const T* state(const Arguments& in, const T* past, const T* own, std::size_t key) const {
-    if (key >= in.past + in.tokens) return nullptr;
-    if (key < in.past) return past + (((in.shared_past ? 0 : member) * in.kv_heads + kv_head) * in.past + key) * in.row;
-    return own + ((member * in.kv_heads + kv_head) * in.tokens + key - in.past) * in.row;
+
+  __device__ TokenRows<T> queries(const AttentionArguments<T>& in) const {
+    return {nullptr, in.q + (member * in.query_heads + head) * in.tokens * in.row, 0, static_cast<int>(in.tokens),
+            static_cast<int>(in.row)};
+  }
+  /// Keys or values: past ++ own tokens.
+  __device__ TokenRows<T> states(const AttentionArguments<T>& in, const T* past, const T* own) const {
+    return {past + ((in.shared_past ? 0 : member) * in.kv_heads + kv_head) * in.past * in.row,
+            own + (member * in.kv_heads + kv_head) * in.tokens * in.row, static_cast<int>(in.past),
+            static_cast<int>(in.past + in.tokens), static_cast<int>(in.row)};
   }
   /// Where the output of `token` begins, in elements.
-  __device__ std::size_t out_offset(const Arguments& in, std::size_t token) const {
+  __device__ std::size_t out_offset(const AttentionArguments<T>& in, int token) const {
     return ((member * in.tokens + token) * in.query_heads + head) * in.head_dim;
   }
 
-  /// Whether the token at `position` reads `key`.
-  __device__ static bool visible(const Arguments& in, std::size_t key, std::size_t position) {
-    return key <= position && (in.window == 0 || position - key < in.window);
-  }
-
-  std::size_t first, head, member, kv_head;
-  std::size_t keys;       // the last that any of the tokens reads, + 1
-  std::size_t first_key;  // the first that any of them reads
+  std::size_t head, member, kv_head;
+  int first;      // token
+  int keys;       // the last that any of the tokens reads, + 1
+  int first_key;  // the first that any of them reads
+  int window;     // positions that a token reads at most; all of them where there is none
 };
 
-/// A raw score q·k, in units of `unit_of(in)`.
-template <class T>
-__device__ float capped(const AttentionArguments<T>& in, float score) {
-  return in.softcap > 0 ? tanhf(score * (in.scale / in.softcap)) : score;
-}
+/// What a score is multiplied by before the exponential: scores under a soft cap are those of a tanh.
 template <class T>
 __device__ float unit_of(const AttentionArguments<T>& in) {
   return in.softcap > 0 ? in.softcap : in.scale;
@@ -65,19 +84,26 @@ __device__ float unit_of(const AttentionArguments<T>& in) {
 __device__ inline float base_of(float largest) { return largest == -INFINITY ? 0.0F : largest; }
 
 /// Launches `kernel` with one block per tile of `queries` tokens, head and member.
-template <class T, class Kernel>
-void launch_attention(const Context& context, const AttentionArguments<T>& in, Kernel kernel, std::size_t queries,
-                      unsigned threads, std::size_t shared_bytes) {
-  constexpr std::size_t kMostBlocks = 65535;  // along the second and third axis of a grid
-  require(in.query_heads <= kMostBlocks && in.members <= kMostBlocks, "attention", "at most 65535 heads and members");
+template <class T>
+void launch_attention(const Context& context, const AttentionArguments<T>& in,
+                      void (*kernel)(AttentionArguments<T>, AttentionOrder), std::size_t queries, unsigned threads,
+                      std::size_t shared_bytes) {
+  // Of keys and values: what a few blocks a multiprocessor read at a time, within half the L2 cache of any GPU for data
+  // centres (an A100 has two of 20 MiB).
+  constexpr std::size_t kSectionBytes = std::size_t{16} << 20, kMost = 0x7fffffff;
   if (shared_bytes > context.shared_bytes()) {
     throw Error(ErrorCode::kUnsupported, "--device cuda",
                 "found " + std::to_string(context.shared_bytes()) + " bytes of shared memory per block, expected " +
                     std::to_string(shared_bytes) + " for a head_dim of " + std::to_string(in.head_dim));
   }
-  const dim3 blocks(static_cast<unsigned>((in.tokens + queries - 1) / queries), static_cast<unsigned>(in.query_heads),
-                    static_cast<unsigned>(in.members));
-  launch_kernel("attention", kernel, {blocks, threads, shared_bytes}, context.stream(), in);
+  const std::size_t tiles = (in.tokens + queries - 1) / queries, pairs = in.members * in.kv_heads;
+  require(in.past + in.tokens < kMost - queries && tiles * in.members * in.query_heads <= kMost, "attention",
+          "fewer than 2^31 positions, and tiles of queries");
+  const std::size_t pair_bytes = 2 * (in.past + in.tokens) * in.row * sizeof(T);
+  const std::size_t section = std::clamp<std::size_t>(kSectionBytes / pair_bytes, 1, pairs);
+  const AttentionOrder order{static_cast<unsigned>(tiles), static_cast<unsigned>(section)};
+  const auto blocks = static_cast<unsigned>(tiles * in.members * in.query_heads);
+  launch_kernel("attention", kernel, {blocks, threads, shared_bytes}, context.stream(), in, order);
 }
 
 }  // namespace kvs::cuda

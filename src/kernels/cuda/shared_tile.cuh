@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cuda_bf16.h>
+
+#include "kernels/cuda/ptx.cuh"
+
+namespace kvs::cuda {
+
+/// How rows of D bf16 lie in shared memory so that the tensor cores' fragments are read without bank conflicts and
+/// without padding. A row is D / 8 chunks of 16 bytes; eight chunks fill all 32 banks. An 8 × 8 matrix is one chunk of
+/// eight consecutive rows, which must lie in eight different eighths of the banks: rows are kSpan · (odd) chunks long,
+/// so 8 / kSpan rows differ by themselves, and the others do because their chunks change places within kSpan of them.
+template <int D>
+struct SharedTile {
+  static constexpr int kChunks = D / 8;
+  static constexpr int kSpan = kChunks % 8 == 0 ? 8 : kChunks % 4 == 0 ? 4 : kChunks % 2 == 0 ? 2 : 1;
+  static constexpr int kRowBytes = D * 2;
+  static_assert(D % 16 == 0);
+
+  /// What a row's chunk numbers are xored with; repeats every eight rows.
+  __device__ static int swizzle(int row) { return row / (8 / kSpan) % kSpan; }
+  /// Bytes from the tile's begin to a chunk.
+  __device__ static int offset(int row, int chunk) { return row * kRowBytes + (chunk ^ swizzle(row)) * 16; }
+};
+
+/// A lane's row and half (of 16 columns) of the fragments at rows 0, 16, 32, … and columns 0, 16, 32, … of a tile.
+template <int D>
+class FragmentRow {
+ public:
+  __device__ FragmentRow(ptx::SharedAddress tile, int row, int half)
+      : row_(tile + row * SharedTile<D>::kRowBytes), flip_((half ^ SharedTile<D>::swizzle(row)) * 16) {}
+  /// Of the fragment at row 16 · i and column 16 · k.
+  __device__ ptx::SharedAddress at(int i, int k) const {
+    return row_ + (k % 4 * 32 ^ flip_) + i * 16 * SharedTile<D>::kRowBytes + k / 4 * 128;  // flip_ < 128
+  }
+
+ private:
+  ptx::SharedAddress row_;
+  int flip_;
+};
+
+/// Begins to copy `Rows` rows into a tile, from the one at `from` on and `size` values apart. Of them `count` are read,
+/// of a row the first `chunks`; the others are zeros. The block's Threads threads take kSpan neighbours' chunks of a
+/// row, so that a thread's addresses in shared memory lie a constant apart.
+template <int D, int Rows, int Threads>
+__device__ void copy_rows(ptx::SharedAddress tile, const __nv_bfloat16* from, int size, int count, int chunks) {
+  constexpr int kSpan = SharedTile<D>::kSpan, kRows = Threads / kSpan;  // rows at a time
+  static_assert(Rows % kRows == 0 && kRows % 8 == 0);
+  const int chunk = static_cast<int>(threadIdx.x) % kSpan, row = static_cast<int>(threadIdx.x) / kSpan;
+  const ptx::SharedAddress to = tile + SharedTile<D>::offset(row, chunk);
+  from += row * size + chunk * 8;
+#pragma unroll
+  for (int r = 0; r < Rows; r += kRows, from += kRows * size) {
+#pragma unroll
+    for (int c = 0; c < SharedTile<D>::kChunks; c += kSpan)
+      ptx::copy_async(to + r * SharedTile<D>::kRowBytes + c * 16, from + c * 8, row + r < count && chunk + c < chunks);
+  }
+}
+
+}  // namespace kvs::cuda
