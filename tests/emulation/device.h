@@ -98,6 +98,8 @@ template <class T>
 constexpr T max(T a, T b) {
   return a < b ? b : a;
 }
+/// x / y to two units in the last place; 0 beyond 2^126, as on a GPU.
+inline float __fdividef(float x, float y) { return std::fabs(y) > 0x1p126F ? 0.0F : x / y; }
 inline void sincospi(double x, double* sine, double* cosine) {
   *sine = std::sin(x * 3.14159265358979323846);
   *cosine = std::cos(x * 3.14159265358979323846);

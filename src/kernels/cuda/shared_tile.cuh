@@ -23,12 +23,13 @@ struct SharedTile {
   __device__ static int offset(int row, int chunk) { return row * kRowBytes + (chunk ^ swizzle(row)) * 16; }
 };
 
-/// A lane's row and half (of 16 columns) of the fragments at rows 0, 16, 32, … and columns 0, 16, 32, … of a tile.
+/// A lane's row and side (0: the left eight of 16 columns) of the fragments at rows 0, 16, 32, … and columns 0, 16, 32,
+/// … of a tile.
 template <int D>
 class FragmentRow {
  public:
-  __device__ FragmentRow(ptx::SharedAddress tile, int row, int half)
-      : row_(tile + row * SharedTile<D>::kRowBytes), flip_((half ^ SharedTile<D>::swizzle(row)) * 16) {}
+  __device__ FragmentRow(ptx::SharedAddress tile, int row, int side)
+      : row_(tile + row * SharedTile<D>::kRowBytes), flip_((side ^ SharedTile<D>::swizzle(row)) * 16) {}
   /// Of the fragment at row 16 · i and column 16 · k.
   __device__ ptx::SharedAddress at(int i, int k) const {
     return row_ + (k % 4 * 32 ^ flip_) + i * 16 * SharedTile<D>::kRowBytes + k / 4 * 128;  // flip_ < 128
