@@ -59,7 +59,7 @@ sanitize() {
   local tool
   for tool in memcheck racecheck synccheck; do
     compute-sanitizer --tool $tool --error-exitcode 1 "$bin/kvs_kernels_test" --gtest_brief=1 \
-      --gtest_filter='*BothDevices*AttentionToAPast*:*BothDevices*Activations*:*BothDevices*CholeskyFactors*:*BothDevices*RefusesLogits*:*BothDevices*Staging*:*BothDevices*RopeDistance*' || return 1
+      --gtest_filter='*CudaAttention.ToAPast*:*CudaAttention.AtTheEdges*:*BothDevices*Activations*:*BothDevices*CholeskyFactors*:*BothDevices*RefusesLogits*:*BothDevices*Staging*:*BothDevices*RopeDistance*' || return 1
   done
 }
 

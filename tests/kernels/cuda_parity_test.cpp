@@ -148,59 +148,6 @@ TEST_F(BothDevices, RopeInBothDirectionsAndByChunk) {
   }
 }
 
-struct AttentionShape {
-  std::size_t members, query_heads, kv_heads, tokens, head_dim, past, past_members;
-};
-
-std::vector<float> run_attention(Backend& backend, const AttentionShape& s) {
-  const auto q = uploaded<4>(backend, random_values(s.members * s.query_heads * s.tokens * s.head_dim, 1),
-                             {s.members, s.query_heads, s.tokens, s.head_dim});
-  const auto states = [&](std::size_t members, std::size_t tokens, std::uint32_t seed) {
-    return uploaded<4>(backend, random_values(members * s.kv_heads * tokens * s.head_dim, seed),
-                       {members, s.kv_heads, tokens, s.head_dim});
-  };
-  const auto k = states(s.members, s.tokens, 2), v = states(s.members, s.tokens, 3);
-  const auto past_k = states(s.past_members, s.past, 4), past_v = states(s.past_members, s.past, 5);
-  const OwnedOperand out(backend, s.members * s.tokens, s.query_heads * s.head_dim);
-  const float scale = 1.0F / std::sqrt(static_cast<float>(s.head_dim));
-  backend.attention({q.view(), k.view(), v.view(), past_k.view(), past_v.view(), scale, 0, 0}, out);
-  return out.values();
-}
-
-/// Twice the bound of tests/kernels/attention_test.cpp: scores, sums over keys, and in bf16 weights and result rounded.
-double attention_tolerance(const AttentionShape& s, DType type) {
-  const auto d = static_cast<double>(s.head_dim);
-  const double scores = 2 * d * 0x1p-24 * d / 4 / std::sqrt(d);
-  return 2 * (scores + static_cast<double>(s.past + s.tokens) * 0x1p-24 +
-              (type == DType::kBF16 ? 2 * half_step(type) : 0.0));
-}
-
-TEST_P(BothDevicesByType, AttentionOfEveryHeadSizeAndGrouping) {
-  for (const std::size_t tokens : kTokenCounts) {
-    for (const std::size_t head_dim : {64, 80, 128}) {
-      for (const auto& [query_heads, kv_heads] : {std::pair<std::size_t, std::size_t>{2, 1}, {6, 3}, {3, 3}}) {
-        const AttentionShape shape{1, query_heads, kv_heads, tokens, head_dim, 0, 0};
-        const auto [cpu, cuda] = both([&](Backend& backend) { return run_attention(backend, shape); });
-        SCOPED_TRACE(testing::Message() << tokens << " tokens " << head_dim << " dim " << kv_heads << " kv heads");
-        expect_close(cuda, cpu, attention_tolerance(shape, GetParam()));
-      }
-    }
-  }
-}
-
-TEST_P(BothDevicesByType, AttentionToAPastOfEachMemberOrOfAll) {
-  for (const std::size_t past : {1, 63, 300}) {
-    for (const std::size_t past_members : {1, 2}) {
-      for (const auto& [tokens, head_dim] : {std::pair<std::size_t, std::size_t>{1, 80}, {70, 64}, {7, 256}}) {
-        const AttentionShape shape{2, 6, 2, tokens, head_dim, past, past_members};
-        const auto [cpu, cuda] = both([&](Backend& backend) { return run_attention(backend, shape); });
-        SCOPED_TRACE(testing::Message() << past << " past of " << past_members << ", " << tokens << " tokens");
-        expect_close(cuda, cpu, attention_tolerance(shape, GetParam()));
-      }
-    }
-  }
-}
-
 TEST_P(BothDevicesByType, CrossEntropyInSlicesOfTheVocabulary) {
   for (const std::size_t rows : kTokenCounts) {
     for (const std::size_t vocabulary : {5, 8192, 8193, 20000}) {

@@ -1,0 +1,191 @@
+// Attention on CUDA: against the CPU at the sizes at which its tiles begin, end and are left out, and by values that
+// show which keys were read.
+#include "tests/kernels/cuda_support.h"
+
+namespace kvs::test {
+namespace {
+
+struct AttentionCase {
+  std::size_t members = 1, query_heads = 2, kv_heads = 1, tokens, head_dim, past = 0, past_members = 1, window = 0;
+  float softcap = 0, sharpness = 1;  // the scale is sharpness / √head_dim
+};
+
+std::ostream& operator<<(std::ostream& out, const AttentionCase& c) {
+  return out << c.members << " members, " << c.query_heads << " heads of " << c.head_dim << " on " << c.kv_heads << ", "
+             << c.tokens << " tokens after " << c.past << " of " << c.past_members << ", window " << c.window
+             << ", cap " << c.softcap;
+}
+
+/// What attention reads, on the host; axes as in AttentionInput.
+struct AttentionValues {
+  std::vector<float> q, k, v, past_k, past_v;
+
+  static AttentionValues random(const AttentionCase& c) {
+    const std::size_t own = c.members * c.kv_heads * c.tokens, past = c.past_members * c.kv_heads * c.past;
+    return {random_values(c.members * c.query_heads * c.tokens * c.head_dim, 1), random_values(own * c.head_dim, 2),
+            random_values(own * c.head_dim, 3), random_values(past * c.head_dim, 4),
+            random_values(past * c.head_dim, 5)};
+  }
+};
+
+std::vector<float> run(Backend& backend, const AttentionCase& c, const AttentionValues& values) {
+  const auto upload = [&](const std::vector<float>& of, std::size_t members, std::size_t heads, std::size_t tokens) {
+    return uploaded<4>(backend, of, {members, heads, tokens, c.head_dim});
+  };
+  const auto q = upload(values.q, c.members, c.query_heads, c.tokens);
+  const auto k = upload(values.k, c.members, c.kv_heads, c.tokens),
+             v = upload(values.v, c.members, c.kv_heads, c.tokens);
+  const auto past_k = upload(values.past_k, c.past_members, c.kv_heads, c.past),
+             past_v = upload(values.past_v, c.past_members, c.kv_heads, c.past);
+  const OwnedOperand out(backend, c.members * c.tokens, c.query_heads * c.head_dim);
+  AttentionInput in{.q = q.view(), .k = k.view(), .v = v.view(), .past_k = {}, .past_v = {}};
+  if (c.past > 0) {
+    in.past_k = past_k.view();
+    in.past_v = past_v.view();
+  }
+  in.scale = c.sharpness / std::sqrt(static_cast<float>(c.head_dim));
+  in.window = c.window;
+  in.softcap = c.softcap;
+  backend.attention(in, out);
+  return out.values();
+}
+
+/// A score is off by head_dim roundings of a sum below sharpness · √head_dim, a weight by as much relatively, a sum
+/// over keys by one rounding each; values are below 1. In bf16 both sides round the same q, k and v, then weights and
+/// result.
+double tolerance_of(const AttentionCase& c, DType type) {
+  const auto d = static_cast<double>(c.head_dim), keys = static_cast<double>(c.past + c.tokens);
+  return 2 * (2 * static_cast<double>(c.sharpness) * std::sqrt(d) * d * 0x1p-24 + keys * 0x1p-24 +
+              (type == DType::kBF16 ? 2 * half_step(type) : 0.0));
+}
+
+class CudaAttention : public BothDevicesByType {
+ protected:
+  void expect_the_same(const AttentionCase& c) {
+    SCOPED_TRACE(testing::Message() << c);
+    const auto [cpu, cuda] = both([&](Backend& backend) { return run(backend, c, AttentionValues::random(c)); });
+    expect_close(cuda, cpu, tolerance_of(c, GetParam()));
+  }
+};
+
+/// Tokens and head sizes at, below and above tiles of 32, 64 and 128 and pieces of 4, 8 and 16; the other numbers take
+/// turns, so that every pair of them meets.
+std::vector<AttentionCase> edges() {
+  constexpr std::size_t kTokens[] = {1, 7, 63, 64, 65, 129, 200}, kPasts[] = {0, 5, 64, 100};
+  constexpr std::size_t kWindows[] = {0, 1, 5, 64, 100};
+  std::vector<AttentionCase> cases;
+  for (const std::size_t head_dim : {2, 64, 70, 72, 80, 96, 100, 128, 256}) {
+    for (const std::size_t tokens : kTokens) {
+      const std::size_t i = cases.size();
+      const std::size_t members = 1 + i % 2, group = 1 + i % 3;
+      const std::size_t kv_heads = 1 + i / 3 % 2;
+      cases.push_back({.members = members,
+                       .query_heads = group * kv_heads,
+                       .kv_heads = kv_heads,
+                       .tokens = tokens,
+                       .head_dim = head_dim,
+                       .past = kPasts[i % 4],
+                       .past_members = i / 2 % 2 == 0 ? 1 : members,
+                       .window = kWindows[i % 5],
+                       .softcap = i % 6 == 4 ? 3.0F : 0.0F,
+                       .sharpness = 4});
+    }
+  }
+  return cases;
+}
+
+TEST_P(CudaAttention, AtTheEdgesOfTiles) {
+  for (const AttentionCase& c : edges()) expect_the_same(c);
+}
+
+TEST_P(CudaAttention, OfEveryHeadSizeAndGrouping) {
+  for (const std::size_t tokens : kTokenCounts)
+    for (const std::size_t head_dim : {64, 80, 128})
+      for (const auto& [query_heads, kv_heads] : {std::pair<std::size_t, std::size_t>{2, 1}, {6, 3}, {3, 3}})
+        expect_the_same({.query_heads = query_heads, .kv_heads = kv_heads, .tokens = tokens, .head_dim = head_dim});
+}
+
+TEST_P(CudaAttention, ToAPastOfEachMemberOrOfAll) {
+  for (const std::size_t past : {1, 63, 300}) {
+    for (const std::size_t past_members : {1, 2}) {
+      for (const auto& [tokens, head_dim] : {std::pair<std::size_t, std::size_t>{1, 80}, {70, 64}, {7, 256}}) {
+        expect_the_same({.members = 2,
+                         .query_heads = 6,
+                         .kv_heads = 2,
+                         .tokens = tokens,
+                         .head_dim = head_dim,
+                         .past = past,
+                         .past_members = past_members});
+      }
+    }
+  }
+}
+
+/// The first position that the token at `position` reads.
+std::size_t first_seen(const AttentionCase& c, std::size_t position) {
+  return c.window == 0 || position < c.window ? 0 : position + 1 - c.window;
+}
+
+/// Queries of zero give every visible key the same weight, and the value of a key is 1 in one channel: the output is
+/// the share of the visible keys whose number, modulo head_dim, is the channel's.
+TEST_P(CudaAttention, ReadsEveryVisibleKeyOnceAndNoOther) {
+  for (AttentionCase c : edges()) {
+    SCOPED_TRACE(testing::Message() << c);
+    auto values = AttentionValues::random(c);
+    std::ranges::fill(values.q, 0.0F);
+    const auto mark = [&](std::vector<float>& v, std::size_t rows, std::size_t first) {
+      for (std::size_t i = 0; i < v.size(); ++i)
+        v[i] = (first + i / c.head_dim % rows) % c.head_dim == i % c.head_dim ? 1.0F : 0.0F;
+    };
+    mark(values.v, c.tokens, c.past);
+    if (c.past > 0) mark(values.past_v, c.past, 0);
+    std::vector<float> expected(c.members * c.tokens * c.query_heads * c.head_dim);
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      const std::size_t position = c.past + i / c.head_dim / c.query_heads % c.tokens;
+      std::size_t count = 0;
+      for (std::size_t key = first_seen(c, position); key <= position; ++key)
+        count += key % c.head_dim == i % c.head_dim ? 1 : 0;
+      expected[i] = static_cast<float>(count) / static_cast<float>(position + 1 - first_seen(c, position));
+    }
+    // Sums of at most 300 ones are exact: a quotient and, in bf16, its rounding are left.
+    expect_close(run(*cuda_, c, values), expected, 0,
+                 0x1p-22 + (GetParam() == DType::kBF16 ? half_step(GetParam()) : 0));
+  }
+}
+
+/// Keys are rows of ±1, and a query is the key that it is to find: its score is head_dim, that of another key so far
+/// below that its weight is nothing beside it.
+TEST_P(CudaAttention, FindsTheKeyThatAQueryAsksFor) {
+  for (AttentionCase c : edges()) {
+    if (c.head_dim < 64) continue;  // too few channels to tell so many keys apart
+    c.softcap = 0;
+    c.sharpness = 8 * std::sqrt(static_cast<float>(c.head_dim));  // the scale is 8
+    SCOPED_TRACE(testing::Message() << c);
+    auto values = AttentionValues::random(c);
+    for (auto* keys : {&values.k, &values.past_k})
+      for (float& value : *keys) value = value < 0 ? -1.0F : 1.0F;
+    std::vector<float> expected(c.members * c.tokens * c.query_heads * c.head_dim);
+    for (std::size_t row = 0; row < c.members * c.query_heads * c.tokens; ++row) {
+      const std::size_t token = row % c.tokens, head = row / c.tokens % c.query_heads, position = c.past + token;
+      const std::size_t member = row / c.tokens / c.query_heads, kv_head = head / (c.query_heads / c.kv_heads);
+      const std::size_t first = first_seen(c, position), key = first + row * 7919 % (position + 1 - first);
+      const std::size_t past_row = ((c.past_members == 1 ? 0 : member) * c.kv_heads + kv_head) * c.past + key;
+      const std::size_t own_row = (member * c.kv_heads + kv_head) * c.tokens + key - c.past;
+      const std::size_t from = (key < c.past ? past_row : own_row) * c.head_dim;
+      const auto& k = key < c.past ? values.past_k : values.k;
+      const auto& v = key < c.past ? values.past_v : values.v;
+      for (std::size_t i = 0; i < c.head_dim; ++i) {
+        values.q[row * c.head_dim + i] = k[from + i];
+        expected[((member * c.tokens + token) * c.query_heads + head) * c.head_dim + i] = v[from + i];
+      }
+    }
+    // Of 300 keys and 64 channels the best other one differs in 10 channels or more: its weight is e^(−8 · 20) at most.
+    expect_close(run(*cuda_, c, values), rounded(expected, GetParam()), 0, 0x1p-22);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(BothDevicesByType, CudaAttention, ::testing::Values(DType::kF32, DType::kBF16),
+                         [](const auto& type) { return type_name(type.param); });
+
+}  // namespace
+}  // namespace kvs::test
