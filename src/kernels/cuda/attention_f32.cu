@@ -3,16 +3,19 @@
 namespace kvs::cuda {
 namespace {
 
-constexpr int kQueries = 64, kKeys = 32;  // of a tile
-constexpr int kSide = 16;                 // the block is 16 × 16 threads
-constexpr int kRows = kQueries / kSide;   // of scores and output per thread, neighbours
-constexpr int kColumns = kKeys / kSide;   // of scores per thread, kSide apart
+constexpr int kSide = 16;                            // the block is 16 × 16 threads
+constexpr int kKeys = 32, kColumns = kKeys / kSide;  // of a tile; of scores per thread, kSide apart
+/// Of a tile: at 256 channels 64 would take more shared memory than the 99 KiB that GPUs outside data centres have.
+template <int D>
+constexpr int kQueries = D <= 128 ? 64 : 48;
+template <int D>
+constexpr int kRows = kQueries<D> / kSide;  // of scores and output per thread, neighbours
 // Rows in shared memory are padded by four floats, so that 16-byte reads of neighbouring rows hit different banks.
 constexpr int kPad = 4;
 
 template <int D>
 constexpr std::size_t shared_floats() {
-  return (kQueries + kKeys) * (D + kPad) + kQueries * (kKeys + kPad);
+  return (kQueries<D> + kKeys) * (D + kPad) + kQueries<D> * (kKeys + kPad);
 }
 
 /// to[r][0 … D) = row first + r [0 … head_dim) and zeros; a row past the end is all zeros.
@@ -29,18 +32,18 @@ __device__ float dot(float4 a, float4 b, float sum) {
   return fmaf(a.x, b.x, fmaf(a.y, b.y, fmaf(a.z, b.z, fmaf(a.w, b.w, sum))));
 }
 
-/// scores[i][j] of rows ty · kRows + i and keys tx + kSide · j.
+/// scores[i][j] of rows ty · kRows<D> + i and keys tx + kSide · j.
 template <int D>
 __device__ void multiply_scores(const float* queries, const float* keys, int ty, int tx,
-                                float (&scores)[kRows][kColumns]) {
+                                float (&scores)[kRows<D>][kColumns]) {
   for (int d = 0; d < D; d += 4) {
     float4 k[kColumns];
 #pragma unroll
     for (int j = 0; j < kColumns; ++j)
       k[j] = *reinterpret_cast<const float4*>(keys + (tx + kSide * j) * (D + kPad) + d);
 #pragma unroll
-    for (int i = 0; i < kRows; ++i) {
-      const float4 q = *reinterpret_cast<const float4*>(queries + (ty * kRows + i) * (D + kPad) + d);
+    for (int i = 0; i < kRows<D>; ++i) {
+      const float4 q = *reinterpret_cast<const float4*>(queries + (ty * kRows<D> + i) * (D + kPad) + d);
 #pragma unroll
       for (int j = 0; j < kColumns; ++j) scores[i][j] = dot(q, k[j], scores[i][j]);
     }
@@ -64,27 +67,27 @@ __device__ float row_sum(float value) {
 
 template <int D>
 __global__ void __launch_bounds__(kSide* kSide) attend(const AttentionArguments<float> in, const AttentionOrder order) {
-  float* const queries = dynamic_shared<float>();         // [kQueries][D + kPad]
-  float* const states = queries + kQueries * (D + kPad);  // [kKeys][D + kPad]: keys, then values
-  float* const weights = states + kKeys * (D + kPad);     // [kQueries][kKeys + kPad]
-  const AttentionTile<float, kQueries> tile(in, order);
+  float* const queries = dynamic_shared<float>();            // [kQueries<D>][D + kPad]
+  float* const states = queries + kQueries<D> * (D + kPad);  // [kKeys][D + kPad]: keys, then values
+  float* const weights = states + kKeys * (D + kPad);        // [kQueries<D>][kKeys + kPad]
+  const AttentionTile<float, kQueries<D>> tile(in, order);
   const int tx = static_cast<int>(threadIdx.x) % kSide, ty = static_cast<int>(threadIdx.x) / kSide;
   constexpr int kChannels = D / kSide;  // of output per thread, kSide apart
-  float out[kRows][kChannels] = {}, largest[kRows], sum[kRows] = {};
+  float out[kRows<D>][kChannels] = {}, largest[kRows<D>], sum[kRows<D>] = {};
   for (float& value : largest) value = -INFINITY;
 
   const TokenRows<float> query_rows = tile.queries(in), key_rows = tile.states(in, in.past_k, in.k),
                          value_rows = tile.states(in, in.past_v, in.v);
-  load_rows<D, kQueries>(queries, in.head_dim, query_rows, tile.first);
+  load_rows<D, kQueries<D>>(queries, in.head_dim, query_rows, tile.first);
   for (int first_key = tile.first_key / kKeys * kKeys; first_key < tile.keys; first_key += kKeys) {
     __syncthreads();  // the last tile's values have been read
     load_rows<D, kKeys>(states, in.head_dim, key_rows, first_key);
     __syncthreads();
-    float scores[kRows][kColumns] = {};
+    float scores[kRows<D>][kColumns] = {};
     multiply_scores<D>(queries, states, ty, tx, scores);
 #pragma unroll
-    for (int i = 0; i < kRows; ++i) {
-      const int position = static_cast<int>(in.past) + tile.first + ty * kRows + i;
+    for (int i = 0; i < kRows<D>; ++i) {
+      const int position = static_cast<int>(in.past) + tile.first + ty * kRows<D> + i;
       float best = -INFINITY;
 #pragma unroll
       for (int j = 0; j < kColumns; ++j) {
@@ -100,7 +103,7 @@ __global__ void __launch_bounds__(kSide* kSide) attend(const AttentionArguments<
       for (int j = 0; j < kColumns; ++j) {
         const float weight = expf(scores[i][j] - base);
         sum[i] += weight;
-        weights[(ty * kRows + i) * (kKeys + kPad) + tx + kSide * j] = weight;
+        weights[(ty * kRows<D> + i) * (kKeys + kPad) + tx + kSide * j] = weight;
       }
 #pragma unroll
       for (int c = 0; c < kChannels; ++c) out[i][c] *= fade;
@@ -109,20 +112,20 @@ __global__ void __launch_bounds__(kSide* kSide) attend(const AttentionArguments<
     load_rows<D, kKeys>(states, in.head_dim, value_rows, first_key);
     __syncthreads();
     for (int key = 0; key < kKeys; ++key) {
-      float weight[kRows];
+      float weight[kRows<D>];
 #pragma unroll
-      for (int i = 0; i < kRows; ++i) weight[i] = weights[(ty * kRows + i) * (kKeys + kPad) + key];
+      for (int i = 0; i < kRows<D>; ++i) weight[i] = weights[(ty * kRows<D> + i) * (kKeys + kPad) + key];
 #pragma unroll
       for (int c = 0; c < kChannels; ++c) {
         const float value = states[key * (D + kPad) + tx + kSide * c];
 #pragma unroll
-        for (int i = 0; i < kRows; ++i) out[i][c] = fmaf(weight[i], value, out[i][c]);
+        for (int i = 0; i < kRows<D>; ++i) out[i][c] = fmaf(weight[i], value, out[i][c]);
       }
     }
   }
 #pragma unroll
-  for (int i = 0; i < kRows; ++i) {
-    const int token = tile.first + ty * kRows + i;
+  for (int i = 0; i < kRows<D>; ++i) {
+    const int token = tile.first + ty * kRows<D> + i;
     const float total = row_sum(sum[i]);  // before the branch: all lanes take part
     if (token >= query_rows.count) continue;
     float* const to = in.out + tile.out_offset(in, token);
@@ -134,7 +137,9 @@ __global__ void __launch_bounds__(kSide* kSide) attend(const AttentionArguments<
 
 template <int D>
 void launch(const Context& context, const AttentionArguments<float>& in) {
-  launch_attention(context, in, attend<D>, kQueries, kSide * kSide, shared_floats<D>() * sizeof(float));
+  constexpr std::size_t kSharedBytes = shared_floats<D>() * sizeof(float);
+  static_assert(kSharedBytes <= kMostSharedBytes);
+  launch_attention(context, in, attend<D>, kQueries<D>, kSide * kSide, kSharedBytes);
 }
 
 }  // namespace

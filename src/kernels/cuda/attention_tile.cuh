@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <string>
 
-#include "core/error.h"
 #include "kernels/cuda/attention.h"
 #include "kernels/cuda/check.h"
 #include "kernels/cuda/launch.cuh"
@@ -83,6 +81,9 @@ __device__ float unit_of(const AttentionArguments<T>& in) {
 /// The score that is taken away before the exponential: 0 for a row that has seen no key yet, so that no ∞ − ∞ arises.
 __device__ inline float base_of(float largest) { return largest == -INFINITY ? 0.0F : largest; }
 
+/// What a block may ask for on every GPU of compute capability 8.0 or later: that of 8.6, 8.9 and 12.0.
+constexpr std::size_t kMostSharedBytes = std::size_t{99} << 10;
+
 /// Launches `kernel` with one block per tile of `queries` tokens, head and member.
 template <class T>
 void launch_attention(const Context& context, const AttentionArguments<T>& in,
@@ -91,11 +92,6 @@ void launch_attention(const Context& context, const AttentionArguments<T>& in,
   // Of keys and values: what a few blocks a multiprocessor read at a time, within half the L2 cache of any GPU for data
   // centres (an A100 has two of 20 MiB).
   constexpr std::size_t kSectionBytes = std::size_t{16} << 20, kMost = 0x7fffffff;
-  if (shared_bytes > context.shared_bytes()) {
-    throw Error(ErrorCode::kUnsupported, "--device cuda",
-                "found " + std::to_string(context.shared_bytes()) + " bytes of shared memory per block, expected " +
-                    std::to_string(shared_bytes) + " for a head_dim of " + std::to_string(in.head_dim));
-  }
   const std::size_t tiles = (in.tokens + queries - 1) / queries, pairs = in.members * in.kv_heads;
   require(in.past + in.tokens < kMost - queries && tiles * in.members * in.query_heads <= kMost, "attention",
           "fewer than 2^31 positions, and tiles of queries");

@@ -40,7 +40,6 @@ void check_device() {
 Context::Context() {
   check_device();
   check_cuda(cudaSetDevice(kDevice), "cudaSetDevice");
-  shared_bytes_ = static_cast<std::size_t>(attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin));
   // Released memory stays in the pool: passes ask for the same sizes again and again.
   cudaMemPool_t pool = nullptr;
   check_cuda(cudaDeviceGetDefaultMemPool(&pool, kDevice), "cudaDeviceGetDefaultMemPool");

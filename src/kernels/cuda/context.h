@@ -22,8 +22,6 @@ class Context {
   cudaStream_t stream() const noexcept { return stream_; }
   cublasHandle_t blas() const noexcept { return blas_; }
   cublasLtHandle_t blas_lt() const noexcept { return blas_lt_; }
-  /// Dynamic shared memory that one block may ask for.
-  std::size_t shared_bytes() const noexcept { return shared_bytes_; }
 
   /// Stream-ordered device memory, 256-byte aligned.  @throws Error kEnvironment "out of memory for N bytes".
   void* allocate(std::size_t bytes) const;
@@ -43,7 +41,6 @@ class Context {
   cudaStream_t stream_ = nullptr;
   cublasHandle_t blas_ = nullptr;
   cublasLtHandle_t blas_lt_ = nullptr;
-  std::size_t shared_bytes_ = 0;
 };
 
 }  // namespace kvs::cuda
