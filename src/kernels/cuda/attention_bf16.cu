@@ -177,11 +177,11 @@ __device__ void mask(int position, int window, int count, int t, float (&scores)
 
 /// What a lane knows of its two rows of a row block.
 struct RowSums {
-  float largest[2] = {-INFINITY, -INFINITY};  // of the scores before scaling
+  float largest[2] = {-INFINITY, -INFINITY};  // of step · score
   float sum[2] = {0, 0};                      // this lane's part of the weights
 };
 
-/// Turns raw scores into weights 2^(step · (score − largest)) and brings what the rows have summed so far to the new
+/// Turns raw scores into weights 2^(step · score − largest) and brings what the rows have summed so far to the new
 /// largest scores.
 template <int Channels>
 __device__ Weights to_weights(float step, const float (&scores)[kKeys / 8][4], RowSums& rows,
@@ -192,8 +192,8 @@ __device__ Weights to_weights(float step, const float (&scores)[kKeys / 8][4], R
     float above = -INFINITY;
 #pragma unroll
     for (int n = 0; n < kKeys / 8; ++n) above = fmaxf(above, fmaxf(scores[n][2 * i], scores[n][2 * i + 1]));
-    above = fmaxf(rows.largest[i], row_max(above));
-    const float base = -base_of(above) * step, fade = ptx::exp2_fast(fmaf(rows.largest[i], step, base));
+    above = fmaxf(rows.largest[i], row_max(above) * step);
+    const float base = -base_of(above), fade = ptx::exp2_fast(rows.largest[i] + base);  // exactly 1 if none is larger
     rows.largest[i] = above;
     rows.sum[i] *= fade;
 #pragma unroll

@@ -40,9 +40,19 @@ struct MatrixLoad {
   std::uint32_t* to;
 };
 
+/// The eight rows of a matrix are read at once: they must lie in different eighths of the 32 banks of 4 bytes. A GPU
+/// would only take longer.
+inline void check_banks(void* const* rows) {
+  unsigned eighths = 0;
+  for (int row = 0; row < 8; ++row)
+    eighths |= 1U << reinterpret_cast<std::uintptr_t>(static_cast<const MatrixLoad*>(rows[row])->row) / 16 % 8;
+  if (eighths != 0xff) emulation::fail("a matrix in shared memory whose rows lie in the same banks");
+}
+
 template <bool Transposed>
 void load_for_warp(void* const* lanes) {
   const auto load = [&](int lane) -> const MatrixLoad& { return *static_cast<const MatrixLoad*>(lanes[lane]); };
+  for (int matrix = 0; matrix < 4; ++matrix) check_banks(lanes + 8 * matrix);
   for (int lane = 0; lane < emulation::kLanes; ++lane) {
     for (int matrix = 0; matrix < 4; ++matrix) {
       std::uint16_t pair[2];
