@@ -121,6 +121,19 @@ TEST_P(CudaAttention, ToAPastOfEachMemberOrOfAll) {
   }
 }
 
+/// Blocks go through sections of pairs of a head and a member whose keys and values have 16 MiB: here two pairs and one
+/// (bf16), or one each.
+TEST_P(CudaAttention, InSectionsOfWhatTheCacheHolds) {
+  expect_the_same({.members = 3,
+                   .query_heads = 2,
+                   .tokens = 130,
+                   .head_dim = 128,
+                   .past = 12000,
+                   .past_members = 3,
+                   .window = 100,
+                   .sharpness = 4});
+}
+
 /// The first position that the token at `position` reads.
 std::size_t first_seen(const AttentionCase& c, std::size_t position) {
   return c.window == 0 || position < c.window ? 0 : position + 1 - c.window;

@@ -11,7 +11,7 @@
 namespace kvs::cuda {
 
 /// Which block takes which tile. Blocks start in the order of their index, so that this is also the order of the work:
-/// sections of (member, kv head) pairs whose keys and values stay in the L2 cache together; in a section the tiles that
+/// sections of (kv head, member) pairs whose keys and values stay in the L2 cache together; in a section the tiles that
 /// read the most keys first, so that short ones fill the gaps at the end; beside each other the query heads of a pair.
 struct AttentionOrder {
   unsigned tiles = 0;    // of one query head
@@ -40,8 +40,8 @@ struct AttentionTile {
     const unsigned in_section = blockIdx.x - first_pair * order.tiles * group;
     const unsigned heads = min(order.section, pairs - first_pair) * group;
     const unsigned pair = first_pair + in_section % heads / group;
-    member = pair / static_cast<unsigned>(in.kv_heads);
-    kv_head = pair % static_cast<unsigned>(in.kv_heads);
+    kv_head = pair / static_cast<unsigned>(in.members);  // members that share a past are neighbours
+    member = pair % static_cast<unsigned>(in.members);
     head = kv_head * group + in_section % heads % group;
     first = static_cast<int>(order.tiles - 1 - in_section / heads) * Queries;
     const auto tokens = static_cast<int>(in.tokens), past = static_cast<int>(in.past);
@@ -95,7 +95,8 @@ void launch_attention(const Context& context, const AttentionArguments<T>& in,
   const std::size_t tiles = (in.tokens + queries - 1) / queries, pairs = in.members * in.kv_heads;
   require(in.past + in.tokens < kMost - queries && tiles * in.members * in.query_heads <= kMost, "attention",
           "fewer than 2^31 positions, and tiles of queries");
-  const std::size_t pair_bytes = 2 * (in.past + in.tokens) * in.row * sizeof(T);
+  const std::size_t rows = in.tokens + (in.shared_past ? in.past / in.members : in.past);
+  const std::size_t pair_bytes = 2 * rows * in.row * sizeof(T);
   const std::size_t section = std::clamp<std::size_t>(kSectionBytes / pair_bytes, 1, pairs);
   const AttentionOrder order{static_cast<unsigned>(tiles), static_cast<unsigned>(section)};
   const auto blocks = static_cast<unsigned>(tiles * in.members * in.query_heads);
