@@ -138,14 +138,15 @@ class Backend {
   virtual void norm_heads(BackendView<float, 4> x, BackendView<const float, 1> gain, float epsilon) = 0;
   /// out = x Wᵀ (+ bias), or out += … with `accumulate` (the residual stream). x: [row, W.columns], out: [row, W.rows].
   virtual void linear(Operand x, const Weight& weight, BackendView<float, 2> out, bool accumulate) = 0;
-  /// out = x in f32. Both [row, column].
-  virtual void widen(Operand x, BackendView<float, 2> out) = 0;
+  /// out[r] = scale · table[rows[r]] in f32: token embeddings. out: [row, table.columns]; rows: host memory.
+  virtual void gather(Operand table, std::span<const std::int32_t> rows, float scale, BackendView<float, 2> out) = 0;
   /// out = x in the compute type. Both [row, column].
   virtual void narrow(BackendView<const float, 2> x, Operand out) = 0;
   /// Cuts rows [q heads | k heads | v heads] into head-major tensors.
   /// qkv: [member · token, (H + 2G) · head_dim]; q: [member, H, token, head_dim]; k, v: [member, G, token, head_dim].
-  virtual void split_heads(BackendView<const float, 2> qkv, BackendView<float, 4> q, BackendView<float, 4> k,
-                           BackendView<float, 4> v) = 0;
+  /// @param table  not null: q and k are rotated on the way, as rope() would with all chunks
+  virtual void split_heads(BackendView<const float, 2> qkv, const RopeTable* table, std::size_t first_position,
+                           BackendView<float, 4> q, BackendView<float, 4> k, BackendView<float, 4> v) = 0;
   /// Rotates chunk c, channels (c, c + chunks), of the token at position p by ±p·θ_c, in place; channels from
   /// 2 · chunks on keep their bits. x: [member, head, token, head_dim], token t at position first_position + t.
   /// @param chunks  empty: all of the table's chunks; else [head, chunk] of 0 or 1 (host memory): only those with 1.
@@ -155,10 +156,9 @@ class Backend {
   /// input.window. Memory for scores is bounded by a tile, not by tokens². Query head h reads kv head h / (H / G).
   /// out: [member · token, H · head_dim].
   virtual void attention(const AttentionInput& input, Operand out) = 0;
-  /// out = activation(gate) · up. gate_up: [row, 2 · n] (gate first), out: [row, n].
-  virtual void gate(BackendView<const float, 2> gate_up, Activation activation, Operand out) = 0;
-  /// out = activation(x). Both [row, column].
-  virtual void activate(BackendView<const float, 2> x, Activation activation, Operand out) = 0;
+  /// A feed-forward block's first half: out = activation(y) of y = x Wᵀ (+ bias), or activation(gate) · up where W has
+  /// twice the rows, the gate's first. x: [row, W.columns], out: [row, column]; y is kept in f32 or the compute type.
+  virtual void raise(Operand x, const Weight& weight, Activation activation, Operand out) = 0;
   /// nll[r] = log Σ_v exp(z[r, v]) − z[r, target[r]] in nats, z = x[r]·W[v], the vocabulary taken in slices.
   /// x: [row, W.columns]. Both spans are host memory of x.rows entries. A row whose target is negative is skipped, its
   /// entry is 0.

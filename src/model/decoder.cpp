@@ -11,8 +11,10 @@ namespace kvs {
 
 namespace {
 
-/// Rows that one product takes at a time, so that the wide activations of a large batch stay bounded.
-constexpr std::size_t kSlabRows = 2048;
+/// Rows that one product takes at a time, so that the wide activations of a large batch stay bounded. A GPU wants
+/// many: the last of a product's rounds of tiles leaves multiprocessors idle, the less of them the more rounds there
+/// are.
+constexpr std::size_t kSlabRows = 4096;
 
 /// Rows [first, first + count) of a matrix.
 template <class T>
@@ -76,24 +78,28 @@ struct Decoder::Workspace {
         q(backend),
         k(backend),
         v(backend),
-        mixed(backend) {}
+        mixed(backend),
+        last(backend) {}
 
+  void advance(Hidden& hidden, std::size_t last_layer, StateHook* hook, CachePolicy* cache);
   void attend(const Hidden& hidden, std::size_t layer, StateHook* hook, CachePolicy* cache);
-  void project(const LayerWeights& weights, const Operand& x, LayerStates& states);
+  void project(const LayerWeights& weights, const Operand& x, LayerStates& states, bool rotate);
   void feed_forward(const Hidden& hidden, std::size_t layer);
   void normalise(BackendView<const float, 2> rows, const NormWeights& norm, const Operand& out);
   void join(const Operand& x, const Weight& weight, const NormWeights& norm, const BackendView<float, 2>& residual);
   AttentionInput attention_input(const LayerStates& states, CachePolicy* cache) const;
-  void check_finite(const Hidden& hidden, std::size_t layer);
+  void keep_last_rows(const Hidden& hidden, const BackendView<float, 2>& kept);
+  void check_finite(const BackendView<float, 2>& kept, std::size_t members, std::size_t first_layer);
   Operand row_range(const Operand& matrix, std::size_t first, std::size_t count) const;
 
   const Model& model;
   Backend& backend;
   const ModelConfig& config;
   Scratch normed;   // operand [rows, d_model]: the input of qkv, gate_up or the head
-  Scratch wide;     // f32 [slab, (H + 2G)·d], [slab, 2·d_ff], or [slab, d_model] before an output norm
+  Scratch wide;     // f32 [slab, (H + 2G)·d], or [slab, d_model] before an output norm
   Scratch q, k, v;  // f32, head-major
   Scratch mixed;    // operand [rows, H·d] or [slab, d_ff]
+  Scratch last;     // f32 [layer of the call · member, d_model]: the last token after each layer
 };
 
 Operand Decoder::Workspace::row_range(const Operand& matrix, std::size_t first, std::size_t count) const {
@@ -124,15 +130,16 @@ void Decoder::Workspace::join(const Operand& x, const Weight& weight, const Norm
   }
 }
 
-/// q, k, v of every member from x, in slabs of whole members.
-void Decoder::Workspace::project(const LayerWeights& weights, const Operand& x, LayerStates& states) {
+/// q, k, v of every member from x, in slabs of whole members; with `rotate`, q and k as they are after RoPE.
+void Decoder::Workspace::project(const LayerWeights& weights, const Operand& x, LayerStates& states, bool rotate) {
   const std::size_t members = states.q.extent(0), tokens = states.q.extent(2);
   const std::size_t slab = std::max<std::size_t>(1, kSlabRows / tokens);
   for (std::size_t first = 0; first < members; first += slab) {
     const std::size_t count = std::min(slab, members - first);
     const BackendView<float, 2> qkv = wide.matrix(count * tokens, weights.qkv->rows());
     backend.linear(row_range(x, first * tokens, count * tokens), *weights.qkv, qkv, false);
-    backend.split_heads(qkv, member_range(states.q, first, count), member_range(states.k, first, count),
+    backend.split_heads(qkv, rotate ? &states.rope : nullptr, states.first_position,
+                        member_range(states.q, first, count), member_range(states.k, first, count),
                         member_range(states.v, first, count));
   }
   if (config.arithmetic.qk_norm == QkNorm::kNone) return;
@@ -170,10 +177,14 @@ void Decoder::Workspace::attend(const Hidden& hidden, std::size_t layer, StateHo
                      .q = q.states({members, config.query_heads, tokens, head_dim}),
                      .k = k.states({members, config.kv_heads, tokens, head_dim}),
                      .v = v.states({members, config.kv_heads, tokens, head_dim})};
-  project(weights, x, states);
+  // The states before RoPE exist in memory only where somebody looks at them.
+  const bool rotated = hook == nullptr && config.arithmetic.qk_norm == QkNorm::kNone;
+  project(weights, x, states, rotated);
   if (hook != nullptr) hook->before_rope(states);
-  backend.rope(states.q, states.rope, hidden.first_position, RopeDirection::kForward, {});
-  backend.rope(states.k, states.rope, hidden.first_position, RopeDirection::kForward, {});
+  if (!rotated) {
+    backend.rope(states.q, states.rope, hidden.first_position, RopeDirection::kForward, {});
+    backend.rope(states.k, states.rope, hidden.first_position, RopeDirection::kForward, {});
+  }
   if (hook != nullptr) hook->after_rope(states);
 
   const Operand attended = mixed.operand(rows, config.query_heads * head_dim);
@@ -199,30 +210,52 @@ void Decoder::Workspace::feed_forward(const Hidden& hidden, std::size_t layer) {
       x = normed.operand(count, config.d_model);
       normalise(slab, weights.feed_forward_norm, x);
     }
-    const BackendView<float, 2> raised = wide.matrix(count, weights.gate_up->rows());
-    backend.linear(x, *weights.gate_up, raised, false);
     const Operand activated = mixed.operand(count, config.d_ff);
-    if (arithmetic.gated) {
-      backend.gate(raised, arithmetic.activation, activated);
-    } else {
-      backend.activate(raised, arithmetic.activation, activated);
-    }
+    backend.raise(x, *weights.gate_up, arithmetic.activation, activated);
     join(activated, *weights.down, weights.feed_forward_output_norm, slab);
   }
 }
 
-/// Looks at the last token of each member only: what is not finite reaches it through attention one layer later at
-/// most.
-void Decoder::Workspace::check_finite(const Hidden& hidden, std::size_t layer) {
+/// kept = the last token of each member. What is not finite reaches it through attention one layer later at most.
+void Decoder::Workspace::keep_last_rows(const Hidden& hidden, const BackendView<float, 2>& kept) {
   const BackendView<float, 2> residual = as_rows(hidden);
-  std::vector<float> row(config.d_model);
   for (std::size_t member = 0; member < hidden.members(); ++member) {
-    const std::size_t last = (member + 1) * hidden.tokens() - 1;
-    backend.download(row.data(), kvs::row_range(residual, last, 1).data(), row.size() * sizeof(float));
-    if (std::ranges::all_of(row, [](float value) { return std::isfinite(value); })) continue;
-    throw Error(ErrorCode::kData, config.name + ": layer " + std::to_string(layer),
-                "found NaN or infinity in the residual stream after this layer, expected finite activations");
+    const BackendView<float, 2> row = kvs::row_range(residual, (member + 1) * hidden.tokens() - 1, 1);
+    backend.copy(kvs::row_range(kept, member, 1).data(), row.data(), row.size() * sizeof(float));
   }
+}
+
+/// kept: what keep_last_rows left of the layers from first_layer on, `members` rows each.
+void Decoder::Workspace::check_finite(const BackendView<float, 2>& kept, std::size_t members, std::size_t first_layer) {
+  const std::vector<float> values = download(backend, kept);
+  const auto bad = std::ranges::find_if_not(values, [](float value) { return std::isfinite(value); });
+  if (bad == values.end()) return;
+  const std::size_t row = static_cast<std::size_t>(bad - values.begin()) / config.d_model;
+  throw Error(ErrorCode::kData, config.name + ": layer " + std::to_string(first_layer + row / members),
+              "found NaN or infinity in the residual stream after this layer, expected finite activations");
+}
+
+/// What was computed is looked at once, at the end: a download after every layer would leave a GPU idle there.
+void Decoder::Workspace::advance(Hidden& hidden, std::size_t last_layer, StateHook* hook, CachePolicy* cache) {
+  const std::size_t first = hidden.next_layer, members = hidden.members();
+  if (first >= last_layer) return;
+  const BackendView<float, 2> kept = last.matrix((last_layer - first) * members, config.d_model);
+  const auto check = [&] {
+    check_finite(kvs::row_range(kept, 0, (hidden.next_layer - first) * members), members, first);
+  };
+  try {
+    for (; hidden.next_layer < last_layer; ++hidden.next_layer) {
+      check_interrupt();
+      attend(hidden, hidden.next_layer, hook, cache);
+      feed_forward(hidden, hidden.next_layer);
+      keep_last_rows(hidden, kvs::row_range(kept, (hidden.next_layer - first) * members, members));
+    }
+  } catch (const Error& error) {
+    // A hook may be the first to refuse states that follow from an earlier layer's overflow: that layer is the cause.
+    if (error.code() != ErrorCode::kEnvironment) check();
+    throw;
+  }
+  check();
 }
 
 Decoder::Decoder(const Model& model) : model_(&model), workspace_(std::make_unique<Workspace>(model)) {}
@@ -257,12 +290,7 @@ void Decoder::advance(Hidden& hidden, std::size_t last_layer, StateHook* hook, C
   if (last_layer > model_->config().layers) {
     throw Error(ErrorCode::kInternal, "Decoder::advance", "layer " + std::to_string(last_layer) + " of too few");
   }
-  for (; hidden.next_layer < last_layer; ++hidden.next_layer) {
-    check_interrupt();
-    workspace_->attend(hidden, hidden.next_layer, hook, cache);
-    workspace_->feed_forward(hidden, hidden.next_layer);
-    workspace_->check_finite(hidden, hidden.next_layer);
-  }
+  workspace_->advance(hidden, last_layer, hook, cache);
 }
 
 std::vector<float> Decoder::nll(const Hidden& hidden, std::span<const std::int32_t> targets) {

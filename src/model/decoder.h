@@ -60,7 +60,8 @@ class Decoder {
   /// `members` copies of the only member of `hidden`: variants that share everything below a layer.
   Hidden repeat(const Hidden& hidden, std::size_t members);
   /// Runs layers [hidden.next_layer, last_layer) in place.
-  /// @throws Error kData naming the layer if activations become NaN or infinite.
+  /// @throws Error kData naming the first layer whose activations become NaN or infinite; a hook sees later layers
+  /// first.
   /// @param hook   sees each layer's states, or nullptr
   /// @param cache  gives each layer's past and gets its new states, or nullptr: the tokens attend to themselves only
   void advance(Hidden& hidden, std::size_t last_layer, StateHook* hook = nullptr, CachePolicy* cache = nullptr);

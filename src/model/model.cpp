@@ -90,52 +90,54 @@ std::size_t LayerWeights::bytes() const noexcept {
          gate_up->bytes() + down->bytes();
 }
 
-/// Rows in the backend's compute type, gathered on the host: a pass needs one row per token, so a copy in backend
-/// memory would only cost space.
+/// Rows in the backend's compute type.
 struct Model::Embedding {
-  std::size_t rows, columns;
-  std::unique_ptr<float[]> f32;  // one of the two holds [rows, columns]
-  std::unique_ptr<std::uint16_t[]> bf16;
+  Backend* backend;
+  BackendTensor<std::byte, 1> memory;
+  Operand table;
 
-  Embedding(const TensorRows& source, DType type) : rows(source.rows()), columns(source.columns()) {
-    if (type == DType::kF32) {
-      f32 = std::make_unique_for_overwrite<float[]>(rows * columns);
-      source.read(0, rows, {f32.get(), rows * columns});
-      return;
-    }
-    bf16 = std::make_unique_for_overwrite<std::uint16_t[]>(rows * columns);
-    std::vector<float> slab(std::min(rows, kSlabRows) * columns);
-    for (std::size_t first = 0; first < rows; first += kSlabRows) {
-      const std::size_t count = std::min(kSlabRows, rows - first) * columns;
-      source.read(first, count / columns, {slab.data(), count});
-      std::transform(slab.data(), slab.data() + count, bf16.get() + first * columns, f32_to_bf16);
+  Embedding(Backend& owner, const TensorRows& source)
+      : backend(&owner),
+        memory(owner, {operand_bytes(owner, source.rows(), source.columns())}),
+        table{memory.view().data(), source.rows(), source.columns()} {
+    std::vector<float> slab(std::min(table.rows, kSlabRows) * table.columns);
+    std::vector<std::uint16_t> narrow;
+    for (std::size_t first = 0; first < table.rows; first += kSlabRows) {
+      const std::span<float> values = std::span(slab).first(std::min(kSlabRows, table.rows - first) * table.columns);
+      source.read(first, values.size() / table.columns, values);
+      if (owner.compute_type() == DType::kF32) {
+        owner.upload(at(first), values.data(), values.size_bytes());
+        continue;
+      }
+      narrow.resize(values.size());
+      std::ranges::transform(values, narrow.begin(), f32_to_bf16);
+      owner.upload(at(first), narrow.data(), narrow.size() * sizeof(std::uint16_t));
     }
   }
 
-  void copy_rows(std::size_t first, std::size_t count, float* out) const {
-    const std::size_t begin = first * columns, size = count * columns;
-    if (f32) {
-      std::copy_n(f32.get() + begin, size, out);
-    } else {
-      std::transform(bf16.get() + begin, bf16.get() + begin + size, out, bf16_to_f32);
-    }
+  std::byte* at(std::size_t row) const { return memory.view().data() + operand_bytes(*backend, row, table.columns); }
+
+  /// Rows [first, first + count) in host memory.
+  void read(std::size_t first, std::size_t count, std::span<float> out) const {
+    if (backend->compute_type() == DType::kF32) return backend->download(out.data(), at(first), out.size_bytes());
+    std::vector<std::uint16_t> narrow(count * table.columns);
+    backend->download(narrow.data(), at(first), narrow.size() * sizeof(std::uint16_t));
+    std::ranges::transform(narrow, out.begin(), bf16_to_f32);
   }
-  std::size_t bytes() const noexcept { return rows * columns * (f32 ? sizeof(float) : sizeof(std::uint16_t)); }
 };
 
 Model::Model(const ModelSource& source, Backend& backend, const std::function<void(std::size_t, std::size_t)>& progress,
              std::size_t budget)
     : config_(source.config()), backend_(&backend) {
   const ModelTensors& tensors = source.tensors();
-  embedding_ = std::make_unique<Embedding>(tensors.rows(TensorRole::kEmbedding), backend.compute_type());
+  embedding_ = std::make_unique<Embedding>(backend, tensors.rows(TensorRole::kEmbedding));
   final_norm_ = make_norm(backend, tensors, TensorRole::kFinalNorm);
   if (config_.tied_head) {
-    head_ =
-        backend.make_weight({.rows = embedding_->rows,
-                             .columns = embedding_->columns,
-                             .read = [this](std::size_t first, std::size_t count,
-                                            std::span<float> out) { embedding_->copy_rows(first, count, out.data()); },
-                             .bias = {}});
+    const auto read = [this](std::size_t first, std::size_t count, std::span<float> out) {
+      embedding_->read(first, count, out);
+    };
+    head_ = backend.make_weight(
+        {.rows = embedding_->table.rows, .columns = embedding_->table.columns, .read = read, .bias = {}});
   } else {
     head_ = make_fused(backend, tensors, 0, std::array{TensorRole::kHead});
   }
@@ -172,25 +174,19 @@ RopeTable Model::rope(std::size_t layer, std::size_t tokens) const {
 }
 
 void Model::embed(std::span<const std::int32_t> tokens, BackendView<float, 2> out) const {
-  std::vector<float> rows(tokens.size() * config_.d_model);
   for (std::size_t t = 0; t < tokens.size(); ++t) {
     if (tokens[t] < 0 || static_cast<std::size_t>(tokens[t]) >= config_.vocabulary) {
       throw Error(ErrorCode::kInput, "token " + std::to_string(t),
                   "found id " + std::to_string(tokens[t]) + ", expected one below the vocabulary's " +
                       std::to_string(config_.vocabulary));
     }
-    embedding_->copy_rows(static_cast<std::size_t>(tokens[t]), 1, &rows[t * config_.d_model]);
   }
-  if (config_.arithmetic.scaled_embeddings) {
-    const auto scale = static_cast<float>(std::sqrt(static_cast<double>(config_.d_model)));
-    for (float& value : rows) value *= scale;
-  }
-  if (out.size() != rows.size()) throw Error(ErrorCode::kInternal, "Model::embed", "output of another shape");
-  backend_->upload(out.data(), rows.data(), rows.size() * sizeof(float));
+  const double scale = config_.arithmetic.scaled_embeddings ? std::sqrt(static_cast<double>(config_.d_model)) : 1;
+  backend_->gather(embedding_->table, tokens, static_cast<float>(scale), out);
 }
 
 std::size_t Model::weight_bytes() const noexcept {
-  return head_->bytes() + final_norm_.bytes() + embedding_->bytes() + layers_->bytes();
+  return head_->bytes() + final_norm_.bytes() + embedding_->memory.bytes() + layers_->bytes();
 }
 
 }  // namespace kvs

@@ -85,9 +85,9 @@ class Model {
   /// if there is no room.
   /// @param source    must outlive the model if layers are streamed (placement())
   /// @param progress  called with (layers done, layers)
-  /// @param budget    bytes of the backend's memory for layers and head; 0: most of what is free. What exceeds it is
-  ///                  streamed: each such layer is read from its files again in every pass, while the one before it
-  ///                  computes; the results are the same
+  /// @param budget    bytes of the backend's memory for layers and head, the embedding not counted; 0: most of what is
+  ///                  free. What exceeds it is streamed: each such layer is read from its files again in every pass,
+  ///                  while the one before it computes; the results are the same
   Model(const ModelSource& source, Backend& backend, const std::function<void(std::size_t, std::size_t)>& progress = {},
         std::size_t budget = 0);
   ~Model();
@@ -105,7 +105,7 @@ class Model {
   /// out: [token, d_model], scaled where the architecture scales them. @throws Error kInput if an id is outside the
   /// vocabulary.
   void embed(std::span<const std::int32_t> tokens, BackendView<float, 2> out) const;
-  /// Memory that the weights hold for good, the embedding's on the host included.
+  /// Backend memory that the weights hold for good.
   std::size_t weight_bytes() const noexcept;
 
  private:
@@ -115,7 +115,7 @@ class Model {
   std::unique_ptr<Weight> head_;
   NormWeights final_norm_;
   struct Embedding;
-  std::unique_ptr<Embedding> embedding_;  // host memory
+  std::unique_ptr<Embedding> embedding_;
   struct Rope {
     RopeMemory memory;
     std::size_t length_class = 0;

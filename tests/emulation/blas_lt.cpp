@@ -140,6 +140,9 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t h
     case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES:
       preference.d = read<std::uint32_t>(value, bytes);
       break;
+    case CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK:
+      (void)read<std::uint32_t>(value, bytes);
+      break;
     default:
       fail("a preference that is not emulated");
   }

@@ -113,13 +113,11 @@ TEST_P(BothDevicesArchitectures, ActivationsGatedAndAlone) {
       const std::size_t columns = 77;
       auto x = random_values(rows * 2 * columns, 1);
       for (float& value : x) value *= 8;  // the tails, too
+      const auto bias = random_values(2 * columns, 2);
       const auto [cpu, cuda] = both([&](Backend& backend) {
-        const auto pairs = uploaded<2>(backend, x, {rows, 2 * columns});
-        const OwnedOperand gated(backend, rows, columns), alone(backend, rows, 2 * columns);
-        backend.gate(pairs.view(), activation, gated);
-        backend.activate(pairs.view(), activation, alone);
-        std::vector<float> results = gated.values(), more = alone.values();
-        results.insert(results.end(), more.begin(), more.end());
+        std::vector<float> results = raised(backend, x, rows, activation, columns),
+                           alone = raised(backend, x, rows, activation, 2 * columns, bias);
+        results.insert(results.end(), alone.begin(), alone.end());
         return results;
       });
       // The exponential's argument is 40 at most, off by 3 · 40 · 2^-24 on either side, as is then its value

@@ -93,34 +93,107 @@ TEST_P(BothDevicesByType, LinearWithBiasAndAccumulation) {
   }
 }
 
-TEST_P(BothDevicesByType, SwigluAndWiden) {
+TEST_P(BothDevicesByType, RaiseOfGivenProducts) {
   for (const std::size_t rows : kTokenCounts) {
-    const std::size_t columns = 77;
-    auto gate_up = random_values(rows * 2 * columns, 1);
-    for (float& value : gate_up) value *= 20;  // the tails of the sigmoid, too
-    const auto [cpu, cuda] = both([&](Backend& backend) {
-      const auto in = uploaded<2>(backend, gate_up, {rows, 2 * columns});
-      const OwnedOperand out(backend, rows, columns);
-      backend.gate(in.view(), Activation::kSilu, out);
-      return out.values();
-    });
-    // exp within 2 units, a sum, a quotient and a product on either side; e^20 · 2^-149 is the subnormals' share.
-    expect_close(cuda, cpu, 0x1p-120, 2 * half_step(GetParam()) + 16 * 0x1p-24);
+    for (const std::size_t columns : {77, 80}) {  // of 16-byte rows or not
+      auto gate_up = random_values(rows * 2 * columns, 1);
+      for (float& value : gate_up) value *= 20;  // the tails of the sigmoid, too
+      const auto [cpu, cuda] =
+          both([&](Backend& backend) { return raised(backend, gate_up, rows, Activation::kSilu, columns); });
+      // exp within 2 units, a sum, a quotient and a product on either side; e^20 · 2^-149 is the subnormals' share.
+      SCOPED_TRACE(testing::Message() << rows << " x " << columns);
+      expect_close(cuda, cpu, 0x1p-120, 2 * half_step(GetParam()) + 16 * 0x1p-24);
+    }
+  }
+}
+
+TEST_P(BothDevicesByType, RaiseOfAProductWithBias) {
+  const std::size_t k = 16;
+  for (const std::size_t rows : {1, 7, 1000}) {
+    for (const std::size_t columns : {33, 64}) {
+      const auto x = random_values(rows * k, 1), w = random_values(2 * columns * k, 2),
+                 bias = random_values(2 * columns, 3);
+      const auto [cpu, cuda] = both([&](Backend& backend) {
+        const OwnedOperand in(backend, x, rows, k), out(backend, rows, columns);
+        backend.raise(in, *make_weight(backend, w, 2 * columns, k, bias), Activation::kGeluTanh, out);
+        return out.values();
+      });
+      // The sum of k products below 1 and a bias is off by (k + 1)² units of 2^-24 on either side; CUDA may also round
+      // the products' sum, below k, to the type. GELU's slope is below 1.2, and up below k + 1.
+      const double sum = 2 * 17 * 17 * 0x1p-24 + static_cast<double>(k) * half_step(GetParam());
+      SCOPED_TRACE(testing::Message() << rows << " x " << columns);
+      expect_close(cuda, cpu, 1.2 * 2 * 17 * sum, 2 * half_step(GetParam()) + 40 * 0x1p-24);
+    }
+  }
+}
+
+TEST_P(BothDevicesByType, GatherOfRowsInAnyOrder) {
+  for (const std::size_t count : kTokenCounts) {
+    for (const std::size_t columns : {13, 64}) {
+      const std::size_t vocabulary = 300;
+      const auto table = random_values(vocabulary * columns, 1);
+      std::vector<std::int32_t> rows(count);
+      for (std::size_t row = 0; row < count; ++row) rows[row] = static_cast<std::int32_t>(row * 7919 % vocabulary);
+      const auto [cpu, cuda] = both([&](Backend& backend) {
+        const OwnedOperand operand(backend, table, vocabulary, columns);
+        const BackendTensor<float, 2> out(backend, {count, columns});
+        backend.gather(operand, rows, 3.3F, out.view());
+        return download(backend, out.view());
+      });
+      EXPECT_EQ(cuda, cpu) << count << " rows of " << columns;
+    }
   }
 }
 
 TEST_F(BothDevices, SplitHeadsMovesTheSameBits) {
   for (const std::size_t tokens : kTokenCounts) {
-    const std::size_t members = 2, query_heads = 6, kv_heads = 3, head_dim = 10;
-    const auto qkv = random_values(members * tokens * (query_heads + 2 * kv_heads) * head_dim, 1);
-    const auto [cpu, cuda] = both([&](Backend& backend) {
-      const auto in = uploaded<2>(backend, qkv, {members * tokens, (query_heads + 2 * kv_heads) * head_dim});
-      const BackendTensor<float, 4> q(backend, {members, query_heads, tokens, head_dim}),
-          k(backend, {members, kv_heads, tokens, head_dim}), v(backend, {members, kv_heads, tokens, head_dim});
-      backend.split_heads(in.view(), q.view(), k.view(), v.view());
-      return std::array{download(backend, q.view()), download(backend, k.view()), download(backend, v.view())};
-    });
-    EXPECT_EQ(cuda, cpu) << tokens << " tokens";
+    for (const std::size_t head_dim : {10, 64}) {
+      const std::size_t members = 2, query_heads = 6, kv_heads = 3;
+      const auto qkv = random_values(members * tokens * (query_heads + 2 * kv_heads) * head_dim, 1);
+      const auto [cpu, cuda] = both([&](Backend& backend) {
+        const auto in = uploaded<2>(backend, qkv, {members * tokens, (query_heads + 2 * kv_heads) * head_dim});
+        const BackendTensor<float, 4> q(backend, {members, query_heads, tokens, head_dim}),
+            k(backend, {members, kv_heads, tokens, head_dim}), v(backend, {members, kv_heads, tokens, head_dim});
+        backend.split_heads(in.view(), nullptr, 0, q.view(), k.view(), v.view());
+        return std::array{download(backend, q.view()), download(backend, k.view()), download(backend, v.view())};
+      });
+      EXPECT_EQ(cuda, cpu) << tokens << " tokens";
+    }
+  }
+}
+
+// Without a hook a pass rotates the heads as it splits them, with one it does so afterwards: on either device the bits
+// are the same, so that looking changes nothing.
+TEST_F(BothDevices, SplitHeadsRotatesToTheSameBitsAsRope) {
+  for (const std::size_t tokens : kTokenCounts) {
+    for (const auto& [head_dim, half] : {std::pair<std::size_t, std::size_t>{64, 32}, {10, 5}, {64, 8}, {12, 4}}) {
+      const std::size_t members = 2, query_heads = 3, kv_heads = 1, first = 5, heads = query_heads + 2 * kv_heads;
+      const auto qkv = random_values(members * tokens * heads * head_dim, 1);
+      const auto cosine = random_values((tokens + first) * half, 2), sine = random_values((tokens + first) * half, 3);
+      const auto run = [&](Backend& backend, bool at_once) {
+        const auto in = uploaded<2>(backend, qkv, {members * tokens, heads * head_dim});
+        const auto c = uploaded<2>(backend, cosine, {tokens + first, half});
+        const auto s = uploaded<2>(backend, sine, {tokens + first, half});
+        const RopeTable table{c.view(), s.view()};
+        const BackendTensor<float, 4> q(backend, {members, query_heads, tokens, head_dim}),
+            k(backend, {members, kv_heads, tokens, head_dim}), v(backend, {members, kv_heads, tokens, head_dim});
+        backend.split_heads(in.view(), at_once ? &table : nullptr, first, q.view(), k.view(), v.view());
+        if (!at_once) {
+          backend.rope(q.view(), table, first, RopeDirection::kForward, {});
+          backend.rope(k.view(), table, first, RopeDirection::kForward, {});
+        }
+        std::vector<float> all = download(backend, q.view());
+        for (const auto* tensor : {&k, &v}) {
+          const auto values = download(backend, tensor->view());
+          all.insert(all.end(), values.begin(), values.end());
+        }
+        return all;
+      };
+      const auto [cpu, cuda] = both([&](Backend& backend) { return run(backend, true); });
+      SCOPED_TRACE(testing::Message() << tokens << " tokens, " << half << " of " << head_dim);
+      EXPECT_EQ(cuda, run(*cuda_, false));
+      expect_close(cuda, cpu, 4 * 0x1p-24);  // as below
+    }
   }
 }
 

@@ -141,16 +141,14 @@ double activated(double x, Activation activation) {
 
 constexpr Activation kActivations[] = {Activation::kSilu, Activation::kGeluTanh, Activation::kGeluErf};
 
-TEST_P(Rows, GateMultipliesByTheActivatedGate) {
+TEST_P(Rows, RaiseMultipliesByTheActivatedGate) {
   for (const Activation activation : kActivations) {
     for (const std::size_t columns : {1, 31, 96}) {
       const std::size_t rows = 5;
       auto x = random_values(rows * 2 * columns, 3);
       for (float& value : x) value *= 20;
-      const auto in = uploaded<2>(*backend_, x, {rows, 2 * columns});
-      const OwnedOperand out(*backend_, rows, columns);
-      backend_->gate(in.view(), activation, out);
-      const auto values = out.values();
+      x = rounded(x, GetParam());
+      const auto values = raised(*backend_, x, rows, activation, columns);
       for (std::size_t row = 0; row < rows; ++row) {
         for (std::size_t i = 0; i < columns; ++i) {
           const auto gate = static_cast<double>(x[row * 2 * columns + i]),
@@ -168,7 +166,7 @@ TEST_P(Rows, GateMultipliesByTheActivatedGate) {
   }
 }
 
-TEST_P(Rows, ActivateIsTheGateOfOne) {
+TEST_P(Rows, RaiseWithoutAGateIsTheGateOfOne) {
   auto x = random_values(3 * 37, 3);
   std::vector<float> gate_up;
   for (std::size_t row = 0; row < 3; ++row) {
@@ -176,22 +174,45 @@ TEST_P(Rows, ActivateIsTheGateOfOne) {
                    x.begin() + static_cast<std::ptrdiff_t>((row + 1) * 37));
     gate_up.insert(gate_up.end(), 37, 1.0F);
   }
-  const auto in = uploaded<2>(*backend_, x, {3, 37}), pairs = uploaded<2>(*backend_, gate_up, {3, 74});
   for (const Activation activation : kActivations) {
-    const OwnedOperand plain(*backend_, 3, 37), gated(*backend_, 3, 37);
-    backend_->activate(in.view(), activation, plain);
-    backend_->gate(pairs.view(), activation, gated);
-    EXPECT_THAT(plain.values(), ElementsAreArray(gated.values()));
+    EXPECT_THAT(raised(*backend_, x, 3, activation, 37),
+                ElementsAreArray(raised(*backend_, gate_up, 3, activation, 37)));
   }
 }
 
-TEST_P(Rows, GateKeepsNanAndSaturates) {
+TEST_P(Rows, RaiseAddsTheBiasFirst) {
+  auto x = random_values(3 * 34, 3), bias = random_values(34, 4);
+  for (auto* values : {&x, &bias})
+    for (float& value : *values) value = std::round(value * 64) / 64;  // so that types and sums hold them exactly
+  std::vector<float> sum = x;
+  for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += bias[i % 34];
+  for (const std::size_t columns : {17, 34}) {
+    const auto found = raised(*backend_, x, 3, Activation::kSilu, columns, bias);
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      const float* row = &sum[i / columns * 34];
+      const double up = columns == 17 ? static_cast<double>(row[17 + i % columns]) : 1.0;
+      const double exact = activated(static_cast<double>(row[i % columns]), Activation::kSilu) * up;
+      ASSERT_NEAR(found[i], exact, std::abs(exact) * (half_step(GetParam()) + 7 * 0x1p-24));  // as above
+    }
+  }
+}
+
+TEST_P(Rows, RaiseTakesMoreRowsThanAProductsSlab) {
+  const std::size_t rows = 4100;  // x and the weight are one column: y[row] = x[row]
+  const auto x = rounded(random_values(rows, 5), GetParam());
+  const OwnedOperand in(*backend_, x, rows, 1), out(*backend_, rows, 1);
+  backend_->raise(in, *make_weight(*backend_, {1}, 1, 1), Activation::kSilu, out);
+  const auto values = out.values();
+  for (const std::size_t row : {0, 2047, 2048, 4095, 4096, 4099}) {
+    const double exact = activated(static_cast<double>(x[row]), Activation::kSilu);
+    EXPECT_NEAR(values[row], exact, std::abs(exact) * (half_step(GetParam()) + 7 * 0x1p-24)) << row;
+  }
+}
+
+TEST_P(Rows, RaiseKeepsNanAndSaturates) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  const auto in = uploaded<2>(*backend_, {nan, 1, 200, -200, 1, nan, 2, 2}, {1, 8});
   for (const Activation activation : kActivations) {
-    const OwnedOperand out(*backend_, 1, 4);
-    backend_->gate(in.view(), activation, out);
-    const auto values = out.values();
+    const auto values = raised(*backend_, {nan, 1, 200, -200, 1, nan, 2, 2}, 1, activation, 4);
     EXPECT_TRUE(std::isnan(values[0]));
     EXPECT_TRUE(std::isnan(values[1]));
     EXPECT_EQ(values[2], 400.0F);
@@ -207,9 +228,23 @@ TEST_P(Rows, NarrowRoundsToTheOperandsType) {
   EXPECT_THAT(out.values(), ElementsAreArray(rounded(x, GetParam())));
 }
 
-TEST_P(Rows, WidenGivesTheOperandsValues) {
-  const auto x = random_values(3 * 17, 4);
-  EXPECT_THAT(OwnedOperand(*backend_, x, 3, 17).values(), ElementsAreArray(rounded(x, GetParam())));
+TEST_P(Rows, GatherTakesRowsOfTheTableTimesAScale) {
+  const auto x = rounded(random_values(5 * 17, 4), GetParam());
+  const OwnedOperand table(*backend_, x, 5, 17);
+  const std::vector<std::int32_t> rows{4, 0, 4, 2};
+  const BackendTensor<float, 2> out(*backend_, {4, 17});
+  for (const float scale : {1.0F, 3.3F}) {
+    backend_->gather(table, rows, scale, out.view());
+    const auto values = download(*backend_, out.view());
+    for (std::size_t i = 0; i < values.size(); ++i)
+      ASSERT_EQ(values[i], x[static_cast<std::size_t>(rows[i / 17]) * 17 + i % 17] * scale);
+  }
+}
+
+TEST_P(Rows, GatherRefusesRowsOutsideTheTable) {
+  const OwnedOperand table(*backend_, 5, 17);
+  const BackendTensor<float, 2> out(*backend_, {1, 17});
+  for (const std::int32_t row : {-1, 5}) EXPECT_THROW(backend_->gather(table, {{row}}, 1, out.view()), Error);
 }
 
 TEST_P(Rows, SplitHeadsPutsHeadsBeforeTokens) {
@@ -220,7 +255,7 @@ TEST_P(Rows, SplitHeadsPutsHeadsBeforeTokens) {
   const auto qkv = uploaded<2>(*backend_, place, {members * tokens, columns});
   const BackendTensor<float, 4> q(*backend_, {members, heads, tokens, dim}),
       k(*backend_, {members, groups, tokens, dim}), v(*backend_, {members, groups, tokens, dim});
-  backend_->split_heads(qkv.view(), q.view(), k.view(), v.view());
+  backend_->split_heads(qkv.view(), nullptr, 0, q.view(), k.view(), v.view());
   const auto check = [&](const BackendTensor<float, 4>& tensor, std::size_t first_column) {
     const auto values = download(*backend_, tensor.view());
     const std::size_t count = tensor.view().extent(1);
@@ -282,6 +317,23 @@ TEST_P(Rope, RotatesTheChosenChunksByTheirPositionsAngle) {
       }
     }
   }
+}
+
+TEST_P(Rope, SplitHeadsRotatesAsRopeDoes) {
+  // The table turns the first 80 of 86 channels.
+  constexpr std::size_t kGroups = 1, kWide = kDim + 6, kColumns = (kHeads + 2 * kGroups) * kWide;
+  const auto qkv =
+      uploaded<2>(*backend_, random_values(kMembers * kTokens * kColumns, 8), {kMembers * kTokens, kColumns});
+  const RopeTable table{cosines_.view(), sines_.view()};
+  const auto split = [&](const RopeTable* rope) {
+    const BackendTensor<float, 4> q(*backend_, {kMembers, kHeads, kTokens, kWide}),
+        k(*backend_, {kMembers, kGroups, kTokens, kWide}), v(*backend_, {kMembers, kGroups, kTokens, kWide});
+    backend_->split_heads(qkv.view(), rope, kFirst, q.view(), k.view(), v.view());
+    if (rope == nullptr)
+      for (const auto* tensor : {&q, &k}) backend_->rope(tensor->view(), table, kFirst, RopeDirection::kForward, {});
+    return std::array{download(*backend_, q.view()), download(*backend_, k.view()), download(*backend_, v.view())};
+  };
+  EXPECT_EQ(split(&table), split(nullptr));
 }
 
 TEST_P(Rope, InverseUndoesForward) {

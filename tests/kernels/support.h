@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 #include <memory>
+#include <numeric>
 #include <random>
 #include <string>
 #include <vector>
@@ -59,8 +60,10 @@ class OwnedOperand {
 
   operator Operand() const noexcept { return operand_; }
   std::vector<float> values() const {
-    BackendTensor<float, 2> wide(*backend_, {operand_.rows, operand_.columns});
-    backend_->widen(operand_, wide.view());
+    const BackendTensor<float, 2> wide(*backend_, {operand_.rows, operand_.columns});
+    std::vector<std::int32_t> all(operand_.rows);
+    std::iota(all.begin(), all.end(), 0);
+    backend_->gather(operand_, all, 1, wide.view());
     return download(*backend_, wide.view());
   }
 
@@ -75,6 +78,21 @@ inline std::unique_ptr<Weight> make_weight(Backend& backend, const std::vector<f
     std::copy_n(rows.begin() + static_cast<std::ptrdiff_t>(first * columns), some * columns, out.begin());
   };
   return backend.make_weight({.rows = count, .columns = columns, .read = read, .bias = bias});
+}
+
+/// raise() whose product is `values` [row, width], exactly if they are of the compute type: row r of x picks column r
+/// of the weight. A row of NaN spoils the others.
+inline std::vector<float> raised(Backend& backend, const std::vector<float>& values, std::size_t rows,
+                                 Activation activation, std::size_t columns, std::span<const float> bias = {}) {
+  const std::size_t width = values.size() / rows;
+  std::vector<float> identity(rows * rows), weight(values.size());
+  for (std::size_t row = 0; row < rows; ++row) {
+    identity[row * rows + row] = 1;
+    for (std::size_t i = 0; i < width; ++i) weight[i * rows + row] = values[row * width + i];
+  }
+  const OwnedOperand x(backend, identity, rows, rows), out(backend, rows, columns);
+  backend.raise(x, *make_weight(backend, weight, width, rows, bias), activation, out);
+  return out.values();
 }
 
 inline std::string type_name(DType type) { return std::string(name_of(type)); }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "tests/model/golden_model.h"
@@ -194,15 +195,45 @@ class InfinityHook final : public StateHook {
   }
 };
 
-TEST(Decoder, NamesTheLayerWhoseActivationsOverflow) {
+/// As a hook that refuses what follows from it.
+class RefusingHook final : public StateHook {
+ public:
+  void before_rope(LayerStates& states) override {
+    const std::vector<float> keys = download(states.backend, states.k);
+    if (!std::ranges::all_of(keys, [](float value) { return std::isfinite(value); }))
+      throw Error(ErrorCode::kData, "a capture", "found a state that is not finite");
+  }
+  void after_rope(LayerStates& states) override { first_.after_rope(states); }
+
+ private:
+  InfinityHook first_;
+};
+
+TEST(Decoder, NamesTheFirstLayerWhoseActivationsOverflow) {
+  const test::Golden golden = test::read_golden();
+  TinyModel tiny;
+  InfinityHook infinity;
+  RefusingHook refusing;
+  for (StateHook* hook : std::array<StateHook*, 2>{&infinity, &refusing}) {
+    try {
+      document_nll(*tiny.decoder, golden.tokens, hook);
+      FAIL() << "no error";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kData);
+      EXPECT_THAT(error.what(), testing::HasSubstr("layer 0"));
+    }
+  }
+}
+
+TEST(Decoder, NamesTheOverflowingLayerOfABatch) {
   const test::Golden golden = test::read_golden();
   TinyModel tiny;
   InfinityHook hook;
+  Hidden batch = tiny.decoder->repeat(tiny.decoder->embed(golden.tokens), 3);
   try {
-    document_nll(*tiny.decoder, golden.tokens, &hook);
+    tiny.decoder->advance(batch, tiny.layers(), &hook);
     FAIL() << "no error";
   } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kData);
     EXPECT_THAT(error.what(), testing::HasSubstr("layer 0"));
   }
 }

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "kernels/cpu/checks.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/fast_math.h"
@@ -63,24 +65,26 @@ void choose(BackendView<const float, 2> x, Activation activation, std::size_t co
   }
 }
 
-void run(BackendView<const float, 2> x, Activation activation, Operand out, DType type, int threads) {
-  if (type == DType::kBF16)
-    choose(x, activation, out.columns, static_cast<std::uint16_t*>(out.data), threads);
-  else
-    choose(x, activation, out.columns, static_cast<float*>(out.data), threads);
-}
-
 }  // namespace
 
-void CpuBackend::gate(BackendView<const float, 2> gate_up, Activation activation, Operand out) {
-  cpu::require(gate_up.extent(0) == out.rows && gate_up.extent(1) == 2 * out.columns, "gate",
-               "gate_up of [out.rows, 2 out.columns]");
-  run(gate_up, activation, out, compute_type(), threads_);
-}
-
-void CpuBackend::activate(BackendView<const float, 2> x, Activation activation, Operand out) {
-  cpu::require(x.extent(0) == out.rows && x.extent(1) == out.columns, "activate", "x of out's shape");
-  run(x, activation, out, compute_type(), threads_);
+void CpuBackend::raise(Operand x, const Weight& weight, Activation activation, Operand out) {
+  constexpr std::size_t kSlabRows = 2048;  // so that the product's memory stays bounded
+  const std::size_t width = weight.rows(), columns = out.columns;
+  cpu::require(out.rows == x.rows && (width == columns || width == 2 * columns), "raise",
+               "out of x's rows and the weight's rows or half of them");
+  raised_.reserve(std::min(kSlabRows, x.rows) * width * sizeof(float));
+  for (std::size_t first = 0; first < x.rows; first += kSlabRows) {
+    const std::size_t rows = std::min(kSlabRows, x.rows - first), item = item_size(compute_type());
+    const auto at = [&](const Operand& matrix) {
+      return static_cast<std::byte*>(matrix.data) + first * matrix.columns * item;
+    };
+    const BackendView<float, 2> raised(std::span(static_cast<float*>(raised_.data()), rows * width), {rows, width});
+    linear({at(x), rows, x.columns}, weight, raised, false);
+    if (compute_type() == DType::kBF16)
+      choose(raised, activation, columns, reinterpret_cast<std::uint16_t*>(at(out)), threads_);
+    else
+      choose(raised, activation, columns, reinterpret_cast<float*>(at(out)), threads_);
+  }
 }
 
 }  // namespace kvs

@@ -86,16 +86,6 @@ void CpuBackend::linear(Operand x, const Weight& weight, BackendView<float, 2> o
   cpu::require(!refused, "linear", "oneDNN to run its product");
 }
 
-void CpuBackend::widen(Operand x, BackendView<float, 2> out) {
-  cpu::require(out.extent(0) == x.rows && out.extent(1) == x.columns, "widen", "out of x's shape");
-  const std::size_t size = out.size();
-  if (compute_type() == DType::kF32) return copy(out.data(), x.data, size * sizeof(float));
-  const auto* from = static_cast<const std::uint16_t*>(x.data);
-  float* to = out.data();
-#pragma omp parallel for num_threads(threads_) schedule(static)
-  for (std::size_t i = 0; i < size; ++i) to[i] = bf16_to_f32(from[i]);
-}
-
 void CpuBackend::narrow(BackendView<const float, 2> x, Operand out) {
   cpu::require(x.extent(0) == out.rows && x.extent(1) == out.columns, "narrow", "out of x's shape");
   const std::size_t size = x.size();

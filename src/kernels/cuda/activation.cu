@@ -1,6 +1,10 @@
+#include <algorithm>
+
 #include "kernels/cuda/check.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/values.cuh"
+#include "kernels/cuda/weight.h"
 
 namespace kvs {
 namespace cuda {
@@ -21,53 +25,80 @@ struct GeluErf {
   static __device__ float of(float x) { return x * (0.5F * erfcf(x * -0.70710678118F)); }
 };
 
-/// One thread a result. x: [row, stride]; where stride is twice the columns the second half of a row multiplies.
-template <class Function, class T>
-__global__ void activate_values(const float* x, std::size_t count, std::size_t columns, std::size_t stride, T* out) {
-  const std::size_t i = global_index();
-  if (i >= count) return;
-  const std::size_t at = i / columns * stride + i % columns;
-  const float factor = stride == columns ? 1.0F : x[at + columns];
-  store(out + i, Function::of(x[at]) * factor);
+/// A thread takes N channels of every gridDim.y-th row. x: [row, stride]; where stride is twice the columns the second
+/// half of a row multiplies. `bias`, if not null, is [stride].
+template <class Function, int N, class T>
+__global__ void activate_rows(const T* x, const float* bias, std::size_t rows, std::size_t columns, std::size_t stride,
+                              T* out) {
+  const std::size_t channel = global_index() * N;
+  if (channel >= columns) return;
+  const auto biased = [&](std::size_t row, std::size_t at) {
+    Values<N> values = load<N>(x + row * stride + at);
+    if (bias == nullptr) return values;
+    const Values<N> shift = load<N>(bias + at);
+#pragma unroll
+    for (int n = 0; n < N; ++n) values.at[n] += shift.at[n];
+    return values;
+  };
+  for (std::size_t row = blockIdx.y; row < rows; row += gridDim.y) {
+    const Values<N> gate = biased(row, channel);
+    Values<N> factor;
+    if (stride != columns) factor = biased(row, columns + channel);
+    Values<N> result;
+#pragma unroll
+    for (int n = 0; n < N; ++n) result.at[n] = Function::of(gate.at[n]) * (stride != columns ? factor.at[n] : 1.0F);
+    store(out + row * columns + channel, result);
+  }
 }
 
 template <class Function, class T>
-void launch_as(BackendView<const float, 2> x, Operand out, cudaStream_t stream) {
-  const std::size_t count = out.rows * out.columns;
-  if (count == 0) return;
-  launch_kernel("activate_values", activate_values<Function, T>, {blocks_for(count)}, stream, x.data(), count,
-                out.columns, x.extent(1), static_cast<T*>(out.data));
+void launch(const T* x, const float* bias, std::size_t stride, Operand out, cudaStream_t stream) {
+  auto* to = static_cast<T*>(out.data);
+  const auto rows = static_cast<unsigned>(std::min<std::size_t>(out.rows, 0xffff));
+  with_values<16 / sizeof(T)>(
+      out.columns,
+      [&](auto n) {
+        launch_kernel("activate_rows", activate_rows<Function, n(), T>, {dim3(blocks_for(out.columns / n()), rows)},
+                      stream, x, bias, out.rows, out.columns, stride, to);
+      },
+      x, bias, to);
 }
 
-template <class Function>
-void launch(BackendView<const float, 2> x, Operand out, DType type, cudaStream_t stream) {
-  if (type == DType::kBF16) return launch_as<Function, __nv_bfloat16>(x, out, stream);
-  launch_as<Function, float>(x, out, stream);
-}
-
-void run(BackendView<const float, 2> x, Activation activation, Operand out, DType type, cudaStream_t stream) {
+template <class T>
+void activate(const T* x, const float* bias, std::size_t stride, Activation activation, Operand out,
+              cudaStream_t stream) {
   switch (activation) {
     case Activation::kSilu:
-      return launch<Silu>(x, out, type, stream);
+      return launch<Silu>(x, bias, stride, out, stream);
     case Activation::kGeluTanh:
-      return launch<GeluTanh>(x, out, type, stream);
+      return launch<GeluTanh>(x, bias, stride, out, stream);
     case Activation::kGeluErf:
-      return launch<GeluErf>(x, out, type, stream);
+      return launch<GeluErf>(x, bias, stride, out, stream);
   }
 }
 
 }  // namespace
 }  // namespace cuda
 
-void CudaBackend::gate(BackendView<const float, 2> gate_up, Activation activation, Operand out) {
-  cuda::require(gate_up.extent(0) == out.rows && gate_up.extent(1) == 2 * out.columns, "gate",
-                "gate_up of [out.rows, 2 out.columns]");
-  cuda::run(gate_up, activation, out, type_, context_.stream());
-}
-
-void CudaBackend::activate(BackendView<const float, 2> x, Activation activation, Operand out) {
-  cuda::require(x.extent(0) == out.rows && x.extent(1) == out.columns, "activate", "x of out's shape");
-  cuda::run(x, activation, out, type_, context_.stream());
+/// The product is kept in the compute type: in bf16 the activation reads and the product writes half the bytes. The
+/// bias is added afterwards, in f32, because cuBLASLt would want it in the product's type.
+void CudaBackend::raise(Operand x, const Weight& weight, Activation activation, Operand out) {
+  const cuda::CudaWeight& own = cuda::checked_weight(weight, x.columns);
+  cuda::require(out.rows == x.rows && (own.rows() == out.columns || own.rows() == 2 * out.columns), "raise",
+                "out of x's rows and the weight's rows or half of them");
+  if (out.rows == 0 || out.columns == 0) return;
+  raised_.reserve(context_, x.rows * own.rows() * item_size(type_));
+  gemm_.run({.x = x.data,
+             .w = own.rows_from(0),
+             .y = raised_.data(),
+             .rows = x.rows,
+             .columns = own.rows(),
+             .inner = x.columns,
+             .y_type = type_});
+  cuda::with_type(type_, [&]<class T>(T) {
+    cuda::activate(reinterpret_cast<const T*>(raised_.data()), own.bias_from(0), own.rows(), activation, out,
+                   context_.stream());
+  });
 }
 
 }  // namespace kvs

@@ -4,10 +4,12 @@
 #include <vector>
 
 #include "core/error.h"
+#include "kernels/cuda/block_row.cuh"
 #include "kernels/cuda/check.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/reduce.cuh"
+#include "kernels/cuda/values.cuh"
 #include "kernels/cuda/weight.h"
 
 namespace kvs {
@@ -26,24 +28,24 @@ __global__ void start_rows(RowState* states, std::size_t rows) {
   if (row < rows) states[row] = {0.0, -INFINITY, 0.0F};
 }
 
-/// Takes logits [row, width] of the tokens [first, first + width) into the states. One block a row. Above 0, softcap
-/// caps them in place first: each thread reads what it wrote, but for the target's logit, which is read after a
-/// barrier.
-__global__ void reduce_slice(float* logits, std::size_t width, std::size_t first, const std::int32_t* targets,
+/// Takes logits [row, width] of the tokens [first, first + width) into the states, above 0 capped by softcap. One block
+/// a row.
+template <int N>
+__global__ void reduce_slice(const float* logits, std::size_t width, std::size_t first, const std::int32_t* targets,
                              float softcap, RowState* states) {
   __shared__ float maxima[kThreads / 32];
   __shared__ double sums[kThreads / 32];
   const std::int32_t target = targets[blockIdx.x];
   if (target < 0) return;  // the whole block: nobody waits at a barrier
-  float* const row = logits + std::size_t{blockIdx.x} * width;
-  float largest = -INFINITY, poison = 0, sum = 0;
-  for (std::size_t i = threadIdx.x; i < width; i += kThreads) {
-    poison += row[i] * 0.0F;  // NaN from a logit that is infinite or NaN
-    if (softcap > 0) row[i] = softcap * tanhf(row[i] / softcap);
-    largest = fmaxf(largest, row[i]);
-  }
+  const BlockRow<N> row(logits + std::size_t{blockIdx.x} * width, width);
+  const auto capped = [&](float logit) { return softcap > 0 ? softcap * tanhf(logit / softcap) : logit; };
+  float largest = -INFINITY;
+  const float poison = row.sum([&](float logit) {
+    largest = fmaxf(largest, capped(logit));
+    return logit * 0.0F;  // NaN from a logit that is infinite or NaN
+  });
   largest = block_max(largest, maxima);
-  for (std::size_t i = threadIdx.x; i < width; i += kThreads) sum += expf(row[i] - largest);
+  const float sum = row.sum([&](float logit) { return expf(capped(logit) - largest); });
   const double total = block_sum(static_cast<double>(sum + poison), sums);
   if (threadIdx.x != 0) return;
   RowState& state = states[blockIdx.x];
@@ -52,7 +54,7 @@ __global__ void reduce_slice(float* logits, std::size_t width, std::size_t first
   state.sum = state.sum * weight(state.largest) + total * weight(largest);
   state.largest = above;
   if (static_cast<std::size_t>(target) >= first && static_cast<std::size_t>(target) < first + width)
-    state.target = row[static_cast<std::size_t>(target) - first];
+    state.target = capped(logits[blockIdx.x * width + static_cast<std::size_t>(target) - first]);
 }
 
 /// nll = largest + log Σ − target, in double because the caller must see whether it is finite.
@@ -68,7 +70,8 @@ double finish(const RowState& state, std::size_t row) {
 
 void CudaBackend::cross_entropy(Operand x, const Weight& head, std::span<const std::int32_t> targets,
                                 std::span<float> nll, float softcap) {
-  constexpr std::size_t kSlice = 8192, kMostRows = 2048;  // one tile of logits is 64 MiB
+  // One tile of logits is 32 MiB, which large GPUs' second-level caches hold; a block's registers hold a row of it.
+  constexpr std::size_t kSlice = 4096, kMostRows = 2048;
   const cuda::CudaWeight& weight = cuda::checked_weight(head, x.columns);
   const std::size_t rows = x.rows, vocabulary = weight.rows(), item = item_size(type_);
   cuda::require(targets.size() == rows && nll.size() == rows, "cross_entropy", "one target and one result per row");
@@ -92,8 +95,14 @@ void CudaBackend::cross_entropy(Operand x, const Weight& head, std::span<const s
                  .rows = height,
                  .columns = width,
                  .inner = x.columns});
-      cuda::launch_kernel("reduce_slice", cuda::reduce_slice, {static_cast<unsigned>(height)}, context_.stream(),
-                          logits_.data(), width, column, device_targets.data() + row, softcap, states.data() + row);
+      cuda::with_values<4>(
+          width,
+          [&](auto n) {
+            cuda::launch_kernel("reduce_slice", cuda::reduce_slice<n()>, {static_cast<unsigned>(height)},
+                                context_.stream(), logits_.data(), width, column, device_targets.data() + row, softcap,
+                                states.data() + row);
+          },
+          logits_.data());
     }
   }
   const std::vector<cuda::RowState> finished = states.to_host();

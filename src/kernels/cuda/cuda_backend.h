@@ -38,15 +38,14 @@ class CudaBackend final : public Backend {
                   float epsilon, Operand out) override;
   void norm_heads(BackendView<float, 4> x, BackendView<const float, 1> gain, float epsilon) override;
   void linear(Operand x, const Weight& weight, BackendView<float, 2> out, bool accumulate) override;
-  void widen(Operand x, BackendView<float, 2> out) override;
+  void gather(Operand table, std::span<const std::int32_t> rows, float scale, BackendView<float, 2> out) override;
   void narrow(BackendView<const float, 2> x, Operand out) override;
-  void split_heads(BackendView<const float, 2> qkv, BackendView<float, 4> q, BackendView<float, 4> k,
-                   BackendView<float, 4> v) override;
+  void split_heads(BackendView<const float, 2> qkv, const RopeTable* table, std::size_t first_position,
+                   BackendView<float, 4> q, BackendView<float, 4> k, BackendView<float, 4> v) override;
   void rope(BackendView<float, 4> x, const RopeTable& table, std::size_t first_position, RopeDirection direction,
             std::span<const std::uint8_t> chunks) override;
   void attention(const AttentionInput& input, Operand out) override;
-  void gate(BackendView<const float, 2> gate_up, Activation activation, Operand out) override;
-  void activate(BackendView<const float, 2> x, Activation activation, Operand out) override;
+  void raise(Operand x, const Weight& weight, Activation activation, Operand out) override;
   void cross_entropy(Operand x, const Weight& head, std::span<const std::int32_t> targets, std::span<float> nll,
                      float softcap) override;
 
@@ -55,7 +54,8 @@ class CudaBackend final : public Backend {
   cuda::Context context_;
   cuda::GemmEngine gemm_;
   cuda::DeviceArray<__nv_bfloat16> attention_operands_;  // q, k, v and the past of the last attention, if bf16
-  cuda::DeviceArray<float> logits_;  // cross_entropy: one tile of rows and one slice of the vocabulary
+  cuda::DeviceArray<float> logits_;      // cross_entropy: one tile of rows and one slice of the vocabulary
+  cuda::DeviceArray<std::byte> raised_;  // raise: [row, weight rows] in the compute type
 };
 
 }  // namespace kvs

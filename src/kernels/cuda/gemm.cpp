@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -15,6 +16,9 @@ namespace {
 
 constexpr std::size_t kWorkspaceBytes = std::size_t{32} << 20;  // what cuBLAS itself takes on Hopper
 constexpr std::size_t kMostPlans = 4096;
+constexpr int kCandidates = 8;  // algorithms asked for: the first need not be one that this device can run
+
+cudaDataType_t cuda_type(DType type) { return type == DType::kBF16 ? CUDA_R_16BF : CUDA_R_32F; }
 
 /// The largest power of two, up to 256, that divides an address.
 std::size_t alignment_of(const void* address) {
@@ -67,6 +71,9 @@ Preference make_preference(const GemmArguments& arguments) {
                  "cublasLtMatmulPreferenceSetAttribute");
   };
   put(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kWorkspaceBytes);
+  // Where the inner extent is split, the parts' sums stay in f32 even if y does not.
+  if (arguments.y_type != DType::kF32)
+    put(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, std::uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
   put(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, static_cast<std::uint32_t>(alignment_of(arguments.w)));
   put(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, static_cast<std::uint32_t>(alignment_of(arguments.x)));
   put(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, static_cast<std::uint32_t>(alignment_of(arguments.y)));
@@ -91,32 +98,37 @@ GemmEngine::~GemmEngine() = default;
 
 const GemmEngine::Plan& GemmEngine::plan(const GemmArguments& in) {
   if (plans_.size() > kMostPlans) plans_.clear();
-  const Key key{in.rows,           in.columns, in.inner, alignment_of(in.x), alignment_of(in.w), alignment_of(in.y),
-                in.bias != nullptr};
+  const Key key{
+      in.rows,  in.columns, in.inner, alignment_of(in.x), alignment_of(in.w), alignment_of(in.y), in.bias != nullptr,
+      in.y_type};
   const auto found = plans_.find(key);
   if (found != plans_.end()) return *found->second;
-  const cudaDataType_t type = type_ == DType::kBF16 ? CUDA_R_16BF : CUDA_R_32F;
+  const cudaDataType_t type = cuda_type(type_);
   auto fresh = std::make_unique<Plan>(Plan{make_operation(in.bias != nullptr),
                                            make_layout(type, in.inner, in.columns),
                                            make_layout(type, in.inner, in.rows),
-                                           make_layout(CUDA_R_32F, in.columns, in.rows),
+                                           make_layout(cuda_type(in.y_type), in.columns, in.rows),
                                            false,
                                            {}});
   if (in.bias != nullptr) set(fresh->operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, in.bias);
   const Preference preference = make_preference(in);
-  cublasLtMatmulHeuristicResult_t best{};
+  cublasLtMatmulHeuristicResult_t candidates[kCandidates] = {};
   int count = 0;
   const cublasStatus_t status =
       cublasLtMatmulAlgoGetHeuristic(context_.blas_lt(), fresh->operation.get(), fresh->a.get(), fresh->b.get(),
-                                     fresh->d.get(), fresh->d.get(), preference.get(), 1, &best, &count);
-  fresh->found = status == CUBLAS_STATUS_SUCCESS && count > 0 && best.state == CUBLAS_STATUS_SUCCESS;
-  if (fresh->found) fresh->algorithm = best.algo;
+                                     fresh->d.get(), fresh->d.get(), preference.get(), kCandidates, candidates, &count);
+  const std::span proposed(candidates, status == CUBLAS_STATUS_SUCCESS ? static_cast<std::size_t>(count) : 0);
+  const auto first = std::ranges::find(proposed, CUBLAS_STATUS_SUCCESS, &cublasLtMatmulHeuristicResult_t::state);
+  fresh->found = first != proposed.end();
+  if (fresh->found) fresh->algorithm = first->algo;
   return *plans_.emplace(key, std::move(fresh)).first->second;
 }
 
 void GemmEngine::run(const GemmArguments& in) {
   if (in.rows == 0 || in.columns == 0) return;
-  if (in.inner == 0) throw Error(ErrorCode::kInternal, "cuBLASLt", "a product over no channels");
+  require(in.inner > 0, "a product", "inner channels");
+  require(in.y_type == DType::kF32 || (in.y_type == type_ && in.bias == nullptr), "a product",
+          "y in f32, or in the operands' type without a bias");
   const Plan& chosen = plan(in);
   if (!chosen.found) return run_unplanned(in);
   if (in.bias != nullptr) set(chosen.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, in.bias);
@@ -129,18 +141,19 @@ void GemmEngine::run(const GemmArguments& in) {
 
 /// cuBLAS takes any alignment. The bias is a product of its own: ones [rows, 1] times the bias.
 void GemmEngine::run_unplanned(const GemmArguments& in) const {
-  const cudaDataType_t type = type_ == DType::kBF16 ? CUDA_R_16BF : CUDA_R_32F;
+  const cudaDataType_t type = cuda_type(type_);
   const int rows = to_int(in.rows), columns = to_int(in.columns), inner = to_int(in.inner);
   const float one = 1, beta = in.accumulate ? 1 : 0;
   check_cublas(
       cublasGemmEx(context_.blas(), CUBLAS_OP_T, CUBLAS_OP_N, columns, rows, inner, &one, in.w, type, inner, in.x, type,
-                   inner, &beta, in.y, CUDA_R_32F, columns, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
+                   inner, &beta, in.y, cuda_type(in.y_type), columns, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
       "cublasGemmEx");
   if (in.bias == nullptr) return;
   const std::vector<float> host(in.rows, 1.0F);
   const DeviceArray<float> ones(context_, std::span<const float>(host));
-  check_cublas(cublasSger(context_.blas(), columns, rows, &one, in.bias, 1, ones.data(), 1, in.y, columns),
-               "cublasSger");
+  check_cublas(
+      cublasSger(context_.blas(), columns, rows, &one, in.bias, 1, ones.data(), 1, static_cast<float*>(in.y), columns),
+      "cublasSger");
 }
 
 }  // namespace kvs::cuda

@@ -12,18 +12,20 @@
 namespace kvs::cuda {
 
 /// One product y = x Wᵀ (+ bias), all row-major and packed: x [rows, inner] and w [columns, inner] in the engine's
-/// type, bias [columns] or null and y [rows, columns] in f32.
+/// type, bias [columns] or null in f32, y [rows, columns] in f32, or in the engine's type (then without bias).
 struct GemmArguments {
   const void* x = nullptr;
   const void* w = nullptr;
   const float* bias = nullptr;
-  float* y = nullptr;
+  void* y = nullptr;
   std::size_t rows = 0, columns = 0, inner = 0;
   bool accumulate = false;  // y += instead of y =
+  DType y_type = DType::kF32;
 };
 
-/// cuBLASLt with f32 sums; f32 operands are not rounded to tf32. The algorithm of each shape is chosen once, by
-/// cuBLASLt's heuristics; a shape for which it has none (bf16 rows that are not aligned) goes to cuBLAS. Not
+/// cuBLASLt with f32 sums; f32 operands are not rounded to tf32. The algorithm of each shape is the first that
+/// cuBLASLt's heuristics propose: the fastest of several by the clock might differ from run to run, and with it the
+/// last bits of results. A shape for which it has none (bf16 rows that are not aligned) goes to cuBLAS. Not
 /// thread-safe.
 class GemmEngine {
  public:
@@ -36,8 +38,8 @@ class GemmEngine {
 
  private:
   struct Plan;
-  // rows, columns, inner, alignments of x, w and y in bytes (at most 256), with bias
-  using Key = std::tuple<std::size_t, std::size_t, std::size_t, std::size_t, std::size_t, std::size_t, bool>;
+  // rows, columns, inner, alignments of x, w and y in bytes (at most 256), with bias, type of y
+  using Key = std::tuple<std::size_t, std::size_t, std::size_t, std::size_t, std::size_t, std::size_t, bool, DType>;
   const Plan& plan(const GemmArguments& arguments);
   void run_unplanned(const GemmArguments& arguments) const;
 

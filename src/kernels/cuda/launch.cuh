@@ -7,6 +7,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "core/dtype.h"
 #include "core/error.h"
 #include "kernels/cuda/check.h"
 
@@ -20,6 +21,14 @@ inline unsigned blocks_for(std::size_t count) {
   if (blocks > 0x7fffffff)
     throw Error(ErrorCode::kUnsupported, "cuda", "found " + std::to_string(count) + " items, expected fewer than 2^39");
   return static_cast<unsigned>(blocks);
+}
+
+/// The same for the grid's second extent.  @throws Error kUnsupported above its limit.
+inline unsigned grid_rows(std::size_t count, std::string_view operation) {
+  if (count > 0xffff)
+    throw Error(ErrorCode::kUnsupported, operation,
+                "found a batch of " + std::to_string(count) + ", expected fewer than 65,536 on a GPU");
+  return static_cast<unsigned>(count);
 }
 
 /// The shape of a launch.
@@ -56,8 +65,13 @@ __device__ T* dynamic_shared() {
 
 __device__ inline std::size_t global_index() { return std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; }
 
-/// Stores an f32 in an operand's type, rounding to nearest even.
-__device__ inline void store(float* to, float value) { *to = value; }
-__device__ inline void store(__nv_bfloat16* to, float value) { *to = __float2bfloat16_rn(value); }
+/// Calls `run` with a zero of an operand's element type.
+template <class Run>
+void with_type(DType type, Run run) {
+  if (type == DType::kBF16)
+    run(__nv_bfloat16{});
+  else
+    run(float{});
+}
 
 }  // namespace kvs::cuda

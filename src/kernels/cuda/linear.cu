@@ -5,6 +5,7 @@
 #include "kernels/cuda/check.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/values.cuh"
 #include "kernels/cuda/weight.h"
 
 namespace kvs {
@@ -19,14 +20,17 @@ const CudaWeight& checked_weight(const Weight& weight, std::size_t columns) {
 
 namespace {
 
-__global__ void narrow_values(const float* from, std::size_t count, __nv_bfloat16* to) {
-  const std::size_t i = global_index();
-  if (i < count) to[i] = __float2bfloat16_rn(from[i]);
-}
-
-__global__ void widen_values(const __nv_bfloat16* from, std::size_t count, float* to) {
-  const std::size_t i = global_index();
-  if (i < count) to[i] = __bfloat162float(from[i]);
+/// One block a row of out.
+template <int N, class T>
+__global__ void gather_rows(const T* table, const std::int32_t* rows, std::size_t columns, float scale, float* out) {
+  const T* const from = table + static_cast<std::size_t>(rows[blockIdx.x]) * columns;
+  float* const to = out + std::size_t{blockIdx.x} * columns;
+  for (std::size_t column = threadIdx.x * N; column < columns; column += kThreads * N) {
+    Values<N> values = load<N>(from + column);
+#pragma unroll
+    for (int n = 0; n < N; ++n) values.at[n] *= scale;
+    store(to + column, values);
+  }
 }
 
 }  // namespace
@@ -50,8 +54,7 @@ std::unique_ptr<Weight> CudaBackend::make_weight(const WeightSource& source) {
       continue;
     }
     context_.upload(wide.data(), slab.data(), count * sizeof(float));
-    cuda::launch_kernel("narrow_values", cuda::narrow_values, {cuda::blocks_for(count)}, context_.stream(), wide.data(),
-                        count, reinterpret_cast<__nv_bfloat16*>(to));
+    cuda::convert(context_.stream(), wide.data(), count, reinterpret_cast<__nv_bfloat16*>(to));
   }
   cuda::DeviceArray<float> bias;
   if (!source.bias.empty()) bias = cuda::DeviceArray<float>(context_, source.bias);
@@ -71,22 +74,30 @@ void CudaBackend::linear(Operand x, const Weight& weight, BackendView<float, 2> 
              .accumulate = accumulate});
 }
 
-void CudaBackend::widen(Operand x, BackendView<float, 2> out) {
-  cuda::require(out.extent(0) == x.rows && out.extent(1) == x.columns, "widen", "out of x's shape");
-  const std::size_t count = out.size();
-  if (type_ == DType::kF32) return context_.copy(out.data(), x.data, count * sizeof(float));
-  if (count == 0) return;
-  cuda::launch_kernel("widen_values", cuda::widen_values, {cuda::blocks_for(count)}, context_.stream(),
-                      static_cast<const __nv_bfloat16*>(x.data), count, out.data());
+void CudaBackend::gather(Operand table, std::span<const std::int32_t> rows, float scale, BackendView<float, 2> out) {
+  cuda::require(out.extent(0) == rows.size() && out.extent(1) == table.columns, "gather",
+                "out of [row, table.columns]");
+  const auto in_table = [&](std::int32_t row) { return row >= 0 && static_cast<std::size_t>(row) < table.rows; };
+  cuda::require(std::ranges::all_of(rows, in_table), "gather", "rows of the table");
+  cuda::require(rows.size() < 0x80000000, "gather", "fewer than 2^31 rows");
+  if (out.empty()) return;
+  const cuda::DeviceArray<std::int32_t> device_rows(context_, rows);
+  cuda::with_type(type_, [&]<class T>(T) {
+    const auto* from = static_cast<const T*>(table.data);
+    cuda::with_values<4>(
+        table.columns,
+        [&](auto n) {
+          cuda::launch_kernel("gather_rows", cuda::gather_rows<n(), T>, {static_cast<unsigned>(rows.size())},
+                              context_.stream(), from, device_rows.data(), table.columns, scale, out.data());
+        },
+        from, out.data());
+  });
 }
 
 void CudaBackend::narrow(BackendView<const float, 2> x, Operand out) {
   cuda::require(x.extent(0) == out.rows && x.extent(1) == out.columns, "narrow", "out of x's shape");
-  const std::size_t count = x.size();
-  if (type_ == DType::kF32) return context_.copy(out.data, x.data(), count * sizeof(float));
-  if (count == 0) return;
-  cuda::launch_kernel("narrow_values", cuda::narrow_values, {cuda::blocks_for(count)}, context_.stream(), x.data(),
-                      count, static_cast<__nv_bfloat16*>(out.data));
+  if (type_ == DType::kF32) return context_.copy(out.data, x.data(), x.size() * sizeof(float));
+  cuda::convert(context_.stream(), x.data(), x.size(), static_cast<__nv_bfloat16*>(out.data));
 }
 
 }  // namespace kvs

@@ -1,24 +1,12 @@
-#include <cuda_fp16.h>
-
 #include <string>
 
 #include "kernels/cuda/check.h"
 #include "kernels/cuda/device_array.h"
-#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/staging.h"
+#include "kernels/cuda/values.cuh"
 
 namespace kvs::cuda {
 namespace {
-
-__device__ void convert(float from, float* to) { *to = from; }
-__device__ void convert(float from, __half* to) { *to = __float2half_rn(from); }
-__device__ void convert(float from, __nv_bfloat16* to) { *to = __float2bfloat16_rn(from); }
-
-template <class T>
-__global__ void convert_values(const float* from, std::size_t count, T* to) {
-  const std::size_t i = global_index();
-  if (i < count) convert(from[i], to + i);
-}
 
 class CudaStaging final : public Staging {
  public:
@@ -49,11 +37,11 @@ class CudaStaging final : public Staging {
     bytes_ = from.size() * item_size(type_);
     if (from.empty()) return;
     if (type_ == DType::kF32)
-      launch<float>(from);
+      convert_to<float>(from);
     else if (type_ == DType::kF16)
-      launch<__half>(from);
+      convert_to<__half>(from);
     else
-      launch<__nv_bfloat16>(from);
+      convert_to<__nv_bfloat16>(from);
     check_cuda(cudaEventRecord(converted_, context_.stream()), "cudaEventRecord");
     check_cuda(cudaStreamWaitEvent(stream_, converted_), "cudaStreamWaitEvent");
     check_cuda(cudaMemcpyAsync(host_, device_.data(), bytes_, cudaMemcpyDeviceToHost, stream_), "copy from the device");
@@ -67,9 +55,8 @@ class CudaStaging final : public Staging {
 
  private:
   template <class T>
-  void launch(std::span<const float> from) {
-    launch_kernel("convert_values", convert_values<T>, {blocks_for(from.size())}, context_.stream(), from.data(),
-                  from.size(), reinterpret_cast<T*>(device_.data()));
+  void convert_to(std::span<const float> from) {
+    convert(context_.stream(), from.data(), from.size(), reinterpret_cast<T*>(device_.data()));
   }
 
   void release_handles() noexcept {

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "kernels/cuda/launch.cuh"
+
+// Kernels that only move bytes need wide accesses: a thread takes N neighbouring values of a row in accesses of 16
+// bytes.
+namespace kvs::cuda {
+
+/// N neighbouring values in registers.
+template <int N>
+struct Values {
+  float at[N];
+};
+
+/// How a pointer to N neighbouring values must be aligned.
+template <class T, int N>
+constexpr std::size_t kAlignment = N * sizeof(T) < 16 ? N * sizeof(T) : 16;
+
+template <class T, int N>
+struct alignas(kAlignment<T, N>) Packed {
+  T at[N];
+};
+
+__device__ inline float widened(float value) { return value; }
+__device__ inline float widened(__nv_bfloat16 value) { return __bfloat162float(value); }
+// To nearest even.
+__device__ inline void round_to(float* to, float value) { *to = value; }
+__device__ inline void round_to(__half* to, float value) { *to = __float2half_rn(value); }
+__device__ inline void round_to(__nv_bfloat16* to, float value) { *to = __float2bfloat16_rn(value); }
+
+template <int N, class T>
+__device__ Values<N> load(const T* from) {
+  const Packed<T, N> packed = *reinterpret_cast<const Packed<T, N>*>(from);
+  Values<N> values;
+#pragma unroll
+  for (int n = 0; n < N; ++n) values.at[n] = widened(packed.at[n]);
+  return values;
+}
+
+template <int N, class T>
+__device__ void store(T* to, const Values<N>& values) {
+  Packed<T, N> packed;
+#pragma unroll
+  for (int n = 0; n < N; ++n) round_to(&packed.at[n], values.at[n]);
+  *reinterpret_cast<Packed<T, N>*>(to) = packed;
+}
+
+template <int N, class T>
+bool is_aligned(const T* pointer) {
+  return reinterpret_cast<std::uintptr_t>(pointer) % kAlignment<T, N> == 0;
+}
+
+/// Calls `run` with N as a constant if all rows, of a multiple of N values each, can be taken N values at a time, else
+/// with 1.
+template <int N, class Run, class... T>
+void with_values(std::size_t row_values, Run run, const T*... rows) {
+  if (row_values % N == 0 && (is_aligned<N>(rows) && ...))
+    run(std::integral_constant<int, N>{});
+  else
+    run(std::integral_constant<int, 1>{});
+}
+
+/// One thread N values, the last one what is left.
+template <int N, class From, class To>
+__global__ void convert_values(const From* from, std::size_t count, To* to) {
+  std::size_t i = global_index() * N;
+  if (i + N <= count) return store(to + i, load<N>(from + i));
+  for (; i < count; ++i) store<1>(to + i, load<1>(from + i));
+}
+
+/// to = from in its type.
+template <class From, class To>
+void convert(cudaStream_t stream, const From* from, std::size_t count, To* to) {
+  if (count == 0) return;
+  with_values<8>(
+      0,
+      [&](auto n) {
+        launch_kernel("convert_values", convert_values<n(), From, To>, {blocks_for((count + n() - 1) / n())}, stream,
+                      from, count, to);
+      },
+      from, to);
+}
+
+}  // namespace kvs::cuda
