@@ -10,12 +10,12 @@
 
 #include "kernels/cuda/attention.h"
 #include "kernels/cuda/check.h"
-#include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/values.cuh"
 
 namespace kvs::cuda {
 namespace {
 
-constexpr std::size_t kChunk = 8;  // values of bf16 in 16 bytes: a thread's share
+constexpr int kChunk = 8;  // values of bf16 in 16 bytes: a thread's share
 constexpr int kTensors = 5;
 
 struct Part {
@@ -29,16 +29,6 @@ struct NarrowArguments {
   Part parts[kTensors];
   std::uint32_t head_dim, row_chunks;
 };
-
-__device__ uint4 packed(const float (&values)[kChunk]) {
-  __nv_bfloat162 pairs[kChunk / 2];
-#pragma unroll
-  for (int i = 0; i < static_cast<int>(kChunk) / 2; ++i)
-    pairs[i] = __floats2bfloat162_rn(values[2 * i], values[2 * i + 1]);
-  uint4 words;
-  memcpy(&words, pairs, sizeof words);
-  return words;
-}
 
 __global__ void narrow_rows(const NarrowArguments in) {
   const auto index = static_cast<std::uint32_t>(global_index());
@@ -54,23 +44,21 @@ __global__ void narrow_rows(const NarrowArguments in) {
   const std::uint32_t chunk = index - first;
   const std::uint32_t row = chunk / in.row_chunks, channel = chunk % in.row_chunks * kChunk;
   const float* const from = part.from + std::size_t{row} * in.head_dim + channel;
-  float values[kChunk];
+  Values<kChunk> values;
   if (part.wide && channel + kChunk <= in.head_dim) {
-    const float4 low = *reinterpret_cast<const float4*>(from), high = *reinterpret_cast<const float4*>(from + 4);
-    memcpy(values, &low, sizeof low);
-    memcpy(values + 4, &high, sizeof high);
+    values = load<kChunk>(from);
   } else {
 #pragma unroll
-    for (std::uint32_t i = 0; i < kChunk; ++i) values[i] = channel + i < in.head_dim ? from[i] : 0.0F;
+    for (std::uint32_t i = 0; i < kChunk; ++i) values.at[i] = channel + i < in.head_dim ? from[i] : 0.0F;
   }
-  *reinterpret_cast<uint4*>(part.to + std::size_t{chunk} * kChunk) = packed(values);
+  store(part.to + std::size_t{chunk} * kChunk, values);
 }
 
 }  // namespace
 
 AttentionArguments<__nv_bfloat16> narrowed(const Context& context, const AttentionArguments<float>& in,
                                            __nv_bfloat16* out, DeviceArray<__nv_bfloat16>& scratch) {
-  constexpr std::size_t kAlignment = 256 / sizeof(__nv_bfloat16);
+  constexpr std::size_t kAligned = 256 / sizeof(__nv_bfloat16);
   const std::size_t row_chunks = (in.head_dim + kChunk - 1) / kChunk, row = row_chunks * kChunk;
   const std::size_t own_rows = in.members * in.kv_heads * in.tokens;
   const std::size_t past_rows = (in.shared_past ? 1 : in.members) * in.kv_heads * in.past;
@@ -78,7 +66,7 @@ AttentionArguments<__nv_bfloat16> narrowed(const Context& context, const Attenti
                                       past_rows};
   std::size_t begin[kTensors + 1] = {}, chunks = 0;
   for (int i = 0; i < kTensors; ++i) {
-    begin[i + 1] = (begin[i] + rows[i] * row + kAlignment - 1) / kAlignment * kAlignment;
+    begin[i + 1] = (begin[i] + rows[i] * row + kAligned - 1) / kAligned * kAligned;
     chunks += rows[i] * row_chunks;
   }
   require(chunks <= UINT32_MAX, "attention", "fewer than 2^35 values of q, k, v and the past");
@@ -91,7 +79,7 @@ AttentionArguments<__nv_bfloat16> narrowed(const Context& context, const Attenti
   std::size_t end = 0;
   for (int i = 0; i < kTensors; ++i) {
     end += rows[i] * row_chunks;
-    const bool wide = reinterpret_cast<std::uintptr_t>(from[i]) % 16 == 0 && in.head_dim % 4 == 0;
+    const bool wide = is_aligned<kChunk>(from[i]) && in.head_dim % 4 == 0;
     arguments.parts[i] = {from[i], scratch.data() + begin[i], static_cast<std::uint32_t>(end), wide};
   }
   launch_kernel("narrow_rows", narrow_rows, {blocks_for(chunks)}, context.stream(), arguments);
