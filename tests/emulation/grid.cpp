@@ -74,7 +74,8 @@ class Worker {
   std::minstd_rand random_;
 };
 
-thread_local Worker worker;
+// Never deleted: the end of a fiber that waits would unwind its stack.
+thread_local Worker& worker = *new Worker;
 
 std::uint32_t seed() {
   const char* const text = std::getenv("KVS_EMULATION_SEED");
