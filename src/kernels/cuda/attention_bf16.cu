@@ -12,8 +12,8 @@
 //   half of it with 8 kv heads), a tenth to a fifth of the whole.
 // * Exponentials: one a score, 16 a cycle and multiprocessor: 0.07 ms, beside the products of the other block there.
 //   With heads of 64 that is more than half of the time of the products.
-// Registers: 255 a thread and no spills for sm_80 and sm_90 (nvcc 13.0), so two blocks a multiprocessor; shared
-// memory 32, 40, 48, 64 and 96 KiB for heads of up to 64, 80, 96, 128 and 256.
+// Registers: at most 255 a thread and no spills for sm_80 and sm_90 (nvcc 13.0), so two blocks a multiprocessor; shared
+// memory 48, 40, 48, 64 and 96 KiB for heads of up to 64, 80, 96, 128 and 256.
 #include <cuda_bf16.h>
 
 #include <cstdint>
@@ -37,9 +37,14 @@ template <int D>
 struct Plan {
   static constexpr int kRowBlocks = D <= 128 ? 2 : 1;  // of 16 queries a warp
   static constexpr int kQueries = kWarps * 16 * kRowBlocks;
-  static constexpr bool kQueriesInRegisters = D <= 80;  // else their fragments are read again for every tile of keys
   static constexpr int kQueryBytes = kQueries * D * 2, kStateBytes = kKeys * D * 2;
-  static constexpr std::size_t kSharedBytes = kQueryBytes + 2 * kStateBytes;  // queries, a tile of keys, one of values
+  // Tiles of keys and values in shared memory at a time. With two a block needs one barrier a tile instead of two and
+  // has a whole tile's time to load; with more channels the second pair would cost some GPUs their second block.
+  static constexpr int kPairs = D <= 64 ? 2 : 1, kPairBytes = 2 * kStateBytes;
+  // Else their fragments are read again for every tile of keys: registers are short beside a second pair or more
+  // output.
+  static constexpr bool kQueriesInRegisters = kPairs == 1 && D <= 80;
+  static constexpr std::size_t kSharedBytes = kQueryBytes + kPairs * kPairBytes;
 };
 
 /// Two values as one word, `low` at the lower address.
@@ -92,7 +97,7 @@ class QueryFragments {
 
 /// scores[row block][key / 8] of a warp's queries and a tile's keys.
 template <int D, class Queries, int RowBlocks>
-__device__ void multiply_scores(const Queries& queries, const FragmentRow<D>& keys,
+__device__ void multiply_scores(const Queries& queries, const FragmentRow<D>& keys, int ahead,
                                 float (&scores)[RowBlocks][kKeys / 8][4]) {
 #pragma unroll
   for (int m = 0; m < RowBlocks; ++m)
@@ -107,7 +112,7 @@ __device__ void multiply_scores(const Queries& queries, const FragmentRow<D>& ke
 #pragma unroll
     for (int n = 0; n < kKeys / 16; ++n) {
       std::uint32_t b[4];  // two words of eight keys, two of the next eight
-      ptx::load_matrices(b, keys.at(n, k));
+      ptx::load_matrices(b, keys.at(n, k, ahead));
 #pragma unroll
       for (int m = 0; m < RowBlocks; ++m) {
         ptx::multiply_add(scores[m][2 * n], a[m], b[0], b[1]);
@@ -125,14 +130,14 @@ struct Weights {
 
 /// out[row block][channel / 8] += weights · values.
 template <int D, int RowBlocks>
-__device__ void add_values(const Weights (&weights)[RowBlocks], const FragmentRow<D>& values,
+__device__ void add_values(const Weights (&weights)[RowBlocks], const FragmentRow<D>& values, int ahead,
                            float (&out)[RowBlocks][D / 8][4]) {
 #pragma unroll
   for (int k = 0; k < kKeys / 16; ++k) {
 #pragma unroll
     for (int n = 0; n < D / 16; ++n) {
       std::uint32_t b[4];  // two words of eight channels, two of the next eight
-      ptx::load_transposed(b, values.at(k, n));
+      ptx::load_transposed(b, values.at(k, n, ahead));
 #pragma unroll
       for (int m = 0; m < RowBlocks; ++m) {
         ptx::multiply_add(out[m][2 * n], weights[m].words[k], b[0], b[1]);
@@ -289,7 +294,8 @@ __device__ Sight sight_of(int low, int high, int window, int first, int count) {
           .all = count == kKeys && last <= low && high - first < window};
 }
 
-/// While a tile's keys are multiplied its values are on their way; while its values are, the next tile's keys.
+/// With one pair of tiles in shared memory, a tile's values are on their way while its keys are multiplied, and the
+/// next tile's keys while its values are. With two, the next tile's keys and values are all the time.
 template <int D>
 __global__ void __launch_bounds__(kBlockThreads, 2) attend(const Arguments in, const AttentionOrder order) {
   using P = Plan<D>;
@@ -307,6 +313,7 @@ __global__ void __launch_bounds__(kBlockThreads, 2) attend(const Arguments in, c
   copy_rows<D, P::kQueries, kBlockThreads>(query_tile, queries.at(tile.first), queries.size, queries.count - tile.first,
                                            queries.size / 8);
   tiles.copy<D>(key_tile, keys, begin);
+  if constexpr (P::kPairs == 2) tiles.copy<D>(value_tile, values, begin);
   ptx::commit_copies();
   ptx::wait_for_copies<0>();
   __syncthreads();
@@ -319,26 +326,35 @@ __global__ void __launch_bounds__(kBlockThreads, 2) attend(const Arguments in, c
   RowSums rows[P::kRowBlocks];
 
   for (int at = begin; at < end; ++at) {
-    tiles.copy<D>(value_tile, values, at);
+    const bool more = at + 1 < end;
+    const int ahead = P::kPairs == 2 ? (at - begin) % 2 * P::kPairBytes : 0;  // of this tile's pair
+    if constexpr (P::kPairs == 1) {
+      tiles.copy<D>(value_tile, values, at);
+    } else if (more) {
+      tiles.copy<D>(key_tile + P::kPairBytes - ahead, keys, at + 1);
+      tiles.copy<D>(value_tile + P::kPairBytes - ahead, values, at + 1);
+    }
     ptx::commit_copies();
     const int first_key = tiles.position(at), count = tiles.count(at);
     const Sight sight = sight_of(low, high, tile.window, first_key, count);
     float scores[P::kRowBlocks][kKeys / 8][4];
-    if (sight.any) multiply_scores<D>(query, key_row, scores);
-    ptx::wait_for_copies<0>();
-    __syncthreads();  // the values are there, the keys have been read
-    if (at + 1 < end) tiles.copy<D>(key_tile, keys, at + 1);
-    ptx::commit_copies();
+    if (sight.any) multiply_scores<D>(query, key_row, ahead, scores);
+    if constexpr (P::kPairs == 1) {
+      ptx::wait_for_copies<0>();
+      __syncthreads();  // the values are there, the keys have been read
+      if (more) tiles.copy<D>(key_tile, keys, at + 1);
+      ptx::commit_copies();
+    }
     if (sight.any) {
       if (in.softcap > 0) cap(in, scores);
       if (!sight.all) mask(low + lane / 4 - first_key, tile.window, count, lane % 4, scores);
       Weights weights[P::kRowBlocks];
 #pragma unroll
       for (int m = 0; m < P::kRowBlocks; ++m) weights[m] = to_weights<D>(step, scores[m], rows[m], out[m]);
-      add_values<D>(weights, value_row, out);
+      add_values<D>(weights, value_row, ahead, out);
     }
     ptx::wait_for_copies<0>();
-    __syncthreads();  // the next keys are there, the values have been read
+    __syncthreads();  // the next keys (and values) are there, the values have been read
   }
   write<D>(in, tile, first_row, rows, out);
 }

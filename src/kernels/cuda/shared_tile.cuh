@@ -30,9 +30,9 @@ class FragmentRow {
  public:
   __device__ FragmentRow(ptx::SharedAddress tile, int row, int side)
       : row_(tile + row * SharedTile<D>::kRowBytes), flip_((side ^ SharedTile<D>::swizzle(row)) * 16) {}
-  /// Of the fragment at row 16 · i and column 16 · k.
-  __device__ ptx::SharedAddress at(int i, int k) const {
-    return row_ + (k % 4 * 32 ^ flip_) + i * 16 * SharedTile<D>::kRowBytes + k / 4 * 128;  // flip_ < 128
+  /// Of the fragment at row 16 · i and column 16 · k, in a tile that lies `ahead` bytes further.
+  __device__ ptx::SharedAddress at(int i, int k, int ahead = 0) const {
+    return row_ + ahead + (k % 4 * 32 ^ flip_) + i * 16 * SharedTile<D>::kRowBytes + k / 4 * 128;  // flip_ < 128
   }
 
  private:
