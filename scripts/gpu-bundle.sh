@@ -3,50 +3,55 @@
 # packages:
 #   scripts/gpu-bundle.sh [FOLDER]        (default build/gpu-bundle; then FOLDER/gpu-test.sh there)
 # It holds the test and benchmark programs, both programs and the shared libraries they need, for any x86-64-v3 processor,
-# packed (unpacked they take more than 100 MiB); at most 64 MiB. Left out on purpose, to be found on the GPU machine: the driver, glibc (2.36 or later), and the CUDA 13
-# libraries, which alone would be 1 GB. KVS_MODEL=FILE.gguf also cuts that model into FOLDER.model-N/model.gguf.part-N of
-# at most 48 MiB, each to be carried by itself and put into the bundle's folder there.
+# packed; with the repository's own files at most 64 MiB, one transfer. KVS_ARCHITECTURES (90) names the GPUs: "80-real;90"
+# is what the preset cuda builds. Left out on purpose, to be found on the GPU machine: the driver, glibc (2.36 or later),
+# and the CUDA 13 libraries, which alone would be 1 GB. KVS_MODEL=FILE.gguf also cuts that model into
+# FOLDER.model-N/model.gguf.part-N, each for a transfer of its own into the GPU machine's $SCRATCH.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 folder=${1:-build/gpu-bundle}
 build=build/cuda-portable
 jobs=${KVS_JOBS:-$(nproc)}
-programs=(kvs_kernels_test kvspectrum kvcalibrate make_model gpu_speed gpu_agreement)
+most=$((64 * 1048576 - $(git ls-files -z | xargs -0 du -cbL | tail -1 | cut -f1)))
+programs=(kvs_kernels_test kvspectrum kvcalibrate make_model gpu_speed gpu_agreement gpu_compare)
 
 cmake -S . -B $build -G Ninja -DCMAKE_BUILD_TYPE=Release -DKVS_CUDA=ON -DKVS_NATIVE=OFF \
-  -DCMAKE_CXX_FLAGS=-march=x86-64-v3 >/dev/null
+  -DCMAKE_CXX_FLAGS=-march=x86-64-v3 "-DCMAKE_CUDA_ARCHITECTURES=${KVS_ARCHITECTURES:-90}" >/dev/null
 cmake --build $build --target "${programs[@]}" -- -j "$jobs"
 
 rm -rf "$folder" "$folder".model-*
-mkdir -p "$folder/bin" "$folder/lib" "$folder/python"
+mkdir -p "$folder/bin" "$folder/lib" "$folder/python" "$folder/architectures"
 cp scripts/gpu-test.sh "$folder/"
 cp data/opticks_sample.txt "$folder/sample.txt"
-cp tests/bench/{transformers_gpu,transformers_ablation,gpu_report}.py "$folder/python/"
+cp tests/bench/{transformers_gpu,transformers_ablation,gpu_report,gpu_programs}.py "$folder/python/"
+for description in tests/golden/parity/*.json; do
+  [ "$description" = tests/golden/parity/tokens.json ] || cp "$description" "$folder/architectures/"
+done
 for program in "${programs[@]}"; do
   strip -o "$folder/bin/$program" $build/bin/"$program"
 done
-elsewhere='^(linux-vdso|ld-linux|libc|libm|libdl|libpthread|librt|libresolv|libcuda|libcudart|libcublas|libcublasLt|libcufft|libcusolver|libcusparse|libnvJitLink)[.-]'
+elsewhere='^(linux-vdso|ld-linux|libc|libm|libdl|libpthread|librt|libresolv|libcuda|libcudart|libcublas|libcublasLt|libcudnn|libcudnn_[a-z_]+|libcufft|libcusolver|libcusparse|libnvJitLink)[.-]'
 for program in "$folder"/bin/*; do ldd "$program"; done | awk '$2 == "=>" && $3 ~ /^\// {print $1, $3}' | sort -u |
   while read -r name path; do
-    grep -qE "$elsewhere" <<<"$name" || cp -L "$path" "$folder/lib/$name"
+    grep -qE "$elsewhere" <<<"$name" || strip -o "$folder/lib/$name" "$(readlink -f "$path")"
   done
 if for program in "$folder"/bin/*; do ldd "$program"; done | grep -q 'not found'; then
   echo "gpu-bundle.sh: error: a program needs a library that this machine lacks" >&2
   exit 6
 fi
 git describe --always --dirty >"$folder/commit"
-tar -C "$folder" -czf "$folder/programs.tar.gz" bin lib
-rm -r "$folder/bin" "$folder/lib"
+tar -C "$folder" -cf - bin lib | gzip -9 >"$folder/programs.tar.gz"
+rm -r "${folder:?}"/{bin,lib}
 
 if [ -n "${KVS_MODEL:-}" ]; then
-  part=0
-  split -b 48M -d -a 1 "$KVS_MODEL" "$folder.part-"
+  stat -c %s "$KVS_MODEL" >"$folder/model.bytes"
+  split -b "$((most - 1048576))" -d -a 1 "$KVS_MODEL" "$folder.part-"
   for piece in "$folder".part-*; do
+    part=${piece##*-}
     mkdir -p "$folder.model-$part"
     mv "$piece" "$folder.model-$part/model.gguf.part-$part"
-    part=$((part + 1))
   done
 fi
 bytes=$(du -sb "$folder" | cut -f1)
-echo "$folder: $((bytes / 1048576)) MiB, commit $(cat "$folder/commit")"
-[ "$bytes" -le $((64 * 1048576)) ] || { echo "gpu-bundle.sh: error: found $bytes bytes, expected at most 64 MiB" >&2; exit 6; }
+echo "$folder: $((bytes / 1048576)) MiB of $((most / 1048576)), commit $(cat "$folder/commit")"
+[ "$bytes" -le $most ] || { echo "gpu-bundle.sh: error: found $bytes bytes, expected at most $most: 64 MiB with the repository's files" >&2; exit 6; }

@@ -1,16 +1,19 @@
 #!/usr/bin/env bash
 # On a GPU machine: tests and measures a bundle that gpu-bundle.sh made; a missing device is a failure here.
 #   gpu-test.sh [BUNDLE] [STEP ...]     (default bundle: this script's folder, else build/gpu-bundle; default: all steps)
-# Steps: tests      every CUDA operation against the CPU
-#        sanitize   a part of them once more under compute-sanitizer (memcheck, racecheck, synccheck), where there is one
-#        agreement  a whole model on both devices: SmolLM2 (model.gguf or model.gguf.part-* in the bundle, or KVS_MODEL),
-#                   else one with random weights
+# Steps: agreement  a whole model on both devices: SmolLM2 (model.gguf.part-* in the bundle or in $SCRATCH, or KVS_MODEL), else
+#                   one with random weights
+#        programs   kvspectrum and kvcalibrate on both devices, every output compared: SmolLM2 and nine tiny architectures
+#        tests      every CUDA operation against the CPU, each test in a process of its own
 #        llama2-7b, llama3-8b, qwen2.5-7b   speeds at these geometries, random weights, beside Transformers
-#        report     the table, and $OUT/gpu.json
-# Results go to $OUT (default: ./gpu-results) as they come, so that a run that is cut short keeps them; models are made in
-# $SCRATCH (default: /dev/shm, 24 GB with the captures). TOKENS (4096) tokens are prefilled.
+#        sanitize   a part of the tests under compute-sanitizer (racecheck, memcheck, synccheck), where there is one
+#        report     the table of all results so far, and $OUT/gpu.json
+# Results go to $OUT (default: ./gpu-results) as they come: results.jsonl, log.txt. They are also kept in $SCRATCH, where
+# later calls find them. SECONDS_LEFT (570) is the time of one call: a step that outlasts it is ended and reported, so that
+# the report is always made. Models are made in $SCRATCH (default: /dev/shm if it has 24 GB, else a RAM disk if one can be
+# mounted, else a folder on disk, which the capture's speed then measures). TOKENS (4096) tokens are prefilled.
 # Needs CUDA 13's libraries: on the loader's path, in CUDA_HOME/lib64, in /usr/local/cuda/lib64 or in a Python's
-# site-packages (nvidia/cu13/lib), in that order; PyTorch and Transformers for the comparisons.
+# site-packages (nvidia/*/lib), in that order; Python; PyTorch and Transformers for the comparisons.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 bundle=$here
@@ -18,20 +21,31 @@ bundle=$here
 if [ $# -gt 0 ] && [ -d "$1" ]; then bundle=$1; shift; fi
 bundle=$(cd "$bundle" 2>/dev/null && pwd || echo "$bundle")
 [ -f "$bundle/programs.tar.gz" ] || { echo "gpu-test.sh: error: found no $bundle/programs.tar.gz, expected a bundle by scripts/gpu-bundle.sh" >&2; exit 3; }
-steps=${*:-tests sanitize agreement llama2-7b llama3-8b report}
-OUT=${OUT:-gpu-results}; SCRATCH=${SCRATCH:-/dev/shm}; TOKENS=${TOKENS:-4096}
-programs=$SCRATCH/kvs-programs; bin=$programs/bin
-rm -rf "$programs" && mkdir -p "$programs" && tar -C "$programs" -xzf "$bundle/programs.tar.gz" || exit 6
+steps=${*:-agreement programs tests llama2-7b llama3-8b sanitize report}
+OUT=${OUT:-gpu-results}; TOKENS=${TOKENS:-4096}
+until=$(($(date +%s) + ${SECONDS_LEFT:-570}))
 device=${KVS_DEVICE:-cuda}
-mkdir -p "$OUT"
-results=$OUT/results.jsonl
+
+room() { df --output=avail -BG "$1" 2>/dev/null | tr -dc 0-9; }
+if [ -z "${SCRATCH:-}" ]; then
+  SCRATCH=/dev/shm
+  if [ "$(room /dev/shm || echo 0)" -lt 24 ]; then
+    SCRATCH=/tmp/kvs-ram; mkdir -p $SCRATCH
+    mountpoint -q $SCRATCH || mount -t tmpfs -o size=48g kvs $SCRATCH 2>/dev/null || echo "gpu-test.sh: warning: no RAM disk: $SCRATCH is on a disk" >&2
+  fi
+fi
+[ "$(room "$SCRATCH")" -ge 24 ] || echo "gpu-test.sh: warning: found $(room "$SCRATCH") GB free in $SCRATCH, expected 24 for the models of 7 billion weights" >&2
+programs=$SCRATCH/kvs-programs; bin=$programs/bin
+rm -rf "$programs" && mkdir -p "$programs" "$OUT" && tar -C "$programs" -xzf "$bundle/programs.tar.gz" || exit 6
+kept=$SCRATCH/kvs-results.jsonl; results=$OUT/results.jsonl
+touch "$kept" && cp "$kept" "$results"
 
 found_path=${LD_LIBRARY_PATH:-}
 LD_LIBRARY_PATH=$programs/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-for folder in "${CUDA_HOME:-/usr/local/cuda}/lib64" /usr/local/cuda/lib64 \
-  "$(python3 -c 'import nvidia.cu13 as n; print(list(n.__path__)[0] + "/lib")' 2>/dev/null || true)"; do
+while read -r folder; do
   [ -d "$folder" ] && LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$folder
-done
+done < <(printf '%s\n' "${CUDA_HOME:-/usr/local/cuda}/lib64" /usr/local/cuda/lib64
+  python3 -c 'import glob, nvidia; print(*(f for p in nvidia.__path__ for f in sorted(glob.glob(p + "/*/lib"))), sep="\n")' 2>/dev/null)
 export LD_LIBRARY_PATH
 [ "$device" = cpu ] || export KVS_REQUIRE_CUDA=1
 python() { LD_LIBRARY_PATH=$found_path python3 "$@"; }  # PyTorch brings its own
@@ -40,36 +54,90 @@ PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin  # compute-sanitizer
 missing=$(for program in "$bin"/*; do ldd "$program"; done | awk '/not found/ {print $1}' | sort -u | tr '\n' ' ')
 [ -z "$missing" ] || { echo "gpu-test.sh: error: found no $missing, expected CUDA 13's libraries (set CUDA_HOME)" >&2; exit 6; }
 machine=$(nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>/dev/null | tr '\n"' "; ")
-machine=${machine:-no nvidia-smi}
-room=$(df --output=avail -BG "$SCRATCH" | tr -dc 0-9)
-[ "$room" -ge 24 ] || echo "gpu-test.sh: warning: found $room GB free in $SCRATCH, expected 24 for the models of 7 billion weights" >&2
-echo "commit $(cat "$bundle/commit" 2>/dev/null || echo unknown) on $machine"
-echo "{\"section\": \"machine\", \"model\": \"\", \"commit\": \"$(cat "$bundle/commit" 2>/dev/null)\", \"gpu\": \"$machine\"}" >>"$results"
+machine="${machine:-no nvidia-smi}, $(nproc) processors"
+commit=$(cat "$bundle/commit" 2>/dev/null || echo unknown)
+say() { echo "$*" | tee -a "$OUT/log.txt"; }
+say "commit $commit on $machine, scratch $SCRATCH"
+note() { echo "{\"section\": \"$1\", \"model\": \"\", $2}" | tee -a "$kept" >>"$results"; }
+note machine "\"commit\": \"$commit\", \"gpu\": \"$machine\", \"device\": \"$device\""
 
 failed=
-# step NAME COMMAND...: what it prints on stdout in JSON joins the results; a failure is noted, the next step runs.
+# step NAME COMMAND...: all that it prints goes to the log; what is JSON joins the results, the rest is shown. A failure or
+# the end of the time is noted, and the next step runs.
 step() {
-  local name=$1; shift
-  echo "== $name"
-  "$@" > >(tee >(grep '^{' >>"$results")) || { echo "gpu-test.sh: $name failed ($?)" >&2; failed="$failed $name"; }
+  local name=$1 start left status
+  shift
+  start=$(date +%s); left=$((until - start - 8))
+  [ "$name" != report ] || left=60
+  say "== $name"
+  if [ $left -lt 10 ]; then say "-- $name: not begun, the time of this call is over"; failed="$failed $name"; return; fi
+  timeout -k 5 $left bash -c '"$@"' _ "$@" 2>&1 | tee -a "$OUT/log.txt" |
+    awk -v kept="$kept" -v results="$results" '/^{/ {print >> kept; print >> results; fflush(); next} {print; fflush()}'
+  status=${PIPESTATUS[0]}
+  [ "$status" = 0 ] || failed="$failed $name"
+  note step "\"name\": \"$name\", \"status\": $status, \"seconds\": $(($(date +%s) - start))"
+  say "-- $name: $([ "$status" = 124 ] && echo "ended, the time of this call is over" || echo "status $status"), $(($(date +%s) - start)) s"
 }
 
+list_tests() {  # FILTER
+  "$bin/kvs_kernels_test" --gtest_list_tests --gtest_filter="$1" | awk '/^[^ ]/ {suite = $1} /^  / {print suite $1}'
+}
+# run_tests JOBS WRAPPER...: tests named on stdin, one by one, because an error of CUDA ends every later test of a process.
+run_tests() {
+  local jobs=$1
+  shift
+  OMP_NUM_THREADS=$((($(nproc) + jobs - 1) / jobs)) xargs -P "$jobs" -I{} bash -c 'one_test "$@"' _ {} "$@"
+}
+one_test() {  # TEST WRAPPER...
+  local name=$1 text status
+  shift
+  text=$(timeout --foreground -k 5 "${TEST_SECONDS:-180}" "$@" "$bin/kvs_kernels_test" --gtest_brief=1 --gtest_filter="$name" 2>&1)
+  status=$?
+  [ $status = 0 ] || printf '%s\nFAILED (status %s): %s\n' "$(grep -vE '^Running main|^\[=|^\[  PASSED' <<<"$text" | head -c 3000)" $status "$*${*:+ }$name"
+  [ $status = 0 ] || echo "$name" >>"$programs/failed.$BASHPID"
+  return $((status > 0))
+}
+
+tests() {
+  local filter='*BothDevices*:*Cuda*:Staging.*'
+  rm -f "$programs"/failed.*
+  list_tests "$filter" | run_tests 4
+  local status=$?
+  echo "{\"section\": \"tests\", \"model\": \"\", \"tests\": $(list_tests "$filter" | wc -l), \"failed\": $(cat "$programs"/failed.* 2>/dev/null | wc -l)}"
+  return $status
+}
+
+# Small shapes of every kernel whose threads share memory; the rest of the tests would take an hour.
+sanitized='*CudaAttention.AtTheEdges*:*CudaAttention.ToAPast*:*CudaAttention.InSections*:*AttentionInWindows*:*BothDevices*NormOfHeads*:*BothDevices*RefusesLogits*:*BothDevices*SoftCappedLogits*:*BothDevices*Staging*:*BothDevices*CholeskyFactors*:*BothDevices*SecondMoment*'
 sanitize() {
   command -v compute-sanitizer >/dev/null || { echo "no compute-sanitizer here: skipped"; return 0; }
-  local tool
-  for tool in memcheck racecheck synccheck; do
-    compute-sanitizer --tool $tool --error-exitcode 1 "$bin/kvs_kernels_test" --gtest_brief=1 \
-      --gtest_filter='*CudaAttention.ToAPast*:*CudaAttention.AtTheEdges*:*BothDevices*Activations*:*BothDevices*CholeskyFactors*:*BothDevices*RefusesLogits*:*BothDevices*Staging*:*BothDevices*RopeDistance*' || return 1
+  local tool code status=0 found=
+  for tool in racecheck memcheck synccheck; do
+    list_tests "$sanitized" | run_tests 3 compute-sanitizer --tool $tool --error-exitcode 1
+    code=$?
+    found="$found${found:+, }\"$tool\": $code"
+    echo "{\"section\": \"sanitize\", \"model\": \"\", \"tools\": {$found}}"  # what there is if the time ends here
+    [ $code = 0 ] || status=1
   done
+  return $status
+}
+
+# The path of SmolLM2, or nothing. Pieces may have come by several transfers into $SCRATCH.
+real_model() {
+  local model=${KVS_MODEL:-$bundle/model.gguf}
+  if [ ! -f "$model" ]; then
+    model=$SCRATCH/kvs-model.gguf
+    cp "$bundle"/model.gguf.part-* "$SCRATCH" 2>/dev/null
+    [ -f "$model" ] || cat "$SCRATCH"/model.gguf.part-* >"$model" 2>/dev/null
+    if [ "$(stat -c %s "$model")" != "$(cat "$bundle/model.bytes" 2>/dev/null)" ]; then rm "$model"; return; fi
+  fi
+  echo "$model"
 }
 
 agreement() {
-  local model=${KVS_MODEL:-$bundle/model.gguf} text=$bundle/sample.txt
-  if [ ! -f "$model" ] && compgen -G "$bundle/model.gguf.part-*" >/dev/null; then
-    model=$SCRATCH/kvs-model.gguf
-    cat "$bundle"/model.gguf.part-* >"$model" || return 1
-  fi
-  if [ ! -f "$model" ]; then
+  local model text=$bundle/sample.txt
+  model=$(real_model)
+  if [ -z "$model" ]; then
     echo "no SmolLM2 carried: random weights instead"
     model=$SCRATCH/kvs-tiny; text=-
     rm -rf "$model"; "$bin/make_model" tiny-llama "$model" f32 || return 1
@@ -77,27 +145,35 @@ agreement() {
   "$bin/gpu_agreement" "$model" "$text" "$([ "$text" = - ] && echo 128 || echo 512)" "$device"
 }
 
+programs() {
+  local models=("$bundle"/architectures/*.json) model
+  model=$(real_model)
+  if [ -n "$model" ]; then models=("$model" "${models[@]}"); else echo "no SmolLM2 carried: tiny models alone"; fi
+  python3 "$bundle/python/gpu_programs.py" "$bin" "${models[@]}" --text "$bundle/sample.txt" --device "$device" \
+    --scratch "$SCRATCH/kvs-outputs"
+}
+
 speed() {
-  local geometry=$1 model=$SCRATCH/$1 status=0
-  rm -rf "$model"
-  "$bin/make_model" "$geometry" "$model" bf16 || return 1
+  local model=$SCRATCH/kvs-models/$1 status=0
+  rm -rf "$SCRATCH/kvs-models"  # of a step that was ended, too
+  "$bin/make_model" "$1" "$model" bf16 || return 1
   "$bin/gpu_speed" "$model" "$device" bf16 "$TOKENS" "$SCRATCH" || status=1
   if python -c 'import torch, transformers' 2>/dev/null; then
     python "$bundle/python/transformers_gpu.py" "$model" --tokens "$TOKENS" --device "$device" || status=1
   else
     echo "no PyTorch and Transformers here: nothing to compare with"
   fi
-  rm -rf "$model"
+  rm -rf "$SCRATCH/kvs-models"
   return $status
 }
 
+export bundle bin programs device found_path sanitized SCRATCH TOKENS
+export -f agreement list_tests one_test programs python real_model run_tests sanitize speed tests
 for name in $steps; do
   case $name in
-    tests) step tests "$bin/kvs_kernels_test" --gtest_filter='*BothDevices*:CudaBackend.*:Staging.*' --gtest_brief=1 ;;
-    sanitize | agreement) step "$name" "$name" ;;
-    report) step report python "$bundle/python/gpu_report.py" "$results" "$OUT/gpu.json" ;;
+    tests | sanitize | agreement | programs) step "$name" "$name" ;;
+    report) step report python "$bundle/python/gpu_report.py" "$OUT/gpu.json" "$results" ;;
     *) step "$name" speed "$name" ;;
   esac
-  wait  # for the results to be written
 done
 [ -z "$failed" ] || { echo "gpu-test.sh: failed:$failed" >&2; exit 1; }

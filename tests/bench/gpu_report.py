@@ -1,66 +1,144 @@
 #!/usr/bin/env python3
-"""Sets the lines that gpu_speed, gpu_agreement and transformers_gpu.py print beside what is aimed at.
+"""Sets what gpu-test.sh found beside what is aimed at, and the ceilings of the GPU beside both.
 
-Usage: gpu_report.py RESULTS.jsonl REPORT.json      (the table goes to stdout)
+Usage: gpu_report.py REPORT.json RESULTS.jsonl ...   (tables on stdout; later results replace earlier ones of their kind)
 """
 import json
 import sys
 
+GEOMETRIES = ("llama2-7b", "llama3-8b", "qwen2.5-7b")
+REQUIRED = GEOMETRIES[:2]  # what is aimed at names these
 
-def rows_of(results, model):
-    """(what, found, aimed at, holds); a speed whose measurements are missing does not hold."""
-    by = {r["section"]: r for r in results if r.get("model") == model}
-    peak = max((r.get("peak_tflops", r.get("tflops", 0)) for r in results if r["section"] in ("gemm", "torch_gemm")), default=0)
-    get = lambda section, key: by[section][key]
-    rows = []
 
-    def row(what, needs, compute, aim, holds, text="{:.2f}"):
-        if all(n in by for n in needs):
-            value = compute()
-            rows.append((what, text.format(value), aim, bool(holds(value))))
-        elif "agreement" not in by and "machine" not in by:
-            rows.append((what, "unmeasured", aim, False))
+def newest(results):
+    """{model: {section: result}}"""
+    by = {}
+    for result in results:
+        by.setdefault(result.get("model", ""), {})[result["section"]] = result
+    return by
 
-    row("prefill, of Transformers' tokens/s", ["prefill", "torch_prefill"],
-        lambda: get("prefill", "tokens_per_second") / get("torch_prefill", "tokens_per_second"), ">= 1.2", lambda v: v >= 1.2)
-    if peak:
-        row("prefill, of the measured GEMM peak", ["prefill"], lambda: get("prefill", "tflops") / peak, ">= 0.55", lambda v: v >= 0.55)
-    row("mean NLL, from Transformers'", ["prefill", "torch_prefill"],
-        lambda: abs(get("prefill", "nll_mean") - get("torch_prefill", "nll_mean")), "<= 0.02 (bf16)", lambda v: v <= 0.02, "{:.4f}")
-    row("capture in f16, of max(1.3 forward, parallel pwrite)", ["capture"],
-        lambda: get("capture", "seconds") / max(1.3 * get("capture", "forward_seconds"), get("capture", "parallel_pwrite_seconds")),
-        "<= 1", lambda v: v <= 1)
-    row("RoPElite p = 2 with its forward, of one forward", ["ropelite"],
-        lambda: get("ropelite", "seconds") / get("ropelite", "forward_seconds"), "<= 1.5", lambda v: v <= 1.5)
-    row("FAEDKV ablation, hook loop / ours (both scaled from a part)", ["ablation", "torch_ablation"],
-        lambda: get("torch_ablation", "seconds_scaled_to_all") / get("ablation", "seconds_scaled_to_all"), ">= 2", lambda v: v >= 2)
-    row("J-LRD of all layers, seconds (scaled from a part)", ["jlrd"], lambda: get("jlrd", "seconds_scaled_to_all"), "<= 60", lambda v: v <= 60, "{:.1f}")
-    row("batched DCT, of copy bandwidth", ["dct"], lambda: get("dct", "gb_per_second") / get("dct", "copy_gb_per_second"), ">= 0.6", lambda v: v >= 0.6)
-    if "agreement" in by:
-        r = by["agreement"]
-        for key, aim in (("nll", 2e-3), ("spectrum", 1e-3), ("delta", 2e-3), ("streamed", 0)):
-            rows.append((f"CPU and CUDA in f32: {key}" if key != "streamed" else "streamed layers, NLL from that of layers in memory", f"{r[key]:.2e}", f"<= {aim:g}", r[key] <= aim))
-        rows.append(("CPU and CUDA in f32: heads whose picks differ", str(r["picks_differ"]), f"0 of {r['heads']}", r["picks_differ"] == 0))
+
+class Report:
+    def __init__(self):
+        self.rows = []
+
+    def line(self, what, aim, needed, compute, text="{:.2f}"):
+        """compute(): (value, whether it is met), called if all results needed are there."""
+        if any(result is None for result in needed):
+            found, state = "", "unmeasured"
+        else:
+            value, met = compute()
+            found, state = text.format(value), "met" if met else "NOT MET"
+        self.rows.append({"what": what, "aim": aim, "found": found, "state": state})
+
+    def at_most(self, what, bound, needed, compute, text="{:.2f}"):
+        self.line(what, "<= " + format(bound, "g"), needed, lambda: (compute(), compute() <= bound), text)
+
+    def at_least(self, what, bound, needed, compute):
+        self.line(what, ">= " + format(bound, "g"), needed, lambda: (compute(), compute() >= bound))
+
+
+def ceilings(by):
+    """The highest rates seen in any run: TFLOP/s of bf16 products of random numbers, GB/s of copies (read and written)."""
+    results = [result for sections in by.values() for result in sections.values()]
+    highest = lambda *keys: max((result[key] for result in results for key in keys if key in result), default=None)
+    return {"gemm": highest("peak_tflops", "gemm_tflops"), "copy": highest("copy_gb_per_second", "torch_copy_gb_per_second")}
+
+
+def correctness(report, by):
+    tests, checked = by.get("", {}).get("tests"), by.get("", {}).get("sanitize")
+    report.line("operations against the CPU: tests failed", "0 of all", [tests], lambda: (f"{tests['failed']} of {tests['tests']}", tests["failed"] == 0), "{}")
+    report.line("compute-sanitizer on a part of them: tools that found something", "none", [checked],
+                lambda: (" ".join(t for t, s in checked["tools"].items() if s != 0) or "none of " + " ".join(checked["tools"]), not any(checked["tools"].values())), "{}")
+    real = next((s["agreement"] for m, s in by.items() if "agreement" in s and m.endswith(".gguf")), None)
+    for key, bound in (("nll", 2e-3), ("spectrum", 1e-3), ("delta", 2e-3)):
+        names = {"nll": "NLL of a token", "spectrum": "power of a bin, relative", "delta": "FAEDKV's change of perplexity"}
+        report.at_most(f"SmolLM2, CPU and CUDA, f32: {names[key]}", bound, [real], lambda key=key: real[key], "{:.2e}")
+    report.line("SmolLM2: heads whose RoPElite picks (p = 2) differ", "0", [real], lambda: (f"{real['picks_differ']} of {real['heads']}", real["picks_differ"] == 0), "{}")
+    report.line("SmolLM2: layers streamed through the device, NLL from that of layers in memory", "0", [real], lambda: (real["streamed"], real["streamed"] == 0), "{:g}")
+    runs = {m: s["programs"] for m, s in by.items() if "programs" in s}
+    for title, some in (("SmolLM2", [r for m, r in runs.items() if m == "SmolLM2"]), ("tiny models of nine architectures", [r for m, r in runs.items() if m != "SmolLM2"])):
+        failed, checks = sum(len(r["failed"]) for r in some), sum(r["checks"] for r in some)
+        report.line(f"both programs on both devices, {title}: checks failed", "0 of all", some or [None], lambda f=failed, c=checks: (f"{f} of {c}", f == 0), "{}")
+
+
+def speeds(report, name, sections, peak):
+    get = sections.get
+    prefill, torch = get("prefill"), get("torch_prefill")
+    report.at_least(f"{name}: prefill, of Transformers' tokens/s", 1.2, [prefill, torch], lambda: prefill["tokens_per_second"] / torch["tokens_per_second"])
+    report.at_least(f"{name}: prefill, of the measured bf16 product's peak", 0.55, [prefill, peak], lambda: prefill["tflops"] / peak)
+    report.at_most(f"{name}: mean NLL, from Transformers' in bf16", 0.02, [prefill, torch], lambda: abs(prefill["nll_mean"] - torch["nll_mean"]), "{:.4f}")
+    capture = get("capture")
+    report.at_most(f"{name}: capture, of the slower of 1.3 forward passes and parallel pwrite", 1, [capture],
+                   lambda: capture["seconds"] / max(1.3 * capture["forward_seconds"], capture["parallel_pwrite_seconds"]))
+    elite = get("ropelite")
+    report.at_most(f"{name}: RoPElite p = 2 with its forward pass, of one forward pass", 1.5, [elite], lambda: elite["seconds"] / elite["forward_seconds"])
+    ours, loop = get("ablation"), get("torch_ablation")
+    report.at_least(f"{name}: FAEDKV 32 x 22, hook loop's time over ours (both timed on a part)", 2, [ours, loop],
+                    lambda: loop["seconds_scaled_to_all"] / ours["seconds_scaled_to_all"])
+    jlrd, dct = get("jlrd"), get("dct")
+    report.at_most(f"{name}: J-LRD of all layers, seconds (timed on {jlrd['layers_timed'] if jlrd else 'some'})", 60, [jlrd], lambda: jlrd["seconds_scaled_to_all"], "{:.1f}")
+    report.at_least(f"{name}: batched DCT and inverse, of copy bandwidth", 0.6, [dct], lambda: dct["gb_per_second"] / dct["copy_gb_per_second"])
+
+
+def figures(name, sections, top):
+    """Rows for docs/performance.md: what, ours, Transformers or ceiling, command."""
+    get, rows = sections.get, []
+    if prefill := get("prefill"):
+        torch = get("torch_prefill")
+        ratio = f"{torch['tokens_per_second']:,.0f} tokens/s" if torch else ""
+        share = f"{prefill['tflops']:.0f} of {top['gemm']:.0f} TFLOP/s" if top["gemm"] else ""
+        rows.append((f"{name} prefill, {prefill['tokens']:,} tokens, {prefill['dtype']}", f"{prefill['tokens_per_second']:,.0f} tokens/s", ratio, share))
+    if capture := get("capture"):
+        rows.append((f"{name} capture, {capture['bytes'] / 1e9:.2f} GB a document", f"{capture['seconds']:.3f} s (first {capture['seconds_first_document']:.3f} s; end {capture['finish_seconds']:.2f} s)", "",
+                     f"forward {capture['forward_seconds']:.3f} s; parallel pwrite {capture['parallel_pwrite_seconds']:.3f} s"))
+    if elite := get("ropelite"):
+        rows.append((f"{name} RoPElite p = 2, all heads", f"{elite['seconds']:.3f} s (picks {elite['of_which_picks']:.3f} s)", "", f"forward {elite['forward_seconds']:.3f} s"))
+    if ablation := get("ablation"):
+        loop = get("torch_ablation")
+        rows.append((f"{name} FAEDKV in place, a variant of {ablation['tokens']:,} tokens", f"{ablation['seconds_per_variant'] * 1e3:.2f} ms", f"{loop['seconds_per_variant'] * 1e3:.2f} ms" if loop else "", ""))
+    if jlrd := get("jlrd"):
+        rows.append((f"{name} J-LRD, rank {jlrd['rank']}", f"{jlrd['seconds_scaled_to_all']:.1f} s (scaled)", "", ""))
+    if dct := get("dct"):
+        rows.append((f"{name} DCT and inverse, 256 heads", f"{dct['gb_per_second']:,.0f} GB/s", "", f"copy {dct['copy_gb_per_second']:,.0f} GB/s"))
     return rows
 
 
 def main():
-    with open(sys.argv[1], encoding="utf-8") as file:
-        results = [json.loads(line) for line in file if line.startswith("{")]
-    report, missed = [], 0
-    for model in dict.fromkeys(r["model"] for r in results):
-        rows = rows_of(results, model)
-        if not rows:
-            continue
-        print(f"\n{model}")
-        for what, found, aim, holds in rows:
-            print(f"  {'ok  ' if holds else 'MISS'} {what:62} {found:>10}   {aim}")
-            report.append({"model": model, "what": what, "found": found, "aim": aim, "holds": holds})
-            missed += not holds
-    with open(sys.argv[2], "w", encoding="utf-8") as file:
-        json.dump({"rows": report, "results": results}, file, indent=1)
+    if len(sys.argv) < 3:
+        sys.exit("usage: gpu_report.py REPORT.json RESULTS.jsonl ...")
+    results = []
+    for path in sys.argv[2:]:
+        with open(path, encoding="utf-8") as file:
+            results += [json.loads(line) for line in file if line.startswith("{")]
+    by = newest(results)
+    top, report = ceilings(by), Report()
+    correctness(report, by)
+    for name in GEOMETRIES:
+        if name in REQUIRED or name in by:
+            speeds(report, name, by.get(name, {}), top["gemm"])
+    for name, sections in by.items():  # a trial's
+        if name not in GEOMETRIES and "prefill" in sections:
+            speeds(report, name, sections, top["gemm"])
+    machine = by.get("", {}).get("machine", {})
+    print(f"\n{machine.get('gpu', 'unknown machine')}, commit {machine.get('commit', 'unknown')}")
+    if machine.get("device") == "cpu":
+        print("A TRIAL ON THE CPU: the lines show that the steps work, not what a GPU does.")
+    for row in report.rows:
+        print(f"{row['state']:10} {row['what']:79} {row['found']:>12}   {row['aim']}")
+    number = lambda value, unit: f"{value:,.0f} {unit}" if value else "unmeasured"
+    print(f"\nceilings, measured: bf16 product {number(top['gemm'], 'TFLOP/s')} on random numbers, copy {number(top['copy'], 'GB/s')} (read and written)")
+    print("\n| what | kvspectrum | PyTorch + Transformers | ceiling |\n| --- | --- | --- | --- |")
+    for name, sections in by.items():
+        for cells in figures(name, sections, top):
+            print("| " + " | ".join(cells) + " |")
+    times = [f"{r['name']} {r['seconds']} s" for r in results if r["section"] == "step"]
+    print("\nsteps: " + ", ".join(times))
+    with open(sys.argv[1], "w", encoding="utf-8") as file:
+        json.dump({"rows": report.rows, "ceilings": top, "results": results}, file, indent=1)
         file.write("\n")
-    print(f"\n{len(report) - missed} of {len(report)} lines hold; all numbers: {sys.argv[2]}")
+    count = lambda state: sum(row["state"] == state for row in report.rows)
+    print(f"{count('met')} lines met, {count('NOT MET')} not met, {count('unmeasured')} unmeasured; all numbers: {sys.argv[1]}")
 
 
 if __name__ == "__main__":

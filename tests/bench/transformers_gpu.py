@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
-"""The Transformers side of scripts/gpu-test.sh: prefill with sdpa attention, the bf16 product's peak, and a FAEDKV ablation
-done by hooks, on one GPU. One line of JSON each.
+"""The Transformers side of scripts/gpu-test.sh: the bf16 product's peak and copy bandwidth in PyTorch, prefill with sdpa
+attention, and a FAEDKV ablation done by hooks, on one GPU. One line of JSON each; times are medians after a warm-up.
+
+Prefill gives the logits of all tokens, no cache and no loss; kvspectrum's also gives the loss. The ablation runs a few of the
+layers' chunks, spread over the layers, and scales: each variant costs the loop one whole forward pass, whatever its layer.
 
 Usage: transformers_gpu.py FOLDER [--tokens 4096] [--dtype bfloat16] [--device cuda] [--ablation-tokens 1024] [--variants 8]
 """
 import argparse
 import json
 import os
+import statistics
 import time
 
 import torch
@@ -17,16 +21,17 @@ from transformers_ablation import Dropper
 CHUNKS = 22
 
 
-def best_seconds(device, repeats, work):
-    best = float("inf")
-    for n in range(repeats + 1):  # the first one warms up
+def median_seconds(device, repeats, work):
+    times = []
+    for _ in range(repeats + 1):
+        if device == "cuda":
+            torch.cuda.synchronize()
         start = time.perf_counter()
         work()
         if device == "cuda":
             torch.cuda.synchronize()
-        if n > 0:
-            best = min(best, time.perf_counter() - start)
-    return best
+        times.append(time.perf_counter() - start)
+    return statistics.median(times[1:])  # the first one warms up
 
 
 def ids_of(count, vocabulary, device):  # as gpu_speed.cpp
@@ -49,14 +54,18 @@ def main():
 
     size = 8192 if o.device == "cuda" else 512
     x, w = (torch.randn(size, size, dtype=dtype, device=o.device) for _ in range(2))
-    seconds = best_seconds(o.device, 3, lambda: [x @ w for _ in range(8)]) / 8
-    report("torch_gemm", tflops=2 * size**3 / seconds / 1e12)
-    del x, w
+    y = torch.empty_like(x)
+    seconds = median_seconds(o.device, 5, lambda: [torch.mm(x, w, out=y) for _ in range(8)]) / 8
+    source = torch.randn(size * size * (8 if o.device == "cuda" else 1), device=o.device)  # GPU: 2 GB, far above its caches
+    target = torch.empty_like(source)
+    copied = median_seconds(o.device, 5, lambda: [target.copy_(source) for _ in range(8)]) / 8
+    report("torch_ceilings", gemm_tflops=2 * size**3 / seconds / 1e12, torch_copy_gb_per_second=2 * source.nbytes / copied / 1e9)
+    del x, w, y, source, target
 
     model = AutoModelForCausalLM.from_pretrained(o.folder, dtype=dtype, attn_implementation="sdpa").to(o.device).eval()
     with torch.inference_mode():
         ids = ids_of(o.tokens, model.config.vocab_size, o.device)
-        seconds = best_seconds(o.device, 3, lambda: model(ids, use_cache=False).logits)
+        seconds = median_seconds(o.device, 5, lambda: model(ids, use_cache=False).logits)
         logits = model(ids, use_cache=False).logits[0, :-1].float()
         nll = torch.nn.functional.cross_entropy(logits, ids[0, 1:]).item()
         del logits
@@ -72,8 +81,8 @@ def main():
                 out = model(ids, use_cache=False).logits[0, :-1].float()
                 torch.nn.functional.cross_entropy(out, ids[0, 1:]).item()
 
-        seconds = best_seconds(o.device, 1, variants) / o.variants
-        report("torch_ablation", tokens=ids.shape[1], seconds_per_variant=seconds, seconds_scaled_to_all=seconds * layers * CHUNKS)
+        seconds = median_seconds(o.device, 3, variants) / o.variants
+        report("torch_ablation", variants=o.variants, tokens=ids.shape[1], seconds_per_variant=seconds, seconds_scaled_to_all=seconds * layers * CHUNKS)
 
 
 if __name__ == "__main__":

@@ -82,6 +82,7 @@ TEST_F(BothDevices, RmsNormThatJoinsTheResidualStream) {
       });
       // A sum of n squares is off by n · 2^-24 of itself at most; a normalised value is √n at most.
       const double n = static_cast<double>(columns);
+      SCOPED_TRACE(testing::Message() << rows << " x " << columns);
       expect_close(cuda, cpu, (n + 8) * 0x1p-23 * std::sqrt(n));
     }
   }
@@ -142,6 +143,7 @@ TEST_P(BothDevicesArchitectures, CrossEntropyOfSoftCappedLogits) {
     });
     // As without a cap, whose slope is below 1; tanh itself within 4 units of 2^-24 · 2 on either side.
     const double sums = static_cast<double>(vocabulary) / 256 * 0x1p-24;
+    SCOPED_TRACE(testing::Message() << "vocabulary " << vocabulary);
     expect_close(cuda, cpu, 2 * (2 * 48 * 48 * 0x1p-24 + 16 * 0x1p-24 + sums), 4 * 0x1p-24);
   }
 }

@@ -214,6 +214,9 @@ TEST_F(BothDevices, RopeInBothDirectionsAndByChunk) {
             backend.rope(states.view(), {c.view(), s.view()}, first, direction, chunks);
             return download(backend, states.view());
           });
+          SCOPED_TRACE(testing::Message() << tokens << " tokens " << head_dim << " dim "
+                                          << (direction == RopeDirection::kForward ? "forward " : "inverse ")
+                                          << (chunks.empty() ? "all chunks" : "some chunks"));
           expect_close(cuda, cpu, 4 * 0x1p-24);  // two products below 1 and their sum below 2, on either side
         }
       }

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstdlib>
 #include <memory>
+#include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "kernels/cuda/make_cuda_backend.h"
@@ -41,14 +43,26 @@ class BothDevicesByType : public BothDevices, public ::testing::WithParamInterfa
   void SetUp() override { start(GetParam()); }
 };
 
-/// |got[i] − expected[i]| ≤ tolerance + relative · |expected[i]|, NaN being an error.
+/// |got[i] − expected[i]| ≤ tolerance + relative · |expected[i]|, NaN being an error. One message tells how many values
+/// are beyond that, the one that is furthest beyond and the first.
 template <class T>
 void expect_close(const std::vector<T>& got, const std::vector<T>& expected, double tolerance, double relative = 0) {
   ASSERT_EQ(got.size(), expected.size());
+  const auto apart = [&](std::size_t i) {
+    return std::abs(static_cast<double>(got[i]) - static_cast<double>(expected[i]));
+  };
+  const auto bound = [&](std::size_t i) { return tolerance + relative * std::abs(static_cast<double>(expected[i])); };
+  std::size_t beyond = 0, first = 0, worst = 0;
+  double most = -1;
   for (std::size_t i = 0; i < got.size(); ++i) {
-    const auto wanted = static_cast<double>(expected[i]);
-    ASSERT_NEAR(static_cast<double>(got[i]), wanted, tolerance + relative * std::abs(wanted)) << "element " << i;
+    if (apart(i) <= bound(i)) continue;
+    if (beyond++ == 0) first = i;
+    const double share = std::isnan(apart(i)) ? INFINITY : apart(i) / bound(i);
+    if (share > most) std::tie(most, worst) = std::tuple(share, i);
   }
+  EXPECT_EQ(beyond, 0U) << "of " << got.size() << " values; worst: element " << worst << " is " << got[worst]
+                        << ", expected " << expected[worst] << ": " << apart(worst) << " apart, at most "
+                        << bound(worst) << "; first: element " << first;
 }
 
 /// The odd sizes of every parity test: below, across and above the tiles of both devices. Where the kernels run on the
