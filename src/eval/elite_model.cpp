@@ -44,7 +44,7 @@ void EliteModel::before_rope(LayerStates& states) {
   BackendTensor<float, 2> kv(states.backend, {members * tokens, 2 * heads * dim});
   states.backend.linear(states.x, *found->second.projection, kv.view(), false);
   const BackendView<float, 4> no_queries(std::span<float>(), {members, 0, tokens, dim});
-  states.backend.split_heads(kv.view(), nullptr, 0, no_queries, states.k, states.v);
+  states.backend.split_heads(kv.view(), no_queries, states.k, states.v);
 }
 
 void EliteModel::after_rope(LayerStates& states) {

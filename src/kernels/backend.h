@@ -81,6 +81,20 @@ struct AttentionInput {
   float softcap = 0;       // above 0: scaled scores s become softcap · tanh(s / softcap)
 };
 
+/// Queries, keys and values as one product yields them, of tokens that attend to themselves only.
+struct SelfAttentionInput {
+  BackendView<const float, 2> qkv;  // [member · token, (H + 2G) · head_dim], as split_heads() takes them
+  std::size_t members = 1, query_heads = 0, kv_heads = 0;
+  RopeTable rope;
+  std::size_t first_position = 0;  // of token 0
+  float scale = 1;                 // these three as in AttentionInput
+  std::size_t window = 0;
+  float softcap = 0;
+
+  std::size_t tokens() const noexcept { return qkv.extent(0) / members; }
+  std::size_t head_dim() const noexcept { return qkv.extent(1) / (query_heads + 2 * kv_heads); }
+};
+
 /// A feed-forward block's nonlinearity: x · sigmoid(x), GELU by its tanh approximation, GELU by the error function.
 /// Source: Hendrycks and Gimpel (2016), arXiv:1606.08415, section 2.
 enum class Activation : std::uint8_t { kSilu, kGeluTanh, kGeluErf };
@@ -144,9 +158,8 @@ class Backend {
   virtual void narrow(BackendView<const float, 2> x, Operand out) = 0;
   /// Cuts rows [q heads | k heads | v heads] into head-major tensors.
   /// qkv: [member · token, (H + 2G) · head_dim]; q: [member, H, token, head_dim]; k, v: [member, G, token, head_dim].
-  /// @param table  not null: q and k are rotated on the way, as rope() would with all chunks
-  virtual void split_heads(BackendView<const float, 2> qkv, const RopeTable* table, std::size_t first_position,
-                           BackendView<float, 4> q, BackendView<float, 4> k, BackendView<float, 4> v) = 0;
+  virtual void split_heads(BackendView<const float, 2> qkv, BackendView<float, 4> q, BackendView<float, 4> k,
+                           BackendView<float, 4> v) = 0;
   /// Rotates chunk c, channels (c, c + chunks), of the token at position p by ±p·θ_c, in place; channels from
   /// 2 · chunks on keep their bits. x: [member, head, token, head_dim], token t at position first_position + t.
   /// @param chunks  empty: all of the table's chunks; else [head, chunk] of 0 or 1 (host memory): only those with 1.
@@ -156,6 +169,9 @@ class Backend {
   /// input.window. Memory for scores is bounded by a tile, not by tokens². Query head h reads kv head h / (H / G).
   /// out: [member · token, H · head_dim].
   virtual void attention(const AttentionInput& input, Operand out) = 0;
+  /// split_heads(), rope() of q and k, and attention(), to the same bits, of states that nothing else needs: each
+  /// backend keeps them as its attention reads them.
+  virtual void self_attention(const SelfAttentionInput& input, Operand out) = 0;
   /// A feed-forward block's first half: out = activation(y) of y = x Wᵀ (+ bias), or activation(gate) · up where W has
   /// twice the rows, the gate's first. x: [row, W.columns], out: [row, column]; y is kept in f32 or the compute type.
   virtual void raise(Operand x, const Weight& weight, Activation activation, Operand out) = 0;

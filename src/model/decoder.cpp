@@ -83,11 +83,16 @@ struct Decoder::Workspace {
 
   void advance(Hidden& hidden, std::size_t last_layer, StateHook* hook, CachePolicy* cache);
   void attend(const Hidden& hidden, std::size_t layer, StateHook* hook, CachePolicy* cache);
-  void project(const LayerWeights& weights, const Operand& x, LayerStates& states, bool rotate);
+  void attend_unseen(const Hidden& hidden, std::size_t layer, const Operand& x, const Operand& attended);
+  void attend_seen(const Hidden& hidden, std::size_t layer, const Operand& x, const Operand& attended, StateHook* hook,
+                   CachePolicy* cache);
+  template <class Use>
+  void project(const LayerWeights& weights, const Operand& x, std::size_t members, Use use);
   void feed_forward(const Hidden& hidden, std::size_t layer);
   void normalise(BackendView<const float, 2> rows, const NormWeights& norm, const Operand& out);
   void join(const Operand& x, const Weight& weight, const NormWeights& norm, const BackendView<float, 2>& residual);
-  AttentionInput attention_input(const LayerStates& states, CachePolicy* cache) const;
+  template <class Input>
+  void set_options(Input& input, std::size_t layer) const;
   void keep_last_rows(const Hidden& hidden, const BackendView<float, 2>& kept);
   void check_finite(const BackendView<float, 2>& kept, std::size_t members, std::size_t first_layer);
   Operand row_range(const Operand& matrix, std::size_t first, std::size_t count) const;
@@ -97,7 +102,7 @@ struct Decoder::Workspace {
   const ModelConfig& config;
   Scratch normed;   // operand [rows, d_model]: the input of qkv, gate_up or the head
   Scratch wide;     // f32 [slab, (H + 2G)·d], or [slab, d_model] before an output norm
-  Scratch q, k, v;  // f32, head-major
+  Scratch q, k, v;  // f32, head-major, where a hook, a cache or a norm needs them
   Scratch mixed;    // operand [rows, H·d] or [slab, d_ff]
   Scratch last;     // f32 [layer of the call · member, d_model]: the last token after each layer
 };
@@ -130,45 +135,49 @@ void Decoder::Workspace::join(const Operand& x, const Weight& weight, const Norm
   }
 }
 
-/// q, k, v of every member from x, in slabs of whole members; with `rotate`, q and k as they are after RoPE.
-void Decoder::Workspace::project(const LayerWeights& weights, const Operand& x, LayerStates& states, bool rotate) {
-  const std::size_t members = states.q.extent(0), tokens = states.q.extent(2);
-  const std::size_t slab = std::max<std::size_t>(1, kSlabRows / tokens);
+/// q, k and v of every member from x, in slabs of whole members: use(first member, members, rows of them).
+template <class Use>
+void Decoder::Workspace::project(const LayerWeights& weights, const Operand& x, std::size_t members, Use use) {
+  const std::size_t tokens = x.rows / members, slab = std::max<std::size_t>(1, kSlabRows / tokens);
   for (std::size_t first = 0; first < members; first += slab) {
     const std::size_t count = std::min(slab, members - first);
     const BackendView<float, 2> qkv = wide.matrix(count * tokens, weights.qkv->rows());
     backend.linear(row_range(x, first * tokens, count * tokens), *weights.qkv, qkv, false);
-    backend.split_heads(qkv, rotate ? &states.rope : nullptr, states.first_position,
-                        member_range(states.q, first, count), member_range(states.k, first, count),
-                        member_range(states.v, first, count));
+    use(first, count, qkv);
   }
-  if (config.arithmetic.qk_norm == QkNorm::kNone) return;
-  backend.norm_heads(states.q, weights.query_norm.gain.view(), config.norm_epsilon);
-  backend.norm_heads(states.k, weights.key_norm.gain.view(), config.norm_epsilon);
 }
 
-AttentionInput Decoder::Workspace::attention_input(const LayerStates& states, CachePolicy* cache) const {
-  AttentionInput input{.q = states.q, .k = states.k, .v = states.v, .past_k = {}, .past_v = {}};
+template <class Input>
+void Decoder::Workspace::set_options(Input& input, std::size_t layer) const {
   input.scale = config.attention_scale > 0 ? config.attention_scale
                                            : static_cast<float>(1.0 / std::sqrt(static_cast<double>(config.head_dim)));
-  input.window = config.window(states.layer);
+  input.window = config.window(layer);
   input.softcap = config.attention_softcap;
-  if (cache != nullptr) {
-    const Past past = cache->past(states.layer);
-    input.past_k = past.k;
-    input.past_v = past.v;
-  }
-  return input;
 }
 
-void Decoder::Workspace::attend(const Hidden& hidden, std::size_t layer, StateHook* hook, CachePolicy* cache) {
-  const LayerWeights& weights = model.layer(layer);
-  const BackendView<float, 2> residual = as_rows(hidden);
-  const std::size_t members = hidden.members(), tokens = hidden.tokens(), rows = members * tokens;
-  const std::size_t head_dim = config.head_dim;
-  const Operand x = normed.operand(rows, config.d_model);
-  normalise(residual, weights.attention_norm, x);
+/// attended = the attention of x where nothing but it needs the layer's states.
+void Decoder::Workspace::attend_unseen(const Hidden& hidden, std::size_t layer, const Operand& x,
+                                       const Operand& attended) {
+  SelfAttentionInput input{.qkv = {},
+                           .query_heads = config.query_heads,
+                           .kv_heads = config.kv_heads,
+                           .rope = model.rope(layer, hidden.document_tokens),
+                           .first_position = hidden.first_position};
+  set_options(input, layer);
+  const std::size_t tokens = hidden.tokens();
+  project(model.layer(layer), x, hidden.members(),
+          [&](std::size_t first, std::size_t count, const BackendView<float, 2>& qkv) {
+            input.qkv = qkv;
+            input.members = count;
+            backend.self_attention(input, row_range(attended, first * tokens, count * tokens));
+          });
+}
 
+/// The same, with the states in memory for the hook and the cache.
+void Decoder::Workspace::attend_seen(const Hidden& hidden, std::size_t layer, const Operand& x, const Operand& attended,
+                                     StateHook* hook, CachePolicy* cache) {
+  const LayerWeights& weights = model.layer(layer);
+  const std::size_t members = hidden.members(), tokens = hidden.tokens(), head_dim = config.head_dim;
   LayerStates states{.backend = backend,
                      .layer = layer,
                      .first_position = hidden.first_position,
@@ -177,19 +186,42 @@ void Decoder::Workspace::attend(const Hidden& hidden, std::size_t layer, StateHo
                      .q = q.states({members, config.query_heads, tokens, head_dim}),
                      .k = k.states({members, config.kv_heads, tokens, head_dim}),
                      .v = v.states({members, config.kv_heads, tokens, head_dim})};
-  // The states before RoPE exist in memory only where somebody looks at them.
-  const bool rotated = hook == nullptr && config.arithmetic.qk_norm == QkNorm::kNone;
-  project(weights, x, states, rotated);
-  if (hook != nullptr) hook->before_rope(states);
-  if (!rotated) {
-    backend.rope(states.q, states.rope, hidden.first_position, RopeDirection::kForward, {});
-    backend.rope(states.k, states.rope, hidden.first_position, RopeDirection::kForward, {});
+  project(weights, x, members, [&](std::size_t first, std::size_t count, const BackendView<float, 2>& qkv) {
+    backend.split_heads(qkv, member_range(states.q, first, count), member_range(states.k, first, count),
+                        member_range(states.v, first, count));
+  });
+  if (config.arithmetic.qk_norm != QkNorm::kNone) {
+    backend.norm_heads(states.q, weights.query_norm.gain.view(), config.norm_epsilon);
+    backend.norm_heads(states.k, weights.key_norm.gain.view(), config.norm_epsilon);
   }
+  if (hook != nullptr) hook->before_rope(states);
+  backend.rope(states.q, states.rope, hidden.first_position, RopeDirection::kForward, {});
+  backend.rope(states.k, states.rope, hidden.first_position, RopeDirection::kForward, {});
   if (hook != nullptr) hook->after_rope(states);
 
-  const Operand attended = mixed.operand(rows, config.query_heads * head_dim);
-  backend.attention(attention_input(states, cache), attended);
+  AttentionInput input{.q = states.q, .k = states.k, .v = states.v, .past_k = {}, .past_v = {}};
+  set_options(input, layer);
+  if (cache != nullptr) {
+    const Past past = cache->past(layer);
+    input.past_k = past.k;
+    input.past_v = past.v;
+  }
+  backend.attention(input, attended);
   if (cache != nullptr) cache->append(layer, states.k, states.v);
+}
+
+void Decoder::Workspace::attend(const Hidden& hidden, std::size_t layer, StateHook* hook, CachePolicy* cache) {
+  const LayerWeights& weights = model.layer(layer);
+  const BackendView<float, 2> residual = as_rows(hidden);
+  const std::size_t rows = residual.extent(0);
+  const Operand x = normed.operand(rows, config.d_model);
+  normalise(residual, weights.attention_norm, x);
+  const Operand attended = mixed.operand(rows, config.query_heads * config.head_dim);
+  if (hook == nullptr && cache == nullptr && config.arithmetic.qk_norm == QkNorm::kNone) {
+    attend_unseen(hidden, layer, x, attended);
+  } else {
+    attend_seen(hidden, layer, x, attended, hook, cache);
+  }
   // The feed-forward block then reads what the attention block has read, not its sum with what that yields.
   if (config.arithmetic.parallel_residual) normalise(residual, weights.feed_forward_norm, x);
   join(attended, *weights.output, weights.attention_output_norm, residual);

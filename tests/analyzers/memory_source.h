@@ -33,8 +33,8 @@ class MemoryBackend final : public Backend {
   void linear(Operand, const Weight&, BackendView<float, 2>, bool) override { refuse(); }
   void gather(Operand, std::span<const std::int32_t>, float, BackendView<float, 2>) override { refuse(); }
   void narrow(BackendView<const float, 2>, Operand) override { refuse(); }
-  void split_heads(BackendView<const float, 2>, const RopeTable*, std::size_t, BackendView<float, 4>,
-                   BackendView<float, 4>, BackendView<float, 4>) override {
+  void split_heads(BackendView<const float, 2>, BackendView<float, 4>, BackendView<float, 4>,
+                   BackendView<float, 4>) override {
     refuse();
   }
   void rope(BackendView<float, 4>, const RopeTable&, std::size_t, RopeDirection,
@@ -42,6 +42,7 @@ class MemoryBackend final : public Backend {
     refuse();
   }
   void attention(const AttentionInput&, Operand) override { refuse(); }
+  void self_attention(const SelfAttentionInput&, Operand) override { refuse(); }
   void raise(Operand, const Weight&, Activation, Operand) override { refuse(); }
   void cross_entropy(Operand, const Weight&, std::span<const std::int32_t>, std::span<float>, float) override {
     refuse();

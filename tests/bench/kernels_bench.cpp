@@ -168,7 +168,11 @@ void split_and_rope(benchmark::State& state) {
   const auto cosine = uploaded<2>(*backend, std::vector<float>(kTokens * kHeadDim / 2, 0.0F), {kTokens, kHeadDim / 2});
   const auto sine = uploaded<2>(*backend, std::vector<float>(kTokens * kHeadDim / 2, 1.0F), {kTokens, kHeadDim / 2});
   const kvs::RopeTable table{cosine.view(), sine.view()};
-  const auto run = [&] { backend->split_heads(qkv.view(), &table, 0, q.view(), k.view(), v.view()); };
+  const auto run = [&] {
+    backend->split_heads(qkv.view(), q.view(), k.view(), v.view());
+    backend->rope(q.view(), table, 0, kvs::RopeDirection::kForward, {});
+    backend->rope(k.view(), table, 0, kvs::RopeDirection::kForward, {});
+  };
   run();
   // A quarter turn moves channel 0 of head 0 to channel 32.
   if (download(*backend, q.view())[32] != download(*backend, qkv.view())[0]) return state.SkipWithError("wrong result");

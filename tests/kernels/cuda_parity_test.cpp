@@ -154,7 +154,7 @@ TEST_F(BothDevices, SplitHeadsMovesTheSameBits) {
         const auto in = uploaded<2>(backend, qkv, {members * tokens, (query_heads + 2 * kv_heads) * head_dim});
         const BackendTensor<float, 4> q(backend, {members, query_heads, tokens, head_dim}),
             k(backend, {members, kv_heads, tokens, head_dim}), v(backend, {members, kv_heads, tokens, head_dim});
-        backend.split_heads(in.view(), nullptr, 0, q.view(), k.view(), v.view());
+        backend.split_heads(in.view(), q.view(), k.view(), v.view());
         return std::array{download(backend, q.view()), download(backend, k.view()), download(backend, v.view())};
       });
       EXPECT_EQ(cuda, cpu) << tokens << " tokens";
@@ -162,37 +162,34 @@ TEST_F(BothDevices, SplitHeadsMovesTheSameBits) {
   }
 }
 
-// Without a hook a pass rotates the heads as it splits them, with one it does so afterwards: on either device the bits
-// are the same, so that looking changes nothing.
-TEST_F(BothDevices, SplitHeadsRotatesToTheSameBitsAsRope) {
+// Without a hook a pass attends at once, with one step by step: on either device the bits are the same, so that looking
+// changes nothing.
+TEST_P(BothDevicesByType, SelfAttentionGivesTheBitsOfItsSteps) {
   for (const std::size_t tokens : kTokenCounts) {
     for (const auto& [head_dim, half] : {std::pair<std::size_t, std::size_t>{64, 32}, {10, 5}, {64, 8}, {12, 4}}) {
-      const std::size_t members = 2, query_heads = 3, kv_heads = 1, first = 5, heads = query_heads + 2 * kv_heads;
-      const auto qkv = random_values(members * tokens * heads * head_dim, 1);
+      const std::size_t members = 2, query_heads = 4, kv_heads = 2, first = 5, heads = query_heads + 2 * kv_heads;
+      const auto rows = random_values(members * tokens * heads * head_dim, 1);
       const auto cosine = random_values((tokens + first) * half, 2), sine = random_values((tokens + first) * half, 3);
       const auto run = [&](Backend& backend, bool at_once) {
-        const auto in = uploaded<2>(backend, qkv, {members * tokens, heads * head_dim});
+        const auto qkv = uploaded<2>(backend, rows, {members * tokens, heads * head_dim});
         const auto c = uploaded<2>(backend, cosine, {tokens + first, half});
         const auto s = uploaded<2>(backend, sine, {tokens + first, half});
         const RopeTable table{c.view(), s.view()};
+        const OwnedOperand out(backend, members * tokens, query_heads * head_dim);
+        if (at_once) {
+          backend.self_attention({qkv.view(), members, query_heads, kv_heads, table, first, 0.3F, 0, 0}, out);
+          return out.values();
+        }
         const BackendTensor<float, 4> q(backend, {members, query_heads, tokens, head_dim}),
             k(backend, {members, kv_heads, tokens, head_dim}), v(backend, {members, kv_heads, tokens, head_dim});
-        backend.split_heads(in.view(), at_once ? &table : nullptr, first, q.view(), k.view(), v.view());
-        if (!at_once) {
-          backend.rope(q.view(), table, first, RopeDirection::kForward, {});
-          backend.rope(k.view(), table, first, RopeDirection::kForward, {});
-        }
-        std::vector<float> all = download(backend, q.view());
-        for (const auto* tensor : {&k, &v}) {
-          const auto values = download(backend, tensor->view());
-          all.insert(all.end(), values.begin(), values.end());
-        }
-        return all;
+        backend.split_heads(qkv.view(), q.view(), k.view(), v.view());
+        for (const auto* tensor : {&q, &k}) backend.rope(tensor->view(), table, first, RopeDirection::kForward, {});
+        backend.attention({q.view(), k.view(), v.view(), {}, {}, 0.3F, 0, 0}, out);
+        return out.values();
       };
-      const auto [cpu, cuda] = both([&](Backend& backend) { return run(backend, true); });
       SCOPED_TRACE(testing::Message() << tokens << " tokens, " << half << " of " << head_dim);
-      EXPECT_EQ(cuda, run(*cuda_, false));
-      expect_close(cuda, cpu, 4 * 0x1p-24);  // as below
+      EXPECT_EQ(run(*cuda_, true), run(*cuda_, false));
+      EXPECT_EQ(run(*cpu_, true), run(*cpu_, false));
     }
   }
 }

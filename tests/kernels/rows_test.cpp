@@ -255,7 +255,7 @@ TEST_P(Rows, SplitHeadsPutsHeadsBeforeTokens) {
   const auto qkv = uploaded<2>(*backend_, place, {members * tokens, columns});
   const BackendTensor<float, 4> q(*backend_, {members, heads, tokens, dim}),
       k(*backend_, {members, groups, tokens, dim}), v(*backend_, {members, groups, tokens, dim});
-  backend_->split_heads(qkv.view(), nullptr, 0, q.view(), k.view(), v.view());
+  backend_->split_heads(qkv.view(), q.view(), k.view(), v.view());
   const auto check = [&](const BackendTensor<float, 4>& tensor, std::size_t first_column) {
     const auto values = download(*backend_, tensor.view());
     const std::size_t count = tensor.view().extent(1);
@@ -319,21 +319,21 @@ TEST_P(Rope, RotatesTheChosenChunksByTheirPositionsAngle) {
   }
 }
 
-TEST_P(Rope, SplitHeadsRotatesAsRopeDoes) {
+TEST_P(Rope, SelfAttentionSplitsRotatesAndAttends) {
   // The table turns the first 80 of 86 channels.
   constexpr std::size_t kGroups = 1, kWide = kDim + 6, kColumns = (kHeads + 2 * kGroups) * kWide;
   const auto qkv =
       uploaded<2>(*backend_, random_values(kMembers * kTokens * kColumns, 8), {kMembers * kTokens, kColumns});
   const RopeTable table{cosines_.view(), sines_.view()};
-  const auto split = [&](const RopeTable* rope) {
-    const BackendTensor<float, 4> q(*backend_, {kMembers, kHeads, kTokens, kWide}),
-        k(*backend_, {kMembers, kGroups, kTokens, kWide}), v(*backend_, {kMembers, kGroups, kTokens, kWide});
-    backend_->split_heads(qkv.view(), rope, kFirst, q.view(), k.view(), v.view());
-    if (rope == nullptr)
-      for (const auto* tensor : {&q, &k}) backend_->rope(tensor->view(), table, kFirst, RopeDirection::kForward, {});
-    return std::array{download(*backend_, q.view()), download(*backend_, k.view()), download(*backend_, v.view())};
-  };
-  EXPECT_EQ(split(&table), split(nullptr));
+  const BackendTensor<float, 4> q(*backend_, {kMembers, kHeads, kTokens, kWide}),
+      k(*backend_, {kMembers, kGroups, kTokens, kWide}), v(*backend_, {kMembers, kGroups, kTokens, kWide});
+  backend_->split_heads(qkv.view(), q.view(), k.view(), v.view());
+  for (const auto* tensor : {&q, &k}) backend_->rope(tensor->view(), table, kFirst, RopeDirection::kForward, {});
+  const OwnedOperand step_by_step(*backend_, kMembers * kTokens, kHeads * kWide),
+      at_once(*backend_, kMembers * kTokens, kHeads * kWide);
+  backend_->attention({q.view(), k.view(), v.view(), {}, {}, 0.3F, 4, 2.0F}, step_by_step);
+  backend_->self_attention({qkv.view(), kMembers, kHeads, kGroups, table, kFirst, 0.3F, 4, 2.0F}, at_once);
+  EXPECT_EQ(at_once.values(), step_by_step.values());
 }
 
 TEST_P(Rope, InverseUndoesForward) {

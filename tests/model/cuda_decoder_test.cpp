@@ -34,6 +34,9 @@ Pass run_pass(Backend& backend, const ModelSource& source, std::span<const std::
   decoder.advance(rest, layers, &recorded, cache.get());
   std::vector<std::int32_t> targets(tokens.begin() + kPast + 1, tokens.end());
   targets.push_back(-1);
+  // A pass that nobody looks at keeps its states otherwise: the same bits.
+  RecordedKeys looking;
+  EXPECT_EQ(document_nll(decoder, tokens.first(kPast)), document_nll(decoder, tokens.first(kPast), &looking));
   Pass pass;
   pass.nll = decoder.nll(rest, targets);
   for (const auto* states : {&recorded.k_pre, &recorded.k_post})

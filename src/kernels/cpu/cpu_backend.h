@@ -36,11 +36,12 @@ class CpuBackend final : public Backend {
   void linear(Operand x, const Weight& weight, BackendView<float, 2> out, bool accumulate) override;
   void gather(Operand table, std::span<const std::int32_t> rows, float scale, BackendView<float, 2> out) override;
   void narrow(BackendView<const float, 2> x, Operand out) override;
-  void split_heads(BackendView<const float, 2> qkv, const RopeTable* table, std::size_t first_position,
-                   BackendView<float, 4> q, BackendView<float, 4> k, BackendView<float, 4> v) override;
+  void split_heads(BackendView<const float, 2> qkv, BackendView<float, 4> q, BackendView<float, 4> k,
+                   BackendView<float, 4> v) override;
   void rope(BackendView<float, 4> x, const RopeTable& table, std::size_t first_position, RopeDirection direction,
             std::span<const std::uint8_t> chunks) override;
   void attention(const AttentionInput& input, Operand out) override;
+  void self_attention(const SelfAttentionInput& input, Operand out) override;
   void raise(Operand x, const Weight& weight, Activation activation, Operand out) override;
   void cross_entropy(Operand x, const Weight& head, std::span<const std::int32_t> targets, std::span<float> nll,
                      float softcap) override;
@@ -53,6 +54,7 @@ class CpuBackend final : public Backend {
   cpu::ProductEngine products_;
   std::vector<cpu::AlignedBuffer> scratch_;  // [thread]
   cpu::AlignedBuffer packed_states_;         // attention: keys and values in the products' layout
+  cpu::AlignedBuffer states_;                // self_attention: q, k and v
   cpu::AlignedBuffer raised_;                // raise: f32 [slab, weight rows]
 };
 

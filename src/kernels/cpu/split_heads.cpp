@@ -17,8 +17,8 @@ void scatter(const float* from, const BackendView<float, 4>& to, std::size_t mem
 
 }  // namespace
 
-void CpuBackend::split_heads(BackendView<const float, 2> qkv, const RopeTable* table, std::size_t first_position,
-                             BackendView<float, 4> q, BackendView<float, 4> k, BackendView<float, 4> v) {
+void CpuBackend::split_heads(BackendView<const float, 2> qkv, BackendView<float, 4> q, BackendView<float, 4> k,
+                             BackendView<float, 4> v) {
   const auto [members, query_heads, tokens, head_dim] = q.shape();
   const std::size_t kv_heads = k.extent(1), columns = (query_heads + 2 * kv_heads) * head_dim;
   cpu::require(k.shape() == v.shape() && k.extent(0) == members && k.extent(2) == tokens && k.extent(3) == head_dim,
@@ -34,9 +34,6 @@ void CpuBackend::split_heads(BackendView<const float, 2> qkv, const RopeTable* t
     scatter(from + query_heads * head_dim, k, member, token);
     scatter(from + (query_heads + kv_heads) * head_dim, v, member, token);
   }
-  if (table == nullptr) return;
-  rope(q, *table, first_position, RopeDirection::kForward, {});
-  rope(k, *table, first_position, RopeDirection::kForward, {});
 }
 
 }  // namespace kvs

@@ -2,9 +2,26 @@
 
 #include "kernels/cuda/check.h"
 #include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/split_heads.h"
 
 namespace kvs {
 namespace {
+
+void check_sizes(const cuda::SplitShape& in, const Operand& out) {
+  using cuda::require;
+  require(in.kv_heads > 0 && in.query_heads % in.kv_heads == 0, "attention", "query heads in equal groups per kv head");
+  require(out.rows == in.members * in.tokens && out.columns == in.query_heads * in.head_dim, "attention",
+          "out of [member · token, H · head_dim]");
+  if (in.head_dim > cuda::kMostHeadDim || in.head_dim % 2 != 0) {
+    throw Error(ErrorCode::kUnsupported, "--device cuda",
+                "found a head_dim of " + std::to_string(in.head_dim) + ", expected an even one of at most " +
+                    std::to_string(cuda::kMostHeadDim));
+  }
+}
+
+cuda::SplitShape shape_of(const SelfAttentionInput& in) {
+  return {in.members, in.query_heads, in.kv_heads, in.tokens(), in.head_dim()};
+}
 
 void check_shapes(const AttentionInput& in, const Operand& out) {
   using cuda::require;
@@ -12,21 +29,14 @@ void check_shapes(const AttentionInput& in, const Operand& out) {
   const auto& k = in.k.shape();
   require(k == in.v.shape() && k[0] == members && k[2] == tokens && k[3] == head_dim, "attention",
           "k and v of q's members, tokens and head_dim");
-  require(k[1] > 0 && query_heads % k[1] == 0, "attention", "query heads in equal groups per kv head");
   require(in.past_k.empty() == in.past_v.empty(), "attention", "past keys and past values, or neither");
   const auto& past = in.past_k.shape();
   if (!in.past_k.empty()) {
     require(past == in.past_v.shape() && (past[0] == members || past[0] == 1) && past[1] == k[1] && past[3] == head_dim,
             "attention", "a past of [member or 1, kv_head, past, head_dim]");
   }
-  require(out.rows == members * tokens && out.columns == query_heads * head_dim, "attention",
-          "out of [member · token, H · head_dim]");
   require(in.scale > 0 && in.softcap >= 0, "attention", "a positive scale, and a soft cap or 0");
-  if (head_dim > cuda::kMostHeadDim || head_dim % 2 != 0) {
-    throw Error(ErrorCode::kUnsupported, "--device cuda",
-                "found a head_dim of " + std::to_string(head_dim) + ", expected an even one of at most " +
-                    std::to_string(cuda::kMostHeadDim));
-  }
+  check_sizes({members, query_heads, k[1], tokens, head_dim}, out);
 }
 
 }  // namespace
@@ -56,7 +66,52 @@ void CudaBackend::attention(const AttentionInput& input, Operand out) {
   };
   if (type_ == DType::kF32) return cuda::attention_f32(context_, arguments);
   auto* const narrow_out = static_cast<__nv_bfloat16*>(out.data);
-  cuda::attention_bf16(context_, cuda::narrowed(context_, arguments, narrow_out, attention_operands_));
+  run_attention(cuda::narrowed(context_, arguments, narrow_out, attention_operands_));
+}
+
+void CudaBackend::run_attention(const cuda::AttentionArguments<__nv_bfloat16>& arguments) {
+  cuda::attention_bf16(context_, arguments);
+}
+
+/// The heads go straight to where attention reads them; the rows are then those of narrowed().
+template <class T>
+cuda::AttentionArguments<T> CudaBackend::split_for_attention(const SelfAttentionInput& in,
+                                                             cuda::DeviceArray<T>& scratch) {
+  constexpr std::size_t kTensorStep = 256 / sizeof(T);
+  const std::size_t head_dim = in.head_dim(), row = cuda::attention_row<T>(head_dim);
+  const auto size_of = [&](std::size_t heads) {
+    return (in.members * heads * in.tokens() * row + kTensorStep - 1) / kTensorStep * kTensorStep;
+  };
+  const std::size_t q_size = size_of(in.query_heads), k_size = size_of(in.kv_heads);
+  scratch.reserve(context_, q_size + 2 * k_size);
+  const cuda::SplitTargets<T> to{scratch.data(), scratch.data() + q_size, scratch.data() + q_size + k_size, row};
+  const cuda::SplitShape shape = shape_of(in);
+  cuda::split_heads(context_, in.qkv, shape, &in.rope, in.first_position, to);
+  return {.q = to.q,
+          .k = to.k,
+          .v = to.v,
+          .members = in.members,
+          .query_heads = in.query_heads,
+          .kv_heads = in.kv_heads,
+          .tokens = in.tokens(),
+          .head_dim = head_dim,
+          .row = row,
+          .scale = in.scale,
+          .window = in.window,
+          .softcap = in.softcap};
+}
+
+void CudaBackend::self_attention(const SelfAttentionInput& input, Operand out) {
+  check_sizes(shape_of(input), out);
+  if (input.qkv.empty()) return;
+  if (type_ == DType::kF32) {
+    auto arguments = split_for_attention(input, states_);
+    arguments.out = static_cast<float*>(out.data);
+    return cuda::attention_f32(context_, arguments);
+  }
+  auto arguments = split_for_attention(input, attention_operands_);
+  arguments.out = static_cast<__nv_bfloat16*>(out.data);
+  run_attention(arguments);
 }
 
 }  // namespace kvs

@@ -26,6 +26,13 @@ struct AttentionArguments {
 
 constexpr std::size_t kMostHeadDim = 256;  // of both kernels
 
+/// AttentionArguments::row of rows that are aligned to 16 bytes.
+template <class T>
+constexpr std::size_t attention_row(std::size_t head_dim) {
+  constexpr std::size_t kStep = 16 / sizeof(T);
+  return (head_dim + kStep - 1) / kStep * kStep;
+}
+
 /// The five inputs rounded to bf16 in `scratch`, which grows as needed: rows of head_dim rounded up to a multiple of 8
 /// and filled up with zeros, so that every row is aligned to 16 bytes and every tensor to 256. A past that the members
 /// share is rounded once. Valid until the next call with this scratch. One launch; 6 bytes of memory traffic a value.

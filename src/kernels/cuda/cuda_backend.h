@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "kernels/backend.h"
+#include "kernels/cuda/attention.h"
 #include "kernels/cuda/context.h"
 #include "kernels/cuda/device_array.h"
 #include "kernels/cuda/gemm.h"
@@ -40,20 +41,27 @@ class CudaBackend final : public Backend {
   void linear(Operand x, const Weight& weight, BackendView<float, 2> out, bool accumulate) override;
   void gather(Operand table, std::span<const std::int32_t> rows, float scale, BackendView<float, 2> out) override;
   void narrow(BackendView<const float, 2> x, Operand out) override;
-  void split_heads(BackendView<const float, 2> qkv, const RopeTable* table, std::size_t first_position,
-                   BackendView<float, 4> q, BackendView<float, 4> k, BackendView<float, 4> v) override;
+  void split_heads(BackendView<const float, 2> qkv, BackendView<float, 4> q, BackendView<float, 4> k,
+                   BackendView<float, 4> v) override;
   void rope(BackendView<float, 4> x, const RopeTable& table, std::size_t first_position, RopeDirection direction,
             std::span<const std::uint8_t> chunks) override;
   void attention(const AttentionInput& input, Operand out) override;
+  void self_attention(const SelfAttentionInput& input, Operand out) override;
   void raise(Operand x, const Weight& weight, Activation activation, Operand out) override;
   void cross_entropy(Operand x, const Weight& head, std::span<const std::int32_t> targets, std::span<float> nll,
                      float softcap) override;
 
  private:
+  /// self_attention() but for its last step: q, k and v in `scratch`.
+  template <class T>
+  cuda::AttentionArguments<T> split_for_attention(const SelfAttentionInput& input, cuda::DeviceArray<T>& scratch);
+  void run_attention(const cuda::AttentionArguments<__nv_bfloat16>& arguments);
+
   DType type_;
   cuda::Context context_;
   cuda::GemmEngine gemm_;
   cuda::DeviceArray<__nv_bfloat16> attention_operands_;  // q, k, v and the past of the last attention, if bf16
+  cuda::DeviceArray<float> states_;                      // q, k and v of the last self_attention, if f32
   cuda::DeviceArray<float> logits_;      // cross_entropy: one tile of rows and one slice of the vocabulary
   cuda::DeviceArray<std::byte> raised_;  // raise: [row, weight rows] in the compute type
 };

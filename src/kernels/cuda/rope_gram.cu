@@ -12,10 +12,10 @@ namespace kvs::cuda {
 namespace {
 
 // A block of threads owns a tile of kTile × kTile chunk pairs (c, c') of one query head and walks over the tokens: each
-// thread keeps S[m, n] = Σ_{j ≤ i} b_{c,m}(j) b_{c',n}(j) of kRows pairs in registers, adds token i's key to it and takes
-// a_c(i)ᵀ S a_c'(i) from it: 36 fused multiply-adds in double per token and pair, and no intermediate in memory. That is
-// 0.77 TFLOP for 32 layers of 32 heads of 64 chunks at 4,096 tokens. Query heads of one KV head each build their own S,
-// which is less than half of the work: a block of all of them would leave too few blocks for a large GPU.
+// thread keeps S[m, n] = Σ_{j ≤ i} b_{c,m}(j) b_{c',n}(j) of kRows pairs in registers, adds token i's key to it and
+// takes a_c(i)ᵀ S a_c'(i) from it: 36 fused multiply-adds in double per token and pair, and no intermediate in memory.
+// That is 0.77 TFLOP for 32 layers of 32 heads of 64 chunks at 4,096 tokens. Query heads of one KV head each build
+// their own S, which is less than half of the work: a block of all of them would leave too few blocks for a large GPU.
 constexpr unsigned kTile = 16, kRows = 2, kGramThreads = kTile * kTile / kRows;
 constexpr unsigned kStage = 8;  // tokens in shared memory at a time
 
@@ -95,7 +95,8 @@ __global__ void __launch_bounds__(kGramThreads) gram_tiles(const RopeOperands in
     stage_tokens(in, place, head, first, count, staged);
     __syncthreads();
     for (unsigned t = 0; t < count; ++t) {
-      const RopeComponents key = load_components(staged[t].key, column), query = load_components(staged[t].query, column);
+      const RopeComponents key = load_components(staged[t].key, column),
+                           query = load_components(staged[t].query, column);
 #pragma unroll
       for (unsigned r = 0; r < kRows; ++r)
         sum[r] += add_token(moment[r], staged[t], first_row + r * (kTile / kRows), key, query);
