@@ -15,7 +15,10 @@ jobs=${KVS_JOBS:-$(nproc)}
 most=$((64 * 1048576 - $(git ls-files -z | xargs -0 du -cbL | tail -1 | cut -f1)))
 programs=(kvs_kernels_test kvspectrum kvcalibrate make_model gpu_speed gpu_agreement gpu_compare)
 
+# The programs find the carried libraries by themselves, so that nothing else on the GPU machine meets them.
+# shellcheck disable=SC2016
 cmake -S . -B $build -G Ninja -DCMAKE_BUILD_TYPE=Release -DKVS_CUDA=ON -DKVS_NATIVE=OFF \
+  '-DCMAKE_BUILD_RPATH=$ORIGIN/../lib' -DCMAKE_EXE_LINKER_FLAGS=-Wl,--disable-new-dtags -DKVS_EMULATION=OFF \
   -DCMAKE_CXX_FLAGS=-march=x86-64-v3 "-DCMAKE_CUDA_ARCHITECTURES=${KVS_ARCHITECTURES:-90}" >/dev/null
 cmake --build $build --target "${programs[@]}" -- -j "$jobs"
 

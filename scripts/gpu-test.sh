@@ -41,12 +41,11 @@ kept=$SCRATCH/kvs-results.jsonl; results=$OUT/results.jsonl
 touch "$kept" && cp "$kept" "$results"
 
 found_path=${LD_LIBRARY_PATH:-}
-LD_LIBRARY_PATH=$programs/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 while read -r folder; do
-  [ -d "$folder" ] && LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$folder
+  [ -d "$folder" ] && LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$folder
 done < <(printf '%s\n' "${CUDA_HOME:-/usr/local/cuda}/lib64" /usr/local/cuda/lib64
   python3 -c 'import glob, nvidia; print(*(f for p in nvidia.__path__ for f in sorted(glob.glob(p + "/*/lib"))), sep="\n")' 2>/dev/null)
-export LD_LIBRARY_PATH
+[ -z "${LD_LIBRARY_PATH:-}" ] || export LD_LIBRARY_PATH
 [ "$device" = cpu ] || export KVS_REQUIRE_CUDA=1
 python() { LD_LIBRARY_PATH=$found_path python3 "$@"; }  # PyTorch brings its own
 PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin  # compute-sanitizer
