@@ -285,6 +285,8 @@ def main():
     a.add_argument("--verbose", action="store_true")
     o = a.parse_args()
     make_stub(os.path.join(o.scratch, "gnuplot"))
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // o.jobs)))
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     failed = 0
     with concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:
         for checks in pool.map(lambda path: check_model(o, path), o.models):
