@@ -49,6 +49,8 @@ Context::Context() {
     check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
     check_cublas(cublasCreate(&blas_), "cublasCreate");
     check_cublas(cublasSetStream(blas_, stream_), "cublasSetStream");
+    // Sums stay in f32 where the result is bf16.
+    check_cublas(cublasSetMathMode(blas_, CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION), "cublasSetMathMode");
     check_cublas(cublasLtCreate(&blas_lt_), "cublasLtCreate");
   } catch (...) {
     release_handles();
