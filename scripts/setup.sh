@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs the Debian 12 packages that kvspectrum is built with; does nothing when all are there.
+# Installs the Debian 12 packages that kvspectrum is built with, and where nvcc is fetches cuDNN's front end; does nothing
+# when all are there.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
@@ -7,13 +8,17 @@ missing=()
 while read -r package; do
   dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q '^install ok installed$' || missing+=("$package")
 done < "$here/packages.txt"
-[ ${#missing[@]} -eq 0 ] && exit 0
-
-echo "installing: ${missing[*]}"
-as_root=()
-if [ "$(id -u)" -ne 0 ]; then
-  command -v sudo >/dev/null || { echo "setup.sh: error: needs root or sudo to install ${missing[*]}" >&2; exit 6; }
-  as_root=(sudo)
+if [ ${#missing[@]} -ne 0 ]; then
+  echo "installing: ${missing[*]}"
+  as_root=()
+  if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null || { echo "setup.sh: error: needs root or sudo to install ${missing[*]}" >&2; exit 6; }
+    as_root=(sudo)
+  fi
+  "${as_root[@]}" apt-get update -qq
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 fi
-"${as_root[@]}" apt-get update -qq
-"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+
+if command -v nvcc >/dev/null && ! "$here/fetch_cudnn_frontend.sh" >/dev/null; then
+  echo "setup.sh: warning: found no front end of cuDNN; the CUDA build will go without cuDNN's attention" >&2
+fi

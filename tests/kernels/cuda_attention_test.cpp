@@ -1,5 +1,6 @@
 // Attention on CUDA: against the CPU at the sizes at which its tiles begin, end and are left out, and by values that
 // show which keys were read.
+#include "core/error.h"
 #include "tests/kernels/cuda_support.h"
 
 namespace kvs::test {
@@ -59,12 +60,32 @@ double tolerance_of(const AttentionCase& c, DType type) {
               (type == DType::kBF16 ? 2 * half_step(type) : 0.0));
 }
 
-class CudaAttention : public BothDevicesByType {
+struct Kind {
+  DType type;
+  const char* attention;  // KVS_ATTENTION
+};
+
+/// With "cudnn", cases with a past, a soft cap or an odd head_dim are the own kernel's once more.
+class CudaAttention : public BothDevices, public ::testing::WithParamInterface<Kind> {
  protected:
+  void SetUp() override {
+    setenv("KVS_ATTENTION", GetParam().attention, 1);
+    start(type());
+    unsetenv("KVS_ATTENTION");
+    if (cuda_ == nullptr || !forces_cudnn()) return;
+    try {
+      run(*cuda_, {.tokens = 1, .head_dim = 64}, AttentionValues::random({.tokens = 1, .head_dim = 64}));
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::kEnvironment) GTEST_SKIP() << error.what();
+      throw;
+    }
+  }
+  DType type() const { return GetParam().type; }
+  bool forces_cudnn() const { return GetParam().attention == std::string_view("cudnn"); }
   void expect_the_same(const AttentionCase& c) {
     SCOPED_TRACE(testing::Message() << c);
     const auto [cpu, cuda] = both([&](Backend& backend) { return run(backend, c, AttentionValues::random(c)); });
-    expect_close(cuda, cpu, tolerance_of(c, GetParam()));
+    expect_close(cuda, cpu, tolerance_of(c, type()));
   }
 };
 
@@ -103,6 +124,9 @@ TEST_P(CudaAttention, OfEveryHeadSizeAndGrouping) {
     for (const std::size_t head_dim : {64, 80, 128})
       for (const auto& [query_heads, kv_heads] : {std::pair<std::size_t, std::size_t>{2, 1}, {6, 3}, {3, 3}})
         expect_the_same({.query_heads = query_heads, .kv_heads = kv_heads, .tokens = tokens, .head_dim = head_dim});
+  if (!forces_cudnn()) return;
+  const std::string note = cuda_attention_note(*cuda_);
+  EXPECT_TRUE(note.starts_with("cuDNN") && note.find("in 37 of 37 calls") != std::string::npos) << note;  // and SetUp's
 }
 
 TEST_P(CudaAttention, ToAPastOfEachMemberOrOfAll) {
@@ -161,8 +185,7 @@ TEST_P(CudaAttention, ReadsEveryVisibleKeyOnceAndNoOther) {
       expected[i] = static_cast<float>(count) / static_cast<float>(position + 1 - first_seen(c, position));
     }
     // Sums of at most 300 ones are exact: a quotient and, in bf16, its rounding are left.
-    expect_close(run(*cuda_, c, values), expected, 0,
-                 0x1p-22 + (GetParam() == DType::kBF16 ? half_step(GetParam()) : 0));
+    expect_close(run(*cuda_, c, values), expected, 0, 0x1p-22 + (type() == DType::kBF16 ? half_step(type()) : 0));
   }
 }
 
@@ -193,12 +216,18 @@ TEST_P(CudaAttention, FindsTheKeyThatAQueryAsksFor) {
       }
     }
     // Of 300 keys and 64 channels the best other one differs in 10 channels or more: its weight is e^(−8 · 20) at most.
-    expect_close(run(*cuda_, c, values), rounded(expected, GetParam()), 0, 0x1p-22);
+    expect_close(run(*cuda_, c, values), rounded(expected, type()), 0, 0x1p-22);
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(BothDevicesByType, CudaAttention, ::testing::Values(DType::kF32, DType::kBF16),
-                         [](const auto& type) { return type_name(type.param); });
+#ifdef KVS_EMULATED  // libraries do not run there
+constexpr Kind kKinds[] = {{DType::kF32, "own"}, {DType::kBF16, "own"}};
+#else
+constexpr Kind kKinds[] = {{DType::kF32, "own"}, {DType::kBF16, "own"}, {DType::kBF16, "cudnn"}};
+#endif
+INSTANTIATE_TEST_SUITE_P(BothDevicesByType, CudaAttention, ::testing::ValuesIn(kKinds), [](const auto& kind) {
+  return type_name(kind.param.type) + (kind.param.attention == std::string_view("cudnn") ? "Cudnn" : "");
+});
 
 }  // namespace
 }  // namespace kvs::test

@@ -1,5 +1,7 @@
 #include "kernels/cuda/attention.h"
 
+#include <algorithm>
+
 #include "kernels/cuda/check.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/split_heads.h"
@@ -70,7 +72,17 @@ void CudaBackend::attention(const AttentionInput& input, Operand out) {
 }
 
 void CudaBackend::run_attention(const cuda::AttentionArguments<__nv_bfloat16>& arguments) {
-  cuda::attention_bf16(context_, arguments);
+  const cuda::FusedShape shape{.members = arguments.members,
+                               .query_heads = arguments.query_heads,
+                               .kv_heads = arguments.kv_heads,
+                               .tokens = arguments.tokens,
+                               .head_dim = arguments.head_dim,
+                               .window = arguments.window,
+                               .scale = arguments.scale};
+  cuda::FusedPlan* const plan = fused_attention_.plan_for(shape, arguments.past, arguments.softcap);
+  if (plan == nullptr) return cuda::attention_bf16(context_, arguments);
+  const cuda::DeviceArray<std::byte> workspace(context_, std::max<std::size_t>(1, plan->workspace_bytes()));
+  plan->run(arguments.q, arguments.k, arguments.v, arguments.out, workspace.data());
 }
 
 /// The heads go straight to where attention reads them; the rows are then those of narrowed().

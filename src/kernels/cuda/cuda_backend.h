@@ -3,11 +3,13 @@
 #include <cuda_bf16.h>
 
 #include <memory>
+#include <string>
 
 #include "kernels/backend.h"
 #include "kernels/cuda/attention.h"
 #include "kernels/cuda/context.h"
 #include "kernels/cuda/device_array.h"
+#include "kernels/cuda/fused_attention.h"
 #include "kernels/cuda/gemm.h"
 
 namespace kvs {
@@ -22,6 +24,8 @@ class CudaBackend final : public Backend {
   std::string_view device() const noexcept override { return "cuda"; }
   DType compute_type() const noexcept override { return type_; }
   const cuda::Context& context() const noexcept { return context_; }
+  /// Which attention ran so far, and why.
+  std::string attention_note() const { return fused_attention_.note(); }
 
   void* allocate(std::size_t bytes) override;
   void release(void* memory) noexcept override;
@@ -60,6 +64,7 @@ class CudaBackend final : public Backend {
   DType type_;
   cuda::Context context_;
   cuda::GemmEngine gemm_;
+  cuda::FusedAttention fused_attention_;
   cuda::DeviceArray<__nv_bfloat16> attention_operands_;  // q, k, v and the past of the last attention, if bf16
   cuda::DeviceArray<float> states_;                      // q, k and v of the last self_attention, if f32
   cuda::DeviceArray<float> logits_;      // cross_entropy: one tile of rows and one slice of the vocabulary

@@ -7,10 +7,10 @@
 namespace kvs {
 namespace {
 
-const cuda::Context& context_of(Backend& backend) {
+const CudaBackend& checked(const Backend& backend) {
   const auto* cuda = dynamic_cast<const CudaBackend*>(&backend);
   if (cuda == nullptr) throw Error(ErrorCode::kInternal, "make_cuda_*", "expected a backend of the device cuda");
-  return cuda->context();
+  return *cuda;
 }
 
 }  // namespace
@@ -22,12 +22,14 @@ bool cuda_available() noexcept {
 
 std::unique_ptr<Backend> make_cuda_backend(DType compute_type) { return std::make_unique<CudaBackend>(compute_type); }
 
+std::string cuda_attention_note(const Backend& backend) { return checked(backend).attention_note(); }
+
 std::unique_ptr<SpectralOps> make_cuda_spectral_ops(Backend& backend) {
-  return cuda::make_spectral_ops(context_of(backend));
+  return cuda::make_spectral_ops(checked(backend).context());
 }
 
 std::unique_ptr<CalibrationOps> make_cuda_calibration_ops(Backend& backend) {
-  return cuda::make_calibration_ops(context_of(backend), backend.compute_type());
+  return cuda::make_calibration_ops(checked(backend).context(), backend.compute_type());
 }
 
 }  // namespace kvs

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "kernels/backend.h"
 #include "kernels/calibration_ops.h"
@@ -13,6 +14,9 @@ bool cuda_available() noexcept;
 
 /// @throws Error kEnvironment if the device cannot be used or this program was built without CUDA.
 std::unique_ptr<Backend> make_cuda_backend(DType compute_type);
+
+/// Which attention a backend by make_cuda_backend() ran so far, its own or cuDNN's, and why, in a line.
+std::string cuda_attention_note(const Backend& backend);
 
 /// Both work on the stream of `backend`, which make_cuda_backend() made and which must outlive them.
 std::unique_ptr<SpectralOps> make_cuda_spectral_ops(Backend& backend);

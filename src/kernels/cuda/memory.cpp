@@ -1,7 +1,9 @@
+#include <cstdlib>
 #include <string>
 
 #include "core/error.h"
 #include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/cudnn_planner.h"
 #include "kernels/cuda/staging.h"
 
 namespace kvs {
@@ -15,7 +17,11 @@ DType checked_type(DType type) {
 
 }  // namespace
 
-CudaBackend::CudaBackend(DType compute_type) : type_(checked_type(compute_type)), gemm_(context_, type_) {}
+CudaBackend::CudaBackend(DType compute_type)
+    : type_(checked_type(compute_type)),
+      gemm_(context_, type_),
+      fused_attention_(cuda::attention_choice(std::getenv("KVS_ATTENTION")),
+                       [this] { return cuda::make_cudnn_planner(context_.stream()); }) {}
 
 void* CudaBackend::allocate(std::size_t bytes) { return context_.allocate(bytes); }
 void CudaBackend::release(void* memory) noexcept { context_.release(memory); }

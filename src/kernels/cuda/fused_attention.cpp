@@ -1,0 +1,70 @@
+#include "kernels/cuda/fused_attention.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "core/error.h"
+
+namespace kvs::cuda {
+namespace {
+
+/// What the libraries' kernels take: 16-byte rows, and indices of 32 bits.
+bool fits(const FusedShape& shape) {
+  const std::size_t heads = std::max(shape.query_heads, shape.kv_heads);
+  return shape.head_dim % 8 == 0 && shape.members * heads * shape.tokens * shape.head_dim < std::size_t{1} << 31;
+}
+
+}  // namespace
+
+AttentionChoice attention_choice(const char* value) {
+  const std::string_view name = value == nullptr ? "" : value;
+  if (name.empty() || name == "auto") return AttentionChoice::kAuto;
+  if (name == "own") return AttentionChoice::kOwn;
+  if (name == "cudnn") return AttentionChoice::kLibrary;
+  throw Error(ErrorCode::kUsage, "KVS_ATTENTION", "found \"" + std::string(name) + "\", expected auto, own or cudnn");
+}
+
+FusedPlan* FusedAttention::plan_for(const FusedShape& shape, std::size_t past, float softcap) {
+  ++calls_;
+  if (choice_ == AttentionChoice::kOwn || past > 0 || softcap > 0 || !fits(shape)) return nullptr;
+  if (choice_ == AttentionChoice::kAuto && shape.tokens < kFewestTokens) return nullptr;
+  FusedShape wanted = shape;
+  if (wanted.window >= wanted.tokens) wanted.window = 0;  // hides nothing
+  FusedPlan* const plan = planned(wanted);
+  if (plan != nullptr) ++fused_calls_;
+  return plan;
+}
+
+FusedPlan* FusedAttention::planned(const FusedShape& shape) {
+  const auto known = plans_.find(shape);
+  if (known != plans_.end()) return known->second.get();
+  if (make_ != nullptr) {
+    try {
+      planner_ = make_();
+    } catch (const Error& error) {
+      if (choice_ == AttentionChoice::kLibrary) throw;
+      problem_ = error.what();
+    }
+    make_ = nullptr;
+  }
+  if (planner_ == nullptr || (choice_ == AttentionChoice::kAuto && plans_.size() == kMostPlans)) return nullptr;
+  std::unique_ptr<FusedPlan> plan;
+  try {
+    plan = planner_->plan(shape);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kUnsupported) throw;
+    problem_ = error.what();
+  }
+  return plans_.emplace(shape, std::move(plan)).first->second.get();
+}
+
+std::string FusedAttention::note() const {
+  std::string note = "own kernel";
+  if (planner_ != nullptr) {
+    note = planner_->name() + " in " + std::to_string(fused_calls_) + " of " + std::to_string(calls_) +
+           " calls, else the own kernel";
+  }
+  return problem_.empty() ? note : note + "; " + problem_;
+}
+
+}  // namespace kvs::cuda

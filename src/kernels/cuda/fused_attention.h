@@ -1,0 +1,79 @@
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+namespace kvs::cuda {
+
+/// Causal attention of tokens to themselves, in bf16 with f32 sums. q: [member, query_head, token, head_dim]; k, v:
+/// [member, kv_head, token, head_dim]; out: [member, token, query_head, head_dim]; all packed and aligned to 16 bytes.
+struct FusedShape {
+  std::size_t members = 0, query_heads = 0, kv_heads = 0, tokens = 0, head_dim = 0;
+  std::size_t window = 0;  // as in AttentionInput
+  float scale = 1;
+  auto operator<=>(const FusedShape&) const = default;
+};
+
+/// One shape made ready by a library.
+class FusedPlan {
+ public:
+  virtual ~FusedPlan() = default;
+  virtual std::size_t workspace_bytes() const = 0;
+  /// Queues the attention on the planner's stream.  @throws Error kInternal if the library cannot.
+  virtual void run(const void* q, const void* k, const void* v, void* out, void* workspace) = 0;
+};
+
+class FusedPlanner {
+ public:
+  virtual ~FusedPlanner() = default;
+  /// The library's name and version.
+  virtual std::string name() const = 0;
+  /// Takes about half a second, on the host.  @throws Error kUnsupported with the library's words for what it refuses.
+  virtual std::unique_ptr<FusedPlan> plan(const FusedShape& shape) = 0;
+};
+
+/// kAuto: the library where it fits and pays, else the own kernel. kOwn: never the library. kLibrary: the library
+/// wherever it fits; that there is none is an error.
+enum class AttentionChoice : std::uint8_t { kAuto, kOwn, kLibrary };
+
+/// Of KVS_ATTENTION's value: null, "" and "auto", "own", "cudnn".  @throws Error kUsage for another.
+AttentionChoice attention_choice(const char* value);
+
+/// Decides which attention a shape gets: by the shape alone and, after kMostPlans shapes, by their order, never by
+/// time, and for a given shape always the same within a run.
+class FusedAttention {
+ public:
+  using MakePlanner = std::function<std::unique_ptr<FusedPlanner>()>;
+  /// With kAuto: a shape costs half a second once. Each further one gets the own kernel, so that documents of many
+  /// lengths do not wait for plans longer than for their passes.
+  static constexpr std::size_t kMostPlans = 8;
+  /// With kAuto. Below, attention is a few percent of a pass.
+  static constexpr std::size_t kFewestTokens = 1024;
+
+  /// @param make  called at the first shape that fits; throws Error kEnvironment if the library is not there
+  FusedAttention(AttentionChoice choice, MakePlanner make) : choice_(choice), make_(std::move(make)) {}
+
+  /// Null where the own kernel is to run: with a past, a soft cap, a head_dim that is no multiple of 8, 2^31 or more
+  /// values in an array, fewer than kFewestTokens tokens, or what the library refuses.
+  /// @throws Error kEnvironment with kLibrary if there is no library.
+  FusedPlan* plan_for(const FusedShape& shape, std::size_t past, float softcap);
+  /// Which attention ran, and why not the library, in a line.
+  std::string note() const;
+
+ private:
+  FusedPlan* planned(const FusedShape& shape);
+
+  AttentionChoice choice_;
+  MakePlanner make_;
+  std::unique_ptr<FusedPlanner> planner_;                   // before the plans, which must not outlive it
+  std::map<FusedShape, std::unique_ptr<FusedPlan>> plans_;  // null: refused
+  std::string problem_;                                     // of the library or of the last shape that it refused
+  std::size_t calls_ = 0, fused_calls_ = 0;
+};
+
+}  // namespace kvs::cuda

@@ -1,0 +1,203 @@
+// Which attention a shape gets, with a planner that is not there; and what cuDNN would plan for GPUs that are not
+// there.
+#include "kernels/cuda/fused_attention.h"
+
+#include <dlfcn.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+#include "kernels/cuda/cudnn_planner.h"
+
+namespace kvs::cuda {
+namespace {
+
+using ::testing::HasSubstr;
+
+class FakePlan final : public FusedPlan {
+ public:
+  std::size_t workspace_bytes() const override { return 0; }
+  void run(const void*, const void*, const void*, void*, void*) override {}
+};
+
+/// Refuses head_dim 72 and counts what it is asked.
+class FakePlanner final : public FusedPlanner {
+ public:
+  explicit FakePlanner(int* asked) : asked_(asked) {}
+  std::string name() const override { return "fake 1.2.3"; }
+  std::unique_ptr<FusedPlan> plan(const FusedShape& shape) override {
+    ++*asked_;
+    if (shape.head_dim == 72) throw Error(ErrorCode::kUnsupported, "fake", "no engine");
+    return std::make_unique<FakePlan>();
+  }
+
+ private:
+  int* asked_;
+};
+
+class FusedAttentionTest : public ::testing::Test {
+ protected:
+  FusedAttention fused(AttentionChoice choice = AttentionChoice::kAuto) {
+    return {choice, [this] { return std::make_unique<FakePlanner>(&asked_); }};
+  }
+  static constexpr FusedShape kShape{.members = 1, .query_heads = 4, .kv_heads = 2, .tokens = 2000, .head_dim = 64};
+  int asked_ = 0;  // plans asked for
+};
+
+TEST_F(FusedAttentionTest, PlansAShapeOnce) {
+  FusedAttention attention = fused();
+  FusedPlan* const plan = attention.plan_for(kShape, 0, 0);
+  EXPECT_NE(plan, nullptr);
+  EXPECT_EQ(attention.plan_for(kShape, 0, 0), plan);
+  EXPECT_EQ(asked_, 1);
+  FusedShape other = kShape;
+  other.scale = 2;  // a part of a plan, as every field is
+  EXPECT_NE(attention.plan_for(other, 0, 0), plan);
+  EXPECT_EQ(asked_, 2);
+  EXPECT_EQ(attention.note(), "fake 1.2.3 in 3 of 3 calls, else the own kernel");
+}
+
+TEST_F(FusedAttentionTest, LeavesTheRestToTheOwnKernel) {
+  FusedAttention attention = fused();
+  EXPECT_EQ(attention.plan_for(kShape, 1, 0), nullptr) << "a past";
+  EXPECT_EQ(attention.plan_for(kShape, 0, 50), nullptr) << "a soft cap";
+  for (const auto& [tokens, head_dim, members] :
+       {std::tuple<std::size_t, std::size_t, std::size_t>{2000, 60, 1},
+        {FusedAttention::kFewestTokens - 1, 64, 1},
+        {4096, 128, 1024}}) {  // rows of 120 bytes; too short to pay; 4 · 2^12 · 2^7 · 2^10 = 2^31 values
+    FusedShape shape = kShape;
+    shape.tokens = tokens;
+    shape.head_dim = head_dim;
+    shape.members = members;
+    EXPECT_EQ(attention.plan_for(shape, 0, 0), nullptr) << tokens << " tokens, head_dim " << head_dim;
+  }
+  EXPECT_EQ(asked_, 0);
+  EXPECT_EQ(attention.note(), "own kernel");
+}
+
+TEST_F(FusedAttentionTest, AWindowThatHidesNothingIsNone) {
+  FusedAttention attention = fused();
+  FusedShape windowed = kShape;
+  windowed.window = kShape.tokens;
+  EXPECT_EQ(attention.plan_for(windowed, 0, 0), attention.plan_for(kShape, 0, 0));
+  windowed.window = kShape.tokens - 1;
+  EXPECT_NE(attention.plan_for(windowed, 0, 0), attention.plan_for(kShape, 0, 0));
+}
+
+TEST_F(FusedAttentionTest, AsksOnceForAShapeThatIsRefusedAndSaysWhy) {
+  FusedAttention attention = fused();
+  FusedShape refused = kShape;
+  refused.head_dim = 72;
+  EXPECT_EQ(attention.plan_for(refused, 0, 0), nullptr);
+  EXPECT_EQ(attention.plan_for(refused, 0, 0), nullptr);
+  EXPECT_EQ(asked_, 1);
+  EXPECT_NE(attention.plan_for(kShape, 0, 0), nullptr);
+  EXPECT_THAT(attention.note(), HasSubstr("in 1 of 3 calls"));
+  EXPECT_THAT(attention.note(), HasSubstr("no engine"));
+}
+
+TEST_F(FusedAttentionTest, PlansOnlySoManyShapesAndKeepsThem) {
+  FusedAttention attention = fused();
+  FusedShape shape = kShape;
+  for (std::size_t i = 0; i < FusedAttention::kMostPlans; ++i, ++shape.tokens)
+    ASSERT_NE(attention.plan_for(shape, 0, 0), nullptr) << i;
+  EXPECT_EQ(attention.plan_for(shape, 0, 0), nullptr);
+  EXPECT_NE(attention.plan_for(kShape, 0, 0), nullptr);
+  EXPECT_EQ(attention.plan_for(shape, 0, 0), nullptr) << "one shape must not change its attention";
+}
+
+TEST_F(FusedAttentionTest, TheLibraryCanBeForcedOrForbidden) {
+  FusedShape shape = kShape;
+  shape.tokens = 1;
+  FusedAttention forced = fused(AttentionChoice::kLibrary), forbidden = fused(AttentionChoice::kOwn);
+  EXPECT_NE(forced.plan_for(shape, 0, 0), nullptr);
+  EXPECT_EQ(forced.plan_for(shape, 3, 0), nullptr);
+  EXPECT_EQ(forbidden.plan_for(kShape, 0, 0), nullptr);
+}
+
+TEST_F(FusedAttentionTest, AMissingLibraryIsNotedOrIfForcedAnError) {
+  const auto make = [] { return make_cudnn_planner(nullptr, "libcudnn-of-nobody.so.9"); };
+  FusedAttention attention(AttentionChoice::kAuto, make);
+  EXPECT_EQ(attention.plan_for(kShape, 0, 0), nullptr);
+  EXPECT_EQ(attention.plan_for(kShape, 0, 0), nullptr);
+  // Its name, or that the program was built without it.
+  EXPECT_THAT(attention.note(), testing::MatchesRegex("own kernel; cuDNN: .*(nobody|KVS_CUDNN).*"));
+  FusedAttention forced(AttentionChoice::kLibrary, make);
+  try {
+    forced.plan_for(kShape, 0, 0);
+    FAIL() << "expected an error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kEnvironment);
+  }
+}
+
+TEST(AttentionChoice, IsNamed) {
+  EXPECT_EQ(attention_choice(nullptr), AttentionChoice::kAuto);
+  EXPECT_EQ(attention_choice("auto"), AttentionChoice::kAuto);
+  EXPECT_EQ(attention_choice("own"), AttentionChoice::kOwn);
+  EXPECT_EQ(attention_choice("cudnn"), AttentionChoice::kLibrary);
+  EXPECT_THROW(attention_choice("flash"), Error);
+}
+
+/// Skipped aloud without cuDNN. cuDNN asks for the driver's library, of which it then needs nothing: where there is no
+/// driver the toolkit's stub stands in.
+class CudnnEngines : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (dlopen("libcuda.so.1", RTLD_NOW) == nullptr) dlopen(KVS_CUDA_STUB, RTLD_NOW | RTLD_GLOBAL);
+    try {
+      count_cudnn_engines({.members = 1, .query_heads = 1, .kv_heads = 1, .tokens = 64, .head_dim = 64}, kH200);
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::kEnvironment) GTEST_SKIP() << error.what();
+    }
+  }
+  // Multiprocessors, memory and limits by compute capability 9.0 and 8.0 of the CUDA programming guide, appendix
+  // "Compute Capabilities", and the data sheets of H200 SXM and A100 SXM 40 GB.
+  static constexpr DescribedGpu kH200{
+      R"({"deviceName": "NVIDIA H200", "deviceVer": 900, "multiProcessorCount": 132, "totalGlobalMem": 150754820096,
+          "maxSharedMemoryPerBlockOptin": 232448, "l2CacheSize": 62914560, "smClockRateKHz": 1980000,
+          "memClockRateKHz": 3201000, "pciDeviceId": 9013, "maxGridSize": [2147483647, 65535, 65535],
+          "maxBlockSize": [1024, 1024, 64], "regsPerBlock": 65536, "warpSize": 32, "maxSharedMemoryPerBlock": 49152,
+          "reservedSharedMemoryPerBlock": 1024, "maxRegistersPerSM": 65536, "maxCtasPerSM": 32,
+          "maxThreadsPerBlock": 1024, "maxThreadsPerSM": 2048, "isTccDriver": 0, "supportCoopLaunch": 1,
+          "cudaDeviceId": 0, "driverVer": 13000})",
+      90};
+  static constexpr DescribedGpu kA100{
+      R"({"deviceName": "NVIDIA A100-SXM4-40GB", "deviceVer": 800, "multiProcessorCount": 108,
+          "totalGlobalMem": 42949672960, "maxSharedMemoryPerBlockOptin": 166912, "l2CacheSize": 41943040,
+          "smClockRateKHz": 1410000, "memClockRateKHz": 1215000, "pciDeviceId": 8368,
+          "maxGridSize": [2147483647, 65535, 65535], "maxBlockSize": [1024, 1024, 64], "regsPerBlock": 65536,
+          "warpSize": 32, "maxSharedMemoryPerBlock": 49152, "reservedSharedMemoryPerBlock": 1024,
+          "maxRegistersPerSM": 65536, "maxCtasPerSM": 32, "maxThreadsPerBlock": 1024, "maxThreadsPerSM": 2048,
+          "isTccDriver": 0, "supportCoopLaunch": 1, "cudaDeviceId": 0, "driverVer": 13000})",
+      80};
+};
+
+TEST_F(CudnnEngines, TakeEveryHeadSizeGroupingAndWindow) {
+  for (const DescribedGpu& gpu : {kH200, kA100}) {
+    for (const std::size_t head_dim : {64, 80, 96, 128, 256}) {
+      for (const std::size_t tokens : {1, 7, 1000, 4097}) {
+        for (const std::size_t window : {std::size_t{0}, tokens / 2}) {
+          const FusedShape shape{2, 9, head_dim == 80 ? 9U : 3U, tokens, head_dim, window, 0.125F};
+          EXPECT_GE(count_cudnn_engines(shape, gpu), 1U)
+              << "sm_" << gpu.architecture << " head_dim " << head_dim << " tokens " << tokens << " window " << window;
+        }
+      }
+    }
+  }
+}
+
+TEST_F(CudnnEngines, RefuseInOneLine) {
+  // Rows of 40 bytes: the front end's limit is 16.
+  try {
+    count_cudnn_engines({.members = 1, .query_heads = 4, .kv_heads = 4, .tokens = 64, .head_dim = 20}, kH200);
+    FAIL() << "expected an error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUnsupported);
+    EXPECT_THAT(error.what(), HasSubstr("multiple of 8"));
+    EXPECT_THAT(error.what(), testing::Not(HasSubstr("\n")));
+  }
+}
+
+}  // namespace
+}  // namespace kvs::cuda
