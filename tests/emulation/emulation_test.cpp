@@ -23,7 +23,7 @@ __global__ void reverse(const float* in, float* out, bool barrier) {
   out[threadIdx.x] = shared[kValues - 1 - threadIdx.x];
 }
 /// The same by asynchronous copies of four values.
-__global__ void reverse_chunks(const float* in, float* out, bool wait) {
+__global__ void reverse_copied(const float* in, float* out, bool wait) {
   float* const shared = dynamic_shared<float>();
   if (threadIdx.x % 4 == 0) ptx::copy_async(ptx::shared_address(shared + threadIdx.x), in + threadIdx.x, true);
   ptx::commit_copies();
@@ -31,13 +31,20 @@ __global__ void reverse_chunks(const float* in, float* out, bool wait) {
   __syncthreads();
   out[threadIdx.x] = shared[kValues - 1 - threadIdx.x];
 }
-__global__ void meet_in_half(float* out) {
-  if (threadIdx.x < kValues / 2)
-    __syncthreads();
-  else
-    out[threadIdx.x] = __shfl_xor_sync(0xffffffffU, 1.0F, threadIdx.x % 2 == 0 ? 1 : 2);
-  if (threadIdx.x == kValues - 1) return;
-  __syncwarp();
+/// The same, and zeros are copied over what was read.
+__global__ void reverse_and_clear(const float* in, float* out, bool barrier) {
+  float* const shared = dynamic_shared<float>();
+  shared[threadIdx.x] = in[threadIdx.x];
+  __syncthreads();
+  out[threadIdx.x] = shared[kValues - 1 - threadIdx.x];
+  if (barrier) __syncthreads();
+  if (threadIdx.x % 4 == 0) ptx::copy_async(ptx::shared_address(shared + threadIdx.x), nullptr, false);
+  ptx::commit_copies();
+  ptx::wait_for_copies<0>();
+}
+__global__ void wait_for_each_other() {
+  if (threadIdx.x < 32) __syncthreads();
+  if (threadIdx.x > 32) __syncwarp();
 }
 __global__ void exchange_in_half(float* out) {
   if (threadIdx.x % 2 == 0) out[threadIdx.x] = __shfl_xor_sync(0xffffffffU, 1.0F, 2);
@@ -73,8 +80,13 @@ TEST_F(Emulation, ShowsAMissingBarrier) {
 }
 
 TEST_F(Emulation, ShowsAMissingWaitForACopy) {
-  EXPECT_EQ(wrong(reverse_chunks, true), 0U);
-  EXPECT_EQ(wrong(reverse_chunks, false), kValues);
+  EXPECT_EQ(wrong(reverse_copied, true), 0U);
+  EXPECT_GT(wrong(reverse_copied, false), 0U);
+}
+
+TEST_F(Emulation, ShowsACopyThatBeginsTooEarly) {
+  EXPECT_EQ(wrong(reverse_and_clear, true), 0U);
+  EXPECT_GT(wrong(reverse_and_clear, false), 0U);
 }
 
 TEST_F(Emulation, ShowsAMissingWaitForAStream) {
@@ -91,7 +103,8 @@ TEST_F(Emulation, ShowsWhatWasNeverWritten) { EXPECT_TRUE(std::isnan(DeviceArray
 
 TEST_F(Emulation, EndsWhereThreadsWaitForEachOther) {
   const DeviceArray<float> out(context_, kValues);
-  EXPECT_DEATH(run(meet_in_half, 0, out.data()), "found a block whose threads wait for each other");
+  EXPECT_DEATH(run(wait_for_each_other, 0),
+               "found a block whose threads wait for each other: 32 at a barrier, 31 in a warp operation, 1 ended");
   EXPECT_DEATH(run(exchange_in_half, 0, out.data()), "32 in a warp operation, 32 ended");
 }
 

@@ -56,6 +56,7 @@ class Worker {
   void wait_for_warp(void (*operation)(void* const*), void* own);
   Thread& thread() { return threads_[current_]; }
   std::size_t shared_bytes() const { return shared_bytes_; }
+  bool chance() { return random_() / 2 % 2 == 0; }
   int lane() const { return static_cast<int>(current_ % kLanes); }
 
  private:
@@ -179,13 +180,11 @@ void Worker::fail_stuck() const {
        count(State::kInWarp) + " in a warp operation, " + count(State::kDone) + " ended");
 }
 
-void perform(const std::vector<Copy>& copies) {
-  for (const Copy& copy : copies) {
-    if (copy.from == nullptr)
-      std::memset(copy.to, 0, copy.bytes);
-    else
-      std::memcpy(copy.to, copy.from, copy.bytes);
-  }
+void perform(const Copy& copy) {
+  if (copy.from == nullptr)
+    std::memset(copy.to, 0, copy.bytes);
+  else
+    std::memcpy(copy.to, copy.from, copy.bytes);
 }
 
 std::mutex granted_mutex;
@@ -238,7 +237,11 @@ void warp_operation(void (*operation)(void* const*), void* own) { worker.wait_fo
 void copy_later(void* to, const void* from, std::size_t bytes) {
   auto& groups = worker.thread().copies;
   if (groups.empty()) groups.emplace_back();
-  groups.back().push_back({to, from, bytes});
+  const Copy copy{to, from, bytes};
+  if (worker.chance())
+    perform(copy);
+  else
+    groups.back().push_back(copy);
 }
 
 void end_copy_group() {
@@ -249,7 +252,7 @@ void end_copy_group() {
 
 void wait_for_copies(std::size_t groups_left) {
   auto& groups = worker.thread().copies;
-  for (; groups.size() > groups_left + 1; groups.pop_front()) perform(groups.front());
+  for (; groups.size() > groups_left + 1; groups.pop_front()) std::ranges::for_each(groups.front(), perform);
 }
 
 void check_shared(std::size_t first, std::size_t bytes) {

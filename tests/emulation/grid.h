@@ -39,7 +39,8 @@ void block_barrier();
 /// Waits for all 32 lanes of the warp; the last to arrive calls `operation` with what each lane handed in. Faults if a
 /// lane ended or does something else.
 void warp_operation(void (*operation)(void* const* lanes), void* own);
-/// cp.async: the bytes, or zeros from null, arrive only at the thread's wait: as late as a GPU may bring them.
+/// cp.async: the bytes, or zeros from null, arrive at once or at the thread's wait, by chance: as early or as late as a
+/// GPU may bring them.
 void copy_later(void* to, const void* from, std::size_t bytes);
 void end_copy_group();
 void wait_for_copies(std::size_t groups_left);
