@@ -13,7 +13,7 @@ folder=${1:-build/gpu-bundle}
 build=build/cuda-portable
 jobs=${KVS_JOBS:-$(nproc)}
 most=$((64 * 1048576 - $(git ls-files -z | xargs -0 du -cbL | tail -1 | cut -f1)))
-programs=(kvs_kernels_test kvspectrum kvcalibrate make_model gpu_speed gpu_agreement gpu_compare)
+programs=(kvs_kernels_test kvs_model_test kvspectrum kvcalibrate make_model gpu_speed gpu_agreement gpu_compare)
 
 # The programs find the carried libraries by themselves, so that nothing else on the GPU machine meets them.
 # shellcheck disable=SC2016
@@ -23,13 +23,11 @@ cmake -S . -B $build -G Ninja -DCMAKE_BUILD_TYPE=Release -DKVS_CUDA=ON -DKVS_NAT
 cmake --build $build --target "${programs[@]}" -- -j "$jobs"
 
 rm -rf "$folder" "$folder".model-*
-mkdir -p "$folder/bin" "$folder/lib" "$folder/python" "$folder/architectures"
+mkdir -p "$folder/bin" "$folder/lib" "$folder/python" "$folder/parity"
 cp scripts/gpu-test.sh "$folder/"
 cp data/opticks_sample.txt "$folder/sample.txt"
 cp tests/bench/{transformers_gpu,transformers_ablation,gpu_report,gpu_programs}.py "$folder/python/"
-for description in tests/golden/parity/*.json; do
-  [ "$description" = tests/golden/parity/tokens.json ] || cp "$description" "$folder/architectures/"
-done
+cp tests/golden/parity/*.json "$folder/parity/"
 for program in "${programs[@]}"; do
   strip -o "$folder/bin/$program" $build/bin/"$program"
 done

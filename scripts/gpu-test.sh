@@ -4,7 +4,8 @@
 # Steps: agreement  a whole model on both devices: SmolLM2 (model.gguf.part-* in the bundle or in $SCRATCH, or KVS_MODEL), else
 #                   one with random weights
 #        programs   kvspectrum and kvcalibrate on both devices, every output compared: SmolLM2 and nine tiny architectures
-#        tests      every CUDA operation against the CPU, each test in a process of its own
+#        tests      every CUDA operation, and the forward pass of nine architectures, against the CPU, each test in a
+#                   process of its own
 #        llama2-7b, llama3-8b, qwen2.5-7b   speeds at these geometries, random weights, beside Transformers
 #        sanitize   a part of the tests under compute-sanitizer (racecheck, memcheck, synccheck), where there is one
 #        report     the table of all results so far, and $OUT/gpu.json
@@ -78,8 +79,11 @@ step() {
   say "-- $name: $([ "$status" = 124 ] && echo "ended, the time of this call is over" || echo "status $status"), $(($(date +%s) - start)) s"
 }
 
-list_tests() {  # FILTER
-  "$bin/kvs_kernels_test" --gtest_list_tests --gtest_filter="$1" | awk '/^[^ ]/ {suite = $1} /^  / {print suite $1}'
+list_tests() {  # FILTER; lines "PROGRAM TEST"
+  local program
+  for program in kvs_kernels_test kvs_model_test; do
+    "$bin/$program" --gtest_list_tests --gtest_filter="$1" | awk -v program=$program '/^[^ ]/ {suite = $1} /^  / {print program, suite $1}'
+  done
 }
 # run_tests JOBS WRAPPER...: tests named on stdin, one by one, because an error of CUDA ends every later test of a process.
 run_tests() {
@@ -87,12 +91,12 @@ run_tests() {
   shift
   OMP_NUM_THREADS=$((($(nproc) + jobs - 1) / jobs)) xargs -P "$jobs" -I{} bash -c 'one_test "$@"' _ {} "$@"
 }
-one_test() {  # TEST WRAPPER...
-  local name=$1 text status
+one_test() {  # "PROGRAM TEST" WRAPPER...
+  local program=${1% *} name=${1#* } text status
   shift
-  text=$(timeout --foreground -k 5 "${TEST_SECONDS:-180}" "$@" "$bin/kvs_kernels_test" --gtest_brief=1 --gtest_filter="$name" 2>&1)
+  text=$(timeout --foreground -k 5 "${TEST_SECONDS:-180}" "$@" "$bin/$program" --gtest_brief=1 --gtest_filter="$name" 2>&1)
   status=$?
-  [ $status = 0 ] || printf '%s\nFAILED (status %s): %s\n' "$(grep -vE '^Running main|^\[=|^\[  PASSED' <<<"$text" | head -c 3000)" $status "$*${*:+ }$name"
+  [ $status = 0 ] || printf '%s\nFAILED (status %s): %s\n' "$(grep -vE '^Running main|^\[=|^\[  PASSED' <<<"$text" | head -c 3000)" $status "$*${*:+ }$program $name"
   [ $status = 0 ] || echo "$name" >>"$programs/failed.$BASHPID"
   return $((status > 0))
 }
@@ -107,7 +111,7 @@ tests() {
 }
 
 # Small shapes of every kernel whose threads share memory; the rest of the tests would take an hour.
-sanitized='*CudaAttention.AtTheEdges*:*CudaAttention.ToAPast*:*CudaAttention.InSections*:*AttentionInWindows*:*BothDevices*NormOfHeads*:*BothDevices*RefusesLogits*:*BothDevices*SoftCappedLogits*:*BothDevices*Staging*:*BothDevices*CholeskyFactors*:*BothDevices*SecondMoment*'
+sanitized='*CudaDecoder*gemma3_bf16:*CudaDecoder*gpt_neox_bf16:*CudaAttention.AtTheEdges*:*CudaAttention.ToAPast*:*CudaAttention.InSections*:*AttentionInWindows*:*BothDevices*NormOfHeads*:*BothDevices*RefusesLogits*:*BothDevices*SoftCappedLogits*:*BothDevices*Staging*:*BothDevices*CholeskyFactors*:*BothDevices*SecondMoment*'
 sanitize() {
   command -v compute-sanitizer >/dev/null || { echo "no compute-sanitizer here: skipped"; return 0; }
   local tool code status=0 found=
@@ -145,7 +149,7 @@ agreement() {
 }
 
 programs() {
-  local models=("$bundle"/architectures/*.json) model
+  local models=("$bundle"/parity/[!t]*.json) model  # all but tokens.json
   model=$(real_model)
   if [ -n "$model" ]; then models=("$model" "${models[@]}"); else echo "no SmolLM2 carried: tiny models alone"; fi
   python3 "$bundle/python/gpu_programs.py" "$bin" "${models[@]}" --text "$bundle/sample.txt" --device "$device" \
@@ -166,7 +170,7 @@ speed() {
   return $status
 }
 
-export bundle bin programs device found_path sanitized SCRATCH TOKENS
+export KVS_GOLDEN=$bundle bundle bin programs device found_path sanitized SCRATCH TOKENS
 export -f agreement list_tests one_test programs python real_model run_tests sanitize speed tests
 for name in $steps; do
   case $name in
