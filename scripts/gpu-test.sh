@@ -102,7 +102,7 @@ one_test() {  # "PROGRAM TEST" WRAPPER...
 }
 
 tests() {
-  local filter='*BothDevices*:*Cuda*:Staging.*'
+  local filter='*BothDevices*:*Cuda*:*Cudnn*:Staging.*'
   rm -f "$programs"/failed.*
   list_tests "$filter" | run_tests 4
   local status=$?
@@ -111,7 +111,7 @@ tests() {
 }
 
 # Small shapes of every kernel whose threads share memory; the rest of the tests would take an hour.
-sanitized='*CudaDecoder*gemma3_bf16:*CudaDecoder*gpt_neox_bf16:*CudaAttention.AtTheEdges*:*CudaAttention.ToAPast*:*CudaAttention.InSections*:*AttentionInWindows*:*BothDevices*NormOfHeads*:*BothDevices*RefusesLogits*:*BothDevices*SoftCappedLogits*:*BothDevices*Staging*:*BothDevices*CholeskyFactors*:*BothDevices*SecondMoment*'
+sanitized='*CudaDecoder*gemma3_bf16:*CudaDecoder*gpt_neox_bf16:*CudaAttention.AtTheEdges*:*CudaAttention.ToAPast*:*CudaAttention.InSections*:*AttentionInWindows*:*BothDevices*NormOfHeads*:*BothDevices*RefusesLogits*:*BothDevices*SoftCappedLogits*:*BothDevices*Staging*:*BothDevices*CholeskyFactors*:*BothDevices*SecondMoment*-*Cudnn*'
 sanitize() {
   command -v compute-sanitizer >/dev/null || { echo "no compute-sanitizer here: skipped"; return 0; }
   local tool code status=0 found=

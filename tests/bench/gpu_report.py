@@ -89,6 +89,9 @@ def figures(name, sections, top):
         ratio = f"{torch['tokens_per_second']:,.0f} tokens/s" if torch else ""
         share = f"{prefill['tflops']:.0f} of {top['gemm']:.0f} TFLOP/s" if top["gemm"] else ""
         rows.append((f"{name} prefill, {prefill['tokens']:,} tokens, {prefill['dtype']}", f"{prefill['tokens_per_second']:,.0f} tokens/s", ratio, share))
+    for kernel, label in (("own", "own kernel"), ("cudnn", "cuDNN")):
+        if "seconds" in (attention := (get("attention") or {}).get(kernel, {})):
+            rows.append((f"{name} attention of a layer, {label}", f"{attention['seconds'] * 1e3:.2f} ms (first call {attention['seconds_first']:.2f} s)", "", f"{attention['tflops']:.0f} TFLOP/s"))
     if capture := get("capture"):
         rows.append((f"{name} capture, {capture['bytes'] / 1e9:.2f} GB a document", f"{capture['seconds']:.3f} s (first {capture['seconds_first_document']:.3f} s; end {capture['finish_seconds']:.2f} s)", "",
                      f"forward {capture['forward_seconds']:.3f} s; parallel pwrite {capture['parallel_pwrite_seconds']:.3f} s"))

@@ -1,7 +1,7 @@
 // Speeds of one model on one device, each as a line of JSON on stdout. Every section first checks what it times.
 //
 // Usage: gpu_speed MODEL [DEVICE = cuda] [TYPE = bf16] [TOKENS = 4096] [SCRATCH = /dev/shm] [SECTION ...]
-// Sections: gemm prefill capture ropelite ablation jlrd dct (default: all). SCRATCH should be a RAM disk.
+// Sections: gemm attention prefill capture ropelite ablation jlrd dct (default: all). SCRATCH should be a RAM disk.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -26,8 +26,10 @@
 #include "eval/ablation.h"
 #include "io/json.h"
 #include "kernels/calibration_ops.h"
+#include "kernels/cuda/make_cuda_backend.h"
 #include "kernels/spectral_ops.h"
 #include "model/decoder.h"
+#include "tests/kernels/support.h"
 
 namespace {
 
@@ -137,6 +139,70 @@ Json measure_gemm(Session& s) {
   return {{"peak_tflops", peak}, {"shapes", shapes}};
 }
 
+/// Seconds of the first call and of a later one; `out` is filled with the result.
+std::pair<double, double> attention_seconds(Backend& backend, const ModelConfig& c, std::size_t tokens,
+                                            std::vector<float>& out) {
+  const auto states = [&](std::size_t heads, std::size_t from) {
+    BackendTensor<float, 4> tensor(backend, {1, heads, tokens, c.head_dim});
+    std::vector<float> host(tensor.view().size());
+    for (std::size_t n = 0; n < host.size(); ++n) host[n] = random_value(from + n);
+    backend.upload(tensor.view().data(), host.data(), tensor.bytes());
+    return tensor;
+  };
+  const std::size_t width = c.query_heads * c.head_dim;
+  const auto q = states(c.query_heads, 1), k = states(c.kv_heads, 2), v = states(c.kv_heads, 3);
+  const kvs::test::OwnedOperand result(backend, tokens, width);
+  const kvs::AttentionInput input{.q = q.view(),
+                                  .k = k.view(),
+                                  .v = v.view(),
+                                  .past_k = {},
+                                  .past_v = {},
+                                  .scale = 1 / std::sqrt(static_cast<float>(c.head_dim))};
+  const auto attend = [&](int times) {
+    for (int n = 0; n < times; ++n) backend.attention(input, result);
+    wait_for(backend, q.view().data());
+  };
+  const double first = seconds([&] { attend(1); });
+  constexpr int kInFlight = 8;
+  const double later = median_seconds(3, [&] { attend(kInFlight); }) / kInFlight;
+  out = result.values();
+  return {first, later};
+}
+
+/// Attention alone, f32 in, at the model's geometry without a window: the own kernel, and in bf16 on CUDA cuDNN's.
+Json measure_attention(Session& s) {
+  const ModelConfig& c = s.config();
+  const auto tokens = static_cast<double>(s.tokens);
+  const double flops = 4 * tokens * tokens / 2 * static_cast<double>(c.query_heads * c.head_dim);
+  const bool both = s.backend->device() == "cuda" && s.backend->compute_type() == DType::kBF16;
+  Json line = Json::object();
+  std::vector<float> own, out;
+  for (const std::string kernel : {"own", "cudnn"}) {
+    if (kernel == "cudnn" && !both) continue;
+    ::setenv("KVS_ATTENTION", kernel.c_str(), 1);
+    const auto backend = kvs::make_backend(s.backend->device(), s.backend->compute_type());
+    ::unsetenv("KVS_ATTENTION");
+    try {
+      const auto [first, later] = attention_seconds(*backend, c, s.tokens, out);
+      line[kernel] = {{"seconds_first", first}, {"seconds", later}, {"tflops", flops / later / 1e12}};
+      if (both) line[kernel]["note"] = kvs::cuda_attention_note(*backend);
+    } catch (const kvs::Error& error) {
+      if (kernel == "own" || error.code() != kvs::ErrorCode::kEnvironment) throw;
+      line[kernel] = {{"note", error.what()}};
+      continue;
+    }
+    if (kernel == "own") own = out;
+    double difference = 0, square = 0;
+    for (std::size_t n = 0; n < out.size(); ++n) {
+      difference += std::pow(static_cast<double>(out[n]) - own[n], 2);
+      square += std::pow(static_cast<double>(own[n]), 2);
+    }
+    // Weights and results of both are rounded to bf16, by 2^-9 each on average at most.
+    check(square > 0 && std::sqrt(difference / square) < 0.01, "cuDNN's attention is not the own kernel's");
+  }
+  return line;
+}
+
 /// Multiplications and additions of the pass: the products, and causal attention at half of tokens².
 double forward_flops(const ModelConfig& c, double tokens) {
   const auto d = static_cast<double>(c.d_model), width = static_cast<double>(c.query_heads * c.head_dim);
@@ -152,6 +218,7 @@ Json measure_prefill(Session& s) {
   return {{"seconds", time},
           {"tokens_per_second", tokens / time},
           {"tflops", forward_flops(s.config(), tokens) / time / 1e12},
+          {"attention", s.backend->device() == "cuda" ? kvs::cuda_attention_note(*s.backend) : ""},
           {"nll_mean", std::accumulate(nll.begin(), nll.end(), 0.0) / static_cast<double>(nll.size())}};
 }
 
@@ -365,13 +432,11 @@ Json measure_dct(Session& s) {
 }
 
 using Section = Json (*)(Session&);
-constexpr std::pair<std::string_view, Section> kSections[] = {{"gemm", measure_gemm},
-                                                              {"prefill", measure_prefill},
-                                                              {"capture", measure_capture},
-                                                              {"ropelite", measure_ropelite},
-                                                              {"ablation", measure_ablation},
-                                                              {"jlrd", measure_jlrd},
-                                                              {"dct", measure_dct}};
+constexpr std::pair<std::string_view, Section> kSections[] = {
+    {"gemm", measure_gemm},         {"attention", measure_attention},
+    {"prefill", measure_prefill},   {"capture", measure_capture},
+    {"ropelite", measure_ropelite}, {"ablation", measure_ablation},
+    {"jlrd", measure_jlrd},         {"dct", measure_dct}};
 
 int run(int argc, char** argv) {
   const auto argument = [&](int n, const char* standard) { return std::string(argc > n ? argv[n] : standard); };
