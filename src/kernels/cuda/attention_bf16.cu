@@ -8,8 +8,8 @@
 // * Shared memory: a warp reads 40 KiB of fragments for the 1.05 MFLOP of a tile. At 128 bytes a cycle that allows a
 //   multiprocessor 3,300 FLOP a cycle; mma.sync does 2,048 (A100) to some 2,500.
 // * L2: every block reads the keys and values before it, 1.1 GB in all: 3 TB/s over 0.35 ms, below an H200's L2.
-// * Device memory: q, k, v and the output once in bf16, 134 MB (0.03 ms); before that narrowed() moves 302 MB (0.07 ms;
-//   half of it with 8 kv heads), a tenth to a fifth of the whole.
+// * Device memory: q, k, v and the output once in bf16, 134 MB (0.03 ms); where a hook looks at the states,
+//   narrowed() moves 302 MB before that (0.07 ms; half of it with 8 kv heads), a tenth to a fifth of the whole.
 // * Exponentials: one a score, 16 a cycle and multiprocessor: 0.07 ms, beside the products of the other block there.
 //   With heads of 64 that is more than half of the time of the products.
 // Registers: at most 255 a thread and no spills for sm_80 and sm_90 (nvcc 13.0), so two blocks a multiprocessor; shared

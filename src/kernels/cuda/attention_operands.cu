@@ -1,10 +1,10 @@
-// q, k, v and the past in bf16, for the tensor cores. One rounding per call instead of one per block of queries: the
-// attention kernels then copy 16 bytes at a time without touching the values. It costs 6 bytes a value (4 read, 2
-// written), 8 with the first read by a kernel; a kernel that rounds while it loads would read 4 for every block of
-// queries and every query head of a group. So it pays from two blocks of queries or two query heads per key head on;
-// below (less than one block over a long past, one query head per key head) it costs up to twice the bytes. That case
-// is none of this project's passes, which hand in a context or a batch of continuations of one shared past, so there is
-// no second path for it.
+// q, k, v and the past in bf16, for the tensor cores, where a hook or a cache has them in f32. One rounding per call
+// instead of one per block of queries: the attention kernels then copy 16 bytes at a time without touching the values.
+// It costs 6 bytes a value (4 read, 2 written), 8 with the first read by a kernel; a kernel that rounds while it loads
+// would read 4 for every block of queries and every query head of a group. So it pays from two blocks of queries or two
+// query heads per key head on; below (less than one block over a long past, one query head per key head) it costs up to
+// twice the bytes. That case is none of this project's passes, which hand in a context or a batch of continuations of
+// one shared past, so there is no second path for it.
 #include <algorithm>
 #include <cstdint>
 
