@@ -61,6 +61,7 @@ class Worker {
 
  private:
   void turn();
+  bool run_warp(std::size_t warp);
   void resume(std::size_t index);
   void suspend(State state);
   void open_barrier_if_all_wait();
@@ -71,7 +72,7 @@ class Worker {
   std::vector<Warp> warps_;
   std::vector<context::fiber> idle_;  // fibers whose thread has ended, for the next ones
   context::fiber scheduler_;
-  std::size_t shared_bytes_ = 0, current_ = 0, live_ = 0, waiting_ = 0;
+  std::size_t shared_bytes_ = 0, favourite_ = 0, current_ = 0, live_ = 0, waiting_ = 0;
   std::minstd_rand random_;
 };
 
@@ -92,7 +93,7 @@ void Worker::run(const GridShape& shape, uint3 block, const std::function<void()
   blockDim = shape.threads;
   gridDim = shape.blocks;
   live_ = shape.threads.x;
-  waiting_ = 0;
+  waiting_ = favourite_ = 0;
   threads_.clear();
   threads_.resize(live_);
   warps_.assign(live_ / kLanes, {});
@@ -103,18 +104,26 @@ void Worker::run(const GridShape& shape, uint3 block, const std::function<void()
     fail("a write behind the end of dynamic shared memory");
 }
 
-/// Runs every thread that can run, each until it waits or ends.
+/// Mostly goes on with the last turn's warp as long as it can run, so that it gets ahead of the others.
 void Worker::turn() {
-  constexpr std::size_t kSteps[] = {1, 37, 41, 53, 61, 1021};  // prime to every count of whole warps up to 1024
-  const std::size_t count = threads_.size(), first = random_() % count, step = kSteps[random_() % std::size(kSteps)];
+  const std::size_t count = warps_.size();
+  if (random_() % 4 == 0) favourite_ = random_() % count;
+  for (std::size_t i = 0; i < count; ++i, favourite_ = (favourite_ + 1) % count)
+    if (run_warp(favourite_)) return;
+  fail_stuck();
+}
+
+/// Every lane that can run, each until it waits or ends. @return whether there was one
+bool Worker::run_warp(std::size_t warp) {
+  const std::size_t first = random_() % kLanes, step = random_() | 1U;  // an odd step reaches all lanes
   bool ran = false;
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::size_t index = (first + i * step) % count;
+  for (std::size_t i = 0; i < kLanes; ++i) {
+    const std::size_t index = warp * kLanes + (first + i * step) % kLanes;
     if (threads_[index].state != State::kReady) continue;
     resume(index);
     ran = true;
   }
-  if (!ran) fail_stuck();
+  return ran;
 }
 
 void Worker::resume(std::size_t index) {

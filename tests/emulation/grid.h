@@ -7,8 +7,9 @@
 #include <string_view>
 
 /// CUDA's execution model on the processor. The threads of a block are fibers of one worker: each runs until it waits
-/// at a barrier, in an order that changes at every turn, so that what one thread reads before another wrote it shows.
-/// The blocks of a grid are shared out over OpenMP's threads. A fault ends the program with one line.
+/// at a barrier, in an order that changes at every turn, and some warps get far ahead of others, so that what one
+/// thread reads before another wrote it shows. The blocks of a grid are shared out over OpenMP's threads. A fault ends
+/// the program with one line.
 namespace kvs::emulation {
 
 constexpr int kLanes = 32;
