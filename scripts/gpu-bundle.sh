@@ -3,10 +3,12 @@
 # packages:
 #   scripts/gpu-bundle.sh [FOLDER]        (default build/gpu-bundle; then FOLDER/gpu-test.sh there)
 # It holds the test and benchmark programs, both programs and the shared libraries they need, for any x86-64-v3 processor,
-# packed; with the repository's own files at most 64 MiB, one transfer. KVS_ARCHITECTURES (90) names the GPUs: "80-real;90"
-# is what the preset cuda builds. Left out on purpose, to be found on the GPU machine: the driver, glibc (2.36 or later),
-# and the CUDA 13 libraries, which alone would be 1 GB. KVS_MODEL=FILE.gguf also cuts that model into
-# FOLDER.model-N/model.gguf.part-N, each for a transfer of its own into the GPU machine's $SCRATCH.
+# packed; with the repository's own files at most 64 MiB, one transfer. Left out on purpose, to be found on the GPU machine:
+# the driver, glibc (2.36 or later), and the libraries of CUDA 13 and cuDNN, which alone would be over 1 GB.
+#   KVS_ARCHITECTURES  the GPUs (90); "80-real;90" is what the preset cuda builds
+#   KVS_CUDNN          CMake's option of that name (ON)
+#   KVS_MODEL          a GGUF file that is also cut into FOLDER.model-N/model.gguf.part-N, each for a transfer of its own into
+#                      the GPU machine's $SCRATCH
 set -euo pipefail
 cd "$(dirname "$0")/.."
 folder=${1:-build/gpu-bundle}
@@ -18,7 +20,7 @@ programs=(kvs_kernels_test kvs_model_test kvspectrum kvcalibrate make_model gpu_
 # The programs find the carried libraries by themselves, so that nothing else on the GPU machine meets them.
 # shellcheck disable=SC2016
 cmake -S . -B $build -G Ninja -DCMAKE_BUILD_TYPE=Release -DKVS_CUDA=ON -DKVS_NATIVE=OFF \
-  '-DCMAKE_BUILD_RPATH=$ORIGIN/../lib' -DCMAKE_EXE_LINKER_FLAGS=-Wl,--disable-new-dtags -DKVS_EMULATION=OFF \
+  '-DCMAKE_BUILD_RPATH=$ORIGIN/../lib' -DCMAKE_EXE_LINKER_FLAGS=-Wl,--disable-new-dtags -DKVS_CUDNN="${KVS_CUDNN:-ON}" \
   -DCMAKE_CXX_FLAGS=-march=x86-64-v3 "-DCMAKE_CUDA_ARCHITECTURES=${KVS_ARCHITECTURES:-90}" >/dev/null
 cmake --build $build --target "${programs[@]}" -- -j "$jobs"
 
