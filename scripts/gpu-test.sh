@@ -48,6 +48,7 @@ done < <(printf '%s\n' "${CUDA_HOME:-/usr/local/cuda}/lib64" /usr/local/cuda/lib
   python3 -c 'import glob, nvidia; print(*(f for p in nvidia.__path__ for f in sorted(glob.glob(p + "/*/lib"))), sep="\n")' 2>/dev/null)
 [ -z "${LD_LIBRARY_PATH:-}" ] || export LD_LIBRARY_PATH
 [ "$device" = cpu ] || export KVS_REQUIRE_CUDA=1
+export OMP_WAIT_POLICY=passive  # several programs at a time: waiting threads must not spin
 python() { LD_LIBRARY_PATH=$found_path python3 "$@"; }  # PyTorch brings its own
 PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin  # compute-sanitizer
 
