@@ -28,33 +28,45 @@ __device__ T* target_of(const SplitTargets<T>& to, const SplitShape& shape, std:
 }
 
 /// One block a token of a member, `lanes` threads a head. A thread keeps its channels, and so their cosines and sines,
-/// and takes several heads.
+/// and takes several heads, kTogether at a time: as many loads are under way at once.
 template <int N, class T>
 __global__ void split_rows(const float* __restrict__ qkv, SplitShape shape, SplitRotation rotation, unsigned lanes,
                            SplitTargets<T> to) {
+  constexpr int kTogether = 4;
   const std::size_t token = blockIdx.x, heads = shape.query_heads + 2 * shape.kv_heads, half = rotation.half;
   const std::size_t first_head = threadIdx.x / lanes, head_step = kThreads / lanes;
   if (first_head >= head_step) return;  // where the block is no multiple of the lanes
   const float* const row = qkv + (blockIdx.y * shape.tokens + token) * heads * shape.head_dim;
   for (std::size_t channel = threadIdx.x % lanes * N; channel < to.row; channel += lanes * N) {
-    const bool is_there = channel < shape.head_dim, low = channel < half, turns = channel < 2 * half;
+    const bool low = channel < half, turns = channel < 2 * half;
     const std::size_t partner = low ? channel + half : channel - half;
+    const std::size_t heads_there = channel < shape.head_dim ? heads : 0;  // the others are zeros
+    const std::size_t heads_turned = turns ? shape.query_heads + shape.kv_heads : 0;
     Values<N> cosines{}, sines{};
     if (turns) {
       cosines = load<N>(rotation.cosine + token * half + (low ? channel : partner));
       sines = load<N>(rotation.sine + token * half + (low ? channel : partner));
     }
-#pragma unroll 4
-    for (std::size_t head = first_head; head < heads; head += head_step) {
-      Values<N> values{};
-      if (is_there) values = load<N>(row + head * shape.head_dim + channel);
-      if (turns && head < shape.query_heads + shape.kv_heads) {
-        const Values<N> others = load<N>(row + head * shape.head_dim + partner);
+    for (std::size_t first = first_head; first < heads; first += kTogether * head_step) {
+      Values<N> values[kTogether] = {}, others[kTogether] = {};
 #pragma unroll
-        for (int n = 0; n < N; ++n)
-          values.at[n] = rotated(values.at[n], others.at[n], cosines.at[n], low ? -sines.at[n] : sines.at[n]);
+      for (int i = 0; i < kTogether; ++i) {
+        const std::size_t head = first + i * head_step;
+        if (head < heads_there) values[i] = load<N>(row + head * shape.head_dim + channel);
+        if (head < heads_turned) others[i] = load<N>(row + head * shape.head_dim + partner);
       }
-      store(target_of(to, shape, head) + token * to.row + channel, values);
+#pragma unroll
+      for (int i = 0; i < kTogether; ++i) {
+        const std::size_t head = first + i * head_step;
+        if (head >= heads) continue;
+        if (head < heads_turned) {
+#pragma unroll
+          for (int n = 0; n < N; ++n)
+            values[i].at[n] =
+                rotated(values[i].at[n], others[i].at[n], cosines.at[n], low ? -sines.at[n] : sines.at[n]);
+        }
+        store(target_of(to, shape, head) + token * to.row + channel, values[i]);
+      }
     }
   }
 }

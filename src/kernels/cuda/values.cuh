@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 
 #include "kernels/cuda/launch.cuh"
@@ -19,14 +20,11 @@ struct Values {
   float at[N];
 };
 
-/// How a pointer to N neighbouring values must be aligned.
-template <class T, int N>
-constexpr std::size_t kAlignment = N * sizeof(T) < 16 ? N * sizeof(T) : 16;
-
-template <class T, int N>
-struct alignas(kAlignment<T, N>) Packed {
-  T at[N];
-};
+/// What N neighbouring values are accessed by: a pointer to them must be aligned to its size.
+template <class T, int N, std::size_t Bytes = N * sizeof(T)>
+using Access = std::conditional_t<
+    Bytes % 16 == 0, uint4,
+    std::conditional_t<Bytes == 8, std::uint64_t, std::conditional_t<Bytes == 4, std::uint32_t, std::uint16_t>>>;
 
 __device__ inline float widened(float value) { return value; }
 __device__ inline float widened(__nv_bfloat16 value) { return __bfloat162float(value); }
@@ -37,24 +35,33 @@ __device__ inline void round_to(__nv_bfloat16* to, float value) { *to = __float2
 
 template <int N, class T>
 __device__ Values<N> load(const T* from) {
-  const Packed<T, N> packed = *reinterpret_cast<const Packed<T, N>*>(from);
+  using Word = Access<T, N>;
+  Word words[N * sizeof(T) / sizeof(Word)];
+#pragma unroll
+  for (std::size_t i = 0; i < sizeof words / sizeof(Word); ++i) words[i] = reinterpret_cast<const Word*>(from)[i];
+  T packed[N];
+  memcpy(packed, words, sizeof packed);
   Values<N> values;
 #pragma unroll
-  for (int n = 0; n < N; ++n) values.at[n] = widened(packed.at[n]);
+  for (int n = 0; n < N; ++n) values.at[n] = widened(packed[n]);
   return values;
 }
 
 template <int N, class T>
 __device__ void store(T* to, const Values<N>& values) {
-  Packed<T, N> packed;
+  using Word = Access<T, N>;
+  T packed[N];
 #pragma unroll
-  for (int n = 0; n < N; ++n) round_to(&packed.at[n], values.at[n]);
-  *reinterpret_cast<Packed<T, N>*>(to) = packed;
+  for (int n = 0; n < N; ++n) round_to(&packed[n], values.at[n]);
+  Word words[N * sizeof(T) / sizeof(Word)];
+  memcpy(words, packed, sizeof packed);
+#pragma unroll
+  for (std::size_t i = 0; i < sizeof words / sizeof(Word); ++i) reinterpret_cast<Word*>(to)[i] = words[i];
 }
 
 template <int N, class T>
 bool is_aligned(const T* pointer) {
-  return reinterpret_cast<std::uintptr_t>(pointer) % kAlignment<T, N> == 0;
+  return reinterpret_cast<std::uintptr_t>(pointer) % sizeof(Access<T, N>) == 0;
 }
 
 /// Calls `run` with N as a constant if all rows, of a multiple of N values each, can be taken N values at a time, else
