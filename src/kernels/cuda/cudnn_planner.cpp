@@ -48,11 +48,10 @@ void check_cudnn(cudnnStatus_t status, std::string_view what) {
 void load(const char* library) {
   void* const handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) throw Error(ErrorCode::kEnvironment, "cuDNN", dlerror());
-  if (fe::cudnn_dlhandle != nullptr) {
+  if (fe::cudnn_dlhandle != nullptr)
     dlclose(handle);  // counted: it stays
-    return;
-  }
-  fe::cudnn_dlhandle = handle;
+  else
+    fe::cudnn_dlhandle = handle;
   const std::size_t version = fe::detail::get_backend_version();
   if (version < kOldestVersion) {
     throw Error(
