@@ -1,14 +1,17 @@
+#include <algorithm>
+
 #include "kernels/cuda/check.h"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/reduce.cuh"
 #include "kernels/cuda/spectral_kernels.h"
+#include "kernels/cuda/values.cuh"
 
 namespace kvs::cuda {
 namespace {
 
 /// Segment as kernels see it.
 struct Layout {
-  std::size_t heads, tokens, head_dim, first, samples, pairs;
+  std::size_t heads, tokens, head_dim, first, samples, pairs, signals;
   bool dct;
 
   explicit Layout(const Segment& s)
@@ -18,6 +21,7 @@ struct Layout {
         first(s.first),
         samples(s.samples),
         pairs(s.pairs()),
+        signals(s.signals()),
         dct(s.transform == Transform::kDct) {}
 
   /// Where sample n stands among the signals.
@@ -26,9 +30,24 @@ struct Layout {
     return n % 2 == 0 ? n / 2 : samples - 1 - n / 2;
   }
   __device__ std::size_t signal(std::size_t sample, std::size_t head, std::size_t pair) const {
-    return (sample * heads + head) * pairs + pair;
+    return sample * signals + head * pairs + pair;
+  }
+  /// The first of a signal's two channels at `token`, in states.
+  __device__ std::size_t channel_of(unsigned signal, std::size_t token) const {
+    const unsigned of_head = static_cast<unsigned>(pairs), head = signal / of_head, pair = signal % of_head;
+    return (head * tokens + token) * head_dim + std::size_t{2} * pair;
+  }
+  /// Whether a signal has two channels.
+  __device__ bool has_second(unsigned signal) const {
+    return head_dim % 2 == 0 || (signal + 1) % static_cast<unsigned>(pairs) != 0;
   }
 };
+
+// The kernels that move all values have one sample, token or bin per blockIdx.x, so that a thread has at most one
+// division to do, of 32 bits, for the 24 bytes that it moves.
+
+/// A thread's signal, if it is below the layout's.
+__device__ unsigned own_signal() { return blockIdx.y * blockDim.x + threadIdx.x; }
 
 /// e^{jπk/N}
 __device__ cuDoubleComplex half_turn(std::size_t k, std::size_t samples) {
@@ -39,13 +58,20 @@ __device__ cuDoubleComplex half_turn(std::size_t k, std::size_t samples) {
 
 __device__ double norm(cuDoubleComplex z) { return z.x * z.x + z.y * z.y; }
 
-__global__ void load_pairs(const float* states, std::size_t count, Layout at, cuDoubleComplex* signals) {
-  const std::size_t i = global_index();
-  if (i >= count) return;
-  const std::size_t pair = i % at.pairs, n = i / at.pairs % at.samples, head = i / at.pairs / at.samples;
-  const float* const row = states + (head * at.tokens + at.first + n) * at.head_dim + 2 * pair;
-  const bool both = 2 * pair + 1 < at.head_dim;
-  signals[at.signal(at.place_of(n), head, pair)] = {row[0], both ? row[1] : 0.0F};
+/// N: values read at a time. With 2 rows are aligned to that, with 1 the last signal of a head may have one channel.
+template <int N>
+__global__ void load_pairs(const float* __restrict__ states, Layout at, cuDoubleComplex* __restrict__ signals) {
+  const unsigned signal = own_signal();
+  if (signal >= at.signals) return;
+  const float* const from = states + at.channel_of(signal, at.first + blockIdx.x);
+  cuDoubleComplex both;
+  if constexpr (N == 2) {
+    const Values<2> values = load<2>(from);
+    both = {values.at[0], values.at[1]};
+  } else {
+    both = {from[0], at.has_second(signal) ? from[1] : 0.0F};
+  }
+  signals[at.place_of(blockIdx.x) * at.signals + signal] = both;
 }
 
 /// One warp per bin and head. A pair's DCT power at k is |e^{−jπk/N} Z[k] + Z[N−k]|²/4, its DFT power the mean of
@@ -73,40 +99,69 @@ __global__ void reduce_bins(const cuDoubleComplex* z, std::size_t bins, Layout a
 
 /// In terms of the reordered signal's FFT a DCT gain is
 /// Z'[k] = (g[k] + g[N−k])/2 · Z[k] + (g[k] − g[N−k])/2 · e^{jπk/N} Z[N−k], and Z'[0] = g[0] Z[0].
-__global__ void multiply_bins(const cuDoubleComplex* z, std::size_t count, const double* gain, Layout at,
-                              cuDoubleComplex* out) {
-  const std::size_t i = global_index();
-  if (i >= count) return;
-  const std::size_t signals = at.heads * at.pairs, k = i / signals, mirror = k == 0 ? 0 : at.samples - k;
+/// A thread takes every (gridDim.y · blockDim.x)-th signal of bin blockIdx.x.
+__global__ void multiply_bins(const cuDoubleComplex* __restrict__ z, const double* __restrict__ gain, Layout at,
+                              cuDoubleComplex* __restrict__ out) {
+  const std::size_t k = blockIdx.x, mirror = k == 0 ? 0 : at.samples - k;
+  const cuDoubleComplex* const low = z + k * at.signals;
+  cuDoubleComplex* const to = out + k * at.signals;
+  const unsigned step = gridDim.y * blockDim.x;
   if (!at.dct || k == 0) {
     const double g = gain[k < mirror ? k : mirror];
-    out[i] = {z[i].x * g, z[i].y * g};
+    for (unsigned i = own_signal(); i < at.signals; i += step) to[i] = {low[i].x * g, low[i].y * g};
     return;
   }
   const double sum = (gain[k] + gain[mirror]) / 2, difference = (gain[k] - gain[mirror]) / 2;
-  const cuDoubleComplex turned = cuCmul(half_turn(k, at.samples), z[mirror * signals + i % signals]);
-  out[i] = {sum * z[i].x + difference * turned.x, sum * z[i].y + difference * turned.y};
+  const cuDoubleComplex turn = half_turn(k, at.samples);
+  const cuDoubleComplex* const high = z + mirror * at.signals;
+  for (unsigned i = own_signal(); i < at.signals; i += step) {
+    const cuDoubleComplex turned = cuCmul(turn, high[i]);
+    to[i] = {sum * low[i].x + difference * turned.x, sum * low[i].y + difference * turned.y};
+  }
 }
 
-__global__ void store_pairs(const cuDoubleComplex* signals, std::size_t count, Layout at, const float* from,
-                            float* to) {
-  const std::size_t i = global_index();
-  if (i >= count) return;
-  const std::size_t channel = i % at.head_dim, token = i / at.head_dim % at.tokens, head = i / at.head_dim / at.tokens;
-  if (token < at.first || token >= at.first + at.samples) {
-    to[i] = from[i];
-    return;
+/// N as in load_pairs. `from` and `to` may be the same.
+template <int N>
+__global__ void store_pairs(const cuDoubleComplex* __restrict__ signals, Layout at, const float* from, float* to) {
+  const unsigned signal = own_signal();
+  if (signal >= at.signals) return;
+  const std::size_t token = blockIdx.x, first = at.channel_of(signal, token);
+  const bool second = N == 2 || at.has_second(signal);
+  Values<2> values{};
+  if (token >= at.first && token < at.first + at.samples) {
+    const cuDoubleComplex z = signals[at.place_of(token - at.first) * at.signals + signal];
+    const auto samples = static_cast<double>(at.samples);
+    values = {static_cast<float>(z.x / samples), static_cast<float>(z.y / samples)};
+  } else if constexpr (N == 2) {
+    values = load<2>(from + first);
+  } else {
+    values = {from[first], second ? from[first + 1] : 0.0F};
   }
-  const cuDoubleComplex z = signals[at.signal(at.place_of(token - at.first), head, channel / 2)];
-  to[i] = static_cast<float>((channel % 2 == 0 ? z.x : z.y) / static_cast<double>(at.samples));
+  if constexpr (N == 2) return store(to + first, values);
+  to[first] = values.at[0];
+  if (second) to[first + 1] = values.at[1];
+}
+
+/// Blocks for every signal of each of `outer` samples, tokens or bins; a thread takes `share` signals.
+Grid grid_of(const Segment& segment, std::size_t outer, std::size_t share) {
+  constexpr std::size_t kWarp = 32;
+  require(outer < 0x80000000, "a spectral transform", "fewer than 2^31 tokens");
+  const std::size_t signals = (segment.signals() + share - 1) / share;
+  const std::size_t threads = std::min<std::size_t>(kThreads, (signals + kWarp - 1) / kWarp * kWarp);
+  const dim3 blocks(static_cast<unsigned>(outer), grid_rows(blocks_for(signals), "a spectral transform"));
+  return {blocks, static_cast<unsigned>(threads)};
 }
 
 }  // namespace
 
 void load_signals(const Context& context, const Segment& segment, const float* states, cuDoubleComplex* signals) {
-  const std::size_t count = segment.samples * segment.signals();
-  launch_kernel("load_pairs", load_pairs, {blocks_for(count)}, context.stream(), states, count, Layout(segment),
-                signals);
+  with_values<2>(
+      segment.head_dim,
+      [&](auto n) {
+        launch_kernel("load_pairs", load_pairs<n()>, grid_of(segment, segment.samples, 1), context.stream(), states,
+                      Layout(segment), signals);
+      },
+      states);
 }
 
 void reduce_power(const Context& context, const Segment& segment, const cuDoubleComplex* spectrum, double* power) {
@@ -117,16 +172,20 @@ void reduce_power(const Context& context, const Segment& segment, const cuDouble
 
 void apply_gain(const Context& context, const Segment& segment, const cuDoubleComplex* spectrum, const double* gain,
                 cuDoubleComplex* out) {
-  const std::size_t count = segment.samples * segment.signals();
-  launch_kernel("multiply_bins", multiply_bins, {blocks_for(count)}, context.stream(), spectrum, count, gain,
-                Layout(segment), out);
+  constexpr std::size_t kShare = 8;  // for one sine and cosine
+  launch_kernel("multiply_bins", multiply_bins, grid_of(segment, segment.samples, kShare), context.stream(), spectrum,
+                gain, Layout(segment), out);
 }
 
 void store_signals(const Context& context, const Segment& segment, const cuDoubleComplex* signals, const float* from,
                    float* to) {
-  const std::size_t count = segment.heads * segment.tokens * segment.head_dim;
-  launch_kernel("store_pairs", store_pairs, {blocks_for(count)}, context.stream(), signals, count, Layout(segment),
-                from, to);
+  with_values<2>(
+      segment.head_dim,
+      [&](auto n) {
+        launch_kernel("store_pairs", store_pairs<n()>, grid_of(segment, segment.tokens, 1), context.stream(), signals,
+                      Layout(segment), from, to);
+      },
+      from, static_cast<const float*>(to));
 }
 
 }  // namespace kvs::cuda
