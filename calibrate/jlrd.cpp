@@ -26,6 +26,7 @@ std::vector<double> powers(std::span<const double> values, std::size_t count, do
 std::vector<double> unrotated_rows(std::span<const float> wk, std::span<const std::vector<std::size_t>> elite,
                                    std::size_t head_dim, std::size_t rotary_dim, std::size_t d_model) {
   std::vector<double> rows;
+  rows.reserve(wk.size());
   for (std::size_t head = 0; head < elite.size(); ++head) {
     for (std::size_t channel = 0; channel < head_dim; ++channel) {
       const bool turns = channel < rotary_dim;
@@ -55,9 +56,13 @@ LowRankFactors factorise(CalibrationOps& ops, std::span<const double> matrix, st
     throw Error(ErrorCode::kInternal, "factorise", "rank " + std::to_string(rank) + " is above full rank");
   const TensorView<const double, 2> lower(
       whitening, whitening.empty() ? std::array<std::size_t, 2>{0, 0} : std::array{columns, columns});
-  std::vector<double> target(matrix.begin(), matrix.end());
-  if (!whitening.empty()) ops.multiply_lower({target, {factors.rows, columns}}, lower, Triangular::kMultiply);
-  SingularValues svd = ops.svd({target, {factors.rows, columns}}, rank);
+  std::vector<double> whitened;
+  if (!whitening.empty()) {
+    whitened.assign(matrix.begin(), matrix.end());
+    ops.multiply_lower({whitened, {factors.rows, columns}}, lower, Triangular::kMultiply);
+    matrix = whitened;
+  }
+  SingularValues svd = ops.svd({matrix, {factors.rows, columns}}, rank);
   if (!whitening.empty() && rank > 0) ops.multiply_lower({svd.right, {rank, columns}}, lower, Triangular::kSolve);
 
   factors.up.resize(factors.rows * rank);

@@ -28,25 +28,6 @@ std::vector<double> eigenvalues(const Context& context, const Solver& solver, do
   return values.to_host();
 }
 
-/// Vectors stored one after the other in ascending order, each of `length`, as descending rows times factor[i].
-std::vector<double> descending(const std::vector<double>& ascending, std::size_t length,
-                               const std::vector<double>& factor) {
-  const std::size_t rank = factor.size();
-  std::vector<double> rows(ascending.size());
-  for (std::size_t i = 0; i < rank; ++i)
-    for (std::size_t at = 0; at < length; ++at)
-      rows[i * length + at] = ascending[(rank - 1 - i) * length + at] * factor[i];
-  return rows;
-}
-
-std::vector<double> transposed(const std::vector<double>& rows, std::size_t rank) {
-  const std::size_t length = rows.size() / rank;
-  std::vector<double> columns(rows.size());
-  for (std::size_t i = 0; i < rank; ++i)
-    for (std::size_t at = 0; at < length; ++at) columns[at * rank + i] = rows[i * length + at];
-  return columns;
-}
-
 }  // namespace
 
 SingularValues gram_svd(const Context& context, const Solver& solver, TensorView<const double, 2> matrix,
@@ -72,17 +53,15 @@ SingularValues gram_svd(const Context& context, const Solver& solver, TensorView
   std::vector<double> inverse(rank);
   for (std::size_t i = 0; i < rank; ++i) inverse[i] = result.singular[i] > floor ? 1.0 / result.singular[i] : 0.0;
 
-  const double* const leading = gram.data() + (n - rank) * n;  // the last columns: the largest eigenvalues
-  const DeviceArray<double> known(context, rank * n), found(context, rank * other);
-  context.copy(known.data(), leading, known.size() * sizeof(double));
+  const double* const known = gram.data() + (n - rank) * n;  // the last columns: the largest eigenvalues
+  const DeviceArray<double> found(context, rank * other), factor(context, std::span<const double>(inverse));
   check_cublas(
       cublasDgemm(context.blas(), wide ? CUBLAS_OP_N : CUBLAS_OP_T, CUBLAS_OP_N, to_int(other), to_int(rank), to_int(n),
-                  &one, x.data(), to_int(columns), known.data(), to_int(n), &zero, found.data(), to_int(other)),
+                  &one, x.data(), to_int(columns), known, to_int(n), &zero, found.data(), to_int(other)),
       "cublasDgemm");
-  std::vector<double> known_rows = descending(known.to_host(), n, std::vector<double>(rank, 1.0));
-  std::vector<double> found_rows = descending(found.to_host(), other, inverse);
-  result.left = transposed(wide ? known_rows : found_rows, rank);
-  result.right = std::move(wide ? found_rows : known_rows);
+  const double *const left = wide ? known : found.data(), *const right = wide ? found.data() : known;
+  result.left = descending(context, left, wide ? nullptr : factor.data(), rows, rank, VectorsAs::kColumns);
+  result.right = descending(context, right, wide ? factor.data() : nullptr, columns, rank, VectorsAs::kRows);
   return result;
 }
 

@@ -2,11 +2,14 @@
 
 #include <cusolverDn.h>
 
+#include <vector>
+
 #include "core/dtype.h"
 #include "core/tensor_view.h"
 #include "kernels/backend.h"
 #include "kernels/calibration_ops.h"
 #include "kernels/cuda/context.h"
+#include "kernels/cuda/device_array.h"
 
 namespace kvs::cuda {
 
@@ -35,6 +38,11 @@ SingularValues svd(const Context& context, const Solver& solver, TensorView<cons
 /// By the eigenvectors of the smaller Gram matrix (syevd).
 SingularValues gram_svd(const Context& context, const Solver& solver, TensorView<const double, 2> matrix,
                         std::size_t rank);
+enum class VectorsAs { kRows, kColumns };
+/// `rank` vectors of `length` in device memory, one after the other, last one first, number i times factor[i] (device
+/// memory; null: as they are): [rank, length], or [length, rank].
+std::vector<double> descending(const Context& context, const double* ascending, const double* factor,
+                               std::size_t length, std::size_t rank, VectorsAs layout);
 /// See CalibrationOps::cholesky.
 void cholesky(const Context& context, const Solver& solver, TensorView<double, 2> matrix);
 /// See CalibrationOps::multiply_lower.
