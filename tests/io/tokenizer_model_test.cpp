@@ -163,6 +163,19 @@ TEST(TokenizerModel, OtherModelsAreUnsupported) {
                "t.model: trainer_spec.model_type: found 3, expected 1 (Unigram) or 2 (BPE)");
 }
 
+TEST(TokenizerModel, AModelThatTheLibraryCannotEncodeWithIsToBlame) {
+  // The library marks spaces with U+2581 and then finds that a control piece stands for no text.
+  const auto tokenizer =
+      parse(piece("<unk>", 0, kUnknown) + piece("\u2581", 0, kControl) + piece("a", -3) + settings(kBpe));
+  try {
+    tokenizer->encode("a a");
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kInput) << error.what();
+    EXPECT_THAT(error.what(), HasSubstr("t.model: found a model that cannot encode"));
+  }
+}
+
 TEST(TokenizerModel, AnAutomatonThatLeadsOutOfItselfIsRefused) {
   const auto with = [](const std::string& normalizer) { return pieces() + settings(kBpe, normalizer); };
   const std::string text("b\0", 2);

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <mutex>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -26,7 +27,8 @@ constexpr std::size_t kFileLimit = 64UL << 20;
 /// library, which normalises it and puts its space before it.
 class SentencePieceTokenizer final : public Tokenizer {
  public:
-  SentencePieceTokenizer(std::string_view bytes, std::string_view where, const std::vector<AddedToken>& added) {
+  SentencePieceTokenizer(std::string_view bytes, std::string_view where, const std::vector<AddedToken>& added)
+      : where_(where) {
     const SentencePieceModel model = check_sentencepiece_model(bytes, where);
     static std::once_flag silenced;  // libraries never print
     std::call_once(silenced, [] { sentencepiece::logging::SetMinLogLevel(3); });
@@ -54,7 +56,9 @@ class SentencePieceTokenizer final : public Tokenizer {
       }
       std::vector<int> some;
       const auto status = processor_.Encode(piece.text, &some);
-      if (!status.ok()) throw Error(ErrorCode::kInternal, "libsentencepiece", status.ToString());
+      // The text is sound: the model is not, such as one whose mark of a space is a control piece.
+      if (!status.ok())
+        throw Error(ErrorCode::kInput, where_, "found a model that cannot encode: " + status.ToString());
       ids.insert(ids.end(), some.begin(), some.end());
     });
     return ids;
@@ -99,6 +103,7 @@ class SentencePieceTokenizer final : public Tokenizer {
     if (!is_special) special.push_back(token);
   }
 
+  std::string where_;
   sentencepiece::SentencePieceProcessor processor_;
   AddedTokens special_;
   TokenTable tokens_;
