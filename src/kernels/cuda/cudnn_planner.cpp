@@ -6,6 +6,7 @@
 #include <cudnn_frontend.h>
 #include <dlfcn.h>
 
+#include <exception>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -42,6 +43,18 @@ void check_cudnn(cudnnStatus_t status, std::string_view what) {
   if (status != CUDNN_STATUS_SUCCESS)
     throw Error(ErrorCode::kEnvironment, "cuDNN",
                 std::string(what) + " failed: " + fe::detail::get_error_string(status));
+}
+
+/// What `make` returns. A function that the library lacks is an exception of the standard library to the front end.
+template <class Make>
+auto with_errors(ErrorCode code, Make make) {
+  try {
+    return make();
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& failure) {
+    throw Error(code, "cuDNN", one_line(failure.what()));
+  }
 }
 
 /// Loads the library for the process, once; a later call may name only the same one.
@@ -149,7 +162,8 @@ class CudnnPlanner final : public FusedPlanner {
            std::to_string(version % 100);
   }
   std::unique_ptr<FusedPlan> plan(const FusedShape& shape) override {
-    return std::make_unique<CudnnPlan>(shape, handle_, architecture_, stream_);
+    return with_errors(ErrorCode::kUnsupported,
+                       [&] { return std::make_unique<CudnnPlan>(shape, handle_, architecture_, stream_); });
   }
 
  private:
@@ -161,8 +175,10 @@ class CudnnPlanner final : public FusedPlanner {
 }  // namespace
 
 std::unique_ptr<FusedPlanner> make_cudnn_planner(void* stream, const char* library) {
-  load(library);
-  return std::make_unique<CudnnPlanner>(static_cast<cudaStream_t>(stream));
+  return with_errors(ErrorCode::kEnvironment, [&] {
+    load(library);
+    return std::make_unique<CudnnPlanner>(static_cast<cudaStream_t>(stream));
+  });
 }
 
 std::size_t count_cudnn_engines(const FusedShape& shape, const DescribedGpu& gpu, const char* library) {
