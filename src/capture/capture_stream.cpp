@@ -6,12 +6,7 @@
 namespace kvs {
 namespace {
 
-/// A quarter of the processors writes while the rest computes, half of them where a device does; more than eight
-/// threads do not speed a file system up.
-std::size_t writing_threads(const Backend& backend) {
-  const std::size_t share = backend.device() == "cpu" ? 4 : 2;
-  return std::clamp<std::size_t>(std::thread::hardware_concurrency() / share, 1, 8);
-}
+constexpr std::size_t kMostThreads = 8;  // more do not speed a file system up
 
 std::size_t largest_state(const CaptureHeader& header) {
   std::uint64_t heads = 0;
@@ -22,7 +17,7 @@ std::size_t largest_state(const CaptureHeader& header) {
 }  // namespace
 
 CaptureStream::CaptureStream(Backend& backend, CaptureWriter& writer, const CaptureHeader& header) : writer_(&writer) {
-  const std::size_t threads = writing_threads(backend);
+  const std::size_t threads = std::min(backend.spare_threads(), kMostThreads);
   for (std::size_t n = 0; n < threads + 1; ++n) {  // each thread writes one while the device fills another
     buffers_.push_back(backend.make_staging(largest_state(header), header.store));
     free_.push_back(buffers_.back().get());

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <thread>
 
 #include "core/error.h"
 #include "kernels/cpu/cpu_backend.h"
@@ -43,6 +44,8 @@ class HostStaging final : public Staging {
 std::unique_ptr<Staging> Backend::make_staging(std::size_t values, DType type) {
   return std::make_unique<HostStaging>(*this, values, type);
 }
+
+std::size_t Backend::spare_threads() const { return std::max(1U, std::thread::hardware_concurrency() / 4); }
 
 std::unique_ptr<Backend> make_backend(std::string_view device, DType compute_type, int threads) {
   if (threads < 0)

@@ -130,6 +130,9 @@ class Backend {
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
   /// Bytes that a device of its own has free; without limit where the system's memory is used.
   virtual std::size_t memory_left() const { return SIZE_MAX; }
+  /// Threads of the host that may work beside the operations: by default, where these run there too, a quarter of its
+  /// processors; at least one.
+  virtual std::size_t spare_threads() const;
 
   /// For copies of up to `values` values to the host, as kF32, kF16 or kBF16. Must not outlive the backend.
   virtual std::unique_ptr<Staging> make_staging(std::size_t values, DType type);

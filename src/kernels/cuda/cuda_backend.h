@@ -33,6 +33,7 @@ class CudaBackend final : public Backend {
   void download(void* to_host, const void* from, std::size_t bytes) override;
   void copy(void* to, const void* from, std::size_t bytes) override;
   std::size_t memory_left() const override { return context_.memory_left(); }
+  std::size_t spare_threads() const override;
 
   std::unique_ptr<Staging> make_staging(std::size_t values, DType type) override;
   std::unique_ptr<Weight> make_weight(const WeightSource& source) override;

@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <cstdlib>
 #include <string>
+#include <thread>
 
 #include "core/error.h"
 #include "kernels/cuda/cuda_backend.h"
@@ -30,6 +32,7 @@ void CudaBackend::download(void* to_host, const void* from, std::size_t bytes) {
   context_.download(to_host, from, bytes);
 }
 void CudaBackend::copy(void* to, const void* from, std::size_t bytes) { context_.copy(to, from, bytes); }
+std::size_t CudaBackend::spare_threads() const { return std::max(1U, std::thread::hardware_concurrency() / 2); }
 std::unique_ptr<Staging> CudaBackend::make_staging(std::size_t values, DType type) {
   return cuda::make_staging(context_, values, type);
 }
