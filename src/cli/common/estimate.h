@@ -11,8 +11,8 @@ struct Estimate {
   double flops = 0, memory_bytes = 0, disk_bytes = 0;  // disk: written
   double read_bytes = 0;                               // of captures
 };
-/// Says "estimate: … on DEVICE" on stderr unless quiet; the time from one timed product and from the rate at which captures are
-/// read and transformed (docs/performance.md).
+/// Says "estimate: … on DEVICE" on stderr unless quiet; the time from one timed product and from the rate at which
+/// captures are read and transformed (docs/performance.md).
 void announce(const Estimate& estimate, Backend& backend, const RunOptions& run);
 /// FLOPs of one layer, and of the language-model head, for `tokens` new tokens after `past` others.
 double layer_flops(const ModelConfig& config, double tokens, double past = 0);

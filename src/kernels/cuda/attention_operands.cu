@@ -59,7 +59,7 @@ __global__ void narrow_rows(const NarrowArguments in) {
 AttentionArguments<__nv_bfloat16> narrowed(const Context& context, const AttentionArguments<float>& in,
                                            __nv_bfloat16* out, DeviceArray<__nv_bfloat16>& scratch) {
   constexpr std::size_t kAligned = 256 / sizeof(__nv_bfloat16);
-  const std::size_t row_chunks = (in.head_dim + kChunk - 1) / kChunk, row = row_chunks * kChunk;
+  const std::size_t row = attention_row<__nv_bfloat16>(in.head_dim), row_chunks = row / kChunk;
   const std::size_t own_rows = in.members * in.kv_heads * in.tokens;
   const std::size_t past_rows = (in.shared_past ? 1 : in.members) * in.kv_heads * in.past;
   const std::size_t rows[kTensors] = {in.members * in.query_heads * in.tokens, own_rows, own_rows, past_rows,
