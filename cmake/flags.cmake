@@ -16,9 +16,9 @@ target_compile_options(kvs_flags INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow;-Wno-unknown-pragmas;-fno-math-errno;-fno-trapping-math>)
 # GCC 12 reports std::string + std::string as overlapping copies (its bug 105329).
 target_compile_options(kvs_flags INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>)
-if(KVS_NATIVE)
-  target_compile_options(kvs_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-march=native>)
-endif()
+# The oldest processor that runs this: x86-64-v3 (AVX2, FMA). A target for another one sets its property KVS_MARCH.
+set(march $<TARGET_PROPERTY:KVS_MARCH>)
+target_compile_options(kvs_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-march=$<IF:$<BOOL:${march}>,${march},x86-64-v3>>)
 if(KVS_SANITIZE)
   target_compile_options(kvs_flags INTERFACE
     $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=address,undefined,float-cast-overflow;-fno-sanitize-recover=all;-fno-omit-frame-pointer>)

@@ -13,6 +13,7 @@
 
 #include "core/dtype.h"
 #include "core/tensor_view.h"
+#include "kernels/activation.h"
 
 namespace kvs {
 
@@ -94,10 +95,6 @@ struct SelfAttentionInput {
   std::size_t tokens() const noexcept { return qkv.extent(0) / members; }
   std::size_t head_dim() const noexcept { return qkv.extent(1) / (query_heads + 2 * kv_heads); }
 };
-
-/// A feed-forward block's nonlinearity: x · sigmoid(x), GELU by its tanh approximation, GELU by the error function.
-/// Source: Hendrycks and Gimpel (2016), arXiv:1606.08415, section 2.
-enum class Activation : std::uint8_t { kSilu, kGeluTanh, kGeluErf };
 
 /// Host memory into which a device copies while it computes: page-locked on a GPU.
 class Staging {

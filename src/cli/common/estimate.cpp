@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "cli/common/progress.h"
+#include "kernels/instruction_set.h"
 #include "model/model_tensors.h"
 
 namespace kvs {
@@ -33,6 +34,15 @@ double seconds_per_flop(Backend& backend) {
     best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
   return best / (2.0 * kRows * kSize * kSize);
+}
+
+/// What the processor is, where it computes, and whether the other --dtype would be the faster one.
+std::string processor_note(const Backend& backend) {
+  if (backend.device() != "cpu") return "";
+  const bool bf16 = backend.compute_type() == DType::kBF16;
+  std::string note = " (" + std::string(name_of(instruction_set()));
+  if (bf16 != has_bf16_products()) note += bf16 ? "; bf16 is no faster than f32 here" : "; --dtype bf16 is faster here";
+  return note + ")";
 }
 
 }  // namespace
@@ -103,7 +113,7 @@ void announce(const Estimate& estimate, Backend& backend, const RunOptions& run)
   // Products alone run at the probed rate; the rest of a pass adds about a fifth (docs/performance.md).
   const double computing = estimate.flops > 0 ? 1.2 * estimate.flops * seconds_per_flop(backend) : 0;
   line += ", " + human_seconds(computing + estimate.read_bytes / kCaptureBytesPerSecond);
-  line += " on " + std::string(backend.device());
+  line += " on " + std::string(backend.device()) + processor_note(backend);
   remark(line, false);
 }
 

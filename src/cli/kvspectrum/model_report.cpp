@@ -10,6 +10,7 @@
 #include "cli/common/methods.h"
 #include "core/error.h"
 #include "io/gguf.h"
+#include "kernels/instruction_set.h"
 #include "model/model_tensors.h"
 #include "model/rope.h"
 
@@ -188,6 +189,7 @@ Json model_report(const ModelSource& source, std::size_t window) {
           {"tokenizer", tokenizer_json(source)},
           {"kv_cache", cache_json(config)},
           {"memory", memory_json(source, window)},
+          {"processor", {{"isa", name_of(instruction_set())}, {"bf16_faster", has_bf16_products()}}},
           {"methods", methods_json(config)},
           {"notes", source.notes()}};
 }

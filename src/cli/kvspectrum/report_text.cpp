@@ -93,6 +93,11 @@ void write_memory(std::ostream& out, const Json& memory) {
                    << ' ' << bytes_text(memory.at("bf16").at(command)) << '\n';
 }
 
+void write_processor(std::ostream& out, const Json& processor) {
+  label(out, "processor") << processor.at("isa").get<std::string>() << ": bf16 is "
+                          << (processor.at("bf16_faster").get<bool>() ? "faster" : "no faster") << " than f32 here\n";
+}
+
 void write_methods(std::ostream& out, const Json& methods) {
   out << "  methods\n";
   for (const Json& row : methods) {
@@ -116,6 +121,7 @@ std::string report_text(const Json& report) {
   write_tokenizer(out, report.at("tokenizer"));
   write_cache(out, report.at("kv_cache"));
   write_memory(out, report.at("memory"));
+  write_processor(out, report.at("processor"));
   write_methods(out, report.at("methods"));
   for (const Json& note : report.at("notes")) out << "  note: " << note.get<std::string>() << '\n';
   return out.str();

@@ -84,7 +84,7 @@ void pack_states(const StatesLayout& layout, const States& states, std::byte* pa
       refused = true;
     }
   }
-  cpu::require(!refused, "attention", "oneDNN to pack the keys and values");
+  cpu::require(!refused, "attention", "keys and values that can be packed");
 }
 
 }  // namespace
@@ -94,12 +94,12 @@ void CpuBackend::attention(const AttentionInput& input, Operand out) {
   if (input.q.empty()) return;
   const std::size_t members = input.q.extent(0), query_heads = input.q.extent(1), tokens = input.q.extent(2),
                     head_dim = input.q.extent(3), kv_heads = input.k.extent(1), group = query_heads / kv_heads;
-  const StatesLayout layout(products_, head_dim);
+  const StatesLayout layout(*products_, head_dim);
   const States past = states_of(input.past_k, input.past_v);
   States own = states_of(input.k, input.v);
   own.first_chunk = past.all_chunks();
   const std::size_t step = cpu::AttentionBlock::block_tokens(group, tokens), units = members * kv_heads;
-  const cpu::AttentionBlock block(products_, layout, group, step, tokens,
+  const cpu::AttentionBlock block(*products_, layout, group, step, tokens,
                                   {.scale = input.scale, .softcap = input.softcap, .window = input.window});
   reserve_scratch(std::max(block.scratch_bytes(), StatesLayout::kChunk * head_dim * sizeof(float)));
   packed_states_.reserve((own.first_chunk + own.all_chunks()) * layout.chunk_bytes());
@@ -127,7 +127,7 @@ void CpuBackend::attention(const AttentionInput& input, Operand out) {
     const auto runs = runs_of(past, own, packed, layout.chunk_bytes(), member, head);
     if (!block.run(queries, runs, worker, scratch_[worker].data())) refused = true;
   }
-  cpu::require(!refused, "attention", "oneDNN to run its products");
+  cpu::require(!refused, "attention", "its products to run");
 }
 
 }  // namespace kvs

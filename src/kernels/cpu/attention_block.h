@@ -6,6 +6,7 @@
 
 #include "kernels/cpu/packed_states.h"
 #include "kernels/cpu/products.h"
+#include "kernels/cpu/simd/loops.h"
 
 namespace kvs::cpu {
 
@@ -51,7 +52,7 @@ class AttentionBlock {
 
   std::size_t scratch_bytes() const noexcept;
 
-  /// @param scratch  scratch_bytes(), aligned to a cache line.  @return false if oneDNN refused a product.
+  /// @param scratch  scratch_bytes(), aligned to a cache line.  @return false if the engine refused a product.
   bool run(const QueryBlock& block, const std::vector<KeyRun>& runs, std::size_t worker, void* scratch) const noexcept;
 
  private:
@@ -66,18 +67,10 @@ class AttentionBlock {
   Rows carve(std::size_t height, void* scratch) const noexcept;
   template <class T>
   void gather(const QueryBlock& block, const Rows& rows) const noexcept;
-  static std::size_t keys_read(const QueryBlock& block, const KeyRun& run, std::size_t row, std::size_t width,
-                               const Rows& rows) noexcept;
   bool outside_window(const QueryBlock& block, const KeyRun& run) const noexcept;
-  void reshape_scores(const QueryBlock& block, const KeyRun& run, std::size_t width, const Rows& rows) const noexcept;
-  template <class T>
-  void soften(const QueryBlock& block, const KeyRun& run, std::size_t width, const Rows& rows) const noexcept;
+  ScoreTile tile_of(const QueryBlock& block, const KeyRun& run, std::size_t width, const Rows& rows) const noexcept;
   void rescale_mix(const Rows& rows) const noexcept;
-  template <class T>
   void finish(const QueryBlock& block, const Rows& rows) const noexcept;
-  template <class T>
-  bool run_typed(const QueryBlock& block, const std::vector<KeyRun>& runs, std::size_t worker,
-                 const Rows& rows) const noexcept;
   bool mix(const Products& products, const KeyRun& run, bool first, std::size_t worker,
            const Rows& rows) const noexcept;
 

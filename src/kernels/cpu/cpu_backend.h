@@ -9,7 +9,7 @@
 
 namespace kvs {
 
-/// The processor: OpenMP over tiles, oneDNN for the products inside them (cpu/products.h).
+/// The processor: OpenMP over tiles, a ProductEngine for the products inside them (cpu/products.h).
 /// A row's result depends neither on the number of threads nor on the other rows or members of the batch.
 class CpuBackend final : public Backend {
  public:
@@ -17,7 +17,7 @@ class CpuBackend final : public Backend {
   CpuBackend(DType compute_type, int threads);
 
   std::string_view device() const noexcept override { return "cpu"; }
-  DType compute_type() const noexcept override { return products_.type(); }
+  DType compute_type() const noexcept override { return products_->type(); }
   int threads() const noexcept { return threads_; }
 
   void* allocate(std::size_t bytes) override;
@@ -51,7 +51,7 @@ class CpuBackend final : public Backend {
   void reserve_scratch(std::size_t bytes_per_thread);
 
   int threads_;
-  cpu::ProductEngine products_;
+  std::unique_ptr<cpu::ProductEngine> products_;
   std::vector<cpu::AlignedBuffer> scratch_;  // [thread]
   cpu::AlignedBuffer packed_states_;         // attention: keys and values in the products' layout
   cpu::AlignedBuffer states_;                // self_attention: q, k and v

@@ -1,51 +1,19 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <limits>
 #include <string>
 
 #include "core/error.h"
 #include "kernels/cpu/checks.h"
 #include "kernels/cpu/cpu_backend.h"
-#include "kernels/cpu/fast_math.h"
+#include "kernels/cpu/simd/loops.h"
 #include "kernels/cpu/tiles.h"
 #include "kernels/cpu/weight.h"
 
 namespace kvs {
 namespace {
 
-/// Σ exp(logit − largest) over one slice of a row's logits; sum is NaN if a logit is not finite.
-struct SliceSum {
-  float largest = 0;
-  double sum = 0;
-};
-
-SliceSum reduce(const float* logits, std::size_t count) {
-  constexpr float kLeast = -std::numeric_limits<float>::infinity();
-  cpu::Lanes best = cpu::splat(kLeast), poison{}, sum{};
-  const auto see = [&](cpu::Lanes values, cpu::Lanes padded) {
-    best = cpu::larger(padded, best);
-    poison += values * 0.0F;  // NaN from a logit that is infinite or NaN
-  };
-  const std::size_t whole = count / cpu::kLanes * cpu::kLanes, left = count - whole;
-  for (std::size_t at = 0; at < whole; at += cpu::kLanes) see(cpu::load(logits + at), cpu::load(logits + at));
-  if (left > 0) see(cpu::load_part(logits + whole, left), cpu::load_part(logits + whole, left, kLeast));
-  const float largest = cpu::largest(best);
-  for (std::size_t at = 0; at < whole; at += cpu::kLanes) sum += cpu::exp(cpu::load(logits + at) - largest);
-  if (left > 0) sum += cpu::exp(cpu::load_part(logits + whole, left, kLeast) - largest);  // e^−∞ = 0
-  return {.largest = largest, .sum = cpu::sum_of(sum + poison)};
-}
-
-/// logits = softcap · tanh(logits / softcap); what is not finite becomes NaN.
-void cap(float* logits, std::size_t count, float softcap) {
-  const float inverse = 1.0F / softcap;
-  const auto capped = [&](cpu::Lanes z) { return cpu::tanh(z * inverse) * softcap + z * 0.0F; };
-  std::size_t at = 0;
-  for (; at + cpu::kLanes <= count; at += cpu::kLanes) cpu::store(logits + at, capped(cpu::load(logits + at)));
-  if (at < count) cpu::store_part(logits + at, capped(cpu::load_part(logits + at, count - at)), count - at);
-}
-
-double log_sum(const SliceSum* slices, std::size_t count) {
+double log_sum(const cpu::LogitSum* slices, std::size_t count) {
   float largest = slices[0].largest;
   for (std::size_t i = 1; i < count; ++i) largest = std::max(largest, slices[i].largest);
   double sum = 0;
@@ -69,9 +37,9 @@ void CpuBackend::cross_entropy(Operand x, const Weight& head, std::span<const st
   const std::size_t tile_rows = cpu::row_tile(rows, static_cast<std::size_t>(threads_), kMostRows);
   const std::size_t step = packed.layout().column_step();
   const std::size_t slice = step >= kSlice ? step : kSlice / step * step, slices = (n + slice - 1) / slice;
-  const cpu::TileProducts tiles(products_, packed, {rows, tile_rows}, {n, std::min(slice, n)}, false);
+  const cpu::TileProducts tiles(*products_, packed, {rows, tile_rows}, {n, std::min(slice, n)}, false);
   reserve_scratch(tile_rows * std::min(slice, n) * sizeof(float));
-  std::vector<SliceSum> sums(rows * slices);  // [row, slice]
+  std::vector<cpu::LogitSum> sums(rows * slices);  // [row, slice]
   std::vector<float> target_logits(rows);
   const cpu::OneThreadEach guard;
   std::atomic<bool> refused = false;
@@ -85,16 +53,16 @@ void CpuBackend::cross_entropy(Operand x, const Weight& head, std::span<const st
       auto* logits = static_cast<float*>(scratch_[worker].data());
       const void* from = static_cast<const std::byte*>(x.data) + row * k * item_size(compute_type());
       if (!tiles.run(worker, from, row, column, logits)) refused = true;
-      if (softcap > 0) cap(logits, height * width, softcap);
+      if (softcap > 0) cpu::loops().cap_logits(logits, height * width, softcap);
       for (std::size_t r = 0; r < height; ++r) {
-        sums[(row + r) * slices + column / slice] = reduce(logits + r * width, width);
+        sums[(row + r) * slices + column / slice] = cpu::loops().reduce_logits(logits + r * width, width);
         const auto target = static_cast<std::int64_t>(targets[row + r]) - static_cast<std::int64_t>(column);
         if (targets[row + r] >= 0 && target >= 0 && static_cast<std::size_t>(target) < width)
           target_logits[row + r] = logits[r * width + static_cast<std::size_t>(target)];
       }
     }
   }
-  cpu::require(!refused, "cross_entropy", "oneDNN to run its product");
+  cpu::require(!refused, "cross_entropy", "its products to run");
   for (std::size_t row = 0; row < rows; ++row) {
     nll[row] = 0;
     if (targets[row] < 0) continue;

@@ -5,7 +5,6 @@
 
 #include "kernels/cpu/checks.h"
 #include "kernels/cpu/cpu_backend.h"
-#include "kernels/cpu/lanes.h"
 #include "kernels/cpu/tiles.h"
 #include "kernels/cpu/weight.h"
 
@@ -39,7 +38,7 @@ std::unique_ptr<Weight> CpuBackend::make_weight(const WeightSource& source) {
   constexpr std::size_t kSlabValues = std::size_t{1} << 20, kRowStep = 64;
   cpu::require(source.rows > 0 && source.columns > 0, "make_weight", "rows and columns");
   cpu::require(source.bias.empty() || source.bias.size() == source.rows, "make_weight", "one bias per row");
-  const auto layout = products_.layout(source.rows, source.columns);
+  const auto layout = products_->layout(source.rows, source.columns);
   cpu::AlignedBuffer packed;
   packed.reserve(layout->bytes());
   const bool is_padded = layout->bytes() > source.rows * source.columns * item_size(compute_type());
@@ -49,7 +48,7 @@ std::unique_ptr<Weight> CpuBackend::make_weight(const WeightSource& source) {
   for (std::size_t first = 0; first < source.rows; first += slab_rows) {
     const std::size_t count = std::min(slab_rows, source.rows - first);
     source.read(first, count, std::span(slab).first(count * source.columns));
-    products_.pack(*layout, packed.data(), first, count, slab.data(), source.columns, 1);
+    products_->pack(*layout, packed.data(), first, count, slab.data(), source.columns, 1);
   }
   return std::make_unique<cpu::PackedWeight>(layout, std::move(packed),
                                              std::vector<float>(source.bias.begin(), source.bias.end()));
@@ -68,7 +67,7 @@ void CpuBackend::linear(Operand x, const Weight& weight, BackendView<float, 2> o
   // oneDNN's fast products write dense matrices only, so a tile that is part of wider rows goes through scratch memory.
   const bool direct = tile_columns == n || rows == 1;
   if (!direct) reserve_scratch(tile_rows * tile_columns * sizeof(float));
-  const cpu::TileProducts tiles(products_, packed, {rows, tile_rows}, {n, tile_columns}, accumulate && direct);
+  const cpu::TileProducts tiles(*products_, packed, {rows, tile_rows}, {n, tile_columns}, accumulate && direct);
   const cpu::OneThreadEach guard;
   std::atomic<bool> refused = false;
 #pragma omp parallel for num_threads(threads_) schedule(dynamic, 1) collapse(2)
@@ -83,7 +82,7 @@ void CpuBackend::linear(Operand x, const Weight& weight, BackendView<float, 2> o
       if (!direct) cpu::write_tile(tile, height, width, target, n, accumulate);
     }
   }
-  cpu::require(!refused, "linear", "oneDNN to run its product");
+  cpu::require(!refused, "linear", "its products to run");
 }
 
 void CpuBackend::narrow(BackendView<const float, 2> x, Operand out) {

@@ -51,7 +51,7 @@ void copy_bytes(void* to, const void* from, std::size_t bytes) {
 
 CpuBackend::CpuBackend(DType compute_type, int threads)
     : threads_(thread_count(threads)),
-      products_(checked_type(compute_type), static_cast<std::size_t>(threads_)),
+      products_(cpu::make_product_engine(checked_type(compute_type), static_cast<std::size_t>(threads_))),
       scratch_(static_cast<std::size_t>(threads_)) {}
 
 void CpuBackend::reserve_scratch(std::size_t bytes_per_thread) {

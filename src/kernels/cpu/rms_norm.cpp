@@ -2,7 +2,7 @@
 
 #include "kernels/cpu/checks.h"
 #include "kernels/cpu/cpu_backend.h"
-#include "kernels/cpu/lanes.h"
+#include "kernels/cpu/simd/lanes.h"
 
 namespace kvs {
 namespace {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <span>
 #include <vector>
 
@@ -27,30 +26,9 @@ struct Workspace {
   std::vector<std::size_t> active;
 };
 
-inline void add_magnitude(Lane& sum, const Lane& x) {
-  sum += (Lane)((LaneBits)x & 0x7fffffffffffffff);  // casts between vectors keep the bits
-}
-
-/// 1 where the lane's key is not after the query. (By reference: how vectors are returned depends on the processor.)
-inline void set_causal(Lane& mask, std::size_t first_key, std::size_t query) {
-  std::array<double, kLanes> values;
-  for (std::size_t lane = 0; lane < kLanes; ++lane) values[lane] = first_key + lane <= query ? 1.0 : 0.0;
-  std::memcpy(&mask, values.data(), sizeof(mask));
-}
-
-/// sum[n] += |Σ δ − δ_n| over the pairs of one query and eight keys.
-inline void add_pairs(const Workspace& work, std::size_t count, const double* a, const Lane* mask, Lane* deltas,
-                      Lane* sums) {
-  Lane left{};
-  for (std::size_t n = 0; n < count; ++n) {
-    const double* query = a + work.active[n] * kComponents;
-    const Lane* key = work.b.data() + work.active[n] * kComponents;
-    Lane delta = query[0] * key[0] + query[1] * key[1] + query[2] * key[2] + query[3] * key[3];
-    if (mask != nullptr) delta *= *mask;
-    deltas[n] = delta;
-    left += delta;
-  }
-  for (std::size_t n = 0; n < count; ++n) add_magnitude(sums[n], left - deltas[n]);
+/// 1 where the lane's key is not after the query.
+void set_causal(std::span<double, kDoubles> mask, std::size_t first_key, std::size_t query) {
+  for (std::size_t lane = 0; lane < kDoubles; ++lane) mask[lane] = first_key + lane <= query ? 1.0 : 0.0;
 }
 
 /// Adds the pairs of queries [first, first + kRows) of one head to errors[active chunk].
@@ -64,20 +42,25 @@ void distance_rows(const RopeOperands& in, std::size_t head, std::size_t first, 
     rope_components(in, RopeSide::kQuery, head, token, 0, work.a.data() + (token - first) * stride, 1, kComponents);
   std::ranges::fill(work.sum, Lane{});
   std::ranges::fill(work.b, Lane{});
-  for (std::size_t keys = 0; keys < last; keys += kLanes) {
-    for (std::size_t lane = 0; lane < kLanes && keys + lane < last; ++lane)
+  for (std::size_t keys = 0; keys < last; keys += kDoubles) {
+    for (std::size_t lane = 0; lane < kDoubles && keys + lane < last; ++lane)
       rope_components(in, RopeSide::kKey, head / in.group, keys + lane, 0,
-                      reinterpret_cast<double*>(work.b.data()) + lane, kLanes, kComponents * kLanes);
-    Lane mask{};
+                      reinterpret_cast<double*>(work.b.data()) + lane, kDoubles, kComponents * kDoubles);
+    alignas(Lane) std::array<double, kDoubles> mask{};
     for (std::size_t token = std::max(first, keys); token < last; ++token) {
       set_causal(mask, keys, token);
-      const bool whole = keys + kLanes <= token + 1;
-      add_pairs(work, count, work.a.data() + (token - first) * stride, whole ? nullptr : &mask, work.delta.data(),
-                work.sum.data());
+      const bool whole = keys + kDoubles <= token + 1;
+      loops().add_distances({.count = count,
+                             .chunks = work.active.data(),
+                             .query = work.a.data() + (token - first) * stride,
+                             .keys = reinterpret_cast<const double*>(work.b.data()),
+                             .mask = whole ? nullptr : mask.data(),
+                             .deltas = reinterpret_cast<double*>(work.delta.data()),
+                             .sums = reinterpret_cast<double*>(work.sum.data())});
     }
   }
   for (std::size_t n = 0; n < count; ++n)
-    for (std::size_t lane = 0; lane < kLanes; ++lane) errors[work.active[n]] += work.sum[n][lane];
+    for (std::size_t lane = 0; lane < kDoubles; ++lane) errors[work.active[n]] += work.sum[n].values[lane];
 }
 
 }  // namespace

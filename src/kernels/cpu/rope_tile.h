@@ -1,17 +1,16 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 
+#include "kernels/cpu/simd/loops.h"
 #include "kernels/rope_operands.h"
 
 namespace kvs::cpu {
 
-/// Eight doubles that the compiler keeps in whatever vector registers the processor has.
-constexpr std::size_t kLanes = 8;
-/// GCC and Clang let a double alias the elements of such a vector, so arrays of lanes are also read as doubles.
-using Lane = double __attribute__((vector_size(kLanes * sizeof(double))));
-using LaneBits = std::int64_t __attribute__((vector_size(kLanes * sizeof(double))));
+/// kDoubles doubles, aligned as the loops over them need it.
+struct alignas(kDoubles * sizeof(double)) Lane {
+  double values[kDoubles];
+};
 
 /// Writes the four components of chunks [first_chunk, half) of one token, component m of chunk c at
 /// out[m · component_stride + c · chunk_stride]. Rotation in double, from the f32 table.

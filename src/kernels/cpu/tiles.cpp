@@ -24,7 +24,7 @@ std::size_t column_tile(std::size_t n, std::size_t step, std::size_t rows, std::
 }
 
 TileProducts::TileProducts(ProductEngine& engine, const PackedWeight& weight, Cut rows, Cut columns, bool accumulate)
-    : engine_(&engine), weight_(&weight), rows_(rows), columns_(columns) {
+    : weight_(&weight), rows_(rows), columns_(columns) {
   for (const bool last_row : {false, true}) {
     for (const bool last_column : {false, true}) {
       const ProductShape shape{.m = last_row ? rows.tail() : rows.tile,
@@ -41,8 +41,8 @@ TileProducts::TileProducts(ProductEngine& engine, const PackedWeight& weight, Cu
 bool TileProducts::run(std::size_t worker, const void* x, std::size_t row, std::size_t column,
                        float* out) const noexcept {
   const Product& product = *products_[rows_.extent - row <= rows_.tail()][columns_.extent - column <= columns_.tail()];
-  return engine_->run(product, worker,
-                      {.x = x, .packed = weight_->rows_from(column), .bias = weight_->bias_from(column), .out = out});
+  return product.run(worker,
+                     {.x = x, .packed = weight_->rows_from(column), .bias = weight_->bias_from(column), .out = out});
 }
 
 }  // namespace kvs::cpu

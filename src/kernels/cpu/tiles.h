@@ -31,11 +31,11 @@ class TileProducts {
  public:
   TileProducts(ProductEngine& engine, const PackedWeight& weight, Cut rows, Cut columns, bool accumulate);
 
-  /// The tile that begins at (row, column); x points to its first row, out to a dense tile. False if oneDNN refused.
+  /// The tile that begins at (row, column); x points to its first row, out to a dense tile. False if the engine
+  /// refused.
   bool run(std::size_t worker, const void* x, std::size_t row, std::size_t column, float* out) const noexcept;
 
  private:
-  const ProductEngine* engine_;
   const PackedWeight* weight_;
   Cut rows_, columns_;
   std::shared_ptr<const Product> products_[2][2];  // [last row tile][last column tile]

@@ -1,27 +1,34 @@
 #pragma once
 
+#include <immintrin.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
-#include "core/dtype.h"
-
-#if defined(__AVX512F__)
-#include <immintrin.h>  // for two single instructions that the vector type cannot express
+// One register of floats in the compiler's own vector type: sixteen of AVX-512, eight of AVX2. The build compiles the
+// files of this folder once per instruction set and names it KVS_ISA; everything else is compiled for AVX2.
+#if !defined(KVS_ISA)
+#define KVS_ISA avx2
 #endif
-
-// Sixteen floats at a time in the compiler's own vector type: one AVX-512 register, two of AVX2, four of SSE.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wpsabi"  // every function here is inline, no vector crosses a call boundary
 #endif
 
 namespace kvs::cpu {
+inline namespace KVS_ISA {
 
+#if defined(__AVX512F__)
 inline constexpr std::size_t kLanes = 16;
-using Lanes = float __attribute__((vector_size(64)));
-using IntLanes = std::int32_t __attribute__((vector_size(64)));
-using UintLanes = std::uint32_t __attribute__((vector_size(64)));  // wraps around, which NaN's bits would else forbid
-using Bf16Lanes = std::uint16_t __attribute__((vector_size(32)));
+#else
+inline constexpr std::size_t kLanes = 8;
+#endif
+using Lanes = float __attribute__((vector_size(4 * kLanes)));
+using IntLanes = std::int32_t __attribute__((vector_size(4 * kLanes)));
+using UintLanes =
+    std::uint32_t __attribute__((vector_size(4 * kLanes)));  // wraps around, which NaN's bits would else forbid
+using Bf16Lanes = std::uint16_t __attribute__((vector_size(2 * kLanes)));
+using DoubleLanes = double __attribute__((vector_size(4 * kLanes)));  // half as many
 
 inline Lanes splat(float value) noexcept { return value - Lanes{}; }
 
@@ -42,12 +49,25 @@ inline void store_part(float* to, Lanes lanes, std::size_t count) noexcept {
   std::memcpy(to, &lanes, count * sizeof(float));
 }
 
+/// bf16 → f32, exactly.
+inline Lanes load(const std::uint16_t* from) noexcept {
+  Bf16Lanes narrow;
+  std::memcpy(&narrow, from, sizeof(narrow));
+  return reinterpret_cast<Lanes>(__builtin_convertvector(narrow, UintLanes) << 16);
+}
+
 /// Bit for bit f32_to_bf16 of core/dtype.h.
 inline Bf16Lanes to_bf16(Lanes lanes) noexcept {
   const auto bits = reinterpret_cast<UintLanes>(lanes);
   const UintLanes rounded = (bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16;
   const UintLanes quiet_nan = (bits >> 16) | 0x40U;
-  return __builtin_convertvector((bits & 0x7fffffffU) > 0x7f800000U ? quiet_nan : rounded, Bf16Lanes);
+  const UintLanes words = (bits & 0x7fffffffU) > 0x7f800000U ? quiet_nan : rounded;
+#if defined(__AVX512F__)
+  return __builtin_convertvector(words, Bf16Lanes);
+#else  // words to half-words with saturation, which these do not reach
+  const auto all = reinterpret_cast<__m256i>(words);
+  return reinterpret_cast<Bf16Lanes>(_mm_packus_epi32(_mm256_castsi256_si128(all), _mm256_extracti128_si256(all, 1)));
+#endif
 }
 inline void store(std::uint16_t* to, Lanes lanes) noexcept {
   const Bf16Lanes narrow = to_bf16(lanes);
@@ -90,19 +110,24 @@ inline Lanes scale_by_power_of_two(Lanes mantissa, Lanes n) noexcept {
 }
 
 inline float largest(Lanes lanes) noexcept {
-  lanes = larger(lanes, __builtin_shufflevector(lanes, lanes, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7));
-  lanes = larger(lanes, __builtin_shufflevector(lanes, lanes, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11));
-  lanes = larger(lanes, __builtin_shufflevector(lanes, lanes, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13));
-  return lanes[0] > lanes[1] ? lanes[0] : lanes[1];
+  float best = lanes[0];
+  for (std::size_t i = 1; i < kLanes; ++i) best = lanes[i] > best ? lanes[i] : best;
+  return best;
 }
 
 /// Pairwise, in double precision.
 inline double sum_of(Lanes lanes) noexcept {
-  using Doubles = double __attribute__((vector_size(64)));
-  const Doubles sums =
-      __builtin_convertvector(__builtin_shufflevector(lanes, lanes, 0, 1, 2, 3, 4, 5, 6, 7), Doubles) +
-      __builtin_convertvector(__builtin_shufflevector(lanes, lanes, 8, 9, 10, 11, 12, 13, 14, 15), Doubles);
-  return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
+  using HalfLanes = float __attribute__((vector_size(2 * kLanes)));
+  HalfLanes halves[2];
+  std::memcpy(halves, &lanes, sizeof(lanes));
+  const DoubleLanes sums =
+      __builtin_convertvector(halves[0], DoubleLanes) + __builtin_convertvector(halves[1], DoubleLanes);
+  double pairs[kLanes / 2];
+  std::memcpy(pairs, &sums, sizeof(sums));
+  double total = 0;
+  for (std::size_t i = 0; i < kLanes / 2; i += 4) total += (pairs[i] + pairs[i + 1]) + (pairs[i + 2] + pairs[i + 3]);
+  return total;
 }
 
+}  // namespace KVS_ISA
 }  // namespace kvs::cpu

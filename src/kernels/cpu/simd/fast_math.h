@@ -1,8 +1,9 @@
 #pragma once
 
-#include "kernels/cpu/lanes.h"
+#include "kernels/cpu/simd/lanes.h"
 
 namespace kvs::cpu {
+inline namespace KVS_ISA {
 
 inline constexpr float kRoundToInteger = 0x1.8p23F;  // adding and subtracting it leaves no fraction bits
 
@@ -65,4 +66,5 @@ inline Lanes erfc(Lanes x) noexcept {
   return x < 0.0F ? 2.0F - above : above;
 }
 
+}  // namespace KVS_ISA
 }  // namespace kvs::cpu

@@ -1,0 +1,61 @@
+#include "kernels/instruction_set.h"
+
+#include <dnnl.hpp>
+
+#include "kernels/cpu/simd/loops.h"
+
+namespace kvs {
+namespace {
+
+InstructionSet found() noexcept {
+  // oneDNN heeds the operating system and the environment variable. Its sets are bits that include their predecessors'.
+  const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
+  const auto has = [isa](dnnl_cpu_isa_t set) { return (isa & set) == set; };
+  if (has(dnnl_cpu_isa_avx512_core_amx)) return InstructionSet::kAmx;
+  if (has(dnnl_cpu_isa_avx512_core_bf16)) return InstructionSet::kAvx512Bf16;
+  if (has(dnnl_cpu_isa_avx512_core)) return InstructionSet::kAvx512;
+  return InstructionSet::kAvx2;
+}
+
+}  // namespace
+
+InstructionSet instruction_set() noexcept {
+  static const InstructionSet set = found();
+  return set;
+}
+
+std::string_view name_of(InstructionSet set) noexcept {
+  switch (set) {
+    case InstructionSet::kAvx2:
+      return "avx2";
+    case InstructionSet::kAvx512:
+      return "avx512";
+    case InstructionSet::kAvx512Bf16:
+      return "avx512_bf16";
+    case InstructionSet::kAmx:
+      return "amx";
+  }
+  return "";
+}
+
+namespace cpu {
+
+// Of simd/table.cpp, which is compiled once for each.
+namespace avx2 {
+extern const Loops table;
+}
+namespace avx512 {
+extern const Loops table;
+}
+namespace avx512_bf16 {
+extern const Loops table;
+}
+
+const Loops& loops() noexcept {
+  const InstructionSet set = instruction_set();
+  if (set >= InstructionSet::kAvx512Bf16) return avx512_bf16::table;
+  return set == InstructionSet::kAvx512 ? avx512::table : avx2::table;
+}
+
+}  // namespace cpu
+}  // namespace kvs

@@ -1,0 +1,24 @@
+#pragma once
+
+#include "kernels/cpu/simd/lanes.h"
+#include "kernels/cpu/simd/loops.h"
+
+// The functions of Loops, of the instruction set that this is compiled for.
+namespace kvs::cpu {
+inline namespace KVS_ISA {
+
+void multiply(const PanelProduct& product) noexcept;
+std::size_t panel_scratch(std::size_t m, std::size_t n, std::size_t k, bool bf16, bool accumulate) noexcept;
+void soften(const ScoreTile& tile) noexcept;
+void rescale_rows(float* mix, const float* factors, std::size_t rows, std::size_t channels) noexcept;
+void divide_row(const float* mix, const float* sums, std::size_t channels, void* to, bool bf16) noexcept;
+void activate(Activation kind, const float* x, const float* up, std::size_t count, void* out, bool bf16) noexcept;
+LogitSum reduce_logits(const float* logits, std::size_t count) noexcept;
+void cap_logits(float* logits, std::size_t count, float softcap) noexcept;
+void add_earlier_blocks(const GramBlock& block) noexcept;
+void add_within_block(const GramBlock& block) noexcept;
+void extend_moment(const GramBlock& block) noexcept;
+void add_distances(const DistancePairs& pairs) noexcept;
+
+}  // namespace KVS_ISA
+}  // namespace kvs::cpu
