@@ -5,29 +5,34 @@ inline namespace KVS_ISA {
 namespace {
 
 constexpr std::size_t kComponents = 4;  // as in kernels/rope_operands.h
-using Lane = double __attribute__((vector_size(kDoubles * sizeof(double))));
-using LaneBits = std::int64_t __attribute__((vector_size(kDoubles * sizeof(double))));
+constexpr std::size_t kRegisters = kDoubles * sizeof(double) / sizeof(DoubleLanes);
+using LongLanes = std::int64_t __attribute__((vector_size(sizeof(DoubleLanes))));
 
-inline void add_magnitude(Lane& sum, const Lane& x) {
-  sum += (Lane)((LaneBits)x & 0x7fffffffffffffff);  // casts between vectors keep the bits
+inline DoubleLanes magnitude(DoubleLanes x) {
+  return (DoubleLanes)((LongLanes)x & 0x7fffffffffffffff);  // casts between vectors keep the bits
 }
 
 }  // namespace
 
 /// sums[n] += |Σ δ − δ_n| over the pairs of one query and eight keys.
 void add_distances(const DistancePairs& in) noexcept {
-  auto *deltas = reinterpret_cast<Lane*>(in.deltas), *sums = reinterpret_cast<Lane*>(in.sums);
-  const auto *keys = reinterpret_cast<const Lane*>(in.keys), *mask = reinterpret_cast<const Lane*>(in.mask);
-  Lane left{};
-  for (std::size_t n = 0; n < in.count; ++n) {
-    const double* query = in.query + in.chunks[n] * kComponents;
-    const Lane* key = keys + in.chunks[n] * kComponents;
-    Lane delta = query[0] * key[0] + query[1] * key[1] + query[2] * key[2] + query[3] * key[3];
-    if (mask != nullptr) delta *= *mask;
-    deltas[n] = delta;
-    left += delta;
+  auto *deltas = reinterpret_cast<DoubleLanes*>(in.deltas), *sums = reinterpret_cast<DoubleLanes*>(in.sums);
+  const auto *keys = reinterpret_cast<const DoubleLanes*>(in.keys),
+             *mask = reinterpret_cast<const DoubleLanes*>(in.mask);
+  for (std::size_t part = 0; part < kRegisters; ++part) {
+    DoubleLanes left{};
+    for (std::size_t n = 0; n < in.count; ++n) {
+      const double* query = in.query + in.chunks[n] * kComponents;
+      const DoubleLanes* key = keys + in.chunks[n] * kComponents * kRegisters + part;
+      DoubleLanes delta = query[0] * key[0] + query[1] * key[kRegisters] + query[2] * key[2 * kRegisters] +
+                          query[3] * key[3 * kRegisters];
+      if (mask != nullptr) delta *= mask[part];
+      deltas[n * kRegisters + part] = delta;
+      left += delta;
+    }
+    for (std::size_t n = 0; n < in.count; ++n)
+      sums[n * kRegisters + part] += magnitude(left - deltas[n * kRegisters + part]);
   }
-  for (std::size_t n = 0; n < in.count; ++n) add_magnitude(sums[n], left - deltas[n]);
 }
 
 }  // namespace KVS_ISA

@@ -1,66 +1,76 @@
 #include "kernels/cpu/simd/functions.h"
 
-// The sums of kernels/cpu/rope_gram.cpp. Lane: eight doubles, one register of AVX-512 or two of AVX2.
+// The sums of kernels/cpu/rope_gram.cpp. A group of kDoubles columns is one register of AVX-512 or two of AVX2;
+// "column" below is a register.
 namespace kvs::cpu {
 inline namespace KVS_ISA {
 namespace {
 
-constexpr std::size_t kComponents = 4;  // as in kernels/rope_operands.h
-using Lane = double __attribute__((vector_size(kDoubles * sizeof(double))));
+constexpr std::size_t kComponents = 4;                                               // as in kernels/rope_operands.h
+constexpr std::size_t kRegisters = kDoubles * sizeof(double) / sizeof(DoubleLanes);  // per group
 
 /// GCC and Clang let a double alias the elements of such a vector.
-const Lane* lanes(const double* from) { return reinterpret_cast<const Lane*>(from); }
-Lane* lanes(double* from) { return reinterpret_cast<Lane*>(from); }
+const DoubleLanes* lanes(const double* from) { return reinterpret_cast<const DoubleLanes*>(from); }
+DoubleLanes* lanes(double* from) { return reinterpret_cast<DoubleLanes*>(from); }
+
+/// The columns of a block: those that its rows meet are [first, end).
+struct Columns {
+  explicit Columns(const GramBlock& in) : first(in.first_group * kRegisters), end(in.groups * kRegisters) {}
+  std::size_t first, end;
+};
 
 /// sum[m][n] = Σ_t x_{m0+m, row}(t) · x_{n, column group}(t), two components m against all n.
 inline void block_moment(const GramBlock& in, const double* block, std::size_t chunk, std::size_t column,
-                         std::size_t first_component, Lane (&sum)[2][kComponents]) {
+                         std::size_t first_component, DoubleLanes (&sum)[2][kComponents]) {
+  const std::size_t columns = Columns(in).end, stride = in.groups * kDoubles;
   for (auto& row : sum)
-    for (Lane& lane : row) lane = Lane{};
+    for (DoubleLanes& lane : row) lane = DoubleLanes{};
   for (std::size_t token = 0; token < in.tokens; ++token) {
-    const Lane* columns = lanes(block) + token * kComponents * in.groups + column;
-    const double* rows = block + (token * kComponents + first_component) * in.groups * kDoubles + chunk;
-    const double low = rows[0], high = rows[in.groups * kDoubles];
+    const DoubleLanes* values = lanes(block) + token * kComponents * columns + column;
+    const double* rows = block + (token * kComponents + first_component) * stride + chunk;
+    const double low = rows[0], high = rows[stride];
     for (std::size_t n = 0; n < kComponents; ++n) {
-      sum[0][n] += low * columns[n * in.groups];
-      sum[1][n] += high * columns[n * in.groups];
+      sum[0][n] += low * values[n * columns];
+      sum[1][n] += high * values[n * columns];
     }
   }
 }
 
-Lane* moment_at(const GramBlock& in, std::size_t row, std::size_t component, std::size_t column) {
-  return lanes(in.moment) + (row * kComponents + component) * kComponents * in.groups + column;
+DoubleLanes* moment_at(const GramBlock& in, std::size_t row, std::size_t component, std::size_t column) {
+  return lanes(in.moment) + (row * kComponents + component) * kComponents * Columns(in).end + column;
 }
 
 }  // namespace
 
 /// Σ_i Σ_{j earlier} δ_c δ_c' = Σ_{m,n} (Σ_i a_{m,c} a_{n,c'}) S_{m,c,n,c'}
 void add_earlier_blocks(const GramBlock& in) noexcept {
+  const Columns columns(in);
   for (std::size_t row = 0; row < kDoubles; ++row) {
-    for (std::size_t column = in.first_group; column < in.groups; ++column) {
-      Lane total{};
+    for (std::size_t column = columns.first; column < columns.end; ++column) {
+      DoubleLanes total{};
       for (std::size_t m = 0; m < kComponents; m += 2) {
-        Lane sum[2][kComponents];
+        DoubleLanes sum[2][kComponents];
         block_moment(in, in.queries, in.first_group * kDoubles + row, column, m, sum);
-        const Lane *low = moment_at(in, row, m, column), *high = moment_at(in, row, m + 1, column);
+        const DoubleLanes *low = moment_at(in, row, m, column), *high = moment_at(in, row, m + 1, column);
         for (std::size_t n = 0; n < kComponents; ++n)
-          total += sum[0][n] * low[n * in.groups] + sum[1][n] * high[n * in.groups];
+          total += sum[0][n] * low[n * columns.end] + sum[1][n] * high[n * columns.end];
       }
-      lanes(in.gram)[row * in.groups + column] += total;
+      lanes(in.gram)[row * columns.end + column] += total;
     }
   }
 }
 
 void extend_moment(const GramBlock& in) noexcept {
+  const Columns columns(in);
   for (std::size_t row = 0; row < kDoubles; ++row) {
-    for (std::size_t column = in.first_group; column < in.groups; ++column) {
+    for (std::size_t column = columns.first; column < columns.end; ++column) {
       for (std::size_t m = 0; m < kComponents; m += 2) {
-        Lane sum[2][kComponents];
+        DoubleLanes sum[2][kComponents];
         block_moment(in, in.keys, in.first_group * kDoubles + row, column, m, sum);
-        Lane *low = moment_at(in, row, m, column), *high = moment_at(in, row, m + 1, column);
+        DoubleLanes *low = moment_at(in, row, m, column), *high = moment_at(in, row, m + 1, column);
         for (std::size_t n = 0; n < kComponents; ++n) {
-          low[n * in.groups] += sum[0][n];
-          high[n * in.groups] += sum[1][n];
+          low[n * columns.end] += sum[0][n];
+          high[n * columns.end] += sum[1][n];
         }
       }
     }
@@ -69,27 +79,29 @@ void extend_moment(const GramBlock& in) noexcept {
 
 /// The triangle i ≥ j of a block: δ of every pair, then its outer products.
 void add_within_block(const GramBlock& in) noexcept {
+  const Columns columns(in);
   std::size_t pairs = 0;
   for (std::size_t i = 0; i < in.tokens; ++i) {
     for (std::size_t j = 0; j <= i; ++j, ++pairs) {
-      const Lane* a = lanes(in.queries) + i * kComponents * in.groups;
-      const Lane* b = lanes(in.keys) + j * kComponents * in.groups;
-      for (std::size_t column = in.first_group; column < in.groups; ++column) {
-        Lane delta{};
-        for (std::size_t n = 0; n < kComponents; ++n) delta += a[n * in.groups + column] * b[n * in.groups + column];
-        lanes(in.deltas)[pairs * in.groups + column] = delta;
+      const DoubleLanes* a = lanes(in.queries) + i * kComponents * columns.end;
+      const DoubleLanes* b = lanes(in.keys) + j * kComponents * columns.end;
+      for (std::size_t column = columns.first; column < columns.end; ++column) {
+        DoubleLanes delta{};
+        for (std::size_t n = 0; n < kComponents; ++n)
+          delta += a[n * columns.end + column] * b[n * columns.end + column];
+        lanes(in.deltas)[pairs * columns.end + column] = delta;
       }
     }
   }
   const double* scalars = in.deltas + in.first_group * kDoubles;
-  for (std::size_t column = in.first_group; column < in.groups; ++column) {
-    Lane sum[kDoubles] = {};
+  for (std::size_t column = columns.first; column < columns.end; ++column) {
+    DoubleLanes sum[kDoubles] = {};
     for (std::size_t pair = 0; pair < pairs; ++pair) {
-      const Lane columns = lanes(in.deltas)[pair * in.groups + column];
+      const DoubleLanes delta = lanes(in.deltas)[pair * columns.end + column];
       const double* rows = scalars + pair * in.groups * kDoubles;
-      for (std::size_t row = 0; row < kDoubles; ++row) sum[row] += rows[row] * columns;
+      for (std::size_t row = 0; row < kDoubles; ++row) sum[row] += rows[row] * delta;
     }
-    for (std::size_t row = 0; row < kDoubles; ++row) lanes(in.gram)[row * in.groups + column] += sum[row];
+    for (std::size_t row = 0; row < kDoubles; ++row) lanes(in.gram)[row * columns.end + column] += sum[row];
   }
 }
 
