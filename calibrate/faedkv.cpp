@@ -48,33 +48,45 @@ std::vector<double> gains_keeping(const ChunkGrid& grid, std::span<const std::si
   return gains;
 }
 
-std::vector<double> ablation_gains(const ChunkGrid& grid) {
+std::vector<double> ablation_gains(const ChunkGrid& grid, std::span<const std::size_t> ablated) {
   std::vector<double> gains;
-  for (std::size_t ablated = 0; ablated < grid.chunks; ++ablated) {
+  for (const std::size_t chunk : ablated) {
     std::vector<std::size_t> kept(grid.chunks);
     std::iota(kept.begin(), kept.end(), 0);
-    kept.erase(kept.begin() + static_cast<std::ptrdiff_t>(ablated));
+    kept.erase(kept.begin() + static_cast<std::ptrdiff_t>(chunk));
     const auto row = gains_keeping(grid, kept);
     gains.insert(gains.end(), row.begin(), row.end());
   }
   return gains;
 }
 
+std::vector<std::vector<std::optional<double>>> AblationSums::losses(std::size_t layer) const {
+  const auto scored = static_cast<double>(scored_per_document);
+  std::vector<std::vector<std::optional<double>>> losses(ablated.front()[layer].size());
+  for (std::size_t chunk = 0; chunk < losses.size(); ++chunk) {
+    for (std::size_t n = 0; n < base.size(); ++n) {
+      const std::optional<double>& sum = ablated[n][layer][chunk];
+      losses[chunk].push_back(sum ? std::optional((*sum - base[n]) / scored) : std::nullopt);
+    }
+  }
+  return losses;
+}
+
 AblationResult ablation_result(const AblationSums& sums) {
-  const auto scored = static_cast<double>(sums.scored_per_document);
-  const std::size_t documents = sums.base.size();
+  const auto scored = static_cast<double>(sums.scored_per_document * sums.base.size());
   AblationResult result;
-  result.ppl_base =
-      std::exp(std::accumulate(sums.base.begin(), sums.base.end(), 0.0) / (scored * static_cast<double>(documents)));
-  for (std::size_t layer = 0; layer < sums.ablated.front().size(); ++layer) {
+  result.ppl_base = std::exp(std::accumulate(sums.base.begin(), sums.base.end(), 0.0) / scored);
+  for (std::size_t layer = 0; layer < sums.layers(); ++layer) {
     auto& deltas = result.delta.emplace_back();
+    auto& documents = result.documents.emplace_back();
     auto& intervals = result.interval.emplace_back();
-    for (std::size_t chunk = 0; chunk < sums.ablated.front()[layer].size(); ++chunk) {
+    for (const auto& losses : sums.losses(layer)) {
       std::vector<double> differences;
-      for (std::size_t n = 0; n < documents; ++n)
-        differences.push_back((sums.ablated[n][layer][chunk] - sums.base[n]) / scored);
+      for (const std::optional<double>& loss : losses)
+        if (loss) differences.push_back(*loss);
       const PairedDifference difference = paired_difference(differences);
       deltas.push_back(std::expm1(difference.mean));  // documents are equally long: PPL/PPL_base = exp(mean difference)
+      documents.push_back(differences.size());
       intervals.push_back(difference.interval);
     }
   }

@@ -26,25 +26,33 @@ struct ChunkGrid {
 /// Gains of SpectralOps::filter that keep exactly the chunks of `kept`: [bins_of(transform, samples)].
 /// Full spectrum: the real part of the filtered signal is the half spectrum with weight (keep[k] + keep[N−k]) / 2.
 std::vector<double> gains_keeping(const ChunkGrid& grid, std::span<const std::size_t> kept);
-/// Row c keeps all chunks but c: [chunks, bins_of(transform, samples)].
-std::vector<double> ablation_gains(const ChunkGrid& grid);
+/// Row n keeps all chunks but ablated[n]: [ablated.size(), bins_of(transform, samples)].
+std::vector<double> ablation_gains(const ChunkGrid& grid, std::span<const std::size_t> ablated);
 
 /// NLL sums of an ablation, by document.
 struct AblationSums {
   std::size_t scored_per_document = 0;
-  std::vector<double> base;                               // [document]
-  std::vector<std::vector<std::vector<double>>> ablated;  // [document][layer][chunk]
+  std::vector<double> base;  // [document]
+  /// [document][layer][chunk]; nothing where a race (calibrate/chunk_race.h) left the chunk out.
+  std::vector<std::vector<std::vector<std::optional<double>>>> ablated;
+
+  std::size_t layers() const noexcept { return ablated.front().size(); }
+  /// Of one layer: [chunk][document], the mean NLL of the document's scored tokens without the chunk minus that of the
+  /// unchanged model.
+  std::vector<std::vector<std::optional<double>>> losses(std::size_t layer) const;
 };
 
 struct AblationResult {
   double ppl_base = 0;
-  std::vector<std::vector<double>> delta;  // [layer][chunk]: (PPL − PPL_base) / PPL_base
+  std::vector<std::vector<double>> delta;  // [layer][chunk]: (PPL − PPL_base) / PPL_base over the chunk's documents
+  std::vector<std::vector<std::size_t>> documents;  // [layer][chunk]: how many those are
   /// 95 % interval of each Δ over documents; none below two documents. Student's t on the paired difference of a
   /// document's mean NLL, mapped by exp(·) − 1.
   std::vector<std::vector<std::optional<std::pair<double, double>>>> interval;
 };
 
 /// PPL = exp(mean NLL over all scored tokens of all documents). Sums run in document order.
+/// @param sums  every chunk in at least one document
 AblationResult ablation_result(const AblationSums& sums);
 
 /// How many of `chunks` a share r keeps: ⌊r·chunks + ½⌋, at least 1, at most all.

@@ -70,10 +70,14 @@ void check_faedkv(const Json& config, const std::string& where) {
   expect_length(kept, layers, "layers");
   for (std::size_t n = 0; n < layers; ++n) check_index_list(kept.at(n), chunks, 0);
   const JsonCursor ablation = JsonCursor(config, where).at("calibration").at("ablation");
-  for (const char* member : {"delta", "interval"}) {
+  for (const char* member : {"delta", "interval", "documents"}) {
+    if (!ablation.has(member)) continue;  // documents: races only; the schema asks for the others
     expect_length(ablation.at(member), layers, "layers");
     for (std::size_t n = 0; n < layers; ++n) expect_length(ablation.at(member).at(n), chunks, "chunks");
   }
+  if (!ablation.has("undecided")) return;
+  expect_length(ablation.at("undecided"), layers, "layers");
+  for (std::size_t n = 0; n < layers; ++n) check_index_list(ablation.at("undecided").at(n), chunks, 0);
 }
 
 /// The chunk ↔ frequency map: of every kind of RoPE a frequency per chunk, of every layer a kind.

@@ -24,7 +24,10 @@ TEST(ChunkGrid, CoversEveryBinOnceForOddAndEvenLengths) {
 
 TEST(Gains, HalfSpectrumAblationZeroesExactlyTheChunk) {
   // 9 samples: B = 5 bins; C = 2: chunk 0 = [0, 2), chunk 1 = [2, 5).
-  EXPECT_THAT(ablation_gains({Transform::kDft, false, 2, 9}), ElementsAre(0, 0, 1, 1, 1, 1, 1, 0, 0, 0));
+  const ChunkGrid grid{Transform::kDft, false, 2, 9};
+  const std::size_t both[] = {0, 1}, last[] = {1};
+  EXPECT_THAT(ablation_gains(grid, both), ElementsAre(0, 0, 1, 1, 1, 1, 1, 0, 0, 0));
+  EXPECT_THAT(ablation_gains(grid, last), ElementsAre(1, 1, 0, 0, 0));
 }
 
 TEST(Gains, FullSpectrumAveragesABinWithItsMirrorImage) {
@@ -53,6 +56,16 @@ TEST(AblationResult, DeltaIsTheRelativeChangeOfPerplexity) {
 
 TEST(AblationResult, OneDocumentHasNoInterval) {
   EXPECT_FALSE(ablation_result({5, {10}, {{{11, 12}}}}).interval[0][1]);
+}
+
+TEST(AblationResult, AChunkIsMeasuredOnItsOwnDocuments) {
+  // The second document left chunk 1 out: its Δ is that of the first, which has no interval.
+  const AblationResult result = ablation_result({10, {20, 30}, {{{21, 22}}, {{33, std::nullopt}}}});
+  EXPECT_THAT(result.documents[0], ElementsAre(2, 1));
+  EXPECT_NEAR(result.delta[0][0], std::exp(0.2) - 1, 1e-12);
+  EXPECT_NEAR(result.delta[0][1], std::exp(0.2) - 1, 1e-12);
+  EXPECT_FALSE(result.interval[0][1]);
+  EXPECT_NEAR(result.ppl_base, std::exp(2.5), 1e-12);
 }
 
 TEST(MostImportant, TakesTheLargestAndTheLowestIndexOnTies) {

@@ -72,6 +72,36 @@ TEST_F(CalibratePrograms, FaedkvOfOneDocumentHasNoInterval) {
   EXPECT_TRUE(config("one.json").at("calibration").at("ablation").at("interval")[0][0].is_null());
 }
 
+TEST_F(CalibratePrograms, FaedkvWithABudgetSaysWhatItSpentAndLeftOpen) {
+  // 6 documents · 4 layers · 4 chunks = 96 passes, of which the first two documents take 32.
+  const Outcome made = run("kvcalibrate", faedkv("budget.json", {"--passes", "50", "--confidence", "0.999"}));
+  ASSERT_EQ(made.status, 0) << made.err;
+  EXPECT_THAT(made.out, HasSubstr("passes: 50 of the full table's 96"));
+  EXPECT_THAT(made.out, HasSubstr("of 16 undecided at the threshold"));
+  expect_valid("budget.json");
+  const Json ablation = config("budget.json").at("calibration").at("ablation");
+  std::size_t passes = 0;
+  for (const Json& layer : ablation.at("documents"))
+    for (const Json& documents : layer) passes += documents.get<std::size_t>();
+  EXPECT_EQ(passes, 50U);
+  EXPECT_EQ(ablation.at("confidence"), 0.999);
+  EXPECT_EQ(ablation.at("undecided").size(), 4U);
+  ASSERT_EQ(run("kvcalibrate", faedkv("full.json")).status, 0);
+  EXPECT_FALSE(config("full.json").at("calibration").at("ablation").contains("documents"));
+}
+
+TEST_F(CalibratePrograms, FaedkvRefusesABudgetBelowTwoDocuments) {
+  const Outcome refused = run("kvcalibrate", faedkv("few.json", {"--passes", "31"}));
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_THAT(refused.err, HasSubstr("--passes: found 31, expected at least 32: 2 documents for each of 16 chunks"));
+  EXPECT_EQ(run("kvcalibrate", faedkv("few.json", {"--confidence", "1"})).status, 2);
+  // One document is all there is: every chunk has it and none is decided.
+  const Outcome one = run("kvcalibrate", faedkv("one.json", {"--documents", "1", "--passes", "16"}));
+  ASSERT_EQ(one.status, 0) << one.err;
+  EXPECT_THAT(one.out, HasSubstr("16 of 16 undecided"));
+  expect_valid("one.json");
+}
+
 TEST_F(CalibratePrograms, FaedkvOfSomeLayersEqualsThoseOfAll) {
   ASSERT_EQ(run("kvcalibrate", faedkv("all.json")).status, 0);
   ASSERT_EQ(run("kvcalibrate", faedkv("some.json", {"--layers", "1,3"})).status, 0);
@@ -82,20 +112,25 @@ TEST_F(CalibratePrograms, FaedkvOfSomeLayersEqualsThoseOfAll) {
 }
 
 TEST_F(CalibratePrograms, FaedkvKilledAndResumedIsIdentical) {
-  ASSERT_EQ(run("kvcalibrate", faedkv("whole.json")).status, 0);
-  // The recorded command names the output, so both runs use one name.
-  const std::string whole = slurp(folder_ / "whole.json");
-  std::filesystem::remove(folder_ / "whole.json");
+  const std::vector<std::vector<std::string>> ways{{}, {"--passes", "60", "--confidence", "0.8"}};
   std::mt19937 random(5);
-  int killed = 0;
-  for (int round = 0; round < 6; ++round) {
-    for (const auto& entry : std::filesystem::directory_iterator(folder_ / "."))
-      if (entry.path().filename().string().starts_with("whole")) std::filesystem::remove(entry.path());
-    // A kill between the figures and the config leaves figures: those of the same run are replaced.
-    killed += run_with_kills("kvcalibrate", faedkv("whole.json"), faedkv("whole.json", {"--resume"}), random);
-    EXPECT_EQ(slurp(folder_ / "whole.json"), whole) << "round " << round;
+  for (const auto& way : ways) {
+    auto again = way;
+    again.push_back("--resume");
+    ASSERT_EQ(run("kvcalibrate", faedkv("whole.json", way)).status, 0);
+    // The recorded command names the output, so both runs use one name.
+    const std::string whole = slurp(folder_ / "whole.json");
+    int killed = 0;
+    for (int round = 0; round < 6; ++round) {
+      for (const auto& entry : std::filesystem::directory_iterator(folder_ / "."))
+        if (entry.path().filename().string().starts_with("whole")) std::filesystem::remove(entry.path());
+      // A kill between the figures and the config leaves figures: those of the same run are replaced.
+      killed += run_with_kills("kvcalibrate", faedkv("whole.json", way), faedkv("whole.json", again), random);
+      EXPECT_EQ(slurp(folder_ / "whole.json"), whole) << "round " << round;
+    }
+    EXPECT_GT(killed, 1);
+    std::filesystem::remove(folder_ / "whole.json");
   }
-  EXPECT_GT(killed, 1);
 }
 
 TEST_F(CalibratePrograms, FaedkvStopsOnSigintAndResumes) {

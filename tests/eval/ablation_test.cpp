@@ -100,9 +100,13 @@ TEST(AblationOfSmolLM2, DeltasEqualPyTorchs) {
   for (const std::string space : {"k_pre", "k_post"}) {
     AblationForward runs(decoder, *ops, {false, 512, 0, 0, 0, Transform::kDft, space == "k_pre"});
     runs.begin(tokens);
-    const auto gains = ablation_gains({Transform::kDft, false, 8, 512});
+    const std::size_t chunks[] = {0, 1, 2, 3, 4, 5, 6, 7};
+    const auto gains = ablation_gains({Transform::kDft, false, 8, 512}, chunks);
     AblationSums sums{511, {}, {{}}};
-    for (const std::size_t layer : {0, 14, 29}) sums.ablated[0].push_back(runs.variants(layer, {gains, {8, 257}}));
+    for (const std::size_t layer : {0, 14, 29}) {
+      const auto nll = runs.variants(layer, {gains, {8, 257}});
+      sums.ablated[0].emplace_back(nll.begin(), nll.end());
+    }
     sums.base.push_back(runs.base());
     const AblationResult result = ablation_result(sums);
     EXPECT_NEAR(result.ppl_base / golden.at("perplexity").get<double>(), 1, 1e-4);

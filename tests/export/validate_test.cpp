@@ -135,6 +135,20 @@ TEST_F(Validate, ComparesListsWithEachOther) {
   EXPECT_THAT(after(elite(true), [](Json& c) { c["parameters"]["elite"][0][0] = {2}; }), HasSubstr("/elite/0/0/0"));
 }
 
+TEST_F(Validate, ARacesListsHaveALayerEach) {
+  Json race = faedkv();
+  Json& ablation = race["calibration"]["ablation"];
+  ablation["documents"] = Json::parse("[[2, 3], [1, 2]]");
+  ablation["undecided"] = Json::parse("[[], [0, 1]]");
+  EXPECT_EQ(complaint(race), "");
+  EXPECT_THAT(after(race, [](Json& c) { c["calibration"]["ablation"]["documents"][1] = {2}; }),
+              HasSubstr("/ablation/documents/1"));
+  EXPECT_THAT(after(race, [](Json& c) { c["calibration"]["ablation"]["documents"][0][0] = 0; }),
+              HasSubstr("/ablation/documents/0/0"));
+  EXPECT_THAT(after(race, [](Json& c) { c["calibration"]["ablation"]["undecided"][0] = {2}; }),
+              HasSubstr("/ablation/undecided/0/0"));
+}
+
 TEST_F(Validate, ComparesRanksWithTheFactorsShapes) {
   EXPECT_THAT(after(elite(true), [](Json& c) { c["parameters"]["d_ckv"] = 4; }),
               HasSubstr("factors.safetensors: tensor layers.1.up: found [6,3], expected columns: 4"));

@@ -112,7 +112,8 @@ void announce(const Estimate& estimate, Backend& backend, const RunOptions& run)
   if (estimate.read_bytes > 0) line += ", " + human_bytes(estimate.read_bytes) + " read";
   // Products alone run at the probed rate; the rest of a pass adds about a fifth (docs/performance.md).
   const double computing = estimate.flops > 0 ? 1.2 * estimate.flops * seconds_per_flop(backend) : 0;
-  line += ", " + human_seconds(computing + estimate.read_bytes / kCaptureBytesPerSecond);
+  line += std::string(estimate.at_most ? ", at most " : ", ") +
+          human_seconds(computing + estimate.read_bytes / kCaptureBytesPerSecond);
   line += " on " + std::string(backend.device()) + processor_note(backend);
   remark(line, false);
 }

@@ -10,6 +10,7 @@ namespace kvs {
 struct Estimate {
   double flops = 0, memory_bytes = 0, disk_bytes = 0;  // disk: written
   double read_bytes = 0;                               // of captures
+  bool at_most = false;                                // the work may end earlier
 };
 /// Says "estimate: … on DEVICE" on stderr unless quiet; the time from one timed product and from the rate at which
 /// captures are read and transformed (docs/performance.md).

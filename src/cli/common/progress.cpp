@@ -65,6 +65,11 @@ void Progress::update(double done) {
   draw(done);
 }
 
+void Progress::update(double done, double total) {
+  total_ = std::max(total, 1e-9);
+  update(done);
+}
+
 void Progress::draw(double done) {
   const double share = std::clamp(done / total_, 0.0, 1.0);
   const double elapsed = std::chrono::duration<double>(Clock::now() - start_).count();

@@ -15,6 +15,8 @@ class Progress {
 
   /// `done` of `total` units of work.
   void update(double done);
+  /// The same where the total has changed.
+  void update(double done, double total);
 
  private:
   using Clock = std::chrono::steady_clock;
