@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -118,6 +119,10 @@ class Backend {
   /// kF32 or kBF16: the type of Operand elements and of packed weights. Sums and the residual stream are f32 in both.
   virtual DType compute_type() const noexcept = 0;
 
+  /// Who is told, in a line, what a user should know of how operations run, such as that a library failed and another
+  /// way was taken; nobody by default. Called from within an operation.
+  void on_note(std::function<void(const std::string&)> sink) { note_sink_ = std::move(sink); }
+
   /// @throws Error kEnvironment "out of memory for N bytes".
   virtual void* allocate(std::size_t bytes) = 0;
   virtual void release(void* memory) noexcept = 0;
@@ -182,6 +187,14 @@ class Backend {
   /// @throws Error kData if a logit of another row is not finite.
   virtual void cross_entropy(Operand x, const Weight& head, std::span<const std::int32_t> targets, std::span<float> nll,
                              float softcap) = 0;
+
+ protected:
+  void note(const std::string& line) const {
+    if (note_sink_) note_sink_(line);
+  }
+
+ private:
+  std::function<void(const std::string&)> note_sink_;
 };
 
 /// @param device   "cpu", "cuda" or "auto" (cuda if there is one, else cpu)

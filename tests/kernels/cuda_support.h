@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <tuple>
 #include <vector>
@@ -15,17 +16,20 @@
 
 namespace kvs::test {
 
-/// A CPU and a CUDA backend of one type. Without a device a test is skipped aloud, or fails if KVS_REQUIRE_CUDA=1.
+/// For SetUp() of a test that this machine cannot run: skips it aloud, or fails it if KVS_REQUIRE_CUDA=1.
+inline void leave_out(const std::string& reason) {
+  const char* const required = std::getenv("KVS_REQUIRE_CUDA");
+  if (required != nullptr && std::string_view(required) == "1") FAIL() << reason << ", KVS_REQUIRE_CUDA=1";
+  GTEST_SKIP() << reason;
+}
+
+/// A CPU and a CUDA backend of one type, where there is a device.
 class BothDevices : public ::testing::Test {
  protected:
   void SetUp() override { start(DType::kF32); }
 
   void start(DType type) {
-    if (!cuda_available()) {
-      const char* required = std::getenv("KVS_REQUIRE_CUDA");
-      if (required != nullptr && std::string_view(required) == "1") FAIL() << "no CUDA device, KVS_REQUIRE_CUDA=1";
-      GTEST_SKIP() << "no CUDA device";
-    }
+    if (!cuda_available()) return leave_out("no CUDA device");
     cpu_ = make_backend("cpu", type);
     cuda_ = make_backend("cuda", type);
   }

@@ -4,10 +4,14 @@
 
 #include <dlfcn.h>
 #include <gmock/gmock.h>
+#include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
+
+#include <vector>
 
 #include "core/error.h"
 #include "kernels/cuda/cudnn_planner.h"
+#include "tests/kernels/cuda_support.h"
 
 namespace kvs::cuda {
 namespace {
@@ -16,23 +20,29 @@ using ::testing::HasSubstr;
 
 class FakePlan final : public FusedPlan {
  public:
+  explicit FakePlan(bool runs) : runs_(runs) {}
   std::size_t workspace_bytes() const override { return 0; }
-  void run(const void*, const void*, const void*, void*, void*) override {}
-};
-
-/// Refuses head_dim 72 and counts what it is asked.
-class FakePlanner final : public FusedPlanner {
- public:
-  explicit FakePlanner(int* asked) : asked_(asked) {}
-  std::string name() const override { return "fake 1.2.3"; }
-  std::unique_ptr<FusedPlan> plan(const FusedShape& shape) override {
-    ++*asked_;
-    if (shape.head_dim == 72) throw Error(ErrorCode::kUnsupported, "fake", "no engine");
-    return std::make_unique<FakePlan>();
+  void run(const void*, const void*, const void*, void*, void*) override {
+    if (!runs_) throw Error(ErrorCode::kInternal, "fake", "no execution");
   }
 
  private:
-  int* asked_;
+  bool runs_;
+};
+
+/// Refuses head_dim 72, cannot run head_dim 80, and keeps what it is asked.
+class FakePlanner final : public FusedPlanner {
+ public:
+  explicit FakePlanner(std::vector<FusedShape>* asked) : asked_(asked) {}
+  std::string name() const override { return "fake 1.2.3"; }
+  std::unique_ptr<FusedPlan> plan(const FusedShape& shape) override {
+    asked_->push_back(shape);
+    if (shape.head_dim == 72) throw Error(ErrorCode::kUnsupported, "fake", "no engine");
+    return std::make_unique<FakePlan>(shape.head_dim != 80);
+  }
+
+ private:
+  std::vector<FusedShape>* asked_;
 };
 
 class FusedAttentionTest : public ::testing::Test {
@@ -40,8 +50,18 @@ class FusedAttentionTest : public ::testing::Test {
   FusedAttention fused(AttentionChoice choice = AttentionChoice::kAuto) {
     return {choice, [this] { return std::make_unique<FakePlanner>(&asked_); }};
   }
+  /// Whether the library ran it.
+  static bool run(FusedAttention& attention, const FusedShape& shape) {
+    FusedPlan* const plan = attention.plan_for(shape, 0, 0);
+    return plan != nullptr && attention.run(*plan, nullptr, nullptr, nullptr, nullptr, nullptr);
+  }
+  static FusedShape with_head_dim(std::size_t head_dim) {
+    FusedShape shape = kShape;
+    shape.head_dim = head_dim;
+    return shape;
+  }
   static constexpr FusedShape kShape{.members = 1, .query_heads = 4, .kv_heads = 2, .tokens = 2000, .head_dim = 64};
-  int asked_ = 0;  // plans asked for
+  std::vector<FusedShape> asked_;  // for plans
 };
 
 TEST_F(FusedAttentionTest, PlansAShapeOnce) {
@@ -49,12 +69,13 @@ TEST_F(FusedAttentionTest, PlansAShapeOnce) {
   FusedPlan* const plan = attention.plan_for(kShape, 0, 0);
   EXPECT_NE(plan, nullptr);
   EXPECT_EQ(attention.plan_for(kShape, 0, 0), plan);
-  EXPECT_EQ(asked_, 1);
+  EXPECT_EQ(asked_.size(), 1U);
   FusedShape other = kShape;
   other.scale = 2;  // a part of a plan, as every field is
   EXPECT_NE(attention.plan_for(other, 0, 0), plan);
-  EXPECT_EQ(asked_, 2);
-  EXPECT_EQ(attention.note(), "fake 1.2.3 in 3 of 3 calls, else the own kernel");
+  EXPECT_EQ(asked_.size(), 2U);
+  EXPECT_TRUE(run(attention, kShape));
+  EXPECT_EQ(attention.note(), "fake 1.2.3 in 1 of 4 calls, else the own kernel");
 }
 
 TEST_F(FusedAttentionTest, LeavesTheRestToTheOwnKernel) {
@@ -71,7 +92,7 @@ TEST_F(FusedAttentionTest, LeavesTheRestToTheOwnKernel) {
     shape.members = members;
     EXPECT_EQ(attention.plan_for(shape, 0, 0), nullptr) << tokens << " tokens, head_dim " << head_dim;
   }
-  EXPECT_EQ(asked_, 0);
+  EXPECT_TRUE(asked_.empty());
   EXPECT_EQ(attention.note(), "own kernel");
 }
 
@@ -84,16 +105,41 @@ TEST_F(FusedAttentionTest, AWindowThatHidesNothingIsNone) {
   EXPECT_NE(attention.plan_for(windowed, 0, 0), attention.plan_for(kShape, 0, 0));
 }
 
+TEST_F(FusedAttentionTest, AMaskThatHidesNothingIsLeftOut) {
+  FusedAttention attention = fused(AttentionChoice::kLibrary);
+  FusedShape shape = kShape;
+  for (const std::size_t tokens : {1, 2}) {
+    shape.tokens = tokens;
+    attention.plan_for(shape, 0, 0);
+  }
+  ASSERT_EQ(asked_.size(), 2U);
+  EXPECT_FALSE(asked_[0].causal) << "one query reads its own key, which is all there is";
+  EXPECT_TRUE(asked_[1].causal);
+}
+
 TEST_F(FusedAttentionTest, AsksOnceForAShapeThatIsRefusedAndSaysWhy) {
   FusedAttention attention = fused();
-  FusedShape refused = kShape;
-  refused.head_dim = 72;
-  EXPECT_EQ(attention.plan_for(refused, 0, 0), nullptr);
-  EXPECT_EQ(attention.plan_for(refused, 0, 0), nullptr);
-  EXPECT_EQ(asked_, 1);
-  EXPECT_NE(attention.plan_for(kShape, 0, 0), nullptr);
+  EXPECT_FALSE(run(attention, with_head_dim(72)));
+  EXPECT_FALSE(run(attention, with_head_dim(72)));
+  EXPECT_EQ(asked_.size(), 1U);
+  EXPECT_TRUE(run(attention, kShape));
   EXPECT_THAT(attention.note(), HasSubstr("in 1 of 3 calls"));
   EXPECT_THAT(attention.note(), HasSubstr("no engine"));
+}
+
+TEST_F(FusedAttentionTest, ALibraryThatFailsOnceIsNotAskedAgain) {
+  FusedAttention attention = fused();
+  EXPECT_TRUE(run(attention, kShape));
+  EXPECT_FALSE(run(attention, with_head_dim(80)));
+  EXPECT_EQ(attention.plan_for(kShape, 0, 0), nullptr) << "a shape that had a plan";
+  EXPECT_EQ(attention.plan_for(with_head_dim(96), 0, 0), nullptr) << "a new shape";
+  EXPECT_EQ(asked_.size(), 2U);
+  EXPECT_EQ(attention.note(), "fake 1.2.3 in 1 of 4 calls, else the own kernel; fake: no execution");
+}
+
+TEST_F(FusedAttentionTest, ALibraryThatIsForcedAndFailsIsAnError) {
+  FusedAttention attention = fused(AttentionChoice::kLibrary);
+  EXPECT_THROW(run(attention, with_head_dim(80)), Error);
 }
 
 TEST_F(FusedAttentionTest, PlansOnlySoManyShapesAndKeepsThem) {
@@ -131,6 +177,14 @@ TEST_F(FusedAttentionTest, AMissingLibraryIsNotedOrIfForcedAnError) {
   }
 }
 
+TEST_F(FusedAttentionTest, AnOldLibraryIsNotUsed) {
+  FusedAttention attention(AttentionChoice::kAuto, [] { return make_cudnn_planner(nullptr, KVS_OLD_CUDNN); });
+  EXPECT_EQ(attention.plan_for(kShape, 0, 0), nullptr);
+  // tests/kernels/old_cudnn.cpp says that it is 9.15.0.
+  EXPECT_THAT(attention.note(),
+              testing::MatchesRegex("own kernel; cuDNN: .*(found version 9.15.0, expected 9.15.1|KVS_CUDNN).*"));
+}
+
 TEST(AttentionChoice, IsNamed) {
   EXPECT_EQ(attention_choice(nullptr), AttentionChoice::kAuto);
   EXPECT_EQ(attention_choice("auto"), AttentionChoice::kAuto);
@@ -139,8 +193,8 @@ TEST(AttentionChoice, IsNamed) {
   EXPECT_THROW(attention_choice("flash"), Error);
 }
 
-/// Skipped aloud without cuDNN. cuDNN asks for the driver's library, of which it then needs nothing: where there is no
-/// driver the toolkit's stub stands in.
+/// Without cuDNN skipped aloud, or failed if KVS_REQUIRE_CUDA=1. cuDNN asks for the driver's library, of which it then
+/// needs nothing: where there is no driver the toolkit's stub stands in.
 class CudnnEngines : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -148,7 +202,7 @@ class CudnnEngines : public ::testing::Test {
     try {
       count_cudnn_engines({.members = 1, .query_heads = 1, .kv_heads = 1, .tokens = 64, .head_dim = 64}, kH200);
     } catch (const Error& error) {
-      if (error.code() == ErrorCode::kEnvironment) GTEST_SKIP() << error.what();
+      if (error.code() == ErrorCode::kEnvironment) test::leave_out(error.what());
     }
   }
   // Multiprocessors, memory and limits by compute capability 9.0 and 8.0 of the CUDA programming guide, appendix
@@ -178,13 +232,21 @@ TEST_F(CudnnEngines, TakeEveryHeadSizeGroupingAndWindow) {
     for (const std::size_t head_dim : {64, 80, 96, 128, 256}) {
       for (const std::size_t tokens : {1, 7, 1000, 4097}) {
         for (const std::size_t window : {std::size_t{0}, tokens / 2}) {
-          const FusedShape shape{2, 9, head_dim == 80 ? 9U : 3U, tokens, head_dim, window, 0.125F};
+          const FusedShape shape{2, 9, head_dim == 80 ? 9U : 3U, tokens, head_dim, window, 0.125F, tokens > 1};
           EXPECT_GE(count_cudnn_engines(shape, gpu), 1U)
               << "sm_" << gpu.architecture << " head_dim " << head_dim << " tokens " << tokens << " window " << window;
         }
       }
     }
   }
+}
+
+TEST(RequiredDevice, MayBeMissingUnlessItIsRequired) {
+  const char* const before = std::getenv("KVS_REQUIRE_CUDA");
+  const std::string kept = before == nullptr ? "" : before;
+  setenv("KVS_REQUIRE_CUDA", "1", 1);
+  EXPECT_FATAL_FAILURE(test::leave_out("no libcudnn"), "no libcudnn, KVS_REQUIRE_CUDA=1");
+  setenv("KVS_REQUIRE_CUDA", kept.c_str(), 1);
 }
 
 TEST_F(CudnnEngines, RefuseInOneLine) {

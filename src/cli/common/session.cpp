@@ -102,7 +102,9 @@ std::unique_ptr<Backend> open_backend(const Options& options) {
   static constexpr std::string_view kDevices[] = {"cpu", "cuda", "auto"}, kTypes[] = {"f32", "bf16"};
   const DType type = *dtype_from_name(options.choice("dtype", kTypes));
   const int threads = options.has("threads") ? static_cast<int>(options.integer("threads", 1, kMostThreads)) : 0;
-  return make_backend(options.choice("device", kDevices), type, threads);
+  auto backend = make_backend(options.choice("device", kDevices), type, threads);
+  backend->on_note([quiet = options.flag("quiet")](const std::string& line) { remark("note: " + line, quiet); });
+  return backend;
 }
 
 ModelSession load_model(std::unique_ptr<ModelSource> source, const Options& options, const RunOptions& run) {

@@ -80,9 +80,12 @@ void CudaBackend::run_attention(const cuda::AttentionArguments<__nv_bfloat16>& a
                                .window = arguments.window,
                                .scale = arguments.scale};
   cuda::FusedPlan* const plan = fused_attention_.plan_for(shape, arguments.past, arguments.softcap);
-  if (plan == nullptr) return cuda::attention_bf16(context_, arguments);
-  const cuda::DeviceArray<std::byte> workspace(context_, std::max<std::size_t>(1, plan->workspace_bytes()));
-  plan->run(arguments.q, arguments.k, arguments.v, arguments.out, workspace.data());
+  if (plan != nullptr) {
+    const cuda::DeviceArray<std::byte> workspace(context_, std::max<std::size_t>(1, plan->workspace_bytes()));
+    if (fused_attention_.run(*plan, arguments.q, arguments.k, arguments.v, arguments.out, workspace.data())) return;
+    note("attention: " + fused_attention_.note());
+  }
+  cuda::attention_bf16(context_, arguments);
 }
 
 /// The heads go straight to where attention reads them; the rows are then those of narrowed().

@@ -23,7 +23,8 @@ namespace {
 
 namespace fe = cudnn_frontend;
 
-constexpr std::size_t kOldestVersion = 91002;  // 9.10.2; the front end names errors of 9.10.0 and 9.10.1
+// 9.15.1: before it the front end gives lengths that are no multiple of 128 a padding mask, as cuDNN is wrong without.
+constexpr std::size_t kOldestVersion = 91501;
 enum Uid : std::int64_t { kQ = 1, kK, kV, kOut };
 
 /// cuDNN's reports span lines, one for each engine; the first few say it.
@@ -57,20 +58,25 @@ auto with_errors(ErrorCode code, Make make) {
   }
 }
 
-/// Loads the library for the process, once; a later call may name only the same one.
+std::string version_name(std::size_t version) {
+  return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +
+         std::to_string(version % 100);
+}
+
+/// Loads the library for the process, once; a later call may name only the same one. One that is too old is let go.
 void load(const char* library) {
   void* const handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) throw Error(ErrorCode::kEnvironment, "cuDNN", dlerror());
-  if (fe::cudnn_dlhandle != nullptr)
-    dlclose(handle);  // counted: it stays
+  const auto version_of = reinterpret_cast<decltype(&cudnnGetVersion)>(dlsym(handle, "cudnnGetVersion"));
+  const std::size_t version = version_of == nullptr ? 0 : version_of();
+  const bool usable = version >= kOldestVersion;
+  if (!usable || fe::cudnn_dlhandle != nullptr)
+    dlclose(handle);  // counted: one in use stays
   else
     fe::cudnn_dlhandle = handle;
-  const std::size_t version = fe::detail::get_backend_version();
-  if (version < kOldestVersion) {
-    throw Error(
-        ErrorCode::kEnvironment, "cuDNN",
-        "found version " + std::to_string(version) + ", expected " + std::to_string(kOldestVersion) + " or later");
-  }
+  if (!usable)
+    throw Error(ErrorCode::kEnvironment, "cuDNN",
+                "found version " + version_name(version) + ", expected " + version_name(kOldestVersion) + " or later");
 }
 
 std::shared_ptr<fe::graph::Tensor_attributes> states(fe::graph::Graph& graph, Uid uid, const FusedShape& s,
@@ -95,7 +101,7 @@ void find_engines(fe::graph::Graph& graph, const FusedShape& s, cudnnHandle_t ha
              v = states(graph, kV, s, s.kv_heads);
   auto attributes = fe::graph::SDPA_attributes();
   attributes.set_name("attention").set_generate_stats(false).set_attn_scale(s.scale);
-  attributes.set_diagonal_alignment(fe::DiagonalAlignment_t::TOP_LEFT).set_diagonal_band_right_bound(0);
+  if (s.causal) attributes.set_diagonal_alignment(fe::DiagonalAlignment_t::TOP_LEFT).set_diagonal_band_right_bound(0);
   // A token's own position counts, as in AttentionInput: key + bound > query.
   if (s.window > 0) attributes.set_diagonal_band_left_bound(static_cast<int>(s.window));
   const auto [out, statistics] = graph.sdpa(q, k, v, attributes);
@@ -131,7 +137,10 @@ class CudnnPlan final : public FusedPlan {
   void run(const void* q, const void* k, const void* v, void* out, void* workspace) override {
     std::unordered_map<std::int64_t, void*> arrays{
         {kQ, const_cast<void*>(q)}, {kK, const_cast<void*>(k)}, {kV, const_cast<void*>(v)}, {kOut, out}};
-    check_fe(graph_.execute(handle_, arrays, workspace), ErrorCode::kInternal, "attention");
+    with_errors(ErrorCode::kInternal, [&] {
+      check_fe(graph_.execute(handle_, arrays, workspace), ErrorCode::kInternal, "attention");
+      return 0;
+    });
   }
 
  private:
@@ -156,11 +165,7 @@ class CudnnPlanner final : public FusedPlanner {
   CudnnPlanner(const CudnnPlanner&) = delete;
   CudnnPlanner& operator=(const CudnnPlanner&) = delete;
 
-  std::string name() const override {
-    const std::size_t version = fe::detail::get_backend_version();
-    return "cuDNN " + std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +
-           std::to_string(version % 100);
-  }
+  std::string name() const override { return "cuDNN " + version_name(fe::detail::get_backend_version()); }
   std::unique_ptr<FusedPlan> plan(const FusedShape& shape) override {
     return with_errors(ErrorCode::kUnsupported,
                        [&] { return std::make_unique<CudnnPlan>(shape, handle_, architecture_, stream_); });

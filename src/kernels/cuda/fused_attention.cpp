@@ -26,13 +26,25 @@ AttentionChoice attention_choice(const char* value) {
 
 FusedPlan* FusedAttention::plan_for(const FusedShape& shape, std::size_t past, float softcap) {
   ++calls_;
-  if (choice_ == AttentionChoice::kOwn || past > 0 || softcap > 0 || !fits(shape)) return nullptr;
+  if (choice_ == AttentionChoice::kOwn || failed_ || past > 0 || softcap > 0 || !fits(shape)) return nullptr;
   if (choice_ == AttentionChoice::kAuto && shape.tokens < kFewestTokens) return nullptr;
   FusedShape wanted = shape;
   if (wanted.window >= wanted.tokens) wanted.window = 0;  // hides nothing
-  FusedPlan* const plan = planned(wanted);
-  if (plan != nullptr) ++fused_calls_;
-  return plan;
+  wanted.causal = wanted.tokens > 1;                      // nor does this, of one query and one key
+  return planned(wanted);
+}
+
+bool FusedAttention::run(FusedPlan& plan, const void* q, const void* k, const void* v, void* out, void* workspace) {
+  try {
+    plan.run(q, k, v, out, workspace);
+  } catch (const Error& error) {
+    if (choice_ == AttentionChoice::kLibrary) throw;
+    failed_ = true;
+    problem_ = error.what();
+    return false;
+  }
+  ++fused_calls_;
+  return true;
 }
 
 FusedPlan* FusedAttention::planned(const FusedShape& shape) {

@@ -10,12 +10,13 @@
 
 namespace kvs::cuda {
 
-/// Causal attention of tokens to themselves, in bf16 with f32 sums. q: [member, query_head, token, head_dim]; k, v:
+/// Attention of tokens to themselves, in bf16 with f32 sums. q: [member, query_head, token, head_dim]; k, v:
 /// [member, kv_head, token, head_dim]; out: [member, token, query_head, head_dim]; all packed and aligned to 16 bytes.
 struct FusedShape {
   std::size_t members = 0, query_heads = 0, kv_heads = 0, tokens = 0, head_dim = 0;
   std::size_t window = 0;  // as in AttentionInput
   float scale = 1;
+  bool causal = true;
   auto operator<=>(const FusedShape&) const = default;
 };
 
@@ -24,7 +25,7 @@ class FusedPlan {
  public:
   virtual ~FusedPlan() = default;
   virtual std::size_t workspace_bytes() const = 0;
-  /// Queues the attention on the planner's stream.  @throws Error kInternal if the library cannot.
+  /// Queues the attention on the planner's stream.  @throws Error if the library cannot.
   virtual void run(const void* q, const void* k, const void* v, void* out, void* workspace) = 0;
 };
 
@@ -62,6 +63,9 @@ class FusedAttention {
   /// values in an array, fewer than kFewestTokens tokens, or what the library refuses.
   /// @throws Error kEnvironment with kLibrary if there is no library.
   FusedPlan* plan_for(const FusedShape& shape, std::size_t past, float softcap);
+  /// Queues a plan of plan_for(). False if the library cannot: the own kernel is to take this call, and gets every
+  /// later one, whatever its shape.  @throws Error of the library with kLibrary.
+  bool run(FusedPlan& plan, const void* q, const void* k, const void* v, void* out, void* workspace);
   /// Which attention ran, and why not the library, in a line.
   std::string note() const;
 
@@ -73,6 +77,7 @@ class FusedAttention {
   std::unique_ptr<FusedPlanner> planner_;                   // before the plans, which must not outlive it
   std::map<FusedShape, std::unique_ptr<FusedPlan>> plans_;  // null: refused
   std::string problem_;                                     // of the library or of the last shape that it refused
+  bool failed_ = false;                                     // a plan that did not run
   std::size_t calls_ = 0, fused_calls_ = 0;
 };
 
