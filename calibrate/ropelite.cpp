@@ -95,19 +95,17 @@ RopeStatistics::RopeStatistics(EliteGeometry shape, bool with_norms) : geometry(
 
 void RopeStatistics::add(CalibrationOps& ops, StateSource& source, std::size_t document) {
   const std::size_t heads = geometry.query_heads, chunks = geometry.chunks;
+  const auto grams = ops.rope_grams({gram, {geometry.layers.size(), heads, chunks, chunks}});
   source.visit(document, rope_needs(geometry), [&](const DocumentStates& states) {
     check_interrupt();
     const std::size_t layer = index_of(geometry.layers, states.layer);
-    const std::span<double> all(gram);
-    ops.accumulate_rope_gram(
-        states.q_pre, states.k_pre, source.rope(states.layer), 0,
-        TensorView<double, 3>(all.subspan(layer * heads * chunks * chunks, heads * chunks * chunks),
-                              {heads, chunks, chunks}));
+    grams->add(layer, states.q_pre, states.k_pre, source.rope(states.layer), 0);
     if (query_norms.empty()) return;
     Backend& backend = source.backend();
     add_norms(backend, states.q_pre, chunks, query_norms.data() + layer * heads * chunks);
     add_norms(backend, states.k_pre, chunks, key_norms.data() + layer * geometry.kv_heads * chunks);
   });
+  grams->finish();
   tokens += static_cast<double>(source.tokens());
 }
 

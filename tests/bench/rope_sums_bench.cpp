@@ -92,8 +92,9 @@ void rope_gram(benchmark::State& state) {
   std::vector<double> gram(kQueryHeads * kChunks * kChunks);
   per_token(state, layer.tokens, [&] {
     std::ranges::fill(gram, 0.0);
-    ops->accumulate_rope_gram(layer.queries(), layer.keys(), layer.table(), 0,
-                              TensorView<double, 3>(gram, {kQueryHeads, kChunks, kChunks}));
+    const auto grams = ops->rope_grams(TensorView<double, 4>(gram, {1, kQueryHeads, kChunks, kChunks}));
+    grams->add(0, layer.queries(), layer.keys(), layer.table(), 0);
+    grams->finish();
   });
   double sum = 0;
   for (std::size_t i = 0; i < kChunks * kChunks; ++i) sum += gram[(kQueryHeads - 1) * kChunks * kChunks + i];

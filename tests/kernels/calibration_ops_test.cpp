@@ -239,8 +239,9 @@ TEST_P(RopeSums, GramEqualsTheSumOverCausalPairs) {
   const RopeCase& c = GetParam();
   std::vector<double> gram(c.query_heads * c.half * c.half, 0.5);  // += is checked by the 0.5
   with_operands(c, [&](auto q, auto k, const RopeTable& table) {
-    ops_->accumulate_rope_gram(q, k, table, c.first_position,
-                               TensorView<double, 3>(gram, {c.query_heads, c.half, c.half}));
+    const auto grams = ops_->rope_grams(TensorView<double, 4>(gram, {1, c.query_heads, c.half, c.half}));
+    grams->add(0, q, k, table, c.first_position);
+    grams->finish();
   });
   for (std::size_t head = 0; head < c.query_heads; ++head) {
     for (std::size_t a = 0; a < c.half; ++a) {
@@ -300,7 +301,7 @@ TEST_F(CalibrationOpsTest, RopeSumsRefuseATableThatIsTooShort) {
   const auto states = view_of(values, {1, 4, 8});
   const auto table = view_of(values, {2, 4, 4}).slice(0);
   std::vector<double> gram(16);
-  EXPECT_THROW(ops_->accumulate_rope_gram(states, states, {table, table}, 1, TensorView<double, 3>(gram, {1, 4, 4})),
+  EXPECT_THROW(ops_->rope_grams(TensorView<double, 4>(gram, {1, 1, 4, 4}))->add(0, states, states, {table, table}, 1),
                Error);
 }
 

@@ -182,7 +182,9 @@ TEST_F(BothDevices, RopeGramOfEveryLength) {
         const auto [cpu, cuda] = both([&](Backend& backend) {
           std::vector<double> gram(query_heads * size, 0.25);
           run(backend, [&](CalibrationOps& ops, auto q, auto k, const RopeTable& table) {
-            ops.accumulate_rope_gram(q, k, table, 3, TensorView<double, 3>(gram, {run.query_heads, half, half}));
+            const auto grams = ops.rope_grams(TensorView<double, 4>(gram, {1, run.query_heads, half, half}));
+            grams->add(0, q, k, table, 3);
+            grams->finish();
           });
           return gram;
         });
@@ -199,6 +201,26 @@ TEST_F(BothDevices, RopeGramOfEveryLength) {
       }
     }
   }
+}
+
+TEST_F(BothDevices, RopeGramsOfSeveralLayersStayOnTheDeviceUntilTheEnd) {
+  constexpr std::size_t kHeads = 2, kHalf = 20, kSize = kHeads * kHalf * kHalf, kLayers = 3;
+  const RopeRun run{kHeads, 1, 7, kHalf, 0};
+  std::vector<double> once(kSize), gram(kLayers * kSize, 0.25), expected = gram;
+  run(*cuda_, [&](CalibrationOps& ops, auto q, auto k, const RopeTable& table) {
+    const auto one = ops.rope_grams(TensorView<double, 4>(once, {1, kHeads, kHalf, kHalf}));
+    one->add(0, q, k, table, 0);
+    one->finish();
+    const auto grams = ops.rope_grams(TensorView<double, 4>(gram, {kLayers, kHeads, kHalf, kHalf}));
+    for (const std::size_t layer : {2, 0, 2}) grams->add(layer, q, k, table, 0);
+    EXPECT_EQ(gram, expected) << "nothing comes to the host before the end";
+    grams->finish();
+  });
+  for (std::size_t i = 0; i < kSize; ++i) {
+    expected[i] += once[i];
+    expected[2 * kSize + i] += 2 * once[i];  // exact: a sum and itself
+  }
+  EXPECT_EQ(gram, expected);
 }
 
 TEST_F(BothDevices, RopeDistanceOfEveryLength) {

@@ -6,6 +6,20 @@
 namespace kvs {
 namespace {
 
+/// Adds to the matrices at once.
+class CpuRopeGrams final : public RopeGrams {
+ public:
+  explicit CpuRopeGrams(TensorView<double, 4> gram) : gram_(gram) {}
+  void add(std::size_t layer, BackendView<const float, 3> q, BackendView<const float, 3> k, const RopeTable& table,
+           std::size_t first_position) override {
+    cpu::accumulate_rope_gram(RopeOperands(q, k, table, first_position), gram_.slice(layer));
+  }
+  void finish() override {}
+
+ private:
+  TensorView<double, 4> gram_;
+};
+
 class CpuCalibrationOps final : public CalibrationOps {
  public:
   explicit CpuCalibrationOps(DType compute_type) : compute_type_(compute_type) {}
@@ -18,9 +32,8 @@ class CpuCalibrationOps final : public CalibrationOps {
   void accumulate_second_moment(Operand x, TensorView<double, 2> sum) override {
     cpu::accumulate_second_moment(x, compute_type_, sum);
   }
-  void accumulate_rope_gram(BackendView<const float, 3> q, BackendView<const float, 3> k, const RopeTable& table,
-                            std::size_t first_position, TensorView<double, 3> gram) override {
-    cpu::accumulate_rope_gram(RopeOperands(q, k, table, first_position), gram);
+  std::unique_ptr<RopeGrams> rope_grams(TensorView<double, 4> gram) override {
+    return std::make_unique<CpuRopeGrams>(gram);
   }
   void accumulate_rope_distance(BackendView<const float, 3> q, BackendView<const float, 3> k, const RopeTable& table,
                                 std::size_t first_position, TensorView<const std::uint8_t, 2> rotated,

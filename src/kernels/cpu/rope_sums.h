@@ -7,7 +7,7 @@
 
 namespace kvs::cpu {
 
-/// See CalibrationOps::accumulate_rope_gram.
+/// See RopeGrams::add; gram: [query_head, chunk, chunk].
 void accumulate_rope_gram(const RopeOperands& in, TensorView<double, 3> gram);
 /// See CalibrationOps::accumulate_rope_distance.
 void accumulate_rope_distance(const RopeOperands& in, TensorView<const std::uint8_t, 2> rotated,

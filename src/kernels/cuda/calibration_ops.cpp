@@ -21,9 +21,8 @@ class CudaCalibrationOps final : public CalibrationOps {
   void accumulate_second_moment(Operand x, TensorView<double, 2> sum) override {
     cuda::accumulate_second_moment(context_, x, compute_type_, sum);
   }
-  void accumulate_rope_gram(BackendView<const float, 3> q, BackendView<const float, 3> k, const RopeTable& table,
-                            std::size_t first_position, TensorView<double, 3> gram) override {
-    cuda::accumulate_rope_gram(context_, RopeOperands(q, k, table, first_position), gram);
+  std::unique_ptr<RopeGrams> rope_grams(TensorView<double, 4> gram) override {
+    return cuda::make_rope_grams(context_, gram);
   }
   void accumulate_rope_distance(BackendView<const float, 3> q, BackendView<const float, 3> k, const RopeTable& table,
                                 std::size_t first_position, TensorView<const std::uint8_t, 2> rotated,

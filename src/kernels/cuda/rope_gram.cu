@@ -82,7 +82,7 @@ __device__ double add_token(double (&moment)[kComponents][kComponents], const St
   return sum;
 }
 
-/// gram: [query_head, chunk, chunk]. Blocks: (tile, query_head).
+/// gram: [query_head, chunk, chunk], added to. Blocks: (tile, query_head).
 __global__ void __launch_bounds__(kGramThreads) gram_tiles(const RopeOperands in, double* gram) {
   __shared__ StagedToken staged[kStage];
   const TilePlace place(blockIdx.x);
@@ -108,23 +108,47 @@ __global__ void __launch_bounds__(kGramThreads) gram_tiles(const RopeOperands in
   for (unsigned r = 0; r < kRows; ++r) {
     const std::size_t to_row = place.chunk(first_row + r * (kTile / kRows));
     if (to_row > to_column || to_column >= in.half) continue;
-    to[to_row * in.half + to_column] = sum[r];
-    to[to_column * in.half + to_row] = sum[r];
+    const double total = to[to_row * in.half + to_column] + sum[r];
+    to[to_row * in.half + to_column] = total;
+    to[to_column * in.half + to_row] = total;
   }
 }
 
+class CudaRopeGrams final : public RopeGrams {
+ public:
+  CudaRopeGrams(const Context& context, TensorView<double, 4> gram)
+      : context_(context), gram_(gram), sums_(context, gram.size()) {
+    context.clear(sums_.data(), sums_.size() * sizeof(double));
+  }
+
+  void add(std::size_t layer, BackendView<const float, 3> q, BackendView<const float, 3> k, const RopeTable& table,
+           std::size_t first_position) override {
+    const RopeOperands in(q, k, table, first_position);
+    const TensorView<double, 3> of_layer = gram_.slice(layer);
+    if (of_layer.shape() != std::array{in.query_heads, in.half, in.half})
+      throw Error(ErrorCode::kInternal, "rope gram", "the sum's shape is not [layer, query_head, chunk, chunk]");
+    if (in.tokens == 0 || in.half == 0) return;
+    const std::size_t tiles = (in.half + kTile - 1) / kTile;
+    const dim3 blocks(static_cast<unsigned>(tiles * (tiles + 1) / 2), static_cast<unsigned>(in.query_heads));
+    launch_kernel("gram_tiles", gram_tiles, {blocks, kGramThreads}, context_.stream(), in,
+                  sums_.data() + layer * of_layer.size());
+  }
+
+  void finish() override {
+    const std::vector<double> added = sums_.to_host();
+    for (std::size_t i = 0; i < added.size(); ++i) gram_.data()[i] += added[i];
+  }
+
+ private:
+  const Context& context_;
+  TensorView<double, 4> gram_;
+  DeviceArray<double> sums_;  // as gram_
+};
+
 }  // namespace
 
-void accumulate_rope_gram(const Context& context, const RopeOperands& in, TensorView<double, 3> gram) {
-  if (gram.shape() != std::array{in.query_heads, in.half, in.half})
-    throw Error(ErrorCode::kInternal, "rope gram", "the sum's shape is not [query_head, chunk, chunk]");
-  if (in.tokens == 0 || in.half == 0) return;
-  const DeviceArray<double> sums(context, gram.size());
-  const std::size_t tiles = (in.half + kTile - 1) / kTile;
-  const dim3 blocks(static_cast<unsigned>(tiles * (tiles + 1) / 2), static_cast<unsigned>(in.query_heads));
-  launch_kernel("gram_tiles", gram_tiles, {blocks, kGramThreads}, context.stream(), in, sums.data());
-  const std::vector<double> added = sums.to_host();
-  for (std::size_t i = 0; i < added.size(); ++i) gram.data()[i] += added[i];
+std::unique_ptr<RopeGrams> make_rope_grams(const Context& context, TensorView<double, 4> gram) {
+  return std::make_unique<CudaRopeGrams>(context, gram);
 }
 
 }  // namespace kvs::cuda
