@@ -2,8 +2,10 @@
 // way, through cuBLAS, runs, too.
 #include <cublasLt.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
+#include <vector>
 
 #include "tests/emulation/blas.h"
 
@@ -48,6 +50,12 @@ T read(const void* from, std::size_t bytes) {
   T value;
   std::memcpy(&value, from, sizeof value);
   return value;
+}
+
+/// All that the heuristic has proposed.
+std::vector<std::unique_ptr<Algorithm>>& proposed() {
+  static std::vector<std::unique_ptr<Algorithm>> algorithms;
+  return algorithms;
 }
 
 DeviceMatrix matrix(const void* data, const Layout& layout) {
@@ -158,14 +166,28 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   *count = 0;
   const auto fits = [](const Layout& layout) { return layout.type != CUDA_R_16BF || layout.stride % 8 == 0; };
   if (!fits(left) || !fits(right) || !fits(out)) return CUBLAS_STATUS_NOT_SUPPORTED;
-  static std::vector<std::unique_ptr<Algorithm>> made;
   const std::lock_guard lock(device_mutex());
-  made.push_back(std::make_unique<Algorithm>(Algorithm{left, right, out, as<Preference>(preference)}));
+  proposed().push_back(std::make_unique<Algorithm>(Algorithm{left, right, out, as<Preference>(preference)}));
   results[0].state = CUBLAS_STATUS_SUCCESS;
   results[0].algo = {};
-  results[0].algo.data[0] = reinterpret_cast<std::uintptr_t>(made.back().get());
+  results[0].algo.data[0] = reinterpret_cast<std::uintptr_t>(proposed().back().get());
   *count = 1;
   return CUBLAS_STATUS_SUCCESS;
+}
+
+std::size_t cublasLtGetVersion() { return CUBLAS_VERSION; }
+
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t a,
+                                       cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t d,
+                                       const cublasLtMatmulAlgo_t* algorithm, cublasLtMatmulHeuristicResult_t* result) {
+  const std::lock_guard lock(device_mutex());
+  const auto known = std::ranges::find(proposed(), algorithm->data[0], [](const std::unique_ptr<Algorithm>& one) {
+    return reinterpret_cast<std::uintptr_t>(one.get());
+  });
+  result->workspaceSize = 0;
+  const bool fits = known != proposed().end() && (*known)->a == as<Layout>(a) && (*known)->b == as<Layout>(b) &&
+                    (*known)->d == as<Layout>(d);
+  return fits ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
 }
 
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const void* alpha, const void* a,

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kDevice = 0;
 
-int attribute(cudaDeviceAttr which) {
+int attribute_of_device(cudaDeviceAttr which) {
   int value = 0;
   check_cuda(cudaDeviceGetAttribute(&value, which, kDevice), "cudaDeviceGetAttribute");
   return value;
@@ -25,13 +25,14 @@ void check_device() {
     const std::string reason = status == cudaSuccess ? "" : std::string(" (") + cudaGetErrorString(status) + ")";
     throw Error(ErrorCode::kEnvironment, "--device cuda", "found no CUDA device" + reason + ", expected one");
   }
-  const int major = attribute(cudaDevAttrComputeCapabilityMajor), minor = attribute(cudaDevAttrComputeCapabilityMinor);
+  const int major = attribute_of_device(cudaDevAttrComputeCapabilityMajor),
+            minor = attribute_of_device(cudaDevAttrComputeCapabilityMinor);
   if (major < 8) {
     throw Error(
         ErrorCode::kEnvironment, "--device cuda",
         "found compute capability " + std::to_string(major) + "." + std::to_string(minor) + ", expected 8.0 or later");
   }
-  if (attribute(cudaDevAttrMemoryPoolsSupported) == 0)
+  if (attribute_of_device(cudaDevAttrMemoryPoolsSupported) == 0)
     throw Error(ErrorCode::kEnvironment, "--device cuda", "found no memory pools, expected a driver that has them");
 }
 
@@ -66,6 +67,8 @@ void Context::release_handles() noexcept {
   if (blas_ != nullptr) (void)cublasDestroy(blas_);
   if (stream_ != nullptr) (void)cudaStreamDestroy(stream_);
 }
+
+int Context::attribute(cudaDeviceAttr which) const { return attribute_of_device(which); }
 
 void* Context::allocate(std::size_t bytes) const {
   void* memory = nullptr;

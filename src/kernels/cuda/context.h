@@ -22,6 +22,8 @@ class Context {
   cudaStream_t stream() const noexcept { return stream_; }
   cublasHandle_t blas() const noexcept { return blas_; }
   cublasLtHandle_t blas_lt() const noexcept { return blas_lt_; }
+  /// Of the device.
+  int attribute(cudaDeviceAttr which) const;
 
   /// Stream-ordered device memory, 256-byte aligned.  @throws Error kEnvironment "out of memory for N bytes".
   void* allocate(std::size_t bytes) const;

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "kernels/backend.h"
 #include "kernels/cuda/attention.h"
@@ -26,6 +27,9 @@ class CudaBackend final : public Backend {
   const cuda::Context& context() const noexcept { return context_; }
   /// Which attention ran so far, and why.
   std::string attention_note() const { return fused_attention_.note(); }
+  const CudaProducts& products() const noexcept { return gemm_.products(); }
+  /// See cuda_gemm_trials().
+  std::vector<CudaGemmTrial> gemm_trials(Operand x, const Weight& weight, DType y_type);
 
   void* allocate(std::size_t bytes) override;
   void release(void* memory) noexcept override;

@@ -1,7 +1,11 @@
 #include "kernels/cuda/gemm.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
+#include <fstream>
+#include <iterator>
+#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -10,19 +14,23 @@
 #include "core/error.h"
 #include "kernels/cuda/check.h"
 #include "kernels/cuda/linear_algebra.h"
+#include "kernels/cuda/stream_clock.h"
 
 namespace kvs::cuda {
 namespace {
 
 constexpr std::size_t kWorkspaceBytes = std::size_t{32} << 20;  // what cuBLAS itself takes on Hopper
 constexpr std::size_t kMostPlans = 4096;
-constexpr int kCandidates = 8;  // algorithms asked for: the first need not be one that this device can run
+constexpr std::size_t kMostAlignment = 256;  // of device memory as it is allocated
+constexpr int kCandidates = 8;               // algorithms asked for: the first need not be one that this device can run
+constexpr int kTrials = 32;
+constexpr std::size_t kSampleBytes = std::size_t{64} << 10;  // of y's beginning and of its end
 
 cudaDataType_t cuda_type(DType type) { return type == DType::kBF16 ? CUDA_R_16BF : CUDA_R_32F; }
 
-/// The largest power of two, up to 256, that divides an address.
+/// The largest power of two, up to kMostAlignment, that divides an address.
 std::size_t alignment_of(const void* address) {
-  const auto bits = reinterpret_cast<std::uintptr_t>(address) | 256;
+  const auto bits = reinterpret_cast<std::uintptr_t>(address) | kMostAlignment;
   return bits & (~bits + 1);
 }
 
@@ -81,6 +89,20 @@ Preference make_preference(const GemmArguments& arguments) {
   return preference;
 }
 
+GemmPlace place_of(const Context& context) {
+  return {
+      cublasLtGetVersion(),
+      10 * context.attribute(cudaDevAttrComputeCapabilityMajor) + context.attribute(cudaDevAttrComputeCapabilityMinor),
+      context.attribute(cudaDevAttrMultiProcessorCount)};
+}
+
+std::string text_of(const std::string& path) {
+  std::ifstream file(path);
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (!file) throw Error(ErrorCode::kInput, path, "cannot be read, expected a table of products (KVS_GEMM_TABLE)");
+  return text;
+}
+
 }  // namespace
 
 /// cuBLASLt's matrices are column-major, so row-major y = x Wᵀ is asked for as yᵀ = (Wᵀ)ᵀ xᵀ: A = Wᵀ [inner, columns]
@@ -88,40 +110,86 @@ Preference make_preference(const GemmArguments& arguments) {
 struct GemmEngine::Plan {
   Operation operation;
   Layout a, b, d;
-  bool found = false;  // an algorithm
-  cublasLtMatmulAlgo_t algorithm;
+  std::optional<cublasLtMatmulAlgo_t> algorithm = {};
+  bool from_table = false;
+
+  /// What cuBLASLt proposes, best first by its heuristics.
+  std::vector<cublasLtMatmulAlgo_t> proposals(cublasLtHandle_t handle, const GemmArguments& in, int most) const {
+    const Preference preference = make_preference(in);
+    std::vector<cublasLtMatmulHeuristicResult_t> found(static_cast<std::size_t>(most));
+    int count = 0;
+    const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(handle, operation.get(), a.get(), b.get(), d.get(),
+                                                                 d.get(), preference.get(), most, found.data(), &count);
+    found.resize(status == CUBLAS_STATUS_SUCCESS ? static_cast<std::size_t>(count) : 0);
+    std::vector<cublasLtMatmulAlgo_t> algorithms;
+    for (const cublasLtMatmulHeuristicResult_t& proposal : found)
+      if (proposal.state == CUBLAS_STATUS_SUCCESS) algorithms.push_back(proposal.algo);
+    return algorithms;
+  }
 };
 
-GemmEngine::GemmEngine(const Context& context, DType type)
-    : context_(context), type_(type), workspace_(context, kWorkspaceBytes) {}
+GemmEngine::GemmEngine(const Context& context, DType type, const char* table)
+    : context_(context),
+      type_(type),
+      place_(place_of(context)),
+      table_(table == nullptr ? std::string(kMeasuredGemms) : text_of(table),
+             table == nullptr ? "the products' table" : table, place_),
+      workspace_(context, kWorkspaceBytes) {}
 GemmEngine::~GemmEngine() = default;
 
-const GemmEngine::Plan& GemmEngine::plan(const GemmArguments& in) {
+GemmShape GemmEngine::shape_of(const GemmArguments& in) const {
+  return {in.rows, in.columns, in.inner, type_, in.y_type, in.bias != nullptr};
+}
+
+std::unique_ptr<GemmEngine::Plan> GemmEngine::make_plan(const GemmArguments& in) const {
+  const cudaDataType_t type = cuda_type(type_);
+  auto plan = std::make_unique<Plan>(Plan{make_operation(in.bias != nullptr), make_layout(type, in.inner, in.columns),
+                                          make_layout(type, in.inner, in.rows),
+                                          make_layout(cuda_type(in.y_type), in.columns, in.rows)});
+  if (in.bias != nullptr) set(plan->operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, in.bias);
+  return plan;
+}
+
+/// Tables are measured with operands as aligned as memory comes from the device.
+bool GemmEngine::take_from_table(const GemmArguments& in, Plan& plan) {
+  const GemmAlgorithm* const entry = table_.find(shape_of(in));
+  if (entry == nullptr || std::min({alignment_of(in.x), alignment_of(in.w), alignment_of(in.y)}) < kMostAlignment)
+    return false;
+  const auto algorithm = std::bit_cast<cublasLtMatmulAlgo_t>(*entry);
+  cublasLtMatmulHeuristicResult_t checked = {};
+  const cublasStatus_t status = cublasLtMatmulAlgoCheck(context_.blas_lt(), plan.operation.get(), plan.a.get(),
+                                                        plan.b.get(), plan.d.get(), plan.d.get(), &algorithm, &checked);
+  plan.from_table = status == CUBLAS_STATUS_SUCCESS && checked.workspaceSize <= kWorkspaceBytes;
+  if (plan.from_table)
+    plan.algorithm = algorithm;
+  else
+    ++products_.refused;
+  return plan.from_table;
+}
+
+void GemmEngine::take_proposal(const GemmArguments& in, Plan& plan) const {
+  const auto proposals = plan.proposals(context_.blas_lt(), in, kCandidates);
+  plan.from_table = false;
+  plan.algorithm.reset();
+  if (!proposals.empty()) plan.algorithm = proposals.front();
+}
+
+GemmEngine::Plan& GemmEngine::plan(const GemmArguments& in) {
   if (plans_.size() > kMostPlans) plans_.clear();
-  const Key key{
-      in.rows,  in.columns, in.inner, alignment_of(in.x), alignment_of(in.w), alignment_of(in.y), in.bias != nullptr,
-      in.y_type};
+  const Key key{shape_of(in), alignment_of(in.x), alignment_of(in.w), alignment_of(in.y)};
   const auto found = plans_.find(key);
   if (found != plans_.end()) return *found->second;
-  const cudaDataType_t type = cuda_type(type_);
-  auto fresh = std::make_unique<Plan>(Plan{make_operation(in.bias != nullptr),
-                                           make_layout(type, in.inner, in.columns),
-                                           make_layout(type, in.inner, in.rows),
-                                           make_layout(cuda_type(in.y_type), in.columns, in.rows),
-                                           false,
-                                           {}});
-  if (in.bias != nullptr) set(fresh->operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, in.bias);
-  const Preference preference = make_preference(in);
-  cublasLtMatmulHeuristicResult_t candidates[kCandidates] = {};
-  int count = 0;
-  const cublasStatus_t status =
-      cublasLtMatmulAlgoGetHeuristic(context_.blas_lt(), fresh->operation.get(), fresh->a.get(), fresh->b.get(),
-                                     fresh->d.get(), fresh->d.get(), preference.get(), kCandidates, candidates, &count);
-  const std::span proposed(candidates, status == CUBLAS_STATUS_SUCCESS ? static_cast<std::size_t>(count) : 0);
-  const auto first = std::ranges::find(proposed, CUBLAS_STATUS_SUCCESS, &cublasLtMatmulHeuristicResult_t::state);
-  fresh->found = first != proposed.end();
-  if (fresh->found) fresh->algorithm = first->algo;
+  std::unique_ptr<Plan> fresh = make_plan(in);
+  if (!take_from_table(in, *fresh)) take_proposal(in, *fresh);
   return *plans_.emplace(key, std::move(fresh)).first->second;
+}
+
+cublasStatus_t GemmEngine::launch(const GemmArguments& in, const Plan& plan) const {
+  if (in.bias != nullptr) set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, in.bias);
+  const float one = 1, beta = in.accumulate ? 1 : 0;
+  return cublasLtMatmul(context_.blas_lt(), plan.operation.get(), &one, in.w, plan.a.get(), in.x, plan.b.get(), &beta,
+                        in.y, plan.d.get(), in.y, plan.d.get(), &*plan.algorithm, workspace_.data(), kWorkspaceBytes,
+                        context_.stream());
 }
 
 void GemmEngine::run(const GemmArguments& in) {
@@ -129,14 +197,21 @@ void GemmEngine::run(const GemmArguments& in) {
   require(in.inner > 0, "a product", "inner channels");
   require(in.y_type == DType::kF32 || (in.y_type == type_ && in.bias == nullptr), "a product",
           "y in f32, or in the operands' type without a bias");
-  const Plan& chosen = plan(in);
-  if (!chosen.found) return run_unplanned(in);
-  if (in.bias != nullptr) set(chosen.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, in.bias);
-  const float one = 1, beta = in.accumulate ? 1 : 0;
-  check_cublas(cublasLtMatmul(context_.blas_lt(), chosen.operation.get(), &one, in.w, chosen.a.get(), in.x,
-                              chosen.b.get(), &beta, in.y, chosen.d.get(), in.y, chosen.d.get(), &chosen.algorithm,
-                              workspace_.data(), kWorkspaceBytes, context_.stream()),
-               "cublasLtMatmul");
+  Plan& chosen = plan(in);
+  ++products_.all;
+  if (!chosen.algorithm) {
+    if (products_.unplanned++ == 0) products_.first_unplanned = to_string(shape_of(in));
+    return run_unplanned(in);
+  }
+  cublasStatus_t status = launch(in, chosen);
+  if (status != CUBLAS_STATUS_SUCCESS && chosen.from_table) {
+    ++products_.refused;
+    take_proposal(in, chosen);
+    if (!chosen.algorithm) return run_unplanned(in);
+    status = launch(in, chosen);
+  }
+  check_cublas(status, "cublasLtMatmul");
+  if (chosen.from_table) ++products_.by_table;
 }
 
 /// cuBLAS takes any alignment. The bias is a product of its own: ones [rows, 1] times the bias.
@@ -154,6 +229,34 @@ void GemmEngine::run_unplanned(const GemmArguments& in) const {
   check_cublas(
       cublasSger(context_.blas(), columns, rows, &one, in.bias, 1, ones.data(), 1, static_cast<float*>(in.y), columns),
       "cublasSger");
+}
+
+std::vector<CudaGemmTrial> GemmEngine::trials(const GemmArguments& in) {
+  constexpr int kInFlight = 8, kRepeats = 5;
+  const std::size_t bytes = in.rows * in.columns * item_size(in.y_type), sample = std::min(bytes, kSampleBytes);
+  std::vector<std::byte> expected;
+  std::vector<CudaGemmTrial> trials;
+  const std::unique_ptr<Plan> plan = make_plan(in);
+  StreamClock clock(context_);
+  for (const cublasLtMatmulAlgo_t& algorithm : plan->proposals(context_.blas_lt(), in, kTrials)) {
+    plan->algorithm = algorithm;
+    context_.clear(in.y, bytes);
+    if (launch(in, *plan) != CUBLAS_STATUS_SUCCESS) continue;
+    std::vector<std::byte> found(2 * sample);
+    context_.download(found.data(), in.y, sample);
+    context_.download(found.data() + sample, static_cast<const std::byte*>(in.y) + bytes - sample, sample);
+    if (expected.empty()) expected = found;
+    clock.mark();
+    for (int repeat = 0; repeat < kRepeats; ++repeat) {
+      for (int n = 0; n < kInFlight; ++n) check_cublas(launch(in, *plan), "cublasLtMatmul");
+      clock.mark();
+    }
+    std::vector<double> times = clock.seconds();
+    std::ranges::sort(times);
+    trials.push_back({gemm_line(place_, shape_of(in), std::bit_cast<GemmAlgorithm>(algorithm)),
+                      times[kRepeats / 2] / kInFlight, found == expected});
+  }
+  return trials;
 }
 
 }  // namespace kvs::cuda

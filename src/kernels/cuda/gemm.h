@@ -3,11 +3,15 @@
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <string>
 #include <tuple>
+#include <vector>
 
 #include "core/dtype.h"
 #include "kernels/cuda/context.h"
 #include "kernels/cuda/device_array.h"
+#include "kernels/cuda/gemm_table.h"
+#include "kernels/cuda/make_cuda_backend.h"
 
 namespace kvs::cuda {
 
@@ -23,30 +27,44 @@ struct GemmArguments {
   DType y_type = DType::kF32;
 };
 
-/// cuBLASLt with f32 sums; f32 operands are not rounded to tf32. The algorithm of each shape is the first that
-/// cuBLASLt's heuristics propose: the fastest of several by the clock might differ from run to run, and with it the
-/// last bits of results. A shape for which it has none (bf16 rows that are not aligned) goes to cuBLAS. Not
-/// thread-safe.
+/// cuBLASLt with f32 sums; f32 operands are not rounded to tf32. A shape's algorithm is the one that a table of
+/// measurements names, else the first that cuBLASLt's heuristics propose: the fastest of several by the clock of this
+/// run might differ from run to run, and with it the last bits of results. A shape for which there is none (bf16 rows
+/// that are not aligned) goes to cuBLAS. Not thread-safe.
 class GemmEngine {
  public:
-  /// @param type  kF32 or kBF16;  @param context  must outlive this
-  GemmEngine(const Context& context, DType type);
+  /// @param type     kF32 or kBF16
+  /// @param context  must outlive this
+  /// @param table    a file with a table (gemm_table.h), or null for the one that was built in
+  /// @throws Error kInput if the file cannot be read as one.
+  GemmEngine(const Context& context, DType type, const char* table);
   ~GemmEngine();
 
   /// Queued on the context's stream.
   void run(const GemmArguments& arguments);
+  const CudaProducts& products() const noexcept { return products_; }
+  /// Runs every algorithm that cuBLASLt proposes, y after y.
+  std::vector<CudaGemmTrial> trials(const GemmArguments& arguments);
 
  private:
   struct Plan;
-  // rows, columns, inner, alignments of x, w and y in bytes (at most 256), with bias, type of y
-  using Key = std::tuple<std::size_t, std::size_t, std::size_t, std::size_t, std::size_t, std::size_t, bool, DType>;
-  const Plan& plan(const GemmArguments& arguments);
+  // the shape, alignments of x, w and y in bytes (at most 256)
+  using Key = std::tuple<GemmShape, std::size_t, std::size_t, std::size_t>;
+  GemmShape shape_of(const GemmArguments& arguments) const;
+  std::unique_ptr<Plan> make_plan(const GemmArguments& arguments) const;
+  bool take_from_table(const GemmArguments& arguments, Plan& plan);
+  void take_proposal(const GemmArguments& arguments, Plan& plan) const;
+  Plan& plan(const GemmArguments& arguments);
+  cublasStatus_t launch(const GemmArguments& arguments, const Plan& plan) const;
   void run_unplanned(const GemmArguments& arguments) const;
 
   const Context& context_;
   DType type_;
+  GemmPlace place_;
+  GemmTable table_;
   DeviceArray<std::byte> workspace_;
   std::map<Key, std::unique_ptr<Plan>> plans_;
+  CudaProducts products_;
 };
 
 }  // namespace kvs::cuda

@@ -74,6 +74,19 @@ void CudaBackend::linear(Operand x, const Weight& weight, BackendView<float, 2> 
              .accumulate = accumulate});
 }
 
+std::vector<CudaGemmTrial> CudaBackend::gemm_trials(Operand x, const Weight& weight, DType y_type) {
+  const cuda::CudaWeight& own = cuda::checked_weight(weight, x.columns);
+  const cuda::DeviceArray<std::byte> y(context_, x.rows * own.rows() * item_size(y_type));
+  return gemm_.trials({.x = x.data,
+                       .w = own.rows_from(0),
+                       .bias = own.bias_from(0),
+                       .y = y.data(),
+                       .rows = x.rows,
+                       .columns = own.rows(),
+                       .inner = x.columns,
+                       .y_type = y_type});
+}
+
 void CudaBackend::gather(Operand table, std::span<const std::int32_t> rows, float scale, BackendView<float, 2> out) {
   cuda::require(out.extent(0) == rows.size() && out.extent(1) == table.columns, "gather",
                 "out of [row, table.columns]");

@@ -3,6 +3,7 @@
 #include "kernels/cuda/calibration_ops.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/spectral_ops.h"
+#include "kernels/cuda/stream_clock.h"
 
 namespace kvs {
 namespace {
@@ -23,6 +24,17 @@ bool cuda_available() noexcept {
 std::unique_ptr<Backend> make_cuda_backend(DType compute_type) { return std::make_unique<CudaBackend>(compute_type); }
 
 std::string cuda_attention_note(const Backend& backend) { return checked(backend).attention_note(); }
+
+CudaProducts cuda_products(const Backend& backend) { return checked(backend).products(); }
+
+std::vector<CudaGemmTrial> cuda_gemm_trials(Backend& backend, Operand x, const Weight& weight, DType y_type) {
+  (void)checked(backend);
+  return dynamic_cast<CudaBackend&>(backend).gemm_trials(x, weight, y_type);
+}
+
+std::unique_ptr<DeviceClock> make_cuda_clock(const Backend& backend) {
+  return std::make_unique<cuda::StreamClock>(checked(backend).context());
+}
 
 std::unique_ptr<SpectralOps> make_cuda_spectral_ops(Backend& backend) {
   return cuda::make_spectral_ops(checked(backend).context());

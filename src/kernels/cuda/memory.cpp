@@ -21,7 +21,7 @@ DType checked_type(DType type) {
 
 CudaBackend::CudaBackend(DType compute_type)
     : type_(checked_type(compute_type)),
-      gemm_(context_, type_),
+      gemm_(context_, type_, std::getenv("KVS_GEMM_TABLE")),
       fused_attention_(cuda::attention_choice(std::getenv("KVS_ATTENTION")),
                        [this] { return cuda::make_cudnn_planner(context_.stream()); }) {}
 
