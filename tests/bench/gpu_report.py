@@ -2,12 +2,17 @@
 """Sets what gpu-test.sh found beside what is aimed at, and the ceilings of the GPU beside both.
 
 Usage: gpu_report.py REPORT.json RESULTS.jsonl ...   (tables on stdout; later results replace earlier ones of their kind)
+
+Beside the report it writes gemm_table.txt: the fastest algorithm of each product for which cuBLASLt's first proposal is not it. A
+program reads it with KVS_GEMM_TABLE; src/kernels/cuda/gemm_table.h holds the one that is built in.
 """
 import json
+import os
 import sys
 
 GEOMETRIES = ("llama2-7b", "llama3-8b", "qwen2.5-7b")
 REQUIRED = GEOMETRIES[:2]  # what is aimed at names these
+WORTH = 1.02  # a proposal that is faster than the first by less than the times' spread is no reason to leave it
 
 
 def newest(results):
@@ -47,6 +52,8 @@ def ceilings(by):
 
 def correctness(report, by):
     tests, checked = by.get("", {}).get("tests"), by.get("", {}).get("sanitize")
+    smoke = by.get("", {}).get("smoke")
+    report.line("smoke: pieces that are wrong", "none", [smoke], lambda: (", ".join(smoke["failed"]) or f"none of {len(smoke['seconds'])}", not smoke["failed"]), "{}")
     report.line("operations against the CPU: tests failed", "0 of all", [tests], lambda: (f"{tests['failed']} of {tests['tests']}", tests["failed"] == 0), "{}")
     report.line("compute-sanitizer on a part of them: tools that found something", "none", [checked],
                 lambda: (" ".join(t for t, s in checked["tools"].items() if s != 0) or "none of " + " ".join(checked["tools"]), not any(checked["tools"].values())), "{}")
@@ -68,6 +75,11 @@ def speeds(report, name, sections, peak):
     report.at_least(f"{name}: prefill, of Transformers' tokens/s", 1.2, [prefill, torch], lambda: prefill["tokens_per_second"] / torch["tokens_per_second"])
     report.at_least(f"{name}: prefill, of the measured bf16 product's peak", 0.55, [prefill, peak], lambda: prefill["tflops"] / peak)
     report.at_most(f"{name}: mean NLL, from Transformers' in bf16", 0.02, [prefill, torch], lambda: abs(prefill["nll_mean"] - torch["nll_mean"]), "{:.4f}")
+    products, gemm = (prefill or {}).get("products"), get("gemm")
+    report.line(f"{name}: products that cuBLASLt has no algorithm for", "0", [products], lambda: (f"{products['unplanned']} of {products['all']}", products["unplanned"] == 0), "{}")
+    tried = [shape for shape in (gemm or {}).get("shapes", ()) if shape.get("proposals_tflops")]
+    report.line(f"{name}: proposed algorithms with other bits for exact operands", "0", [tried or None],
+                lambda: (f"{sum(s['disagree'] for s in tried)} of {sum(len(s['proposals_tflops']) for s in tried)}", not any(s["disagree"] for s in tried)), "{}")
     capture = get("capture")
     report.at_most(f"{name}: capture, of the slower of 1.3 forward passes and parallel pwrite", 1, [capture],
                    lambda: capture["seconds"] / max(1.3 * capture["forward_seconds"], capture["parallel_pwrite_seconds"]))
@@ -107,6 +119,31 @@ def figures(name, sections, top):
     return rows
 
 
+def products(name, gemm):
+    """Lines of what cuBLASLt proposes, and those of the table for what is worth it."""
+    lines, table = [], []
+    for shape in gemm["shapes"]:
+        if rates := shape.get("proposals_tflops"):
+            first, best = rates[0], max(rates)
+            lines.append(f"{name} {shape['what']:9} {shape['rows']} x {shape['columns']} from {shape['inner']}: first proposal {first:.4g} TFLOP/s, "
+                         f"the best of {len(rates)} {best:.4g}, {best / first:.2f} times that")
+            if best > WORTH * first and not shape["disagree"]:
+                table.append(f"{shape['fastest_entry']}  # {shape['what']}: {best:.4g} TFLOP/s, first proposal {first:.4g}")
+    return lines, table
+
+
+def profile(name, ours, theirs):
+    """A table of a layer's operations, ours beside Transformers'; either may be None."""
+    layer = lambda side: {what: time / side["layers"] * 1e6 for what, time in side["operations"].items() if what not in ("embedding", "head")} if side else {}
+    own, other = layer(ours), layer(theirs)
+    text = lambda value: f"{value:,.0f}" if value else ""
+    lines = [f"| {name}, a layer of {(ours or theirs)['tokens']:,} tokens, µs | kvspectrum | Transformers | of theirs |", "| --- | --- | --- | --- |"]
+    rows = [(what, own.get(what), other.get(what)) for what in sorted(own or other, key=own.get if own else other.get, reverse=True)]
+    for what, one, two in (*rows, ("a layer", sum(own.values()), sum(other.values()))):
+        lines.append(f"| {what} | {text(one)} | {text(two)} | {f'{one / two:.2f}' if one and two else ''} |")
+    return lines
+
+
 def main():
     if len(sys.argv) < 3:
         sys.exit("usage: gpu_report.py REPORT.json RESULTS.jsonl ...")
@@ -135,6 +172,16 @@ def main():
     for name, sections in by.items():
         for cells in figures(name, sections, top):
             print("| " + " | ".join(cells) + " |")
+    table = [f"# {machine.get('gpu', 'unknown machine')}, commit {machine.get('commit', 'unknown')}"]
+    for name, sections in by.items():
+        if "profile" in sections or "torch_profile" in sections:
+            print("\n" + "\n".join(profile(name, sections.get("profile"), sections.get("torch_profile"))))
+        lines, entries = products(name, sections["gemm"]) if "gemm" in sections else ([], [])
+        table += entries
+        if lines:
+            print("\n" + "\n".join(lines))
+    with open(os.path.join(os.path.dirname(sys.argv[1]), "gemm_table.txt"), "w", encoding="utf-8") as file:
+        file.write("\n".join(table) + "\n")
     times = [f"{r['name']} {r['seconds']} s" for r in results if r["section"] == "step"]
     print("\nsteps: " + ", ".join(times))
     with open(sys.argv[1], "w", encoding="utf-8") as file:

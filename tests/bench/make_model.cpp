@@ -1,7 +1,7 @@
 // Writes a model with random weights at a real model's geometry, for tests of scale where no weights can be had; or a
 // tiny one of the architecture that a file of tests/golden/parity describes, f32, weights by a formula.
 //
-// Usage: make_model GEOMETRY FOLDER [bf16 | f16 | f32] [seed = 0]
+// Usage: make_model GEOMETRY FOLDER [bf16 | f16 | f32] [seed = 0] [layers = the geometry's]
 //        make_model FILE.json FOLDER
 #include <cstdio>
 #include <cstdlib>
@@ -13,8 +13,8 @@
 #include "tests/model/formula_model.h"
 
 int main(int argc, char** argv) {
-  if (argc < 3 || argc > 5) {
-    std::fprintf(stderr, "usage: make_model GEOMETRY|FILE.json FOLDER [bf16|f16|f32] [seed]\ngeometries:");
+  if (argc < 3 || argc > 6) {
+    std::fprintf(stderr, "usage: make_model GEOMETRY|FILE.json FOLDER [bf16|f16|f32] [seed] [layers]\ngeometries:");
     for (const kvs::ModelGeometry& geometry : kvs::model_geometries())
       std::fprintf(stderr, " %s", std::string(geometry.name).c_str());
     std::fprintf(stderr, "\n");
@@ -35,7 +35,9 @@ int main(int argc, char** argv) {
       options.dtype = *type;
     }
     if (argc > 4) options.seed = std::strtoull(argv[4], nullptr, 10);
-    const auto bytes = kvs::write_random_model(kvs::model_geometry(argv[1]), argv[2], options);
+    kvs::ModelGeometry geometry = kvs::model_geometry(argv[1]);
+    if (argc > 5) geometry.layers = std::stoul(argv[5]);
+    const auto bytes = kvs::write_random_model(geometry, argv[2], options);
     std::printf("%s: %s, %.2f GiB\n", argv[2], argv[1], static_cast<double>(bytes) / (1 << 30));
     return 0;
   } catch (const kvs::Error& error) {
