@@ -2,9 +2,10 @@
 # Builds a folder that tests and measures the CUDA backend on another machine with an NVIDIA GPU, without network or
 # packages:
 #   scripts/gpu-bundle.sh [FOLDER]        (default build/gpu-bundle; then FOLDER/gpu-test.sh there)
-# It holds the test and benchmark programs, both programs and the shared libraries they need, for any x86-64-v3 processor,
-# packed; with the repository's own files at most 64 MiB, one transfer. Left out on purpose, to be found on the GPU machine:
-# the driver, glibc (2.36 or later), and the libraries of CUDA 13 and cuDNN, which alone would be over 1 GB.
+# It holds the test and benchmark programs, both programs and the shared libraries they need, packed. Left out on purpose, to
+# be found on the GPU machine: the driver, glibc (2.36 or later), and the libraries of CUDA 13 and cuDNN, which alone would be
+# over 1 GB.
+#   KVS_TRANSFER_MIB   what one transfer may hold, the bundle together with the repository's own files (64)
 #   KVS_ARCHITECTURES  the GPUs (90); "80-real;90" is what the preset cuda builds
 #   KVS_CUDNN          CMake's option of that name (ON)
 #   KVS_MODEL          a GGUF file that is also cut into FOLDER.model-N/model.gguf.part-N, each for a transfer of its own into
@@ -14,21 +15,22 @@ cd "$(dirname "$0")/.."
 folder=${1:-build/gpu-bundle}
 build=build/cuda-portable
 jobs=${KVS_JOBS:-$(nproc)}
-most=$((64 * 1048576 - $(git ls-files -z | xargs -0 du -cbL | tail -1 | cut -f1)))
-programs=(kvs_kernels_test kvs_model_test kvspectrum kvcalibrate make_model gpu_speed gpu_agreement gpu_compare)
+transfer=${KVS_TRANSFER_MIB:-64}
+most=$((transfer * 1048576 - $(git ls-files -z | xargs -0 du -cbL | tail -1 | cut -f1)))
+programs=(kvs_kernels_test kvs_model_test kvspectrum kvcalibrate make_model gpu_smoke gpu_speed gpu_agreement gpu_compare)
 
 # The programs find the carried libraries by themselves, so that nothing else on the GPU machine meets them.
 # shellcheck disable=SC2016
-cmake -S . -B $build -G Ninja -DCMAKE_BUILD_TYPE=Release -DKVS_CUDA=ON -DKVS_NATIVE=OFF \
+cmake -S . -B $build -G Ninja -DCMAKE_BUILD_TYPE=Release -DKVS_CUDA=ON \
   '-DCMAKE_BUILD_RPATH=$ORIGIN/../lib' -DCMAKE_EXE_LINKER_FLAGS=-Wl,--disable-new-dtags -DKVS_CUDNN="${KVS_CUDNN:-ON}" \
-  -DCMAKE_CXX_FLAGS=-march=x86-64-v3 "-DCMAKE_CUDA_ARCHITECTURES=${KVS_ARCHITECTURES:-90}" >/dev/null
+  "-DCMAKE_CUDA_ARCHITECTURES=${KVS_ARCHITECTURES:-90}" >/dev/null
 cmake --build $build --target "${programs[@]}" -- -j "$jobs"
 
 rm -rf "$folder" "$folder".model-*
 mkdir -p "$folder/bin" "$folder/lib" "$folder/python" "$folder/parity"
 cp scripts/gpu-test.sh "$folder/"
 cp data/opticks_sample.txt "$folder/sample.txt"
-cp tests/bench/{transformers_gpu,transformers_ablation,gpu_report,gpu_programs}.py "$folder/python/"
+cp tests/bench/{transformers_gpu,transformers_ablation,transformers_profile,gpu_report,gpu_programs}.py "$folder/python/"
 cp tests/golden/parity/*.json "$folder/parity/"
 for program in "${programs[@]}"; do
   strip -o "$folder/bin/$program" $build/bin/"$program"
@@ -43,7 +45,7 @@ if for program in "$folder"/bin/*; do ldd "$program"; done | grep -q 'not found'
   exit 6
 fi
 git describe --always --dirty >"$folder/commit"
-tar -C "$folder" -cf - bin lib | gzip -9 >"$folder/programs.tar.gz"
+tar -C "$folder" -cf - bin lib | xz -9 -T "$jobs" >"$folder/programs.tar.xz"
 rm -r "${folder:?}"/{bin,lib}
 
 if [ -n "${KVS_MODEL:-}" ]; then
@@ -57,4 +59,4 @@ if [ -n "${KVS_MODEL:-}" ]; then
 fi
 bytes=$(du -sb "$folder" | cut -f1)
 echo "$folder: $((bytes / 1048576)) MiB of $((most / 1048576)), commit $(cat "$folder/commit")"
-[ "$bytes" -le $most ] || { echo "gpu-bundle.sh: error: found $bytes bytes, expected at most $most: 64 MiB with the repository's files" >&2; exit 6; }
+[ "$bytes" -le $most ] || { echo "gpu-bundle.sh: error: found $bytes bytes, expected at most $most: $transfer MiB with the repository's files (KVS_TRANSFER_MIB)" >&2; exit 6; }

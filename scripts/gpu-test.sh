@@ -1,28 +1,34 @@
 #!/usr/bin/env bash
 # On a GPU machine: tests and measures a bundle that gpu-bundle.sh made; a missing device is a failure here.
 #   gpu-test.sh [BUNDLE] [STEP ...]     (default bundle: this script's folder, else build/gpu-bundle; default: all steps)
-# Steps: agreement  a whole model on both devices: SmolLM2 (model.gguf.part-* in the bundle or in $SCRATCH, or KVS_MODEL), else
+# Steps: smoke      seconds: the device, one product, attention, FFT, SVD, a tiny model; if it cannot run to its end, nothing
+#                   else is begun
+#        tests      every CUDA operation, and the forward pass of nine architectures, against the CPU, each test in a
+#                   process of its own, ended after TEST_SECONDS (45)
+#        agreement  a whole model on both devices: SmolLM2 (model.gguf.part-* in the bundle or in $SCRATCH, or KVS_MODEL), else
 #                   one with random weights
 #        programs   kvspectrum and kvcalibrate on both devices, every output compared: SmolLM2 and nine tiny architectures
-#        tests      every CUDA operation, and the forward pass of nine architectures, against the CPU, each test in a
-#                   process of its own
 #        llama2-7b, llama3-8b, qwen2.5-7b   speeds at these geometries, random weights, beside Transformers
+#        profile    the time of each operation of a layer beside Transformers', at the geometries of PROFILES (llama2-7b
+#                   llama3-8b)
 #        sanitize   a part of the tests under compute-sanitizer (racecheck, memcheck, synccheck), where there is one
-#        report     the table of all results so far, and $OUT/gpu.json
+#        report     the table of all results so far, $OUT/gpu.json, and $OUT/gemm_table.txt for KVS_GEMM_TABLE
 # Results go to $OUT (default: ./gpu-results) as they come: results.jsonl, log.txt. They are also kept in $SCRATCH, where
-# later calls find them. SECONDS_LEFT (570) is the time of one call: a step that outlasts it is ended and reported, so that
-# the report is always made. Models are made in $SCRATCH (default: /dev/shm if it has 24 GB, else a RAM disk if one can be
-# mounted, else a folder on disk, which the capture's speed then measures). TOKENS (4096) tokens are prefilled.
+# later calls find them. SECONDS_LEFT (570) is the time of one call, and each step has a limit of its own (STEP_SECONDS for all
+# of them): a step that outlasts either is ended and reported, so that the others and the report are always made. Models are
+# made in $SCRATCH (default: /dev/shm if it has 24 GB, else a RAM disk if one can be mounted, else a folder on disk, which the
+# capture's speed then measures); programs are unpacked there or, if nothing may be run from it, in the first folder of
+# $TMPDIR, /tmp, $HOME and $OUT from which it may. TOKENS (4096) tokens are prefilled.
 # Needs CUDA 13's libraries: on the loader's path, in CUDA_HOME/lib64, in /usr/local/cuda/lib64 or in a Python's
 # site-packages (nvidia/*/lib), in that order; Python; PyTorch and Transformers for the comparisons.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 bundle=$here
-[ -f "$bundle/programs.tar.gz" ] || bundle=$here/../build/gpu-bundle
+[ -f "$bundle/programs.tar.xz" ] || bundle=$here/../build/gpu-bundle
 if [ $# -gt 0 ] && [ -d "$1" ]; then bundle=$1; shift; fi
 bundle=$(cd "$bundle" 2>/dev/null && pwd || echo "$bundle")
-[ -f "$bundle/programs.tar.gz" ] || { echo "gpu-test.sh: error: found no $bundle/programs.tar.gz, expected a bundle by scripts/gpu-bundle.sh" >&2; exit 3; }
-steps=${*:-agreement programs tests llama2-7b llama3-8b sanitize report}
+[ -f "$bundle/programs.tar.xz" ] || { echo "gpu-test.sh: error: found no $bundle/programs.tar.xz, expected a bundle by scripts/gpu-bundle.sh" >&2; exit 3; }
+steps=${*:-smoke tests agreement programs llama2-7b llama3-8b profile sanitize report}
 OUT=${OUT:-gpu-results}; TOKENS=${TOKENS:-4096}
 until=$(($(date +%s) + ${SECONDS_LEFT:-570}))
 device=${KVS_DEVICE:-cuda}
@@ -36,8 +42,25 @@ if [ -z "${SCRATCH:-}" ]; then
   fi
 fi
 [ "$(room "$SCRATCH")" -ge 24 ] || echo "gpu-test.sh: warning: found $(room "$SCRATCH") GB free in $SCRATCH, expected 24 for the models of 7 billion weights" >&2
-programs=$SCRATCH/kvs-programs; bin=$programs/bin
-rm -rf "$programs" && mkdir -p "$programs" "$OUT" && tar -C "$programs" -xzf "$bundle/programs.tar.gz" || exit 6
+mkdir -p "$OUT"
+OUT=$(cd "$OUT" && pwd)
+
+# A folder for programs; a RAM disk may forbid running any.
+executable_folder() {
+  local parent probe
+  for parent in "$SCRATCH" "${TMPDIR:-/tmp}" /tmp "${HOME:-/root}" "$OUT"; do
+    probe=$parent/kvs-programs/probe
+    rm -rf "$parent/kvs-programs"
+    { mkdir -p "$parent/kvs-programs" && printf '#!/bin/sh\nexit 0\n' >"$probe" && chmod +x "$probe"; } 2>/dev/null || continue
+    if "$probe" 2>/dev/null; then echo "$parent/kvs-programs"; return; fi
+    rm -rf "$parent/kvs-programs"
+  done
+  return 1
+}
+programs=$(executable_folder) || { echo "gpu-test.sh: error: found no folder from which programs may be run (set SCRATCH)" >&2; exit 6; }
+bin=$programs/bin
+tar -C "$programs" -xJf "$bundle/programs.tar.xz" 2>/dev/null ||  # without xz
+  python3 -c 'import sys, tarfile; tarfile.open(sys.argv[1]).extractall(sys.argv[2])' "$bundle/programs.tar.xz" "$programs" || exit 6
 kept=$SCRATCH/kvs-results.jsonl; results=$OUT/results.jsonl
 touch "$kept" && cp "$kept" "$results"
 
@@ -58,26 +81,40 @@ machine=$(nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,n
 machine="${machine:-no nvidia-smi}, $(nproc) processors"
 commit=$(cat "$bundle/commit" 2>/dev/null || echo unknown)
 say() { echo "$*" | tee -a "$OUT/log.txt"; }
-say "commit $commit on $machine, scratch $SCRATCH"
+say "commit $commit on $machine, scratch $SCRATCH, programs in $programs"
 note() { echo "{\"section\": \"$1\", \"model\": \"\", $2}" | tee -a "$kept" >>"$results"; }
 note machine "\"commit\": \"$commit\", \"gpu\": \"$machine\", \"device\": \"$device\""
 
+limit_of() {  # STEP; seconds, about twice what is expected on one H200 with 16 processors
+  case $1 in
+    smoke) echo 90 ;;
+    tests) echo 240 ;;
+    agreement | profile) echo 120 ;;
+    programs) echo 210 ;;
+    sanitize) echo 330 ;;
+    report) echo 60 ;;
+    *) echo 270 ;;
+  esac
+}
+
 failed=
 # step NAME COMMAND...: all that it prints goes to the log; what is JSON joins the results, the rest is shown. A failure or
-# the end of the time is noted, and the next step runs.
+# the end of its time is noted, and the next step runs.
 step() {
-  local name=$1 start left status
+  local name=$1 start left limit status
   shift
-  start=$(date +%s); left=$((until - start - 8))
-  [ "$name" != report ] || left=60
+  start=$(date +%s); left=$((until - start - 8)); limit=${STEP_SECONDS:-$(limit_of "$name")}
+  [ "$name" != report ] || left=$limit
+  [ "$left" -lt "$limit" ] || left=$limit
   say "== $name"
-  if [ $left -lt 10 ]; then say "-- $name: not begun, the time of this call is over"; failed="$failed $name"; return; fi
-  timeout -k 5 $left bash -c '"$@"' _ "$@" 2>&1 | tee -a "$OUT/log.txt" |
+  if [ "$left" -lt 10 ]; then say "-- $name: not begun, the time of this call is over"; failed="$failed $name"; return 0; fi
+  timeout -k 5 "$left" bash -c '"$@"' _ "$@" 2>&1 | tee -a "$OUT/log.txt" |
     awk -v kept="$kept" -v results="$results" '/^{/ {print >> kept; print >> results; fflush(); next} {print; fflush()}'
   status=${PIPESTATUS[0]}
   [ "$status" = 0 ] || failed="$failed $name"
   note step "\"name\": \"$name\", \"status\": $status, \"seconds\": $(($(date +%s) - start))"
-  say "-- $name: $([ "$status" = 124 ] && echo "ended, the time of this call is over" || echo "status $status"), $(($(date +%s) - start)) s"
+  say "-- $name: $([ "$status" = 124 ] && echo "ended after its $left s" || echo "status $status"), $(($(date +%s) - start)) s"
+  return "$status"
 }
 
 list_tests() {  # FILTER; lines "PROGRAM TEST"
@@ -92,32 +129,49 @@ run_tests() {
   shift
   OMP_NUM_THREADS=$((($(nproc) + jobs - 1) / jobs)) xargs -P "$jobs" -I{} bash -c 'one_test "$@"' _ {} "$@"
 }
+# shellcheck disable=SC2317  # xargs calls it
 one_test() {  # "PROGRAM TEST" WRAPPER...
-  local program=${1% *} name=${1#* } text status
+  local program=${1% *} name=${1#* } text=$programs/text.$BASHPID status
   shift
-  text=$(timeout --foreground -k 5 "${TEST_SECONDS:-180}" "$@" "$bin/$program" --gtest_brief=1 --gtest_filter="$name" 2>&1)
+  timeout -k 5 "$TEST_SECONDS" "$@" "$bin/$program" --gtest_brief=1 --gtest_filter="$name" >"$text" 2>&1 &
+  # shellcheck disable=SC2064
+  trap "kill $! 2>/dev/null" TERM  # of the step: the test and what runs it are a process group of their own
+  wait $!
   status=$?
-  [ $status = 0 ] || printf '%s\nFAILED (status %s): %s\n' "$(grep -vE '^Running main|^\[=|^\[  PASSED' <<<"$text" | head -c 3000)" $status "$*${*:+ }$program $name"
-  [ $status = 0 ] || echo "$name" >>"$programs/failed.$BASHPID"
+  [ "$status" = 0 ] || printf '%s\nFAILED (%s): %s\n' "$(grep -vE '^Running main|^\[=|^\[  PASSED' "$text" | head -c 3000)" \
+    "$([ "$status" = 124 ] && echo "ended after $TEST_SECONDS s" || echo "status $status")" "$*${*:+ }$program $name"
+  [ "$status" = 0 ] || echo "$name" >>"$programs/failed.$BASHPID"
+  echo "$name" >>"$programs/ran.$BASHPID"
+  rm -f "$text"
   return $((status > 0))
 }
 
 tests() {
-  local filter='*BothDevices*:*Cuda*:*Cudnn*:Staging.*'
-  rm -f "$programs"/failed.*
+  local filter='*BothDevices*:*Cuda*:*Cudnn*:Staging.*' status
+  rm -f "$programs"/{ran,failed}.*
+  # shellcheck disable=SC2064
+  trap "tests_result '$filter'; exit 124" TERM  # what there is if the time ends here
   list_tests "$filter" | run_tests 4
-  local status=$?
-  echo "{\"section\": \"tests\", \"model\": \"\", \"tests\": $(list_tests "$filter" | wc -l), \"failed\": $(cat "$programs"/failed.* 2>/dev/null | wc -l)}"
+  status=$?
+  tests_result "$filter"
   return $status
+}
+# shellcheck disable=SC2317  # tests calls it
+tests_result() {  # FILTER
+  local all ran failed
+  all=$(list_tests "$1" | wc -l); ran=$(cat "$programs"/ran.* 2>/dev/null | wc -l); failed=$(cat "$programs"/failed.* 2>/dev/null | wc -l)
+  echo "{\"section\": \"tests\", \"model\": \"\", \"tests\": $all, \"not_run\": $((all - ran)), \"failed\": $failed}"
 }
 
 # Small shapes of every kernel whose threads share memory; the rest of the tests would take an hour.
 sanitized='*CudaDecoder*gemma3_bf16:*CudaDecoder*gpt_neox_bf16:*CudaAttention.AtTheEdges*:*CudaAttention.ToAPast*:*CudaAttention.InSections*:*AttentionInWindows*:*BothDevices*NormOfHeads*:*BothDevices*RefusesLogits*:*BothDevices*SoftCappedLogits*:*BothDevices*Staging*:*BothDevices*CholeskyFactors*:*BothDevices*SecondMoment*-*Cudnn*'
+# The libraries' kernels are left alone: they are not ours to mend, and take most of the time.
 sanitize() {
   command -v compute-sanitizer >/dev/null || { echo "no compute-sanitizer here: skipped"; return 0; }
   local tool code status=0 found=
+  export TEST_SECONDS=$((2 * TEST_SECONDS))
   for tool in racecheck memcheck synccheck; do
-    list_tests "$sanitized" | run_tests 3 compute-sanitizer --tool $tool --error-exitcode 1
+    list_tests "$sanitized" | run_tests 3 compute-sanitizer --tool $tool --error-exitcode 1 --kernel-name kernel_substring=kvs4cuda
     code=$?
     found="$found${found:+, }\"$tool\": $code"
     echo "{\"section\": \"sanitize\", \"model\": \"\", \"tools\": {$found}}"  # what there is if the time ends here
@@ -136,6 +190,12 @@ real_model() {
     if [ "$(stat -c %s "$model")" != "$(cat "$bundle/model.bytes" 2>/dev/null)" ]; then rm "$model"; return; fi
   fi
   echo "$model"
+}
+
+smoke() {
+  local model=$SCRATCH/kvs-tiny
+  rm -rf "$model"
+  "$bin/make_model" tiny-llama "$model" f32 && "$bin/gpu_smoke" "$model" "$device"
 }
 
 agreement() {
@@ -162,20 +222,38 @@ speed() {
   rm -rf "$SCRATCH/kvs-models"  # of a step that was ended, too
   "$bin/make_model" "$1" "$model" bf16 || return 1
   "$bin/gpu_speed" "$model" "$device" bf16 "$TOKENS" "$SCRATCH" || status=1
-  if python -c 'import torch, transformers' 2>/dev/null; then
-    python "$bundle/python/transformers_gpu.py" "$model" --tokens "$TOKENS" --device "$device" || status=1
-  else
-    echo "no PyTorch and Transformers here: nothing to compare with"
-  fi
+  ! has_transformers || python "$bundle/python/transformers_gpu.py" "$model" --tokens "$TOKENS" --device "$device" || status=1
   rm -rf "$SCRATCH/kvs-models"
   return $status
 }
 
-export KVS_GOLDEN=$bundle bundle bin programs device found_path sanitized SCRATCH TOKENS
-export -f agreement list_tests one_test programs python real_model run_tests sanitize speed tests
+has_transformers() {
+  python -c 'import torch, transformers' 2>/dev/null || { echo "no PyTorch and Transformers here: nothing to compare with"; return 1; }
+}
+
+# Two layers of each geometry: a layer's operations are those of all.
+profile() {
+  local name model status=0
+  for name in ${PROFILES:-llama2-7b llama3-8b}; do
+    model=$SCRATCH/kvs-profile/$name
+    rm -rf "$SCRATCH/kvs-profile"
+    "$bin/make_model" "$name" "$model" bf16 0 2 || return 1
+    "$bin/gpu_speed" "$model" "$device" bf16 "$TOKENS" "$SCRATCH" profile || status=1
+    ! has_transformers || python "$bundle/python/transformers_gpu.py" "$model" --tokens "$TOKENS" --device "$device" --profile || status=1
+  done
+  rm -rf "$SCRATCH/kvs-profile"
+  return $status
+}
+
+export KVS_GOLDEN=$bundle TEST_SECONDS=${TEST_SECONDS:-45} bundle bin programs device found_path sanitized SCRATCH TOKENS
+export -f agreement has_transformers list_tests one_test profile programs python real_model run_tests sanitize smoke speed tests tests_result
+stopped=
 for name in $steps; do
+  [ -z "$stopped" ] || [ "$name" = report ] || continue
   case $name in
-    tests | sanitize | agreement | programs) step "$name" "$name" ;;
+    smoke)  # 1: a piece is wrong, of which the other steps will show more; else a hang, a crash, no device
+      step smoke smoke || [ $? = 1 ] || { stopped=1; say "no other step is begun"; } ;;
+    tests | sanitize | agreement | programs | profile) step "$name" "$name" ;;
     report) step report python "$bundle/python/gpu_report.py" "$OUT/gpu.json" "$results" ;;
     *) step "$name" speed "$name" ;;
   esac

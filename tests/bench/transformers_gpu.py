@@ -48,7 +48,7 @@ def ceilings(device, dtype):
     return {"gemm_tflops": 2 * size**3 / seconds / 1e12, "torch_copy_gb_per_second": 2 * source.nbytes / copied / 1e9}
 
 
-def ids_of(count, vocabulary, device):  # as gpu_speed.cpp
+def ids_of(count, vocabulary, device):  # as gpu_speed
     return ((torch.arange(count, dtype=torch.int64) * 7919 + 13) % vocabulary)[None].to(device)
 
 
