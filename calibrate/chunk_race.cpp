@@ -84,14 +84,15 @@ std::vector<std::size_t> kept_chunks(const ChunkRace& race, std::span<const doub
   return order;
 }
 
-std::vector<std::vector<std::size_t>> open_chunks(std::span<const ChunkRace> races, std::size_t most) {
+std::vector<std::vector<std::size_t>> open_chunks(std::span<const ChunkRace> races,
+                                                  std::span<const std::vector<std::size_t>> among, std::size_t most) {
   struct Open {
     double margin;
     std::size_t race, chunk;
   };
   std::vector<Open> open;
   for (std::size_t n = 0; n < races.size(); ++n)
-    for (std::size_t chunk = 0; chunk < races[n].verdict.size(); ++chunk)
+    for (const std::size_t chunk : among[n])
       if (races[n].verdict[chunk] == Verdict::kOpen) open.push_back({races[n].margin[chunk], n, chunk});
   std::ranges::stable_sort(open, {}, &Open::margin);
   open.resize(std::min(most, open.size()));
@@ -99,6 +100,22 @@ std::vector<std::vector<std::size_t>> open_chunks(std::span<const ChunkRace> rac
   for (const Open& entry : open) chosen[entry.race].push_back(entry.chunk);
   for (auto& chunks : chosen) std::ranges::sort(chunks);
   return chosen;
+}
+
+std::size_t chunks_to_go_on(std::size_t open, std::size_t documents, std::size_t passes) noexcept {
+  if (open * documents <= passes) return open;
+  constexpr int kHalvings = 50;
+  const auto spent = [&](double factor) {
+    double chunks = static_cast<double>(open), sum = 0;
+    for (std::size_t n = 0; n < documents; ++n) sum += chunks *= factor;
+    return sum;
+  };
+  double low = 0, high = 1;
+  for (int n = 0; n < kHalvings; ++n) {
+    const double factor = (low + high) / 2;
+    (spent(factor) <= static_cast<double>(passes) ? low : high) = factor;
+  }
+  return std::min(static_cast<std::size_t>(std::lround(static_cast<double>(open) * low)), passes);
 }
 
 std::vector<std::size_t> shuffled_documents(std::size_t documents, std::uint64_t seed) {

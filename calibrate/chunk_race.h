@@ -36,12 +36,20 @@ struct ChunkRace {
 /// Cost O(C² · documents).
 ChunkRace judge_chunks(const ChunkLosses& losses, std::size_t kept, double confidence);
 
-/// The `kept` chunks to keep, ascending: those with the verdict, then the open ones, then the dropped ones; among equals
-/// those with the larger Δ, then the lower index.
+/// The `kept` chunks to keep, ascending: those with the verdict, then the open ones, then the dropped ones; among
+/// equals those with the larger Δ, then the lower index.
 std::vector<std::size_t> kept_chunks(const ChunkRace& race, std::span<const double> delta, std::size_t kept);
 
-/// The open chunks of each race, ascending; only the `most` of least margin of all races together (on ties the first).
-std::vector<std::vector<std::size_t>> open_chunks(std::span<const ChunkRace> races, std::size_t most);
+/// The open chunks of each race among those of `among`, ascending; only the `most` of least margin of all races
+/// together (on ties the first).
+std::vector<std::vector<std::size_t>> open_chunks(std::span<const ChunkRace> races,
+                                                  std::span<const std::vector<std::size_t>> among, std::size_t most);
+
+/// How many of `open` chunks to ablate in the next of `documents` documents: their number falls by one factor from
+/// document to document, such that `passes` are spent with the last. Verdicts apart, this is sequential halving
+/// (Karnin, Koren & Somekh, ICML 2013) with a factor that fits the budget: early documents tell little, so early on
+/// few chunks are left behind.
+std::size_t chunks_to_go_on(std::size_t open, std::size_t documents, std::size_t passes) noexcept;
 
 /// 0 … documents − 1 in the random order of `seed`: neighbours of one text are alike, and verdicts are for all texts.
 std::vector<std::size_t> shuffled_documents(std::size_t documents, std::uint64_t seed);

@@ -7,7 +7,9 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 
 find_program(KVS_CCACHE ccache)
 if(KVS_CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${KVS_CCACHE})
+  # Paths below the tree count as relative ones: what two presets compile alike is compiled once.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} ${KVS_CCACHE})
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
 endif()
 
 add_library(kvs_flags INTERFACE)
@@ -16,6 +18,12 @@ target_compile_options(kvs_flags INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow;-Wno-unknown-pragmas;-fno-math-errno;-fno-trapping-math>)
 # GCC 12 reports std::string + std::string as overlapping copies (its bug 105329).
 target_compile_options(kvs_flags INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>)
+if(CMAKE_UNITY_BUILD)  # GCC takes every source file that a batch includes for a header
+  target_compile_options(kvs_flags INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
+endif()
+if(KVS_WERROR)
+  target_compile_options(kvs_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
+endif()
 # The oldest processor that runs this: x86-64-v3 (AVX2, FMA). A target for another one sets its property KVS_MARCH.
 set(march $<TARGET_PROPERTY:KVS_MARCH>)
 target_compile_options(kvs_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-march=$<IF:$<BOOL:${march}>,${march},x86-64-v3>>)

@@ -1,15 +1,10 @@
 #include <algorithm>
 #include <set>
-#include <valijson/adapters/nlohmann_json_adapter.hpp>
-#include <valijson/schema.hpp>
-#include <valijson/schema_parser.hpp>
-#include <valijson/validation_results.hpp>
-#include <valijson/validator.hpp>
 
 #include "core/error.h"
 #include "embedded/config_schema.h"
 #include "export/config.h"
-#include "export/schema_violation.h"
+#include "export/schema_check.h"
 #include "io/digest.h"
 #include "io/file.h"
 #include "io/tensor_archive.h"
@@ -19,24 +14,6 @@ namespace {
 
 constexpr std::int64_t kVersion = 1;
 constexpr std::size_t kMaximumBytes = 64UL << 20;
-
-void check_schema(const Json& config, const std::string& where) {
-  // valijson's adapter takes nlohmann::json; both documents are small.
-  const auto schema_document = nlohmann::json::parse(config_schema());
-  const auto target = nlohmann::json::parse(config.dump());
-  valijson::Schema schema;
-  valijson::SchemaParser parser;
-  const valijson::adapters::NlohmannJsonAdapter schema_adapter(schema_document);
-  parser.populateSchema(schema_adapter, schema);
-  valijson::Validator validator;
-  valijson::ValidationResults results;
-  if (validator.validate(schema, valijson::adapters::NlohmannJsonAdapter(target), &results)) return;
-  // The most specific complaint is the one with the longest path.
-  valijson::ValidationResults::Error error, deepest;
-  while (results.popError(error))
-    if (deepest.description.empty() || error.context.size() > deepest.context.size()) deepest = error;
-  fail_schema(parse_json(config_schema(), "schema"), config, where, deepest.context, deepest.description);
-}
 
 std::vector<std::size_t> layers_of(const Json& config, const std::string& where) {
   const JsonCursor layers = JsonCursor(config, where).at("parameters").at("layers");

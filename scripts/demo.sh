@@ -2,13 +2,25 @@
 # From nothing to calibrated configs: installs, builds, fetches SmolLM2-135M and runs the whole chain on the sample text.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-started=$SECONDS
-scripts/setup.sh
-mkdir -p build/cpu
-echo "== building"
-cmake --preset cpu -DKVS_TESTS=OFF >/dev/null
-cmake --build --preset cpu -- -j "$(nproc)" >build/cpu/build.log 2>&1 || { tail -40 build/cpu/build.log >&2; exit 1; }
-model=$(scripts/fetch_model.sh)
+times=()
+# timed LABEL COMMAND…: runs it and notes how long it took.
+timed() {
+  local label=$1 began=$SECONDS
+  shift
+  "$@"
+  times+=("$(printf '%5d s  %s' $((SECONDS - began)) "$label")")
+}
+build() {
+  mkdir -p build/cpu
+  echo "== building"
+  cmake --preset cpu -DKVS_TESTS=OFF >/dev/null
+  cmake --build --preset cpu -- -j "$(nproc)" >build/cpu/build.log 2>&1 || { tail -40 build/cpu/build.log >&2; exit 1; }
+}
+fetch() { model=$(scripts/fetch_model.sh); }
+
+timed "installation" scripts/setup.sh
+timed "build" build
+timed "model" fetch
 text=data/opticks_sample.txt
 out=${1:-out/demo}
 mkdir -p "$out"
@@ -16,14 +28,20 @@ bin=build/cpu/bin
 findings=$out/findings.txt
 : >"$findings"
 # Each command's result is a line or a small table on stdout; they are shown together at the end.
-run() { echo "+ $*"; "$@" | tee -a "$findings"; }
+shown() { echo "+ $*"; "$@" | tee -a "$findings"; }
+run() { timed "$(basename "$1") $2" shown "$@"; }
+
+dtype=f32
+info=$($bin/kvspectrum info "$model" --json)
+case $info in *'"bf16_faster": true'*) dtype=bf16 ;; esac
 
 run $bin/kvspectrum capture --model "$model" --text $text --window 512 --documents 8 --states q_pre,k_pre,v \
   --out "$out/states.h5" --force
 run $bin/kvspectrum verify "$out/states.h5"
 run $bin/kvspectrum spectrum --capture "$out/states.h5" --out-dir "$out/spectrum" --force
-run $bin/kvcalibrate faedkv --model "$model" --text $text --window 512 --documents 3 --dtype bf16 \
-  --out "$out/faedkv.json" --force
+# Two documents of 240 chunks, then 320 passes more for those nearest to the threshold.
+run $bin/kvcalibrate faedkv --model "$model" --text $text --window 512 --prefix 448 --documents 5 --chunks 8 \
+  --passes 800 --dtype $dtype --out "$out/faedkv.json" --force
 run $bin/kvcalibrate elitekv --model "$model" --text $text --window 512 --documents 8 --elite 16 --rank 192 \
   --out "$out/elitekv.json" --force
 run $bin/kvcalibrate validate "$out/faedkv.json"
@@ -36,4 +54,5 @@ echo
 echo "figures:"; find "$out" -name '*.svg' | sort | sed 's/^/  /'
 echo "configs:"; find "$out" -maxdepth 1 -name '*kv.json' | sort | sed 's/^/  /'
 echo "findings:"; sed 's/^/  /' "$findings"
-echo "done in $((SECONDS - started)) s"
+echo "times:"; printf '  %s\n' "${times[@]}"
+echo "done in $SECONDS s"

@@ -1,30 +1,48 @@
 #!/usr/bin/env bash
-# Sets the machine up, builds and runs every test: the suite under ASan and UBSan, the fuzz targets (30 s each), the CUDA
-# build where nvcc is, and last the Release suite with the end-to-end runs. Needs nothing but a Debian 12 base.
+# Sets the machine up, builds and runs every test; prints what each stage took. Needs nothing but a Debian 12 base.
+#   --long  every fuzz target for 2 minutes instead of 5 s, and the tests of label "long"
+# tests/README.md describes the stages.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-scripts/setup.sh
-KVS_MODEL=$(scripts/fetch_model.sh)
-export KVS_MODEL
+case ${*:-} in
+  "") fuzz_seconds=5 skip=(-LE long) ;;
+  --long) fuzz_seconds=120 skip=() ;;
+  *) echo "test.sh: error: found '$*', expected --long or nothing" >&2; exit 2 ;;
+esac
 jobs=$(nproc)
 export OMP_WAIT_POLICY=passive  # two test programs at a time: waiting threads must not spin
+
+# stage NAME COMMAND...
+stage() {
+  local name=$1 started=$SECONDS
+  shift
+  echo "== $name"
+  "$@"
+  echo "== $name: $((SECONDS - started)) s"
+}
 
 # build PRESET [TARGET...]
 build() {
   local preset=$1
   shift
-  cmake --preset "$preset" >/dev/null
+  cmake --preset "$preset" -DKVS_WERROR=ON -DKVS_FUZZ_SECONDS=$fuzz_seconds >/dev/null
   cmake --build --preset "$preset" ${1:+--target "$@"} -- -j "$jobs" >"build/$preset/build.log" 2>&1 ||
     { tail -40 "build/$preset/build.log" >&2; exit 1; }
 }
 
-echo "== Release build"; build cpu
-echo "== suite under AddressSanitizer and UndefinedBehaviorSanitizer"; build asan
-env -u KVS_MODEL ctest --preset asan -L unit -j "$jobs"  # the tests of the real model run in the Release suite
-echo "== fuzz targets"; build fuzz
-ctest --preset fuzz -L fuzz -j "$jobs"
+stage "packages and model" scripts/setup.sh
+KVS_MODEL=$(scripts/fetch_model.sh)
+export KVS_MODEL
+if [ -x scripts/lint.sh ]; then stage "lint" scripts/lint.sh; fi
+stage "Release build" build cpu
+stage "build for AddressSanitizer and UndefinedBehaviorSanitizer" build asan
+# The tests of the real model run in the Release suite.
+stage "unit tests under the sanitizers" env -u KVS_MODEL ctest --preset asan -L unit -j "$jobs"
+stage "build of the fuzz targets" build fuzz
+stage "fuzz targets" ctest --preset fuzz -L fuzz -j "$jobs"
 if command -v nvcc >/dev/null; then
-  echo "== CUDA build (nothing here runs it)"; build cuda kvspectrum kvcalibrate kvs_kernels_test kvs_benchmarks
+  stage "CUDA build, which nothing here runs" build cuda kvspectrum kvcalibrate kvs_kernels_test kvs_benchmarks
 fi
-echo "== Release suite"
-ctest --preset cpu -j "$jobs"
+stage "Release suite held to AVX2" ctest --preset avx2 -j "$jobs"
+echo "== Release suite, after $SECONDS s"
+ctest --preset cpu "${skip[@]}" -j "$jobs"

@@ -179,14 +179,14 @@ AblationTable ablate(AblationForward& forward, const AblationPlan& plan,
   const std::size_t count = documents.size();
   const auto order = plan.race ? shuffled_documents(count, plan.race->seed) : all_below(count);
   std::size_t done = 0, most = plan.most_passes(count);
+  Choice choice = every_chunk(plan);
   for (std::size_t n = 0; n < count; ++n) {
-    Choice choice = every_chunk(plan);
     if (plan.race && n >= least_documents(count)) {
       const auto races = judge(plan, run.table(), std::span(order).first(n));
-      const std::size_t documents_left = count - n, open = passes_of(open_chunks(races, plan.variants()));
+      choice = open_chunks(races, choice, plan.variants());
+      const std::size_t open = passes_of(choice), documents_left = count - n;
       most = std::min(most, done + open * documents_left);
-      // What is left is spread over the documents: of the open chunks those nearest to the threshold get all of them.
-      choice = open_chunks(races, (most - done + documents_left - 1) / documents_left);
+      choice = open_chunks(races, choice, chunks_to_go_on(open, documents_left, most - done));
     }
     run.document(order[n], documents[order[n]], choice, [&](std::size_t passes) { progress(done += passes, most); });
   }

@@ -26,8 +26,6 @@ struct Entry {
   std::uint64_t field = 0;  // where the file states the offset
 };
 
-std::string text_of(std::uint64_t number) { return std::to_string(number); }
-
 std::optional<std::uint64_t> rounded_up(std::uint64_t value, std::uint64_t alignment) {
   const auto sum = checked_add(value, alignment - 1);
   return sum ? std::optional(*sum & ~(alignment - 1)) : std::nullopt;
@@ -67,7 +65,7 @@ class GgufParser {
     const bool swapped = version != 0 && (version & 0xffffU) == 0;
     reader_.fail_at(4, "version",
                     swapped ? "found a big-endian file, expected a little-endian one"
-                            : "found " + text_of(version) + ", expected 2 or 3",
+                            : "found " + std::to_string(version) + ", expected 2 or 3",
                     ErrorCode::kUnsupported);
   }
 
@@ -75,7 +73,7 @@ class GgufParser {
     const std::uint64_t start = reader_.offset();
     const std::string_view name = reader_.read_string("tensor name");
     if (name.empty() || name.size() >= kNameBytes)
-      reader_.fail_at(start, "tensor name", "found " + text_of(name.size()) + " bytes, expected 1 to 63");
+      reader_.fail_at(start, "tensor name", "found " + std::to_string(name.size()) + " bytes, expected 1 to 63");
     if (name.find('\0') != name.npos || find_invalid_utf8(name) != name.npos)
       reader_.fail_at(start, "tensor name", "found \"" + printable(name) + "\", expected UTF-8 without NUL");
     if (!names_.insert(name).second) reader_.fail_at(start, "tensor name", "duplicate name \"" + printable(name) + '"');
@@ -89,19 +87,20 @@ class GgufParser {
     const std::uint64_t shape_offset = reader_.offset();
     const auto axes = reader_.read<std::uint32_t>(what);
     if (axes < 1 || axes > kMostAxes)
-      reader_.fail_at(shape_offset, what, "found " + text_of(axes) + " axes, expected 1 to 4");
+      reader_.fail_at(shape_offset, what, "found " + std::to_string(axes) + " axes, expected 1 to 4");
     auto& shape = entry.tensor.shape;
     for (std::uint32_t axis = 0; axis < axes; ++axis) {
       shape.push_back(reader_.read<std::uint64_t>(what));
       if (shape.back() == 0 || shape.back() >> 63 != 0)
         reader_.fail_at(reader_.offset() - 8, what,
-                        "found an axis of length " + text_of(shape.back()) + ", expected 1 to 2^63 - 1");
+                        "found an axis of length " + std::to_string(shape.back()) + ", expected 1 to 2^63 - 1");
     }
     std::ranges::reverse(shape);  // the file states the innermost axis first
     const std::uint64_t type_offset = reader_.offset();
     const auto number = reader_.read<std::uint32_t>(what);
     const ElementType* type = element_type_of_ggml(number);
-    if (type == nullptr) reader_.fail_at(type_offset, what, "found type " + text_of(number) + ", unknown or removed");
+    if (type == nullptr)
+      reader_.fail_at(type_offset, what, "found type " + std::to_string(number) + ", unknown or removed");
     if (type->decode != nullptr) entry.tensor.type = type;
     entry.tensor.type_name = type->name;
     entry.size = checked_size(*type, shape, shape_offset, what);
@@ -113,8 +112,8 @@ class GgufParser {
                              std::string_view what) const {
     if (shape.back() % type.block_values != 0)
       reader_.fail_at(offset, what,
-                      "found rows of " + text_of(shape.back()) + " numbers, expected a multiple of " +
-                          text_of(type.block_values) + " for " + std::string(type.name));
+                      "found rows of " + std::to_string(shape.back()) + " numbers, expected a multiple of " +
+                          std::to_string(type.block_values) + " for " + std::string(type.name));
     std::optional<std::uint64_t> values = 1;
     for (const std::uint64_t length : shape)
       if (values) values = checked_multiply(*values, length);
@@ -133,19 +132,20 @@ class GgufParser {
     for (Entry& entry : entries_) {
       const std::string what = "tensor \"" + printable(entry.tensor.name) + '"';
       if (entry.offset % alignment_ != 0)
-        reader_.fail_at(entry.field, what,
-                        "found offset " + text_of(entry.offset) + ", not aligned to " + text_of(alignment_));
+        reader_.fail_at(
+            entry.field, what,
+            "found offset " + std::to_string(entry.offset) + ", not aligned to " + std::to_string(alignment_));
       if (entry.offset < covered)
         reader_.fail_at(
             entry.field, what,
-            "offset " + text_of(entry.offset) + " overlaps tensor \"" + printable(before->tensor.name) + '"');
+            "offset " + std::to_string(entry.offset) + " overlaps tensor \"" + printable(before->tensor.name) + '"');
       const auto end = checked_add(entry.offset, entry.size);
       const auto padded = end ? rounded_up(*end, alignment_) : std::nullopt;
       if (!padded) reader_.fail_at(entry.field, what, "overflow: offset and size exceed 64 bits");
       if (*end > size)
         reader_.fail_at(entry.field, what,
-                        "ends at data byte " + text_of(*end) + ", but the data section at byte " + text_of(start) +
-                            " has " + text_of(size) + " bytes: cut short?");
+                        "ends at data byte " + std::to_string(*end) + ", but the data section at byte " +
+                            std::to_string(start) + " has " + std::to_string(size) + " bytes: cut short?");
       if (entry.offset > covered) fail_uncovered(start + covered, start + entry.offset);
       entry.tensor.bytes = file_.subspan(start + entry.offset, entry.size);
       covered = *padded;
@@ -155,7 +155,8 @@ class GgufParser {
   }
 
   [[noreturn]] void fail_uncovered(std::uint64_t begin, std::uint64_t end) const {
-    reader_.fail_at(begin, "data", "bytes " + text_of(begin) + ".." + text_of(end - 1) + " belong to no tensor");
+    reader_.fail_at(begin, "data",
+                    "bytes " + std::to_string(begin) + ".." + std::to_string(end - 1) + " belong to no tensor");
   }
 
   std::span<const std::byte> file_;

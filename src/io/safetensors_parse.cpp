@@ -16,20 +16,18 @@ constexpr std::uint64_t kMostHeaderBytes = 100000000;  // the format's own limit
 // Seven or more values describe a tensor; 2^22 values cost up to about 600 MB while they are read.
 constexpr JsonLimits kHeaderLimits{.bytes = kMostHeaderBytes, .depth = 4, .values = 1UL << 22};
 constexpr JsonLimits kIndexLimits{.bytes = kMostHeaderBytes, .depth = 16, .values = 1UL << 22};
-constexpr std::size_t kShown = 80;  // most bytes of a file's content in a message
+constexpr std::size_t kShownBytes = 80;  // most bytes of a file's content in a message
 
 /// A tensor as the header states it. Offsets count from the end of the header.
-struct Entry {
+struct HeaderEntry {
   StoredTensor tensor;
   std::uint64_t begin = 0, end = 0;
 };
 
-std::string text_of(std::uint64_t number) { return std::to_string(number); }
-
-std::string in_quotes(std::string_view name) { return '"' + printable(name, kShown) + '"'; }
+std::string in_quotes(std::string_view name) { return '"' + printable(name, kShownBytes) + '"'; }
 
 std::string short_dump(const Json& value) {
-  return printable(value.dump(-1, ' ', false, Json::error_handler_t::replace), kShown);
+  return printable(value.dump(-1, ' ', false, Json::error_handler_t::replace), kShownBytes);
 }
 
 class HeaderParser {
@@ -48,7 +46,7 @@ class HeaderParser {
     place_entries();
     std::vector<StoredTensor> tensors;
     tensors.reserve(entries_.size());
-    for (Entry& entry : entries_) tensors.push_back(std::move(entry.tensor));
+    for (HeaderEntry& entry : entries_) tensors.push_back(std::move(entry.tensor));
     std::ranges::sort(tensors, {}, &StoredTensor::name);
     return tensors;
   }
@@ -69,16 +67,16 @@ class HeaderParser {
   Json parse_header() {
     refuse_lfs_pointer(file_, where_);
     if (file_.size() < kPrefix)
-      fail("byte 0", "found " + text_of(file_.size()) + " bytes, need 8 for the header length");
+      fail("byte 0", "found " + std::to_string(file_.size()) + " bytes, need 8 for the header length");
     std::uint64_t length = 0;
     std::memcpy(&length, file_.data(), kPrefix);
     if (length > kMostHeaderBytes) refuse_long_header(length);
     if (length > file_.size() - kPrefix)
-      fail("byte 0",
-           "found header length " + text_of(length) + ", but " + text_of(file_.size() - kPrefix) + " bytes follow it");
+      fail("byte 0", "found header length " + std::to_string(length) + ", but " +
+                         std::to_string(file_.size() - kPrefix) + " bytes follow it");
     const std::string_view header = text(kPrefix, length);
     if (const std::size_t at = find_invalid_utf8(header); at != header.npos)
-      fail("byte " + text_of(kPrefix + at), "found invalid UTF-8 in the header");
+      fail("byte " + std::to_string(kPrefix + at), "found invalid UTF-8 in the header");
     data_ = kPrefix + length;
     Json parsed = parse_json(header, where_ + ": header at byte 8", kHeaderLimits);
     if (!parsed.is_object()) fail("header at byte 8", "found " + short_dump(parsed) + ", expected a JSON object");
@@ -90,7 +88,8 @@ class HeaderParser {
     // A zip's local file header; a pickle's PROTO opcode with protocol 2 to 5.
     if (start.starts_with("PK\3\4") || (start[0] == '\x80' && start[1] >= 2 && start[1] <= 5))
       throw Error(ErrorCode::kUnsupported, where_, "found a pickle or a zip; only safetensors and GGUF are read");
-    fail("byte 0", "found header length " + text_of(length) + ", expected at most " + text_of(kMostHeaderBytes));
+    fail("byte 0",
+         "found header length " + std::to_string(length) + ", expected at most " + std::to_string(kMostHeaderBytes));
   }
 
   void check_metadata(const Json& metadata) const {
@@ -108,7 +107,7 @@ class HeaderParser {
     return value.get<std::uint64_t>();
   }
 
-  Entry parse_entry(const std::string& name, const Json& value) const {
+  HeaderEntry parse_entry(const std::string& name, const Json& value) const {
     if (!value.is_object()) fail_tensor(name, "found " + short_dump(value) + ", expected an object");
     const Json *dtype = nullptr, *shape = nullptr, *offsets = nullptr;
     for (const auto& [key, member] : value.items()) {
@@ -126,7 +125,7 @@ class HeaderParser {
       fail_tensor(name, std::string("found no ") + (dtype == nullptr   ? "dtype"
                                                     : shape == nullptr ? "shape"
                                                                        : "data_offsets"));
-    Entry entry;
+    HeaderEntry entry;
     entry.tensor.name = name;
     entry.tensor.type_name = dtype->get_ref<const std::string&>();
     for (const Json& length : *shape) entry.tensor.shape.push_back(size_at(name, "shape", length));
@@ -136,14 +135,14 @@ class HeaderParser {
     return entry;
   }
 
-  void check_size(Entry& entry) const {
+  void check_size(HeaderEntry& entry) const {
     StoredTensor& tensor = entry.tensor;
     const ElementType* type = element_type_of_safetensors(tensor.type_name);
     if (type == nullptr) fail_tensor(tensor.name, "found unknown dtype " + in_quotes(tensor.type_name));
     if (type->decode != nullptr) tensor.type = type;
     if (entry.begin > entry.end)
-      fail_tensor(tensor.name, "data_offsets: found [" + text_of(entry.begin) + ", " + text_of(entry.end) +
-                                   "], expected the start before the end");
+      fail_tensor(tensor.name, "data_offsets: found [" + std::to_string(entry.begin) + ", " +
+                                   std::to_string(entry.end) + "], expected the start before the end");
     std::optional<std::uint64_t> values = 1;
     for (const std::uint64_t length : tensor.shape)
       if (values) values = checked_multiply(*values, length);
@@ -152,29 +151,30 @@ class HeaderParser {
     if (!values || !checked_multiply(*values, bits))
       fail_tensor(tensor.name, "overflow: the product of its shape and item size does not fit in 64 bits");
     if (*values % type->block_values != 0)
-      fail_tensor(tensor.name, "found " + text_of(*values) + " numbers of dtype " + tensor.type_name +
+      fail_tensor(tensor.name, "found " + std::to_string(*values) + " numbers of dtype " + tensor.type_name +
                                    ", which fill no whole number of bytes");
     const std::uint64_t needed = *values / type->block_values * type->block_bytes;
     if (needed != entry.end - entry.begin)
-      fail_tensor(tensor.name, "shape and dtype need " + text_of(needed) + " bytes, data_offsets give " +
-                                   text_of(entry.end - entry.begin));
+      fail_tensor(tensor.name, "shape and dtype need " + std::to_string(needed) + " bytes, data_offsets give " +
+                                   std::to_string(entry.end - entry.begin));
   }
 
   /// Tensors must fill the data section: in order of offsets, each starts where the one before ended.
   void place_entries() {
-    std::ranges::sort(
-        entries_, [](const Entry& a, const Entry& b) { return std::pair(a.begin, a.end) < std::pair(b.begin, b.end); });
+    std::ranges::sort(entries_, [](const HeaderEntry& a, const HeaderEntry& b) {
+      return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
+    });
     const std::uint64_t size = file_.size() - data_;
     std::uint64_t covered = 0;
-    const Entry* before = nullptr;
-    for (Entry& entry : entries_) {
+    const HeaderEntry* before = nullptr;
+    for (HeaderEntry& entry : entries_) {
       if (entry.begin < covered)
         fail_tensor(entry.tensor.name, "overlaps tensor " + in_quotes(before->tensor.name) + ": starts at data byte " +
-                                           text_of(entry.begin) + ", before byte " + text_of(covered));
+                                           std::to_string(entry.begin) + ", before byte " + std::to_string(covered));
       if (entry.begin > covered) fail_uncovered(covered, entry.begin);
       if (entry.end > size)
-        fail_tensor(entry.tensor.name, "ends at byte " + text_of(data_ + entry.end) + " of a file of " +
-                                           text_of(file_.size()) + " bytes: cut short?");
+        fail_tensor(entry.tensor.name, "ends at byte " + std::to_string(data_ + entry.end) + " of a file of " +
+                                           std::to_string(file_.size()) + " bytes: cut short?");
       entry.tensor.bytes = file_.subspan(data_ + entry.begin, entry.end - entry.begin);
       covered = entry.end;
       before = &entry;
@@ -184,13 +184,14 @@ class HeaderParser {
 
   [[noreturn]] void fail_uncovered(std::uint64_t begin, std::uint64_t end) const {
     const auto last = checked_add(data_, end - 1);
-    fail("data", "bytes " + text_of(data_ + begin) + ".." + (last ? text_of(*last) : "2^64") + " belong to no tensor");
+    fail("data", "bytes " + std::to_string(data_ + begin) + ".." + (last ? std::to_string(*last) : "2^64") +
+                     " belong to no tensor");
   }
 
   std::span<const std::byte> file_;
   std::string where_;
   std::uint64_t data_ = 0;  // where the data section starts
-  std::vector<Entry> entries_;
+  std::vector<HeaderEntry> entries_;
 };
 
 }  // namespace

@@ -14,7 +14,7 @@
 namespace kvs {
 namespace {
 
-constexpr std::size_t kBlock = 1UL << 20;
+constexpr std::size_t kReadBytes = 1UL << 20;
 
 void require_regular(const std::filesystem::path& path, const struct stat& status) {
   if (S_ISREG(status.st_mode)) return;
@@ -69,9 +69,9 @@ bool TextSource::fill() {
     begin_ = 0;
   }
   const std::size_t size = buffer_.size();
-  buffer_.resize(size + kBlock);
+  buffer_.resize(size + kReadBytes);
   ssize_t count = 0;
-  do count = ::read(file_.get(), buffer_.data() + size, kBlock);
+  do count = ::read(file_.get(), buffer_.data() + size, kReadBytes);
   while (count < 0 && errno == EINTR);
   const int error = errno;
   buffer_.resize(size + static_cast<std::size_t>(std::max<ssize_t>(count, 0)));

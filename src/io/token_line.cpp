@@ -8,7 +8,7 @@
 namespace kvs {
 namespace {
 
-constexpr std::string_view kBlank = " \t\r\n";
+constexpr std::string_view kIdSeparators = " \t\r\n";
 
 class Parser {
  public:
@@ -31,7 +31,7 @@ class Parser {
   }
 
  private:
-  void skip_blank() { at_ = std::min(line_.find_first_not_of(kBlank, at_), line_.size()); }
+  void skip_blank() { at_ = std::min(line_.find_first_not_of(kIdSeparators, at_), line_.size()); }
 
   bool take(char wanted) {
     if (at_ == line_.size() || line_[at_] != wanted) return false;

@@ -79,7 +79,7 @@ std::size_t room_for_weights(const Backend& backend) {
   return left - left / 8;
 }
 
-constexpr std::size_t kSlabRows = 1024;        // of the embedding while it is loaded
+constexpr std::size_t kTableRows = 1024;       // of the embedding while it is loaded
 constexpr std::size_t kFirstPositions = 1024;  // of the RoPE table
 
 }  // namespace
@@ -100,10 +100,10 @@ struct Model::Embedding {
       : backend(&owner),
         memory(owner, {operand_bytes(owner, source.rows(), source.columns())}),
         table{memory.view().data(), source.rows(), source.columns()} {
-    std::vector<float> slab(std::min(table.rows, kSlabRows) * table.columns);
+    std::vector<float> slab(std::min(table.rows, kTableRows) * table.columns);
     std::vector<std::uint16_t> narrow;
-    for (std::size_t first = 0; first < table.rows; first += kSlabRows) {
-      const std::span<float> values = std::span(slab).first(std::min(kSlabRows, table.rows - first) * table.columns);
+    for (std::size_t first = 0; first < table.rows; first += kTableRows) {
+      const std::span<float> values = std::span(slab).first(std::min(kTableRows, table.rows - first) * table.columns);
       source.read(first, values.size() / table.columns, values);
       if (owner.compute_type() == DType::kF32) {
         owner.upload(at(first), values.data(), values.size_bytes());

@@ -4,6 +4,7 @@
 //
 // Usage: gpu_agreement MODEL [TEXT | -] [TOKENS = 512] [DEVICE = cuda]        (-: ids of a fixed sequence)
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <memory>
@@ -40,7 +41,9 @@ struct Results {
 
 std::vector<double> ablation_delta(kvs::Decoder& decoder, kvs::SpectralOps& ops, std::span<const std::int32_t> ids) {
   const kvs::AblationSetup setup{.continuation = false, .tokens = ids.size()};
-  const std::vector<double> gains = kvs::ablation_gains({.chunks = kChunks, .samples = setup.filtered()});
+  std::array<std::size_t, kChunks> all{};
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  const std::vector<double> gains = kvs::ablation_gains({.chunks = kChunks, .samples = setup.filtered()}, all);
   kvs::AblationForward forward(decoder, ops, setup);
   forward.begin(ids);
   const std::size_t layers = decoder.model().config().layers;

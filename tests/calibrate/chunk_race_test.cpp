@@ -68,10 +68,20 @@ TEST(KeptChunks, VerdictsComeBeforeDelta) {
 
 TEST(OpenChunks, ThoseNearestToTheThresholdOfAllLayersCome) {
   const ChunkRace races[] = {{{kOpen, kKept, kOpen}, {0.9, 2, 0.2}}, {{kOpen, kOpen, kDropped}, {0.5, 0.2, 3}}};
-  EXPECT_THAT(open_chunks(races, 9), ElementsAre(ElementsAre(0, 2), ElementsAre(0, 1)));
-  EXPECT_THAT(open_chunks(races, 3), ElementsAre(ElementsAre(2), ElementsAre(0, 1)));
-  EXPECT_THAT(open_chunks(races, 1), ElementsAre(ElementsAre(2), IsEmpty()));  // equal margins: the first layer
-  EXPECT_THAT(open_chunks(races, 0), ElementsAre(IsEmpty(), IsEmpty()));
+  const std::vector<std::size_t> all[] = {{0, 1, 2}, {0, 1, 2}}, some[] = {{0, 1}, {1}};
+  EXPECT_THAT(open_chunks(races, all, 9), ElementsAre(ElementsAre(0, 2), ElementsAre(0, 1)));
+  EXPECT_THAT(open_chunks(races, all, 3), ElementsAre(ElementsAre(2), ElementsAre(0, 1)));
+  EXPECT_THAT(open_chunks(races, all, 1), ElementsAre(ElementsAre(2), IsEmpty()));  // equal margins: the first layer
+  EXPECT_THAT(open_chunks(races, all, 0), ElementsAre(IsEmpty(), IsEmpty()));
+  EXPECT_THAT(open_chunks(races, some, 9), ElementsAre(ElementsAre(0), ElementsAre(1)));
+}
+
+TEST(ChunksToGoOn, FallByOneFactorThatSpendsThePasses) {
+  EXPECT_EQ(chunks_to_go_on(10, 3, 30), 10U);  // enough for all
+  EXPECT_EQ(chunks_to_go_on(16, 3, 14), 8U);   // 8 + 4 + 2
+  EXPECT_EQ(chunks_to_go_on(27, 2, 12), 9U);   // 9 + 3
+  EXPECT_EQ(chunks_to_go_on(10, 1, 7), 7U);    // the last document takes what is left
+  EXPECT_EQ(chunks_to_go_on(10, 4, 0), 0U);
 }
 
 TEST(ShuffledDocuments, AreEachOfThemOnceInTheSeedsOrder) {

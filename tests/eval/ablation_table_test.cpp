@@ -12,10 +12,10 @@ using ::testing::Each;
 using ::testing::Ge;
 using ::testing::Le;
 
-constexpr std::size_t kTokens = 40, kDocuments = 5, kLayers = 4, kChunks = 4;
-
 class AblationPasses : public ::testing::Test {
  protected:
+  static constexpr std::size_t kTokens = 40, kDocuments = 5, kLayers = 4, kChunks = 4;
+
   AblationPasses() {
     plan_.setup = {true, kTokens, 28, 2, 3, Transform::kDft, false};
     plan_.grid = {Transform::kDft, false, kChunks, plan_.setup.filtered()};

@@ -14,7 +14,7 @@ struct TinyModel {
   explicit TinyModel(testing::TinyKind kind = testing::TinyKind::kPlain) {
     testing::write_tiny_model(folder / "model", kind);
     source = ModelSource::open(folder / "model");
-    backend = make_backend("cpu", DType::kF32);
+    backend = make_backend("cpu", DType::kF32, 1);  // passes this small would only wait for threads
     model = std::make_unique<Model>(*source, *backend);
     decoder = std::make_unique<Decoder>(*model);
   }

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "io/digest.h"
-#include "io/gguf_parse.h"
 #include "io/json.h"
 #include "tests/io/gguf_builder.h"
 #include "tests/io/temporary_directory.h"
@@ -29,8 +28,6 @@ void PrintTo(const BlockType& type, std::ostream* out) { *out << type.name; }
 constexpr BlockType kBlockTypes[] = {{"Q8_0", 8},    {"Q4_0", 2},    {"Q4_1", 3},  {"Q5_0", 6},  {"Q5_1", 7},
                                      {"Q2_K", 10},   {"Q3_K", 11},   {"Q4_K", 12}, {"Q5_K", 13}, {"Q6_K", 14},
                                      {"IQ4_NL", 20}, {"IQ4_XS", 23}, {"MXFP4", 39}};
-
-GgufContents parse(std::string_view bytes) { return parse_gguf(std::as_bytes(std::span(bytes)), "m.gguf"); }
 
 const Json& golden_blocks() {
   static const Json blocks = parse_json(test::read_all(KVS_GOLDEN_DIR "/gguf_blocks.json"), "gguf_blocks.json");

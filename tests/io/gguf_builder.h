@@ -2,9 +2,12 @@
 
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "io/gguf_parse.h"
 
 /// Writes GGUF files, right or wrong, piece by piece.
 namespace kvs::test::gguf_file {
@@ -52,5 +55,7 @@ inline std::string gguf(const Parts& parts) {
   bytes.resize((bytes.size() + parts.alignment - 1) / parts.alignment * parts.alignment, '\0');
   return bytes + parts.data;
 }
+
+inline GgufContents parse(std::string_view bytes) { return parse_gguf(std::as_bytes(std::span(bytes)), "m.gguf"); }
 
 }  // namespace kvs::test::gguf_file

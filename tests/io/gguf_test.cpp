@@ -4,7 +4,7 @@
 
 #include <limits>
 
-#include "io/gguf_parse.h"
+#include "tests/io/bad_file.h"
 #include "tests/io/gguf_builder.h"
 #include "tests/io/temporary_directory.h"
 
@@ -20,8 +20,6 @@ std::string with_key(std::string_view name, std::uint32_t type, std::string_view
 std::string with_tensor(const std::vector<std::uint64_t>& lengths, std::uint32_t type, std::uint64_t offset = 0) {
   return gguf({.tensors = {tensor("w", lengths, type, offset)}, .data = std::string(32, 'x')});
 }
-
-GgufContents parse(std::string_view bytes) { return parse_gguf(std::as_bytes(std::span(bytes)), "m.gguf"); }
 
 // ---- what is accepted ----
 
@@ -100,14 +98,6 @@ TEST(Gguf, ATypeItCannotDecodeFailsOnlyWhenRead) {
 }
 
 // ---- what is refused ----
-
-struct Bad {
-  const char* name;
-  std::string bytes;
-  const char* message;
-  ErrorCode code = ErrorCode::kInput;
-};
-void PrintTo(const Bad& bad, std::ostream* out) { *out << bad.name; }
 
 class BadGguf : public ::testing::TestWithParam<Bad> {};
 

@@ -10,6 +10,7 @@
 #include "io/safetensors_parse.h"
 #include "io/safetensors_writer.h"
 #include "io/tensor_archive.h"
+#include "tests/io/bad_file.h"
 #include "tests/io/temporary_directory.h"
 
 namespace kvs {
@@ -43,7 +44,7 @@ std::string bytes_of(std::initializer_list<T> values) {
   return bytes;
 }
 
-std::vector<StoredTensor> parse(std::string_view bytes) {
+std::vector<StoredTensor> stored(std::string_view bytes) {
   return parse_safetensors(std::as_bytes(std::span(bytes)), "m.safetensors");
 }
 
@@ -71,7 +72,7 @@ TEST_P(SafetensorsType, WidensToF32AtAnOddAddress) {
   std::string header = one(std::string(R"("dtype":")") + name + R"(","shape":[1,3],"data_offsets":[0,)" + size + "]");
   if (header.size() % 2 == 0) header += ' ';
   const std::string file = file_bytes(header, data);
-  const auto tensors = parse(file);
+  const auto tensors = stored(file);
   ASSERT_EQ(tensors.size(), 1U);
   EXPECT_EQ(tensors[0].type_name, name);
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(tensors[0].bytes.data()) % 2, 1U);
@@ -90,7 +91,7 @@ TEST(Safetensors, EveryHalfPrecisionPatternWidensToItsValue) {
   for (std::uint32_t bits = 0; bits < 65536; ++bits)
     data += bytes_of<std::uint16_t>({static_cast<std::uint16_t>(bits)});
   const std::string file = file_bytes(one(R"("dtype":"F16","shape":[65536],"data_offsets":[0,131072])"), data);
-  const auto values = values_of(parse(file)[0]);
+  const auto values = values_of(stored(file)[0]);
   for (std::uint32_t bits = 0; bits < 65536; ++bits) {
     const int exponent = static_cast<int>(bits >> 10 & 31);
     const double fraction = bits & 1023;
@@ -112,7 +113,7 @@ TEST(Safetensors, SortsTensorsByNameAndKeepsShapes) {
       R"("a":{"shape":[2,1,1],"data_offsets":[4,12],"dtype":"F32"},"e":{"dtype":"F32","shape":[0,9],"data_offsets":[4,4]}})"
       "\t\r\n ",
       bytes_of<float>({1, 2, 3}));
-  const auto tensors = parse(file);
+  const auto tensors = stored(file);
   ASSERT_EQ(tensors.size(), 3U);
   EXPECT_EQ(tensors[0].name, "a");
   EXPECT_THAT(tensors[0].shape, ElementsAre(2, 1, 1));
@@ -124,13 +125,13 @@ TEST(Safetensors, SortsTensorsByNameAndKeepsShapes) {
 TEST(Safetensors, KeepsHostileNamesAsOpaqueKeys) {
   const std::string name = R"(../../etc/passwd\u001b[2J)";
   const std::string file = file_bytes("{\"" + name + R"(":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", "abcd");
-  EXPECT_EQ(parse(file)[0].name, "../../etc/passwd\x1b[2J");
+  EXPECT_EQ(stored(file)[0].name, "../../etc/passwd\x1b[2J");
   test::expect_error(ErrorCode::kInput, R"("../../etc/passwd\x1b[2J": ends at byte)",
-                     [&] { parse(std::string_view(file).substr(0, file.size() - 1)); });
+                     [&] { stored(std::string_view(file).substr(0, file.size() - 1)); });
   const std::string longest(10'000'000, 'n');
   const std::string cut = file_bytes("{\"" + longest + R"(":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", "abc");
   try {
-    parse(cut);
+    stored(cut);
     ADD_FAILURE() << "expected an error";
   } catch (const Error& error) {
     EXPECT_LT(std::strlen(error.what()), 400U);
@@ -141,7 +142,7 @@ TEST(Safetensors, ATypeItCannotDecodeFailsOnlyWhenRead) {
   const std::string file = file_bytes(
       R"({"w":{"dtype":"F8_E4M3","shape":[3],"data_offsets":[0,3]},"x":{"dtype":"F4","shape":[6],"data_offsets":[3,6]}})",
       "abcdef");
-  const auto tensors = parse(file);
+  const auto tensors = stored(file);
   std::vector<float> out(3);
   test::expect_error(ErrorCode::kUnsupported, R"(tensor "w": found element type F8_E4M3)",
                      [&] { read_rows(tensors[0], 0, 1, out); });
@@ -150,21 +151,12 @@ TEST(Safetensors, ATypeItCannotDecodeFailsOnlyWhenRead) {
 
 // ---- what is refused ----
 
-struct Bad {
-  const char* name;
-  std::string bytes;
-  const char* message;
-  ErrorCode code = ErrorCode::kInput;
-};
-
-void PrintTo(const Bad& bad, std::ostream* out) { *out << bad.name; }
-
 class BadSafetensors : public ::testing::TestWithParam<Bad> {};
 
 TEST_P(BadSafetensors, IsRefusedWithThePlace) {
   const Bad& bad = GetParam();
-  test::expect_error(bad.code, bad.message, [&] { parse(bad.bytes); });
-  test::expect_error(bad.code, "m.safetensors: ", [&] { parse(bad.bytes); });
+  test::expect_error(bad.code, bad.message, [&] { stored(bad.bytes); });
+  test::expect_error(bad.code, "m.safetensors: ", [&] { stored(bad.bytes); });
 }
 
 std::string repeated_range(int names) {
@@ -271,8 +263,8 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(Safetensors, EveryTruncationOfAGoodFileIsRefused) {
   const std::string file = safetensors_bytes(std::vector<NamedTensor>{{"a", {2}, {1, 2}}, {"b", {1}, {3}}}, {});
   for (std::size_t size = 0; size < file.size(); ++size)
-    EXPECT_THROW(parse(std::string_view(file).substr(0, size)), Error) << size;
-  EXPECT_EQ(parse(file).size(), 2U);
+    EXPECT_THROW(stored(std::string_view(file).substr(0, size)), Error) << size;
+  EXPECT_EQ(stored(file).size(), 2U);
 }
 
 TEST(OpenSafetensors, RefusesAMissingOrEmptyFile) {
@@ -287,7 +279,7 @@ TEST(OpenSafetensors, RefusesAMissingOrEmptyFile) {
 TEST(ReadRows, GivesAnyRangeOfRows) {
   const std::string file =
       file_bytes(one(R"("dtype":"F32","shape":[3,2],"data_offsets":[0,24])"), bytes_of<float>({1, 2, 3, 4, 5, 6}));
-  const auto tensors = parse(file);
+  const auto tensors = stored(file);
   std::vector<float> out(4);
   read_rows(tensors[0], 1, 2, out);
   EXPECT_THAT(out, ElementsAre(3, 4, 5, 6));
@@ -297,7 +289,7 @@ TEST(ReadRows, GivesAnyRangeOfRows) {
 TEST(ReadRows, RefusesABadRange) {
   const std::string file =
       file_bytes(one(R"("dtype":"F32","shape":[3,2],"data_offsets":[0,24])"), bytes_of<float>({1, 2, 3, 4, 5, 6}));
-  const auto tensors = parse(file);
+  const auto tensors = stored(file);
   std::vector<float> out(4);
   test::expect_error(ErrorCode::kInternal, "rows 2 + 2 of 3", [&] { read_rows(tensors[0], 2, 2, out); });
   test::expect_error(ErrorCode::kInternal, "rows 0", [&] { read_rows(tensors[0], 0, 1, out); });

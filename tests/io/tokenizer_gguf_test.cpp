@@ -7,15 +7,13 @@
 #include "core/error.h"
 #include "io/tokenizer/tokenizer.h"
 #include "tests/io/fake_gguf.h"
+#include "tests/io/piece_type.h"
 
 namespace kvs {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-// Values of enum llama_token_type.
-constexpr std::int64_t kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5;
 
 class TokenizerGguf : public testing::Test {
  protected:

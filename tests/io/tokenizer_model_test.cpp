@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "io/tokenizer/pipeline_tokenizer.h"
+#include "tests/io/piece_type.h"
 #include "tests/io/temporary_directory.h"
 
 namespace kvs {
@@ -33,7 +34,6 @@ std::string word(std::uint32_t value) {
   return bytes;
 }
 
-enum Type : std::uint64_t { kNormal = 1, kUnknown, kControl, kUserDefined, kUnused, kByte };
 enum Kind : std::uint64_t { kUnigram = 1, kBpe, kWord };
 
 std::string piece(const std::string& text, float score = 0, std::uint64_t type = kNormal) {
@@ -53,7 +53,7 @@ std::string settings(Kind kind, const std::string& normalizer = "") {
 
 std::unique_ptr<Tokenizer> parse(const std::string& bytes) { return parse_tokenizer_model(bytes, "t.model"); }
 
-void expect_error(const std::string& bytes, ErrorCode code, const std::string& text) {
+void expect_model_error(const std::string& bytes, ErrorCode code, const std::string& text) {
   try {
     parse(bytes);
     ADD_FAILURE() << "no error, expected: " << text;
@@ -135,32 +135,33 @@ TEST(TokenizerModel, EveryTruncationIsRefusedOrLoads) {
 }
 
 TEST(TokenizerModel, MalformedMessages) {
-  expect_error("", ErrorCode::kInput, "t.model: found 0 unknown pieces, expected one");
-  expect_error("not a model", ErrorCode::kInput, "t.model: byte ");
-  expect_error(varint(1 << 3 | 2) + varint(1ULL << 62), ErrorCode::kInput,
-               "found a field of 4611686018427387904 bytes");
-  expect_error(varint(1 << 3 | 2) + std::string(10, '\xFF'), ErrorCode::kInput, "found a number of more than 64 bits");
-  expect_error(varint(1 << 3 | 3), ErrorCode::kInput, "found wire type 3, expected 0, 1, 2 or 5");
-  expect_error(number(1, 5), ErrorCode::kInput, "field 1 is no message");
+  expect_model_error("", ErrorCode::kInput, "t.model: found 0 unknown pieces, expected one");
+  expect_model_error("not a model", ErrorCode::kInput, "t.model: byte ");
+  expect_model_error(varint(1 << 3 | 2) + varint(1ULL << 62), ErrorCode::kInput,
+                     "found a field of 4611686018427387904 bytes");
+  expect_model_error(varint(1 << 3 | 2) + std::string(10, '\xFF'), ErrorCode::kInput,
+                     "found a number of more than 64 bits");
+  expect_model_error(varint(1 << 3 | 3), ErrorCode::kInput, "found wire type 3, expected 0, 1, 2 or 5");
+  expect_model_error(number(1, 5), ErrorCode::kInput, "field 1 is no message");
 }
 
 TEST(TokenizerModel, PiecesMustBeTextsOfTheirOwn) {
   const auto with = [](const std::string& more) { return pieces() + more + settings(kBpe); };
-  expect_error(with(piece("")), ErrorCode::kInput, "piece 8 \"\" is empty");
-  expect_error(with(piece("ab")), ErrorCode::kInput, "piece 8 \"ab\" has the text of an earlier one");
-  expect_error(with(piece(std::string("x\0y", 3))), ErrorCode::kInput, "piece 8 \"x\\x00y\" holds a NUL");
-  expect_error(with(piece("\xFF")), ErrorCode::kInput, "piece 8 \"\\xff\" is not UTF-8");
-  expect_error(with(piece("x", std::numeric_limits<float>::quiet_NaN())), ErrorCode::kInput,
-               "score that is not finite");
-  expect_error(with(piece("x", 0, 7)), ErrorCode::kInput, "has type 7, expected 1 to 6");
-  expect_error(with(piece("<0x-1>", 0, kByte)), ErrorCode::kInput, "piece 8 \"<0x-1>\" is no byte");
-  expect_error(with(piece("<u>", 0, kUnknown)), ErrorCode::kInput, "found 2 unknown pieces");
-  expect_error(piece("<unk>", 0, kUnknown) + settings(kBpe), ErrorCode::kInput, "found no piece of text");
+  expect_model_error(with(piece("")), ErrorCode::kInput, "piece 8 \"\" is empty");
+  expect_model_error(with(piece("ab")), ErrorCode::kInput, "piece 8 \"ab\" has the text of an earlier one");
+  expect_model_error(with(piece(std::string("x\0y", 3))), ErrorCode::kInput, "piece 8 \"x\\x00y\" holds a NUL");
+  expect_model_error(with(piece("\xFF")), ErrorCode::kInput, "piece 8 \"\\xff\" is not UTF-8");
+  expect_model_error(with(piece("x", std::numeric_limits<float>::quiet_NaN())), ErrorCode::kInput,
+                     "score that is not finite");
+  expect_model_error(with(piece("x", 0, 7)), ErrorCode::kInput, "has type 7, expected 1 to 6");
+  expect_model_error(with(piece("<0x-1>", 0, kByte)), ErrorCode::kInput, "piece 8 \"<0x-1>\" is no byte");
+  expect_model_error(with(piece("<u>", 0, kUnknown)), ErrorCode::kInput, "found 2 unknown pieces");
+  expect_model_error(piece("<unk>", 0, kUnknown) + settings(kBpe), ErrorCode::kInput, "found no piece of text");
 }
 
 TEST(TokenizerModel, OtherModelsAreUnsupported) {
-  expect_error(pieces() + settings(kWord), ErrorCode::kUnsupported,
-               "t.model: trainer_spec.model_type: found 3, expected 1 (Unigram) or 2 (BPE)");
+  expect_model_error(pieces() + settings(kWord), ErrorCode::kUnsupported,
+                     "t.model: trainer_spec.model_type: found 3, expected 1 (Unigram) or 2 (BPE)");
 }
 
 TEST(TokenizerModel, AModelThatTheLibraryCannotEncodeWithIsToBlame) {
@@ -179,12 +180,14 @@ TEST(TokenizerModel, AModelThatTheLibraryCannotEncodeWithIsToBlame) {
 TEST(TokenizerModel, AnAutomatonThatLeadsOutOfItselfIsRefused) {
   const auto with = [](const std::string& normalizer) { return pieces() + settings(kBpe, normalizer); };
   const std::string text("b\0", 2);
-  expect_error(with(charsmap(text, 2)), ErrorCode::kInput, "precompiled_charsmap: has state 321 whose text is outside");
-  expect_error(with(charsmap(text, 0, 300)), ErrorCode::kInput, "precompiled_charsmap: has state 0 that leads out");
-  expect_error(with(charsmap("b")), ErrorCode::kInput, "precompiled_charsmap: is cut off");
-  expect_error(with(message(2, word(1U << 30) + "xyz")), ErrorCode::kInput,
-               "states 1073741824 bytes of automaton in 7");
-  expect_error(with(message(2, "ab")), ErrorCode::kInput, "precompiled_charsmap: has 2 bytes");
+  expect_model_error(with(charsmap(text, 2)), ErrorCode::kInput,
+                     "precompiled_charsmap: has state 321 whose text is outside");
+  expect_model_error(with(charsmap(text, 0, 300)), ErrorCode::kInput,
+                     "precompiled_charsmap: has state 0 that leads out");
+  expect_model_error(with(charsmap("b")), ErrorCode::kInput, "precompiled_charsmap: is cut off");
+  expect_model_error(with(message(2, word(1U << 30) + "xyz")), ErrorCode::kInput,
+                     "states 1073741824 bytes of automaton in 7");
+  expect_model_error(with(message(2, "ab")), ErrorCode::kInput, "precompiled_charsmap: has 2 bytes");
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "io/tokenizer/byte_alphabet.h"
 #include "io/tokenizer/pipeline_tokenizer.h"
 #include "tests/io/fake_gguf.h"
+#include "tests/io/piece_type.h"
 
 namespace kvs {
 namespace {
@@ -18,7 +19,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr std::int64_t kNormal = 1, kControl = 3, kByte = 6;
 constexpr std::int32_t kBytes = 8;  // the id of <0x00>
 
 class TokenizerSpm : public testing::Test {
@@ -144,7 +144,7 @@ Json marked_document() {
       "test");
 }
 
-std::vector<std::int32_t> encode(const Json& document, std::string_view text) {
+std::vector<std::int32_t> ids_of(const Json& document, std::string_view text) {
   return parse_tokenizer_json(dump_json(document), "t.json")->encode(text);
 }
 
@@ -153,12 +153,12 @@ Json metaspace(const char* scheme, bool split) {
 }
 
 TEST(MarkedBpe, BytesStandForACharacterOnlyIfAllOfThemAreTokens) {
-  EXPECT_THAT(encode(marked_document(), "a\u00e9b"), ElementsAre(1, 6, 7, 2));
-  EXPECT_THAT(encode(marked_document(), "a\u00e8\u00e8b"), ElementsAre(1, 0, 2));  // <0xA8> is none; one for the run
+  EXPECT_THAT(ids_of(marked_document(), "a\u00e9b"), ElementsAre(1, 6, 7, 2));
+  EXPECT_THAT(ids_of(marked_document(), "a\u00e8\u00e8b"), ElementsAre(1, 0, 2));  // <0xA8> is none; one for the run
 }
 
 TEST(MarkedBpe, BytesOvertakeAnUnknownTokenBeforeThem) {
-  EXPECT_THAT(encode(marked_document(), "\u00e8\u00e9b"), ElementsAre(6, 7, 0, 2));  // so do those of `tokenizers`
+  EXPECT_THAT(ids_of(marked_document(), "\u00e8\u00e9b"), ElementsAre(6, 7, 0, 2));  // so do those of `tokenizers`
 }
 
 TEST(MarkedBpe, PrependAndReplaceMarkEveryStretchOfText) {
@@ -167,19 +167,19 @@ TEST(MarkedBpe, PrependAndReplaceMarkEveryStretchOfText) {
                      {"type":"Replace","pattern":{"String":" "},"content":"\u2581"}]})",
                                       "test");
   document["added_tokens"] = {{{"id", 0}, {"content", "<unk>"}}};
-  EXPECT_THAT(encode(document, "a b<unk>a"), ElementsAre(5, 3, 2, 0, 5));
+  EXPECT_THAT(ids_of(document, "a b<unk>a"), ElementsAre(5, 3, 2, 0, 5));
 }
 
 TEST(MarkedBpe, MetaspacePrependsByItsScheme) {
   Json document = marked_document();
   document["added_tokens"] = {{{"id", 0}, {"content", "<unk>"}}};
   document["pre_tokenizer"] = metaspace("always", true);
-  EXPECT_THAT(encode(document, "a<unk>a"), ElementsAre(5, 0, 5));
+  EXPECT_THAT(ids_of(document, "a<unk>a"), ElementsAre(5, 0, 5));
   document["pre_tokenizer"] = metaspace("first", true);
-  EXPECT_THAT(encode(document, "a<unk>a"), ElementsAre(5, 0, 1));
-  EXPECT_THAT(encode(document, "<unk>a"), ElementsAre(0, 1));
+  EXPECT_THAT(ids_of(document, "a<unk>a"), ElementsAre(5, 0, 1));
+  EXPECT_THAT(ids_of(document, "<unk>a"), ElementsAre(0, 1));
   document["pre_tokenizer"] = metaspace("never", true);
-  EXPECT_THAT(encode(document, "a a"), ElementsAre(1, 5));
+  EXPECT_THAT(ids_of(document, "a a"), ElementsAre(1, 5));
 }
 
 TEST(MarkedBpe, MetaspaceSplitsAtEveryMarkerOrNotAtAll) {
@@ -187,31 +187,31 @@ TEST(MarkedBpe, MetaspaceSplitsAtEveryMarkerOrNotAtAll) {
   document["model"]["vocab"]["\u2581\u2581"] = 8;
   document["model"]["merges"] = {"\u2581 \u2581"};
   document["pre_tokenizer"] = metaspace("never", true);
-  EXPECT_THAT(encode(document, "a  a"), ElementsAre(1, 3, 3, 1));
+  EXPECT_THAT(ids_of(document, "a  a"), ElementsAre(1, 3, 3, 1));
   document["pre_tokenizer"] = metaspace("never", false);
-  EXPECT_THAT(encode(document, "a  a"), ElementsAre(1, 8, 1));
+  EXPECT_THAT(ids_of(document, "a  a"), ElementsAre(1, 8, 1));
 }
 
 TEST(MarkedBpe, ContradictingMetaspaceOptionsAreRefused) {
   Json document = marked_document();
   document["pre_tokenizer"] = metaspace("first", true);
   document["pre_tokenizer"]["add_prefix_space"] = false;
-  EXPECT_THROW(encode(document, "a"), Error);
+  EXPECT_THROW(ids_of(document, "a"), Error);
   document["pre_tokenizer"] = metaspace("first", true);
   document["pre_tokenizer"]["replacement"] = "ab";
-  EXPECT_THROW(encode(document, "a"), Error);
+  EXPECT_THROW(ids_of(document, "a"), Error);
   document["pre_tokenizer"] = metaspace("sometimes", true);
-  EXPECT_THROW(encode(document, "a"), Error);
+  EXPECT_THROW(ids_of(document, "a"), Error);
 }
 
 TEST(Unigram, TakesTheBestSumAndOnePenaltyForEachUnknownCharacter) {
   Json document = parse_json(R"({"model": {"type": "Unigram", "unk_id": 0, "vocab":
     [["<unk>", 0], ["a", -1], ["b", -1], ["ab", -3], ["abc", -12.5]]}})",
                              "test");
-  EXPECT_THAT(encode(document, "ab"), ElementsAre(1, 2));  // -2 is more than -3
-  EXPECT_THAT(encode(document, "axyb"), ElementsAre(1, 0, 2));
+  EXPECT_THAT(ids_of(document, "ab"), ElementsAre(1, 2));  // -2 is more than -3
+  EXPECT_THAT(ids_of(document, "axyb"), ElementsAre(1, 0, 2));
   // abc: -12.5; a, b and an unknown c: -2 + (-12.5 - 10).
-  EXPECT_THAT(encode(document, "abc"), ElementsAre(4));
+  EXPECT_THAT(ids_of(document, "abc"), ElementsAre(4));
 }
 
 TEST(Unigram, ScoresThatTheTokenizersPackageReadsAsEqualTie) {
@@ -219,9 +219,9 @@ TEST(Unigram, ScoresThatTheTokenizersPackageReadsAsEqualTie) {
   Json document = parse_json(R"({"model": {"type": "Unigram", "unk_id": 0, "vocab":
     [["<unk>", 0], ["a", -13.112847118503351], ["b", 0], ["ab", -13.112847118503353]]}})",
                              "test");
-  EXPECT_THAT(encode(document, "ab"), ElementsAre(3));  // the longer piece is found first
+  EXPECT_THAT(ids_of(document, "ab"), ElementsAre(3));  // the longer piece is found first
   document["model"]["vocab"][3][1] = -13.112847118503357;
-  EXPECT_THAT(encode(document, "ab"), ElementsAre(1, 2));
+  EXPECT_THAT(ids_of(document, "ab"), ElementsAre(1, 2));
 }
 
 TEST(Unigram, MalformedVocabulariesAreRefused) {

@@ -186,7 +186,7 @@ TEST_F(FusedAttentionTest, AnOldLibraryIsNotUsed) {
 }
 
 TEST(AttentionChoice, IsNamed) {
-  EXPECT_EQ(attention_choice(nullptr), AttentionChoice::kAuto);
+  EXPECT_EQ(attention_choice(""), AttentionChoice::kAuto);
   EXPECT_EQ(attention_choice("auto"), AttentionChoice::kAuto);
   EXPECT_EQ(attention_choice("own"), AttentionChoice::kOwn);
   EXPECT_EQ(attention_choice("cudnn"), AttentionChoice::kLibrary);

@@ -27,6 +27,8 @@ TEST(GemmTable, ReadsTheLinesThatItPrints) {
   EXPECT_EQ(gemm_line(kPlace, kShape, {0x42}), "130100 90 132 4096 12288 4096 bf16 f32 - 42 0 0 0 0 0 0 0");
 }
 
+TEST(GemmTable, TheOneThatIsBuiltInCanBeRead) { EXPECT_NO_THROW(GemmTable(kMeasuredGemms, "gemm_table.h", kPlace)); }
+
 TEST(GemmTable, HoldsOnlyWhereItWasMeasured) {
   const std::string line = gemm_line(kPlace, kShape, kAlgorithm);
   for (const GemmPlace& other : {GemmPlace{130101, 90, 132}, {130100, 80, 132}, {130100, 90, 114}})

@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using Type = RopeScaling::Type;
+using Kind = RopeScaling::Type;
 
 constexpr RopeDefaults kPartial{.share_key = "rotary_pct", .share = 0.25};
 constexpr RopeDefaults kTwoKinds{.theta = 1e6, .window_theta = 1e4};
@@ -80,7 +80,7 @@ TEST(HfRope, BadSharesAreRefused) {
 }
 
 TEST(HfRope, LayersWithAWindowHaveTheirOwnRopeInBothSpellings) {
-  const RopeScaling linear{.type = Type::kLinear, .factor = 8};
+  const RopeScaling linear{.type = Kind::kLinear, .factor = 8};
   const RopeParameters full{.theta = 2e6, .rotary_dim = 8, .scaling = linear}, local{.theta = 500, .rotary_dim = 8};
   for (const char* json :
        {R"({"rope_theta": 2e6, "rope_local_base_freq": 500, "rope_scaling": {"rope_type": "linear", "factor": 8}})",
@@ -110,7 +110,7 @@ TEST(HfRope, AnEmptyScalingDoesNotHideTheOtherObject) {
       parse_hf(R"({"rope_scaling": {}, "rope_parameters": {"rope_theta": 500, "rope_type": "linear", "factor": 2}})")
           .ropes[0];
   EXPECT_EQ(rope.theta, 500);
-  EXPECT_EQ(rope.scaling, (RopeScaling{.type = Type::kLinear, .factor = 2}));
+  EXPECT_EQ(rope.scaling, (RopeScaling{.type = Kind::kLinear, .factor = 2}));
 }
 
 TEST(HfRope, AFactorWithoutATypeIsRefused) {
@@ -178,7 +178,7 @@ TEST_F(GgufRope, LinearScalingIsOfTheLayersWithoutAWindow) {
   set("scaling.type", std::string_view("linear"));
   set("scaling.factor", 8.0);
   const ModelConfig two = parse(kTwoKinds);
-  EXPECT_EQ(two.rope(2).scaling, (RopeScaling{.type = Type::kLinear, .factor = 8}));
+  EXPECT_EQ(two.rope(2).scaling, (RopeScaling{.type = Kind::kLinear, .factor = 8}));
   EXPECT_EQ(two.rope(0).scaling, RopeScaling{});
 }
 
@@ -188,7 +188,7 @@ TEST_F(GgufRope, YarnHasLlamaCppsAttentionFactor) {
   set("scaling.original_context_length", std::uint64_t{16});
   set("scaling.attn_factor", 0.5);
   const RopeScaling found = parse().ropes[0].scaling;
-  EXPECT_EQ(found.type, Type::kYarn);
+  EXPECT_EQ(found.type, Kind::kYarn);
   EXPECT_EQ(found.original_context, 16);
   EXPECT_DOUBLE_EQ(found.attention_factor, 0.5 * (0.1 * std::log(4.0) + 1));
   set("scaling.yarn_log_multiplier", 0.1);
@@ -200,7 +200,7 @@ TEST_F(GgufRope, FactorsByLengthAreLongRope) {
   file_.add_tensor("rope_factors_long.weight", {1, 2, 3, 4});
   set("scaling.original_context_length", std::uint64_t{16});
   set("scaling.attn_factor", 1.25);
-  EXPECT_EQ(parse().ropes[0].scaling, (RopeScaling{.type = Type::kLongRope,
+  EXPECT_EQ(parse().ropes[0].scaling, (RopeScaling{.type = Kind::kLongRope,
                                                    .original_context = 16,
                                                    .attention_factor = 1.25,
                                                    .factors = {1, 1, 1, 2},

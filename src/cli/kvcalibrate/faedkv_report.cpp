@@ -24,6 +24,19 @@ std::vector<std::size_t> open_in(const ChunkRace& race) {
   return chunks;
 }
 
+/// Ascending indices as --layers takes them: 0-4,6.
+std::string index_ranges(const std::vector<std::size_t>& indices) {
+  std::string text;
+  for (std::size_t n = 0; n < indices.size();) {
+    std::size_t last = n;
+    while (last + 1 < indices.size() && indices[last + 1] == indices[last] + 1) ++last;
+    text += (n > 0 ? "," : "") + std::to_string(indices[n]);
+    if (last > n) text += '-' + std::to_string(indices[last]);
+    n = last + 1;
+  }
+  return text;
+}
+
 /// The chunks that matter most, and how many do not.
 void write_extremes(const AblationPlan& plan, const AblationResult& result, std::ostream& text) {
   struct Cell {
@@ -55,15 +68,14 @@ void write_race(const AblationPlan& plan, const FaedkvFindings& findings, std::o
     open += undecided.size();
     chunks += findings.races[n].verdict.size();
     if (undecided.empty()) continue;
-    std::string& layer = layers.emplace_back("layer " + std::to_string(plan.layers[n]) + ":");
-    for (const std::size_t chunk : undecided) layer += ' ' + std::to_string(chunk);
+    layers.push_back("layer " + std::to_string(plan.layers[n]) + ": " + index_ranges(undecided));
   }
   text << "  passes: " << findings.passes << " of the full table's " << findings.full_passes << "; " << open << " of "
        << chunks << " undecided at the threshold" << (open > 0 ? ":" : "");
   std::size_t used = kLineWidth;
   for (const std::string& layer : layers) {
     const bool wrap = used + layer.size() + 2 > kLineWidth;
-    text << (wrap ? "\n    " : ", ") << layer;
+    text << (wrap ? "\n    " : "; ") << layer;
     used = wrap ? layer.size() + 4 : used + layer.size() + 2;
   }
   text << '\n';

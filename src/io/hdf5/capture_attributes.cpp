@@ -12,12 +12,7 @@
 namespace kvs {
 namespace {
 
-constexpr std::size_t kMostTextBytes = 1U << 16;
 constexpr hssize_t kMostValues = 1 << 17;
-
-[[noreturn]] void fail(const Hdf5Scope& scope, const std::string& place, const std::string& problem) {
-  throw Error(ErrorCode::kInput, scope.file() + ": " + place, problem);
-}
 
 /// An attribute of one object with its type and number of values.
 struct OpenAttribute {
@@ -32,7 +27,7 @@ OpenAttribute open_attribute(const Hdf5Scope& scope, hid_t object, const std::st
   OpenAttribute opened;
   opened.place = path + "@" + name;
   if (scope.check(H5Aexists(object, name.c_str()), opened.place) == 0)
-    fail(scope, opened.place, "the attribute is missing");
+    scope.refuse(opened.place, "the attribute is missing");
   opened.attribute = scope.own(H5Aopen(object, name.c_str(), H5P_DEFAULT), H5Aclose, opened.place);
   opened.type = scope.own(H5Aget_type(opened.attribute.get()), H5Tclose, opened.place);
   opened.type_class = H5Tget_class(opened.type.get());
@@ -40,7 +35,7 @@ OpenAttribute open_attribute(const Hdf5Scope& scope, hid_t object, const std::st
   opened.rank = scope.check(H5Sget_simple_extent_ndims(space.get()), opened.place);
   opened.values = scope.check(H5Sget_simple_extent_npoints(space.get()), opened.place);
   if (opened.values > kMostValues)
-    fail(scope, opened.place, "found " + std::to_string(opened.values) + " values, expected at most 131072");
+    scope.refuse(opened.place, "found " + std::to_string(opened.values) + " values, expected at most 131072");
   return opened;
 }
 
@@ -49,7 +44,7 @@ std::vector<T> read_numbers(const Hdf5Scope& scope, const OpenAttribute& opened)
   const bool real = std::is_floating_point_v<T>;
   const bool fits = opened.type_class == H5T_INTEGER || (real && opened.type_class == H5T_FLOAT);
   if (!fits || H5Tget_size(opened.type.get()) > 8)
-    fail(scope, opened.place, std::string("expected ") + (real ? "real numbers" : "integers") + " of at most 64 bits");
+    scope.refuse(opened.place, std::string("expected ") + (real ? "real numbers" : "integers") + " of at most 64 bits");
   std::vector<T> values(static_cast<std::size_t>(opened.values));
   const hid_t memory = real ? H5T_NATIVE_DOUBLE : H5T_NATIVE_INT64;
   if (!values.empty()) scope.check(H5Aread(opened.attribute.get(), memory, values.data()), opened.place);
@@ -59,14 +54,15 @@ std::vector<T> read_numbers(const Hdf5Scope& scope, const OpenAttribute& opened)
 template <class T>
 std::vector<T> read_list(const Hdf5Scope& scope, hid_t file, const std::string& name) {
   const OpenAttribute opened = open_attribute(scope, file, "/", name);
-  if (opened.rank != 1) fail(scope, opened.place, "found rank " + std::to_string(opened.rank) + ", expected a list");
+  if (opened.rank != 1) scope.refuse(opened.place, "found rank " + std::to_string(opened.rank) + ", expected a list");
   return read_numbers<T>(scope, opened);
 }
 
 template <class T>
 T read_scalar(const Hdf5Scope& scope, hid_t file, const std::string& name) {
   const OpenAttribute opened = open_attribute(scope, file, "/", name);
-  if (opened.values != 1) fail(scope, opened.place, "found " + std::to_string(opened.values) + " values, expected one");
+  if (opened.values != 1)
+    scope.refuse(opened.place, "found " + std::to_string(opened.values) + " values, expected one");
   return read_numbers<T>(scope, opened)[0];
 }
 
@@ -86,7 +82,7 @@ std::string read_variable_text(const Hdf5Scope& scope, const OpenAttribute& open
 std::string read_fixed_text(const Hdf5Scope& scope, const OpenAttribute& opened) {
   const std::size_t size = H5Tget_size(opened.type.get());
   if (size > kMostTextBytes)
-    fail(scope, opened.place, "found " + std::to_string(size) + " bytes, expected at most 65536");
+    scope.refuse(opened.place, "found " + std::to_string(size) + " bytes, expected at most 65536");
   std::string value(size, '\0');
   scope.check(H5Aread(opened.attribute.get(), opened.type.get(), value.data()), opened.place);
   return value.substr(0, value.find('\0'));
@@ -97,10 +93,10 @@ std::string read_fixed_text(const Hdf5Scope& scope, const OpenAttribute& opened)
 std::string read_text_attribute(const Hdf5Scope& scope, hid_t object, const std::string& path,
                                 const std::string& name) {
   const OpenAttribute opened = open_attribute(scope, object, path, name);
-  if (opened.type_class != H5T_STRING || opened.values != 1) fail(scope, opened.place, "expected one string");
+  if (opened.type_class != H5T_STRING || opened.values != 1) scope.refuse(opened.place, "expected one string");
   const bool variable = scope.check(H5Tis_variable_str(opened.type.get()), opened.place) > 0;
   std::string value = variable ? read_variable_text(scope, opened) : read_fixed_text(scope, opened);
-  if (find_invalid_utf8(value) != std::string_view::npos) fail(scope, opened.place, "expected UTF-8 text");
+  if (find_invalid_utf8(value) != std::string_view::npos) scope.refuse(opened.place, "expected UTF-8 text");
   return value;
 }
 
@@ -108,10 +104,10 @@ Json read_attributes(const Hdf5Scope& scope, hid_t file) {
   const auto text = [&](const std::string& name) { return read_text_attribute(scope, file, "/", name); };
   const auto integer = [&](const std::string& name) { return read_scalar<std::int64_t>(scope, file, name); };
   if (const std::string format = text("format"); format != kCaptureFormat)
-    fail(scope, "/@format", "found \"" + format + "\", expected \"" + std::string(kCaptureFormat) + "\"");
+    scope.refuse("/@format", "found \"" + format + "\", expected \"" + std::string(kCaptureFormat) + "\"");
   if (const std::int64_t version = integer("version"); version != kCaptureVersion)
-    throw Error(version > kCaptureVersion ? ErrorCode::kUnsupported : ErrorCode::kInput, scope.file() + ": /@version",
-                "found " + std::to_string(version) + ", expected " + std::to_string(kCaptureVersion));
+    scope.refuse("/@version", "found " + std::to_string(version) + ", expected " + std::to_string(kCaptureVersion),
+                 version > kCaptureVersion ? ErrorCode::kUnsupported : ErrorCode::kInput);
   Json header;
   for (const char* const name :
        {"model_name", "model_sha256", "architecture", "rope_scaling", "rope_parameters", "dtype"})
@@ -122,12 +118,12 @@ Json read_attributes(const Hdf5Scope& scope, hid_t file) {
   for (const char* const name : {"layers", "rope_kinds"}) header[name] = read_list<std::int64_t>(scope, file, name);
   const auto theta = read_scalar<double>(scope, file, "rope_theta");
   // JSON has no other numbers.
-  if (!std::isfinite(theta)) fail(scope, "/@rope_theta", "expected a finite number");
+  if (!std::isfinite(theta)) scope.refuse("/@rope_theta", "expected a finite number");
   header["rope_theta"] = theta;
   for (const char* const name : {"rope_factors", "rope_frequencies"}) {
     const auto values = read_list<double>(scope, file, name);
     for (const double value : values)
-      if (!std::isfinite(value)) fail(scope, std::string("/@") + name, "expected finite numbers");
+      if (!std::isfinite(value)) scope.refuse(std::string("/@") + name, "expected finite numbers");
     header[name] = values;
   }
   return header;

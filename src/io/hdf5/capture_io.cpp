@@ -11,12 +11,7 @@
 #include "io/digest.h"
 
 namespace kvs {
-namespace {
-
-/// Small enough for a checksum to find the block still in the second-level cache.
-constexpr std::uint64_t kBlock = 1U << 18;
-
-}  // namespace
+namespace {}  // namespace
 
 void read_at(int descriptor, const std::filesystem::path& path, std::span<std::byte> out, std::uint64_t offset) {
   while (!out.empty()) {
@@ -34,10 +29,10 @@ void read_at(int descriptor, const std::filesystem::path& path, std::span<std::b
 
 std::uint32_t stored_checksum(int descriptor, const std::filesystem::path& path, std::uint64_t offset,
                               std::uint64_t bytes) {
-  std::vector<std::byte> buffer(static_cast<std::size_t>(std::min(kBlock, bytes)));
+  std::vector<std::byte> buffer(static_cast<std::size_t>(std::min(kCaptureBlock, bytes)));
   std::uint32_t checksum = 0;
-  for (std::uint64_t done = 0; done < bytes; done += kBlock) {
-    const std::span block(buffer.data(), static_cast<std::size_t>(std::min(kBlock, bytes - done)));
+  for (std::uint64_t done = 0; done < bytes; done += kCaptureBlock) {
+    const std::span block(buffer.data(), static_cast<std::size_t>(std::min(kCaptureBlock, bytes - done)));
     read_at(descriptor, path, block, offset + done);
     checksum = crc32c(block, checksum);
   }
@@ -46,11 +41,11 @@ std::uint32_t stored_checksum(int descriptor, const std::filesystem::path& path,
 
 std::string metadata_digest(int descriptor, const std::filesystem::path& path, std::span<const FileRange> ranges,
                             std::optional<std::uint64_t> zeroed) {
-  std::vector<std::byte> buffer(kBlock);
+  std::vector<std::byte> buffer(kCaptureBlock);
   Sha256 digest;
   for (const auto& [first, last] : ranges)
-    for (std::uint64_t at = first; at < last; at += kBlock) {
-      const std::span block(buffer.data(), static_cast<std::size_t>(std::min(kBlock, last - at)));
+    for (std::uint64_t at = first; at < last; at += kCaptureBlock) {
+      const std::span block(buffer.data(), static_cast<std::size_t>(std::min(kCaptureBlock, last - at)));
       read_at(descriptor, path, block, at);
       if (zeroed) {
         const std::uint64_t from = std::max(*zeroed, at), to = std::min(*zeroed + kCompleteBytes, at + block.size());

@@ -11,6 +11,9 @@
 
 namespace kvs {
 
+/// Bytes per read: a checksum and a search then find them in the second-level cache.
+inline constexpr std::uint64_t kCaptureBlock = 1U << 18;
+
 /// Fills `out` from `offset`. @throws Error kInput if the file ends early, kEnvironment if the disk fails.
 void read_at(int descriptor, const std::filesystem::path& path, std::span<std::byte> out, std::uint64_t offset);
 

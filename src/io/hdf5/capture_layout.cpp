@@ -11,7 +11,6 @@
 namespace kvs {
 namespace {
 
-constexpr std::size_t kMostTextBytes = 1U << 16;
 constexpr std::uint64_t kMostHeads = 1U << 16, kMostHeadDim = 1U << 16;
 constexpr std::int64_t kMostLayer = 99'999;
 constexpr std::uint64_t kMostRopeKinds = 8;

@@ -44,6 +44,7 @@ struct CaptureIndex {
 inline constexpr std::uint64_t kMostCaptureDatasets = 1U << 20;
 inline constexpr std::string_view kCaptureFormat = "kvspectrum-capture";
 inline constexpr std::int64_t kCaptureVersion = 1;
+inline constexpr std::size_t kMostTextBytes = 1U << 16;  // of one attribute
 /// Bytes of the attribute `complete`, a 64-bit integer.
 inline constexpr std::uint64_t kCompleteBytes = 8;
 

@@ -13,13 +13,10 @@
 namespace kvs {
 namespace {
 
-/// Bytes per read: the checksum and the search for NaN then find them in the second-level cache.
-constexpr std::size_t kBlock = 1UL << 18;
-
 class CaptureFileReader final : public CaptureReader {
  public:
   CaptureFileReader(OpenCapture capture, const Options& options)
-      : capture_(std::move(capture)), options_(options), buffer_(kBlock) {
+      : capture_(std::move(capture)), options_(options), buffer_(kCaptureBlock) {
     ::posix_fadvise(capture_.file.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
   }
 
@@ -91,7 +88,7 @@ bool CaptureFileReader::read_states(std::uint64_t document, std::int32_t layer, 
   const auto dataset = dataset_of(header, layer, kind);
   if (!dataset || out.shape() != std::array<std::size_t, 3>{header.heads_of(kind), header.tokens, header.head_dim})
     throw Error(ErrorCode::kInternal, capture_.path.native(), "states that this capture does not hold");
-  const std::size_t block = kBlock / item_size(header.store), size = out.size();
+  const std::size_t block = kCaptureBlock / item_size(header.store), size = out.size();
   std::uint32_t checksum = 0;
   std::size_t bad = size;
   for (std::size_t first = 0; first < size; first += block) {

@@ -157,13 +157,12 @@ std::vector<std::uint64_t> write_hdf5(const fs::path& path, const CaptureHeader&
 }
 
 std::uint64_t find_mark(int descriptor, const fs::path& path, std::span<const FileRange> ranges) {
-  constexpr std::uint64_t kBlock = 1U << 18;
   const auto mark = std::bit_cast<std::array<std::byte, kCompleteBytes>>(kCompleteMark);
-  std::vector<std::byte> buffer(kBlock);
+  std::vector<std::byte> buffer(kCaptureBlock);
   for (const auto& [first, last] : ranges)
     // Blocks overlap by one byte less than the mark, which may lie across their border.
-    for (std::uint64_t at = first; at < last; at += kBlock - (kCompleteBytes - 1)) {
-      const std::span block(buffer.data(), static_cast<std::size_t>(std::min(kBlock, last - at)));
+    for (std::uint64_t at = first; at < last; at += kCaptureBlock - (kCompleteBytes - 1)) {
+      const std::span block(buffer.data(), static_cast<std::size_t>(std::min(kCaptureBlock, last - at)));
       read_at(descriptor, path, block, at);
       const auto found = std::search(block.begin(), block.end(), mark.begin(), mark.end());
       if (found != block.end()) return at + static_cast<std::uint64_t>(found - block.begin());

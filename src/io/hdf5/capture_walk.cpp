@@ -7,24 +7,18 @@
 namespace kvs {
 namespace {
 
-[[noreturn]] void fail(const Hdf5Scope& scope, const std::string& place, const std::string& problem,
-                       ErrorCode code = ErrorCode::kInput) {
-  throw Error(code, scope.file() + ": " + place, problem);
-}
-
 /// Opens the object `name` of `group`, but only through a hard link: soft and external links lead elsewhere.
 /// @param place  its absolute path, for messages
 Hdf5Handle open_object(const Hdf5Scope& scope, hid_t group, const std::string& name, const std::string& place,
                        H5I_type_t expected) {
   H5L_info_t link{};
-  if (H5Lget_info(group, name.c_str(), &link, H5P_DEFAULT) < 0) fail(scope, place, "missing");
+  if (H5Lget_info(group, name.c_str(), &link, H5P_DEFAULT) < 0) scope.refuse(place, "missing");
   if (link.type != H5L_TYPE_HARD)
-    fail(
-        scope, place,
-        std::string("found ") + (link.type == H5L_TYPE_SOFT ? "a soft" : "an external") + " link, expected a hard one");
+    scope.refuse(place, std::string("found ") + (link.type == H5L_TYPE_SOFT ? "a soft" : "an external") +
+                            " link, expected a hard one");
   Hdf5Handle object = scope.own(H5Oopen(group, name.c_str(), H5P_DEFAULT), H5Oclose, place);
   if (H5Iget_type(object.get()) != expected)
-    fail(scope, place, std::string("expected a ") + (expected == H5I_GROUP ? "group" : "dataset"));
+    scope.refuse(place, std::string("expected a ") + (expected == H5I_GROUP ? "group" : "dataset"));
   return object;
 }
 
@@ -35,7 +29,7 @@ Hdf5Handle open_group(const Hdf5Scope& scope, hid_t parent, const std::string& n
   H5G_info_t info{};
   scope.check(H5Gget_info(group.get(), &info), place);
   if (info.nlinks != links)
-    fail(scope, place, "found " + std::to_string(info.nlinks) + " members, expected " + std::to_string(links));
+    scope.refuse(place, "found " + std::to_string(info.nlinks) + " members, expected " + std::to_string(links));
   return group;
 }
 
@@ -52,7 +46,7 @@ void check_shape(const Hdf5Scope& scope, hid_t dataset, const std::string& place
   scope.check(H5Sget_simple_extent_dims(space.get(), extents.data(), nullptr), place);
   const std::vector<std::uint64_t> shape(extents.begin(), extents.end());
   if (shape != expected.shape)
-    fail(scope, place, "found shape " + shape_text(shape) + ", expected " + shape_text(expected.shape));
+    scope.refuse(place, "found shape " + shape_text(shape) + ", expected " + shape_text(expected.shape));
 }
 
 void check_type(const Hdf5Scope& scope, hid_t dataset, const std::string& place, CaptureType expected) {
@@ -73,22 +67,22 @@ void check_type(const Hdf5Scope& scope, hid_t dataset, const std::string& place,
       matches = is(H5T_STD_U16LE);
       break;
   }
-  if (!matches) fail(scope, place, "the stored type is not the one that the capture's dtype asks for");
+  if (!matches) scope.refuse(place, "the stored type is not the one that the capture's dtype asks for");
   if (expected != CaptureType::kBF16) return;
   if (const std::string dtype = read_text_attribute(scope, dataset, place, "dtype"); dtype != "bfloat16")
-    fail(scope, place + "@dtype", "found \"" + dtype + "\", expected \"bfloat16\"");
+    scope.refuse(place + "@dtype", "found \"" + dtype + "\", expected \"bfloat16\"");
 }
 
 /// Raw bytes in this file, in one piece, and nothing between them and the numbers.
 void check_storage(const Hdf5Scope& scope, hid_t dataset, const std::string& place) {
   const Hdf5Handle creation = scope.own(H5Dget_create_plist(dataset), H5Pclose, place);
   const H5D_layout_t layout = H5Pget_layout(creation.get());
-  if (layout == H5D_VIRTUAL) fail(scope, place, "found a virtual dataset, expected data in this file");
+  if (layout == H5D_VIRTUAL) scope.refuse(place, "found a virtual dataset, expected data in this file");
   if (scope.check(H5Pget_external_count(creation.get()), place) != 0)
-    fail(scope, place, "found external storage, expected data in this file");
+    scope.refuse(place, "found external storage, expected data in this file");
   const int filters = scope.check(H5Pget_nfilters(creation.get()), place);
   if (layout != H5D_CONTIGUOUS || filters != 0)
-    fail(scope, place, "found chunked, compact or filtered storage, expected contiguous", ErrorCode::kUnsupported);
+    scope.refuse(place, "found chunked, compact or filtered storage, expected contiguous", ErrorCode::kUnsupported);
 }
 
 std::uint64_t check_dataset(const Hdf5Scope& scope, hid_t group, const std::string& name, const std::string& place,
@@ -100,9 +94,9 @@ std::uint64_t check_dataset(const Hdf5Scope& scope, hid_t group, const std::stri
   const haddr_t offset = H5Dget_offset(dataset.get());
   const hsize_t stored = H5Dget_storage_size(dataset.get());
   if (offset == HADDR_UNDEF || stored != expected.bytes || offset > file_bytes || stored > file_bytes - offset)
-    fail(scope, place,
-         "found " + std::to_string(stored) + " stored bytes, expected " + std::to_string(expected.bytes) +
-             " inside the file of " + std::to_string(file_bytes) + " bytes");
+    scope.refuse(place, "found " + std::to_string(stored) + " stored bytes, expected " +
+                            std::to_string(expected.bytes) + " inside the file of " + std::to_string(file_bytes) +
+                            " bytes");
   return offset;
 }
 
@@ -126,7 +120,7 @@ std::vector<std::uint64_t> walk_datasets(const Hdf5Scope& scope, hid_t file, con
   const CaptureLayout layout = layout_of(header, scope.file());
   H5G_info_t root{};
   scope.check(H5Gget_info(file, &root), "/");
-  if (root.nlinks != 1) fail(scope, "/", "found " + std::to_string(root.nlinks) + " members, expected only doc");
+  if (root.nlinks != 1) scope.refuse("/", "found " + std::to_string(root.nlinks) + " members, expected only doc");
   const Hdf5Handle documents = open_group(scope, file, "doc", "/doc", header.documents);
   std::vector<std::uint64_t> offsets;
   for (std::uint64_t number = 0; number < header.documents; ++number) {

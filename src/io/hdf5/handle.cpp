@@ -27,6 +27,10 @@ void Hdf5Scope::fail(std::string_view action) const {
   throw Error(code_, file_, std::string(action) + ": HDF5: " + (reason.empty() ? "unknown failure" : reason));
 }
 
+void Hdf5Scope::refuse(const std::string& place, const std::string& problem, ErrorCode code) const {
+  throw Error(code, file_ + ": " + place, problem);
+}
+
 Hdf5Handle property_list(const Hdf5Scope& scope, hid_t list_class) {
   return scope.own(H5Pcreate(list_class), H5Pclose, "property list");
 }

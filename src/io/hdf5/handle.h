@@ -55,6 +55,9 @@ class Hdf5Scope {
     return {check(id, action), close};
   }
   const std::string& file() const noexcept { return file_; }
+  /// @throws Error "FILE: PLACE: PROBLEM".
+  [[noreturn]] void refuse(const std::string& place, const std::string& problem,
+                           ErrorCode code = ErrorCode::kInput) const;
 
  private:
   [[noreturn]] void fail(std::string_view action) const;

@@ -21,7 +21,7 @@ void SetMinLogLevel(int level);  // exported by the library, declared in none of
 namespace kvs {
 namespace {
 
-constexpr std::size_t kFileLimit = 64UL << 20;
+constexpr std::size_t kModelFileLimit = 64UL << 20;
 
 /// Control, unknown and added pieces are cut out of the text; each stretch between them is a text of its own to the
 /// library, which normalises it and puts its space before it.
@@ -143,7 +143,7 @@ std::unique_ptr<Tokenizer> parse_tokenizer_model(std::string_view bytes, std::st
 }
 
 std::unique_ptr<Tokenizer> load_tokenizer_model(const std::filesystem::path& path) {
-  return parse_tokenizer_model(read_text_file(path, kFileLimit), path.string(), added_beside(path));
+  return parse_tokenizer_model(read_text_file(path, kModelFileLimit), path.string(), added_beside(path));
 }
 
 }  // namespace kvs

@@ -13,11 +13,12 @@
 namespace kvs {
 namespace {
 
-constexpr std::size_t kFileLimit = 256UL << 20;
+constexpr std::size_t kJsonFileLimit = 256UL << 20;
 
-class Builder {
+class TokenizerBuilder {
  public:
-  Builder(const Json& document, std::string_view where) : file_{std::string(where)}, root_(document, file_.where) {}
+  TokenizerBuilder(const Json& document, std::string_view where)
+      : file_{std::string(where)}, root_(document, file_.where) {}
 
   std::unique_ptr<Tokenizer> build(std::string_view bos) {
     if (root_.has("version") && root_.at("version").string() != "1.0") {
@@ -156,12 +157,12 @@ std::string bos_beside(const std::filesystem::path& path) {
 }  // namespace
 
 std::unique_ptr<Tokenizer> parse_tokenizer_json(std::string_view bytes, std::string_view where, std::string_view bos) {
-  const Json document = parse_json(bytes, where, {.bytes = kFileLimit});
-  return Builder(document, where).build(bos);
+  const Json document = parse_json(bytes, where, {.bytes = kJsonFileLimit});
+  return TokenizerBuilder(document, where).build(bos);
 }
 
 std::unique_ptr<Tokenizer> load_tokenizer_json(const std::filesystem::path& path) {
-  return parse_tokenizer_json(read_text_file(path, kFileLimit), path.string(), bos_beside(path));
+  return parse_tokenizer_json(read_text_file(path, kJsonFileLimit), path.string(), bos_beside(path));
 }
 
 }  // namespace kvs

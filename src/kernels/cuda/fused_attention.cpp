@@ -1,7 +1,6 @@
 #include "kernels/cuda/fused_attention.h"
 
 #include <algorithm>
-#include <string_view>
 
 #include "core/error.h"
 
@@ -16,8 +15,7 @@ bool fits(const FusedShape& shape) {
 
 }  // namespace
 
-AttentionChoice attention_choice(const char* value) {
-  const std::string_view name = value == nullptr ? "" : value;
+AttentionChoice attention_choice(std::string_view name) {
   if (name.empty() || name == "auto") return AttentionChoice::kAuto;
   if (name == "own") return AttentionChoice::kOwn;
   if (name == "cudnn") return AttentionChoice::kLibrary;

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 
 namespace kvs::cuda {
 
@@ -42,8 +43,8 @@ class FusedPlanner {
 /// wherever it fits; that there is none is an error.
 enum class AttentionChoice : std::uint8_t { kAuto, kOwn, kLibrary };
 
-/// Of KVS_ATTENTION's value: null, "" and "auto", "own", "cudnn".  @throws Error kUsage for another.
-AttentionChoice attention_choice(const char* value);
+/// Of KVS_ATTENTION's value: "" and "auto", "own", "cudnn".  @throws Error kUsage for another.
+AttentionChoice attention_choice(std::string_view name);
 
 /// Decides which attention a shape gets: by the shape alone and, after kMostPlans shapes, by their order, never by
 /// time, and for a given shape always the same within a run.

@@ -128,12 +128,12 @@ struct GemmEngine::Plan {
   }
 };
 
-GemmEngine::GemmEngine(const Context& context, DType type, const char* table)
+GemmEngine::GemmEngine(const Context& context, DType type, const std::string& table)
     : context_(context),
       type_(type),
       place_(place_of(context)),
-      table_(table == nullptr ? std::string(kMeasuredGemms) : text_of(table),
-             table == nullptr ? "the products' table" : table, place_),
+      table_(table.empty() ? std::string(kMeasuredGemms) : text_of(table), table.empty() ? "gemm_table.h" : table,
+             place_),
       workspace_(context, kWorkspaceBytes) {}
 GemmEngine::~GemmEngine() = default;
 
@@ -199,16 +199,15 @@ void GemmEngine::run(const GemmArguments& in) {
           "y in f32, or in the operands' type without a bias");
   Plan& chosen = plan(in);
   ++products_.all;
-  if (!chosen.algorithm) {
-    if (products_.unplanned++ == 0) products_.first_unplanned = to_string(shape_of(in));
-    return run_unplanned(in);
-  }
-  cublasStatus_t status = launch(in, chosen);
+  cublasStatus_t status = chosen.algorithm ? launch(in, chosen) : CUBLAS_STATUS_SUCCESS;
   if (status != CUBLAS_STATUS_SUCCESS && chosen.from_table) {
     ++products_.refused;
     take_proposal(in, chosen);
-    if (!chosen.algorithm) return run_unplanned(in);
-    status = launch(in, chosen);
+    if (chosen.algorithm) status = launch(in, chosen);
+  }
+  if (!chosen.algorithm) {
+    if (products_.unplanned++ == 0) products_.first_unplanned = to_string(shape_of(in));
+    return run_unplanned(in);
   }
   check_cublas(status, "cublasLtMatmul");
   if (chosen.from_table) ++products_.by_table;

@@ -35,9 +35,9 @@ class GemmEngine {
  public:
   /// @param type     kF32 or kBF16
   /// @param context  must outlive this
-  /// @param table    a file with a table (gemm_table.h), or null for the one that was built in
+  /// @param table    a file with a table (gemm_table.h), or nothing for the one that was built in
   /// @throws Error kInput if the file cannot be read as one.
-  GemmEngine(const Context& context, DType type, const char* table);
+  GemmEngine(const Context& context, DType type, const std::string& table);
   ~GemmEngine();
 
   /// Queued on the context's stream.

@@ -17,12 +17,17 @@ DType checked_type(DType type) {
   return type;
 }
 
+std::string variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
 }  // namespace
 
 CudaBackend::CudaBackend(DType compute_type)
     : type_(checked_type(compute_type)),
-      gemm_(context_, type_, std::getenv("KVS_GEMM_TABLE")),
-      fused_attention_(cuda::attention_choice(std::getenv("KVS_ATTENTION")),
+      gemm_(context_, type_, variable("KVS_GEMM_TABLE")),
+      fused_attention_(cuda::attention_choice(variable("KVS_ATTENTION")),
                        [this] { return cuda::make_cudnn_planner(context_.stream()); }) {}
 
 void* CudaBackend::allocate(std::size_t bytes) { return context_.allocate(bytes); }

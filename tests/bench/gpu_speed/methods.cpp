@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 
@@ -48,7 +49,9 @@ Json measure_ablation(Session& s) {
   const auto ops = make_spectral_ops(*s.backend);
   AblationForward forward(*s.decoder, *ops, setup, 16384);
   const ChunkGrid grid{.chunks = kChunks, .samples = setup.filtered()};
-  const std::vector<double> gains = ablation_gains(grid);
+  std::array<std::size_t, kChunks> all{};
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  const std::vector<double> gains = ablation_gains(grid, all);
   const auto ids = s.document(tokens);
   const auto run = [&] {
     forward.begin(ids);

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string>
+
+#include "io/json.h"
+
+namespace kvs {
+
+/// @throws Error kInput at the place of the first member that breaks config_schema().
+void check_schema(const Json& config, const std::string& where);
+
+}  // namespace kvs
