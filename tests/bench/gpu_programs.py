@@ -12,10 +12,10 @@ import argparse
 import concurrent.futures
 import filecmp
 import json
-import re
 import math
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
