@@ -97,6 +97,7 @@ pid_t start(const MemoryFile& script, const MemoryFile& messages,
   const std::array<char*, 4> arguments{program.data(), no_startup_files.data(), path.data(), nullptr};
   std::vector<std::string> variables = plain_environment();
   std::vector<char*> environment;
+  environment.reserve(variables.size() + 1);
   for (std::string& variable : variables) environment.push_back(variable.data());
   environment.push_back(nullptr);
   pid_t child = 0;

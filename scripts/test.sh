@@ -33,8 +33,9 @@ build() {
 stage "packages and model" scripts/setup.sh
 KVS_MODEL=$(scripts/fetch_model.sh)
 export KVS_MODEL
-if [ -x scripts/lint.sh ]; then stage "lint" scripts/lint.sh; fi
 stage "Release build" build cpu
+# Without clang-tidy, which takes minutes: CONTRIBUTING.md.
+stage "lint" scripts/lint.sh format shell docs commands spelling python
 stage "build for AddressSanitizer and UndefinedBehaviorSanitizer" build asan
 # The tests of the real model run in the Release suite.
 stage "unit tests under the sanitizers" env -u KVS_MODEL ctest --preset asan -L unit -j "$jobs"

@@ -46,8 +46,8 @@ FigureImages render_ablation_map(const AblationMap& map) {
   const SignedLogScale scale(map.delta);
   FigureData delta;
   for (const std::vector<double>& row : map.delta) {
-    std::vector<double> colors;
-    for (const double value : row) colors.push_back(scale.color(value));
+    std::vector<double> colors(row.size());
+    std::ranges::transform(row, colors.begin(), [&](double value) { return scale.color(value); });
     delta.row(colors);
   }
   delta.next_block();

@@ -42,6 +42,7 @@ void add_heads(FigureData& data, const PowerTable& table, std::size_t layer) {
   data.blank();
   for (std::size_t i = 0; i < heads.front().size(); ++i) {
     std::vector<double> values;
+    values.reserve(heads.size());
     for (const auto& head : heads) values.push_back(head[i].power);
     add_row(heads.front()[i].bin, values);
   }

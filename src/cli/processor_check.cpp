@@ -17,7 +17,8 @@ void write_text(const char* text) {
   __builtin_cpu_init();
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2")) return;
   write_text(program_invocation_short_name);
-  write_text(": error: processor: found no AVX2, FMA and BMI2, expected an x86-64 processor that has them (level v3)\n");
+  write_text(
+      ": error: processor: found no AVX2, FMA and BMI2, expected an x86-64 processor that has them (level v3)\n");
   _exit(kEnvironment);
 }
 

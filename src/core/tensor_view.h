@@ -30,7 +30,8 @@ class TensorView {
   }
   /// A view of const elements from one of mutable ones.
   template <class U>
-    requires(std::is_const_v<T> && std::same_as<const U, T>)
+    requires(std::same_as<const U, T>)
+  // NOLINTNEXTLINE(google-explicit-constructor): as std::span's
   TensorView(const TensorView<U, Rank, Where>& other) : data_(other.data()), shape_(other.shape()) {}
 
   T* data() const noexcept { return data_; }
@@ -54,9 +55,7 @@ class TensorView {
   }
 
   /// The sub-tensor at `index` of the outermost axis.
-  TensorView<T, Rank - 1, Where> slice(std::size_t index) const
-    requires(Rank > 1)
-  {
+  TensorView<T, Rank - 1, Where> slice(std::size_t index) const requires(Rank > 1) {
     std::array<std::size_t, Rank - 1> inner{};
     std::size_t stride = 1;
     for (std::size_t axis = 1; axis < Rank; ++axis) stride *= inner[axis - 1] = shape_[axis];

@@ -11,10 +11,10 @@ namespace kvs {
 class Tokenizer;
 
 struct CorpusOptions {
-  std::vector<std::string> texts;                     // --text: files, folders, *.jsonl, "-" for standard input
-  std::optional<std::filesystem::path> tokens_file;   // --tokens-file: one JSON array of ids per line
+  std::vector<std::string> texts;                    // --text: files, folders, *.jsonl, "-" for standard input
+  std::optional<std::filesystem::path> tokens_file;  // --tokens-file: one JSON array of ids per line
   std::size_t window = 1024;
-  std::optional<std::size_t> documents;               // at most so many in all
+  std::optional<std::size_t> documents;                     // at most so many in all
   std::optional<std::int64_t> windows_first, windows_last;  // --windows A:B of each text; negative counts from its end
   bool bos = false;
   bool replace_invalid_utf8 = false;
@@ -29,9 +29,9 @@ struct Document {
 };
 
 struct Corpus {
-  std::vector<Document> documents;          // in order: argument, file name, line, window
-  std::vector<std::string> text_sha256;     // one per file read, in order
-  std::vector<std::string> text_names;      // their names, in the same order
+  std::vector<Document> documents;                  // in order: argument, file name, line, window
+  std::vector<std::string> text_sha256;             // one per file read, in order
+  std::vector<std::string> text_names;              // their names, in the same order
   std::size_t tokens_read = 0, tokens_dropped = 0;  // remainders shorter than a window are dropped and counted
   std::size_t replaced_bytes = 0, skipped_lines = 0, short_texts = 0;
 };
@@ -40,9 +40,9 @@ struct Corpus {
 /// With `bos`, every window starts with the BOS id (counted in the window).
 /// @param tokenizer        may be null when only a tokens file is given
 /// @param vocabulary_size  ids must be below it
-/// @throws Error kInput (missing, invalid UTF-8 with line and byte offset, bad JSONL line, bad id with line and column),
-///         kUnsupported (Parquet, compressed, PDF, UTF-16: io/file_kind.h), kUsage (FIFO, device, socket), kData ("0
-///         documents", with the longest length found and the need).
+/// @throws Error kInput (missing, invalid UTF-8 with line and byte offset, bad JSONL line, id with line and column),
+///         kUnsupported (Parquet, compressed, PDF, UTF-16: io/file_kind.h), kUsage (FIFO, device, socket),
+///         kData ("0 documents", with the longest length found and the need).
 Corpus read_corpus(const CorpusOptions& options, const Tokenizer* tokenizer, std::size_t vocabulary_size);
 
 }  // namespace kvs

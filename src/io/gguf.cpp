@@ -25,7 +25,7 @@ class MappedGguf final : public GgufFile {
     } else {
       for (std::uint64_t number = 0; number < split->count; ++number) {
         if (number == split->number) {
-          add(std::move(given), std::move(contents));
+          add(std::move(given), std::move(contents));  // NOLINT(bugprone-use-after-move): in one round only
         } else {
           add_part(gguf_part_path(path, *split, number), *split, number);
         }

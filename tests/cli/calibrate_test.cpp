@@ -238,7 +238,7 @@ TEST_F(CalibratePrograms, ElitekvKilledAndResumedIsIdentical) {
 TEST_F(CalibratePrograms, ValidateFindsWhatIsWrong) {
   ASSERT_EQ(run("kvcalibrate", elitekv("e.json", {"--rank", "8"})).status, 0);
   const Json good = config("e.json");
-  const auto expect = [&](Json changed, int status, const std::string& part) {
+  const auto expect = [&](const Json& changed, int status, const std::string& part) {
     std::ofstream(folder_ / "bad.json") << changed.dump();
     const Outcome outcome = run("kvcalibrate", {"validate", folder_ / "bad.json"});
     EXPECT_EQ(outcome.status, status) << part;

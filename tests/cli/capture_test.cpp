@@ -135,7 +135,7 @@ TEST_F(CaptureProgram, FullDiskIsFoundBeforeTheForwardPass) {
 }
 
 TEST_F(CaptureProgram, RefusesBadOptionsInOneLine) {
-  const auto expect = [&](std::vector<std::string> words, int status, const std::string& part) {
+  const auto expect = [&](const std::vector<std::string>& words, int status, const std::string& part) {
     const Outcome outcome = run("kvspectrum", words);
     EXPECT_EQ(outcome.status, status) << outcome.err;
     EXPECT_THAT(outcome.err, HasSubstr(part));
@@ -152,6 +152,10 @@ TEST_F(CaptureProgram, RefusesBadOptionsInOneLine) {
   expect({"capture", "--model", folder_ / "none", "--tokens-file", tokens, "--out", out}, 3, "none");
   expect({"capture", "--model", model, "--tokens-file", tokens, "--out", folder_ / "no/such/x.h5"}, 6, "no/such");
   expect({"frob"}, 2, "frob");
+  // --help checks the rest of its line first, so that a command line can be tried without being run.
+  expect({"capture", "--frobnicate", "--help"}, 2, "frobnicate");
+  expect({"capture", "--store", "f64", "--help"}, 2, "one of f32, f16, bf16");
+  expect({"capture", "--documents", "all", "--help"}, 2, "a whole number");
 }
 
 TEST_F(CaptureProgram, HelpShowsAnExample) {

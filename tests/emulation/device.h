@@ -59,6 +59,7 @@ T exchange(unsigned mask, T value, int source) {
 template <class... Parameters>
 cudaError_t launch(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
                    std::type_identity_t<Parameters>... arguments) {
+  // NOLINTNEXTLINE(bugprone-sizeof-expression): a parameter may be a pointer
   static_assert((sizeof(Parameters) + ... + 0) <= 4096, "the parameters of a kernel");
   const GridShape shape{config->gridDim, config->blockDim, config->dynamicSmemBytes};
   const cudaError_t status = check_shape(shape, reinterpret_cast<const void*>(kernel));

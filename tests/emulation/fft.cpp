@@ -73,8 +73,8 @@ cufftResult cufftExecZ2Z(cufftHandle handle, cufftDoubleComplex* in, cufftDouble
     const int samples = static_cast<int>(plan.samples), signals = static_cast<int>(plan.signals);
     auto* const from = reinterpret_cast<fftw_complex*>(in);
     auto* const to = reinterpret_cast<fftw_complex*>(out);
-    const fftw_plan made = fftw_plan_many_dft(1, &samples, signals, from, nullptr, signals, 1, to, nullptr, signals, 1,
-                                              direction == CUFFT_FORWARD ? FFTW_FORWARD : FFTW_BACKWARD, FFTW_ESTIMATE);
+    auto* const made = fftw_plan_many_dft(1, &samples, signals, from, nullptr, signals, 1, to, nullptr, signals, 1,
+                                          direction == CUFFT_FORWARD ? FFTW_FORWARD : FFTW_BACKWARD, FFTW_ESTIMATE);
     fftw_execute(made);
     fftw_destroy_plan(made);
   });

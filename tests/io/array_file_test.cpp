@@ -29,7 +29,7 @@ TEST(ArrayFile, ReadsBackWithPlainHdf5) {
   EXPECT_THAT(directory.names(), ElementsAre("a.h5"));
   const hid_t file = H5Fopen((directory / "a.h5").c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
   ASSERT_GE(file, 0);
-  const auto read = [&](const char* name, hid_t stored, hid_t memory, auto values, std::vector<hsize_t> shape) {
+  const auto read = [&](const char* name, hid_t stored, hid_t memory, auto values, const std::vector<hsize_t>& shape) {
     const hid_t dataset = H5Dopen2(file, name, H5P_DEFAULT), type = H5Dget_type(dataset), space = H5Dget_space(dataset);
     EXPECT_GT(H5Tequal(type, stored), 0) << name;
     std::vector<hsize_t> extents(static_cast<std::size_t>(H5Sget_simple_extent_ndims(space)));

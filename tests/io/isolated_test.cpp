@@ -15,7 +15,7 @@ namespace {
 using test::expect_error;
 
 TEST(Isolated, ReturnsWhatTheTaskReturns) {
-  const std::string large(3UL << 20, 'x');  // more than a pipe holds
+  std::string large(3UL << 20, 'x');  // more than a pipe holds
   EXPECT_EQ(run_isolated("f", [&] { return large; }), large);
   EXPECT_EQ(run_isolated("f", [] { return std::string(); }), "");
 }

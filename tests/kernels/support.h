@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <memory>
@@ -49,8 +50,8 @@ class OwnedOperand {
     if (backend.compute_type() == DType::kF32) {
       backend.upload(operand_.data, values.data(), values.size() * sizeof(float));
     } else {
-      std::vector<std::uint16_t> narrow;
-      for (const float value : values) narrow.push_back(f32_to_bf16(value));
+      std::vector<std::uint16_t> narrow(values.size());
+      std::ranges::transform(values, narrow.begin(), f32_to_bf16);
       backend.upload(operand_.data, narrow.data(), narrow.size() * sizeof(std::uint16_t));
     }
   }
@@ -58,6 +59,7 @@ class OwnedOperand {
   OwnedOperand(const OwnedOperand&) = delete;
   OwnedOperand& operator=(const OwnedOperand&) = delete;
 
+  // NOLINTNEXTLINE(google-explicit-constructor): stands for it in calls
   operator Operand() const noexcept { return operand_; }
   std::vector<float> values() const {
     const BackendTensor<float, 2> wide(*backend_, {operand_.rows, operand_.columns});

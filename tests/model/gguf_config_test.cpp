@@ -21,7 +21,9 @@ FakeGguf metadata(const std::string& architecture, std::uint64_t layers = 3) {
   names.push_back(architecture);
   FakeGguf file;
   file.values["general.architecture"] = std::string_view(names.back());
-  const auto set = [&](const std::string& key, GgufValue value) { file.values[architecture + "." + key] = value; };
+  const auto set = [&](const std::string& key, const GgufValue& value) {
+    file.values[architecture + "." + key] = value;
+  };
   set("block_count", layers);
   set("embedding_length", std::uint64_t{64});
   set("feed_forward_length", std::uint64_t{96});

@@ -28,6 +28,20 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   }
 }
 
+void check_choice(const std::string& name, const std::string& value, std::span<const std::string_view> allowed) {
+  if (std::ranges::find(allowed, value) != allowed.end()) return;
+  std::string expected;
+  for (const auto candidate : allowed) expected += (expected.empty() ? "" : ", ") + std::string(candidate);
+  refuse(name, value, "one of " + expected);
+}
+
+/// What a placeholder says of its value's form: see OptionTable::value().
+void check_form(const std::string& name, const std::string& placeholder, const std::string& value) {
+  const bool number = placeholder.size() == 1 && placeholder[0] >= 'A' && placeholder[0] <= 'Z';
+  if (number && !parse_integer<std::int64_t>(value)) refuse(name, value, "a whole number");
+  if (placeholder.find('|') != std::string::npos) check_choice(name, value, split(placeholder, '|'));
+}
+
 }  // namespace
 
 std::string shell_quoted(std::string_view text) {
@@ -73,11 +87,8 @@ double Options::real(const std::string& name, double least, double most) const {
 }
 
 const std::string& Options::choice(const std::string& name, std::span<const std::string_view> allowed) const {
-  const std::string& value = text(name);
-  if (std::ranges::find(allowed, value) != allowed.end()) return value;
-  std::string expected;
-  for (const auto candidate : allowed) expected += (expected.empty() ? "" : ", ") + std::string(candidate);
-  refuse(name, value, "one of " + expected);
+  check_choice(name, text(name), allowed);
+  return text(name);
 }
 
 bool Options::on_off(const std::string& name) const {
@@ -185,40 +196,57 @@ OptionTable& OptionTable::positional(const std::string& name, const std::string&
 }
 
 std::optional<Options> OptionTable::parse(Arguments arguments, std::ostream& out) const {
+  std::vector<std::string> words(arguments.begin(), arguments.end());
+  const bool help = std::erase_if(words, [](const std::string& word) { return word == "--help" || word == "-h"; }) > 0;
+  Options result = parse_words(words);
+  if (help) {
+    print_help(out);
+    return std::nullopt;
+  }
+  for (const auto& [name, standard] : state_->standards)
+    if (!result.has(name)) result.values_[name] = {standard};
+  if (!state_->positional_name.empty() && !result.has(state_->positional_name))
+    throw Error(ErrorCode::kUsage, state_->positional_name, "found nothing, expected a value; see --help");
+  std::istringstream usage(state_->usage);
+  std::string program, subcommand;
+  usage >> program >> subcommand;
+  result.command_ = program + ' ' + subcommand;
+  // A resumed run is the same run: it records the same command.
+  for (const auto& word : words)
+    if (word != "--resume") result.command_ += ' ' + shell_quoted(word);
+  return result;
+}
+
+void OptionTable::print_help(std::ostream& out) const {
+  out << state_->summary << "\n\nUsage: " << state_->usage << "\n\n";
+  if (!state_->positional_name.empty())
+    out << "  " << state_->positional_name << "  " << state_->positional_help << "\n\n";
+  for (const auto& group : state_->groups)
+    if (!group->options().empty()) out << *group << '\n';
+  out << "Examples:\n";
+  for (const auto& example : state_->examples) out << "  " << example << '\n';
+}
+
+Options OptionTable::parse_words(const std::vector<std::string>& words) const {
   po::options_description all;
   for (const auto& group : state_->groups) all.add(*group);
   all.add(state_->hidden);
-  if (std::ranges::any_of(arguments, [](const std::string& word) { return word == "--help" || word == "-h"; })) {
-    out << state_->summary << "\n\nUsage: " << state_->usage << "\n\n";
-    if (!state_->positional_name.empty())
-      out << "  " << state_->positional_name << "  " << state_->positional_help << "\n\n";
-    for (const auto& group : state_->groups)
-      if (!group->options().empty()) out << *group << '\n';
-    out << "Examples:\n";
-    for (const auto& example : state_->examples) out << "  " << example << '\n';
-    return std::nullopt;
-  }
   // Boost takes whatever follows an option as its value, the next option too.
-  for (std::size_t n = 0; n + 1 < arguments.size(); ++n) {
-    const auto* description =
-        arguments[n].starts_with("--") ? all.find_nothrow(arguments[n].substr(2), false) : nullptr;
-    if (description != nullptr && description->semantic()->min_tokens() > 0 && arguments[n + 1].starts_with("--"))
-      throw Error(ErrorCode::kUsage, arguments[n], "found '" + arguments[n + 1] + "', expected a value");
+  for (std::size_t n = 0; n + 1 < words.size(); ++n) {
+    const auto* description = words[n].starts_with("--") ? all.find_nothrow(words[n].substr(2), false) : nullptr;
+    if (description != nullptr && description->semantic()->min_tokens() > 0 && words[n + 1].starts_with("--"))
+      throw Error(ErrorCode::kUsage, words[n], "found '" + words[n + 1] + "', expected a value");
   }
   Options result;
   try {
     namespace style = po::command_line_style;
     constexpr int kStyle = style::allow_long | style::long_allow_adjacent | style::long_allow_next;
-    const auto parsed = po::command_line_parser(std::vector<std::string>(arguments.begin(), arguments.end()))
-                            .options(all)
-                            .positional(state_->positional)
-                            .style(kStyle)
-                            .run();
+    const auto parsed = po::command_line_parser(words).options(all).positional(state_->positional).style(kStyle).run();
     for (const auto& option : parsed.options) {
-      const auto* description = all.find_nothrow(option.string_key, false);
-      const bool repeats = description != nullptr && description->semantic()->max_tokens() > 1;
-      if (result.has(option.string_key) && !repeats)
+      const auto& semantic = *all.find(option.string_key, false).semantic();
+      if (result.has(option.string_key) && semantic.max_tokens() <= 1)
         throw Error(ErrorCode::kUsage, "--" + option.string_key, "found twice, expected once");
+      for (const auto& value : option.value) check_form(option.string_key, semantic.name(), value);
       result.given_.insert(option.string_key);
       auto& values = result.values_[option.string_key];
       values.insert(values.end(), option.value.begin(), option.value.end());
@@ -232,17 +260,6 @@ std::optional<Options> OptionTable::parse(Arguments arguments, std::ostream& out
   } catch (const po::error& error) {
     throw Error(ErrorCode::kUsage, "command line", std::string(error.what()) + "; see --help");
   }
-  for (const auto& [name, standard] : state_->standards)
-    if (!result.has(name)) result.values_[name] = {standard};
-  if (!state_->positional_name.empty() && !result.has(state_->positional_name))
-    throw Error(ErrorCode::kUsage, state_->positional_name, "found nothing, expected a value; see --help");
-  std::istringstream words(state_->usage);
-  std::string program, subcommand;
-  words >> program >> subcommand;
-  result.command_ = program + ' ' + subcommand;
-  // A resumed run is the same run: it records the same command.
-  for (const auto& word : arguments)
-    if (word != "--resume") result.command_ += ' ' + shell_quoted(word);
   return result;
 }
 

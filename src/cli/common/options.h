@@ -58,7 +58,9 @@ class OptionTable {
   OptionTable(OptionTable&&) noexcept;
 
   OptionTable& group(const std::string& title);
-  /// A single-valued option; an empty `standard` means that it has no default.
+  /// A single-valued option; an empty `standard` means that it has no default. The placeholder says the value's form,
+  /// and parse() checks it: words joined by | are the only values, one capital letter is a whole number, the rest is
+  /// text.
   OptionTable& value(const std::string& name, const std::string& placeholder, const std::string& help,
                      const std::string& standard = "");
   /// An option that may repeat and take several values at once.
@@ -67,10 +69,15 @@ class OptionTable {
   /// A required argument without a name.
   OptionTable& positional(const std::string& name, const std::string& help);
 
+  /// Options and their values' forms are checked before --help is answered, so that a command line can be tried with
+  /// it.
   /// @return nothing if --help was asked for (it has been printed to `out`).  @throws Error kUsage.
   std::optional<Options> parse(Arguments arguments, std::ostream& out) const;
 
  private:
+  Options parse_words(const std::vector<std::string>& words) const;
+  void print_help(std::ostream& out) const;
+
   struct State;
   std::unique_ptr<State> state_;
 };

@@ -49,12 +49,11 @@ void warn_of_streaming(const WeightPlacement& placement, std::size_t layers, boo
 void add_model_options(OptionTable& table) {
   table.group("Model")
       .value("model", "PATH", "GGUF file, or folder with config.json and safetensors")
-      .value("device", "NAME", "cpu, cuda, or auto (cuda if there is one)", "cpu")
-      .value(
-          "dtype", "TYPE",
-          std::string("f32 or bf16: the type of weights and matrix products; bf16 takes half of the memory and is ") +
-              (has_bf16_products() ? "faster on this processor" : "no faster on this processor"),
-          "f32")
+      .value("device", "cpu|cuda|auto", "auto: cuda if there is one", "cpu")
+      .value("dtype", "f32|bf16",
+             std::string("the type of weights and matrix products; bf16 takes half of the memory and is ") +
+                 (has_bf16_products() ? "faster on this processor" : "no faster on this processor"),
+             "f32")
       .value("threads", "N", "processor threads (default: all)")
       .value("weights-budget", "SIZE",
              "memory of the device for weights, such as 24GiB; what exceeds it is read from disk in every pass "
@@ -99,10 +98,9 @@ RunOptions run_options(const Options& options) {
 std::unique_ptr<ModelSource> open_model(const Options& options) { return ModelSource::open(options.text("model")); }
 
 std::unique_ptr<Backend> open_backend(const Options& options) {
-  static constexpr std::string_view kDevices[] = {"cpu", "cuda", "auto"}, kTypes[] = {"f32", "bf16"};
-  const DType type = *dtype_from_name(options.choice("dtype", kTypes));
+  const DType type = *dtype_from_name(options.text("dtype"));
   const int threads = options.has("threads") ? static_cast<int>(options.integer("threads", 1, kMostThreads)) : 0;
-  auto backend = make_backend(options.choice("device", kDevices), type, threads);
+  auto backend = make_backend(options.text("device"), type, threads);
   backend->on_note([quiet = options.flag("quiet")](const std::string& line) { remark("note: " + line, quiet); });
   return backend;
 }
@@ -178,7 +176,7 @@ void refuse_options(const Options& options, std::span<const std::string_view> na
 std::vector<std::size_t> captured_layers(const Options& options, std::span<const std::int32_t> stored) {
   std::vector<std::size_t> layers(stored.begin(), stored.end());
   if (options.text("layers") == "all") return layers;
-  const auto wanted = options.indices("layers", layers.back() + 1);
+  auto wanted = options.indices("layers", layers.back() + 1);
   for (const std::size_t layer : wanted)
     if (std::ranges::find(layers, layer) == layers.end())
       throw Error(ErrorCode::kUsage, "--layers",

@@ -39,13 +39,13 @@ OptionTable elitekv_options() {
       .value("capture", "FILE", "search in a capture with q_pre and k_pre instead of --model and --text")
       .value("elite", "r", "chunks that stay rotated in each head")
       .value("norm", "1|2", "the score error's power: 2 in one pass, 1 (the public code's) one pass per pick", "2")
-      .value("granularity", "NAME", "kv-head or query-head (analysis only on grouped-query models)", "kv-head")
-      .value("baseline", "NAME", "instead of a search: uniform, contribution, high or low")
+      .value("granularity", "kv-head|query-head", "query-head: analysis only on grouped-query models", "kv-head")
+      .value("baseline", "uniform|contribution|high|low", "instead of a search")
       .value("disjoint", "on|off", "no two heads of a layer share a chunk", "off")
       .value("rank", "d_ckv", "also factorise to this rank (separate: the budget d_ck + d_cv)")
-      .value("factorization", "NAME", "joint (J-LRD) or separate (S-LRD)", "joint")
+      .value("factorization", "joint|separate", "J-LRD or S-LRD", "joint")
       .value("whiten", "on|off", "weigh errors by the inputs seen in the text (default: on, with --capture off)")
-      .value("split", "NAME", "factor that takes the singular values: up, down or sqrt", "up")
+      .value("split", "up|down|sqrt", "factor that takes the singular values", "up")
       .flag("allow-more-parameters", "no remark when the factors hold more parameters than what they replace")
       .flag("allow-incomplete", "use the committed documents of an unfinished capture")
       .flag("skip-corrupt", "leave out documents whose checksum does not match")
@@ -57,8 +57,7 @@ OptionTable elitekv_options() {
 }
 
 EliteSearchPlan search_plan(const Options& options, const EliteInput& input, int norm) {
-  static constexpr std::string_view kGranularities[] = {"kv-head", "query-head"},
-                                    kBaselines[] = {"uniform", "contribution", "high", "low"};
+  static constexpr std::string_view kBaselines[] = {"uniform", "contribution", "high", "low"};
   EliteSearchPlan plan;
   const ModelConfig& config = input.config;
   require_method(MethodId::kRopelite, config);
@@ -66,8 +65,7 @@ EliteSearchPlan search_plan(const Options& options, const EliteInput& input, int
       input.reader ? captured_layers(options, input.reader->header().layers) : options.indices("layers", config.layers),
       config.query_heads, config.kv_heads, config.chunks()};
   plan.norm = norm;
-  plan.granularity =
-      options.choice("granularity", kGranularities) == "kv-head" ? Granularity::kKvHead : Granularity::kQueryHead;
+  plan.granularity = options.text("granularity") == "kv-head" ? Granularity::kKvHead : Granularity::kQueryHead;
   plan.count = static_cast<std::size_t>(options.integer("elite", 1, static_cast<std::int64_t>(config.chunks())));
   if (options.has("baseline"))
     plan.baseline =
@@ -87,9 +85,9 @@ EliteSearchPlan search_plan(const Options& options, const EliteInput& input, int
 /// own rows cannot be.
 std::optional<EliteFactorPlan> factor_plan(const Options& options, const EliteSearchPlan& search,
                                            const ModelConfig& config, bool quiet) {
-  static constexpr std::string_view kFactorizations[] = {"joint", "separate"}, kSplits[] = {"up", "down", "sqrt"};
+  static constexpr std::string_view kSplits[] = {"up", "down", "sqrt"};
   EliteFactorPlan plan;
-  plan.joint = options.choice("factorization", kFactorizations) == "joint";
+  plan.joint = options.text("factorization") == "joint";
   plan.split = static_cast<SingularSplit>(std::ranges::find(kSplits, options.choice("split", kSplits)) - kSplits);
   if (!options.has("rank")) return std::nullopt;
   require_method(MethodId::kFactors, config);

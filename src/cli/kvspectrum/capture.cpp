@@ -23,7 +23,7 @@ OptionTable capture_options() {
   table.value("out", "FILE", "the capture to write")
       .value("states", "LIST", "any of q_pre,k_pre,k_post,v", "k_pre,v")
       .value("layers", "LIST", "such as 0,14-16", "all")
-      .value("store", "TYPE", "f32, f16 or bf16", "f32");
+      .value("store", "f32|f16|bf16", "type of the stored states", "f32");
   add_model_options(table);
   add_text_options(table);
   add_run_options(table, true);
@@ -50,8 +50,7 @@ void run_capture(Arguments arguments) {
   const auto options = capture_options().parse(arguments, std::cout);
   if (!options) return;
   const RunOptions run = run_options(*options);
-  static constexpr std::string_view kStores[] = {"f32", "f16", "bf16"};
-  const DType store = *dtype_from_name(options->choice("store", kStores));
+  const DType store = *dtype_from_name(options->text("store"));
   const auto states = states_of(*options);
   const std::filesystem::path out = options->text("out");
   // A run that was killed after its last rename has its output in place already; the writer knows its own.

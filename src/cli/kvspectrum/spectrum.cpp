@@ -32,7 +32,7 @@ OptionTable spectrum_options() {
        "kvspectrum spectrum --model SmolLM2.gguf --text book.txt --documents 16 --transform dft --out-dir spectrum"});
   table.value("capture", "FILE", "a capture with k_pre and v; a missing k_post is recomputed")
       .value("out-dir", "DIR", "where spectrum.h5, spectrum.json and the figures go")
-      .value("transform", "NAME", "dct or dft", "dct")
+      .value("transform", "dct|dft", "along the token axis", "dct")
       .value("sinks", "S", "first tokens left out in the second set of spectra", "4")
       .value("layers", "LIST", "such as 0,14-16", "all")
       .flag("allow-incomplete", "use the committed documents of an unfinished capture")
@@ -155,8 +155,7 @@ void run_spectrum(Arguments arguments) {
   const auto options = spectrum_options().parse(arguments, std::cout);
   if (!options) return;
   const RunOptions run = run_options(*options);
-  static constexpr std::string_view kTransforms[] = {"dct", "dft"};
-  const Transform transform = options->choice("transform", kTransforms) == "dct" ? Transform::kDct : Transform::kDft;
+  const Transform transform = options->text("transform") == "dct" ? Transform::kDct : Transform::kDft;
   const std::filesystem::path folder = options->text("out-dir");
   const std::filesystem::path out = folder / "spectrum.h5";
   // Nothing is created before the input is known to be good, and no model loaded for a report that cannot be written.

@@ -8,8 +8,8 @@ namespace kvs {
 ///  - journal and OUT.partial: unfinished; the journal says how far. The manifest may be there already.
 ///  - else, OUT and a manifest with the run's identity: finished; the journal may be there still.
 ///  - else there is nothing to resume, and OUT.partial, OUT.partial.new, a journal are leftovers to delete.
-/// A journal is deleted before a new OUT.partial is made, and made after OUT.partial is durable, so it always belongs to
-/// the file beside it.
+/// A journal is deleted before a new OUT.partial is made, and made after OUT.partial is durable, so it always belongs
+/// to the file beside it.
 struct CapturePaths {
   std::filesystem::path output, partial, fresh, journal, manifest;
 

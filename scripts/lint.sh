@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# Lints the tree and ends with 0 if it finds nothing. Usage: scripts/lint.sh [--changed [BASE]] [CHECK...]
+#   --changed  only files that differ from BASE (default HEAD), new ones included
+#   CHECK      some of: format tidy shell docs commands spelling python (default: all)
+# `commands` needs the two programs: those in $KVS_PROGRAMS, else it builds the preset cpu.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+checks=()
+base=
+while [ $# -gt 0 ]; do
+  case $1 in
+    --changed)
+      base=HEAD
+      if [ $# -gt 1 ] && git rev-parse --verify --quiet "$2^{commit}" >/dev/null; then base=$2; shift; fi
+      ;;
+    format | tidy | shell | docs | commands | spelling | python) checks+=("$1") ;;
+    *)
+      echo "lint.sh: error: found '$1', expected --changed [BASE] or checks of its head" >&2
+      exit 2
+      ;;
+  esac
+  shift
+done
+[ ${#checks[@]} -ne 0 ] || checks=(format tidy shell docs commands spelling python)
+
+for tool in git cmake ninja clang++ clang-format-14 clang-tidy-14 shellcheck codespell pyflakes3; do
+  command -v $tool >/dev/null || { echo "lint.sh: error: $tool is missing; scripts/setup.sh installs it" >&2; exit 6; }
+done
+
+# files PATTERN...: the files to look at, each ended by NUL
+files() {
+  if [ -n "$base" ]; then
+    git diff --name-only -z --diff-filter=d "$base" -- "$@"
+    git ls-files -z --others --exclude-standard -- "$@"
+  else
+    git ls-files -z --cached --others --exclude-standard -- "$@"
+  fi | while IFS= read -r -d '' file; do if [ -f "$file" ]; then printf '%s\0' "$file"; fi; done
+}
+
+check_format() { files '*.cpp' '*.h' '*.cu' '*.cuh' | xargs -0r clang-format-14 --dry-run -Werror; }
+
+# A build folder of its own, without what clang does not read (precompiled headers of GCC).
+check_tidy() {
+  local sources=()
+  if [ -n "$base" ]; then
+    mapfile -d '' -t sources < <(files '*.cpp' '*.h' '*.cu' '*.cuh')
+    [ ${#sources[@]} -ne 0 ] || return 0
+  fi
+  cmake -S . -B build/lint -G Ninja -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_BUILD_TYPE=Release \
+    -DCMAKE_EXPORT_COMPILE_COMMANDS=ON -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON -DCMAKE_UNITY_BUILD=OFF \
+    >build/lint.log 2>&1 || { cat build/lint.log; return 1; }
+  ninja -C build/lint -t targets all | sed -n 's,^\([^/].*/generated/.*\.h\): .*,\1,p' |
+    xargs -r ninja -C build/lint -t commands -s | sh
+  scripts/lint/tidy.py build/lint "${sources[@]}"
+}
+
+check_shell() {
+  # shellcheck disable=SC2016  # awk's own variables
+  files | xargs -0r awk 'FNR == 1 && /^#!.*[\/ ](ba)?sh$/ { printf "%s%c", FILENAME, 0 } { nextfile }' |
+    xargs -0r shellcheck --format=gcc
+}
+
+check_docs() { scripts/lint/docs.py; }
+
+check_commands() {
+  local pages=()
+  if [ -n "$base" ] && [ -z "$(files src/cli scripts tests '*CMake*' ':!*.md' | tr '\0' ' ')" ]; then
+    mapfile -d '' -t pages < <(files '*.md')
+    [ ${#pages[@]} -ne 0 ] || return 0
+  fi
+  if [ -z "${KVS_PROGRAMS:-}" ]; then
+    mkdir -p build/cpu
+    { cmake --preset cpu && cmake --build --preset cpu --target kvspectrum kvcalibrate; } >build/lint.log 2>&1 ||
+      { tail -40 build/lint.log; return 1; }
+  fi
+  scripts/lint/commands.py "${KVS_PROGRAMS:-build/cpu/bin}" "${pages[@]}"
+}
+
+check_spelling() { files | xargs -0r codespell --quiet-level 3; }
+
+check_python() { files '*.py' | xargs -0r pyflakes3; }
+
+mkdir -p build
+failed=()
+for check in "${checks[@]}"; do
+  started=$EPOCHREALTIME
+  "check_$check" || failed+=("$check")
+  printf '== %-9s %6.1f s\n' "$check" "$(awk "BEGIN { print $EPOCHREALTIME - $started }")"
+done
+if [ ${#failed[@]} -ne 0 ]; then
+  echo "lint.sh: error: found faults by: ${failed[*]}" >&2
+  exit 1
+fi
