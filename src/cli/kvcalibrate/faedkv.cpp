@@ -29,7 +29,7 @@ OptionTable faedkv_options() {
       .value("sweep", "LIST", "also ablate with these chunk counts and draw perplexity against them")
       .value("keep", "r", "share of the chunks to keep", "0.5")
       .value("passes", "N", "race: ablate a chunk in a document at most N times, undecided chunks first")
-      .value("confidence", "P", "race: a chunk that is clear of the threshold at P gets no more documents (0.95)")
+      .value("confidence", "p", "race: a chunk that is clear of the threshold at p gets no more documents (0.95)")
       .value("protocol", "NAME", "continuation or in-place", "continuation")
       .value("prefix", "P", "continuation: tokens that are prefilled and ablated (default: 3/4 of the window)")
       .value("sinks", "S", "first tokens left alone (in-place ablates with 0)", "10")
