@@ -109,6 +109,17 @@ inline Lanes scale_by_power_of_two(Lanes mantissa, Lanes n) noexcept {
 #endif
 }
 
+/// a · b + c, rounded once, at every optimisation level.
+inline Lanes multiply_add(Lanes a, Lanes b, Lanes c) noexcept {
+#if defined(__AVX512F__)
+  return reinterpret_cast<Lanes>(
+      _mm512_fmadd_ps(reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b), reinterpret_cast<__m512>(c)));
+#else
+  return reinterpret_cast<Lanes>(
+      _mm256_fmadd_ps(reinterpret_cast<__m256>(a), reinterpret_cast<__m256>(b), reinterpret_cast<__m256>(c)));
+#endif
+}
+
 inline float largest(Lanes lanes) noexcept {
   float best = lanes[0];
   for (std::size_t i = 1; i < kLanes; ++i) best = lanes[i] > best ? lanes[i] : best;

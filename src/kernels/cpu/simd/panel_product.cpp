@@ -48,7 +48,7 @@ void multiply_strip(const Strip& s) {
     for (std::size_t row = 0; row < kRows; ++row) {
       const Lanes value = splat(s.x[row * s.x_stride + k]);
 #pragma GCC unroll 8
-      for (std::size_t i = 0; i < kPanels * kVectors; ++i) sums[row][i] += value * columns[i];
+      for (std::size_t i = 0; i < kPanels * kVectors; ++i) sums[row][i] = multiply_add(value, columns[i], sums[row][i]);
     }
   }
   for (std::size_t row = 0; row < kRows; ++row)
