@@ -48,7 +48,10 @@ class Tree:
         cmake = "\n".join(path.read_text() for path in tracked("*CMakeLists.txt", "*.cmake"))
         self.cmake_words = set(re.findall(r"[\w-]+", re.sub("#.*", "", cmake)))
         presets = json.loads((ROOT / "CMakePresets.json").read_text())
-        self.presets = {preset["name"] for preset in presets["configurePresets"]}
+        self.presets = {
+            program: {preset["name"] for preset in presets[f"{kind}Presets"]}
+            for program, kind in (("cmake", "configure"), ("ctest", "test"))
+        }
         self.files = {path.name for path in tracked("scripts/*", "tests/*", "src/*")}
 
     def is_target(self, name):
@@ -59,7 +62,7 @@ class Tree:
 
     def faults(self, words):
         for option, value in zip(words, words[1:]):
-            if option == "--preset" and words[0] in ("cmake", "ctest") and value not in self.presets:
+            if option == "--preset" and value not in self.presets.get(words[0], (value,)):
                 yield f"no preset {value}"
             if option == "--target" and not self.is_target(value):
                 yield f"no target {value}"
