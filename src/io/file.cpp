@@ -54,10 +54,6 @@ Descriptor create_temporary(const fs::path& path) {
   return file;
 }
 
-bool same_file(const struct stat& a, const struct stat& b) noexcept {
-  return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
-}
-
 }  // namespace
 
 Descriptor open_regular(const fs::path& path, struct stat& status) {
@@ -162,7 +158,7 @@ void sync_directory(const fs::path& directory) {
     throw_errno(ErrorCode::kEnvironment, directory, "cannot sync the directory", errno);
 }
 
-void check_output(const fs::path& output, bool force, std::span<const fs::path> inputs) {
+void check_output(const fs::path& output, bool force) {
   if (output.native().find('\0') != std::string::npos || !output.has_filename())
     throw Error(ErrorCode::kUsage, output.native(), "expected the name of an output file");
   const fs::path resolved = resolve_output(output), directory = directory_of(resolved);
@@ -179,11 +175,6 @@ void check_output(const fs::path& output, bool force, std::span<const fs::path> 
   if (S_ISDIR(status.st_mode))
     throw Error(ErrorCode::kEnvironment, output.native(), "found a directory, expected a file");
   if (!S_ISREG(status.st_mode)) throw Error(ErrorCode::kEnvironment, output.native(), "the output is no regular file");
-  for (const fs::path& input : inputs) {
-    struct stat other {};
-    if (::stat(input.c_str(), &other) == 0 && same_file(status, other))
-      throw Error(ErrorCode::kUsage, output.native(), "the output is the input " + input.native());
-  }
   if (!force)
     throw Error(ErrorCode::kConflict, output.native(),
                 "found a file that exists, expected a free name or --force to replace it");

@@ -55,9 +55,8 @@ class OutputLock {
 };
 
 /// Fails early, before any long work: @throws Error kConflict if `output` exists and !force; kEnvironment if its
-/// directory is missing or not writable or `output` is a directory; kUsage if it is one of `inputs` (same device,
-/// inode).
-void check_output(const std::filesystem::path& output, bool force, std::span<const std::filesystem::path> inputs = {});
+/// directory is missing or not writable or `output` is a directory.
+void check_output(const std::filesystem::path& output, bool force);
 
 /// Writes `bytes` to a temporary in the same directory, fsyncs, renames it over `output` and fsyncs the directory, so
 /// that `output` is at every moment the old file or the whole new one. A symlink is resolved first.

@@ -34,6 +34,7 @@ class MemoryReader final : public CaptureReader {
     header_.documents = 2;
   }
   const CaptureHeader& header() const noexcept override { return header_; }
+  bool has_checksums() const noexcept override { return true; }
   std::uint64_t documents() const noexcept override { return 2; }
   std::vector<std::int32_t> tokens(std::uint64_t) override { return {1, 2, 3}; }
   std::vector<float> nll(std::uint64_t) override { return {0, 0}; }

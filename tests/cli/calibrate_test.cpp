@@ -296,5 +296,30 @@ TEST_F(CalibratePrograms, RefusesImpossibleNumbers) {
   expect({"validate", folder_ / "none.json"}, 3, "none.json");
 }
 
+TEST_F(CalibratePrograms, DestroyNothingThatTheyReadNotEvenWithForce) {
+  const auto refuse = [](const std::vector<std::string>& words) {
+    const Outcome refused = run("kvcalibrate", words);
+    EXPECT_EQ(refused.status, 2) << refused.err;
+  };
+  const std::string model = slurp(folder_ / "model/model.safetensors");
+  refuse(elitekv("model/config.json", {"--force"}));
+  refuse(elitekv("model/model.json", {"--rank", "16", "--force"}));  // whose factors are model.safetensors
+  refuse(elitekv("el.safetensors", {"--rank", "16", "--force"}));    // config and factors
+  refuse(faedkv("model/a.json", {"--force"}));
+  ASSERT_EQ(run("kvspectrum", {"capture", "--model", folder_ / "model", "--tokens-file", folder_ / "tokens.jsonl",
+                               "--window", "32", "--states", "q_pre,k_pre", "--out", folder_ / "c.h5"})
+                .status,
+            0);
+  for (const char* out : {"c.h5", "c.h5.manifest.json"})
+    refuse({"elitekv", "--capture", folder_ / "c.h5", "--elite", "2", "--out", folder_ / out, "--force"});
+  ASSERT_EQ(run("kvcalibrate", elitekv("el.json", {"--rank", "16"})).status, 0);
+  const std::string factors = slurp(folder_ / "el.safetensors");
+  for (const char* out : {"el.json", "el.safetensors", "model/eval.json", "tokens.jsonl"})
+    refuse(with_text("eval", {"--config", folder_ / "el.json", "--out", folder_ / out, "--force"}));
+  EXPECT_TRUE(slurp(folder_ / "model/model.safetensors") == model);
+  EXPECT_TRUE(slurp(folder_ / "el.safetensors") == factors);
+  EXPECT_EQ(run("kvspectrum", {"verify", folder_ / "c.h5"}).status, 0);
+}
+
 }  // namespace
 }  // namespace kvs::testing

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "io/json.h"
+#include "kernels/instruction_set.h"
 #include "tests/cli/program.h"
 
 namespace kvs::testing {
@@ -65,6 +66,35 @@ TEST_F(CaptureProgram, FindsAFlippedBitAndSaysWhere) {
   EXPECT_THAT(verified.err, HasSubstr("a.h5"));
 }
 
+TEST_F(CaptureProgram, CallsNoCaptureSoundThatNothingCanCheck) {
+  ASSERT_EQ(run("kvspectrum", capture("a.h5")).status, 0);
+  std::filesystem::remove(folder_ / "a.h5.manifest.json");
+  const Outcome verified = run("kvspectrum", {"verify", folder_ / "a.h5"});
+  EXPECT_EQ(verified.status, 3);
+  EXPECT_THAT(verified.err, HasSubstr("a.h5.manifest.json: is missing"));
+  const Outcome read = run("kvspectrum", {"spectrum", "--capture", folder_ / "a.h5", "--out-dir", folder_ / "out"});
+  EXPECT_EQ(read.status, 0) << read.err;
+  EXPECT_THAT(read.err, HasSubstr("its data are not checked"));
+}
+
+TEST_F(CaptureProgram, DestroysNothingThatItReadsNotEvenWithForce) {
+  const std::string model = folder_ / "model", tokens = folder_ / "tokens.jsonl";
+  std::filesystem::create_hard_link(tokens, folder_ / "b.h5.lock");
+  for (const std::string out :
+       {"model/model.safetensors", "model/tokenizer.json", "model/new.h5", "tokens.jsonl", "b.h5"}) {
+    const Outcome refused = run("kvspectrum", capture(out, {"--force"}));
+    EXPECT_EQ(refused.status, 2) << out << ": " << refused.err;
+  }
+  ASSERT_EQ(run("kvspectrum", capture("a.h5")).status, 0);
+  for (const std::string folder : {"model", "model/new"}) {
+    const Outcome refused = run("kvspectrum", {"spectrum", "--model", model, "--tokens-file", tokens, "--window", "32",
+                                               "--out-dir", folder_ / folder, "--force"});
+    EXPECT_EQ(refused.status, 2) << folder << ": " << refused.err;
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "model/new"));
+  EXPECT_EQ(run("kvspectrum", capture("c.h5")).status, 0);  // the model and the text are whole
+}
+
 TEST_F(CaptureProgram, LeavesAnExistingOutputAloneWithoutForce) {
   std::ofstream(folder_ / "a.h5") << "precious";
   const Outcome refused = run("kvspectrum", capture("a.h5"));
@@ -122,6 +152,15 @@ TEST_F(CaptureProgram, RefusesToResumeAnotherRun) {
   const Outcome other = run("kvspectrum", capture("a.h5", {"--resume", "--store", "f16"}));
   EXPECT_EQ(other.status, 7);
   EXPECT_THAT(other.err, HasSubstr("store"));
+  auto elsewhere = capture("a.h5", {"--resume"});
+  elsewhere.insert(elsewhere.begin(), {"DNNL_MAX_CPU_ISA=AVX2", KVS_BINARY_DIR "/kvspectrum"});
+  const Outcome older = run("/usr/bin/env", elsewhere);
+  if (instruction_set() == InstructionSet::kAvx2) {
+    EXPECT_EQ(older.status, 0) << older.err;
+  } else {
+    EXPECT_EQ(older.status, 7);
+    EXPECT_THAT(older.err, HasSubstr("instruction_set"));
+  }
 }
 
 TEST_F(CaptureProgram, FullDiskIsFoundBeforeTheForwardPass) {

@@ -126,18 +126,6 @@ TEST(WriteFileAtomically, FailsWhereNoFileCanBeCreated) {  // sysfs refuses new 
                [] { write_file_atomically("/sys/kernel/kvs.json", "x", false); });
 }
 
-TEST(CheckOutput, RefusesAnInputUnderAnyName) {  // catalogue item 111
-  const TemporaryDirectory directory;
-  const fs::path input = directory.write("model", "x");
-  fs::create_hard_link(input, directory / "hard");
-  fs::create_symlink("model", directory / "soft");
-  const std::array inputs{directory / "other", input};
-  for (const char* name : {"model", "hard", "soft"})
-    for (const bool force : {false, true})
-      expect_error(ErrorCode::kUsage, "the output is the input",
-                   [&] { check_output(directory / name, force, inputs); });
-}
-
 TEST(WriteFileAtomically, CreatesAndWithForceReplaces) {
   const TemporaryDirectory directory;
   write_file_atomically(directory / "f", "one", false);

@@ -1,14 +1,37 @@
 #include "cli/common/outputs.h"
 
 #include <iostream>
+#include <set>
 
 #include "core/error.h"
+#include "export/config.h"
 #include "io/file.h"
+#include "io/input_files.h"
 
 namespace kvs {
 namespace {
 
+/// What a run may keep beside its output until the end, a capture's manifest for good.
+constexpr const char* kBesideOutput[] = {".lock",          ".journal",      ".partial",     ".partial.new",
+                                         ".manifest.json", ".checkpoint.0", ".checkpoint.1"};
+
 std::filesystem::path journal_path(const std::filesystem::path& output) { return output.string() + ".journal"; }
+
+InputFiles input_files(const Options& options) {
+  InputFiles inputs;
+  for (const std::string& path : options.list("model")) inputs.add_model(path);
+  for (const std::string& path : options.list("tokens-file")) inputs.add(path);
+  for (const std::string& path : options.list("text")) path == "-" ? inputs.add_standard_input() : inputs.add(path);
+  for (const std::string& path : options.list("capture"))
+    for (const char* ending : {"", ".manifest.json", ".partial", ".journal"}) inputs.add(path + ending);
+  for (const std::string& path : options.list("config")) {
+    inputs.add(path);
+    const Json config = read_config(path);
+    for (const Json& file : config.at("files"))
+      inputs.add(std::filesystem::path(path).parent_path() / file.at("path").get<std::string>());
+  }
+  return inputs;
+}
 
 }  // namespace
 
@@ -27,19 +50,25 @@ Journal open_journal(const std::filesystem::path& output, const Json& identity, 
   return Journal::create(path, identity);
 }
 
-std::vector<std::filesystem::path> input_paths(const Options& options) {
-  std::vector<std::filesystem::path> paths;
-  for (const char* name : {"model", "text", "tokens-file", "capture", "config"})
-    for (const std::string& path : options.list(name))
-      if (path != "-") paths.emplace_back(path);
-  return paths;
+void check_inputs_spared(std::span<const std::filesystem::path> outputs, const Options& options) {
+  const InputFiles inputs = input_files(options);
+  std::set<std::filesystem::path> names;
+  for (const auto& output : outputs) {
+    inputs.check_spared(output);
+    std::error_code unresolved;  // check_output says what is wrong with it
+    if (!names.insert(std::filesystem::weakly_canonical(output, unresolved)).second && !unresolved)
+      throw Error(ErrorCode::kUsage, output.string(), "is the name of two outputs, expected another --out");
+  }
+  for (const char* ending : kBesideOutput) inputs.check_spared(outputs.front().string() + ending);
 }
 
 void check_outputs(const std::filesystem::path& main, std::span<const std::filesystem::path> others,
                    const Options& options, const RunOptions& run) {
-  const auto inputs = input_paths(options);
-  check_output(main, run.force, inputs);
-  for (const auto& path : others) check_output(path, run.replace(), inputs);
+  std::vector<std::filesystem::path> all{main};
+  all.insert(all.end(), others.begin(), others.end());
+  check_inputs_spared(all, options);
+  check_output(main, run.force);
+  for (const auto& path : others) check_output(path, run.replace());
 }
 
 std::filesystem::path beside(const std::filesystem::path& main, const std::string& suffix) {

@@ -16,11 +16,12 @@ void check_journal(const std::filesystem::path& output, const RunOptions& run);
 /// @throws Error kConflict as check_journal, or if it belongs to another run.
 Journal open_journal(const std::filesystem::path& output, const Json& identity, const RunOptions& run);
 
-/// The files that a command reads, so that none of them is its output.
-std::vector<std::filesystem::path> input_paths(const Options& options);
-
+/// Checks that writing `outputs` and the files that a run keeps beside the first of them (lock, journal, checkpoints,
+/// manifest, the unfinished file) destroys nothing that the command reads, and no output another.
+/// @throws Error kUsage, also if an output lies in a model's folder; as read_config for --config.
+void check_inputs_spared(std::span<const std::filesystem::path> outputs, const Options& options);
 /// Checks every output before any work: `main`, which is written last, and the files that go with it.
-/// @throws as check_output.
+/// @throws as check_inputs_spared and check_output.
 void check_outputs(const std::filesystem::path& main, std::span<const std::filesystem::path> others,
                    const Options& options, const RunOptions& run);
 /// SVG and PNG of a figure beside `main`: the stem of main, then `suffix`.

@@ -186,6 +186,10 @@ std::vector<std::size_t> captured_layers(const Options& options, std::span<const
 
 std::unique_ptr<CaptureSource> open_capture_source(CaptureReader& reader, Backend& backend, const Options& options,
                                                    const RunOptions& run) {
+  if (!reader.has_checksums())
+    remark("note: " + options.text("capture") +
+               " has no manifest beside it, which holds its checksums: its data are not checked",
+           run.quiet);
   auto source = std::make_unique<CaptureSource>(reader, backend, options.flag("skip-corrupt"));
   if (source->skipped() > 0)
     remark("note: left out " + std::to_string(source->skipped()) + " of " + std::to_string(reader.documents()) +
@@ -203,6 +207,7 @@ std::vector<std::vector<std::int32_t>> tokens_of(const Corpus& corpus) {
 Json run_identity(const Options& options, const std::string& model_sha256, const Corpus& corpus) {
   return {{"tool_version", kToolVersion},
           {"options", options.result_options()},
+          {"instruction_set", name_of(instruction_set())},
           {"model_sha256", model_sha256},
           {"text_sha256", corpus.text_sha256},
           {"documents", corpus.documents.size()}};

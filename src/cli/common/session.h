@@ -59,7 +59,7 @@ void refuse_options(const Options& options, std::span<const std::string_view> na
 /// The layers that --layers names among those a capture holds (ascending); all of them for "all".
 std::vector<std::size_t> captured_layers(const Options& options, std::span<const std::int32_t> stored);
 
-/// The states of an opened capture; says which documents --skip-corrupt leaves out.
+/// The states of an opened capture; says if nothing can check them, and how many documents --skip-corrupt leaves out.
 std::unique_ptr<CaptureSource> open_capture_source(CaptureReader& reader, Backend& backend, const Options& options,
                                                    const RunOptions& run);
 
@@ -70,8 +70,8 @@ Corpus load_corpus(const Options& options, const RunOptions& run, const ModelSou
 std::vector<std::vector<std::int32_t>> tokens_of(const Corpus& corpus);
 
 /// What a resumed run must have in common with the one before: every option that changes results (not --threads,
-/// --resume,
-/// --force, --quiet, --json, --no-lock, and not where things lie on disk), the model and the texts.
+/// --resume, --force, --quiet, --json, --no-lock, and not where things lie on disk), the processor's instruction set,
+/// whose products round in another order, the model and the texts.
 Json run_identity(const Options& options, const std::string& model_sha256, const Corpus& corpus);
 Provenance provenance(const Options& options, const RunOptions& run, const Corpus& corpus);
 

@@ -66,7 +66,7 @@ void run_eval(Arguments arguments) {
   const auto options = eval_options().parse(arguments, std::cout);
   if (!options) return;
   const RunOptions run = run_options(*options);
-  if (options->has("out")) check_output(options->text("out"), run.force, input_paths(*options));
+  if (options->has("out")) check_outputs(options->text("out"), {}, *options, run);
   auto source = open_model(*options);
   Method method = choose_method(*options, *source);
   const Corpus corpus = load_corpus(*options, run, *source);

@@ -54,7 +54,8 @@ void run_capture(Arguments arguments) {
   const auto states = states_of(*options);
   const std::filesystem::path out = options->text("out");
   // A run that was killed after its last rename has its output in place already; the writer knows its own.
-  check_output(out, run.force || run.resume, input_paths(*options));
+  check_inputs_spared(std::span(&out, 1), *options);
+  check_output(out, run.replace());
 
   auto source = open_model(*options);
   const auto layers = options->indices("layers", source->config().layers);

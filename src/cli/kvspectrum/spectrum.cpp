@@ -158,6 +158,7 @@ void run_spectrum(Arguments arguments) {
   const Transform transform = options->text("transform") == "dct" ? Transform::kDct : Transform::kDft;
   const std::filesystem::path folder = options->text("out-dir");
   const std::filesystem::path out = folder / "spectrum.h5";
+  check_inputs_spared(std::array{out, folder / "spectrum.json"}, *options);
   // Nothing is created before the input is known to be good, and no model loaded for a report that cannot be written.
   if (std::filesystem::exists(folder / "spectrum.json")) check_outputs(folder / "spectrum.json", {}, *options, run);
 

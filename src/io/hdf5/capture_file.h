@@ -74,7 +74,7 @@ class CaptureWriter {
   virtual void finish() = 0;
 };
 
-/// Reads a capture; every dataset's CRC-32C is checked as it is read.
+/// Reads a capture; every dataset's CRC-32C is checked as it is read, unless its manifest is missing.
 class CaptureReader {
  public:
   struct Options {
@@ -86,6 +86,8 @@ class CaptureReader {
   virtual ~CaptureReader() = default;
 
   virtual const CaptureHeader& header() const noexcept = 0;
+  /// False for a finished capture without its manifest: nothing says what its data should be.
+  virtual bool has_checksums() const noexcept = 0;
   /// Documents that can be read (all, or the committed ones of an unfinished capture).
   virtual std::uint64_t documents() const noexcept = 0;
   virtual std::vector<std::int32_t> tokens(std::uint64_t document) = 0;
@@ -97,6 +99,8 @@ class CaptureReader {
 };
 
 /// Checks all CRCs of a capture and, with `report`, says what is wrong. @return number of damaged datasets.
+/// @throws as CaptureReader::open; Error kInput for a finished capture without its manifest: after a look at its
+/// structure, nothing is left to check its data against.
 std::uint64_t verify_capture(const std::filesystem::path& path, const CaptureReader::Options& options, Json& report);
 
 }  // namespace kvs

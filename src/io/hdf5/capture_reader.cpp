@@ -9,6 +9,7 @@
 #include "io/hdf5/capture_convert.h"
 #include "io/hdf5/capture_io.h"
 #include "io/hdf5/capture_open.h"
+#include "io/hdf5/capture_paths.h"
 
 namespace kvs {
 namespace {
@@ -21,6 +22,7 @@ class CaptureFileReader final : public CaptureReader {
   }
 
   const CaptureHeader& header() const noexcept override { return capture_.header; }
+  bool has_checksums() const noexcept override { return capture_.trust != CaptureTrust::kNone; }
   std::uint64_t documents() const noexcept override { return capture_.documents; }
   std::vector<std::int32_t> tokens(std::uint64_t document) override {
     std::vector<std::int32_t> values(capture_.header.tokens);
@@ -50,8 +52,7 @@ class CaptureFileReader final : public CaptureReader {
 
 /// Whether the checksum is the recorded one, which a file without manifest does not have.
 bool CaptureFileReader::is_sound(std::uint64_t document, std::size_t dataset, std::uint32_t found) const {
-  if (capture_.trust == CaptureTrust::kNone) return true;
-  return found == capture_.index.checksums[document * capture_.layout.datasets.size() + dataset];
+  return !has_checksums() || found == capture_.index.checksums[document * capture_.layout.datasets.size() + dataset];
 }
 
 [[noreturn]] void throw_damaged(const OpenCapture& capture, std::uint64_t document, std::size_t dataset,
@@ -109,8 +110,7 @@ bool CaptureFileReader::read_states(std::uint64_t document, std::int32_t layer, 
 }
 
 std::string_view name_of(CaptureTrust trust) noexcept {
-  if (trust == CaptureTrust::kManifest) return "manifest";
-  return trust == CaptureTrust::kJournal ? "journal" : "none";
+  return trust == CaptureTrust::kJournal ? "journal" : "manifest";
 }
 
 }  // namespace
@@ -121,13 +121,17 @@ std::unique_ptr<CaptureReader> CaptureReader::open(const std::filesystem::path& 
 
 std::uint64_t verify_capture(const std::filesystem::path& path, const CaptureReader::Options& options, Json& report) {
   const OpenCapture capture = open_capture(path, options.allow_incomplete, true);
+  if (capture.trust == CaptureTrust::kNone)
+    throw Error(ErrorCode::kInput, CapturePaths(path).manifest.native(),
+                "is missing, expected the checksums of " + path.native() +
+                    ": its structure is sound, and there is nothing to check its data against");
   const std::size_t datasets = capture.layout.datasets.size();
   Json damaged = Json::array();
   for (std::uint64_t document = 0; document < capture.documents; ++document)
     for (std::size_t i = 0; i < datasets; ++i) {
       const std::uint32_t found = stored_checksum(capture.file.get(), capture.path, capture.offset(document, i),
                                                   capture.layout.datasets[i].bytes);
-      if (capture.trust == CaptureTrust::kNone || found == capture.index.checksums[document * datasets + i]) continue;
+      if (found == capture.index.checksums[document * datasets + i]) continue;
       damaged.push_back(Json{{"dataset", document_group(document) + "/" + capture.layout.datasets[i].name},
                              {"offset", capture.offset(document, i)},
                              {"bytes", capture.layout.datasets[i].bytes},

@@ -1,0 +1,97 @@
+#include "io/input_files.h"
+
+#include <unistd.h>
+
+#include <string_view>
+
+#include "core/error.h"
+#include "io/descriptor.h"
+
+namespace kvs {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool status_of(const fs::path& path, struct stat& status) noexcept { return ::stat(path.c_str(), &status) == 0; }
+
+/// The entries of `folder`, with `Walk` fs::recursive_directory_iterator those of its folders, too.
+template <class Walk, class Visit>
+void visit_entries(const fs::path& folder, const Visit& visit) {
+  std::error_code error;
+  for (Walk entry(folder, fs::directory_options::skip_permission_denied, error), end; !error && entry != end;
+       entry.increment(error))
+    visit(entry->path());
+}
+
+}  // namespace
+
+void InputFiles::add_status(const struct stat& status, const std::string& name) {
+  if (S_ISREG(status.st_mode)) files_.emplace(Identity{status.st_dev, status.st_ino}, name);
+}
+
+void InputFiles::add(const fs::path& path) {
+  struct stat status {};
+  if (!status_of(path, status)) return;
+  add_status(status, path.native());
+  if (S_ISDIR(status.st_mode))
+    visit_entries<fs::directory_iterator>(path, [&](const fs::path& file) {
+      struct stat found {};
+      if (status_of(file, found)) add_status(found, file.native());
+    });
+}
+
+void InputFiles::add_model(const fs::path& path) {
+  struct stat status {};
+  if (!status_of(path, status)) return;
+  if (!S_ISDIR(status.st_mode)) {
+    add_status(status, path.native());
+    add_gguf_parts(path);
+    return;
+  }
+  model_folders_.emplace(Identity{status.st_dev, status.st_ino}, path.native());
+  visit_entries<fs::recursive_directory_iterator>(path, [&](const fs::path& file) {
+    struct stat found {};
+    if (status_of(file, found)) add_status(found, file.native());
+  });
+}
+
+/// Parts are named STEM-00001-of-00003.gguf.
+void InputFiles::add_gguf_parts(const fs::path& path) {
+  constexpr std::size_t kEnding = std::string_view("-00001-of-00003.gguf").size(),
+                        kCount = std::string_view("-of-00003.gguf").size();
+  const std::string name = path.filename().native();
+  if (name.size() <= kEnding || name.compare(name.size() - kCount, 4, "-of-") != 0) return;
+  const std::string stem = name.substr(0, name.size() - kEnding), count = name.substr(name.size() - kCount);
+  visit_entries<fs::directory_iterator>(directory_of(path), [&](const fs::path& file) {
+    const std::string other = file.filename().native();
+    struct stat found {};
+    if (other.size() == name.size() && other.starts_with(stem) && other.ends_with(count) && status_of(file, found))
+      add_status(found, file.native());
+  });
+}
+
+void InputFiles::add_standard_input() {
+  struct stat status {};
+  if (::fstat(STDIN_FILENO, &status) == 0) add_status(status, "standard input");
+}
+
+void InputFiles::check_spared(const fs::path& output) const {
+  struct stat status {};
+  if (status_of(output, status)) {
+    const auto found = files_.find({status.st_dev, status.st_ino});
+    if (found != files_.end())
+      throw Error(ErrorCode::kUsage, output.native(), "the output is the input " + found->second);
+  }
+  std::error_code error;
+  fs::path folder = fs::weakly_canonical(resolve_output(output), error);
+  while (!error && folder.has_relative_path()) {
+    folder = folder.parent_path();
+    if (!status_of(folder, status)) continue;
+    const auto found = model_folders_.find({status.st_dev, status.st_ino});
+    if (found != model_folders_.end())
+      throw Error(ErrorCode::kUsage, output.native(),
+                  "the output lies in the folder of the model " + found->second + ", expected another folder");
+  }
+}
+
+}  // namespace kvs
