@@ -34,8 +34,7 @@ stage "packages and model" scripts/setup.sh
 KVS_MODEL=$(scripts/fetch_model.sh)
 export KVS_MODEL
 stage "Release build" build cpu
-# Without clang-tidy, which takes minutes: CONTRIBUTING.md.
-stage "lint" scripts/lint.sh format shell docs commands spelling python
+stage "lint" scripts/lint.sh
 stage "build for AddressSanitizer and UndefinedBehaviorSanitizer" build asan
 # The tests of the real model run in the Release suite.
 stage "unit tests under the sanitizers" env -u KVS_MODEL ctest --preset asan -L unit -j "$jobs"

@@ -76,7 +76,7 @@ class Smoke {
       const OwnedOperand out(*backend, kTokens, kHeads * kHeadDim);
       backend->attention({.q = q.view(), .k = k.view(), .v = v.view(), .past_k = {}, .past_v = {}, .scale = 0.125F},
                          out);
-      const Values values = doubles(out.values());
+      Values values = doubles(out.values());
       if (backend->device() == "cuda") std::printf("  attention: %s\n", cuda_attention_note(*backend).c_str());
       return values;
     };

@@ -107,7 +107,7 @@ std::optional<memory::desc> leading_part(const memory::desc& whole, DType type, 
 
 class OnednnLayout final : public PackedLayout {
  public:
-  OnednnLayout(std::size_t n, std::size_t k, memory::desc desc) : PackedLayout(n, k), desc_(std::move(desc)) {
+  OnednnLayout(std::size_t n, std::size_t k, const memory::desc& desc) : PackedLayout(n, k), desc_(desc) {
     bytes_ = desc_.get_size();
     const auto& data = desc_.data;
     const auto step = static_cast<std::size_t>(block_extent(desc_, 1));
