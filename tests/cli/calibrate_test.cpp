@@ -235,6 +235,22 @@ TEST_F(CalibratePrograms, ElitekvKilledAndResumedIsIdentical) {
   EXPECT_GT(killed, 1);
 }
 
+TEST_F(CalibratePrograms, AFinishedRunIsResumedAsOneWithNothingToDo) {
+  for (const std::string command : {"faedkv", "elitekv"}) {
+    const auto words = [&](std::vector<std::string> more) {
+      return command == "faedkv" ? faedkv(command, std::move(more)) : elitekv(command, std::move(more));
+    };
+    ASSERT_EQ(run("kvcalibrate", words({})).status, 0);
+    const auto written = std::filesystem::last_write_time(folder_ / command);
+    const Outcome again = run("kvcalibrate", words({"--resume"}));
+    EXPECT_EQ(again.status, 0) << again.err;
+    EXPECT_THAT(again.out, HasSubstr("finished before"));
+    EXPECT_EQ(std::filesystem::last_write_time(folder_ / command), written);
+    EXPECT_EQ(run("kvcalibrate", words({"--resume", "--layers", "1"})).status, 7);  // another run's
+    EXPECT_EQ(run("kvcalibrate", words({})).status, 7);
+  }
+}
+
 TEST_F(CalibratePrograms, ValidateFindsWhatIsWrong) {
   ASSERT_EQ(run("kvcalibrate", elitekv("e.json", {"--rank", "8"})).status, 0);
   const Json good = config("e.json");

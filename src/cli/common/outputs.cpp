@@ -7,6 +7,7 @@
 #include "export/config.h"
 #include "io/file.h"
 #include "io/input_files.h"
+#include "version.h"
 
 namespace kvs {
 namespace {
@@ -14,6 +15,8 @@ namespace {
 /// What a run may keep beside its output until the end, a capture's manifest for good.
 constexpr const char* kBesideOutput[] = {".lock",          ".journal",      ".partial",     ".partial.new",
                                          ".manifest.json", ".checkpoint.0", ".checkpoint.1"};
+
+constexpr std::size_t kMostReportBytes = std::size_t{1} << 30;
 
 std::filesystem::path journal_path(const std::filesystem::path& output) { return output.string() + ".journal"; }
 
@@ -67,8 +70,27 @@ void check_outputs(const std::filesystem::path& main, std::span<const std::files
   std::vector<std::filesystem::path> all{main};
   all.insert(all.end(), others.begin(), others.end());
   check_inputs_spared(all, options);
-  check_output(main, run.force);
+  check_output(main, run.replace());  // is_finished says more when the run is known
   for (const auto& path : others) check_output(path, run.replace());
+}
+
+bool is_finished(const std::filesystem::path& main, const std::filesystem::path& state, const RunOptions& run,
+                 const std::function<bool(const Json&)>& same) {
+  if (run.force || !std::filesystem::exists(main)) return false;
+  for (const char* ending : {".journal", ".checkpoint.0", ".checkpoint.1"})
+    if (run.resume && std::filesystem::exists(state.string() + ending)) return false;
+  if (run.resume && same(parse_json(read_text_file(main, kMostReportBytes), main.string()))) return true;
+  throw Error(ErrorCode::kConflict, main.string(),
+              "found a file that exists, expected a free name or --force to replace it");
+}
+
+bool is_of_run(const Json& config, const Options& options, const std::string& model_sha256, const Corpus& corpus) {
+  const auto is = [&](const char* pointer, const Json& wanted) {
+    const Json::json_pointer at(pointer);
+    return config.contains(at) && config.at(at) == wanted;
+  };
+  return is("/calibration/command", options.command()) && is("/calibration/tool_version", kToolVersion) &&
+         is("/model/sha256", model_sha256) && is("/calibration/text_sha256", corpus.text_sha256);
 }
 
 std::filesystem::path beside(const std::filesystem::path& main, const std::string& suffix) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -24,6 +25,14 @@ void check_inputs_spared(std::span<const std::filesystem::path> outputs, const O
 /// @throws as check_inputs_spared and check_output.
 void check_outputs(const std::filesystem::path& main, std::span<const std::filesystem::path> others,
                    const Options& options, const RunOptions& run);
+/// With --resume: true if `main` is there already because the very same run has finished, so that nothing is to do.
+/// @param state  the output beside which an unfinished run would have left its journal or checkpoints
+/// @param same   whether what `main` holds is of the same run
+/// @throws Error kConflict if `main` is another run's, or without --resume and --force anyone's.
+bool is_finished(const std::filesystem::path& main, const std::filesystem::path& state, const RunOptions& run,
+                 const std::function<bool(const Json&)>& same);
+/// `same` of is_finished for a config.
+bool is_of_run(const Json& config, const Options& options, const std::string& model_sha256, const Corpus& corpus);
 /// SVG and PNG of a figure beside `main`: the stem of main, then `suffix`.
 std::vector<std::filesystem::path> figure_paths(const std::filesystem::path& main, const std::string& suffix);
 std::filesystem::path beside(const std::filesystem::path& main, const std::string& suffix);

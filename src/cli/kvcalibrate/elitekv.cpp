@@ -290,6 +290,9 @@ void run_elitekv(Arguments arguments) {
   const bool whiten = options->has("rank") && (options->has("whiten") ? options->on_off("whiten") : !from_capture);
 
   EliteInput input = open_elite_input(*options, run, whiten);
+  if (is_finished(out, out, run,
+                  [&](const Json& config) { return is_of_run(config, *options, input.model_sha256, input.corpus); }))
+    return print_result(run, read_config(out), out.string() + ": finished before\n");
   EliteSearchPlan plan = search_plan(*options, input, norm);
   const auto wanted = factor_plan(*options, plan, input.config, run.quiet);
   const bool whitened = whiten && wanted;
@@ -316,7 +319,7 @@ void run_elitekv(Arguments arguments) {
                   parameters_json(*options, plan, wanted, whitened, chunks_json(picks, false), factors),
                   calibration_json(*options, plan, chunks_json(picks, true), factors), record, Json::object(), files);
   write_figure_of(out, plan, input, picks, run);
-  write_file_atomically(out, dump_json(config) + "\n", run.force);
+  write_file_atomically(out, dump_json(config) + "\n", run.replace());
   checkpoint.remove();
   print_result(run, config, findings(picks, plan, wanted, input.config));
 }

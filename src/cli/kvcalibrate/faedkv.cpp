@@ -168,6 +168,9 @@ void run_faedkv(Arguments arguments) {
   auto source = open_model(*options);
   const Corpus corpus = load_corpus(*options, run, *source);
   const auto documents = tokens_of(corpus);
+  if (is_finished(out, out, run,
+                  [&](const Json& config) { return is_of_run(config, *options, source->sha256(), corpus); }))
+    return print_result(run, read_config(out), out.string() + ": finished before\n");
   const FaedkvPlan plan = make_plan(*options, source->config(), documents, run);
   const Json identity = run_identity(*options, source->sha256(), corpus);
   check_journal(out, run);
@@ -202,7 +205,7 @@ void run_faedkv(Arguments arguments) {
                         gains_keeping(plan.grid, findings.kept[middle])};
   for (std::size_t n = 0; n < ppl.size(); ++n) figures.sweep.emplace_back(plan.chunk_counts[n], ppl[n]);
   write_faedkv_figures(out, figures, plan.setup, *session.decoder, *ops, run);
-  write_file_atomically(out, dump_json(config) + "\n", run.force);
+  write_file_atomically(out, dump_json(config) + "\n", run.replace());
   journal.remove();
   print_result(run, config, summary(plan, findings));
 }

@@ -173,6 +173,13 @@ void run_spectrum(Arguments arguments) {
   const auto ops = make_spectral_ops(input.source->backend());
   const SpectrumAccumulator::Settings settings{transform,    sinks,          input.layers,
                                                input.states, input.kv_heads, input.head_dim};
+  const auto of_this_run = [&](const Json& report) {
+    return report.value("/source/command"_json_pointer, Json()) == options->command();
+  };
+  if (is_finished(folder / "spectrum.json", out, run, of_this_run))
+    return print_result(run,
+                        parse_json(read_text_file(folder / "spectrum.json", std::size_t{1} << 30), "spectrum.json"),
+                        (folder / "spectrum.json").string() + ": finished before\n");
   make_folder(folder);
   const OutputLock lock(out, run.lock);
   std::vector<std::filesystem::path> others;
