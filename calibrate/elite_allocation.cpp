@@ -15,13 +15,13 @@ std::vector<EliteAllocation> elite_allocations(const EliteShape& shape, double r
                 "found " + std::to_string(ratio) + ", expected more than 0 and at most 1");
   const std::size_t full = 2 * shape.kv_heads * shape.head_dim, step = full < 1024 ? 8 : 128;
   const double wanted = ratio * static_cast<double>(full);
-  const auto reals = static_cast<std::size_t>(std::llround(wanted));
-  if (std::abs(wanted - static_cast<double>(reals)) > 1e-6 * wanted) return {};  // no whole cache has this size
+  const auto values = static_cast<std::size_t>(std::llround(wanted));
+  if (std::abs(wanted - static_cast<double>(values)) > 1e-6 * wanted) return {};  // no whole cache has this size
   std::vector<EliteAllocation> result;
   for (std::size_t r = 1; r < shape.chunks; ++r) {
     const std::size_t rotated = 2 * r * shape.kv_heads;
-    if (rotated >= reals || (reals - rotated) % step != 0) continue;
-    const std::size_t d_ckv = reals - rotated;
+    if (rotated >= values || (values - rotated) % step != 0) continue;
+    const std::size_t d_ckv = values - rotated;
     // Above full rank more columns would only be zeros, whatever the parameters.
     const std::size_t rows = shape.kv_heads * (2 * shape.head_dim - 2 * r), rank = std::min(rows, shape.d_model);
     const std::size_t bound = no_extra_parameters_rank(shape.d_model, shape.kv_heads, shape.head_dim, r);

@@ -11,16 +11,16 @@ struct EliteShape {
   std::size_t chunks = 0;  // rotated channels of a head / 2
 };
 
-/// One way to spend a cache: r rotated chunks of every KV head and a latent of d_ckv reals.
+/// One way to spend a cache: r rotated chunks of every KV head and a latent of d_ckv values.
 struct EliteAllocation {
   std::size_t r = 0, d_ckv = 0;
 
   /// Reals per token and layer: 2rG + d_ckv.
-  std::size_t reals(const EliteShape& shape) const noexcept { return 2 * r * shape.kv_heads + d_ckv; }
+  std::size_t values(const EliteShape& shape) const noexcept { return 2 * r * shape.kv_heads + d_ckv; }
   bool operator==(const EliteAllocation&) const = default;
 };
 
-/// All allocations, ascending in r, whose cache is exactly `ratio` of the full 2Gd reals: 1 ≤ r < chunks, d_ckv a
+/// All allocations, ascending in r, whose cache is exactly `ratio` of the full 2Gd values: 1 ≤ r < chunks, d_ckv a
 /// multiple of 128 (of 8 when 2Gd < 1024) and, unless `allow_more_parameters`, not above no_extra_parameters_rank.
 /// Empty if there is none. Which of them is best is for held-out perplexity to say.
 /// @throws Error kUsage unless 0 < ratio ≤ 1.

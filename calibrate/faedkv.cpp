@@ -1,37 +1,12 @@
 #include "calibrate/faedkv.h"
 
 #include <algorithm>
-#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <numeric>
 
+#include "calibrate/paired_difference.h"
+
 namespace kvs {
-namespace {
-
-constexpr double kConfidence = 0.95;
-
-/// Mean over documents of the difference of mean NLLs, and its interval.
-struct PairedDifference {
-  double mean = 0;
-  std::optional<std::pair<double, double>> interval;
-};
-
-PairedDifference paired_difference(std::span<const double> differences) {
-  const auto count = static_cast<double>(differences.size());
-  PairedDifference result;
-  for (const double difference : differences) result.mean += difference;
-  result.mean /= count;
-  if (differences.size() < 2) return result;
-  double squares = 0;
-  for (const double difference : differences) squares += (difference - result.mean) * (difference - result.mean);
-  const double error = std::sqrt(squares / (count - 1) / count);
-  const double quantile = boost::math::quantile(boost::math::students_t(count - 1), (1 + kConfidence) / 2);
-  result.interval = {std::expm1(result.mean - quantile * error), std::expm1(result.mean + quantile * error)};
-  return result;
-}
-
-}  // namespace
-
 std::size_t ChunkGrid::bins() const noexcept {
   return full_spectrum && transform == Transform::kDft ? samples : bins_of(transform, samples);
 }

@@ -72,7 +72,7 @@ void LiveSource::visit(std::size_t document, const StateNeeds& needs, const Sink
     throw Error(ErrorCode::kInternal, "LiveSource", "layer " + std::to_string(needs.layers.back()) + " of too few");
   }
   Visitor visitor(document, needs, sink);
-  Hidden hidden = decoder_->embed(documents_.at(document));
+  ResidualStream hidden = decoder_->embed(documents_.at(document));
   decoder_->advance(hidden, needs.layers.back() + 1, &visitor);
 }
 

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 
+#include "policy/token_rows.h"
+
 namespace kvs {
 namespace {
 
 using View4 = BackendView<float, 4>;
-using ConstView4 = BackendView<const float, 4>;
 
 TensorView<const double, 2> rows_of(TensorView<const double, 2> gains, std::size_t first, std::size_t count) {
   return {gains.span().subspan(first * gains.extent(1), count * gains.extent(1)), {count, gains.extent(1)}};
@@ -14,57 +15,65 @@ TensorView<const double, 2> rows_of(TensorView<const double, 2> gains, std::size
 
 }  // namespace
 
-/// The prefix's keys (rotated) and values of every layer, as the unchanged model left them; a layer may be overridden.
-struct AblationForward::Prefix final : CachePolicy {
-  struct Layer {
-    BackendTensor<float, 4> k, v;                  // [1, kv_head, prefix, head_dim]
-    BackendTensor<float, 4> changed_k, changed_v;  // [member, kv_head, prefix, head_dim] while overridden
-  };
-  Prefix(Backend& owner, std::size_t count) : backend(&owner), layers(count) {}
+namespace {
 
-  Past past(std::size_t layer) override {
-    const Layer& own = layers[layer];
-    if (recording) return {};
-    return own.changed_k.view().empty() ? Past{own.k.view(), own.v.view()}
-                                        : Past{own.changed_k.view(), own.changed_v.view()};
+/// The prefix's keys (rotated) and values of one layer, as the unchanged model left them, or filtered variants of them
+/// while there are any. It takes the first group of tokens; what comes later reads it and leaves it as it is.
+class PrefixLayer final : public LayerCache {
+ public:
+  void attend(LayerStates& states, const Operand& out) override {
+    rotate_at(states, states.first_position);
+    if (own_.count() == 0) {
+      attend_rows(states, {}, out);
+      own_.append(states);
+    } else {
+      attend_rows(states, filtered_k_.view().empty() ? own_.view() : filtered(), out);
+    }
   }
-  void append(std::size_t layer, ConstView4 k, ConstView4 v) override {
-    if (!recording) return;
-    layers[layer].k = copy_of(*backend, k);
-    layers[layer].v = copy_of(*backend, v);
-  }
-  std::size_t tokens_seen() const noexcept override {
-    return layers.empty() || recording ? 0 : layers[0].k.view().extent(2);
-  }
-  std::size_t stored_reals() const noexcept override {
-    std::size_t reals = 0;
-    for (const Layer& layer : layers) reals += layer.k.view().size() + layer.v.view().size();
-    return reals;
-  }
+  CacheBytes bytes() const noexcept override { return own_.bytes(); }
 
-  /// Replaces `layer`'s past by one filtered variant per row of gains.
-  void change(std::size_t layer, SpectralOps& ops, const AblationSetup& setup, const RopeTable& rope,
+  /// From here on one filtered variant per row of gains.
+  void filter(Backend& backend, SpectralOps& ops, const AblationSetup& setup, const RopeTable& rope,
               TensorView<const double, 2> gains) {
-    Layer& own = layers[layer];
-    auto shape = own.k.view().shape();
-    BackendTensor<float, 4> source = copy_of(*backend, ConstView4(own.k.view()));
-    if (setup.before_rope) backend->rope(source.view(), rope, 0, RopeDirection::kInverse, {});
+    TokenRows::Part source = own_.copy(backend, 0, own_.count());
+    if (setup.before_rope) backend.rope(source.k.view(), rope, 0, RopeDirection::kInverse, {});
+    auto shape = source.k.view().shape();
     shape[0] = gains.extent(0);
-    own.changed_k = BackendTensor<float, 4>(*backend, shape);
-    own.changed_v = BackendTensor<float, 4>(*backend, shape);
+    filtered_k_ = BackendTensor<float, 4>(backend, shape);
+    filtered_v_ = BackendTensor<float, 4>(backend, shape);
     const auto first = setup.first_filtered(), last = setup.last_filtered();
-    ops.filter(source.view().slice(0), setup.transform, first, last, gains, own.changed_k.view());
-    ops.filter(own.v.view().slice(0), setup.transform, first, last, gains, own.changed_v.view());
-    if (setup.before_rope) backend->rope(own.changed_k.view(), rope, 0, RopeDirection::kForward, {});
+    ops.filter(source.k.view().slice(0), setup.transform, first, last, gains, filtered_k_.view());
+    ops.filter(source.v.view().slice(0), setup.transform, first, last, gains, filtered_v_.view());
+    if (setup.before_rope) backend.rope(filtered_k_.view(), rope, 0, RopeDirection::kForward, {});
   }
-  void restore(std::size_t layer) {
-    layers[layer].changed_k = {};
-    layers[layer].changed_v = {};
+  void restore() {
+    filtered_k_ = {};
+    filtered_v_ = {};
   }
 
-  Backend* backend;
-  std::vector<Layer> layers;
-  bool recording = true;
+ private:
+  KeyRows filtered() const { return {filtered_k_.view(), filtered_v_.view(), own_.count()}; }
+
+  TokenRows own_;
+  BackendTensor<float, 4> filtered_k_, filtered_v_;  // [member, kv_head, prefix, head_dim]
+};
+
+}  // namespace
+
+struct AblationForward::Prefix {
+  explicit Prefix(std::size_t count)
+      : cache([&] {
+          std::vector<std::unique_ptr<LayerCache>> made;
+          for (std::size_t n = 0; n < count; ++n) {
+            auto layer = std::make_unique<PrefixLayer>();
+            layers.push_back(layer.get());
+            made.push_back(std::move(layer));
+          }
+          return Cache(std::move(made));
+        }()) {}
+
+  std::vector<PrefixLayer*> layers;  // the cache's
+  Cache cache;
 };
 
 /// In-place: filters K and V of some layers as they pass. Members enter a filtered layer equal and leave it as
@@ -110,20 +119,21 @@ void AblationForward::begin(std::span<const std::int32_t> tokens) {
   targets_.push_back(-1);  // the last token predicts nothing that is known
   if (setup_.continuation) {
     const std::size_t layers = decoder_->model().config().layers;
-    prefix_ = std::make_unique<Prefix>(decoder_->model().backend(), layers);
-    Hidden prefix = decoder_->embed(std::span(tokens_).first(setup_.prefix), 0, setup_.tokens);
-    decoder_->advance(prefix, layers, nullptr, prefix_.get());
-    prefix_->recording = false;
+    prefix_ = std::make_unique<Prefix>(layers);
+    ResidualStream prefix = decoder_->embed(std::span(tokens_).first(setup_.prefix), 0, setup_.tokens);
+    decoder_->advance(prefix, layers, nullptr, &prefix_->cache);
   }
   restart();
 }
+
+Cache* AblationForward::cache() { return prefix_ ? &prefix_->cache : nullptr; }
 
 void AblationForward::restart() {
   const std::size_t from = setup_.first_scored();
   hidden_ = decoder_->embed(std::span(tokens_).subspan(from), from);
 }
 
-double AblationForward::sum_nll(const Hidden& hidden, std::vector<double>* per_member) {
+double AblationForward::sum_nll(const ResidualStream& hidden, std::vector<double>* per_member) {
   const std::vector<float> nll = decoder_->nll(hidden, targets_);
   const std::size_t tokens = hidden.tokens();
   double last = 0;
@@ -137,29 +147,29 @@ double AblationForward::sum_nll(const Hidden& hidden, std::vector<double>* per_m
 
 std::vector<double> AblationForward::variants(std::size_t layer, TensorView<const double, 2> gains) {
   const std::size_t layers = decoder_->model().config().layers;
-  decoder_->advance(hidden_, layer, nullptr, prefix_.get());
+  decoder_->advance(hidden_, layer, nullptr, cache());
   const std::size_t batch = std::max<std::size_t>(1, batch_rows_ / hidden_.tokens());
   const RopeTable rope = decoder_->model().rope(layer, setup_.tokens);
   std::vector<double> sums;
   for (std::size_t first = 0; first < gains.extent(0); first += batch) {
     const auto chosen = rows_of(gains, first, std::min(batch, gains.extent(0) - first));
-    Hidden members = decoder_->repeat(hidden_, chosen.extent(0));
+    ResidualStream members = decoder_->repeat(hidden_, chosen.extent(0));
     if (prefix_) {
-      prefix_->change(layer, *ops_, setup_, rope, chosen);
-      decoder_->advance(members, layer + 1, nullptr, prefix_.get());
-      prefix_->restore(layer);
+      prefix_->layers[layer]->filter(decoder_->model().backend(), *ops_, setup_, rope, chosen);
+      decoder_->advance(members, layer + 1, nullptr, cache());
+      prefix_->layers[layer]->restore();
     } else {
       FilterHook hook(*ops_, setup_, std::span(&layer, 1), chosen);
       decoder_->advance(members, layer + 1, &hook);
     }
-    decoder_->advance(members, layers, nullptr, prefix_.get());
+    decoder_->advance(members, layers, nullptr, cache());
     sum_nll(members, &sums);
   }
   return sums;
 }
 
 double AblationForward::base() {
-  decoder_->advance(hidden_, decoder_->model().config().layers, nullptr, prefix_.get());
+  decoder_->advance(hidden_, decoder_->model().config().layers, nullptr, cache());
   return sum_nll(hidden_);
 }
 
@@ -173,10 +183,10 @@ double AblationForward::filtered(std::span<const std::size_t> layers, TensorView
   }
   for (std::size_t n = 0; n < layers.size(); ++n) {
     const RopeTable rope = decoder_->model().rope(layers[n], setup_.tokens);
-    prefix_->change(layers[n], *ops_, setup_, rope, rows_of(gains, n, 1));
+    prefix_->layers[layers[n]]->filter(decoder_->model().backend(), *ops_, setup_, rope, rows_of(gains, n, 1));
   }
-  decoder_->advance(hidden_, count, nullptr, prefix_.get());
-  for (const std::size_t layer : layers) prefix_->restore(layer);
+  decoder_->advance(hidden_, count, nullptr, cache());
+  for (const std::size_t layer : layers) prefix_->layers[layer]->restore();
   return sum_nll(hidden_);
 }
 

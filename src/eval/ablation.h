@@ -50,15 +50,16 @@ class AblationForward {
  private:
   struct Prefix;
   class FilterHook;
-  double sum_nll(const Hidden& hidden, std::vector<double>* per_member = nullptr);
+  double sum_nll(const ResidualStream& hidden, std::vector<double>* per_member = nullptr);
   void restart();
+  Cache* cache();
 
   Decoder* decoder_;
   SpectralOps* ops_;
   AblationSetup setup_;
   std::size_t batch_rows_;
   std::vector<std::int32_t> tokens_, targets_;
-  Hidden hidden_;
+  ResidualStream hidden_;
   std::unique_ptr<Prefix> prefix_;
 };
 

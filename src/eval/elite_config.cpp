@@ -86,7 +86,7 @@ EliteConfig load_elite_config(const Json& config, const std::filesystem::path& p
   const bool joint = parameters.at("factorization") == "joint";
   const double full = 2.0 * static_cast<double>(model.kv_heads * model.head_dim);
   EliteConfig result;
-  result.cache_reals_per_token = full * static_cast<double>(model.layers - layers.size());
+  result.cache_values_per_token = full * static_cast<double>(model.layers - layers.size());
   for (std::size_t n = 0; n < layers.size(); ++n) {
     EliteLayer layer{layers[n], elite[n], {}, {}};
     std::size_t rank = 0;
@@ -110,7 +110,7 @@ EliteConfig load_elite_config(const Json& config, const std::filesystem::path& p
       layer.bias = joined_bias(source, layers[n]);
     }
     const double rotated = 2.0 * static_cast<double>(elite[n].front().size() * model.kv_heads);
-    result.cache_reals_per_token += archive ? rotated + static_cast<double>(rank) : full;
+    result.cache_values_per_token += archive ? rotated + static_cast<double>(rank) : full;
     result.layers.push_back(std::move(layer));
   }
   return result;

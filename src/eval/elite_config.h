@@ -13,7 +13,7 @@ namespace kvs {
 /// An elitekv config made ready to run.
 struct EliteConfig {
   std::vector<EliteLayer> layers;
-  double cache_reals_per_token = 0;  // 2rG + d_ckv in its layers, 2Gd in the others
+  double cache_values_per_token = 0;  // 2rG + d_ckv in its layers, 2Gd in the others
 };
 
 /// Why low-rank factors are not defined for a model, as "found …, expected …"; empty if they are. A model that

@@ -73,14 +73,20 @@ constexpr RopeTurn rope_turn(RopeDirection direction, float factor) noexcept {
   return {scale, -scale};
 }
 
+/// Keys and values of earlier tokens: the first `count` rows of each head, in buffers that may have room for more.
+struct KeyRows {
+  BackendView<const float, 4> k, v;  // [member or 1, kv_head, capacity, head_dim]
+  std::size_t count = 0;
+};
+
 /// Keys and values that the queries of a batch read.
 struct AttentionInput {
-  BackendView<const float, 4> q;               // [member, query_head, token, head_dim], rotated
-  BackendView<const float, 4> k, v;            // [member, kv_head, token, head_dim], of the same tokens
-  BackendView<const float, 4> past_k, past_v;  // [member or 1, kv_head, past, head_dim]; empty if nothing came before
-  float scale = 1;                             // multiplies q·k before the softmax, usually 1 / sqrt(head_dim)
-  std::size_t window = 0;  // a token reads only the last `window` positions, its own included; 0: all of them
-  float softcap = 0;       // above 0: scaled scores s become softcap · tanh(s / softcap)
+  BackendView<const float, 4> q;     // [member, query_head, token, head_dim], rotated
+  BackendView<const float, 4> k, v;  // [member, kv_head, token, head_dim], of the same tokens
+  KeyRows past = {};                 // what came before them
+  float scale = 1;                   // multiplies q·k before the softmax, usually 1 / sqrt(head_dim)
+  std::size_t window = 0;            // a token reads only the last `window` positions, its own included; 0: all of them
+  float softcap = 0;                 // above 0: scaled scores s become softcap · tanh(s / softcap)
 };
 
 /// Queries, keys and values as one product yields them, of tokens that attend to themselves only.
@@ -179,7 +185,7 @@ class Backend {
   virtual void self_attention(const SelfAttentionInput& input, Operand out) = 0;
   /// A feed-forward block's first half: out = activation(y) of y = x Wᵀ (+ bias), or activation(gate) · up where W has
   /// twice the rows, the gate's first. x: [row, W.columns], out: [row, column]; y is kept in f32 or the compute type.
-  virtual void raise(Operand x, const Weight& weight, Activation activation, Operand out) = 0;
+  virtual void up_projection(Operand x, const Weight& weight, Activation activation, Operand out) = 0;
   /// nll[r] = log Σ_v exp(z[r, v]) − z[r, target[r]] in nats, z = x[r]·W[v], the vocabulary taken in slices.
   /// x: [row, W.columns]. Both spans are host memory of x.rows entries. A row whose target is negative is skipped, its
   /// entry is 0.

@@ -35,7 +35,7 @@ struct ModelConfig {
   /// RoPE chunks of a head: chunk c = channels (c, c + chunks()).
   std::size_t chunks() const noexcept { return rotary_dim() / 2; }
   /// Reals of the full cache per token: 2 · kv_heads · head_dim · layers.
-  std::size_t cache_reals_per_token() const noexcept { return 2 * kv_heads * head_dim * layers; }
+  std::size_t cache_values_per_token() const noexcept { return 2 * kv_heads * head_dim * layers; }
 };
 
 }  // namespace kvs

@@ -31,7 +31,7 @@ BackendView<float, 4> member_range(const BackendView<float, 4>& states, std::siz
   return {std::span<float>(states.data() + first * member, count * member), shape};
 }
 
-BackendView<float, 2> as_rows(const Hidden& hidden) {
+BackendView<float, 2> as_rows(const ResidualStream& hidden) {
   const BackendView<float, 3>& rows = hidden.rows.view();
   return rows.reshape<2>({rows.extent(0) * rows.extent(1), rows.extent(2)});
 }
@@ -68,8 +68,8 @@ class Scratch {
 
 }  // namespace
 
-struct Decoder::Workspace {
-  explicit Workspace(const Model& weights)
+struct Decoder::ForwardPass {
+  explicit ForwardPass(const Model& weights)
       : model(weights),
         backend(weights.backend()),
         config(weights.config()),
@@ -81,19 +81,20 @@ struct Decoder::Workspace {
         mixed(backend),
         last(backend) {}
 
-  void advance(Hidden& hidden, std::size_t last_layer, StateHook* hook, CachePolicy* cache);
-  void attend(const Hidden& hidden, std::size_t layer, StateHook* hook, CachePolicy* cache);
-  void attend_unseen(const Hidden& hidden, std::size_t layer, const Operand& x, const Operand& attended);
-  void attend_seen(const Hidden& hidden, std::size_t layer, const Operand& x, const Operand& attended, StateHook* hook,
-                   CachePolicy* cache);
+  void advance(ResidualStream& hidden, std::size_t last_layer, StateHook* hook, Cache* cache);
+  void attend(const ResidualStream& hidden, std::size_t layer, StateHook* hook, Cache* cache);
+  void attend_fused(const ResidualStream& hidden, std::size_t layer, const Operand& x, const Operand& attended);
+  void attend_stored(const ResidualStream& hidden, std::size_t layer, const Operand& x, const Operand& attended,
+                     StateHook* hook, Cache* cache);
   template <class Use>
   void project(const LayerWeights& weights, const Operand& x, std::size_t members, Use use);
-  void feed_forward(const Hidden& hidden, std::size_t layer);
+  void feed_forward(const ResidualStream& hidden, std::size_t layer);
   void normalise(BackendView<const float, 2> rows, const NormWeights& norm, const Operand& out);
-  void join(const Operand& x, const Weight& weight, const NormWeights& norm, const BackendView<float, 2>& residual);
+  void add_to_residual(const Operand& x, const Weight& weight, const NormWeights& norm,
+                       const BackendView<float, 2>& residual);
   template <class Input>
   void set_options(Input& input, std::size_t layer) const;
-  void keep_last_rows(const Hidden& hidden, const BackendView<float, 2>& kept);
+  void keep_last_rows(const ResidualStream& hidden, const BackendView<float, 2>& kept);
   void check_finite(const BackendView<float, 2>& kept, std::size_t members, std::size_t first_layer);
   Operand row_range(const Operand& matrix, std::size_t first, std::size_t count) const;
 
@@ -107,13 +108,13 @@ struct Decoder::Workspace {
   Scratch last;     // f32 [layer of the call · member, d_model]: the last token after each layer
 };
 
-Operand Decoder::Workspace::row_range(const Operand& matrix, std::size_t first, std::size_t count) const {
+Operand Decoder::ForwardPass::row_range(const Operand& matrix, std::size_t first, std::size_t count) const {
   auto* data = static_cast<std::byte*>(matrix.data) + operand_bytes(backend, first, matrix.columns);
   return {data, count, matrix.columns};
 }
 
 /// What a block or the head reads of the residual stream; without a norm the rows themselves.
-void Decoder::Workspace::normalise(BackendView<const float, 2> rows, const NormWeights& norm, const Operand& out) {
+void Decoder::ForwardPass::normalise(BackendView<const float, 2> rows, const NormWeights& norm, const Operand& out) {
   if (norm.gain.view().empty()) {
     backend.narrow(rows, out);
   } else if (config.arithmetic.norm == NormKind::kLayer) {
@@ -124,8 +125,8 @@ void Decoder::Workspace::normalise(BackendView<const float, 2> rows, const NormW
 }
 
 /// residual += x Wᵀ, or the norm of x Wᵀ where the architecture normalises what a block yields.
-void Decoder::Workspace::join(const Operand& x, const Weight& weight, const NormWeights& norm,
-                              const BackendView<float, 2>& residual) {
+void Decoder::ForwardPass::add_to_residual(const Operand& x, const Weight& weight, const NormWeights& norm,
+                                           const BackendView<float, 2>& residual) {
   if (norm.gain.view().empty()) return backend.linear(x, weight, residual, true);
   for (std::size_t first = 0; first < x.rows; first += kSlabRows) {
     const std::size_t count = std::min(kSlabRows, x.rows - first);
@@ -137,7 +138,7 @@ void Decoder::Workspace::join(const Operand& x, const Weight& weight, const Norm
 
 /// q, k and v of every member from x, in slabs of whole members: use(first member, members, rows of them).
 template <class Use>
-void Decoder::Workspace::project(const LayerWeights& weights, const Operand& x, std::size_t members, Use use) {
+void Decoder::ForwardPass::project(const LayerWeights& weights, const Operand& x, std::size_t members, Use use) {
   const std::size_t tokens = x.rows / members, slab = std::max<std::size_t>(1, kSlabRows / tokens);
   for (std::size_t first = 0; first < members; first += slab) {
     const std::size_t count = std::min(slab, members - first);
@@ -148,7 +149,7 @@ void Decoder::Workspace::project(const LayerWeights& weights, const Operand& x, 
 }
 
 template <class Input>
-void Decoder::Workspace::set_options(Input& input, std::size_t layer) const {
+void Decoder::ForwardPass::set_options(Input& input, std::size_t layer) const {
   input.scale = config.attention_scale > 0 ? config.attention_scale
                                            : static_cast<float>(1.0 / std::sqrt(static_cast<double>(config.head_dim)));
   input.window = config.window(layer);
@@ -156,12 +157,12 @@ void Decoder::Workspace::set_options(Input& input, std::size_t layer) const {
 }
 
 /// attended = the attention of x where nothing but it needs the layer's states.
-void Decoder::Workspace::attend_unseen(const Hidden& hidden, std::size_t layer, const Operand& x,
-                                       const Operand& attended) {
+void Decoder::ForwardPass::attend_fused(const ResidualStream& hidden, std::size_t layer, const Operand& x,
+                                        const Operand& attended) {
   SelfAttentionInput input{.qkv = {},
                            .query_heads = config.query_heads,
                            .kv_heads = config.kv_heads,
-                           .rope = model.rope(layer, hidden.document_tokens),
+                           .rope = model.rope(layer, hidden.positions),
                            .first_position = hidden.first_position};
   set_options(input, layer);
   const std::size_t tokens = hidden.tokens();
@@ -174,14 +175,14 @@ void Decoder::Workspace::attend_unseen(const Hidden& hidden, std::size_t layer, 
 }
 
 /// The same, with the states in memory for the hook and the cache.
-void Decoder::Workspace::attend_seen(const Hidden& hidden, std::size_t layer, const Operand& x, const Operand& attended,
-                                     StateHook* hook, CachePolicy* cache) {
+void Decoder::ForwardPass::attend_stored(const ResidualStream& hidden, std::size_t layer, const Operand& x,
+                                         const Operand& attended, StateHook* hook, Cache* cache) {
   const LayerWeights& weights = model.layer(layer);
   const std::size_t members = hidden.members(), tokens = hidden.tokens(), head_dim = config.head_dim;
   LayerStates states{.backend = backend,
                      .layer = layer,
                      .first_position = hidden.first_position,
-                     .rope = model.rope(layer, hidden.document_tokens),
+                     .rope = model.rope(layer, hidden.positions),
                      .x = x,
                      .q = q.states({members, config.query_heads, tokens, head_dim}),
                      .k = k.states({members, config.kv_heads, tokens, head_dim}),
@@ -194,23 +195,15 @@ void Decoder::Workspace::attend_seen(const Hidden& hidden, std::size_t layer, co
     backend.norm_heads(states.q, weights.query_norm.gain.view(), config.norm_epsilon);
     backend.norm_heads(states.k, weights.key_norm.gain.view(), config.norm_epsilon);
   }
+  set_options(states, layer);
   if (hook != nullptr) hook->before_rope(states);
-  backend.rope(states.q, states.rope, hidden.first_position, RopeDirection::kForward, {});
-  backend.rope(states.k, states.rope, hidden.first_position, RopeDirection::kForward, {});
+  if (cache != nullptr) return cache->layer(layer).attend(states, attended);
+  rotate_at(states, hidden.first_position);
   if (hook != nullptr) hook->after_rope(states);
-
-  AttentionInput input{.q = states.q, .k = states.k, .v = states.v, .past_k = {}, .past_v = {}};
-  set_options(input, layer);
-  if (cache != nullptr) {
-    const Past past = cache->past(layer);
-    input.past_k = past.k;
-    input.past_v = past.v;
-  }
-  backend.attention(input, attended);
-  if (cache != nullptr) cache->append(layer, states.k, states.v);
+  attend_rows(states, {}, attended);
 }
 
-void Decoder::Workspace::attend(const Hidden& hidden, std::size_t layer, StateHook* hook, CachePolicy* cache) {
+void Decoder::ForwardPass::attend(const ResidualStream& hidden, std::size_t layer, StateHook* hook, Cache* cache) {
   const LayerWeights& weights = model.layer(layer);
   const BackendView<float, 2> residual = as_rows(hidden);
   const std::size_t rows = residual.extent(0);
@@ -218,16 +211,16 @@ void Decoder::Workspace::attend(const Hidden& hidden, std::size_t layer, StateHo
   normalise(residual, weights.attention_norm, x);
   const Operand attended = mixed.operand(rows, config.query_heads * config.head_dim);
   if (hook == nullptr && cache == nullptr && config.arithmetic.qk_norm == QkNorm::kNone) {
-    attend_unseen(hidden, layer, x, attended);
+    attend_fused(hidden, layer, x, attended);
   } else {
-    attend_seen(hidden, layer, x, attended, hook, cache);
+    attend_stored(hidden, layer, x, attended, hook, cache);
   }
   // The feed-forward block then reads what the attention block has read, not its sum with what that yields.
   if (config.arithmetic.parallel_residual) normalise(residual, weights.feed_forward_norm, x);
-  join(attended, *weights.output, weights.attention_output_norm, residual);
+  add_to_residual(attended, *weights.output, weights.attention_output_norm, residual);
 }
 
-void Decoder::Workspace::feed_forward(const Hidden& hidden, std::size_t layer) {
+void Decoder::ForwardPass::feed_forward(const ResidualStream& hidden, std::size_t layer) {
   const LayerWeights& weights = model.layer(layer);
   const BackendView<float, 2> residual = as_rows(hidden);
   const std::size_t rows = residual.extent(0);
@@ -243,13 +236,13 @@ void Decoder::Workspace::feed_forward(const Hidden& hidden, std::size_t layer) {
       normalise(slab, weights.feed_forward_norm, x);
     }
     const Operand activated = mixed.operand(count, config.d_ff);
-    backend.raise(x, *weights.gate_up, arithmetic.activation, activated);
-    join(activated, *weights.down, weights.feed_forward_output_norm, slab);
+    backend.up_projection(x, *weights.gate_up, arithmetic.activation, activated);
+    add_to_residual(activated, *weights.down, weights.feed_forward_output_norm, slab);
   }
 }
 
 /// kept = the last token of each member. What is not finite reaches it through attention one layer later at most.
-void Decoder::Workspace::keep_last_rows(const Hidden& hidden, const BackendView<float, 2>& kept) {
+void Decoder::ForwardPass::keep_last_rows(const ResidualStream& hidden, const BackendView<float, 2>& kept) {
   const BackendView<float, 2> residual = as_rows(hidden);
   for (std::size_t member = 0; member < hidden.members(); ++member) {
     const BackendView<float, 2> row = kvs::row_range(residual, (member + 1) * hidden.tokens() - 1, 1);
@@ -258,7 +251,8 @@ void Decoder::Workspace::keep_last_rows(const Hidden& hidden, const BackendView<
 }
 
 /// kept: what keep_last_rows left of the layers from first_layer on, `members` rows each.
-void Decoder::Workspace::check_finite(const BackendView<float, 2>& kept, std::size_t members, std::size_t first_layer) {
+void Decoder::ForwardPass::check_finite(const BackendView<float, 2>& kept, std::size_t members,
+                                        std::size_t first_layer) {
   const std::vector<float> values = download(backend, kept);
   const auto bad = std::ranges::find_if_not(values, [](float value) { return std::isfinite(value); });
   if (bad == values.end()) return;
@@ -268,7 +262,7 @@ void Decoder::Workspace::check_finite(const BackendView<float, 2>& kept, std::si
 }
 
 /// What was computed is looked at once, at the end: a download after every layer would leave a GPU idle there.
-void Decoder::Workspace::advance(Hidden& hidden, std::size_t last_layer, StateHook* hook, CachePolicy* cache) {
+void Decoder::ForwardPass::advance(ResidualStream& hidden, std::size_t last_layer, StateHook* hook, Cache* cache) {
   const std::size_t first = hidden.next_layer, members = hidden.members();
   if (first >= last_layer) return;
   const BackendView<float, 2> kept = last.matrix((last_layer - first) * members, config.d_model);
@@ -290,42 +284,42 @@ void Decoder::Workspace::advance(Hidden& hidden, std::size_t last_layer, StateHo
   check();
 }
 
-Decoder::Decoder(const Model& model) : model_(&model), workspace_(std::make_unique<Workspace>(model)) {}
+Decoder::Decoder(const Model& model) : model_(&model), pass_(std::make_unique<ForwardPass>(model)) {}
 Decoder::~Decoder() = default;
 
-Hidden Decoder::embed(std::span<const std::int32_t> tokens, std::size_t first_position, std::size_t document_tokens) {
+ResidualStream Decoder::embed(std::span<const std::int32_t> tokens, std::size_t first_position, std::size_t positions) {
   if (tokens.empty()) throw Error(ErrorCode::kInternal, "Decoder::embed", "no tokens");
   const std::size_t width = model_->config().d_model;
-  Hidden hidden{.rows = BackendTensor<float, 3>(model_->backend(), {1, tokens.size(), width}),
-                .first_position = first_position,
-                .document_tokens = std::max(document_tokens, first_position + tokens.size())};
+  ResidualStream hidden{.rows = BackendTensor<float, 3>(model_->backend(), {1, tokens.size(), width}),
+                        .first_position = first_position,
+                        .positions = positions == 0 ? first_position + tokens.size() : positions};
   model_->embed(tokens, hidden.rows.view().slice(0));
   return hidden;
 }
 
-Hidden Decoder::repeat(const Hidden& hidden, std::size_t members) {
+ResidualStream Decoder::repeat(const ResidualStream& hidden, std::size_t members) {
   if (hidden.members() != 1 || members == 0) {
     throw Error(ErrorCode::kInternal, "Decoder::repeat", "expected one member and a count above 0");
   }
   Backend& backend = model_->backend();
-  Hidden batch{.rows = BackendTensor<float, 3>(backend, {members, hidden.tokens(), model_->config().d_model}),
-               .first_position = hidden.first_position,
-               .next_layer = hidden.next_layer,
-               .document_tokens = hidden.document_tokens};
+  ResidualStream batch{.rows = BackendTensor<float, 3>(backend, {members, hidden.tokens(), model_->config().d_model}),
+                       .first_position = hidden.first_position,
+                       .next_layer = hidden.next_layer,
+                       .positions = hidden.positions};
   for (std::size_t member = 0; member < members; ++member) {
     backend.copy(batch.rows.view().slice(member).data(), hidden.rows.view().data(), hidden.rows.bytes());
   }
   return batch;
 }
 
-void Decoder::advance(Hidden& hidden, std::size_t last_layer, StateHook* hook, CachePolicy* cache) {
+void Decoder::advance(ResidualStream& hidden, std::size_t last_layer, StateHook* hook, Cache* cache) {
   if (last_layer > model_->config().layers) {
     throw Error(ErrorCode::kInternal, "Decoder::advance", "layer " + std::to_string(last_layer) + " of too few");
   }
-  workspace_->advance(hidden, last_layer, hook, cache);
+  pass_->advance(hidden, last_layer, hook, cache);
 }
 
-std::vector<float> Decoder::nll(const Hidden& hidden, std::span<const std::int32_t> targets) {
+std::vector<float> Decoder::nll(const ResidualStream& hidden, std::span<const std::int32_t> targets) {
   if (hidden.next_layer != model_->config().layers || targets.size() != hidden.tokens()) {
     throw Error(ErrorCode::kInternal, "Decoder::nll", "expected a finished pass and one target per token");
   }
@@ -347,28 +341,28 @@ std::vector<float> Decoder::nll(const Hidden& hidden, std::span<const std::int32
 }
 
 /// Some rows after the final norm, packed: runs of neighbours are normalised together.
-Operand Decoder::final_rows(const Hidden& hidden, std::span<const std::size_t> rows) {
+Operand Decoder::final_rows(const ResidualStream& hidden, std::span<const std::size_t> rows) {
   const BackendView<float, 2> residual = as_rows(hidden);
-  const Operand x = workspace_->normed.operand(rows.size(), model_->config().d_model);
+  const Operand x = pass_->normed.operand(rows.size(), model_->config().d_model);
   for (std::size_t first = 0; first < rows.size();) {
     std::size_t end = first + 1;
     while (end < rows.size() && rows[end] == rows[end - 1] + 1) ++end;
     if (rows[first] + (end - first) > residual.extent(0)) {
       throw Error(ErrorCode::kInternal, "Decoder", "row outside the pass");
     }
-    workspace_->normalise(row_range(residual, rows[first], end - first), model_->final_norm(),
-                          workspace_->row_range(x, first, end - first));
+    pass_->normalise(row_range(residual, rows[first], end - first), model_->final_norm(),
+                     pass_->row_range(x, first, end - first));
     first = end;
   }
   return x;
 }
 
-std::vector<float> Decoder::logits(const Hidden& hidden, std::span<const std::size_t> rows) {
+std::vector<float> Decoder::logits(const ResidualStream& hidden, std::span<const std::size_t> rows) {
   if (hidden.next_layer != model_->config().layers || rows.empty()) {
     throw Error(ErrorCode::kInternal, "Decoder::logits", "expected a finished pass and rows of it");
   }
   const Operand x = final_rows(hidden, rows);
-  const BackendView<float, 2> out = workspace_->wide.matrix(rows.size(), model_->config().vocabulary);
+  const BackendView<float, 2> out = pass_->wide.matrix(rows.size(), model_->config().vocabulary);
   model_->backend().linear(x, model_->head(), out, false);
   std::vector<float> logits = download(model_->backend(), out);
   const float cap = model_->config().logit_softcap;
@@ -379,7 +373,7 @@ std::vector<float> Decoder::logits(const Hidden& hidden, std::span<const std::si
 }
 
 std::vector<float> document_nll(Decoder& decoder, std::span<const std::int32_t> tokens, StateHook* hook) {
-  Hidden hidden = decoder.embed(tokens);
+  ResidualStream hidden = decoder.embed(tokens);
   decoder.advance(hidden, decoder.model().config().layers, hook);
   std::vector<std::int32_t> targets(tokens.begin() + 1, tokens.end());
   targets.push_back(-1);

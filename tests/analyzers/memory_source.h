@@ -43,7 +43,7 @@ class MemoryBackend final : public Backend {
   }
   void attention(const AttentionInput&, Operand) override { refuse(); }
   void self_attention(const SelfAttentionInput&, Operand) override { refuse(); }
-  void raise(Operand, const Weight&, Activation, Operand) override { refuse(); }
+  void up_projection(Operand, const Weight&, Activation, Operand) override { refuse(); }
   void cross_entropy(Operand, const Weight&, std::span<const std::int32_t>, std::span<float>, float) override {
     refuse();
   }

@@ -74,8 +74,7 @@ class Smoke {
       };
       const auto q = states(1), k = states(2), v = states(3);
       const OwnedOperand out(*backend, kTokens, kHeads * kHeadDim);
-      backend->attention({.q = q.view(), .k = k.view(), .v = v.view(), .past_k = {}, .past_v = {}, .scale = 0.125F},
-                         out);
+      backend->attention({.q = q.view(), .k = k.view(), .v = v.view(), .scale = 0.125F}, out);
       Values values = doubles(out.values());
       if (backend->device() == "cuda") std::printf("  attention: %s\n", cuda_attention_note(*backend).c_str());
       return values;

@@ -101,7 +101,7 @@ void attention(benchmark::State& state) {
   const auto v =
       uploaded<4>(*backend, std::vector<float>(kKvHeads * tokens * kHeadDim, 0.5F), {1, kKvHeads, tokens, kHeadDim});
   const OwnedOperand out(*backend, tokens, kQueryHeads * kHeadDim);
-  const auto run = [&] { backend->attention({q.view(), k.view(), v.view(), {}, {}, 0.125F, 0, 0}, out); };
+  const auto run = [&] { backend->attention({q.view(), k.view(), v.view(), {}, 0.125F, 0, 0}, out); };
   run();
   for (const float value : out.values())  // every mean of values that are all 0.5
     if (!(std::abs(value - 0.5F) < 2e-3F)) return state.SkipWithError("wrong result");
@@ -146,17 +146,17 @@ void rms_norm(benchmark::State& state) {
           [&] { backend->rms_norm(x.view(), gain.view(), 0.0F, out); });
 }
 
-void raise(benchmark::State& state) {
+void up_projection(benchmark::State& state) {
   const auto backend = kvs::make_backend("cpu", type_of(state));
   std::vector<float> w(2 * kFeedForward * kModel, 0.0F);  // gates and ups of 128, which SiLU keeps
   for (std::size_t row = 0; row < 2 * kFeedForward; ++row) w[row * kModel + row % kModel] = 2;
   const auto weight = kvs::test::make_weight(*backend, w, 2 * kFeedForward, kModel);
   const OwnedOperand x(*backend, std::vector<float>(kTokens * kModel, 64.0F), kTokens, kModel),
       out(*backend, kTokens, kFeedForward);
-  backend->raise(x, *weight, kvs::Activation::kSilu, out);
+  backend->up_projection(x, *weight, kvs::Activation::kSilu, out);
   if (out.values()[5] != 128.0F * 128.0F) return state.SkipWithError("wrong result");
   best_of(state, 2.0 * static_cast<double>(kTokens * 2 * kFeedForward * kModel), "GFLOPS",
-          [&] { backend->raise(x, *weight, kvs::Activation::kSilu, out); });
+          [&] { backend->up_projection(x, *weight, kvs::Activation::kSilu, out); });
 }
 
 void split_and_rope(benchmark::State& state) {
@@ -205,7 +205,7 @@ BENCHMARK(plain_attention_products)
     ->UseRealTime();
 BENCHMARK(attention)->ArgNames({"bf16", "tokens"})->Args({0, kTokens})->Args({1, kTokens})->UseRealTime();
 BENCHMARK(rms_norm)->ArgName("bf16")->Arg(0)->Arg(1)->UseRealTime();
-BENCHMARK(raise)->ArgName("bf16")->Arg(0)->Arg(1)->UseRealTime();
+BENCHMARK(up_projection)->ArgName("bf16")->Arg(0)->Arg(1)->UseRealTime();
 BENCHMARK(split_and_rope)->UseRealTime();
 
 }  // namespace

@@ -35,9 +35,9 @@ TEST(EliteAllocations, OfLlama2AreAsManyAsItsPairsInsideTheBound) {
 }
 
 TEST(EliteAllocations, HoldExactlyTheWantedCache) {
-  const auto pairs = elite_allocations(kSmolLm2, 0.75, false);  // 288 of 384 reals
+  const auto pairs = elite_allocations(kSmolLm2, 0.75, false);  // 288 of 384 values
   EXPECT_THAT(pairs, Contains(Pair{16, 192}));
-  for (const Pair& pair : pairs) EXPECT_EQ(pair.reals(kSmolLm2), 288U);
+  for (const Pair& pair : pairs) EXPECT_EQ(pair.values(kSmolLm2), 288U);
   EXPECT_THAT(elite_allocations(kSmolLm2, 0.5, false), Contains(Pair{12, 120}));
 }
 
@@ -45,12 +45,12 @@ TEST(EliteAllocations, MoreParametersLiftTheBoundUpToFullRank) {
   // (4, 264): bound ⌊576 · 360/936⌋ = 221, but 360 rows have rank 264.
   EXPECT_THAT(elite_allocations(kSmolLm2, 0.75, false), ::testing::Not(Contains(Pair{4, 264})));
   EXPECT_THAT(elite_allocations(kSmolLm2, 0.75, true), Contains(Pair{4, 264}));
-  // r = 28 leaves 216 rows, and the full cache 384 − 168 = 216 reals for them.
+  // r = 28 leaves 216 rows, and the full cache 384 − 168 = 216 values for them.
   EXPECT_THAT(elite_allocations(kSmolLm2, 1.0, true), Contains(Pair{28, 216}));
 }
 
 TEST(EliteAllocations, ThereAreNoneOfASizeThatIsNotWhole) {
-  EXPECT_THAT(elite_allocations(kSmolLm2, 0.3, false), IsEmpty());  // 115.2 reals
+  EXPECT_THAT(elite_allocations(kSmolLm2, 0.3, false), IsEmpty());  // 115.2 values
 }
 
 TEST(EliteAllocations, RefuseARatioOutOfRange) {

@@ -251,6 +251,51 @@ TEST_F(CalibratePrograms, AFinishedRunIsResumedAsOneWithNothingToDo) {
   }
 }
 
+TEST_F(CalibratePrograms, EvalRunsEveryMethodAndSaysWhatItHolds) {
+  const auto evaluate = [&](std::vector<std::string> how) {
+    how.push_back("--json");
+    const Outcome outcome = run("kvcalibrate", with_text("eval", how));
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return parse_json(outcome.out, "eval");
+  };
+  const Json full = evaluate({"--method", "full"});
+  EXPECT_EQ(full.at("bytes_ratio"), 1.0);
+  EXPECT_FALSE(full.contains("kl"));
+  const std::vector<std::pair<std::string, std::vector<std::string>>> methods{
+      {"streaming", {"cache_size=16"}},
+      {"dropping", {"cache_size=16"}},
+      {"freqkv", {"cache_size=16", "band=high"}},
+      {"lagkv", {"sinks=2", "lag=4", "ratio=0.25"}}};
+  for (const auto& [method, settings] : methods) {
+    std::vector<std::string> how{"--method", method, "--set"};
+    how.insert(how.end(), settings.begin(), settings.end());
+    const Json found = evaluate(how);
+    EXPECT_EQ(found.at("full").at("ppl"), full.at("ppl")) << method;
+    EXPECT_LE(found.at("bytes_ratio").get<double>(), 0.5) << method;
+    EXPECT_LE(found.at("bytes_per_token_end"), found.at("bytes_per_token")) << method;
+    EXPECT_GT(found.at("kl").get<double>(), 0) << method;
+    EXPECT_NEAR(found.at("ratio").at("ppl").get<double>(), found.at("ppl").get<double>() / full.at("ppl").get<double>(),
+                1e-12);
+    how.insert(how.end(), {"--against", "none"});
+    EXPECT_EQ(evaluate(how).at("ppl"), found.at("ppl")) << method;
+  }
+}
+
+TEST_F(CalibratePrograms, EvalRefusesWhatItCannotRunInOneLine) {
+  const auto refuse = [&](const std::vector<std::string>& how, const std::string& part) {
+    const Outcome outcome = run("kvcalibrate", with_text("eval", how));
+    EXPECT_EQ(outcome.status, 2) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(part));
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  };
+  refuse({"--method", "kivi"}, "expected one of full, streaming");
+  refuse({"--method", "freqkv"}, "--set cache_size: found nothing");
+  refuse({"--method", "freqkv", "--set", "cache_size=16", "lag=4"}, "--set lag: found a parameter that the method");
+  refuse({"--method", "freqkv", "--set", "cache_size=16", "--set", "cache_size=16"}, "twice");
+  refuse({"--method", "freqkv", "--set", "cache_size=16", "gamma=0.01"}, "keeps 0 of 12 slots");
+  refuse({"--method", "lagkv", "--set", "ratio"}, "NAME=VALUE");
+}
+
 TEST_F(CalibratePrograms, ValidateFindsWhatIsWrong) {
   ASSERT_EQ(run("kvcalibrate", elitekv("e.json", {"--rank", "8"})).status, 0);
   const Json good = config("e.json");

@@ -45,7 +45,7 @@ TEST_F(InfoProgram, CountsParametersTypesAndCacheBytes) {
   EXPECT_EQ(report.at("tensor_types")[0].at("bytes"), 4 * (kMatrices + kVectors));
   EXPECT_EQ(report.at("geometry").at("kv_heads"), 2);
   EXPECT_EQ(report.at("geometry").at("tied_head"), true);
-  // Keys and values: 2 states x 2 heads x 8 channels x 4 layers = 128 reals a token.
+  // Keys and values: 2 states x 2 heads x 8 channels x 4 layers = 128 values a token.
   EXPECT_EQ(report.at("kv_cache").at("bytes_per_token"), (Json{{"f32", 512}, {"f16", 256}, {"bf16", 256}}));
   EXPECT_EQ(report.at("kv_cache").at("bytes_per_1024_tokens").at("f16"), 256 * 1024);
 }

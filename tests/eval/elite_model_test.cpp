@@ -14,13 +14,6 @@
 namespace kvs {
 namespace {
 
-/// The largest difference of two runs' per-token NLL.
-double largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
-  double largest = 0;
-  for (std::size_t n = 0; n < a.size(); ++n) largest = std::max(largest, static_cast<double>(std::abs(a[n] - b[n])));
-  return largest;
-}
-
 std::vector<EliteLayer> every_layer(const TinyModel& tiny, const std::vector<std::vector<std::size_t>>& elite) {
   std::vector<EliteLayer> layers;
   for (std::size_t n = 0; n < tiny.model->config().layers; ++n) layers.push_back({n, elite, {}, {}});

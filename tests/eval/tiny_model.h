@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <vector>
@@ -30,5 +32,12 @@ struct TinyModel {
   std::unique_ptr<Model> model;
   std::unique_ptr<Decoder> decoder;
 };
+
+/// The largest difference of two runs' per-token NLL.
+inline double largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
+  double largest = 0;
+  for (std::size_t n = 0; n < a.size(); ++n) largest = std::max(largest, static_cast<double>(std::abs(a[n] - b[n])));
+  return largest;
+}
 
 }  // namespace kvs

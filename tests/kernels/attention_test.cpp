@@ -77,7 +77,8 @@ std::vector<float> run(Backend& backend, const Inputs& in) {
   const auto past_k = uploaded<4>(backend, in.past_k, {s.past_members, s.kv_heads, s.past, s.head_dim});
   const auto past_v = uploaded<4>(backend, in.past_v, {s.past_members, s.kv_heads, s.past, s.head_dim});
   const OwnedOperand out(backend, s.members * s.tokens, s.query_heads * s.head_dim);
-  backend.attention({q.view(), k.view(), v.view(), past_k.view(), past_v.view(), in.scale, in.window, in.softcap}, out);
+  backend.attention(
+      {q.view(), k.view(), v.view(), {past_k.view(), past_v.view(), s.past}, in.scale, in.window, in.softcap}, out);
   return out.values();
 }
 
@@ -229,7 +230,7 @@ TEST_P(Attention, CarriesNanToTheTokensThatReadIt) {
 TEST_P(Attention, RefusesShapesThatDoNotFit) {
   const BackendTensor<float, 4> q(*backend_, {1, 3, 2, 64}), k(*backend_, {1, 2, 2, 64});
   const OwnedOperand out(*backend_, 2, 192);
-  EXPECT_THROW(backend_->attention({q.view(), k.view(), k.view(), {}, {}, 1.0F, 0, 0}, out),
+  EXPECT_THROW(backend_->attention({q.view(), k.view(), k.view(), {}, 1.0F, 0, 0}, out),
                Error);  // 3 heads in groups of 2
 }
 

@@ -25,11 +25,8 @@ TEST_P(BothDevicesArchitectures, AttentionInWindowsAndWithSoftCaps) {
       const auto q = states(heads, c.tokens, 1), k = states(kv_heads, c.tokens, 2), v = states(kv_heads, c.tokens, 3);
       const auto past_k = states(kv_heads, c.past, 4), past_v = states(kv_heads, c.past, 5);
       const OwnedOperand out(backend, c.tokens, heads * c.head_dim);
-      AttentionInput in{.q = q.view(), .k = k.view(), .v = v.view(), .past_k = {}, .past_v = {}};
-      if (c.past > 0) {
-        in.past_k = past_k.view();
-        in.past_v = past_v.view();
-      }
+      AttentionInput in{.q = q.view(), .k = k.view(), .v = v.view()};
+      if (c.past > 0) in.past = {past_k.view(), past_v.view(), c.past};
       in.scale = 4 / std::sqrt(static_cast<float>(c.head_dim));  // scores that soft caps and rounding can be seen in
       in.window = c.window;
       in.softcap = c.softcap;
@@ -116,8 +113,8 @@ TEST_P(BothDevicesArchitectures, ActivationsGatedAndAlone) {
       for (float& value : x) value *= 8;  // the tails, too
       const auto bias = random_values(2 * columns, 2);
       const auto [cpu, cuda] = both([&](Backend& backend) {
-        std::vector<float> results = raised(backend, x, rows, activation, columns),
-                           alone = raised(backend, x, rows, activation, 2 * columns, bias);
+        std::vector<float> results = projected(backend, x, rows, activation, columns),
+                           alone = projected(backend, x, rows, activation, 2 * columns, bias);
         results.insert(results.end(), alone.begin(), alone.end());
         return results;
       });

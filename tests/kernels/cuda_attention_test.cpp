@@ -39,11 +39,8 @@ std::vector<float> run(Backend& backend, const AttentionCase& c, const Attention
   const auto past_k = upload(values.past_k, c.past_members, c.kv_heads, c.past),
              past_v = upload(values.past_v, c.past_members, c.kv_heads, c.past);
   const OwnedOperand out(backend, c.members * c.tokens, c.query_heads * c.head_dim);
-  AttentionInput in{.q = q.view(), .k = k.view(), .v = v.view(), .past_k = {}, .past_v = {}};
-  if (c.past > 0) {
-    in.past_k = past_k.view();
-    in.past_v = past_v.view();
-  }
+  AttentionInput in{.q = q.view(), .k = k.view(), .v = v.view()};
+  if (c.past > 0) in.past = {past_k.view(), past_v.view(), c.past};
   in.scale = c.sharpness / std::sqrt(static_cast<float>(c.head_dim));
   in.window = c.window;
   in.softcap = c.softcap;

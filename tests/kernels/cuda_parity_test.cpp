@@ -99,7 +99,7 @@ TEST_P(BothDevicesByType, RaiseOfGivenProducts) {
       auto gate_up = random_values(rows * 2 * columns, 1);
       for (float& value : gate_up) value *= 20;  // the tails of the sigmoid, too
       const auto [cpu, cuda] =
-          both([&](Backend& backend) { return raised(backend, gate_up, rows, Activation::kSilu, columns); });
+          both([&](Backend& backend) { return projected(backend, gate_up, rows, Activation::kSilu, columns); });
       // exp within 2 units, a sum, a quotient and a product on either side; e^20 · 2^-149 is the subnormals' share.
       SCOPED_TRACE(testing::Message() << rows << " x " << columns);
       expect_close(cuda, cpu, 0x1p-120, 2 * half_step(GetParam()) + 16 * 0x1p-24);
@@ -115,7 +115,7 @@ TEST_P(BothDevicesByType, RaiseOfAProductWithBias) {
                  bias = random_values(2 * columns, 3);
       const auto [cpu, cuda] = both([&](Backend& backend) {
         const OwnedOperand in(backend, x, rows, k), out(backend, rows, columns);
-        backend.raise(in, *make_weight(backend, w, 2 * columns, k, bias), Activation::kGeluTanh, out);
+        backend.up_projection(in, *make_weight(backend, w, 2 * columns, k, bias), Activation::kGeluTanh, out);
         return out.values();
       });
       // The sum of k products below 1 and a bias is off by (k + 1)² units of 2^-24 on either side; CUDA may also round
@@ -184,7 +184,7 @@ TEST_P(BothDevicesByType, SelfAttentionGivesTheBitsOfItsSteps) {
             k(backend, {members, kv_heads, tokens, head_dim}), v(backend, {members, kv_heads, tokens, head_dim});
         backend.split_heads(qkv.view(), q.view(), k.view(), v.view());
         for (const auto* tensor : {&q, &k}) backend.rope(tensor->view(), table, first, RopeDirection::kForward, {});
-        backend.attention({q.view(), k.view(), v.view(), {}, {}, 0.3F, 0, 0}, out);
+        backend.attention({q.view(), k.view(), v.view(), {}, 0.3F, 0, 0}, out);
         return out.values();
       };
       SCOPED_TRACE(testing::Message() << tokens << " tokens, " << half << " of " << head_dim);

@@ -148,7 +148,7 @@ TEST_P(Rows, RaiseMultipliesByTheActivatedGate) {
       auto x = random_values(rows * 2 * columns, 3);
       for (float& value : x) value *= 20;
       x = rounded(x, GetParam());
-      const auto values = raised(*backend_, x, rows, activation, columns);
+      const auto values = projected(*backend_, x, rows, activation, columns);
       for (std::size_t row = 0; row < rows; ++row) {
         for (std::size_t i = 0; i < columns; ++i) {
           const auto gate = static_cast<double>(x[row * 2 * columns + i]),
@@ -175,8 +175,8 @@ TEST_P(Rows, RaiseWithoutAGateIsTheGateOfOne) {
     gate_up.insert(gate_up.end(), 37, 1.0F);
   }
   for (const Activation activation : kActivations) {
-    EXPECT_THAT(raised(*backend_, x, 3, activation, 37),
-                ElementsAreArray(raised(*backend_, gate_up, 3, activation, 37)));
+    EXPECT_THAT(projected(*backend_, x, 3, activation, 37),
+                ElementsAreArray(projected(*backend_, gate_up, 3, activation, 37)));
   }
 }
 
@@ -187,7 +187,7 @@ TEST_P(Rows, RaiseAddsTheBiasFirst) {
   std::vector<float> sum = x;
   for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += bias[i % 34];
   for (const std::size_t columns : {17, 34}) {
-    const auto found = raised(*backend_, x, 3, Activation::kSilu, columns, bias);
+    const auto found = projected(*backend_, x, 3, Activation::kSilu, columns, bias);
     for (std::size_t i = 0; i < found.size(); ++i) {
       const float* row = &sum[i / columns * 34];
       const double up = columns == 17 ? static_cast<double>(row[17 + i % columns]) : 1.0;
@@ -201,7 +201,7 @@ TEST_P(Rows, RaiseTakesMoreRowsThanAProductsSlab) {
   const std::size_t rows = 4100;  // x and the weight are one column: y[row] = x[row]
   const auto x = rounded(random_values(rows, 5), GetParam());
   const OwnedOperand in(*backend_, x, rows, 1), out(*backend_, rows, 1);
-  backend_->raise(in, *make_weight(*backend_, {1}, 1, 1), Activation::kSilu, out);
+  backend_->up_projection(in, *make_weight(*backend_, {1}, 1, 1), Activation::kSilu, out);
   const auto values = out.values();
   for (const std::size_t row : {0, 2047, 2048, 4095, 4096, 4099}) {
     const double exact = activated(static_cast<double>(x[row]), Activation::kSilu);
@@ -212,7 +212,7 @@ TEST_P(Rows, RaiseTakesMoreRowsThanAProductsSlab) {
 TEST_P(Rows, RaiseKeepsNanAndSaturates) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   for (const Activation activation : kActivations) {
-    const auto values = raised(*backend_, {nan, 1, 200, -200, 1, nan, 2, 2}, 1, activation, 4);
+    const auto values = projected(*backend_, {nan, 1, 200, -200, 1, nan, 2, 2}, 1, activation, 4);
     EXPECT_TRUE(std::isnan(values[0]));
     EXPECT_TRUE(std::isnan(values[1]));
     EXPECT_EQ(values[2], 400.0F);
@@ -331,7 +331,7 @@ TEST_P(Rope, SelfAttentionSplitsRotatesAndAttends) {
   for (const auto* tensor : {&q, &k}) backend_->rope(tensor->view(), table, kFirst, RopeDirection::kForward, {});
   const OwnedOperand step_by_step(*backend_, kMembers * kTokens, kHeads * kWide),
       at_once(*backend_, kMembers * kTokens, kHeads * kWide);
-  backend_->attention({q.view(), k.view(), v.view(), {}, {}, 0.3F, 4, 2.0F}, step_by_step);
+  backend_->attention({q.view(), k.view(), v.view(), {}, 0.3F, 4, 2.0F}, step_by_step);
   backend_->self_attention({qkv.view(), kMembers, kHeads, kGroups, table, kFirst, 0.3F, 4, 2.0F}, at_once);
   EXPECT_EQ(at_once.values(), step_by_step.values());
 }

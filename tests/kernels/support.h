@@ -82,10 +82,10 @@ inline std::unique_ptr<Weight> make_weight(Backend& backend, const std::vector<f
   return backend.make_weight({.rows = count, .columns = columns, .read = read, .bias = bias});
 }
 
-/// raise() whose product is `values` [row, width], exactly if they are of the compute type: row r of x picks column r
-/// of the weight. A row of NaN spoils the others.
-inline std::vector<float> raised(Backend& backend, const std::vector<float>& values, std::size_t rows,
-                                 Activation activation, std::size_t columns, std::span<const float> bias = {}) {
+/// up_projection() whose product is `values` [row, width], exactly if they are of the compute type: row r of x picks
+/// column r of the weight. A row of NaN spoils the others.
+inline std::vector<float> projected(Backend& backend, const std::vector<float>& values, std::size_t rows,
+                                    Activation activation, std::size_t columns, std::span<const float> bias = {}) {
   const std::size_t width = values.size() / rows;
   std::vector<float> identity(rows * rows), weight(values.size());
   for (std::size_t row = 0; row < rows; ++row) {
@@ -93,7 +93,7 @@ inline std::vector<float> raised(Backend& backend, const std::vector<float>& val
     for (std::size_t i = 0; i < width; ++i) weight[i * rows + row] = values[row * width + i];
   }
   const OwnedOperand x(backend, identity, rows, rows), out(backend, rows, columns);
-  backend.raise(x, *make_weight(backend, weight, width, rows, bias), activation, out);
+  backend.up_projection(x, *make_weight(backend, weight, width, rows, bias), activation, out);
   return out.values();
 }
 

@@ -5,9 +5,9 @@
 #include <numeric>
 #include <string>
 
-#include "policy/cache_policy.h"
 #include "tests/io/temporary_directory.h"
 #include "tests/kernels/cuda_support.h"
+#include "tests/model/caches.h"
 #include "tests/model/formula_model.h"
 #include "tests/model/golden_model.h"
 #include "tests/model/recorded_keys.h"
@@ -16,7 +16,7 @@ namespace kvs::test {
 namespace {
 
 struct Pass {
-  std::vector<float> keys, nll;  // keys of every layer before and after RoPE
+  std::vector<float> keys, nll;  // keys of every layer before RoPE
 };
 
 /// A document whose first tokens are in the cache, the others as two members that share it.
@@ -25,13 +25,13 @@ Pass run_pass(Backend& backend, const ModelSource& source, std::span<const std::
   const Model model(source, backend);
   const std::size_t layers = model.config().layers;
   Decoder decoder(model);
-  const auto cache = make_full_cache(backend, layers);
-  Hidden past = decoder.embed(tokens.first(kPast), 0, tokens.size());
-  decoder.advance(past, layers, nullptr, cache.get());
-  const Hidden one = decoder.embed(tokens.subspan(kPast), kPast);
-  Hidden rest = decoder.repeat(one, 2);
+  Cache cache = cache_of(model.config(), "full");
+  ResidualStream past = decoder.embed(tokens.first(kPast), 0, tokens.size());
+  decoder.advance(past, layers, nullptr, &cache);
+  const ResidualStream one = decoder.embed(tokens.subspan(kPast), kPast);
+  ResidualStream rest = decoder.repeat(one, 2);
   RecordedKeys recorded;
-  decoder.advance(rest, layers, &recorded, cache.get());
+  decoder.advance(rest, layers, &recorded, &cache);
   std::vector<std::int32_t> targets(tokens.begin() + kPast + 1, tokens.end());
   targets.push_back(-1);
   // A pass that nobody looks at keeps its states otherwise: the same bits.
@@ -39,8 +39,7 @@ Pass run_pass(Backend& backend, const ModelSource& source, std::span<const std::
   EXPECT_EQ(document_nll(decoder, tokens.first(kPast)), document_nll(decoder, tokens.first(kPast), &looking));
   Pass pass;
   pass.nll = decoder.nll(rest, targets);
-  for (const auto* states : {&recorded.k_pre, &recorded.k_post})
-    for (const std::vector<float>& layer : *states) pass.keys.insert(pass.keys.end(), layer.begin(), layer.end());
+  for (const std::vector<float>& layer : recorded.k_pre) pass.keys.insert(pass.keys.end(), layer.begin(), layer.end());
   return pass;
 }
 

@@ -49,7 +49,7 @@ struct TinyModel {
         decoder(std::make_unique<Decoder>(*model)) {}
 
   std::size_t layers() const { return model->config().layers; }
-  std::vector<float> residual(const Hidden& hidden) const { return download(*backend, hidden.rows.view()); }
+  std::vector<float> residual(const ResidualStream& hidden) const { return download(*backend, hidden.rows.view()); }
 };
 
 }  // namespace kvs::test

@@ -50,7 +50,7 @@ TEST_F(LayerStreaming, StreamedLayersGiveTheSameBits) {
 TEST_F(LayerStreaming, LayersMayBeAskedForInAnyOrder) {
   BudgetedModel streamed(*source, head + 2 * layer);
   for (const std::size_t stop : {std::size_t{2}, std::size_t{1}, kLayers, std::size_t{2}}) {
-    Hidden expected = whole.decoder.embed(tokens), found = streamed.decoder.embed(tokens);
+    ResidualStream expected = whole.decoder.embed(tokens), found = streamed.decoder.embed(tokens);
     whole.decoder.advance(expected, stop);
     streamed.decoder.advance(found, stop);
     EXPECT_EQ(download(*streamed.backend, found.rows.view()), download(*whole.backend, expected.rows.view()))

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "policy/cache_policy.h"
 #include "tests/io/temporary_directory.h"
+#include "tests/model/caches.h"
 #include "tests/model/formula_model.h"
 #include "tests/model/golden_model.h"
 #include "tests/model/recorded_keys.h"
@@ -62,7 +62,7 @@ class ParityGolden : public testing::TestWithParam<const char*> {
 
 TEST_P(ParityGolden, StatesLogitsAndLossEqualTransformers) {
   Decoder decoder(*model_);
-  Hidden hidden = decoder.embed(tokens_);
+  ResidualStream hidden = decoder.embed(tokens_);
   test::RecordedKeys keys;
   decoder.advance(hidden, model_->config().layers, &keys);
   const auto layer = golden_["layer"].get<std::size_t>();
@@ -99,11 +99,11 @@ TEST_P(LengthDependentRope, GivesTheSameStatesHoweverTheDocumentIsSplit) {
 
   constexpr std::size_t kPrefix = 40;  // below the original context, unlike the document
   const std::span<const std::int32_t> all(tokens);
-  const auto cache = make_full_cache(*backend, layers);
-  Hidden prefix = decoder.embed(all.first(kPrefix), 0, tokens.size());
-  decoder.advance(prefix, layers, nullptr, cache.get());
-  Hidden rest = decoder.embed(all.subspan(kPrefix), kPrefix);
-  decoder.advance(rest, layers, nullptr, cache.get());
+  Cache cache = test::cache_of(model.config(), "full");
+  ResidualStream prefix = decoder.embed(all.first(kPrefix), 0, tokens.size());
+  decoder.advance(prefix, layers, nullptr, &cache);
+  ResidualStream rest = decoder.embed(all.subspan(kPrefix), kPrefix);
+  decoder.advance(rest, layers, nullptr, &cache);
   std::vector<std::int32_t> targets(tokens.begin() + kPrefix + 1, tokens.end());
   targets.push_back(-1);
   const std::vector<float> found = decoder.nll(rest, targets);
@@ -111,12 +111,12 @@ TEST_P(LengthDependentRope, GivesTheSameStatesHoweverTheDocumentIsSplit) {
   for (std::size_t i = 0; i + 1 < found.size(); ++i) ASSERT_NEAR(found[i], whole[kPrefix + i], 2e-5) << i;
 
   // A prefix that does not know its document's length turns its keys otherwise.
-  const auto other = make_full_cache(*backend, layers);
-  Hidden alone = decoder.embed(all.first(kPrefix));
-  decoder.advance(alone, layers, nullptr, other.get());
-  const std::vector<float> right = download(*backend, cache->past(0).k), wrong = download(*backend, other->past(0).k);
-  const std::size_t first_head = kPrefix * model.config().head_dim;
-  EXPECT_FALSE(std::equal(wrong.begin(), wrong.begin() + static_cast<std::ptrdiff_t>(first_head), right.begin()));
+  Cache other = test::cache_of(model.config(), "full");
+  ResidualStream alone = decoder.embed(all.first(kPrefix));
+  decoder.advance(alone, layers, nullptr, &other);
+  ResidualStream misled = decoder.embed(all.subspan(kPrefix), kPrefix);
+  decoder.advance(misled, layers, nullptr, &other);
+  EXPECT_GT(std::abs(decoder.nll(misled, targets).front() - found.front()), 1e-3);
 }
 
 INSTANTIATE_TEST_SUITE_P(

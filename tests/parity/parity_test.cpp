@@ -64,7 +64,7 @@ class Parity : public testing::Test {
     const std::unique_ptr<ModelSource> source = ModelSource::open(model_path_);
     const Model model(*source, *backend);
     Decoder decoder(model);
-    Hidden hidden = decoder.embed(expected.tokens());
+    ResidualStream hidden = decoder.embed(expected.tokens());
     test::RecordedKeys keys;
     decoder.advance(hidden, model.config().layers, &keys);
     EXPECT_LE(largest_difference(decoder.logits(hidden, expected.rows()), expected.values("logits")), 1e-4);

@@ -8,7 +8,7 @@ allowed() {
     core) echo core ;;
     io) echo core io ;;
     kernels) echo core kernels ;;
-    policy) echo core kernels policy ;;
+    policy) echo core io kernels policy ;;
     model) echo core io kernels policy model ;;
     analyzers) echo core kernels analyzers ;;
     calibrate) echo core kernels policy analyzers calibrate ;;

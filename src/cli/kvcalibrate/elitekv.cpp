@@ -185,10 +185,10 @@ std::string findings(const std::vector<std::vector<ElitePicks>>& picks, const El
     text << (n > 0 ? ", " : " ") << order[n] << " (" << 100 * owners[order[n]] / heads << " % of heads)";
   text << '\n';
   if (factors) {
-    const std::size_t reals = 2 * plan.count * config.kv_heads + factors->rank,
+    const std::size_t values = 2 * plan.count * config.kv_heads + factors->rank,
                       full = 2 * config.kv_heads * config.head_dim;
-    text << "  cache of a layer: " << reals << " of " << full << " reals per token ("
-         << 100.0 * static_cast<double>(reals) / static_cast<double>(full) << " %)\n";
+    text << "  cache of a layer: " << values << " of " << full << " values per token ("
+         << 100.0 * static_cast<double>(values) / static_cast<double>(full) << " %)\n";
   }
   return text.str();
 }

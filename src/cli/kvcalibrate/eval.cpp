@@ -1,7 +1,9 @@
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <sstream>
 
+#include "calibrate/paired_difference.h"
 #include "cli/common/estimate.h"
 #include "cli/common/methods.h"
 #include "cli/common/outputs.h"
@@ -10,22 +12,44 @@
 #include "cli/kvcalibrate/commands.h"
 #include "core/error.h"
 #include "eval/elite_config.h"
+#include "eval/evaluation.h"
 #include "eval/perplexity.h"
 #include "export/config.h"
 #include "io/file.h"
+#include "policy/methods.h"
 
 namespace kvs {
 namespace {
 
-constexpr double kBytesPerReal = 2;  // sizes are stated for 16-bit caches
+constexpr double kBytesPerValue = 2;  // sizes are stated for 16-bit caches
+
+std::string method_names() {
+  std::string names;
+  for (const CacheMethod& method : cache_methods()) names += (names.empty() ? "" : ", ") + std::string(method.name);
+  return names;
+}
+
+std::string method_lines() {
+  std::string lines;
+  for (const CacheMethod& method : cache_methods())
+    lines += "  " + std::string(method.name) + (method.parameters.empty() ? "" : ": ") +
+             std::string(method.parameters) + "\n";
+  return lines;
+}
 
 OptionTable eval_options() {
-  OptionTable table("kvcalibrate eval --model PATH --text PATH [--config FILE | --method full] [options]",
-                    "Perplexity on the given windows and cache bytes per token, for the full cache or for a config.",
-                    {"kvcalibrate eval --model SmolLM2.gguf --text book.txt --window 512 --windows -4: --method full",
-                     "kvcalibrate eval --model SmolLM2.gguf --text book.txt --config elitekv.json --json"});
+  OptionTable table(
+      "kvcalibrate eval --model PATH --text PATH (--config FILE | --method NAME [--set NAME=VALUE …]) [options]",
+      "Runs texts with a cache at work: perplexity, cache bytes, and how far predictions are from the full cache's.\n"
+      "Methods and what --set takes (a list gives a value for each layer):\n" +
+          method_lines(),
+      {"kvcalibrate eval --model SmolLM2.gguf --text book.txt --method freqkv --set cache_size=256 gamma=0.5",
+       "kvcalibrate eval --model SmolLM2.gguf --text book.txt --window 512 --windows -4: --method full",
+       "kvcalibrate eval --model SmolLM2.gguf --text book.txt --config elitekv.json --json"});
   table.value("config", "FILE", "a config made by kvcalibrate (elitekv)")
-      .value("method", "NAME", "full")
+      .value("method", "NAME", "a method of the list above")
+      .list("set", "NAME=VALUE", "parameters of --method; may repeat")
+      .value("against", "full|none", "none: no second pass with the full cache to compare with", "full")
       .value("out", "FILE", "also write the JSON result here");
   add_model_options(table);
   add_text_options(table);
@@ -33,10 +57,19 @@ OptionTable eval_options() {
   return table;
 }
 
-/// The method's name and, for a config, its layers.
+/// How a document is run: with a cache, or with an elitekv config.
 struct Method {
-  std::string name = "full";
-  EliteConfig elite;
+  std::string name;
+  const CacheMethod* cache = nullptr;
+  Json parameters = Json::object();
+  EliteConfig elite = {};
+
+  Cache make(const ModelConfig& config) const {
+    std::vector<std::size_t> windows(config.layers);
+    for (std::size_t layer = 0; layer < windows.size(); ++layer) windows[layer] = config.window(layer);
+    Parameters read(parameters, "--set", ErrorCode::kUsage, config.layers);
+    return make_cache(*cache, read, windows);
+  }
 };
 
 Method choose_method(const Options& options, const ModelSource& source) {
@@ -44,11 +77,15 @@ Method choose_method(const Options& options, const ModelSource& source) {
     throw Error(ErrorCode::kUsage, "--config", "expected either --config or --method");
   Method method;
   if (options.has("method")) {
-    static constexpr std::string_view kMethods[] = {"full"};
-    method.name = options.choice("method", kMethods);
-    method.elite.cache_reals_per_token = static_cast<double>(source.config().cache_reals_per_token());
+    method.name = options.text("method");
+    method.cache = find_cache_method(method.name);
+    if (method.cache == nullptr)
+      throw Error(ErrorCode::kUsage, "--method", "found '" + method.name + "', expected one of " + method_names());
+    method.parameters = parameters_of(options.list("set"));
+    (void)method.make(source.config());  // refuses what is wrong before anything is loaded
     return method;
   }
+  if (options.has("set")) throw Error(ErrorCode::kUsage, "--set", "found together with --config, expected --method");
   const std::filesystem::path path = options.text("config");
   const Json config = read_config(path);
   check_config_model(config, path, source.config(), source.sha256());
@@ -58,6 +95,54 @@ Method choose_method(const Options& options, const ModelSource& source) {
   require_method(config.at("files").empty() ? MethodId::kEvalElite : MethodId::kFactors, source.config());
   method.elite = load_elite_config(config, path, source);
   return method;
+}
+
+/// Of the full cache after `tokens` tokens, 2 bytes a value.
+double full_bytes(const ModelConfig& config, std::size_t tokens) {
+  std::size_t rows = 0;
+  for (std::size_t layer = 0; layer < config.layers; ++layer)
+    rows += config.window(layer) == 0 ? tokens : std::min(tokens, config.window(layer));
+  return kBytesPerValue * static_cast<double>(rows * 2 * config.kv_heads * config.head_dim);
+}
+
+/// What an evaluation adds to the JSON result, and to the text.
+void report_cache(const Evaluation& evaluation, const Method& method, std::size_t window, Json& result) {
+  const auto tokens = static_cast<double>(window);
+  const CacheReport& cache = evaluation.cache;
+  result["parameters"] = method.parameters;
+  result["bytes_per_token_end"] = static_cast<double>(cache.end.stored) / tokens;
+  result["bytes_allocated"] = cache.peak.used + cache.peak.spare;
+  result["bytes_spare"] = cache.peak.spare;
+  result["compressions"] = cache.compressions;
+  result["seconds"] = cache.seconds;
+  result["tokens_per_second"] = static_cast<double>(evaluation.tokens) / cache.seconds;
+  if (!evaluation.full) return;
+  const auto& [sum, divergence, seconds] = *evaluation.full;
+  std::vector<double> differences;
+  for (std::size_t n = 0; n < sum.per_document.size(); ++n)
+    differences.push_back((evaluation.sum.per_document[n] - sum.per_document[n]) / (tokens - 1));
+  const PairedDifference difference = paired_difference(differences);
+  result["full"] = {{"ppl", sum.perplexity()}, {"seconds", seconds}};
+  result["ratio"] = {{"ppl", evaluation.sum.perplexity() / sum.perplexity()}};
+  if (difference.interval)
+    result["ratio"]["interval"] = {1 + difference.interval->first, 1 + difference.interval->second};
+  result["kl"] = divergence.kl / static_cast<double>(divergence.tokens);
+  result["top1"] = static_cast<double>(divergence.agreed) / static_cast<double>(divergence.tokens);
+}
+
+std::string summary(const Json& result) {
+  std::ostringstream text;
+  text << result.at("method").get<std::string>() << ": perplexity " << result.at("ppl").get<double>() << " over "
+       << result.at("tokens_scored").get<std::size_t>() << " tokens, " << result.at("bytes_per_token").get<double>()
+       << " cache bytes per token (" << 100 * result.at("bytes_ratio").get<double>() << " % of the full cache)\n";
+  if (!result.contains("kl")) return text.str();
+  text << "  against the full cache: perplexity × " << result.at("ratio").at("ppl").get<double>();
+  if (const Json& ratio = result.at("ratio"); ratio.contains("interval"))
+    text << " (95 % " << ratio.at("interval")[0].get<double>() << " to " << ratio.at("interval")[1].get<double>()
+         << ")";
+  text << ", KL divergence " << result.at("kl").get<double>() << " nats, same first choice in "
+       << 100 * result.at("top1").get<double>() << " % of tokens\n";
+  return text.str();
 }
 
 }  // namespace
@@ -73,37 +158,41 @@ void run_eval(Arguments arguments) {
   const auto documents = tokens_of(corpus);
   const std::size_t tokens = documents.front().size();
   ModelSession session = load_model(std::move(source), *options, run);
-  announce(
-      {.flops = static_cast<double>(documents.size()) * forward_flops(session.config(), static_cast<double>(tokens)),
-       .memory_bytes = session_memory(session, tokens)},
-      *session.backend, run);
+  const ModelConfig& config = session.config();
+  const bool compare = method.cache != nullptr && method.name != "full" && options->text("against") == "full";
+  announce({.flops = (compare ? 2 : 1) * static_cast<double>(documents.size()) *
+                     forward_flops(config, static_cast<double>(tokens)),
+            .memory_bytes = session_memory(session, tokens)},
+           *session.backend, run);
 
-  std::unique_ptr<EliteModel> hook;
-  if (!method.elite.layers.empty()) hook = std::make_unique<EliteModel>(*session.model, std::move(method.elite.layers));
   Progress progress("eval", static_cast<double>(documents.size()), run.quiet);
-  const PerplexitySum sum = measure_perplexity(*session.decoder, documents, hook.get(),
-                                               [&](std::size_t done) { progress.update(static_cast<double>(done)); });
-  const double bytes = kBytesPerReal * method.elite.cache_reals_per_token;
-  const double full = kBytesPerReal * static_cast<double>(session.config().cache_reals_per_token());
+  const auto done = [&](std::size_t count) { progress.update(static_cast<double>(count)); };
+  Evaluation evaluation;
+  double bytes = kBytesPerValue * method.elite.cache_values_per_token;
+  if (method.cache != nullptr) {
+    evaluation = evaluate(
+        *session.decoder, documents, [&] { return method.make(config); }, compare, done);
+    bytes = static_cast<double>(evaluation.cache.peak.stored) / static_cast<double>(tokens);
+  } else {
+    EliteModel hook(*session.model, std::move(method.elite.layers));
+    evaluation.sum = measure_perplexity(*session.decoder, documents, &hook, done);
+  }
+  const PerplexitySum& sum = evaluation.sum;
   const Provenance record = provenance(*options, run, corpus);
-  const Json result{{"method", method.name},
-                    {"ppl", sum.perplexity()},
-                    {"nll_mean", sum.mean()},
-                    {"tokens_scored", sum.scored},
-                    {"bytes_per_token", bytes},
-                    {"bytes_ratio", bytes / full},
-                    {"documents", documents.size()},
-                    {"window", tokens},
-                    {"dtype", name_of(session.backend->compute_type())},
-                    {"model", model_json(session.config(), session.source->sha256(), tokens)},
-                    {"text_sha256", record.text_sha256},
-                    {"command", record.command},
-                    {"tool_version", record.tool_version}};
+  Json result{
+      {"method", method.name},    {"ppl", sum.perplexity()},
+      {"nll_mean", sum.mean()},   {"tokens_scored", sum.scored},
+      {"bytes_per_token", bytes}, {"bytes_ratio", bytes * static_cast<double>(tokens) / full_bytes(config, tokens)}};
+  if (method.cache != nullptr) report_cache(evaluation, method, tokens, result);
+  result.update(Json{{"documents", documents.size()},
+                     {"window", tokens},
+                     {"dtype", name_of(session.backend->compute_type())},
+                     {"model", model_json(config, session.source->sha256(), tokens)},
+                     {"text_sha256", record.text_sha256},
+                     {"command", record.command},
+                     {"tool_version", record.tool_version}});
   if (options->has("out")) write_file_atomically(options->text("out"), dump_json(result) + "\n", run.force);
-  std::ostringstream text;
-  text << method.name << ": perplexity " << sum.perplexity() << " over " << sum.scored << " tokens, " << bytes
-       << " cache bytes per token (" << 100 * bytes / full << " % of the full cache)\n";
-  print_result(run, result, text.str());
+  print_result(run, result, summary(result));
 }
 
 }  // namespace kvs

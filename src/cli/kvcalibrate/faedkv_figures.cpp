@@ -71,7 +71,7 @@ FilterEffect filter_effect(const FaedkvFigures& figures, const AblationSetup& se
                            SpectralOps& ops) {
   const std::size_t layer = figures.shown_layer, head_dim = decoder.model().config().head_dim;
   OneLayer hook(layer, setup.before_rope);
-  Hidden hidden = decoder.embed(figures.document.first(setup.last_filtered()));
+  ResidualStream hidden = decoder.embed(figures.document.first(setup.last_filtered()));
   decoder.advance(hidden, layer + 1, &hook);
   Backend& backend = decoder.model().backend();
   const std::string place = "layer " + std::to_string(layer) + ", head 0";

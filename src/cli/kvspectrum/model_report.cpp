@@ -125,7 +125,7 @@ Json tokenizer_json(const ModelSource& source) {
 Json cache_json(const ModelConfig& config) {
   Json per_token = Json::object(), per_thousand = Json::object();
   for (const DType type : kCacheTypes) {
-    const std::size_t bytes = config.cache_reals_per_token() * item_size(type);
+    const std::size_t bytes = config.cache_values_per_token() * item_size(type);
     per_token[std::string(name_of(type))] = bytes;
     per_thousand[std::string(name_of(type))] = 1024 * bytes;
   }
@@ -136,11 +136,11 @@ Json cache_json(const ModelConfig& config) {
     windowed += window != 0 ? 1 : 0;
     tokens += window != 0 ? std::min(window, config.context) : config.context;
   }
-  return {{"reals_per_token", config.cache_reals_per_token()},
+  return {{"reals_per_token", config.cache_values_per_token()},
           {"bytes_per_token", per_token},
           {"bytes_per_1024_tokens", per_thousand},
           {"windowed_layers", windowed},
-          {"bytes_at_context_f16", 2 * config.cache_reals_per_token() / config.layers * tokens}};
+          {"bytes_at_context_f16", 2 * config.cache_values_per_token() / config.layers * tokens}};
 }
 
 Json memory_json(const ModelSource& source, std::size_t window) {

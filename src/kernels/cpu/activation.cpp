@@ -21,20 +21,21 @@ void activate_rows(BackendView<const float, 2> x, Activation activation, Operand
 
 }  // namespace
 
-void CpuBackend::raise(Operand x, const Weight& weight, Activation activation, Operand out) {
+void CpuBackend::up_projection(Operand x, const Weight& weight, Activation activation, Operand out) {
   constexpr std::size_t kSlabRows = 2048;  // so that the product's memory stays bounded
   const std::size_t width = weight.rows(), columns = out.columns;
-  cpu::require(out.rows == x.rows && (width == columns || width == 2 * columns), "raise",
+  cpu::require(out.rows == x.rows && (width == columns || width == 2 * columns), "up_projection",
                "out of x's rows and the weight's rows or half of them");
-  raised_.reserve(std::min(kSlabRows, x.rows) * width * sizeof(float));
+  projected_.reserve(std::min(kSlabRows, x.rows) * width * sizeof(float));
   for (std::size_t first = 0; first < x.rows; first += kSlabRows) {
     const std::size_t rows = std::min(kSlabRows, x.rows - first), item = item_size(compute_type());
     const auto at = [&](const Operand& matrix) {
       return static_cast<std::byte*>(matrix.data) + first * matrix.columns * item;
     };
-    const BackendView<float, 2> raised(std::span(static_cast<float*>(raised_.data()), rows * width), {rows, width});
-    linear({at(x), rows, x.columns}, weight, raised, false);
-    activate_rows(raised, activation, {at(out), rows, columns}, compute_type() == DType::kBF16, threads_);
+    const BackendView<float, 2> projected(std::span(static_cast<float*>(projected_.data()), rows * width),
+                                          {rows, width});
+    linear({at(x), rows, x.columns}, weight, projected, false);
+    activate_rows(projected, activation, {at(out), rows, columns}, compute_type() == DType::kBF16, threads_);
   }
 }
 

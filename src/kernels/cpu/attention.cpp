@@ -6,6 +6,7 @@
 #include "kernels/cpu/checks.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/packed_states.h"
+#include "kernels/cpu/row_attention.h"
 #include "kernels/cpu/tiles.h"
 
 namespace kvs {
@@ -13,10 +14,11 @@ namespace {
 
 using cpu::StatesLayout;
 
-/// Keys and values [member, kv_head, token, head_dim] and where they go in packed form: [member, kv_head, chunk].
+/// The first `tokens` keys and values of [member, kv_head, stride, head_dim] and where they go in packed form:
+/// [member, kv_head, chunk].
 struct States {
   const float *k, *v;
-  std::size_t members, heads, tokens;
+  std::size_t members, heads, tokens, stride;
   std::size_t first_chunk = 0;
 
   std::size_t chunks() const noexcept { return (tokens + StatesLayout::kChunk - 1) / StatesLayout::kChunk; }
@@ -26,9 +28,15 @@ struct States {
   }
 };
 
-States states_of(const BackendView<const float, 4>& k, const BackendView<const float, 4>& v) {
-  if (k.empty()) return {.k = nullptr, .v = nullptr, .members = 0, .heads = 0, .tokens = 0};
-  return {.k = k.data(), .v = v.data(), .members = k.extent(0), .heads = k.extent(1), .tokens = k.extent(2)};
+States states_of(const KeyRows& rows) {
+  if (rows.count == 0) return {.k = nullptr, .v = nullptr, .members = 0, .heads = 0, .tokens = 0, .stride = 0};
+  const auto [members, heads, stride, head_dim] = rows.k.shape();
+  return {.k = rows.k.data(),
+          .v = rows.v.data(),
+          .members = members,
+          .heads = heads,
+          .tokens = rows.count,
+          .stride = stride};
 }
 
 void check_shapes(const AttentionInput& in, const Operand& out) {
@@ -37,12 +45,11 @@ void check_shapes(const AttentionInput& in, const Operand& out) {
   cpu::require(k == in.v.shape() && k[0] == members && k[2] == tokens && k[3] == head_dim, "attention",
                "k and v of q's members, tokens and head_dim");
   cpu::require(k[1] > 0 && query_heads % k[1] == 0, "attention", "query heads in equal groups per kv head");
-  cpu::require(in.past_k.empty() == in.past_v.empty(), "attention", "past keys and past values, or neither");
-  const auto& past = in.past_k.shape();
-  if (!in.past_k.empty()) {
-    cpu::require(
-        past == in.past_v.shape() && (past[0] == members || past[0] == 1) && past[1] == k[1] && past[3] == head_dim,
-        "attention", "a past of [member or 1, kv_head, past, head_dim]");
+  const auto& past = in.past.k.shape();
+  if (in.past.count > 0) {
+    cpu::require(past == in.past.v.shape() && (past[0] == members || past[0] == 1) && past[1] == k[1] &&
+                     past[2] >= in.past.count && past[3] == head_dim,
+                 "attention", "a past of [member or 1, kv_head, count or more, head_dim]");
   }
   cpu::require(out.rows == members * tokens && out.columns == query_heads * head_dim, "attention",
                "out of [member · token, H · head_dim]");
@@ -75,7 +82,7 @@ void pack_states(const StatesLayout& layout, const States& states, std::byte* pa
 #pragma omp parallel for num_threads(static_cast <int>(scratch.size())) schedule(dynamic, 1)
   for (std::size_t i = 0; i < all; ++i) {
     const std::size_t chunk = i % per_head;
-    const std::size_t offset = (i / per_head * states.tokens + chunk * StatesLayout::kChunk) * head_dim;
+    const std::size_t offset = (i / per_head * states.stride + chunk * StatesLayout::kChunk) * head_dim;
     auto* spare = static_cast<float*>(scratch[cpu::this_worker()].data());
     try {
       layout.pack(states.k + offset, states.v + offset, states.count(chunk), spare,
@@ -92,11 +99,12 @@ void pack_states(const StatesLayout& layout, const States& states, std::byte* pa
 void CpuBackend::attention(const AttentionInput& input, Operand out) {
   check_shapes(input, out);
   if (input.q.empty()) return;
+  if (cpu::are_few_tokens(input)) return cpu::few_tokens_attention(input, compute_type(), out, threads_, row_scratch_);
   const std::size_t members = input.q.extent(0), query_heads = input.q.extent(1), tokens = input.q.extent(2),
                     head_dim = input.q.extent(3), kv_heads = input.k.extent(1), group = query_heads / kv_heads;
   const StatesLayout layout(*products_, head_dim);
-  const States past = states_of(input.past_k, input.past_v);
-  States own = states_of(input.k, input.v);
+  const States past = states_of(input.past);
+  States own = states_of({input.k, input.v, input.k.extent(2)});
   own.first_chunk = past.all_chunks();
   const std::size_t step = cpu::AttentionBlock::block_tokens(group, tokens), units = members * kv_heads;
   const cpu::AttentionBlock block(*products_, layout, group, step, tokens,

@@ -42,7 +42,7 @@ class CpuBackend final : public Backend {
             std::span<const std::uint8_t> chunks) override;
   void attention(const AttentionInput& input, Operand out) override;
   void self_attention(const SelfAttentionInput& input, Operand out) override;
-  void raise(Operand x, const Weight& weight, Activation activation, Operand out) override;
+  void up_projection(Operand x, const Weight& weight, Activation activation, Operand out) override;
   void cross_entropy(Operand x, const Weight& head, std::span<const std::int32_t> targets, std::span<float> nll,
                      float softcap) override;
 
@@ -54,8 +54,9 @@ class CpuBackend final : public Backend {
   std::unique_ptr<cpu::ProductEngine> products_;
   std::vector<cpu::AlignedBuffer> scratch_;  // [thread]
   cpu::AlignedBuffer packed_states_;         // attention: keys and values in the products' layout
+  cpu::AlignedBuffer row_scratch_;           // attention of few tokens
   cpu::AlignedBuffer states_;                // self_attention: q, k and v
-  cpu::AlignedBuffer raised_;                // raise: f32 [slab, weight rows]
+  cpu::AlignedBuffer projected_;             // up_projection: f32 [slab, weight rows]
 };
 
 }  // namespace kvs

@@ -82,21 +82,21 @@ void activate(const T* x, const float* bias, std::size_t stride, Activation acti
 
 /// The product is kept in the compute type: in bf16 the activation reads and the product writes half the bytes. The
 /// bias is added afterwards, in f32, because cuBLASLt would want it in the product's type.
-void CudaBackend::raise(Operand x, const Weight& weight, Activation activation, Operand out) {
+void CudaBackend::up_projection(Operand x, const Weight& weight, Activation activation, Operand out) {
   const cuda::CudaWeight& own = cuda::checked_weight(weight, x.columns);
-  cuda::require(out.rows == x.rows && (own.rows() == out.columns || own.rows() == 2 * out.columns), "raise",
+  cuda::require(out.rows == x.rows && (own.rows() == out.columns || own.rows() == 2 * out.columns), "up_projection",
                 "out of x's rows and the weight's rows or half of them");
   if (out.rows == 0 || out.columns == 0) return;
-  raised_.reserve(context_, x.rows * own.rows() * item_size(type_));
+  projected_.reserve(context_, x.rows * own.rows() * item_size(type_));
   gemm_.run({.x = x.data,
              .w = own.rows_from(0),
-             .y = raised_.data(),
+             .y = projected_.data(),
              .rows = x.rows,
              .columns = own.rows(),
              .inner = x.columns,
              .y_type = type_});
   cuda::with_type(type_, [&]<class T>(T) {
-    cuda::activate(reinterpret_cast<const T*>(raised_.data()), own.bias_from(0), own.rows(), activation, out,
+    cuda::activate(reinterpret_cast<const T*>(projected_.data()), own.bias_from(0), own.rows(), activation, out,
                    context_.stream());
   });
 }

@@ -31,11 +31,11 @@ void check_shapes(const AttentionInput& in, const Operand& out) {
   const auto& k = in.k.shape();
   require(k == in.v.shape() && k[0] == members && k[2] == tokens && k[3] == head_dim, "attention",
           "k and v of q's members, tokens and head_dim");
-  require(in.past_k.empty() == in.past_v.empty(), "attention", "past keys and past values, or neither");
-  const auto& past = in.past_k.shape();
-  if (!in.past_k.empty()) {
-    require(past == in.past_v.shape() && (past[0] == members || past[0] == 1) && past[1] == k[1] && past[3] == head_dim,
-            "attention", "a past of [member or 1, kv_head, past, head_dim]");
+  const auto& past = in.past.k.shape();
+  if (in.past.count > 0) {
+    require(past == in.past.v.shape() && (past[0] == members || past[0] == 1) && past[1] == k[1] &&
+                past[2] >= in.past.count && past[3] == head_dim,
+            "attention", "a past of [member or 1, kv_head, count or more, head_dim]");
   }
   require(in.scale > 0 && in.softcap >= 0, "attention", "a positive scale, and a soft cap or 0");
   check_sizes({members, query_heads, k[1], tokens, head_dim}, out);
@@ -46,21 +46,21 @@ void check_shapes(const AttentionInput& in, const Operand& out) {
 void CudaBackend::attention(const AttentionInput& input, Operand out) {
   check_shapes(input, out);
   if (input.q.empty()) return;
-  const bool has_past = !input.past_k.empty();
   const cuda::AttentionArguments<float> arguments{
       .q = input.q.data(),
       .k = input.k.data(),
       .v = input.v.data(),
-      .past_k = input.past_k.data(),
-      .past_v = input.past_v.data(),
+      .past_k = input.past.k.data(),
+      .past_v = input.past.v.data(),
       .members = input.q.extent(0),
       .query_heads = input.q.extent(1),
       .kv_heads = input.k.extent(1),
       .tokens = input.q.extent(2),
-      .past = has_past ? input.past_k.extent(2) : 0,
+      .past = input.past.count,
       .head_dim = input.q.extent(3),
+      .past_stride = input.past.k.extent(2),
       .row = input.q.extent(3),
-      .shared_past = has_past && input.past_k.extent(0) == 1,
+      .shared_past = input.past.count > 0 && input.past.k.extent(0) == 1,
       .scale = input.scale,
       .window = input.window,
       .softcap = input.softcap,

@@ -16,8 +16,9 @@ struct AttentionArguments {
   const T *k = nullptr, *v = nullptr;
   const T *past_k = nullptr, *past_v = nullptr;
   std::size_t members = 0, query_heads = 0, kv_heads = 0, tokens = 0, past = 0, head_dim = 0;
-  std::size_t row = 0;       // elements from a token's row to the next one's, in all five: head_dim or more
-  bool shared_past = false;  // all members read member 0's past
+  std::size_t past_stride = 0;  // rows from one head's past to the next one's: `past` or more
+  std::size_t row = 0;          // elements from a token's row to the next one's, in all five: head_dim or more
+  bool shared_past = false;     // all members read member 0's past
   float scale = 1;
   std::size_t window = 0;  // 0: none; as in AttentionInput
   float softcap = 0;       // 0: none

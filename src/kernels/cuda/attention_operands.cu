@@ -61,7 +61,7 @@ AttentionArguments<__nv_bfloat16> narrowed(const Context& context, const Attenti
   constexpr std::size_t kAligned = 256 / sizeof(__nv_bfloat16);
   const std::size_t row = attention_row<__nv_bfloat16>(in.head_dim), row_chunks = row / kChunk;
   const std::size_t own_rows = in.members * in.kv_heads * in.tokens;
-  const std::size_t past_rows = (in.shared_past ? 1 : in.members) * in.kv_heads * in.past;
+  const std::size_t past_rows = (in.shared_past ? 1 : in.members) * in.kv_heads * in.past_stride;
   const std::size_t rows[kTensors] = {in.members * in.query_heads * in.tokens, own_rows, own_rows, past_rows,
                                       past_rows};
   std::size_t begin[kTensors + 1] = {}, chunks = 0;
@@ -94,6 +94,7 @@ AttentionArguments<__nv_bfloat16> narrowed(const Context& context, const Attenti
           .tokens = in.tokens,
           .past = in.past,
           .head_dim = in.head_dim,
+          .past_stride = in.past_stride,
           .row = row,
           .shared_past = in.shared_past,
           .scale = in.scale,

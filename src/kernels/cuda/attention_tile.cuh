@@ -56,7 +56,7 @@ struct AttentionTile {
   }
   /// Keys or values: past ++ own tokens.
   __device__ TokenRows<T> states(const AttentionArguments<T>& in, const T* past, const T* own) const {
-    return {past + ((in.shared_past ? 0 : member) * in.kv_heads + kv_head) * in.past * in.row,
+    return {past + ((in.shared_past ? 0 : member) * in.kv_heads + kv_head) * in.past_stride * in.row,
             own + (member * in.kv_heads + kv_head) * in.tokens * in.row, static_cast<int>(in.past),
             static_cast<int>(in.past + in.tokens), static_cast<int>(in.row)};
   }

@@ -56,7 +56,7 @@ class CudaBackend final : public Backend {
             std::span<const std::uint8_t> chunks) override;
   void attention(const AttentionInput& input, Operand out) override;
   void self_attention(const SelfAttentionInput& input, Operand out) override;
-  void raise(Operand x, const Weight& weight, Activation activation, Operand out) override;
+  void up_projection(Operand x, const Weight& weight, Activation activation, Operand out) override;
   void cross_entropy(Operand x, const Weight& head, std::span<const std::int32_t> targets, std::span<float> nll,
                      float softcap) override;
 
@@ -72,8 +72,8 @@ class CudaBackend final : public Backend {
   cuda::FusedAttention fused_attention_;
   cuda::DeviceArray<__nv_bfloat16> attention_operands_;  // q, k, v and the past of the last attention, if bf16
   cuda::DeviceArray<float> states_;                      // q, k and v of the last self_attention, if f32
-  cuda::DeviceArray<float> logits_;      // cross_entropy: one tile of rows and one slice of the vocabulary
-  cuda::DeviceArray<std::byte> raised_;  // raise: [row, weight rows] in the compute type
+  cuda::DeviceArray<float> logits_;         // cross_entropy: one tile of rows and one slice of the vocabulary
+  cuda::DeviceArray<std::byte> projected_;  // up_projection: [row, weight rows] in the compute type
 };
 
 }  // namespace kvs

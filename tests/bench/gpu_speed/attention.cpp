@@ -22,12 +22,8 @@ std::pair<double, double> attention_seconds(Backend& backend, const ModelConfig&
   const std::size_t width = c.query_heads * c.head_dim;
   const auto q = states(c.query_heads, 1), k = states(c.kv_heads, 2), v = states(c.kv_heads, 3);
   const test::OwnedOperand result(backend, tokens, width);
-  const AttentionInput input{.q = q.view(),
-                             .k = k.view(),
-                             .v = v.view(),
-                             .past_k = {},
-                             .past_v = {},
-                             .scale = 1 / std::sqrt(static_cast<float>(c.head_dim))};
+  const AttentionInput input{
+      .q = q.view(), .k = k.view(), .v = v.view(), .scale = 1 / std::sqrt(static_cast<float>(c.head_dim))};
   const auto attend = [&](int times) {
     for (int n = 0; n < times; ++n) backend.attention(input, result);
     wait_for(backend, q.view().data());

@@ -128,10 +128,10 @@ void MarkedBackend::self_attention(const SelfAttentionInput& input, Operand out)
   inner_.self_attention(input, out);
 }
 
-void MarkedBackend::raise(Operand x, const Weight& weight, Activation activation, Operand out) {
+void MarkedBackend::up_projection(Operand x, const Weight& weight, Activation activation, Operand out) {
   mark(kRaise);
   next_product_ = kDown;
-  inner_.raise(x, weight, activation, out);
+  inner_.up_projection(x, weight, activation, out);
 }
 
 void MarkedBackend::cross_entropy(Operand x, const Weight& head, std::span<const std::int32_t> targets,

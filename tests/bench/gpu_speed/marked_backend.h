@@ -49,7 +49,7 @@ class MarkedBackend final : public Backend {
             std::span<const std::uint8_t> chunks) override;
   void attention(const AttentionInput& input, Operand out) override;
   void self_attention(const SelfAttentionInput& input, Operand out) override;
-  void raise(Operand x, const Weight& weight, Activation activation, Operand out) override;
+  void up_projection(Operand x, const Weight& weight, Activation activation, Operand out) override;
   void cross_entropy(Operand x, const Weight& head, std::span<const std::int32_t> targets, std::span<float> nll,
                      float softcap) override;
 

@@ -12,6 +12,7 @@ std::size_t panel_scratch(std::size_t m, std::size_t n, std::size_t k, bool bf16
 void soften(const ScoreTile& tile) noexcept;
 void rescale_rows(float* mix, const float* factors, std::size_t rows, std::size_t channels) noexcept;
 void divide_row(const float* mix, const float* sums, std::size_t channels, void* to, bool bf16) noexcept;
+void attend_rows(const RowRun& run) noexcept;
 void activate(Activation kind, const float* x, const float* up, std::size_t count, void* out, bool bf16) noexcept;
 LogitSum reduce_logits(const float* logits, std::size_t count) noexcept;
 void cap_logits(float* logits, std::size_t count, float softcap) noexcept;

@@ -48,6 +48,17 @@ struct ScoreTile {
   float *largest, *sum, *decrease;        // running: [row], [row, kSumLanes]; [row]: what corrects earlier runs
 };
 
+/// A few rows of queries against a run of keys as they lie in memory: what attention is without packed operands.
+struct RowRun {
+  std::size_t rows, keys, head_dim;
+  std::size_t stride;              // of scores: keys rounded up to kSumLanes
+  const float *q, *k, *v;          // [row, head_dim], [key, head_dim]
+  const std::size_t *begin, *end;  // [row]: the keys that it reads
+  float scale, inverse_cap;        // as in ScoreTile
+  float* scores;                   // [row, stride], scratch; its tail need not be set
+  float *largest, *sum, *mix;      // results: [row], [row], [row, head_dim], of weights against the run's largest
+};
+
 /// Σ exp(logit − largest) over one slice of a row's logits; sum is NaN if a logit is not finite.
 struct LogitSum {
   float largest = 0;
@@ -85,6 +96,8 @@ struct Loops {
   void (*rescale_rows)(float* mix, const float* factors, std::size_t rows, std::size_t channels) noexcept;
   /// to[i] = mix[i] / Σ sums, in bf16 or f32.  sums: [kSumLanes]
   void (*divide_row)(const float* mix, const float* sums, std::size_t channels, void* to, bool bf16) noexcept;
+
+  void (*attend_rows)(const RowRun&) noexcept;
 
   /// out[i] = f(x[i]), times up[i] unless `up` is null; out in bf16 or f32.
   void (*activate)(Activation kind, const float* x, const float* up, std::size_t count, void* out, bool bf16) noexcept;

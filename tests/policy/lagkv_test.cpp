@@ -1,4 +1,4 @@
-#include "calibrate/lagkv.h"
+#include "policy/lagkv.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "core/tensor_view.h"
+#include "policy/layer_cache.h"
 
 namespace kvs {
 
@@ -18,6 +20,11 @@ struct LagkvOptions {
   double ratio = 0.25;     // r: ⌊rL⌋ of a partition's tokens stay
   LagkvVariant variant = LagkvVariant::kLag;
 };
+
+/// The cache at work, which gives what lagkv_keep gives of all states at once: when base + 2L rows are there (base = S
+/// at first), the tokens that brought them having attended, rows [base, base + L) are scored against the next L and
+/// ⌊rL⌋ of them stay; base grows by as many.
+std::unique_ptr<LayerCache> make_lagkv_cache(const LagkvOptions& options);
 
 /// Tokens that stay, ascending, for each KV head. Partitions of L tokens follow the sinks; all but the last keep their
 /// ⌊rL⌋ best tokens (the first of equal ones), the last partition and the remainder stay; below S + 2L tokens all do.

@@ -1,4 +1,4 @@
-#include "calibrate/lagkv.h"
+#include "policy/lagkv.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "policy/token_rows.h"
 
 namespace kvs {
 namespace {
@@ -89,7 +90,55 @@ std::vector<std::size_t> best_tokens(const std::vector<double>& scores, std::siz
   return order;
 }
 
+class LagkvCache final : public LayerCache {
+ public:
+  explicit LagkvCache(const LagkvOptions& options) : options_(options), base_(options.sinks) {}
+
+  std::size_t room() const noexcept override { return base_ + 2 * options_.lag - rows_.count(); }
+
+  void attend(LayerStates& states, const Operand& out) override {
+    if (states.tokens() > room()) throw Error(ErrorCode::kInternal, "cache", "more tokens at once than there is room");
+    rotate_at(states, states.first_position);
+    attend_rows(states, rows_.view(), out);
+    if (states.members() > 1) return;
+    rows_.append(states);
+    peak_ = rows_.bytes();
+    if (room() == 0) compress(states.backend);
+  }
+
+  CacheBytes bytes() const noexcept override { return rows_.bytes(); }
+  CacheBytes peak() const noexcept override { return peak_; }
+  std::size_t compressions() const noexcept override { return compressions_; }
+
+ private:
+  void compress(Backend& backend) {
+    const TokenRows::Part part = rows_.copy(backend, base_, 2 * options_.lag);
+    const std::vector<float> k = download(backend, part.k.view()), v = download(backend, part.v.view());
+    const auto [members, heads, tokens, head_dim] = part.k.view().shape();
+    std::vector<std::vector<std::size_t>> kept(heads);
+    for (std::size_t head = 0; head < heads; ++head) {
+      const auto rows = [&](const std::vector<float>& states) {
+        return Rows(std::span(states).subspan(head * tokens * head_dim, tokens * head_dim), {tokens, head_dim});
+      };
+      kept[head] = best_tokens(partition_scores(rows(k), rows(v), 0, options_), kept_per_partition(options_));
+    }
+    rows_.keep(backend, base_, options_.lag, kept);
+    base_ += kept_per_partition(options_);
+    ++compressions_;
+  }
+
+  LagkvOptions options_;
+  TokenRows rows_;
+  CacheBytes peak_;
+  std::size_t base_, compressions_ = 0;
+};
+
 }  // namespace
+
+std::unique_ptr<LayerCache> make_lagkv_cache(const LagkvOptions& options) {
+  check(options);
+  return std::make_unique<LagkvCache>(options);
+}
 
 std::vector<std::vector<std::size_t>> lagkv_keep(TensorView<const float, 3> k, TensorView<const float, 3> v,
                                                  const LagkvOptions& options) {

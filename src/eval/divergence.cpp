@@ -1,0 +1,57 @@
+#include "eval/divergence.h"
+
+#include <Eigen/Core>
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+namespace kvs {
+namespace {
+
+using Row = Eigen::Map<const Eigen::ArrayXf>;
+
+/// log Σ exp(z), in f32 but for the sum.
+double log_sum(const Row& z) {
+  const float largest = z.maxCoeff();
+  return static_cast<double>(largest) + std::log((z - largest).exp().cast<double>().sum());
+}
+
+}  // namespace
+
+Divergence& Divergence::operator+=(const Divergence& other) noexcept {
+  kl += other.kl;
+  agreed += other.agreed;
+  tokens += other.tokens;
+  return *this;
+}
+
+Divergence divergence(Decoder& decoder, const ResidualStream& reference, std::size_t first, const ResidualStream& group,
+                      std::size_t count) {
+  constexpr std::size_t kBlock = 64;
+  const std::size_t vocabulary = decoder.model().config().vocabulary;
+  Divergence sum;
+  for (std::size_t block = 0; block < count; block += kBlock) {
+    std::vector<std::size_t> rows(std::min(kBlock, count - block));
+    std::iota(rows.begin(), rows.end(), first + block);
+    const std::vector<float> expected = decoder.logits(reference, rows);
+    std::iota(rows.begin(), rows.end(), block);
+    const std::vector<float> found = decoder.logits(group, rows);
+    std::vector<Divergence> of_row(rows.size());
+#pragma omp parallel for schedule(static)
+    for (std::size_t row = 0; row < rows.size(); ++row) {
+      const auto size = static_cast<Eigen::Index>(vocabulary);
+      const Row p(expected.data() + row * vocabulary, size), q(found.data() + row * vocabulary, size);
+      const double log_p = log_sum(p), log_q = log_sum(q);
+      // Σ p (z_p − z_q) − (log Z_p − log Z_q): the small differences are taken before they are weighted.
+      const double mean = ((p - static_cast<float>(log_p)).exp() * (p - q)).cast<double>().sum();
+      Eigen::Index best_p = 0, best_q = 0;
+      p.maxCoeff(&best_p);
+      q.maxCoeff(&best_q);
+      of_row[row] = {mean - (log_p - log_q), best_p == best_q ? std::size_t{1} : 0, 1};
+    }
+    for (const Divergence& row : of_row) sum += row;
+  }
+  return sum;
+}
+
+}  // namespace kvs

@@ -1,0 +1,57 @@
+#include "eval/evaluation.h"
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+
+namespace kvs {
+namespace {
+
+double sum_of(std::span<const float> nll) { return std::accumulate(nll.begin(), nll.end(), 0.0); }
+
+/// The successor of each of `count` tokens from `first` on; -1 after the document's last.
+std::vector<std::int32_t> successors(std::span<const std::int32_t> tokens, std::size_t first, std::size_t count) {
+  std::vector<std::int32_t> targets(count, -1);
+  std::copy_n(tokens.begin() + static_cast<std::ptrdiff_t>(first) + 1, std::min(count, tokens.size() - first - 1),
+              targets.begin());
+  return targets;
+}
+
+}  // namespace
+
+Evaluation evaluate(Decoder& decoder, std::span<const std::vector<std::int32_t>> documents,
+                    const std::function<Cache()>& make, bool compare, const std::function<void(std::size_t)>& done) {
+  using Clock = std::chrono::steady_clock;
+  Evaluation result;
+  if (compare) result.full.emplace();
+  for (const auto& tokens : documents) {
+    ResidualStream reference;
+    if (compare) {
+      const auto start = Clock::now();
+      reference = decoder.embed(tokens);
+      decoder.advance(reference, decoder.model().config().layers);
+      result.full->seconds += std::chrono::duration<double>(Clock::now() - start).count();
+      result.full->sum.add(sum_of(decoder.nll(reference, successors(tokens, 0, tokens.size()))), tokens.size() - 1);
+    }
+    Cache cache = make();
+    double nll = 0;
+    const CacheReport report =
+        run_cached(decoder, cache, tokens, LayerCache::kUnlimited, [&](const ResidualStream& group, std::size_t first) {
+          nll += sum_of(decoder.nll(group, successors(tokens, first, group.tokens())));
+          const std::size_t scored = std::min(group.tokens(), tokens.size() - 1 - first);
+          if (compare) result.full->divergence += divergence(decoder, reference, first, group, scored);
+        });
+    result.sum.add(nll, tokens.size() - 1);
+    result.tokens += tokens.size();
+    if (report.peak.stored > result.cache.peak.stored) {
+      result.cache.peak = report.peak;
+      result.cache.end = report.end;
+    }
+    result.cache.compressions += report.compressions;
+    result.cache.seconds += report.seconds;
+    if (done) done(result.sum.per_document.size());
+  }
+  return result;
+}
+
+}  // namespace kvs

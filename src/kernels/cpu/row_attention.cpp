@@ -1,0 +1,126 @@
+#include "kernels/cpu/row_attention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kernels/cpu/simd/loops.h"
+
+namespace kvs::cpu {
+namespace {
+
+constexpr float kNothing = -std::numeric_limits<float>::infinity();
+
+/// Shapes of one call, and where its scratch memory lies: per (member, kv head) the stacked queries, and per run of
+/// keys its results.
+struct Layout {
+  explicit Layout(const AttentionInput& in)
+      : tokens(in.q.extent(2)),
+        head_dim(in.q.extent(3)),
+        kv_heads(in.k.extent(1)),
+        group(in.q.extent(1) / kv_heads),
+        rows(group * tokens),
+        pairs(in.q.extent(0) * kv_heads),
+        past(in.past.count),
+        past_runs((past + kRowRun - 1) / kRowRun),
+        runs(past_runs + 1) {}
+
+  std::size_t run_floats() const noexcept { return rows * (head_dim + 2 + kRowRun); }
+  std::size_t floats() const noexcept { return pairs * (rows * head_dim + runs * run_floats()); }
+  float* queries(float* base, std::size_t pair) const noexcept { return base + pair * rows * head_dim; }
+  float* results(float* base, std::size_t pair, std::size_t run) const noexcept {
+    return base + pairs * rows * head_dim + (pair * runs + run) * run_floats();
+  }
+
+  std::size_t tokens, head_dim, kv_heads, group, rows, pairs, past, past_runs, runs;
+};
+
+/// Heads of a group stacked: row = head · tokens + token.
+void gather_queries(const AttentionInput& in, const Layout& l, std::size_t pair, float* to) {
+  const std::size_t member = pair / l.kv_heads, head = pair % l.kv_heads * l.group;
+  std::copy_n(in.q.data() + (member * l.kv_heads * l.group + head) * l.tokens * l.head_dim, l.rows * l.head_dim, to);
+}
+
+void run_keys(const AttentionInput& in, const Layout& l, std::size_t pair, std::size_t run, float* base) {
+  const std::size_t member = pair / l.kv_heads, head = pair % l.kv_heads;
+  const bool own = run == l.past_runs;
+  const std::size_t first = run * kRowRun, keys = own ? l.tokens : std::min(kRowRun, l.past - first);
+  const std::size_t shared = in.past.k.extent(0) == 1 ? 0 : member;
+  const std::size_t row = own ? pair * l.tokens : (shared * l.kv_heads + head) * in.past.k.extent(2) + first;
+  std::size_t begin[kMostRows], end[kMostRows];
+  for (std::size_t r = 0; r < l.rows; ++r) {
+    const std::size_t token = r % l.tokens, position = l.past + token, from = own ? l.past : first;
+    const std::size_t oldest = in.window > 0 && position + 1 > in.window ? position + 1 - in.window : 0;
+    begin[r] = std::min(keys, oldest > from ? oldest - from : 0);
+    end[r] = own ? token + 1 : keys;
+  }
+  float* const results = l.results(base, pair, run);
+  loops().attend_rows({.rows = l.rows,
+                       .keys = keys,
+                       .head_dim = l.head_dim,
+                       .stride = (keys + kSumLanes - 1) / kSumLanes * kSumLanes,
+                       .q = l.queries(base, pair),
+                       .k = (own ? in.k : in.past.k).data() + row * l.head_dim,
+                       .v = (own ? in.v : in.past.v).data() + row * l.head_dim,
+                       .begin = begin,
+                       .end = end,
+                       .scale = (in.softcap > 0 ? in.softcap : in.scale) * 0x1.715476p0F,
+                       .inverse_cap = in.softcap > 0 ? in.scale / in.softcap : 0,
+                       .scores = results + l.rows * (l.head_dim + 2),
+                       .largest = results,
+                       .sum = results + l.rows,
+                       .mix = results + 2 * l.rows});
+}
+
+/// Joins the runs of one query row and writes it.
+void join_runs(const AttentionInput& in, const Layout& l, std::size_t pair, std::size_t row, float* base, DType type,
+               Operand out) {
+  const float scale = (in.softcap > 0 ? in.softcap : in.scale) * 0x1.715476p0F;
+  float largest = kNothing;
+  for (std::size_t run = 0; run < l.runs; ++run) largest = std::max(largest, l.results(base, pair, run)[row]);
+  double sum = 0;
+  float* const mixed = l.results(base, pair, l.past_runs) + 2 * l.rows + row * l.head_dim;  // the last run, always read
+  for (std::size_t n = 0; n < l.runs; ++n) {
+    const std::size_t run = l.runs - 1 - n;
+    const float* const results = l.results(base, pair, run);
+    const float factor = std::exp2((results[row] - largest) * scale);  // 0 for a run that nothing was read of
+    sum += static_cast<double>(factor) * static_cast<double>(results[l.rows + row]);
+    const float* const mix = results + 2 * l.rows + row * l.head_dim;
+    for (std::size_t i = 0; i < l.head_dim; ++i) mixed[i] = factor * mix[i] + (n == 0 ? 0.0F : mixed[i]);
+  }
+  const std::size_t member = pair / l.kv_heads, head = pair % l.kv_heads * l.group + row / l.tokens;
+  const std::size_t at = (member * l.tokens + row % l.tokens) * out.columns + head * l.head_dim;
+  const auto inverse = static_cast<float>(1.0 / sum);
+  for (std::size_t i = 0; i < l.head_dim; ++i) {
+    if (type == DType::kF32)
+      static_cast<float*>(out.data)[at + i] = mixed[i] * inverse;
+    else
+      static_cast<std::uint16_t*>(out.data)[at + i] = f32_to_bf16(mixed[i] * inverse);
+  }
+}
+
+}  // namespace
+
+bool are_few_tokens(const AttentionInput& in) noexcept {
+  constexpr std::size_t kFew = 8;
+  const std::size_t tokens = in.q.extent(2), group = in.q.extent(1) / in.k.extent(1);
+  return in.past.count > 0 && tokens <= kFew && group * tokens <= kMostRows;
+}
+
+void few_tokens_attention(const AttentionInput& in, DType type, Operand out, int threads, AlignedBuffer& scratch) {
+  const Layout l(in);
+  scratch.reserve(l.floats() * sizeof(float));
+  auto* const base = static_cast<float*>(scratch.data());
+#pragma omp parallel num_threads(threads)
+  {
+#pragma omp for schedule(static)
+    for (std::size_t pair = 0; pair < l.pairs; ++pair) gather_queries(in, l, pair, l.queries(base, pair));
+#pragma omp for schedule(dynamic, 1)
+    for (std::size_t task = 0; task < l.pairs * l.runs; ++task) run_keys(in, l, task / l.runs, task % l.runs, base);
+#pragma omp for schedule(static)
+    for (std::size_t task = 0; task < l.pairs * l.rows; ++task)
+      join_runs(in, l, task / l.rows, task % l.rows, base, type, out);
+  }
+}
+
+}  // namespace kvs::cpu

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <memory>
+
+#include "policy/slot_cache.h"
+
+namespace kvs {
+
+/// Of the slots after the sinks, a compression keeps the last ⌊γN⌋: FreqKV's schedule without its transform.
+/// Source: the baseline of FreqKV, figure 4.
+std::unique_ptr<LayerCache> make_dropping_cache(const SlotOptions& options);
+
+}  // namespace kvs

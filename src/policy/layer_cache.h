@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "kernels/backend.h"
+
+namespace kvs {
+
+/// One layer's new tokens as its projections leave them (after biases and QK-norm). The views are mutable: what is
+/// written to them is what the layer goes on with.
+struct LayerStates {
+  Backend& backend;
+  std::size_t layer;
+  std::size_t first_position;  // of token 0 in its document
+  RopeTable rope;              // of this layer, for at least the positions of these tokens
+  Operand x;  // [member · token, d_model] input of q_proj, k_proj, v_proj, after the layer's norm; read only
+  BackendView<float, 4> q;     // [member, query_head, token, head_dim]
+  BackendView<float, 4> k, v;  // [member, kv_head, token, head_dim]
+  float scale = 1;             // these three as in AttentionInput
+  std::size_t window = 0;
+  float softcap = 0;
+
+  std::size_t members() const noexcept { return q.extent(0); }
+  std::size_t tokens() const noexcept { return q.extent(2); }
+};
+
+/// Rotates q and k as tokens from position `first` on.
+void rotate_at(const LayerStates& states, std::size_t first);
+/// out = attention of the states' queries over `past` and over their own keys and values, all rotated.
+void attend_rows(const LayerStates& states, const KeyRows& past, const Operand& out);
+
+/// Memory of a cache.
+struct CacheBytes {
+  std::size_t stored = 0;  // as an engine holds it: codes and scales as they are, everything else at 2 bytes a value
+  std::size_t used = 0;    // of this run's buffers
+  std::size_t spare = 0;   // allocated beside them for tokens to come
+
+  CacheBytes& operator+=(const CacheBytes& other) noexcept;
+};
+
+/// The cache of one layer for one sequence: a method at work. It decides how queries and keys are rotated, what it
+/// keeps of every token, and what attention reads.
+class LayerCache {
+ public:
+  static constexpr std::size_t kUnlimited = std::numeric_limits<std::size_t>::max();
+
+  virtual ~LayerCache() = default;
+
+  /// Tokens that may come as one group before the method has to act between two of them: at least 1. Any split of a
+  /// text into groups that respect it gives the same cache and, up to rounding, the same results.
+  virtual std::size_t room() const noexcept { return kUnlimited; }
+  /// out = attention of the new tokens over what is kept and over themselves; then keeps of them what the method keeps.
+  /// A batch of several members shares what is kept and leaves it as it is.
+  /// @param states  before RoPE; q, k and v are scratch afterwards;  @param out  [member · token, H · head_dim]
+  virtual void attend(LayerStates& states, const Operand& out) = 0;
+  virtual CacheBytes bytes() const noexcept = 0;
+  /// The most that was held at any time of the last attend().
+  virtual CacheBytes peak() const noexcept { return bytes(); }
+  /// Positions that rotations use in a document of `tokens` tokens: fewer where positions are slots.
+  virtual std::size_t positions(std::size_t tokens) const noexcept { return tokens; }
+  /// How often what is kept was compressed so far.
+  virtual std::size_t compressions() const noexcept { return 0; }
+};
+
+/// A model's cache, a layer at a time.
+class Cache {
+ public:
+  explicit Cache(std::vector<std::unique_ptr<LayerCache>> layers) : layers_(std::move(layers)) {}
+
+  LayerCache& layer(std::size_t index) { return *layers_.at(index); }
+  /// The smallest room() of all layers.
+  std::size_t room() const noexcept;
+  CacheBytes bytes() const noexcept;
+  CacheBytes peak() const noexcept;
+  std::size_t positions(std::size_t tokens) const noexcept;
+  /// The most of all layers.
+  std::size_t compressions() const noexcept;
+
+ private:
+  std::vector<std::unique_ptr<LayerCache>> layers_;
+};
+
+}  // namespace kvs

@@ -1,0 +1,34 @@
+#include "policy/slot_cache.h"
+
+#include "core/error.h"
+
+namespace kvs {
+
+std::size_t SlotCache::room() const noexcept {
+  const bool full = rows_.count() == options_.cache_size;
+  return options_.cache_size - (full ? options_.sinks + options_.kept() : rows_.count());
+}
+
+void SlotCache::make_room(const LayerStates& states) {
+  Backend& backend = states.backend;
+  TokenRows::Part rows = rows_.copy(backend, options_.sinks, options_.compressible());
+  if (options_.slots) backend.rope(rows.k.view(), states.rope, options_.sinks, RopeDirection::kInverse, {});
+  const TokenRows::Part kept = compress(backend, std::move(rows));
+  if (options_.slots) backend.rope(kept.k.view(), states.rope, options_.sinks, RopeDirection::kForward, {});
+  rows_.put(backend, options_.sinks, kept);
+  rows_.truncate(options_.sinks + options_.kept());
+  ++compressions_;
+}
+
+void SlotCache::attend(LayerStates& states, const Operand& out) {
+  if (rows_.count() == options_.cache_size && states.members() == 1) make_room(states);
+  if (rows_.count() + states.tokens() > options_.cache_size)
+    throw Error(ErrorCode::kInternal, "cache", "more tokens at once than there are free slots");
+  if (options_.slots) see(states);
+  rotate_at(states, options_.slots ? rows_.count() : states.first_position);
+  if (!options_.slots) see(states);
+  attend_rows(states, rows_.view(), out);
+  if (states.members() == 1) rows_.append(states);
+}
+
+}  // namespace kvs

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+
+#include "policy/token_rows.h"
+
+namespace kvs {
+
+/// What FreqKV and dropping share: at most `cache_size` slots, of which the first `sinks` stay. Just before a token
+/// that finds the cache full, the N = cache_size − sinks others become L = ⌊γN⌋.
+struct SlotOptions {
+  std::size_t cache_size = 0, sinks = 4;
+  double gamma = 0.5;
+  /// Keys are rotated at their slot and queries at theirs; off: both at their positions in the text.
+  bool slots = true;
+
+  std::size_t compressible() const noexcept { return cache_size - sinks; }  // N
+  std::size_t kept() const noexcept { return static_cast<std::size_t>(gamma * static_cast<double>(compressible())); }
+};
+
+/// Rows are held rotated. With slots, a compression takes the rotation back, compresses, and rotates at the new slots.
+class SlotCache : public LayerCache {
+ public:
+  explicit SlotCache(const SlotOptions& options) : options_(options) {}
+
+  std::size_t room() const noexcept override;
+  void attend(LayerStates& states, const Operand& out) override;
+  CacheBytes bytes() const noexcept override { return rows_.bytes(); }
+  std::size_t positions(std::size_t tokens) const noexcept override {
+    return options_.slots ? std::min(tokens, options_.cache_size) : tokens;
+  }
+  std::size_t compressions() const noexcept override { return compressions_; }
+
+ protected:
+  const SlotOptions& options() const noexcept { return options_; }
+  /// New states before they are kept, not rotated where there are slots.
+  virtual void see(const LayerStates&) {}
+  /// The kept() rows that the N rows after the sinks become; not rotated where there are slots.
+  virtual TokenRows::Part compress(Backend& backend, TokenRows::Part rows) = 0;
+
+ private:
+  void make_room(const LayerStates& states);
+
+  SlotOptions options_;
+  TokenRows rows_;
+  std::size_t compressions_ = 0;
+};
+
+}  // namespace kvs

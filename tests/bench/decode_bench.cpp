@@ -1,0 +1,83 @@
+// Decoding with a cache beside the full one: tokens per second, a token at a time, after a text of so many tokens.
+//
+// Usage: decode_bench MODEL TOKENS STEPS METHOD [NAME=VALUE ...]
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "eval/cached_run.h"
+#include "kernels/instruction_set.h"
+#include "policy/methods.h"
+
+namespace {
+
+struct Speed {
+  double prefill = 0, decode = 0;  // tokens per second
+  kvs::CacheBytes bytes;
+};
+
+Speed measure(kvs::Decoder& decoder, const std::string& method, const std::vector<std::string>& settings,
+              std::span<const std::int32_t> ids, std::size_t steps) {
+  const kvs::ModelConfig& config = decoder.model().config();
+  const kvs::CacheMethod* const found = kvs::find_cache_method(method);
+  if (found == nullptr) throw kvs::Error(kvs::ErrorCode::kUsage, "METHOD", "found " + method);
+  const kvs::Json values = kvs::parameters_of(settings);
+  kvs::Parameters parameters(values, "parameter", kvs::ErrorCode::kUsage, config.layers);
+  kvs::Cache cache = kvs::make_cache(*found, parameters, std::vector<std::size_t>(config.layers));
+  const auto text = ids.first(ids.size() - steps);
+  const auto nothing = [](const kvs::ResidualStream&, std::size_t) {};
+  Speed speed;
+  const auto report = kvs::run_cached(decoder, cache, text, kvs::LayerCache::kUnlimited, nothing);
+  speed.prefill = static_cast<double>(text.size()) / report.seconds;
+  const auto start = std::chrono::steady_clock::now();
+  for (std::size_t position = text.size(); position < ids.size(); ++position) {
+    kvs::ResidualStream hidden = decoder.embed(ids.subspan(position, 1), position, cache.positions(ids.size()));
+    decoder.advance(hidden, config.layers, nullptr, &cache);
+    const std::size_t row = 0;
+    if (!std::isfinite(decoder.logits(hidden, std::span(&row, 1)).front()))
+      throw kvs::Error(kvs::ErrorCode::kData, method, "logits that are not finite");
+  }
+  const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
+  speed.decode = static_cast<double>(steps) / time.count();
+  speed.bytes = cache.bytes();
+  return speed;
+}
+
+int run(int argc, char** argv) {
+  const auto tokens = static_cast<std::size_t>(std::atol(argv[2])),
+             steps = static_cast<std::size_t>(std::atol(argv[3]));
+  const auto backend = kvs::make_backend("cpu", kvs::DType::kF32);
+  const auto source = kvs::ModelSource::open(argv[1]);
+  const kvs::Model model(*source, *backend);
+  kvs::Decoder decoder(model);
+  std::vector<std::int32_t> ids(tokens + steps);
+  for (std::size_t n = 0; n < ids.size(); ++n) ids[n] = static_cast<std::int32_t>(n * 7919 % 40000 + 100);
+  const Speed full = measure(decoder, "full", {}, ids, steps);
+  const Speed other = measure(decoder, argv[4], std::vector<std::string>(argv + 5, argv + argc), ids, steps);
+  const auto share = static_cast<double>(other.bytes.stored) / static_cast<double>(full.bytes.stored);
+  std::printf(
+      "%s, %zu tokens: full %.0f prefill, %.1f decode tokens/s; %s at %.1f %% of the bytes %.0f, %.1f; "
+      "decode ratio %.2f\n",
+      std::string(kvs::name_of(kvs::instruction_set())).c_str(), tokens, full.prefill, full.decode, argv[4],
+      100 * share, other.prefill, other.decode, other.decode / full.decode);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 5) {
+    std::fprintf(stderr, "usage: decode_bench MODEL TOKENS STEPS METHOD [NAME=VALUE ...]\n");
+    return 2;
+  }
+  try {
+    return run(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "decode_bench: %s\n", error.what());
+    return 5;
+  }
+}

@@ -1,0 +1,89 @@
+#include "eval/cached_run.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/eval/tiny_model.h"
+#include "tests/model/caches.h"
+
+namespace kvs {
+namespace {
+
+struct Losses {
+  std::vector<float> nll;
+  CacheReport report;
+};
+
+std::vector<std::int32_t> successors(std::span<const std::int32_t> tokens, std::size_t first, std::size_t count) {
+  std::vector<std::int32_t> targets;
+  for (std::size_t t = first + 1; t <= first + count; ++t) targets.push_back(t < tokens.size() ? tokens[t] : -1);
+  return targets;
+}
+
+Losses losses(TinyModel& tiny, const std::string& method, const std::vector<std::string>& settings, std::size_t tokens,
+              std::size_t group) {
+  const auto ids = TinyModel::tokens(tokens);
+  Cache cache = test::cache_of(tiny.model->config(), method, settings);
+  Losses found;
+  found.report = run_cached(*tiny.decoder, cache, ids, group, [&](const ResidualStream& hidden, std::size_t first) {
+    const auto nll = tiny.decoder->nll(hidden, successors(ids, first, hidden.tokens()));
+    found.nll.insert(found.nll.end(), nll.begin(), nll.end());
+  });
+  found.nll.pop_back();
+  return found;
+}
+
+struct Case {
+  const char* method;
+  std::vector<std::string> settings;
+  std::size_t rows;  // held at the end, of 200 tokens
+  std::size_t most;  // held at any time
+  std::size_t compressions;
+};
+void PrintTo(const Case& c, std::ostream* out) {
+  *out << c.method;
+  for (const std::string& setting : c.settings) *out << ' ' << setting;
+}
+
+class CachedRun : public ::testing::TestWithParam<Case> {};
+
+TEST_P(CachedRun, AnySplitOfATextGivesTheSameCacheAndTheSameLosses) {
+  const Case& c = GetParam();
+  constexpr std::size_t kLength = 200;
+  TinyModel tiny;
+  const Losses whole = losses(tiny, c.method, c.settings, kLength, LayerCache::kUnlimited);
+  const ModelConfig& config = tiny.model->config();
+  const std::size_t row = config.layers * config.kv_heads * config.head_dim * 2 * 2;  // keys and values at 2 bytes
+  EXPECT_EQ(whole.report.end.stored, c.rows * row);
+  EXPECT_EQ(whole.report.peak.stored, c.most * row);
+  EXPECT_EQ(whole.report.compressions, c.compressions);
+  for (const std::size_t group : {std::size_t{1}, std::size_t{7}, std::size_t{64}}) {
+    const Losses split = losses(tiny, c.method, c.settings, kLength, group);
+    EXPECT_LT(largest_difference(split.nll, whole.nll), 2e-5) << "groups of " << group;
+    EXPECT_EQ(split.report.end.stored, whole.report.end.stored);
+    EXPECT_EQ(split.report.peak.stored, whole.report.peak.stored);
+    EXPECT_EQ(split.report.compressions, whole.report.compressions);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Methods, CachedRun,
+    ::testing::Values(Case{"full", {}, 200, 200, 0},
+                      // A token reads its sinks, 27 others and itself; what it leaves to the next is one row less.
+                      Case{"streaming", {"cache_size=32"}, 31, 32, 0},
+                      Case{"streaming", {"cache_size=5", "sinks=4"}, 4, 5, 0},
+                      Case{"streaming", {"cache_size=16", "sinks=0"}, 15, 16, 0},
+                      // N = 28, L = 14: ⌈(200 − 32) / 14⌉ = 12 times, the last just before token 186.
+                      Case{"dropping", {"cache_size=32"}, 32, 32, 12}, Case{"freqkv", {"cache_size=32"}, 32, 32, 12},
+                      // N = 28, L = 7: after 8 compressions 11 + 200 − 32 − 7 · 21 = 32 slots are taken again.
+                      Case{"freqkv", {"cache_size=32", "gamma=0.25", "band=high"}, 32, 32, 8},
+                      Case{"freqkv", {"cache_size=32", "rope=post", "rescale=off"}, 32, 32, 12},
+                      Case{"dropping", {"cache_size=50", "sinks=0", "rope=post"}, 50, 50, 6},
+                      // S = 4, L = 16, ⌊rL⌋ = 4: at 36, 52, …, 196 tokens 11 times; 4 + 11 · 4 + 16 + 4 rows stay. The
+                      // peak is just before the last time.
+                      Case{"lagkv", {"sinks=4", "lag=16", "ratio=0.25"}, 68, 76, 11},
+                      Case{"lagkv", {"sinks=4", "lag=16", "ratio=0.25", "variant=local"}, 68, 76, 11}),
+    [](const auto& c) { return std::string(c.param.method) + std::to_string(c.index); });
+
+}  // namespace
+}  // namespace kvs

@@ -1,0 +1,86 @@
+#include "eval/evaluation.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <numeric>
+
+#include "io/file.h"
+#include "tests/eval/tiny_model.h"
+#include "tests/model/caches.h"
+
+namespace kvs {
+namespace {
+
+Evaluation evaluate_tiny(TinyModel& tiny, const std::string& method, const std::vector<std::string>& settings) {
+  const std::vector<std::vector<std::int32_t>> documents{TinyModel::tokens(60), TinyModel::tokens(60)};
+  return evaluate(*tiny.decoder, documents, [&] { return test::cache_of(tiny.model->config(), method, settings); },
+                  true, {});
+}
+
+TEST(Evaluation, TheFullCacheDoesNotDivergeFromItself) {
+  TinyModel tiny;
+  const Evaluation found = evaluate_tiny(tiny, "full", {});
+  ASSERT_TRUE(found.full.has_value());
+  EXPECT_DOUBLE_EQ(found.sum.nll, found.full->sum.nll);
+  EXPECT_EQ(found.full->divergence.tokens, 2U * 59);
+  EXPECT_EQ(found.full->divergence.agreed, 2U * 59);
+  EXPECT_NEAR(found.full->divergence.kl, 0, 1e-12);
+  EXPECT_EQ(found.cache.peak.stored, 60 * 2 * tiny.model->config().cache_values_per_token());
+}
+
+TEST(Divergence, IsTheSumOverTheVocabularyInDouble) {
+  TinyModel tiny;
+  const auto ids = TinyModel::tokens(40);
+  const std::size_t layers = tiny.model->config().layers, vocabulary = tiny.model->config().vocabulary;
+  ResidualStream whole = tiny.decoder->embed(ids), part = tiny.decoder->embed(std::span(ids).subspan(10), 10);
+  tiny.decoder->advance(whole, layers);
+  tiny.decoder->advance(part, layers);  // knows nothing of the first 10 tokens
+  std::vector<std::size_t> rows(30);
+  std::iota(rows.begin(), rows.end(), 10);
+  const std::vector<float> expected = tiny.decoder->logits(whole, rows);
+  std::iota(rows.begin(), rows.end(), 0);
+  const std::vector<float> found = tiny.decoder->logits(part, rows);
+  double kl = 0;
+  std::size_t agreed = 0;
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    const auto distribution = [&](const std::vector<float>& logits) {
+      std::vector<double> p(logits.begin() + static_cast<std::ptrdiff_t>(row * vocabulary),
+                            logits.begin() + static_cast<std::ptrdiff_t>((row + 1) * vocabulary));
+      double sum = 0;
+      for (double& value : p) sum += value = std::exp(value);
+      for (double& value : p) value /= sum;
+      return p;
+    };
+    const auto p = distribution(expected), q = distribution(found);
+    for (std::size_t v = 0; v < vocabulary; ++v) kl += p[v] * std::log(p[v] / q[v]);
+    agreed += std::ranges::max_element(p) - p.begin() == std::ranges::max_element(q) - q.begin() ? 1 : 0;
+  }
+  const Divergence divergence = kvs::divergence(*tiny.decoder, whole, 10, part, 30);
+  EXPECT_GT(kl, 0.1);
+  EXPECT_NEAR(divergence.kl, kl, 1e-5 * kl + 1e-6);
+  EXPECT_EQ(divergence.agreed, agreed);
+}
+
+/// Perplexities of an independent decoder: golden/opticks1024_caches.json.
+TEST(CachesOfSmolLM2, GiveThePerplexitiesOfPyTorch) {
+  const char* path = std::getenv("KVS_MODEL");
+  if (path == nullptr) GTEST_SKIP() << "set KVS_MODEL to the path that scripts/fetch_model.sh prints";
+  const Json golden = parse_json(read_text_file(KVS_GOLDEN_DIR "/opticks1024_caches.json", 1 << 20), "golden");
+  const std::vector<std::vector<std::int32_t>> documents{golden["tokens"].get<std::vector<std::int32_t>>()};
+  const auto source = ModelSource::open(path);
+  const auto backend = make_backend("cpu", DType::kF32);
+  const Model model(*source, *backend);
+  Decoder decoder(model);
+  for (const Json& expected : golden["cases"]) {
+    const auto settings = expected["settings"].get<std::vector<std::string>>();
+    const Evaluation found = evaluate(
+        decoder, documents, [&] { return test::cache_of(model.config(), expected["method"], settings); }, false, {});
+    // A quarter of what is asked for: rounding moves these by 1e-5.
+    EXPECT_NEAR(found.sum.perplexity() / expected["ppl"].get<double>(), 1, 5e-4) << expected.dump();
+  }
+}
+
+}  // namespace
+}  // namespace kvs

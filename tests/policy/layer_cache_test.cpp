@@ -1,0 +1,101 @@
+// What each cache reads for a token, by the mean of the values that queries of zeros give.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+#include "policy/dropping.h"
+#include "policy/full.h"
+#include "policy/lagkv.h"
+#include "policy/streaming.h"
+#include "tests/policy/layer_harness.h"
+
+namespace kvs {
+namespace {
+
+constexpr std::size_t kHeads = 2, kChannels = 16, kText = 90;
+
+/// Tokens that a token reads, itself included, in a KV head.
+using Reads = std::function<std::vector<std::size_t>(std::size_t head, std::size_t token)>;
+
+struct States {
+  std::vector<float> k = test::random_values(kHeads * kText * kChannels, 1),
+                     v = test::random_values(kHeads * kText * kChannels, 2);
+};
+
+void expect_reads(LayerCache& cache, const Reads& reads) {
+  const States states;
+  test::LayerHarness layer(cache, kHeads, kChannels);
+  for (std::size_t token = 0; token < kText; ++token) {
+    const std::vector<float> found = layer.feed(states.k, states.v, kText, token);
+    for (std::size_t head = 0; head < kHeads; ++head) {
+      const auto tokens = reads(head, token);
+      for (std::size_t channel = 0; channel < kChannels; ++channel) {
+        double mean = 0;
+        for (const std::size_t t : tokens) mean += double{states.v[(head * kText + t) * kChannels + channel]};
+        ASSERT_NEAR(found[head * kChannels + channel], mean / static_cast<double>(tokens.size()), 1e-6)
+            << "token " << token << " head " << head;
+      }
+    }
+  }
+}
+
+std::vector<std::size_t> range(std::size_t first, std::size_t last) {
+  std::vector<std::size_t> tokens(last - first);
+  std::iota(tokens.begin(), tokens.end(), first);
+  return tokens;
+}
+
+TEST(FullCache, ReadsEveryToken) {
+  const auto cache = make_full_cache();
+  expect_reads(*cache, [](std::size_t, std::size_t token) { return range(0, token + 1); });
+  EXPECT_EQ(cache->bytes().stored, kText * kHeads * kChannels * 2 * 2);
+  EXPECT_EQ(cache->bytes().used, kText * kHeads * kChannels * 2 * sizeof(float));
+}
+
+TEST(StreamingCache, ReadsTheSinksAndTheLastTokens) {
+  const auto cache = make_streaming_cache({.cache_size = 12, .sinks = 3});
+  expect_reads(*cache, [](std::size_t, std::size_t token) {
+    auto tokens = range(0, std::min<std::size_t>(3, token + 1));
+    const auto last = range(std::max<std::size_t>(3, token < 8 ? 0 : token - 8), std::max<std::size_t>(token + 1, 3));
+    tokens.insert(tokens.end(), last.begin(), last.end());
+    return tokens;
+  });
+}
+
+TEST(DroppingCache, KeepsTheLastSlotsWhenATokenFindsItFull) {
+  const auto cache = make_dropping_cache({.cache_size = 12, .sinks = 2, .gamma = 0.5, .slots = false});
+  std::vector<std::size_t> slots;
+  std::size_t fed = 0;
+  expect_reads(*cache, [&](std::size_t, std::size_t token) {
+    if (token < fed) return slots;  // the second head reads the same
+    fed = token + 1;
+    if (slots.size() == 12) slots.erase(slots.begin() + 2, slots.begin() + 7);  // N = 10, L = 5
+    slots.push_back(token);
+    return slots;
+  });
+  EXPECT_EQ(cache->compressions(), (kText - 12 + 4) / 5);
+}
+
+TEST(LagkvCache, KeepsWhatTheSelectionKeepsOfAllStatesAtOnce) {
+  for (const LagkvVariant variant : {LagkvVariant::kLag, LagkvVariant::kLocal, LagkvVariant::kL2}) {
+    const LagkvOptions options{.sinks = 3, .lag = 8, .ratio = 0.4, .variant = variant};
+    const auto cache = make_lagkv_cache(options);
+    const States states;
+    expect_reads(*cache, [&](std::size_t head, std::size_t token) {
+      // The token itself attends before it can complete a partition.
+      std::vector<float> k, v;
+      for (const auto& [from, to] : {std::pair(&states.k, &k), std::pair(&states.v, &v)})
+        to->assign(from->begin() + static_cast<std::ptrdiff_t>(head * kText * kChannels),
+                   from->begin() + static_cast<std::ptrdiff_t>((head * kText + token) * kChannels));
+      auto kept = token == 0 ? std::vector<std::size_t>()
+                             : lagkv_keep({k, {1, token, kChannels}}, {v, {1, token, kChannels}}, options)[0];
+      kept.push_back(token);
+      return kept;
+    });
+  }
+}
+
+}  // namespace
+}  // namespace kvs

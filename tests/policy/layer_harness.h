@@ -1,0 +1,58 @@
+#pragma once
+
+#include <vector>
+
+#include "policy/layer_cache.h"
+#include "tests/kernels/support.h"
+
+namespace kvs::test {
+
+/// Feeds a cache tokens of states that are turned by angles of 0, a token at a time, with queries of zeros: each
+/// token's attention is then the mean of all values that it reads.
+class LayerHarness {
+ public:
+  LayerHarness(LayerCache& cache, std::size_t kv_heads, std::size_t head_dim)
+      : cache_(&cache), kv_heads_(kv_heads), head_dim_(head_dim) {}
+
+  /// k, v: [kv_head, token, head_dim], `tokens` tokens of `all`, of which `token` is fed.
+  /// @return the mean of the values read, [kv_head, head_dim]
+  std::vector<float> feed(const std::vector<float>& k, const std::vector<float>& v, std::size_t all,
+                          std::size_t token) {
+    const auto row = [&](const std::vector<float>& states) {
+      std::vector<float> values;
+      for (std::size_t head = 0; head < kv_heads_; ++head) {
+        const auto from = states.begin() + static_cast<std::ptrdiff_t>((head * all + token) * head_dim_);
+        values.insert(values.end(), from, from + static_cast<std::ptrdiff_t>(head_dim_));
+      }
+      return uploaded<4>(*backend_, values, {1, kv_heads_, 1, head_dim_});
+    };
+    const auto keys = row(k), values = row(v);
+    const auto queries =
+        uploaded<4>(*backend_, std::vector<float>(kv_heads_ * head_dim_), {1, kv_heads_, 1, head_dim_});
+    const auto cosine = uploaded<2>(*backend_, std::vector<float>(all, 1.0F), {all, 1}),
+               sine = uploaded<2>(*backend_, std::vector<float>(all, 0.0F), {all, 1});
+    const OwnedOperand out(*backend_, 1, kv_heads_ * head_dim_);
+    LayerStates states{.backend = *backend_,
+                       .layer = 0,
+                       .first_position = token,
+                       .rope = {cosine.view(), sine.view()},
+                       .x = {},
+                       .q = queries.view(),
+                       .k = keys.view(),
+                       .v = values.view()};
+    cache_->attend(states, out);
+    return out.values();
+  }
+
+ private:
+  static Backend& cpu() {  // outlives the caches that keep memory of it
+    static const std::unique_ptr<Backend> backend = make_backend("cpu", DType::kF32, 1);
+    return *backend;
+  }
+
+  Backend* backend_ = &cpu();
+  LayerCache* cache_;
+  std::size_t kv_heads_, head_dim_;
+};
+
+}  // namespace kvs::test
