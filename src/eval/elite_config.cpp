@@ -1,7 +1,11 @@
 #include "eval/elite_config.h"
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "io/tensor_archive.h"
+#include "model/rope.h"
+#include "policy/full.h"
 
 namespace kvs {
 namespace {
@@ -21,10 +25,9 @@ Factor read_factor(const TensorArchive& archive, const std::filesystem::path& pa
   return factor;
 }
 
-/// up · down [rows, d_model] in double, appended to `product`.
-void append_product(const TensorArchive& archive, const std::filesystem::path& path, const std::string& up_name,
-                    const std::string& down_name, std::size_t rows, std::size_t d_model, std::vector<double>& product,
-                    std::size_t& rank) {
+/// Adds up and down to the layer's: below the rows and beside the columns that are there.
+void append_factors(const TensorArchive& archive, const std::filesystem::path& path, const std::string& up_name,
+                    const std::string& down_name, std::size_t rows, std::size_t d_model, EliteLayer& layer) {
   const Factor up = read_factor(archive, path, up_name), down = read_factor(archive, path, down_name);
   if (up.rows != rows)
     throw Error(ErrorCode::kInput, path.string() + ": tensor " + up_name,
@@ -34,28 +37,16 @@ void append_product(const TensorArchive& archive, const std::filesystem::path& p
     throw Error(ErrorCode::kInput, path.string() + ": tensor " + down_name,
                 "found shape [" + std::to_string(down.rows) + ", " + std::to_string(down.columns) + "], expected [" +
                     std::to_string(up.columns) + ", " + std::to_string(d_model) + "]");
-  rank += up.columns;
-  const std::size_t start = product.size();
-  product.resize(start + up.rows * d_model);
-  for (std::size_t row = 0; row < up.rows; ++row) {
-    double* out = product.data() + start + row * d_model;
-    for (std::size_t k = 0; k < up.columns; ++k) {
-      const double scale = up.values[row * up.columns + k];
-      const float* from = down.values.data() + k * d_model;
-      for (std::size_t column = 0; column < d_model; ++column) out[column] += scale * from[column];
-    }
-  }
-}
-
-/// Of the rows that EliteLayer::projection yields; empty if neither keys nor values have one.
-std::vector<float> joined_bias(const ModelSource& source, std::size_t layer) {
-  const std::size_t rows = source.config().kv_heads * source.config().head_dim;
-  std::vector<float> keys = source.projection_bias(layer, 'k'), values = source.projection_bias(layer, 'v');
-  if (keys.empty() && values.empty()) return {};
-  keys.resize(rows);
-  values.resize(rows);
-  keys.insert(keys.end(), values.begin(), values.end());
-  return keys;
+  const std::size_t before = layer.rank, rank = before + up.columns,
+                    rows_before = before == 0 ? 0 : layer.up.size() / before;
+  std::vector<float> joined((rows_before + rows) * rank);
+  for (std::size_t row = 0; row < rows_before; ++row)
+    std::copy_n(layer.up.data() + row * before, before, joined.data() + row * rank);
+  for (std::size_t row = 0; row < rows; ++row)
+    std::copy_n(up.values.data() + row * up.columns, up.columns, joined.data() + (rows_before + row) * rank + before);
+  layer.up = std::move(joined);
+  layer.down.insert(layer.down.end(), down.values.begin(), down.values.end());
+  layer.rank = rank;
 }
 
 }  // namespace
@@ -67,7 +58,8 @@ std::string factor_obstacle(const ModelConfig& model) {
          "for it, RoPElite alone is";
 }
 
-EliteConfig load_elite_config(const Json& config, const std::filesystem::path& path, const ModelSource& source) {
+std::vector<EliteLayer> load_elite_config(const Json& config, const std::filesystem::path& path,
+                                          const ModelSource& source) {
   const ModelConfig& model = source.config();
   const Json& parameters = config.at("parameters");
   const auto elite = parameters.at("elite").get<std::vector<std::vector<std::vector<std::size_t>>>>();
@@ -84,20 +76,17 @@ EliteConfig load_elite_config(const Json& config, const std::filesystem::path& p
     archive = open_safetensors(factors);
   }
   const bool joint = parameters.at("factorization") == "joint";
-  const double full = 2.0 * static_cast<double>(model.kv_heads * model.head_dim);
-  EliteConfig result;
-  result.cache_values_per_token = full * static_cast<double>(model.layers - layers.size());
+  std::vector<EliteLayer> result;
   for (std::size_t n = 0; n < layers.size(); ++n) {
-    EliteLayer layer{layers[n], elite[n], {}, {}};
-    std::size_t rank = 0;
+    EliteLayer layer;
+    layer.layer = layers[n];
+    layer.elite = elite[n];
     if (archive) {
       const std::string prefix = "layers." + std::to_string(layers[n]) + ".";
-      std::vector<double> product;
       const std::size_t values = model.kv_heads * model.head_dim,
                         keys = values - 2 * elite[n].front().size() * model.kv_heads;
       const auto append = [&](const std::string& part, std::size_t rows) {
-        append_product(*archive, factors, prefix + "up" + part, prefix + "down" + part, rows, model.d_model, product,
-                       rank);
+        append_factors(*archive, factors, prefix + "up" + part, prefix + "down" + part, rows, model.d_model, layer);
       };
       if (joint) {
         append("", keys + values);
@@ -105,15 +94,34 @@ EliteConfig load_elite_config(const Json& config, const std::filesystem::path& p
         append("_k", keys);
         append("_v", values);
       }
-      layer.projection = merge_projection(source.projection(layers[n], 'k'), product, elite[n], model.head_dim,
-                                          model.rotary_dim(), model.d_model);
-      layer.bias = joined_bias(source, layers[n]);
+      layer.key_rows = source.projection(layers[n], 'k');
+      layer.key_bias = source.projection_bias(layers[n], 'k');
+      layer.value_bias = source.projection_bias(layers[n], 'v');
     }
-    const double rotated = 2.0 * static_cast<double>(elite[n].front().size() * model.kv_heads);
-    result.cache_values_per_token += archive ? rotated + static_cast<double>(rank) : full;
-    result.layers.push_back(std::move(layer));
+    result.push_back(std::move(layer));
   }
   return result;
+}
+
+EliteCaches::EliteCaches(Backend& backend, const ModelConfig& model, const std::vector<EliteLayer>& layers,
+                         std::size_t tokens)
+    : products_(model.layers) {
+  for (const EliteLayer& layer : layers) {
+    const EliteLayerShape geometry{
+        .query_heads = model.query_heads,
+        .kv_heads = model.kv_heads,
+        .head_dim = model.head_dim,
+        .chunks = model.chunks(),
+        .d_model = model.d_model,
+        .rope_factor = static_cast<float>(rope_angles(model.rope(layer.layer), tokens).factor)};
+    products_[layer.layer] = make_elite_products(backend, layer, geometry);
+  }
+}
+
+Cache EliteCaches::make() const {
+  std::vector<std::unique_ptr<LayerCache>> layers;
+  for (const auto& products : products_) layers.push_back(products ? make_elitekv_cache(products) : make_full_cache());
+  return Cache(std::move(layers));
 }
 
 }  // namespace kvs

@@ -180,6 +180,8 @@ class Backend {
   /// input.window. Memory for scores is bounded by a tile, not by tokens². Query head h reads kv head h / (H / G).
   /// out: [member · token, H · head_dim].
   virtual void attention(const AttentionInput& input, Operand out) = 0;
+  /// The widest head that attention() takes.
+  virtual std::size_t most_head_dim() const { return SIZE_MAX; }
   /// split_heads(), rope() of q and k, and attention(), to the same bits, of states that nothing else needs: each
   /// backend keeps them as its attention reads them.
   virtual void self_attention(const SelfAttentionInput& input, Operand out) = 0;

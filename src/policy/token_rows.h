@@ -8,28 +8,24 @@
 
 namespace kvs {
 
-/// Keys and values of one sequence, a row a token in each KV head, in buffers that double when they are full.
-class TokenRows {
+/// What a cache keeps of each token in each head, a row a token, in a buffer that doubles when it is full.
+class RowBuffer {
  public:
-  /// Rows of their own, packed: [1, kv_head, count, head_dim].
-  struct Part {
-    BackendTensor<float, 4> k, v;
-  };
+  using Part = BackendTensor<float, 4>;  // rows of their own, packed: [1, head, count, channel]
 
   std::size_t count() const noexcept { return count_; }
-  KeyRows view() const noexcept { return {k_.view(), v_.view(), count_}; }
+  /// [1, head, capacity, channel], of which count() rows of each head are in use.
+  const BackendView<float, 4>& view() const noexcept { return rows_.view(); }
   CacheBytes bytes() const noexcept;
 
-  /// Adds rows [first, first + count) of k and v [1, kv_head, token, head_dim]. Amortised O(count).
-  void append(Backend& backend, BackendView<const float, 4> k, BackendView<const float, 4> v, std::size_t first,
-              std::size_t count);
-  void append(const LayerStates& states) { append(states.backend, states.k, states.v, 0, states.tokens()); }
+  /// Adds rows [first, first + count) of `rows` [1, head, token, channel]. Amortised O(count).
+  void append(Backend& backend, BackendView<const float, 4> rows, std::size_t first, std::size_t count);
   /// A copy of rows [first, first + count).
   Part copy(Backend& backend, std::size_t first, std::size_t count) const;
   /// Overwrites rows from `first` on, which must be there.
   void put(Backend& backend, std::size_t first, const Part& part);
-  /// Keeps of rows [first, first + count), in each KV head, those that `kept[head]` names (from 0, ascending, as many
-  /// in every head) and moves what follows up to them.
+  /// Keeps of rows [first, first + count), in each head, those that `kept[head]` names (from 0, ascending, as many in
+  /// every head) and moves what follows up to them.
   void keep(Backend& backend, std::size_t first, std::size_t count, const std::vector<std::vector<std::size_t>>& kept);
   /// Drops the rows from `count` on.
   void truncate(std::size_t count) noexcept { count_ = count; }
@@ -37,10 +33,54 @@ class TokenRows {
   void drop_front(Backend& backend, std::size_t count);
 
  private:
-  void reserve(Backend& backend, std::size_t heads, std::size_t head_dim, std::size_t rows);
+  void reserve(Backend& backend, std::size_t heads, std::size_t channels, std::size_t rows);
 
-  BackendTensor<float, 4> k_, v_;  // [1, kv_head, capacity, head_dim]
+  BackendTensor<float, 4> rows_;
   std::size_t count_ = 0;
+};
+
+/// Keys and values of one sequence: two buffers that do the same.
+class TokenRows {
+ public:
+  struct Part {
+    RowBuffer::Part k, v;
+  };
+
+  std::size_t count() const noexcept { return k_.count(); }
+  KeyRows view() const noexcept { return {k_.view(), v_.view(), count()}; }
+  CacheBytes bytes() const noexcept {
+    CacheBytes sum = k_.bytes();
+    return sum += v_.bytes();
+  }
+
+  void append(Backend& backend, BackendView<const float, 4> k, BackendView<const float, 4> v, std::size_t first,
+              std::size_t count) {
+    k_.append(backend, k, first, count);
+    v_.append(backend, v, first, count);
+  }
+  void append(const LayerStates& states) { append(states.backend, states.k, states.v, 0, states.tokens()); }
+  Part copy(Backend& backend, std::size_t first, std::size_t count) const {
+    return {k_.copy(backend, first, count), v_.copy(backend, first, count)};
+  }
+  void put(Backend& backend, std::size_t first, const Part& part) {
+    k_.put(backend, first, part.k);
+    v_.put(backend, first, part.v);
+  }
+  void keep(Backend& backend, std::size_t first, std::size_t count, const std::vector<std::vector<std::size_t>>& kept) {
+    k_.keep(backend, first, count, kept);
+    v_.keep(backend, first, count, kept);
+  }
+  void truncate(std::size_t count) noexcept {
+    k_.truncate(count);
+    v_.truncate(count);
+  }
+  void drop_front(Backend& backend, std::size_t count) {
+    k_.drop_front(backend, count);
+    v_.drop_front(backend, count);
+  }
+
+ private:
+  RowBuffer k_, v_;
 };
 
 }  // namespace kvs

@@ -1,6 +1,7 @@
 // Decoding with a cache beside the full one: tokens per second, a token at a time, after a text of so many tokens.
 //
 // Usage: decode_bench MODEL TOKENS STEPS METHOD [NAME=VALUE ...]
+//        decode_bench MODEL TOKENS STEPS elitekv CONFIG
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -10,6 +11,8 @@
 
 #include "core/error.h"
 #include "eval/cached_run.h"
+#include "eval/elite_config.h"
+#include "io/file.h"
 #include "kernels/instruction_set.h"
 #include "policy/methods.h"
 
@@ -20,14 +23,24 @@ struct Speed {
   kvs::CacheBytes bytes;
 };
 
-Speed measure(kvs::Decoder& decoder, const std::string& method, const std::vector<std::string>& settings,
-              std::span<const std::int32_t> ids, std::size_t steps) {
-  const kvs::ModelConfig& config = decoder.model().config();
+/// The cache of METHOD and its settings; of elitekv that of a config.
+kvs::Cache cache_of(const kvs::Model& model, const kvs::ModelSource& source, const std::string& method,
+                    const std::vector<std::string>& settings, std::size_t tokens) {
+  const kvs::ModelConfig& config = model.config();
+  if (method == "elitekv") {
+    const std::string& path = settings.at(0);
+    const kvs::Json json = kvs::parse_json(kvs::read_text_file(path, std::size_t{1} << 30), path);
+    return kvs::EliteCaches(model.backend(), config, kvs::load_elite_config(json, path, source), tokens).make();
+  }
   const kvs::CacheMethod* const found = kvs::find_cache_method(method);
   if (found == nullptr) throw kvs::Error(kvs::ErrorCode::kUsage, "METHOD", "found " + method);
   const kvs::Json values = kvs::parameters_of(settings);
   kvs::Parameters parameters(values, "parameter", kvs::ErrorCode::kUsage, config.layers);
-  kvs::Cache cache = kvs::make_cache(*found, parameters, std::vector<std::size_t>(config.layers));
+  return kvs::make_cache(*found, parameters, std::vector<std::size_t>(config.layers));
+}
+
+Speed measure(kvs::Decoder& decoder, kvs::Cache cache, std::span<const std::int32_t> ids, std::size_t steps) {
+  const kvs::ModelConfig& config = decoder.model().config();
   const auto text = ids.first(ids.size() - steps);
   const auto nothing = [](const kvs::ResidualStream&, std::size_t) {};
   Speed speed;
@@ -39,7 +52,7 @@ Speed measure(kvs::Decoder& decoder, const std::string& method, const std::vecto
     decoder.advance(hidden, config.layers, nullptr, &cache);
     const std::size_t row = 0;
     if (!std::isfinite(decoder.logits(hidden, std::span(&row, 1)).front()))
-      throw kvs::Error(kvs::ErrorCode::kData, method, "logits that are not finite");
+      throw kvs::Error(kvs::ErrorCode::kData, "decode_bench", "logits that are not finite");
   }
   const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
   speed.decode = static_cast<double>(steps) / time.count();
@@ -56,8 +69,9 @@ int run(int argc, char** argv) {
   kvs::Decoder decoder(model);
   std::vector<std::int32_t> ids(tokens + steps);
   for (std::size_t n = 0; n < ids.size(); ++n) ids[n] = static_cast<std::int32_t>(n * 7919 % 40000 + 100);
-  const Speed full = measure(decoder, "full", {}, ids, steps);
-  const Speed other = measure(decoder, argv[4], std::vector<std::string>(argv + 5, argv + argc), ids, steps);
+  const Speed full = measure(decoder, cache_of(model, *source, "full", {}, ids.size()), ids, steps);
+  const std::vector<std::string> settings(argv + 5, argv + argc);
+  const Speed other = measure(decoder, cache_of(model, *source, argv[4], settings, ids.size()), ids, steps);
   const auto share = static_cast<double>(other.bytes.stored) / static_cast<double>(full.bytes.stored);
   std::printf(
       "%s, %zu tokens: full %.0f prefill, %.1f decode tokens/s; %s at %.1f %% of the bytes %.0f, %.1f; "

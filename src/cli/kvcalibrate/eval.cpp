@@ -1,7 +1,10 @@
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <iostream>
+#include <memory>
 #include <sstream>
+#include <utility>
 
 #include "calibrate/paired_difference.h"
 #include "cli/common/estimate.h"
@@ -13,7 +16,6 @@
 #include "core/error.h"
 #include "eval/elite_config.h"
 #include "eval/evaluation.h"
-#include "eval/perplexity.h"
 #include "export/config.h"
 #include "io/file.h"
 #include "policy/methods.h"
@@ -57,12 +59,12 @@ OptionTable eval_options() {
   return table;
 }
 
-/// How a document is run: with a cache, or with an elitekv config.
+/// What a document runs with: a method of the table, or an elitekv config.
 struct Method {
   std::string name;
   const CacheMethod* cache = nullptr;
   Json parameters = Json::object();
-  EliteConfig elite = {};
+  std::vector<EliteLayer> elite = {};
 
   Cache make(const ModelConfig& config) const {
     std::vector<std::size_t> windows(config.layers);
@@ -109,7 +111,7 @@ double full_bytes(const ModelConfig& config, std::size_t tokens) {
 void report_cache(const Evaluation& evaluation, const Method& method, std::size_t window, Json& result) {
   const auto tokens = static_cast<double>(window);
   const CacheReport& cache = evaluation.cache;
-  result["parameters"] = method.parameters;
+  if (method.cache != nullptr) result["parameters"] = method.parameters;
   result["bytes_per_token_end"] = static_cast<double>(cache.end.stored) / tokens;
   result["bytes_allocated"] = cache.peak.used + cache.peak.spare;
   result["bytes_spare"] = cache.peak.spare;
@@ -159,7 +161,7 @@ void run_eval(Arguments arguments) {
   const std::size_t tokens = documents.front().size();
   ModelSession session = load_model(std::move(source), *options, run);
   const ModelConfig& config = session.config();
-  const bool compare = method.cache != nullptr && method.name != "full" && options->text("against") == "full";
+  const bool compare = method.name != "full" && options->text("against") == "full";
   announce({.flops = (compare ? 2 : 1) * static_cast<double>(documents.size()) *
                      forward_flops(config, static_cast<double>(tokens)),
             .memory_bytes = session_memory(session, tokens)},
@@ -167,23 +169,21 @@ void run_eval(Arguments arguments) {
 
   Progress progress("eval", static_cast<double>(documents.size()), run.quiet);
   const auto done = [&](std::size_t count) { progress.update(static_cast<double>(count)); };
-  Evaluation evaluation;
-  double bytes = kBytesPerValue * method.elite.cache_values_per_token;
-  if (method.cache != nullptr) {
-    evaluation = evaluate(
-        *session.decoder, documents, [&] { return method.make(config); }, compare, done);
-    bytes = static_cast<double>(evaluation.cache.peak.stored) / static_cast<double>(tokens);
-  } else {
-    EliteModel hook(*session.model, std::move(method.elite.layers));
-    evaluation.sum = measure_perplexity(*session.decoder, documents, &hook, done);
+  std::function<Cache()> make = [&] { return method.make(config); };
+  if (method.cache == nullptr) {
+    const auto caches =
+        std::make_shared<EliteCaches>(*session.backend, config, std::exchange(method.elite, {}), tokens);
+    make = [caches] { return caches->make(); };
   }
+  const Evaluation evaluation = evaluate(*session.decoder, documents, make, compare, done);
+  const double bytes = static_cast<double>(evaluation.cache.peak.stored) / static_cast<double>(tokens);
   const PerplexitySum& sum = evaluation.sum;
   const Provenance record = provenance(*options, run, corpus);
   Json result{
       {"method", method.name},    {"ppl", sum.perplexity()},
       {"nll_mean", sum.mean()},   {"tokens_scored", sum.scored},
       {"bytes_per_token", bytes}, {"bytes_ratio", bytes * static_cast<double>(tokens) / full_bytes(config, tokens)}};
-  if (method.cache != nullptr) report_cache(evaluation, method, tokens, result);
+  report_cache(evaluation, method, tokens, result);
   result.update(Json{{"documents", documents.size()},
                      {"window", tokens},
                      {"dtype", name_of(session.backend->compute_type())},

@@ -43,6 +43,8 @@ void check_shapes(const AttentionInput& in, const Operand& out) {
 
 }  // namespace
 
+std::size_t CudaBackend::most_head_dim() const { return cuda::kMostHeadDim; }
+
 void CudaBackend::attention(const AttentionInput& input, Operand out) {
   check_shapes(input, out);
   if (input.q.empty()) return;
