@@ -13,18 +13,19 @@
 
 namespace kvs {
 
+/// The full cache on the same documents.
+struct FullReference {
+  PerplexitySum sum;
+  Divergence divergence;  // of the other cache's predictions from this one's
+  double seconds = 0;     // of the forward passes
+};
+
 /// A cache at work on some documents, beside the full cache where that was asked for.
 struct Evaluation {
-  struct Reference {
-    PerplexitySum sum;
-    Divergence divergence;
-    double seconds = 0;  // of its forward passes
-  };
-
   PerplexitySum sum;
   CacheReport cache;  // bytes of the document that held most, compressions of all, seconds of all
   std::size_t tokens = 0;
-  std::optional<Reference> full;
+  std::optional<FullReference> full;
 };
 
 /// @param make     a fresh cache for a document
