@@ -5,13 +5,14 @@
 
 namespace kvs {
 
-CacheReport run_cached(Decoder& decoder, Cache& cache, std::span<const std::int32_t> tokens, std::size_t group,
+CacheReport run_cached(Decoder& decoder, Cache& cache, std::span<const std::int32_t> tokens, const RunCuts& cuts,
                        const std::function<void(const ResidualStream&, std::size_t)>& use) {
   using Clock = std::chrono::steady_clock;
-  const std::size_t layers = decoder.model().config().layers, positions = cache.positions(tokens.size());
+  const std::size_t layers = decoder.model().config().layers,
+                    positions = cuts.positions != 0 ? cuts.positions : cache.positions(tokens.size());
   CacheReport report;
   for (std::size_t first = 0; first < tokens.size();) {
-    const std::size_t count = std::min({cache.room(), group, tokens.size() - first});
+    const std::size_t count = std::min({cache.room(), cuts.group, tokens.size() - first});
     const auto start = Clock::now();
     ResidualStream hidden = decoder.embed(tokens.subspan(first, count), first, positions);
     decoder.advance(hidden, layers, nullptr, &cache);

@@ -36,7 +36,7 @@ Evaluation evaluate(Decoder& decoder, std::span<const std::vector<std::int32_t>>
     Cache cache = make();
     double nll = 0;
     const CacheReport report =
-        run_cached(decoder, cache, tokens, LayerCache::kUnlimited, [&](const ResidualStream& group, std::size_t first) {
+        run_cached(decoder, cache, tokens, {}, [&](const ResidualStream& group, std::size_t first) {
           nll += sum_of(decoder.nll(group, successors(tokens, first, group.tokens())));
           const std::size_t scored = std::min(group.tokens(), tokens.size() - 1 - first);
           if (compare) result.full->divergence += divergence(decoder, reference, first, group, scored);

@@ -64,12 +64,11 @@ std::unique_ptr<LayerCache> lagkv(Parameters& parameters, std::size_t layer) {
 }
 
 constexpr std::array kMethods{
-    CacheMethod{"full", "", full, false},
-    CacheMethod{"streaming", "cache_size sinks", streaming, true},
-    CacheMethod{"dropping", "cache_size sinks gamma rope=pre|post", dropping, true},
-    CacheMethod{"freqkv", "cache_size sinks gamma band=low|high rescale=on|off rope=pre|post iterate=on|off", freqkv,
-                true},
-    CacheMethod{"lagkv", "sinks lag ratio variant=lag|local|l2", lagkv, false},
+    CacheMethod{"full", "", full},
+    CacheMethod{"streaming", "cache_size sinks", streaming},
+    CacheMethod{"dropping", "cache_size sinks gamma rope=pre|post", dropping},
+    CacheMethod{"freqkv", "cache_size sinks gamma band=low|high rescale=on|off rope=pre|post iterate=on|off", freqkv},
+    CacheMethod{"lagkv", "sinks lag ratio variant=lag|local|l2", lagkv},
 };
 
 }  // namespace

@@ -16,8 +16,6 @@ struct CacheMethod {
   std::string_view parameters;  // as --help lists them
   /// The cache of the layer that `parameters` have selected. @throws Error as Parameters.
   std::unique_ptr<LayerCache> (*make)(Parameters& parameters, std::size_t layer);
-  /// Whether positions are slots, so that a text may be longer than the model's context.
-  bool slots;
 };
 
 std::span<const CacheMethod> cache_methods() noexcept;

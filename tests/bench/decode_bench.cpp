@@ -44,7 +44,7 @@ Speed measure(kvs::Decoder& decoder, kvs::Cache cache, std::span<const std::int3
   const auto text = ids.first(ids.size() - steps);
   const auto nothing = [](const kvs::ResidualStream&, std::size_t) {};
   Speed speed;
-  const auto report = kvs::run_cached(decoder, cache, text, kvs::LayerCache::kUnlimited, nothing);
+  const auto report = kvs::run_cached(decoder, cache, text, {.positions = cache.positions(ids.size())}, nothing);
   speed.prefill = static_cast<double>(text.size()) / report.seconds;
   const auto start = std::chrono::steady_clock::now();
   for (std::size_t position = text.size(); position < ids.size(); ++position) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <fstream>
 #include <random>
 
@@ -294,6 +295,30 @@ TEST_F(CalibratePrograms, EvalRefusesWhatItCannotRunInOneLine) {
   refuse({"--method", "freqkv", "--set", "cache_size=16", "--set", "cache_size=16"}, "twice");
   refuse({"--method", "freqkv", "--set", "cache_size=16", "gamma=0.01"}, "keeps 0 of 12 slots");
   refuse({"--method", "lagkv", "--set", "ratio"}, "NAME=VALUE");
+}
+
+TEST_F(CalibratePrograms, GenerateNeedsATokenizerAndAPrompt) {
+  const Outcome none = run("kvcalibrate", {"generate", "--model", folder_ / "model", "--prompt", "x"});
+  EXPECT_EQ(none.status, 3);
+  EXPECT_THAT(none.err, HasSubstr("tokenizer"));
+  EXPECT_EQ(run("kvcalibrate", {"generate", "--model", folder_ / "model"}).status, 2);
+}
+
+TEST_F(CalibratePrograms, GenerateContinuesAPromptOfTheRealModel) {
+  const char* model = std::getenv("KVS_MODEL");
+  if (model == nullptr) GTEST_SKIP() << "set KVS_MODEL to the path that scripts/fetch_model.sh prints";
+  const std::vector<std::string> words{"generate", "--model", model,    "--prompt", "The capital of France is",
+                                       "--tokens", "24",      "--quiet"};
+  const Outcome full = run("kvcalibrate", words);
+  EXPECT_EQ(full.status, 0) << full.err;
+  EXPECT_THAT(full.out, HasSubstr("Paris"));
+  auto compressed = words;
+  compressed.insert(compressed.end(), {"--method", "freqkv", "--set", "cache_size=12", "--json"});
+  const Outcome freqkv = run("kvcalibrate", compressed);
+  EXPECT_EQ(freqkv.status, 0) << freqkv.err;
+  const Json result = parse_json(freqkv.out, "stdout");
+  EXPECT_EQ(result.at("ids").size(), 24U);
+  EXPECT_GT(result.at("compressions").get<int>(), 3);
 }
 
 TEST_F(CalibratePrograms, ValidateFindsWhatIsWrong) {

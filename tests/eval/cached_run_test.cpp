@@ -25,10 +25,11 @@ Losses losses(TinyModel& tiny, const std::string& method, const std::vector<std:
   const auto ids = TinyModel::tokens(tokens);
   Cache cache = test::cache_of(tiny.model->config(), method, settings);
   Losses found;
-  found.report = run_cached(*tiny.decoder, cache, ids, group, [&](const ResidualStream& hidden, std::size_t first) {
-    const auto nll = tiny.decoder->nll(hidden, successors(ids, first, hidden.tokens()));
-    found.nll.insert(found.nll.end(), nll.begin(), nll.end());
-  });
+  found.report =
+      run_cached(*tiny.decoder, cache, ids, {.group = group}, [&](const ResidualStream& hidden, std::size_t first) {
+        const auto nll = tiny.decoder->nll(hidden, successors(ids, first, hidden.tokens()));
+        found.nll.insert(found.nll.end(), nll.begin(), nll.end());
+      });
   found.nll.pop_back();
   return found;
 }

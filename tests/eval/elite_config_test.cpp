@@ -31,7 +31,7 @@ std::vector<float> nll(Decoder& decoder, const std::vector<EliteLayer>& layers,
   Cache cache = EliteCaches(model.backend(), model.config(), layers, tokens.size()).make();
   std::vector<float> found;
   const CacheReport report =
-      run_cached(decoder, cache, tokens, group, [&](const ResidualStream& pass, std::size_t first) {
+      run_cached(decoder, cache, tokens, {.group = group}, [&](const ResidualStream& pass, std::size_t first) {
         std::vector<std::int32_t> targets(pass.tokens(), -1);
         for (std::size_t t = 0; t < targets.size() && first + t + 1 < tokens.size(); ++t)
           targets[t] = tokens[first + t + 1];

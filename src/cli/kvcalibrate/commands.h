@@ -7,6 +7,7 @@ namespace kvs {
 void run_faedkv(Arguments arguments);
 void run_elitekv(Arguments arguments);
 void run_eval(Arguments arguments);
+void run_generate(Arguments arguments);
 void run_validate(Arguments arguments);
 
 }  // namespace kvs

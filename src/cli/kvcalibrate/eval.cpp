@@ -1,102 +1,39 @@
 #include <algorithm>
 #include <filesystem>
-#include <functional>
 #include <iostream>
-#include <memory>
 #include <sstream>
-#include <utility>
 
 #include "calibrate/paired_difference.h"
 #include "cli/common/estimate.h"
-#include "cli/common/methods.h"
 #include "cli/common/outputs.h"
 #include "cli/common/progress.h"
 #include "cli/common/session.h"
+#include "cli/kvcalibrate/cache_choice.h"
 #include "cli/kvcalibrate/commands.h"
-#include "core/error.h"
-#include "eval/elite_config.h"
 #include "eval/evaluation.h"
 #include "export/config.h"
 #include "io/file.h"
-#include "policy/methods.h"
 
 namespace kvs {
 namespace {
 
 constexpr double kBytesPerValue = 2;  // sizes are stated for 16-bit caches
 
-std::string method_names() {
-  std::string names;
-  for (const CacheMethod& method : cache_methods()) names += (names.empty() ? "" : ", ") + std::string(method.name);
-  return names;
-}
-
-std::string method_lines() {
-  std::string lines;
-  for (const CacheMethod& method : cache_methods())
-    lines += "  " + std::string(method.name) + (method.parameters.empty() ? "" : ": ") +
-             std::string(method.parameters) + "\n";
-  return lines;
-}
-
 OptionTable eval_options() {
   OptionTable table(
       "kvcalibrate eval --model PATH --text PATH (--config FILE | --method NAME [--set NAME=VALUE …]) [options]",
-      "Runs texts with a cache at work: perplexity, cache bytes, and how far predictions are from the full cache's.\n"
-      "Methods and what --set takes (a list gives a value for each layer):\n" +
-          method_lines(),
+      "Runs texts with a cache at work: perplexity, cache bytes, and how far predictions are from the full cache's.\n" +
+          cache_method_lines(),
       {"kvcalibrate eval --model SmolLM2.gguf --text book.txt --method freqkv --set cache_size=256 gamma=0.5",
        "kvcalibrate eval --model SmolLM2.gguf --text book.txt --window 512 --windows -4: --method full",
        "kvcalibrate eval --model SmolLM2.gguf --text book.txt --config elitekv.json --json"});
-  table.value("config", "FILE", "a config made by kvcalibrate (elitekv)")
-      .value("method", "NAME", "a method of the list above")
-      .list("set", "NAME=VALUE", "parameters of --method; may repeat")
-      .value("against", "full|none", "none: no second pass with the full cache to compare with", "full")
+  add_cache_options(table);
+  table.value("against", "full|none", "none: no second pass with the full cache to compare with", "full")
       .value("out", "FILE", "also write the JSON result here");
   add_model_options(table);
   add_text_options(table);
   add_run_options(table, false);
   return table;
-}
-
-/// What a document runs with: a method of the table, or an elitekv config.
-struct Method {
-  std::string name;
-  const CacheMethod* cache = nullptr;
-  Json parameters = Json::object();
-  std::vector<EliteLayer> elite = {};
-
-  Cache make(const ModelConfig& config) const {
-    std::vector<std::size_t> windows(config.layers);
-    for (std::size_t layer = 0; layer < windows.size(); ++layer) windows[layer] = config.window(layer);
-    Parameters read(parameters, "--set", ErrorCode::kUsage, config.layers);
-    return make_cache(*cache, read, windows);
-  }
-};
-
-Method choose_method(const Options& options, const ModelSource& source) {
-  if (options.has("config") == options.has("method"))
-    throw Error(ErrorCode::kUsage, "--config", "expected either --config or --method");
-  Method method;
-  if (options.has("method")) {
-    method.name = options.text("method");
-    method.cache = find_cache_method(method.name);
-    if (method.cache == nullptr)
-      throw Error(ErrorCode::kUsage, "--method", "found '" + method.name + "', expected one of " + method_names());
-    method.parameters = parameters_of(options.list("set"));
-    (void)method.make(source.config());  // refuses what is wrong before anything is loaded
-    return method;
-  }
-  if (options.has("set")) throw Error(ErrorCode::kUsage, "--set", "found together with --config, expected --method");
-  const std::filesystem::path path = options.text("config");
-  const Json config = read_config(path);
-  check_config_model(config, path, source.config(), source.sha256());
-  method.name = config.at("method").get<std::string>();
-  if (method.name != "elitekv")
-    throw Error(ErrorCode::kUnsupported, path.string() + ": /method", "found " + method.name + ", expected elitekv");
-  require_method(config.at("files").empty() ? MethodId::kEvalElite : MethodId::kFactors, source.config());
-  method.elite = load_elite_config(config, path, source);
-  return method;
 }
 
 /// Of the full cache after `tokens` tokens, 2 bytes a value.
@@ -108,10 +45,10 @@ double full_bytes(const ModelConfig& config, std::size_t tokens) {
 }
 
 /// What an evaluation adds to the JSON result, and to the text.
-void report_cache(const Evaluation& evaluation, const Method& method, std::size_t window, Json& result) {
+void report_cache(const Evaluation& evaluation, const CacheChoice& choice, std::size_t window, Json& result) {
   const auto tokens = static_cast<double>(window);
   const CacheReport& cache = evaluation.cache;
-  if (method.cache != nullptr) result["parameters"] = method.parameters;
+  if (choice.method != nullptr) result["parameters"] = choice.parameters;
   result["bytes_per_token_end"] = static_cast<double>(cache.end.stored) / tokens;
   result["bytes_allocated"] = cache.peak.used + cache.peak.spare;
   result["bytes_spare"] = cache.peak.spare;
@@ -155,13 +92,13 @@ void run_eval(Arguments arguments) {
   const RunOptions run = run_options(*options);
   if (options->has("out")) check_outputs(options->text("out"), {}, *options, run);
   auto source = open_model(*options);
-  Method method = choose_method(*options, *source);
+  const CacheChoice choice = choose_cache(*options, *source);
   const Corpus corpus = load_corpus(*options, run, *source);
   const auto documents = tokens_of(corpus);
   const std::size_t tokens = documents.front().size();
   ModelSession session = load_model(std::move(source), *options, run);
   const ModelConfig& config = session.config();
-  const bool compare = method.name != "full" && options->text("against") == "full";
+  const bool compare = choice.name != "full" && options->text("against") == "full";
   announce({.flops = (compare ? 2 : 1) * static_cast<double>(documents.size()) *
                      forward_flops(config, static_cast<double>(tokens)),
             .memory_bytes = session_memory(session, tokens)},
@@ -169,21 +106,16 @@ void run_eval(Arguments arguments) {
 
   Progress progress("eval", static_cast<double>(documents.size()), run.quiet);
   const auto done = [&](std::size_t count) { progress.update(static_cast<double>(count)); };
-  std::function<Cache()> make = [&] { return method.make(config); };
-  if (method.cache == nullptr) {
-    const auto caches =
-        std::make_shared<EliteCaches>(*session.backend, config, std::exchange(method.elite, {}), tokens);
-    make = [caches] { return caches->make(); };
-  }
-  const Evaluation evaluation = evaluate(*session.decoder, documents, make, compare, done);
+  const Evaluation evaluation =
+      evaluate(*session.decoder, documents, cache_maker(choice, session, tokens), compare, done);
   const double bytes = static_cast<double>(evaluation.cache.peak.stored) / static_cast<double>(tokens);
   const PerplexitySum& sum = evaluation.sum;
   const Provenance record = provenance(*options, run, corpus);
   Json result{
-      {"method", method.name},    {"ppl", sum.perplexity()},
+      {"method", choice.name},    {"ppl", sum.perplexity()},
       {"nll_mean", sum.mean()},   {"tokens_scored", sum.scored},
       {"bytes_per_token", bytes}, {"bytes_ratio", bytes * static_cast<double>(tokens) / full_bytes(config, tokens)}};
-  report_cache(evaluation, method, tokens, result);
+  report_cache(evaluation, choice, tokens, result);
   result.update(Json{{"documents", documents.size()},
                      {"window", tokens},
                      {"dtype", name_of(session.backend->compute_type())},

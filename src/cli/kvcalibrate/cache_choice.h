@@ -1,0 +1,32 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "cli/common/session.h"
+#include "policy/elitekv.h"
+#include "policy/methods.h"
+
+namespace kvs {
+
+/// --config --method --set; the methods are listed by cache_method_lines().
+void add_cache_options(OptionTable& table);
+/// A line for each method and its parameters, for --help.
+std::string cache_method_lines();
+
+/// The cache that a command line asks for: a method of the table, or an elitekv config.
+struct CacheChoice {
+  std::string name;
+  const CacheMethod* method = nullptr;  // nullptr: `elite`
+  Json parameters = Json::object();
+  std::vector<EliteLayer> elite = {};
+};
+
+/// @param standard  the method without --config and --method; nullptr: one of the two is required
+/// @throws Error kUsage, kInput, kConflict (a config for another model), kUnsupported, before any weight is loaded.
+CacheChoice choose_cache(const Options& options, const ModelSource& source, const char* standard = nullptr);
+/// Makes a fresh cache at each call, for documents of `tokens` tokens. Must not outlive the session.
+std::function<Cache()> cache_maker(CacheChoice choice, const ModelSession& session, std::size_t tokens);
+
+}  // namespace kvs

@@ -1,0 +1,108 @@
+#include <algorithm>
+#include <iostream>
+
+#include "cli/common/outputs.h"
+#include "cli/common/progress.h"
+#include "cli/kvcalibrate/cache_choice.h"
+#include "cli/kvcalibrate/commands.h"
+#include "core/error.h"
+#include "core/utf8.h"
+#include "eval/generation.h"
+#include "export/config.h"
+#include "io/text_source.h"
+#include "version.h"
+
+namespace kvs {
+namespace {
+
+constexpr std::int64_t kMostTokens = 1 << 24;
+
+OptionTable generate_options() {
+  OptionTable table(
+      "kvcalibrate generate --model PATH --prompt TEXT [--config FILE | --method NAME …] [options]",
+      "Continues a prompt with the most probable tokens and a cache at work, to see what a method does to "
+      "text. Nothing stops it before --tokens.\n" +
+          cache_method_lines(),
+      {"kvcalibrate generate --model SmolLM2.gguf --prompt 'Light is' --tokens 64",
+       "kvcalibrate generate --model SmolLM2.gguf --prompt 'Light is' --method freqkv --set "
+       "cache_size=32 --json"});
+  table.value("prompt", "TEXT", "what is continued; special tokens in it are parsed")
+      .value("tokens", "N", "tokens to generate", "64")
+      .value("bos", "on|off", "start the prompt with the model's begin-of-sequence token", "off");
+  add_cache_options(table);
+  add_model_options(table);
+  add_run_options(table, false);
+  return table;
+}
+
+std::vector<std::int32_t> prompt_ids(const Options& options, const Tokenizer& tokenizer) {
+  const std::string& prompt = options.text("prompt");
+  if (find_invalid_utf8(prompt) != std::string_view::npos)
+    throw Error(ErrorCode::kUsage, "--prompt", "found bytes that are not UTF-8");
+  std::vector<std::int32_t> ids = tokenizer.encode(prompt);
+  if (options.on_off("bos")) {
+    if (tokenizer.bos() < 0) throw Error(ErrorCode::kUsage, "--bos", "on, but the model has no such token");
+    ids.insert(ids.begin(), tokenizer.bos());
+  }
+  if (ids.empty()) throw Error(ErrorCode::kUsage, "--prompt", "found no token, expected a text");
+  return ids;
+}
+
+double per_second(std::size_t tokens, double seconds) {
+  return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
+}
+
+}  // namespace
+
+void run_generate(Arguments arguments) {
+  const auto options = generate_options().parse(arguments, std::cout);
+  if (!options) return;
+  const RunOptions run = run_options(*options);
+  const auto count = static_cast<std::size_t>(options->integer("tokens", 1, kMostTokens));
+  auto source = open_model(*options);
+  const CacheChoice choice = choose_cache(*options, *source, "full");
+  const auto tokenizer = source->load_tokenizer();
+  const std::vector<std::int32_t> prompt = prompt_ids(*options, *tokenizer);
+  const ModelSession session = load_model(std::move(source), *options, run);
+  Cache cache = cache_maker(choice, session, prompt.size() + count)();
+  // Text is shown as it comes, but for the bytes of a character that is not whole yet.
+  std::vector<std::int32_t> ids;
+  std::size_t shown = 0;
+  const auto show = [&](std::int32_t id) {
+    ids.push_back(id);
+    const std::string text = tokenizer->decode(ids);
+    const std::size_t whole = std::min(find_invalid_utf8(text), text.size());
+    if (run.json || whole <= shown) return;
+    std::cout << std::string_view(text).substr(shown, whole - shown) << std::flush;
+    shown = whole;
+  };
+  const Generation made = generate(*session.decoder, cache, prompt, count, show);
+  const std::string text = tokenizer->decode(made.ids);
+  if (!run.json) {
+    std::cout << std::string_view(text).substr(shown) << '\n';
+    remark(choice.name + ": " + std::to_string(prompt.size()) + " tokens of prompt, " + std::to_string(count) +
+               " generated, " + std::to_string(made.compressions) + " compressions, " +
+               human_bytes(static_cast<double>(made.end.stored)) + " cache at the end",
+           run.quiet);
+    return;
+  }
+  std::size_t replaced = 0;
+  print_result(run,
+               {{"method", choice.name},
+                {"parameters", choice.parameters},
+                {"prompt_ids", prompt},
+                {"ids", made.ids},
+                {"text", replace_invalid_utf8(text, replaced)},
+                {"bytes_end", made.end.stored},
+                {"bytes_allocated", made.end.used + made.end.spare},
+                {"compressions", made.compressions},
+                {"prefill_tokens_per_second", per_second(prompt.size(), made.prefill_seconds)},
+                {"decode_tokens_per_second", per_second(count - 1, made.decode_seconds)},
+                {"dtype", name_of(session.backend->compute_type())},
+                {"model", model_json(session.config(), session.source->sha256(), prompt.size() + count)},
+                {"command", options->command()},
+                {"tool_version", kToolVersion}},
+               "");
+}
+
+}  // namespace kvs

@@ -1,0 +1,44 @@
+#include "eval/generation.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace kvs {
+namespace {
+
+std::int32_t most_probable(Decoder& decoder, const ResidualStream& pass) {
+  const std::size_t last = pass.tokens() - 1;
+  const std::vector<float> logits = decoder.logits(pass, std::span(&last, 1));
+  return static_cast<std::int32_t>(std::ranges::max_element(logits) - logits.begin());
+}
+
+}  // namespace
+
+Generation generate(Decoder& decoder, Cache& cache, std::span<const std::int32_t> prompt, std::size_t count,
+                    const std::function<void(std::int32_t)>& each) {
+  const std::size_t length = prompt.size() + count;
+  Generation result;
+  std::int32_t next = 0;
+  const CacheReport prefill = run_cached(decoder, cache, prompt, {.positions = cache.positions(length)},
+                                         [&](const ResidualStream& pass, std::size_t first) {
+                                           if (first + pass.tokens() == prompt.size())
+                                             next = most_probable(decoder, pass);
+                                         });
+  result.prefill_seconds = prefill.seconds;
+  const auto start = std::chrono::steady_clock::now();
+  while (true) {
+    result.ids.push_back(next);
+    each(next);
+    if (result.ids.size() == count) break;
+    ResidualStream pass =
+        decoder.embed(std::span(&next, 1), prompt.size() + result.ids.size() - 1, cache.positions(length));
+    decoder.advance(pass, decoder.model().config().layers, nullptr, &cache);
+    next = most_probable(decoder, pass);
+  }
+  result.decode_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  result.end = cache.bytes();
+  result.compressions = cache.compressions();
+  return result;
+}
+
+}  // namespace kvs

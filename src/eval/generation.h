@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "eval/cached_run.h"
+
+namespace kvs {
+
+struct Generation {
+  std::vector<std::int32_t> ids;  // of the continuation
+  CacheBytes end;
+  std::size_t compressions = 0;
+  double prefill_seconds = 0, decode_seconds = 0;  // of the prompt; of the tokens after the first
+};
+
+/// The most probable continuation of `prompt`, token by token, with a fresh cache at work.
+/// @param count  tokens to generate, at least 1;  @param each  called with each new token
+Generation generate(Decoder& decoder, Cache& cache, std::span<const std::int32_t> prompt, std::size_t count,
+                    const std::function<void(std::int32_t)>& each);
+
+}  // namespace kvs
