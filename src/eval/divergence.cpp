@@ -25,16 +25,16 @@ Divergence& Divergence::operator+=(const Divergence& other) noexcept {
   return *this;
 }
 
-Divergence divergence(Decoder& decoder, const ResidualStream& reference, std::size_t first, const ResidualStream& group,
-                      std::size_t count) {
+Divergence divergence(Decoder& decoder, const ResidualStream& reference, const ResidualStream& group,
+                      const ComparedTokens& tokens) {
   constexpr std::size_t kBlock = 64;
   const std::size_t vocabulary = decoder.model().config().vocabulary;
   Divergence sum;
-  for (std::size_t block = 0; block < count; block += kBlock) {
-    std::vector<std::size_t> rows(std::min(kBlock, count - block));
-    std::iota(rows.begin(), rows.end(), first + block);
-    const std::vector<float> expected = decoder.logits(reference, rows);
+  for (std::size_t block = tokens.from; block < tokens.to; block += kBlock) {
+    std::vector<std::size_t> rows(std::min(kBlock, tokens.to - block));
     std::iota(rows.begin(), rows.end(), block);
+    const std::vector<float> expected = decoder.logits(reference, rows);
+    std::iota(rows.begin(), rows.end(), block - tokens.first);
     const std::vector<float> found = decoder.logits(group, rows);
     std::vector<Divergence> of_row(rows.size());
 #pragma omp parallel for schedule(static)

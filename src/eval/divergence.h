@@ -15,9 +15,14 @@ struct Divergence {
   Divergence& operator+=(const Divergence& other) noexcept;
 };
 
-/// Compares tokens [0, count) of `group` with tokens [first, first + count) of `reference`, both finished passes.
-/// Cost: two products with the head; memory for the logits of a few tokens.
-Divergence divergence(Decoder& decoder, const ResidualStream& reference, std::size_t first, const ResidualStream& group,
-                      std::size_t count);
+/// Tokens [from, to) of a document, of which a group begins at `first`.
+struct ComparedTokens {
+  std::size_t first, from, to;
+};
+
+/// Compares predictions after some tokens of `group` with those of `reference`, which holds the document; both are
+/// finished passes. Cost: two products with the head; memory for the logits of a few tokens.
+Divergence divergence(Decoder& decoder, const ResidualStream& reference, const ResidualStream& group,
+                      const ComparedTokens& tokens);
 
 }  // namespace kvs

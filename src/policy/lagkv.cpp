@@ -94,7 +94,7 @@ class LagkvCache final : public LayerCache {
  public:
   explicit LagkvCache(const LagkvOptions& options) : options_(options), base_(options.sinks) {}
 
-  std::size_t room() const noexcept override { return base_ + 2 * options_.lag - rows_.count(); }
+  std::size_t room() const noexcept override { return whole_ ? kUnlimited : base_ + 2 * options_.lag - rows_.count(); }
 
   void attend(LayerStates& states, const Operand& out) override {
     if (states.tokens() > room()) throw Error(ErrorCode::kInternal, "cache", "more tokens at once than there is room");
@@ -104,6 +104,13 @@ class LagkvCache final : public LayerCache {
     rows_.append(states);
     peak_ = rows_.bytes();
     if (room() == 0) compress(states.backend);
+  }
+
+  void begin_prefix() override { whole_ = true; }
+  void end_prefix(Backend& backend) override {
+    whole_ = false;
+    while (rows_.count() >= base_ + 2 * options_.lag) compress(backend);
+    peak_ = rows_.bytes();
   }
 
   CacheBytes bytes() const noexcept override { return rows_.bytes(); }
@@ -131,6 +138,7 @@ class LagkvCache final : public LayerCache {
   TokenRows rows_;
   CacheBytes peak_;
   std::size_t base_, compressions_ = 0;
+  bool whole_ = false;  // within a prefix
 };
 
 }  // namespace

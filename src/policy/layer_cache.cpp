@@ -27,6 +27,14 @@ CacheBytes& CacheBytes::operator+=(const CacheBytes& other) noexcept {
   return *this;
 }
 
+void Cache::begin_prefix() {
+  for (const auto& layer : layers_) layer->begin_prefix();
+}
+
+void Cache::end_prefix(Backend& backend) {
+  for (const auto& layer : layers_) layer->end_prefix(backend);
+}
+
 std::size_t Cache::room() const noexcept {
   std::size_t least = LayerCache::kUnlimited;
   for (const auto& layer : layers_) least = std::min(least, layer->room());

@@ -57,6 +57,10 @@ class LayerCache {
   /// A batch of several members shares what is kept and leaves it as it is.
   /// @param states  before RoPE; q, k and v are scratch afterwards;  @param out  [member · token, H · head_dim]
   virtual void attend(LayerStates& states, const Operand& out) = 0;
+  /// Between these two the tokens are a prefix that attends to all of itself; it is compressed once, at its end. Only
+  /// methods that can (CacheMethod::prefill) are asked.
+  virtual void begin_prefix() {}
+  virtual void end_prefix(Backend&) {}
   virtual CacheBytes bytes() const noexcept = 0;
   /// The most that was held at any time of the last attend().
   virtual CacheBytes peak() const noexcept { return bytes(); }
@@ -66,11 +70,21 @@ class LayerCache {
   virtual std::size_t compressions() const noexcept { return 0; }
 };
 
+/// What becomes of the first tokens of a document.
+struct Prefix {
+  std::size_t tokens = 0;  // they are not scored
+  bool whole = false;      // they are compressed once, at their end
+};
+
 /// A model's cache, a layer at a time.
 class Cache {
  public:
-  explicit Cache(std::vector<std::unique_ptr<LayerCache>> layers) : layers_(std::move(layers)) {}
+  explicit Cache(std::vector<std::unique_ptr<LayerCache>> layers, Prefix prefix = {})
+      : layers_(std::move(layers)), prefix_(prefix) {}
 
+  const Prefix& prefix() const noexcept { return prefix_; }
+  void begin_prefix();
+  void end_prefix(Backend& backend);
   LayerCache& layer(std::size_t index) { return *layers_.at(index); }
   /// The smallest room() of all layers.
   std::size_t room() const noexcept;
@@ -82,6 +96,7 @@ class Cache {
 
  private:
   std::vector<std::unique_ptr<LayerCache>> layers_;
+  Prefix prefix_;
 };
 
 }  // namespace kvs

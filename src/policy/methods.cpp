@@ -6,6 +6,7 @@
 #include "policy/dropping.h"
 #include "policy/freqkv.h"
 #include "policy/full.h"
+#include "policy/l2norm.h"
 #include "policy/lagkv.h"
 #include "policy/streaming.h"
 
@@ -63,12 +64,36 @@ std::unique_ptr<LayerCache> lagkv(Parameters& parameters, std::size_t layer) {
   return make_lagkv_cache(options);
 }
 
+std::unique_ptr<LayerCache> l2norm(Parameters& parameters, std::size_t layer) {
+  const double ratio = parameters.real("ratio", 0.5, 0, 1);
+  const auto skipped = parameters.indices("skip_layers", {0, 1}, parameters.layers());
+  if (std::ranges::find(skipped, layer) != skipped.end()) return make_full_cache();
+  return make_l2norm_cache(ratio);
+}
+
+Prefix prefix_of(const CacheMethod& method, Parameters& parameters) {
+  static constexpr std::string_view kModes[] = {"", "stepwise", "whole"};
+  const bool must = method.prefill == Prefill::kWhole;
+  Prefix prefix{parameters.count("prefix", 0, must ? 1 : 0)};
+  const std::size_t mode = parameters.choice("prefill", kModes);
+  prefix.whole = mode == 0 ? must : mode == 2;
+  if (prefix.whole && prefix.tokens == 0)
+    parameters.refuse("prefix", "found 0, expected the tokens of a whole prefill");
+  if (prefix.whole && method.prefill == Prefill::kStepwise)
+    parameters.refuse("prefill", "found whole, expected stepwise: the method acts while the prefix goes in");
+  if (!prefix.whole && must)
+    parameters.refuse("prefill", "found stepwise, expected whole: the method acts at the prefix's end alone");
+  return prefix;
+}
+
 constexpr std::array kMethods{
-    CacheMethod{"full", "", full},
-    CacheMethod{"streaming", "cache_size sinks", streaming},
-    CacheMethod{"dropping", "cache_size sinks gamma rope=pre|post", dropping},
-    CacheMethod{"freqkv", "cache_size sinks gamma band=low|high rescale=on|off rope=pre|post iterate=on|off", freqkv},
-    CacheMethod{"lagkv", "sinks lag ratio variant=lag|local|l2", lagkv},
+    CacheMethod{"full", "", full, Prefill::kEither},
+    CacheMethod{"streaming", "cache_size sinks", streaming, Prefill::kStepwise},
+    CacheMethod{"dropping", "cache_size sinks gamma rope=pre|post", dropping, Prefill::kStepwise},
+    CacheMethod{"freqkv", "cache_size sinks gamma band=low|high rescale=on|off rope=pre|post iterate=on|off", freqkv,
+                Prefill::kStepwise},
+    CacheMethod{"lagkv", "sinks lag ratio variant=lag|local|l2", lagkv, Prefill::kEither},
+    CacheMethod{"l2norm", "ratio skip_layers", l2norm, Prefill::kWhole},
 };
 
 }  // namespace
@@ -87,8 +112,9 @@ Cache make_cache(const CacheMethod& method, Parameters& parameters, std::span<co
     std::unique_ptr<LayerCache> cache = method.make(parameters, layer);
     layers.push_back(windows[layer] == 0 ? std::move(cache) : make_full_cache());
   }
+  const Prefix prefix = prefix_of(method, parameters);
   parameters.check_known();
-  return Cache(std::move(layers));
+  return Cache(std::move(layers), prefix);
 }
 
 }  // namespace kvs

@@ -92,6 +92,22 @@ bool Parameters::on_off(std::string_view name, bool standard) {
   return *value == "on";
 }
 
+std::vector<std::size_t> Parameters::indices(std::string_view name, std::vector<std::size_t> standard,
+                                             std::size_t limit) {
+  asked_.emplace(name);
+  const auto found = values_->find(name);
+  if (found == values_->end() || found->is_null()) return standard;
+  if (*found == "none") return {};
+  const Json list = found->is_array() ? *found : Json::array({*found});
+  std::vector<std::size_t> numbers;
+  for (const Json& value : list) {
+    if (!value.is_number_integer() || value < 0 || value >= limit)
+      refuse(name, "found " + shown(*found) + ", expected numbers below " + std::to_string(limit) + ", or none");
+    numbers.push_back(value.get<std::size_t>());
+  }
+  return numbers;
+}
+
 std::size_t Parameters::choice(std::string_view name, std::span<const std::string_view> words) {
   const Json* const value = find(name);
   if (value == nullptr) return 0;

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/error.h"
 #include "io/json.h"
@@ -23,6 +24,7 @@ class Parameters {
   Parameters(const Json& values, std::string where, ErrorCode code, std::size_t layers)
       : values_(&values), where_(std::move(where)), code_(code), layers_(layers) {}
 
+  std::size_t layers() const noexcept { return layers_; }
   /// The layer whose values the getters give.
   void select(std::size_t layer) noexcept { layer_ = layer; }
 
@@ -30,6 +32,8 @@ class Parameters {
   std::size_t count(std::string_view name, std::size_t standard, std::size_t least);
   double real(std::string_view name, double standard, double least, double most);
   bool on_off(std::string_view name, bool standard);
+  /// Numbers below `limit`, whatever the layer: one, a list of them, or the word none.
+  std::vector<std::size_t> indices(std::string_view name, std::vector<std::size_t> standard, std::size_t limit);
   /// Index of the word among `words`; `standard` is the first.
   std::size_t choice(std::string_view name, std::span<const std::string_view> words);
   /// @throws Error that says what is wrong with `name`.

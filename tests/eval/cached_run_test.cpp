@@ -69,21 +69,24 @@ TEST_P(CachedRun, AnySplitOfATextGivesTheSameCacheAndTheSameLosses) {
 
 INSTANTIATE_TEST_SUITE_P(
     Methods, CachedRun,
-    ::testing::Values(Case{"full", {}, 200, 200, 0},
-                      // A token reads its sinks, 27 others and itself; what it leaves to the next is one row less.
-                      Case{"streaming", {"cache_size=32"}, 31, 32, 0},
-                      Case{"streaming", {"cache_size=5", "sinks=4"}, 4, 5, 0},
-                      Case{"streaming", {"cache_size=16", "sinks=0"}, 15, 16, 0},
-                      // N = 28, L = 14: ⌈(200 − 32) / 14⌉ = 12 times, the last just before token 186.
-                      Case{"dropping", {"cache_size=32"}, 32, 32, 12}, Case{"freqkv", {"cache_size=32"}, 32, 32, 12},
-                      // N = 28, L = 7: after 8 compressions 11 + 200 − 32 − 7 · 21 = 32 slots are taken again.
-                      Case{"freqkv", {"cache_size=32", "gamma=0.25", "band=high"}, 32, 32, 8},
-                      Case{"freqkv", {"cache_size=32", "rope=post", "rescale=off"}, 32, 32, 12},
-                      Case{"dropping", {"cache_size=50", "sinks=0", "rope=post"}, 50, 50, 6},
-                      // S = 4, L = 16, ⌊rL⌋ = 4: at 36, 52, …, 196 tokens 11 times; 4 + 11 · 4 + 16 + 4 rows stay. The
-                      // peak is just before the last time.
-                      Case{"lagkv", {"sinks=4", "lag=16", "ratio=0.25"}, 68, 76, 11},
-                      Case{"lagkv", {"sinks=4", "lag=16", "ratio=0.25", "variant=local"}, 68, 76, 11}),
+    ::testing::Values(
+        Case{"full", {}, 200, 200, 0},
+        // A token reads its sinks, 27 others and itself; what it leaves to the next is one row less.
+        Case{"streaming", {"cache_size=32"}, 31, 32, 0}, Case{"streaming", {"cache_size=5", "sinks=4"}, 4, 5, 0},
+        Case{"streaming", {"cache_size=16", "sinks=0"}, 15, 16, 0},
+        // N = 28, L = 14: ⌈(200 − 32) / 14⌉ = 12 times, the last just before token 186.
+        Case{"dropping", {"cache_size=32"}, 32, 32, 12}, Case{"freqkv", {"cache_size=32"}, 32, 32, 12},
+        // N = 28, L = 7: after 8 compressions 11 + 200 − 32 − 7 · 21 = 32 slots are taken again.
+        Case{"freqkv", {"cache_size=32", "gamma=0.25", "band=high"}, 32, 32, 8},
+        Case{"freqkv", {"cache_size=32", "rope=post", "rescale=off"}, 32, 32, 12},
+        Case{"dropping", {"cache_size=50", "sinks=0", "rope=post"}, 50, 50, 6},
+        // S = 4, L = 16, ⌊rL⌋ = 4: at 36, 52, …, 196 tokens 11 times; 4 + 11 · 4 + 16 + 4 rows stay. The
+        // peak is just before the last time.
+        Case{"lagkv", {"sinks=4", "lag=16", "ratio=0.25"}, 68, 76, 11},
+        Case{"lagkv", {"sinks=4", "lag=16", "ratio=0.25", "variant=local"}, 68, 76, 11},
+        // What a prefix was before its compression does not count; then everything goes on as if step by step.
+        Case{"lagkv", {"sinks=4", "lag=16", "ratio=0.25", "prefix=120", "prefill=whole"}, 68, 76, 11},
+        Case{"l2norm", {"prefix=50", "ratio=0.4", "skip_layers=none"}, 170, 170, 1}),
     [](const auto& c) { return std::string(c.param.method) + std::to_string(c.index); });
 
 }  // namespace

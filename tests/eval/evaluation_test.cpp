@@ -57,7 +57,7 @@ TEST(Divergence, IsTheSumOverTheVocabularyInDouble) {
     for (std::size_t v = 0; v < vocabulary; ++v) kl += p[v] * std::log(p[v] / q[v]);
     agreed += std::ranges::max_element(p) - p.begin() == std::ranges::max_element(q) - q.begin() ? 1 : 0;
   }
-  const Divergence divergence = kvs::divergence(*tiny.decoder, whole, 10, part, 30);
+  const Divergence divergence = kvs::divergence(*tiny.decoder, whole, part, {10, 10, 40});
   EXPECT_GT(kl, 0.1);
   EXPECT_NEAR(divergence.kl, kl, 1e-5 * kl + 1e-6);
   EXPECT_EQ(divergence.agreed, agreed);

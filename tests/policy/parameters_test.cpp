@@ -41,6 +41,11 @@ TEST(MakeCache, RefusesWhatNoMethodCanWorkWith) {
   refuse("freqkv", {"cache_size=64", "rescale=yes"}, "expected on or off");
   refuse("freqkv", {"cache_size=64,64"}, "found a list of 2, expected a value for each of 3 layers");
   refuse("lagkv", {"lag=0"}, "expected a whole number of at least 1");
+  refuse("l2norm", {"ratio=0.5"}, "--set prefix: found nothing, expected a whole number of at least 1");
+  refuse("l2norm", {"prefix=8", "prefill=stepwise"}, "expected whole");
+  refuse("l2norm", {"prefix=8", "skip_layers=0,3"}, "expected numbers below 3, or none");
+  refuse("freqkv", {"cache_size=64", "prefix=8", "prefill=whole"}, "expected stepwise");
+  refuse("lagkv", {"prefill=whole"}, "--set prefix: found 0");
   refuse("streaming", {"cache_size=4"}, "expected a whole number of at least 5");
 }
 

@@ -57,9 +57,11 @@ void report_cache(const Evaluation& evaluation, const CacheChoice& choice, std::
   result["tokens_per_second"] = static_cast<double>(evaluation.tokens) / cache.seconds;
   if (!evaluation.full) return;
   const auto& [sum, divergence, seconds] = *evaluation.full;
+  const auto documents = static_cast<double>(sum.per_document.size());
   std::vector<double> differences;
   for (std::size_t n = 0; n < sum.per_document.size(); ++n)
-    differences.push_back((evaluation.sum.per_document[n] - sum.per_document[n]) / (tokens - 1));
+    differences.push_back((evaluation.sum.per_document[n] - sum.per_document[n]) * documents /
+                          static_cast<double>(sum.scored));
   const PairedDifference difference = paired_difference(differences);
   result["full"] = {{"ppl", sum.perplexity()}, {"seconds", seconds}};
   result["ratio"] = {{"ppl", evaluation.sum.perplexity() / sum.perplexity()}};

@@ -1,0 +1,57 @@
+#include "policy/l2norm.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "policy/token_rows.h"
+
+namespace kvs {
+namespace {
+
+class L2normCache final : public LayerCache {
+ public:
+  explicit L2normCache(double ratio) : ratio_(ratio) {}
+
+  void attend(LayerStates& states, const Operand& out) override {
+    rotate_at(states, states.first_position);
+    attend_rows(states, rows_.view(), out);
+    if (states.members() == 1) rows_.append(states);
+  }
+
+  void end_prefix(Backend& backend) override {
+    const std::size_t tokens = rows_.count(), kept = static_cast<std::size_t>(ratio_ * static_cast<double>(tokens));
+    const TokenRows::Part part = rows_.copy(backend, 0, tokens);
+    const std::vector<float> keys = download(backend, part.k.view());
+    const std::size_t heads = part.k.view().extent(1), head_dim = part.k.view().extent(3);
+    std::vector<std::vector<std::size_t>> shortest(heads);
+    for (std::size_t head = 0; head < heads; ++head) {
+      std::vector<double> lengths(tokens);
+      for (std::size_t token = 0; token < tokens; ++token) {
+        const auto first = keys.begin() + static_cast<std::ptrdiff_t>((head * tokens + token) * head_dim);
+        lengths[token] = std::inner_product(first, first + static_cast<std::ptrdiff_t>(head_dim), first, 0.0);
+      }
+      std::vector<std::size_t>& order = shortest[head];
+      order.resize(tokens);
+      std::iota(order.begin(), order.end(), std::size_t{0});
+      std::ranges::stable_sort(order, {}, [&](std::size_t token) { return lengths[token]; });
+      order.resize(kept);
+      std::ranges::sort(order);
+    }
+    rows_.keep(backend, 0, tokens, shortest);
+    ++compressions_;
+  }
+
+  CacheBytes bytes() const noexcept override { return rows_.bytes(); }
+  std::size_t compressions() const noexcept override { return compressions_; }
+
+ private:
+  double ratio_;
+  TokenRows rows_;
+  std::size_t compressions_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<LayerCache> make_l2norm_cache(double ratio) { return std::make_unique<L2normCache>(ratio); }
+
+}  // namespace kvs
