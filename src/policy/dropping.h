@@ -6,8 +6,8 @@
 
 namespace kvs {
 
-/// Of the slots after the sinks, a compression keeps the last ⌊γN⌋: FreqKV's schedule without its transform.
-/// Source: the baseline of FreqKV, figure 4.
+/// Of the slots after the sinks, a compression keeps the last ⌊γN⌋: FreqKV's schedule without its transform,
+/// as that paper's baseline.
 std::unique_ptr<LayerCache> make_dropping_cache(const SlotOptions& options);
 
 }  // namespace kvs

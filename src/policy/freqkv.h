@@ -18,8 +18,7 @@ struct FreqkvOptions {
 
 /// Low frequencies along the token axis: the N slots after the sinks become L = ⌊γN⌋ pseudo-tokens, channel by channel,
 /// of the keys before RoPE (of the rotated ones without slots) and of the values.
-/// Source: FreqKV, equations 4 to 6 and algorithm 1. Deviation: the paper's text multiplies by √(L/N) and its code does
-/// so, too; `rescale` off shows what it is worth.
+/// Source: FreqKV, equations 4 to 6.
 std::unique_ptr<LayerCache> make_freqkv_cache(const FreqkvOptions& options);
 
 /// y = √(L/N) · IDCT_L(DCT_N(x)[0:L]), both orthonormal, per channel, in double.

@@ -74,8 +74,12 @@ std::vector<float> run(Backend& backend, const Inputs& in) {
   const auto q = uploaded<4>(backend, in.q, {s.members, s.query_heads, s.tokens, s.head_dim});
   const auto k = uploaded<4>(backend, in.k, {s.members, s.kv_heads, s.tokens, s.head_dim});
   const auto v = uploaded<4>(backend, in.v, {s.members, s.kv_heads, s.tokens, s.head_dim});
-  const auto past_k = uploaded<4>(backend, in.past_k, {s.past_members, s.kv_heads, s.past, s.head_dim});
-  const auto past_v = uploaded<4>(backend, in.past_v, {s.past_members, s.kv_heads, s.past, s.head_dim});
+  constexpr std::size_t kSpare = 3;
+  const auto past = [&](const std::vector<float>& values) {
+    return uploaded<4>(backend, with_spare_rows(values, s.past, s.head_dim, kSpare),
+                       {s.past_members, s.kv_heads, values.empty() ? 0 : s.past + kSpare, s.head_dim});
+  };
+  const auto past_k = past(in.past_k), past_v = past(in.past_v);
   const OwnedOperand out(backend, s.members * s.tokens, s.query_heads * s.head_dim);
   backend.attention(
       {q.view(), k.view(), v.view(), {past_k.view(), past_v.view(), s.past}, in.scale, in.window, in.softcap}, out);

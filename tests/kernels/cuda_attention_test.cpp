@@ -36,8 +36,12 @@ std::vector<float> run(Backend& backend, const AttentionCase& c, const Attention
   const auto q = upload(values.q, c.members, c.query_heads, c.tokens);
   const auto k = upload(values.k, c.members, c.kv_heads, c.tokens),
              v = upload(values.v, c.members, c.kv_heads, c.tokens);
-  const auto past_k = upload(values.past_k, c.past_members, c.kv_heads, c.past),
-             past_v = upload(values.past_v, c.past_members, c.kv_heads, c.past);
+  constexpr std::size_t kSpare = 3;
+  const auto past = [&](const std::vector<float>& rows) {
+    return upload(with_spare_rows(rows, c.past, c.head_dim, kSpare), c.past_members, c.kv_heads,
+                  rows.empty() ? 0 : c.past + kSpare);
+  };
+  const auto past_k = past(values.past_k), past_v = past(values.past_v);
   const OwnedOperand out(backend, c.members * c.tokens, c.query_heads * c.head_dim);
   AttentionInput in{.q = q.view(), .k = k.view(), .v = v.view()};
   if (c.past > 0) in.past = {past_k.view(), past_v.view(), c.past};

@@ -40,6 +40,18 @@ BackendTensor<float, Rank> uploaded(Backend& backend, const std::vector<float>& 
   return tensor;
 }
 
+/// [group, rows, channels] with `spare` rows of NaN behind each group's, which nobody may read.
+inline std::vector<float> with_spare_rows(const std::vector<float>& values, std::size_t rows, std::size_t channels,
+                                          std::size_t spare) {
+  std::vector<float> padded;
+  for (std::size_t at = 0; at < values.size(); at += rows * channels) {
+    const auto first = values.begin() + static_cast<std::ptrdiff_t>(at);
+    padded.insert(padded.end(), first, first + static_cast<std::ptrdiff_t>(rows * channels));
+    padded.insert(padded.end(), spare * channels, std::nanf(""));
+  }
+  return padded;
+}
+
 /// An operand with an owner.
 class OwnedOperand {
  public:

@@ -103,7 +103,8 @@ void run_eval(Arguments arguments) {
   const bool compare = choice.name != "full" && options->text("against") == "full";
   announce({.flops = (compare ? 2 : 1) * static_cast<double>(documents.size()) *
                      forward_flops(config, static_cast<double>(tokens)),
-            .memory_bytes = session_memory(session, tokens)},
+            // The cache's rows are f32 and their buffers double.
+            .memory_bytes = session_memory(session, tokens) + 4 * full_bytes(config, tokens)},
            *session.backend, run);
 
   Progress progress("eval", static_cast<double>(documents.size()), run.quiet);
