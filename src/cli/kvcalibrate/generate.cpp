@@ -35,11 +35,15 @@ OptionTable generate_options() {
   return table;
 }
 
-std::vector<std::int32_t> prompt_ids(const Options& options, const Tokenizer& tokenizer) {
+/// @throws Error kUsage if --prompt is missing or is no UTF-8.
+void check_prompt(const Options& options) {
   const std::string& prompt = options.text("prompt");
   if (find_invalid_utf8(prompt) != std::string_view::npos)
     throw Error(ErrorCode::kUsage, "--prompt", "found bytes that are not UTF-8");
-  std::vector<std::int32_t> ids = tokenizer.encode(prompt);
+}
+
+std::vector<std::int32_t> prompt_ids(const Options& options, const Tokenizer& tokenizer) {
+  std::vector<std::int32_t> ids = tokenizer.encode(options.text("prompt"));
   if (options.on_off("bos")) {
     if (tokenizer.bos() < 0) throw Error(ErrorCode::kUsage, "--bos", "on, but the model has no such token");
     ids.insert(ids.begin(), tokenizer.bos());
@@ -59,6 +63,7 @@ void run_generate(Arguments arguments) {
   if (!options) return;
   const RunOptions run = run_options(*options);
   const auto count = static_cast<std::size_t>(options->integer("tokens", 1, kMostTokens));
+  check_prompt(*options);
   auto source = open_model(*options);
   const CacheChoice choice = choose_cache(*options, *source, "full");
   const auto tokenizer = source->load_tokenizer();
