@@ -14,14 +14,6 @@ namespace {
 
 constexpr std::size_t kShown = 80;  // most bytes of a file's content in a message
 
-/// `value` for a message: scalars as JSON, containers by their size.
-std::string describe(const Json& value) {
-  if (value.is_object()) return "an object of " + std::to_string(value.size()) + " members";
-  if (value.is_array()) return "an array of " + std::to_string(value.size()) + " elements";
-  if (const auto* text = value.get_ptr<const Json::string_t*>()) return '"' + printable(*text, kShown) + '"';
-  return value.dump();
-}
-
 std::string escape_pointer(std::string_view key) {
   std::string out = "/";
   for (const char c : key) c == '~' ? out += "~0" : c == '/' ? out += "~1" : out += c;
@@ -184,8 +176,8 @@ class Builder {
     if (twin == order.end()) return;
     const auto &first = members[twin[0]], &second = members[twin[1]];
     fail_at(text_, where_, key_start(frame.key_ends[twin[1]]),
-            "duplicate key \"" + printable(first.first, kShown) + "\": found " + describe(first.second) + " and then " +
-                describe(second.second));
+            "duplicate key \"" + printable(first.first, kShown) + "\": found " + describe_json(first.second) +
+                " and then " + describe_json(second.second));
   }
 
   std::string_view text_, where_;
@@ -243,11 +235,18 @@ std::string dump_json(const Json& value, int indent) {
   return value.dump(indent);
 }
 
+std::string describe_json(const Json& value) {
+  if (value.is_object()) return "an object of " + std::to_string(value.size()) + " members";
+  if (value.is_array()) return "an array of " + std::to_string(value.size()) + " elements";
+  if (const auto* text = value.get_ptr<const Json::string_t*>()) return '"' + printable(*text, kShown) + '"';
+  return value.dump();
+}
+
 JsonCursor::JsonCursor(const Json& value, std::string where, std::string pointer) noexcept
     : value_(&value), where_(std::move(where)), pointer_(std::move(pointer)) {}
 
 void JsonCursor::fail(std::string_view expected) const {
-  throw Error(ErrorCode::kInput, place(), "found " + describe(*value_) + ", expected " + std::string(expected));
+  throw Error(ErrorCode::kInput, place(), "found " + describe_json(*value_) + ", expected " + std::string(expected));
 }
 
 JsonCursor JsonCursor::at(std::string_view key) const {

@@ -29,6 +29,9 @@ Json parse_json(std::string_view text, std::string_view where, JsonLimits limits
 /// @throws Error kData with the JSON pointer of the first NaN, infinity or string that is not UTF-8.
 std::string dump_json(const Json& value, int indent = 2);
 
+/// `value` for a message: scalars as JSON, containers by their size.
+std::string describe_json(const Json& value);
+
 /// A place inside a parsed document that checks what it reads. Messages: "FILE: /pointer: found X, expected Y"
 /// (kInput).
 class JsonCursor {

@@ -34,7 +34,14 @@ struct ModelConfig {
   std::size_t rotary_dim() const noexcept { return ropes.empty() ? head_dim : ropes.front().rotary_dim; }
   /// RoPE chunks of a head: chunk c = channels (c, c + chunks()).
   std::size_t chunks() const noexcept { return rotary_dim() / 2; }
-  /// Reals of the full cache per token: 2 · kv_heads · head_dim · layers.
+  /// Tokens that the full caches of all layers hold of a text: of a sliding window no more than the window.
+  std::size_t cached_tokens(std::size_t tokens) const noexcept {
+    std::size_t sum = 0;
+    for (std::size_t layer = 0; layer < layers; ++layer)
+      sum += window(layer) == 0 || window(layer) > tokens ? tokens : window(layer);
+    return sum;
+  }
+  /// Values of the full cache per token: 2 · kv_heads · head_dim · layers.
   std::size_t cache_values_per_token() const noexcept { return 2 * kv_heads * head_dim * layers; }
 };
 

@@ -9,9 +9,9 @@ class DroppingCache final : public SlotCache {
 
  private:
   TokenRows::Part compress(Backend& backend, TokenRows::Part rows) override {
-    TokenRows all;
-    all.append(backend, rows.k.view(), rows.v.view(), options().compressible() - options().kept(), options().kept());
-    return all.copy(backend, 0, options().kept());
+    const std::size_t kept = options().kept(), first = options().compressible() - kept;
+    return {RowBuffer::part_of(backend, rows.k.view(), first, kept),
+            RowBuffer::part_of(backend, rows.v.view(), first, kept)};
   }
 };
 

@@ -1,8 +1,8 @@
 #include "policy/l2norm.h"
 
-#include <algorithm>
 #include <numeric>
 
+#include "policy/best_tokens.h"
 #include "policy/token_rows.h"
 
 namespace kvs {
@@ -25,17 +25,12 @@ class L2normCache final : public LayerCache {
     const std::size_t heads = part.k.view().extent(1), head_dim = part.k.view().extent(3);
     std::vector<std::vector<std::size_t>> shortest(heads);
     for (std::size_t head = 0; head < heads; ++head) {
-      std::vector<double> lengths(tokens);
+      std::vector<double> scores(tokens);
       for (std::size_t token = 0; token < tokens; ++token) {
         const auto first = keys.begin() + static_cast<std::ptrdiff_t>((head * tokens + token) * head_dim);
-        lengths[token] = std::inner_product(first, first + static_cast<std::ptrdiff_t>(head_dim), first, 0.0);
+        scores[token] = -std::inner_product(first, first + static_cast<std::ptrdiff_t>(head_dim), first, 0.0);
       }
-      std::vector<std::size_t>& order = shortest[head];
-      order.resize(tokens);
-      std::iota(order.begin(), order.end(), std::size_t{0});
-      std::ranges::stable_sort(order, {}, [&](std::size_t token) { return lengths[token]; });
-      order.resize(kept);
-      std::ranges::sort(order);
+      shortest[head] = best_tokens(scores, kept);
     }
     rows_.keep(backend, 0, tokens, shortest);
     ++compressions_;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "policy/best_tokens.h"
 #include "policy/token_rows.h"
 
 namespace kvs {
@@ -78,16 +79,6 @@ std::vector<double> partition_scores(Rows k, Rows v, std::size_t first, const La
   if (std::ranges::any_of(scores, [](double score) { return !std::isfinite(score); }))
     throw Error(ErrorCode::kData, "lagkv", "found a score that is not finite, expected finite states");
   return scores;
-}
-
-/// Indices of the `count` largest scores, ascending; the first of equal ones.
-std::vector<std::size_t> best_tokens(const std::vector<double>& scores, std::size_t count) {
-  std::vector<std::size_t> order(scores.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, std::ranges::greater(), [&](std::size_t token) { return scores[token]; });
-  order.resize(count);
-  std::ranges::sort(order);
-  return order;
 }
 
 class LagkvCache final : public LayerCache {

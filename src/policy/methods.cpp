@@ -107,10 +107,11 @@ const CacheMethod* find_cache_method(std::string_view name) noexcept {
 
 Cache make_cache(const CacheMethod& method, Parameters& parameters, std::span<const std::size_t> windows) {
   std::vector<std::unique_ptr<LayerCache>> layers;
-  for (std::size_t layer = 0; layer < windows.size(); ++layer) {
+  for (std::size_t layer = 0; layer < parameters.layers(); ++layer) {
     parameters.select(layer);
     std::unique_ptr<LayerCache> cache = method.make(parameters, layer);
-    layers.push_back(windows[layer] == 0 ? std::move(cache) : make_full_cache());
+    const bool windowed = !windows.empty() && windows[layer] != 0;
+    layers.push_back(windowed ? make_full_cache() : std::move(cache));
   }
   const Prefix prefix = prefix_of(method, parameters);
   parameters.check_known();

@@ -28,7 +28,7 @@ const CacheMethod* find_cache_method(std::string_view name) noexcept;
 
 /// A cache for a whole model. Beside the method's own parameters `prefix` and `prefill` are read. Layers with a sliding
 /// window keep what their window reads, whatever the method.
-/// @param windows  of each layer; 0: none
+/// @param windows  of each layer, 0: none; empty: no layer has one (ModelConfig::windows)
 Cache make_cache(const CacheMethod& method, Parameters& parameters, std::span<const std::size_t> windows);
 
 }  // namespace kvs

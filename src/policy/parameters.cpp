@@ -6,12 +6,11 @@
 namespace kvs {
 namespace {
 
-/// `value` in a message: short, and on one line.
-std::string shown(const Json& value) {
-  constexpr std::size_t kMost = 60;
-  std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
-  if (text.size() > kMost) text = text.substr(0, kMost) + "…";
-  return text;
+/// "a, b, c"
+std::string joined(const auto& words) {
+  std::string list;
+  for (const auto& word : words) list += (list.empty() ? "" : ", ") + std::string(word);
+  return list;
 }
 
 Json value_of(std::string_view text) {
@@ -70,8 +69,8 @@ std::size_t Parameters::count(std::string_view name, std::size_t standard, std::
   const Json* const value = find(name);
   if (value == nullptr && standard >= least) return standard;
   if (value == nullptr || !value->is_number_integer() || *value < static_cast<std::int64_t>(least) || *value > kMost)
-    refuse(name, "found " + (value == nullptr ? "nothing" : shown(*value)) + ", expected a whole number of at least " +
-                     std::to_string(least));
+    refuse(name, "found " + (value == nullptr ? "nothing" : describe_json(*value)) +
+                     ", expected a whole number of at least " + std::to_string(least));
   return value->get<std::size_t>();
 }
 
@@ -80,15 +79,15 @@ double Parameters::real(std::string_view name, double standard, double least, do
   if (value == nullptr) return standard;
   const bool inside = value->is_number() && value->get<double>() >= least && value->get<double>() <= most;
   if (!inside)
-    refuse(name,
-           "found " + shown(*value) + ", expected a number from " + Json(least).dump() + " to " + Json(most).dump());
+    refuse(name, "found " + describe_json(*value) + ", expected a number from " + Json(least).dump() + " to " +
+                     Json(most).dump());
   return value->get<double>();
 }
 
 bool Parameters::on_off(std::string_view name, bool standard) {
   const Json* const value = find(name);
   if (value == nullptr) return standard;
-  if (*value != "on" && *value != "off") refuse(name, "found " + shown(*value) + ", expected on or off");
+  if (*value != "on" && *value != "off") refuse(name, "found " + describe_json(*value) + ", expected on or off");
   return *value == "on";
 }
 
@@ -102,7 +101,8 @@ std::vector<std::size_t> Parameters::indices(std::string_view name, std::vector<
   std::vector<std::size_t> numbers;
   for (const Json& value : list) {
     if (!value.is_number_integer() || value < 0 || value >= limit)
-      refuse(name, "found " + shown(*found) + ", expected numbers below " + std::to_string(limit) + ", or none");
+      refuse(name,
+             "found " + describe_json(*found) + ", expected numbers below " + std::to_string(limit) + ", or none");
     numbers.push_back(value.get<std::size_t>());
   }
   return numbers;
@@ -112,20 +112,15 @@ std::size_t Parameters::choice(std::string_view name, std::span<const std::strin
   const Json* const value = find(name);
   if (value == nullptr) return 0;
   const auto found = std::ranges::find_if(words, [&](std::string_view word) { return *value == word; });
-  if (found == words.end()) {
-    std::string list;
-    for (const std::string_view word : words) list += (list.empty() ? "" : ", ") + std::string(word);
-    refuse(name, "found " + shown(*value) + ", expected one of " + list);
-  }
+  if (found == words.end()) refuse(name, "found " + describe_json(*value) + ", expected one of " + joined(words));
   return static_cast<std::size_t>(found - words.begin());
 }
 
 void Parameters::check_known() const {
   for (const auto& [name, value] : values_->items()) {
     if (asked_.contains(name)) continue;
-    std::string list;
-    for (const std::string& known : asked_) list += (list.empty() ? "" : ", ") + known;
-    refuse(name, "found a parameter that the method does not have, expected " + (list.empty() ? "none" : list));
+    refuse(name,
+           "found a parameter that the method does not have, expected " + (asked_.empty() ? "none" : joined(asked_)));
   }
 }
 

@@ -62,9 +62,7 @@ class StreamingCache final : public LayerCache {
         rows_.append(backend, states.k, states.v, token, run);
         token += run - 1;
       } else if (recent() > 0) {
-        TokenRows one;
-        one.append(backend, states.k, states.v, token, 1);
-        rows_.put(backend, options_.sinks + next_, one.copy(backend, 0, 1));
+        rows_.put(backend, options_.sinks + next_, states.k, states.v, token, 1);
         next_ = (next_ + 1) % recent();
       }
     }

@@ -50,16 +50,15 @@ void RowBuffer::append(Backend& backend, ConstRows rows, std::size_t first, std:
   count_ += count;
 }
 
-RowBuffer::Part RowBuffer::copy(Backend& backend, std::size_t first, std::size_t count) const {
-  Part part(backend, {1, view().extent(1), count, view().extent(3)});
-  copy_rows(backend, view(), first, count, part.view(), 0);
+RowBuffer::Part RowBuffer::part_of(Backend& backend, ConstRows rows, std::size_t first, std::size_t count) {
+  Part part(backend, {1, rows.extent(1), count, rows.extent(3)});
+  copy_rows(backend, rows, first, count, part.view(), 0);
   return part;
 }
 
-void RowBuffer::put(Backend& backend, std::size_t first, const Part& part) {
-  const std::size_t count = part.view().extent(2);
-  if (first + count > count_) throw Error(ErrorCode::kInternal, "cache", "rows beyond the last");
-  copy_rows(backend, part.view(), 0, count, view(), first);
+void RowBuffer::put(Backend& backend, std::size_t to, ConstRows rows, std::size_t first, std::size_t count) {
+  if (to + count > count_) throw Error(ErrorCode::kInternal, "cache", "rows beyond the last");
+  copy_rows(backend, rows, first, count, view(), to);
 }
 
 void RowBuffer::keep(Backend& backend, std::size_t first, std::size_t count,
@@ -73,12 +72,12 @@ void RowBuffer::keep(Backend& backend, std::size_t first, std::size_t count,
         backend.copy(rows + n * channels, rows + kept[head][n] * channels, channels * sizeof(float));
   }
   const std::size_t after = count_ - first - count, left = kept.front().size();
-  if (after > 0) put(backend, first + left, copy(backend, first + count, after));
+  if (after > 0) put(backend, first + left, copy(backend, first + count, after).view(), 0, after);
   count_ = first + left + after;
 }
 
 void RowBuffer::drop_front(Backend& backend, std::size_t count) {
-  put(backend, 0, copy(backend, count, count_ - count));
+  put(backend, 0, copy(backend, count, count_ - count).view(), 0, count_ - count);
   count_ -= count;
 }
 

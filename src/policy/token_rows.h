@@ -20,10 +20,13 @@ class RowBuffer {
 
   /// Adds rows [first, first + count) of `rows` [1, head, token, channel]. Amortised O(count).
   void append(Backend& backend, BackendView<const float, 4> rows, std::size_t first, std::size_t count);
-  /// A copy of rows [first, first + count).
-  Part copy(Backend& backend, std::size_t first, std::size_t count) const;
-  /// Overwrites rows from `first` on, which must be there.
-  void put(Backend& backend, std::size_t first, const Part& part);
+  /// A copy of rows [first, first + count) of some rows, or of these.
+  static Part part_of(Backend& backend, BackendView<const float, 4> rows, std::size_t first, std::size_t count);
+  Part copy(Backend& backend, std::size_t first, std::size_t count) const {
+    return part_of(backend, view(), first, count);
+  }
+  /// Overwrites rows from `to` on, which must be there, with rows [first, first + count) of `rows`.
+  void put(Backend& backend, std::size_t to, BackendView<const float, 4> rows, std::size_t first, std::size_t count);
   /// Keeps of rows [first, first + count), in each head, those that `kept[head]` names (from 0, ascending, as many in
   /// every head) and moves what follows up to them.
   void keep(Backend& backend, std::size_t first, std::size_t count, const std::vector<std::vector<std::size_t>>& kept);
@@ -62,9 +65,13 @@ class TokenRows {
   Part copy(Backend& backend, std::size_t first, std::size_t count) const {
     return {k_.copy(backend, first, count), v_.copy(backend, first, count)};
   }
-  void put(Backend& backend, std::size_t first, const Part& part) {
-    k_.put(backend, first, part.k);
-    v_.put(backend, first, part.v);
+  void put(Backend& backend, std::size_t to, BackendView<const float, 4> k, BackendView<const float, 4> v,
+           std::size_t first, std::size_t count) {
+    k_.put(backend, to, k, first, count);
+    v_.put(backend, to, v, first, count);
+  }
+  void put(Backend& backend, std::size_t to, const Part& part) {
+    put(backend, to, part.k.view(), part.v.view(), 0, part.k.view().extent(2));
   }
   void keep(Backend& backend, std::size_t first, std::size_t count, const std::vector<std::vector<std::size_t>>& kept) {
     k_.keep(backend, first, count, kept);

@@ -36,7 +36,7 @@ kvs::Cache cache_of(const kvs::Model& model, const kvs::ModelSource& source, con
   if (found == nullptr) throw kvs::Error(kvs::ErrorCode::kUsage, "METHOD", "found " + method);
   const kvs::Json values = kvs::parameters_of(settings);
   kvs::Parameters parameters(values, "parameter", kvs::ErrorCode::kUsage, config.layers);
-  return kvs::make_cache(*found, parameters, std::vector<std::size_t>(config.layers));
+  return kvs::make_cache(*found, parameters, config.windows);
 }
 
 Speed measure(kvs::Decoder& decoder, kvs::Cache cache, std::span<const std::int32_t> ids, std::size_t steps) {

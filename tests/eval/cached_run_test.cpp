@@ -14,12 +14,6 @@ struct Losses {
   CacheReport report;
 };
 
-std::vector<std::int32_t> successors(std::span<const std::int32_t> tokens, std::size_t first, std::size_t count) {
-  std::vector<std::int32_t> targets;
-  for (std::size_t t = first + 1; t <= first + count; ++t) targets.push_back(t < tokens.size() ? tokens[t] : -1);
-  return targets;
-}
-
 Losses losses(TinyModel& tiny, const std::string& method, const std::vector<std::string>& settings, std::size_t tokens,
               std::size_t group) {
   const auto ids = TinyModel::tokens(tokens);

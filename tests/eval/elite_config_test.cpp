@@ -32,10 +32,7 @@ std::vector<float> nll(Decoder& decoder, const std::vector<EliteLayer>& layers,
   std::vector<float> found;
   const CacheReport report =
       run_cached(decoder, cache, tokens, {.group = group}, [&](const ResidualStream& pass, std::size_t first) {
-        std::vector<std::int32_t> targets(pass.tokens(), -1);
-        for (std::size_t t = 0; t < targets.size() && first + t + 1 < tokens.size(); ++t)
-          targets[t] = tokens[first + t + 1];
-        const auto part = decoder.nll(pass, targets);
+        const auto part = decoder.nll(pass, successors(tokens, first, pass.tokens()));
         found.insert(found.end(), part.begin(), part.end());
       });
   if (held != nullptr) *held = report.end;

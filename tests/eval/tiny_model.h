@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "model/decoder.h"
@@ -38,6 +39,14 @@ inline double largest_difference(const std::vector<float>& a, const std::vector<
   double largest = 0;
   for (std::size_t n = 0; n < a.size(); ++n) largest = std::max(largest, static_cast<double>(std::abs(a[n] - b[n])));
   return largest;
+}
+
+/// The successor of each of `count` tokens from `first` on; -1 after the last.
+inline std::vector<std::int32_t> successors(std::span<const std::int32_t> tokens, std::size_t first,
+                                            std::size_t count) {
+  std::vector<std::int32_t> targets;
+  for (std::size_t t = first + 1; t <= first + count; ++t) targets.push_back(t < tokens.size() ? tokens[t] : -1);
+  return targets;
 }
 
 }  // namespace kvs

@@ -11,11 +11,9 @@ namespace kvs::test {
 /// A method's cache for a model, as `--method NAME --set SETTINGS` make it.
 inline Cache cache_of(const ModelConfig& config, const std::string& name,
                       const std::vector<std::string>& settings = {}) {
-  std::vector<std::size_t> windows;
-  for (std::size_t layer = 0; layer < config.layers; ++layer) windows.push_back(config.window(layer));
   const Json values = parameters_of(settings);
   Parameters parameters(values, "--set", ErrorCode::kUsage, config.layers);
-  return make_cache(*find_cache_method(name), parameters, windows);
+  return make_cache(*find_cache_method(name), parameters, config.windows);
 }
 
 }  // namespace kvs::test

@@ -80,8 +80,8 @@ bool is_finished(const std::filesystem::path& main, const std::filesystem::path&
   for (const char* ending : {".journal", ".checkpoint.0", ".checkpoint.1"})
     if (run.resume && std::filesystem::exists(state.string() + ending)) return false;
   if (run.resume && same(parse_json(read_text_file(main, kMostReportBytes), main.string()))) return true;
-  throw Error(ErrorCode::kConflict, main.string(),
-              "found a file that exists, expected a free name or --force to replace it");
+  check_output(main, false);
+  return false;
 }
 
 bool is_of_run(const Json& config, const Options& options, const std::string& model_sha256, const Corpus& corpus) {

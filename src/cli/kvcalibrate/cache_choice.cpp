@@ -18,10 +18,8 @@ std::string method_names() {
 }
 
 Cache make(const CacheMethod& method, const Json& values, const ModelConfig& config) {
-  std::vector<std::size_t> windows(config.layers);
-  for (std::size_t layer = 0; layer < windows.size(); ++layer) windows[layer] = config.window(layer);
   Parameters parameters(values, "--set", ErrorCode::kUsage, config.layers);
-  return make_cache(method, parameters, windows);
+  return make_cache(method, parameters, config.windows);
 }
 
 }  // namespace

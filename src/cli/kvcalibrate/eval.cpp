@@ -38,10 +38,7 @@ OptionTable eval_options() {
 
 /// Of the full cache after `tokens` tokens, 2 bytes a value.
 double full_bytes(const ModelConfig& config, std::size_t tokens) {
-  std::size_t rows = 0;
-  for (std::size_t layer = 0; layer < config.layers; ++layer)
-    rows += config.window(layer) == 0 ? tokens : std::min(tokens, config.window(layer));
-  return kBytesPerValue * static_cast<double>(rows * 2 * config.kv_heads * config.head_dim);
+  return kBytesPerValue * static_cast<double>(config.cached_tokens(tokens) * 2 * config.kv_heads * config.head_dim);
 }
 
 /// What an evaluation adds to the JSON result, and to the text.

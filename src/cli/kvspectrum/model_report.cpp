@@ -129,18 +129,14 @@ Json cache_json(const ModelConfig& config) {
     per_token[std::string(name_of(type))] = bytes;
     per_thousand[std::string(name_of(type))] = 1024 * bytes;
   }
-  // Layers that read a sliding window need no more of a long text than the window.
-  std::size_t tokens = 0, windowed = 0;
-  for (std::size_t layer = 0; layer < config.layers; ++layer) {
-    const std::size_t window = config.window(layer);
-    windowed += window != 0 ? 1 : 0;
-    tokens += window != 0 ? std::min(window, config.context) : config.context;
-  }
+  std::size_t windowed = 0;
+  for (std::size_t layer = 0; layer < config.layers; ++layer) windowed += config.window(layer) != 0 ? 1 : 0;
   return {{"reals_per_token", config.cache_values_per_token()},
           {"bytes_per_token", per_token},
           {"bytes_per_1024_tokens", per_thousand},
           {"windowed_layers", windowed},
-          {"bytes_at_context_f16", 2 * config.cache_values_per_token() / config.layers * tokens}};
+          {"bytes_at_context_f16",
+           2 * config.cache_values_per_token() / config.layers * config.cached_tokens(config.context)}};
 }
 
 Json memory_json(const ModelSource& source, std::size_t window) {
