@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "policy/cache_method.h"
 #include "policy/slot_cache.h"
 
 namespace kvs {
@@ -9,5 +10,6 @@ namespace kvs {
 /// Of the slots after the sinks, a compression keeps the last ⌊γN⌋: FreqKV's schedule without its transform,
 /// as that paper's baseline.
 std::unique_ptr<LayerCache> make_dropping_cache(const SlotOptions& options);
+extern const CacheMethod kDroppingMethod;
 
 }  // namespace kvs

@@ -44,6 +44,16 @@ class FreqkvCache final : public SlotCache {
   std::size_t seen_ = 0;
 };
 
+std::unique_ptr<LayerCache> make_freqkv(Parameters& parameters, std::size_t) {
+  static constexpr std::string_view kBands[] = {"low", "high"};
+  FreqkvOptions options;
+  options.slots = slot_options(parameters);
+  options.high_band = parameters.choice("band", kBands) == 1;
+  options.rescale = parameters.on_off("rescale", options.rescale);
+  options.iterate = parameters.on_off("iterate", options.iterate);
+  return make_freqkv_cache(options);
+}
+
 }  // namespace
 
 std::vector<float> freqkv_compress(TensorView<const float, 3> states, std::size_t kept, const FreqkvOptions& options) {
@@ -64,5 +74,9 @@ std::size_t freqkv_compressions(std::size_t tokens, const SlotOptions& options) 
 std::unique_ptr<LayerCache> make_freqkv_cache(const FreqkvOptions& options) {
   return std::make_unique<FreqkvCache>(options);
 }
+
+constinit const CacheMethod kFreqkvMethod{
+    "freqkv", "cache_size sinks gamma band=low|high rescale=on|off rope=pre|post iterate=on|off", Prefill::kStepwise,
+    make_freqkv};
 
 }  // namespace kvs

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/tensor_view.h"
+#include "policy/cache_method.h"
 #include "policy/slot_cache.h"
 
 namespace kvs {
@@ -20,6 +21,7 @@ struct FreqkvOptions {
 /// of the keys before RoPE (of the rotated ones without slots) and of the values.
 /// Source: FreqKV, equations 4 to 6.
 std::unique_ptr<LayerCache> make_freqkv_cache(const FreqkvOptions& options);
+extern const CacheMethod kFreqkvMethod;
 
 /// y = √(L/N) · IDCT_L(DCT_N(x)[0:L]), both orthonormal, per channel, in double.
 /// @param states  [head, N, head_dim] in host memory;  @return [head, kept, head_dim]

@@ -2,11 +2,12 @@
 
 #include <memory>
 
-#include "policy/layer_cache.h"
+#include "policy/cache_method.h"
 
 namespace kvs {
 
 /// Keeps every key and value; of a layer with a sliding window those that its next token may read.
 std::unique_ptr<LayerCache> make_full_cache();
+extern const CacheMethod kFullMethod;
 
 }  // namespace kvs

@@ -1,8 +1,10 @@
 #include "policy/l2norm.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "policy/best_tokens.h"
+#include "policy/full.h"
 #include "policy/token_rows.h"
 
 namespace kvs {
@@ -45,8 +47,17 @@ class L2normCache final : public LayerCache {
   std::size_t compressions_ = 0;
 };
 
+std::unique_ptr<LayerCache> make_l2norm(Parameters& parameters, std::size_t layer) {
+  const double ratio = parameters.real("ratio", 0.5, 0, 1);
+  const auto skipped = parameters.indices("skip_layers", {0, 1}, parameters.layers());
+  if (std::ranges::find(skipped, layer) != skipped.end()) return make_full_cache();
+  return make_l2norm_cache(ratio);
+}
+
 }  // namespace
 
 std::unique_ptr<LayerCache> make_l2norm_cache(double ratio) { return std::make_unique<L2normCache>(ratio); }
+
+constinit const CacheMethod kL2normMethod{"l2norm", "ratio skip_layers", Prefill::kWhole, make_l2norm};
 
 }  // namespace kvs

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "policy/layer_cache.h"
+#include "policy/cache_method.h"
 
 namespace kvs {
 
@@ -11,5 +11,6 @@ namespace kvs {
 /// Source: Devoto et al. (2024), "A Simple and Effective L2 Norm-Based Strategy for KV Cache Compression",
 /// arXiv:2406.11430.
 std::unique_ptr<LayerCache> make_l2norm_cache(double ratio);
+extern const CacheMethod kL2normMethod;
 
 }  // namespace kvs

@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "policy/best_tokens.h"
+#include "policy/full.h"
 #include "policy/token_rows.h"
 
 namespace kvs {
@@ -132,6 +133,18 @@ class LagkvCache final : public LayerCache {
   bool whole_ = false;  // within a prefix
 };
 
+std::unique_ptr<LayerCache> make_lagkv(Parameters& parameters, std::size_t layer) {
+  static constexpr std::string_view kVariants[] = {"lag", "local", "l2"};
+  constexpr std::size_t kUntouchedByL2 = 2;  // layers
+  LagkvOptions options;
+  options.sinks = parameters.count("sinks", options.sinks, 0);
+  options.lag = parameters.count("lag", options.lag, 1);
+  options.ratio = parameters.real("ratio", options.ratio, 0, 1);
+  options.variant = static_cast<LagkvVariant>(parameters.choice("variant", kVariants));
+  if (options.variant == LagkvVariant::kL2 && layer < kUntouchedByL2) return make_full_cache();
+  return make_lagkv_cache(options);
+}
+
 }  // namespace
 
 std::unique_ptr<LayerCache> make_lagkv_cache(const LagkvOptions& options) {
@@ -181,5 +194,7 @@ std::optional<double> lagkv_ratio(std::size_t tokens, std::size_t budget, const 
   const bool short_of = ratio * static_cast<double>(options.lag) < static_cast<double>(kept);
   return short_of ? std::nextafter(ratio, 2.0) : ratio;
 }
+
+constinit const CacheMethod kLagkvMethod{"lagkv", "sinks lag ratio variant=lag|local|l2", Prefill::kEither, make_lagkv};
 
 }  // namespace kvs

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/tensor_view.h"
-#include "policy/layer_cache.h"
+#include "policy/cache_method.h"
 
 namespace kvs {
 
@@ -25,6 +25,7 @@ struct LagkvOptions {
 /// at first), the tokens that brought them having attended, rows [base, base + L) are scored against the next L and
 /// ⌊rL⌋ of them stay; base grows by as many.
 std::unique_ptr<LayerCache> make_lagkv_cache(const LagkvOptions& options);
+extern const CacheMethod kLagkvMethod;
 
 /// Tokens that stay, ascending, for each KV head. Partitions of L tokens follow the sinks; all but the last keep their
 /// ⌊rL⌋ best tokens (the first of equal ones), the last partition and the remainder stay; below S + 2L tokens all do.

@@ -1,28 +1,15 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
 #include <span>
 #include <string_view>
 
-#include "policy/layer_cache.h"
-#include "policy/parameters.h"
+#include "policy/cache_method.h"
 
 namespace kvs {
 
-/// How a method takes a prefix: a step at a time, whole (compressed once, at its end), or as it is asked to.
-enum class Prefill { kStepwise, kWhole, kEither };
-
-/// One way to keep a cache, by the name that `--method` and a config's `method` give it.
-struct CacheMethod {
-  std::string_view name;
-  std::string_view parameters;  // as --help lists them
-  /// The cache of the layer that `parameters` have selected. @throws Error as Parameters.
-  std::unique_ptr<LayerCache> (*make)(Parameters& parameters, std::size_t layer);
-  Prefill prefill;
-};
-
-std::span<const CacheMethod> cache_methods() noexcept;
+/// All of them, in the order in which they are listed.
+std::span<const CacheMethod* const> cache_methods() noexcept;
 /// nullptr if there is none of this name.
 const CacheMethod* find_cache_method(std::string_view name) noexcept;
 

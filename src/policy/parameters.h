@@ -28,6 +28,8 @@ class Parameters {
   /// The layer whose values the getters give.
   void select(std::size_t layer) noexcept { layer_ = layer; }
 
+  /// As a standard below the least value: the parameter has none.
+  static constexpr std::size_t kRequired = 0;
   /// Each getter gives `standard` for a name that is not there. @throws Error naming the parameter.
   std::size_t count(std::string_view name, std::size_t standard, std::size_t least);
   double real(std::string_view name, double standard, double least, double most);

@@ -4,6 +4,20 @@
 
 namespace kvs {
 
+SlotOptions slot_options(Parameters& parameters) {
+  static constexpr std::string_view kRope[] = {"pre", "post"};
+  SlotOptions options;
+  options.sinks = parameters.count("sinks", options.sinks, 0);
+  options.cache_size = parameters.count("cache_size", Parameters::kRequired, options.sinks + 2);
+  options.gamma = parameters.real("gamma", options.gamma, 0, 1);
+  options.slots = parameters.choice("rope", kRope) == 0;
+  if (options.kept() == 0 || options.kept() == options.compressible())
+    parameters.refuse("gamma", "found " + Json(options.gamma).dump() + ", which keeps " +
+                                   std::to_string(options.kept()) + " of " + std::to_string(options.compressible()) +
+                                   " slots, expected one that keeps some and frees some");
+  return options;
+}
+
 std::size_t SlotCache::room() const noexcept {
   const bool full = rows_.count() == options_.cache_size;
   return options_.cache_size - (full ? options_.sinks + options_.kept() : rows_.count());

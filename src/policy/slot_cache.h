@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "policy/parameters.h"
 #include "policy/token_rows.h"
 
 namespace kvs {
@@ -18,6 +19,9 @@ struct SlotOptions {
   std::size_t compressible() const noexcept { return cache_size - sinks; }  // N
   std::size_t kept() const noexcept { return static_cast<std::size_t>(gamma * static_cast<double>(compressible())); }
 };
+
+/// `cache_size`, `sinks`, `gamma` and `rope`. @throws Error as Parameters, and if a compression keeps or frees nothing.
+SlotOptions slot_options(Parameters& parameters);
 
 /// Rows are held rotated. With slots, a compression takes the rotation back, compresses, and rotates at the new slots.
 class SlotCache : public LayerCache {

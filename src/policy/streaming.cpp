@@ -95,10 +95,19 @@ class StreamingCache final : public LayerCache {
   std::size_t next_ = 0;  // of the ring
 };
 
+std::unique_ptr<LayerCache> make_streaming(Parameters& parameters, std::size_t) {
+  StreamingOptions options;
+  options.sinks = parameters.count("sinks", options.sinks, 0);
+  options.cache_size = parameters.count("cache_size", Parameters::kRequired, options.sinks + 1);
+  return make_streaming_cache(options);
+}
+
 }  // namespace
 
 std::unique_ptr<LayerCache> make_streaming_cache(const StreamingOptions& options) {
   return std::make_unique<StreamingCache>(options);
 }
+
+constinit const CacheMethod kStreamingMethod{"streaming", "cache_size sinks", Prefill::kStepwise, make_streaming};
 
 }  // namespace kvs

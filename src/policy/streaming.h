@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <memory>
 
-#include "policy/layer_cache.h"
+#include "policy/cache_method.h"
 
 namespace kvs {
 
@@ -17,5 +17,6 @@ struct StreamingOptions {
 /// each token. O(sinks) per token beside the attention.
 /// Source: Xiao et al. (2024), StreamingLLM, arXiv:2309.17453, section 3.2.
 std::unique_ptr<LayerCache> make_streaming_cache(const StreamingOptions& options);
+extern const CacheMethod kStreamingMethod;
 
 }  // namespace kvs

@@ -13,7 +13,7 @@ namespace {
 
 std::string method_names() {
   std::string names;
-  for (const CacheMethod& method : cache_methods()) names += (names.empty() ? "" : ", ") + std::string(method.name);
+  for (const CacheMethod* method : cache_methods()) names += (names.empty() ? "" : ", ") + std::string(method->name);
   return names;
 }
 
@@ -32,9 +32,9 @@ void add_cache_options(OptionTable& table) {
 
 std::string cache_method_lines() {
   std::string lines = "Methods and what --set takes (a list gives a value for each layer):\n";
-  for (const CacheMethod& method : cache_methods())
-    lines += "  " + std::string(method.name) + (method.parameters.empty() ? "" : ": ") +
-             std::string(method.parameters) + "\n";
+  for (const CacheMethod* method : cache_methods())
+    lines += "  " + std::string(method->name) + (method->parameters.empty() ? "" : ": ") +
+             std::string(method->parameters) + "\n";
   return lines;
 }
 

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string_view>
+
+#include "policy/layer_cache.h"
+#include "policy/parameters.h"
+
+namespace kvs {
+
+/// How a method takes a prefix: a step at a time, whole (compressed once, at its end), or as it is asked to.
+enum class Prefill { kStepwise, kWhole, kEither };
+
+/// One way to keep a cache, by the name that `--method` and a config's `method` give it. Each method's file defines its
+/// own; policy/methods.cpp lists them.
+struct CacheMethod {
+  std::string_view name;
+  std::string_view parameters;  // as --help lists them
+  Prefill prefill;
+  /// The cache of the layer that `parameters` have selected. @throws Error as Parameters.
+  std::unique_ptr<LayerCache> (*make)(Parameters& parameters, std::size_t layer);
+};
+
+}  // namespace kvs
