@@ -46,7 +46,8 @@ Json read_config(const std::filesystem::path& path);
 void check_config_model(const Json& config, const std::filesystem::path& path, const ModelConfig& model,
                         const std::string& model_sha256);
 
-/// The shipped schema's text (draft-07).
-std::string_view config_schema() noexcept;
+/// The schema's text (draft-07): export/kvspectrum-config.schema.json, where each method of cache_methods() has the
+/// parameters that its reader describes.
+const std::string& config_schema();
 
 }  // namespace kvs

@@ -16,7 +16,6 @@ enum class Prefill { kStepwise, kWhole, kEither };
 /// own; policy/methods.cpp lists them.
 struct CacheMethod {
   std::string_view name;
-  std::string_view parameters;  // as --help lists them
   Prefill prefill;
   /// The cache of the layer that `parameters` have selected. @throws Error as Parameters.
   std::unique_ptr<LayerCache> (*make)(Parameters& parameters, std::size_t layer);

@@ -21,8 +21,8 @@ std::unique_ptr<LayerCache> make_dropping_cache(const SlotOptions& options) {
   return std::make_unique<DroppingCache>(options);
 }
 
-constinit const CacheMethod kDroppingMethod{
-    "dropping", "cache_size sinks gamma rope=pre|post", Prefill::kStepwise,
-    [](Parameters& parameters, std::size_t) { return make_dropping_cache(slot_options(parameters)); }};
+constinit const CacheMethod kDroppingMethod{"dropping", Prefill::kStepwise, [](Parameters& parameters, std::size_t) {
+                                              return make_dropping_cache(slot_options(parameters));
+                                            }};
 
 }  // namespace kvs

@@ -75,8 +75,6 @@ std::unique_ptr<LayerCache> make_freqkv_cache(const FreqkvOptions& options) {
   return std::make_unique<FreqkvCache>(options);
 }
 
-constinit const CacheMethod kFreqkvMethod{
-    "freqkv", "cache_size sinks gamma band=low|high rescale=on|off rope=pre|post iterate=on|off", Prefill::kStepwise,
-    make_freqkv};
+constinit const CacheMethod kFreqkvMethod{"freqkv", Prefill::kStepwise, make_freqkv};
 
 }  // namespace kvs

@@ -34,7 +34,7 @@ class FullCache final : public LayerCache {
 
 std::unique_ptr<LayerCache> make_full_cache() { return std::make_unique<FullCache>(); }
 
-constinit const CacheMethod kFullMethod{"full", "", Prefill::kEither,
+constinit const CacheMethod kFullMethod{"full", Prefill::kEither,
                                         [](Parameters&, std::size_t) { return make_full_cache(); }};
 
 }  // namespace kvs

@@ -58,6 +58,6 @@ std::unique_ptr<LayerCache> make_l2norm(Parameters& parameters, std::size_t laye
 
 std::unique_ptr<LayerCache> make_l2norm_cache(double ratio) { return std::make_unique<L2normCache>(ratio); }
 
-constinit const CacheMethod kL2normMethod{"l2norm", "ratio skip_layers", Prefill::kWhole, make_l2norm};
+constinit const CacheMethod kL2normMethod{"l2norm", Prefill::kWhole, make_l2norm};
 
 }  // namespace kvs

@@ -195,6 +195,6 @@ std::optional<double> lagkv_ratio(std::size_t tokens, std::size_t budget, const 
   return short_of ? std::nextafter(ratio, 2.0) : ratio;
 }
 
-constinit const CacheMethod kLagkvMethod{"lagkv", "sinks lag ratio variant=lag|local|l2", Prefill::kEither, make_lagkv};
+constinit const CacheMethod kLagkvMethod{"lagkv", Prefill::kEither, make_lagkv};
 
 }  // namespace kvs

@@ -14,11 +14,10 @@ namespace kvs {
 namespace {
 
 Prefix prefix_of(const CacheMethod& method, Parameters& parameters) {
-  static constexpr std::string_view kModes[] = {"", "stepwise", "whole"};
+  static constexpr std::string_view kStepwiseFirst[] = {"stepwise", "whole"}, kWholeFirst[] = {"whole", "stepwise"};
   const bool must = method.prefill == Prefill::kWhole;
   Prefix prefix{parameters.count("prefix", 0, must ? 1 : 0)};
-  const std::size_t mode = parameters.choice("prefill", kModes);
-  prefix.whole = mode == 0 ? must : mode == 2;
+  prefix.whole = (parameters.choice("prefill", must ? kWholeFirst : kStepwiseFirst) == 0) == must;
   if (prefix.whole && prefix.tokens == 0)
     parameters.refuse("prefix", "found 0, expected the tokens of a whole prefill");
   if (prefix.whole && method.prefill == Prefill::kStepwise)
@@ -43,14 +42,20 @@ const CacheMethod* find_cache_method(std::string_view name) noexcept {
 Cache make_cache(const CacheMethod& method, Parameters& parameters, std::span<const std::size_t> windows) {
   std::vector<std::unique_ptr<LayerCache>> layers;
   for (std::size_t layer = 0; layer < parameters.layers(); ++layer) {
-    parameters.select(layer);
-    std::unique_ptr<LayerCache> cache = method.make(parameters, layer);
+    std::unique_ptr<LayerCache> cache = parameters.select(layer) ? method.make(parameters, layer) : nullptr;
     const bool windowed = !windows.empty() && windows[layer] != 0;
-    layers.push_back(windowed ? make_full_cache() : std::move(cache));
+    layers.push_back(cache == nullptr || windowed ? make_full_cache() : std::move(cache));
   }
+  parameters.select_all();
   const Prefix prefix = prefix_of(method, parameters);
   parameters.check_known();
   return Cache(std::move(layers), prefix);
+}
+
+std::vector<ParameterSpec> describe(const CacheMethod& method) {
+  Parameters parameters = Parameters::description(1);
+  (void)make_cache(method, parameters, {});
+  return parameters.specs();
 }
 
 }  // namespace kvs

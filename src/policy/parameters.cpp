@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <numeric>
+#include <utility>
 
 namespace kvs {
 namespace {
@@ -26,15 +28,15 @@ Json value_of(std::string_view text) {
 
 }  // namespace
 
-Json parameters_of(std::span<const std::string> settings) {
+Json parse_settings(std::span<const std::string> settings, const std::string& where) {
   Json parameters = Json::object();
   for (const std::string& setting : settings) {
     const std::size_t equals = setting.find('=');
     const std::string name = setting.substr(0, equals);
     if (equals == std::string::npos || name.empty() || equals + 1 == setting.size())
-      throw Error(ErrorCode::kUsage, "--set", "found '" + setting + "', expected NAME=VALUE");
+      throw Error(ErrorCode::kUsage, where, "found '" + setting + "', expected NAME=VALUE");
     if (parameters.contains(name))
-      throw Error(ErrorCode::kUsage, "--set", "found '" + name + "' twice, expected each name once");
+      throw Error(ErrorCode::kUsage, where, "found '" + name + "' twice, expected each name once");
     std::string_view text = std::string_view(setting).substr(equals + 1);
     if (text.find(',') == std::string_view::npos) {
       parameters[name] = value_of(text);
@@ -49,79 +51,148 @@ Json parameters_of(std::span<const std::string> settings) {
   return parameters;
 }
 
+Parameters::Parameters(std::vector<ParameterSource> sources, std::size_t layers)
+    : sources_(std::move(sources)), layers_(layers), chosen_(layers) {
+  std::iota(chosen_.begin(), chosen_.end(), std::size_t{0});
+  select_all();
+  chosen_ = indices("layers", chosen_, layers);
+  if (chosen_.empty() || !std::ranges::is_sorted(chosen_, std::less_equal()))
+    refuse("layers", "found " + Json(chosen_).dump() + ", expected some layers, ascending, each once");
+  per_layer_ = true;
+}
+
+Parameters Parameters::description(std::size_t layers) {
+  Parameters parameters({{Json::object(), "", ErrorCode::kInternal}}, layers);
+  parameters.describing_ = true;
+  return parameters;
+}
+
+bool Parameters::select(std::size_t layer) {
+  const auto found = std::ranges::find(chosen_, layer);
+  position_ = static_cast<std::size_t>(found - chosen_.begin());
+  return found != chosen_.end();
+}
+
 void Parameters::refuse(std::string_view name, const std::string& problem) const {
-  throw Error(code_, where_ + (code_ == ErrorCode::kUsage ? " " : "/") + std::string(name), problem);
+  const auto has = [&](const ParameterSource& source) { return source.values.contains(name); };
+  const auto found = std::find_if(sources_.rbegin(), sources_.rend(), has);
+  const ParameterSource& culprit = found == sources_.rend() ? sources_.front() : *found;
+  throw Error(culprit.code, culprit.where + std::string(name), problem);
 }
 
-const Json* Parameters::find(std::string_view name) {
-  asked_.emplace(name);
-  const auto found = values_->find(name);
-  if (found == values_->end() || found->is_null()) return nullptr;
-  if (!found->is_array()) return &*found;
-  if (found->size() != layers_)
-    refuse(name, "found a list of " + std::to_string(found->size()) + ", expected a value for each of " +
-                     std::to_string(layers_) + " layers");
-  return &(*found)[layer_];
+void Parameters::note(ParameterSpec spec) {
+  spec.per_layer = per_layer_;
+  if (std::ranges::find(specs_, spec.name, &ParameterSpec::name) == specs_.end()) specs_.push_back(std::move(spec));
 }
 
-std::size_t Parameters::count(std::string_view name, std::size_t standard, std::size_t least) {
+void Parameters::give(std::string_view name, Json value) {
+  std::vector<Json>& values = given_[std::string(name)];
+  values.resize(per_layer_ ? chosen_.size() : 1);
+  values[per_layer_ ? position_ : 0] = std::move(value);
+}
+
+const Json* Parameters::find(std::string_view name, bool whole_lists) const {
+  const Json* value = nullptr;
+  for (const ParameterSource& source : sources_)
+    if (const auto found = source.values.find(name); found != source.values.end() && !found->is_null()) value = &*found;
+  if (value == nullptr || !value->is_array() || whole_lists) return value;
+  if (!per_layer_) refuse(name, "found a list, expected one value for all layers");
+  if (value->size() != chosen_.size())
+    refuse(name, "found a list of " + std::to_string(value->size()) + ", expected a value for each of " +
+                     std::to_string(chosen_.size()) + " layers");
+  return &(*value)[position_];
+}
+
+std::size_t Parameters::count(std::string_view name, std::size_t standard, std::size_t least, std::size_t more) {
   constexpr std::int64_t kMost = std::int64_t{1} << 40;
+  note({.name = std::string(name),
+        .kind = ParameterSpec::Kind::kCount,
+        .standard = standard < least ? Json() : Json(standard),
+        .least = static_cast<double>(least)});
+  least += more;
   const Json* const value = find(name);
-  if (value == nullptr && standard >= least) return standard;
-  if (value == nullptr || !value->is_number_integer() || *value < static_cast<std::int64_t>(least) || *value > kMost)
-    refuse(name, "found " + (value == nullptr ? "nothing" : describe_json(*value)) +
-                     ", expected a whole number of at least " + std::to_string(least));
-  return value->get<std::size_t>();
+  const bool missing = value == nullptr && standard < least && !describing_;
+  if (missing || (value != nullptr &&
+                  (!value->is_number_integer() || *value < static_cast<std::int64_t>(least) || *value > kMost)))
+    refuse(name, "found " + (missing ? "nothing" : describe_json(*value)) + ", expected a whole number of at least " +
+                     std::to_string(least));
+  const auto result = value == nullptr ? std::max(standard, least) : value->get<std::size_t>();
+  give(name, result);
+  return result;
 }
 
 double Parameters::real(std::string_view name, double standard, double least, double most) {
+  note({.name = std::string(name),
+        .kind = ParameterSpec::Kind::kReal,
+        .standard = standard,
+        .least = least,
+        .most = most});
   const Json* const value = find(name);
-  if (value == nullptr) return standard;
-  const bool inside = value->is_number() && value->get<double>() >= least && value->get<double>() <= most;
+  const bool inside =
+      value == nullptr || (value->is_number() && value->get<double>() >= least && value->get<double>() <= most);
   if (!inside)
     refuse(name, "found " + describe_json(*value) + ", expected a number from " + Json(least).dump() + " to " +
                      Json(most).dump());
-  return value->get<double>();
+  const double result = value == nullptr ? standard : value->get<double>();
+  give(name, result);
+  return result;
 }
 
 bool Parameters::on_off(std::string_view name, bool standard) {
-  const Json* const value = find(name);
-  if (value == nullptr) return standard;
-  if (*value != "on" && *value != "off") refuse(name, "found " + describe_json(*value) + ", expected on or off");
-  return *value == "on";
+  static constexpr std::string_view kOnFirst[] = {"on", "off"}, kOffFirst[] = {"off", "on"};
+  return (choice(name, standard ? kOnFirst : kOffFirst) == 0) == standard;
 }
 
 std::vector<std::size_t> Parameters::indices(std::string_view name, std::vector<std::size_t> standard,
                                              std::size_t limit) {
-  asked_.emplace(name);
-  const auto found = values_->find(name);
-  if (found == values_->end() || found->is_null()) return standard;
-  if (*found == "none") return {};
-  const Json list = found->is_array() ? *found : Json::array({*found});
-  std::vector<std::size_t> numbers;
-  for (const Json& value : list) {
-    if (!value.is_number_integer() || value < 0 || value >= limit)
-      refuse(name,
-             "found " + describe_json(*found) + ", expected numbers below " + std::to_string(limit) + ", or none");
-    numbers.push_back(value.get<std::size_t>());
+  note({.name = std::string(name), .kind = ParameterSpec::Kind::kIndices, .standard = standard});
+  const Json* found = find(name, true);
+  std::vector<std::size_t> numbers = found == nullptr ? std::move(standard) : std::vector<std::size_t>();
+  if (found != nullptr && found->is_array() && !found->empty() && found->front().is_array()) found = find(name);
+  if (found != nullptr && *found != "none") {
+    for (const Json& value : found->is_array() ? *found : Json::array({*found})) {
+      if (!value.is_number_integer() || value < 0 || value >= limit)
+        refuse(name,
+               "found " + describe_json(*found) + ", expected numbers below " + std::to_string(limit) + ", or none");
+      numbers.push_back(value.get<std::size_t>());
+    }
   }
+  give(name, numbers);
   return numbers;
 }
 
 std::size_t Parameters::choice(std::string_view name, std::span<const std::string_view> words) {
+  note({.name = std::string(name),
+        .kind = ParameterSpec::Kind::kWord,
+        .standard = words.front(),
+        .words = {words.begin(), words.end()}});
   const Json* const value = find(name);
-  if (value == nullptr) return 0;
-  const auto found = std::ranges::find_if(words, [&](std::string_view word) { return *value == word; });
+  const auto found = value == nullptr
+                         ? words.begin()
+                         : std::ranges::find_if(words, [&](std::string_view word) { return *value == word; });
   if (found == words.end()) refuse(name, "found " + describe_json(*value) + ", expected one of " + joined(words));
+  give(name, *found);
   return static_cast<std::size_t>(found - words.begin());
 }
 
 void Parameters::check_known() const {
-  for (const auto& [name, value] : values_->items()) {
-    if (asked_.contains(name)) continue;
-    refuse(name,
-           "found a parameter that the method does not have, expected " + (asked_.empty() ? "none" : joined(asked_)));
+  std::vector<std::string> known;
+  for (const ParameterSpec& spec : specs_) known.push_back(spec.name);
+  for (const ParameterSource& source : sources_)
+    for (const auto& [name, value] : source.values.items())
+      if (std::ranges::find(known, name) == known.end())
+        throw Error(source.code, source.where + name,
+                    "found a parameter that the method does not have, expected one of " + joined(known));
+}
+
+Json Parameters::resolved() const {
+  Json all = Json::object();
+  for (const ParameterSpec& spec : specs_) {
+    const std::vector<Json>& values = given_.at(spec.name);
+    const bool same = std::ranges::all_of(values, [&](const Json& value) { return value == values.front(); });
+    all[spec.name] = same && !values.empty() ? values.front() : Json(values);
   }
+  return all;
 }
 
 }  // namespace kvs

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <cstddef>
-#include <set>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,45 +12,86 @@
 
 namespace kvs {
 
-/// `--set` words NAME=VALUE as an object: numbers, words, and lists of either between commas.
+/// Words NAME=VALUE as an object: numbers, words, and lists of either between commas.
+/// @param where  the culprit that messages name
 /// @throws Error kUsage for a word of another form or a name that is given twice.
-Json parameters_of(std::span<const std::string> settings);
+Json parse_settings(std::span<const std::string> settings, const std::string& where);
 
-/// A method's parameters, as `--set` or a config's `parameters` give them. A list has a value for each layer, anything
-/// else is every layer's.
+/// Where parameters stand.
+struct ParameterSource {
+  Json values;        // an object
+  std::string where;  // what messages put before a name: "FILE: /parameters/"
+  ErrorCode code;     // what refusals throw
+};
+
+/// One parameter as its getter describes it: what a schema and --help say of it.
+struct ParameterSpec {
+  enum class Kind { kCount, kReal, kWord, kIndices };
+
+  std::string name;
+  Kind kind;
+  Json standard = {};                   // null: it is required
+  double least = 0, most = 0;           // kCount: no most; kReal
+  std::vector<std::string> words = {};  // kWord
+  bool per_layer = true;                // a list gives each layer its own value
+};
+
+/// A method's parameters. Reading them is what describes them: a name, its kind, its standard and its bounds stand in
+/// one call of a getter, which --help, the schema, the check of a config and its writer share.
+///
+/// `layers` names the layers that the method is for (all of them); the others keep everything. A list has a value for
+/// each of these, anything else is every layer's.
 class Parameters {
  public:
-  /// @param where  what messages begin with: "--set", or "FILE: /parameters";  @param code  what refusals throw
-  Parameters(const Json& values, std::string where, ErrorCode code, std::size_t layers)
-      : values_(&values), where_(std::move(where)), code_(code), layers_(layers) {}
-
-  std::size_t layers() const noexcept { return layers_; }
-  /// The layer whose values the getters give.
-  void select(std::size_t layer) noexcept { layer_ = layer; }
-
   /// As a standard below the least value: the parameter has none.
   static constexpr std::size_t kRequired = 0;
+
+  /// @param sources  a later one overrides those before it; at least one
+  /// @throws Error as the getters, for `layers`
+  Parameters(std::vector<ParameterSource> sources, std::size_t layers);
+  /// Gives every parameter its standard or, where it has none, its least value.
+  static Parameters description(std::size_t layers);
+
+  /// Of the model.
+  std::size_t layers() const noexcept { return layers_; }
+  /// The layer whose values the getters give. @return whether `layers` names it
+  bool select(std::size_t layer);
+  /// From here on the getters give what all layers share.
+  void select_all() noexcept { per_layer_ = false; }
+
   /// Each getter gives `standard` for a name that is not there. @throws Error naming the parameter.
-  std::size_t count(std::string_view name, std::size_t standard, std::size_t least);
+  /// @param more  what other parameters add to `least`
+  std::size_t count(std::string_view name, std::size_t standard, std::size_t least, std::size_t more = 0);
   double real(std::string_view name, double standard, double least, double most);
   bool on_off(std::string_view name, bool standard);
-  /// Numbers below `limit`, whatever the layer: one, a list of them, or the word none.
+  /// Numbers below `limit`, whatever the layer: one, a list of them, or the word none. A list of lists has one for each
+  /// layer.
   std::vector<std::size_t> indices(std::string_view name, std::vector<std::size_t> standard, std::size_t limit);
   /// Index of the word among `words`; `standard` is the first.
   std::size_t choice(std::string_view name, std::span<const std::string_view> words);
+
   /// @throws Error that says what is wrong with `name`.
   [[noreturn]] void refuse(std::string_view name, const std::string& problem) const;
   /// @throws Error for the first name that no getter has asked for.
   void check_known() const;
 
- private:
-  const Json* find(std::string_view name);
+  /// What the getters were asked for, in that order.
+  const std::vector<ParameterSpec>& specs() const noexcept { return specs_; }
+  /// What the getters gave, standards included: with any method, as `parameters` of a config.
+  Json resolved() const;
 
-  const Json* values_;
-  std::string where_;
-  ErrorCode code_;
-  std::size_t layers_, layer_ = 0;
-  std::set<std::string, std::less<>> asked_;
+ private:
+  void note(ParameterSpec spec);
+  const Json* find(std::string_view name, bool whole_lists = false) const;
+  void give(std::string_view name, Json value);
+
+  std::vector<ParameterSource> sources_;
+  std::size_t layers_;
+  bool describing_ = false, per_layer_ = true;
+  std::vector<std::size_t> chosen_;  // ascending
+  std::size_t position_ = 0;         // of the selected layer in chosen_
+  std::vector<ParameterSpec> specs_;
+  std::map<std::string, std::vector<Json>, std::less<>> given_;  // [position], or one for all
 };
 
 }  // namespace kvs

@@ -8,7 +8,7 @@ SlotOptions slot_options(Parameters& parameters) {
   static constexpr std::string_view kRope[] = {"pre", "post"};
   SlotOptions options;
   options.sinks = parameters.count("sinks", options.sinks, 0);
-  options.cache_size = parameters.count("cache_size", Parameters::kRequired, options.sinks + 2);
+  options.cache_size = parameters.count("cache_size", Parameters::kRequired, 2, options.sinks);
   options.gamma = parameters.real("gamma", options.gamma, 0, 1);
   options.slots = parameters.choice("rope", kRope) == 0;
   if (options.kept() == 0 || options.kept() == options.compressible())

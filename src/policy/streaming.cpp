@@ -98,7 +98,7 @@ class StreamingCache final : public LayerCache {
 std::unique_ptr<LayerCache> make_streaming(Parameters& parameters, std::size_t) {
   StreamingOptions options;
   options.sinks = parameters.count("sinks", options.sinks, 0);
-  options.cache_size = parameters.count("cache_size", Parameters::kRequired, options.sinks + 1);
+  options.cache_size = parameters.count("cache_size", Parameters::kRequired, 1, options.sinks);
   return make_streaming_cache(options);
 }
 
@@ -108,6 +108,6 @@ std::unique_ptr<LayerCache> make_streaming_cache(const StreamingOptions& options
   return std::make_unique<StreamingCache>(options);
 }
 
-constinit const CacheMethod kStreamingMethod{"streaming", "cache_size sinks", Prefill::kStepwise, make_streaming};
+constinit const CacheMethod kStreamingMethod{"streaming", Prefill::kStepwise, make_streaming};
 
 }  // namespace kvs

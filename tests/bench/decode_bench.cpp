@@ -34,8 +34,7 @@ kvs::Cache cache_of(const kvs::Model& model, const kvs::ModelSource& source, con
   }
   const kvs::CacheMethod* const found = kvs::find_cache_method(method);
   if (found == nullptr) throw kvs::Error(kvs::ErrorCode::kUsage, "METHOD", "found " + method);
-  const kvs::Json values = kvs::parameters_of(settings);
-  kvs::Parameters parameters(values, "parameter", kvs::ErrorCode::kUsage, config.layers);
+  kvs::Parameters parameters({{kvs::parse_settings(settings, "SETTING"), "", kvs::ErrorCode::kUsage}}, config.layers);
   return kvs::make_cache(*found, parameters, config.windows);
 }
 

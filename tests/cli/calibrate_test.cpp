@@ -282,6 +282,60 @@ TEST_F(CalibratePrograms, EvalRunsEveryMethodAndSaysWhatItHolds) {
   }
 }
 
+TEST_F(CalibratePrograms, ASavedConfigIsTheMethodThatWasEvaluated) {
+  const std::vector<std::vector<std::string>> methods{{"full"},
+                                                      {"streaming", "cache_size=16"},
+                                                      {"dropping", "cache_size=16,20,24,12", "rope=post"},
+                                                      {"freqkv", "cache_size=16", "layers=1,3", "gamma=0.25,0.5"},
+                                                      {"lagkv", "lag=4", "sinks=2", "prefix=20", "prefill=whole"},
+                                                      {"l2norm", "prefix=20", "skip_layers=0,2"}};
+  const auto evaluate = [&](const std::vector<std::string>& how) {
+    auto words = with_text("eval", how);
+    words.insert(words.end(), {"--json", "--force"});
+    const Outcome outcome = run("kvcalibrate", words);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return parse_json(outcome.out, "eval");
+  };
+  for (const std::vector<std::string>& method : methods) {
+    std::vector<std::string> how{"--method", method.front(), "--save-config", folder_ / "m.json"};
+    if (method.size() > 1) how.emplace_back("--set");
+    how.insert(how.end(), method.begin() + 1, method.end());
+    const Json found = evaluate(how);
+    expect_valid("m.json");
+    const Json saved = config("m.json");
+    EXPECT_EQ(saved.at("quality").at("ppl"), found.at("ppl"));
+    const Json again = evaluate({"--config", folder_ / "m.json", "--save-config", folder_ / "again.json"});
+    for (const char* same : {"method", "ppl", "kl", "bytes_per_token", "compressions"})
+      EXPECT_EQ(again.value(same, Json()), found.value(same, Json())) << method.front() << ' ' << same;
+    EXPECT_EQ(config("again.json").at("parameters"), saved.at("parameters")) << method.front();
+  }
+}
+
+TEST_F(CalibratePrograms, SetOverridesAConfig) {
+  ASSERT_EQ(run("kvcalibrate", with_text("eval", {"--method", "dropping", "--set", "cache_size=16", "gamma=0.25",
+                                                  "--save-config", folder_ / "d.json"}))
+                .status,
+            0);
+  const std::string path = folder_ / "d.json";
+  EXPECT_EQ(perplexity({"--config", path, "--set", "cache_size=20"}),
+            perplexity({"--method", "dropping", "--set", "cache_size=20", "gamma=0.25"}));
+  const auto refuse = [&](const std::vector<std::string>& how, int status, const std::string& part) {
+    const Outcome outcome = run("kvcalibrate", with_text("eval", how));
+    EXPECT_EQ(outcome.status, status) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(part));
+  };
+  refuse({"--config", path, "--set", "cache_size=5"}, 2, "--set cache_size: found 5, expected a whole number of at");
+  refuse({"--config", path, "--set", "lag=5"}, 2, "--set lag: found a parameter that the method does not have");
+  Json bad = config("d.json");
+  bad["parameters"]["cache_size"] = {16, 16};
+  std::ofstream(folder_ / "d.json") << bad.dump();
+  refuse({"--config", path}, 3, "d.json: /parameters/cache_size: found a list of 2, expected a value for each of 4");
+  bad["parameters"]["cache_size"] = 16;
+  bad["model"]["kv_heads"] = 3;
+  std::ofstream(folder_ / "d.json") << bad.dump();
+  refuse({"--config", path}, 7, "kv_heads 3, expected 2");
+}
+
 TEST_F(CalibratePrograms, EvalRefusesWhatItCannotRunInOneLine) {
   const auto refuse = [&](const std::vector<std::string>& how, const std::string& part) {
     const Outcome outcome = run("kvcalibrate", with_text("eval", how));

@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "export/config.h"
 #include "io/digest.h"
+#include "io/file.h"
 #include "io/safetensors_writer.h"
 #include "tests/io/temporary_directory.h"
 
@@ -109,6 +110,27 @@ TEST_F(Validate, TakesWhatTheToolWrites) {
   EXPECT_EQ(complaint(faedkv()), "");
   EXPECT_EQ(complaint(elite(true)), "");
   EXPECT_EQ(complaint(elite(false)), "");
+}
+
+TEST(ConfigSchema, TheShippedFileHasEveryMethodsParameters) {
+  const std::string shipped = read_text_file(KVS_DATA_DIR "/../export/kvspectrum-config.schema.json", 1 << 20);
+  EXPECT_TRUE(shipped == config_schema())
+      << "kvcalibrate validate --schema > export/kvspectrum-config.schema.json makes it anew";
+}
+
+TEST_F(Validate, ReadsAMethodsParametersAsTheMethodDoes) {
+  const auto of = [](const Json& parameters) {
+    return make_config("dropping", small_model(), std::string(64, 'a'), parameters, Json::object(),
+                       {"kvcalibrate eval", "1", {}, 1, 16, 16, 0}, Json::object(), {});
+  };
+  EXPECT_EQ(complaint(of({{"cache_size", 16}, {"gamma", {0.5, 0.25, 0.5}}})), "");
+  EXPECT_EQ(complaint(of({{"cache_size", {16, 8}}, {"layers", {0, 2}}})), "");
+  EXPECT_THAT(complaint(of(Json::object())), HasSubstr("config.json: /parameters/cache_size: found nothing"));
+  EXPECT_THAT(complaint(of({{"cache_size", 16}, {"gamma", 0.01}})), HasSubstr("/parameters/gamma: found 0.01, which"));
+  EXPECT_THAT(complaint(of({{"cache_size", 16}, {"lag", 4}})), HasSubstr("/parameters/lag: found a parameter that"));
+  Json many = of({{"cache_size", 16}});
+  many["model"]["layers"] = std::uint64_t{1} << 60;
+  EXPECT_THAT(complaint(many), HasSubstr("/model/layers"));
 }
 
 TEST_F(Validate, SaysWhatItFoundAndExpectedOfAValue) {

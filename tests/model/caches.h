@@ -11,8 +11,7 @@ namespace kvs::test {
 /// A method's cache for a model, as `--method NAME --set SETTINGS` make it.
 inline Cache cache_of(const ModelConfig& config, const std::string& name,
                       const std::vector<std::string>& settings = {}) {
-  const Json values = parameters_of(settings);
-  Parameters parameters(values, "--set", ErrorCode::kUsage, config.layers);
+  Parameters parameters({{parse_settings(settings, "settings"), "", ErrorCode::kUsage}}, config.layers);
   return make_cache(*find_cache_method(name), parameters, config.windows);
 }
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "policy/methods.h"
 #include "tests/io/temporary_directory.h"
 
@@ -12,17 +14,17 @@ using test::expect_error;
 
 Cache make(const std::string& method, const std::vector<std::string>& settings,
            const std::vector<std::size_t>& windows = {0, 0, 0}) {
-  const Json values = parameters_of(settings);
-  Parameters parameters(values, "--set", ErrorCode::kUsage, windows.size());
+  Parameters parameters({{parse_settings(settings, "--set"), "--set ", ErrorCode::kUsage}}, windows.size());
   return make_cache(*find_cache_method(method), parameters, windows);
 }
 
-TEST(ParametersOf, ReadsNumbersWordsAndLists) {
-  EXPECT_EQ(parameters_of(std::vector<std::string>{"a=4", "b=0.5", "c=on", "d=1,2.5,x"}),
+TEST(ParseSettings, ReadsNumbersWordsAndLists) {
+  EXPECT_EQ(parse_settings(std::vector<std::string>{"a=4", "b=0.5", "c=on", "d=1,2.5,x"}, "--set"),
             Json({{"a", 4}, {"b", 0.5}, {"c", "on"}, {"d", {1, 2.5, "x"}}}));
   for (const char* bad : {"a", "=4", "a="})
-    expect_error(ErrorCode::kUsage, "expected NAME=VALUE", [&] { parameters_of(std::vector<std::string>{bad}); });
-  expect_error(ErrorCode::kUsage, "'a' twice", [] { parameters_of(std::vector<std::string>{"a=1", "a=2"}); });
+    expect_error(ErrorCode::kUsage, "expected NAME=VALUE",
+                 [&] { parse_settings(std::vector<std::string>{bad}, "--set"); });
+  expect_error(ErrorCode::kUsage, "'a' twice", [] { parse_settings(std::vector<std::string>{"a=1", "a=2"}, "--set"); });
 }
 
 TEST(MakeCache, RefusesWhatNoMethodCanWorkWith) {
@@ -38,7 +40,7 @@ TEST(MakeCache, RefusesWhatNoMethodCanWorkWith) {
   refuse("freqkv", {"cache_size=64", "gamma=0.01"}, "keeps 0 of 60 slots");
   refuse("dropping", {"cache_size=64", "gamma=1"}, "keeps 60 of 60 slots");
   refuse("freqkv", {"cache_size=64", "band=middle"}, "expected one of low, high");
-  refuse("freqkv", {"cache_size=64", "rescale=yes"}, "expected on or off");
+  refuse("freqkv", {"cache_size=64", "rescale=yes"}, "expected one of on, off");
   refuse("freqkv", {"cache_size=64,64"}, "found a list of 2, expected a value for each of 3 layers");
   refuse("lagkv", {"lag=0"}, "expected a whole number of at least 1");
   refuse("l2norm", {"ratio=0.5"}, "--set prefix: found nothing, expected a whole number of at least 1");
@@ -52,6 +54,73 @@ TEST(MakeCache, RefusesWhatNoMethodCanWorkWith) {
 TEST(MakeCache, TakesAValueForEachLayer) {
   EXPECT_EQ(make("freqkv", {"cache_size=64,80,100", "gamma=0.5,0.25,0.75"}).room(), 64U);
   EXPECT_EQ(make("lagkv", {"lag=16,8,32", "sinks=4"}).room(), 20U);  // S + 2L of the second
+}
+
+TEST(MakeCache, ListsHaveAValueForEachNamedLayer) {
+  EXPECT_EQ(make("freqkv", {"layers=1,2", "cache_size=80,64"}).room(), 64U);
+  EXPECT_EQ(make("freqkv", {"layers=1", "cache_size=64"}).layer(0).room(), LayerCache::kUnlimited);
+  expect_error(ErrorCode::kUsage, "--set layers: found [2,1], expected some layers, ascending", [] {
+    make("freqkv", {"layers=2,1", "cache_size=64"});
+  });
+  expect_error(ErrorCode::kUsage, "expected a value for each of 2 layers", [] {
+    make("freqkv", {"layers=1,2", "cache_size=64,64,64"});
+  });
+  expect_error(ErrorCode::kUsage, "--set prefix: found a list, expected one value for all layers",
+               [] { make("lagkv", {"prefix=1,2,3"}); });
+}
+
+TEST(Parameters, ALaterSourceOverridesAndIsNamed) {
+  const Json config{{"cache_size", 64}, {"gamma", 0.25}}, set{{"cache_size", 5}};
+  const auto make_of = [](std::vector<ParameterSource> sources) {
+    Parameters parameters(std::move(sources), 2);
+    Cache cache = make_cache(*find_cache_method("dropping"), parameters, {});
+    return std::pair(cache.room(), parameters.resolved());
+  };
+  const ParameterSource file{config, "c.json: /parameters/", ErrorCode::kInput};
+  EXPECT_EQ(make_of({file, {{{"cache_size", 80}}, "--set ", ErrorCode::kUsage}}).first, 80U);
+  expect_error(ErrorCode::kUsage, "--set cache_size: found 5", [&] {
+    make_of({file, {set, "--set ", ErrorCode::kUsage}});
+  });
+  expect_error(ErrorCode::kInput, "c.json: /parameters/cache_size: found nothing", [&] {
+    make_of({{Json::object(), file.where, file.code}, {{{"gamma", 0.5}}, "--set ", ErrorCode::kUsage}});
+  });
+}
+
+TEST(Parameters, AreCompleteOnceTheyAreRead) {
+  const auto resolved = [](const std::string& method, const std::vector<std::string>& settings) {
+    Parameters parameters({{parse_settings(settings, "settings"), "", ErrorCode::kUsage}}, 3);
+    (void)make_cache(*find_cache_method(method), parameters, {});
+    return parameters.resolved();
+  };
+  EXPECT_EQ(resolved("lagkv", {"lag=8,8,16"}), Json::parse(R"({"layers": [0, 1, 2], "sinks": 16, "lag": [8, 8, 16],
+      "ratio": 0.25, "variant": "lag", "prefix": 0, "prefill": "stepwise"})"));
+  EXPECT_EQ(resolved("l2norm", {"prefix=4"}), Json::parse(R"({"layers": [0, 1, 2], "ratio": 0.5,
+      "skip_layers": [0, 1], "prefix": 4, "prefill": "whole"})"));
+}
+
+TEST(Parameters, IndicesMayDifferByLayer) {
+  Parameters parameters({{Json::parse(R"({"same": [0, 2], "own": [[1], []]})"), "", ErrorCode::kUsage}}, 2);
+  using Indices = std::vector<std::size_t>;
+  for (const std::size_t layer : {0U, 1U}) {
+    ASSERT_TRUE(parameters.select(layer));
+    EXPECT_EQ(parameters.indices("same", {}, 3), (Indices{0, 2}));
+    EXPECT_EQ(parameters.indices("own", {}, 3), layer == 0 ? Indices{1} : Indices{});
+  }
+  EXPECT_EQ(parameters.resolved().at("own"), Json::parse("[[1], []]"));
+}
+
+TEST(CacheMethods, DescribeTheirParameters) {
+  for (const CacheMethod* const method : cache_methods()) {
+    const std::vector<ParameterSpec> specs = describe(*method);
+    EXPECT_EQ(specs.front().name, "layers") << method->name;
+    EXPECT_EQ(specs.back().name, "prefill") << method->name;
+  }
+  const auto specs = describe(*find_cache_method("dropping"));
+  const auto size = std::ranges::find(specs, "cache_size", &ParameterSpec::name);
+  ASSERT_NE(size, specs.end());
+  EXPECT_TRUE(size->standard.is_null());
+  EXPECT_TRUE(size->per_layer);
+  EXPECT_EQ(size->least, 2);
 }
 
 TEST(MakeCache, LeavesLayersWithASlidingWindowAlone) {

@@ -17,57 +17,96 @@ std::string method_names() {
   return names;
 }
 
-Cache make(const CacheMethod& method, const Json& values, const ModelConfig& config) {
-  Parameters parameters(values, "--set", ErrorCode::kUsage, config.layers);
-  return make_cache(method, parameters, config.windows);
+Cache make(const CacheChoice& choice, const ModelConfig& model) {
+  Parameters parameters(choice.parameters, model.layers);
+  return make_cache(*choice.method, parameters, model.windows);
 }
 
-}  // namespace
-
-void add_cache_options(OptionTable& table) {
-  table.value("config", "FILE", "a config made by kvcalibrate (elitekv)")
-      .value("method", "NAME", "a method of the list above")
-      .list("set", "NAME=VALUE", "parameters of --method; may repeat");
+/// " cache_size sinks=4 rope=pre|post": a parameter with its words or its standard.
+std::string parameter_words(const ParameterSpec& spec) {
+  if (spec.kind == ParameterSpec::Kind::kIndices) return ' ' + spec.name + "=N,…";
+  if (spec.standard.is_null()) return ' ' + spec.name + "=N";
+  std::string values;
+  for (const std::string& word : spec.words) values += (values.empty() ? "" : "|") + word;
+  return ' ' + spec.name + '=' + (values.empty() ? spec.standard.dump() : values);
 }
 
-std::string cache_method_lines() {
-  std::string lines = "Methods and what --set takes (a list gives a value for each layer):\n";
-  for (const CacheMethod* method : cache_methods())
-    lines += "  " + std::string(method->name) + (method->parameters.empty() ? "" : ": ") +
-             std::string(method->parameters) + "\n";
-  return lines;
-}
-
-CacheChoice choose_cache(const Options& options, const ModelSource& source, const char* standard) {
-  const bool named = options.has("method"), has_config = options.has("config");
-  if ((named && has_config) || (!named && !has_config && standard == nullptr))
-    throw Error(ErrorCode::kUsage, "--config", "expected either --config or --method");
-  CacheChoice choice;
-  if (!has_config) {
-    choice.name = named ? options.text("method") : standard;
-    choice.method = find_cache_method(choice.name);
-    if (choice.method == nullptr)
-      throw Error(ErrorCode::kUsage, "--method", "found '" + choice.name + "', expected one of " + method_names());
-    choice.parameters = parameters_of(options.list("set"));
-    (void)make(*choice.method, choice.parameters, source.config());  // refuses what is wrong in them
-    return choice;
-  }
-  if (options.has("set")) throw Error(ErrorCode::kUsage, "--set", "found together with --config, expected --method");
-  const std::filesystem::path path = options.text("config");
+/// What the config of `path` asks for.
+CacheChoice configured(const std::filesystem::path& path, const ModelSource& source) {
   const Json config = read_config(path);
   check_config_model(config, path, source.config(), source.sha256());
+  CacheChoice choice;
   choice.name = config.at("method").get<std::string>();
+  choice.method = find_cache_method(choice.name);
+  if (choice.method != nullptr) {
+    choice.parameters.push_back({config.at("parameters"), path.string() + ": /parameters/", ErrorCode::kInput});
+    return choice;
+  }
   if (choice.name != "elitekv")
-    throw Error(ErrorCode::kUnsupported, path.string() + ": /method", "found " + choice.name + ", expected elitekv");
+    throw Error(ErrorCode::kUnsupported, path.string() + ": /method",
+                "found " + choice.name + ", expected elitekv, " + method_names());
   require_method(config.at("files").empty() ? MethodId::kEvalElite : MethodId::kFactors, source.config());
   choice.elite = load_elite_config(config, path, source);
   return choice;
 }
 
+CacheChoice named(const std::string& name) {
+  CacheChoice choice{.name = name, .method = find_cache_method(name)};
+  if (choice.method == nullptr)
+    throw Error(ErrorCode::kUsage, "--method", "found '" + name + "', expected one of " + method_names());
+  return choice;
+}
+
+}  // namespace
+
+void add_cache_options(OptionTable& table) {
+  table.value("config", "FILE", "a config of a method of the list above, or of elitekv")
+      .value("method", "NAME", "a method of the list above")
+      .list("set", "NAME=VALUE", "parameters of --method, or instead of a --config's; may repeat");
+}
+
+std::string cache_method_lines() {
+  std::string lines = "Methods and what --set takes (a list gives a value for each layer):\n", shared;
+  for (const CacheMethod* const method : cache_methods()) {
+    std::string own, others;
+    for (const ParameterSpec& spec : describe(*method)) (spec.per_layer ? own : others) += parameter_words(spec);
+    if (shared.empty()) shared = others;  // the same for all methods, but for what is their standard
+    lines += "  " + std::string(method->name) + (own.empty() ? "" : ":") + own + '\n';
+  }
+  return lines + "  all of them:" + shared + '\n';
+}
+
+Json CacheChoice::given() const {
+  Json all = Json::object();
+  for (const ParameterSource& source : parameters) all.update(source.values);
+  return all;
+}
+
+Json CacheChoice::resolved(const ModelConfig& model) const {
+  Parameters reader(parameters, model.layers);
+  (void)make_cache(*method, reader, model.windows);
+  return reader.resolved();
+}
+
+CacheChoice choose_cache(const Options& options, const ModelSource& source, const char* standard) {
+  const bool has_method = options.has("method"), has_config = options.has("config");
+  if ((has_method && has_config) || (!has_method && !has_config && standard == nullptr))
+    throw Error(ErrorCode::kUsage, "--config", "expected either --config or --method");
+  CacheChoice choice =
+      has_config ? configured(options.text("config"), source) : named(has_method ? options.text("method") : standard);
+  if (choice.method == nullptr) {
+    if (options.has("set"))
+      throw Error(ErrorCode::kUsage, "--set", "found together with an elitekv config, expected no other parameters");
+    return choice;
+  }
+  choice.parameters.push_back({parse_settings(options.list("set"), "--set"), "--set ", ErrorCode::kUsage});
+  (void)make(choice, source.config());  // refuses what is wrong in them
+  return choice;
+}
+
 std::function<Cache()> cache_maker(CacheChoice choice, const ModelSession& session, std::size_t tokens) {
   const ModelConfig& config = session.config();
-  if (choice.method != nullptr)
-    return [choice = std::move(choice), &config] { return make(*choice.method, choice.parameters, config); };
+  if (choice.method != nullptr) return [choice = std::move(choice), &config] { return make(choice, config); };
   const auto caches = std::make_shared<EliteCaches>(*session.backend, config, choice.elite, tokens);
   return [caches] { return caches->make(); };
 }

@@ -18,9 +18,14 @@ std::string cache_method_lines();
 /// The cache that a command line asks for: a method of the table, or an elitekv config.
 struct CacheChoice {
   std::string name;
-  const CacheMethod* method = nullptr;  // nullptr: `elite`
-  Json parameters = Json::object();
+  const CacheMethod* method = nullptr;           // nullptr: `elite`
+  std::vector<ParameterSource> parameters = {};  // of a config, then of --set
   std::vector<EliteLayer> elite = {};
+
+  /// What was given, as one object.
+  Json given() const;
+  /// The same with every standard: what a config keeps.
+  Json resolved(const ModelConfig& model) const;
 };
 
 /// @param standard  the method without --config and --method; nullptr: one of the two is required

@@ -10,6 +10,7 @@
 #include "cli/common/session.h"
 #include "cli/kvcalibrate/cache_choice.h"
 #include "cli/kvcalibrate/commands.h"
+#include "core/error.h"
 #include "eval/evaluation.h"
 #include "export/config.h"
 #include "io/file.h"
@@ -26,10 +27,12 @@ OptionTable eval_options() {
           cache_method_lines(),
       {"kvcalibrate eval --model SmolLM2.gguf --text book.txt --method freqkv --set cache_size=256 gamma=0.5",
        "kvcalibrate eval --model SmolLM2.gguf --text book.txt --window 512 --windows -4: --method full",
+       "kvcalibrate eval --model SmolLM2.gguf --text book.txt --method lagkv --set ratio=0.5 --save-config lagkv.json",
        "kvcalibrate eval --model SmolLM2.gguf --text book.txt --config elitekv.json --json"});
   add_cache_options(table);
   table.value("against", "full|none", "none: no second pass with the full cache to compare with", "full")
-      .value("out", "FILE", "also write the JSON result here");
+      .value("out", "FILE", "also write the JSON result here")
+      .value("save-config", "FILE", "write the method with all of its parameters as a config, for --config");
   add_model_options(table);
   add_text_options(table);
   add_run_options(table, false);
@@ -45,7 +48,7 @@ double full_bytes(const ModelConfig& config, std::size_t tokens) {
 void report_cache(const Evaluation& evaluation, const CacheChoice& choice, std::size_t window, Json& result) {
   const auto tokens = static_cast<double>(window);
   const CacheReport& cache = evaluation.cache;
-  if (choice.method != nullptr) result["parameters"] = choice.parameters;
+  if (choice.method != nullptr) result["parameters"] = choice.given();
   result["bytes_per_token_end"] = static_cast<double>(cache.end.stored) / tokens;
   result["bytes_allocated"] = cache.peak.used + cache.peak.spare;
   result["bytes_spare"] = cache.peak.spare;
@@ -66,6 +69,23 @@ void report_cache(const Evaluation& evaluation, const CacheChoice& choice, std::
     result["ratio"]["interval"] = {1 + difference.interval->first, 1 + difference.interval->second};
   result["kl"] = divergence.kl / static_cast<double>(divergence.tokens);
   result["top1"] = static_cast<double>(divergence.agreed) / static_cast<double>(divergence.tokens);
+}
+
+/// Checks the outputs that the options name before any work.
+void check_eval_outputs(const Options& options, const RunOptions& run) {
+  std::vector<std::filesystem::path> outputs;
+  for (const char* name : {"out", "save-config"})
+    if (options.has(name)) outputs.emplace_back(options.text(name));
+  if (!outputs.empty()) check_outputs(outputs.front(), std::span(outputs).subspan(1), options, run);
+}
+
+/// The config of --save-config. Its `quality` is what `result` measured.
+Json config_of(const CacheChoice& choice, const ModelSession& session, const Provenance& record, const Json& result) {
+  Json quality{{"text", "evaluated documents"}, {"ppl", result.at("ppl")}};
+  if (result.contains("full")) quality["ppl_full"] = result.at("full").at("ppl");
+  quality["bytes_per_token"] = result.at("bytes_per_token");
+  return make_config(choice.name, session.config(), session.source->sha256(), choice.resolved(session.config()),
+                     Json::object(), record, quality, {});
 }
 
 std::string summary(const Json& result) {
@@ -89,9 +109,11 @@ void run_eval(Arguments arguments) {
   const auto options = eval_options().parse(arguments, std::cout);
   if (!options) return;
   const RunOptions run = run_options(*options);
-  if (options->has("out")) check_outputs(options->text("out"), {}, *options, run);
+  check_eval_outputs(*options, run);
   auto source = open_model(*options);
   const CacheChoice choice = choose_cache(*options, *source);
+  if (options->has("save-config") && choice.method == nullptr)
+    throw Error(ErrorCode::kUsage, "--save-config", "found together with a config of factors, expected --method");
   const Corpus corpus = load_corpus(*options, run, *source);
   const auto documents = tokens_of(corpus);
   const std::size_t tokens = documents.front().size();
@@ -124,6 +146,9 @@ void run_eval(Arguments arguments) {
                      {"command", record.command},
                      {"tool_version", record.tool_version}});
   if (options->has("out")) write_file_atomically(options->text("out"), dump_json(result) + "\n", run.force);
+  if (options->has("save-config"))
+    write_file_atomically(options->text("save-config"), dump_json(config_of(choice, session, record, result)) + "\n",
+                          run.force);
   print_result(run, result, summary(result));
 }
 

@@ -94,7 +94,7 @@ void run_generate(Arguments arguments) {
   std::size_t replaced = 0;
   print_result(run,
                {{"method", choice.name},
-                {"parameters", choice.parameters},
+                {"parameters", choice.given()},
                 {"prompt_ids", prompt},
                 {"ids", made.ids},
                 {"text", replace_invalid_utf8(text, replaced)},
