@@ -11,7 +11,7 @@
 
 #include "core/error.h"
 #include "eval/cached_run.h"
-#include "eval/elite_config.h"
+#include "eval/elite_caches.h"
 #include "io/file.h"
 #include "kernels/instruction_set.h"
 #include "policy/methods.h"

@@ -13,7 +13,7 @@ allowed() {
     analyzers) echo core kernels analyzers ;;
     calibrate) echo core kernels policy analyzers calibrate ;;
     capture) echo core io kernels policy model analyzers capture ;;
-    eval) echo core io kernels policy model analyzers calibrate eval ;;
+    eval) echo core io kernels policy model analyzers calibrate export eval ;;
     export) echo core io kernels policy model analyzers calibrate export embedded ;;
     cli) echo core io kernels policy model analyzers calibrate capture eval export cli ;;
   esac

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "core/error.h"
-#include "eval/elite_config.h"
+#include "eval/elite_caches.h"
 
 namespace kvs {
 namespace {

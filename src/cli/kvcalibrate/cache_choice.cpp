@@ -5,7 +5,7 @@
 
 #include "cli/common/methods.h"
 #include "core/error.h"
-#include "eval/elite_config.h"
+#include "eval/elite_caches.h"
 #include "export/config.h"
 
 namespace kvs {

@@ -14,12 +14,12 @@
 #include "cli/common/progress.h"
 #include "cli/common/session.h"
 #include "cli/kvcalibrate/commands.h"
-#include "cli/kvcalibrate/elite_factors.h"
 #include "cli/kvcalibrate/elite_input.h"
 #include "cli/kvcalibrate/elite_search.h"
 #include "core/error.h"
 #include "core/interrupt.h"
-#include "eval/elite_config.h"
+#include "eval/elite_factors.h"
+#include "export/elite_config.h"
 #include "export/figure.h"
 #include "export/figures/elite_map.h"
 #include "io/digest.h"
@@ -81,35 +81,45 @@ EliteSearchPlan search_plan(const Options& options, const EliteInput& input, int
   return plan;
 }
 
-/// --rank checked against full rank and the no-extra-parameters bound; nothing without --rank or where a query head's
-/// own rows cannot be.
-std::optional<EliteFactorPlan> factor_plan(const Options& options, const EliteSearchPlan& search,
-                                           const ModelConfig& config, bool quiet) {
+/// What the options say of factors: --rank checked against full rank and the no-extra-parameters bound. No rank without
+/// --rank or where a query head's own rows cannot be.
+void plan_factors(const Options& options, const ModelConfig& model, bool quiet, EliteConfig& config) {
   static constexpr std::string_view kSplits[] = {"up", "down", "sqrt"};
-  EliteFactorPlan plan;
-  plan.joint = options.text("factorization") == "joint";
-  plan.split = static_cast<SingularSplit>(std::ranges::find(kSplits, options.choice("split", kSplits)) - kSplits);
-  if (!options.has("rank")) return std::nullopt;
-  require_method(MethodId::kFactors, config);
-  if (!plan.joint && 2 * search.count == config.head_dim)
+  config.joint = options.text("factorization") == "joint";
+  config.split = static_cast<SingularSplit>(std::ranges::find(kSplits, options.choice("split", kSplits)) - kSplits);
+  if (!options.has("rank")) return;
+  require_method(MethodId::kFactors, model);
+  if (!config.joint && 2 * config.r == model.head_dim)
     throw Error(
         ErrorCode::kUsage, "--factorization",
         "found separate with every channel of a key elite, expected joint: no row of the keys is left to factorise");
-  const auto limit = static_cast<std::int64_t>(full_rank(config, search.count, plan.joint));
-  plan.rank = static_cast<std::size_t>(options.integer("rank", plan.joint ? 1 : 2, limit));
-  if (search.granularity == Granularity::kQueryHead && config.group() > 1) {
+  const auto limit = static_cast<std::int64_t>(full_rank(model, config.r, config.joint));
+  const auto rank = static_cast<std::size_t>(options.integer("rank", config.joint ? 1 : 2, limit));
+  if (config.granularity == Granularity::kQueryHead && model.group() > 1) {
     remark(
         "note: elite sets per query head are analysis only on a model whose query heads share keys; no factors are "
         "made",
         quiet);
-    return std::nullopt;
+    return;
   }
-  const std::size_t bound = no_extra_parameters_rank(config.d_model, config.kv_heads, config.head_dim, search.count);
-  if (plan.rank > bound && !options.flag("allow-more-parameters"))
-    remark("note: rank " + std::to_string(plan.rank) +
-               " makes factors with more parameters than what they replace (bound " + std::to_string(bound) + ")",
+  config.rank = rank;
+  const std::size_t bound = no_extra_parameters_rank(model.d_model, model.kv_heads, model.head_dim, config.r);
+  if (rank > bound && !options.flag("allow-more-parameters"))
+    remark("note: rank " + std::to_string(rank) + " makes factors with more parameters than what they replace (bound " +
+               std::to_string(bound) + ")",
            quiet);
-  return plan;
+}
+
+/// What the options say; picks and factors are still to come.
+EliteConfig planned_config(const Options& options, const EliteSearchPlan& plan, const ModelConfig& model, bool quiet) {
+  EliteConfig config;
+  config.layers = plan.geometry.layers;
+  config.r = plan.count;
+  config.norm = plan.norm;
+  config.granularity = plan.granularity;
+  config.search = plan.baseline ? options.text("baseline") : plan.disjoint ? "disjoint" : "search";
+  plan_factors(options, model, quiet, config);
+  return config;
 }
 
 void run_search(EliteSearch& search, Checkpoint& checkpoint, const RunOptions& run) {
@@ -139,17 +149,8 @@ std::vector<double> live_second_moments(EliteInput& input, const Options& option
   return moments;
 }
 
-Json chunks_json(const std::vector<std::vector<ElitePicks>>& picks, bool errors) {
-  Json layers = Json::array();
-  for (const auto& heads : picks) {
-    Json& row = layers.emplace_back(Json::array());
-    for (const ElitePicks& head : heads) errors ? row.push_back(head.errors) : row.push_back(head.chunks);
-  }
-  return layers;
-}
-
 void write_figure_of(const std::filesystem::path& out, const EliteSearchPlan& plan, const EliteInput& input,
-                     const std::vector<std::vector<ElitePicks>>& picks, const RunOptions& run) {
+                     const EliteConfig& config, const RunOptions& run) {
   EliteMap map;
   map.heading = input.config.name + " · RoPElite, p = " + std::to_string(plan.norm) +
                 ", r = " + std::to_string(plan.count) + " · " + std::to_string(input.source->documents()) +
@@ -157,7 +158,7 @@ void write_figure_of(const std::filesystem::path& out, const EliteSearchPlan& pl
   if (plan.granularity == Granularity::kQueryHead) map.head_word = "Query head";
   map.layers = plan.geometry.layers;
   map.chunks = plan.geometry.chunks;
-  for (const auto& heads : picks) {
+  for (const auto& heads : config.picks) {
     auto& row = map.elite.emplace_back();
     for (const ElitePicks& head : heads) row.push_back(head.chunks);
   }
@@ -165,11 +166,10 @@ void write_figure_of(const std::filesystem::path& out, const EliteSearchPlan& pl
 }
 
 /// Share of heads whose set holds each chunk, as ranges of the chunks that most and fewest heads keep.
-std::string findings(const std::vector<std::vector<ElitePicks>>& picks, const EliteSearchPlan& plan,
-                     const std::optional<EliteFactorPlan>& factors, const ModelConfig& config) {
-  std::vector<std::size_t> owners(plan.geometry.chunks);
+std::string findings(const EliteConfig& config, const ModelConfig& model) {
+  std::vector<std::size_t> owners(model.chunks());
   std::size_t heads = 0;
-  for (const auto& row : picks)
+  for (const auto& row : config.picks)
     for (const ElitePicks& head : row) {
       ++heads;
       for (const std::size_t chunk : head.chunks) ++owners[chunk];
@@ -179,74 +179,43 @@ std::string findings(const std::vector<std::vector<ElitePicks>>& picks, const El
   std::ranges::stable_sort(order, std::greater{}, [&](std::size_t chunk) { return owners[chunk]; });
   std::ostringstream text;
   text.precision(3);
-  text << "elitekv: " << plan.count << " of " << plan.geometry.chunks << " chunks rotated in each of " << heads
+  text << "elitekv: " << config.r << " of " << owners.size() << " chunks rotated in each of " << heads
        << " heads; most often chunk";
   for (std::size_t n = 0; n < std::min<std::size_t>(4, order.size()); ++n)
     text << (n > 0 ? ", " : " ") << order[n] << " (" << 100 * owners[order[n]] / heads << " % of heads)";
   text << '\n';
-  if (factors) {
-    const std::size_t values = 2 * plan.count * config.kv_heads + factors->rank,
-                      full = 2 * config.kv_heads * config.head_dim;
+  if (config.rank) {
+    const std::size_t values = 2 * config.r * model.kv_heads + *config.rank, full = 2 * model.kv_heads * model.head_dim;
     text << "  cache of a layer: " << values << " of " << full << " values per token ("
          << 100.0 * static_cast<double>(values) / static_cast<double>(full) << " %)\n";
   }
   return text.str();
 }
 
-/// The factors of every layer, written beside the config. @return what the config says of them.
-EliteFactors write_factors(EliteInput& input, const Options& options, const RunOptions& run, const EliteSearch& search,
-                           const EliteSearchPlan& plan, const EliteFactorPlan& wanted, bool whitened,
-                           CalibrationOps& ops, const std::filesystem::path& file, std::vector<ConfigFile>& files) {
+/// The factors of every layer, written to `file`. @return its name and digest
+ConfigFile write_factors(EliteInput& input, const Options& options, const RunOptions& run, const EliteSearch& search,
+                         CalibrationOps& ops, const std::filesystem::path& file, EliteConfig& config) {
   std::vector<double> moments;
-  if (whitened && input.reader) moments = live_second_moments(input, options, run, plan.geometry.layers, ops);
+  if (config.whitened && input.reader) moments = live_second_moments(input, options, run, config.layers, ops);
   const std::size_t tokens = provenance(options, run, input.corpus).tokens;
-  if (whitened && tokens < input.config.d_model)
+  if (config.whitened && tokens < input.config.d_model)
     remark("note: " + std::to_string(tokens) + " tokens are fewer than d_model = " +
                std::to_string(input.config.d_model) + "; the whitening leans on its ridge",
            run.quiet);
   const std::size_t size = input.config.d_model * input.config.d_model;
-  const auto picks = search.picks();
-  EliteFactors factors;
-  Progress progress("factors", static_cast<double>(picks.size()), run.quiet);
-  for (std::size_t n = 0; n < picks.size(); ++n) {
+  std::vector<NamedTensor> tensors;
+  Progress progress("factors", static_cast<double>(config.layers.size()), run.quiet);
+  for (std::size_t n = 0; n < config.layers.size(); ++n) {
     progress.update(static_cast<double>(n));
     check_interrupt();
-    std::vector<std::vector<std::size_t>> elite;
-    for (const ElitePicks& head : picks[n]) elite.push_back(head.chunks);
-    const auto moment = !whitened         ? std::span<const double>()
+    const auto moment = !config.whitened  ? std::span<const double>()
                         : moments.empty() ? search.second_moment(n)
                                           : std::span<const double>(moments).subspan(n * size, size);
-    factorise_layer(*input.files(), plan.geometry.layers[n], elite, wanted, moment, tokens, ops, factors);
+    std::ranges::move(factorise_layer(*input.files(), n, moment, tokens, ops, config), std::back_inserter(tensors));
   }
-  const std::string bytes = safetensors_bytes(factors.tensors, {{"format", "kvspectrum-elitekv"}});
+  const std::string bytes = safetensors_bytes(tensors, {{"format", "kvspectrum-elitekv"}});
   write_file_atomically(file, bytes, run.replace());
-  files.push_back({file.filename().string(), sha256_of(bytes)});
-  return factors;
-}
-
-Json parameters_json(const Options& options, const EliteSearchPlan& plan, const std::optional<EliteFactorPlan>& wanted,
-                     bool whitened, const Json& elite, const EliteFactors& factors) {
-  Json parameters{{"layers", plan.geometry.layers},
-                  {"r", plan.count},
-                  {"d_ckv", wanted ? Json(wanted->rank) : Json()},
-                  {"elite", elite},
-                  {"factorization", options.text("factorization")},
-                  {"whiten", whitened ? "on" : "off"},
-                  {"split", options.text("split")}};
-  if (!factors.ranks.empty()) parameters["ranks"] = factors.ranks;
-  return parameters;
-}
-
-Json calibration_json(const Options& options, const EliteSearchPlan& plan, const Json& errors,
-                      const EliteFactors& factors) {
-  const std::string method = plan.baseline ? options.text("baseline") : plan.disjoint ? "disjoint" : "search";
-  return {{"ropelite",
-           {{"norm", plan.norm},
-            {"granularity", options.text("granularity")},
-            {"layers", plan.geometry.layers},
-            {"method", method},
-            {"error", errors}}},
-          {"singular_values", factors.singular_values}};
+  return {file.filename().string(), sha256_of(bytes)};
 }
 
 /// The first-power search, in FLOPs at the rate of products: each pass takes every pair of tokens, head and chunk.
@@ -294,9 +263,9 @@ void run_elitekv(Arguments arguments) {
                   [&](const Json& config) { return is_of_run(config, *options, input.model_sha256, input.corpus); }))
     return print_result(run, read_config(out), out.string() + ": finished before\n");
   EliteSearchPlan plan = search_plan(*options, input, norm);
-  const auto wanted = factor_plan(*options, plan, input.config, run.quiet);
-  const bool whitened = whiten && wanted;
-  if (whitened && !from_capture) plan.d_model = input.config.d_model;
+  EliteConfig found = planned_config(*options, plan, input.config, run.quiet);
+  found.whitened = whiten && found.rank;
+  if (found.whitened && !from_capture) plan.d_model = input.config.d_model;
   start_elite_source(input, *options, run, norm);
   announce_search(input, plan, run);
   const auto ops = make_calibration_ops(input.source->backend());
@@ -304,24 +273,21 @@ void run_elitekv(Arguments arguments) {
   Checkpoint checkpoint(out, input.identity);
   run_search(search, checkpoint, run);
 
-  const auto picks = search.picks();
-  EliteFactors factors;
+  found.picks = search.picks();
   std::vector<ConfigFile> files;
-  if (wanted) factors = write_factors(input, *options, run, search, plan, *wanted, whitened, *ops, factor_file, files);
+  if (found.rank) files.push_back(write_factors(input, *options, run, search, *ops, factor_file, found));
   Provenance record = provenance(*options, run, input.corpus);
   if (from_capture) {
     record.documents = input.source->documents();
     record.window = input.source->tokens();
     record.tokens = record.documents * input.source->tokens();
   }
-  const Json config =
-      make_config("elitekv", input.config, input.model_sha256,
-                  parameters_json(*options, plan, wanted, whitened, chunks_json(picks, false), factors),
-                  calibration_json(*options, plan, chunks_json(picks, true), factors), record, Json::object(), files);
-  write_figure_of(out, plan, input, picks, run);
+  const Json config = make_config("elitekv", input.config, input.model_sha256, elite_parameters(found),
+                                  elite_calibration(found), record, Json::object(), files);
+  write_figure_of(out, plan, input, found, run);
   write_file_atomically(out, dump_json(config) + "\n", run.replace());
   checkpoint.remove();
-  print_result(run, config, findings(picks, plan, wanted, input.config));
+  print_result(run, config, findings(found, input.config));
 }
 
 }  // namespace kvs

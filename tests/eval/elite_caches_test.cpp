@@ -1,4 +1,4 @@
-#include "eval/elite_config.h"
+#include "eval/elite_caches.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,172 @@
+#include "export/elite_config.h"
+
+#include <algorithm>
+#include <array>
+
+#include "core/error.h"
+#include "export/config_lists.h"
+#include "io/tensor_archive.h"
+
+namespace kvs {
+namespace {
+
+constexpr std::array<std::string_view, 3> kSplits{"up", "down", "sqrt"};  // as SingularSplit
+
+/// The chunk ↔ frequency map: of every kind of RoPE a frequency per chunk, of every layer a kind.
+void check_rope(const JsonCursor& model) {
+  const JsonCursor rope = model.at("rope"), frequencies = rope.at("frequencies"), layers = rope.at("layer_kinds");
+  const auto rotary_dim = rope.at("rotary_dim").unsigned_integer(model.at("head_dim").unsigned_integer());
+  const std::size_t kinds = rope.has("kinds") ? rope.at("kinds").array_size() : 1;
+  expect_length(frequencies, kinds, "kinds");
+  expect_length(rope.at("factors"), kinds, "kinds");
+  for (std::size_t kind = 0; kind < kinds; ++kind) expect_length(frequencies.at(kind), rotary_dim / 2, "chunks");
+  expect_length(layers, model.at("layers").unsigned_integer(), "layers");
+  for (std::size_t n = 0; n < layers.array_size(); ++n)
+    if (layers.at(n).unsigned_integer() >= kinds) layers.at(n).fail("a kind below " + std::to_string(kinds));
+}
+
+std::vector<std::vector<ElitePicks>> read_picks(const JsonCursor& root, std::size_t layers, std::size_t heads,
+                                                std::size_t r) {
+  const JsonCursor elite = root.at("parameters").at("elite"), error = root.at("calibration").at("ropelite").at("error");
+  const std::size_t chunks = root.at("model").at("rope").at("rotary_dim").unsigned_integer() / 2;
+  expect_length(error, layers, "layers");
+  expect_length(elite, layers, "layers");
+  std::vector<std::vector<ElitePicks>> picks(layers);
+  for (std::size_t n = 0; n < layers; ++n) {
+    expect_length(elite.at(n), heads, "heads");
+    expect_length(error.at(n), heads, "heads");
+    for (std::size_t h = 0; h < heads; ++h) {
+      check_index_list(elite.at(n).at(h), chunks, r);
+      expect_length(error.at(n).at(h), r, "picks");
+      picks[n].push_back({elite.at(n).at(h).value().get<std::vector<std::size_t>>(),
+                          error.at(n).at(h).value().get<std::vector<double>>()});
+    }
+  }
+  return picks;
+}
+
+std::vector<EliteSingularValues> read_singular_values(const JsonCursor& list) {
+  std::vector<EliteSingularValues> layers;
+  for (const Json& layer : list.value()) {
+    EliteSingularValues& values = layers.emplace_back();
+    if (layer.is_array()) {
+      values.joint = layer.get<std::vector<double>>();
+    } else {
+      values.k = layer.at("k").get<std::vector<double>>();
+      values.v = layer.at("v").get<std::vector<double>>();
+    }
+  }
+  return layers;
+}
+
+/// What the config says of factors.
+void read_factors(const JsonCursor& root, EliteConfig& config) {
+  const JsonCursor parameters = root.at("parameters"), singular = root.at("calibration").at("singular_values");
+  config.joint = parameters.at("factorization").string() == "joint";
+  config.whitened = parameters.at("whiten").string() == "on";
+  config.split =
+      static_cast<SingularSplit>(std::ranges::find(kSplits, parameters.at("split").string()) - kSplits.begin());
+  const bool factors = root.at("files").array_size() > 0;
+  if (factors) expect_length(singular, config.layers.size(), "layers");
+  if (factors != (singular.array_size() > 0)) root.at("files").fail("a file of factors beside singular_values");
+  config.singular_values = read_singular_values(singular);
+  if (!factors) return;
+  config.rank = parameters.at("d_ckv").unsigned_integer();
+  if (config.joint) return;
+  const JsonCursor ranks = parameters.at("ranks");
+  expect_length(ranks, config.layers.size(), "layers");
+  for (std::size_t n = 0; n < config.layers.size(); ++n) {
+    config.ranks.emplace_back(ranks.at(n).at(0).unsigned_integer(), ranks.at(n).at(1).unsigned_integer());
+    if (config.ranks[n].first + config.ranks[n].second != *config.rank)
+      ranks.at(n).fail("two ranks that add to d_ckv, " + std::to_string(*config.rank));
+  }
+}
+
+}  // namespace
+
+std::vector<EliteFactor> elite_factors(const EliteConfig& config, std::size_t n, std::size_t kv_heads,
+                                       std::size_t head_dim) {
+  const std::string prefix = "layers." + std::to_string(config.layers[n]) + '.';
+  const std::size_t values = kv_heads * head_dim, keys = values - 2 * kv_heads * config.r;
+  if (config.joint) return {{prefix + "up", prefix + "down", keys + values, *config.rank}};
+  return {{prefix + "up_k", prefix + "down_k", keys, config.ranks[n].first},
+          {prefix + "up_v", prefix + "down_v", values, config.ranks[n].second}};
+}
+
+Json elite_parameters(const EliteConfig& config) {
+  Json elite = Json::array();
+  for (const auto& heads : config.picks) {
+    Json& layer = elite.emplace_back(Json::array());
+    for (const ElitePicks& head : heads) layer.push_back(head.chunks);
+  }
+  Json parameters{{"layers", config.layers},
+                  {"r", config.r},
+                  {"d_ckv", config.rank ? Json(*config.rank) : Json()},
+                  {"elite", std::move(elite)},
+                  {"factorization", config.joint ? "joint" : "separate"},
+                  {"whiten", config.whitened ? "on" : "off"},
+                  {"split", kSplits[static_cast<std::size_t>(config.split)]}};
+  if (!config.ranks.empty()) parameters["ranks"] = config.ranks;
+  return parameters;
+}
+
+Json elite_calibration(const EliteConfig& config) {
+  Json error = Json::array(), singular = Json::array();
+  for (const auto& heads : config.picks) {
+    Json& layer = error.emplace_back(Json::array());
+    for (const ElitePicks& head : heads) layer.push_back(head.errors);
+  }
+  for (const EliteSingularValues& values : config.singular_values)
+    singular.push_back(config.joint ? Json(values.joint) : Json{{"k", values.k}, {"v", values.v}});
+  return {{"ropelite",
+           {{"norm", config.norm},
+            {"granularity", config.granularity == Granularity::kKvHead ? "kv-head" : "query-head"},
+            {"layers", config.layers},
+            {"method", config.search},
+            {"error", std::move(error)}}},
+          {"singular_values", std::move(singular)}};
+}
+
+EliteConfig read_elite_config(const Json& config, const std::string& where) {
+  const JsonCursor root(config, where), parameters = root.at("parameters"), model = root.at("model"),
+                                        ropelite = root.at("calibration").at("ropelite");
+  check_rope(model);
+  EliteConfig result;
+  result.layers = config_layers(root);
+  result.r = parameters.at("r").unsigned_integer(model.at("rope").at("rotary_dim").unsigned_integer() / 2);
+  result.norm = static_cast<int>(ropelite.at("norm").integer());
+  if (ropelite.at("granularity").string() == "query-head") result.granularity = Granularity::kQueryHead;
+  if (ropelite.has("method")) result.search = ropelite.at("method").string();
+  if (ropelite.at("layers").value() != parameters.at("layers").value())
+    ropelite.at("layers").fail("the layers of /parameters/layers");
+  const bool per_kv_head = result.granularity == Granularity::kKvHead;
+  const std::size_t heads = model.at(per_kv_head ? "kv_heads" : "query_heads").unsigned_integer();
+  result.picks = read_picks(root, result.layers.size(), heads, result.r);
+  read_factors(root, result);
+  return result;
+}
+
+void check_elite_factors(const Json& json, const std::filesystem::path& path) {
+  const EliteConfig config = read_elite_config(json, path.string());
+  if (!config.rank) return;
+  const Json& model = json.at("model");
+  const std::filesystem::path file = path.parent_path() / json.at("files").at(0).at("path").get<std::string>();
+  const auto archive = open_safetensors(file);
+  const auto expect = [&](const std::string& name, std::size_t axis, std::uint64_t extent) {
+    const StoredTensor* tensor = archive->find(name);
+    if (tensor == nullptr || tensor->shape.size() != 2 || tensor->shape[axis] != extent)
+      throw Error(ErrorCode::kInput, file.string() + ": tensor " + name,
+                  "found " + (tensor == nullptr ? "none" : Json(tensor->shape).dump()) + ", expected " +
+                      (axis == 0 ? "rows" : "columns") + ": " + std::to_string(extent));
+  };
+  for (std::size_t n = 0; n < config.layers.size(); ++n) {
+    for (const EliteFactor& factor :
+         elite_factors(config, n, model.at("kv_heads").get<std::size_t>(), model.at("head_dim").get<std::size_t>())) {
+      expect(factor.up, 0, factor.rows);
+      expect(factor.up, 1, factor.rank);
+      expect(factor.down, 0, factor.rank);
+    }
+  }
+}
+
+}  // namespace kvs

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "calibrate/jlrd.h"
+#include "calibrate/ropelite.h"
+#include "io/json.h"
+
+namespace kvs {
+
+/// All singular values of what was factorised, descending: of the joint matrix, or of the keys' and the values'.
+struct EliteSingularValues {
+  std::vector<double> joint, k, v;
+};
+
+/// What an elitekv config says beside its model and its provenance. Lists are by position in `layers`.
+struct EliteConfig {
+  std::vector<std::size_t> layers;             // ascending; the others keep everything
+  std::size_t r = 0;                           // chunks of a head that stay rotated
+  std::vector<std::vector<ElitePicks>> picks;  // [layer][head], r of each
+
+  int norm = 2;
+  Granularity granularity = Granularity::kKvHead;
+  std::string search;  // how the chunks were chosen: search, disjoint or the name of a baseline
+
+  bool joint = true;  // J-LRD; false: S-LRD
+  bool whitened = false;
+  SingularSplit split = SingularSplit::kUp;
+  std::optional<std::size_t> rank;  // d_ckv; of S-LRD the budget d_ck + d_cv; nothing without factors
+  std::vector<std::pair<std::size_t, std::size_t>> ranks;  // S-LRD: [layer] d_ck and d_cv
+  std::vector<EliteSingularValues> singular_values;        // [layer]; empty without factors
+};
+
+/// One pair of factors of a layer, as tensors of the file beside the config: up · down.
+struct EliteFactor {
+  std::string up, down;  // names
+  std::size_t rows = 0;  // of up
+  std::size_t rank = 0;  // columns of up, rows of down
+};
+
+/// The factors of the layer at position `n`: one pair, or that of the keys and that of the values. Rows: for each KV
+/// head its channels that are not elite, then all of the values.
+std::vector<EliteFactor> elite_factors(const EliteConfig& config, std::size_t n, std::size_t kv_heads,
+                                       std::size_t head_dim);
+
+/// The members `parameters` and `calibration` of the config.
+Json elite_parameters(const EliteConfig& config);
+Json elite_calibration(const EliteConfig& config);
+
+/// Reads them, checked against the schema before, and checks their lists against each other and against the model.
+/// @param where  the file, for messages;  @throws Error kInput
+EliteConfig read_elite_config(const Json& config, const std::string& where);
+
+/// Checks the shapes of the factors that a config names.
+/// @throws Error kInput naming the tensor
+void check_elite_factors(const Json& config, const std::filesystem::path& path);
+
+}  // namespace kvs
