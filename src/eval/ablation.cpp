@@ -25,9 +25,9 @@ class PrefixLayer final : public LayerCache {
     rotate_at(states, states.first_position);
     if (own_.count() == 0) {
       attend_rows(states, {}, out);
-      own_.append(states);
+      own_.add(states);
     } else {
-      attend_rows(states, filtered_k_.view().empty() ? own_.view() : filtered(), out);
+      attend_rows(states, filtered_k_.view().empty() ? own_.held() : filtered(), out);
     }
   }
   CacheBytes bytes() const noexcept override { return own_.bytes(); }

@@ -15,6 +15,7 @@
 #include "core/dtype.h"
 #include "core/tensor_view.h"
 #include "kernels/activation.h"
+#include "kernels/row_format.h"
 
 namespace kvs {
 
@@ -73,10 +74,46 @@ constexpr RopeTurn rope_turn(RopeDirection direction, float factor) noexcept {
   return {scale, -scale};
 }
 
-/// Keys and values of earlier tokens: the first `count` rows of each head, in buffers that may have room for more.
-struct KeyRows {
-  BackendView<const float, 4> k, v;  // [member or 1, kv_head, capacity, head_dim]
+/// Rows as a cache holds them: the first `count` of each head, in memory that may have room for more.
+struct HeldRows {
+  HeldRows() = default;
+  /// Rows in f32: [member or 1, head, capacity, value].
+  HeldRows(const BackendView<const float, 4>& rows, std::size_t used)
+      : data(rows.data()), shape(rows.shape()), count(used) {}
+
+  bool empty() const noexcept { return count == 0; }
+  std::size_t values() const noexcept { return shape[3]; }
+  std::size_t bytes(std::size_t rows) const noexcept { return rows_bytes(format, values(), rows); }
+  /// The first byte of a head's row; of rows that are held together that of all of them.
+  const std::byte* row(std::size_t member, std::size_t head, std::size_t first) const noexcept {
+    const std::size_t all = (shape[0] == 1 ? 0 : member) * shape[1] + head;
+    return static_cast<const std::byte*>(data) + all * bytes(shape[2]) + bytes(first);
+  }
+
+  const void* data = nullptr;
+  std::array<std::size_t, 4> shape{};  // [member or 1, head, capacity, value]
   std::size_t count = 0;
+  RowFormat format = {};
+  BackendView<const float, 1> scales = {};  // [head] of RowKind::kE4m3; empty: 1
+};
+
+/// Keys and values of earlier tokens, both in up to two parts that need not end at the same token.
+struct KeyRows {
+  KeyRows() = default;
+  KeyRows(const HeldRows& keys, const HeldRows& values) : k(keys), v(values) {}
+  /// In f32, the first `count` rows of each.
+  KeyRows(const BackendView<const float, 4>& keys, const BackendView<const float, 4>& values, std::size_t count)
+      : k(keys, count), v(values, count) {}
+
+  std::size_t count() const noexcept { return k.count + late_k.count; }
+  /// Whether keys and values lie in memory as f32 rows.
+  bool is_plain() const noexcept {
+    return k.format.is_plain() && v.format.is_plain() && late_k.empty() && late_v.empty() && slots.cosine.empty();
+  }
+
+  HeldRows k, v;            // [member or 1, kv_head, capacity, head_dim]
+  HeldRows late_k, late_v;  // the tokens after those
+  RopeTable slots = {};     // row n of k is rotated as position n when it is read; empty: keys are rotated already
 };
 
 /// Keys and values that the queries of a batch read.
@@ -180,6 +217,12 @@ class Backend {
   /// input.window. Memory for scores is bounded by a tile, not by tokens². Query head h reads kv head h / (H / G).
   /// out: [member · token, H · head_dim].
   virtual void attention(const AttentionInput& input, Operand out) = 0;
+  /// Codes rows [first, first + count) of `rows` [1, head, token, value] as rows [at, at + count) of `held`, whose
+  /// memory it writes. Of rows that are held together whole units.
+  virtual void encode_rows(BackendView<const float, 4> rows, std::size_t first, std::size_t count, const HeldRows& held,
+                           std::size_t at) = 0;
+  /// out = what rows [first, first + out.extent(2)) of `held` stand for. out: [1, head, token, value].
+  virtual void decode_rows(const HeldRows& held, std::size_t first, BackendView<float, 4> out) = 0;
   /// The widest head that attention() takes.
   virtual std::size_t most_head_dim() const { return SIZE_MAX; }
   /// split_heads(), rope() of q and k, and attention(), to the same bits, of states that nothing else needs: each

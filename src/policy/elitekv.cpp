@@ -151,13 +151,14 @@ void rotate_elite(const LayerStates& states, const BackendView<float, 4>& x,
 /// Keys rotated in their elite chunks alone, and values.
 class PartialRopeCache final : public LayerCache {
  public:
-  explicit PartialRopeCache(std::shared_ptr<const EliteProducts> products) : products_(std::move(products)) {}
+  PartialRopeCache(std::shared_ptr<const EliteProducts> products, const StateStore& store)
+      : products_(std::move(products)), rows_(store) {}
 
   void attend(LayerStates& states, const Operand& out) override {
     rotate_elite(states, states.q, products_->unrotated_q);
     rotate_elite(states, states.k, products_->unrotated_k);
-    attend_rows(states, rows_.view(), out);
-    if (states.members() == 1) rows_.append(states);
+    const KeyRows past = rows_.add(states);
+    attend_rows(states, past, out);
   }
   CacheBytes bytes() const noexcept override { return rows_.bytes(); }
 
@@ -168,7 +169,8 @@ class PartialRopeCache final : public LayerCache {
 
 class EliteCache final : public LayerCache {
  public:
-  explicit EliteCache(std::shared_ptr<const EliteProducts> products) : products_(std::move(products)) {}
+  EliteCache(std::shared_ptr<const EliteProducts> products, const RowStore& store)
+      : products_(std::move(products)), rows_(store) {}
 
   void attend(LayerStates& states, const Operand& out) override {
     Backend& backend = states.backend;
@@ -177,13 +179,20 @@ class EliteCache final : public LayerCache {
     const BackendTensor<float, 4> own(backend, {states.members(), 1, states.tokens(), width});
     backend.linear(states.x, *products_->compress, as_rows(own.view(), width), false);
     backend.rope(own.view(), elite_table(states), states.first_position, RopeDirection::kForward, {});
-    const bool few = rows_.count() > 0 && states.tokens() <= kAbsorbed && states.members() == 1;
-    if (few && width <= backend.most_head_dim()) {
-      attend_latent(states, own.view(), out);
-    } else {
-      attend_expanded(states, own.view(), out);
+    HeldRows past = rows_.held();
+    if (states.members() == 1) {
+      rows_.append(backend, own.view(), 0, states.tokens());
+      const std::size_t before = past.count;
+      past = rows_.held();
+      if (!past.format.is_plain()) backend.decode_rows(past, before, own.view());
+      past.count = before;
     }
-    if (states.members() == 1) rows_.append(backend, own.view(), 0, states.tokens());
+    const bool few = past.count > 0 && states.tokens() <= kAbsorbed && states.members() == 1;
+    if (few && width <= backend.most_head_dim()) {
+      attend_latent(states, past, own.view(), out);
+    } else {
+      attend_expanded(states, past, own.view(), out);
+    }
   }
 
   CacheBytes bytes() const noexcept override { return rows_.bytes(); }
@@ -227,19 +236,19 @@ class EliteCache final : public LayerCache {
     return part;
   }
 
-  void attend_expanded(LayerStates& states, const BackendView<float, 4>& own, const Operand& out) const {
+  void attend_expanded(LayerStates& states, const HeldRows& past, const BackendView<float, 4>& own,
+                       const Operand& out) const {
     Backend& backend = states.backend;
     const TokenRows::Part fresh = expanded(backend, own);
     states.k = fresh.k.view();
     states.v = fresh.v.view();
-    if (rows_.count() == 0) return attend_rows(states, {}, out);
-    const std::size_t width = products_->width();
-    const BackendView<float, 4> held(rows_.view().span().first(rows_.count() * width), {1, 1, rows_.count(), width});
-    const TokenRows::Part past = expanded(backend, held);
-    attend_rows(states, {past.k.view(), past.v.view(), rows_.count()}, out);
+    if (past.count == 0) return attend_rows(states, {}, out);
+    const TokenRows::Part states_before = expanded(backend, rows_.copy(backend, 0, past.count).view());
+    attend_rows(states, {states_before.k.view(), states_before.v.view(), past.count}, out);
   }
 
-  void attend_latent(const LayerStates& states, const BackendView<float, 4>& own, const Operand& out) const {
+  void attend_latent(const LayerStates& states, const HeldRows& past, const BackendView<float, 4>& own,
+                     const Operand& out) const {
     Backend& backend = states.backend;
     const EliteLayerShape& shape = products_->geometry;
     const std::size_t tokens = states.tokens(), width = products_->width(), group = products_->group();
@@ -255,7 +264,7 @@ class EliteCache final : public LayerCache {
     backend.attention({.q = absorbed.view(),
                        .k = own,
                        .v = own,
-                       .past = {rows_.view(), rows_.view(), rows_.count()},
+                       .past = {past, past},
                        .scale = states.scale,
                        .window = states.window,
                        .softcap = states.softcap},
@@ -272,7 +281,7 @@ class EliteCache final : public LayerCache {
   }
 
   std::shared_ptr<const EliteProducts> products_;
-  RowBuffer rows_;  // [1, 1, capacity, width]
+  RowBuffer rows_;  // [1, 1, token, width]
   BackendTensor<float, 2> cosine_, sine_;
   const float* table_of_ = nullptr;
 };
@@ -284,9 +293,11 @@ std::shared_ptr<const EliteProducts> make_elite_products(Backend& backend, const
   return std::make_shared<EliteProducts>(backend, layer, geometry);
 }
 
-std::unique_ptr<LayerCache> make_elitekv_cache(std::shared_ptr<const EliteProducts> products) {
-  if (products->rank == 0) return std::make_unique<PartialRopeCache>(std::move(products));
-  return std::make_unique<EliteCache>(std::move(products));
+std::unique_ptr<LayerCache> make_elitekv_cache(std::shared_ptr<const EliteProducts> products, const StateStore& store) {
+  if (products->rank == 0) return std::make_unique<PartialRopeCache>(std::move(products), store);
+  RowStore rows = store.k;
+  rows.format.split = static_cast<std::uint32_t>(2 * products->elite.size());
+  return std::make_unique<EliteCache>(std::move(products), rows);
 }
 
 }  // namespace kvs

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "policy/layer_cache.h"
+#include "policy/token_rows.h"
 
 namespace kvs {
 
@@ -40,6 +40,7 @@ std::shared_ptr<const EliteProducts> make_elite_products(Backend& backend, const
 /// that are not rotated: scores keep the temperature that the model was trained with. Without factors it keeps keys,
 /// rotated in their elite chunks alone, and values. Source: EliteKV, sections 3.1 (partial RoPE) and 3.2 (J-LRD);
 /// DeepSeek-V2 (2024), arXiv:2405.04434, section 2.1.2 (absorption).
-std::unique_ptr<LayerCache> make_elitekv_cache(std::shared_ptr<const EliteProducts> products);
+std::unique_ptr<LayerCache> make_elitekv_cache(std::shared_ptr<const EliteProducts> products,
+                                               const StateStore& store = {});
 
 }  // namespace kvs

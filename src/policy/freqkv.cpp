@@ -9,7 +9,8 @@ namespace {
 
 class FreqkvCache final : public SlotCache {
  public:
-  explicit FreqkvCache(const FreqkvOptions& options) : SlotCache(options.slots), options_(options) {}
+  FreqkvCache(const FreqkvOptions& options, const StateStore& store)
+      : SlotCache(options.slots, store), options_(options), history_(store) {}
 
   CacheBytes bytes() const noexcept override {
     CacheBytes bytes = SlotCache::bytes();
@@ -71,8 +72,8 @@ std::size_t freqkv_compressions(std::size_t tokens, const SlotOptions& options) 
   return tokens <= options.cache_size ? 0 : (tokens - options.cache_size + freed - 1) / freed;
 }
 
-std::unique_ptr<LayerCache> make_freqkv_cache(const FreqkvOptions& options) {
-  return std::make_unique<FreqkvCache>(options);
+std::unique_ptr<LayerCache> make_freqkv_cache(const FreqkvOptions& options, const StateStore& store) {
+  return std::make_unique<FreqkvCache>(options, store);
 }
 
 constinit const CacheMethod kFreqkvMethod{"freqkv", Prefill::kStepwise, make_freqkv};

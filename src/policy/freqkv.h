@@ -20,7 +20,7 @@ struct FreqkvOptions {
 /// Low frequencies along the token axis: the N slots after the sinks become L = ⌊γN⌋ pseudo-tokens, channel by channel,
 /// of the keys before RoPE (of the rotated ones without slots) and of the values.
 /// Source: FreqKV, equations 4 to 6.
-std::unique_ptr<LayerCache> make_freqkv_cache(const FreqkvOptions& options);
+std::unique_ptr<LayerCache> make_freqkv_cache(const FreqkvOptions& options, const StateStore& store = {});
 extern const CacheMethod kFreqkvMethod;
 
 /// y = √(L/N) · IDCT_L(DCT_N(x)[0:L]), both orthonormal, per channel, in double.

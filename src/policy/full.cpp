@@ -7,11 +7,13 @@ namespace {
 
 class FullCache final : public LayerCache {
  public:
+  explicit FullCache(const StateStore& store) : rows_(store) {}
+
   void attend(LayerStates& states, const Operand& out) override {
     rotate_at(states, states.first_position);
-    attend_rows(states, rows_.view(), out);
+    const KeyRows past = rows_.add(states);
+    attend_rows(states, past, out);
     if (states.members() > 1) return;
-    rows_.append(states);
     window_ = states.window;
     // Rarely, so that a token costs O(1) moves.
     if (window_ > 0 && rows_.count() >= 2 * window_) rows_.drop_front(states.backend, rows_.count() - window_);
@@ -32,7 +34,7 @@ class FullCache final : public LayerCache {
 
 }  // namespace
 
-std::unique_ptr<LayerCache> make_full_cache() { return std::make_unique<FullCache>(); }
+std::unique_ptr<LayerCache> make_full_cache(const StateStore& store) { return std::make_unique<FullCache>(store); }
 
 constinit const CacheMethod kFullMethod{"full", Prefill::kEither,
                                         [](Parameters&, std::size_t) { return make_full_cache(); }};

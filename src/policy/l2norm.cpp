@@ -12,12 +12,12 @@ namespace {
 
 class L2normCache final : public LayerCache {
  public:
-  explicit L2normCache(double ratio) : ratio_(ratio) {}
+  L2normCache(double ratio, const StateStore& store) : ratio_(ratio), rows_(store) {}
 
   void attend(LayerStates& states, const Operand& out) override {
     rotate_at(states, states.first_position);
-    attend_rows(states, rows_.view(), out);
-    if (states.members() == 1) rows_.append(states);
+    const KeyRows past = rows_.add(states);
+    attend_rows(states, past, out);
   }
 
   void end_prefix(Backend& backend) override {
@@ -56,7 +56,9 @@ std::unique_ptr<LayerCache> make_l2norm(Parameters& parameters, std::size_t laye
 
 }  // namespace
 
-std::unique_ptr<LayerCache> make_l2norm_cache(double ratio) { return std::make_unique<L2normCache>(ratio); }
+std::unique_ptr<LayerCache> make_l2norm_cache(double ratio, const StateStore& store) {
+  return std::make_unique<L2normCache>(ratio, store);
+}
 
 constinit const CacheMethod kL2normMethod{"l2norm", Prefill::kWhole, make_l2norm};
 

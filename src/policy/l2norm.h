@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "policy/cache_method.h"
+#include "policy/token_rows.h"
 
 namespace kvs {
 
@@ -10,7 +11,7 @@ namespace kvs {
 /// comes later is all kept. A key's length is the same before and after RoPE.
 /// Source: Devoto et al. (2024), "A Simple and Effective L2 Norm-Based Strategy for KV Cache Compression",
 /// arXiv:2406.11430.
-std::unique_ptr<LayerCache> make_l2norm_cache(double ratio);
+std::unique_ptr<LayerCache> make_l2norm_cache(double ratio, const StateStore& store = {});
 extern const CacheMethod kL2normMethod;
 
 }  // namespace kvs

@@ -84,16 +84,17 @@ std::vector<double> partition_scores(Rows k, Rows v, std::size_t first, const La
 
 class LagkvCache final : public LayerCache {
  public:
-  explicit LagkvCache(const LagkvOptions& options) : options_(options), base_(options.sinks) {}
+  LagkvCache(const LagkvOptions& options, const StateStore& store)
+      : options_(options), rows_(store), base_(options.sinks) {}
 
   std::size_t room() const noexcept override { return whole_ ? kUnlimited : base_ + 2 * options_.lag - rows_.count(); }
 
   void attend(LayerStates& states, const Operand& out) override {
     if (states.tokens() > room()) throw Error(ErrorCode::kInternal, "cache", "more tokens at once than there is room");
     rotate_at(states, states.first_position);
-    attend_rows(states, rows_.view(), out);
+    const KeyRows past = rows_.add(states);
+    attend_rows(states, past, out);
     if (states.members() > 1) return;
-    rows_.append(states);
     peak_ = rows_.bytes();
     if (room() == 0) compress(states.backend);
   }
@@ -147,9 +148,9 @@ std::unique_ptr<LayerCache> make_lagkv(Parameters& parameters, std::size_t layer
 
 }  // namespace
 
-std::unique_ptr<LayerCache> make_lagkv_cache(const LagkvOptions& options) {
+std::unique_ptr<LayerCache> make_lagkv_cache(const LagkvOptions& options, const StateStore& store) {
   check(options);
-  return std::make_unique<LagkvCache>(options);
+  return std::make_unique<LagkvCache>(options, store);
 }
 
 std::vector<std::vector<std::size_t>> lagkv_keep(TensorView<const float, 3> k, TensorView<const float, 3> v,

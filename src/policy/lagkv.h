@@ -7,6 +7,7 @@
 
 #include "core/tensor_view.h"
 #include "policy/cache_method.h"
+#include "policy/token_rows.h"
 
 namespace kvs {
 
@@ -24,7 +25,7 @@ struct LagkvOptions {
 /// The cache at work, which gives what lagkv_keep gives of all states at once: when base + 2L rows are there (base = S
 /// at first), the tokens that brought them having attended, rows [base, base + L) are scored against the next L and
 /// ⌊rL⌋ of them stay; base grows by as many.
-std::unique_ptr<LayerCache> make_lagkv_cache(const LagkvOptions& options);
+std::unique_ptr<LayerCache> make_lagkv_cache(const LagkvOptions& options, const StateStore& store = {});
 extern const CacheMethod kLagkvMethod;
 
 /// Tokens that stay, ascending, for each KV head. Partitions of L tokens follow the sinks; all but the last keep their

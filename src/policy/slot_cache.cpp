@@ -25,24 +25,35 @@ std::size_t SlotCache::room() const noexcept {
 
 void SlotCache::make_room(const LayerStates& states) {
   Backend& backend = states.backend;
+  ++compressions_;
+  if (!options_.slots || turns_when_read()) return compress_held(backend, rows_);
   TokenRows::Part rows = rows_.copy(backend, options_.sinks, options_.compressible());
-  if (options_.slots) backend.rope(rows.k.view(), states.rope, options_.sinks, RopeDirection::kInverse, {});
+  backend.rope(rows.k.view(), states.rope, options_.sinks, RopeDirection::kInverse, {});
   const TokenRows::Part kept = compress(backend, std::move(rows));
-  if (options_.slots) backend.rope(kept.k.view(), states.rope, options_.sinks, RopeDirection::kForward, {});
+  backend.rope(kept.k.view(), states.rope, options_.sinks, RopeDirection::kForward, {});
   rows_.put(backend, options_.sinks, kept);
   rows_.truncate(options_.sinks + options_.kept());
-  ++compressions_;
+}
+
+void SlotCache::compress_held(Backend& backend, TokenRows& rows) {
+  rows.put(backend, options_.sinks, compress(backend, rows.copy(backend, options_.sinks, options_.compressible())));
+  rows.truncate(options_.sinks + options_.kept());
 }
 
 void SlotCache::attend(LayerStates& states, const Operand& out) {
   if (rows_.count() == options_.cache_size && states.members() == 1) make_room(states);
   if (rows_.count() + states.tokens() > options_.cache_size)
     throw Error(ErrorCode::kInternal, "cache", "more tokens at once than there are free slots");
+  const std::size_t first = options_.slots ? rows_.count() : states.first_position;
   if (options_.slots) see(states);
-  rotate_at(states, options_.slots ? rows_.count() : states.first_position);
+  if (!turns_when_read()) rotate_at(states, first);
   if (!options_.slots) see(states);
-  attend_rows(states, rows_.view(), out);
-  if (states.members() == 1) rows_.append(states);
+  KeyRows past = rows_.add(states);
+  if (turns_when_read()) {
+    past.slots = states.rope;
+    rotate_at(states, first);
+  }
+  attend_rows(states, past, out);
 }
 
 }  // namespace kvs

@@ -23,10 +23,12 @@ struct SlotOptions {
 /// `cache_size`, `sinks`, `gamma` and `rope`. @throws Error as Parameters, and if a compression keeps or frees nothing.
 SlotOptions slot_options(Parameters& parameters);
 
-/// Rows are held rotated. With slots, a compression takes the rotation back, compresses, and rotates at the new slots.
+/// Plain rows are held rotated: with slots, a compression takes the rotation back, compresses, and rotates at the new
+/// slots. Coded rows are held as they come and rotated at their slots when they are read, so that a row that changes
+/// its slot is not coded anew.
 class SlotCache : public LayerCache {
  public:
-  explicit SlotCache(const SlotOptions& options) : options_(options) {}
+  SlotCache(const SlotOptions& options, const StateStore& store) : options_(options), rows_(store) {}
 
   std::size_t room() const noexcept override;
   void attend(LayerStates& states, const Operand& out) override;
@@ -42,9 +44,12 @@ class SlotCache : public LayerCache {
   virtual void see(const LayerStates&) {}
   /// The kept() rows that the N rows after the sinks become; not rotated where there are slots.
   virtual TokenRows::Part compress(Backend& backend, TokenRows::Part rows) = 0;
+  /// The same in place, of rows that are held as they came: by what they stand for, unless a method knows better.
+  virtual void compress_held(Backend& backend, TokenRows& rows);
 
  private:
   void make_room(const LayerStates& states);
+  bool turns_when_read() const noexcept { return options_.slots && !rows_.is_plain(); }
 
   SlotOptions options_;
   TokenRows rows_;

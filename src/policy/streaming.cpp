@@ -25,7 +25,7 @@ class StreamingCache final : public LayerCache {
       turn_sinks(states);
     }
     rotate_at(states, seen_ - origin_);
-    attend_rows(states, rows_.view(), out);
+    attend_rows(states, rows_.held(), out);
     if (states.members() > 1) return;
     keep(backend, states);
   }

@@ -8,77 +8,124 @@
 namespace kvs {
 namespace {
 
-using Rows = BackendView<float, 4>;
 using ConstRows = BackendView<const float, 4>;
 
 constexpr std::size_t kLeastCapacity = 64;
 
-/// Rows [from, from + count) of every head of `source` to rows [to, …) of `target`, which is other memory.
-void copy_rows(Backend& backend, const ConstRows& source, std::size_t from, std::size_t count, const Rows& target,
+std::byte* writable(const HeldRows& held, std::size_t head, std::size_t row) {
+  return const_cast<std::byte*>(held.row(0, head, row));
+}
+
+/// Rows [from, from + count) of every head of f32 rows to rows [to, …) of others, which are other memory.
+void copy_rows(Backend& backend, const ConstRows& source, std::size_t from, std::size_t count, const HeldRows& target,
                std::size_t to) {
-  const std::size_t heads = source.extent(1), head_dim = source.extent(3);
+  const std::size_t heads = source.extent(1), values = source.extent(3);
   for (std::size_t head = 0; head < heads; ++head)
-    backend.copy(target.data() + (head * target.extent(2) + to) * head_dim,
-                 source.data() + (head * source.extent(2) + from) * head_dim, count * head_dim * sizeof(float));
+    backend.copy(writable(target, head, to), source.data() + (head * source.extent(2) + from) * values,
+                 count * values * sizeof(float));
 }
 
 }  // namespace
 
 CacheBytes RowBuffer::bytes() const noexcept {
   constexpr std::size_t kStoredValue = 2;
-  const std::size_t capacity = view().extent(2), values = capacity == 0 ? 0 : view().size() / capacity;
-  return {.stored = count_ * values * kStoredValue,
-          .used = count_ * values * sizeof(float),
-          .spare = (capacity - count_) * values * sizeof(float)};
+  const std::size_t heads = held_.shape[1], used = heads * held_.bytes(held_.count);
+  const std::size_t stored = heads * held_.count * held_.values() * kStoredValue;
+  return {.stored = store_.format.is_plain() ? stored : used, .used = used, .spare = memory_.bytes() - used};
 }
 
-void RowBuffer::reserve(Backend& backend, std::size_t heads, std::size_t channels, std::size_t rows) {
-  const auto& shape = view().shape();
-  if (count_ > 0 && (shape[1] != heads || shape[3] != channels))
+void RowBuffer::reserve(Backend& backend, std::size_t heads, std::size_t values, std::size_t rows) {
+  const auto& shape = held_.shape;
+  if (count() > 0 && (shape[1] != heads || shape[3] != values))
     throw Error(ErrorCode::kInternal, "cache", "states of another shape than those before");
-  if (!view().empty() && rows <= shape[2]) return;
-  BackendTensor<float, 4> larger(backend, {1, heads, std::max(kLeastCapacity, std::bit_ceil(rows)), channels});
-  if (count_ > 0) copy_rows(backend, view(), 0, count_, larger.view(), 0);
-  rows_ = std::move(larger);
+  if (!memory_.view().empty() && rows <= shape[2]) return;
+  HeldRows larger;
+  larger.shape = {1, heads, std::max(kLeastCapacity, std::bit_ceil(rows)), values};
+  larger.format = store_.format;
+  larger.count = count();
+  BackendTensor<std::byte, 1> memory(backend, {heads * larger.bytes(larger.shape[2])});
+  larger.data = memory.view().data();
+  for (std::size_t head = 0; head < heads && count() > 0; ++head)
+    backend.copy(writable(larger, head, 0), held_.row(0, head, 0), held_.bytes(count()));
+  if (!store_.scales.empty() && scales_.view().empty()) {
+    scales_ = BackendTensor<float, 1>(backend, {heads});
+    std::vector<float> each = store_.scales;
+    each.resize(heads, each.front());
+    backend.upload(scales_.view().data(), each.data(), scales_.bytes());
+  }
+  larger.scales = scales_.view();
+  memory_ = std::move(memory);
+  held_ = larger;
 }
 
 void RowBuffer::append(Backend& backend, ConstRows rows, std::size_t first, std::size_t count) {
   if (rows.extent(0) != 1 || first + count > rows.extent(2))
     throw Error(ErrorCode::kInternal, "cache", "expected the states of one sequence");
-  reserve(backend, rows.extent(1), rows.extent(3), count_ + count);
-  copy_rows(backend, rows, first, count, view(), count_);
-  count_ += count;
+  const std::size_t before = held_.count;
+  reserve(backend, rows.extent(1), rows.extent(3), before + count);
+  held_.count += count;
+  put(backend, before, rows, first, count);
 }
 
 RowBuffer::Part RowBuffer::part_of(Backend& backend, ConstRows rows, std::size_t first, std::size_t count) {
   Part part(backend, {1, rows.extent(1), count, rows.extent(3)});
-  copy_rows(backend, rows, first, count, part.view(), 0);
+  copy_rows(backend, rows, first, count, {part.view(), count}, 0);
+  return part;
+}
+
+RowBuffer::Part RowBuffer::copy(Backend& backend, std::size_t first, std::size_t count) const {
+  Part part(backend, {1, held_.shape[1], count, held_.values()});
+  backend.decode_rows(held_, first, part.view());
   return part;
 }
 
 void RowBuffer::put(Backend& backend, std::size_t to, ConstRows rows, std::size_t first, std::size_t count) {
-  if (to + count > count_) throw Error(ErrorCode::kInternal, "cache", "rows beyond the last");
-  copy_rows(backend, rows, first, count, view(), to);
+  if (to + count > held_.count) throw Error(ErrorCode::kInternal, "cache", "rows beyond the last");
+  if (store_.format.is_plain())
+    copy_rows(backend, rows, first, count, held_, to);
+  else
+    backend.encode_rows(rows, first, count, held_, to);
+}
+
+void RowBuffer::move_up(Backend& backend, std::size_t head, std::size_t from, std::size_t to, std::size_t count) {
+  // In pieces that do not overlap, the first ones first.
+  for (std::size_t done = 0; done < count;) {
+    const std::size_t piece = std::min(from - to, count - done);
+    backend.copy(writable(held_, head, to + done), held_.row(0, head, from + done), held_.bytes(piece));
+    done += piece;
+  }
 }
 
 void RowBuffer::keep(Backend& backend, std::size_t first, std::size_t count,
                      const std::vector<std::vector<std::size_t>>& kept) {
-  const std::size_t capacity = view().extent(2), channels = view().extent(3);
+  const std::size_t after = held_.count - first - count, left = kept.front().size();
   for (std::size_t head = 0; head < kept.size(); ++head) {
-    float* const rows = view().data() + (head * capacity + first) * channels;
     // Ascending, so that no row is overwritten before it was read.
-    for (std::size_t n = 0; n < kept[head].size(); ++n)
-      if (kept[head][n] != n)
-        backend.copy(rows + n * channels, rows + kept[head][n] * channels, channels * sizeof(float));
+    for (std::size_t n = 0; n < left; ++n)
+      if (kept[head][n] != n) move_up(backend, head, first + kept[head][n], first + n, 1);
+    if (left < count) move_up(backend, head, first + count, first + left, after);
   }
-  const std::size_t after = count_ - first - count, left = kept.front().size();
-  if (after > 0) put(backend, first + left, copy(backend, first + count, after).view(), 0, after);
-  count_ = first + left + after;
+  held_.count = first + left + after;
 }
 
 void RowBuffer::drop_front(Backend& backend, std::size_t count) {
-  put(backend, 0, copy(backend, count, count_ - count).view(), 0, count_ - count);
-  count_ -= count;
+  for (std::size_t head = 0; head < held_.shape[1]; ++head) move_up(backend, head, count, 0, held_.count - count);
+  held_.count -= count;
+}
+
+KeyRows TokenRows::add(const LayerStates& states) {
+  Backend& backend = states.backend;
+  if (states.members() > 1) {
+    if (!is_plain()) throw Error(ErrorCode::kInternal, "cache", "coded rows of several members");
+    return held();
+  }
+  const std::size_t before = count();
+  append(backend, states.k, states.v, 0, states.tokens());
+  KeyRows rows = held();
+  if (!rows.k.format.is_plain()) backend.decode_rows(rows.k, before, states.k);
+  if (!rows.v.format.is_plain()) backend.decode_rows(rows.v, before, states.v);
+  rows.k.count = rows.v.count = before;
+  return rows;
 }
 
 }  // namespace kvs

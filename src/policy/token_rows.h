@@ -8,38 +8,53 @@
 
 namespace kvs {
 
+/// How rows of keys, or of values, are held.
+struct RowStore {
+  RowFormat format = {};
+  std::vector<float> scales = {};  // of RowKind::kE4m3: one for each head; empty: 1
+};
+
 /// What a cache keeps of each token in each head, a row a token, in a buffer that doubles when it is full.
 class RowBuffer {
  public:
-  using Part = BackendTensor<float, 4>;  // rows of their own, packed: [1, head, count, channel]
+  using Part = BackendTensor<float, 4>;  // what rows stand for, packed: [1, head, count, value]
 
-  std::size_t count() const noexcept { return count_; }
-  /// [1, head, capacity, channel], of which count() rows of each head are in use.
-  const BackendView<float, 4>& view() const noexcept { return rows_.view(); }
+  explicit RowBuffer(RowStore store = {}) : store_(std::move(store)) { held_.format = store_.format; }
+
+  std::size_t count() const noexcept { return held_.count; }
+  /// [1, head, capacity, value], of which count() rows of each head are in use.
+  const HeldRows& held() const noexcept { return held_; }
   CacheBytes bytes() const noexcept;
 
-  /// Adds rows [first, first + count) of `rows` [1, head, token, channel]. Amortised O(count).
+  /// Adds rows [first, first + count) of `rows` [1, head, token, value]. Amortised O(count).
   void append(Backend& backend, BackendView<const float, 4> rows, std::size_t first, std::size_t count);
   /// A copy of rows [first, first + count) of some rows, or of these.
   static Part part_of(Backend& backend, BackendView<const float, 4> rows, std::size_t first, std::size_t count);
-  Part copy(Backend& backend, std::size_t first, std::size_t count) const {
-    return part_of(backend, view(), first, count);
-  }
+  Part copy(Backend& backend, std::size_t first, std::size_t count) const;
   /// Overwrites rows from `to` on, which must be there, with rows [first, first + count) of `rows`.
   void put(Backend& backend, std::size_t to, BackendView<const float, 4> rows, std::size_t first, std::size_t count);
   /// Keeps of rows [first, first + count), in each head, those that `kept[head]` names (from 0, ascending, as many in
-  /// every head) and moves what follows up to them.
+  /// every head) and moves what follows up to them; how they are coded stays.
   void keep(Backend& backend, std::size_t first, std::size_t count, const std::vector<std::vector<std::size_t>>& kept);
   /// Drops the rows from `count` on.
-  void truncate(std::size_t count) noexcept { count_ = count; }
+  void truncate(std::size_t count) noexcept { held_.count = count; }
   /// Drops the first `count` rows.
   void drop_front(Backend& backend, std::size_t count);
 
  private:
-  void reserve(Backend& backend, std::size_t heads, std::size_t channels, std::size_t rows);
+  void reserve(Backend& backend, std::size_t heads, std::size_t values, std::size_t rows);
+  /// Moves rows [from, from + count) of a head to its rows from `to` < `from` on.
+  void move_up(Backend& backend, std::size_t head, std::size_t from, std::size_t to, std::size_t count);
 
-  BackendTensor<float, 4> rows_;
-  std::size_t count_ = 0;
+  RowStore store_;
+  BackendTensor<std::byte, 1> memory_;
+  BackendTensor<float, 1> scales_;
+  HeldRows held_;
+};
+
+/// How a layer holds its keys and values.
+struct StateStore {
+  RowStore k, v;
 };
 
 /// Keys and values of one sequence: two buffers that do the same.
@@ -49,19 +64,27 @@ class TokenRows {
     RowBuffer::Part k, v;
   };
 
+  explicit TokenRows(const StateStore& store = {}) : k_(store.k), v_(store.v) {}
+
   std::size_t count() const noexcept { return k_.count(); }
-  KeyRows view() const noexcept { return {k_.view(), v_.view(), count()}; }
+  /// Whether they are held as they come, in f32.
+  bool is_plain() const noexcept { return held().is_plain(); }
+  KeyRows held() const noexcept { return {k_.held(), v_.held()}; }
   CacheBytes bytes() const noexcept {
     CacheBytes sum = k_.bytes();
     return sum += v_.bytes();
   }
+
+  /// Adds the new tokens of one sequence, and leaves in `states` what they are held as: engines store first and then
+  /// read everything back, a token's own state included. Of several members nothing is added.
+  /// @return the rows that were there before
+  KeyRows add(const LayerStates& states);
 
   void append(Backend& backend, BackendView<const float, 4> k, BackendView<const float, 4> v, std::size_t first,
               std::size_t count) {
     k_.append(backend, k, first, count);
     v_.append(backend, v, first, count);
   }
-  void append(const LayerStates& states) { append(states.backend, states.k, states.v, 0, states.tokens()); }
   Part copy(Backend& backend, std::size_t first, std::size_t count) const {
     return {k_.copy(backend, first, count), v_.copy(backend, first, count)};
   }

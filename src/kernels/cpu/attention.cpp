@@ -5,6 +5,7 @@
 #include "kernels/cpu/attention_block.h"
 #include "kernels/cpu/checks.h"
 #include "kernels/cpu/cpu_backend.h"
+#include "kernels/cpu/held_rows.h"
 #include "kernels/cpu/packed_states.h"
 #include "kernels/cpu/row_attention.h"
 #include "kernels/cpu/tiles.h"
@@ -14,29 +15,28 @@ namespace {
 
 using cpu::StatesLayout;
 
-/// The first `tokens` keys and values of [member, kv_head, stride, head_dim] and where they go in packed form:
-/// [member, kv_head, chunk].
+/// Keys and values of [member, kv_head, token, head_dim], and where they go in packed form: [member, kv_head, chunk].
 struct States {
-  const float *k, *v;
-  std::size_t members, heads, tokens, stride;
-  std::size_t first_chunk = 0;
+  explicit States(const KeyRows& rows)
+      : k(rows, true), v(rows, false), members(rows.k.shape[0]), heads(rows.k.shape[1]), tokens(rows.count()) {}
 
   std::size_t chunks() const noexcept { return (tokens + StatesLayout::kChunk - 1) / StatesLayout::kChunk; }
   std::size_t all_chunks() const noexcept { return members * heads * chunks(); }
   std::size_t count(std::size_t chunk) const noexcept {
     return std::min(StatesLayout::kChunk, tokens - chunk * StatesLayout::kChunk);
   }
+  std::size_t read_floats() const noexcept {
+    return std::max(k.spare_floats(StatesLayout::kChunk), v.spare_floats(StatesLayout::kChunk));
+  }
+
+  cpu::PastReader k, v;
+  std::size_t members, heads, tokens, first_chunk = 0;
 };
 
-States states_of(const KeyRows& rows) {
-  if (rows.count == 0) return {.k = nullptr, .v = nullptr, .members = 0, .heads = 0, .tokens = 0, .stride = 0};
-  const auto [members, heads, stride, head_dim] = rows.k.shape();
-  return {.k = rows.k.data(),
-          .v = rows.v.data(),
-          .members = members,
-          .heads = heads,
-          .tokens = rows.count,
-          .stride = stride};
+bool fits(const HeldRows& rows, const AttentionInput& in) {
+  const auto& [members, heads, capacity, head_dim] = rows.shape;
+  return rows.empty() || ((members == in.q.extent(0) || members == 1) && heads == in.k.extent(1) &&
+                          capacity >= rows.count && head_dim == in.q.extent(3));
 }
 
 void check_shapes(const AttentionInput& in, const Operand& out) {
@@ -45,12 +45,12 @@ void check_shapes(const AttentionInput& in, const Operand& out) {
   cpu::require(k == in.v.shape() && k[0] == members && k[2] == tokens && k[3] == head_dim, "attention",
                "k and v of q's members, tokens and head_dim");
   cpu::require(k[1] > 0 && query_heads % k[1] == 0, "attention", "query heads in equal groups per kv head");
-  const auto& past = in.past.k.shape();
-  if (in.past.count > 0) {
-    cpu::require(past == in.past.v.shape() && (past[0] == members || past[0] == 1) && past[1] == k[1] &&
-                     past[2] >= in.past.count && past[3] == head_dim,
-                 "attention", "a past of [member or 1, kv_head, count or more, head_dim]");
-  }
+  const KeyRows& past = in.past;
+  cpu::require(past.count() == past.v.count + past.late_v.count && fits(past.k, in) && fits(past.v, in) &&
+                   fits(past.late_k, in) && fits(past.late_v, in),
+               "attention", "a past of [member or 1, kv_head, count or more, head_dim]");
+  cpu::require(past.slots.cosine.empty() || past.slots.cosine.extent(0) >= past.count(), "attention",
+               "a table of the past's slots");
   cpu::require(out.rows == members * tokens && out.columns == query_heads * head_dim, "attention",
                "out of [member · token, H · head_dim]");
   cpu::require(in.scale > 0 && in.softcap >= 0, "attention", "a positive scale, and a soft cap or 0");
@@ -81,12 +81,13 @@ void pack_states(const StatesLayout& layout, const States& states, std::byte* pa
   std::atomic<bool> refused = false;
 #pragma omp parallel for num_threads(static_cast <int>(scratch.size())) schedule(dynamic, 1)
   for (std::size_t i = 0; i < all; ++i) {
-    const std::size_t chunk = i % per_head;
-    const std::size_t offset = (i / per_head * states.stride + chunk * StatesLayout::kChunk) * head_dim;
+    const std::size_t pair = i / per_head, member = pair / states.heads, head = pair % states.heads;
+    const std::size_t first = i % per_head * StatesLayout::kChunk, count = states.count(i % per_head);
     auto* spare = static_cast<float*>(scratch[cpu::this_worker()].data());
+    float *const keys = spare + StatesLayout::kChunk * head_dim, *const values = keys + states.read_floats();
     try {
-      layout.pack(states.k + offset, states.v + offset, states.count(chunk), spare,
-                  packed + (states.first_chunk + i) * layout.chunk_bytes());
+      layout.pack(states.k.read(member, head, first, count, keys), states.v.read(member, head, first, count, values),
+                  count, spare, packed + (states.first_chunk + i) * layout.chunk_bytes());
     } catch (const Error&) {  // an exception must not leave the parallel region
       refused = true;
     }
@@ -103,13 +104,14 @@ void CpuBackend::attention(const AttentionInput& input, Operand out) {
   const std::size_t members = input.q.extent(0), query_heads = input.q.extent(1), tokens = input.q.extent(2),
                     head_dim = input.q.extent(3), kv_heads = input.k.extent(1), group = query_heads / kv_heads;
   const StatesLayout layout(*products_, head_dim);
-  const States past = states_of(input.past);
-  States own = states_of({input.k, input.v, input.k.extent(2)});
+  const States past(input.past);
+  States own({input.k, input.v, tokens});
   own.first_chunk = past.all_chunks();
   const std::size_t step = cpu::AttentionBlock::block_tokens(group, tokens), units = members * kv_heads;
   const cpu::AttentionBlock block(*products_, layout, group, step, tokens,
                                   {.scale = input.scale, .softcap = input.softcap, .window = input.window});
-  reserve_scratch(std::max(block.scratch_bytes(), StatesLayout::kChunk * head_dim * sizeof(float)));
+  reserve_scratch(
+      std::max(block.scratch_bytes(), (StatesLayout::kChunk * head_dim + 2 * past.read_floats()) * sizeof(float)));
   packed_states_.reserve((own.first_chunk + own.all_chunks()) * layout.chunk_bytes());
   auto* packed = static_cast<std::byte*>(packed_states_.data());
   const cpu::OneThreadEach guard;

@@ -4,7 +4,9 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/cpu/held_rows.h"
 #include "kernels/cpu/simd/loops.h"
+#include "kernels/cpu/tiles.h"
 
 namespace kvs::cpu {
 namespace {
@@ -21,18 +23,28 @@ struct Layout {
         group(in.q.extent(1) / kv_heads),
         rows(group * tokens),
         pairs(in.q.extent(0) * kv_heads),
-        past(in.past.count),
+        past(in.past.count()),
         past_runs((past + kRowRun - 1) / kRowRun),
-        runs(past_runs + 1) {}
+        runs(past_runs + 1),
+        keys(in.past, true),
+        values(in.past, false),
+        shared_rows(in.past.k.data == in.past.v.data && in.past.slots.cosine.empty() && in.past.late_k.empty()) {}
 
   std::size_t run_floats() const noexcept { return rows * (head_dim + 2 + kRowRun); }
-  std::size_t floats() const noexcept { return pairs * (rows * head_dim + runs * run_floats()); }
+  std::size_t read_floats() const noexcept { return keys.spare_floats(kRowRun) + values.spare_floats(kRowRun); }
+  std::size_t results_floats() const noexcept { return pairs * (rows * head_dim + runs * run_floats()); }
+  std::size_t floats(std::size_t workers) const noexcept { return results_floats() + workers * read_floats(); }
   float* queries(float* base, std::size_t pair) const noexcept { return base + pair * rows * head_dim; }
   float* results(float* base, std::size_t pair, std::size_t run) const noexcept {
     return base + pairs * rows * head_dim + (pair * runs + run) * run_floats();
   }
 
+  /// Where a worker reads keys that do not lie in memory as they are needed, and then values.
+  float* spare(float* base) const noexcept { return base + results_floats() + this_worker() * read_floats(); }
+
   std::size_t tokens, head_dim, kv_heads, group, rows, pairs, past, past_runs, runs;
+  PastReader keys, values;
+  bool shared_rows;  // rows are keys and values at once, as EliteKV's are
 };
 
 /// Heads of a group stacked: row = head · tokens + token.
@@ -45,8 +57,6 @@ void run_keys(const AttentionInput& in, const Layout& l, std::size_t pair, std::
   const std::size_t member = pair / l.kv_heads, head = pair % l.kv_heads;
   const bool own = run == l.past_runs;
   const std::size_t first = run * kRowRun, keys = own ? l.tokens : std::min(kRowRun, l.past - first);
-  const std::size_t shared = in.past.k.extent(0) == 1 ? 0 : member;
-  const std::size_t row = own ? pair * l.tokens : (shared * l.kv_heads + head) * in.past.k.extent(2) + first;
   std::size_t begin[kMostRows], end[kMostRows];
   for (std::size_t r = 0; r < l.rows; ++r) {
     const std::size_t token = r % l.tokens, position = l.past + token, from = own ? l.past : first;
@@ -54,14 +64,18 @@ void run_keys(const AttentionInput& in, const Layout& l, std::size_t pair, std::
     begin[r] = std::min(keys, oldest > from ? oldest - from : 0);
     end[r] = own ? token + 1 : keys;
   }
-  float* const results = l.results(base, pair, run);
+  float *const results = l.results(base, pair, run), *const spare = l.spare(base);
+  const std::size_t own_row = pair * l.tokens * l.head_dim;
+  const float* const k = own ? in.k.data() + own_row : l.keys.read(member, head, first, keys, spare);
+  const float* v = own ? in.v.data() + own_row : k;
+  if (!own && !l.shared_rows) v = l.values.read(member, head, first, keys, spare + l.keys.spare_floats(kRowRun));
   loops().attend_rows({.rows = l.rows,
                        .keys = keys,
                        .head_dim = l.head_dim,
                        .stride = (keys + kSumLanes - 1) / kSumLanes * kSumLanes,
                        .q = l.queries(base, pair),
-                       .k = (own ? in.k : in.past.k).data() + row * l.head_dim,
-                       .v = (own ? in.v : in.past.v).data() + row * l.head_dim,
+                       .k = k,
+                       .v = v,
                        .begin = begin,
                        .end = end,
                        .scale = (in.softcap > 0 ? in.softcap : in.scale) * 0x1.715476p0F,
@@ -104,12 +118,12 @@ void join_runs(const AttentionInput& in, const Layout& l, std::size_t pair, std:
 bool are_few_tokens(const AttentionInput& in) noexcept {
   constexpr std::size_t kFew = 8;
   const std::size_t tokens = in.q.extent(2), group = in.q.extent(1) / in.k.extent(1);
-  return in.past.count > 0 && tokens <= kFew && group * tokens <= kMostRows;
+  return in.past.count() > 0 && tokens <= kFew && group * tokens <= kMostRows;
 }
 
 void few_tokens_attention(const AttentionInput& in, DType type, Operand out, int threads, AlignedBuffer& scratch) {
   const Layout l(in);
-  scratch.reserve(l.floats() * sizeof(float));
+  scratch.reserve(l.floats(static_cast<std::size_t>(threads)) * sizeof(float));
   auto* const base = static_cast<float*>(scratch.data());
 #pragma omp parallel num_threads(threads)
   {

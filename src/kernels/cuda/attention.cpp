@@ -31,12 +31,15 @@ void check_shapes(const AttentionInput& in, const Operand& out) {
   const auto& k = in.k.shape();
   require(k == in.v.shape() && k[0] == members && k[2] == tokens && k[3] == head_dim, "attention",
           "k and v of q's members, tokens and head_dim");
-  const auto& past = in.past.k.shape();
-  if (in.past.count > 0) {
-    require(past == in.past.v.shape() && (past[0] == members || past[0] == 1) && past[1] == k[1] &&
-                past[2] >= in.past.count && past[3] == head_dim,
-            "attention", "a past of [member or 1, kv_head, count or more, head_dim]");
-  }
+  const auto fits = [&](const HeldRows& rows) {
+    const auto& [past_members, heads, capacity, values] = rows.shape;
+    return rows.empty() || ((past_members == members || past_members == 1) && heads == k[1] && capacity >= rows.count &&
+                            values == head_dim);
+  };
+  const KeyRows& past = in.past;
+  require(past.count() == past.v.count + past.late_v.count && fits(past.k) && fits(past.v) && fits(past.late_k) &&
+              fits(past.late_v),
+          "attention", "a past of [member or 1, kv_head, count or more, head_dim]");
   require(in.scale > 0 && in.softcap >= 0, "attention", "a positive scale, and a soft cap or 0");
   check_sizes({members, query_heads, k[1], tokens, head_dim}, out);
 }
@@ -48,21 +51,25 @@ std::size_t CudaBackend::most_head_dim() const { return cuda::kMostHeadDim; }
 void CudaBackend::attention(const AttentionInput& input, Operand out) {
   check_shapes(input, out);
   if (input.q.empty()) return;
+  const KeyRows& past = input.past;
+  const bool plain = past.is_plain();
+  const HeldRows past_k = plain ? past.k : plain_past(past.k, past.late_k, past.slots, past_k_),
+                 past_v = plain ? past.v : plain_past(past.v, past.late_v, {}, past_v_);
   const cuda::AttentionArguments<float> arguments{
       .q = input.q.data(),
       .k = input.k.data(),
       .v = input.v.data(),
-      .past_k = input.past.k.data(),
-      .past_v = input.past.v.data(),
+      .past_k = static_cast<const float*>(past_k.data),
+      .past_v = static_cast<const float*>(past_v.data),
       .members = input.q.extent(0),
       .query_heads = input.q.extent(1),
       .kv_heads = input.k.extent(1),
       .tokens = input.q.extent(2),
-      .past = input.past.count,
+      .past = past.count(),
       .head_dim = input.q.extent(3),
-      .past_stride = input.past.k.extent(2),
+      .past_stride = past_k.shape[2],
       .row = input.q.extent(3),
-      .shared_past = input.past.count > 0 && input.past.k.extent(0) == 1,
+      .shared_past = past.count() > 0 && past_k.shape[0] == 1,
       .scale = input.scale,
       .window = input.window,
       .softcap = input.softcap,

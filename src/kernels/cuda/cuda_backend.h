@@ -55,6 +55,9 @@ class CudaBackend final : public Backend {
   void rope(BackendView<float, 4> x, const RopeTable& table, std::size_t first_position, RopeDirection direction,
             std::span<const std::uint8_t> chunks) override;
   void attention(const AttentionInput& input, Operand out) override;
+  void encode_rows(BackendView<const float, 4> rows, std::size_t first, std::size_t count, const HeldRows& held,
+                   std::size_t at) override;
+  void decode_rows(const HeldRows& held, std::size_t first, BackendView<float, 4> out) override;
   std::size_t most_head_dim() const override;
   void self_attention(const SelfAttentionInput& input, Operand out) override;
   void up_projection(Operand x, const Weight& weight, Activation activation, Operand out) override;
@@ -62,6 +65,9 @@ class CudaBackend final : public Backend {
                      float softcap) override;
 
  private:
+  /// Rows of a past that are held in another form, or in two parts, as f32 rows in `memory`.
+  HeldRows plain_past(const HeldRows& early, const HeldRows& late, const RopeTable& slots,
+                      cuda::DeviceArray<float>& memory);
   /// self_attention() but for its last step: q, k and v in `scratch`.
   template <class T>
   cuda::AttentionArguments<T> split_for_attention(const SelfAttentionInput& input, cuda::DeviceArray<T>& scratch);
@@ -73,6 +79,7 @@ class CudaBackend final : public Backend {
   cuda::FusedAttention fused_attention_;
   cuda::DeviceArray<__nv_bfloat16> attention_operands_;  // q, k, v and the past of the last attention, if bf16
   cuda::DeviceArray<float> states_;                      // q, k and v of the last self_attention, if f32
+  cuda::DeviceArray<float> past_k_, past_v_;             // of the last attention, where they are held in another form
   cuda::DeviceArray<float> logits_;         // cross_entropy: one tile of rows and one slice of the vocabulary
   cuda::DeviceArray<std::byte> projected_;  // up_projection: [row, weight rows] in the compute type
 };

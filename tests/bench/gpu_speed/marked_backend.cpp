@@ -122,6 +122,17 @@ void MarkedBackend::attention(const AttentionInput& input, Operand out) {
   inner_.attention(input, out);
 }
 
+void MarkedBackend::encode_rows(BackendView<const float, 4> rows, std::size_t first, std::size_t count,
+                                const HeldRows& held, std::size_t at) {
+  mark(kAttention);
+  inner_.encode_rows(rows, first, count, held, at);
+}
+
+void MarkedBackend::decode_rows(const HeldRows& held, std::size_t first, BackendView<float, 4> out) {
+  mark(kAttention);
+  inner_.decode_rows(held, first, out);
+}
+
 void MarkedBackend::self_attention(const SelfAttentionInput& input, Operand out) {
   mark(kAttention);
   next_product_ = kOutput;

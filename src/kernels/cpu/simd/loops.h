@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "kernels/activation.h"
+#include "kernels/row_format.h"
 
 // The inner loops that gain from the widest registers. The sources of this folder are compiled once per instruction
 // set, each time into a namespace of its own (KVS_ISA), and loops() picks the table for the processor. What they emit
@@ -59,6 +60,16 @@ struct RowRun {
   float *largest, *sum, *mix;      // results: [row], [row], [row, head_dim], of weights against the run's largest
 };
 
+/// Rows of one head and the bytes that hold them.
+struct CodedRows {
+  RowFormat format;
+  std::size_t values, rows;  // rows: whole units where tokens are held together
+  float scale;               // of kE4m3
+  std::uint8_t* bytes;
+  float* x;        // [row, values]
+  float* scratch;  // row_scratch() floats
+};
+
 /// Σ exp(logit − largest) over one slice of a row's logits; sum is NaN if a logit is not finite.
 struct LogitSum {
   float largest = 0;
@@ -98,6 +109,10 @@ struct Loops {
   void (*divide_row)(const float* mix, const float* sums, std::size_t channels, void* to, bool bf16) noexcept;
 
   void (*attend_rows)(const RowRun&) noexcept;
+
+  void (*encode_rows)(const CodedRows&) noexcept;  // x to bytes
+  void (*decode_rows)(const CodedRows&) noexcept;  // bytes to x
+  std::size_t (*row_scratch)(const RowFormat&, std::size_t values) noexcept;
 
   /// out[i] = f(x[i]), times up[i] unless `up` is null; out in bf16 or f32.
   void (*activate)(Activation kind, const float* x, const float* up, std::size_t count, void* out, bool bf16) noexcept;

@@ -1,0 +1,113 @@
+#include "kernels/cpu/held_rows.h"
+
+#include <algorithm>
+
+#include "kernels/cpu/checks.h"
+#include "kernels/cpu/cpu_backend.h"
+#include "kernels/cpu/simd/loops.h"
+#include "kernels/cpu/tiles.h"
+
+namespace kvs {
+namespace cpu {
+namespace {
+
+/// Rows of one head to code or decode. The bytes of rows that are only read are not written.
+CodedRows coded(const HeldRows& held, std::size_t member, std::size_t head, std::size_t first, std::size_t count,
+                const float* x, float* scratch) {
+  return {.format = held.format,
+          .values = held.values(),
+          .rows = count,
+          .scale = held.scales.empty() ? 1 : held.scales.data()[head],
+          .bytes = reinterpret_cast<std::uint8_t*>(const_cast<std::byte*>(held.row(member, head, first))),
+          .x = const_cast<float*>(x),
+          .scratch = scratch};
+}
+
+/// Rotates row n as position first + n.
+void rotate_rows(const RopeTable& table, std::size_t first, std::size_t count, std::size_t head_dim, float* rows) {
+  const std::size_t chunks = table.cosine.extent(1);
+  for (std::size_t row = 0; row < count; ++row) {
+    const float *const cosine = table.cosine.data() + (first + row) * chunks, *const sine = table.sine.data() +
+                                                                                            (first + row) * chunks;
+    float *const low = rows + row * head_dim, *const high = low + chunks;
+    for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
+      const float a = low[chunk], b = high[chunk];
+      low[chunk] = a * cosine[chunk] - b * sine[chunk];
+      high[chunk] = b * cosine[chunk] + a * sine[chunk];
+    }
+  }
+}
+
+void check(const HeldRows& held, std::size_t heads, std::size_t values, std::size_t first, std::size_t count) {
+  require(held.shape[0] == 1 && held.shape[1] == heads && held.values() == values, "rows", "held rows of these heads");
+  require(first + count <= held.shape[2], "rows", "room for them");
+  require(!held.format.across_tokens || (first % held.format.group == 0 && count % held.format.group == 0), "rows",
+          "whole units");
+}
+
+}  // namespace
+
+std::size_t read_scratch(const HeldRows& rows) { return loops().row_scratch(rows.format, rows.values()); }
+
+PastReader::PastReader(const KeyRows& past, bool keys)
+    : early_(keys ? past.k : past.v),
+      late_(keys ? past.late_k : past.late_v),
+      slots_(keys ? past.slots : RopeTable{}) {}
+
+std::size_t PastReader::spare_floats(std::size_t rows) const noexcept {
+  const bool copies = !early_.format.is_plain() || !late_.empty() || !slots_.cosine.empty();
+  return copies ? rows * early_.values() + std::max(read_scratch(early_), read_scratch(late_)) : 0;
+}
+
+void PastReader::decode(const HeldRows& rows, std::size_t member, std::size_t head, std::size_t first,
+                        std::size_t count, float* to, float* scratch) const {
+  loops().decode_rows(coded(rows, member, head, first, count, to, scratch));
+}
+
+const float* PastReader::read(std::size_t member, std::size_t head, std::size_t first, std::size_t count,
+                              float* spare) const {
+  const std::size_t values = early_.values(), border = early_.count;
+  if (early_.format.is_plain() && slots_.cosine.empty() && first + count <= border)
+    return reinterpret_cast<const float*>(early_.row(member, head, first));
+  float* const scratch = spare + count * values;
+  const std::size_t early = std::min(count, border - std::min(border, first));
+  if (early > 0) decode(early_, member, head, first, early, spare, scratch);
+  if (early < count)
+    decode(late_, member, head, std::max(first, border) - border, count - early, spare + early * values, scratch);
+  if (!slots_.cosine.empty()) rotate_rows(slots_, first, count, values, spare);
+  return spare;
+}
+
+}  // namespace cpu
+
+void CpuBackend::encode_rows(BackendView<const float, 4> rows, std::size_t first, std::size_t count,
+                             const HeldRows& held, std::size_t at) {
+  const auto [members, heads, tokens, values] = rows.shape();
+  cpu::check(held, heads, values, at, count);
+  cpu::require(members == 1 && first + count <= tokens, "rows", "rows of one sequence");
+  reserve_scratch(cpu::read_scratch(held) * sizeof(float));
+  const std::size_t step = held.format.across_tokens ? held.format.group : 1, units = count / step;
+#pragma omp parallel for num_threads(threads_) schedule(static) if (heads * count > 256)
+  for (std::size_t task = 0; task < heads * units; ++task) {
+    const std::size_t head = task / units, row = task % units * step;
+    cpu::loops().encode_rows(cpu::coded(held, 0, head, at + row, step,
+                                        rows.data() + (head * tokens + first + row) * values,
+                                        static_cast<float*>(scratch_[cpu::this_worker()].data())));
+  }
+}
+
+void CpuBackend::decode_rows(const HeldRows& held, std::size_t first, BackendView<float, 4> out) {
+  const auto [members, heads, count, values] = out.shape();
+  cpu::check(held, heads, values, first, count);
+  cpu::require(members == 1, "rows", "rows of one sequence");
+  reserve_scratch(cpu::read_scratch(held) * sizeof(float));
+  const std::size_t step = held.format.across_tokens ? held.format.group : 1, units = count / step;
+#pragma omp parallel for num_threads(threads_) schedule(static) if (heads * count > 256)
+  for (std::size_t task = 0; task < heads * units; ++task) {
+    const std::size_t head = task / units, row = task % units * step;
+    cpu::loops().decode_rows(cpu::coded(held, 0, head, first + row, step, out.data() + (head * count + row) * values,
+                                        static_cast<float*>(scratch_[cpu::this_worker()].data())));
+  }
+}
+
+}  // namespace kvs
