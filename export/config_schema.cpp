@@ -19,6 +19,10 @@ Json value_schema(const ParameterSpec& spec) {
       if (std::isfinite(spec.most)) schema["maximum"] = spec.most;
       return schema;
     }
+    case ParameterSpec::Kind::kReals: {
+      const Json one{{"type", "number"}, {"minimum", spec.least}, {"maximum", spec.most}};
+      return {{"anyOf", {one, {{"type", "array"}, {"items", one}}}}};
+    }
     case ParameterSpec::Kind::kWord:
       return {{"enum", spec.words}};
     case ParameterSpec::Kind::kIndices:
@@ -27,7 +31,8 @@ Json value_schema(const ParameterSpec& spec) {
   return {};
 }
 
-Json parameters_schema(const CacheMethod& method) {
+/// @param shared  properties that other methods have, too, as "#/definitions/full_parameters/properties/NAME"
+Json parameters_schema(const CacheMethod& method, const Json& shared) {
   Json required = Json::array(), properties = Json::object();
   for (const ParameterSpec& spec : describe(method)) {
     if (spec.standard.is_null()) required.push_back(spec.name);
@@ -35,6 +40,8 @@ Json parameters_schema(const CacheMethod& method) {
     Json& schema = properties[spec.name] = one;
     if (spec.per_layer) schema = {{"anyOf", {one, {{"type", "array"}, {"items", one}}}}};
     if (spec.name != "layers" && !spec.standard.is_null()) schema["default"] = spec.standard;
+    if (const auto found = shared.find(spec.name); found != shared.end() && *found == schema)
+      schema = {{"$ref", "#/definitions/full_parameters/properties/" + spec.name}};
   }
   Json schema{{"type", "object"}};
   if (!required.empty()) schema["required"] = std::move(required);
@@ -46,9 +53,11 @@ Json parameters_schema(const CacheMethod& method) {
 /// The schema with every method of the table: its name, and its parameters as their reader describes them.
 Json completed(Json schema) {
   Json &names = schema.at("properties").at("method").at("enum"), &rules = schema.at("allOf");
+  const CacheMethod& full = *find_cache_method("full");  // has what all methods share and nothing else
+  const Json shared = parameters_schema(full, Json::object()).at("properties");
   for (const CacheMethod* const method : cache_methods()) {
     const std::string name(method->name), definition = name + "_parameters";
-    schema.at("definitions")[definition] = parameters_schema(*method);
+    schema.at("definitions")[definition] = parameters_schema(*method, method == &full ? Json::object() : shared);
     if (std::ranges::find(names, Json(name)) != names.end()) continue;
     names.push_back(name);
     rules.push_back({{"if", {{"properties", {{"method", {{"const", name}}}}}}},

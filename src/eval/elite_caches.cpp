@@ -95,9 +95,12 @@ EliteCaches::EliteCaches(Backend& backend, const ModelConfig& model, const std::
   }
 }
 
-Cache EliteCaches::make() const {
+Cache EliteCaches::make(const std::vector<StateStore>& stores) const {
   std::vector<std::unique_ptr<LayerCache>> layers;
-  for (const auto& products : products_) layers.push_back(products ? make_elitekv_cache(products) : make_full_cache());
+  for (std::size_t layer = 0; layer < products_.size(); ++layer) {
+    const StateStore store = stores.empty() ? StateStore{} : stores[layer];
+    layers.push_back(products_[layer] ? make_elitekv_cache(products_[layer], store) : make_full_cache(store));
+  }
   return Cache(std::move(layers));
 }
 

@@ -27,7 +27,8 @@ class EliteCaches {
  public:
   /// @param tokens  of a document, which RoPE's factor may depend on
   EliteCaches(Backend& backend, const ModelConfig& model, const std::vector<EliteLayer>& layers, std::size_t tokens);
-  Cache make() const;
+  /// @param stores  how each layer holds its rows; empty: as they come
+  Cache make(const std::vector<StateStore>& stores = {}) const;
 
  private:
   std::vector<std::shared_ptr<const EliteProducts>> products_;  // [layer]

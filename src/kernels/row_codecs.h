@@ -507,6 +507,7 @@ struct RowBasis {
   std::size_t count;
   float scale;
 
+  KVS_CODEC bool rotates() const noexcept { return format.hadamard > 0 && count % format.hadamard == 0; }
   KVS_CODEC std::size_t place(std::size_t i) const noexcept {
     return format.adjacent_pairs ? i / 2 + i % 2 * (count / 2) : i;
   }
@@ -514,7 +515,7 @@ struct RowBasis {
     for (std::size_t i = 0; i < count; ++i) y[i] = x[place(i)];
     if (format.signs)
       for (std::size_t i = 0; i < count; ++i) y[i] *= sign_at(i % format.hadamard);
-    if (format.hadamard > 0)  // int4_per_token_head leaves √n in
+    if (rotates())  // int4_per_token_head leaves √n in
       rotate_hadamard(y, count, format.hadamard, format.signs ? 1 : 1 / std::sqrt(static_cast<float>(format.hadamard)));
     if (format.kind == RowKind::kE4m3)
       for (std::size_t i = 0; i < count; ++i) y[i] /= scale;
@@ -524,7 +525,7 @@ struct RowBasis {
     if (format.kind == RowKind::kE4m3)
       for (std::size_t i = 0; i < count; ++i) y[i] *= scale;
     const auto run = static_cast<float>(format.hadamard);
-    if (format.hadamard > 0) rotate_hadamard(y, count, format.hadamard, format.signs ? 1 / run : 1 / std::sqrt(run));
+    if (rotates()) rotate_hadamard(y, count, format.hadamard, format.signs ? 1 / run : 1 / std::sqrt(run));
     if (format.signs)
       for (std::size_t i = 0; i < count; ++i) y[i] *= sign_at(i % format.hadamard);
     if (y != x)

@@ -40,7 +40,8 @@ struct RowFormat {
   bool adjacent_pairs = false;  // RoPE's channels (c, c + n/2) lie side by side before anything else is done
   bool signs = false;           // int4_per_token_head: values are multiplied by fixed signs before the rotation
   std::uint32_t group = 0;      // values of a group of KIVI's
-  std::uint32_t hadamard = 0;   // runs of so many values are rotated before they are coded: a power of two; 0: none
+  std::uint32_t hadamard =
+      0;                    // runs of so many values, a power of two, are rotated first, where they divide it; 0: none
   std::uint32_t split = 0;  // values [0, split) and the rest are two rows, each filled up to whole blocks with zeros
 
   constexpr bool is_plain() const noexcept { return kind == RowKind::kF32; }

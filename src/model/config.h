@@ -24,6 +24,7 @@ struct ModelConfig {
   float attention_scale = 0;              // multiplies q·k; 0: 1 / sqrt(head_dim)
   float attention_softcap = 0;            // 0: none (AttentionInput)
   float logit_softcap = 0;                // 0: none
+  bool adjacent_pairs = false;            // ggml keeps the channels of a RoPE chunk of this family side by side
   std::vector<std::size_t> windows = {};  // [layer] positions that attention reads, 0: all; empty: all in every layer
 
   std::size_t group() const noexcept { return query_heads / kv_heads; }

@@ -113,6 +113,7 @@ ParsedConfig parse_gguf_config(const GgufFile& file) {
   ModelConfig& config = parsed.config;
   config.name = file.has("general.name") ? std::string(file.get_string("general.name")) : file.path().stem().string();
   config.architecture = row.name;
+  config.adjacent_pairs = row.gguf_interleaved;
   config.layers = keys.count("block_count", kMostLayers);
   config.d_model = keys.count("embedding_length", kMostWidth);
   config.d_ff = keys.count("feed_forward_length", kMostWidth);

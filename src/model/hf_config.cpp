@@ -79,6 +79,7 @@ ParsedConfig parse_hf_config(const std::filesystem::path& path) {
 
   ModelConfig& config = parsed.config;
   config.architecture = row.name;
+  config.adjacent_pairs = row.gguf_interleaved;
   config.layers = count(root, "num_hidden_layers", kMostLayers);
   config.d_model = count(root, "hidden_size", kMostWidth);
   config.d_ff = count(root, "intermediate_size", kMostWidth);

@@ -6,6 +6,7 @@
 
 #include "policy/layer_cache.h"
 #include "policy/parameters.h"
+#include "policy/row_store.h"
 
 namespace kvs {
 
@@ -18,7 +19,9 @@ struct CacheMethod {
   std::string_view name;
   Prefill prefill;
   /// The cache of the layer that `parameters` have selected. @throws Error as Parameters.
-  std::unique_ptr<LayerCache> (*make)(Parameters& parameters, std::size_t layer);
+  std::unique_ptr<LayerCache> (*make)(Parameters& parameters, std::size_t layer, const StateStore& store);
+  /// Whether it keeps rows of tokens, which may be stored in any form (read_store()).
+  bool rows = true;
 };
 
 }  // namespace kvs

@@ -29,8 +29,9 @@ std::unique_ptr<LayerCache> make_dropping_cache(const SlotOptions& options, cons
   return std::make_unique<DroppingCache>(options, store);
 }
 
-constinit const CacheMethod kDroppingMethod{"dropping", Prefill::kStepwise, [](Parameters& parameters, std::size_t) {
-                                              return make_dropping_cache(slot_options(parameters));
+constinit const CacheMethod kDroppingMethod{"dropping", Prefill::kStepwise,
+                                            [](Parameters& parameters, std::size_t, const StateStore& store) {
+                                              return make_dropping_cache(slot_options(parameters), store);
                                             }};
 
 }  // namespace kvs

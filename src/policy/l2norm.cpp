@@ -47,11 +47,11 @@ class L2normCache final : public LayerCache {
   std::size_t compressions_ = 0;
 };
 
-std::unique_ptr<LayerCache> make_l2norm(Parameters& parameters, std::size_t layer) {
+std::unique_ptr<LayerCache> make_l2norm(Parameters& parameters, std::size_t layer, const StateStore& store) {
   const double ratio = parameters.real("ratio", 0.5, 0, 1);
   const auto skipped = parameters.indices("skip_layers", {0, 1}, parameters.layers());
-  if (std::ranges::find(skipped, layer) != skipped.end()) return make_full_cache();
-  return make_l2norm_cache(ratio);
+  if (std::ranges::find(skipped, layer) != skipped.end()) return make_full_cache(store);
+  return make_l2norm_cache(ratio, store);
 }
 
 }  // namespace

@@ -134,7 +134,7 @@ class LagkvCache final : public LayerCache {
   bool whole_ = false;  // within a prefix
 };
 
-std::unique_ptr<LayerCache> make_lagkv(Parameters& parameters, std::size_t layer) {
+std::unique_ptr<LayerCache> make_lagkv(Parameters& parameters, std::size_t layer, const StateStore& store) {
   static constexpr std::string_view kVariants[] = {"lag", "local", "l2"};
   constexpr std::size_t kUntouchedByL2 = 2;  // layers
   LagkvOptions options;
@@ -142,8 +142,8 @@ std::unique_ptr<LayerCache> make_lagkv(Parameters& parameters, std::size_t layer
   options.lag = parameters.count("lag", options.lag, 1);
   options.ratio = parameters.real("ratio", options.ratio, 0, 1);
   options.variant = static_cast<LagkvVariant>(parameters.choice("variant", kVariants));
-  if (options.variant == LagkvVariant::kL2 && layer < kUntouchedByL2) return make_full_cache();
-  return make_lagkv_cache(options);
+  if (options.variant == LagkvVariant::kL2 && layer < kUntouchedByL2) return make_full_cache(store);
+  return make_lagkv_cache(options, store);
 }
 
 }  // namespace

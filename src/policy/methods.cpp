@@ -39,12 +39,17 @@ const CacheMethod* find_cache_method(std::string_view name) noexcept {
   return found == kMethods.end() ? nullptr : *found;
 }
 
-Cache make_cache(const CacheMethod& method, Parameters& parameters, std::span<const std::size_t> windows) {
+Cache make_cache(const CacheMethod& method, Parameters& parameters, const CacheShape& shape) {
   std::vector<std::unique_ptr<LayerCache>> layers;
   for (std::size_t layer = 0; layer < parameters.layers(); ++layer) {
-    std::unique_ptr<LayerCache> cache = parameters.select(layer) ? method.make(parameters, layer) : nullptr;
-    const bool windowed = !windows.empty() && windows[layer] != 0;
-    layers.push_back(cache == nullptr || windowed ? make_full_cache() : std::move(cache));
+    if (!parameters.select(layer)) {
+      layers.push_back(make_full_cache());
+      continue;
+    }
+    const StateStore store = method.rows ? read_store(parameters, layer, shape) : StateStore{};
+    std::unique_ptr<LayerCache> cache = method.make(parameters, layer, store);
+    const bool windowed = !shape.windows.empty() && shape.windows[layer] != 0;
+    layers.push_back(windowed ? make_full_cache(store) : std::move(cache));
   }
   parameters.select_all();
   const Prefix prefix = prefix_of(method, parameters);
@@ -54,7 +59,7 @@ Cache make_cache(const CacheMethod& method, Parameters& parameters, std::span<co
 
 std::vector<ParameterSpec> describe(const CacheMethod& method) {
   Parameters parameters = Parameters::description(1);
-  (void)make_cache(method, parameters, {});
+  (void)make_cache(method, parameters, {.kv_heads = 1, .head_dim = 64});
   return parameters.specs();
 }
 

@@ -138,6 +138,26 @@ double Parameters::real(std::string_view name, double standard, double least, do
   return result;
 }
 
+std::vector<double> Parameters::reals(std::string_view name, double standard, double least, double most,
+                                      std::size_t heads) {
+  note({.name = std::string(name),
+        .kind = ParameterSpec::Kind::kReals,
+        .standard = standard,
+        .least = least,
+        .most = most});
+  const Json* const value = find(name);
+  const Json found = value == nullptr ? Json(standard) : *value;
+  const Json list = found.is_array() ? found : Json(std::vector<Json>(heads, found));
+  const bool inside = list.size() == heads && std::ranges::all_of(list, [&](const Json& one) {
+                        return one.is_number() && one.get<double>() >= least && one.get<double>() <= most;
+                      });
+  if (!inside)
+    refuse(name, "found " + describe_json(found) + ", expected a number from " + Json(least).dump() + " to " +
+                     Json(most).dump() + ", or one for each of " + std::to_string(heads) + " KV heads");
+  give(name, found);
+  return list.get<std::vector<double>>();
+}
+
 bool Parameters::on_off(std::string_view name, bool standard) {
   static constexpr std::string_view kOnFirst[] = {"on", "off"}, kOffFirst[] = {"off", "on"};
   return (choice(name, standard ? kOnFirst : kOffFirst) == 0) == standard;

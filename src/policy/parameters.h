@@ -26,7 +26,7 @@ struct ParameterSource {
 
 /// One parameter as its getter describes it: what a schema and --help say of it.
 struct ParameterSpec {
-  enum class Kind { kCount, kReal, kWord, kIndices };
+  enum class Kind { kCount, kReal, kReals, kWord, kIndices };
 
   std::string name;
   Kind kind;
@@ -63,6 +63,8 @@ class Parameters {
   /// @param more  what other parameters add to `least`
   std::size_t count(std::string_view name, std::size_t standard, std::size_t least, std::size_t more = 0);
   double real(std::string_view name, double standard, double least, double most);
+  /// For each head: a number for all of them, or one for each; a list is still one value for each layer.
+  std::vector<double> reals(std::string_view name, double standard, double least, double most, std::size_t heads);
   bool on_off(std::string_view name, bool standard);
   /// Numbers below `limit`, whatever the layer: one, a list of them, or the word none. A list of lists has one for each
   /// layer.

@@ -95,7 +95,7 @@ class StreamingCache final : public LayerCache {
   std::size_t next_ = 0;  // of the ring
 };
 
-std::unique_ptr<LayerCache> make_streaming(Parameters& parameters, std::size_t) {
+std::unique_ptr<LayerCache> make_streaming(Parameters& parameters, std::size_t, const StateStore&) {
   StreamingOptions options;
   options.sinks = parameters.count("sinks", options.sinks, 0);
   options.cache_size = parameters.count("cache_size", Parameters::kRequired, 1, options.sinks);

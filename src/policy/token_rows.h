@@ -5,14 +5,9 @@
 #include <vector>
 
 #include "policy/layer_cache.h"
+#include "policy/row_store.h"
 
 namespace kvs {
-
-/// How rows of keys, or of values, are held.
-struct RowStore {
-  RowFormat format = {};
-  std::vector<float> scales = {};  // of RowKind::kE4m3: one for each head; empty: 1
-};
 
 /// What a cache keeps of each token in each head, a row a token, in a buffer that doubles when it is full.
 class RowBuffer {
@@ -50,11 +45,6 @@ class RowBuffer {
   BackendTensor<std::byte, 1> memory_;
   BackendTensor<float, 1> scales_;
   HeldRows held_;
-};
-
-/// How a layer holds its keys and values.
-struct StateStore {
-  RowStore k, v;
 };
 
 /// Keys and values of one sequence: two buffers that do the same.

@@ -14,6 +14,7 @@
 #include "eval/elite_caches.h"
 #include "io/file.h"
 #include "kernels/instruction_set.h"
+#include "model/cache_shape.h"
 #include "policy/methods.h"
 
 namespace {
@@ -35,7 +36,7 @@ kvs::Cache cache_of(const kvs::Model& model, const kvs::ModelSource& source, con
   const kvs::CacheMethod* const found = kvs::find_cache_method(method);
   if (found == nullptr) throw kvs::Error(kvs::ErrorCode::kUsage, "METHOD", "found " + method);
   kvs::Parameters parameters({{kvs::parse_settings(settings, "SETTING"), "", kvs::ErrorCode::kUsage}}, config.layers);
-  return kvs::make_cache(*found, parameters, config.windows);
+  return kvs::make_cache(*found, parameters, kvs::cache_shape(config));
 }
 
 Speed measure(kvs::Decoder& decoder, kvs::Cache cache, std::span<const std::int32_t> ids, std::size_t steps) {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "model/config.h"
+#include "model/cache_shape.h"
 #include "policy/methods.h"
 
 namespace kvs::test {
@@ -12,7 +12,7 @@ namespace kvs::test {
 inline Cache cache_of(const ModelConfig& config, const std::string& name,
                       const std::vector<std::string>& settings = {}) {
   Parameters parameters({{parse_settings(settings, "settings"), "", ErrorCode::kUsage}}, config.layers);
-  return make_cache(*find_cache_method(name), parameters, config.windows);
+  return make_cache(*find_cache_method(name), parameters, cache_shape(config));
 }
 
 }  // namespace kvs::test

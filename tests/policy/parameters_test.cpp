@@ -15,7 +15,7 @@ using test::expect_error;
 Cache make(const std::string& method, const std::vector<std::string>& settings,
            const std::vector<std::size_t>& windows = {0, 0, 0}) {
   Parameters parameters({{parse_settings(settings, "--set"), "--set ", ErrorCode::kUsage}}, windows.size());
-  return make_cache(*find_cache_method(method), parameters, windows);
+  return make_cache(*find_cache_method(method), parameters, {1, 64, false, windows});
 }
 
 TEST(ParseSettings, ReadsNumbersWordsAndLists) {
@@ -73,7 +73,7 @@ TEST(Parameters, ALaterSourceOverridesAndIsNamed) {
   const Json config{{"cache_size", 64}, {"gamma", 0.25}}, set{{"cache_size", 5}};
   const auto make_of = [](std::vector<ParameterSource> sources) {
     Parameters parameters(std::move(sources), 2);
-    Cache cache = make_cache(*find_cache_method("dropping"), parameters, {});
+    Cache cache = make_cache(*find_cache_method("dropping"), parameters, {.kv_heads = 1, .head_dim = 64});
     return std::pair(cache.room(), parameters.resolved());
   };
   const ParameterSource file{config, "c.json: /parameters/", ErrorCode::kInput};
@@ -89,12 +89,18 @@ TEST(Parameters, ALaterSourceOverridesAndIsNamed) {
 TEST(Parameters, AreCompleteOnceTheyAreRead) {
   const auto resolved = [](const std::string& method, const std::vector<std::string>& settings) {
     Parameters parameters({{parse_settings(settings, "settings"), "", ErrorCode::kUsage}}, 3);
-    (void)make_cache(*find_cache_method(method), parameters, {});
+    (void)make_cache(*find_cache_method(method), parameters, {.kv_heads = 1, .head_dim = 64});
     return parameters.resolved();
   };
-  EXPECT_EQ(resolved("lagkv", {"lag=8,8,16"}), Json::parse(R"({"layers": [0, 1, 2], "sinks": 16, "lag": [8, 8, 16],
+  EXPECT_EQ(
+      resolved("lagkv", {"lag=8,8,16"}),
+      Json::parse(R"({"layers": [0, 1, 2], "store": "none", "store_k": "store", "store_v": "store", "rotate": "on",
+      "layout": "engine", "scale_k": 1.0, "scale_v": 1.0, "store_skip_layers": [], "sinks": 16, "lag": [8, 8, 16],
       "ratio": 0.25, "variant": "lag", "prefix": 0, "prefill": "stepwise"})"));
-  EXPECT_EQ(resolved("l2norm", {"prefix=4"}), Json::parse(R"({"layers": [0, 1, 2], "ratio": 0.5,
+  EXPECT_EQ(
+      resolved("l2norm", {"prefix=4"}),
+      Json::parse(R"({"layers": [0, 1, 2], "store": "none", "store_k": "store", "store_v": "store", "rotate": "on",
+      "layout": "engine", "scale_k": 1.0, "scale_v": 1.0, "store_skip_layers": [], "ratio": 0.5,
       "skip_layers": [0, 1], "prefix": 4, "prefill": "whole"})"));
 }
 

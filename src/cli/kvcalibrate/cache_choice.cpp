@@ -1,12 +1,14 @@
 #include "cli/kvcalibrate/cache_choice.h"
 
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "cli/common/methods.h"
 #include "core/error.h"
 #include "eval/elite_caches.h"
 #include "export/config.h"
+#include "model/cache_shape.h"
 
 namespace kvs {
 namespace {
@@ -19,7 +21,19 @@ std::string method_names() {
 
 Cache make(const CacheChoice& choice, const ModelConfig& model) {
   Parameters parameters(choice.parameters, model.layers);
-  return make_cache(*choice.method, parameters, model.windows);
+  return make_cache(*choice.method, parameters, cache_shape(model));
+}
+
+/// How the layers of an elitekv config hold their rows: all that may be set beside it.
+std::vector<StateStore> elite_stores(const CacheChoice& choice, const ModelConfig& model) {
+  Parameters parameters(choice.parameters, model.layers);
+  std::vector<StateStore> stores;
+  for (std::size_t layer = 0; layer < model.layers; ++layer) {
+    parameters.select(layer);
+    stores.push_back(read_row_store(parameters, layer));
+  }
+  parameters.check_known();
+  return stores;
 }
 
 /// " cache_size sinks=4 rope=pre|post": a parameter with its words or its standard.
@@ -67,10 +81,15 @@ void add_cache_options(OptionTable& table) {
 
 std::string cache_method_lines() {
   std::string lines = "Methods and what --set takes (a list gives a value for each layer):\n", shared;
+  std::set<std::string> names;  // of what all methods share: the full cache has nothing else
+  for (const ParameterSpec& spec : describe(*find_cache_method("full"))) {
+    shared += parameter_words(spec);
+    names.insert(spec.name);
+  }
   for (const CacheMethod* const method : cache_methods()) {
-    std::string own, others;
-    for (const ParameterSpec& spec : describe(*method)) (spec.per_layer ? own : others) += parameter_words(spec);
-    if (shared.empty()) shared = others;  // the same for all methods, but for what is their standard
+    std::string own;
+    for (const ParameterSpec& spec : describe(*method))
+      if (!names.contains(spec.name)) own += parameter_words(spec);
     lines += "  " + std::string(method->name) + (own.empty() ? "" : ":") + own + '\n';
   }
   return lines + "  all of them:" + shared + '\n';
@@ -84,7 +103,7 @@ Json CacheChoice::given() const {
 
 Json CacheChoice::resolved(const ModelConfig& model) const {
   Parameters reader(parameters, model.layers);
-  (void)make_cache(*method, reader, model.windows);
+  (void)make_cache(*method, reader, cache_shape(model));
   return reader.resolved();
 }
 
@@ -94,12 +113,11 @@ CacheChoice choose_cache(const Options& options, const ModelSource& source, cons
     throw Error(ErrorCode::kUsage, "--config", "expected either --config or --method");
   CacheChoice choice =
       has_config ? configured(options.text("config"), source) : named(has_method ? options.text("method") : standard);
+  choice.parameters.push_back({parse_settings(options.list("set"), "--set"), "--set ", ErrorCode::kUsage});
   if (choice.method == nullptr) {
-    if (options.has("set"))
-      throw Error(ErrorCode::kUsage, "--set", "found together with an elitekv config, expected no other parameters");
+    (void)elite_stores(choice, source.config());
     return choice;
   }
-  choice.parameters.push_back({parse_settings(options.list("set"), "--set"), "--set ", ErrorCode::kUsage});
   (void)make(choice, source.config());  // refuses what is wrong in them
   return choice;
 }
@@ -108,7 +126,7 @@ std::function<Cache()> cache_maker(CacheChoice choice, const ModelSession& sessi
   const ModelConfig& config = session.config();
   if (choice.method != nullptr) return [choice = std::move(choice), &config] { return make(choice, config); };
   const auto caches = std::make_shared<EliteCaches>(*session.backend, config, choice.elite, tokens);
-  return [caches] { return caches->make(); };
+  return [caches, stores = elite_stores(choice, config)] { return caches->make(stores); };
 }
 
 }  // namespace kvs

@@ -1,0 +1,12 @@
+#pragma once
+
+#include "model/config.h"
+#include "policy/row_store.h"
+
+namespace kvs {
+
+inline CacheShape cache_shape(const ModelConfig& model) {
+  return {model.kv_heads, model.head_dim, model.adjacent_pairs, model.windows};
+}
+
+}  // namespace kvs
