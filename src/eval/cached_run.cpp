@@ -4,8 +4,23 @@
 #include <chrono>
 
 #include "core/error.h"
+#include "eval/state_check.h"
 
 namespace kvs {
+
+CacheReport& CacheReport::operator+=(const CacheReport& other) {
+  if (other.peak.stored > peak.stored) {
+    peak = other.peak;
+    end = other.end;
+  }
+  compressions += other.compressions;
+  tokens += other.tokens;
+  decoded += other.decoded;
+  seconds += other.seconds;
+  decode_seconds += other.decode_seconds;
+  compression_seconds += other.compression_seconds;
+  return *this;
+}
 
 CacheReport run_cached(Decoder& decoder, Cache& cache, std::span<const std::int32_t> tokens, const RunCuts& cuts,
                        const std::function<void(const ResidualStream&, std::size_t)>& use) {
@@ -17,17 +32,28 @@ CacheReport run_cached(Decoder& decoder, Cache& cache, std::span<const std::int3
     throw Error(ErrorCode::kData, "prefix",
                 "found a text of " + std::to_string(tokens.size()) + " tokens, expected more than the prefix's " +
                     std::to_string(prefix.tokens));
+  const std::size_t prefill = tokens.size() - std::min(cuts.decode, tokens.size() - prefix.tokens);
   CacheReport report;
+  report.tokens = tokens.size();
+  report.decoded = tokens.size() - prefill;
   if (prefix.whole) cache.begin_prefix();
   for (std::size_t first = 0; first < tokens.size();) {
     const bool in_prefix = prefix.whole && first < prefix.tokens;
-    const std::size_t end = in_prefix ? prefix.tokens : tokens.size();
-    const std::size_t count = std::min({cache.room(), cuts.group, end - first});
+    const std::size_t end = in_prefix ? prefix.tokens : first < prefill ? prefill : tokens.size();
+    const bool decodes = !in_prefix && first >= prefill;
+    const std::size_t count = decodes ? 1 : std::min({cache.room(), cuts.group, end - first});
     const auto start = Clock::now();
     ResidualStream hidden = decoder.embed(tokens.subspan(first, count), first, positions);
-    decoder.advance(hidden, layers, nullptr, &cache);
+    try {
+      decoder.advance(hidden, layers, nullptr, &cache);
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::kData) check_states(decoder, tokens.first(first + count));
+      throw;
+    }
     if (in_prefix && first + count == end) cache.end_prefix(decoder.model().backend());
-    report.seconds += std::chrono::duration<double>(Clock::now() - start).count();
+    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    report.seconds += seconds;
+    if (decodes) report.decode_seconds += seconds;
     const CacheBytes held = cache.peak();  // not what a prefix was before its compression
     if ((!in_prefix || first + count == end) && held.stored > report.peak.stored) report.peak = held;
     use(hidden, first);
@@ -35,6 +61,7 @@ CacheReport run_cached(Decoder& decoder, Cache& cache, std::span<const std::int3
   }
   report.end = cache.bytes();
   report.compressions = cache.compressions();
+  report.compression_seconds = cache.compression_seconds();
   return report;
 }
 

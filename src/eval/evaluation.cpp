@@ -3,56 +3,140 @@
 #include <algorithm>
 #include <chrono>
 #include <numeric>
+#include <string>
+
+#include "core/error.h"
 
 namespace kvs {
 namespace {
 
 double sum_of(std::span<const float> nll) { return std::accumulate(nll.begin(), nll.end(), 0.0); }
 
-/// The successor of each of `count` tokens from `first` on; -1 after the document's last and within the prefix.
+/// Tokens of a document after which a prediction is scored: [first, last).
+struct Scored {
+  std::size_t first, last;
+};
+
+Scored scored_tokens(std::size_t tokens, std::size_t prefix, const EvaluationPlan& plan) {
+  const std::size_t last = tokens - 1, first = plan.last == 0 ? 0 : last - std::min(plan.last, last);
+  if (prefix >= last)
+    throw Error(ErrorCode::kData, "prefix",
+                "found a prefix of " + std::to_string(prefix) + " tokens in documents of " + std::to_string(tokens) +
+                    ", expected at least two tokens after it");
+  return {std::max(first, prefix), last};
+}
+
+/// The successor of each of `count` tokens from `first` on; -1 where it is not scored.
 std::vector<std::int32_t> successors(std::span<const std::int32_t> tokens, std::size_t first, std::size_t count,
-                                     std::size_t prefix) {
+                                     const Scored& scored) {
   std::vector<std::int32_t> targets(count, -1);
-  for (std::size_t t = first < prefix ? prefix - first : 0; t < count && first + t + 1 < tokens.size(); ++t)
-    targets[t] = tokens[first + t + 1];
+  for (std::size_t t = std::max(first, scored.first); t < std::min(first + count, scored.last); ++t)
+    targets[t - first] = tokens[t + 1];
   return targets;
+}
+
+Evaluation evaluate_document(Decoder& decoder, std::span<const std::int32_t> tokens, const EvaluationPlan& plan) {
+  using Clock = std::chrono::steady_clock;
+  Evaluation result;
+  Cache cache = plan.make();
+  const Scored scored = scored_tokens(tokens.size(), cache.prefix().tokens, plan);
+  const std::size_t count = scored.last - scored.first;
+  ResidualStream reference;
+  if (plan.compare) {
+    FullReference& full = result.full.emplace();
+    const auto start = Clock::now();
+    reference = decoder.embed(tokens);
+    decoder.advance(reference, decoder.model().config().layers);
+    full.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    full.sum.add(sum_of(decoder.nll(reference, successors(tokens, 0, tokens.size(), scored))), count);
+  }
+  double nll = 0;
+  result.cache =
+      run_cached(decoder, cache, tokens, {.decode = plan.decode}, [&](const ResidualStream& group, std::size_t first) {
+        const std::size_t from = std::max(first, scored.first), to = std::min(first + group.tokens(), scored.last);
+        if (from >= to) return;
+        nll += sum_of(decoder.nll(group, successors(tokens, first, group.tokens(), scored)));
+        if (plan.compare) result.full->divergence += divergence(decoder, reference, group, {first, from, to});
+      });
+  result.sum.add(nll, count);
+  return result;
+}
+
+// A document's evaluation as a record of a journal.
+
+Json bytes_json(const CacheBytes& bytes) { return {bytes.stored, bytes.used, bytes.spare}; }
+CacheBytes bytes_from(const Json& json) {
+  return {json.at(0).get<std::size_t>(), json.at(1).get<std::size_t>(), json.at(2).get<std::size_t>()};
+}
+
+Json to_record(const Evaluation& document) {
+  const CacheReport& cache = document.cache;
+  Json record{{"nll", document.sum.nll},
+              {"scored", document.sum.scored},
+              {"peak", bytes_json(cache.peak)},
+              {"end", bytes_json(cache.end)},
+              {"compressions", cache.compressions},
+              {"tokens", cache.tokens},
+              {"decoded", cache.decoded},
+              {"seconds", {cache.seconds, cache.decode_seconds, cache.compression_seconds}}};
+  if (document.full) {
+    const auto& [sum, divergence, seconds] = *document.full;
+    record["full"] = {{"nll", sum.nll},
+                      {"kl", divergence.kl},
+                      {"agreed", divergence.agreed},
+                      {"tokens", divergence.tokens},
+                      {"seconds", seconds}};
+  }
+  return record;
+}
+
+Evaluation from_record(const Json& record) {
+  Evaluation document;
+  const auto scored = record.at("scored").get<std::size_t>();
+  document.sum.add(record.at("nll").get<double>(), scored);
+  const auto seconds = record.at("seconds").get<std::vector<double>>();
+  document.cache = {.peak = bytes_from(record.at("peak")),
+                    .end = bytes_from(record.at("end")),
+                    .compressions = record.at("compressions").get<std::size_t>(),
+                    .tokens = record.at("tokens").get<std::size_t>(),
+                    .decoded = record.at("decoded").get<std::size_t>(),
+                    .seconds = seconds.at(0),
+                    .decode_seconds = seconds.at(1),
+                    .compression_seconds = seconds.at(2)};
+  if (record.contains("full")) {
+    const Json& full = record.at("full");
+    document.full.emplace();
+    document.full->sum.add(full.at("nll").get<double>(), scored);
+    document.full->divergence = {full.at("kl").get<double>(), full.at("agreed").get<std::size_t>(),
+                                 full.at("tokens").get<std::size_t>()};
+    document.full->seconds = full.at("seconds").get<double>();
+  }
+  return document;
 }
 
 }  // namespace
 
-Evaluation evaluate(Decoder& decoder, std::span<const std::vector<std::int32_t>> documents,
-                    const std::function<Cache()>& make, bool compare, const std::function<void(std::size_t)>& done) {
-  using Clock = std::chrono::steady_clock;
+Evaluation& Evaluation::operator+=(const Evaluation& next) {
+  sum += next.sum;
+  cache += next.cache;
+  if (!next.full) return *this;
+  if (!full) full.emplace();
+  full->sum += next.full->sum;
+  full->divergence += next.full->divergence;
+  full->seconds += next.full->seconds;
+  return *this;
+}
+
+Evaluation evaluate(Decoder& decoder, std::span<const std::vector<std::int32_t>> documents, const EvaluationPlan& plan,
+                    const std::function<void(std::size_t)>& done, Journal* journal) {
   Evaluation result;
-  if (compare) result.full.emplace();
-  for (const auto& tokens : documents) {
-    Cache cache = make();
-    const std::size_t prefix = cache.prefix().tokens, scored = tokens.size() - 1 - std::min(prefix, tokens.size() - 1);
-    ResidualStream reference;
-    if (compare) {
-      const auto start = Clock::now();
-      reference = decoder.embed(tokens);
-      decoder.advance(reference, decoder.model().config().layers);
-      result.full->seconds += std::chrono::duration<double>(Clock::now() - start).count();
-      result.full->sum.add(sum_of(decoder.nll(reference, successors(tokens, 0, tokens.size(), prefix))), scored);
-    }
-    double nll = 0;
-    const CacheReport report =
-        run_cached(decoder, cache, tokens, {}, [&](const ResidualStream& group, std::size_t first) {
-          nll += sum_of(decoder.nll(group, successors(tokens, first, group.tokens(), prefix)));
-          if (!compare) return;
-          const std::size_t from = std::max(first, prefix), to = std::min(first + group.tokens(), tokens.size() - 1);
-          if (from < to) result.full->divergence += divergence(decoder, reference, group, {first, from, to});
-        });
-    result.sum.add(nll, scored);
-    result.tokens += tokens.size();
-    if (report.peak.stored > result.cache.peak.stored) {
-      result.cache.peak = report.peak;
-      result.cache.end = report.end;
-    }
-    result.cache.compressions += report.compressions;
-    result.cache.seconds += report.seconds;
-    if (done) done(result.sum.per_document.size());
+  for (std::size_t n = 0; n < documents.size(); ++n) {
+    const bool is_done = journal != nullptr && n < journal->records().size();
+    const Evaluation document =
+        is_done ? from_record(journal->records()[n]) : evaluate_document(decoder, documents[n], plan);
+    if (journal != nullptr && !is_done) journal->append(to_record(document));
+    result += document;
+    if (done) done(n + 1);
   }
   return result;
 }

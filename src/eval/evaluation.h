@@ -10,8 +10,17 @@
 #include "eval/cached_run.h"
 #include "eval/divergence.h"
 #include "eval/perplexity.h"
+#include "io/journal.h"
 
 namespace kvs {
+
+/// How documents are evaluated.
+struct EvaluationPlan {
+  std::function<Cache()> make;  // a fresh cache for a document
+  bool compare = false;         // also run the full cache: NLL, KL divergence and agreement per token, one more pass
+  std::size_t last = 0;         // score the last tokens of a document alone; 0: all after its prefix
+  std::size_t decode = 0;       // so many at the end go one at a time
+};
 
 /// The full cache on the same documents.
 struct FullReference {
@@ -23,15 +32,18 @@ struct FullReference {
 /// A cache at work on some documents, beside the full cache where that was asked for.
 struct Evaluation {
   PerplexitySum sum;
-  CacheReport cache;  // bytes of the document that held most, compressions of all, seconds of all
-  std::size_t tokens = 0;
+  CacheReport cache;  // of all documents
   std::optional<FullReference> full;
+
+  /// Adds the next documents' evaluation.
+  Evaluation& operator+=(const Evaluation& next);
 };
 
-/// @param make     a fresh cache for a document
-/// @param compare  also run the full cache: NLL, KL divergence and agreement per token, one more pass a document
+/// Perplexity is over the scored tokens: those that have a token before them and follow the prefix.
 /// @param done     called after each document with the number of documents done
-Evaluation evaluate(Decoder& decoder, std::span<const std::vector<std::int32_t>> documents,
-                    const std::function<Cache()>& make, bool compare, const std::function<void(std::size_t)>& done);
+/// @param journal  keeps the documents that are done; those that it holds are not run again
+/// @throws Error kData if no token of a document is scored
+Evaluation evaluate(Decoder& decoder, std::span<const std::vector<std::int32_t>> documents, const EvaluationPlan& plan,
+                    const std::function<void(std::size_t)>& done = {}, Journal* journal = nullptr);
 
 }  // namespace kvs

@@ -12,6 +12,8 @@ struct PerplexitySum {
   std::vector<double> per_document;
 
   void add(double document_nll, std::size_t tokens);
+  /// Adds the documents of another sum.
+  PerplexitySum& operator+=(const PerplexitySum& next);
   double mean() const noexcept { return nll / static_cast<double>(scored); }
   double perplexity() const noexcept;
 };

@@ -185,12 +185,13 @@ class Reader {
 
   /// Cuts one text into windows.
   void add_text(const std::string& name, std::vector<std::int32_t> ids) {
-    const std::size_t step = options_.window - (options_.bos ? 1 : 0);
-    const std::size_t windows = ids.size() / step;
+    const std::size_t length = options_.window - (options_.bos ? 1 : 0),
+                      step = options_.stride == 0 ? length : options_.stride;
+    const std::size_t windows = ids.size() < length ? 0 : (ids.size() - length) / step + 1;
     ++texts_;
     longest_ = std::max(longest_, ids.size());
     corpus_.tokens_read += ids.size();
-    corpus_.tokens_dropped += ids.size() % step;
+    corpus_.tokens_dropped += ids.size() - (windows == 0 ? 0 : (windows - 1) * step + length);
     if (windows == 0) ++corpus_.short_texts;
     const std::size_t last = place(options_.windows_last, windows, windows);
     for (std::size_t window = place(options_.windows_first, windows, 0); window < last && !is_full(); ++window) {
@@ -198,7 +199,7 @@ class Reader {
       document.tokens.reserve(options_.window);
       if (options_.bos) document.tokens.push_back(tokenizer_->bos());
       const auto first = ids.begin() + static_cast<std::ptrdiff_t>(window * step);
-      document.tokens.insert(document.tokens.end(), first, first + static_cast<std::ptrdiff_t>(step));
+      document.tokens.insert(document.tokens.end(), first, first + static_cast<std::ptrdiff_t>(length));
       corpus_.documents.push_back(std::move(document));
     }
   }

@@ -14,6 +14,7 @@ struct CorpusOptions {
   std::vector<std::string> texts;                    // --text: files, folders, *.jsonl, "-" for standard input
   std::optional<std::filesystem::path> tokens_file;  // --tokens-file: one JSON array of ids per line
   std::size_t window = 1024;
+  std::size_t stride = 0;                                   // tokens from a window to the next; 0: they do not overlap
   std::optional<std::size_t> documents;                     // at most so many in all
   std::optional<std::int64_t> windows_first, windows_last;  // --windows A:B of each text; negative counts from its end
   bool bos = false;

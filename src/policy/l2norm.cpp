@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/error.h"
 #include "policy/best_tokens.h"
 #include "policy/full.h"
 #include "policy/token_rows.h"
@@ -21,7 +22,18 @@ class L2normCache final : public LayerCache {
   }
 
   void end_prefix(Backend& backend) override {
+    compression(backend, [&] { keep_shortest(backend); });
+  }
+
+  CacheBytes bytes() const noexcept override { return rows_.bytes(); }
+
+ private:
+  void keep_shortest(Backend& backend) {
     const std::size_t tokens = rows_.count(), kept = static_cast<std::size_t>(ratio_ * static_cast<double>(tokens));
+    if (kept == 0)
+      throw Error(ErrorCode::kData, "l2norm",
+                  "found a ratio of " + std::to_string(ratio_) + ", which keeps none of a prefix of " +
+                      std::to_string(tokens) + " tokens, expected one that keeps some");
     const TokenRows::Part part = rows_.copy(backend, 0, tokens);
     const std::vector<float> keys = download(backend, part.k.view());
     const std::size_t heads = part.k.view().extent(1), head_dim = part.k.view().extent(3);
@@ -35,16 +47,10 @@ class L2normCache final : public LayerCache {
       shortest[head] = best_tokens(scores, kept);
     }
     rows_.keep(backend, 0, tokens, shortest);
-    ++compressions_;
   }
 
-  CacheBytes bytes() const noexcept override { return rows_.bytes(); }
-  std::size_t compressions() const noexcept override { return compressions_; }
-
- private:
   double ratio_;
   TokenRows rows_;
-  std::size_t compressions_ = 0;
 };
 
 std::unique_ptr<LayerCache> make_l2norm(Parameters& parameters, std::size_t layer, const StateStore& store) {

@@ -96,19 +96,18 @@ class LagkvCache final : public LayerCache {
     attend_rows(states, past, out);
     if (states.members() > 1) return;
     peak_ = rows_.bytes();
-    if (room() == 0) compress(states.backend);
+    if (room() == 0) compression(states.backend, [&] { compress(states.backend); });
   }
 
   void begin_prefix() override { whole_ = true; }
   void end_prefix(Backend& backend) override {
     whole_ = false;
-    while (rows_.count() >= base_ + 2 * options_.lag) compress(backend);
+    while (rows_.count() >= base_ + 2 * options_.lag) compression(backend, [&] { compress(backend); });
     peak_ = rows_.bytes();
   }
 
   CacheBytes bytes() const noexcept override { return rows_.bytes(); }
   CacheBytes peak() const noexcept override { return peak_; }
-  std::size_t compressions() const noexcept override { return compressions_; }
 
  private:
   void compress(Backend& backend) {
@@ -124,13 +123,12 @@ class LagkvCache final : public LayerCache {
     }
     rows_.keep(backend, base_, options_.lag, kept);
     base_ += kept_per_partition(options_);
-    ++compressions_;
   }
 
   LagkvOptions options_;
   TokenRows rows_;
   CacheBytes peak_;
-  std::size_t base_, compressions_ = 0;
+  std::size_t base_;
   bool whole_ = false;  // within a prefix
 };
 
@@ -141,6 +139,9 @@ std::unique_ptr<LayerCache> make_lagkv(Parameters& parameters, std::size_t layer
   options.sinks = parameters.count("sinks", options.sinks, 0);
   options.lag = parameters.count("lag", options.lag, 1);
   options.ratio = parameters.real("ratio", options.ratio, 0, 1);
+  if (kept_per_partition(options) == 0)
+    parameters.refuse("ratio", "found " + Json(options.ratio).dump() + ", which keeps none of " +
+                                   std::to_string(options.lag) + " tokens, expected one that keeps some");
   options.variant = static_cast<LagkvVariant>(parameters.choice("variant", kVariants));
   if (options.variant == LagkvVariant::kL2 && layer < kUntouchedByL2) return make_full_cache(store);
   return make_lagkv_cache(options, store);

@@ -1,8 +1,19 @@
 #include "policy/layer_cache.h"
 
 #include <algorithm>
+#include <chrono>
 
 namespace kvs {
+namespace {
+
+void wait_for(Backend& backend) {
+  BackendTensor<float, 1> one(backend, {1});
+  const float zero = 0;
+  backend.upload(one.view().data(), &zero, sizeof zero);
+  (void)download(backend, one.view());
+}
+
+}  // namespace
 
 void rotate_at(const LayerStates& states, std::size_t first) {
   states.backend.rope(states.q, states.rope, first, RopeDirection::kForward, {});
@@ -25,6 +36,15 @@ CacheBytes& CacheBytes::operator+=(const CacheBytes& other) noexcept {
   used += other.used;
   spare += other.spare;
   return *this;
+}
+
+void LayerCache::compression(Backend& backend, const std::function<void()>& work) {
+  wait_for(backend);
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  wait_for(backend);
+  compression_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  ++compressions_;
 }
 
 void Cache::begin_prefix() {
@@ -63,6 +83,12 @@ std::size_t Cache::compressions() const noexcept {
   std::size_t most = 0;
   for (const auto& layer : layers_) most = std::max(most, layer->compressions());
   return most;
+}
+
+double Cache::compression_seconds() const noexcept {
+  double sum = 0;
+  for (const auto& layer : layers_) sum += layer->compression_seconds();
+  return sum;
 }
 
 }  // namespace kvs

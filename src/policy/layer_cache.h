@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <vector>
@@ -66,8 +67,17 @@ class LayerCache {
   virtual CacheBytes peak() const noexcept { return bytes(); }
   /// Positions that rotations use in a document of `tokens` tokens: fewer where positions are slots.
   virtual std::size_t positions(std::size_t tokens) const noexcept { return tokens; }
-  /// How often what is kept was compressed so far.
-  virtual std::size_t compressions() const noexcept { return 0; }
+  /// How often what is kept was compressed so far, and the time that it took.
+  std::size_t compressions() const noexcept { return compressions_; }
+  double compression_seconds() const noexcept { return compression_seconds_; }
+
+ protected:
+  /// Does one compression, which is counted and timed. Waits for what the backend has been asked for, before and after.
+  void compression(Backend& backend, const std::function<void()>& work);
+
+ private:
+  std::size_t compressions_ = 0;
+  double compression_seconds_ = 0;
 };
 
 /// What becomes of the first tokens of a document.
@@ -93,6 +103,8 @@ class Cache {
   std::size_t positions(std::size_t tokens) const noexcept;
   /// The most of all layers.
   std::size_t compressions() const noexcept;
+  /// The sum of all layers.
+  double compression_seconds() const noexcept;
 
  private:
   std::vector<std::unique_ptr<LayerCache>> layers_;

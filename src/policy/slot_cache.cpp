@@ -25,7 +25,6 @@ std::size_t SlotCache::room() const noexcept {
 
 void SlotCache::make_room(const LayerStates& states) {
   Backend& backend = states.backend;
-  ++compressions_;
   if (!options_.slots || turns_when_read()) return compress_held(backend, rows_);
   TokenRows::Part rows = rows_.copy(backend, options_.sinks, options_.compressible());
   backend.rope(rows.k.view(), states.rope, options_.sinks, RopeDirection::kInverse, {});
@@ -41,7 +40,8 @@ void SlotCache::compress_held(Backend& backend, TokenRows& rows) {
 }
 
 void SlotCache::attend(LayerStates& states, const Operand& out) {
-  if (rows_.count() == options_.cache_size && states.members() == 1) make_room(states);
+  if (rows_.count() == options_.cache_size && states.members() == 1)
+    compression(states.backend, [&] { make_room(states); });
   if (rows_.count() + states.tokens() > options_.cache_size)
     throw Error(ErrorCode::kInternal, "cache", "more tokens at once than there are free slots");
   const std::size_t first = options_.slots ? rows_.count() : states.first_position;

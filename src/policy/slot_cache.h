@@ -36,7 +36,6 @@ class SlotCache : public LayerCache {
   std::size_t positions(std::size_t tokens) const noexcept override {
     return options_.slots ? std::min(tokens, options_.cache_size) : tokens;
   }
-  std::size_t compressions() const noexcept override { return compressions_; }
 
  protected:
   const SlotOptions& options() const noexcept { return options_; }
@@ -53,7 +52,6 @@ class SlotCache : public LayerCache {
 
   SlotOptions options_;
   TokenRows rows_;
-  std::size_t compressions_ = 0;
 };
 
 }  // namespace kvs

@@ -336,6 +336,96 @@ TEST_F(CalibratePrograms, SetOverridesAConfig) {
   refuse({"--config", path}, 7, "kv_heads 3, expected 2");
 }
 
+TEST_F(CalibratePrograms, EvalKilledAndResumedIsIdentical) {
+  write_tokens_file(folder_ / "tokens.jsonl", 40, 70);
+  const auto words = [&](std::vector<std::string> more) {
+    more.insert(more.end(), {"--method", "freqkv", "--set", "cache_size=16", "--decode", "8", "--save-config",
+                             folder_ / "c.json", "--out", folder_ / "e.json"});
+    return with_text("eval", more);
+  };
+  ASSERT_EQ(run("kvcalibrate", words({})).status, 0);
+  const std::string whole = slurp(folder_ / "e.json"), saved = slurp(folder_ / "c.json");
+  const Outcome again = run("kvcalibrate", words({"--resume"}));
+  EXPECT_EQ(again.status, 0) << again.err;
+  EXPECT_THAT(again.out, HasSubstr("finished before"));
+  EXPECT_EQ(run("kvcalibrate", words({})).status, 7);
+  std::mt19937 random(7);
+  int killed = 0;
+  for (int round = 0; round < 4; ++round) {
+    std::filesystem::remove(folder_ / "e.json");
+    std::filesystem::remove(folder_ / "c.json");
+    killed += run_with_kills("kvcalibrate", words({}), words({"--resume"}), random);
+    EXPECT_EQ(slurp(folder_ / "e.json"), whole) << "round " << round;
+    EXPECT_EQ(slurp(folder_ / "c.json"), saved) << "round " << round;
+  }
+  EXPECT_GT(killed, 1);
+  EXPECT_EQ(run("kvcalibrate", with_text("eval", {"--method", "full", "--resume"})).status, 2);  // no --out
+}
+
+TEST_F(CalibratePrograms, EvalTimesPrefillAndDecodeApart) {
+  const auto evaluate = [&](std::vector<std::string> more) {
+    more.insert(more.end(), {"--method", "lagkv", "--set", "lag=4", "sinks=2", "--json"});
+    const Outcome outcome = run("kvcalibrate", with_text("eval", more));
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return parse_json(outcome.out, "eval");
+  };
+  const Json groups = evaluate({}), mixed = evaluate({"--decode", "8"}), steps = evaluate({"--decode", "32"});
+  EXPECT_FALSE(groups.contains("decode_tokens_per_second"));
+  EXPECT_FALSE(steps.contains("prefill_tokens_per_second"));
+  for (const char* rate : {"prefill_tokens_per_second", "decode_tokens_per_second", "compression_share"})
+    EXPECT_GT(mixed.at(rate).get<double>(), 0) << rate;
+  EXPECT_LT(mixed.at("compression_share").get<double>(), 1);
+  for (const Json& other : {mixed, steps}) {
+    EXPECT_NEAR(other.at("ppl").get<double>(), groups.at("ppl").get<double>(), 1e-4);
+    EXPECT_EQ(other.at("compressions"), groups.at("compressions"));
+  }
+}
+
+TEST_F(CalibratePrograms, EvalScoresTheLastTokensOfWindowsThatOverlap) {
+  const auto evaluate = [&](std::vector<std::string> more) {
+    more.insert(more.end(), {"--method", "full", "--json"});
+    const Outcome outcome = run("kvcalibrate", with_text("eval", more));
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return parse_json(outcome.out, "eval");
+  };
+  const Json strided = evaluate({"--stride", "8"});
+  EXPECT_EQ(strided.at("documents"), 3 * 5);  // ⌊(70 − 32)/8⌋ + 1 windows of each text
+  EXPECT_EQ(strided.at("tokens_scored"), 15 * 8);
+  EXPECT_EQ(strided.at("stride"), 8);
+  const Outcome refused = run("kvcalibrate", with_text("eval", {"--method", "full", "--stride", "32"}));
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_THAT(refused.err, HasSubstr("--stride"));
+}
+
+TEST_F(CalibratePrograms, ATextBeyondTheContextIsARemarkWherePositionsMatter) {
+  write_tokens_file(folder_ / "tokens.jsonl", 1, 600);
+  const auto said = [&](const std::vector<std::string>& how) {
+    std::vector<std::string> words{
+        "eval",      "--model", folder_ / "model", "--tokens-file", folder_ / "tokens.jsonl", "--window", "600",
+        "--threads", "1"};  // the context is 512
+    words.insert(words.end(), how.begin(), how.end());
+    const Outcome outcome = run("kvcalibrate", words);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return outcome.out + outcome.err;
+  };
+  constexpr const char* kRemark = "longer than the model's context of 512";
+  constexpr const char* kFull = "full cache, which is beyond the model's context of 512";
+  EXPECT_THAT(said({"--method", "full"}), HasSubstr(kRemark));
+  EXPECT_THAT(said({"--method", "lagkv", "--against", "none"}), HasSubstr(kRemark));
+  const std::string slots = said({"--method", "dropping", "--set", "cache_size=64"});
+  EXPECT_THAT(slots, ::testing::Not(HasSubstr(kRemark)));
+  EXPECT_THAT(slots, HasSubstr(kFull));
+  EXPECT_THAT(said({"--method", "dropping", "--set", "cache_size=64", "rope=post"}), HasSubstr(kRemark));
+}
+
+TEST_F(CalibratePrograms, EvalSaysWhenThereIsNothingToCompress) {
+  auto words = with_text("eval", {"--method", "lagkv", "--set", "sinks=30", "lag=8"});
+  std::erase(words, "--quiet");
+  const Outcome outcome = run("kvcalibrate", words);
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("note: documents of 32 tokens are all kept: lagkv has nothing to compress"));
+}
+
 TEST_F(CalibratePrograms, EvalRefusesWhatItCannotRunInOneLine) {
   const auto refuse = [&](const std::vector<std::string>& how, const std::string& part) {
     const Outcome outcome = run("kvcalibrate", with_text("eval", how));
@@ -349,6 +439,14 @@ TEST_F(CalibratePrograms, EvalRefusesWhatItCannotRunInOneLine) {
   refuse({"--method", "freqkv", "--set", "cache_size=16", "--set", "cache_size=16"}, "twice");
   refuse({"--method", "freqkv", "--set", "cache_size=16", "gamma=0.01"}, "keeps 0 of 12 slots");
   refuse({"--method", "lagkv", "--set", "ratio"}, "NAME=VALUE");
+  refuse({"--method", "lagkv", "--set", "lag=8", "ratio=0.1"}, "--set ratio: found 0.1, which keeps none of 8 tokens");
+  const auto too_little = [&](const std::vector<std::string>& how, const std::string& part) {
+    const Outcome outcome = run("kvcalibrate", with_text("eval", how));
+    EXPECT_EQ(outcome.status, 5) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(part));
+  };
+  too_little({"--method", "l2norm", "--set", "prefix=8", "ratio=0.1"}, "keeps none of a prefix of 8 tokens");
+  too_little({"--method", "lagkv", "--set", "prefix=31"}, "found a prefix of 31 tokens in documents of 32");
 }
 
 TEST_F(CalibratePrograms, GenerateNeedsATokenizerAndAPrompt) {

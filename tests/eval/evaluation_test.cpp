@@ -4,10 +4,13 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
+#include <fstream>
 #include <numeric>
 
 #include "io/file.h"
 #include "tests/eval/tiny_model.h"
+#include "tests/io/temporary_directory.h"
 #include "tests/model/caches.h"
 
 namespace kvs {
@@ -15,8 +18,8 @@ namespace {
 
 Evaluation evaluate_tiny(TinyModel& tiny, const std::string& method, const std::vector<std::string>& settings) {
   const std::vector<std::vector<std::int32_t>> documents{TinyModel::tokens(60), TinyModel::tokens(60)};
-  return evaluate(*tiny.decoder, documents, [&] { return test::cache_of(tiny.model->config(), method, settings); },
-                  true, {});
+  return evaluate(*tiny.decoder, documents,
+                  {.make = [&] { return test::cache_of(tiny.model->config(), method, settings); }, .compare = true});
 }
 
 TEST(Evaluation, TheFullCacheDoesNotDivergeFromItself) {
@@ -28,6 +31,49 @@ TEST(Evaluation, TheFullCacheDoesNotDivergeFromItself) {
   EXPECT_EQ(found.full->divergence.agreed, 2U * 59);
   EXPECT_NEAR(found.full->divergence.kl, 0, 1e-12);
   EXPECT_EQ(found.cache.peak.stored, 60 * 2 * tiny.model->config().cache_values_per_token());
+}
+
+TEST(Evaluation, ScoresTheLastTokensAlone) {
+  TinyModel tiny;
+  const std::vector<std::vector<std::int32_t>> documents{TinyModel::tokens(60)};
+  const auto expected = document_nll(*tiny.decoder, documents.front());
+  for (const std::size_t decode : {0U, 7U}) {
+    const Evaluation found = evaluate(*tiny.decoder, documents,
+                                      {.make = [&] { return test::cache_of(tiny.model->config(), "full"); },
+                                       .compare = true,
+                                       .last = 10,
+                                       .decode = decode});
+    EXPECT_EQ(found.sum.scored, 10U);
+    EXPECT_NEAR(found.sum.nll, std::accumulate(expected.end() - 10, expected.end(), 0.0), 1e-4);
+    EXPECT_EQ(found.full->divergence.tokens, 10U);
+    EXPECT_EQ(found.cache.decoded, decode);
+  }
+}
+
+/// Fills a row of a stored f32 matrix of a tiny model.
+void overwrite_row(const TinyModel& tiny, const std::string& tensor, std::size_t row, float value) {
+  const std::filesystem::path path = tiny.folder / "model/model.safetensors";
+  std::string bytes = read_text_file(path, 1 << 24);
+  std::uint64_t header = 0;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  const Json entry = parse_json(std::string_view(bytes).substr(sizeof header, header), "header").at(tensor);
+  const auto columns = entry.at("shape")[1].get<std::size_t>();
+  char* const first = bytes.data() + sizeof header + header + entry.at("data_offsets")[0].get<std::size_t>();
+  const std::vector<float> values(columns, value);
+  std::memcpy(first + row * columns * sizeof(float), values.data(), columns * sizeof(float));
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+
+TEST(RunCached, NamesLayerHeadAndTokenOfAStateThatIsNotFinite) {
+  TinyModel tiny;
+  const std::vector<std::vector<std::int32_t>> documents{TinyModel::tokens(40)};
+  overwrite_row(tiny, "model.layers.2.self_attn.k_proj.weight", tiny.model->config().head_dim + 3, 3e38F);
+  const auto source = ModelSource::open(tiny.folder / "model");
+  const Model model(*source, *tiny.backend);
+  Decoder decoder(model);
+  test::expect_error(ErrorCode::kData, "layer 2, KV head 1, token 0: found NaN or infinity in its key", [&] {
+    evaluate(decoder, documents, {.make = [&] { return test::cache_of(model.config(), "lagkv", {"lag=4"}); }});
+  });
 }
 
 TEST(Divergence, IsTheSumOverTheVocabularyInDouble) {
@@ -76,7 +122,7 @@ TEST(CachesOfSmolLM2, GiveThePerplexitiesOfPyTorch) {
   for (const Json& expected : golden["cases"]) {
     const auto settings = expected["settings"].get<std::vector<std::string>>();
     const Evaluation found = evaluate(
-        decoder, documents, [&] { return test::cache_of(model.config(), expected["method"], settings); }, false, {});
+        decoder, documents, {.make = [&] { return test::cache_of(model.config(), expected["method"], settings); }});
     // A quarter of what is asked for: rounding moves these by 1e-5.
     EXPECT_NEAR(found.sum.perplexity() / expected["ppl"].get<double>(), 1, 5e-4) << expected.dump();
   }

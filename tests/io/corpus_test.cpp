@@ -104,6 +104,16 @@ TEST_F(CorpusTest, CutsATextIntoWindowsAndCountsTheRemainder) {
   EXPECT_EQ(corpus.documents[1].window_index, 1U);
 }
 
+TEST_F(CorpusTest, WindowsOverlapWithAStride) {
+  CorpusOptions strided = options({write("a.txt", "abcdefghij")});
+  strided.stride = 3;
+  const Corpus corpus = read(strided);
+  EXPECT_EQ(texts_of(corpus), (std::vector<std::string>{"abcd", "defg", "ghij"}));
+  EXPECT_EQ(corpus.tokens_dropped, 0U);
+  strided.stride = 4;
+  EXPECT_EQ(read(strided).tokens_dropped, 2U);
+}
+
 TEST_F(CorpusTest, BosTakesOnePlaceOfEveryWindow) {
   CorpusOptions with_bos = options({write("a.txt", "abcdefgh")});
   with_bos.bos = true;

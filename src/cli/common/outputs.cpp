@@ -84,13 +84,14 @@ bool is_finished(const std::filesystem::path& main, const std::filesystem::path&
   return false;
 }
 
-bool is_of_run(const Json& config, const Options& options, const std::string& model_sha256, const Corpus& corpus) {
-  const auto is = [&](const char* pointer, const Json& wanted) {
+bool is_of_run(const Json& output, const std::string& provenance, const Options& options,
+               const std::string& model_sha256, const Corpus& corpus) {
+  const auto is = [&](const std::string& pointer, const Json& wanted) {
     const Json::json_pointer at(pointer);
-    return config.contains(at) && config.at(at) == wanted;
+    return output.contains(at) && output.at(at) == wanted;
   };
-  return is("/calibration/command", options.command()) && is("/calibration/tool_version", kToolVersion) &&
-         is("/model/sha256", model_sha256) && is("/calibration/text_sha256", corpus.text_sha256);
+  return is(provenance + "/command", options.command()) && is(provenance + "/tool_version", kToolVersion) &&
+         is("/model/sha256", model_sha256) && is(provenance + "/text_sha256", corpus.text_sha256);
 }
 
 std::filesystem::path beside(const std::filesystem::path& main, const std::string& suffix) {

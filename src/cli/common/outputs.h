@@ -31,8 +31,9 @@ void check_outputs(const std::filesystem::path& main, std::span<const std::files
 /// @throws Error kConflict if `main` is another run's, or without --resume and --force anyone's.
 bool is_finished(const std::filesystem::path& main, const std::filesystem::path& state, const RunOptions& run,
                  const std::function<bool(const Json&)>& same);
-/// `same` of is_finished for a config.
-bool is_of_run(const Json& config, const Options& options, const std::string& model_sha256, const Corpus& corpus);
+/// `same` of is_finished for an output whose member at `provenance` (a JSON pointer) says how it was made.
+bool is_of_run(const Json& output, const std::string& provenance, const Options& options,
+               const std::string& model_sha256, const Corpus& corpus);
 /// SVG and PNG of a figure beside `main`: the stem of main, then `suffix`.
 std::vector<std::filesystem::path> figure_paths(const std::filesystem::path& main, const std::string& suffix);
 std::filesystem::path beside(const std::filesystem::path& main, const std::string& suffix);

@@ -119,7 +119,12 @@ ModelSession load_model(std::unique_ptr<ModelSource> source, const Options& opti
   return session;
 }
 
-Corpus load_corpus(const Options& options, const RunOptions& run, const ModelSource& model) {
+bool is_beyond_context(const ModelConfig& model, std::size_t tokens) noexcept {
+  return model.context > 0 && tokens > model.context;
+}
+
+Corpus load_corpus(const Options& options, const RunOptions& run, const ModelSource& model,
+                   const std::function<std::size_t(std::size_t)>& positions) {
   CorpusOptions corpus;
   corpus.texts = options.list("text");
   if (options.has("tokens-file")) corpus.tokens_file = options.text("tokens-file");
@@ -128,6 +133,9 @@ Corpus load_corpus(const Options& options, const RunOptions& run, const ModelSou
                 std::string("found ") + (corpus.tokens_file ? "--tokens-file as well" : "nothing") +
                     ", expected either --text or --tokens-file");
   corpus.window = static_cast<std::size_t>(options.integer("window", 2, kMostWindow));
+  if (options.has("stride"))
+    corpus.stride =
+        static_cast<std::size_t>(options.integer("stride", 1, static_cast<std::int64_t>(corpus.window) - 1));
   if (options.has("documents"))
     corpus.documents = static_cast<std::size_t>(options.integer("documents", 1, std::int64_t{1} << 40));
   if (options.has("windows")) {
@@ -159,7 +167,7 @@ Corpus load_corpus(const Options& options, const RunOptions& run, const ModelSou
   if (read.replaced_bytes > 0)
     remark("text: replaced " + std::to_string(read.replaced_bytes) + " bytes of invalid UTF-8", run.quiet);
   if (read.skipped_lines > 0) remark("text: skipped " + std::to_string(read.skipped_lines) + " bad lines", run.quiet);
-  if (model.config().context > 0 && corpus.window > model.config().context)
+  if (is_beyond_context(model.config(), positions ? positions(corpus.window) : corpus.window))
     remark("text: windows of " + std::to_string(corpus.window) + " tokens are longer than the model's context of " +
                std::to_string(model.config().context),
            run.quiet);

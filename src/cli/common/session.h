@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -64,8 +65,12 @@ std::unique_ptr<CaptureSource> open_capture_source(CaptureReader& reader, Backen
                                                    const RunOptions& run);
 
 /// Reads and cuts the texts, and says what was dropped or replaced.
-/// @param most_tokens  the longest window the model's context allows; a longer --window is a remark, not an error
-Corpus load_corpus(const Options& options, const RunOptions& run, const ModelSource& model);
+/// Documents whose rotations use more positions than the model's context has are a remark, not an error.
+/// @param positions  of a document of so many tokens; empty: as many
+Corpus load_corpus(const Options& options, const RunOptions& run, const ModelSource& model,
+                   const std::function<std::size_t(std::size_t)>& positions = {});
+/// Whether documents of `tokens` tokens, each at a position of its own, are longer than the model's context.
+bool is_beyond_context(const ModelConfig& model, std::size_t tokens) noexcept;
 /// The documents' token lists alone.
 std::vector<std::vector<std::int32_t>> tokens_of(const Corpus& corpus);
 

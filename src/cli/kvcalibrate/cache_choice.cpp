@@ -122,6 +122,10 @@ CacheChoice choose_cache(const Options& options, const ModelSource& source, cons
   return choice;
 }
 
+std::size_t cache_positions(const CacheChoice& choice, const ModelConfig& model, std::size_t tokens) {
+  return choice.method == nullptr ? tokens : make(choice, model).positions(tokens);
+}
+
 std::function<Cache()> cache_maker(CacheChoice choice, const ModelSession& session, std::size_t tokens) {
   const ModelConfig& config = session.config();
   if (choice.method != nullptr) return [choice = std::move(choice), &config] { return make(choice, config); };

@@ -259,8 +259,9 @@ void run_elitekv(Arguments arguments) {
   const bool whiten = options->has("rank") && (options->has("whiten") ? options->on_off("whiten") : !from_capture);
 
   EliteInput input = open_elite_input(*options, run, whiten);
-  if (is_finished(out, out, run,
-                  [&](const Json& config) { return is_of_run(config, *options, input.model_sha256, input.corpus); }))
+  if (is_finished(out, out, run, [&](const Json& config) {
+        return is_of_run(config, "/calibration", *options, input.model_sha256, input.corpus);
+      }))
     return print_result(run, read_config(out), out.string() + ": finished before\n");
   EliteSearchPlan plan = search_plan(*options, input, norm);
   EliteConfig found = planned_config(*options, plan, input.config, run.quiet);

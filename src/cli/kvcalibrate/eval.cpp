@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <optional>
 #include <sstream>
 
 #include "calibrate/paired_difference.h"
@@ -13,11 +14,15 @@
 #include "core/error.h"
 #include "eval/evaluation.h"
 #include "export/config.h"
+#include "io/digest.h"
 #include "io/file.h"
+#include "io/journal.h"
 
 namespace kvs {
 namespace {
 
+constexpr std::int64_t kMostTokens = 1 << 24;
+constexpr std::size_t kMostResultBytes = std::size_t{1} << 30;
 constexpr double kBytesPerValue = 2;  // sizes are stated for 16-bit caches
 
 OptionTable eval_options() {
@@ -31,11 +36,15 @@ OptionTable eval_options() {
        "kvcalibrate eval --model SmolLM2.gguf --text book.txt --config elitekv.json --json"});
   add_cache_options(table);
   table.value("against", "full|none", "none: no second pass with the full cache to compare with", "full")
-      .value("out", "FILE", "also write the JSON result here")
+      .value("stride", "S",
+             "a window of --window tokens every S tokens, of which the last S are scored (default: windows side by "
+             "side, all scored)")
+      .value("decode", "N", "so many tokens at the end of each document go one at a time", "0")
+      .value("out", "FILE", "also write the JSON result here, without the times")
       .value("save-config", "FILE", "write the method with all of its parameters as a config, for --config");
   add_model_options(table);
   add_text_options(table);
-  add_run_options(table, false);
+  add_run_options(table, true);
   return table;
 }
 
@@ -44,31 +53,50 @@ double full_bytes(const ModelConfig& config, std::size_t tokens) {
   return kBytesPerValue * static_cast<double>(config.cached_tokens(tokens) * 2 * config.kv_heads * config.head_dim);
 }
 
-/// What an evaluation adds to the JSON result, and to the text.
-void report_cache(const Evaluation& evaluation, const CacheChoice& choice, std::size_t window, Json& result) {
+/// What an evaluation found, without the times that it took: the same bytes whenever it is run.
+Json findings_json(const Evaluation& evaluation, const CacheChoice& choice, const ModelConfig& model,
+                   std::size_t window) {
   const auto tokens = static_cast<double>(window);
   const CacheReport& cache = evaluation.cache;
+  const PerplexitySum& sum = evaluation.sum;
+  Json result{{"method", choice.name},
+              {"ppl", sum.perplexity()},
+              {"nll_mean", sum.mean()},
+              {"tokens_scored", sum.scored},
+              {"bytes_per_token", static_cast<double>(cache.peak.stored) / tokens},
+              {"bytes_ratio", static_cast<double>(cache.peak.stored) / full_bytes(model, window)}};
   if (choice.method != nullptr) result["parameters"] = choice.given();
   result["bytes_per_token_end"] = static_cast<double>(cache.end.stored) / tokens;
   result["bytes_allocated"] = cache.peak.used + cache.peak.spare;
   result["bytes_spare"] = cache.peak.spare;
   result["compressions"] = cache.compressions;
-  result["seconds"] = cache.seconds;
-  result["tokens_per_second"] = static_cast<double>(evaluation.tokens) / cache.seconds;
-  if (!evaluation.full) return;
-  const auto& [sum, divergence, seconds] = *evaluation.full;
-  const auto documents = static_cast<double>(sum.per_document.size());
+  if (!evaluation.full) return result;
+  const auto& [full, divergence, seconds] = *evaluation.full;
+  const auto documents = static_cast<double>(full.per_document.size());
   std::vector<double> differences;
-  for (std::size_t n = 0; n < sum.per_document.size(); ++n)
-    differences.push_back((evaluation.sum.per_document[n] - sum.per_document[n]) * documents /
-                          static_cast<double>(sum.scored));
+  for (std::size_t n = 0; n < full.per_document.size(); ++n)
+    differences.push_back((sum.per_document[n] - full.per_document[n]) * documents / static_cast<double>(full.scored));
   const PairedDifference difference = paired_difference(differences);
-  result["full"] = {{"ppl", sum.perplexity()}, {"seconds", seconds}};
-  result["ratio"] = {{"ppl", evaluation.sum.perplexity() / sum.perplexity()}};
+  result["full"] = {{"ppl", full.perplexity()}};
+  if (is_beyond_context(model, window)) result["full"]["beyond_context"] = model.context;
+  result["ratio"] = {{"ppl", sum.perplexity() / full.perplexity()}};
   if (difference.interval)
     result["ratio"]["interval"] = {1 + difference.interval->first, 1 + difference.interval->second};
   result["kl"] = divergence.kl / static_cast<double>(divergence.tokens);
   result["top1"] = static_cast<double>(divergence.agreed) / static_cast<double>(divergence.tokens);
+  return result;
+}
+
+void add_times(const Evaluation& evaluation, Json& result) {
+  const CacheReport& cache = evaluation.cache;
+  const auto rate = [](std::size_t tokens, double seconds) { return static_cast<double>(tokens) / seconds; };
+  result["seconds"] = cache.seconds;
+  result["tokens_per_second"] = rate(cache.tokens, cache.seconds);
+  if (cache.tokens > cache.decoded)
+    result["prefill_tokens_per_second"] = rate(cache.tokens - cache.decoded, cache.seconds - cache.decode_seconds);
+  if (cache.decoded > 0) result["decode_tokens_per_second"] = rate(cache.decoded, cache.decode_seconds);
+  result["compression_share"] = cache.compression_seconds / cache.seconds;
+  if (evaluation.full) result["full"]["seconds"] = evaluation.full->seconds;
 }
 
 /// Checks the outputs that the options name before any work.
@@ -90,17 +118,33 @@ Json config_of(const CacheChoice& choice, const ModelSession& session, const Pro
 
 std::string summary(const Json& result) {
   std::ostringstream text;
-  text << result.at("method").get<std::string>() << ": perplexity " << result.at("ppl").get<double>() << " over "
-       << result.at("tokens_scored").get<std::size_t>() << " tokens, " << result.at("bytes_per_token").get<double>()
-       << " cache bytes per token (" << 100 * result.at("bytes_ratio").get<double>() << " % of the full cache)\n";
+  const auto real = [&](const char* name) { return result.at(name).get<double>(); };
+  text << result.at("method").get<std::string>() << ": perplexity " << real("ppl") << " over "
+       << result.at("tokens_scored").get<std::size_t>() << " tokens, " << real("bytes_per_token")
+       << " cache bytes per token (" << 100 * real("bytes_ratio") << " % of the full cache)\n  ";
+  if (result.contains("prefill_tokens_per_second"))
+    text << "prefill " << real("prefill_tokens_per_second") << " tokens/s, ";
+  if (result.contains("decode_tokens_per_second"))
+    text << "decode " << real("decode_tokens_per_second") << " tokens/s, ";
+  text << result.at("compressions").get<std::size_t>() << " compressions, " << 100 * real("compression_share")
+       << " % of the time\n";
   if (!result.contains("kl")) return text.str();
-  text << "  against the full cache: perplexity × " << result.at("ratio").at("ppl").get<double>();
+  text << "  against the full cache";
+  if (const Json& full = result.at("full"); full.contains("beyond_context"))
+    text << ", which is beyond the model's context of " << full.at("beyond_context").get<std::size_t>() << " tokens";
+  text << ": perplexity × " << result.at("ratio").at("ppl").get<double>();
   if (const Json& ratio = result.at("ratio"); ratio.contains("interval"))
     text << " (95 % " << ratio.at("interval")[0].get<double>() << " to " << ratio.at("interval")[1].get<double>()
          << ")";
-  text << ", KL divergence " << result.at("kl").get<double>() << " nats, same first choice in "
-       << 100 * result.at("top1").get<double>() << " % of tokens\n";
+  text << ", KL divergence " << real("kl") << " nats, same first choice in " << 100 * real("top1") << " % of tokens\n";
   return text.str();
+}
+
+/// What --resume must find again, the config's content included.
+Json eval_identity(const Options& options, const ModelSource& source, const Corpus& corpus) {
+  Json identity = run_identity(options, source.sha256(), corpus);
+  if (options.has("config")) identity["config_sha256"] = sha256_of_file(options.text("config"));
+  return identity;
 }
 
 }  // namespace
@@ -109,35 +153,51 @@ void run_eval(Arguments arguments) {
   const auto options = eval_options().parse(arguments, std::cout);
   if (!options) return;
   const RunOptions run = run_options(*options);
+  if (run.resume && !options->has("out"))
+    throw Error(ErrorCode::kUsage, "--resume", "found without --out, beside which a run keeps what is done");
   check_eval_outputs(*options, run);
+  std::optional<OutputLock> lock;
+  if (options->has("out")) lock.emplace(options->text("out"), run.lock);
   auto source = open_model(*options);
   const CacheChoice choice = choose_cache(*options, *source);
   if (options->has("save-config") && choice.method == nullptr)
     throw Error(ErrorCode::kUsage, "--save-config", "found together with a config of factors, expected --method");
-  const Corpus corpus = load_corpus(*options, run, *source);
+  const Corpus corpus = load_corpus(
+      *options, run, *source, [&](std::size_t tokens) { return cache_positions(choice, source->config(), tokens); });
   const auto documents = tokens_of(corpus);
   const std::size_t tokens = documents.front().size();
+  const Json identity = eval_identity(*options, *source, corpus);
+  if (options->has("out")) {
+    const std::string out = options->text("out");
+    if (is_finished(out, out, run,
+                    [&](const Json& json) { return is_of_run(json, "", *options, source->sha256(), corpus); }))
+      return print_result(run, parse_json(read_text_file(out, kMostResultBytes), out), out + ": finished before\n");
+    check_journal(out, run);
+  }
   ModelSession session = load_model(std::move(source), *options, run);
   const ModelConfig& config = session.config();
-  const bool compare = choice.name != "full" && options->text("against") == "full";
-  announce({.flops = (compare ? 2 : 1) * static_cast<double>(documents.size()) *
+  std::optional<Journal> journal;
+  if (options->has("out")) journal.emplace(open_journal(options->text("out"), identity, run));
+  EvaluationPlan plan{.make = cache_maker(choice, session, tokens)};
+  plan.compare = choice.name != "full" && options->text("against") == "full";
+  if (options->has("stride")) plan.last = static_cast<std::size_t>(options->integer("stride", 1, kMostTokens));
+  plan.decode = static_cast<std::size_t>(options->integer("decode", 0, kMostTokens));
+  announce({.flops = (plan.compare ? 2 : 1) * static_cast<double>(documents.size()) *
                      forward_flops(config, static_cast<double>(tokens)),
             // The cache's rows are f32 and their buffers double.
             .memory_bytes = session_memory(session, tokens) + 4 * full_bytes(config, tokens)},
            *session.backend, run);
 
   Progress progress("eval", static_cast<double>(documents.size()), run.quiet);
-  const auto done = [&](std::size_t count) { progress.update(static_cast<double>(count)); };
-  const Evaluation evaluation =
-      evaluate(*session.decoder, documents, cache_maker(choice, session, tokens), compare, done);
-  const double bytes = static_cast<double>(evaluation.cache.peak.stored) / static_cast<double>(tokens);
-  const PerplexitySum& sum = evaluation.sum;
+  const Evaluation evaluation = evaluate(
+      *session.decoder, documents, plan, [&](std::size_t done) { progress.update(static_cast<double>(done)); },
+      journal ? &*journal : nullptr);
   const Provenance record = provenance(*options, run, corpus);
-  Json result{
-      {"method", choice.name},    {"ppl", sum.perplexity()},
-      {"nll_mean", sum.mean()},   {"tokens_scored", sum.scored},
-      {"bytes_per_token", bytes}, {"bytes_ratio", bytes * static_cast<double>(tokens) / full_bytes(config, tokens)}};
-  report_cache(evaluation, choice, tokens, result);
+  Json result = findings_json(evaluation, choice, config, tokens);
+  if (choice.name != "full" && result.at("bytes_ratio") >= 1.0)
+    remark("note: documents of " + std::to_string(tokens) + " tokens are all kept: " + choice.name +
+               " has nothing to compress in them",
+           run.quiet);
   result.update(Json{{"documents", documents.size()},
                      {"window", tokens},
                      {"dtype", name_of(session.backend->compute_type())},
@@ -145,10 +205,14 @@ void run_eval(Arguments arguments) {
                      {"text_sha256", record.text_sha256},
                      {"command", record.command},
                      {"tool_version", record.tool_version}});
-  if (options->has("out")) write_file_atomically(options->text("out"), dump_json(result) + "\n", run.force);
+  if (plan.last > 0) result["stride"] = plan.last;
+  if (identity.contains("config_sha256")) result["config_sha256"] = identity.at("config_sha256");
   if (options->has("save-config"))
     write_file_atomically(options->text("save-config"), dump_json(config_of(choice, session, record, result)) + "\n",
-                          run.force);
+                          run.replace());
+  if (options->has("out")) write_file_atomically(options->text("out"), dump_json(result) + "\n", run.replace());
+  if (journal) journal->remove();
+  add_times(evaluation, result);
   print_result(run, result, summary(result));
 }
 
