@@ -1,12 +1,11 @@
 #include "calibrate/chunk_race.h"
 
 #include <algorithm>
-#include <boost/math/distributions/students_t.hpp>
-#include <cmath>
 #include <limits>
 #include <map>
-#include <numeric>
 #include <random>
+
+#include "calibrate/paired_difference.h"
 
 namespace kvs {
 namespace {
@@ -19,9 +18,7 @@ class Quantiles {
   explicit Quantiles(double confidence) : confidence_(confidence) {}
   double operator()(std::size_t documents) {
     const auto [entry, added] = known_.try_emplace(documents);
-    if (added)
-      entry->second =
-          boost::math::quantile(boost::math::students_t(static_cast<double>(documents - 1)), (1 + confidence_) / 2);
+    if (added) entry->second = half_width(documents, confidence_);
     return entry->second;
   }
 
@@ -37,12 +34,9 @@ double clearance(std::span<const std::optional<double>> a, std::span<const std::
   for (std::size_t n = 0; n < a.size(); ++n)
     if (a[n] && b[n]) differences.push_back(*a[n] - *b[n]);
   if (differences.size() < 2) return 0;
-  const auto count = static_cast<double>(differences.size());
-  const double mean = std::accumulate(differences.begin(), differences.end(), 0.0) / count;
+  const auto [mean, error] = paired_mean(differences);
   if (mean == 0) return 0;  // also where both are the same
-  double squares = 0;
-  for (const double value : differences) squares += (value - mean) * (value - mean);
-  return mean / (quantiles(differences.size()) * std::sqrt(squares / (count - 1) / count));
+  return mean / (quantiles(differences.size()) * error);
 }
 
 /// The `rank`-th largest clearance in one direction: above 1 if the chunk lies clear of `rank` others.

@@ -5,18 +5,29 @@
 
 namespace kvs {
 
-PairedDifference paired_difference(std::span<const double> differences) {
-  constexpr double kConfidence = 0.95;
+PairedMean paired_mean(std::span<const double> differences) {
   const auto count = static_cast<double>(differences.size());
-  PairedDifference result;
+  PairedMean result;
   for (const double difference : differences) result.mean += difference;
   result.mean /= count;
   if (differences.size() < 2) return result;
   double squares = 0;
   for (const double difference : differences) squares += (difference - result.mean) * (difference - result.mean);
-  const double error = std::sqrt(squares / (count - 1) / count);
-  const double quantile = boost::math::quantile(boost::math::students_t(count - 1), (1 + kConfidence) / 2);
-  result.interval = {std::expm1(result.mean - quantile * error), std::expm1(result.mean + quantile * error)};
+  result.error = std::sqrt(squares / (count - 1) / count);
+  return result;
+}
+
+double half_width(std::size_t documents, double confidence) {
+  return boost::math::quantile(boost::math::students_t(static_cast<double>(documents - 1)), (1 + confidence) / 2);
+}
+
+PairedDifference paired_difference(std::span<const double> differences) {
+  constexpr double kConfidence = 0.95;
+  const auto [mean, error] = paired_mean(differences);
+  PairedDifference result{mean, std::nullopt};
+  if (differences.size() < 2) return result;
+  const double width = half_width(differences.size(), kConfidence) * error;
+  result.interval = {std::expm1(mean - width), std::expm1(mean + width)};
   return result;
 }
 

@@ -1,10 +1,20 @@
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <span>
 #include <utility>
 
 namespace kvs {
+
+/// Mean of some documents' differences, and its standard error.
+struct PairedMean {
+  double mean = 0, error = 0;  // error: 0 below two documents
+};
+/// @param differences  at least one
+PairedMean paired_mean(std::span<const double> differences);
+/// Half width, in standard errors, of an interval of Student's t over `documents` documents, at least two.
+double half_width(std::size_t documents, double confidence);
 
 /// Two ways to run the same documents, by their mean NLLs.
 struct PairedDifference {

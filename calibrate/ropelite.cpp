@@ -15,7 +15,7 @@ namespace {
 void check_count(std::size_t count, std::size_t chunks) {
   if (count == 0 || count > chunks)
     throw Error(
-        ErrorCode::kUsage, "--elite",
+        ErrorCode::kUsage, "elite chunks",
         "found " + std::to_string(count) + ", expected 1 to " + std::to_string(chunks) + " (rotated channels / 2)");
 }
 

@@ -117,7 +117,7 @@ ElitePicks ordered(TensorView<const double, 2> gram, std::vector<std::size_t> ch
 std::vector<ElitePicks> pick_disjoint(TensorView<const double, 3> grams, std::size_t count) {
   const std::size_t heads = grams.extent(0), chunks = grams.extent(1);
   if (count == 0 || heads * count > chunks)
-    throw Error(ErrorCode::kUsage, "--elite with --disjoint",
+    throw Error(ErrorCode::kUsage, "disjoint elite chunks",
                 "found " + std::to_string(count) + " chunks for each of " + std::to_string(heads) +
                     " heads, expected 1 to " + std::to_string(chunks / heads) +
                     " (rotated channels / 2, shared by the heads)");

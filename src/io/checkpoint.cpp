@@ -78,7 +78,7 @@ std::optional<Checkpoint::State> Checkpoint::load(bool resume, bool force) const
     if (!found) continue;
     if (!resume)
       throw Error(ErrorCode::kConflict, path.string(),
-                  "found an unfinished run, expected --resume to go on or --force to drop it");
+                  "found an unfinished run, expected resume to go on or force to drop it");
     if (const std::string differences = identity_differences(found->first, identity_); !differences.empty())
       throw Error(ErrorCode::kConflict, path.string(), "belongs to another run: " + differences);
     if (!newest || found->second.documents >= newest->documents) newest = std::move(found->second);

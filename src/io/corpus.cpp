@@ -67,16 +67,16 @@ class Reader {
     const auto refuse = [](std::string_view option, std::string_view problem) {
       throw Error(ErrorCode::kUsage, option, problem);
     };
-    if (options_.texts.empty() == !options_.tokens_file) refuse("--text", "expected either --text or --tokens-file");
-    if (std::count(options_.texts.begin(), options_.texts.end(), "-") > 1) refuse("--text", "found - twice");
+    if (options_.texts.empty() == !options_.tokens_file) refuse("text", "expected either texts or a file of tokens");
+    if (std::count(options_.texts.begin(), options_.texts.end(), "-") > 1) refuse("text", "found - twice");
     if (!options_.texts.empty() && tokenizer_ == nullptr) {
       throw Error(ErrorCode::kInternal, "read_corpus", "texts need a tokenizer");
     }
     if (options_.bos && (tokenizer_ == nullptr || tokenizer_->bos() < 0)) {
-      refuse("--bos", "found on, but the model names no begin-of-sequence token");
+      refuse("bos", "found on, but the model names no begin-of-sequence token");
     }
-    if (options_.window < (options_.bos ? 2U : 1U)) refuse("--window", "found a window without room for a token");
-    if (options_.documents == std::size_t{0}) refuse("--documents", "found 0, expected at least 1");
+    if (options_.window < (options_.bos ? 2U : 1U)) refuse("window", "found a window without room for a token");
+    if (options_.documents == std::size_t{0}) refuse("documents", "found 0, expected at least 1");
   }
 
   bool is_full() const { return options_.documents && corpus_.documents.size() >= *options_.documents; }
@@ -219,10 +219,10 @@ class Reader {
     if (texts_ == 0) {
       problem += "found no text";
     } else if (longest_ >= need) {
-      problem += "--windows selects none of the windows there are";
+      problem += "the range of windows selects none of the windows there are";
     } else {
       problem += "the longest of " + std::to_string(texts_) + " texts has " + std::to_string(longest_) +
-                 " tokens, expected at least " + std::to_string(need) + " (--window)";
+                 " tokens, expected at least " + std::to_string(need) + ", those of a window";
     }
     throw Error(ErrorCode::kData, where, problem);
   }

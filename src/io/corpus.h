@@ -11,7 +11,7 @@ namespace kvs {
 class Tokenizer;
 
 struct CorpusOptions {
-  std::vector<std::string> texts;                    // --text: files, folders, *.jsonl, "-" for standard input
+  std::vector<std::string> texts;                    // files, folders, *.jsonl, "-" for standard input
   std::optional<std::filesystem::path> tokens_file;  // --tokens-file: one JSON array of ids per line
   std::size_t window = 1024;
   std::size_t stride = 0;                                   // tokens from a window to the next; 0: they do not overlap

@@ -177,7 +177,7 @@ void check_output(const fs::path& output, bool force) {
   if (!S_ISREG(status.st_mode)) throw Error(ErrorCode::kEnvironment, output.native(), "the output is no regular file");
   if (!force)
     throw Error(ErrorCode::kConflict, output.native(),
-                "found a file that exists, expected a free name or --force to replace it");
+                "found a file that exists, expected a free name, or force to replace it");
 }
 
 void write_file_atomically(const fs::path& output, std::string_view bytes, bool force) {
@@ -196,7 +196,7 @@ void write_file_atomically(const fs::path& output, std::string_view bytes, bool 
     error = rename_to_new(temporary, target);
   if (error == EEXIST && !force)
     throw Error(ErrorCode::kConflict, output.native(),
-                "found a file that exists, expected a free name or --force to replace it");
+                "found a file that exists, expected a free name, or force to replace it");
   if (error != 0) throw_errno(ErrorCode::kEnvironment, output, "cannot put the new file in place", error);
   guard.armed = false;
   sync_directory(directory);

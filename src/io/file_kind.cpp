@@ -32,8 +32,8 @@ constexpr std::array kKinds{
     Kind{"\0\0\xfe\xff"sv, "UTF-32 text", "convert it first: iconv -f UTF-32 -t UTF-8"},
     Kind{"\xff\xfe"sv, "UTF-16 text", "convert it first: iconv -f UTF-16 -t UTF-8"},
     Kind{"\xfe\xff"sv, "UTF-16 text", "convert it first: iconv -f UTF-16 -t UTF-8"},
-    Kind{"\x89HDF\r\n\x1a\n"sv, "an HDF5 file", "captures go with --capture"},
-    Kind{"GGUF"sv, "a GGUF model", "models go with --model"},
+    Kind{"\x89HDF\r\n\x1a\n"sv, "an HDF5 file", "that is a capture"},
+    Kind{"GGUF"sv, "a GGUF model", "that is a model"},
 };
 
 }  // namespace

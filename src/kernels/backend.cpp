@@ -49,10 +49,10 @@ std::size_t Backend::spare_threads() const { return std::max(1U, std::thread::ha
 
 std::unique_ptr<Backend> make_backend(std::string_view device, DType compute_type, int threads) {
   if (threads < 0)
-    throw Error(ErrorCode::kUsage, "--threads", "found " + std::to_string(threads) + ", expected 0 or more");
+    throw Error(ErrorCode::kUsage, "threads", "found " + std::to_string(threads) + ", expected 0 or more");
   if (device == "cuda" || (device == "auto" && cuda_available())) return make_cuda_backend(compute_type);
   if (device == "cpu" || device == "auto") return std::make_unique<CpuBackend>(compute_type, threads);
-  throw Error(ErrorCode::kUsage, "--device", "found \"" + std::string(device) + "\", expected cpu, cuda or auto");
+  throw Error(ErrorCode::kUsage, "device", "found \"" + std::string(device) + "\", expected cpu, cuda or auto");
 }
 
 }  // namespace kvs

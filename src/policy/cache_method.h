@@ -13,7 +13,7 @@ namespace kvs {
 /// How a method takes a prefix: a step at a time, whole (compressed once, at its end), or as it is asked to.
 enum class Prefill { kStepwise, kWhole, kEither };
 
-/// One way to keep a cache, by the name that `--method` and a config's `method` give it. Each method's file defines its
+/// One way to keep a cache, by the name that a config's `method` gives it. Each method's file defines its
 /// own; policy/methods.cpp lists them.
 struct CacheMethod {
   std::string_view name;

@@ -169,7 +169,7 @@ TEST_F(CaptureWriting, RefusesAnOutputThatExistsUnlessForced) {
 TEST_F(CaptureWriting, RefusesToLoseAnUnfinishedCapture) {
   run_part(path_, small_header(), 2);
   EXPECT_THAT(directory_.names(), ElementsAre("out.h5.journal", "out.h5.partial"));
-  expect_error(ErrorCode::kConflict, "--resume", [&] { run_capture(path_, small_header()); });
+  expect_error(ErrorCode::kConflict, "resume goes on with it", [&] { run_capture(path_, small_header()); });
   const auto writer = CaptureWriter::open(path_, small_header(), test_identity(), {.force = true});
   EXPECT_EQ(writer->next_document(), 0U);
 }

@@ -137,7 +137,7 @@ TEST_F(CorpusTest, SelectsWindowsOfEachTextFromTheFrontAndFromTheEnd) {
   EXPECT_THAT(texts_of(read(some)), ElementsAre("aa", "ee"));
   some.windows_first = 7;
   some.windows_last = 9;
-  expect_error(some, ErrorCode::kData, "0 documents: --windows selects none");
+  expect_error(some, ErrorCode::kData, "0 documents: the range of windows selects none");
 }
 
 TEST_F(CorpusTest, DocumentsAreCountedOverAllTextsAndReadingStopsThere) {
@@ -363,20 +363,20 @@ TEST_F(CorpusTest, MissingFilesAreNamed) {
 
 TEST_F(CorpusTest, OptionsThatCannotWorkAreRefused) {
   const std::string text = write("a.txt", "abcd");
-  expect_error(options({}), ErrorCode::kUsage, "expected either --text or --tokens-file");
+  expect_error(options({}), ErrorCode::kUsage, "expected either texts or a file of tokens");
   expect_error(options({"-", "-"}), ErrorCode::kUsage, "found - twice");
-  expect_error(options({text}, 0), ErrorCode::kUsage, "--window");
+  expect_error(options({text}, 0), ErrorCode::kUsage, "window");
   CorpusOptions bad = options({text}, 1);
   bad.bos = true;
-  expect_error(bad, ErrorCode::kUsage, "--window");
+  expect_error(bad, ErrorCode::kUsage, "window");
   bad = options({text});
   bad.documents = 0;
-  expect_error(bad, ErrorCode::kUsage, "--documents");
+  expect_error(bad, ErrorCode::kUsage, "documents");
   bad = tokens_options("[1,2]");
   bad.bos = true;
   EXPECT_THROW(read_corpus(bad, nullptr, 10), Error);
   bad.texts = {text};
-  expect_error(bad, ErrorCode::kUsage, "expected either --text or --tokens-file");
+  expect_error(bad, ErrorCode::kUsage, "expected either texts or a file of tokens");
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ TEST(CudaBackend, IsRefusedWhereThereIsNoDevice) {
     FAIL() << "no error";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kEnvironment);
-    EXPECT_THAT(error.what(), HasSubstr("--device cuda"));
+    EXPECT_THAT(error.what(), HasSubstr("device cuda"));
   }
   EXPECT_EQ(make_backend("auto", DType::kF32)->device(), "cpu");
 }

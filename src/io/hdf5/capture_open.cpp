@@ -81,8 +81,8 @@ void check_digest(const OpenCapture& capture, const Expected& expected) {
 
 Error unfinished_error(const fs::path& path, const std::string& state) {
   return Error(ErrorCode::kConflict, path.native(),
-               "an unfinished capture" + state + "; finish it with --resume, or " +
-                   "read what there is with --allow-incomplete");
+               "an unfinished capture" + state + "; resume finishes it, or " +
+                   "what there is can be read as an incomplete capture");
 }
 
 /// The datasets of an untrusted file lie where libhdf5 says.

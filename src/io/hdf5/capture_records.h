@@ -26,7 +26,7 @@ CaptureIndex index_from_manifest(const Json& manifest, std::string_view where, s
 struct CaptureProgress {
   CaptureIndex index;                 // checksums of the committed documents only
   std::uint64_t complete_offset = 0;  // where the attribute `complete` lies
-  bool replaces = false;              // begun with --force: the output may exist until the end
+  bool replaces = false;              // begun with force: the output may exist until the end
   std::uint64_t committed = 0;        // documents
 };
 

@@ -42,7 +42,7 @@ void remove_if_there(const fs::path& path) {
 
 [[noreturn]] void throw_exists(const fs::path& output) {
   throw Error(ErrorCode::kConflict, output.native(),
-              "found a file that exists, expected a free name or --force to replace it");
+              "found a file that exists, expected a free name, or force to replace it");
 }
 
 /// The journal's line 0: every result-changing fact of the run at top level, so that a conflict names it.
@@ -145,7 +145,7 @@ void CaptureFileWriter::resume() {
   if (digest != progress_.index.metadata_sha256)
     throw Error(ErrorCode::kInput, paths_.partial.native(),
                 "found metadata with SHA-256 " + digest + ", expected " + progress_.index.metadata_sha256 +
-                    " as in the journal; --force starts again");
+                    " as in the journal; force starts again");
   if (replacing && !progress_.replaces) throw_exists(paths_.output);
 }
 
@@ -228,7 +228,7 @@ void CaptureFileWriter::check_stored(std::uint64_t document) {
       throw Error(ErrorCode::kInput, place(document, i),
                   "found CRC-32C " + checksum_text(found) + ", expected " +
                       checksum_text(progress_.index.checksums[at]) +
-                      " as written; the disk changed it; --force starts again");
+                      " as written; the disk changed it; force starts again");
   }
 }
 
@@ -295,7 +295,7 @@ Beginning decide(const CapturePaths& paths, const CaptureWriter::Options& option
   if (is_there(paths.output)) throw_exists(paths.output);
   if (unfinished)
     throw Error(ErrorCode::kConflict, paths.partial.native(),
-                "an unfinished capture exists; --resume goes on with it, --force discards it");
+                "an unfinished capture exists; resume goes on with it, force discards it");
   return Beginning::kStart;
 }
 

@@ -15,7 +15,7 @@ void check_sizes(const cuda::SplitShape& in, const Operand& out) {
   require(out.rows == in.members * in.tokens && out.columns == in.query_heads * in.head_dim, "attention",
           "out of [member · token, H · head_dim]");
   if (in.head_dim > cuda::kMostHeadDim || in.head_dim % 2 != 0) {
-    throw Error(ErrorCode::kUnsupported, "--device cuda",
+    throw Error(ErrorCode::kUnsupported, "device cuda",
                 "found a head_dim of " + std::to_string(in.head_dim) + ", expected an even one of at most " +
                     std::to_string(cuda::kMostHeadDim));
   }

@@ -23,17 +23,17 @@ void check_device() {
   const cudaError_t status = cudaGetDeviceCount(&count);
   if (status != cudaSuccess || count == 0) {
     const std::string reason = status == cudaSuccess ? "" : std::string(" (") + cudaGetErrorString(status) + ")";
-    throw Error(ErrorCode::kEnvironment, "--device cuda", "found no CUDA device" + reason + ", expected one");
+    throw Error(ErrorCode::kEnvironment, "device cuda", "found no CUDA device" + reason + ", expected one");
   }
   const int major = attribute_of_device(cudaDevAttrComputeCapabilityMajor),
             minor = attribute_of_device(cudaDevAttrComputeCapabilityMinor);
   if (major < 8) {
     throw Error(
-        ErrorCode::kEnvironment, "--device cuda",
+        ErrorCode::kEnvironment, "device cuda",
         "found compute capability " + std::to_string(major) + "." + std::to_string(minor) + ", expected 8.0 or later");
   }
   if (attribute_of_device(cudaDevAttrMemoryPoolsSupported) == 0)
-    throw Error(ErrorCode::kEnvironment, "--device cuda", "found no memory pools, expected a driver that has them");
+    throw Error(ErrorCode::kEnvironment, "device cuda", "found no memory pools, expected a driver that has them");
 }
 
 }  // namespace

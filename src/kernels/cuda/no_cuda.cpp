@@ -5,8 +5,8 @@ namespace kvs {
 namespace {
 
 [[noreturn]] void refuse() {
-  throw Error(ErrorCode::kEnvironment, "--device cuda",
-              "this program was built without CUDA; use --device cpu or build the preset \"cuda\"");
+  throw Error(ErrorCode::kEnvironment, "device cuda",
+              "this program was built without CUDA; use the device cpu or build the preset \"cuda\"");
 }
 
 }  // namespace

@@ -71,7 +71,7 @@ void accumulate_rope_distance(const Context& context, const RopeOperands& in, Te
   if (rotated.shape() != shape || errors.shape() != shape)
     throw Error(ErrorCode::kInternal, "rope distance", "the sums' shape is not [query_head, chunk]");
   if (in.half > 32 * kMostChunksPerLane)
-    throw Error(ErrorCode::kUnsupported, "--device cuda",
+    throw Error(ErrorCode::kUnsupported, "device cuda",
                 "found a head_dim of " + std::to_string(2 * in.half) + ", expected at most 256");
   if (in.tokens == 0 || in.half == 0) return;
   const std::size_t blocks = (in.tokens + kWarps - 1) / kWarps;
