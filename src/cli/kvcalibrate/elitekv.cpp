@@ -3,11 +3,10 @@
 #include <iostream>
 #include <memory>
 #include <optional>
-#include <sstream>
 
+#include "calibrate/second_moment_source.h"
 #include "capture/capture_run.h"
 #include "capture/live_source.h"
-#include "capture/second_moment_source.h"
 #include "cli/common/estimate.h"
 #include "cli/common/methods.h"
 #include "cli/common/outputs.h"
@@ -15,10 +14,11 @@
 #include "cli/common/session.h"
 #include "cli/kvcalibrate/commands.h"
 #include "cli/kvcalibrate/elite_input.h"
-#include "cli/kvcalibrate/elite_search.h"
 #include "core/error.h"
 #include "core/interrupt.h"
 #include "eval/elite_factors.h"
+#include "eval/elite_report.h"
+#include "eval/elite_search.h"
 #include "export/elite_config.h"
 #include "export/figure.h"
 #include "export/figures/elite_map.h"
@@ -165,33 +165,6 @@ void write_figure_of(const std::filesystem::path& out, const EliteSearchPlan& pl
   write_figure(beside(out, "_elite"), render_elite_map(map), run.replace());
 }
 
-/// Share of heads whose set holds each chunk, as ranges of the chunks that most and fewest heads keep.
-std::string findings(const EliteConfig& config, const ModelConfig& model) {
-  std::vector<std::size_t> owners(model.chunks());
-  std::size_t heads = 0;
-  for (const auto& row : config.picks)
-    for (const ElitePicks& head : row) {
-      ++heads;
-      for (const std::size_t chunk : head.chunks) ++owners[chunk];
-    }
-  std::vector<std::size_t> order(owners.size());
-  for (std::size_t n = 0; n < order.size(); ++n) order[n] = n;
-  std::ranges::stable_sort(order, std::greater{}, [&](std::size_t chunk) { return owners[chunk]; });
-  std::ostringstream text;
-  text.precision(3);
-  text << "elitekv: " << config.r << " of " << owners.size() << " chunks rotated in each of " << heads
-       << " heads; most often chunk";
-  for (std::size_t n = 0; n < std::min<std::size_t>(4, order.size()); ++n)
-    text << (n > 0 ? ", " : " ") << order[n] << " (" << 100 * owners[order[n]] / heads << " % of heads)";
-  text << '\n';
-  if (config.rank) {
-    const std::size_t values = 2 * config.r * model.kv_heads + *config.rank, full = 2 * model.kv_heads * model.head_dim;
-    text << "  cache of a layer: " << values << " of " << full << " values per token ("
-         << 100.0 * static_cast<double>(values) / static_cast<double>(full) << " %)\n";
-  }
-  return text.str();
-}
-
 /// The factors of every layer, written to `file`. @return its name and digest
 ConfigFile write_factors(EliteInput& input, const Options& options, const RunOptions& run, const EliteSearch& search,
                          CalibrationOps& ops, const std::filesystem::path& file, EliteConfig& config) {
@@ -288,7 +261,7 @@ void run_elitekv(Arguments arguments) {
   write_figure_of(out, plan, input, found, run);
   write_file_atomically(out, dump_json(config) + "\n", run.replace());
   checkpoint.remove();
-  print_result(run, config, findings(found, input.config));
+  print_result(run, config, elite_summary(found, input.config));
 }
 
 }  // namespace kvs

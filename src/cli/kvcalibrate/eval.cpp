@@ -2,9 +2,7 @@
 #include <filesystem>
 #include <iostream>
 #include <optional>
-#include <sstream>
 
-#include "calibrate/paired_difference.h"
 #include "cli/common/estimate.h"
 #include "cli/common/outputs.h"
 #include "cli/common/progress.h"
@@ -13,6 +11,7 @@
 #include "cli/kvcalibrate/commands.h"
 #include "core/error.h"
 #include "eval/evaluation.h"
+#include "eval/evaluation_report.h"
 #include "export/config.h"
 #include "io/digest.h"
 #include "io/file.h"
@@ -21,9 +20,8 @@
 namespace kvs {
 namespace {
 
-constexpr std::int64_t kMostTokens = 1 << 24;
+constexpr std::int64_t kLongestWindow = 1 << 24;
 constexpr std::size_t kMostResultBytes = std::size_t{1} << 30;
-constexpr double kBytesPerValue = 2;  // sizes are stated for 16-bit caches
 
 OptionTable eval_options() {
   OptionTable table(
@@ -48,57 +46,6 @@ OptionTable eval_options() {
   return table;
 }
 
-/// Of the full cache after `tokens` tokens, 2 bytes a value.
-double full_bytes(const ModelConfig& config, std::size_t tokens) {
-  return kBytesPerValue * static_cast<double>(config.cached_tokens(tokens) * 2 * config.kv_heads * config.head_dim);
-}
-
-/// What an evaluation found, without the times that it took: the same bytes whenever it is run.
-Json findings_json(const Evaluation& evaluation, const CacheChoice& choice, const ModelConfig& model,
-                   std::size_t window) {
-  const auto tokens = static_cast<double>(window);
-  const CacheReport& cache = evaluation.cache;
-  const PerplexitySum& sum = evaluation.sum;
-  Json result{{"method", choice.name},
-              {"ppl", sum.perplexity()},
-              {"nll_mean", sum.mean()},
-              {"tokens_scored", sum.scored},
-              {"bytes_per_token", static_cast<double>(cache.peak.stored) / tokens},
-              {"bytes_ratio", static_cast<double>(cache.peak.stored) / full_bytes(model, window)}};
-  if (choice.method != nullptr) result["parameters"] = choice.given();
-  result["bytes_per_token_end"] = static_cast<double>(cache.end.stored) / tokens;
-  result["bytes_allocated"] = cache.peak.used + cache.peak.spare;
-  result["bytes_spare"] = cache.peak.spare;
-  result["compressions"] = cache.compressions;
-  if (!evaluation.full) return result;
-  const auto& [full, divergence, seconds] = *evaluation.full;
-  const auto documents = static_cast<double>(full.per_document.size());
-  std::vector<double> differences;
-  for (std::size_t n = 0; n < full.per_document.size(); ++n)
-    differences.push_back((sum.per_document[n] - full.per_document[n]) * documents / static_cast<double>(full.scored));
-  const PairedDifference difference = paired_difference(differences);
-  result["full"] = {{"ppl", full.perplexity()}};
-  if (is_beyond_context(model, window)) result["full"]["beyond_context"] = model.context;
-  result["ratio"] = {{"ppl", sum.perplexity() / full.perplexity()}};
-  if (difference.interval)
-    result["ratio"]["interval"] = {1 + difference.interval->first, 1 + difference.interval->second};
-  result["kl"] = divergence.kl / static_cast<double>(divergence.tokens);
-  result["top1"] = static_cast<double>(divergence.agreed) / static_cast<double>(divergence.tokens);
-  return result;
-}
-
-void add_times(const Evaluation& evaluation, Json& result) {
-  const CacheReport& cache = evaluation.cache;
-  const auto rate = [](std::size_t tokens, double seconds) { return static_cast<double>(tokens) / seconds; };
-  result["seconds"] = cache.seconds;
-  result["tokens_per_second"] = rate(cache.tokens, cache.seconds);
-  if (cache.tokens > cache.decoded)
-    result["prefill_tokens_per_second"] = rate(cache.tokens - cache.decoded, cache.seconds - cache.decode_seconds);
-  if (cache.decoded > 0) result["decode_tokens_per_second"] = rate(cache.decoded, cache.decode_seconds);
-  result["compression_share"] = cache.compression_seconds / cache.seconds;
-  if (evaluation.full) result["full"]["seconds"] = evaluation.full->seconds;
-}
-
 /// Checks the outputs that the options name before any work.
 void check_eval_outputs(const Options& options, const RunOptions& run) {
   std::vector<std::filesystem::path> outputs;
@@ -114,30 +61,6 @@ Json config_of(const CacheChoice& choice, const ModelSession& session, const Pro
   quality["bytes_per_token"] = result.at("bytes_per_token");
   return make_config(choice.name, session.config(), session.source->sha256(), choice.resolved(session.config()),
                      Json::object(), record, quality, {});
-}
-
-std::string summary(const Json& result) {
-  std::ostringstream text;
-  const auto real = [&](const char* name) { return result.at(name).get<double>(); };
-  text << result.at("method").get<std::string>() << ": perplexity " << real("ppl") << " over "
-       << result.at("tokens_scored").get<std::size_t>() << " tokens, " << real("bytes_per_token")
-       << " cache bytes per token (" << 100 * real("bytes_ratio") << " % of the full cache)\n  ";
-  if (result.contains("prefill_tokens_per_second"))
-    text << "prefill " << real("prefill_tokens_per_second") << " tokens/s, ";
-  if (result.contains("decode_tokens_per_second"))
-    text << "decode " << real("decode_tokens_per_second") << " tokens/s, ";
-  text << result.at("compressions").get<std::size_t>() << " compressions, " << 100 * real("compression_share")
-       << " % of the time\n";
-  if (!result.contains("kl")) return text.str();
-  text << "  against the full cache";
-  if (const Json& full = result.at("full"); full.contains("beyond_context"))
-    text << ", which is beyond the model's context of " << full.at("beyond_context").get<std::size_t>() << " tokens";
-  text << ": perplexity × " << result.at("ratio").at("ppl").get<double>();
-  if (const Json& ratio = result.at("ratio"); ratio.contains("interval"))
-    text << " (95 % " << ratio.at("interval")[0].get<double>() << " to " << ratio.at("interval")[1].get<double>()
-         << ")";
-  text << ", KL divergence " << real("kl") << " nats, same first choice in " << 100 * real("top1") << " % of tokens\n";
-  return text.str();
 }
 
 /// What --resume must find again, the config's content included.
@@ -180,12 +103,12 @@ void run_eval(Arguments arguments) {
   if (options->has("out")) journal.emplace(open_journal(options->text("out"), identity, run));
   EvaluationPlan plan{.make = cache_maker(choice, session, tokens)};
   plan.compare = choice.name != "full" && options->text("against") == "full";
-  if (options->has("stride")) plan.last = static_cast<std::size_t>(options->integer("stride", 1, kMostTokens));
-  plan.decode = static_cast<std::size_t>(options->integer("decode", 0, kMostTokens));
+  if (options->has("stride")) plan.last = static_cast<std::size_t>(options->integer("stride", 1, kLongestWindow));
+  plan.decode = static_cast<std::size_t>(options->integer("decode", 0, kLongestWindow));
   announce({.flops = (plan.compare ? 2 : 1) * static_cast<double>(documents.size()) *
                      forward_flops(config, static_cast<double>(tokens)),
             // The cache's rows are f32 and their buffers double.
-            .memory_bytes = session_memory(session, tokens) + 4 * full_bytes(config, tokens)},
+            .memory_bytes = session_memory(session, tokens) + 4 * full_cache_bytes(config, tokens)},
            *session.backend, run);
 
   Progress progress("eval", static_cast<double>(documents.size()), run.quiet);
@@ -193,7 +116,9 @@ void run_eval(Arguments arguments) {
       *session.decoder, documents, plan, [&](std::size_t done) { progress.update(static_cast<double>(done)); },
       journal ? &*journal : nullptr);
   const Provenance record = provenance(*options, run, corpus);
-  Json result = findings_json(evaluation, choice, config, tokens);
+  Json result{{"method", choice.name}};
+  result.update(evaluation_json(evaluation, config, tokens));
+  if (choice.method != nullptr) result["parameters"] = choice.given();
   if (choice.name != "full" && result.at("bytes_ratio") >= 1.0)
     remark("note: documents of " + std::to_string(tokens) + " tokens are all kept: " + choice.name +
                " has nothing to compress in them",
@@ -213,7 +138,7 @@ void run_eval(Arguments arguments) {
   if (options->has("out")) write_file_atomically(options->text("out"), dump_json(result) + "\n", run.replace());
   if (journal) journal->remove();
   add_times(evaluation, result);
-  print_result(run, result, summary(result));
+  print_result(run, result, choice.name + ": " + evaluation_summary(result));
 }
 
 }  // namespace kvs

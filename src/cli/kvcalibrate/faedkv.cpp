@@ -8,8 +8,8 @@
 #include "cli/common/session.h"
 #include "cli/kvcalibrate/commands.h"
 #include "cli/kvcalibrate/faedkv_figures.h"
-#include "cli/kvcalibrate/faedkv_report.h"
 #include "core/error.h"
+#include "eval/faedkv_report.h"
 #include "io/file.h"
 
 namespace kvs {

@@ -1,4 +1,4 @@
-#include "capture/second_moment_source.h"
+#include "calibrate/second_moment_source.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "cli/kvcalibrate/faedkv_report.h"
+#include "eval/faedkv_report.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,8 +1,8 @@
-#include "cli/kvcalibrate/elite_search.h"
+#include "eval/elite_search.h"
 
 #include <algorithm>
 
-#include "capture/second_moment_source.h"
+#include "calibrate/second_moment_source.h"
 #include "core/error.h"
 
 namespace kvs {
