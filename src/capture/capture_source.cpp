@@ -48,8 +48,7 @@ void CaptureSource::check(const StateNeeds& needs) const {
       throw Error(ErrorCode::kInput, "capture", "layer " + std::to_string(layer) + " was not captured");
     }
   }
-  if (needs.x)
-    throw Error(ErrorCode::kInput, "capture", "a capture does not hold layer inputs; a model and texts do");
+  if (needs.x) throw Error(ErrorCode::kInput, "capture", "a capture does not hold layer inputs; a model and texts do");
   for (const StateKind kind : kStateKinds) {
     const bool stored = std::ranges::count(header.states, kind) > 0;
     const bool derived = kind == StateKind::kKPost && std::ranges::count(header.states, StateKind::kKPre) > 0;
