@@ -95,6 +95,11 @@ std::string cache_method_lines() {
   return lines + "  all of them:" + shared + '\n';
 }
 
+bool CacheChoice::is_full() const {
+  const Json all = given();
+  return name == "full" && !all.contains("store") && !all.contains("store_k") && !all.contains("store_v");
+}
+
 Json CacheChoice::given() const {
   Json all = Json::object();
   for (const ParameterSource& source : parameters) all.update(source.values);

@@ -22,6 +22,8 @@ struct CacheChoice {
   std::vector<ParameterSource> parameters = {};  // of a config, then of --set
   std::vector<EliteLayer> elite = {};
 
+  /// Whether it is the full cache with its rows as they come, which others are compared with.
+  bool is_full() const;
   /// What was given, as one object.
   Json given() const;
   /// The same with every standard: what a config keeps.

@@ -102,7 +102,7 @@ void run_eval(Arguments arguments) {
   std::optional<Journal> journal;
   if (options->has("out")) journal.emplace(open_journal(options->text("out"), identity, run));
   EvaluationPlan plan{.make = cache_maker(choice, session, tokens)};
-  plan.compare = choice.name != "full" && options->text("against") == "full";
+  plan.compare = !choice.is_full() && options->text("against") == "full";
   if (options->has("stride")) plan.last = static_cast<std::size_t>(options->integer("stride", 1, kLongestWindow));
   plan.decode = static_cast<std::size_t>(options->integer("decode", 0, kLongestWindow));
   announce({.flops = (plan.compare ? 2 : 1) * static_cast<double>(documents.size()) *
