@@ -124,6 +124,9 @@ struct AttentionInput {
   float scale = 1;                   // multiplies q·k before the softmax, usually 1 / sqrt(head_dim)
   std::size_t window = 0;            // a token reads only the last `window` positions, its own included; 0: all of them
   float softcap = 0;                 // above 0: scaled scores s become softcap · tanh(s / softcap)
+  /// Empty, or written, for a single token of one member: the attention mass of each key, its weights after the softmax
+  /// summed over the query heads that read it.
+  BackendView<float, 2> mass = {};  // [kv_head, past + 1]
 };
 
 /// Queries, keys and values as one product yields them, of tokens that attend to themselves only.
@@ -293,6 +296,12 @@ BackendTensor<T, Rank> copy_of(Backend& backend, BackendView<const T, Rank> view
 /// Bytes of an operand of this shape in the backend's compute type.
 inline std::size_t operand_bytes(const Backend& backend, std::size_t rows, std::size_t columns) {
   return rows * columns * item_size(backend.compute_type());
+}
+
+/// Rows [first, first + count) of an operand.
+inline Operand operand_rows(const Backend& backend, const Operand& matrix, std::size_t first, std::size_t count) {
+  auto* const data = static_cast<std::byte*>(matrix.data) + operand_bytes(backend, first, matrix.columns);
+  return {data, count, matrix.columns};
 }
 
 /// A copy of `view` in host memory (for analyses that run there; on the CPU backend still a copy).

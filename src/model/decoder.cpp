@@ -96,7 +96,6 @@ struct Decoder::ForwardPass {
   void set_options(Input& input, std::size_t layer) const;
   void keep_last_rows(const ResidualStream& hidden, const BackendView<float, 2>& kept);
   void check_finite(const BackendView<float, 2>& kept, std::size_t members, std::size_t first_layer);
-  Operand row_range(const Operand& matrix, std::size_t first, std::size_t count) const;
 
   const Model& model;
   Backend& backend;
@@ -107,11 +106,6 @@ struct Decoder::ForwardPass {
   Scratch mixed;    // operand [rows, H·d] or [slab, d_ff]
   Scratch last;     // f32 [layer of the call · member, d_model]: the last token after each layer
 };
-
-Operand Decoder::ForwardPass::row_range(const Operand& matrix, std::size_t first, std::size_t count) const {
-  auto* data = static_cast<std::byte*>(matrix.data) + operand_bytes(backend, first, matrix.columns);
-  return {data, count, matrix.columns};
-}
 
 /// What a block or the head reads of the residual stream; without a norm the rows themselves.
 void Decoder::ForwardPass::normalise(BackendView<const float, 2> rows, const NormWeights& norm, const Operand& out) {
@@ -131,8 +125,8 @@ void Decoder::ForwardPass::add_to_residual(const Operand& x, const Weight& weigh
   for (std::size_t first = 0; first < x.rows; first += kSlabRows) {
     const std::size_t count = std::min(kSlabRows, x.rows - first);
     const BackendView<float, 2> yielded = wide.matrix(count, weight.rows());
-    backend.linear(row_range(x, first, count), weight, yielded, false);
-    backend.rms_norm_add(yielded, norm.gain.view(), config.norm_epsilon, kvs::row_range(residual, first, count));
+    backend.linear(operand_rows(backend, x, first, count), weight, yielded, false);
+    backend.rms_norm_add(yielded, norm.gain.view(), config.norm_epsilon, row_range(residual, first, count));
   }
 }
 
@@ -143,7 +137,7 @@ void Decoder::ForwardPass::project(const LayerWeights& weights, const Operand& x
   for (std::size_t first = 0; first < members; first += slab) {
     const std::size_t count = std::min(slab, members - first);
     const BackendView<float, 2> qkv = wide.matrix(count * tokens, weights.qkv->rows());
-    backend.linear(row_range(x, first * tokens, count * tokens), *weights.qkv, qkv, false);
+    backend.linear(operand_rows(backend, x, first * tokens, count * tokens), *weights.qkv, qkv, false);
     use(first, count, qkv);
   }
 }
@@ -170,7 +164,7 @@ void Decoder::ForwardPass::attend_fused(const ResidualStream& hidden, std::size_
           [&](std::size_t first, std::size_t count, const BackendView<float, 2>& qkv) {
             input.qkv = qkv;
             input.members = count;
-            backend.self_attention(input, row_range(attended, first * tokens, count * tokens));
+            backend.self_attention(input, operand_rows(backend, attended, first * tokens, count * tokens));
           });
 }
 
@@ -227,10 +221,10 @@ void Decoder::ForwardPass::feed_forward(const ResidualStream& hidden, std::size_
   const Arithmetic& arithmetic = config.arithmetic;
   for (std::size_t first = 0; first < rows; first += kSlabRows) {
     const std::size_t count = std::min(kSlabRows, rows - first);
-    const BackendView<float, 2> slab = kvs::row_range(residual, first, count);
+    const BackendView<float, 2> slab = row_range(residual, first, count);
     Operand x;
     if (arithmetic.parallel_residual) {
-      x = row_range(normed.operand(rows, config.d_model), first, count);  // attend() has left it there
+      x = operand_rows(backend, normed.operand(rows, config.d_model), first, count);  // attend() has left it there
     } else {
       x = normed.operand(count, config.d_model);
       normalise(slab, weights.feed_forward_norm, x);
@@ -245,8 +239,8 @@ void Decoder::ForwardPass::feed_forward(const ResidualStream& hidden, std::size_
 void Decoder::ForwardPass::keep_last_rows(const ResidualStream& hidden, const BackendView<float, 2>& kept) {
   const BackendView<float, 2> residual = as_rows(hidden);
   for (std::size_t member = 0; member < hidden.members(); ++member) {
-    const BackendView<float, 2> row = kvs::row_range(residual, (member + 1) * hidden.tokens() - 1, 1);
-    backend.copy(kvs::row_range(kept, member, 1).data(), row.data(), row.size() * sizeof(float));
+    const BackendView<float, 2> row = row_range(residual, (member + 1) * hidden.tokens() - 1, 1);
+    backend.copy(row_range(kept, member, 1).data(), row.data(), row.size() * sizeof(float));
   }
 }
 
@@ -266,15 +260,13 @@ void Decoder::ForwardPass::advance(ResidualStream& hidden, std::size_t last_laye
   const std::size_t first = hidden.next_layer, members = hidden.members();
   if (first >= last_layer) return;
   const BackendView<float, 2> kept = last.matrix((last_layer - first) * members, config.d_model);
-  const auto check = [&] {
-    check_finite(kvs::row_range(kept, 0, (hidden.next_layer - first) * members), members, first);
-  };
+  const auto check = [&] { check_finite(row_range(kept, 0, (hidden.next_layer - first) * members), members, first); };
   try {
     for (; hidden.next_layer < last_layer; ++hidden.next_layer) {
       check_interrupt();
       attend(hidden, hidden.next_layer, hook, cache);
       feed_forward(hidden, hidden.next_layer);
-      keep_last_rows(hidden, kvs::row_range(kept, (hidden.next_layer - first) * members, members));
+      keep_last_rows(hidden, row_range(kept, (hidden.next_layer - first) * members, members));
     }
   } catch (const Error& error) {
     // A hook may be the first to refuse states that follow from an earlier layer's overflow: that layer is the cause.
@@ -351,7 +343,7 @@ Operand Decoder::final_rows(const ResidualStream& hidden, std::span<const std::s
       throw Error(ErrorCode::kInternal, "Decoder", "row outside the pass");
     }
     pass_->normalise(row_range(residual, rows[first], end - first), model_->final_norm(),
-                     pass_->row_range(x, first, end - first));
+                     operand_rows(pass_->backend, x, first, end - first));
     first = end;
   }
   return x;

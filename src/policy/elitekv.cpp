@@ -34,10 +34,6 @@ class OperandBuffer {
   OperandBuffer(Backend& backend, std::size_t rows, std::size_t columns)
       : memory_(backend, {operand_bytes(backend, rows, columns)}), operand_{memory_.view().data(), rows, columns} {}
   const Operand& get() const noexcept { return operand_; }
-  /// Rows [first, first + count).
-  Operand rows(const Backend& backend, std::size_t first, std::size_t count) const {
-    return {memory_.view().data() + operand_bytes(backend, first, operand_.columns), count, operand_.columns};
-  }
 
  private:
   BackendTensor<std::byte, 1> memory_;
@@ -257,7 +253,7 @@ class EliteCache final : public LayerCache {
     const BackendTensor<float, 4> absorbed(backend, {1, shape.query_heads, tokens, width});
     for (std::size_t head = 0; head < shape.kv_heads; ++head) {
       const std::size_t first = head * group * tokens, count = group * tokens;
-      backend.linear(queries.rows(backend, first, count), *products_->absorb[head],
+      backend.linear(operand_rows(backend, queries.get(), first, count), *products_->absorb[head],
                      {absorbed.view().span().subspan(first * width, count * width), {count, width}}, false);
     }
     const OperandBuffer mixed(backend, tokens * shape.query_heads, width);
@@ -274,8 +270,8 @@ class EliteCache final : public LayerCache {
       for (std::size_t head = 0; head < shape.kv_heads; ++head) {
         const std::size_t first = token * shape.query_heads + head * group;
         const auto to = values.view().span().subspan(first * shape.head_dim, group * shape.head_dim);
-        backend.linear(mixed.rows(backend, first, group), *products_->restore[head], {to, {group, shape.head_dim}},
-                       false);
+        backend.linear(operand_rows(backend, mixed.get(), first, group), *products_->restore[head],
+                       {to, {group, shape.head_dim}}, false);
       }
     backend.narrow(values.view(), out);
   }

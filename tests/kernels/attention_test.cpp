@@ -45,12 +45,12 @@ const float* row_of(const std::vector<float>& past, const std::vector<float>& ow
   return own.data() + ((member * s.kv_heads + head) * s.tokens + key - s.past) * s.head_dim;
 }
 
-/// softmax(q·k · scale) · v in double, one output row.
-std::vector<double> reference_row(const Inputs& in, std::size_t member, std::size_t head, std::size_t token) {
+/// softmax(q·k · scale) in double, one row.
+std::vector<double> reference_weights(const Inputs& in, std::size_t member, std::size_t head, std::size_t token) {
   const Shape& s = in.shape;
   const std::size_t group = head / (s.query_heads / s.kv_heads);
   const float* q = in.q.data() + ((member * s.query_heads + head) * s.tokens + token) * s.head_dim;
-  std::vector<double> weights(s.past + token + 1), out(s.head_dim, 0.0);
+  std::vector<double> weights(s.past + token + 1);
   double largest = -1e300, sum = 0;
   for (std::size_t key = 0; key < weights.size(); ++key) {
     const float* k = row_of(in.past_k, in.k, s, member, group, key);
@@ -62,14 +62,24 @@ std::vector<double> reference_row(const Inputs& in, std::size_t member, std::siz
     largest = std::max(largest, weights[key]);
   }
   for (double& weight : weights) sum += weight = std::exp(weight - largest);
+  for (double& weight : weights) weight /= sum;
+  return weights;
+}
+
+/// The weights' mix of values, one output row.
+std::vector<double> reference_row(const Inputs& in, std::size_t member, std::size_t head, std::size_t token) {
+  const Shape& s = in.shape;
+  const std::vector<double> weights = reference_weights(in, member, head, token);
+  std::vector<double> out(s.head_dim, 0.0);
   for (std::size_t key = 0; key < weights.size(); ++key) {
-    const float* v = row_of(in.past_v, in.v, s, member, group, key);
-    for (std::size_t i = 0; i < s.head_dim; ++i) out[i] += weights[key] / sum * static_cast<double>(v[i]);
+    const float* v = row_of(in.past_v, in.v, s, member, head / (s.query_heads / s.kv_heads), key);
+    for (std::size_t i = 0; i < s.head_dim; ++i) out[i] += weights[key] * static_cast<double>(v[i]);
   }
   return out;
 }
 
-std::vector<float> run(Backend& backend, const Inputs& in) {
+/// @param mass  of a single token: what each key received, [kv_head, past + 1]
+std::vector<float> run(Backend& backend, const Inputs& in, std::vector<float>* mass = nullptr) {
   const Shape& s = in.shape;
   const auto q = uploaded<4>(backend, in.q, {s.members, s.query_heads, s.tokens, s.head_dim});
   const auto k = uploaded<4>(backend, in.k, {s.members, s.kv_heads, s.tokens, s.head_dim});
@@ -81,8 +91,12 @@ std::vector<float> run(Backend& backend, const Inputs& in) {
   };
   const auto past_k = past(in.past_k), past_v = past(in.past_v);
   const OwnedOperand out(backend, s.members * s.tokens, s.query_heads * s.head_dim);
-  backend.attention(
-      {q.view(), k.view(), v.view(), {past_k.view(), past_v.view(), s.past}, in.scale, in.window, in.softcap}, out);
+  AttentionInput input{q.view(), k.view(),  v.view(),  {past_k.view(), past_v.view(), s.past},
+                       in.scale, in.window, in.softcap};
+  const BackendTensor<float, 2> received(backend, {s.kv_heads, mass == nullptr ? 0 : s.past + 1});
+  input.mass = received.view();
+  backend.attention(input, out);
+  if (mass != nullptr) *mass = download(backend, received.view());
   return out.values();
 }
 
@@ -147,6 +161,26 @@ TEST_P(Attention, ReadsTheWindowOnly) {
       in.window = window;
       SCOPED_TRACE(testing::Message() << "window " << window << ", " << past << " past, " << tokens << " tokens");
       expect_reference(in, run(*backend_, in), GetParam());
+    }
+  }
+}
+
+TEST_P(Attention, GivesTheMassThatEachKeyReceived) {
+  for (const std::size_t past : {0, 1, 256, 300, 515}) {
+    for (const auto& [window, softcap] : {std::pair<std::size_t, float>{0, 0.0F}, {1, 0.0F}, {200, 0.0F}, {0, 2.0F}}) {
+      Inputs in = random_inputs({1, 6, 2, 1, 80, past, 1}, GetParam());
+      in.window = window;
+      in.softcap = softcap;
+      SCOPED_TRACE(testing::Message() << past << " past, window " << window << ", cap " << softcap);
+      std::vector<float> mass;
+      expect_reference(in, run(*backend_, in, &mass), GetParam());
+      std::vector<double> expected(2 * (past + 1));
+      for (std::size_t head = 0; head < 6; ++head) {
+        const auto weights = reference_weights(in, 0, head, 0);
+        for (std::size_t key = 0; key <= past; ++key) expected[head / 3 * (past + 1) + key] += weights[key];
+      }
+      for (std::size_t i = 0; i < expected.size(); ++i)  // three weights, each off by its share; f32 in both types
+        ASSERT_NEAR(static_cast<double>(mass[i]), expected[i], expected[i] * tolerance(in.shape, DType::kF32)) << i;
     }
   }
 }
@@ -236,6 +270,11 @@ TEST_P(Attention, RefusesShapesThatDoNotFit) {
   const OwnedOperand out(*backend_, 2, 192);
   EXPECT_THROW(backend_->attention({q.view(), k.view(), k.view(), {}, 1.0F, 0, 0}, out),
                Error);  // 3 heads in groups of 2
+  const BackendTensor<float, 4> q4(*backend_, {1, 4, 2, 64});
+  const BackendTensor<float, 2> mass(*backend_, {2, 2});
+  const OwnedOperand out4(*backend_, 2, 256);
+  EXPECT_THROW(backend_->attention({q4.view(), k.view(), k.view(), {}, 1.0F, 0, 0, mass.view()}, out4),
+               Error);  // the mass of two tokens
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, Attention, ::testing::Values(DType::kF32, DType::kBF16),

@@ -29,7 +29,9 @@ struct AttentionValues {
   }
 };
 
-std::vector<float> run(Backend& backend, const AttentionCase& c, const AttentionValues& values) {
+/// @param mass  of a single token: AttentionInput::mass
+std::vector<float> run(Backend& backend, const AttentionCase& c, const AttentionValues& values,
+                       std::vector<float>* mass = nullptr) {
   const auto upload = [&](const std::vector<float>& of, std::size_t members, std::size_t heads, std::size_t tokens) {
     return uploaded<4>(backend, of, {members, heads, tokens, c.head_dim});
   };
@@ -48,7 +50,10 @@ std::vector<float> run(Backend& backend, const AttentionCase& c, const Attention
   in.scale = c.sharpness / std::sqrt(static_cast<float>(c.head_dim));
   in.window = c.window;
   in.softcap = c.softcap;
+  const BackendTensor<float, 2> received(backend, {c.kv_heads, mass == nullptr ? 0 : c.past + 1});
+  in.mass = received.view();
   backend.attention(in, out);
+  if (mass != nullptr) *mass = download(backend, received.view());
   return out.values();
 }
 
@@ -143,6 +148,19 @@ TEST_P(CudaAttention, ToAPastOfEachMemberOrOfAll) {
                          .past_members = past_members});
       }
     }
+  }
+}
+
+TEST_P(CudaAttention, GivesTheMassThatEachKeyReceived) {
+  for (AttentionCase c : edges()) {
+    c.tokens = c.members = c.past_members = 1;
+    SCOPED_TRACE(testing::Message() << c);
+    const auto [cpu, cuda] = both([&](Backend& backend) {
+      std::vector<float> mass;
+      run(backend, c, AttentionValues::random(c), &mass);
+      return mass;
+    });
+    expect_close(cuda, cpu, static_cast<double>(c.query_heads) * tolerance_of(c, DType::kF32));
   }
 }
 

@@ -53,6 +53,9 @@ void check_shapes(const AttentionInput& in, const Operand& out) {
                "a table of the past's slots");
   cpu::require(out.rows == members * tokens && out.columns == query_heads * head_dim, "attention",
                "out of [member · token, H · head_dim]");
+  cpu::require(in.mass.empty() || (members == 1 && tokens == 1 && query_heads / k[1] <= cpu::kMostRows &&
+                                   in.mass.shape() == std::array{k[1], in.past.count() + 1}),
+               "attention", "a mass of [kv_head, past + 1] of one token, and groups of at most 256 query heads");
   cpu::require(in.scale > 0 && in.softcap >= 0, "attention", "a positive scale, and a soft cap or 0");
 }
 

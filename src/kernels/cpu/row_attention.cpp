@@ -53,6 +53,9 @@ void gather_queries(const AttentionInput& in, const Layout& l, std::size_t pair,
   std::copy_n(in.q.data() + (member * l.kv_heads * l.group + head) * l.tokens * l.head_dim, l.rows * l.head_dim, to);
 }
 
+/// Scores of a row against a run of keys.
+constexpr std::size_t stride_of(std::size_t keys) { return (keys + kSumLanes - 1) / kSumLanes * kSumLanes; }
+
 void run_keys(const AttentionInput& in, const Layout& l, std::size_t pair, std::size_t run, float* base) {
   const std::size_t member = pair / l.kv_heads, head = pair % l.kv_heads;
   const bool own = run == l.past_runs;
@@ -72,7 +75,7 @@ void run_keys(const AttentionInput& in, const Layout& l, std::size_t pair, std::
   loops().attend_rows({.rows = l.rows,
                        .keys = keys,
                        .head_dim = l.head_dim,
-                       .stride = (keys + kSumLanes - 1) / kSumLanes * kSumLanes,
+                       .stride = stride_of(keys),
                        .q = l.queries(base, pair),
                        .k = k,
                        .v = v,
@@ -96,12 +99,14 @@ void join_runs(const AttentionInput& in, const Layout& l, std::size_t pair, std:
   float* const mixed = l.results(base, pair, l.past_runs) + 2 * l.rows + row * l.head_dim;  // the last run, always read
   for (std::size_t n = 0; n < l.runs; ++n) {
     const std::size_t run = l.runs - 1 - n;
-    const float* const results = l.results(base, pair, run);
+    float* const results = l.results(base, pair, run);
     const float factor = std::exp2((results[row] - largest) * scale);  // 0 for a run that nothing was read of
     sum += static_cast<double>(factor) * static_cast<double>(results[l.rows + row]);
     const float* const mix = results + 2 * l.rows + row * l.head_dim;
     for (std::size_t i = 0; i < l.head_dim; ++i) mixed[i] = factor * mix[i] + (n == 0 ? 0.0F : mixed[i]);
+    results[row] = factor;  // for write_mass(), as is the sum
   }
+  l.results(base, pair, l.past_runs)[l.rows + row] = static_cast<float>(sum);
   const std::size_t member = pair / l.kv_heads, head = pair % l.kv_heads * l.group + row / l.tokens;
   const std::size_t at = (member * l.tokens + row % l.tokens) * out.columns + head * l.head_dim;
   const auto inverse = static_cast<float>(1.0 / sum);
@@ -113,12 +118,24 @@ void join_runs(const AttentionInput& in, const Layout& l, std::size_t pair, std:
   }
 }
 
+/// in.mass of one run's keys, after join_runs() of all rows of its head.
+void write_mass(const AttentionInput& in, const Layout& l, std::size_t head, std::size_t run, float* base) {
+  const std::size_t first = std::min(run * kRowRun, l.past),
+                    keys = run == l.past_runs ? 1 : std::min(kRowRun, l.past - first);
+  const float *const factors = l.results(base, head, run), *const sums = l.results(base, head, l.past_runs) + l.rows;
+  const float* weights = factors + l.rows * (l.head_dim + 2);
+  float* const mass = in.mass.data() + head * (l.past + 1) + first;
+  std::fill_n(mass, keys, 0.0F);
+  for (std::size_t row = 0; row < l.rows; ++row, weights += stride_of(keys))
+    for (std::size_t key = 0; key < keys; ++key) mass[key] += factors[row] / sums[row] * weights[key];
+}
+
 }  // namespace
 
 bool are_few_tokens(const AttentionInput& in) noexcept {
   constexpr std::size_t kFew = 8;
   const std::size_t tokens = in.q.extent(2), group = in.q.extent(1) / in.k.extent(1);
-  return in.past.count() > 0 && tokens <= kFew && group * tokens <= kMostRows;
+  return (in.past.count() > 0 || !in.mass.empty()) && tokens <= kFew && group * tokens <= kMostRows;
 }
 
 void few_tokens_attention(const AttentionInput& in, DType type, Operand out, int threads, AlignedBuffer& scratch) {
@@ -134,6 +151,10 @@ void few_tokens_attention(const AttentionInput& in, DType type, Operand out, int
 #pragma omp for schedule(static)
     for (std::size_t task = 0; task < l.pairs * l.rows; ++task)
       join_runs(in, l, task / l.rows, task % l.rows, base, type, out);
+    if (!in.mass.empty()) {
+#pragma omp for schedule(static)
+      for (std::size_t task = 0; task < l.pairs * l.runs; ++task) write_mass(in, l, task / l.runs, task % l.runs, base);
+    }
   }
 }
 

@@ -40,6 +40,8 @@ void check_shapes(const AttentionInput& in, const Operand& out) {
   require(past.count() == past.v.count + past.late_v.count && fits(past.k) && fits(past.v) && fits(past.late_k) &&
               fits(past.late_v),
           "attention", "a past of [member or 1, kv_head, count or more, head_dim]");
+  require(in.mass.empty() || (members == 1 && tokens == 1 && in.mass.shape() == std::array{k[1], past.count() + 1}),
+          "attention", "a mass of [kv_head, past + 1] of one token");
   require(in.scale > 0 && in.softcap >= 0, "attention", "a positive scale, and a soft cap or 0");
   check_sizes({members, query_heads, k[1], tokens, head_dim}, out);
 }
@@ -75,6 +77,7 @@ void CudaBackend::attention(const AttentionInput& input, Operand out) {
       .softcap = input.softcap,
       .out = type_ == DType::kF32 ? static_cast<float*>(out.data) : nullptr,
   };
+  if (!input.mass.empty()) cuda::attention_mass(context_, arguments, input.mass.data());
   if (type_ == DType::kF32) return cuda::attention_f32(context_, arguments);
   auto* const narrow_out = static_cast<__nv_bfloat16*>(out.data);
   run_attention(cuda::narrowed(context_, arguments, narrow_out, attention_operands_));

@@ -47,4 +47,7 @@ void attention_f32(const Context& context, const AttentionArguments<float>& in);
 /// Of narrowed() inputs: products and weights in bf16 on the tensor cores, f32 sums; the sum of weights is unrounded.
 void attention_bf16(const Context& context, const AttentionArguments<__nv_bfloat16>& in);
 
+/// AttentionInput::mass, of a single token of one member. Reads the keys once more.
+void attention_mass(const Context& context, const AttentionArguments<float>& in, float* mass);
+
 }  // namespace kvs::cuda

@@ -50,11 +50,6 @@ __device__ void multiply_scores(const float* queries, const float* keys, int ty,
   }
 }
 
-/// A raw score q·k, in units of `unit_of(in)`.
-__device__ float capped(const AttentionArguments<float>& in, float score) {
-  return in.softcap > 0 ? tanhf(score * (in.scale / in.softcap)) : score;
-}
-
 /// Reductions over the 16 threads that share a row: half a warp.
 __device__ float row_max(float value) {
   for (int step = kSide / 2; step > 0; step /= 2) value = fmaxf(value, __shfl_xor_sync(0xffffffffU, value, step));

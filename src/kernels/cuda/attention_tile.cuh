@@ -78,6 +78,11 @@ __device__ float unit_of(const AttentionArguments<T>& in) {
   return in.softcap > 0 ? in.softcap : in.scale;
 }
 
+/// A raw score q·k, in units of `unit_of(in)`.
+__device__ inline float capped(const AttentionArguments<float>& in, float score) {
+  return in.softcap > 0 ? tanhf(score * (in.scale / in.softcap)) : score;
+}
+
 /// The score that is taken away before the exponential: 0 for a row that has seen no key yet, so that no ∞ − ∞ arises.
 __device__ inline float base_of(float largest) { return largest == -INFINITY ? 0.0F : largest; }
 
