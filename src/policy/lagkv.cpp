@@ -99,7 +99,7 @@ class LagkvCache final : public LayerCache {
     if (room() == 0) compression(states.backend, [&] { compress(states.backend); });
   }
 
-  void begin_prefix() override { whole_ = true; }
+  void begin_prefix(std::size_t) override { whole_ = true; }
   void end_prefix(Backend& backend) override {
     whole_ = false;
     while (rows_.count() >= base_ + 2 * options_.lag) compression(backend, [&] { compress(backend); });

@@ -20,15 +20,22 @@ void rotate_at(const LayerStates& states, std::size_t first) {
   states.backend.rope(states.k, states.rope, first, RopeDirection::kForward, {});
 }
 
-void attend_rows(const LayerStates& states, const KeyRows& past, const Operand& out) {
+void attend_rows(const LayerStates& states, const KeyRows& past, const Operand& out, BackendView<float, 2> mass) {
   states.backend.attention({.q = states.q,
                             .k = states.k,
                             .v = states.v,
                             .past = past,
                             .scale = states.scale,
                             .window = states.window,
-                            .softcap = states.softcap},
+                            .softcap = states.softcap,
+                            .mass = mass},
                            out);
+}
+
+std::vector<float> attend_rows_with_mass(const LayerStates& states, const KeyRows& past, const Operand& out) {
+  const BackendTensor<float, 2> mass(states.backend, {states.k.extent(1), past.count() + 1});
+  attend_rows(states, past, out, mass.view());
+  return download(states.backend, mass.view());
 }
 
 CacheBytes& CacheBytes::operator+=(const CacheBytes& other) noexcept {
@@ -48,7 +55,7 @@ void LayerCache::compression(Backend& backend, const std::function<void()>& work
 }
 
 void Cache::begin_prefix() {
-  for (const auto& layer : layers_) layer->begin_prefix();
+  for (const auto& layer : layers_) layer->begin_prefix(prefix_.tokens);
 }
 
 void Cache::end_prefix(Backend& backend) {

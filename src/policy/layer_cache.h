@@ -32,11 +32,16 @@ struct LayerStates {
 /// Rotates q and k as tokens from position `first` on.
 void rotate_at(const LayerStates& states, std::size_t first);
 /// out = attention of the states' queries over `past` and over their own keys and values, all rotated.
-void attend_rows(const LayerStates& states, const KeyRows& past, const Operand& out);
+/// @param mass  empty, or written: AttentionInput::mass
+void attend_rows(const LayerStates& states, const KeyRows& past, const Operand& out, BackendView<float, 2> mass = {});
+/// attend_rows() of a single token. @return the attention mass of each key, past and own: [kv_head, past + 1]
+std::vector<float> attend_rows_with_mass(const LayerStates& states, const KeyRows& past, const Operand& out);
 
 /// Memory of a cache.
 struct CacheBytes {
-  std::size_t stored = 0;  // as an engine holds it: codes and scales as they are, everything else at 2 bytes a value
+  static constexpr std::size_t kStoredValue = 2;  // bytes of a value that nothing codes
+
+  std::size_t stored = 0;  // as an engine holds it: codes and scales as they are, everything else as kStoredValue
   std::size_t used = 0;    // of this run's buffers
   std::size_t spare = 0;   // allocated beside them for tokens to come
 
@@ -60,7 +65,8 @@ class LayerCache {
   virtual void attend(LayerStates& states, const Operand& out) = 0;
   /// Between these two the tokens are a prefix that attends to all of itself; it is compressed once, at its end. Only
   /// methods that can (CacheMethod::prefill) are asked.
-  virtual void begin_prefix() {}
+  /// @throws Error kUsage if the method cannot work with a prefix of so many tokens
+  virtual void begin_prefix(std::size_t /*tokens*/) {}
   virtual void end_prefix(Backend&) {}
   virtual CacheBytes bytes() const noexcept = 0;
   /// The most that was held at any time of the last attend().

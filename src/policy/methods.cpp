@@ -6,8 +6,10 @@
 #include "policy/dropping.h"
 #include "policy/freqkv.h"
 #include "policy/full.h"
+#include "policy/h2o.h"
 #include "policy/l2norm.h"
 #include "policy/lagkv.h"
+#include "policy/snapkv.h"
 #include "policy/streaming.h"
 
 namespace kvs {
@@ -27,8 +29,8 @@ Prefix prefix_of(const CacheMethod& method, Parameters& parameters) {
   return prefix;
 }
 
-constexpr std::array kMethods{&kFullMethod,   &kStreamingMethod, &kDroppingMethod,
-                              &kFreqkvMethod, &kLagkvMethod,     &kL2normMethod};
+constexpr std::array kMethods{&kFullMethod,  &kStreamingMethod, &kDroppingMethod, &kFreqkvMethod,
+                              &kLagkvMethod, &kH2oMethod,       &kSnapkvMethod,   &kL2normMethod};
 
 }  // namespace
 

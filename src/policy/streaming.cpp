@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "core/error.h"
 #include "policy/token_rows.h"
+#include "policy/token_steps.h"
 
 namespace kvs {
 namespace {
@@ -14,20 +14,15 @@ class StreamingCache final : public LayerCache {
  public:
   explicit StreamingCache(const StreamingOptions& options) : options_(options) {}
 
-  std::size_t room() const noexcept override { return seen_ < options_.cache_size ? options_.cache_size - seen_ : 1; }
-
   void attend(LayerStates& states, const Operand& out) override {
-    if (states.tokens() > room()) throw Error(ErrorCode::kInternal, "cache", "more tokens at once than there is room");
-    Backend& backend = states.backend;
-    if (seen_ >= options_.cache_size) {
-      if (states.members() > 1) throw Error(ErrorCode::kInternal, "cache", "a batch beyond a streaming cache's size");
-      if (seen_ - origin_ + 1 == 2 * options_.cache_size) move_origin(states);
-      turn_sinks(states);
-    }
-    rotate_at(states, seen_ - origin_);
-    attend_rows(states, rows_.held(), out);
-    if (states.members() > 1) return;
-    keep(backend, states);
+    if (seen_ + states.tokens() <= options_.cache_size) return attend_together(states, out);
+    for_each_token(states, out, [&](LayerStates& token, const Operand& row) {
+      if (seen_ >= options_.cache_size) {
+        if (seen_ - origin_ + 1 == 2 * options_.cache_size) move_origin(token);
+        turn_sinks(token);
+      }
+      attend_together(token, row);
+    });
   }
 
   std::size_t positions(std::size_t tokens) const noexcept override {
@@ -51,11 +46,19 @@ class StreamingCache final : public LayerCache {
 
  private:
   std::size_t recent() const noexcept { return options_.cache_size - options_.sinks - 1; }  // beside the new token
+
+  /// Of tokens that all read the same rows.
+  void attend_together(LayerStates& states, const Operand& out) {
+    const bool kept = states.members() == 1;
+    if (kept && seen_ < options_.sinks)
+      sinks_.append(states.backend, states.k, 0, std::min(states.tokens(), options_.sinks - seen_));
+    rotate_at(states, seen_ - origin_);
+    attend_rows(states, rows_.held(), out);
+    if (kept) keep(states.backend, states);
+  }
+
   void keep(Backend& backend, const LayerStates& states) {
-    const std::size_t tokens = states.tokens();
-    // The sinks as their positions in the text rotate them, from which each token's turn is made.
-    if (seen_ < options_.sinks) sinks_.append(backend, states.k, states.v, 0, std::min(tokens, options_.sinks - seen_));
-    const std::size_t capacity = options_.sinks + recent();
+    const std::size_t tokens = states.tokens(), capacity = options_.sinks + recent();
     for (std::size_t token = 0; token < tokens; ++token) {
       if (rows_.count() < capacity) {
         const std::size_t run = std::min(tokens - token, capacity - rows_.count());
@@ -72,11 +75,10 @@ class StreamingCache final : public LayerCache {
   /// The new token stands in slot cache_size − 1, its rotation is that of seen_ − origin_.
   void turn_sinks(const LayerStates& states) {
     if (options_.sinks == 0) return;
-    TokenRows::Part sinks = sinks_.copy(states.backend, 0, options_.sinks);
-    states.backend.rope(sinks.k.view(), states.rope, 0, RopeDirection::kInverse, {});
-    states.backend.rope(sinks.k.view(), states.rope, seen_ - origin_ + 1 - options_.cache_size, RopeDirection::kForward,
-                        {});
-    rows_.put(states.backend, 0, sinks);
+    const RowBuffer::Part sinks = sinks_.copy(states.backend, 0, options_.sinks);
+    const std::size_t first = seen_ - origin_ + 1 - options_.cache_size;
+    states.backend.rope(sinks.view(), states.rope, first, RopeDirection::kForward, {});
+    rows_.put_keys(states.backend, 0, sinks);
   }
 
   /// Turns the recent keys back by cache_size positions: by the same angle, whatever their position is.
@@ -90,7 +92,8 @@ class StreamingCache final : public LayerCache {
   }
 
   StreamingOptions options_;
-  TokenRows rows_, sinks_;
+  TokenRows rows_;
+  RowBuffer sinks_;  // keys before RoPE
   std::size_t seen_ = 0, origin_ = 0;
   std::size_t next_ = 0;  // of the ring
 };

@@ -28,9 +28,8 @@ void copy_rows(Backend& backend, const ConstRows& source, std::size_t from, std:
 }  // namespace
 
 CacheBytes RowBuffer::bytes() const noexcept {
-  constexpr std::size_t kStoredValue = 2;
   const std::size_t heads = held_.shape[1], used = heads * held_.bytes(held_.count);
-  const std::size_t stored = heads * held_.count * held_.values() * kStoredValue;
+  const std::size_t stored = heads * held_.count * held_.values() * CacheBytes::kStoredValue;
   return {.stored = store_.format.is_plain() ? stored : used, .used = used, .spare = memory_.bytes() - used};
 }
 
@@ -106,6 +105,12 @@ void RowBuffer::keep(Backend& backend, std::size_t first, std::size_t count,
     if (left < count) move_up(backend, head, first + count, first + left, after);
   }
   held_.count = first + left + after;
+}
+
+void RowBuffer::drop_each(Backend& backend, const std::vector<std::size_t>& rows) {
+  --held_.count;
+  for (std::size_t head = 0; head < rows.size(); ++head)
+    if (rows[head] < held_.count) move_up(backend, head, held_.count, rows[head], 1);
 }
 
 void RowBuffer::drop_front(Backend& backend, std::size_t count) {

@@ -31,6 +31,8 @@ class RowBuffer {
   /// Keeps of rows [first, first + count), in each head, those that `kept[head]` names (from 0, ascending, as many in
   /// every head) and moves what follows up to them; how they are coded stays.
   void keep(Backend& backend, std::size_t first, std::size_t count, const std::vector<std::vector<std::size_t>>& kept);
+  /// Drops row rows[head] of each head; the last row takes its place. O(heads).
+  void drop_each(Backend& backend, const std::vector<std::size_t>& rows);
   /// Drops the rows from `count` on.
   void truncate(std::size_t count) noexcept { held_.count = count; }
   /// Drops the first `count` rows.
@@ -86,9 +88,16 @@ class TokenRows {
   void put(Backend& backend, std::size_t to, const Part& part) {
     put(backend, to, part.k.view(), part.v.view(), 0, part.k.view().extent(2));
   }
+  void put_keys(Backend& backend, std::size_t to, const RowBuffer::Part& k) {
+    k_.put(backend, to, k.view(), 0, k.view().extent(2));
+  }
   void keep(Backend& backend, std::size_t first, std::size_t count, const std::vector<std::vector<std::size_t>>& kept) {
     k_.keep(backend, first, count, kept);
     v_.keep(backend, first, count, kept);
+  }
+  void drop_each(Backend& backend, const std::vector<std::size_t>& rows) {
+    k_.drop_each(backend, rows);
+    v_.drop_each(backend, rows);
   }
   void truncate(std::size_t count) noexcept {
     k_.truncate(count);

@@ -34,6 +34,7 @@ struct Case {
   std::size_t rows;  // held at the end, of 200 tokens
   std::size_t most;  // held at any time
   std::size_t compressions;
+  std::size_t beside = 0;  // values that a row of each KV head holds beside its key and value
 };
 void PrintTo(const Case& c, std::ostream* out) {
   *out << c.method;
@@ -48,7 +49,7 @@ TEST_P(CachedRun, AnySplitOfATextGivesTheSameCacheAndTheSameLosses) {
   TinyModel tiny;
   const Losses whole = losses(tiny, c.method, c.settings, kLength, LayerCache::kUnlimited);
   const ModelConfig& config = tiny.model->config();
-  const std::size_t row = config.layers * config.kv_heads * config.head_dim * 2 * 2;  // keys and values at 2 bytes
+  const std::size_t row = config.layers * config.kv_heads * (2 * config.head_dim + c.beside) * 2;  // at 2 bytes
   EXPECT_EQ(whole.report.end.stored, c.rows * row);
   EXPECT_EQ(whole.report.peak.stored, c.most * row);
   EXPECT_EQ(whole.report.compressions, c.compressions);
@@ -80,6 +81,10 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"lagkv", {"sinks=4", "lag=16", "ratio=0.25", "variant=local"}, 68, 76, 11},
         // What a prefix was before its compression does not count; then everything goes on as if step by step.
         Case{"lagkv", {"sinks=4", "lag=16", "ratio=0.25", "prefix=120", "prefill=whole"}, 68, 76, 11},
+        // A token is dropped before each of tokens 32 … 199; a row has its mass.
+        Case{"h2o", {"cache_size=32", "recent=16"}, 32, 32, 168, 1},
+        Case{"h2o", {"cache_size=9", "recent=1"}, 9, 9, 191, 1},
+        Case{"snapkv", {"prefix=120", "cache_size=40", "window=16"}, 120, 120, 1},
         Case{"l2norm", {"prefix=50", "ratio=0.4", "skip_layers=none"}, 170, 170, 1}),
     [](const auto& c) { return std::string(c.param.method) + std::to_string(c.index); });
 

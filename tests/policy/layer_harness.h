@@ -7,17 +7,19 @@
 
 namespace kvs::test {
 
-/// Feeds a cache tokens of states that are turned by angles of 0, a token at a time, with queries of zeros: each
-/// token's attention is then the mean of all values that it reads.
+/// Feeds a cache tokens of states that are turned by angles of 0, a token at a time. With queries of zeros each token's
+/// attention is the mean of all values that it reads.
 class LayerHarness {
  public:
   LayerHarness(LayerCache& cache, std::size_t kv_heads, std::size_t head_dim)
       : cache_(&cache), kv_heads_(kv_heads), head_dim_(head_dim) {}
 
-  /// k, v: [kv_head, token, head_dim], `tokens` tokens of `all`, of which `token` is fed.
-  /// @return the mean of the values read, [kv_head, head_dim]
-  std::vector<float> feed(const std::vector<float>& k, const std::vector<float>& v, std::size_t all,
-                          std::size_t token) {
+  Backend& backend() const noexcept { return *backend_; }
+
+  /// k, v: [kv_head, token, head_dim], `all` tokens, of which `token` is fed; queries are (query, 0, 0, …).
+  /// @return what its queries read, [kv_head, head_dim]
+  std::vector<float> feed(const std::vector<float>& k, const std::vector<float>& v, std::size_t all, std::size_t token,
+                          float query = 0) {
     const auto row = [&](const std::vector<float>& states) {
       std::vector<float> values;
       for (std::size_t head = 0; head < kv_heads_; ++head) {
@@ -27,8 +29,9 @@ class LayerHarness {
       return uploaded<4>(*backend_, values, {1, kv_heads_, 1, head_dim_});
     };
     const auto keys = row(k), values = row(v);
-    const auto queries =
-        uploaded<4>(*backend_, std::vector<float>(kv_heads_ * head_dim_), {1, kv_heads_, 1, head_dim_});
+    std::vector<float> asked(kv_heads_ * head_dim_);
+    for (std::size_t head = 0; head < kv_heads_; ++head) asked[head * head_dim_] = query;
+    const auto queries = uploaded<4>(*backend_, asked, {1, kv_heads_, 1, head_dim_});
     const auto cosine = uploaded<2>(*backend_, std::vector<float>(all, 1.0F), {all, 1}),
                sine = uploaded<2>(*backend_, std::vector<float>(all, 0.0F), {all, 1});
     const OwnedOperand out(*backend_, 1, kv_heads_ * head_dim_);

@@ -1,0 +1,90 @@
+#include "policy/h2o.h"
+
+#include <tuple>
+#include <vector>
+
+#include "policy/token_steps.h"
+
+namespace kvs {
+namespace {
+
+/// Rows in any order, the same number in each head.
+class H2oCache final : public LayerCache {
+ public:
+  H2oCache(const H2oOptions& options, const StateStore& store) : options_(options), rows_(store) {}
+
+  void attend(LayerStates& states, const Operand& out) override {
+    rotate_at(states, states.first_position);
+    for_each_token(states, out, [&](LayerStates& token, const Operand& row) { attend_token(token, row); });
+  }
+
+  CacheBytes bytes() const noexcept override {
+    const std::size_t values = slots_.size() * rows_.count();
+    CacheBytes bytes = rows_.bytes();
+    return bytes += {.stored = values * CacheBytes::kStoredValue, .used = values * sizeof(Slot)};
+  }
+  std::size_t compressions() const noexcept override { return dropped_; }
+
+ private:
+  /// What is known of a row.
+  struct Slot {
+    double mass = 0;
+    std::size_t position = 0;
+  };
+
+  void attend_token(const LayerStates& states, const Operand& out) {
+    if (rows_.count() == options_.cache_size) drop(states);
+    const KeyRows past = rows_.add(states);
+    const std::vector<float> mass = attend_rows_with_mass(states, past, out);
+    const std::size_t keys = rows_.count();
+    slots_.resize(states.k.extent(1));
+    for (std::size_t head = 0; head < slots_.size(); ++head) {
+      slots_[head].push_back({.position = states.first_position});
+      for (std::size_t row = 0; row < keys; ++row) slots_[head][row].mass += double{mass[head * keys + row]};
+    }
+  }
+
+  void drop(const LayerStates& states) {
+    std::vector<std::size_t> rows;
+    for (std::vector<Slot>& slots : slots_) {
+      rows.push_back(least(slots, states.first_position));
+      slots[rows.back()] = slots.back();
+      slots.pop_back();
+    }
+    rows_.drop_each(states.backend, rows);
+    ++dropped_;
+  }
+
+  /// The row that the token at `position` costs.
+  std::size_t least(const std::vector<Slot>& slots, std::size_t position) const {
+    std::size_t found = slots.size();
+    for (std::size_t row = 0; row < slots.size(); ++row) {
+      if (slots[row].position + options_.recent >= position) continue;
+      const auto rank = [&](std::size_t of) { return std::tuple(slots[of].mass, slots[of].position); };
+      if (found == slots.size() || rank(row) < rank(found)) found = row;
+    }
+    return found;
+  }
+
+  H2oOptions options_;
+  TokenRows rows_;
+  std::vector<std::vector<Slot>> slots_;  // [kv_head][row]
+  std::size_t dropped_ = 0;
+};
+
+std::unique_ptr<LayerCache> make_h2o(Parameters& parameters, std::size_t) {
+  H2oOptions options;
+  options.recent = parameters.count("recent", Parameters::kRequired, 1);
+  options.cache_size = parameters.count("cache_size", Parameters::kRequired, 1, options.recent);
+  return make_h2o_cache(options);
+}
+
+}  // namespace
+
+std::unique_ptr<LayerCache> make_h2o_cache(const H2oOptions& options, const StateStore& store) {
+  return std::make_unique<H2oCache>(options, store);
+}
+
+constinit const CacheMethod kH2oMethod{"h2o", Prefill::kStepwise, make_h2o};
+
+}  // namespace kvs
