@@ -101,7 +101,8 @@ class StreamingCache final : public LayerCache {
 std::unique_ptr<LayerCache> make_streaming(Parameters& parameters, std::size_t, const StateStore&) {
   StreamingOptions options;
   options.sinks = parameters.count("sinks", options.sinks, 0);
-  options.cache_size = parameters.count("cache_size", Parameters::kRequired, 1, options.sinks);
+  const std::size_t least = options.sinks == 0 ? 2 : 1;  // the new token's slot and another
+  options.cache_size = parameters.count("cache_size", Parameters::kRequired, least, options.sinks);
   return make_streaming_cache(options);
 }
 

@@ -49,6 +49,7 @@ TEST(MakeCache, RefusesWhatNoMethodCanWorkWith) {
   refuse("freqkv", {"cache_size=64", "prefix=8", "prefill=whole"}, "expected stepwise");
   refuse("lagkv", {"prefill=whole"}, "--set prefix: found 0");
   refuse("streaming", {"cache_size=4"}, "expected a whole number of at least 5");
+  refuse("streaming", {"cache_size=1", "sinks=0"}, "expected a whole number of at least 2");
   refuse("h2o", {"cache_size=8", "recent=8"}, "--set cache_size: found 8, expected a whole number of at least 9");
   refuse("h2o", {"cache_size=8"}, "--set recent: found nothing, expected a whole number of at least 1");
   refuse("snapkv", {"cache_size=80"}, "--set prefix: found nothing, expected a whole number of at least 1");
