@@ -23,7 +23,6 @@ class H2oCache final : public LayerCache {
     CacheBytes bytes = rows_.bytes();
     return bytes += {.stored = values * CacheBytes::kStoredValue, .used = values * sizeof(Slot)};
   }
-  std::size_t compressions() const noexcept override { return dropped_; }
 
  private:
   /// What is known of a row.
@@ -33,7 +32,7 @@ class H2oCache final : public LayerCache {
   };
 
   void attend_token(const LayerStates& states, const Operand& out) {
-    if (rows_.count() == options_.cache_size) drop(states);
+    if (rows_.count() == options_.cache_size) compression(states.backend, [&] { drop(states); });
     const KeyRows past = rows_.add(states);
     const std::vector<float> mass = attend_rows_with_mass(states, past, out);
     const std::size_t keys = rows_.count();
@@ -52,7 +51,6 @@ class H2oCache final : public LayerCache {
       slots.pop_back();
     }
     rows_.drop_each(states.backend, rows);
-    ++dropped_;
   }
 
   /// The row that the token at `position` costs.
@@ -69,14 +67,13 @@ class H2oCache final : public LayerCache {
   H2oOptions options_;
   TokenRows rows_;
   std::vector<std::vector<Slot>> slots_;  // [kv_head][row]
-  std::size_t dropped_ = 0;
 };
 
-std::unique_ptr<LayerCache> make_h2o(Parameters& parameters, std::size_t) {
+std::unique_ptr<LayerCache> make_h2o(Parameters& parameters, std::size_t, const StateStore& store) {
   H2oOptions options;
   options.recent = parameters.count("recent", Parameters::kRequired, 1);
   options.cache_size = parameters.count("cache_size", Parameters::kRequired, 1, options.recent);
-  return make_h2o_cache(options);
+  return make_h2o_cache(options, store);
 }
 
 }  // namespace

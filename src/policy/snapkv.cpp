@@ -50,13 +50,11 @@ class SnapkvCache final : public LayerCache {
     for (const std::vector<double>& mass : mass_)
       kept.push_back(
           best_tokens(pooled(mass, options_.kernel), std::min(judged_, options_.cache_size - options_.window)));
-    rows_.keep(backend, 0, judged_, kept);
+    compression(backend, [&] { rows_.keep(backend, 0, judged_, kept); });
     mass_.clear();
-    ++compressions_;
   }
 
   CacheBytes bytes() const noexcept override { return rows_.bytes(); }
-  std::size_t compressions() const noexcept override { return compressions_; }
 
  private:
   bool before_window() const noexcept { return in_prefix_ && rows_.count() < judged_; }
@@ -74,18 +72,17 @@ class SnapkvCache final : public LayerCache {
   TokenRows rows_;
   std::vector<std::vector<double>> mass_;  // [kv_head][token before the window], from the window's queries so far
   std::size_t judged_ = 0;                 // tokens of the prefix before the window
-  std::size_t compressions_ = 0;
   bool in_prefix_ = false;
 };
 
-std::unique_ptr<LayerCache> make_snapkv(Parameters& parameters, std::size_t) {
+std::unique_ptr<LayerCache> make_snapkv(Parameters& parameters, std::size_t, const StateStore& store) {
   SnapkvOptions options;
   options.window = parameters.count("window", options.window, 1);
   options.cache_size = parameters.count("cache_size", Parameters::kRequired, 1, options.window);
   options.kernel = parameters.count("kernel", options.kernel, 1);
   if (options.kernel % 2 == 0)
     parameters.refuse("kernel", "found " + std::to_string(options.kernel) + ", expected an odd number");
-  return make_snapkv_cache(options);
+  return make_snapkv_cache(options, store);
 }
 
 }  // namespace

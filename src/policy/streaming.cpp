@@ -1,6 +1,7 @@
 #include "policy/streaming.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "policy/token_rows.h"
 #include "policy/token_steps.h"
@@ -8,19 +9,20 @@
 namespace kvs {
 namespace {
 
-/// Rows: the sinks, then a ring of recent tokens, whose order attention does not see. Rotations are those of positions
-/// counted from `origin_`, which follows the text so that they stay below 2 · cache_size.
+/// The sinks, whose keys are held before RoPE, and the recent tokens in any order, rotated. Rotations are those of
+/// positions counted from `origin_`, which follows the text so that they stay below 2 · cache_size.
 class StreamingCache final : public LayerCache {
  public:
-  explicit StreamingCache(const StreamingOptions& options) : options_(options) {}
+  StreamingCache(const StreamingOptions& options, const StateStore& store)
+      : options_(options), sinks_(store), recent_(store) {}
+
+  std::size_t room() const noexcept override { return in_sinks() ? options_.sinks - seen_ : kUnlimited; }
 
   void attend(LayerStates& states, const Operand& out) override {
+    if (in_sinks()) return attend_as_sinks(states, out);
     if (seen_ + states.tokens() <= options_.cache_size) return attend_together(states, out);
     for_each_token(states, out, [&](LayerStates& token, const Operand& row) {
-      if (seen_ >= options_.cache_size) {
-        if (seen_ - origin_ + 1 == 2 * options_.cache_size) move_origin(token);
-        turn_sinks(token);
-      }
+      if (seen_ - origin_ + 1 == 2 * options_.cache_size) move_origin(token);
       attend_together(token, row);
     });
   }
@@ -28,88 +30,84 @@ class StreamingCache final : public LayerCache {
   std::size_t positions(std::size_t tokens) const noexcept override {
     return std::min(tokens, 2 * options_.cache_size);
   }
-
-  /// A token that attends stands in a slot of its own, beside those that are kept for the next.
-  CacheBytes peak() const noexcept override {
-    CacheBytes bytes = this->bytes();
-    if (seen_ >= options_.cache_size) bytes.stored = bytes.stored / rows_.count() * options_.cache_size;
-    return bytes;
-  }
-
   CacheBytes bytes() const noexcept override {
-    CacheBytes bytes = rows_.bytes();
-    const CacheBytes turned_anew = sinks_.bytes();  // working memory: the sinks are rows already
-    bytes.used += turned_anew.used;
-    bytes.spare += turned_anew.spare;
-    return bytes;
+    CacheBytes bytes = sinks_.bytes();
+    return bytes += recent_.bytes();
   }
+  /// A token that attends stands in a slot of its own, beside those that are kept for the next.
+  CacheBytes peak() const noexcept override { return peak_; }
 
  private:
-  std::size_t recent() const noexcept { return options_.cache_size - options_.sinks - 1; }  // beside the new token
+  bool in_sinks() const noexcept { return seen_ < options_.sinks; }
+  std::size_t others() const noexcept { return options_.cache_size - options_.sinks - 1; }  // beside the new token
+
+  void attend_as_sinks(LayerStates& states, const Operand& out) {
+    KeyRows past = sinks_.add(states);
+    past.slots = states.rope;
+    rotate_at(states, seen_);
+    attend_rows(states, past, out);
+    if (states.members() == 1) seen_ += states.tokens();
+    peak_ = bytes();
+  }
 
   /// Of tokens that all read the same rows.
   void attend_together(LayerStates& states, const Operand& out) {
-    const bool kept = states.members() == 1;
-    if (kept && seen_ < options_.sinks)
-      sinks_.append(states.backend, states.k, 0, std::min(states.tokens(), options_.sinks - seen_));
-    rotate_at(states, seen_ - origin_);
-    attend_rows(states, rows_.held(), out);
-    if (kept) keep(states.backend, states);
-  }
-
-  void keep(Backend& backend, const LayerStates& states) {
-    const std::size_t tokens = states.tokens(), capacity = options_.sinks + recent();
-    for (std::size_t token = 0; token < tokens; ++token) {
-      if (rows_.count() < capacity) {
-        const std::size_t run = std::min(tokens - token, capacity - rows_.count());
-        rows_.append(backend, states.k, states.v, token, run);
-        token += run - 1;
-      } else if (recent() > 0) {
-        rows_.put(backend, options_.sinks + next_, states.k, states.v, token, 1);
-        next_ = (next_ + 1) % recent();
-      }
+    const std::size_t position = seen_ - origin_, slot = std::min(seen_, options_.cache_size - 1);
+    rotate_at(states, position);
+    const KeyRows recent = recent_.add(states);
+    const TokenRows::Part sinks = turned_sinks(states, position - slot);
+    KeyRows past = recent;
+    if (options_.sinks > 0) {
+      past = {sinks.k.view(), sinks.v.view(), options_.sinks};
+      past.late_k = recent.k;
+      past.late_v = recent.v;
     }
-    seen_ += tokens;
+    attend_rows(states, past, out);
+    if (states.members() > 1) return;
+    peak_ = bytes();
+    for (seen_ += states.tokens(); recent_.count() > others();
+         oldest_ = (oldest_ + 1) % std::max<std::size_t>(1, others()))
+      recent_.drop_each(states.backend, std::vector(recent.k.shape[1], oldest_));
   }
 
-  /// The new token stands in slot cache_size − 1, its rotation is that of seen_ − origin_.
-  void turn_sinks(const LayerStates& states) {
-    if (options_.sinks == 0) return;
-    const RowBuffer::Part sinks = sinks_.copy(states.backend, 0, options_.sinks);
-    const std::size_t first = seen_ - origin_ + 1 - options_.cache_size;
-    states.backend.rope(sinks.view(), states.rope, first, RopeDirection::kForward, {});
-    rows_.put_keys(states.backend, 0, sinks);
+  /// As they stand in the first slots, which are the positions from `first` on.
+  TokenRows::Part turned_sinks(const LayerStates& states, std::size_t first) const {
+    if (options_.sinks == 0) return {};
+    TokenRows::Part sinks = sinks_.copy(states.backend, 0, options_.sinks);
+    states.backend.rope(sinks.k.view(), states.rope, first, RopeDirection::kForward, {});
+    return sinks;
   }
 
-  /// Turns the recent keys back by cache_size positions: by the same angle, whatever their position is.
+  /// Turns the recent keys back by cache_size positions: by the same angle, whatever their position is. Coded ones are
+  /// coded anew, once in cache_size tokens.
   void move_origin(const LayerStates& states) {
-    TokenRows::Part ring = rows_.copy(states.backend, options_.sinks, recent());
-    const auto [members, heads, count, head_dim] = ring.k.view().shape();
-    states.backend.rope(ring.k.view().reshape<4>({members, heads * count, 1, head_dim}), states.rope,
+    TokenRows::Part rows = recent_.copy(states.backend, 0, recent_.count());
+    const auto [members, heads, count, head_dim] = rows.k.view().shape();
+    states.backend.rope(rows.k.view().reshape<4>({members, heads * count, 1, head_dim}), states.rope,
                         options_.cache_size, RopeDirection::kUnrotate, {});
-    rows_.put(states.backend, options_.sinks, ring);
+    recent_.put_keys(states.backend, 0, rows.k);
     origin_ += options_.cache_size;
   }
 
   StreamingOptions options_;
-  TokenRows rows_;
-  RowBuffer sinks_;  // keys before RoPE
+  TokenRows sinks_, recent_;
+  CacheBytes peak_;
   std::size_t seen_ = 0, origin_ = 0;
-  std::size_t next_ = 0;  // of the ring
+  std::size_t oldest_ = 0;  // of the recent rows
 };
 
-std::unique_ptr<LayerCache> make_streaming(Parameters& parameters, std::size_t, const StateStore&) {
+std::unique_ptr<LayerCache> make_streaming(Parameters& parameters, std::size_t, const StateStore& store) {
   StreamingOptions options;
   options.sinks = parameters.count("sinks", options.sinks, 0);
   const std::size_t least = options.sinks == 0 ? 2 : 1;  // the new token's slot and another
   options.cache_size = parameters.count("cache_size", Parameters::kRequired, least, options.sinks);
-  return make_streaming_cache(options);
+  return make_streaming_cache(options, store);
 }
 
 }  // namespace
 
-std::unique_ptr<LayerCache> make_streaming_cache(const StreamingOptions& options) {
-  return std::make_unique<StreamingCache>(options);
+std::unique_ptr<LayerCache> make_streaming_cache(const StreamingOptions& options, const StateStore& store) {
+  return std::make_unique<StreamingCache>(options, store);
 }
 
 constinit const CacheMethod kStreamingMethod{"streaming", Prefill::kStepwise, make_streaming};

@@ -16,7 +16,7 @@ struct StreamingOptions {
 /// Scores depend on distances alone, so the recent keys stay as they were rotated; only the sinks are turned anew for
 /// each token. O(sinks) per token beside the attention.
 /// Source: Xiao et al. (2024), StreamingLLM, arXiv:2309.17453, section 3.2.
-std::unique_ptr<LayerCache> make_streaming_cache(const StreamingOptions& options);
+std::unique_ptr<LayerCache> make_streaming_cache(const StreamingOptions& options, const StateStore& store = {});
 extern const CacheMethod kStreamingMethod;
 
 }  // namespace kvs

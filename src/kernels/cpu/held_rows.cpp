@@ -69,6 +69,8 @@ const float* PastReader::read(std::size_t member, std::size_t head, std::size_t 
   const std::size_t values = early_.values(), border = early_.count;
   if (early_.format.is_plain() && slots_.cosine.empty() && first + count <= border)
     return reinterpret_cast<const float*>(early_.row(member, head, first));
+  if (late_.format.is_plain() && slots_.cosine.empty() && first >= border)
+    return reinterpret_cast<const float*>(late_.row(member, head, first - border));
   float* const scratch = spare + count * values;
   const std::size_t early = std::min(count, border - std::min(border, first));
   if (early > 0) decode(early_, member, head, first, early, spare, scratch);
