@@ -16,6 +16,7 @@
 #include "kernels/instruction_set.h"
 #include "model/cache_shape.h"
 #include "policy/methods.h"
+#include "tests/bench/program.h"
 
 namespace {
 
@@ -84,14 +85,5 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 5) {
-    std::fprintf(stderr, "usage: decode_bench MODEL TOKENS STEPS METHOD [NAME=VALUE ...]\n");
-    return 2;
-  }
-  try {
-    return run(argc, argv);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "decode_bench: %s\n", error.what());
-    return 5;
-  }
+  return kvs::bench::run_program(argc, argv, 4, "decode_bench MODEL TOKENS STEPS METHOD [NAME=VALUE ...]", run);
 }

@@ -23,6 +23,7 @@
 #include "kernels/calibration_ops.h"
 #include "kernels/spectral_ops.h"
 #include "model/decoder.h"
+#include "tests/bench/program.h"
 
 namespace {
 
@@ -137,39 +138,31 @@ std::vector<std::int32_t> document(const kvs::ModelSource& source, const std::st
   return ids;
 }
 
+int compare_devices(int argc, char** argv) {
+  const auto source = kvs::ModelSource::open(argv[1]);
+  const auto ids = document(*source, argc > 2 ? argv[2] : "-", argc > 3 ? std::stoul(argv[3]) : 512);
+  const Results cpu = run(*source, "cpu", ids), gpu = run(*source, argc > 4 ? argv[4] : "cuda", ids);
+  const double nll = largest_difference(gpu.nll, cpu.nll, false);
+  double spectrum = 0;
+  for (std::size_t state = 0; state < cpu.spectrum.power.size(); ++state)
+    spectrum = std::max(spectrum,
+                        largest_difference(gpu.spectrum.power[state].values, cpu.spectrum.power[state].values, true));
+  const double delta = largest_difference(gpu.delta, cpu.delta, false);
+  const double streamed = largest_difference(streamed_nll(*source, argc > 4 ? argv[4] : "cuda", ids), gpu.nll, false);
+  std::size_t different = 0;
+  for (std::size_t i = 0; i < cpu.picks.size(); ++i) different += cpu.picks[i] != gpu.picks[i] ? 1U : 0U;
+  const bool holds = nll <= kNll && spectrum <= kSpectrum && delta <= kDelta && different == 0 && streamed == 0;
+  const Json line{{"section", "agreement"},    {"model", argv[1]},
+                  {"tokens", ids.size()},      {"nll", nll},
+                  {"spectrum", spectrum},      {"heads", cpu.picks.size()},
+                  {"picks_differ", different}, {"delta", delta},
+                  {"streamed", streamed},      {"holds", holds}};
+  std::printf("%s\n", kvs::dump_json(line, -1).c_str());
+  return holds ? 0 : 1;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 2) {
-    std::fprintf(stderr, "usage: gpu_agreement MODEL [TEXT|-] [TOKENS] [DEVICE]\n");
-    return 2;
-  }
-  try {
-    const auto source = kvs::ModelSource::open(argv[1]);
-    const auto ids = document(*source, argc > 2 ? argv[2] : "-", argc > 3 ? std::stoul(argv[3]) : 512);
-    const Results cpu = run(*source, "cpu", ids), gpu = run(*source, argc > 4 ? argv[4] : "cuda", ids);
-    const double nll = largest_difference(gpu.nll, cpu.nll, false);
-    double spectrum = 0;
-    for (std::size_t state = 0; state < cpu.spectrum.power.size(); ++state)
-      spectrum = std::max(spectrum,
-                          largest_difference(gpu.spectrum.power[state].values, cpu.spectrum.power[state].values, true));
-    const double delta = largest_difference(gpu.delta, cpu.delta, false);
-    const double streamed = largest_difference(streamed_nll(*source, argc > 4 ? argv[4] : "cuda", ids), gpu.nll, false);
-    std::size_t different = 0;
-    for (std::size_t i = 0; i < cpu.picks.size(); ++i) different += cpu.picks[i] != gpu.picks[i] ? 1U : 0U;
-    const bool holds = nll <= kNll && spectrum <= kSpectrum && delta <= kDelta && different == 0 && streamed == 0;
-    const Json line{{"section", "agreement"},    {"model", argv[1]},
-                    {"tokens", ids.size()},      {"nll", nll},
-                    {"spectrum", spectrum},      {"heads", cpu.picks.size()},
-                    {"picks_differ", different}, {"delta", delta},
-                    {"streamed", streamed},      {"holds", holds}};
-    std::printf("%s\n", kvs::dump_json(line, -1).c_str());
-    return holds ? 0 : 1;
-  } catch (const kvs::Error& error) {
-    std::fprintf(stderr, "gpu_agreement: error: %s\n", error.what());
-    return static_cast<int>(error.code());
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "gpu_agreement: error: %s\n", error.what());
-    return 70;
-  }
+  return kvs::bench::run_program(argc, argv, 1, "gpu_agreement MODEL [TEXT|-] [TOKENS] [DEVICE]", compare_devices);
 }

@@ -18,6 +18,7 @@
 #include "io/hdf5/capture_file.h"
 #include "io/hdf5/capture_layout.h"
 #include "io/json.h"
+#include "tests/bench/program.h"
 
 namespace {
 
@@ -146,23 +147,15 @@ bool is_capture(const char* path) {
   return found;
 }
 
+int compare_files(int, char** argv) {
+  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);  // errors are told in one line
+  const Json result = is_capture(argv[2]) ? compare_captures(argv[1], argv[2]) : compare_arrays(argv[1], argv[2]);
+  std::printf("%s\n", kvs::dump_json(result, -1).c_str());
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 3) {
-    std::fprintf(stderr, "usage: gpu_compare A.h5 B.h5\n");
-    return 2;
-  }
-  try {
-    H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);  // errors are told in one line
-    const Json result = is_capture(argv[2]) ? compare_captures(argv[1], argv[2]) : compare_arrays(argv[1], argv[2]);
-    std::printf("%s\n", kvs::dump_json(result, -1).c_str());
-    return 0;
-  } catch (const Error& error) {
-    std::fprintf(stderr, "gpu_compare: error: %s\n", error.what());
-    return static_cast<int>(error.code());
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "gpu_compare: error: %s\n", error.what());
-    return 70;
-  }
+  return kvs::bench::run_program(argc, argv, 2, "gpu_compare A.h5 B.h5", compare_files);
 }

@@ -19,6 +19,7 @@
 #include "kernels/cuda/make_cuda_backend.h"
 #include "kernels/spectral_ops.h"
 #include "model/decoder.h"
+#include "tests/bench/program.h"
 #include "tests/kernels/support.h"
 
 namespace kvs::test {
@@ -149,17 +150,7 @@ class Smoke {
 }  // namespace kvs::test
 
 int main(int argc, char** argv) {
-  if (argc < 2) {
-    std::fprintf(stderr, "usage: gpu_smoke MODEL [DEVICE]\n");
-    return 2;
-  }
-  try {
-    return kvs::test::Smoke(argv[1], argc > 2 ? argv[2] : "cuda").run();
-  } catch (const kvs::Error& error) {
-    std::fprintf(stderr, "gpu_smoke: error: %s\n", error.what());
-    return static_cast<int>(error.code());
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "gpu_smoke: error: %s\n", error.what());
-    return 70;
-  }
+  return kvs::bench::run_program(argc, argv, 1, "gpu_smoke MODEL [DEVICE]", [](int count, char** words) {
+    return kvs::test::Smoke(words[1], count > 2 ? words[2] : "cuda").run();
+  });
 }

@@ -19,6 +19,7 @@
 
 #include "core/error.h"
 #include "model/decoder.h"
+#include "tests/bench/program.h"
 
 namespace {
 
@@ -94,14 +95,5 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 2) {
-    std::fprintf(stderr, "usage: load_bench MODEL [f32|bf16] [repeats]\n");
-    return 2;
-  }
-  try {
-    return run(argc, argv);
-  } catch (const kvs::Error& error) {
-    std::fprintf(stderr, "load_bench: error: %s\n", error.what());
-    return static_cast<int>(error.code());
-  }
+  return kvs::bench::run_program(argc, argv, 1, "load_bench MODEL [f32|bf16] [repeats]", run);
 }

@@ -18,6 +18,7 @@
 #include "core/error.h"
 #include "kernels/instruction_set.h"
 #include "model/decoder.h"
+#include "tests/bench/program.h"
 
 namespace {
 
@@ -102,14 +103,5 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 2) {
-    std::fprintf(stderr, "usage: prefill_bench MODEL [tokens] [f32|bf16] [repeats]\n");
-    return 2;
-  }
-  try {
-    return run(argc, argv);
-  } catch (const kvs::Error& error) {
-    std::fprintf(stderr, "prefill_bench: error: %s\n", error.what());
-    return static_cast<int>(error.code());
-  }
+  return kvs::bench::run_program(argc, argv, 1, "prefill_bench MODEL [tokens] [f32|bf16] [repeats]", run);
 }

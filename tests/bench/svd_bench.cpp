@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "kernels/cpu/calibration_ops.h"
+#include "tests/bench/program.h"
 
 namespace {
 
@@ -46,10 +47,7 @@ double projection_error(TensorView<const double, 2> m, const SingularValues& svd
   return worst;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) try {
-  if (argc < 6) throw std::runtime_error("usage: svd_bench MATRIX.f32 ROWS COLUMNS RANK VALUES.f64 [REPEATS]");
+int run(int argc, char** argv) {
   const std::size_t rows = std::stoul(argv[2]), columns = std::stoul(argv[3]), rank = std::stoul(argv[4]);
   const int repeats = argc > 6 ? std::atoi(argv[6]) : 1;
   const std::vector<double> matrix = read_matrix(argv[1], rows * columns);
@@ -69,7 +67,10 @@ int main(int argc, char** argv) try {
              static_cast<std::streamsize>(svd.singular.size() * sizeof(double)));
   std::printf("%.3f\n", best);
   return 0;
-} catch (const std::exception& error) {
-  std::fprintf(stderr, "svd_bench: error: %s\n", error.what());
-  return 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return kvs::bench::run_program(argc, argv, 5, "svd_bench MATRIX.f32 ROWS COLUMNS RANK VALUES.f64 [REPEATS]", run);
 }

@@ -16,6 +16,7 @@
 #include "io/file.h"
 #include "io/gguf.h"
 #include "io/tokenizer/tokenizer.h"
+#include "tests/bench/program.h"
 
 namespace {
 
@@ -35,14 +36,9 @@ void write_ids(const std::string& path, const std::vector<std::int32_t>& ids) {
   file << "]\n";
 }
 
-}  // namespace
-
-int main(int argc, char** argv) try {
+int run(int argc, char** argv) {
   const bool writes = argc > 4 && std::string(argv[argc - 2]) == "--ids";
   const int arguments = writes ? argc - 2 : argc;
-  if (arguments < 3 || arguments > 4) {
-    throw std::runtime_error("usage: tokenizer_bench FILE TEXT [SECONDS] [--ids OUT.json]");
-  }
   const double limit = arguments > 3 ? std::atof(argv[3]) : 3;
   auto start = Clock::now();
   const auto tokenizer = load(argv[1]);
@@ -61,7 +57,10 @@ int main(int argc, char** argv) try {
   std::printf("ours: loaded in %.3f s; %zu bytes, %zu tokens, %.2f MB/s\n", load_seconds, text.size(), ids.size(),
               static_cast<double>(text.size()) / best / 1e6);
   return 0;
-} catch (const std::exception& error) {
-  std::fprintf(stderr, "tokenizer_bench: error: %s\n", error.what());
-  return 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return kvs::bench::run_program(argc, argv, 2, "tokenizer_bench FILE TEXT [SECONDS] [--ids OUT.json]", run);
 }

@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "tests/bench/gpu_speed/session.h"
+#include "tests/bench/program.h"
 
 namespace kvs::bench {
 namespace {
@@ -69,17 +70,6 @@ int run(int argc, char** argv) {
 }  // namespace kvs::bench
 
 int main(int argc, char** argv) {
-  if (argc < 2) {
-    std::fprintf(stderr, "usage: gpu_speed MODEL [DEVICE] [TYPE] [TOKENS] [SCRATCH] [SECTION ...]\n");
-    return 2;
-  }
-  try {
-    return kvs::bench::run(argc, argv);
-  } catch (const kvs::Error& error) {
-    std::fprintf(stderr, "gpu_speed: error: %s\n", error.what());
-    return static_cast<int>(error.code());
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "gpu_speed: error: %s\n", error.what());
-    return 70;
-  }
+  return kvs::bench::run_program(argc, argv, 1, "gpu_speed MODEL [DEVICE] [TYPE] [TOKENS] [SCRATCH] [SECTION ...]",
+                                 kvs::bench::run);
 }
