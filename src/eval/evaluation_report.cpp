@@ -32,7 +32,7 @@ Json evaluation_json(const Evaluation& evaluation, const ModelConfig& model, std
     differences.push_back((sum.per_document[n] - full.per_document[n]) * documents / static_cast<double>(full.scored));
   const PairedDifference difference = paired_difference(differences);
   result["full"] = {{"ppl", full.perplexity()}};
-  if (model.context > 0 && window > model.context) result["full"]["beyond_context"] = model.context;
+  if (model.exceeds_context(window)) result["full"]["beyond_context"] = model.context;
   result["ratio"] = {{"ppl", sum.perplexity() / full.perplexity()}};
   if (difference.interval)
     result["ratio"]["interval"] = {1 + difference.interval->first, 1 + difference.interval->second};

@@ -27,6 +27,8 @@ struct ModelConfig {
   bool adjacent_pairs = false;            // ggml keeps the channels of a RoPE chunk of this family side by side
   std::vector<std::size_t> windows = {};  // [layer] positions that attention reads, 0: all; empty: all in every layer
 
+  /// Whether `tokens` tokens at positions of their own are more than the model was trained with.
+  bool exceeds_context(std::size_t tokens) const noexcept { return context > 0 && tokens > context; }
   std::size_t group() const noexcept { return query_heads / kv_heads; }
   std::size_t window(std::size_t layer) const noexcept { return windows.empty() ? 0 : windows[layer]; }
   std::size_t rope_kind(std::size_t layer) const noexcept { return layer_ropes.empty() ? 0 : layer_ropes[layer]; }

@@ -119,10 +119,6 @@ ModelSession load_model(std::unique_ptr<ModelSource> source, const Options& opti
   return session;
 }
 
-bool is_beyond_context(const ModelConfig& model, std::size_t tokens) noexcept {
-  return model.context > 0 && tokens > model.context;
-}
-
 Corpus load_corpus(const Options& options, const RunOptions& run, const ModelSource& model,
                    const std::function<std::size_t(std::size_t)>& positions) {
   CorpusOptions corpus;
@@ -167,7 +163,7 @@ Corpus load_corpus(const Options& options, const RunOptions& run, const ModelSou
   if (read.replaced_bytes > 0)
     remark("text: replaced " + std::to_string(read.replaced_bytes) + " bytes of invalid UTF-8", run.quiet);
   if (read.skipped_lines > 0) remark("text: skipped " + std::to_string(read.skipped_lines) + " bad lines", run.quiet);
-  if (is_beyond_context(model.config(), positions ? positions(corpus.window) : corpus.window))
+  if (model.config().exceeds_context(positions ? positions(corpus.window) : corpus.window))
     remark("text: windows of " + std::to_string(corpus.window) + " tokens are longer than the model's context of " +
                std::to_string(model.config().context),
            run.quiet);

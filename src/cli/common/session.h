@@ -69,8 +69,6 @@ std::unique_ptr<CaptureSource> open_capture_source(CaptureReader& reader, Backen
 /// @param positions  of a document of so many tokens; empty: as many
 Corpus load_corpus(const Options& options, const RunOptions& run, const ModelSource& model,
                    const std::function<std::size_t(std::size_t)>& positions = {});
-/// Whether documents of `tokens` tokens, each at a position of its own, are longer than the model's context.
-bool is_beyond_context(const ModelConfig& model, std::size_t tokens) noexcept;
 /// The documents' token lists alone.
 std::vector<std::vector<std::int32_t>> tokens_of(const Corpus& corpus);
 
