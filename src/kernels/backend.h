@@ -208,7 +208,8 @@ class Backend {
   /// out = x in the compute type. Both [row, column].
   virtual void narrow(BackendView<const float, 2> x, Operand out) = 0;
   /// Cuts rows [q heads | k heads | v heads] into head-major tensors.
-  /// qkv: [member · token, (H + 2G) · head_dim]; q: [member, H, token, head_dim]; k, v: [member, G, token, head_dim].
+  /// qkv: [member · token, (H + 2G) · head_dim]; q: [member, H, token, head_dim]; k, v: [member, G, token, head_dim],
+  /// G may be 0.
   virtual void split_heads(BackendView<const float, 2> qkv, BackendView<float, 4> q, BackendView<float, 4> k,
                            BackendView<float, 4> v) = 0;
   /// Rotates chunk c, channels (c, c + chunks), of the token at position p by ±p·θ_c, in place; channels from

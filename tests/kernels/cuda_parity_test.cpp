@@ -147,10 +147,10 @@ TEST_P(BothDevicesByType, GatherOfRowsInAnyOrder) {
 
 TEST_F(BothDevices, SplitHeadsMovesTheSameBits) {
   for (const std::size_t tokens : kTokenCounts) {
-    for (const std::size_t head_dim : {10, 64}) {
-      const std::size_t members = 2, query_heads = 6, kv_heads = 3;
+    for (const auto& [head_dim, kv_heads] : {std::pair<std::size_t, std::size_t>{10, 3}, {64, 3}, {64, 0}}) {
+      const std::size_t members = 2, query_heads = 6;
       const auto qkv = random_values(members * tokens * (query_heads + 2 * kv_heads) * head_dim, 1);
-      const auto [cpu, cuda] = both([&](Backend& backend) {
+      const auto [cpu, cuda] = both([&, head_dim = head_dim, kv_heads = kv_heads](Backend& backend) {
         const auto in = uploaded<2>(backend, qkv, {members * tokens, (query_heads + 2 * kv_heads) * head_dim});
         const BackendTensor<float, 4> q(backend, {members, query_heads, tokens, head_dim}),
             k(backend, {members, kv_heads, tokens, head_dim}), v(backend, {members, kv_heads, tokens, head_dim});
