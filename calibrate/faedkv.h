@@ -20,7 +20,7 @@ struct ChunkGrid {
 
   /// B: samples for the DCT and the full spectrum, ⌊samples/2⌋ + 1 for the half spectrum.
   std::size_t bins() const noexcept;
-  std::size_t first_bin(std::size_t chunk) const noexcept { return chunk * bins() / chunks; }
+  std::size_t first_bin(std::size_t chunk) const noexcept { return first_bin_of(chunk, chunks, bins()); }
 };
 
 /// Gains of SpectralOps::filter that keep exactly the chunks of `kept`: [bins_of(transform, samples)].

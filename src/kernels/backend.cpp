@@ -41,6 +41,18 @@ class HostStaging final : public Staging {
 
 }  // namespace
 
+void check_spectrum(const AttentionInput& input) {
+  const KeySpectrum& spectrum = input.spectrum;
+  if (spectrum.tokens == 0) return;
+  const auto [members, query_heads, tokens, head_dim] = input.q.shape();
+  const std::size_t kv_heads = input.k.extent(1);
+  const std::array<std::size_t, 4> shape{kv_heads, spectrum.grid.bins.size(), 2, head_dim};
+  if (spectrum.k.shape() != shape || spectrum.v.shape() != shape || spectrum.tokens > spectrum.grid.samples)
+    throw Error(ErrorCode::kInternal, "attention", "a spectrum of another shape than [kv_head, bin, 2, head_dim]");
+  if (members != 1 || input.window != 0 || query_heads / kv_heads * tokens > kMostSpectrumQueries)
+    throw Error(ErrorCode::kInternal, "attention", "a spectrum is for few tokens of one member without a window");
+}
+
 std::unique_ptr<Staging> Backend::make_staging(std::size_t values, DType type) {
   return std::make_unique<HostStaging>(*this, values, type);
 }

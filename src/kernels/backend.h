@@ -116,6 +116,19 @@ struct KeyRows {
   RopeTable slots = {};     // row n of k is rotated as position n when it is read; empty: keys are rotated already
 };
 
+/// Some bins of a DFT of `samples` samples of a real signal. A bin stands for its mirror image, too.
+struct BinGrid {
+  BackendView<const std::uint32_t, 1> bins;  // at most samples / 2
+  std::size_t samples = 0;
+};
+
+/// Keys and values of earlier tokens as some bins of their spectrum along the token axis, channel by channel.
+struct KeySpectrum {
+  BackendView<const float, 4> k, v;  // [kv_head, bin, (real, imaginary), head_dim]: Σ_n x[n] e^{−j2πbn/samples}
+  BinGrid grid = {};
+  std::size_t tokens = 0;  // samples 0 … tokens − 1 are read
+};
+
 /// Keys and values that the queries of a batch read.
 struct AttentionInput {
   BackendView<const float, 4> q;     // [member, query_head, token, head_dim], rotated
@@ -127,7 +140,13 @@ struct AttentionInput {
   /// Empty, or written, for a single token of one member: the attention mass of each key, its weights after the softmax
   /// summed over the query heads that read it.
   BackendView<float, 2> mass = {};  // [kv_head, past + 1]
+  KeySpectrum spectrum = {};         // tokens before the past that nobody holds as rows
 };
+
+constexpr std::size_t kMostSpectrumQueries = 256;
+
+/// @throws Error kInternal unless Backend::attention can read the input's spectrum, or it has none.
+void check_spectrum(const AttentionInput& input);
 
 /// Queries, keys and values as one product yields them, of tokens that attend to themselves only.
 struct SelfAttentionInput {
@@ -219,6 +238,9 @@ class Backend {
                     RopeDirection direction, std::span<const std::uint8_t> chunks) = 0;
   /// Causal attention: token t of a member reads all of the past and its own tokens 0 … t, or what of them lies in
   /// input.window. Memory for scores is bounded by a tile, not by tokens². Query head h reads kv head h / (H / G).
+  /// A spectrum is read without being transformed back: its scores are one inverse transform of Σ_d q_d K_d[bin], its
+  /// part of the result is Σ_bin V[bin] · (transform of the weights), in O(bins · head_dim + M log M) for a query and
+  /// M samples. For one member without a window, of few tokens: (H / G) · tokens ≤ kMostSpectrumQueries.
   /// out: [member · token, H · head_dim].
   virtual void attention(const AttentionInput& input, Operand out) = 0;
   /// Codes rows [first, first + count) of `rows` [1, head, token, value] as rows [at, at + count) of `held`, whose

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "policy/dropping.h"
+#include "policy/faedkv.h"
 #include "policy/freqkv.h"
 #include "policy/full.h"
 #include "policy/h2o.h"
@@ -29,7 +30,7 @@ Prefix prefix_of(const CacheMethod& method, Parameters& parameters) {
   return prefix;
 }
 
-constexpr std::array kMethods{&kFullMethod,  &kStreamingMethod, &kDroppingMethod, &kFreqkvMethod,
+constexpr std::array kMethods{&kFullMethod,  &kStreamingMethod, &kDroppingMethod, &kFreqkvMethod, &kFaedkvMethod,
                               &kLagkvMethod, &kH2oMethod,       &kSnapkvMethod,   &kL2normMethod};
 
 }  // namespace

@@ -26,6 +26,36 @@ Json value_of(std::string_view text) {
   return text;
 }
 
+/// The parts of `text`, which must outlive them; at least one.
+std::vector<std::string_view> parts(std::string_view text, char separator) {
+  std::vector<std::string_view> found;
+  for (std::size_t end = 0; end != std::string_view::npos; text.remove_prefix(std::min(text.size(), end + 1))) {
+    end = text.find(separator);
+    found.push_back(text.substr(0, end));
+  }
+  return found;
+}
+
+/// A number, a word, or what stands between commas as a list; 4-7 between them is four numbers.
+Json values_of(std::string_view text) {
+  constexpr std::int64_t kMostOfARange = 65536;
+  const auto words = parts(text, ',');
+  Json list = Json::array();
+  bool range = false;
+  for (const std::string_view word : words) {
+    const auto ends = parts(word, '-');
+    const Json first = value_of(ends.front()), last = value_of(ends.back());
+    if (ends.size() == 2 && first.is_number_integer() && last.is_number_integer() && first <= last &&
+        last.get<std::int64_t>() - first.get<std::int64_t>() < kMostOfARange) {
+      range = true;
+      for (auto number = first.get<std::int64_t>(); number <= last; ++number) list.push_back(number);
+    } else {
+      list.push_back(value_of(word));
+    }
+  }
+  return words.size() == 1 && !range ? list.front() : list;
+}
+
 }  // namespace
 
 Json parse_settings(std::span<const std::string> settings, const std::string& where) {
@@ -37,15 +67,16 @@ Json parse_settings(std::span<const std::string> settings, const std::string& wh
       throw Error(ErrorCode::kUsage, where, "found '" + setting + "', expected NAME=VALUE");
     if (parameters.contains(name))
       throw Error(ErrorCode::kUsage, where, "found '" + name + "' twice, expected each name once");
-    std::string_view text = std::string_view(setting).substr(equals + 1);
-    if (text.find(',') == std::string_view::npos) {
-      parameters[name] = value_of(text);
+    const std::string_view text = std::string_view(setting).substr(equals + 1);
+    const auto layers = parts(text, '/');
+    if (layers.size() == 1) {
+      parameters[name] = values_of(text);
       continue;
     }
-    Json& list = parameters[name] = Json::array();
-    for (std::size_t comma = 0; comma != std::string_view::npos; text.remove_prefix(std::min(text.size(), comma + 1))) {
-      comma = text.find(',');
-      list.push_back(value_of(text.substr(0, comma)));
+    Json& lists = parameters[name] = Json::array();
+    for (const std::string_view layer : layers) {
+      const Json values = values_of(layer);
+      lists.push_back(values.is_array() ? values : Json::array({values}));
     }
   }
   return parameters;

@@ -12,7 +12,8 @@
 
 namespace kvs {
 
-/// Words NAME=VALUE as an object: numbers, words, and lists of either between commas.
+/// Words NAME=VALUE as an object: numbers, words, and lists of either between commas, in which 4-7 is four numbers;
+/// slashes part one list for each layer.
 /// @param where  the culprit that messages name
 /// @throws Error kUsage for a word of another form or a name that is given twice.
 Json parse_settings(std::span<const std::string> settings, const std::string& where);

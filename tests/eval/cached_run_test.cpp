@@ -85,6 +85,27 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"h2o", {"cache_size=32", "recent=16"}, 32, 32, 168, 1},
         Case{"h2o", {"cache_size=9", "recent=1"}, 9, 9, 191, 1},
         Case{"snapkv", {"prefix=120", "cache_size=40", "window=16"}, 120, 120, 1},
+        // 76 tokens become the first 9 of 39 bins; a complex bin of keys and values takes as much as two rows.
+        Case{"faedkv", {"prefix=100", "sinks=4", "recent=20", "chunks=4", "kept=0"}, 24 + 18 + 100, 142, 1},
+        Case{"faedkv",
+             {"prefix=100", "sinks=4", "recent=20", "chunks=4", "kept=0", "key_space=k_pre"},
+             24 + 18 + 100,
+             142,
+             1},
+        // 176 tokens on a grid of 304, after rebuilds with 152 and 304 samples: the first 38 of 153 bins.
+        Case{"faedkv", {"prefix=100", "sinks=4", "recent=20", "chunks=4", "kept=0", "age=on"}, 24 + 76, 101, 3},
+        Case{"faedkv",
+             {"prefix=100", "sinks=4", "recent=20", "chunks=4", "kept=0", "age=on", "key_space=k_pre"},
+             24 + 76,
+             101,
+             3},
+        Case{"faedkv",
+             {"prefix=100", "sinks=4", "recent=20", "chunks=4", "kept=0", "age=on", "update=literal"},
+             24 + 18,
+             43,
+             1},
+        // Chunks 1, 2 and 4 of 5 of 51 bins are [10, 30) and [40, 51).
+        Case{"faedkv", {"prefix=100", "sinks=0", "recent=0", "chunks=5", "kept=1-2,4", "age=off"}, 62 + 100, 162, 1},
         Case{"l2norm", {"prefix=50", "ratio=0.4", "skip_layers=none"}, 170, 170, 1}),
     [](const auto& c) { return std::string(c.param.method) + std::to_string(c.index); });
 

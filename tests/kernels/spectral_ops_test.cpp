@@ -295,5 +295,56 @@ TEST(SpectralFilter, RefusesAnEmptySegmentAndOneBeyondTheTokens) {
   EXPECT_THROW(run_filter(states, Transform::kDft, 0, 9, {std::vector<double>(5, 1.0)}), Error);
 }
 
+struct BinCase {
+  std::size_t tokens, samples;
+  std::vector<std::uint32_t> bins;
+};
+const std::vector<BinCase> kBinCases{{1, 1, {0}}, {5, 8, {0, 3, 4}}, {9, 9, {1, 2, 4}}, {40, 64, {0, 1, 31, 32}}};
+
+TEST(SpectralBins, AreThoseOfTheTokensFollowedByZerosAndAddUpSampleBySample) {
+  for (const BinCase& c : kBinCases) {
+    const States states(2, c.tokens, 5);
+    const BinGrid grid{{std::span<const std::uint32_t>(c.bins), {c.bins.size()}}, c.samples};
+    std::vector<float> found(2 * c.bins.size() * 2 * 5), added(found.size());
+    const std::array<std::size_t, 4> shape{2, c.bins.size(), 2, 5};
+    const auto ops = make_cpu_spectral_ops();
+    ops->analyze(states.view(), grid, {std::span(found), shape});
+    for (std::size_t token = 0; token < c.tokens; ++token)
+      ops->add_sample(states.view(), token, token, grid, {std::span(added), shape});
+    for (std::size_t head = 0; head < 2; ++head)
+      for (std::size_t channel = 0; channel < 5; ++channel) {
+        Signal signal = states.channel(head, channel, 0, c.tokens);
+        signal.resize(c.samples);
+        const auto bins = naive_dft(signal);
+        for (std::size_t n = 0; n < c.bins.size(); ++n) {
+          const auto expected = bins[c.bins[n]] * std::sqrt(static_cast<double>(c.samples));
+          const std::size_t at = ((head * c.bins.size() + n) * 2) * 5 + channel;
+          // Values up to 40 times 3, rounded to f32 once, or at each of 40 samples.
+          EXPECT_NEAR(found[at], expected.real(), 1e-5);
+          EXPECT_NEAR(found[at + 5], expected.imag(), 1e-5);
+          EXPECT_NEAR(added[at], expected.real(), 1e-4);
+          EXPECT_NEAR(added[at + 5], expected.imag(), 1e-4);
+        }
+      }
+  }
+}
+
+TEST(SpectralBins, GiveTheTokensBackAsAFilterThatKeepsThem) {
+  for (const BinCase& c : kBinCases) {
+    if (c.tokens < c.samples) continue;  // a filter has no zeros behind the tokens
+    const States states(2, c.tokens, 5);
+    const BinGrid grid{{std::span<const std::uint32_t>(c.bins), {c.bins.size()}}, c.samples};
+    std::vector<float> bins(2 * c.bins.size() * 2 * 5), back(states.values.size());
+    const std::array<std::size_t, 4> shape{2, c.bins.size(), 2, 5};
+    const auto ops = make_cpu_spectral_ops();
+    ops->analyze(states.view(), grid, {std::span(bins), shape});
+    ops->synthesize({std::span<const float>(bins), shape}, grid, {std::span(back), states.shape});
+    std::vector<double> gains(bins_of(Transform::kDft, c.samples));
+    for (const std::uint32_t bin : c.bins) gains[bin] = 1;
+    const std::vector<float> expected = run_filter(states, Transform::kDft, 0, c.tokens, {gains});
+    for (std::size_t i = 0; i < back.size(); ++i) EXPECT_NEAR(back[i], expected[i], 2e-6);  // bins are f32
+  }
+}
+
 }  // namespace
 }  // namespace kvs

@@ -21,6 +21,8 @@ Cache make(const std::string& method, const std::vector<std::string>& settings,
 TEST(ParseSettings, ReadsNumbersWordsAndLists) {
   EXPECT_EQ(parse_settings(std::vector<std::string>{"a=4", "b=0.5", "c=on", "d=1,2.5,x"}, "--set"),
             Json({{"a", 4}, {"b", 0.5}, {"c", "on"}, {"d", {1, 2.5, "x"}}}));
+  EXPECT_EQ(parse_settings(std::vector<std::string>{"a=2-4", "b=9,0-2", "c=0,3/4-5/1", "d=-3", "e=3-x"}, "--set"),
+            Json({{"a", {2, 3, 4}}, {"b", {9, 0, 1, 2}}, {"c", {{0, 3}, {4, 5}, {1}}}, {"d", -3}, {"e", "3-x"}}));
   for (const char* bad : {"a", "=4", "a="})
     expect_error(ErrorCode::kUsage, "expected NAME=VALUE",
                  [&] { parse_settings(std::vector<std::string>{bad}, "--set"); });
@@ -46,6 +48,15 @@ TEST(MakeCache, RefusesWhatNoMethodCanWorkWith) {
   refuse("l2norm", {"ratio=0.5"}, "--set prefix: found nothing, expected a whole number of at least 1");
   refuse("l2norm", {"prefix=8", "prefill=stepwise"}, "expected whole");
   refuse("l2norm", {"prefix=8", "skip_layers=0,3"}, "expected numbers below 3, or none");
+  refuse("faedkv", {"kept=0"}, "--set prefix: found nothing");
+  refuse("faedkv", {"prefix=60", "chunks=1"}, "--set prefix: found 60, expected a whole number of at least 61");
+  refuse("faedkv", {"prefix=101"}, "found 101, expected a whole number of at least 102");  // 21 bins for 22 chunks
+  for (const char* kept : {"22", "4-22", "5-4", "1-2-3", "0,x", "-1", "0-", "0-99999999999"})
+    refuse("faedkv", {"prefix=800", std::string("kept=") + kept}, "expected numbers below 22, or none");
+  refuse("faedkv", {"prefix=800", "kept=none"}, "--set kept: found no chunk that is kept");
+  refuse("faedkv", {"prefix=800", "kept=0/1"}, "--set kept: found a list of 2, expected a value for each of 3 layers");
+  refuse("faedkv", {"prefix=800", "age=on", "update=literal", "key_space=k_pre"}, "expected k_post");
+  refuse("faedkv", {"prefix=800", "prefill=stepwise"}, "expected whole");
   refuse("freqkv", {"cache_size=64", "prefix=8", "prefill=whole"}, "expected stepwise");
   refuse("lagkv", {"prefill=whole"}, "--set prefix: found 0");
   refuse("streaming", {"cache_size=4"}, "expected a whole number of at least 5");

@@ -51,6 +51,7 @@ void check_shapes(const AttentionInput& in, const Operand& out) {
                "attention", "a past of [member or 1, kv_head, count or more, head_dim]");
   cpu::require(past.slots.cosine.empty() || past.slots.cosine.extent(0) >= past.count(), "attention",
                "a table of the past's slots");
+  check_spectrum(in);
   cpu::require(out.rows == members * tokens && out.columns == query_heads * head_dim, "attention",
                "out of [member · token, H · head_dim]");
   cpu::require(in.mass.empty() || (members == 1 && tokens == 1 && query_heads / k[1] <= cpu::kMostRows &&
@@ -103,7 +104,8 @@ void pack_states(const StatesLayout& layout, const States& states, std::byte* pa
 void CpuBackend::attention(const AttentionInput& input, Operand out) {
   check_shapes(input, out);
   if (input.q.empty()) return;
-  if (cpu::are_few_tokens(input)) return cpu::few_tokens_attention(input, compute_type(), out, threads_, row_scratch_);
+  if (cpu::are_few_tokens(input))
+    return cpu::few_tokens_attention(input, compute_type(), out, threads_, row_scratch_, spectrum_);
   const std::size_t members = input.q.extent(0), query_heads = input.q.extent(1), tokens = input.q.extent(2),
                     head_dim = input.q.extent(3), kv_heads = input.k.extent(1), group = query_heads / kv_heads;
   const StatesLayout layout(*products_, head_dim);

@@ -6,6 +6,7 @@
 #include "kernels/backend.h"
 #include "kernels/cpu/aligned.h"
 #include "kernels/cpu/products.h"
+#include "kernels/cpu/spectrum_attention.h"
 
 namespace kvs {
 
@@ -58,6 +59,7 @@ class CpuBackend final : public Backend {
   std::vector<cpu::AlignedBuffer> scratch_;  // [thread]
   cpu::AlignedBuffer packed_states_;         // attention: keys and values in the products' layout
   cpu::AlignedBuffer row_scratch_;           // attention of few tokens
+  cpu::SpectrumAttention spectrum_;          // its part that reads a spectrum
   cpu::AlignedBuffer states_;                // self_attention: q, k and v
   cpu::AlignedBuffer projected_;             // up_projection: f32 [slab, weight rows]
 };

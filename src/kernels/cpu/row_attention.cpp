@@ -25,7 +25,8 @@ struct Layout {
         pairs(in.q.extent(0) * kv_heads),
         past(in.past.count()),
         past_runs((past + kRowRun - 1) / kRowRun),
-        runs(past_runs + 1),
+        spectrum_run(past_runs + 1),
+        runs(past_runs + (in.spectrum.tokens > 0 ? 2 : 1)),
         keys(in.past, true),
         values(in.past, false),
         shared_rows(in.past.k.data == in.past.v.data && in.past.slots.cosine.empty() && in.past.late_k.empty()) {}
@@ -42,7 +43,7 @@ struct Layout {
   /// Where a worker reads keys that do not lie in memory as they are needed, and then values.
   float* spare(float* base) const noexcept { return base + results_floats() + this_worker() * read_floats(); }
 
-  std::size_t tokens, head_dim, kv_heads, group, rows, pairs, past, past_runs, runs;
+  std::size_t tokens, head_dim, kv_heads, group, rows, pairs, past, past_runs, spectrum_run, runs;
   PastReader keys, values;
   bool shared_rows;  // rows are keys and values at once, as EliteKV's are
 };
@@ -96,7 +97,7 @@ void join_runs(const AttentionInput& in, const Layout& l, std::size_t pair, std:
   float largest = kNothing;
   for (std::size_t run = 0; run < l.runs; ++run) largest = std::max(largest, l.results(base, pair, run)[row]);
   double sum = 0;
-  float* const mixed = l.results(base, pair, l.past_runs) + 2 * l.rows + row * l.head_dim;  // the last run, always read
+  float* const mixed = l.results(base, pair, l.runs - 1) + 2 * l.rows + row * l.head_dim;  // the last run, always read
   for (std::size_t n = 0; n < l.runs; ++n) {
     const std::size_t run = l.runs - 1 - n;
     float* const results = l.results(base, pair, run);
@@ -135,19 +136,25 @@ void write_mass(const AttentionInput& in, const Layout& l, std::size_t head, std
 bool are_few_tokens(const AttentionInput& in) noexcept {
   constexpr std::size_t kFew = 8;
   const std::size_t tokens = in.q.extent(2), group = in.q.extent(1) / in.k.extent(1);
-  return (in.past.count() > 0 || !in.mass.empty()) && tokens <= kFew && group * tokens <= kMostRows;
+  const bool fits = tokens <= kFew && group * tokens <= kMostRows;
+  return in.spectrum.tokens > 0 || ((in.past.count() > 0 || !in.mass.empty()) && fits);
 }
 
-void few_tokens_attention(const AttentionInput& in, DType type, Operand out, int threads, AlignedBuffer& scratch) {
+void few_tokens_attention(const AttentionInput& in, DType type, Operand out, int threads, AlignedBuffer& scratch,
+                          SpectrumAttention& spectrum) {
   const Layout l(in);
+  if (in.spectrum.tokens > 0) spectrum.prepare(in, threads);
   scratch.reserve(l.floats(static_cast<std::size_t>(threads)) * sizeof(float));
   auto* const base = static_cast<float*>(scratch.data());
 #pragma omp parallel num_threads(threads)
   {
 #pragma omp for schedule(static)
     for (std::size_t pair = 0; pair < l.pairs; ++pair) gather_queries(in, l, pair, l.queries(base, pair));
+    if (in.spectrum.tokens > 0) spectrum.run(in, base, {l.results(base, 0, l.spectrum_run), l.runs * l.run_floats()});
+    const std::size_t row_runs = l.past_runs + 1;
 #pragma omp for schedule(dynamic, 1)
-    for (std::size_t task = 0; task < l.pairs * l.runs; ++task) run_keys(in, l, task / l.runs, task % l.runs, base);
+    for (std::size_t task = 0; task < l.pairs * row_runs; ++task)
+      run_keys(in, l, task / row_runs, task % row_runs, base);
 #pragma omp for schedule(static)
     for (std::size_t task = 0; task < l.pairs * l.rows; ++task)
       join_runs(in, l, task / l.rows, task % l.rows, base, type, out);

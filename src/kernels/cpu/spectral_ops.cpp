@@ -162,12 +162,42 @@ void apply_dct_gain(const Complex* z, const std::vector<Complex>& turns, const d
   }
 }
 
+/// Where the real and imaginary parts of a bin lie in a spectrum [head, bin, 2, head_dim].
+template <class T>
+std::array<T*, 2> parts_of(const BackendView<T, 4>& spectrum, std::size_t head, std::size_t bin) {
+  const std::size_t head_dim = spectrum.extent(3);
+  T* const real = spectrum.data() + (head * spectrum.extent(1) + bin) * 2 * head_dim;
+  return {real, real + head_dim};
+}
+
+/// Bin k of channels a and b from the transform z of a + jb.
+void split_bin(const Complex* z, std::size_t k, std::size_t samples, Complex& a, Complex& b) {
+  const Complex low = z[k], high = std::conj(z[(samples - k) % samples]);
+  a = (low + high) / 2.0;
+  b = (low - high) / Complex(0, 2);
+}
+
+/// The way back, for bin k and its mirror image.
+void join_bin(Complex a, Complex b, std::size_t k, std::size_t samples, Complex* z) {
+  const std::size_t mirror = (samples - k) % samples;
+  if (mirror == k) {  // of a real signal: real
+    z[k] = {a.real(), b.real()};
+    return;
+  }
+  z[k] = a + Complex(0, 1) * b;
+  z[mirror] = std::conj(a) + Complex(0, 1) * std::conj(b);
+}
+
 class CpuSpectralOps final : public SpectralOps {
  public:
   void power(BackendView<const float, 3> states, Transform transform, std::size_t first_token,
              std::span<double> power) override;
   void filter(BackendView<const float, 3> x, Transform transform, std::size_t first_token, std::size_t last_token,
               TensorView<const double, 2> gains, BackendView<float, 4> out) override;
+  void analyze(BackendView<const float, 3> x, const BinGrid& grid, BackendView<float, 4> spectrum) override;
+  void synthesize(BackendView<const float, 4> spectrum, const BinGrid& grid, BackendView<float, 3> x) override;
+  void add_sample(BackendView<const float, 3> x, std::size_t token, std::size_t place, const BinGrid& grid,
+                  BackendView<float, 4> spectrum) override;
 
  private:
   std::vector<Workspace> make_workspaces(std::size_t samples, std::size_t blocks) const;
@@ -266,6 +296,79 @@ void CpuSpectralOps::filter(BackendView<const float, 3> x, Transform transform, 
       store_block(space, scale, row, block, transform, samples, to + first_token * row);
       copy_rows(from, to, row, block, 0, first_token);
       copy_rows(from, to, row, block, last_token, tokens);
+    }
+  }
+}
+
+void CpuSpectralOps::analyze(BackendView<const float, 3> x, const BinGrid& grid, BackendView<float, 4> spectrum) {
+  check_grid(x.shape(), spectrum.shape(), grid);
+  const std::size_t heads = x.extent(0), tokens = x.extent(1), row = x.extent(2), samples = grid.samples;
+  const FftPlan& forward = plans_.get(samples, FftDirection::kForward);
+  const std::vector<Block> blocks = cut_blocks(heads, row);
+  std::vector<Workspace> workspaces = make_workspaces(samples, blocks.size());
+#pragma omp parallel for schedule(dynamic) num_threads(static_cast <int>(workspaces.size()))
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    const Block& block = blocks[i];
+    Workspace& space = workspaces[static_cast<std::size_t>(omp_get_thread_num())];
+    load_block(x.data() + block.head * tokens * row + block.first_channel, row, block, Transform::kDft, tokens, space);
+    for (std::size_t p = 0; p < block.pairs(); ++p) {
+      Complex* const signal = space.signal.data() + p * space.stride;
+      std::fill(signal + tokens, signal + samples, Complex());
+      forward.run(signal, space.work.data());
+      for (std::size_t bin = 0; bin < grid.bins.size(); ++bin) {
+        Complex pair[2];
+        split_bin(space.work.data(), grid.bins.data()[bin], samples, pair[0], pair[1]);
+        const auto [real, imaginary] = parts_of(spectrum, block.head, bin);
+        for (std::size_t c = 2 * p; c < std::min(2 * p + 2, block.channels); ++c) {
+          real[block.first_channel + c] = static_cast<float>(pair[c % 2].real());
+          imaginary[block.first_channel + c] = static_cast<float>(pair[c % 2].imag());
+        }
+      }
+    }
+  }
+}
+
+void CpuSpectralOps::synthesize(BackendView<const float, 4> spectrum, const BinGrid& grid, BackendView<float, 3> x) {
+  check_grid(x.shape(), spectrum.shape(), grid);
+  const std::size_t heads = x.extent(0), tokens = x.extent(1), row = x.extent(2), samples = grid.samples;
+  const FftPlan& backward = plans_.get(samples, FftDirection::kBackward);
+  const std::vector<Block> blocks = cut_blocks(heads, row);
+  std::vector<Workspace> workspaces = make_workspaces(samples, blocks.size());
+#pragma omp parallel for schedule(dynamic) num_threads(static_cast <int>(workspaces.size()))
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    const Block& block = blocks[i];
+    Workspace& space = workspaces[static_cast<std::size_t>(omp_get_thread_num())];
+    for (std::size_t p = 0; p < block.pairs(); ++p) {
+      std::fill_n(space.work.data(), samples, Complex());
+      const std::size_t first = block.first_channel + 2 * p, second = 2 * p + 1 < block.channels ? first + 1 : first;
+      for (std::size_t bin = 0; bin < grid.bins.size(); ++bin) {
+        const auto [real, imaginary] = parts_of(spectrum, block.head, bin);
+        join_bin({real[first], imaginary[first]}, {real[second], imaginary[second]}, grid.bins.data()[bin], samples,
+                 space.work.data());
+      }
+      backward.run(space.work.data(), space.signal.data() + p * space.stride);
+    }
+    store_block(space, 1.0 / static_cast<double>(samples), row, block, Transform::kDft, tokens,
+                x.data() + block.head * tokens * row + block.first_channel);
+  }
+}
+
+void CpuSpectralOps::add_sample(BackendView<const float, 3> x, std::size_t token, std::size_t place,
+                                const BinGrid& grid, BackendView<float, 4> spectrum) {
+  check_grid({x.extent(0), 1, x.extent(2)}, spectrum.shape(), grid);
+  const std::size_t heads = x.extent(0), tokens = x.extent(1), head_dim = x.extent(2);
+#pragma omp parallel for schedule(static)
+  for (std::size_t bin = 0; bin < grid.bins.size(); ++bin) {
+    const std::size_t turns = grid.bins.data()[bin] * place % grid.samples;
+    const double angle = -2 * std::numbers::pi * static_cast<double>(turns) / static_cast<double>(grid.samples);
+    const auto cosine = static_cast<float>(std::cos(angle)), sine = static_cast<float>(std::sin(angle));
+    for (std::size_t head = 0; head < heads; ++head) {
+      const float* const from = x.data() + (head * tokens + token) * head_dim;
+      const auto [real, imaginary] = parts_of(spectrum, head, bin);
+      for (std::size_t channel = 0; channel < head_dim; ++channel) {
+        real[channel] += from[channel] * cosine;
+        imaginary[channel] += from[channel] * sine;
+      }
     }
   }
 }

@@ -42,6 +42,7 @@ void check_shapes(const AttentionInput& in, const Operand& out) {
           "attention", "a past of [member or 1, kv_head, count or more, head_dim]");
   require(in.mass.empty() || (members == 1 && tokens == 1 && in.mass.shape() == std::array{k[1], past.count() + 1}),
           "attention", "a mass of [kv_head, past + 1] of one token");
+  check_spectrum(in);
   require(in.scale > 0 && in.softcap >= 0, "attention", "a positive scale, and a soft cap or 0");
   check_sizes({members, query_heads, k[1], tokens, head_dim}, out);
 }
@@ -57,6 +58,11 @@ void CudaBackend::attention(const AttentionInput& input, Operand out) {
   const bool plain = past.is_plain();
   const HeldRows past_k = plain ? past.k : plain_past(past.k, past.late_k, past.slots, past_k_),
                  past_v = plain ? past.v : plain_past(past.v, past.late_v, {}, past_v_);
+  if (input.spectrum.tokens > 0) {
+    AttentionInput plain_input = input;
+    plain_input.past = {past_k, past_v};
+    return spectrum_attention_.run(plain_input, type_, out);
+  }
   const cuda::AttentionArguments<float> arguments{
       .q = input.q.data(),
       .k = input.k.data(),

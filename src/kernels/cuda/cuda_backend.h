@@ -12,6 +12,7 @@
 #include "kernels/cuda/device_array.h"
 #include "kernels/cuda/fused_attention.h"
 #include "kernels/cuda/gemm.h"
+#include "kernels/cuda/spectrum_attention.h"
 
 namespace kvs {
 
@@ -77,6 +78,7 @@ class CudaBackend final : public Backend {
   cuda::Context context_;
   cuda::GemmEngine gemm_;
   cuda::FusedAttention fused_attention_;
+  cuda::SpectrumAttention spectrum_attention_;
   cuda::DeviceArray<__nv_bfloat16> attention_operands_;  // q, k, v and the past of the last attention, if bf16
   cuda::DeviceArray<float> states_;                      // q, k and v of the last self_attention, if f32
   cuda::DeviceArray<float> past_k_, past_v_;             // of the last attention, where they are held in another form

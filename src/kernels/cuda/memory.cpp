@@ -28,7 +28,8 @@ CudaBackend::CudaBackend(DType compute_type)
     : type_(checked_type(compute_type)),
       gemm_(context_, type_, variable("KVS_GEMM_TABLE")),
       fused_attention_(cuda::attention_choice(variable("KVS_ATTENTION")),
-                       [this] { return cuda::make_cudnn_planner(context_.stream()); }) {}
+                       [this] { return cuda::make_cudnn_planner(context_.stream()); }),
+      spectrum_attention_(context_) {}
 
 void* CudaBackend::allocate(std::size_t bytes) { return context_.allocate(bytes); }
 void CudaBackend::release(void* memory) noexcept { context_.release(memory); }

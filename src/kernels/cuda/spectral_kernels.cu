@@ -37,6 +37,11 @@ struct Layout {
     const unsigned of_head = static_cast<unsigned>(pairs), head = signal / of_head, pair = signal % of_head;
     return (head * tokens + token) * head_dim + std::size_t{2} * pair;
   }
+  /// The same of the real part of bin n, of `count`, in a spectrum.
+  __device__ std::size_t part_of(unsigned signal, std::size_t n, std::size_t count) const {
+    const unsigned of_head = static_cast<unsigned>(pairs), head = signal / of_head, pair = signal % of_head;
+    return (head * count + n) * 2 * head_dim + std::size_t{2} * pair;
+  }
   /// Whether a signal has two channels.
   __device__ bool has_second(unsigned signal) const {
     return head_dim % 2 == 0 || (signal + 1) % static_cast<unsigned>(pairs) != 0;
@@ -142,6 +147,58 @@ __global__ void store_pairs(const cuDoubleComplex* __restrict__ signals, Layout 
   if (second) to[first + 1] = values.at[1];
 }
 
+/// The two channels of one signal and one bin: the bin's part of the transform z of a + jb is A + jB, its mirror
+/// image's conj A + j conj B.
+struct PairOfBins {
+  cuDoubleComplex first{}, second{};
+
+  __device__ PairOfBins() = default;
+  __device__ PairOfBins(cuDoubleComplex low, cuDoubleComplex high)
+      : first{(low.x + high.x) / 2, (low.y - high.y) / 2}, second{(low.y + high.y) / 2, (high.x - low.x) / 2} {}
+  __device__ cuDoubleComplex low() const { return {first.x - second.y, first.y + second.x}; }
+  __device__ cuDoubleComplex high() const { return {first.x + second.y, second.x - first.y}; }
+};
+
+/// blockIdx.x is the bin; likewise in the next two.
+__global__ void pick_pairs(const cuDoubleComplex* z, Layout at, Bins bins, float* spectrum) {
+  const unsigned signal = own_signal();
+  if (signal >= at.signals) return;
+  const std::size_t k = bins.bins[blockIdx.x], mirror = k == 0 ? 0 : bins.samples - k;
+  const PairOfBins pair(z[k * at.signals + signal], z[mirror * at.signals + signal]);
+  float* const real = spectrum + at.part_of(signal, blockIdx.x, bins.count);
+  real[0] = static_cast<float>(pair.first.x);
+  real[at.head_dim] = static_cast<float>(pair.first.y);
+  if (!at.has_second(signal)) return;
+  real[1] = static_cast<float>(pair.second.x);
+  real[at.head_dim + 1] = static_cast<float>(pair.second.y);
+}
+
+__global__ void place_pairs(const float* spectrum, Layout at, Bins bins, cuDoubleComplex* z) {
+  const unsigned signal = own_signal();
+  if (signal >= at.signals) return;
+  const std::size_t k = bins.bins[blockIdx.x], mirror = k == 0 ? 0 : bins.samples - k;
+  const float* const real = spectrum + at.part_of(signal, blockIdx.x, bins.count);
+  PairOfBins pair;
+  pair.first = {real[0], real[at.head_dim]};
+  if (at.has_second(signal)) pair.second = {real[1], real[at.head_dim + 1]};
+  if (mirror == k) pair.first.y = pair.second.y = 0;  // of a real signal
+  z[k * at.signals + signal] = pair.low();
+  if (mirror != k) z[mirror * at.signals + signal] = pair.high();
+}
+
+__global__ void add_turned(const float* x, Layout at, Bins bins, std::size_t token, std::size_t place,
+                           float* spectrum) {
+  const std::size_t channel = std::size_t{blockIdx.y} * blockDim.x + threadIdx.x, head = channel / at.head_dim;
+  if (head >= at.heads) return;
+  const std::size_t turns = bins.bins[blockIdx.x] * place % bins.samples;
+  double sine, cosine;
+  sincospi(-2 * static_cast<double>(turns) / static_cast<double>(bins.samples), &sine, &cosine);
+  const float value = x[(head * at.tokens + token) * at.head_dim + channel % at.head_dim];
+  float* const real = spectrum + (head * bins.count + blockIdx.x) * 2 * at.head_dim + channel % at.head_dim;
+  real[0] += value * static_cast<float>(cosine);
+  real[at.head_dim] += value * static_cast<float>(sine);
+}
+
 /// Blocks for every signal of each of `outer` samples, tokens or bins; a thread takes `share` signals.
 Grid grid_of(const Segment& segment, std::size_t outer, std::size_t share) {
   constexpr std::size_t kWarp = 32;
@@ -186,6 +243,25 @@ void store_signals(const Context& context, const Segment& segment, const cuDoubl
                       Layout(segment), from, to);
       },
       from, static_cast<const float*>(to));
+}
+
+void pick_bins(const Context& context, const Segment& segment, const Bins& bins, const cuDoubleComplex* transform,
+               float* spectrum) {
+  launch_kernel("pick_pairs", pick_pairs, grid_of(segment, bins.count, 1), context.stream(), transform, Layout(segment),
+                bins, spectrum);
+}
+
+void place_bins(const Context& context, const Segment& segment, const Bins& bins, const float* spectrum,
+                cuDoubleComplex* transform) {
+  launch_kernel("place_pairs", place_pairs, grid_of(segment, bins.count, 1), context.stream(), spectrum,
+                Layout(segment), bins, transform);
+}
+
+void add_sample(const Context& context, const Segment& segment, const Bins& bins, const float* x, std::size_t token,
+                std::size_t place, float* spectrum) {
+  const dim3 blocks(static_cast<unsigned>(bins.count),
+                    grid_rows(blocks_for(segment.heads * segment.head_dim), "a spectral transform"));
+  launch_kernel("add_turned", add_turned, {blocks}, context.stream(), x, Layout(segment), bins, token, place, spectrum);
 }
 
 }  // namespace kvs::cuda

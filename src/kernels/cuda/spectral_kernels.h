@@ -3,6 +3,7 @@
 #include <cuComplex.h>
 
 #include <cstddef>
+#include <cstdint>
 
 #include "kernels/cuda/context.h"
 #include "kernels/spectral_ops.h"
@@ -35,5 +36,21 @@ void apply_gain(const Context& context, const Segment& segment, const cuDoubleCo
 /// to = signals / samples in the segment and `from` elsewhere; from and to: [head, token, head_dim], may be the same.
 void store_signals(const Context& context, const Segment& segment, const cuDoubleComplex* signals, const float* from,
                    float* to);
+
+/// A spectrum [head, bin, (real, imaginary), head_dim] and its grid, in device memory.
+struct Bins {
+  const std::uint32_t* bins = nullptr;
+  std::size_t count = 0, samples = 0;
+};
+
+/// Some bins of both channels of each signal, from the transform of signals of bins.samples samples.
+void pick_bins(const Context& context, const Segment& segment, const Bins& bins, const cuDoubleComplex* transform,
+               float* spectrum);
+/// The way back, mirror images included; the transform's other bins stay as they are.
+void place_bins(const Context& context, const Segment& segment, const Bins& bins, const float* spectrum,
+                cuDoubleComplex* transform);
+/// spectrum += x[head, token, :] e^{−j2π · bin · place / samples}. x: [head, token, head_dim] as `segment` says.
+void add_sample(const Context& context, const Segment& segment, const Bins& bins, const float* x, std::size_t token,
+                std::size_t place, float* spectrum);
 
 }  // namespace kvs::cuda

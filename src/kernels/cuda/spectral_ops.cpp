@@ -20,6 +20,10 @@ class CudaSpectralOps final : public SpectralOps {
              std::span<double> power) override;
   void filter(BackendView<const float, 3> x, Transform transform, std::size_t first_token, std::size_t last_token,
               TensorView<const double, 2> gains, BackendView<float, 4> out) override;
+  void analyze(BackendView<const float, 3> x, const BinGrid& grid, BackendView<float, 4> spectrum) override;
+  void synthesize(BackendView<const float, 4> spectrum, const BinGrid& grid, BackendView<float, 3> x) override;
+  void add_sample(BackendView<const float, 3> x, std::size_t token, std::size_t place, const BinGrid& grid,
+                  BackendView<float, 4> spectrum) override;
 
  private:
   using Signals = DeviceArray<cuDoubleComplex>;
@@ -76,6 +80,43 @@ void CudaSpectralOps::filter(BackendView<const float, 3> x, Transform transform,
     plans_.run(filtered, segment.samples, segment.signals(), CUFFT_INVERSE);
     store_signals(context_, segment, filtered, x.data(), out.slice(member).data());
   }
+}
+
+Bins bins_of_grid(const BinGrid& grid) { return {grid.bins.data(), grid.bins.size(), grid.samples}; }
+
+void CudaSpectralOps::analyze(BackendView<const float, 3> x, const BinGrid& grid, BackendView<float, 4> spectrum) {
+  check_grid(x.shape(), spectrum.shape(), grid);
+  if (spectrum.empty()) return;
+  const auto [heads, tokens, head_dim] = x.shape();
+  const Segment given{heads, tokens, head_dim, 0, tokens, Transform::kDft};
+  Segment whole = given;
+  whole.samples = grid.samples;
+  cuDoubleComplex* const signals = reserved(spectrum_, whole).data();
+  load_signals(context_, given, x.data(), signals);
+  context_.clear(signals + tokens * given.signals(),
+                 (grid.samples - tokens) * given.signals() * sizeof(cuDoubleComplex));
+  plans_.run(signals, grid.samples, whole.signals(), CUFFT_FORWARD);
+  pick_bins(context_, whole, bins_of_grid(grid), signals, spectrum.data());
+}
+
+void CudaSpectralOps::synthesize(BackendView<const float, 4> spectrum, const BinGrid& grid, BackendView<float, 3> x) {
+  check_grid(x.shape(), spectrum.shape(), grid);
+  if (x.empty()) return;
+  const auto [heads, tokens, head_dim] = x.shape();
+  const Segment segment{heads, tokens, head_dim, 0, grid.samples, Transform::kDft};
+  cuDoubleComplex* const signals = reserved(spectrum_, segment).data();
+  context_.clear(signals, grid.samples * segment.signals() * sizeof(cuDoubleComplex));
+  place_bins(context_, segment, bins_of_grid(grid), spectrum.data(), signals);
+  plans_.run(signals, grid.samples, segment.signals(), CUFFT_INVERSE);
+  store_signals(context_, segment, signals, x.data(), x.data());
+}
+
+void CudaSpectralOps::add_sample(BackendView<const float, 3> x, std::size_t token, std::size_t place,
+                                 const BinGrid& grid, BackendView<float, 4> spectrum) {
+  check_grid({x.extent(0), 1, x.extent(2)}, spectrum.shape(), grid);
+  if (spectrum.empty()) return;
+  const Segment segment{x.extent(0), x.extent(1), x.extent(2), 0, 1, Transform::kDft};
+  cuda::add_sample(context_, segment, bins_of_grid(grid), x.data(), token, place, spectrum.data());
 }
 
 }  // namespace

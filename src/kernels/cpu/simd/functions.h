@@ -13,6 +13,7 @@ void soften(const ScoreTile& tile) noexcept;
 void rescale_rows(float* mix, const float* factors, std::size_t rows, std::size_t channels) noexcept;
 void divide_row(const float* mix, const float* sums, std::size_t channels, void* to, bool bf16) noexcept;
 void attend_rows(const RowRun& run) noexcept;
+void weigh_row(const RowRun& run, std::size_t row) noexcept;
 void encode_rows(const CodedRows& coded) noexcept;
 void decode_rows(const CodedRows& coded) noexcept;
 std::size_t row_scratch(const RowFormat& format, std::size_t values) noexcept;

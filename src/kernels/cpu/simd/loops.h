@@ -109,6 +109,8 @@ struct Loops {
   void (*divide_row)(const float* mix, const float* sums, std::size_t channels, void* to, bool bf16) noexcept;
 
   void (*attend_rows)(const RowRun&) noexcept;
+  /// Its middle step alone: a row's scores to weights, zero in the tail; largest and sum of it.
+  void (*weigh_row)(const RowRun&, std::size_t row) noexcept;
 
   void (*encode_rows)(const CodedRows&) noexcept;  // x to bytes
   void (*decode_rows)(const CodedRows&) noexcept;  // bytes to x

@@ -31,28 +31,6 @@ void score(const RowRun& run) {
       run.scores[row * run.stride + key] = dot(run.q + row * run.head_dim, run.k + key * run.head_dim, run.head_dim);
 }
 
-/// The row's scores to weights; largest and sum of it.
-void weigh(const RowRun& run, std::size_t row) {
-  float* const scores = run.scores + row * run.stride;
-  const std::size_t begin = run.begin[row], end = run.end[row];
-  if (run.inverse_cap > 0)
-    for (std::size_t at = 0; at < run.stride; at += kLanes)
-      store(scores + at, tanh(load(scores + at) * run.inverse_cap));
-  for (std::size_t key = 0; key < begin; ++key) scores[key] = kNothing;
-  for (std::size_t key = end; key < run.stride; ++key) scores[key] = kNothing;
-  Lanes best = splat(kNothing);
-  for (std::size_t at = 0; at < run.stride; at += kLanes) best = larger(load(scores + at), best);
-  const float most = largest(best), base = most == kNothing ? 0.0F : most;
-  Lanes sum{};
-  for (std::size_t at = 0; at < run.stride; at += kLanes) {
-    const Lanes weight = exp2((load(scores + at) - base) * run.scale);
-    sum += weight;
-    store(scores + at, weight);
-  }
-  run.largest[row] = most;
-  run.sum[row] = sum_lanes(sum);
-}
-
 /// mix[row, :] = Σ weights · v over channels [first, first + Count · kLanes) for up to kRows rows: values are loaded
 /// once for them.
 template <std::size_t Rows, std::size_t Count>
@@ -87,9 +65,30 @@ void mix_rows(const RowRun& run, std::size_t row) {
 
 }  // namespace
 
+void weigh_row(const RowRun& run, std::size_t row) noexcept {
+  float* const scores = run.scores + row * run.stride;
+  const std::size_t begin = run.begin[row], end = run.end[row];
+  if (run.inverse_cap > 0)
+    for (std::size_t at = 0; at < run.stride; at += kLanes)
+      store(scores + at, tanh(load(scores + at) * run.inverse_cap));
+  for (std::size_t key = 0; key < begin; ++key) scores[key] = kNothing;
+  for (std::size_t key = end; key < run.stride; ++key) scores[key] = kNothing;
+  Lanes best = splat(kNothing);
+  for (std::size_t at = 0; at < run.stride; at += kLanes) best = larger(load(scores + at), best);
+  const float most = largest(best), base = most == kNothing ? 0.0F : most;
+  Lanes sum{};
+  for (std::size_t at = 0; at < run.stride; at += kLanes) {
+    const Lanes weight = exp2((load(scores + at) - base) * run.scale);
+    sum += weight;
+    store(scores + at, weight);
+  }
+  run.largest[row] = most;
+  run.sum[row] = sum_lanes(sum);
+}
+
 void attend_rows(const RowRun& run) noexcept {
   score(run);
-  for (std::size_t row = 0; row < run.rows; ++row) weigh(run, row);
+  for (std::size_t row = 0; row < run.rows; ++row) weigh_row(run, row);
   std::size_t row = 0;
   for (; row + 4 <= run.rows; row += 4) mix_rows<4>(run, row);
   if (row + 3 == run.rows) return mix_rows<3>(run, row);

@@ -1,0 +1,107 @@
+#include "kernels/cpu/spectrum_attention.h"
+
+#include <omp.h>
+
+#include <algorithm>
+
+#include "kernels/cpu/simd/loops.h"
+
+namespace kvs::cpu {
+namespace {
+
+constexpr std::size_t kChannelBlock = 16;  // of a cache line
+
+constexpr std::size_t padded(std::size_t count) { return (count + kSumLanes - 1) / kSumLanes * kSumLanes; }
+
+struct Shape {
+  explicit Shape(const AttentionInput& in)
+      : head_dim(in.q.extent(3)),
+        pairs(in.k.extent(1)),
+        rows(in.q.extent(1) / pairs * in.q.extent(2)),
+        bins(in.spectrum.grid.bins.size()),
+        samples(in.spectrum.grid.samples),
+        tokens(in.spectrum.tokens),
+        stride(padded(RealFft::buffer_size(samples))) {}
+
+  std::size_t head_dim, pairs, rows, bins, samples, tokens;
+  std::size_t stride;  // floats of a thread's signal
+};
+
+/// signal[bins[n]] = Σ_d q_d K_d[n] / samples
+void multiply_keys(const BinGrid& grid, const float* k, const float* q, std::size_t head_dim, float* signal) {
+  const float factor = 1.0F / static_cast<float>(grid.samples);
+  for (std::size_t n = 0; n < grid.bins.size(); ++n, k += 2 * head_dim) {
+    float real = 0, imaginary = 0;
+#pragma omp simd reduction(+ : real, imaginary)
+    for (std::size_t d = 0; d < head_dim; ++d) {
+      real += q[d] * k[d];
+      imaginary += q[d] * k[head_dim + d];
+    }
+    float* const bin = signal + std::size_t{2} * grid.bins.data()[n];
+    bin[0] = factor * real;
+    bin[1] = factor * imaginary;
+  }
+}
+
+/// mix[d] = Σ_n Re(V_d[n] · conj signal[bins[n]]) / samples, mirror images included, for up to kChannelBlock channels.
+void mix_values(const BinGrid& grid, const float* v, const float* signal, std::size_t head_dim, std::size_t channels,
+                float* mix) {
+  float sums[kChannelBlock] = {};
+  for (std::size_t n = 0; n < grid.bins.size(); ++n, v += 2 * head_dim) {
+    const std::size_t bin = grid.bins.data()[n];
+    const bool own_mirror = bin == 0 || 2 * bin == grid.samples;
+    const float weight = own_mirror ? 1.0F : 2.0F, real = weight * signal[2 * bin],
+                imaginary = weight * signal[2 * bin + 1];
+#pragma omp simd
+    for (std::size_t d = 0; d < channels; ++d) sums[d] += real * v[d] + imaginary * v[head_dim + d];
+  }
+  for (std::size_t d = 0; d < channels; ++d) mix[d] = sums[d] / static_cast<float>(grid.samples);
+}
+
+}  // namespace
+
+void SpectrumAttention::prepare(const AttentionInput& in, int threads) {
+  const Shape s(in);
+  transform_ = &transforms_.get(s.samples);
+  signals_.reserve(static_cast<std::size_t>(threads) * s.stride * sizeof(float));
+}
+
+void SpectrumAttention::run(const AttentionInput& in, const float* queries, const Results& results) const noexcept {
+  const Shape s(in);
+  const BinGrid& grid = in.spectrum.grid;
+  float* const signal =
+      static_cast<float*>(signals_.data()) + static_cast<std::size_t>(omp_get_thread_num()) * s.stride;
+  const std::size_t read = padded(s.tokens), begin = 0, spectrum = s.bins * 2 * s.head_dim;
+#pragma omp for schedule(dynamic, 1) nowait
+  for (std::size_t task = 0; task < s.pairs * s.rows; ++task) {
+    const std::size_t pair = task / s.rows, row = task % s.rows;
+    float* const largest = results.first + pair * results.stride;
+    float* const mix = largest + 2 * s.rows + row * s.head_dim;
+    std::fill_n(signal, s.stride, 0.0F);
+    multiply_keys(grid, in.spectrum.k.data() + pair * spectrum, queries + task * s.head_dim, s.head_dim, signal);
+    transform_->backward(signal);
+    loops().weigh_row({.rows = 1,
+                       .keys = s.tokens,
+                       .head_dim = s.head_dim,
+                       .stride = read,
+                       .q = nullptr,
+                       .k = nullptr,
+                       .v = nullptr,
+                       .begin = &begin,
+                       .end = &s.tokens,
+                       .scale = (in.softcap > 0 ? in.softcap : in.scale) * 0x1.715476p0F,
+                       .inverse_cap = in.softcap > 0 ? in.scale / in.softcap : 0,
+                       .scores = signal,
+                       .largest = largest + row,
+                       .sum = largest + s.rows + row,
+                       .mix = nullptr},
+                      0);
+    std::fill(signal + read, signal + s.stride, 0.0F);
+    transform_->forward(signal);
+    for (std::size_t channel = 0; channel < s.head_dim; channel += kChannelBlock)
+      mix_values(grid, in.spectrum.v.data() + pair * spectrum + channel, signal, s.head_dim,
+                 std::min(kChannelBlock, s.head_dim - channel), mix + channel);
+  }
+}
+
+}  // namespace kvs::cpu

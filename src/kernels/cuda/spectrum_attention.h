@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cuComplex.h>
+
+#include "kernels/backend.h"
+#include "kernels/cuda/context.h"
+#include "kernels/cuda/device_array.h"
+#include "kernels/cuda/fft_plans.h"
+
+namespace kvs::cuda {
+
+/// Attention that reads AttentionInput::spectrum beside rows. All queries' scores of the spectrum's tokens are one
+/// batch of inverse transforms of Σ_d q_d K_d, its values come from the transforms of the weights; f32, transforms in
+/// double. Not thread-safe.
+class SpectrumAttention {
+ public:
+  explicit SpectrumAttention(const Context& context) : context_(context), plans_(context) {}
+
+  /// @param in  checked, its past in f32;  @param type  of `out`
+  void run(const AttentionInput& in, DType type, const Operand& out);
+
+ private:
+  const Context& context_;
+  FftPlans plans_;
+  DeviceArray<cuDoubleComplex> signals_;  // [sample, query]: bins, then scores, weights, and bins again
+  DeviceArray<float> scores_;             // [query, row]: of the past's rows and the tokens' own
+};
+
+}  // namespace kvs::cuda

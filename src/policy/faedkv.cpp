@@ -1,0 +1,170 @@
+#include "policy/faedkv.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "kernels/spectral_ops.h"
+#include "policy/token_spectrum.h"
+
+namespace kvs {
+namespace {
+
+constexpr std::size_t kFew = 8;  // tokens at most that read the spectrum: for more a way back costs less
+
+/// Rows: the sinks and what came after the middle; with age a ring of the recent tokens, whose oldest is `next_`. Keys
+/// before RoPE are held as such and rotated for each group.
+class FaedkvCache final : public LayerCache {
+ public:
+  explicit FaedkvCache(const FaedkvOptions& options) : options_(options), spectrum_(options.chunks, options.kept) {}
+
+  std::size_t room() const noexcept override { return ages() ? 1 : kUnlimited; }
+
+  void attend(LayerStates& states, const Operand& out) override {
+    if (states.tokens() > room()) throw Error(ErrorCode::kInternal, "cache", "more tokens at once than there is room");
+    rotate_at(states, states.first_position);
+    attend_all(states, out);
+    if (states.members() > 1) return;
+    if (options_.before_rope)
+      states.backend.rope(states.k, states.rope, states.first_position, RopeDirection::kInverse, {});
+    if (ages())
+      age(states);
+    else
+      rows_.append(states.backend, states.k, states.v, 0, states.tokens());
+  }
+
+  void end_prefix(Backend& backend) override {
+    const std::string obstacle = faedkv_obstacle(options_, rows_.count());
+    if (!obstacle.empty()) throw Error(ErrorCode::kInternal, "faedkv", obstacle);
+    const std::size_t last = rows_.count() - options_.recent;
+    spectrum_.assign(backend, rows_.copy(backend, options_.sinks, last - options_.sinks));
+    TokenRows rest;
+    append(backend, rest, rows_.copy(backend, 0, options_.sinks));
+    append(backend, rest, rows_.copy(backend, last, options_.recent));
+    rows_ = std::move(rest);
+  }
+
+  CacheBytes bytes() const noexcept override {
+    CacheBytes bytes = rows_.bytes();
+    return bytes += spectrum_.bytes();
+  }
+  CacheBytes peak() const noexcept override { return peak_.stored > bytes().stored ? peak_ : bytes(); }
+  std::size_t compressions() const noexcept override { return spectrum_.tokens() > 0 ? 1 + spectrum_.rebuilds() : 0; }
+
+ private:
+  bool ages() const noexcept { return options_.age && spectrum_.tokens() > 0; }
+
+  void attend_all(const LayerStates& states, const Operand& out) const {
+    const std::size_t group = states.q.extent(1) / states.k.extent(1);
+    if (rows_.count() == 0 && spectrum_.tokens() == 0) {
+      attend_rows(states, {}, out);
+    } else if (options_.before_rope) {
+      const TokenRows all = in_order(states.backend);
+      const TokenRows::Part past = all.copy(states.backend, 0, all.count());
+      states.backend.rope(past.k.view(), states.rope, 0, RopeDirection::kForward, {});
+      attend_rows(states, {past.k.view(), past.v.view(), all.count()}, out);
+    } else if (spectrum_.tokens() == 0) {
+      attend_rows(states, rows_.held(), out);
+    } else if (states.members() == 1 && states.tokens() <= kFew && group * states.tokens() <= kMostSpectrumQueries) {
+      states.backend.attention({.q = states.q,
+                                .k = states.k,
+                                .v = states.v,
+                                .past = rows_.held(),
+                                .scale = states.scale,
+                                .softcap = states.softcap,
+                                .spectrum = spectrum_.view()},
+                               out);
+    } else {
+      attend_rows(states, in_order(states.backend).held(), out);
+    }
+  }
+
+  static void append(Backend& backend, TokenRows& rows, const TokenRows::Part& part) {
+    const std::size_t count = part.k.view().extent(2);
+    if (count > 0) rows.append(backend, part.k.view(), part.v.view(), 0, count);
+  }
+
+  /// Every token so far as a row, in the text's order.
+  TokenRows in_order(Backend& backend) const {
+    TokenRows all;
+    const auto take = [&](std::size_t first, std::size_t last) {
+      append(backend, all, rows_.copy(backend, first, last - first));
+    };
+    const std::size_t sinks = std::min(options_.sinks, rows_.count());
+    take(0, sinks);
+    if (spectrum_.tokens() > 0) append(backend, all, spectrum_.restored(backend));
+    take(sinks + next_, rows_.count());
+    take(sinks, sinks + next_);
+    return all;
+  }
+
+  /// The oldest of the recent tokens enters the spectrum, the new one takes its place.
+  void age(const LayerStates& states) {
+    const auto full =
+        options_.update == FaedkvUpdate::kLiteral ? TokenSpectrum::Full::kWrap : TokenSpectrum::Full::kRebuild;
+    peak_ = bytes();  // and the new token, for a moment
+    peak_.stored += (states.k.size() + states.v.size()) * sizeof(std::uint16_t);
+    if (options_.recent == 0) return spectrum_.add(states.backend, states.k, states.v, 0, full);
+    const std::size_t oldest = options_.sinks + next_;
+    const TokenRows::Part leaving = rows_.copy(states.backend, oldest, 1);
+    spectrum_.add(states.backend, leaving.k.view(), leaving.v.view(), 0, full);
+    rows_.put(states.backend, oldest, states.k, states.v, 0, 1);
+    next_ = (next_ + 1) % options_.recent;
+  }
+
+  FaedkvOptions options_;
+  TokenRows rows_;
+  TokenSpectrum spectrum_;
+  CacheBytes peak_;
+  std::size_t next_ = 0;
+};
+
+std::unique_ptr<LayerCache> make_faedkv(Parameters& parameters, std::size_t) {
+  static constexpr std::string_view kKeySpaces[] = {"k_post", "k_pre"}, kUpdates[] = {"corrected", "literal"},
+                                    kTransforms[] = {"dft"}, kSpectra[] = {"half"};
+  FaedkvOptions options;
+  options.sinks = parameters.count("sinks", options.sinks, 0);
+  options.recent = parameters.count("recent", options.recent, 0);
+  options.chunks = parameters.count("chunks", options.chunks, 1);
+  options.kept = parameters.indices("kept", {0}, options.chunks);
+  std::ranges::sort(options.kept);
+  options.before_rope = parameters.choice("key_space", kKeySpaces) == 1;
+  options.age = parameters.on_off("age", options.age);
+  options.update = static_cast<FaedkvUpdate>(parameters.choice("update", kUpdates));
+  (void)parameters.choice("transform", kTransforms);  // others are for the ablation alone
+  (void)parameters.choice("spectrum", kSpectra);
+  // N tokens have ⌊N/2⌋ + 1 bins, a chunk needs one.
+  const std::size_t tokens = std::max<std::size_t>(1, 2 * (options.chunks - 1));
+  const std::size_t prefix =
+      parameters.count("prefix", Parameters::kRequired, 1, options.sinks + options.recent + tokens - 1);
+  const std::string obstacle = faedkv_obstacle(options, prefix);
+  if (!obstacle.empty()) parameters.refuse(options.kept.empty() ? "kept" : "update", obstacle);
+  return make_faedkv_cache(options);
+}
+
+}  // namespace
+
+std::string faedkv_obstacle(const FaedkvOptions& options, std::size_t prefix) {
+  const std::size_t rows = options.sinks + options.recent;
+  if (prefix <= rows)
+    return "found a prefix of " + std::to_string(prefix) + " tokens, expected more than its " +
+           std::to_string(options.sinks) + " sinks and " + std::to_string(options.recent) + " recent ones";
+  const std::size_t tokens = prefix - rows, bins = bins_of(Transform::kDft, tokens);
+  if (options.chunks > bins)
+    return "found " + std::to_string(options.chunks) + " chunks, expected at most the " + std::to_string(bins) +
+           " bins of " + std::to_string(tokens) + " tokens";
+  if (options.kept.empty()) return "found no chunk that is kept, expected at least one";
+  if (options.kept.back() >= options.chunks)
+    return "found chunk " + std::to_string(options.kept.back()) + ", expected numbers below " +
+           std::to_string(options.chunks);
+  if (options.before_rope && options.age && options.update == FaedkvUpdate::kLiteral)
+    return "found key_space k_pre with the literal update, expected k_post: two tokens share a place, not a position";
+  return {};
+}
+
+std::unique_ptr<LayerCache> make_faedkv_cache(const FaedkvOptions& options) {
+  return std::make_unique<FaedkvCache>(options);
+}
+
+constinit const CacheMethod kFaedkvMethod{"faedkv", Prefill::kWhole, make_faedkv};
+
+}  // namespace kvs

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "policy/token_rows.h"
+
+namespace kvs {
+
+/// Keys and values of consecutive tokens as some chunks of their spectrum along the token axis, channel by channel: a
+/// grid of M samples, of which the first N are tokens. What is held are the sums Σ_n x[n] e^{−j2πbn/M} over the bins b
+/// of the chunks, N times FAEDKV's state: a token more is a term more, and every token weighs the same.
+class TokenSpectrum {
+ public:
+  /// What a token finds that comes to a full grid. kRebuild: twice the samples, the same chunks of them, filled with
+  /// what the bins give back of the tokens. kWrap: the place of the token M before it, on which it is laid
+  /// (FaedkvUpdate).
+  enum class Full { kRebuild, kWrap };
+
+  /// @param kept  of chunks 0 … chunks − 1, ascending
+  TokenSpectrum(std::size_t chunks, std::vector<std::size_t> kept) : chunks_(chunks), kept_(std::move(kept)) {}
+
+  std::size_t tokens() const noexcept { return tokens_; }    // N
+  std::size_t samples() const noexcept { return samples_; }  // M, at least N
+  std::size_t rebuilds() const noexcept { return rebuilds_; }
+  KeySpectrum view() const noexcept { return {k_.view(), v_.view(), grid(), tokens_}; }
+  /// A complex bin of a channel counts 4 bytes as stored.
+  CacheBytes bytes() const noexcept;
+
+  /// Takes rows [1, kv_head, N, head_dim] for tokens 0 … N − 1 of a grid that they fill. O(N log N) a channel.
+  void assign(Backend& backend, const TokenRows::Part& rows) { transform(backend, rows, rows.k.view().extent(2)); }
+  /// Adds one row of k and v. O(bins) a channel, unless the grid is full.
+  void add(Backend& backend, BackendView<const float, 4> k, BackendView<const float, 4> v, std::size_t row, Full full);
+  /// The tokens as the bins give them back. O(M log M) a channel.
+  TokenRows::Part restored(Backend& backend) const;
+
+ private:
+  BinGrid grid() const noexcept { return {bins_.view(), samples_}; }
+  void transform(Backend& backend, const TokenRows::Part& rows, std::size_t samples);
+
+  std::size_t chunks_;
+  std::vector<std::size_t> kept_;
+  std::size_t tokens_ = 0, samples_ = 0, rebuilds_ = 0;
+  std::size_t wrapped_ = 0;  // tokens laid on others
+  BackendTensor<std::uint32_t, 1> bins_;
+  BackendTensor<float, 4> k_, v_;  // [kv_head, bin, (real, imaginary), head_dim]
+};
+
+}  // namespace kvs

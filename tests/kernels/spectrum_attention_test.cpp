@@ -1,0 +1,34 @@
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+#include "tests/kernels/spectrum.h"
+
+namespace kvs::test {
+namespace {
+
+class SpectrumAttention : public ::testing::TestWithParam<DType> {};
+INSTANTIATE_TEST_SUITE_P(Types, SpectrumAttention, ::testing::Values(DType::kF32, DType::kBF16),
+                         [](const auto& type) { return type_name(type.param); });
+
+TEST_P(SpectrumAttention, IsAttentionOverTheTokensThatItGivesBack) {
+  for (const int threads : {1, 3}) {
+    const auto backend = make_backend("cpu", GetParam(), threads);
+    for (const SpectrumCase& c : spectrum_cases()) {
+      const auto found = attend_spectrum(*backend, c, false), expected = attend_spectrum(*backend, c, true);
+      ASSERT_EQ(found.size(), expected.size());
+      // Scores below 34 off by 34 roundings and those of an FFT of at most 100 samples; bf16 rounds rows and result.
+      const double tolerance = GetParam() == DType::kF32 ? 1e-5 : 0.05;
+      for (std::size_t i = 0; i < found.size(); ++i) ASSERT_NEAR(found[i], expected[i], tolerance) << c << ", " << i;
+    }
+  }
+}
+
+TEST(SpectrumAttentionInput, RefusesWhatItCannotRead) {
+  const auto backend = make_backend("cpu", DType::kF32, 1);
+  SpectrumCase c = spectrum_cases()[1];
+  c.tokens = kMostSpectrumQueries / 3 + 1;
+  EXPECT_THROW(attend_spectrum(*backend, c, false), Error);
+}
+
+}  // namespace
+}  // namespace kvs::test
