@@ -32,14 +32,21 @@ class FaedkvCache final : public LayerCache {
       rows_.append(states.backend, states.k, states.v, 0, states.tokens());
   }
 
+  void begin_prefix() override {
+    if (!options_.half_dft)
+      throw Error(ErrorCode::kUnsupported, "faedkv",
+                  "found another transform or spectrum, expected transform dft and spectrum half: the others are for "
+                  "the ablation alone");
+  }
+
   void end_prefix(Backend& backend) override {
     const std::string obstacle = faedkv_obstacle(options_, rows_.count());
     if (!obstacle.empty()) throw Error(ErrorCode::kInternal, "faedkv", obstacle);
     const std::size_t last = rows_.count() - options_.recent;
     spectrum_.assign(backend, rows_.copy(backend, options_.sinks, last - options_.sinks));
     TokenRows rest;
-    append(backend, rest, rows_.copy(backend, 0, options_.sinks));
-    append(backend, rest, rows_.copy(backend, last, options_.recent));
+    take(backend, 0, options_.sinks, rest);
+    take(backend, last, rows_.count(), rest);
     rows_ = std::move(rest);
   }
 
@@ -78,22 +85,24 @@ class FaedkvCache final : public LayerCache {
     }
   }
 
-  static void append(Backend& backend, TokenRows& rows, const TokenRows::Part& part) {
-    const std::size_t count = part.k.view().extent(2);
-    if (count > 0) rows.append(backend, part.k.view(), part.v.view(), 0, count);
+  /// Adds rows [first, last) of this cache to `rows`.
+  void take(Backend& backend, std::size_t first, std::size_t last, TokenRows& rows) const {
+    if (first == last) return;
+    const TokenRows::Part part = rows_.copy(backend, first, last - first);
+    rows.append(backend, part.k.view(), part.v.view(), 0, last - first);
   }
 
   /// Every token so far as a row, in the text's order.
   TokenRows in_order(Backend& backend) const {
     TokenRows all;
-    const auto take = [&](std::size_t first, std::size_t last) {
-      append(backend, all, rows_.copy(backend, first, last - first));
-    };
     const std::size_t sinks = std::min(options_.sinks, rows_.count());
-    take(0, sinks);
-    if (spectrum_.tokens() > 0) append(backend, all, spectrum_.restored(backend));
-    take(sinks + next_, rows_.count());
-    take(sinks, sinks + next_);
+    take(backend, 0, sinks, all);
+    if (spectrum_.tokens() > 0) {
+      const TokenRows::Part middle = spectrum_.restored(backend);
+      all.append(backend, middle.k.view(), middle.v.view(), 0, spectrum_.tokens());
+    }
+    take(backend, sinks + next_, rows_.count(), all);
+    take(backend, sinks, sinks + next_, all);
     return all;
   }
 
@@ -120,7 +129,7 @@ class FaedkvCache final : public LayerCache {
 
 std::unique_ptr<LayerCache> make_faedkv(Parameters& parameters, std::size_t) {
   static constexpr std::string_view kKeySpaces[] = {"k_post", "k_pre"}, kUpdates[] = {"corrected", "literal"},
-                                    kTransforms[] = {"dft"}, kSpectra[] = {"half"};
+                                    kTransforms[] = {"dft", "dct"}, kSpectra[] = {"half", "full"};
   FaedkvOptions options;
   options.sinks = parameters.count("sinks", options.sinks, 0);
   options.recent = parameters.count("recent", options.recent, 0);
@@ -130,14 +139,14 @@ std::unique_ptr<LayerCache> make_faedkv(Parameters& parameters, std::size_t) {
   options.before_rope = parameters.choice("key_space", kKeySpaces) == 1;
   options.age = parameters.on_off("age", options.age);
   options.update = static_cast<FaedkvUpdate>(parameters.choice("update", kUpdates));
-  (void)parameters.choice("transform", kTransforms);  // others are for the ablation alone
-  (void)parameters.choice("spectrum", kSpectra);
+  options.half_dft = parameters.choice("transform", kTransforms) == 0;
+  options.half_dft = parameters.choice("spectrum", kSpectra) == 0 && options.half_dft;
   // N tokens have ⌊N/2⌋ + 1 bins, a chunk needs one.
-  const std::size_t tokens = std::max<std::size_t>(1, 2 * (options.chunks - 1));
+  const std::size_t tokens = options.half_dft ? std::max<std::size_t>(1, 2 * (options.chunks - 1)) : 1;
   const std::size_t prefix =
       parameters.count("prefix", Parameters::kRequired, 1, options.sinks + options.recent + tokens - 1);
   const std::string obstacle = faedkv_obstacle(options, prefix);
-  if (!obstacle.empty()) parameters.refuse(options.kept.empty() ? "kept" : "update", obstacle);
+  if (options.half_dft && !obstacle.empty()) parameters.refuse(options.kept.empty() ? "kept" : "update", obstacle);
   return make_faedkv_cache(options);
 }
 

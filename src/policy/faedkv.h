@@ -22,6 +22,7 @@ struct FaedkvOptions {
   bool before_rope = false;             // transform keys before RoPE (k_pre)
   bool age = false;  // tokens that leave the R recent ones enter the spectrum; off: what follows the prefix stays rows
   FaedkvUpdate update = FaedkvUpdate::kCorrected;
+  bool half_dft = true;  // of the ablation's transforms a cache has this one
 };
 
 /// Why a prefix of so many tokens cannot be compressed, as "found …, expected …"; empty if it can.
@@ -34,7 +35,8 @@ std::string faedkv_obstacle(const FaedkvOptions& options, std::size_t prefix);
 /// states stay real; keys after RoPE by default; kCorrected. The paper's kLiteral update lays each token on the one M
 /// tokens before it: S ← e^{−j2πk/M} (S + x/M) turns every sample by one place, so that the new one comes to stand
 /// where the oldest one was turned to.
-/// @throws Error kInternal in end_prefix() for a prefix that has an obstacle.
+/// @throws Error kUnsupported in begin_prefix() for another transform; kInternal in end_prefix() for a prefix that has
+/// an obstacle.
 std::unique_ptr<LayerCache> make_faedkv_cache(const FaedkvOptions& options);
 extern const CacheMethod kFaedkvMethod;
 
