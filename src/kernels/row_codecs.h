@@ -7,19 +7,17 @@
 
 #include "kernels/row_format.h"
 
-// Rows of values to bytes and back, one source for all instruction sets of the processor and for the GPU: each includer
-// names a namespace of its own, so that no two share a function (cpu/simd/loops.h says why). To be compiled without
-// contraction to fused multiply-adds: codes are those of the engines bit for bit.
-#if !defined(KVS_CODECS)
-#define KVS_CODECS kvs::codecs
-#endif
+// Rows of values to bytes and back, one source for all instruction sets of the processor and for the GPU. Everything has
+// internal linkage: no two includers share a function (cpu/simd/loops.h says why). To be compiled without contraction to
+// fused multiply-adds: codes are those of the engines bit for bit.
 #if defined(__CUDACC__)
 #define KVS_CODEC __host__ __device__ inline
 #else
 #define KVS_CODEC inline
 #endif
 
-namespace KVS_CODECS {
+namespace kvs::codecs {
+namespace {  // NOLINT: see above
 
 KVS_CODEC std::uint32_t bits_of(float value) noexcept {
   std::uint32_t bits;
@@ -586,4 +584,5 @@ KVS_CODEC void decode_unit(const RowFormat& format, std::size_t values, float sc
   }
 }
 
-}  // namespace KVS_CODECS
+}  // namespace
+}  // namespace kvs::codecs

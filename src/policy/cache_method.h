@@ -13,13 +13,20 @@ namespace kvs {
 /// How a method takes a prefix: a step at a time, whole (compressed once, at its end), or as it is asked to.
 enum class Prefill { kStepwise, kWhole, kEither };
 
+/// The layer that a cache is for.
+struct CacheLayer {
+  std::size_t index = 0;
+  const CacheShape& shape;
+  StateStore store = {};
+};
+
 /// One way to keep a cache, by the name that a config's `method` gives it. Each method's file defines its
 /// own; policy/methods.cpp lists them.
 struct CacheMethod {
   std::string_view name;
   Prefill prefill;
   /// The cache of the layer that `parameters` have selected. @throws Error as Parameters.
-  std::unique_ptr<LayerCache> (*make)(Parameters& parameters, std::size_t layer, const StateStore& store);
+  std::unique_ptr<LayerCache> (*make)(Parameters& parameters, const CacheLayer& layer);
   /// Whether it keeps rows of tokens, which may be stored in any form (read_store()).
   bool rows = true;
 };

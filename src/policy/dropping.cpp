@@ -30,8 +30,8 @@ std::unique_ptr<LayerCache> make_dropping_cache(const SlotOptions& options, cons
 }
 
 constinit const CacheMethod kDroppingMethod{"dropping", Prefill::kStepwise,
-                                            [](Parameters& parameters, std::size_t, const StateStore& store) {
-                                              return make_dropping_cache(slot_options(parameters), store);
+                                            [](Parameters& parameters, const CacheLayer& layer) {
+                                              return make_dropping_cache(slot_options(parameters), layer.store);
                                             }};
 
 }  // namespace kvs

@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "kernels/spectral_ops.h"
 #include "policy/token_spectrum.h"
+#include "policy/token_steps.h"
 
 namespace kvs {
 namespace {
@@ -17,22 +18,12 @@ class FaedkvCache final : public LayerCache {
  public:
   explicit FaedkvCache(const FaedkvOptions& options) : options_(options), spectrum_(options.chunks, options.kept) {}
 
-  std::size_t room() const noexcept override { return ages() ? 1 : kUnlimited; }
-
   void attend(LayerStates& states, const Operand& out) override {
-    if (states.tokens() > room()) throw Error(ErrorCode::kInternal, "cache", "more tokens at once than there is room");
-    rotate_at(states, states.first_position);
-    attend_all(states, out);
-    if (states.members() > 1) return;
-    if (options_.before_rope)
-      states.backend.rope(states.k, states.rope, states.first_position, RopeDirection::kInverse, {});
-    if (ages())
-      age(states);
-    else
-      rows_.append(states.backend, states.k, states.v, 0, states.tokens());
+    if (!ages()) return attend_together(states, out);
+    for_each_token(states, out, [&](LayerStates& token, const Operand& row) { attend_together(token, row); });
   }
 
-  void begin_prefix() override {
+  void begin_prefix(std::size_t) override {
     if (!options_.half_dft)
       throw Error(ErrorCode::kUnsupported, "faedkv",
                   "found another transform or spectrum, expected transform dft and spectrum half: the others are for "
@@ -43,7 +34,8 @@ class FaedkvCache final : public LayerCache {
     const std::string obstacle = faedkv_obstacle(options_, rows_.count());
     if (!obstacle.empty()) throw Error(ErrorCode::kInternal, "faedkv", obstacle);
     const std::size_t last = rows_.count() - options_.recent;
-    spectrum_.assign(backend, rows_.copy(backend, options_.sinks, last - options_.sinks));
+    compression(backend,
+                [&] { spectrum_.assign(backend, rows_.copy(backend, options_.sinks, last - options_.sinks)); });
     TokenRows rest;
     take(backend, 0, options_.sinks, rest);
     take(backend, last, rows_.count(), rest);
@@ -55,10 +47,22 @@ class FaedkvCache final : public LayerCache {
     return bytes += spectrum_.bytes();
   }
   CacheBytes peak() const noexcept override { return peak_.stored > bytes().stored ? peak_ : bytes(); }
-  std::size_t compressions() const noexcept override { return spectrum_.tokens() > 0 ? 1 + spectrum_.rebuilds() : 0; }
 
  private:
   bool ages() const noexcept { return options_.age && spectrum_.tokens() > 0; }
+
+  /// Of tokens that all read the same spectrum.
+  void attend_together(LayerStates& states, const Operand& out) {
+    rotate_at(states, states.first_position);
+    attend_all(states, out);
+    if (states.members() > 1) return;
+    if (options_.before_rope)
+      states.backend.rope(states.k, states.rope, states.first_position, RopeDirection::kInverse, {});
+    if (ages())
+      age(states);
+    else
+      rows_.append(states.backend, states.k, states.v, 0, states.tokens());
+  }
 
   void attend_all(const LayerStates& states, const Operand& out) const {
     const std::size_t group = states.q.extent(1) / states.k.extent(1);
@@ -112,10 +116,17 @@ class FaedkvCache final : public LayerCache {
         options_.update == FaedkvUpdate::kLiteral ? TokenSpectrum::Full::kWrap : TokenSpectrum::Full::kRebuild;
     peak_ = bytes();  // and the new token, for a moment
     peak_.stored += (states.k.size() + states.v.size()) * sizeof(std::uint16_t);
-    if (options_.recent == 0) return spectrum_.add(states.backend, states.k, states.v, 0, full);
+    const auto enter = [&](const BackendView<float, 4>& k, const BackendView<float, 4>& v) {
+      const auto add = [&] { spectrum_.add(states.backend, k, v, 0, full); };
+      if (spectrum_.tokens() == spectrum_.samples() && full == TokenSpectrum::Full::kRebuild)
+        compression(states.backend, add);
+      else
+        add();
+    };
+    if (options_.recent == 0) return enter(states.k, states.v);
     const std::size_t oldest = options_.sinks + next_;
     const TokenRows::Part leaving = rows_.copy(states.backend, oldest, 1);
-    spectrum_.add(states.backend, leaving.k.view(), leaving.v.view(), 0, full);
+    enter(leaving.k.view(), leaving.v.view());
     rows_.put(states.backend, oldest, states.k, states.v, 0, 1);
     next_ = (next_ + 1) % options_.recent;
   }
@@ -127,7 +138,7 @@ class FaedkvCache final : public LayerCache {
   std::size_t next_ = 0;
 };
 
-std::unique_ptr<LayerCache> make_faedkv(Parameters& parameters, std::size_t) {
+std::unique_ptr<LayerCache> make_faedkv(Parameters& parameters, const CacheLayer&) {
   static constexpr std::string_view kKeySpaces[] = {"k_post", "k_pre"}, kUpdates[] = {"corrected", "literal"},
                                     kTransforms[] = {"dft", "dct"}, kSpectra[] = {"half", "full"};
   FaedkvOptions options;
@@ -174,6 +185,6 @@ std::unique_ptr<LayerCache> make_faedkv_cache(const FaedkvOptions& options) {
   return std::make_unique<FaedkvCache>(options);
 }
 
-constinit const CacheMethod kFaedkvMethod{"faedkv", Prefill::kWhole, make_faedkv};
+constinit const CacheMethod kFaedkvMethod{"faedkv", Prefill::kWhole, make_faedkv, false};
 
 }  // namespace kvs

@@ -45,14 +45,14 @@ class FreqkvCache final : public SlotCache {
   std::size_t seen_ = 0;
 };
 
-std::unique_ptr<LayerCache> make_freqkv(Parameters& parameters, std::size_t, const StateStore& store) {
+std::unique_ptr<LayerCache> make_freqkv(Parameters& parameters, const CacheLayer& layer) {
   static constexpr std::string_view kBands[] = {"low", "high"};
   FreqkvOptions options;
   options.slots = slot_options(parameters);
   options.high_band = parameters.choice("band", kBands) == 1;
   options.rescale = parameters.on_off("rescale", options.rescale);
   options.iterate = parameters.on_off("iterate", options.iterate);
-  return make_freqkv_cache(options, store);
+  return make_freqkv_cache(options, layer.store);
 }
 
 }  // namespace

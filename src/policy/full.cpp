@@ -37,6 +37,6 @@ class FullCache final : public LayerCache {
 std::unique_ptr<LayerCache> make_full_cache(const StateStore& store) { return std::make_unique<FullCache>(store); }
 
 constinit const CacheMethod kFullMethod{
-    "full", Prefill::kEither, [](Parameters&, std::size_t, const StateStore& store) { return make_full_cache(store); }};
+    "full", Prefill::kEither, [](Parameters&, const CacheLayer& layer) { return make_full_cache(layer.store); }};
 
 }  // namespace kvs

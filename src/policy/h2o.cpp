@@ -69,11 +69,11 @@ class H2oCache final : public LayerCache {
   std::vector<std::vector<Slot>> slots_;  // [kv_head][row]
 };
 
-std::unique_ptr<LayerCache> make_h2o(Parameters& parameters, std::size_t, const StateStore& store) {
+std::unique_ptr<LayerCache> make_h2o(Parameters& parameters, const CacheLayer& layer) {
   H2oOptions options;
   options.recent = parameters.count("recent", Parameters::kRequired, 1);
   options.cache_size = parameters.count("cache_size", Parameters::kRequired, 1, options.recent);
-  return make_h2o_cache(options, store);
+  return make_h2o_cache(options, layer.store);
 }
 
 }  // namespace

@@ -53,11 +53,11 @@ class L2normCache final : public LayerCache {
   TokenRows rows_;
 };
 
-std::unique_ptr<LayerCache> make_l2norm(Parameters& parameters, std::size_t layer, const StateStore& store) {
+std::unique_ptr<LayerCache> make_l2norm(Parameters& parameters, const CacheLayer& layer) {
   const double ratio = parameters.real("ratio", 0.5, 0, 1);
   const auto skipped = parameters.indices("skip_layers", {0, 1}, parameters.layers());
-  if (std::ranges::find(skipped, layer) != skipped.end()) return make_full_cache(store);
-  return make_l2norm_cache(ratio, store);
+  if (std::ranges::find(skipped, layer.index) != skipped.end()) return make_full_cache(layer.store);
+  return make_l2norm_cache(ratio, layer.store);
 }
 
 }  // namespace

@@ -132,7 +132,7 @@ class LagkvCache final : public LayerCache {
   bool whole_ = false;  // within a prefix
 };
 
-std::unique_ptr<LayerCache> make_lagkv(Parameters& parameters, std::size_t layer, const StateStore& store) {
+std::unique_ptr<LayerCache> make_lagkv(Parameters& parameters, const CacheLayer& layer) {
   static constexpr std::string_view kVariants[] = {"lag", "local", "l2"};
   constexpr std::size_t kUntouchedByL2 = 2;  // layers
   LagkvOptions options;
@@ -143,8 +143,8 @@ std::unique_ptr<LayerCache> make_lagkv(Parameters& parameters, std::size_t layer
     parameters.refuse("ratio", "found " + Json(options.ratio).dump() + ", which keeps none of " +
                                    std::to_string(options.lag) + " tokens, expected one that keeps some");
   options.variant = static_cast<LagkvVariant>(parameters.choice("variant", kVariants));
-  if (options.variant == LagkvVariant::kL2 && layer < kUntouchedByL2) return make_full_cache(store);
-  return make_lagkv_cache(options, store);
+  if (options.variant == LagkvVariant::kL2 && layer.index < kUntouchedByL2) return make_full_cache(layer.store);
+  return make_lagkv_cache(options, layer.store);
 }
 
 }  // namespace

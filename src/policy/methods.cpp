@@ -8,6 +8,7 @@
 #include "policy/freqkv.h"
 #include "policy/full.h"
 #include "policy/h2o.h"
+#include "policy/kivi.h"
 #include "policy/l2norm.h"
 #include "policy/lagkv.h"
 #include "policy/snapkv.h"
@@ -31,7 +32,7 @@ Prefix prefix_of(const CacheMethod& method, Parameters& parameters) {
 }
 
 constexpr std::array kMethods{&kFullMethod,  &kStreamingMethod, &kDroppingMethod, &kFreqkvMethod, &kFaedkvMethod,
-                              &kLagkvMethod, &kH2oMethod,       &kSnapkvMethod,   &kL2normMethod};
+                              &kLagkvMethod, &kH2oMethod,       &kSnapkvMethod,   &kL2normMethod, &kKiviMethod};
 
 }  // namespace
 
@@ -50,7 +51,7 @@ Cache make_cache(const CacheMethod& method, Parameters& parameters, const CacheS
       continue;
     }
     const StateStore store = method.rows ? read_store(parameters, layer, shape) : StateStore{};
-    std::unique_ptr<LayerCache> cache = method.make(parameters, layer, store);
+    std::unique_ptr<LayerCache> cache = method.make(parameters, {layer, shape, store});
     const bool windowed = !shape.windows.empty() && shape.windows[layer] != 0;
     layers.push_back(windowed ? make_full_cache(store) : std::move(cache));
   }

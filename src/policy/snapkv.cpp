@@ -75,14 +75,14 @@ class SnapkvCache final : public LayerCache {
   bool in_prefix_ = false;
 };
 
-std::unique_ptr<LayerCache> make_snapkv(Parameters& parameters, std::size_t, const StateStore& store) {
+std::unique_ptr<LayerCache> make_snapkv(Parameters& parameters, const CacheLayer& layer) {
   SnapkvOptions options;
   options.window = parameters.count("window", options.window, 1);
   options.cache_size = parameters.count("cache_size", Parameters::kRequired, 1, options.window);
   options.kernel = parameters.count("kernel", options.kernel, 1);
   if (options.kernel % 2 == 0)
     parameters.refuse("kernel", "found " + std::to_string(options.kernel) + ", expected an odd number");
-  return make_snapkv_cache(options, store);
+  return make_snapkv_cache(options, layer.store);
 }
 
 }  // namespace

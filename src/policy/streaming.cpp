@@ -96,12 +96,12 @@ class StreamingCache final : public LayerCache {
   std::size_t oldest_ = 0;  // of the recent rows
 };
 
-std::unique_ptr<LayerCache> make_streaming(Parameters& parameters, std::size_t, const StateStore& store) {
+std::unique_ptr<LayerCache> make_streaming(Parameters& parameters, const CacheLayer& layer) {
   StreamingOptions options;
   options.sinks = parameters.count("sinks", options.sinks, 0);
   const std::size_t least = options.sinks == 0 ? 2 : 1;  // the new token's slot and another
   options.cache_size = parameters.count("cache_size", Parameters::kRequired, least, options.sinks);
-  return make_streaming_cache(options, store);
+  return make_streaming_cache(options, layer.store);
 }
 
 }  // namespace

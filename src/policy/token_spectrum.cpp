@@ -43,7 +43,6 @@ void TokenSpectrum::add(Backend& backend, BackendView<const float, 4> k, Backend
                         Full full) {
   if (tokens_ == samples_ && full == Full::kRebuild) {
     transform(backend, restored(backend), 2 * samples_);
-    ++rebuilds_;
   }
   const std::size_t place = tokens_ < samples_ ? tokens_++ : wrapped_++ % samples_;
   const auto ops = make_spectral_ops(backend);

@@ -22,7 +22,6 @@ class TokenSpectrum {
 
   std::size_t tokens() const noexcept { return tokens_; }    // N
   std::size_t samples() const noexcept { return samples_; }  // M, at least N
-  std::size_t rebuilds() const noexcept { return rebuilds_; }
   KeySpectrum view() const noexcept { return {k_.view(), v_.view(), grid(), tokens_}; }
   /// A complex bin of a channel counts 4 bytes as stored.
   CacheBytes bytes() const noexcept;
@@ -40,7 +39,7 @@ class TokenSpectrum {
 
   std::size_t chunks_;
   std::vector<std::size_t> kept_;
-  std::size_t tokens_ = 0, samples_ = 0, rebuilds_ = 0;
+  std::size_t tokens_ = 0, samples_ = 0;
   std::size_t wrapped_ = 0;  // tokens laid on others
   BackendTensor<std::uint32_t, 1> bins_;
   BackendTensor<float, 4> k_, v_;  // [kv_head, bin, (real, imaginary), head_dim]

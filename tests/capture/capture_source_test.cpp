@@ -154,7 +154,7 @@ TEST(CaptureSource, SaysWhatTheCaptureLacks) {
   EXPECT_THAT(message({.layers = {1}, .k_post = true}), HasSubstr("k_post"));
   EXPECT_THAT(message({.layers = {1}, .q_pre = true}), HasSubstr("q_pre"));
   EXPECT_THAT(message({.layers = {2}, .v = true}), HasSubstr("layer 2"));
-  EXPECT_THAT(message({.layers = {1}, .x = true}), HasSubstr("--model"));
+  EXPECT_THAT(message({.layers = {1}, .x = true}), HasSubstr("a model and texts do"));
 }
 
 TEST(CaptureSource, LeavesOutADamagedDocumentWhole) {

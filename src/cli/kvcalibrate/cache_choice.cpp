@@ -97,7 +97,11 @@ std::string cache_method_lines() {
 
 bool CacheChoice::is_full() const {
   const Json all = given();
-  return name == "full" && !all.contains("store") && !all.contains("store_k") && !all.contains("store_v");
+  const auto is_plain = [&](const char* side) {
+    const Json value = all.value(side, Json("none"));
+    return value == "none" || value == "store";
+  };
+  return name == "full" && is_plain("store") && is_plain("store_k") && is_plain("store_v");
 }
 
 Json CacheChoice::given() const {

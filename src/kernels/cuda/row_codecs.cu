@@ -1,4 +1,3 @@
-#define KVS_CODECS kvs::cuda::codecs
 #include <algorithm>
 
 #include "kernels/cuda/check.h"
