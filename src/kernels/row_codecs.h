@@ -7,14 +7,10 @@
 
 #include "kernels/row_format.h"
 
-// Rows of values to bytes and back, one source for all instruction sets of the processor and for the GPU. Everything has
-// internal linkage: no two includers share a function (cpu/simd/loops.h says why). To be compiled without contraction to
-// fused multiply-adds: codes are those of the engines bit for bit.
-#if defined(__CUDACC__)
-#define KVS_CODEC __host__ __device__ inline
-#else
-#define KVS_CODEC inline
-#endif
+// Rows of values to bytes and back, one source for all instruction sets of the processor and for the GPU. Everything
+// has internal linkage: no two includers share a function (cpu/simd/loops.h says why). To be compiled without
+// contraction to fused multiply-adds: codes are those of the engines bit for bit.
+#define KVS_CODEC KVS_HOST_DEVICE inline
 
 namespace kvs::codecs {
 namespace {  // NOLINT: see above
@@ -411,7 +407,8 @@ struct TurboValue {
   }
 };
 
-/// KIVI, new_pack.py, and QuaRot, kv_cache.py: minimum and step rounded to f16, then the codes from them.
+/// KIVI, new_pack.py, and QuaRot, kv_cache.py: minimum and step rounded to f16, then the codes from them. Across tokens
+/// the minima, the steps and each byte of the codes lie side by side for all channels.
 /// @tparam Floor  the least range, in 1e-5
 template <unsigned Bits, int Floor>
 struct Stepped {
@@ -430,6 +427,40 @@ struct Stepped {
     const float low = half_at(from), step = half_at(from + 2);
     each_code<Bits>(from + 4, count,
                     [&](std::size_t i, unsigned code) { x[i] = static_cast<float>(code) * step + low; });
+  }
+
+  /// x: [token, channel], all tokens of a group
+  KVS_CODEC static void encode_across(const float* x, std::size_t tokens, std::size_t channels, std::uint8_t* to,
+                                      float* scratch) noexcept {
+    const RowGroup group = group_of(
+        {.kind = Bits == 2 ? RowKind::kKivi2 : RowKind::kKivi4, .group = static_cast<std::uint32_t>(tokens)}, tokens);
+    auto* const one = reinterpret_cast<std::uint8_t*>(scratch + tokens);
+    for (std::size_t channel = 0; channel < channels; ++channel) {
+      for (std::size_t token = 0; token < tokens; ++token) scratch[token] = x[token * channels + channel];
+      encode(scratch, tokens, one);
+      std::memcpy(to + 2 * channel, one, 2);
+      std::memcpy(to + 2 * (channels + channel), one + 2, 2);
+      for (std::size_t i = 4; i < group.bytes; ++i) to[i * channels + channel] = one[i];
+    }
+  }
+  KVS_CODEC static void decode_across(const std::uint8_t* from, std::size_t tokens, std::size_t channels, float* x,
+                                      float* scratch) noexcept {
+    float *const low = scratch, *const step = scratch + channels;
+    for (std::size_t channel = 0; channel < channels; ++channel) {
+      low[channel] = half_at(from + 2 * channel);
+      step[channel] = half_at(from + 2 * (channels + channel));
+    }
+    constexpr unsigned kParts = 8 / Bits;
+    const std::size_t bytes = tokens / kParts;
+    for (unsigned part = 0; part < kParts; ++part)
+      for (std::size_t i = 0; i < bytes; ++i) {
+        const std::uint8_t* const codes = from + (4 + i) * channels;
+        float* const row = x + (part * bytes + i) * channels;
+        for (std::size_t channel = 0; channel < channels; ++channel) {
+          const unsigned code = static_cast<unsigned>(codes[channel] >> (Bits * part)) & ((1U << Bits) - 1);
+          row[channel] = static_cast<float>(code) * step[channel] + low[channel];
+        }
+      }
   }
 };
 
@@ -535,21 +566,15 @@ struct RowBasis {
 KVS_CODEC std::size_t rows_of_unit(const RowFormat& format) noexcept { return format.across_tokens ? format.group : 1; }
 /// Floats of scratch memory that coding a unit takes.
 KVS_CODEC std::size_t unit_scratch(const RowFormat& format, std::size_t values) noexcept {
-  return format.across_tokens ? format.group : values + 64;
+  return format.across_tokens ? 2 * (format.group + values) : values + 64;
 }
 
 /// @param x  [rows_of_unit, values];  @param scale  what kE4m3 divides by
 template <class Codec>
 KVS_CODEC void encode_unit(const RowFormat& format, std::size_t values, float scale, const float* x, std::uint8_t* to,
                            float* scratch) noexcept {
-  if (format.across_tokens) {
-    const RowGroup group = group_of(format, format.group);
-    for (std::size_t channel = 0; channel < values; ++channel) {
-      for (std::size_t token = 0; token < group.values; ++token) scratch[token] = x[token * values + channel];
-      Codec::encode(scratch, group.values, to + channel * group.bytes);
-    }
-    return;
-  }
+  if constexpr (requires { Codec::encode_across(x, values, values, to, scratch); })
+    if (format.across_tokens) return Codec::encode_across(x, format.group, values, to, scratch);
   const std::size_t counts[2] = {format.split, values - format.split};
   for (const std::size_t count : counts) {
     if (count == 0) continue;
@@ -565,14 +590,8 @@ KVS_CODEC void encode_unit(const RowFormat& format, std::size_t values, float sc
 template <class Codec>
 KVS_CODEC void decode_unit(const RowFormat& format, std::size_t values, float scale, const std::uint8_t* from, float* x,
                            float* scratch) noexcept {
-  if (format.across_tokens) {
-    const RowGroup group = group_of(format, format.group);
-    for (std::size_t channel = 0; channel < values; ++channel) {
-      Codec::decode(from + channel * group.bytes, group.values, scratch);
-      for (std::size_t token = 0; token < group.values; ++token) x[token * values + channel] = scratch[token];
-    }
-    return;
-  }
+  if constexpr (requires { Codec::decode_across(from, values, values, x, scratch); })
+    if (format.across_tokens) return Codec::decode_across(from, format.group, values, x, scratch);
   const std::size_t counts[2] = {format.split, values - format.split};
   for (const std::size_t count : counts) {
     if (count == 0) continue;

@@ -3,6 +3,12 @@
 #include <cstddef>
 #include <cstdint>
 
+#if defined(__CUDACC__)
+#define KVS_HOST_DEVICE __host__ __device__
+#else
+#define KVS_HOST_DEVICE
+#endif
+
 namespace kvs {
 
 /// How a row of values is coded: what inference engines keep their caches in. docs/stores.md has the arithmetic of each
@@ -54,7 +60,7 @@ struct RowGroup {
 };
 
 /// @param values  of a row, or of one of its two parts
-constexpr RowGroup group_of(const RowFormat& format, std::size_t values) noexcept {
+KVS_HOST_DEVICE constexpr RowGroup group_of(const RowFormat& format, std::size_t values) noexcept {
   const std::size_t group = format.group;
   switch (format.kind) {
     case RowKind::kF32:
@@ -97,13 +103,14 @@ constexpr RowGroup group_of(const RowFormat& format, std::size_t values) noexcep
 }
 
 /// Bytes of `values` values of one row, or of one of its parts.
-constexpr std::size_t part_bytes(const RowFormat& format, std::size_t values) noexcept {
+KVS_HOST_DEVICE constexpr std::size_t part_bytes(const RowFormat& format, std::size_t values) noexcept {
   const RowGroup group = group_of(format, values);
   return values == 0 ? 0 : (values + group.values - 1) / group.values * group.bytes;
 }
 
 /// Bytes of `rows` rows of `values` values each. Rows that are held together count whole.
-constexpr std::size_t rows_bytes(const RowFormat& format, std::size_t values, std::size_t rows) noexcept {
+KVS_HOST_DEVICE constexpr std::size_t rows_bytes(const RowFormat& format, std::size_t values,
+                                                 std::size_t rows) noexcept {
   if (format.across_tokens) {
     const RowGroup group = group_of(format, format.group);
     return (rows + group.values - 1) / group.values * values * group.bytes;
