@@ -123,8 +123,9 @@ TEST(CachesOfSmolLM2, GiveThePerplexitiesOfPyTorch) {
     const auto settings = expected["settings"].get<std::vector<std::string>>();
     const Evaluation found = evaluate(
         decoder, documents, {.make = [&] { return test::cache_of(model.config(), expected["method"], settings); }});
-    // A quarter of what is asked for: rounding moves these by 1e-5.
-    EXPECT_NEAR(found.sum.perplexity() / expected["ppl"].get<double>(), 1, 5e-4) << expected.dump();
+    // Rounding moves these by 1e-5; a few bits a value amplify it (docs/stores.md), which `within` allows for.
+    EXPECT_NEAR(found.sum.perplexity() / expected["ppl"].get<double>(), 1, expected.value("within", 5e-4))
+        << expected.dump();
   }
 }
 

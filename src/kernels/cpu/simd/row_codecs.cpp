@@ -10,7 +10,7 @@ void encode_rows(const CodedRows& coded) noexcept {
   codecs::with_codec(coded.format.kind, [&](auto codec) {
     for (std::size_t row = 0; row < coded.rows; row += step)
       codecs::encode_unit<decltype(codec)>(coded.format, coded.values, coded.scale, coded.x + row * coded.values,
-                                   coded.bytes + row / step * bytes, coded.scratch);
+                                           coded.bytes + row / step * bytes, coded.scratch);
   });
 }
 
@@ -19,11 +19,13 @@ void decode_rows(const CodedRows& coded) noexcept {
   codecs::with_codec(coded.format.kind, [&](auto codec) {
     for (std::size_t row = 0; row < coded.rows; row += step)
       codecs::decode_unit<decltype(codec)>(coded.format, coded.values, coded.scale, coded.bytes + row / step * bytes,
-                                   coded.x + row * coded.values, coded.scratch);
+                                           coded.x + row * coded.values, coded.scratch);
   });
 }
 
-std::size_t row_scratch(const RowFormat& format, std::size_t values) noexcept { return codecs::unit_scratch(format, values); }
+std::size_t row_scratch(const RowFormat& format, std::size_t values) noexcept {
+  return codecs::unit_scratch(format, values);
+}
 
 }  // namespace KVS_ISA
 }  // namespace kvs::cpu
