@@ -140,7 +140,7 @@ struct AttentionInput {
   /// Empty, or written, for a single token of one member: the attention mass of each key, its weights after the softmax
   /// summed over the query heads that read it.
   BackendView<float, 2> mass = {};  // [kv_head, past + 1]
-  KeySpectrum spectrum = {};         // tokens before the past that nobody holds as rows
+  KeySpectrum spectrum = {};        // tokens before the past that nobody holds as rows
 };
 
 constexpr std::size_t kMostSpectrumQueries = 256;
