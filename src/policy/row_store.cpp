@@ -142,7 +142,7 @@ StateStore read_store(Parameters& parameters, std::size_t layer, const CacheShap
 }
 
 StateStore read_row_store(Parameters& parameters, std::size_t layer) {
-  const StateStore store = read_store(parameters, layer, {.kv_heads = 1, .head_dim = 64});
+  StateStore store = read_store(parameters, layer, {.kv_heads = 1, .head_dim = 64});
   for (const RowStore* const rows : {&store.k, &store.v})
     for (const StoreKind& kind : kStores)
       if ((kind.k == rows->format.kind && kind.k_rotation > Rotation::kByEngine) ||

@@ -15,7 +15,7 @@ StateStore store_of(const std::vector<std::string>& settings, std::size_t head_d
                     std::size_t layers = 1, std::size_t layer = 0) {
   Parameters parameters({{parse_settings(settings, "settings"), "", ErrorCode::kUsage}}, layers);
   parameters.select(layer);
-  const StateStore store = read_store(parameters, layer, {2, head_dim, adjacent_pairs, {}});
+  StateStore store = read_store(parameters, layer, {2, head_dim, adjacent_pairs, {}});
   parameters.check_known();
   return store;
 }
