@@ -1,9 +1,9 @@
 #include <algorithm>
 
+#include "kernels/codecs/rows.h"
 #include "kernels/cuda/check.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/launch.cuh"
-#include "kernels/row_codecs.h"
 
 namespace kvs {
 namespace cuda {

@@ -1,5 +1,4 @@
-#include "kernels/row_codecs.h"
-
+#include "kernels/codecs/rows.h"
 #include "kernels/cpu/simd/functions.h"
 
 namespace kvs::cpu {

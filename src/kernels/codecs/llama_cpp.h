@@ -1,0 +1,123 @@
+#pragma once
+
+#include <cstring>
+
+#include "kernels/codecs/scalars.h"
+
+namespace kvs::codecs {
+namespace {  // NOLINT: see scalars.h
+
+/// llama.cpp, ggml-quants.c: f16 d, then codes.
+struct Q8_0 {
+  KVS_CODEC static void encode(const float* x, std::size_t count, std::uint8_t* to) noexcept {
+    const float d = largest_magnitude(x, count) / 127, inverse = inverse_or_zero(d);
+    put_half(to, d);
+    for (std::size_t i = 0; i < count; ++i)
+      to[2 + i] = static_cast<std::uint8_t>(static_cast<int>(round_away(clamped(x[i] * inverse, -127, 127))));
+  }
+  KVS_CODEC static void decode(const std::uint8_t* from, std::size_t count, float* x) noexcept {
+    const float d = half_at(from);
+    for (std::size_t i = 0; i < count; ++i) x[i] = static_cast<float>(static_cast<std::int8_t>(from[2 + i])) * d;
+  }
+};
+
+/// The fifth bits of 32 codes as one word before their lower four.
+template <class Code>
+KVS_CODEC void put_five_bits(std::uint8_t* to, Code code) noexcept {
+  std::uint32_t high = 0;
+  for (unsigned i = 0; i < 32; ++i) high |= static_cast<std::uint32_t>(code(i) >> 4) << i;
+  put(to, high);
+  put_codes<4>(to + 4, 32, [&](std::size_t i) { return code(i) & 15U; });
+}
+template <class Use>
+KVS_CODEC void each_five_bits(const std::uint8_t* from, Use use) noexcept {
+  const auto high = loaded<std::uint32_t>(from);
+  each_code<4>(from + 4, 32, [&](std::size_t i, unsigned code) { use(i, code | ((high >> i) & 1U) << 4); });
+}
+
+/// q4_0 and q5_0: the value of largest magnitude is code 0 = −2^(Bits − 1).
+template <unsigned Bits>
+struct Signed {
+  static constexpr float kLevels = 1U << (Bits - 1);
+
+  KVS_CODEC static void encode(const float* x, std::size_t count, std::uint8_t* to) noexcept {
+    const float d = furthest(x, count) / -kLevels, inverse = inverse_or_zero(d);
+    put_half(to, d);
+    const auto code = [&](std::size_t i) {
+      return code_of(clamped(x[i] * inverse + (kLevels + 0.5F), 0, 2 * kLevels - 1));
+    };
+    if constexpr (Bits == 5)
+      put_five_bits(to + 2, code);
+    else
+      put_codes<4>(to + 2, count, code);
+  }
+  KVS_CODEC static void decode(const std::uint8_t* from, std::size_t count, float* x) noexcept {
+    const float d = half_at(from);
+    const auto use = [&](std::size_t i, unsigned code) { x[i] = (static_cast<float>(code) - kLevels) * d; };
+    if constexpr (Bits == 5)
+      each_five_bits(from + 2, use);
+    else
+      each_code<4>(from + 2, count, use);
+  }
+};
+
+/// q4_1 and q5_1: f16 d and minimum.
+template <unsigned Bits>
+struct Affine {
+  static constexpr float kLevels = (1U << Bits) - 1;
+
+  KVS_CODEC static void encode(const float* x, std::size_t count, std::uint8_t* to) noexcept {
+    const auto [least, most] = extremes(x, count);
+    const float d = (most - least) / kLevels, inverse = inverse_or_zero(d), low = least;
+    put_half(to, d);
+    put_half(to + 2, low);
+    const auto code = [&](std::size_t i) { return code_of(clamped((x[i] - low) * inverse + 0.5F, 0, kLevels)); };
+    if constexpr (Bits == 5)
+      put_five_bits(to + 4, code);
+    else
+      put_codes<4>(to + 4, count, code);
+  }
+  KVS_CODEC static void decode(const std::uint8_t* from, std::size_t count, float* x) noexcept {
+    const float d = half_at(from), low = half_at(from + 2);
+    const auto use = [&](std::size_t i, unsigned code) { x[i] = static_cast<float>(code) * d + low; };
+    if constexpr (Bits == 5)
+      each_five_bits(from + 4, use);
+    else
+      each_code<4>(from + 4, count, use);
+  }
+};
+
+/// Without importance weights: codes against max / −127, then d refitted with weights x²; codes are kept.
+struct Iq4Nl {
+  KVS_CODEC static float value(unsigned code) noexcept {
+    constexpr std::int8_t kValues[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+    return static_cast<float>(kValues[code]);
+  }
+  /// The nearest, of two at the same distance the upper.
+  KVS_CODEC static unsigned nearest(float x) noexcept {
+    unsigned code = 0;
+    for (unsigned n = 1; n < 16; ++n) code = x - value(n - 1) < value(n) - x ? code : n;
+    return code;
+  }
+  KVS_CODEC static void encode(const float* x, std::size_t count, std::uint8_t* to) noexcept {
+    const float top = furthest(x, count), inverse = inverse_or_zero(top / -127);
+    if (magnitude(top) < 1e-15F) return std::memset(to, 0, 2 + count / 2), void();
+    put_codes<4>(to + 2, count, [&](std::size_t i) { return nearest(x[i] * inverse); });
+    float products = 0, squares = 0;
+    float values[32];
+    each_code<4>(to + 2, count, [&](std::size_t i, unsigned code) { values[i] = value(code); });
+    for (std::size_t i = 0; i < count; ++i) {
+      const float weight = x[i] * x[i];
+      products += weight * values[i] * x[i];
+      squares += weight * values[i] * values[i];
+    }
+    put_half(to, squares > 0 ? products / squares : 0);
+  }
+  KVS_CODEC static void decode(const std::uint8_t* from, std::size_t count, float* x) noexcept {
+    const float d = half_at(from);
+    each_code<4>(from + 2, count, [&](std::size_t i, unsigned code) { x[i] = value(code) * d; });
+  }
+};
+
+}  // namespace
+}  // namespace kvs::codecs

@@ -1,0 +1,154 @@
+#pragma once
+
+#include <cmath>
+
+#include "kernels/codecs/kivi.h"
+#include "kernels/codecs/llama_cpp.h"
+#include "kernels/codecs/plain.h"
+#include "kernels/codecs/vllm.h"
+
+// Rows of values to bytes and back.
+namespace kvs::codecs {
+namespace {  // NOLINT: see scalars.h
+
+/// run(codec) with the codec of a kind.
+template <class Run>
+void with_codec(RowKind kind, Run run) {
+  switch (kind) {
+    case RowKind::kF32:
+      return run(PlainF32{});
+    case RowKind::kF16:
+      return run(Half{});
+    case RowKind::kBF16:
+      return run(Bfloat{});
+    case RowKind::kQ8_0:
+      return run(Q8_0{});
+    case RowKind::kQ5_1:
+      return run(Affine<5>{});
+    case RowKind::kQ5_0:
+      return run(Signed<5>{});
+    case RowKind::kQ4_1:
+      return run(Affine<4>{});
+    case RowKind::kQ4_0:
+      return run(Signed<4>{});
+    case RowKind::kIq4Nl:
+      return run(Iq4Nl{});
+    case RowKind::kE4m3:
+      return run(E4m3{});
+    case RowKind::kInt8Row:
+      return run(Int8Row{});
+    case RowKind::kE4m3Row:
+      return run(E4m3Row{});
+    case RowKind::kInt4Row:
+      return run(Int4Row{});
+    case RowKind::kTurboKey4:
+      return run(TurboKey<4>{});
+    case RowKind::kTurboKey3:
+      return run(TurboKey<3>{});
+    case RowKind::kTurboValue4:
+      return run(TurboValue<4>{});
+    case RowKind::kTurboValue3:
+      return run(TurboValue<3>{});
+    case RowKind::kKivi4:
+      return run(Stepped<4, 0>{});
+    case RowKind::kKivi2:
+      return run(Stepped<2, 0>{});
+    case RowKind::kQuarot4:
+      return run(Stepped<4, 1>{});
+  }
+}
+
+/// x ← factor · √n · H x for each run of n values, H the orthonormal Sylvester–Walsh–Hadamard matrix.
+KVS_CODEC void rotate_hadamard(float* x, std::size_t count, std::size_t n, float factor) noexcept {
+  for (std::size_t half = n / 2; half > 0; half /= 2)
+    for (std::size_t first = 0; first < count; first += 2 * half)
+      for (std::size_t i = first; i < first + half; ++i) {
+        const float a = x[i], b = x[i + half];
+        x[i] = a + b;
+        x[i + half] = a - b;
+      }
+  for (std::size_t i = 0; i < count; ++i) x[i] *= factor;
+}
+
+/// The ±1 that int4_per_token_head multiplies the values of a run by: torch.bernoulli(0.5) of the seed 0x9E3779B9.
+KVS_CODEC float sign_at(std::size_t index) noexcept {
+  constexpr std::uint32_t kSigns[8] = {0x6573590dU, 0x808035b1U, 0xa6443d6cU, 0x6b7f5438U,
+                                       0x4aa48b81U, 0xabafc441U, 0x320b9848U, 0xfa2043a0U};
+  return (kSigns[index / 32 % 8] >> (index % 32)) & 1U ? 1.0F : -1.0F;
+}
+
+/// A row, or one of its two parts, as it is before it is coded: in other places, signed, rotated, scaled.
+struct RowBasis {
+  RowFormat format;
+  std::size_t count;
+  float scale;
+
+  KVS_CODEC bool rotates() const noexcept { return format.hadamard > 0 && count % format.hadamard == 0; }
+  KVS_CODEC std::size_t place(std::size_t i) const noexcept {
+    return format.adjacent_pairs ? i / 2 + i % 2 * (count / 2) : i;
+  }
+  KVS_CODEC void enter(const float* x, float* y) const noexcept {
+    for (std::size_t i = 0; i < count; ++i) y[i] = x[place(i)];
+    if (format.signs)
+      for (std::size_t i = 0; i < count; ++i) y[i] *= sign_at(i % format.hadamard);
+    if (rotates())  // int4_per_token_head leaves √n in
+      rotate_hadamard(y, count, format.hadamard, format.signs ? 1 : 1 / std::sqrt(static_cast<float>(format.hadamard)));
+    if (format.kind == RowKind::kE4m3)
+      for (std::size_t i = 0; i < count; ++i) y[i] /= scale;
+  }
+  /// y is overwritten, and may be x where nothing changes places.
+  KVS_CODEC void leave(float* y, float* x) const noexcept {
+    if (format.kind == RowKind::kE4m3)
+      for (std::size_t i = 0; i < count; ++i) y[i] *= scale;
+    const auto run = static_cast<float>(format.hadamard);
+    if (rotates()) rotate_hadamard(y, count, format.hadamard, format.signs ? 1 / run : 1 / std::sqrt(run));
+    if (format.signs)
+      for (std::size_t i = 0; i < count; ++i) y[i] *= sign_at(i % format.hadamard);
+    if (y != x)
+      for (std::size_t i = 0; i < count; ++i) x[place(i)] = y[i];
+  }
+};
+
+/// What is coded by itself: a row, or the rows of format.group tokens that are held together.
+KVS_CODEC std::size_t rows_of_unit(const RowFormat& format) noexcept { return format.across_tokens ? format.group : 1; }
+/// Floats of scratch memory that coding a unit takes.
+KVS_CODEC std::size_t unit_scratch(const RowFormat& format, std::size_t values) noexcept {
+  return format.across_tokens ? 2 * (format.group + values) : values + 64;
+}
+
+/// @param x  [rows_of_unit, values];  @param scale  what kE4m3 divides by
+template <class Codec>
+KVS_CODEC void encode_unit(const RowFormat& format, std::size_t values, float scale, const float* x, std::uint8_t* to,
+                           float* scratch) noexcept {
+  if constexpr (requires { Codec::encode_across(x, values, values, to, scratch); })
+    if (format.across_tokens) return Codec::encode_across(x, format.group, values, to, scratch);
+  const std::size_t counts[2] = {format.split, values - format.split};
+  for (const std::size_t count : counts) {
+    if (count == 0) continue;
+    const RowGroup group = group_of(format, count);
+    RowBasis{format, count, scale}.enter(x, scratch);
+    for (std::size_t i = count; i % group.values != 0; ++i) scratch[i] = 0;
+    for (std::size_t i = 0; i < count; i += group.values, to += group.bytes)
+      Codec::encode(scratch + i, group.values, to);
+    x += count;
+  }
+}
+
+template <class Codec>
+KVS_CODEC void decode_unit(const RowFormat& format, std::size_t values, float scale, const std::uint8_t* from, float* x,
+                           float* scratch) noexcept {
+  if constexpr (requires { Codec::decode_across(from, values, values, x, scratch); })
+    if (format.across_tokens) return Codec::decode_across(from, format.group, values, x, scratch);
+  const std::size_t counts[2] = {format.split, values - format.split};
+  for (const std::size_t count : counts) {
+    if (count == 0) continue;
+    const RowGroup group = group_of(format, count);
+    float* const y = format.adjacent_pairs || count % group.values != 0 ? scratch : x;
+    for (std::size_t i = 0; i < count; i += group.values, from += group.bytes) Codec::decode(from, group.values, y + i);
+    RowBasis{format, count, scale}.leave(y, x);
+    x += count;
+  }
+}
+
+}  // namespace
+}  // namespace kvs::codecs

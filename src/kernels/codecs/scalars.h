@@ -1,0 +1,157 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/row_format.h"
+
+// What codecs are made of. Everything in this folder has internal linkage: no two includers share a function, since
+// they are compiled for different instruction sets and for the GPU (cpu/simd/loops.h). To be compiled without
+// contraction to fused multiply-adds: codes are those of the engines bit for bit. A codec codes one group of values:
+// encode(x, count, bytes) and decode(bytes, count, x).
+#define KVS_CODEC KVS_HOST_DEVICE inline
+
+namespace kvs::codecs {
+namespace {  // NOLINT: see above
+
+KVS_CODEC std::uint32_t bits_of(float value) noexcept {
+  std::uint32_t bits;
+  std::memcpy(&bits, &value, sizeof(bits));
+  return bits;
+}
+KVS_CODEC float float_of(std::uint32_t bits) noexcept {
+  float value;
+  std::memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
+KVS_CODEC float magnitude(float x) noexcept { return float_of(bits_of(x) & 0x7fffffffU); }
+KVS_CODEC float larger_of(float a, float b) noexcept { return a > b ? a : b; }
+KVS_CODEC float smaller_of(float a, float b) noexcept { return a < b ? a : b; }
+/// NaN becomes `low`.
+KVS_CODEC float clamped(float x, float low, float high) noexcept { return x >= low ? smaller_of(x, high) : low; }
+/// To the nearest, ties to even; |x| < 2^22.
+KVS_CODEC float round_even(float x) noexcept {
+  const float shifted = x + 0x1.8p23F;
+  return shifted - 0x1.8p23F;
+}
+/// To the nearest, ties away from zero, as C's roundf; |x| < 2^22.
+KVS_CODEC float round_away(float x) noexcept {
+  const float whole = static_cast<float>(static_cast<int>(x)), rest = x - whole;
+  return whole + (rest >= 0.5F ? 1.0F : 0.0F) - (rest <= -0.5F ? 1.0F : 0.0F);
+}
+KVS_CODEC unsigned code_of(float whole) noexcept { return static_cast<unsigned>(static_cast<int>(whole)); }
+
+KVS_CODEC float half_value(std::uint16_t bits) noexcept {
+  const std::uint32_t size = static_cast<std::uint32_t>(bits & 0x7fffU) << 13;
+  const std::uint32_t normal = size + (size < 0x0f800000U ? 112U << 23 : 224U << 23);  // or infinity, NaN
+  const float subnormal = float_of(size + 0x38800000U) - 0x1p-14F;
+  const std::uint32_t widened = size < 0x00800000U ? bits_of(subnormal) : normal;
+  return float_of(widened | static_cast<std::uint32_t>(bits & 0x8000U) << 16);
+}
+/// To nearest even; what is too large becomes infinite.
+KVS_CODEC std::uint16_t half_bits(float value) noexcept {
+  const std::uint32_t bits = bits_of(value), size = bits & 0x7fffffffU;
+  const std::uint32_t rounded = (size + 0xfffU + ((size >> 13) & 1U)) >> 13;
+  const std::uint32_t subnormal = bits_of(float_of(size) * 0x1p24F + 0x1.8p23F) & 0x7ffU;
+  const std::uint32_t normal = rounded - (112U << 10);
+  std::uint32_t result = size < 0x38800000U ? subnormal : normal;
+  if (size >= 0x477ff000U) result = 0x7c00U;
+  if (size > 0x7f800000U) result = 0x7e00U;
+  return static_cast<std::uint16_t>(result | ((bits >> 16) & 0x8000U));
+}
+
+template <class T>
+KVS_CODEC T loaded(const std::uint8_t* from) noexcept {
+  T value;
+  std::memcpy(&value, from, sizeof(value));
+  return value;
+}
+template <class T>
+KVS_CODEC void put(std::uint8_t* to, T value) noexcept {
+  std::memcpy(to, &value, sizeof(value));
+}
+KVS_CODEC float half_at(const std::uint8_t* from) noexcept { return half_value(loaded<std::uint16_t>(from)); }
+KVS_CODEC void put_half(std::uint8_t* to, float value) noexcept { put(to, half_bits(value)); }
+
+/// fp8 with 4 bits of exponent and 3 of mantissa (e4m3fn): to nearest even, saturating at ±448.
+KVS_CODEC std::uint8_t e4m3_bits(float x) noexcept {
+  const std::uint32_t bits = bits_of(x);
+  const float size = smaller_of(magnitude(x), 448.0F);
+  const std::uint32_t wide = bits_of(size);
+  const std::uint32_t normal = ((wide + 0x7ffffU + ((wide >> 20) & 1U)) >> 20) - (120U << 3);
+  const std::uint32_t subnormal = bits_of(size * 0x1p9F + 0x1.8p23F) & 0xfU;
+  return static_cast<std::uint8_t>((size < 0x1p-6F ? subnormal : normal) | ((bits >> 24) & 0x80U));
+}
+KVS_CODEC float e4m3_value(std::uint8_t bits) noexcept {
+  const std::uint32_t size = bits & 0x7fU;
+  const float normal = float_of((size << 20) + (120U << 23)), subnormal = static_cast<float>(size) * 0x1p-9F;
+  return float_of(bits_of(size < 8 ? subnormal : normal) | (static_cast<std::uint32_t>(bits & 0x80U) << 24));
+}
+
+struct Extremes {
+  float least, most;
+};
+KVS_CODEC Extremes extremes(const float* x, std::size_t count) noexcept {
+  Extremes found{x[0], x[0]};
+  for (std::size_t i = 1; i < count; ++i) found = {smaller_of(found.least, x[i]), larger_of(found.most, x[i])};
+  return found;
+}
+KVS_CODEC float largest_magnitude(const float* x, std::size_t count) noexcept {
+  float most = 0;
+  for (std::size_t i = 0; i < count; ++i) most = larger_of(most, magnitude(x[i]));
+  return most;
+}
+/// The value of largest magnitude, the first of several.
+KVS_CODEC float furthest(const float* x, std::size_t count) noexcept {
+  float most = 0, value = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const float size = magnitude(x[i]);
+    value = size > most ? x[i] : value;
+    most = larger_of(most, size);
+  }
+  return value;
+}
+KVS_CODEC float inverse_or_zero(float d) noexcept { return d == 0 ? 0 : 1 / d; }
+
+// Codes of Bits bits of a group of `count`: parts of it lie over each other, so that loops over them have no steps.
+// 3 bits: eight codes in three bytes.
+template <unsigned Bits, class Code>
+KVS_CODEC void put_codes(std::uint8_t* to, std::size_t count, Code code) noexcept {
+  if constexpr (Bits == 3) {
+    for (std::size_t i = 0; i < count; i += 8) {
+      unsigned word = 0;
+      for (unsigned n = 0; n < 8; ++n) word |= code(i + n) << (3 * n);
+      for (unsigned n = 0; n < 3; ++n) to[i / 8 * 3 + n] = static_cast<std::uint8_t>(word >> (8 * n));
+    }
+  } else {
+    constexpr unsigned kParts = 8 / Bits;
+    const std::size_t bytes = count / kParts;
+    for (std::size_t i = 0; i < bytes; ++i) {
+      unsigned byte = 0;
+      for (unsigned part = 0; part < kParts; ++part) byte |= code(part * bytes + i) << (Bits * part);
+      to[i] = static_cast<std::uint8_t>(byte);
+    }
+  }
+}
+/// Calls use(index, code) for each.
+template <unsigned Bits, class Use>
+KVS_CODEC void each_code(const std::uint8_t* from, std::size_t count, Use use) noexcept {
+  if constexpr (Bits == 3) {
+    for (std::size_t i = 0; i < count; i += 8) {
+      const std::uint8_t* const at = from + i / 8 * 3;
+      const unsigned word = at[0] | static_cast<unsigned>(at[1]) << 8 | static_cast<unsigned>(at[2]) << 16;
+      for (unsigned n = 0; n < 8; ++n) use(i + n, (word >> (3 * n)) & 7U);
+    }
+  } else {
+    constexpr unsigned kParts = 8 / Bits;
+    const std::size_t bytes = count / kParts;
+    for (unsigned part = 0; part < kParts; ++part)
+      for (std::size_t i = 0; i < bytes; ++i)
+        use(part * bytes + i, static_cast<unsigned>(from[i] >> (Bits * part)) & ((1U << Bits) - 1));
+  }
+}
+
+}  // namespace
+}  // namespace kvs::codecs
