@@ -50,12 +50,15 @@ void check_files(const Json& config, const std::filesystem::path& path) {
 
 /// @throws Error kInput as the method's own reader, which knows more than the schema says.
 void check_parameters(const CacheMethod& method, const JsonCursor& root, const std::string& where) {
-  constexpr std::uint64_t kMostLayers = 1 << 16;
+  constexpr std::uint64_t kMost = 1 << 16;
+  const JsonCursor model = root.at("model");
   const JsonCursor values = root.at("parameters");
   (void)values.keys();  // an object
   Parameters parameters({{values.value(), where + ": /parameters/", ErrorCode::kInput}},
-                        root.at("model").at("layers").unsigned_integer(kMostLayers));
-  (void)make_cache(method, parameters, {});
+                        model.at("layers").unsigned_integer(kMost));
+  (void)make_cache(method, parameters,
+                   {.kv_heads = model.at("kv_heads").unsigned_integer(kMost),
+                    .head_dim = model.at("head_dim").unsigned_integer(kMost)});
 }
 
 /// Of what a config says beside a method's parameters.
