@@ -433,7 +433,7 @@ TEST_F(CalibratePrograms, EvalRefusesWhatItCannotRunInOneLine) {
     EXPECT_THAT(outcome.err, HasSubstr(part));
     EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
   };
-  refuse({"--method", "kivi"}, "expected one of full, streaming");
+  refuse({"--method", "quest"}, "expected one of full, streaming");
   refuse({"--method", "freqkv"}, "--set cache_size: found nothing");
   refuse({"--method", "freqkv", "--set", "cache_size=16", "lag=4"}, "--set lag: found a parameter that the method");
   refuse({"--method", "freqkv", "--set", "cache_size=16", "--set", "cache_size=16"}, "twice");
