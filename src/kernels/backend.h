@@ -101,6 +101,12 @@ struct HeldRows {
 struct KeyRows {
   KeyRows() = default;
   KeyRows(const HeldRows& keys, const HeldRows& values) : k(keys), v(values) {}
+  /// Of keys and of values first the early rows, then the late ones; either may be empty.
+  KeyRows(const HeldRows& early_k, const HeldRows& early_v, const HeldRows& other_k, const HeldRows& other_v)
+      : KeyRows(early_k.empty() ? other_k : early_k, early_v.empty() ? other_v : early_v) {
+    if (!early_k.empty()) late_k = other_k;
+    if (!early_v.empty()) late_v = other_v;
+  }
   /// In f32, the first `count` rows of each.
   KeyRows(const BackendView<const float, 4>& keys, const BackendView<const float, 4>& values, std::size_t count)
       : k(keys, count), v(values, count) {}

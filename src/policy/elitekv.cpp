@@ -175,14 +175,7 @@ class EliteCache final : public LayerCache {
     const BackendTensor<float, 4> own(backend, {states.members(), 1, states.tokens(), width});
     backend.linear(states.x, *products_->compress, as_rows(own.view(), width), false);
     backend.rope(own.view(), elite_table(states), states.first_position, RopeDirection::kForward, {});
-    HeldRows past = rows_.held();
-    if (states.members() == 1) {
-      rows_.append(backend, own.view(), 0, states.tokens());
-      const std::size_t before = past.count;
-      past = rows_.held();
-      if (!past.format.is_plain()) backend.decode_rows(past, before, own.view());
-      past.count = before;
-    }
+    const HeldRows past = states.members() == 1 ? rows_.add(backend, own.view()) : rows_.held();
     const bool few = past.count > 0 && states.tokens() <= kAbsorbed && states.members() == 1;
     if (few && width <= backend.most_head_dim()) {
       attend_latent(states, past, own.view(), out);

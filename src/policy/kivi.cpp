@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <string>
-#include <utility>
 
 #include "core/error.h"
 #include "policy/token_rows.h"
@@ -84,12 +83,7 @@ class KiviCache final : public LayerCache {
 
  private:
   void attend_together(const LayerStates& states, const Operand& out) {
-    KeyRows past(k_.old(), v_.old());
-    past.late_k = k_.window();
-    past.late_v = v_.window();
-    if (past.k.empty()) past.k = std::exchange(past.late_k, {});
-    if (past.v.empty()) past.v = std::exchange(past.late_v, {});
-    attend_rows(states, past, out);
+    attend_rows(states, {k_.old(), v_.old(), k_.window(), v_.window()}, out);
     if (states.members() > 1) return;
     k_.append(states.backend, states.k);
     v_.append(states.backend, states.v);

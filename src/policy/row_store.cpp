@@ -6,6 +6,7 @@
 #include <limits>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "core/error.h"
 #include "policy/parameters.h"
@@ -112,9 +113,8 @@ std::vector<std::size_t> ends(const StoreKind& kind, std::size_t layers) {
   return indices;
 }
 
-}  // namespace
-
-StateStore read_store(Parameters& parameters, std::size_t layer, const CacheShape& shape) {
+/// @param heads  whether rows are those of heads, which a kind may rotate as a whole
+StateStore read_kinds(Parameters& parameters, std::size_t layer, const CacheShape& shape, bool heads) {
   static constexpr std::string_view kLayouts[] = {"engine", "hf"};
   static const std::vector<std::string_view> kNames = names_of_stores(""), kSides = names_of_stores("store");
   const std::size_t both = parameters.choice("store", kNames);
@@ -123,6 +123,11 @@ StateStore read_store(Parameters& parameters, std::size_t layer, const CacheShap
     return kStores[word == 0 ? both : word - 1];
   };
   const StoreKind &k = side("store_k"), &v = side("store_v");
+  for (const auto& [kind, rotation] : {std::pair(&k, k.k_rotation), std::pair(&v, v.v_rotation)})
+    if (!heads && rotation > Rotation::kByEngine)
+      throw Error(ErrorCode::kUnsupported, "store",
+                  "found " + std::string(kind->name) +
+                      ", which rotates whole heads, expected another for rows that are not those of a head");
   const bool rotates = parameters.on_off("rotate", true);
   CacheShape seen = shape;
   seen.adjacent_pairs = parameters.choice("layout", kLayouts) == 0 && shape.adjacent_pairs;
@@ -141,17 +146,14 @@ StateStore read_store(Parameters& parameters, std::size_t layer, const CacheShap
              : StateStore{{{.kind = RowKind::kF16}}, {{.kind = RowKind::kF16}}};
 }
 
+}  // namespace
+
+StateStore read_store(Parameters& parameters, std::size_t layer, const CacheShape& shape) {
+  return read_kinds(parameters, layer, shape, true);
+}
+
 StateStore read_row_store(Parameters& parameters, std::size_t layer) {
-  StateStore store = read_store(parameters, layer, {.kv_heads = 1, .head_dim = 64});
-  for (const RowStore* const rows : {&store.k, &store.v})
-    for (const StoreKind& kind : kStores)
-      if ((kind.k == rows->format.kind && kind.k_rotation > Rotation::kByEngine) ||
-          (kind.v == rows->format.kind && kind.v_rotation > Rotation::kByEngine))
-        throw Error(ErrorCode::kUnsupported, "store",
-                    "found " + std::string(kind.name) +
-                        ", which rotates whole heads, expected another for rows that "
-                        "are not those of a head");
-  return store;
+  return read_kinds(parameters, layer, {.kv_heads = 1, .head_dim = 64}, false);
 }
 
 }  // namespace kvs

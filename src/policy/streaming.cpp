@@ -56,13 +56,7 @@ class StreamingCache final : public LayerCache {
     rotate_at(states, position);
     const KeyRows recent = recent_.add(states);
     const TokenRows::Part sinks = turned_sinks(states, position - slot);
-    KeyRows past = recent;
-    if (options_.sinks > 0) {
-      past = {sinks.k.view(), sinks.v.view(), options_.sinks};
-      past.late_k = recent.k;
-      past.late_v = recent.v;
-    }
-    attend_rows(states, past, out);
+    attend_rows(states, {{sinks.k.view(), options_.sinks}, {sinks.v.view(), options_.sinks}, recent.k, recent.v}, out);
     if (states.members() > 1) return;
     peak_ = bytes();
     for (seen_ += states.tokens(); recent_.count() > others();

@@ -66,6 +66,15 @@ void RowBuffer::append(Backend& backend, ConstRows rows, std::size_t first, std:
   put(backend, before, rows, first, count);
 }
 
+HeldRows RowBuffer::add(Backend& backend, const BackendView<float, 4>& rows) {
+  const std::size_t before = count();
+  append(backend, rows, 0, rows.extent(2));
+  if (!store_.format.is_plain()) backend.decode_rows(held_, before, rows);
+  HeldRows earlier = held_;
+  earlier.count = before;
+  return earlier;
+}
+
 RowBuffer::Part RowBuffer::part_of(Backend& backend, ConstRows rows, std::size_t first, std::size_t count) {
   Part part(backend, {1, rows.extent(1), count, rows.extent(3)});
   copy_rows(backend, rows, first, count, {part.view(), count}, 0);
@@ -124,13 +133,7 @@ KeyRows TokenRows::add(const LayerStates& states) {
     if (!is_plain()) throw Error(ErrorCode::kInternal, "cache", "coded rows of several members");
     return held();
   }
-  const std::size_t before = count();
-  append(backend, states.k, states.v, 0, states.tokens());
-  KeyRows rows = held();
-  if (!rows.k.format.is_plain()) backend.decode_rows(rows.k, before, states.k);
-  if (!rows.v.format.is_plain()) backend.decode_rows(rows.v, before, states.v);
-  rows.k.count = rows.v.count = before;
-  return rows;
+  return {k_.add(backend, states.k), v_.add(backend, states.v)};
 }
 
 }  // namespace kvs

@@ -23,6 +23,9 @@ class RowBuffer {
 
   /// Adds rows [first, first + count) of `rows` [1, head, token, value]. Amortised O(count).
   void append(Backend& backend, BackendView<const float, 4> rows, std::size_t first, std::size_t count);
+  /// Adds the rows of the new tokens of one sequence, [1, head, token, value], and leaves in `rows` what they are held
+  /// as. @return the rows that were there before
+  HeldRows add(Backend& backend, const BackendView<float, 4>& rows);
   /// A copy of rows [first, first + count) of some rows, or of these.
   static Part part_of(Backend& backend, BackendView<const float, 4> rows, std::size_t first, std::size_t count);
   Part copy(Backend& backend, std::size_t first, std::size_t count) const;

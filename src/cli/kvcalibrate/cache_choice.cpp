@@ -1,5 +1,7 @@
 #include "cli/kvcalibrate/cache_choice.h"
 
+#include <algorithm>
+#include <array>
 #include <memory>
 #include <set>
 #include <utility>
@@ -28,10 +30,8 @@ Cache make(const CacheChoice& choice, const ModelConfig& model) {
 std::vector<StateStore> elite_stores(const CacheChoice& choice, const ModelConfig& model) {
   Parameters parameters(choice.parameters, model.layers);
   std::vector<StateStore> stores;
-  for (std::size_t layer = 0; layer < model.layers; ++layer) {
-    parameters.select(layer);
-    stores.push_back(read_row_store(parameters, layer));
-  }
+  for (std::size_t layer = 0; layer < model.layers; ++layer)
+    stores.push_back(parameters.select(layer) ? read_row_store(parameters, layer) : StateStore{});
   parameters.check_known();
   return stores;
 }
@@ -95,13 +95,12 @@ std::string cache_method_lines() {
   return lines + "  all of them:" + shared + '\n';
 }
 
-bool CacheChoice::is_full() const {
+bool CacheChoice::has_store() const {
   const Json all = given();
-  const auto is_plain = [&](const char* side) {
+  return std::ranges::any_of(std::array{"store", "store_k", "store_v"}, [&](const char* side) {
     const Json value = all.value(side, Json("none"));
-    return value == "none" || value == "store";
-  };
-  return name == "full" && is_plain("store") && is_plain("store_k") && is_plain("store_v");
+    return value != "none" && value != "store";
+  });
 }
 
 Json CacheChoice::given() const {

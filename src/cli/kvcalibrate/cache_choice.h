@@ -22,8 +22,10 @@ struct CacheChoice {
   std::vector<ParameterSource> parameters = {};  // of a config, then of --set
   std::vector<EliteLayer> elite = {};
 
+  /// Whether rows are held in another form than they come.
+  bool has_store() const;
   /// Whether it is the full cache with its rows as they come, which others are compared with.
-  bool is_full() const;
+  bool is_full() const { return name == "full" && !has_store(); }
   /// What was given, as one object.
   Json given() const;
   /// The same with every standard: what a config keeps.
