@@ -51,6 +51,8 @@ struct RowFormat {
   std::uint32_t split = 0;  // values [0, split) and the rest are two rows, each filled up to whole blocks with zeros
 
   constexpr bool is_plain() const noexcept { return kind == RowKind::kF32; }
+  /// Whether what is coded is a row in another basis.
+  constexpr bool turns() const noexcept { return adjacent_pairs || signs || hadamard > 0; }
   friend constexpr bool operator==(const RowFormat&, const RowFormat&) = default;
 };
 
@@ -117,5 +119,17 @@ KVS_HOST_DEVICE constexpr std::size_t rows_bytes(const RowFormat& format, std::s
   }
   return rows * (part_bytes(format, format.split) + part_bytes(format, values - format.split));
 }
+
+/// What is coded by itself: a row, or the rows of format.group tokens that are held together.
+KVS_HOST_DEVICE constexpr std::size_t rows_of_unit(const RowFormat& format) noexcept {
+  return format.across_tokens ? format.group : 1;
+}
+/// Floats of scratch memory that coding a unit takes.
+KVS_HOST_DEVICE constexpr std::size_t unit_scratch(const RowFormat& format, std::size_t values) noexcept {
+  return format.across_tokens ? 2 * (format.group + values) : values + 64;
+}
+
+/// A row's way into the basis in which it is coded, or out of it; or that of a row which is multiplied with such rows.
+enum class RowTurn : std::uint8_t { kEnter, kLeave, kEnterAsQuery };
 
 }  // namespace kvs

@@ -77,31 +77,30 @@ KVS_CODEC float sign_at(std::size_t index) noexcept {
   return (kSigns[index / 32 % 8] >> (index % 32)) & 1U ? 1.0F : -1.0F;
 }
 
-/// A row, or one of its two parts, as it is before it is coded: in other places, signed, rotated, scaled.
+/// What a row, or one of its two parts, goes through before it is coded: other places, signs, a rotation by H; and the
+/// way back. Both are linear, so that queries can be turned instead of all the keys that they meet.
 struct RowBasis {
   RowFormat format;
   std::size_t count;
-  float scale;
 
   KVS_CODEC bool rotates() const noexcept { return format.hadamard > 0 && count % format.hadamard == 0; }
   KVS_CODEC std::size_t place(std::size_t i) const noexcept {
     return format.adjacent_pairs ? i / 2 + i % 2 * (count / 2) : i;
   }
-  KVS_CODEC void enter(const float* x, float* y) const noexcept {
+  KVS_CODEC float run() const noexcept { return static_cast<float>(format.hadamard); }
+  /// int4_per_token_head leaves √n in.
+  KVS_CODEC float enter_factor() const noexcept { return format.signs ? 1 : 1 / std::sqrt(run()); }
+  KVS_CODEC float leave_factor() const noexcept { return format.signs ? 1 / run() : 1 / std::sqrt(run()); }
+
+  KVS_CODEC void enter(const float* x, float* y, float factor) const noexcept {
     for (std::size_t i = 0; i < count; ++i) y[i] = x[place(i)];
     if (format.signs)
       for (std::size_t i = 0; i < count; ++i) y[i] *= sign_at(i % format.hadamard);
-    if (rotates())  // int4_per_token_head leaves √n in
-      rotate_hadamard(y, count, format.hadamard, format.signs ? 1 : 1 / std::sqrt(static_cast<float>(format.hadamard)));
-    if (format.kind == RowKind::kE4m3)
-      for (std::size_t i = 0; i < count; ++i) y[i] /= scale;
+    if (rotates()) rotate_hadamard(y, count, format.hadamard, factor);
   }
   /// y is overwritten, and may be x where nothing changes places.
   KVS_CODEC void leave(float* y, float* x) const noexcept {
-    if (format.kind == RowKind::kE4m3)
-      for (std::size_t i = 0; i < count; ++i) y[i] *= scale;
-    const auto run = static_cast<float>(format.hadamard);
-    if (rotates()) rotate_hadamard(y, count, format.hadamard, format.signs ? 1 / run : 1 / std::sqrt(run));
+    if (rotates()) rotate_hadamard(y, count, format.hadamard, leave_factor());
     if (format.signs)
       for (std::size_t i = 0; i < count; ++i) y[i] *= sign_at(i % format.hadamard);
     if (y != x)
@@ -109,11 +108,19 @@ struct RowBasis {
   }
 };
 
-/// What is coded by itself: a row, or the rows of format.group tokens that are held together.
-KVS_CODEC std::size_t rows_of_unit(const RowFormat& format) noexcept { return format.across_tokens ? format.group : 1; }
-/// Floats of scratch memory that coding a unit takes.
-KVS_CODEC std::size_t unit_scratch(const RowFormat& format, std::size_t values) noexcept {
-  return format.across_tokens ? 2 * (format.group + values) : values + 64;
+/// The rows whose products with rows in the basis are those with the rows themselves (the transpose of leaving it), the
+/// rows in the basis, and back.
+KVS_CODEC void turn_row(const RowFormat& format, std::size_t values, RowTurn turn, float* x, float* scratch) noexcept {
+  const std::size_t counts[2] = {format.split, values - format.split};
+  for (const std::size_t count : counts) {
+    const RowBasis basis{format, count};
+    std::memcpy(scratch, x, count * sizeof(float));
+    if (turn == RowTurn::kLeave)
+      basis.leave(scratch, x);
+    else
+      basis.enter(scratch, x, turn == RowTurn::kEnter ? basis.enter_factor() : basis.leave_factor());
+    x += count;
+  }
 }
 
 /// @param x  [rows_of_unit, values];  @param scale  what kE4m3 divides by
@@ -126,7 +133,10 @@ KVS_CODEC void encode_unit(const RowFormat& format, std::size_t values, float sc
   for (const std::size_t count : counts) {
     if (count == 0) continue;
     const RowGroup group = group_of(format, count);
-    RowBasis{format, count, scale}.enter(x, scratch);
+    const RowBasis basis{format, count};
+    basis.enter(x, scratch, basis.enter_factor());
+    if (format.kind == RowKind::kE4m3)
+      for (std::size_t i = 0; i < count; ++i) scratch[i] /= scale;
     for (std::size_t i = count; i % group.values != 0; ++i) scratch[i] = 0;
     for (std::size_t i = 0; i < count; i += group.values, to += group.bytes)
       Codec::encode(scratch + i, group.values, to);
@@ -134,18 +144,24 @@ KVS_CODEC void encode_unit(const RowFormat& format, std::size_t values, float sc
   }
 }
 
+/// @param in_basis  x becomes the row in its RowBasis
 template <class Codec>
-KVS_CODEC void decode_unit(const RowFormat& format, std::size_t values, float scale, const std::uint8_t* from, float* x,
-                           float* scratch) noexcept {
+KVS_CODEC void decode_unit(const RowFormat& format, std::size_t values, float scale, bool in_basis,
+                           const std::uint8_t* from, float* x, float* scratch) noexcept {
   if constexpr (requires { Codec::decode_across(from, values, values, x, scratch); })
     if (format.across_tokens) return Codec::decode_across(from, format.group, values, x, scratch);
   const std::size_t counts[2] = {format.split, values - format.split};
   for (const std::size_t count : counts) {
     if (count == 0) continue;
     const RowGroup group = group_of(format, count);
-    float* const y = format.adjacent_pairs || count % group.values != 0 ? scratch : x;
+    float* const y = (format.adjacent_pairs && !in_basis) || count % group.values != 0 ? scratch : x;
     for (std::size_t i = 0; i < count; i += group.values, from += group.bytes) Codec::decode(from, group.values, y + i);
-    RowBasis{format, count, scale}.leave(y, x);
+    if (format.kind == RowKind::kE4m3)
+      for (std::size_t i = 0; i < count; ++i) y[i] *= scale;
+    if (!in_basis)
+      RowBasis{format, count}.leave(y, x);
+    else if (y != x)
+      std::memcpy(x, y, count * sizeof(float));
     x += count;
   }
 }

@@ -148,6 +148,9 @@ KVS_CODEC void each_code(const std::uint8_t* from, std::size_t count, Use use) n
     constexpr unsigned kParts = 8 / Bits;
     const std::size_t bytes = count / kParts;
     for (unsigned part = 0; part < kParts; ++part)
+#ifndef __CUDACC__
+#pragma GCC unroll 1  // sixteen steps would become scalar code
+#endif
       for (std::size_t i = 0; i < bytes; ++i)
         use(part * bytes + i, static_cast<unsigned>(from[i] >> (Bits * part)) & ((1U << Bits) - 1));
   }

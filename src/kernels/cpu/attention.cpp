@@ -18,7 +18,11 @@ using cpu::StatesLayout;
 /// Keys and values of [member, kv_head, token, head_dim], and where they go in packed form: [member, kv_head, chunk].
 struct States {
   explicit States(const KeyRows& rows)
-      : k(rows, true), v(rows, false), members(rows.k.shape[0]), heads(rows.k.shape[1]), tokens(rows.count()) {}
+      : k(rows, true, false),
+        v(rows, false, false),
+        members(rows.k.shape[0]),
+        heads(rows.k.shape[1]),
+        tokens(rows.count()) {}
 
   std::size_t chunks() const noexcept { return (tokens + StatesLayout::kChunk - 1) / StatesLayout::kChunk; }
   std::size_t all_chunks() const noexcept { return members * heads * chunks(); }

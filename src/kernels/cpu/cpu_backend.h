@@ -10,6 +10,10 @@
 
 namespace kvs {
 
+namespace cpu {
+struct CodedRows;
+}
+
 /// The processor: OpenMP over tiles, a ProductEngine for the products inside them (cpu/products.h).
 /// A row's result depends neither on the number of threads nor on the other rows or members of the batch.
 class CpuBackend final : public Backend {
@@ -53,6 +57,8 @@ class CpuBackend final : public Backend {
  private:
   /// One scratch buffer of this size per thread.
   void reserve_scratch(std::size_t bytes_per_thread);
+  void code_rows(const HeldRows& held, std::size_t first, std::size_t count, const float* x, std::size_t head_stride,
+                 void (*code)(const cpu::CodedRows&) noexcept);
 
   int threads_;
   std::unique_ptr<cpu::ProductEngine> products_;

@@ -13,15 +13,18 @@ namespace {
 
 /// Rows of one head to code or decode. The bytes of rows that are only read are not written.
 CodedRows coded(const HeldRows& held, std::size_t member, std::size_t head, std::size_t first, std::size_t count,
-                const float* x, float* scratch) {
+                const float* x, float* scratch, bool in_basis = false) {
   return {.format = held.format,
           .values = held.values(),
           .rows = count,
           .scale = held.scales.empty() ? 1 : held.scales.data()[head],
           .bytes = reinterpret_cast<std::uint8_t*>(const_cast<std::byte*>(held.row(member, head, first))),
           .x = const_cast<float*>(x),
-          .scratch = scratch};
+          .scratch = scratch,
+          .in_basis = in_basis};
 }
+
+std::size_t scratch_floats(const HeldRows& rows) { return unit_scratch(rows.format, rows.values()); }
 
 /// Rotates row n as position first + n.
 void rotate_rows(const RopeTable& table, std::size_t first, std::size_t count, std::size_t head_dim, float* rows) {
@@ -47,21 +50,25 @@ void check(const HeldRows& held, std::size_t heads, std::size_t values, std::siz
 
 }  // namespace
 
-std::size_t read_scratch(const HeldRows& rows) { return loops().row_scratch(rows.format, rows.values()); }
-
-PastReader::PastReader(const KeyRows& past, bool keys)
+PastReader::PastReader(const KeyRows& past, bool keys, bool may_turn)
     : early_(keys ? past.k : past.v),
       late_(keys ? past.late_k : past.late_v),
-      slots_(keys ? past.slots : RopeTable{}) {}
+      slots_(keys ? past.slots : RopeTable{}),
+      in_basis_(may_turn && early_.format.turns() && slots_.cosine.empty() &&
+                (late_.empty() || late_.format == early_.format)) {}
+
+void PastReader::turn(RowTurn turn, float* rows, std::size_t count, float* scratch) const noexcept {
+  if (in_basis_) loops().turn_rows({early_.format, early_.values(), count, 1, nullptr, rows, scratch}, turn);
+}
 
 std::size_t PastReader::spare_floats(std::size_t rows) const noexcept {
   const bool copies = !early_.format.is_plain() || !late_.empty() || !slots_.cosine.empty();
-  return copies ? rows * early_.values() + std::max(read_scratch(early_), read_scratch(late_)) : 0;
+  return copies ? rows * early_.values() + std::max(scratch_floats(early_), scratch_floats(late_)) : 0;
 }
 
 void PastReader::decode(const HeldRows& rows, std::size_t member, std::size_t head, std::size_t first,
                         std::size_t count, float* to, float* scratch) const {
-  loops().decode_rows(coded(rows, member, head, first, count, to, scratch));
+  loops().decode_rows(coded(rows, member, head, first, count, to, scratch, in_basis_));
 }
 
 const float* PastReader::read(std::size_t member, std::size_t head, std::size_t first, std::size_t count,
@@ -82,34 +89,32 @@ const float* PastReader::read(std::size_t member, std::size_t head, std::size_t 
 
 }  // namespace cpu
 
+/// @param x  the rows of head 0, `head_stride` floats before those of the next
+void CpuBackend::code_rows(const HeldRows& held, std::size_t first, std::size_t count, const float* x,
+                           std::size_t head_stride, void (*code)(const cpu::CodedRows&) noexcept) {
+  reserve_scratch(cpu::scratch_floats(held) * sizeof(float));
+  const std::size_t heads = held.shape[1], step = rows_of_unit(held.format), units = count / step;
+#pragma omp parallel for num_threads(threads_) schedule(static) if (heads * count > 256)
+  for (std::size_t task = 0; task < heads * units; ++task) {
+    const std::size_t head = task / units, row = task % units * step;
+    code(cpu::coded(held, 0, head, first + row, step, x + head * head_stride + row * held.values(),
+                    static_cast<float*>(scratch_[cpu::this_worker()].data())));
+  }
+}
+
 void CpuBackend::encode_rows(BackendView<const float, 4> rows, std::size_t first, std::size_t count,
                              const HeldRows& held, std::size_t at) {
   const auto [members, heads, tokens, values] = rows.shape();
   cpu::check(held, heads, values, at, count);
   cpu::require(members == 1 && first + count <= tokens, "rows", "rows of one sequence");
-  reserve_scratch(cpu::read_scratch(held) * sizeof(float));
-  const std::size_t step = held.format.across_tokens ? held.format.group : 1, units = count / step;
-#pragma omp parallel for num_threads(threads_) schedule(static) if (heads * count > 256)
-  for (std::size_t task = 0; task < heads * units; ++task) {
-    const std::size_t head = task / units, row = task % units * step;
-    cpu::loops().encode_rows(cpu::coded(held, 0, head, at + row, step,
-                                        rows.data() + (head * tokens + first + row) * values,
-                                        static_cast<float*>(scratch_[cpu::this_worker()].data())));
-  }
+  code_rows(held, at, count, rows.data() + first * values, tokens * values, cpu::loops().encode_rows);
 }
 
 void CpuBackend::decode_rows(const HeldRows& held, std::size_t first, BackendView<float, 4> out) {
   const auto [members, heads, count, values] = out.shape();
   cpu::check(held, heads, values, first, count);
   cpu::require(members == 1, "rows", "rows of one sequence");
-  reserve_scratch(cpu::read_scratch(held) * sizeof(float));
-  const std::size_t step = held.format.across_tokens ? held.format.group : 1, units = count / step;
-#pragma omp parallel for num_threads(threads_) schedule(static) if (heads * count > 256)
-  for (std::size_t task = 0; task < heads * units; ++task) {
-    const std::size_t head = task / units, row = task % units * step;
-    cpu::loops().decode_rows(cpu::coded(held, 0, head, first + row, step, out.data() + (head * count + row) * values,
-                                        static_cast<float*>(scratch_[cpu::this_worker()].data())));
-  }
+  code_rows(held, first, count, out.data(), count * values, cpu::loops().decode_rows);
 }
 
 }  // namespace kvs

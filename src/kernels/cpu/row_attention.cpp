@@ -13,8 +13,9 @@ namespace {
 
 constexpr float kNothing = -std::numeric_limits<float>::infinity();
 
-/// Shapes of one call, and where its scratch memory lies: per (member, kv head) the stacked queries, and per run of
-/// keys its results.
+/// Shapes of one call, and where its scratch memory lies: per (member, kv head) the stacked queries and the tokens' own
+/// keys and values, and per run of keys its results. Queries, keys and values are in the basis in which the past is
+/// read, and so are the results until join_runs() leaves it.
 struct Layout {
   explicit Layout(const AttentionInput& in)
       : tokens(in.q.extent(2)),
@@ -27,17 +28,21 @@ struct Layout {
         past_runs((past + kRowRun - 1) / kRowRun),
         spectrum_run(past_runs + 1),
         runs(past_runs + (in.spectrum.tokens > 0 ? 2 : 1)),
-        keys(in.past, true),
-        values(in.past, false),
+        keys(in.past, true, in.spectrum.tokens == 0),
+        values(in.past, false, in.spectrum.tokens == 0),
         shared_rows(in.past.k.data == in.past.v.data && in.past.slots.cosine.empty() && in.past.late_k.empty()) {}
 
   std::size_t run_floats() const noexcept { return rows * (head_dim + 2 + kRowRun); }
   std::size_t read_floats() const noexcept { return keys.spare_floats(kRowRun) + values.spare_floats(kRowRun); }
-  std::size_t results_floats() const noexcept { return pairs * (rows * head_dim + runs * run_floats()); }
+  std::size_t results_floats() const noexcept { return pairs * ((rows + 2 * tokens) * head_dim + runs * run_floats()); }
   std::size_t floats(std::size_t workers) const noexcept { return results_floats() + workers * read_floats(); }
   float* queries(float* base, std::size_t pair) const noexcept { return base + pair * rows * head_dim; }
+  float* own_keys(float* base, std::size_t pair) const noexcept {
+    return base + (pairs * rows + pair * tokens) * head_dim;
+  }
+  float* own_values(float* base, std::size_t pair) const noexcept { return own_keys(base, pairs + pair); }
   float* results(float* base, std::size_t pair, std::size_t run) const noexcept {
-    return base + pairs * rows * head_dim + (pair * runs + run) * run_floats();
+    return own_keys(base, 2 * pairs) + (pair * runs + run) * run_floats();
   }
 
   /// Where a worker reads keys that do not lie in memory as they are needed, and then values.
@@ -48,10 +53,15 @@ struct Layout {
   bool shared_rows;  // rows are keys and values at once, as EliteKV's are
 };
 
-/// Heads of a group stacked: row = head · tokens + token.
-void gather_queries(const AttentionInput& in, const Layout& l, std::size_t pair, float* to) {
-  const std::size_t member = pair / l.kv_heads, head = pair % l.kv_heads * l.group;
-  std::copy_n(in.q.data() + (member * l.kv_heads * l.group + head) * l.tokens * l.head_dim, l.rows * l.head_dim, to);
+/// Queries of a group's heads are stacked: row = head · tokens + token.
+void gather(const AttentionInput& in, const Layout& l, std::size_t pair, float* base) {
+  const auto take = [&](const float* from, std::size_t rows, float* to, const PastReader& reader, RowTurn turn) {
+    std::copy_n(from + pair * rows * l.head_dim, rows * l.head_dim, to);
+    reader.turn(turn, to, rows, l.spare(base));
+  };
+  take(in.q.data(), l.rows, l.queries(base, pair), l.keys, RowTurn::kEnterAsQuery);
+  take(in.k.data(), l.tokens, l.own_keys(base, pair), l.keys, RowTurn::kEnter);
+  take(in.v.data(), l.tokens, l.own_values(base, pair), l.values, RowTurn::kEnter);
 }
 
 /// Scores of a row against a run of keys.
@@ -69,9 +79,8 @@ void run_keys(const AttentionInput& in, const Layout& l, std::size_t pair, std::
     end[r] = own ? token + 1 : keys;
   }
   float *const results = l.results(base, pair, run), *const spare = l.spare(base);
-  const std::size_t own_row = pair * l.tokens * l.head_dim;
-  const float* const k = own ? in.k.data() + own_row : l.keys.read(member, head, first, keys, spare);
-  const float* v = own ? in.v.data() + own_row : k;
+  const float* const k = own ? l.own_keys(base, pair) : l.keys.read(member, head, first, keys, spare);
+  const float* v = own ? l.own_values(base, pair) : k;
   if (!own && !l.shared_rows) v = l.values.read(member, head, first, keys, spare + l.keys.spare_floats(kRowRun));
   loops().attend_rows({.rows = l.rows,
                        .keys = keys,
@@ -108,6 +117,7 @@ void join_runs(const AttentionInput& in, const Layout& l, std::size_t pair, std:
     results[row] = factor;  // for write_mass(), as is the sum
   }
   l.results(base, pair, l.past_runs)[l.rows + row] = static_cast<float>(sum);
+  l.values.turn(RowTurn::kLeave, mixed, 1, l.spare(base));
   const std::size_t member = pair / l.kv_heads, head = pair % l.kv_heads * l.group + row / l.tokens;
   const std::size_t at = (member * l.tokens + row % l.tokens) * out.columns + head * l.head_dim;
   const auto inverse = static_cast<float>(1.0 / sum);
@@ -149,7 +159,7 @@ void few_tokens_attention(const AttentionInput& in, DType type, Operand out, int
 #pragma omp parallel num_threads(threads)
   {
 #pragma omp for schedule(static)
-    for (std::size_t pair = 0; pair < l.pairs; ++pair) gather_queries(in, l, pair, l.queries(base, pair));
+    for (std::size_t pair = 0; pair < l.pairs; ++pair) gather(in, l, pair, base);
     if (in.spectrum.tokens > 0) spectrum.run(in, base, {l.results(base, 0, l.spectrum_run), l.runs * l.run_floats()});
     const std::size_t row_runs = l.past_runs + 1;
 #pragma omp for schedule(dynamic, 1)

@@ -25,7 +25,7 @@ struct CodedRows {
 /// cache when a neighbour reads on.
 template <class Codec, bool Encode>
 __global__ void code_units(CodedRows in) {
-  const std::size_t step = codecs::rows_of_unit(in.format), units = in.rows / step, index = global_index();
+  const std::size_t step = rows_of_unit(in.format), units = in.rows / step, index = global_index();
   if (index >= in.heads * units) return;
   const std::size_t head = index / units, unit = index % units;
   std::uint8_t* const bytes = in.bytes + head * in.head_bytes + unit * rows_bytes(in.format, in.values, step);
@@ -35,17 +35,17 @@ __global__ void code_units(CodedRows in) {
   if constexpr (Encode)
     codecs::encode_unit<Codec>(in.format, in.values, scale, x, bytes, scratch);
   else
-    codecs::decode_unit<Codec>(in.format, in.values, scale, bytes, x, scratch);
+    codecs::decode_unit<Codec>(in.format, in.values, scale, false, bytes, x, scratch);
 }
 
 /// @param rows  [head, stride, value], of which rows [at, at + count) are coded or decoded
 template <bool Encode>
 void code_rows(const Context& context, const HeldRows& held, std::size_t first, std::size_t count, float* rows,
                std::size_t stride, std::size_t at) {
-  const std::size_t heads = held.shape[1], values = held.values(), step = codecs::rows_of_unit(held.format);
+  const std::size_t heads = held.shape[1], values = held.values(), step = rows_of_unit(held.format);
   require(first + count <= held.shape[2] && count % step == 0 && first % step == 0, "rows", "whole units with room");
   if (count == 0) return;
-  const std::size_t scratch_floats = codecs::unit_scratch(held.format, values);
+  const std::size_t scratch_floats = unit_scratch(held.format, values);
   const DeviceArray<float> scratch(context, heads * (count / step) * scratch_floats);
   const CodedRows in{.format = held.format,
                      .heads = heads,

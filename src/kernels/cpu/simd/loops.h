@@ -66,8 +66,9 @@ struct CodedRows {
   std::size_t values, rows;  // rows: whole units where tokens are held together
   float scale;               // of kE4m3
   std::uint8_t* bytes;
-  float* x;        // [row, values]
-  float* scratch;  // row_scratch() floats
+  float* x;               // [row, values]
+  float* scratch;         // unit_scratch() floats
+  bool in_basis = false;  // x are the rows as they are turned before they are coded
 };
 
 /// Σ exp(logit − largest) over one slice of a row's logits; sum is NaN if a logit is not finite.
@@ -112,9 +113,9 @@ struct Loops {
   /// Its middle step alone: a row's scores to weights, zero in the tail; largest and sum of it.
   void (*weigh_row)(const RowRun&, std::size_t row) noexcept;
 
-  void (*encode_rows)(const CodedRows&) noexcept;  // x to bytes
-  void (*decode_rows)(const CodedRows&) noexcept;  // bytes to x
-  std::size_t (*row_scratch)(const RowFormat&, std::size_t values) noexcept;
+  void (*encode_rows)(const CodedRows&) noexcept;         // x to bytes
+  void (*decode_rows)(const CodedRows&) noexcept;         // bytes to x
+  void (*turn_rows)(const CodedRows&, RowTurn) noexcept;  // x in place; bytes are not read
 
   /// out[i] = f(x[i]), times up[i] unless `up` is null; out in bf16 or f32.
   void (*activate)(Activation kind, const float* x, const float* up, std::size_t count, void* out, bool bf16) noexcept;
