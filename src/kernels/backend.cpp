@@ -39,18 +39,45 @@ class HostStaging final : public Staging {
   std::vector<std::uint16_t> narrow_;
 };
 
+void require_attention(bool holds, const std::string& expected) {
+  if (!holds) throw Error(ErrorCode::kInternal, "attention", "shapes do not fit: expected " + expected);
+}
+
+bool fits(const HeldRows& rows, const AttentionInput& in) {
+  const auto& [members, heads, capacity, head_dim] = rows.shape;
+  return rows.empty() || ((members == in.q.extent(0) || members == 1) && heads == in.k.extent(1) &&
+                          capacity >= rows.count && head_dim == in.q.extent(3));
+}
+
 }  // namespace
 
-void check_spectrum(const AttentionInput& input) {
+void check_attention(const AttentionInput& input, const Operand& out) {
+  const auto [members, query_heads, tokens, head_dim] = input.q.shape();
+  const auto& k = input.k.shape();
+  require_attention(k == input.v.shape() && k[0] == members && k[2] == tokens && k[3] == head_dim,
+                    "k and v of q's members, tokens and head_dim");
+  require_attention(k[1] > 0 && query_heads % k[1] == 0, "query heads in equal groups per kv head");
+  const KeyRows& past = input.past;
+  require_attention(past.count() == past.v.count + past.late_v.count && fits(past.k, input) && fits(past.v, input) &&
+                        fits(past.late_k, input) && fits(past.late_v, input),
+                    "a past of [member or 1, kv_head, count or more, head_dim]");
+  require_attention(past.slots.cosine.empty() || past.slots.cosine.extent(0) >= past.count(),
+                    "a table of the past's slots");
+  require_attention(out.rows == members * tokens && out.columns == query_heads * head_dim,
+                    "out of [member · token, H · head_dim]");
+  const std::size_t rows = query_heads / k[1] * tokens;
+  require_attention(input.mass.empty() || (members == 1 && tokens == 1 && rows <= kMostQueryRows &&
+                                           input.mass.shape() == std::array{k[1], past.count() + 1}),
+                    "a mass of [kv_head, past + 1] of one token, and groups of at most 256 query heads");
+  require_attention(input.scale > 0 && input.softcap >= 0, "a positive scale, and a soft cap or 0");
   const KeySpectrum& spectrum = input.spectrum;
   if (spectrum.tokens == 0) return;
-  const auto [members, query_heads, tokens, head_dim] = input.q.shape();
-  const std::size_t kv_heads = input.k.extent(1);
-  const std::array<std::size_t, 4> shape{kv_heads, spectrum.grid.bins.size(), 2, head_dim};
-  if (spectrum.k.shape() != shape || spectrum.v.shape() != shape || spectrum.tokens > spectrum.grid.samples)
-    throw Error(ErrorCode::kInternal, "attention", "a spectrum of another shape than [kv_head, bin, 2, head_dim]");
-  if (members != 1 || input.window != 0 || query_heads / kv_heads * tokens > kMostSpectrumQueries)
-    throw Error(ErrorCode::kInternal, "attention", "a spectrum is for few tokens of one member without a window");
+  const std::array<std::size_t, 4> shape{k[1], spectrum.grid.bins.size(), 2, head_dim};
+  require_attention(
+      spectrum.k.shape() == shape && spectrum.v.shape() == shape && spectrum.tokens <= spectrum.grid.samples,
+      "a spectrum of [kv_head, bin, 2, head_dim]");
+  require_attention(members == 1 && input.window == 0 && rows <= kMostQueryRows,
+                    "a spectrum for few tokens of one member without a window");
 }
 
 std::unique_ptr<Staging> Backend::make_staging(std::size_t values, DType type) {

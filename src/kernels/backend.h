@@ -149,10 +149,11 @@ struct AttentionInput {
   KeySpectrum spectrum = {};        // tokens before the past that nobody holds as rows
 };
 
-constexpr std::size_t kMostSpectrumQueries = 256;
+/// Query rows of a KV head, (H / G) · tokens, that attention with a mass or a spectrum takes.
+constexpr std::size_t kMostQueryRows = 256;
 
-/// @throws Error kInternal unless Backend::attention can read the input's spectrum, or it has none.
-void check_spectrum(const AttentionInput& input);
+/// @throws Error kInternal unless the shapes of Backend::attention's operands fit together.
+void check_attention(const AttentionInput& input, const Operand& out);
 
 /// Queries, keys and values as one product yields them, of tokens that attend to themselves only.
 struct SelfAttentionInput {
@@ -246,7 +247,7 @@ class Backend {
   /// input.window. Memory for scores is bounded by a tile, not by tokens². Query head h reads kv head h / (H / G).
   /// A spectrum is read without being transformed back: its scores are one inverse transform of Σ_d q_d K_d[bin], its
   /// part of the result is Σ_bin V[bin] · (transform of the weights), in O(bins · head_dim + M log M) for a query and
-  /// M samples. For one member without a window, of few tokens: (H / G) · tokens ≤ kMostSpectrumQueries.
+  /// M samples. For one member without a window, of few tokens: (H / G) · tokens ≤ kMostQueryRows.
   /// out: [member · token, H · head_dim].
   virtual void attention(const AttentionInput& input, Operand out) = 0;
   /// Codes rows [first, first + count) of `rows` [1, head, token, value] as rows [at, at + count) of `held`, whose

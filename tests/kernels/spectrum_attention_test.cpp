@@ -26,7 +26,7 @@ TEST_P(SpectrumAttention, IsAttentionOverTheTokensThatItGivesBack) {
 TEST(SpectrumAttentionInput, RefusesWhatItCannotRead) {
   const auto backend = make_backend("cpu", DType::kF32, 1);
   SpectrumCase c = spectrum_cases()[1];
-  c.tokens = kMostSpectrumQueries / 3 + 1;
+  c.tokens = kMostQueryRows / 3 + 1;
   EXPECT_THROW(attend_spectrum(*backend, c, false), Error);
 }
 

@@ -37,33 +37,6 @@ struct States {
   std::size_t members, heads, tokens, first_chunk = 0;
 };
 
-bool fits(const HeldRows& rows, const AttentionInput& in) {
-  const auto& [members, heads, capacity, head_dim] = rows.shape;
-  return rows.empty() || ((members == in.q.extent(0) || members == 1) && heads == in.k.extent(1) &&
-                          capacity >= rows.count && head_dim == in.q.extent(3));
-}
-
-void check_shapes(const AttentionInput& in, const Operand& out) {
-  const auto [members, query_heads, tokens, head_dim] = in.q.shape();
-  const auto& k = in.k.shape();
-  cpu::require(k == in.v.shape() && k[0] == members && k[2] == tokens && k[3] == head_dim, "attention",
-               "k and v of q's members, tokens and head_dim");
-  cpu::require(k[1] > 0 && query_heads % k[1] == 0, "attention", "query heads in equal groups per kv head");
-  const KeyRows& past = in.past;
-  cpu::require(past.count() == past.v.count + past.late_v.count && fits(past.k, in) && fits(past.v, in) &&
-                   fits(past.late_k, in) && fits(past.late_v, in),
-               "attention", "a past of [member or 1, kv_head, count or more, head_dim]");
-  cpu::require(past.slots.cosine.empty() || past.slots.cosine.extent(0) >= past.count(), "attention",
-               "a table of the past's slots");
-  check_spectrum(in);
-  cpu::require(out.rows == members * tokens && out.columns == query_heads * head_dim, "attention",
-               "out of [member · token, H · head_dim]");
-  cpu::require(in.mass.empty() || (members == 1 && tokens == 1 && query_heads / k[1] <= cpu::kMostRows &&
-                                   in.mass.shape() == std::array{k[1], in.past.count() + 1}),
-               "attention", "a mass of [kv_head, past + 1] of one token, and groups of at most 256 query heads");
-  cpu::require(in.scale > 0 && in.softcap >= 0, "attention", "a positive scale, and a soft cap or 0");
-}
-
 /// The packed runs that queries of (member, head) read, oldest first.
 std::vector<cpu::KeyRun> runs_of(const States& past, const States& own, const std::byte* packed, std::size_t bytes,
                                  std::size_t member, std::size_t head) {
@@ -106,7 +79,7 @@ void pack_states(const StatesLayout& layout, const States& states, std::byte* pa
 }  // namespace
 
 void CpuBackend::attention(const AttentionInput& input, Operand out) {
-  check_shapes(input, out);
+  check_attention(input, out);
   if (input.q.empty()) return;
   if (cpu::are_few_tokens(input))
     return cpu::few_tokens_attention(input, compute_type(), out, threads_, row_scratch_, spectrum_);

@@ -13,9 +13,9 @@ namespace kvs::cpu {
 /// the past. f32 throughout, whatever the compute type.
 /// Runs of kRowRun keys are softened apart and joined in order, so results do not depend on the threads.
 /// Source: Dao et al., Flash-Decoding (2023).
-/// Pays for up to 8 tokens with a past, of up to kMostRows rows of a group's queries; the only one that knows the mass,
-/// and that reads a spectrum, which is one more run.
-constexpr std::size_t kRowRun = 256, kMostRows = kMostSpectrumQueries;
+/// Pays for up to 8 tokens with a past, of up to kMostQueryRows rows of a group's queries; the only one that knows the
+/// mass, and that reads a spectrum, which is one more run.
+constexpr std::size_t kRowRun = 256;
 bool are_few_tokens(const AttentionInput& in) noexcept;
 /// @param in  checked, and of few tokens;  @param scratch  grows as needed
 void few_tokens_attention(const AttentionInput& in, DType type, Operand out, int threads, AlignedBuffer& scratch,

@@ -9,42 +9,24 @@
 namespace kvs {
 namespace {
 
-void check_sizes(const cuda::SplitShape& in, const Operand& out) {
-  using cuda::require;
-  require(in.kv_heads > 0 && in.query_heads % in.kv_heads == 0, "attention", "query heads in equal groups per kv head");
-  require(out.rows == in.members * in.tokens && out.columns == in.query_heads * in.head_dim, "attention",
-          "out of [member · token, H · head_dim]");
-  if (in.head_dim > cuda::kMostHeadDim || in.head_dim % 2 != 0) {
+void check_head_dim(std::size_t head_dim) {
+  if (head_dim > cuda::kMostHeadDim || head_dim % 2 != 0) {
     throw Error(ErrorCode::kUnsupported, "device cuda",
-                "found a head_dim of " + std::to_string(in.head_dim) + ", expected an even one of at most " +
+                "found a head_dim of " + std::to_string(head_dim) + ", expected an even one of at most " +
                     std::to_string(cuda::kMostHeadDim));
   }
 }
 
-cuda::SplitShape shape_of(const SelfAttentionInput& in) {
-  return {in.members, in.query_heads, in.kv_heads, in.tokens(), in.head_dim()};
+void check_shapes(const SelfAttentionInput& in, const Operand& out) {
+  using cuda::require;
+  require(in.kv_heads > 0 && in.query_heads % in.kv_heads == 0, "attention", "query heads in equal groups per kv head");
+  require(out.rows == in.qkv.extent(0) && out.columns == in.query_heads * in.head_dim(), "attention",
+          "out of [member · token, H · head_dim]");
+  check_head_dim(in.head_dim());
 }
 
-void check_shapes(const AttentionInput& in, const Operand& out) {
-  using cuda::require;
-  const auto [members, query_heads, tokens, head_dim] = in.q.shape();
-  const auto& k = in.k.shape();
-  require(k == in.v.shape() && k[0] == members && k[2] == tokens && k[3] == head_dim, "attention",
-          "k and v of q's members, tokens and head_dim");
-  const auto fits = [&](const HeldRows& rows) {
-    const auto& [past_members, heads, capacity, values] = rows.shape;
-    return rows.empty() || ((past_members == members || past_members == 1) && heads == k[1] && capacity >= rows.count &&
-                            values == head_dim);
-  };
-  const KeyRows& past = in.past;
-  require(past.count() == past.v.count + past.late_v.count && fits(past.k) && fits(past.v) && fits(past.late_k) &&
-              fits(past.late_v),
-          "attention", "a past of [member or 1, kv_head, count or more, head_dim]");
-  require(in.mass.empty() || (members == 1 && tokens == 1 && in.mass.shape() == std::array{k[1], past.count() + 1}),
-          "attention", "a mass of [kv_head, past + 1] of one token");
-  check_spectrum(in);
-  require(in.scale > 0 && in.softcap >= 0, "attention", "a positive scale, and a soft cap or 0");
-  check_sizes({members, query_heads, k[1], tokens, head_dim}, out);
+cuda::SplitShape shape_of(const SelfAttentionInput& in) {
+  return {in.members, in.query_heads, in.kv_heads, in.tokens(), in.head_dim()};
 }
 
 }  // namespace
@@ -52,7 +34,8 @@ void check_shapes(const AttentionInput& in, const Operand& out) {
 std::size_t CudaBackend::most_head_dim() const { return cuda::kMostHeadDim; }
 
 void CudaBackend::attention(const AttentionInput& input, Operand out) {
-  check_shapes(input, out);
+  check_attention(input, out);
+  check_head_dim(input.q.extent(3));
   if (input.q.empty()) return;
   const KeyRows& past = input.past;
   const bool plain = past.is_plain();
@@ -135,7 +118,7 @@ cuda::AttentionArguments<T> CudaBackend::split_for_attention(const SelfAttention
 }
 
 void CudaBackend::self_attention(const SelfAttentionInput& input, Operand out) {
-  check_sizes(shape_of(input), out);
+  check_shapes(input, out);
   if (input.qkv.empty()) return;
   if (type_ == DType::kF32) {
     auto arguments = split_for_attention(input, states_);
