@@ -11,21 +11,11 @@
 namespace kvs {
 namespace {
 
-BackendView<const float, 3> view_of(const DocumentStates& states, SpectrumState state) {
-  if (state == SpectrumState::kKPre) return states.k_pre;
-  return state == SpectrumState::kKPost ? states.k_post : states.v;
-}
-
 void add(std::vector<double>& to, const std::vector<double>& values) {
   for (std::size_t i = 0; i < to.size(); ++i) to[i] += values[i];
 }
 
 }  // namespace
-
-std::string_view name_of(SpectrumState state) noexcept {
-  constexpr std::array<std::string_view, 3> kNames{"k_pre", "k_post", "v"};
-  return kNames[static_cast<std::size_t>(state)];
-}
 
 std::vector<double> PowerTable::layer_mean(std::size_t layer) const {
   std::vector<double> mean(bins);
@@ -46,11 +36,11 @@ SpectrumAccumulator::SpectrumAccumulator(SpectralOps& ops, Settings settings, st
   }
   const std::size_t bins = bins_of(settings_.transform, tokens);
   const std::size_t bins_without = bins_of(settings_.transform, tokens - settings_.sinks);
-  for (const SpectrumState state : settings_.states) {
-    const auto s = static_cast<std::size_t>(state);
-    power_[s] = document_[s] = PowerTable(settings_.layers.size(), settings_.kv_heads, bins);
-    without_sinks_[s] = document_without_[s] = PowerTable(settings_.layers.size(), settings_.kv_heads, bins_without);
-    constant_[s].assign(settings_.layers.size() * settings_.kv_heads * settings_.head_dim, 1.0);
+  for (const StateKind state : settings_.states) {
+    power_[state] = document_[state] = PowerTable(settings_.layers.size(), settings_.kv_heads, bins);
+    without_sinks_[state] = document_without_[state] =
+        PowerTable(settings_.layers.size(), settings_.kv_heads, bins_without);
+    constant_[state].assign(settings_.layers.size() * settings_.kv_heads * settings_.head_dim, 1.0);
   }
 }
 
@@ -58,12 +48,7 @@ bool SpectrumAccumulator::add_document(StateSource& source, std::size_t document
   if (source.tokens() != tokens_) {
     throw Error(ErrorCode::kInternal, "spectrum", "the source's documents have another number of tokens");
   }
-  StateNeeds needs{.layers = settings_.layers};
-  for (const SpectrumState state : settings_.states) {
-    needs.k_pre |= state == SpectrumState::kKPre;
-    needs.k_post |= state == SpectrumState::kKPost;
-    needs.v |= state == SpectrumState::kV;
-  }
+  const StateNeeds needs{.layers = settings_.layers, .states = settings_.states};
   std::size_t visited = 0;
   const auto constant_before = constant_;
   try {
@@ -72,7 +57,7 @@ bool SpectrumAccumulator::add_document(StateSource& source, std::size_t document
       const auto at = std::lower_bound(settings_.layers.begin(), settings_.layers.end(), states.layer);
       if (at == settings_.layers.end() || *at != states.layer) return;
       const auto layer = static_cast<std::size_t>(at - settings_.layers.begin());
-      for (const SpectrumState state : settings_.states) add_state(states, state, layer, source.backend());
+      for (const StateKind state : settings_.states) add_state(states, state, layer, source.backend());
       ++visited;
     });
     if (visited == 0 && !settings_.layers.empty()) return false;
@@ -85,18 +70,17 @@ bool SpectrumAccumulator::add_document(StateSource& source, std::size_t document
     constant_ = constant_before;
     throw;
   }
-  for (std::size_t s = 0; s < power_.size(); ++s) {
-    add(power_[s].values, document_[s].values);
-    add(without_sinks_[s].values, document_without_[s].values);
+  for (const StateKind state : settings_.states) {
+    add(power_[state].values, document_[state].values);
+    add(without_sinks_[state].values, document_without_[state].values);
   }
   ++documents_.front();
   return true;
 }
 
-void SpectrumAccumulator::add_state(const DocumentStates& states, SpectrumState state, std::size_t layer,
+void SpectrumAccumulator::add_state(const DocumentStates& states, StateKind state, std::size_t layer,
                                     Backend& backend) {
-  const auto s = static_cast<std::size_t>(state);
-  const BackendView<const float, 3> view = view_of(states, state);
+  const BackendView<const float, 3> view = states[state];
   if (view.shape() != std::array<std::size_t, 3>{settings_.kv_heads, tokens_, settings_.head_dim}) {
     throw Error(ErrorCode::kInternal, "spectrum", std::string(name_of(state)) + " does not have the model's shape");
   }
@@ -114,19 +98,19 @@ void SpectrumAccumulator::add_state(const DocumentStates& states, SpectrumState 
                       std::to_string(head) + " has NaN, infinity or a square above the range of numbers");
     }
   };
-  power_of(document_[s], 0);
+  power_of(document_[state], 0);
   if (settings_.sinks == 0) {
-    std::ranges::copy(rows_of(document_[s]), rows_of(document_without_[s]).begin());
+    std::ranges::copy(rows_of(document_[state]), rows_of(document_without_[state]).begin());
   } else {
-    power_of(document_without_[s], settings_.sinks);
+    power_of(document_without_[state], settings_.sinks);
   }
-  note_constant_channels(view, s, layer, backend);
+  note_constant_channels(view, state, layer, backend);
 }
 
 // Two tokens tell nearly every channel apart, so only those are fetched; a whole head follows only for channels that
 // were constant until now, which in a sound model there are none of.
-void SpectrumAccumulator::note_constant_channels(BackendView<const float, 3> states, std::size_t state,
-                                                 std::size_t layer, Backend& backend) {
+void SpectrumAccumulator::note_constant_channels(BackendView<const float, 3> states, StateKind state, std::size_t layer,
+                                                 Backend& backend) {
   const auto [heads, tokens, head_dim] = states.shape();
   std::vector<float> host;
   for (std::size_t head = 0; head < heads; ++head) {
@@ -145,18 +129,16 @@ void SpectrumAccumulator::note_constant_channels(BackendView<const float, 3> sta
 
 std::vector<std::vector<double>*> SpectrumAccumulator::tables() {
   std::vector<std::vector<double>*> all{&documents_};
-  for (const SpectrumState state : settings_.states) {
-    const auto s = static_cast<std::size_t>(state);
-    all.insert(all.end(), {&power_[s].values, &without_sinks_[s].values, &constant_[s]});
+  for (const StateKind state : settings_.states) {
+    all.insert(all.end(), {&power_[state].values, &without_sinks_[state].values, &constant_[state]});
   }
   return all;
 }
 
 std::vector<std::span<const double>> SpectrumAccumulator::sums() const {
   std::vector<std::span<const double>> all{documents_};
-  for (const SpectrumState state : settings_.states) {
-    const auto s = static_cast<std::size_t>(state);
-    all.insert(all.end(), {power_[s].values, without_sinks_[s].values, constant_[s]});
+  for (const StateKind state : settings_.states) {
+    all.insert(all.end(), {power_[state].values, without_sinks_[state].values, constant_[state]});
   }
   return all;
 }
@@ -180,12 +162,11 @@ Spectrum SpectrumAccumulator::result() const {
                     .power = power_,
                     .without_sinks = without_sinks_,
                     .constant_channels = {}};
-  for (const SpectrumState state : settings_.states) {
-    const auto s = static_cast<std::size_t>(state);
-    for (double& value : spectrum.power[s].values) value /= documents_.front();
-    for (double& value : spectrum.without_sinks[s].values) value /= documents_.front();
-    for (std::size_t i = 0; i < constant_[s].size(); ++i) {
-      if (constant_[s][i] == 0) continue;
+  for (const StateKind state : settings_.states) {
+    for (double& value : spectrum.power[state].values) value /= documents_.front();
+    for (double& value : spectrum.without_sinks[state].values) value /= documents_.front();
+    for (std::size_t i = 0; i < constant_[state].size(); ++i) {
+      if (constant_[state][i] == 0) continue;
       const std::size_t row = i / settings_.head_dim;
       spectrum.constant_channels.push_back(
           {state, settings_.layers[row / settings_.kv_heads], row % settings_.kv_heads, i % settings_.head_dim});

@@ -3,7 +3,6 @@
 #include <array>
 #include <cstddef>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "analyzers/state_source.h"
@@ -12,9 +11,7 @@
 namespace kvs {
 
 /// The states whose spectra are taken.
-enum class SpectrumState { kKPre, kKPost, kV };
-inline constexpr std::array kSpectrumStates{SpectrumState::kKPre, SpectrumState::kKPost, SpectrumState::kV};
-std::string_view name_of(SpectrumState state) noexcept;  // "k_pre", "k_post", "v"
+inline constexpr std::array kSpectrumStates{StateKind::kKPre, StateKind::kKPost, StateKind::kV};
 
 /// Values by layer (position in the list of layers), kv head and bin.
 struct PowerTable {
@@ -37,7 +34,7 @@ struct PowerTable {
 
 /// A channel that had one value at every token of every document: its spectrum is DC alone.
 struct ConstantChannel {
-  SpectrumState state;
+  StateKind state;
   std::size_t layer, head, channel;  // layer: the model's
 };
 
@@ -46,14 +43,14 @@ struct ConstantChannel {
 struct Spectrum {
   Transform transform = Transform::kDct;
   std::size_t tokens = 0, sinks = 0, documents = 0;
-  std::vector<std::size_t> layers;          // the model's layers, ascending
-  std::vector<SpectrumState> states;        // which of the tables below are filled
-  std::array<PowerTable, 3> power;          // by SpectrumState, over all T tokens
-  std::array<PowerTable, 3> without_sinks;  // over tokens [sinks, T)
+  std::vector<std::size_t> layers;    // the model's layers, ascending
+  StateSet states;                    // which of the tables below are filled
+  ByState<PowerTable> power;          // over all T tokens
+  ByState<PowerTable> without_sinks;  // over tokens [sinks, T)
   std::vector<ConstantChannel> constant_channels;
 
-  const PowerTable& table(SpectrumState state, bool with_sinks) const noexcept {
-    return (with_sinks ? power : without_sinks)[static_cast<std::size_t>(state)];
+  const PowerTable& table(StateKind state, bool with_sinks) const noexcept {
+    return (with_sinks ? power : without_sinks)[state];
   }
 };
 
@@ -65,7 +62,7 @@ class SpectrumAccumulator {
     Transform transform = Transform::kDct;
     std::size_t sinks = 4;            // left out in the second set of tables
     std::vector<std::size_t> layers;  // ascending
-    std::vector<SpectrumState> states{kSpectrumStates.begin(), kSpectrumStates.end()};
+    StateSet states{kSpectrumStates.begin(), kSpectrumStates.end()};
     std::size_t kv_heads = 0, head_dim = 0;
   };
 
@@ -87,18 +84,17 @@ class SpectrumAccumulator {
   Spectrum result() const;
 
  private:
-  void add_state(const DocumentStates& states, SpectrumState state, std::size_t layer, Backend& backend);
-  void note_constant_channels(BackendView<const float, 3> states, std::size_t state, std::size_t layer,
-                              Backend& backend);
+  void add_state(const DocumentStates& states, StateKind state, std::size_t layer, Backend& backend);
+  void note_constant_channels(BackendView<const float, 3> states, StateKind state, std::size_t layer, Backend& backend);
   std::vector<std::vector<double>*> tables();
 
   SpectralOps* ops_;
   Settings settings_;
   std::size_t tokens_;
-  std::vector<double> documents_{0.0};                     // one number, a table like the others to a checkpoint
-  std::array<PowerTable, 3> power_, without_sinks_;        // sums over documents
-  std::array<PowerTable, 3> document_, document_without_;  // of the document in flight
-  std::array<std::vector<double>, 3> constant_;            // [layer, head, channel]: 1 while constant, 0 once it varied
+  std::vector<double> documents_{0.0};               // one number, a table like the others to a checkpoint
+  ByState<PowerTable> power_, without_sinks_;        // sums over documents
+  ByState<PowerTable> document_, document_without_;  // of the document in flight
+  ByState<std::vector<double>> constant_;            // [layer, head, channel]: 1 while constant, 0 once it varied
 };
 
 }  // namespace kvs

@@ -5,22 +5,23 @@
 #include <span>
 #include <vector>
 
+#include "core/state_kind.h"
 #include "kernels/backend.h"
 
 namespace kvs {
 
-/// One layer's states of one document, in backend memory. Views that were not asked for are empty.
-struct DocumentStates {
+/// One layer's states of one document, in backend memory: [query_head, token, head_dim] of q_pre, [kv_head, token,
+/// head_dim] of the others. Views that were not asked for are empty.
+struct DocumentStates : ByState<BackendView<const float, 3>> {
   std::size_t document = 0;
   std::size_t layer = 0;
-  Operand x;                                     // [token, d_model]; no data from a capture
-  BackendView<const float, 3> q_pre;             // [query_head, token, head_dim]
-  BackendView<const float, 3> k_pre, k_post, v;  // [kv_head, token, head_dim]
+  Operand x;  // [token, d_model], the layer's input; no data from a capture
 };
 
 struct StateNeeds {
   std::vector<std::size_t> layers;  // ascending
-  bool x = false, q_pre = false, k_pre = false, k_post = false, v = false;
+  StateSet states{};
+  bool x = false;
 };
 
 /// Where states come from: a capture or a live model. Analyses see only this.

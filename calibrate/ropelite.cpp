@@ -77,10 +77,7 @@ std::size_t index_of(const std::vector<std::size_t>& layers, std::size_t layer) 
 }
 
 StateNeeds rope_needs(const EliteGeometry& geometry) {
-  StateNeeds needs;
-  needs.layers = geometry.layers;
-  needs.q_pre = needs.k_pre = true;
-  return needs;
+  return {.layers = geometry.layers, .states = {StateKind::kQPre, StateKind::kKPre}};
 }
 
 }  // namespace
@@ -99,11 +96,11 @@ void RopeStatistics::add(CalibrationOps& ops, StateSource& source, std::size_t d
   source.visit(document, rope_needs(geometry), [&](const DocumentStates& states) {
     check_interrupt();
     const std::size_t layer = index_of(geometry.layers, states.layer);
-    grams->add(layer, states.q_pre, states.k_pre, source.rope(states.layer), 0);
+    grams->add(layer, states[StateKind::kQPre], states[StateKind::kKPre], source.rope(states.layer), 0);
     if (query_norms.empty()) return;
     Backend& backend = source.backend();
-    add_norms(backend, states.q_pre, chunks, query_norms.data() + layer * heads * chunks);
-    add_norms(backend, states.k_pre, chunks, key_norms.data() + layer * geometry.kv_heads * chunks);
+    add_norms(backend, states[StateKind::kQPre], chunks, query_norms.data() + layer * heads * chunks);
+    add_norms(backend, states[StateKind::kKPre], chunks, key_norms.data() + layer * geometry.kv_heads * chunks);
   });
   grams->finish();
   tokens += static_cast<double>(source.tokens());
@@ -207,7 +204,7 @@ void DistanceSearch::add(CalibrationOps& ops, StateSource& source, std::size_t d
     check_interrupt();
     const std::size_t first = index_of(geometry_.layers, states.layer) * size;
     const std::span<const std::uint8_t> rotated(rotated_.data() + first, size);
-    ops.accumulate_rope_distance(states.q_pre, states.k_pre, source.rope(states.layer), 0,
+    ops.accumulate_rope_distance(states[StateKind::kQPre], states[StateKind::kKPre], source.rope(states.layer), 0,
                                  TensorView<const std::uint8_t, 2>(rotated, shape),
                                  TensorView<double, 2>(std::span(sums_).subspan(first, size), shape));
   });

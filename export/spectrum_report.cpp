@@ -62,8 +62,8 @@ Json constant_channels_json(const Spectrum& spectrum) {
   return list;
 }
 
-bool has(const std::vector<SpectrumState>& states, SpectrumState state) {
-  return std::ranges::find(states, state) != states.end();
+bool has_both_keys(const StateSet& states) {
+  return states.contains(StateKind::kKPre) && states.contains(StateKind::kKPost);
 }
 
 std::string page_name(std::size_t page, std::size_t pages) {
@@ -80,7 +80,7 @@ std::vector<std::pair<std::string, FigureImages>> draw(const Spectrum& spectrum,
   for (std::size_t page = 0; page < pages.size(); ++page) {
     figures.emplace_back(page_name(page, pages.size()), std::move(pages[page]));
   }
-  if (has(spectrum.states, SpectrumState::kKPre) && has(spectrum.states, SpectrumState::kKPost)) {
+  if (has_both_keys(spectrum.states)) {
     figures.emplace_back("spectrum_k_pre_vs_k_post", render_spectrum_rope(spectrum, model_name, true));
   }
   figures.emplace_back("energy_share", render_energy_share(spectrum, model_name, true, kSharePercent));
@@ -92,7 +92,7 @@ void write_tables(const std::filesystem::path& path, const Spectrum& spectrum, b
   std::vector<NamedArray> arrays;
   values.reserve(2 * spectrum.states.size());
   for (const bool with_sinks : {true, false}) {
-    for (const SpectrumState state : spectrum.states) {
+    for (const StateKind state : spectrum.states) {
       const PowerTable& table = spectrum.table(state, with_sinks);
       const std::vector<float>& rounded = values.emplace_back(table.values.begin(), table.values.end());
       arrays.push_back({.path = (with_sinks ? "/power/" : "/power_without_sinks/") + std::string(name_of(state)),
@@ -121,7 +121,7 @@ Json spectrum_json(const Spectrum& spectrum, const SpectrumOrigin& origin) {
             {"low_percents", kLowPercents},    {"energy_share", kEnergyShare}};
   for (const auto& [key, value] : origin.source.items()) json[key] = value;
   Json& states = json["states"] = Json::object();
-  for (const SpectrumState state : spectrum.states) {
+  for (const StateKind state : spectrum.states) {
     Json& of_state = states[std::string(name_of(state))] = Json::object();
     for (const bool with_sinks : {true, false}) {
       const std::size_t samples = spectrum.tokens - (with_sinks ? 0 : spectrum.sinks);
@@ -140,7 +140,7 @@ std::vector<std::string> spectrum_report_files(const SpectrumAccumulator::Settin
   if (settings.sinks > 0) stems.emplace_back("spectrum_layers_without_sinks");
   const std::size_t pages = spectrum_heads_pages(settings.layers.size(), settings.kv_heads);
   for (std::size_t page = 0; page < pages; ++page) stems.push_back(page_name(page, pages));
-  if (has(settings.states, SpectrumState::kKPre) && has(settings.states, SpectrumState::kKPost)) {
+  if (has_both_keys(settings.states)) {
     stems.emplace_back("spectrum_k_pre_vs_k_post");
   }
   std::vector<std::string> files{"spectrum.h5", "spectrum.json"};

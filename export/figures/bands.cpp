@@ -41,10 +41,10 @@ void add_curve(FigureData& data, std::span<const double> power, std::size_t per_
   data.next_block();
 }
 
-Decades decades_of(const Spectrum& spectrum, SpectrumState state, bool with_sinks) {
+Decades decades_of(const Spectrum& spectrum, StateKind state, bool with_sinks) {
   double least = std::numeric_limits<double>::infinity(), most = 0;
-  for (const SpectrumState other : spectrum.states) {
-    if ((other == SpectrumState::kV) != (state == SpectrumState::kV)) continue;
+  for (const StateKind other : spectrum.states) {
+    if ((other == StateKind::kV) != (state == StateKind::kV)) continue;
     for (const double value : spectrum.table(other, with_sinks).values) {
       // The rounding that is left of a constant channel must not squeeze the other curves.
       if (value > kRounding) least = std::min(least, value);
@@ -74,9 +74,9 @@ std::string bin_axis(const Spectrum& spectrum, bool with_sinks) {
                                                : "DFT bin k  (k/" + std::to_string(samples) + " cycles per token)";
 }
 
-std::string_view title_of(SpectrumState state) noexcept {
-  constexpr std::array<std::string_view, 3> kTitles{"Keys before RoPE", "Keys after RoPE", "Values"};
-  return kTitles[static_cast<std::size_t>(state)];
+std::string_view title_of(StateKind state) noexcept {
+  constexpr ByState<std::string_view> kTitles{{"Queries before RoPE", "Keys before RoPE", "Keys after RoPE", "Values"}};
+  return kTitles[state];
 }
 
 }  // namespace kvs

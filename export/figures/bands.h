@@ -32,7 +32,7 @@ struct Decades {
 };
 /// Around what add_curve draws of all layers and heads of the tables that share a scale with `state`: keys before and
 /// after RoPE one, values another.
-Decades decades_of(const Spectrum& spectrum, SpectrumState state, bool with_sinks);
+Decades decades_of(const Spectrum& spectrum, StateKind state, bool with_sinks);
 /// Around both.
 Decades around(const Decades& a, const Decades& b) noexcept;
 
@@ -43,6 +43,6 @@ std::string spectrum_subject(const Spectrum& spectrum, std::string_view model_na
 std::string bin_axis(const Spectrum& spectrum, bool with_sinks);
 
 /// "k before RoPE", "k after RoPE", "v".
-std::string_view title_of(SpectrumState state) noexcept;
+std::string_view title_of(StateKind state) noexcept;
 
 }  // namespace kvs

@@ -13,7 +13,7 @@ namespace kvs {
 
 FigureImages render_energy_share(const Spectrum& spectrum, std::string_view model_name, bool with_sinks,
                                  double percent) {
-  const PowerTable& first = spectrum.table(spectrum.states.front(), with_sinks);
+  const PowerTable& first = spectrum.table(*spectrum.states.begin(), with_sinks);
   const std::size_t samples = spectrum.tokens - (with_sinks ? 0 : spectrum.sinks);
   const auto rows = static_cast<double>(spectrum.states.size());
   const double map_width = std::clamp(11.0 * static_cast<double>(first.layers), 160.0, 460.0);
@@ -22,7 +22,7 @@ FigureImages render_energy_share(const Spectrum& spectrum, std::string_view mode
   Figure figure(embedded::figure_energy_share, width, height);
   FigureData share;
   std::size_t row = 0;
-  for (const SpectrumState state : spectrum.states) {
+  for (const StateKind state : spectrum.states) {
     const PowerTable& table = spectrum.table(state, with_sinks);
     for (const bool with_dc : {true, false}) {
       for (std::size_t head = 0; head < table.heads; ++head) {

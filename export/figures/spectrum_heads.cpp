@@ -43,7 +43,7 @@ FigureImages render_page(const Spectrum& spectrum, std::string_view model_name, 
   std::size_t bins = 0;
   for (std::size_t layer = page.first; layer < page.last; ++layer) {
     for (std::size_t head = 0; head < page.heads; ++head) {
-      for (const SpectrumState state : spectrum.states) {
+      for (const StateKind state : spectrum.states) {
         const PowerTable& table = spectrum.table(state, with_sinks);
         bins = table.bins;
         add_curve(power, table.row(layer, head), 4, 0);
@@ -54,12 +54,12 @@ FigureImages render_page(const Spectrum& spectrum, std::string_view model_name, 
     }
   }
   std::size_t number = 0;
-  for (const SpectrumState state : spectrum.states) {
+  for (const StateKind state : spectrum.states) {
     const std::string suffix = std::to_string(++number);
     figure.set("state_title_" + suffix, title_of(state));
-    figure.set("state_color_" + suffix, state == SpectrumState::kKPre    ? "#0072B2"
-                                        : state == SpectrumState::kKPost ? "#D55E00"
-                                                                         : "#009E73");
+    figure.set("state_color_" + suffix, state == StateKind::kKPre    ? "#0072B2"
+                                        : state == StateKind::kKPost ? "#D55E00"
+                                                                     : "#009E73");
   }
   return figure.data("power", power)
       .data("panel", panel)
@@ -88,9 +88,9 @@ std::size_t spectrum_heads_pages(std::size_t layers, std::size_t heads) noexcept
 
 std::vector<FigureImages> render_spectrum_heads(const Spectrum& spectrum, std::string_view model_name,
                                                 bool with_sinks) {
-  Decades decades = decades_of(spectrum, spectrum.states.front(), with_sinks);
-  for (const SpectrumState state : spectrum.states) decades = around(decades, decades_of(spectrum, state, with_sinks));
-  const std::size_t heads = spectrum.table(spectrum.states.front(), with_sinks).heads;
+  Decades decades = decades_of(spectrum, *spectrum.states.begin(), with_sinks);
+  for (const StateKind state : spectrum.states) decades = around(decades, decades_of(spectrum, state, with_sinks));
+  const std::size_t heads = spectrum.table(*spectrum.states.begin(), with_sinks).heads;
   const std::size_t step = layers_per_page(heads);
   std::vector<FigureImages> pages;
   for (std::size_t first = 0; first < spectrum.layers.size(); first += step) {

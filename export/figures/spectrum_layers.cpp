@@ -14,7 +14,7 @@ FigureImages render_spectrum_layers(const Spectrum& spectrum, std::string_view m
   FigureData power;
   Decades before;
   std::size_t panel = 0;
-  for (const SpectrumState state : spectrum.states) {
+  for (const StateKind state : spectrum.states) {
     const PowerTable& table = spectrum.table(state, with_sinks);
     for (std::size_t layer = 0; layer < table.layers; ++layer) {
       add_curve(power, table.layer_mean(layer), 12, static_cast<double>(spectrum.layers[layer]));
@@ -32,7 +32,7 @@ FigureImages render_spectrum_layers(const Spectrum& spectrum, std::string_view m
       .set("layers", static_cast<double>(spectrum.layers.size()))
       .set("first_layer", static_cast<double>(spectrum.layers.front()))
       .set("last_layer", static_cast<double>(spectrum.layers.back()))
-      .set("x_high", static_cast<double>(spectrum.table(spectrum.states.front(), with_sinks).bins))
+      .set("x_high", static_cast<double>(spectrum.table(*spectrum.states.begin(), with_sinks).bins))
       .set("dc_position", kDcPosition)
       .set("heading", "Power along the token axis by layer: " + spectrum_subject(spectrum, model_name, with_sinks))
       .set("x_label", bin_axis(spectrum, with_sinks))

@@ -52,8 +52,8 @@ void add_heads(FigureData& data, const PowerTable& table, std::size_t layer) {
 }  // namespace
 
 FigureImages render_spectrum_rope(const Spectrum& spectrum, std::string_view model_name, bool with_sinks) {
-  const PowerTable& before = spectrum.table(SpectrumState::kKPre, with_sinks);
-  const PowerTable& after = spectrum.table(SpectrumState::kKPost, with_sinks);
+  const PowerTable& before = spectrum.table(StateKind::kKPre, with_sinks);
+  const PowerTable& after = spectrum.table(StateKind::kKPost, with_sinks);
   const std::vector<std::size_t> chosen = spread(spectrum.layers.size());
   const std::size_t columns = std::min<std::size_t>(3, chosen.size()), rows = (chosen.size() + columns - 1) / columns;
   Figure figure(embedded::figure_spectrum_rope, 120 + 230 * static_cast<double>(columns),
@@ -64,7 +64,7 @@ FigureImages render_spectrum_rope(const Spectrum& spectrum, std::string_view mod
     add_heads(power, after, chosen[panel]);
     figure.set("panel_title_" + std::to_string(panel + 1), "Layer " + std::to_string(spectrum.layers[chosen[panel]]));
   }
-  const Decades decades = decades_of(spectrum, SpectrumState::kKPre, with_sinks);
+  const Decades decades = decades_of(spectrum, StateKind::kKPre, with_sinks);
   return figure.data("power", power)
       .set("panels", static_cast<double>(chosen.size()))
       .set("columns", static_cast<double>(columns))

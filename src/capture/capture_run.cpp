@@ -23,8 +23,7 @@ class CaptureHook final : public StateHook {
  private:
   void write(std::size_t index, StateKind kind, BackendView<float, 4> states) {
     const auto layer = static_cast<std::int32_t>(index);
-    if (std::ranges::find(header_.states, kind) == header_.states.end()) return;
-    if (!std::ranges::binary_search(header_.layers, layer)) return;
+    if (!header_.states.contains(kind) || !std::ranges::binary_search(header_.layers, layer)) return;
     stream_.write_states(layer, kind, states.slice(0));
   }
 
@@ -35,7 +34,7 @@ class CaptureHook final : public StateHook {
 }  // namespace
 
 CaptureHeader capture_header(const ModelConfig& model, const std::string& model_sha256,
-                             std::span<const std::size_t> layers, std::span<const StateKind> states, DType store,
+                             std::span<const std::size_t> layers, const StateSet& states, DType store,
                              std::uint64_t tokens, std::uint64_t documents) {
   CaptureHeader header;
   header.model_name = model.name;
@@ -59,7 +58,7 @@ CaptureHeader capture_header(const ModelConfig& model, const std::string& model_
     header.rope_factors.push_back(angles.factor);
   }
   header.store = store;
-  header.states.assign(states.begin(), states.end());
+  header.states = states;
   header.tokens = tokens;
   header.documents = documents;
   return header;

@@ -11,7 +11,7 @@ namespace kvs {
 
 /// What a capture of this model with these choices holds. layers: ascending.
 CaptureHeader capture_header(const ModelConfig& model, const std::string& model_sha256,
-                             std::span<const std::size_t> layers, std::span<const StateKind> states, DType store,
+                             std::span<const std::size_t> layers, const StateSet& states, DType store,
                              std::uint64_t tokens, std::uint64_t documents);
 
 /// The model's geometry as far as a capture knows it.

@@ -8,26 +8,6 @@
 
 namespace kvs {
 
-namespace {
-
-constexpr std::size_t index_of(StateKind kind) noexcept { return static_cast<std::size_t>(kind); }
-
-bool needs_kind(const StateNeeds& needs, StateKind kind) noexcept {
-  switch (kind) {
-    case StateKind::kQPre:
-      return needs.q_pre;
-    case StateKind::kKPre:
-      return needs.k_pre;
-    case StateKind::kKPost:
-      return needs.k_post;
-    case StateKind::kV:
-      return needs.v;
-  }
-  return false;
-}
-
-}  // namespace
-
 CaptureSource::CaptureSource(CaptureReader& reader, Backend& backend, bool skip_corrupt)
     : reader_(&reader), backend_(&backend) {
   for (const RopeAngles& angles : rope_angles_of(reader.header())) {
@@ -49,23 +29,12 @@ void CaptureSource::check(const StateNeeds& needs) const {
     }
   }
   if (needs.x) throw Error(ErrorCode::kInput, "capture", "a capture does not hold layer inputs; a model and texts do");
-  for (const StateKind kind : kStateKinds) {
-    const bool stored = std::ranges::count(header.states, kind) > 0;
-    const bool derived = kind == StateKind::kKPost && std::ranges::count(header.states, StateKind::kKPre) > 0;
-    if (needs_kind(needs, kind) && !stored && !derived) {
+  for (const StateKind kind : needs.states) {
+    const bool derived = kind == StateKind::kKPost && header.states.contains(StateKind::kKPre);
+    if (!header.states.contains(kind) && !derived) {
       throw Error(ErrorCode::kInput, "capture", "holds no " + std::string(name_of(kind)) + ", which is needed here");
     }
   }
-}
-
-std::vector<StateKind> CaptureSource::kinds_to_read(const StateNeeds& needs) const {
-  const std::vector<StateKind>& stored = reader_->header().states;
-  const bool derive = needs.k_post && std::ranges::count(stored, StateKind::kKPost) == 0;
-  std::vector<StateKind> kinds;
-  for (const StateKind kind : stored) {
-    if (needs_kind(needs, kind) || (derive && kind == StateKind::kKPre)) kinds.push_back(kind);
-  }
-  return kinds;
 }
 
 bool CaptureSource::read(std::size_t document, std::size_t layer, StateKind kind) {
@@ -89,7 +58,7 @@ void CaptureSource::load(std::size_t document, std::size_t layer, StateKind kind
     throw Error(ErrorCode::kInput, "capture", "document " + std::to_string(document) + " changed while it was read");
   }
   const CaptureHeader& header = reader_->header();
-  BackendTensor<float, 3>& memory = memory_[index_of(kind)];
+  BackendTensor<float, 3>& memory = memory_[kind];
   if (memory.view().empty()) {
     memory = BackendTensor<float, 3>(*backend_, {header.heads_of(kind), tokens(), header.head_dim});
   }
@@ -98,8 +67,8 @@ void CaptureSource::load(std::size_t document, std::size_t layer, StateKind kind
 
 /// k_post from the k_pre in memory: in place unless k_pre is asked for too.
 BackendView<const float, 3> CaptureSource::rotated_keys(std::size_t layer, bool keep_k_pre) {
-  BackendTensor<float, 3>& k_pre = memory_[index_of(StateKind::kKPre)];
-  BackendTensor<float, 3>& k_post = memory_[index_of(StateKind::kKPost)];
+  BackendTensor<float, 3>& k_pre = memory_[StateKind::kKPre];
+  BackendTensor<float, 3>& k_post = memory_[StateKind::kKPost];
   BackendView<float, 3> target = k_pre.view();
   if (keep_k_pre) {
     if (k_post.view().empty()) k_post = BackendTensor<float, 3>(*backend_, k_pre.view().shape());
@@ -113,21 +82,21 @@ BackendView<const float, 3> CaptureSource::rotated_keys(std::size_t layer, bool 
 
 void CaptureSource::visit(std::size_t document, const StateNeeds& needs, const Sink& sink) {
   check(needs);
-  const std::vector<StateKind> kinds = kinds_to_read(needs);
+  StateSet stored = needs.states;
+  const bool rotates = stored.contains(StateKind::kKPost) && !reader_->header().states.contains(StateKind::kKPost);
+  if (rotates) {
+    stored.erase(StateKind::kKPost);
+    stored.insert(StateKind::kKPre);
+  }
   const std::size_t stored_document = documents_[document];
   for (const std::size_t layer : needs.layers) {
-    for (const StateKind kind : kinds) load(stored_document, layer, kind);
-    const auto view = [&](StateKind kind) -> BackendView<const float, 3> {
-      return needs_kind(needs, kind) ? memory_[index_of(kind)].view() : BackendView<float, 3>();
-    };
+    for (const StateKind kind : stored) load(stored_document, layer, kind);
     DocumentStates states;
     states.document = stored_document;
     states.layer = layer;
-    states.q_pre = view(StateKind::kQPre);
-    states.k_pre = view(StateKind::kKPre);
-    states.v = view(StateKind::kV);
-    const bool stored = std::ranges::count(kinds, StateKind::kKPost) > 0;
-    if (needs.k_post) states.k_post = stored ? view(StateKind::kKPost) : rotated_keys(layer, needs.k_pre);
+    for (const StateKind kind : needs.states)
+      states[kind] = kind == StateKind::kKPost && rotates ? rotated_keys(layer, needs.states.contains(StateKind::kKPre))
+                                                          : memory_[kind].view();
     sink(states);
   }
 }

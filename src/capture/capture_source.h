@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <memory>
 #include <vector>
 
@@ -32,7 +31,6 @@ class CaptureSource final : public StateSource {
 
  private:
   void check(const StateNeeds& needs) const;
-  std::vector<StateKind> kinds_to_read(const StateNeeds& needs) const;
   bool intact(std::size_t document);
   bool read(std::size_t document, std::size_t layer, StateKind kind);
   void load(std::size_t document, std::size_t layer, StateKind kind);
@@ -41,10 +39,10 @@ class CaptureSource final : public StateSource {
 
   CaptureReader* reader_;
   Backend* backend_;
-  std::vector<RopeMemory> ropes_;                                   // [kind]
-  std::vector<float> host_;                                         // one dataset as read
-  std::array<BackendTensor<float, 3>, kStateKinds.size()> memory_;  // one per kind
-  std::vector<std::size_t> documents_;                              // the capture's, those that can be read
+  std::vector<RopeMemory> ropes_;  // [kind]
+  std::vector<float> host_;        // one dataset as read
+  ByState<BackendTensor<float, 3>> memory_;
+  std::vector<std::size_t> documents_;  // the capture's, those that can be read
 };
 
 }  // namespace kvs

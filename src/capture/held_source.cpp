@@ -4,7 +4,7 @@
 
 namespace kvs {
 void HeldSource::visit(std::size_t document, const StateNeeds& needs, const Sink& sink) {
-  if (needs.x || needs.v || needs.k_post)
+  if (needs.x || needs.states.contains(StateKind::kV) || needs.states.contains(StateKind::kKPost))
     throw Error(ErrorCode::kInternal, "HeldSource", "found a need beyond q_pre and k_pre");
   std::vector<Layer>& layers = held_[document];
   if (!layers.empty()) {
@@ -12,8 +12,8 @@ void HeldSource::visit(std::size_t document, const StateNeeds& needs, const Sink
       DocumentStates states;
       states.document = document;
       states.layer = layer.layer;
-      states.q_pre = layer.q.view();
-      states.k_pre = layer.k.view();
+      states[StateKind::kQPre] = layer.q.view();
+      states[StateKind::kKPre] = layer.k.view();
       sink(states);
     }
     return;
@@ -21,9 +21,10 @@ void HeldSource::visit(std::size_t document, const StateNeeds& needs, const Sink
   std::vector<Layer> kept;
   bool keep = true;
   inner_->visit(document, needs, [&](const DocumentStates& states) {
-    const std::size_t bytes = (states.q_pre.size() + states.k_pre.size()) * sizeof(float);
+    const auto &q = states[StateKind::kQPre], &k = states[StateKind::kKPre];
+    const std::size_t bytes = (q.size() + k.size()) * sizeof(float);
     keep = keep && bytes * needs.layers.size() <= left_;
-    if (keep) kept.push_back({states.layer, copy_of(backend(), states.q_pre), copy_of(backend(), states.k_pre)});
+    if (keep) kept.push_back({states.layer, copy_of(backend(), q), copy_of(backend(), k)});
     sink(states);
   });
   if (!keep) return;

@@ -24,24 +24,25 @@ class Visitor final : public StateHook {
     current_.document = document_;
     current_.layer = states.layer;
     if (needs_->x) current_.x = states.x;
-    if (needs_->v) current_.v = first_member(states.v);
-    if (needs_->q_pre) current_.q_pre = kept(states.backend, states.q, q_copy_);
-    if (needs_->k_pre) current_.k_pre = kept(states.backend, states.k, k_copy_);
-    if (!needs_->k_post) (*sink_)(current_);
+    if (wanted(StateKind::kV)) current_[StateKind::kV] = first_member(states.v);
+    if (wanted(StateKind::kQPre)) current_[StateKind::kQPre] = kept(states.backend, states.q, q_copy_);
+    if (wanted(StateKind::kKPre)) current_[StateKind::kKPre] = kept(states.backend, states.k, k_copy_);
+    if (!wanted(StateKind::kKPost)) (*sink_)(current_);
   }
 
   void after_rope(LayerStates& states) override {
-    if (!needs_->k_post || !wanted(states.layer)) return;
-    current_.k_post = first_member(states.k);
+    if (!wanted(StateKind::kKPost) || !wanted(states.layer)) return;
+    current_[StateKind::kKPost] = first_member(states.k);
     (*sink_)(current_);
   }
 
  private:
+  bool wanted(StateKind kind) const { return needs_->states.contains(kind); }
   bool wanted(std::size_t layer) const { return std::ranges::binary_search(needs_->layers, layer); }
 
   BackendView<const float, 3> kept(Backend& backend, const BackendView<float, 4>& states,
                                    BackendTensor<float, 4>& copy) const {
-    if (!needs_->k_post) return first_member(states);
+    if (!wanted(StateKind::kKPost)) return first_member(states);
     if (copy.view().shape() != states.shape()) copy = BackendTensor<float, 4>(backend, states.shape());
     backend.copy(copy.view().data(), states.data(), copy.bytes());
     return first_member(copy.view());

@@ -56,10 +56,10 @@ class MemoryBackend final : public Backend {
   [[noreturn]] static void refuse() { throw std::logic_error("MemoryBackend computes nothing"); }
 };
 
-/// States made by a function of (document, layer, state 0 … 2 = k_pre, k_post, v, head, token, channel).
+/// States made by a function of (document, layer, kind, head, token, channel).
 class MemorySource final : public StateSource {
  public:
-  using Value = std::function<float(std::size_t document, std::size_t layer, std::size_t state, std::size_t head,
+  using Value = std::function<float(std::size_t document, std::size_t layer, StateKind state, std::size_t head,
                                     std::size_t token, std::size_t channel)>;
   MemorySource(std::size_t documents, std::size_t heads, std::size_t tokens, std::size_t head_dim, Value value)
       : documents_(documents), heads_(heads), tokens_(tokens), head_dim_(head_dim), value_(std::move(value)) {}
@@ -70,22 +70,20 @@ class MemorySource final : public StateSource {
   RopeTable rope(std::size_t) const override { return {}; }
   void visit(std::size_t document, const StateNeeds& needs, const Sink& sink) override {
     for (const std::size_t layer : needs.layers) {
-      const std::array<std::vector<float>, 3> states{make(document, layer, 0), make(document, layer, 1),
-                                                     make(document, layer, 2)};
-      const auto view = [&](std::size_t state) {
-        return BackendView<const float, 3>(std::span<const float>(states[state]), {heads_, tokens_, head_dim_});
-      };
-      DocumentStates out{
-          .document = document, .layer = layer, .x = {}, .q_pre = {}, .k_pre = {}, .k_post = {}, .v = {}};
-      if (needs.k_pre) out.k_pre = view(0);
-      if (needs.k_post) out.k_post = view(1);
-      if (needs.v) out.v = view(2);
+      ByState<std::vector<float>> values;
+      DocumentStates out;
+      out.document = document;
+      out.layer = layer;
+      for (const StateKind state : needs.states) {
+        values[state] = make(document, layer, state);
+        out[state] = {std::span<const float>(values[state]), {heads_, tokens_, head_dim_}};
+      }
       sink(out);
     }
   }
 
  private:
-  std::vector<float> make(std::size_t document, std::size_t layer, std::size_t state) const {
+  std::vector<float> make(std::size_t document, std::size_t layer, StateKind state) const {
     std::vector<float> values;
     for (std::size_t head = 0; head < heads_; ++head) {
       for (std::size_t token = 0; token < tokens_; ++token) {

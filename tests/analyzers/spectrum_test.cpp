@@ -21,10 +21,10 @@ namespace {
 constexpr std::size_t kHeads = 2, kTokens = 16, kHeadDim = 4;
 
 // Some values without any symmetry.
-float irregular(std::size_t document, std::size_t layer, std::size_t state, std::size_t head, std::size_t token,
+float irregular(std::size_t document, std::size_t layer, StateKind state, std::size_t head, std::size_t token,
                 std::size_t channel) {
-  const auto mixed = (document + 1) * 7919 + layer * 104729 + state * 1299709 + head * 15485863 +
-                     token * token * 32452843 + channel * 49979687;
+  const auto mixed = (document + 1) * 7919 + layer * 104729 + static_cast<std::size_t>(state) * 1299709 +
+                     head * 15485863 + token * token * 32452843 + channel * 49979687;
   return static_cast<float>(mixed % 1000) / 500.0F - 1.0F;
 }
 
@@ -55,16 +55,16 @@ class SpectrumTest : public testing::Test {
 // The orthonormal DCT-II of a·cos(π(2n + 1)k/2N) is a·√(N/2) in bin k alone, so its power is a²N/2.
 TEST_F(SpectrumTest, ACosinePutsItsPowerIntoTheBinOfItsStateLayerAndHead) {
   MemorySource source(1, kHeads, kTokens, kHeadDim, [](auto, auto layer, auto state, auto head, auto token, auto) {
-    const std::size_t k = 1 + state + 3 * head + (layer == 5 ? 6 : 0);
+    const std::size_t k = static_cast<std::size_t>(state) + 3 * head + (layer == 5 ? 6 : 0);
     return static_cast<float>(2 *
                               std::cos(std::numbers::pi * static_cast<double>((2 * token + 1) * k) / (2 * kTokens)));
   });
   const Spectrum spectrum = run(source, settings(0, {3, 5}));
-  for (std::size_t state = 0; state < 3; ++state) {
+  for (const StateKind state : kSpectrumStates) {
     for (std::size_t layer = 0; layer < 2; ++layer) {
       for (std::size_t head = 0; head < kHeads; ++head) {
         const auto row = spectrum.power[state].row(layer, head);
-        const std::size_t k = 1 + state + 3 * head + 6 * layer;
+        const std::size_t k = static_cast<std::size_t>(state) + 3 * head + 6 * layer;
         EXPECT_NEAR(row[k], 4.0 * kTokens / 2, 1e-5);  // f32 input
         EXPECT_NEAR(std::accumulate(row.begin(), row.end(), 0.0) - row[k], 0, 1e-10);
       }
@@ -78,24 +78,24 @@ TEST_F(SpectrumTest, TheResultIsTheMeanOverDocuments) {
                       [](auto document, auto, auto, auto, auto, auto) { return document == 0 ? 1.0F : 3.0F; });
   const Spectrum spectrum = run(source, settings(4, {0}));
   EXPECT_EQ(spectrum.documents, 2U);
-  EXPECT_NEAR(spectrum.power[0].row(0, 0)[0], kTokens * 5.0, 1e-10);
-  EXPECT_NEAR(spectrum.without_sinks[0].row(0, 0)[0], (kTokens - 4) * 5.0, 1e-10);
+  EXPECT_NEAR(spectrum.power[StateKind::kKPre].row(0, 0)[0], kTokens * 5.0, 1e-10);
+  EXPECT_NEAR(spectrum.without_sinks[StateKind::kKPre].row(0, 0)[0], (kTokens - 4) * 5.0, 1e-10);
 }
 
 TEST_F(SpectrumTest, SinksAreLeftOutOfTheSecondTableOnly) {
   MemorySource source(1, kHeads, kTokens, kHeadDim,
                       [](auto, auto, auto, auto, auto token, auto) { return token < 4 ? 100.0F : 0.0F; });
   const Spectrum spectrum = run(source, settings(4, {0}));
-  EXPECT_EQ(spectrum.without_sinks[2].bins, kTokens - 4);
-  EXPECT_THAT(spectrum.without_sinks[2].values, testing::Each(0.0));
-  const auto row = spectrum.power[2].row(0, 0);
+  EXPECT_EQ(spectrum.without_sinks[StateKind::kV].bins, kTokens - 4);
+  EXPECT_THAT(spectrum.without_sinks[StateKind::kV].values, testing::Each(0.0));
+  const auto row = spectrum.power[StateKind::kV].row(0, 0);
   EXPECT_NEAR(std::accumulate(row.begin(), row.end(), 0.0), 4 * 1e4, 1e-6);  // Parseval
 }
 
 TEST_F(SpectrumTest, WithoutSinksBothTablesAgree) {
   MemorySource source(1, kHeads, kTokens, kHeadDim, irregular);
   const Spectrum spectrum = run(source, settings(0, {0, 2}));
-  EXPECT_EQ(spectrum.power[1].values, spectrum.without_sinks[1].values);
+  EXPECT_EQ(spectrum.power[StateKind::kKPost].values, spectrum.without_sinks[StateKind::kKPost].values);
 }
 
 TEST_F(SpectrumTest, GoesOnFromSavedSumsWithTheSameBits) {
@@ -113,7 +113,7 @@ TEST_F(SpectrumTest, GoesOnFromSavedSumsWithTheSameBits) {
   for (std::size_t document = 2; document < 5; ++document) second.add_document(source, document);
   const Spectrum resumed = second.result();
   EXPECT_EQ(resumed.documents, 5U);
-  for (std::size_t state = 0; state < 3; ++state) {
+  for (const StateKind state : kSpectrumStates) {
     EXPECT_EQ(resumed.power[state].values, whole.power[state].values);
     EXPECT_EQ(resumed.without_sinks[state].values, whole.without_sinks[state].values);
   }
@@ -141,7 +141,7 @@ TEST_F(SpectrumTest, ADocumentThatTheSourceLeavesOutIsNotCounted) {
   EXPECT_FALSE(accumulator.add_document(damaged, 0));
   EXPECT_TRUE(accumulator.add_document(damaged, 1));
   EXPECT_EQ(accumulator.documents(), 1U);
-  EXPECT_NEAR(accumulator.result().power[0].row(0, 0)[0], kTokens * 9.0, 1e-10);
+  EXPECT_NEAR(accumulator.result().power[StateKind::kKPre].row(0, 0)[0], kTokens * 9.0, 1e-10);
 }
 
 TEST_F(SpectrumTest, RefusesSumsOfAnotherSize) {
@@ -152,13 +152,13 @@ TEST_F(SpectrumTest, RefusesSumsOfAnotherSize) {
 TEST_F(SpectrumTest, ADocumentThatFailsLeavesTheSumsAsTheyWere) {
   MemorySource source(2, kHeads, kTokens, kHeadDim,
                       [](auto document, auto layer, auto state, auto head, auto token, auto channel) {
-                        if (document == 1 && layer == 7 && state == 2 && head == 1 && token == 9)
+                        if (document == 1 && layer == 7 && state == StateKind::kV && head == 1 && token == 9)
                           return std::numeric_limits<float>::quiet_NaN();
                         return irregular(document, layer, state, head, token, channel);
                       });
   SpectrumAccumulator accumulator(*ops_, settings(2, {0, 7}), kTokens);
   accumulator.add_document(source, 0);
-  const std::vector<double> before = accumulator.result().power[0].values;
+  const std::vector<double> before = accumulator.result().power[StateKind::kKPre].values;
   try {
     accumulator.add_document(source, 1);
     FAIL() << "NaN was accepted";
@@ -168,21 +168,21 @@ TEST_F(SpectrumTest, ADocumentThatFailsLeavesTheSumsAsTheyWere) {
                                              testing::HasSubstr("head 1")));
   }
   EXPECT_EQ(accumulator.documents(), 1U);
-  EXPECT_EQ(accumulator.result().power[0].values, before);
+  EXPECT_EQ(accumulator.result().power[StateKind::kKPre].values, before);
 }
 
 TEST_F(SpectrumTest, ListsChannelsThatNeverChange) {
   // Channel 2 of k_pre, layer 4, head 1 is constant in every document; channel 3 only in the first one.
   MemorySource source(2, kHeads, kTokens, kHeadDim,
                       [](auto document, auto layer, auto state, auto head, auto token, auto channel) {
-                        const bool here = state == 0 && layer == 4 && head == 1;
+                        const bool here = state == StateKind::kKPre && layer == 4 && head == 1;
                         if (here && (channel == 2 || (channel == 3 && document == 0))) return 0.25F;
                         return irregular(document, layer, state, head, token, channel);
                       });
   const Spectrum spectrum = run(source, settings(0, {1, 4}));
   ASSERT_EQ(spectrum.constant_channels.size(), 1U);
   const ConstantChannel found = spectrum.constant_channels[0];
-  EXPECT_EQ(found.state, SpectrumState::kKPre);
+  EXPECT_EQ(found.state, StateKind::kKPre);
   EXPECT_EQ(found.layer, 4U);
   EXPECT_EQ(found.head, 1U);
   EXPECT_EQ(found.channel, 2U);

@@ -144,7 +144,7 @@ int compare_devices(int argc, char** argv) {
   const Results cpu = run(*source, "cpu", ids), gpu = run(*source, argc > 4 ? argv[4] : "cuda", ids);
   const double nll = largest_difference(gpu.nll, cpu.nll, false);
   double spectrum = 0;
-  for (std::size_t state = 0; state < cpu.spectrum.power.size(); ++state)
+  for (const kvs::StateKind state : cpu.spectrum.states)
     spectrum = std::max(spectrum,
                         largest_difference(gpu.spectrum.power[state].values, cpu.spectrum.power[state].values, true));
   const double delta = largest_difference(gpu.delta, cpu.delta, false);

@@ -71,27 +71,27 @@ Json compare_captures(const char* path_a, const char* path_b) {
     throw Error(ErrorCode::kData, path_a, std::string("its attributes differ from those of ") + path_b);
   Worst nll;
   Json result{{"documents", b->documents()}};
-  std::vector<StateWorst> states(header.states.size());
+  kvs::ByState<StateWorst> states;
   for (std::uint64_t document = 0; document < b->documents(); ++document) {
     const std::string place = "document " + std::to_string(document);
     if (a->tokens(document) != b->tokens(document)) throw Error(ErrorCode::kData, path_a, place + ": other tokens");
     const auto nll_a = a->nll(document), nll_b = b->nll(document);
     for (std::size_t i = 0; i < nll_b.size(); ++i)
       nll.take(std::abs(double{nll_a[i]} - double{nll_b[i]}), place + ", token " + std::to_string(i));
-    for (std::size_t n = 0; n < states.size(); ++n) {
-      const std::size_t heads = header.heads_of(header.states[n]);
+    for (const kvs::StateKind kind : header.states) {
+      const std::size_t heads = header.heads_of(kind);
       std::vector<float> of_a(heads * header.tokens * header.head_dim), of_b(of_a.size());
       for (const std::int32_t layer : header.layers) {
-        (void)a->read_states(document, layer, header.states[n], {of_a, {heads, header.tokens, header.head_dim}});
-        (void)b->read_states(document, layer, header.states[n], {of_b, {heads, header.tokens, header.head_dim}});
-        compare_states(of_a, of_b, header, place + ", layer " + std::to_string(layer), states[n]);
+        (void)a->read_states(document, layer, kind, {of_a, {heads, header.tokens, header.head_dim}});
+        (void)b->read_states(document, layer, kind, {of_b, {heads, header.tokens, header.head_dim}});
+        compare_states(of_a, of_b, header, place + ", layer " + std::to_string(layer), states[kind]);
       }
     }
   }
   result["nll"] = nll.json();
-  for (std::size_t n = 0; n < states.size(); ++n)
-    result["states"][std::string(kvs::name_of(header.states[n]))] = {
-        {"norm", states[n].norm.json()}, {"row", states[n].row.json()}, {"datasets", states[n].datasets}};
+  for (const kvs::StateKind kind : header.states)
+    result["states"][std::string(kvs::name_of(kind))] = {
+        {"norm", states[kind].norm.json()}, {"row", states[kind].row.json()}, {"datasets", states[kind].datasets}};
   return result;
 }
 

@@ -38,8 +38,9 @@ class HostStates final : public StateSource {
       DocumentStates states;
       states.document = document;
       states.layer = layer;
-      states.q_pre = {std::span<const float>(states_[document].q), {query_heads_, tokens_, golden::kHeadDim}};
-      states.k_pre = {std::span<const float>(states_[document].k), {kv_heads_, tokens_, golden::kHeadDim}};
+      states[StateKind::kQPre] = {std::span<const float>(states_[document].q),
+                                  {query_heads_, tokens_, golden::kHeadDim}};
+      states[StateKind::kKPre] = {std::span<const float>(states_[document].k), {kv_heads_, tokens_, golden::kHeadDim}};
       sink(states);
     }
   }

@@ -19,7 +19,7 @@ TEST(CaptureHeader, KeepsAModelsRopeAndSaysWhatItDidToItsDocuments) {
   model.ropes = {{.theta = 1e6, .rotary_dim = 4, .scaling = dynamic}, {.theta = 1e4, .rotary_dim = 4, .scaling = yarn}};
   model.layer_ropes = {0, 1, 0};
   const std::array<std::size_t, 1> layers{1};
-  const std::array states{StateKind::kKPre};
+  const StateSet states{StateKind::kKPre};
   const CaptureHeader header = capture_header(model, std::string(64, 'a'), layers, states, DType::kF32, 40, 2);
 
   const ModelConfig again = model_config_of(header);

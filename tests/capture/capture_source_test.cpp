@@ -19,7 +19,7 @@ constexpr std::size_t kTokens = 3;
 /// element tells where it is from.
 class MemoryReader final : public CaptureReader {
  public:
-  explicit MemoryReader(std::vector<StateKind> states) {
+  explicit MemoryReader(StateSet states) {
     header_.layers = {1, 4};
     header_.query_heads = 2;
     header_.kv_heads = 1;
@@ -74,12 +74,12 @@ TEST(CaptureSource, GivesTheStatesOfTheLayersAskedFor) {
   EXPECT_EQ(source.documents(), 2U);
   EXPECT_EQ(source.tokens(), kTokens);
   std::vector<std::size_t> layers;
-  source.visit(1, {.layers = {1, 4}, .q_pre = true, .v = true}, [&](const DocumentStates& states) {
+  source.visit(1, {.layers = {1, 4}, .states = {StateKind::kQPre, StateKind::kV}}, [&](const DocumentStates& states) {
     const auto layer = static_cast<std::int32_t>(states.layer);
     layers.push_back(states.layer);
-    EXPECT_EQ(download(*backend, states.q_pre), expected(1, layer, StateKind::kQPre, 2 * kTokens * 4));
-    EXPECT_EQ(download(*backend, states.v), expected(1, layer, StateKind::kV, kTokens * 4));
-    EXPECT_TRUE(states.k_pre.empty() && states.k_post.empty());
+    EXPECT_EQ(download(*backend, states[StateKind::kQPre]), expected(1, layer, StateKind::kQPre, 2 * kTokens * 4));
+    EXPECT_EQ(download(*backend, states[StateKind::kV]), expected(1, layer, StateKind::kV, kTokens * 4));
+    EXPECT_TRUE(states[StateKind::kKPre].empty() && states[StateKind::kKPost].empty());
     EXPECT_EQ(states.x.data, nullptr);
   });
   EXPECT_THAT(layers, ElementsAre(1, 4));
@@ -90,9 +90,11 @@ TEST(CaptureSource, RecomputesRotatedKeys) {
   const std::unique_ptr<Backend> backend = cpu();
   CaptureSource source(reader, *backend);
   for (const bool keep : {false, true}) {
-    source.visit(0, {.layers = {4}, .k_pre = keep, .k_post = true}, [&](const DocumentStates& states) {
+    StateSet wanted{StateKind::kKPost};
+    if (keep) wanted.insert(StateKind::kKPre);
+    source.visit(0, {.layers = {4}, .states = wanted}, [&](const DocumentStates& states) {
       const std::vector<float> before = expected(0, 4, StateKind::kKPre, kTokens * 4);
-      const std::vector<float> after = download(*backend, states.k_post);
+      const std::vector<float> after = download(*backend, states[StateKind::kKPost]);
       for (std::size_t t = 0; t < kTokens; ++t) {
         for (std::size_t c = 0; c < 2; ++c) {
           const double angle = static_cast<double>(t) * (c == 0 ? 1 : 0.01);
@@ -103,9 +105,9 @@ TEST(CaptureSource, RecomputesRotatedKeys) {
         }
       }
       if (keep) {
-        EXPECT_EQ(download(*backend, states.k_pre), before);
+        EXPECT_EQ(download(*backend, states[StateKind::kKPre]), before);
       }
-      EXPECT_EQ(states.k_pre.empty(), !keep);
+      EXPECT_EQ(states[StateKind::kKPre].empty(), !keep);
     });
   }
 }
@@ -115,9 +117,9 @@ TEST(CaptureSource, RecomputesEachLayersKeysWithItsOwnRope) {
   reader.give_layer_4_another_rope();
   const std::unique_ptr<Backend> backend = cpu();
   CaptureSource source(reader, *backend);
-  source.visit(0, {.layers = {1, 4}, .k_post = true}, [&](const DocumentStates& states) {
+  source.visit(0, {.layers = {1, 4}, .states = {StateKind::kKPost}}, [&](const DocumentStates& states) {
     const auto before = expected(0, static_cast<std::int32_t>(states.layer), StateKind::kKPre, kTokens * 4);
-    const std::vector<float> after = download(*backend, states.k_post);
+    const std::vector<float> after = download(*backend, states[StateKind::kKPost]);
     const double frequency = states.layer == 1 ? 1 : 0.25, factor = states.layer == 1 ? 1 : 2;
     for (std::size_t t = 0; t < kTokens; ++t) {
       const double angle = static_cast<double>(t) * frequency, a = before[4 * t], b = before[4 * t + 1];
@@ -133,8 +135,8 @@ TEST(CaptureSource, PrefersStoredRotatedKeys) {
   MemoryReader reader({StateKind::kKPre, StateKind::kKPost});
   const std::unique_ptr<Backend> backend = cpu();
   CaptureSource source(reader, *backend);
-  source.visit(0, {.layers = {1}, .k_post = true}, [&](const DocumentStates& states) {
-    EXPECT_EQ(download(*backend, states.k_post), expected(0, 1, StateKind::kKPost, kTokens * 4));
+  source.visit(0, {.layers = {1}, .states = {StateKind::kKPost}}, [&](const DocumentStates& states) {
+    EXPECT_EQ(download(*backend, states[StateKind::kKPost]), expected(0, 1, StateKind::kKPost, kTokens * 4));
   });
 }
 
@@ -151,9 +153,9 @@ TEST(CaptureSource, SaysWhatTheCaptureLacks) {
     }
     return "no error";
   };
-  EXPECT_THAT(message({.layers = {1}, .k_post = true}), HasSubstr("k_post"));
-  EXPECT_THAT(message({.layers = {1}, .q_pre = true}), HasSubstr("q_pre"));
-  EXPECT_THAT(message({.layers = {2}, .v = true}), HasSubstr("layer 2"));
+  EXPECT_THAT(message({.layers = {1}, .states = {StateKind::kKPost}}), HasSubstr("k_post"));
+  EXPECT_THAT(message({.layers = {1}, .states = {StateKind::kQPre}}), HasSubstr("q_pre"));
+  EXPECT_THAT(message({.layers = {2}, .states = {StateKind::kV}}), HasSubstr("layer 2"));
   EXPECT_THAT(message({.layers = {1}, .x = true}), HasSubstr("a model and texts do"));
 }
 
@@ -164,7 +166,8 @@ TEST(CaptureSource, LeavesOutADamagedDocumentWhole) {
   CaptureSource source(reader, *backend, true);
   ASSERT_EQ(source.documents(), 1);
   EXPECT_EQ(source.skipped(), 1);
-  source.visit(0, {.layers = {1}, .v = true}, [&](const DocumentStates& states) { EXPECT_EQ(states.document, 0); });
+  source.visit(0, {.layers = {1}, .states = {StateKind::kV}},
+               [&](const DocumentStates& states) { EXPECT_EQ(states.document, 0); });
 }
 
 }  // namespace

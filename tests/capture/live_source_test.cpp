@@ -46,17 +46,17 @@ TEST_F(LiveSourceTest, ShowsEveryStateOfEachLayerAsThePassHasIt) {
   EXPECT_EQ(source.documents(), 2U);
   EXPECT_EQ(source.tokens(), document_.size());
   std::vector<std::size_t> layers;
-  source.visit(1, {.layers = {0, 1}, .x = true, .q_pre = true, .k_pre = true, .k_post = true, .v = true},
+  source.visit(1, {.layers = {0, 1}, .states = {kStateKinds.begin(), kStateKinds.end()}, .x = true},
                [&](const DocumentStates& states) {
                  layers.push_back(states.layer);
                  EXPECT_EQ(states.document, 1U);
                  EXPECT_EQ(states.x.rows, document_.size());
-                 EXPECT_EQ(states.q_pre.shape(), (std::array<std::size_t, 3>{4, document_.size(), 8}));
-                 EXPECT_EQ(states.v.shape(), (std::array<std::size_t, 3>{2, document_.size(), 8}));
-                 EXPECT_EQ(download(*tiny_.backend, states.q_pre), whole_.q_pre[states.layer]);
-                 EXPECT_EQ(download(*tiny_.backend, states.k_pre), whole_.k_pre[states.layer]);
-                 EXPECT_EQ(download(*tiny_.backend, states.k_post), whole_.k_post[states.layer]);
-                 EXPECT_EQ(download(*tiny_.backend, states.v), whole_.v[states.layer]);
+                 EXPECT_EQ(states[StateKind::kQPre].shape(), (std::array<std::size_t, 3>{4, document_.size(), 8}));
+                 EXPECT_EQ(states[StateKind::kV].shape(), (std::array<std::size_t, 3>{2, document_.size(), 8}));
+                 EXPECT_EQ(download(*tiny_.backend, states[StateKind::kQPre]), whole_.q_pre[states.layer]);
+                 EXPECT_EQ(download(*tiny_.backend, states[StateKind::kKPre]), whole_.k_pre[states.layer]);
+                 EXPECT_EQ(download(*tiny_.backend, states[StateKind::kKPost]), whole_.k_post[states.layer]);
+                 EXPECT_EQ(download(*tiny_.backend, states[StateKind::kV]), whole_.v[states.layer]);
                });
   EXPECT_EQ(layers, (std::vector<std::size_t>{0, 1}));
 }
@@ -64,12 +64,12 @@ TEST_F(LiveSourceTest, ShowsEveryStateOfEachLayerAsThePassHasIt) {
 TEST_F(LiveSourceTest, LeavesOutWhatIsNotNeeded) {
   LiveSource source(*tiny_.decoder, {document_, other_});
   std::size_t calls = 0;
-  source.visit(1, {.layers = {1}, .k_pre = true}, [&](const DocumentStates& states) {
+  source.visit(1, {.layers = {1}, .states = {StateKind::kKPre}}, [&](const DocumentStates& states) {
     ++calls;
     EXPECT_EQ(states.layer, 1U);
-    EXPECT_EQ(download(*tiny_.backend, states.k_pre), whole_.k_pre[1]);
+    EXPECT_EQ(download(*tiny_.backend, states[StateKind::kKPre]), whole_.k_pre[1]);
     EXPECT_EQ(states.x.data, nullptr);
-    EXPECT_TRUE(states.q_pre.empty() && states.k_post.empty() && states.v.empty());
+    EXPECT_TRUE(states[StateKind::kQPre].empty() && states[StateKind::kKPost].empty() && states[StateKind::kV].empty());
   });
   EXPECT_EQ(calls, 1U);
 }

@@ -41,7 +41,7 @@ TEST(OpticksSpectrum, EveryLayerAndHeadEqualsTransformersAndScipy) {
   const std::string file = test::golden_path("spectrum_opticks512.json").string();
   const Json golden = parse_json(read_text_file(file, 1 << 24), file);
   const auto stride = golden["stride"].get<std::size_t>();
-  for (const SpectrumState state : kSpectrumStates) {
+  for (const StateKind state : kSpectrumStates) {
     const PowerTable& table = spectrum.table(state, true);
     for (std::size_t layer = 0; layer < table.layers; ++layer) {
       for (std::size_t head = 0; head < table.heads; ++head) {

@@ -32,8 +32,8 @@ TEST_P(RecomputedKeys, FromACaptureAreTheLiveModelsToTheBit) {
   std::vector<std::size_t> layers(model.config().layers);
   std::iota(layers.begin(), layers.end(), std::size_t{0});
 
-  const CaptureHeader header = capture_header(model.config(), source->sha256(), layers, std::vector{StateKind::kKPre},
-                                              DType::kF32, tokens.size(), 1);
+  const CaptureHeader header =
+      capture_header(model.config(), source->sha256(), layers, {StateKind::kKPre}, DType::kF32, tokens.size(), 1);
   const auto writer = CaptureWriter::open(folder / "keys.h5", header, Json{{"test", 1}}, {});
   {
     CaptureStream stream(*backend, *writer, header);
@@ -42,15 +42,15 @@ TEST_P(RecomputedKeys, FromACaptureAreTheLiveModelsToTheBit) {
   }
   writer->finish();
 
-  StateNeeds needs;
-  needs.layers = layers;
-  needs.k_post = true;
+  const StateNeeds needs{.layers = layers, .states = {StateKind::kKPost}};
   std::vector<std::vector<float>> live, stored;
   LiveSource from_model(decoder, {tokens});
-  from_model.visit(0, needs, [&](const DocumentStates& s) { live.push_back(download(*backend, s.k_post)); });
+  from_model.visit(0, needs,
+                   [&](const DocumentStates& s) { live.push_back(download(*backend, s[StateKind::kKPost])); });
   const auto reader = CaptureReader::open(folder / "keys.h5", {});
   CaptureSource from_capture(*reader, *backend);
-  from_capture.visit(0, needs, [&](const DocumentStates& s) { stored.push_back(download(*backend, s.k_post)); });
+  from_capture.visit(0, needs,
+                     [&](const DocumentStates& s) { stored.push_back(download(*backend, s[StateKind::kKPost])); });
   EXPECT_EQ(stored, live);
   EXPECT_EQ(model_config_of(reader->header()).ropes, model.config().ropes);
 }

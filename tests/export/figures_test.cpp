@@ -29,8 +29,8 @@ Spectrum spectrum_of(std::size_t layers, std::size_t heads, std::size_t tokens, 
   spectrum.documents = 1;
   spectrum.layers.resize(layers);
   std::iota(spectrum.layers.begin(), spectrum.layers.end(), std::size_t{0});
-  spectrum.states.assign(kSpectrumStates.begin(), kSpectrumStates.end());
-  for (std::size_t state = 0; state < 3; ++state) {
+  spectrum.states = {kSpectrumStates.begin(), kSpectrumStates.end()};
+  for (const StateKind state : kSpectrumStates) {
     spectrum.power[state] = PowerTable(layers, heads, tokens);
     spectrum.without_sinks[state] = PowerTable(layers, heads, tokens - spectrum.sinks);
     for (double& value : spectrum.power[state].values) value = power;
@@ -55,10 +55,10 @@ TEST(LogBands, DcAloneHasNone) { EXPECT_TRUE(log_bands(std::vector<double>{3}, 4
 
 TEST(Decades, EncloseWhatIsDrawn) {
   Spectrum spectrum = spectrum_of(1, 1, 8, 5);
-  spectrum.power[0].values[3] = 0.02;
-  EXPECT_EQ(decades_of(spectrum, SpectrumState::kKPost, true), (Decades{-2, 1}));  // shares the keys' scale
-  EXPECT_EQ(decades_of(spectrum, SpectrumState::kV, true), (Decades{0, 1}));
-  EXPECT_EQ(decades_of(spectrum_of(1, 1, 8, 0), SpectrumState::kV, true), (Decades{0, 1}));
+  spectrum.power[StateKind::kKPre].values[3] = 0.02;
+  EXPECT_EQ(decades_of(spectrum, StateKind::kKPost, true), (Decades{-2, 1}));  // shares the keys' scale
+  EXPECT_EQ(decades_of(spectrum, StateKind::kV, true), (Decades{0, 1}));
+  EXPECT_EQ(decades_of(spectrum_of(1, 1, 8, 0), StateKind::kV, true), (Decades{0, 1}));
 }
 
 TEST(IndexTics, AreEvenlySpacedAndNamedByTheirValues) {

@@ -27,17 +27,17 @@ Spectrum sample() {
   spectrum.sinks = kSinks;
   spectrum.documents = 7;
   spectrum.layers = {1, 5};
-  spectrum.states.assign(kSpectrumStates.begin(), kSpectrumStates.end());
-  for (std::size_t state = 0; state < 3; ++state) {
+  spectrum.states = {kSpectrumStates.begin(), kSpectrumStates.end()};
+  for (const StateKind state : kSpectrumStates) {
     spectrum.power[state] = PowerTable(kLayers, kHeads, kTokens);
     spectrum.without_sinks[state] = PowerTable(kLayers, kHeads, kTokens - kSinks);
-    if (state == 2) continue;
+    if (state == StateKind::kV) continue;
     for (std::size_t i = 0; i < spectrum.power[state].values.size(); ++i) {
       spectrum.power[state].values[i] = static_cast<double>(i % kTokens + 1);
     }
     for (double& value : spectrum.without_sinks[state].values) value = 0.5;
   }
-  spectrum.constant_channels = {{SpectrumState::kV, 5, 2, 63}};
+  spectrum.constant_channels = {{StateKind::kV, 5, 2, 63}};
   return spectrum;
 }
 

@@ -19,7 +19,7 @@ void open_capture(const Options& options, const RunOptions& run, EliteInput& inp
       path, {.allow_incomplete = options.flag("allow-incomplete"), .skip_corrupt = options.flag("skip-corrupt")});
   const CaptureHeader& header = input.reader->header();
   for (const StateKind kind : {StateKind::kQPre, StateKind::kKPre})
-    if (std::ranges::find(header.states, kind) == header.states.end())
+    if (!header.states.contains(kind))
       throw Error(ErrorCode::kInput, path.string(),
                   "found no " + std::string(name_of(kind)) + ", expected q_pre and k_pre");
   if (options.has("model")) {

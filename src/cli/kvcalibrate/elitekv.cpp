@@ -139,8 +139,7 @@ std::vector<double> live_second_moments(EliteInput& input, const Options& option
   LiveSource live(*input.session.decoder, tokens_of(input.corpus));
   std::vector<double> moments(layers.size() * input.config.d_model * input.config.d_model);
   SecondMomentSource tapped(live, ops, layers, input.config.d_model, moments);
-  StateNeeds needs;
-  needs.layers = layers;
+  const StateNeeds needs{.layers = layers};
   Progress progress("whitening", static_cast<double>(live.documents()), run.quiet);
   for (std::size_t document = 0; document < live.documents(); ++document) {
     progress.update(static_cast<double>(document));

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <filesystem>
 #include <iostream>
 
@@ -30,15 +29,15 @@ OptionTable capture_options() {
   return table;
 }
 
-std::vector<StateKind> states_of(const Options& options) {
-  std::vector<StateKind> states;
-  for (const std::string& name : options.words("states")) {
+StateSet states_of(const Options& options) {
+  const std::vector<std::string> names = options.words("states");
+  StateSet states;
+  for (const std::string& name : names) {
     const auto kind = state_kind_from_name(name);
     if (!kind) throw Error(ErrorCode::kUsage, "--states", "found '" + name + "', expected any of q_pre,k_pre,k_post,v");
-    states.push_back(*kind);
+    states.insert(*kind);
   }
-  std::ranges::sort(states);
-  if (std::ranges::adjacent_find(states) != states.end())
+  if (states.size() != names.size())
     throw Error(ErrorCode::kUsage, "--states",
                 "found '" + options.text("states") + "', expected each state at most once");
   return states;

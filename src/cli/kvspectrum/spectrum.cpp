@@ -1,6 +1,5 @@
 #include "analyzers/spectrum.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -51,17 +50,15 @@ struct Input {
   std::unique_ptr<StateSource> source;
   SpectrumOrigin origin;
   std::vector<std::size_t> layers;
-  std::vector<SpectrumState> states{kSpectrumStates.begin(), kSpectrumStates.end()};
+  StateSet states{kSpectrumStates.begin(), kSpectrumStates.end()};
   std::size_t kv_heads = 0, head_dim = 0;
   Json identity;
 };
 
-std::vector<SpectrumState> spectrum_states(const CaptureHeader& header, const std::filesystem::path& path) {
-  const auto holds = [&](StateKind kind) { return std::ranges::find(header.states, kind) != header.states.end(); };
-  std::vector<SpectrumState> states;
-  if (holds(StateKind::kKPre)) states.push_back(SpectrumState::kKPre);
-  if (holds(StateKind::kKPre) || holds(StateKind::kKPost)) states.push_back(SpectrumState::kKPost);
-  if (holds(StateKind::kV)) states.push_back(SpectrumState::kV);
+StateSet spectrum_states(const CaptureHeader& header, const std::filesystem::path& path) {
+  StateSet states = header.states;
+  states.erase(StateKind::kQPre);
+  if (states.contains(StateKind::kKPre)) states.insert(StateKind::kKPost);
   if (states.empty())
     throw Error(ErrorCode::kData, path.string(), "found only q_pre, expected at least one of k_pre, k_post, v");
   return states;
@@ -118,7 +115,7 @@ std::string findings(const Spectrum& spectrum) {
   text << "spectrum: " << spectrum.documents << " documents of " << spectrum.tokens << " tokens, "
        << (spectrum.transform == Transform::kDct ? "DCT" : "DFT") << ", without the first " << spectrum.sinks
        << " tokens\n";
-  for (const SpectrumState state : spectrum.states) {
+  for (const StateKind state : spectrum.states) {
     const PowerTable& table = spectrum.table(state, false);
     double low = 0, coefficients = 0;
     for (std::size_t layer = 0; layer < table.layers; ++layer) {

@@ -4,22 +4,16 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "core/dtype.h"
+#include "core/state_kind.h"
 #include "core/tensor_view.h"
 #include "io/json.h"
 
 namespace kvs {
-
-/// The kinds of states a capture may hold, in the order in which a document stores them.
-enum class StateKind { kQPre, kKPre, kKPost, kV };
-inline constexpr std::array kStateKinds{StateKind::kQPre, StateKind::kKPre, StateKind::kKPost, StateKind::kV};
-std::string_view name_of(StateKind kind) noexcept;  // "q_pre", "k_pre", "k_post", "v"
-std::optional<StateKind> state_kind_from_name(std::string_view name) noexcept;
 
 /// The root attributes of a capture (docs/captures.md) and what its datasets' shapes follow from.
 struct CaptureHeader {
@@ -36,8 +30,8 @@ struct CaptureHeader {
   std::vector<double> rope_factors;      // [kind] what cos and sin are multiplied by (YaRN, LongRoPE; else 1)
   /// [kind, rotary_dim / 2] radians per token of each chunk, after scaling, in documents of `tokens` tokens.
   std::vector<double> rope_frequencies;
-  DType store = DType::kF32;                // attribute `dtype`
-  std::vector<StateKind> states;            // in the order of StateKind
+  DType store = DType::kF32;  // attribute `dtype`
+  StateSet states;
   std::uint64_t tokens = 0, documents = 0;  // tokens per document
   std::uint32_t heads_of(StateKind kind) const noexcept { return kind == StateKind::kQPre ? query_heads : kv_heads; }
 };

@@ -10,7 +10,7 @@ namespace {
 
 /// Runs in the child: everything libhdf5 does with a file that is read.
 std::string inspect(int descriptor, const std::string& path, std::uint64_t file_bytes,
-                    const std::optional<std::vector<StateKind>>& states) {
+                    const std::optional<StateSet>& states) {
   const Hdf5Scope scope(ErrorCode::kInput, path);
   const Hdf5Handle access = property_list(scope, H5P_FILE_ACCESS);
   scope.check(H5Pset_file_locking(access.get(), false, true), "locking");
@@ -36,7 +36,7 @@ std::string inspect(int descriptor, const std::string& path, std::uint64_t file_
 }  // namespace
 
 CaptureStructure inspect_capture(int descriptor, const std::filesystem::path& path, std::uint64_t file_bytes,
-                                 const std::optional<std::vector<StateKind>>& states) {
+                                 const std::optional<StateSet>& states) {
   const std::string text =
       run_isolated(path.native(), [&] { return inspect(descriptor, path.native(), file_bytes, states); });
   const Json found = parse_json(text, path.native());

@@ -22,6 +22,6 @@ struct CaptureStructure {
 /// @throws Error kInput naming the HDF5 path for anything that is not as the attributes say; kUnsupported for a newer
 ///         version or storage that is not contiguous.
 CaptureStructure inspect_capture(int descriptor, const std::filesystem::path& path, std::uint64_t file_bytes,
-                                 const std::optional<std::vector<StateKind>>& states);
+                                 const std::optional<StateSet>& states);
 
 }  // namespace kvs

@@ -79,8 +79,6 @@ void check_header(const CaptureHeader& header, std::string_view where) {
         (i > 0 && header.layers[i] <= header.layers[i - 1]))
       fail(where, "layers", "found " + std::to_string(header.layers[i]) + ", expected ascending layer numbers");
   if (header.states.empty()) fail(where, "states", "found none, expected at least one kind of states");
-  for (std::size_t i = 1; i < header.states.size(); ++i)
-    if (header.states[i] <= header.states[i - 1]) fail(where, "states", "expected each kind once, in file order");
   check_rope(header, where);
 }
 
@@ -96,17 +94,6 @@ std::vector<double> reals(const JsonCursor& array) {
 }
 
 }  // namespace
-
-std::string_view name_of(StateKind kind) noexcept {
-  constexpr std::array<std::string_view, kStateKinds.size()> kNames{"q_pre", "k_pre", "k_post", "v"};
-  return kNames[static_cast<std::size_t>(kind)];
-}
-
-std::optional<StateKind> state_kind_from_name(std::string_view name) noexcept {
-  for (const StateKind kind : kStateKinds)
-    if (name == name_of(kind)) return kind;
-  return std::nullopt;
-}
 
 std::string document_group(std::uint64_t document) {
   std::array<char, 32> text{};
@@ -153,10 +140,10 @@ CaptureLayout layout_of(const CaptureHeader& header, std::string_view where) {
 
 std::optional<std::size_t> dataset_of(const CaptureHeader& header, std::int32_t layer, StateKind kind) {
   const auto layer_at = std::ranges::lower_bound(header.layers, layer);
-  const auto kind_at = std::ranges::find(header.states, kind);
+  const auto kind_at = header.states.find(kind);
   if (layer_at == header.layers.end() || *layer_at != layer || kind_at == header.states.end()) return std::nullopt;
   const auto row = static_cast<std::size_t>(layer_at - header.layers.begin());
-  return 2 + row * header.states.size() + static_cast<std::size_t>(kind_at - header.states.begin());
+  return 2 + row * header.states.size() + static_cast<std::size_t>(std::distance(header.states.begin(), kind_at));
 }
 
 std::string position_text(const CaptureHeader& header, std::size_t index) {
@@ -219,8 +206,7 @@ CaptureHeader header_from_json(const JsonCursor& object) {
     header.layers.push_back(static_cast<std::int32_t>(layers.at(i).integer(0, kMostLayer)));
   for (std::size_t i = 0; i < states.array_size(); ++i) {
     const auto kind = state_kind_from_name(states.at(i).string());
-    if (!kind) states.at(i).fail("q_pre, k_pre, k_post or v");
-    header.states.push_back(*kind);
+    if (!kind || !header.states.insert(*kind).second) states.at(i).fail("q_pre, k_pre, k_post or v, each once");
   }
   const auto type = dtype_from_name(store.string());
   if (!type || *type == DType::kF64) store.fail("f32, f16 or bf16");

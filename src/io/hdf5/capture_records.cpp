@@ -149,13 +149,13 @@ CaptureProgress progress_from_journal(std::span<const Json> records, std::string
   return progress;
 }
 
-std::vector<StateKind> states_of(std::span<const std::string> names) {
-  std::vector<StateKind> states;
+StateSet states_of(std::span<const std::string> names) {
+  StateSet states;
   for (const StateKind kind : kStateKinds)
     if (std::ranges::any_of(names, [&](const std::string& name) {
           return name.starts_with("layer/") && name.ends_with("/" + std::string(name_of(kind)));
         }))
-      states.push_back(kind);
+      states.insert(kind);
   return states;
 }
 

@@ -37,8 +37,8 @@ Json document_record(std::uint64_t document, std::uint64_t tokens, std::span<con
 /// @throws Error kInput with the JSON pointer of what is wrong.
 CaptureProgress progress_from_journal(std::span<const Json> records, std::string_view where, std::uint64_t file_bytes);
 
-/// The kinds of states among dataset names, in file order.
-std::vector<StateKind> states_of(std::span<const std::string> names);
+/// The kinds of states among dataset names.
+StateSet states_of(std::span<const std::string> names);
 /// @throws Error kInput if the index is not of a capture with this layout and so many documents.
 void check_index(const CaptureIndex& index, const CaptureLayout& layout, std::uint64_t documents,
                  std::string_view where);

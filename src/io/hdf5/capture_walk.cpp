@@ -102,16 +102,16 @@ std::uint64_t check_dataset(const Hdf5Scope& scope, hid_t group, const std::stri
 
 }  // namespace
 
-std::vector<StateKind> find_states(const Hdf5Scope& scope, hid_t file, std::int32_t first_layer) {
+StateSet find_states(const Hdf5Scope& scope, hid_t file, std::int32_t first_layer) {
   const std::string document = document_group(0), name = layer_group(first_layer).substr(6);
   const Hdf5Handle documents = open_object(scope, file, "doc", "/doc", H5I_GROUP);
   const Hdf5Handle first = open_object(scope, documents.get(), document.substr(5), document, H5I_GROUP);
   const Hdf5Handle layers = open_object(scope, first.get(), "layer", document + "/layer", H5I_GROUP);
   const Hdf5Handle layer = open_object(scope, layers.get(), name, document + "/layer/" + name, H5I_GROUP);
-  std::vector<StateKind> states;
+  StateSet states;
   for (const StateKind kind : kStateKinds)
     if (scope.check(H5Lexists(layer.get(), std::string(name_of(kind)).c_str(), H5P_DEFAULT), document) > 0)
-      states.push_back(kind);
+      states.insert(kind);
   return states;
 }
 

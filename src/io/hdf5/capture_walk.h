@@ -19,7 +19,7 @@ Json read_attributes(const Hdf5Scope& scope, hid_t file);
 std::string read_text_attribute(const Hdf5Scope& scope, hid_t object, const std::string& path, const std::string& name);
 
 /// The kinds of states that the first document's first layer holds, in file order.
-std::vector<StateKind> find_states(const Hdf5Scope& scope, hid_t file, std::int32_t first_layer);
+StateSet find_states(const Hdf5Scope& scope, hid_t file, std::int32_t first_layer);
 
 /// Checks every link and dataset of a capture against its header. @return offsets [document · dataset].
 /// @throws Error kInput naming the HDF5 path.

@@ -80,13 +80,12 @@ void check_capture(Session& s, const std::filesystem::path& path, const CaptureH
   std::vector<std::size_t> layers{0, last / 2, last};
   layers.erase(std::ranges::unique(layers).begin(), layers.end());
   LiveSource source(*s.decoder, {s.document(s.tokens)});
-  source.visit(0, {.layers = layers, .q_pre = true, .k_pre = true, .v = true}, [&](const DocumentStates& states) {
-    for (const auto& [kind, view] :
-         {std::pair{StateKind::kQPre, states.q_pre}, {StateKind::kKPre, states.k_pre}, {StateKind::kV, states.v}}) {
-      const std::vector<float> live = download(*s.backend, view);
+  source.visit(0, {.layers = layers, .states = header.states}, [&](const DocumentStates& states) {
+    for (const StateKind kind : header.states) {
+      const std::vector<float> live = download(*s.backend, states[kind]);
       std::vector<float> stored(live.size());
       for (const std::uint64_t document : {std::uint64_t{0}, header.documents - 1}) {
-        reader->read_states(document, static_cast<std::int32_t>(states.layer), kind, {stored, view.shape()});
+        reader->read_states(document, static_cast<std::int32_t>(states.layer), kind, {stored, states[kind].shape()});
         for (std::size_t n = 0; n < live.size(); ++n)
           check(std::abs(stored[n] - live[n]) <= 0x1.02p-11F * std::abs(live[n]) + 0x1p-25F,
                 "a captured value is wrong");
@@ -101,7 +100,7 @@ Json measure_capture(Session& s) {
   constexpr std::size_t kDocuments = 3;
   std::vector<std::size_t> layers(s.config().layers);
   std::iota(layers.begin(), layers.end(), 0);
-  const std::vector states{StateKind::kQPre, StateKind::kKPre, StateKind::kV};
+  const StateSet states{StateKind::kQPre, StateKind::kKPre, StateKind::kV};
   const CaptureHeader header =
       capture_header(s.config(), std::string(64, '0'), layers, states, DType::kF16, s.tokens, kDocuments);
   const auto path = s.scratch / "gpu_speed_capture.h5";
