@@ -20,8 +20,7 @@ struct CacheLayer {
   StateStore store = {};
 };
 
-/// One way to keep a cache, by the name that a config's `method` gives it. Each method's file defines its
-/// own; policy/methods.cpp lists them.
+/// One way to keep a cache, by the name that a config's `method` gives it.
 struct CacheMethod {
   std::string_view name;
   Prefill prefill;
@@ -30,5 +29,9 @@ struct CacheMethod {
   /// Whether it keeps rows of tokens, which may be stored in any form (read_store()).
   bool rows = true;
 };
+
+/// Each is defined in the file of its name; policy/methods.cpp lists them.
+extern const CacheMethod kFullMethod, kStreamingMethod, kDroppingMethod, kFreqkvMethod, kFaedkvMethod, kLagkvMethod,
+    kH2oMethod, kSnapkvMethod, kL2normMethod, kKiviMethod;
 
 }  // namespace kvs

@@ -1,10 +1,13 @@
-#include "policy/dropping.h"
-
 #include <numeric>
+
+#include "policy/cache_method.h"
+#include "policy/slot_cache.h"
 
 namespace kvs {
 namespace {
 
+/// Of the slots after the sinks, a compression keeps the last ⌊γN⌋: FreqKV's schedule without its transform,
+/// as that paper's baseline.
 class DroppingCache final : public SlotCache {
  public:
   using SlotCache::SlotCache;
@@ -23,15 +26,12 @@ class DroppingCache final : public SlotCache {
   std::size_t first_kept() const noexcept { return options().compressible() - options().kept(); }
 };
 
-}  // namespace
-
-std::unique_ptr<LayerCache> make_dropping_cache(const SlotOptions& options, const StateStore& store) {
-  return std::make_unique<DroppingCache>(options, store);
+std::unique_ptr<LayerCache> make_dropping(Parameters& parameters, const CacheLayer& layer) {
+  return std::make_unique<DroppingCache>(slot_options(parameters), layer.store);
 }
 
-constinit const CacheMethod kDroppingMethod{"dropping", Prefill::kStepwise,
-                                            [](Parameters& parameters, const CacheLayer& layer) {
-                                              return make_dropping_cache(slot_options(parameters), layer.store);
-                                            }};
+}  // namespace
+
+constinit const CacheMethod kDroppingMethod{"dropping", Prefill::kStepwise, make_dropping};
 
 }  // namespace kvs

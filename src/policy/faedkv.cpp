@@ -1,9 +1,10 @@
-#include "policy/faedkv.h"
-
 #include <algorithm>
+#include <string>
 
 #include "core/error.h"
 #include "kernels/spectral_ops.h"
+#include "policy/cache_method.h"
+#include "policy/token_rows.h"
 #include "policy/token_spectrum.h"
 #include "policy/token_steps.h"
 
@@ -12,6 +13,51 @@ namespace {
 
 constexpr std::size_t kFew = 8;  // tokens at most that read the spectrum: for more a way back costs less
 
+/// How a token enters the spectrum. kCorrected: as sample N of a grid of M, every token at the same weight, which is
+/// exact until the grid is full; then the grid is rebuilt with 2M samples. kLiteral: as the paper prints it,
+/// S ← e^{−j2πk/M} (S + x/M) with M as the prefix left it, S the conjugate spectrum.
+enum class FaedkvUpdate { kCorrected, kLiteral };
+
+/// FAEDKV in one layer.
+struct FaedkvOptions {
+  std::size_t sinks = 10, recent = 50;  // S, R: tokens at both ends of the prefix that stay rows
+  std::size_t chunks = 22;              // C: what the half spectrum is cut into
+  std::vector<std::size_t> kept;        // chunks that stay, ascending
+  bool before_rope = false;             // transform keys before RoPE (k_pre)
+  bool age = false;  // tokens that leave the R recent ones enter the spectrum; off: what follows the prefix stays rows
+  FaedkvUpdate update = FaedkvUpdate::kCorrected;
+  bool half_dft = true;  // of the ablation's transforms a cache has this one
+};
+
+/// Why a prefix of so many tokens cannot be compressed, as "found …, expected …"; empty if it can.
+std::string obstacle_of(const FaedkvOptions& options, std::size_t prefix) {
+  const std::size_t rows = options.sinks + options.recent;
+  if (prefix <= rows)
+    return "found a prefix of " + std::to_string(prefix) + " tokens, expected more than its " +
+           std::to_string(options.sinks) + " sinks and " + std::to_string(options.recent) + " recent ones";
+  const std::size_t tokens = prefix - rows, bins = bins_of(Transform::kDft, tokens);
+  if (options.chunks > bins)
+    return "found " + std::to_string(options.chunks) + " chunks, expected at most the " + std::to_string(bins) +
+           " bins of " + std::to_string(tokens) + " tokens";
+  if (options.kept.empty()) return "found no chunk that is kept, expected at least one";
+  if (options.kept.back() >= options.chunks)
+    return "found chunk " + std::to_string(options.kept.back()) + ", expected numbers below " +
+           std::to_string(options.chunks);
+  if (options.before_rope && options.age && options.update == FaedkvUpdate::kLiteral)
+    return "found key_space k_pre with the literal update, expected k_post: two tokens share a place, not a position";
+  return {};
+}
+
+/// FAEDKV at work. A prefix attends to all of itself; at its end the N = P − S − R tokens between its sinks and its
+/// recent ones become the kept chunks of their DFT. A few tokens read the spectrum as it is (Backend::attention); more
+/// of them, and keys before RoPE, get the tokens back as rows first.
+/// Source: FAEDKV, sections on compression and on the incremental transform. Deviations: the half spectrum, so that
+/// states stay real; keys after RoPE by default; kCorrected. The paper's kLiteral update lays each token on the one M
+/// tokens before it: S ← e^{−j2πk/M} (S + x/M) turns every sample by one place, so that the new one comes to stand
+/// where the oldest one was turned to.
+/// @throws Error kUnsupported in begin_prefix() for another transform; kInternal in end_prefix() for a prefix that has
+/// an obstacle.
+///
 /// Rows: the sinks and what came after the middle; with age a ring of the recent tokens, whose oldest is `next_`. Keys
 /// before RoPE are held as such and rotated for each group.
 class FaedkvCache final : public LayerCache {
@@ -31,7 +77,7 @@ class FaedkvCache final : public LayerCache {
   }
 
   void end_prefix(Backend& backend) override {
-    const std::string obstacle = faedkv_obstacle(options_, rows_.count());
+    const std::string obstacle = obstacle_of(options_, rows_.count());
     if (!obstacle.empty()) throw Error(ErrorCode::kInternal, "faedkv", obstacle);
     const std::size_t last = rows_.count() - options_.recent;
     compression(backend,
@@ -156,34 +202,12 @@ std::unique_ptr<LayerCache> make_faedkv(Parameters& parameters, const CacheLayer
   const std::size_t tokens = options.half_dft ? std::max<std::size_t>(1, 2 * (options.chunks - 1)) : 1;
   const std::size_t prefix =
       parameters.count("prefix", Parameters::kRequired, 1, options.sinks + options.recent + tokens - 1);
-  const std::string obstacle = faedkv_obstacle(options, prefix);
+  const std::string obstacle = obstacle_of(options, prefix);
   if (options.half_dft && !obstacle.empty()) parameters.refuse(options.kept.empty() ? "kept" : "update", obstacle);
-  return make_faedkv_cache(options);
+  return std::make_unique<FaedkvCache>(options);
 }
 
 }  // namespace
-
-std::string faedkv_obstacle(const FaedkvOptions& options, std::size_t prefix) {
-  const std::size_t rows = options.sinks + options.recent;
-  if (prefix <= rows)
-    return "found a prefix of " + std::to_string(prefix) + " tokens, expected more than its " +
-           std::to_string(options.sinks) + " sinks and " + std::to_string(options.recent) + " recent ones";
-  const std::size_t tokens = prefix - rows, bins = bins_of(Transform::kDft, tokens);
-  if (options.chunks > bins)
-    return "found " + std::to_string(options.chunks) + " chunks, expected at most the " + std::to_string(bins) +
-           " bins of " + std::to_string(tokens) + " tokens";
-  if (options.kept.empty()) return "found no chunk that is kept, expected at least one";
-  if (options.kept.back() >= options.chunks)
-    return "found chunk " + std::to_string(options.kept.back()) + ", expected numbers below " +
-           std::to_string(options.chunks);
-  if (options.before_rope && options.age && options.update == FaedkvUpdate::kLiteral)
-    return "found key_space k_pre with the literal update, expected k_post: two tokens share a place, not a position";
-  return {};
-}
-
-std::unique_ptr<LayerCache> make_faedkv_cache(const FaedkvOptions& options) {
-  return std::make_unique<FaedkvCache>(options);
-}
 
 constinit const CacheMethod kFaedkvMethod{"faedkv", Prefill::kWhole, make_faedkv, false};
 

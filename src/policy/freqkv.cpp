@@ -1,12 +1,22 @@
-#include "policy/freqkv.h"
-
 #include <cmath>
 
 #include "kernels/dct_resample.h"
+#include "policy/cache_method.h"
+#include "policy/slot_cache.h"
 
 namespace kvs {
 namespace {
 
+struct FreqkvOptions {
+  SlotOptions slots = {};
+  bool high_band = false;  // keep the highest coefficients instead of the lowest
+  bool rescale = true;     // multiply by √(L/N), which keeps a constant signal constant
+  bool iterate = true;     // compress what is in the cache; off: the whole history each time, which is then held, too
+};
+
+/// Low frequencies along the token axis: the N slots after the sinks become L = ⌊γN⌋ pseudo-tokens, channel by channel,
+/// of the keys before RoPE (of the rotated ones without slots) and of the values.
+/// Source: FreqKV, equations 4 to 6.
 class FreqkvCache final : public SlotCache {
  public:
   FreqkvCache(const FreqkvOptions& options, const StateStore& store)
@@ -30,13 +40,19 @@ class FreqkvCache final : public SlotCache {
     return {shrunk(backend, rows.k.view()), shrunk(backend, rows.v.view())};
   }
 
+  /// y = √(L/N) · IDCT_L(DCT_N(x)[0:L]), both orthonormal, per channel.
   BackendTensor<float, 4> shrunk(Backend& backend, const BackendView<float, 4>& rows) const {
     const auto [members, heads, count, head_dim] = rows.shape();
+    const std::size_t kept = options_.slots.kept(), size = kept * head_dim;
+    const double scale = options_.rescale ? std::sqrt(static_cast<double>(kept) / static_cast<double>(count)) : 1.0;
     const std::vector<float> states = download(backend, rows);
-    const std::vector<float> kept =
-        freqkv_compress({states, {heads, count, head_dim}}, options_.slots.kept(), options_);
-    BackendTensor<float, 4> result(backend, {members, heads, options_.slots.kept(), head_dim});
-    backend.upload(result.view().data(), kept.data(), result.bytes());
+    const TensorView<const float, 3> of_heads(states, {heads, count, head_dim});
+    std::vector<float> shrunk(heads * size);
+    for (std::size_t head = 0; head < heads; ++head)
+      dct_resample(of_heads.slice(head), options_.high_band ? count - kept : 0, scale,
+                   {std::span(shrunk).subspan(head * size, size), {kept, head_dim}});
+    BackendTensor<float, 4> result(backend, {members, heads, kept, head_dim});
+    backend.upload(result.view().data(), shrunk.data(), result.bytes());
     return result;
   }
 
@@ -52,29 +68,10 @@ std::unique_ptr<LayerCache> make_freqkv(Parameters& parameters, const CacheLayer
   options.high_band = parameters.choice("band", kBands) == 1;
   options.rescale = parameters.on_off("rescale", options.rescale);
   options.iterate = parameters.on_off("iterate", options.iterate);
-  return make_freqkv_cache(options, layer.store);
+  return std::make_unique<FreqkvCache>(options, layer.store);
 }
 
 }  // namespace
-
-std::vector<float> freqkv_compress(TensorView<const float, 3> states, std::size_t kept, const FreqkvOptions& options) {
-  const auto [heads, tokens, head_dim] = states.shape();
-  const double scale = options.rescale ? std::sqrt(static_cast<double>(kept) / static_cast<double>(tokens)) : 1.0;
-  std::vector<float> result(heads * kept * head_dim);
-  for (std::size_t head = 0; head < heads; ++head)
-    dct_resample(states.slice(head), options.high_band ? tokens - kept : 0, scale,
-                 {std::span(result).subspan(head * kept * head_dim, kept * head_dim), {kept, head_dim}});
-  return result;
-}
-
-std::size_t freqkv_compressions(std::size_t tokens, const SlotOptions& options) {
-  const std::size_t freed = options.compressible() - options.kept();
-  return tokens <= options.cache_size ? 0 : (tokens - options.cache_size + freed - 1) / freed;
-}
-
-std::unique_ptr<LayerCache> make_freqkv_cache(const FreqkvOptions& options, const StateStore& store) {
-  return std::make_unique<FreqkvCache>(options, store);
-}
 
 constinit const CacheMethod kFreqkvMethod{"freqkv", Prefill::kStepwise, make_freqkv};
 

@@ -1,5 +1,6 @@
 #include "policy/full.h"
 
+#include "policy/cache_method.h"
 #include "policy/token_rows.h"
 
 namespace kvs {

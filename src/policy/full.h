@@ -2,13 +2,12 @@
 
 #include <memory>
 
-#include "policy/cache_method.h"
-#include "policy/token_rows.h"
+#include "policy/layer_cache.h"
+#include "policy/row_store.h"
 
 namespace kvs {
 
 /// Keeps every key and value; of a layer with a sliding window those that its next token may read.
 std::unique_ptr<LayerCache> make_full_cache(const StateStore& store = {});
-extern const CacheMethod kFullMethod;
 
 }  // namespace kvs

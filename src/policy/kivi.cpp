@@ -1,14 +1,19 @@
-#include "policy/kivi.h"
-
 #include <algorithm>
 #include <string>
 
 #include "core/error.h"
+#include "policy/cache_method.h"
 #include "policy/token_rows.h"
 #include "policy/token_steps.h"
 
 namespace kvs {
 namespace {
+
+struct KiviOptions {
+  std::size_t bits = 4;        // 2 or 4
+  std::size_t group = 32;      // g: tokens of a channel (keys) or channels of a token (values) that share a scale
+  std::size_t residual = 128;  // R, a multiple of g: recent tokens that stay as they are
+};
 
 RowStore quantised(const KiviOptions& options, bool across_tokens) {
   return {{.kind = options.bits == 2 ? RowKind::kKivi2 : RowKind::kKivi4,
@@ -57,6 +62,11 @@ class WindowedRows {
   std::size_t gone_ = 0;  // rows at the window's front that are coded
 };
 
+/// Keys after RoPE are quantised by channel, in groups of `group` tokens: all whole multiples of R tokens, after the
+/// token that completes one has attended. Values are quantised by token, in groups of `group` channels, one by one when
+/// they are older than the last R. A token reads itself and both windows as they are.
+/// Source: Liu et al. (2024), KIVI, arXiv:2402.02750, section 4, and its public code (new_pack.py, llama_kivi.py).
+/// Deviation: minimum and step are rounded to f16 before the codes are made, so that the codes fit what is read back.
 class KiviCache final : public LayerCache {
  public:
   explicit KiviCache(const KiviOptions& options)
@@ -117,12 +127,10 @@ std::unique_ptr<LayerCache> make_kivi(Parameters& parameters, const CacheLayer& 
     throw Error(ErrorCode::kUnsupported, "kivi",
                 "found a head_dim of " + std::to_string(layer.shape.head_dim) + ", expected a multiple of group, " +
                     std::to_string(options.group));
-  return make_kivi_cache(options);
+  return std::make_unique<KiviCache>(options);
 }
 
 }  // namespace
-
-std::unique_ptr<LayerCache> make_kivi_cache(const KiviOptions& options) { return std::make_unique<KiviCache>(options); }
 
 constinit const CacheMethod kKiviMethod{"kivi", Prefill::kEither, make_kivi, false};
 

@@ -1,16 +1,19 @@
-#include "policy/l2norm.h"
-
 #include <algorithm>
 #include <numeric>
 
 #include "core/error.h"
 #include "policy/best_tokens.h"
+#include "policy/cache_method.h"
 #include "policy/full.h"
 #include "policy/token_rows.h"
 
 namespace kvs {
 namespace {
 
+/// Of a prefix, the ⌊ratio · P⌋ tokens of each KV head whose keys are shortest stay (the first of equal ones); what
+/// comes later is all kept. A key's length is the same before and after RoPE.
+/// Source: Devoto et al. (2024), "A Simple and Effective L2 Norm-Based Strategy for KV Cache Compression",
+/// arXiv:2406.11430.
 class L2normCache final : public LayerCache {
  public:
   L2normCache(double ratio, const StateStore& store) : ratio_(ratio), rows_(store) {}
@@ -57,14 +60,10 @@ std::unique_ptr<LayerCache> make_l2norm(Parameters& parameters, const CacheLayer
   const double ratio = parameters.real("ratio", 0.5, 0, 1);
   const auto skipped = parameters.indices("skip_layers", {0, 1}, parameters.layers());
   if (std::ranges::find(skipped, layer.index) != skipped.end()) return make_full_cache(layer.store);
-  return make_l2norm_cache(ratio, layer.store);
+  return std::make_unique<L2normCache>(ratio, layer.store);
 }
 
 }  // namespace
-
-std::unique_ptr<LayerCache> make_l2norm_cache(double ratio, const StateStore& store) {
-  return std::make_unique<L2normCache>(ratio, store);
-}
 
 constinit const CacheMethod kL2normMethod{"l2norm", Prefill::kWhole, make_l2norm};
 

@@ -1,5 +1,3 @@
-#include "policy/lagkv.h"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -8,6 +6,7 @@
 
 #include "core/error.h"
 #include "policy/best_tokens.h"
+#include "policy/cache_method.h"
 #include "policy/full.h"
 #include "policy/token_rows.h"
 
@@ -16,19 +15,19 @@ namespace {
 
 using Rows = TensorView<const float, 2>;  // [token, head_dim]
 
-void check(const LagkvOptions& options) {
-  if (options.lag == 0) throw Error(ErrorCode::kUsage, "lag", "found 0, expected at least 1");
-  if (!(options.ratio >= 0 && options.ratio <= 1))
-    throw Error(ErrorCode::kUsage, "ratio", "found " + std::to_string(options.ratio) + ", expected 0 to 1");
-}
+/// kLag: a partition is scaled by the range of the next one. kLocal: by its own. kL2: it is scored by −‖k‖₂ instead
+/// (but in layers 0 and 1, which the source leaves alone in that variant).
+enum class LagkvVariant { kLag, kLocal, kL2 };
+
+struct LagkvOptions {
+  std::size_t sinks = 16;  // S: tokens at the start that stay
+  std::size_t lag = 128;   // L: tokens of a partition
+  double ratio = 0.25;     // r: ⌊rL⌋ of a partition's tokens stay
+  LagkvVariant variant = LagkvVariant::kLag;
+};
 
 std::size_t kept_per_partition(const LagkvOptions& options) {
   return static_cast<std::size_t>(options.ratio * static_cast<double>(options.lag));
-}
-
-/// Whole partitions after the sinks.
-std::size_t partitions(std::size_t tokens, const LagkvOptions& options) {
-  return tokens > options.sinks ? (tokens - options.sinks) / options.lag : 0;
 }
 
 Rows partition(Rows rows, std::size_t first, std::size_t count) {
@@ -66,22 +65,29 @@ void add_scores(Rows x, Rows reference, std::vector<double>& scores) {
   for (std::size_t token = 0; token < tokens; ++token) scores[token] += deviation[token] / sum;
 }
 
-std::vector<double> partition_scores(Rows k, Rows v, std::size_t first, const LagkvOptions& options) {
+/// Of the first L of 2L tokens.
+std::vector<double> partition_scores(Rows k, Rows v, const LagkvOptions& options) {
   const std::size_t lag = options.lag;
   std::vector<double> scores(lag, 0.0);
   if (options.variant == LagkvVariant::kL2) {
     for (std::size_t token = 0; token < lag; ++token)
-      for (const float value : k.slice(first + token).span()) scores[token] -= double{value} * value;
+      for (const float value : k.slice(token).span()) scores[token] -= double{value} * value;
   } else {
-    const std::size_t reference = options.variant == LagkvVariant::kLag ? first + lag : first;
-    add_scores(partition(k, first, lag), partition(k, reference, lag), scores);
-    add_scores(partition(v, first, lag), partition(v, reference, lag), scores);
+    const std::size_t reference = options.variant == LagkvVariant::kLag ? lag : 0;
+    add_scores(partition(k, 0, lag), partition(k, reference, lag), scores);
+    add_scores(partition(v, 0, lag), partition(v, reference, lag), scores);
   }
   if (std::ranges::any_of(scores, [](double score) { return !std::isfinite(score); }))
     throw Error(ErrorCode::kData, "lagkv", "found a score that is not finite, expected finite states");
   return scores;
 }
 
+/// When base + 2L rows are there (base = S at first), the tokens that brought them having attended, rows
+/// [base, base + L) are scored against the next L, and the ⌊rL⌋ best of them stay in each KV head (the first of equal
+/// ones); base grows by as many. Score = softmax over the partition's tokens of the unbiased standard deviation over
+/// channels of the scaled state, of the keys after RoPE plus of the values; in double.
+/// Source: LagKV, section 3. Deviation: a channel that is constant in the reference contributes 0, where the public
+/// code divides by zero.
 class LagkvCache final : public LayerCache {
  public:
   LagkvCache(const LagkvOptions& options, const StateStore& store)
@@ -119,7 +125,7 @@ class LagkvCache final : public LayerCache {
       const auto rows = [&](const std::vector<float>& states) {
         return Rows(std::span(states).subspan(head * tokens * head_dim, tokens * head_dim), {tokens, head_dim});
       };
-      kept[head] = best_tokens(partition_scores(rows(k), rows(v), 0, options_), kept_per_partition(options_));
+      kept[head] = best_tokens(partition_scores(rows(k), rows(v), options_), kept_per_partition(options_));
     }
     rows_.keep(backend, base_, options_.lag, kept);
     base_ += kept_per_partition(options_);
@@ -144,58 +150,10 @@ std::unique_ptr<LayerCache> make_lagkv(Parameters& parameters, const CacheLayer&
                                    std::to_string(options.lag) + " tokens, expected one that keeps some");
   options.variant = static_cast<LagkvVariant>(parameters.choice("variant", kVariants));
   if (options.variant == LagkvVariant::kL2 && layer.index < kUntouchedByL2) return make_full_cache(layer.store);
-  return make_lagkv_cache(options, layer.store);
+  return std::make_unique<LagkvCache>(options, layer.store);
 }
 
 }  // namespace
-
-std::unique_ptr<LayerCache> make_lagkv_cache(const LagkvOptions& options, const StateStore& store) {
-  check(options);
-  return std::make_unique<LagkvCache>(options, store);
-}
-
-std::vector<std::vector<std::size_t>> lagkv_keep(TensorView<const float, 3> k, TensorView<const float, 3> v,
-                                                 const LagkvOptions& options) {
-  check(options);
-  if (k.shape() != v.shape()) throw Error(ErrorCode::kInternal, "lagkv", "shapes of k and v differ");
-  const std::size_t tokens = k.extent(1), whole = partitions(tokens, options), kept = kept_per_partition(options);
-  std::vector<std::vector<std::size_t>> result(k.extent(0));
-  for (std::size_t head = 0; head < result.size(); ++head) {
-    std::vector<std::size_t>& keep = result[head];
-    const std::size_t compressed = whole < 2 ? 0 : whole - 1;
-    const std::size_t tail = compressed == 0 ? 0 : options.sinks + compressed * options.lag;
-    if (compressed > 0) keep.resize(options.sinks);
-    std::iota(keep.begin(), keep.end(), std::size_t{0});
-    for (std::size_t p = 0; p < compressed; ++p) {
-      const std::size_t first = options.sinks + p * options.lag;
-      const std::vector<double> scores = partition_scores(k.slice(head), v.slice(head), first, options);
-      for (const std::size_t token : best_tokens(scores, kept)) keep.push_back(first + token);
-    }
-    for (std::size_t token = tail; token < tokens; ++token) keep.push_back(token);
-  }
-  return result;
-}
-
-std::size_t lagkv_length(std::size_t tokens, const LagkvOptions& options) {
-  check(options);
-  const std::size_t whole = partitions(tokens, options);
-  if (whole < 2) return tokens;
-  return tokens - (whole - 1) * (options.lag - kept_per_partition(options));
-}
-
-std::optional<double> lagkv_ratio(std::size_t tokens, std::size_t budget, const LagkvOptions& options) {
-  check({options.sinks, options.lag, 0, options.variant});
-  const std::size_t whole = partitions(tokens, options);
-  if (budget >= tokens) return 1.0;
-  if (whole < 2) return std::nullopt;
-  const std::size_t fixed = tokens - (whole - 1) * options.lag;
-  if (budget < fixed) return std::nullopt;
-  const std::size_t kept = (budget - fixed) / (whole - 1);
-  const double ratio = static_cast<double>(kept) / static_cast<double>(options.lag);
-  // n/L · L may round to just below n, which the floor would take for n − 1.
-  const bool short_of = ratio * static_cast<double>(options.lag) < static_cast<double>(kept);
-  return short_of ? std::nextafter(ratio, 2.0) : ratio;
-}
 
 constinit const CacheMethod kLagkvMethod{"lagkv", Prefill::kEither, make_lagkv};
 

@@ -3,16 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "policy/dropping.h"
-#include "policy/faedkv.h"
-#include "policy/freqkv.h"
 #include "policy/full.h"
-#include "policy/h2o.h"
-#include "policy/kivi.h"
-#include "policy/l2norm.h"
-#include "policy/lagkv.h"
-#include "policy/snapkv.h"
-#include "policy/streaming.h"
 
 namespace kvs {
 namespace {

@@ -1,15 +1,21 @@
-#include "policy/snapkv.h"
-
 #include <algorithm>
 #include <string>
 #include <vector>
 
 #include "core/error.h"
 #include "policy/best_tokens.h"
+#include "policy/cache_method.h"
+#include "policy/token_rows.h"
 #include "policy/token_steps.h"
 
 namespace kvs {
 namespace {
+
+struct SnapkvOptions {
+  std::size_t cache_size = 0;  // tokens of the prefix that stay; more than window
+  std::size_t window = 64;     // at most the prefix
+  std::size_t kernel = 5;      // odd
+};
 
 /// Sums over `kernel` neighbours: pooled means times kernel, which their order does not show.
 std::vector<double> pooled(const std::vector<double>& mass, std::size_t kernel) {
@@ -22,6 +28,13 @@ std::vector<double> pooled(const std::vector<double>& mass, std::size_t kernel) 
   return sums;
 }
 
+/// Of a prefix of P tokens the last `window` stay, and of the P − window before them, in each KV head, those
+/// cache_size − window (the first of equal ones) with the most attention from the window's queries: softmax weights
+/// over all that a query sees, summed over the window and the query heads that read the KV head, after average pooling
+/// over `kernel` neighbours (zeros beyond both ends count). What comes later is all kept. Keys stay at their positions.
+/// The window's tokens attend one by one, the others at once.
+/// Source: Li et al. (2024), SnapKV, arXiv:2404.14469, section 4. Deviation: heads of a group share one choice, because
+/// they share the cache.
 class SnapkvCache final : public LayerCache {
  public:
   SnapkvCache(const SnapkvOptions& options, const StateStore& store) : options_(options), rows_(store) {}
@@ -82,14 +95,10 @@ std::unique_ptr<LayerCache> make_snapkv(Parameters& parameters, const CacheLayer
   options.kernel = parameters.count("kernel", options.kernel, 1);
   if (options.kernel % 2 == 0)
     parameters.refuse("kernel", "found " + std::to_string(options.kernel) + ", expected an odd number");
-  return make_snapkv_cache(options, layer.store);
+  return std::make_unique<SnapkvCache>(options, layer.store);
 }
 
 }  // namespace
-
-std::unique_ptr<LayerCache> make_snapkv_cache(const SnapkvOptions& options, const StateStore& store) {
-  return std::make_unique<SnapkvCache>(options, store);
-}
 
 constinit const CacheMethod kSnapkvMethod{"snapkv", Prefill::kWhole, make_snapkv};
 

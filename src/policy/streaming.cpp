@@ -1,14 +1,23 @@
-#include "policy/streaming.h"
-
 #include <algorithm>
 #include <vector>
 
+#include "policy/cache_method.h"
 #include "policy/token_rows.h"
 #include "policy/token_steps.h"
 
 namespace kvs {
 namespace {
 
+struct StreamingOptions {
+  std::size_t cache_size = 0, sinks = 4;
+};
+
+/// A token attends to the first `sinks` tokens and to the last cache_size − sinks ones, itself included, as if they
+/// stood in slots 0 to cache_size − 1.
+/// Scores depend on distances alone, so the recent keys stay as they were rotated; only the sinks are turned anew for
+/// each token. O(sinks) per token beside the attention.
+/// Source: Xiao et al. (2024), StreamingLLM, arXiv:2309.17453, section 3.2.
+///
 /// The sinks, whose keys are held before RoPE, and the recent tokens in any order, rotated. Rotations are those of
 /// positions counted from `origin_`, which follows the text so that they stay below 2 · cache_size.
 class StreamingCache final : public LayerCache {
@@ -95,14 +104,10 @@ std::unique_ptr<LayerCache> make_streaming(Parameters& parameters, const CacheLa
   options.sinks = parameters.count("sinks", options.sinks, 0);
   const std::size_t least = options.sinks == 0 ? 2 : 1;  // the new token's slot and another
   options.cache_size = parameters.count("cache_size", Parameters::kRequired, least, options.sinks);
-  return make_streaming_cache(options, layer.store);
+  return std::make_unique<StreamingCache>(options, layer.store);
 }
 
 }  // namespace
-
-std::unique_ptr<LayerCache> make_streaming_cache(const StreamingOptions& options, const StateStore& store) {
-  return std::make_unique<StreamingCache>(options, store);
-}
 
 constinit const CacheMethod kStreamingMethod{"streaming", Prefill::kStepwise, make_streaming};
 

@@ -1,76 +1,70 @@
-#include "policy/freqkv.h"
-
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
-#include <numeric>
-#include <span>
-#include <vector>
+#include <numbers>
 
-#include "core/error.h"
+#include "kernels/dct_resample.h"
 #include "tests/calibrate/elite_golden.h"
+#include "tests/policy/layer_harness.h"
 
 namespace kvs {
 namespace {
 
-using View = TensorView<const float, 3>;
-
-TEST(FreqkvCompress, AgreesWithScipyOnRealStates) {
+TEST(FreqkvCompression, AgreesWithScipyOnRealStates) {
   const std::vector<float> k = golden::keys();
-  constexpr std::size_t kSinks = 4, kBody = golden::kTokens - kSinks;
-  const View body(std::span<const float>(k).subspan(kSinks * golden::kHeadDim), {1, kBody, golden::kHeadDim});
-  const std::vector<float> compressed = freqkv_compress(body, kBody / 2, {});
-  ASSERT_EQ(compressed.size(), kBody / 2 * golden::kHeadDim);
+  constexpr std::size_t kSinks = 4, kBody = golden::kTokens - kSinks, kKept = kBody / 2;
+  std::vector<float> compressed(kKept * golden::kHeadDim);
+  dct_resample({std::span(k).subspan(kSinks * golden::kHeadDim), {kBody, golden::kHeadDim}}, 0, std::sqrt(0.5),
+               {compressed, {kKept, golden::kHeadDim}});
   const Json expected = golden::expected()["freqkv_k_every_17th"];
   for (std::size_t row = 0; row < expected.size(); ++row)
     for (std::size_t channel = 0; channel < golden::kHeadDim; ++channel)  // both rounded to f32; states up to 13
       EXPECT_NEAR(compressed[17 * row * golden::kHeadDim + channel], expected[row][channel].get<double>(), 1e-6);
 }
 
-TEST(FreqkvCompress, ARampOfEightBecomesThePublishedFour) {
-  std::vector<float> ramp(8);
-  std::iota(ramp.begin(), ramp.end(), 0.0F);
-  const std::vector<float> four = freqkv_compress(View(ramp, {1, 8, 1}), 4, {});
-  const std::vector<double> expected{0.39517481, 2.57841041, 4.42158959, 6.60482519};
-  ASSERT_EQ(four.size(), 4U);
-  for (std::size_t i = 0; i < 4; ++i) EXPECT_NEAR(four[i], expected[i], 5e-7);  // f32 of values below 8
+/// What a cache of eight slots keeps of the first channel of eight tokens, `values`, as a sum over the four slots: the
+/// mean that a token of value 0 reads, times five.
+double kept_sum(const std::vector<float>& values, std::vector<std::string> settings) {
+  settings.insert(settings.end(), {"cache_size=8", "sinks=0"});
+  const auto cache = test::layer_cache("freqkv", settings);
+  const std::vector<float> k(9 * 2);
+  std::vector<float> v(9 * 2);
+  for (std::size_t token = 0; token < 8; ++token) v[2 * token] = values[token];
+  test::LayerHarness layer(*cache, 1, 2);
+  for (std::size_t token = 0; token < 8; ++token) layer.feed(k, v, 9, token);
+  return 5 * double{layer.feed(k, v, 9, 8)[0]};
 }
 
-TEST(FreqkvCompress, RescalingKeepsAConstantChannelAndItsAbsenceDoesNot) {
-  const std::vector<float> constant(2 * 10 * 3, 5.0F);  // two heads, three channels
-  for (const float value : freqkv_compress(View(constant, {2, 10, 3}), 3, {})) EXPECT_NEAR(value, 5.0F, 2e-6);
-  // Without it the constant grows by √(N/L) = √(10/3).
-  const auto grown = freqkv_compress(View(constant, {2, 10, 3}), 3, {.rescale = false});
-  EXPECT_EQ(grown.size(), 2U * 3 * 3);
-  EXPECT_NEAR(grown.back(), 5.0 * std::sqrt(10.0 / 3.0), 4e-6);
+TEST(FreqkvCache, RescalingKeepsAConstantChannelAndItsAbsenceDoesNot) {
+  const std::vector<float> constant(8, 5.0F);
+  EXPECT_NEAR(kept_sum(constant, {}), 4 * 5, 1e-5);
+  EXPECT_NEAR(kept_sum(constant, {"rescale=off"}), 4 * 5 * std::sqrt(2.0), 1e-5);  // √(N/L)
 }
 
-TEST(FreqkvCompress, TheHighBandOfAnAlternatingSignalIsReadFromItsLastCoefficients) {
-  // x = the DCT's basis vector 3 of N = 4, cos(3π(2n+1)/8)/√2. Its only coefficient, 1, is the second of the two kept,
-  // so y = √(2/4) · cos(π(2n+1)/4) = ±½.
-  std::vector<float> x(4);
-  for (std::size_t n = 0; n < 4; ++n)
-    x[n] = static_cast<float>(std::cos(3 * M_PI * (2.0 * static_cast<double>(n) + 1) / 8) / std::sqrt(2.0));
-  const auto y = freqkv_compress(View(x, {1, 4, 1}), 2, {.high_band = true});
-  EXPECT_NEAR(y[0], 0.5, 1e-7);
-  EXPECT_NEAR(y[1], -0.5, 1e-7);
-  const auto low = freqkv_compress(View(x, {1, 4, 1}), 2, {});
-  EXPECT_NEAR(low[0], 0.0, 1e-7);
+TEST(FreqkvCache, TheHighBandIsReadFromItsLastCoefficients) {
+  // 5 and the DCT's basis vector 4 of N = 8. The vector's only coefficient, 1, is the first of the high band, so that
+  // each of four rows gets √(4/8) · √(1/4); the constant is not in it.
+  std::vector<float> v(8);
+  for (std::size_t n = 0; n < 8; ++n)
+    v[n] = static_cast<float>(5 + std::cos(std::numbers::pi * 4 * (2.0 * static_cast<double>(n) + 1) / 16) / 2);
+  EXPECT_NEAR(kept_sum(v, {"band=high"}), 4 * std::sqrt(0.5) / 2, 1e-5);
+  EXPECT_NEAR(kept_sum(v, {}), 4 * 5, 1e-5);
 }
 
-TEST(FreqkvCompressions, AreAsInThePaper) {
-  const auto count = [](std::size_t thousand, double gamma) {
-    return freqkv_compressions(thousand * 1024, {.cache_size = 4096, .sinks = 4, .gamma = gamma});
+TEST(FreqkvCache, IsCompressedAsOftenAsInThePaper) {
+  const auto compressions = [](std::size_t tokens, const std::string& gamma) {
+    const auto cache = test::layer_cache("freqkv", {"cache_size=64", gamma});
+    test::LayerHarness layer(*cache, 1, 2);
+    const std::vector<float> states(2 * tokens);
+    for (std::size_t token = 0; token < tokens; ++token) layer.feed(states, states, tokens, token);
+    return cache->compressions();
   };
-  EXPECT_EQ(count(4, 0.5), 0U);
-  EXPECT_EQ(count(8, 0.5), 3U);
-  EXPECT_EQ(count(12, 0.5), 5U);
-  EXPECT_EQ(count(16, 0.5), 7U);
-  EXPECT_EQ(count(24, 0.5), 11U);
-  EXPECT_EQ(count(32, 0.5), 15U);
-  EXPECT_EQ(count(32, 0.25), 10U);
-  EXPECT_EQ(count(32, 0.75), 29U);
+  // ⌈(T − cache_size)/(N − L)⌉ with N = 60.
+  EXPECT_EQ(compressions(64, "gamma=0.5"), 0U);
+  EXPECT_EQ(compressions(65, "gamma=0.5"), 1U);
+  EXPECT_EQ(compressions(512, "gamma=0.5"), 15U);
+  EXPECT_EQ(compressions(512, "gamma=0.25"), 10U);
+  EXPECT_EQ(compressions(512, "gamma=0.75"), 30U);
 }
 
 }  // namespace

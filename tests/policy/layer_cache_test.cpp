@@ -5,10 +5,6 @@
 #include <functional>
 #include <numeric>
 
-#include "policy/dropping.h"
-#include "policy/full.h"
-#include "policy/lagkv.h"
-#include "policy/streaming.h"
 #include "tests/policy/layer_harness.h"
 
 namespace kvs {
@@ -48,14 +44,14 @@ std::vector<std::size_t> range(std::size_t first, std::size_t last) {
 }
 
 TEST(FullCache, ReadsEveryToken) {
-  const auto cache = make_full_cache();
+  const auto cache = test::layer_cache("full", {});
   expect_reads(*cache, [](std::size_t, std::size_t token) { return range(0, token + 1); });
   EXPECT_EQ(cache->bytes().stored, kText * kHeads * kChannels * 2 * 2);
   EXPECT_EQ(cache->bytes().used, kText * kHeads * kChannels * 2 * sizeof(float));
 }
 
 TEST(StreamingCache, ReadsTheSinksAndTheLastTokens) {
-  const auto cache = make_streaming_cache({.cache_size = 12, .sinks = 3});
+  const auto cache = test::layer_cache("streaming", {"cache_size=12", "sinks=3"});
   expect_reads(*cache, [](std::size_t, std::size_t token) {
     auto tokens = range(0, std::min<std::size_t>(3, token + 1));
     const auto last = range(std::max<std::size_t>(3, token < 8 ? 0 : token - 8), std::max<std::size_t>(token + 1, 3));
@@ -65,7 +61,7 @@ TEST(StreamingCache, ReadsTheSinksAndTheLastTokens) {
 }
 
 TEST(DroppingCache, KeepsTheLastSlotsWhenATokenFindsItFull) {
-  const auto cache = make_dropping_cache({.cache_size = 12, .sinks = 2, .gamma = 0.5, .slots = false});
+  const auto cache = test::layer_cache("dropping", {"cache_size=12", "sinks=2", "rope=post"});
   std::vector<std::size_t> slots;
   std::size_t fed = 0;
   expect_reads(*cache, [&](std::size_t, std::size_t token) {
@@ -76,25 +72,6 @@ TEST(DroppingCache, KeepsTheLastSlotsWhenATokenFindsItFull) {
     return slots;
   });
   EXPECT_EQ(cache->compressions(), (kText - 12 + 4) / 5);
-}
-
-TEST(LagkvCache, KeepsWhatTheSelectionKeepsOfAllStatesAtOnce) {
-  for (const LagkvVariant variant : {LagkvVariant::kLag, LagkvVariant::kLocal, LagkvVariant::kL2}) {
-    const LagkvOptions options{.sinks = 3, .lag = 8, .ratio = 0.4, .variant = variant};
-    const auto cache = make_lagkv_cache(options);
-    const States states;
-    expect_reads(*cache, [&](std::size_t head, std::size_t token) {
-      // The token itself attends before it can complete a partition.
-      std::vector<float> k, v;
-      for (const auto& [from, to] : {std::pair(&states.k, &k), std::pair(&states.v, &v)})
-        to->assign(from->begin() + static_cast<std::ptrdiff_t>(head * kText * kChannels),
-                   from->begin() + static_cast<std::ptrdiff_t>((head * kText + token) * kChannels));
-      auto kept = token == 0 ? std::vector<std::size_t>()
-                             : lagkv_keep({k, {1, token, kChannels}}, {v, {1, token, kChannels}}, options)[0];
-      kept.push_back(token);
-      return kept;
-    });
-  }
 }
 
 }  // namespace

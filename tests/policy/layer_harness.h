@@ -1,11 +1,20 @@
 #pragma once
 
+#include <memory>
+#include <string>
 #include <vector>
 
-#include "policy/layer_cache.h"
+#include "policy/methods.h"
 #include "tests/kernels/support.h"
 
 namespace kvs::test {
+
+/// The cache of a method's third layer (some methods leave the first two alone), as `--set SETTINGS` make it.
+inline std::unique_ptr<LayerCache> layer_cache(const std::string& method, const std::vector<std::string>& settings) {
+  Parameters parameters({{parse_settings(settings, "settings"), "", ErrorCode::kUsage}}, 3);
+  parameters.select(2);
+  return find_cache_method(method)->make(parameters, {.index = 2, .shape = {}});
+}
 
 /// Feeds a cache tokens of states that are turned by angles of 0, a token at a time. With queries of zeros each token's
 /// attention is the mean of all values that it reads.
