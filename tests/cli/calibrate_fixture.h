@@ -1,0 +1,49 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "io/json.h"
+#include "tests/cli/program.h"
+
+namespace kvs::testing {
+
+/// kvcalibrate on a tiny model and three texts.
+class CalibratePrograms : public ::testing::Test {
+ protected:
+  CalibratePrograms() {
+    write_tiny_model(folder_ / "model");
+    write_tokens_file(folder_ / "tokens.jsonl", 3, 70);
+  }
+  std::vector<std::string> with_text(const std::string& command, std::vector<std::string> more) const {
+    std::vector<std::string> words{command,    "--model", folder_ / "model", "--tokens-file", folder_ / "tokens.jsonl",
+                                   "--window", "32",      "--quiet",         "--threads",     "1"};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+  std::vector<std::string> faedkv(const std::string& out, std::vector<std::string> more = {}) const {
+    more.insert(more.end(), {"--chunks", "4", "--sinks", "2", "--recent", "3", "--out", folder_ / out});
+    return with_text("faedkv", more);
+  }
+  std::vector<std::string> elitekv(const std::string& out, std::vector<std::string> more = {}) const {
+    more.insert(more.end(), {"--elite", "2", "--out", folder_ / out});
+    return with_text("elitekv", more);
+  }
+  Json config(const std::string& name) const { return parse_json(slurp(folder_ / name), name); }
+  double perplexity(const std::vector<std::string>& how) const {
+    auto words = with_text("eval", how);
+    words.push_back("--json");
+    const Outcome outcome = run("kvcalibrate", words);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return parse_json(outcome.out, "eval").at("ppl").get<double>();
+  }
+  void expect_valid(const std::string& name) const {
+    const Outcome outcome = run("kvcalibrate", {"validate", folder_ / name});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+  }
+  TemporaryFolder folder_;
+};
+
+}  // namespace kvs::testing
