@@ -53,18 +53,22 @@ TEST(FreqkvCache, TheHighBandIsReadFromItsLastCoefficients) {
 
 TEST(FreqkvCache, IsCompressedAsOftenAsInThePaper) {
   const auto compressions = [](std::size_t tokens, const std::string& gamma) {
-    const auto cache = test::layer_cache("freqkv", {"cache_size=64", gamma});
+    const auto cache = test::layer_cache("freqkv", {"cache_size=4096", gamma});
     test::LayerHarness layer(*cache, 1, 2);
     const std::vector<float> states(2 * tokens);
-    for (std::size_t token = 0; token < tokens; ++token) layer.feed(states, states, tokens, token);
+    layer.feed_all(states, states);
     return cache->compressions();
   };
-  // ⌈(T − cache_size)/(N − L)⌉ with N = 60.
-  EXPECT_EQ(compressions(64, "gamma=0.5"), 0U);
-  EXPECT_EQ(compressions(65, "gamma=0.5"), 1U);
-  EXPECT_EQ(compressions(512, "gamma=0.5"), 15U);
-  EXPECT_EQ(compressions(512, "gamma=0.25"), 10U);
-  EXPECT_EQ(compressions(512, "gamma=0.75"), 30U);
+  // ⌈(T − cache_size)/(N − L)⌉ with N = 4,092.
+  EXPECT_EQ(compressions(4096, "gamma=0.5"), 0U);
+  EXPECT_EQ(compressions(4097, "gamma=0.5"), 1U);
+  EXPECT_EQ(compressions(8192, "gamma=0.5"), 3U);
+  EXPECT_EQ(compressions(12288, "gamma=0.5"), 5U);
+  EXPECT_EQ(compressions(16384, "gamma=0.5"), 7U);
+  EXPECT_EQ(compressions(24576, "gamma=0.5"), 11U);
+  EXPECT_EQ(compressions(32768, "gamma=0.5"), 15U);
+  EXPECT_EQ(compressions(32768, "gamma=0.25"), 10U);
+  EXPECT_EQ(compressions(32768, "gamma=0.75"), 29U);
 }
 
 }  // namespace

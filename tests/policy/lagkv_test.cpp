@@ -102,13 +102,37 @@ TEST(LagkvCache, RefusesStatesThatAreNotNumbers) {
 
 TEST(LagkvCache, HoldsAsManyTokensAsInThePaper) {
   // S + ⌊rL⌋(⌊(T − S)/L⌋ − 1) + L + (T − S) mod L, or T below S + 2L.
-  for (const auto& [tokens, kept] : {std::pair<std::size_t, std::size_t>(900, 324), {144, 96}, {143, 143}}) {
-    const auto cache = test::layer_cache("lagkv", {"lag=64", "ratio=0.25"});
+  const auto expect_length = [](std::size_t tokens, const std::string& lag, const std::string& ratio,
+                                std::size_t kept) {
+    const auto cache = test::layer_cache("lagkv", {lag, ratio});
     test::LayerHarness layer(*cache, 1, 2);
     const std::vector<float> states(2 * tokens, 1.0F);
-    for (std::size_t token = 0; token < tokens; ++token) layer.feed(states, states, tokens, token);
-    EXPECT_EQ(cache->bytes().used, kept * 2 * 2 * sizeof(float)) << tokens;
-  }
+    layer.feed_all(states, states);
+    EXPECT_EQ(cache->bytes().used, kept * 2 * 2 * sizeof(float)) << tokens << " " << lag << " " << ratio;
+  };
+  expect_length(16384, "lag=128", "ratio=0.5", 8320);
+  expect_length(16384, "lag=128", "ratio=0.25", 4288);
+  expect_length(16384, "lag=128", "ratio=0.125", 2272);
+  expect_length(16384, "lag=1024", "ratio=0.5", 9216);
+  expect_length(16384, "lag=1024", "ratio=0.25", 5632);
+  expect_length(16384, "lag=1024", "ratio=0.125", 3840);
+  expect_length(900, "lag=64", "ratio=0.25", 324);
+  expect_length(144, "lag=64", "ratio=0.25", 96);
+  expect_length(143, "lag=64", "ratio=0.25", 143);
+}
+
+TEST(LagkvCache, HeadsKeepTokensOfTheirOwn) {
+  // Head 0 spreads most at token 1, head 1 at token 2.
+  const std::vector<float> low{9, 9, 2, 0, 1, 2, 0, 0, 2, 4}, high{9, 9, 1, 2, 2, 0, 0, 0, 2, 4};
+  std::vector<float> states = low;
+  states.insert(states.end(), high.begin(), high.end());
+  const auto cache = test::layer_cache("lagkv", {"sinks=1", "lag=2", "ratio=0.5"});
+  test::LayerHarness layer(*cache, 2, 2);
+  layer.feed_all(states, states);
+  // A token of value 0 reads the mean of tokens 0, 1 (or 2), 3, 4 and itself.
+  const std::vector<float> none(2 * 2);
+  const std::vector<float> found = layer.feed(none, none, 1, 0);
+  EXPECT_THAT(found, ::testing::Pointwise(::testing::FloatNear(2e-6F), {13 / 5.0F, 13 / 5.0F, 13 / 5.0F, 13 / 5.0F}));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,8 +17,8 @@ inline std::unique_ptr<LayerCache> layer_cache(const std::string& method, const 
   return find_cache_method(method)->make(parameters, {.index = 2, .shape = {}});
 }
 
-/// Feeds a cache tokens of states that are turned by angles of 0, a token at a time. With queries of zeros each token's
-/// attention is the mean of all values that it reads.
+/// Feeds a cache tokens of states that are turned by angles of 0. With queries of zeros each token's attention is the
+/// mean of all values that it reads.
 class LayerHarness {
  public:
   LayerHarness(LayerCache& cache, std::size_t kv_heads, std::size_t head_dim)
@@ -25,25 +26,26 @@ class LayerHarness {
 
   Backend& backend() const noexcept { return *backend_; }
 
-  /// k, v: [kv_head, token, head_dim], `all` tokens, of which `token` is fed; queries are (query, 0, 0, …).
-  /// @return what its queries read, [kv_head, head_dim]
+  /// k, v: [kv_head, token, head_dim], `all` tokens, of which `count` from `token` on are fed as one group; queries are
+  /// (query, 0, 0, …).
+  /// @return what its queries read, [token, kv_head, head_dim]
   std::vector<float> feed(const std::vector<float>& k, const std::vector<float>& v, std::size_t all, std::size_t token,
-                          float query = 0) {
+                          float query = 0, std::size_t count = 1) {
     const auto row = [&](const std::vector<float>& states) {
       std::vector<float> values;
       for (std::size_t head = 0; head < kv_heads_; ++head) {
         const auto from = states.begin() + static_cast<std::ptrdiff_t>((head * all + token) * head_dim_);
-        values.insert(values.end(), from, from + static_cast<std::ptrdiff_t>(head_dim_));
+        values.insert(values.end(), from, from + static_cast<std::ptrdiff_t>(count * head_dim_));
       }
-      return uploaded<4>(*backend_, values, {1, kv_heads_, 1, head_dim_});
+      return uploaded<4>(*backend_, values, {1, kv_heads_, count, head_dim_});
     };
     const auto keys = row(k), values = row(v);
-    std::vector<float> asked(kv_heads_ * head_dim_);
-    for (std::size_t head = 0; head < kv_heads_; ++head) asked[head * head_dim_] = query;
-    const auto queries = uploaded<4>(*backend_, asked, {1, kv_heads_, 1, head_dim_});
+    std::vector<float> asked(kv_heads_ * count * head_dim_);
+    for (std::size_t n = 0; n < kv_heads_ * count; ++n) asked[n * head_dim_] = query;
+    const auto queries = uploaded<4>(*backend_, asked, {1, kv_heads_, count, head_dim_});
     const auto cosine = uploaded<2>(*backend_, std::vector<float>(all, 1.0F), {all, 1}),
                sine = uploaded<2>(*backend_, std::vector<float>(all, 0.0F), {all, 1});
-    const OwnedOperand out(*backend_, 1, kv_heads_ * head_dim_);
+    const OwnedOperand out(*backend_, count, kv_heads_ * head_dim_);
     LayerStates states{.backend = *backend_,
                        .layer = 0,
                        .first_position = token,
@@ -54,6 +56,13 @@ class LayerHarness {
                        .v = values.view()};
     cache_->attend(states, out);
     return out.values();
+  }
+
+  /// Feeds all tokens of a text, as many at once as the cache takes.
+  void feed_all(const std::vector<float>& k, const std::vector<float>& v) {
+    const std::size_t all = k.size() / kv_heads_ / head_dim_;
+    for (std::size_t token = 0, count = 0; token < all; token += count)
+      feed(k, v, all, token, 0, count = std::min(cache_->room(), all - token));
   }
 
  private:
