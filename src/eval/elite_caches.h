@@ -11,14 +11,7 @@
 
 namespace kvs {
 
-/// Why low-rank factors are not defined for a model, as "found …, expected …"; empty if they are. A model that
-/// normalises its keys (QK-norm) has none: its keys are no linear function of the block's input.
-std::string factor_obstacle(const ModelConfig& model);
-
-/// Reads the layers of `config` (checked by read_config), with the factors that it names. S-LRD's two pairs of factors
-/// become one whose up factor is block diagonal.
-/// @throws Error kUnsupported as factor_obstacle() says if there are factors, and for sets per query head on a GQA
-/// model (a shared key cannot have them); kInput if a factor is missing or has another shape.
+/// The layers of `config` (checked by read_config) with the factors that it names. @throws as EliteSource.
 std::vector<EliteLayer> load_elite_config(const Json& config, const std::filesystem::path& path,
                                           const ModelSource& source);
 

@@ -12,6 +12,7 @@
 
 #include "core/error.h"
 #include "io/descriptor.h"
+#include "io/staged_output.h"
 
 namespace kvs {
 namespace {
@@ -22,36 +23,6 @@ constexpr std::size_t kPieceBytes = 1UL << 20;
 
 std::int64_t modified_ns(const struct stat& status) noexcept {
   return std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
-}
-
-std::string temporary_name(const fs::path& output) {
-  return "." + output.filename().native().substr(0, 200) + "." + std::to_string(::getpid()) + ".tmp";
-}
-
-/// Removes the temporary unless the rename took it away.
-struct TemporaryGuard {
-  const fs::path& path;
-  bool armed = true;
-  ~TemporaryGuard() {
-    if (armed) ::unlink(path.c_str());
-  }
-};
-
-/// 0 or errno. A file system without RENAME_NOREPLACE gets a hard link, which does not replace either.
-int rename_to_new(const fs::path& from, const fs::path& to) {
-  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return 0;
-  if (errno != EINVAL && errno != ENOSYS) return errno;
-  if (::link(from.c_str(), to.c_str()) != 0) return errno;
-  ::unlink(from.c_str());
-  return 0;
-}
-
-Descriptor create_temporary(const fs::path& path) {
-  constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW;
-  Descriptor file = open_descriptor(path, kFlags, 0666);
-  // The name carries this process's id, so an existing one was left by a dead process that had the same id.
-  if (!file.is_open() && errno == EEXIST && ::unlink(path.c_str()) == 0) return open_descriptor(path, kFlags, 0666);
-  return file;
 }
 
 }  // namespace
@@ -181,25 +152,11 @@ void check_output(const fs::path& output, bool force) {
 }
 
 void write_file_atomically(const fs::path& output, std::string_view bytes, bool force) {
-  const fs::path target = resolve_output(output), directory = directory_of(target);
-  const fs::path temporary = directory / temporary_name(target);
-  Descriptor file = create_temporary(temporary);
-  if (!file.is_open()) throw_errno(ErrorCode::kEnvironment, temporary, "cannot create", errno);
-  TemporaryGuard guard{temporary};
-  write_at(file.get(), temporary, std::as_bytes(std::span(bytes)), 0);
-  if (::fsync(file.get()) != 0) throw_errno(ErrorCode::kEnvironment, temporary, "cannot sync", errno);
-  if (const int error = file.close()) throw_errno(ErrorCode::kEnvironment, temporary, "cannot close", error);
-  int error = 0;
-  if (force)
-    error = ::rename(temporary.c_str(), target.c_str()) == 0 ? 0 : errno;
-  else
-    error = rename_to_new(temporary, target);
-  if (error == EEXIST && !force)
-    throw Error(ErrorCode::kConflict, output.native(),
-                "found a file that exists, expected a free name, or force to replace it");
-  if (error != 0) throw_errno(ErrorCode::kEnvironment, output, "cannot put the new file in place", error);
-  guard.armed = false;
-  sync_directory(directory);
+  StagedOutput staged(output, StagedOutput::Kind::kFile);
+  const Descriptor file = open_descriptor(staged.path(), O_WRONLY | O_NOFOLLOW);
+  if (!file.is_open()) throw_errno(ErrorCode::kEnvironment, staged.path(), "cannot open", errno);
+  write_at(file.get(), staged.path(), std::as_bytes(std::span(bytes)), 0);
+  staged.commit(force);
 }
 
 }  // namespace kvs

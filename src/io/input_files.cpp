@@ -75,12 +75,23 @@ void InputFiles::add_standard_input() {
   if (::fstat(STDIN_FILENO, &status) == 0) add_status(status, "standard input");
 }
 
+void InputFiles::check_holds_none(const fs::path& folder) const {
+  visit_entries<fs::recursive_directory_iterator>(folder, [&](const fs::path& file) {
+    struct stat status {};
+    if (!status_of(file, status)) return;
+    const auto found = files_.find({status.st_dev, status.st_ino});
+    if (found != files_.end())
+      throw Error(ErrorCode::kUsage, folder.native(), "the output is a folder that holds the input " + found->second);
+  });
+}
+
 void InputFiles::check_spared(const fs::path& output) const {
   struct stat status {};
   if (status_of(output, status)) {
     const auto found = files_.find({status.st_dev, status.st_ino});
     if (found != files_.end())
       throw Error(ErrorCode::kUsage, output.native(), "the output is the input " + found->second);
+    if (S_ISDIR(status.st_mode)) check_holds_none(output);
   }
   std::error_code error;
   fs::path folder = fs::weakly_canonical(resolve_output(output), error);

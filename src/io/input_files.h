@@ -20,12 +20,13 @@ class InputFiles {
   /// Standard input, where it is a file.
   void add_standard_input();
 
-  /// @throws Error kUsage if `output` is an input or lies in a model's folder.
+  /// @throws Error kUsage if `output` is an input, a folder that holds one, or lies in a model's folder.
   void check_spared(const std::filesystem::path& output) const;
 
  private:
   using Identity = std::pair<dev_t, ino_t>;
   void add_status(const struct stat& status, const std::string& name);
+  void check_holds_none(const std::filesystem::path& folder) const;
   void add_gguf_parts(const std::filesystem::path& path);
 
   std::map<Identity, std::string> files_, model_folders_;

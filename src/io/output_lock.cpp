@@ -51,7 +51,7 @@ void take_flock(int descriptor, const fs::path& path) {
               "the output is being written by " + (owner.empty() ? "another process" : "process " + owner));
 }
 
-/// The process id of ".OUTPUT_NAME.<pid>.tmp", a temporary of write_file_atomically, or of a file beside the output
+/// The process id of ".OUTPUT_NAME.<pid>.tmp", a StagedOutput's temporary, or that of a file beside the output
 /// (".OUTPUT_NAME.journal.<pid>.tmp"); 0 for any other name.
 int owner_of_temporary(std::string_view name, const std::string& output_name) {
   const std::string start = "." + output_name + ".";
@@ -67,7 +67,8 @@ void remove_stale_temporaries(const fs::path& output) {
   std::error_code ignored;
   for (fs::directory_iterator entry(directory_of(output), ignored), end; entry != end; entry.increment(ignored)) {
     const int pid = owner_of_temporary(entry->path().filename().native(), name);
-    if (pid > 0 && ::kill(pid, 0) != 0 && errno == ESRCH) ::unlink(entry->path().c_str());
+    std::error_code kept;
+    if (pid > 0 && ::kill(pid, 0) != 0 && errno == ESRCH) fs::remove_all(entry->path(), kept);
   }
 }
 

@@ -62,5 +62,15 @@ TEST(InputFiles, SparesEveryPartOfASplitGgufAndNothingElseBesideIt) {
     EXPECT_NO_THROW(inputs.check_spared(directory / name));
 }
 
+TEST(InputFiles, SparesAFolderThatHoldsAnInput) {
+  const TemporaryDirectory directory;
+  fs::create_directories(directory / "out" / "deep");
+  InputFiles inputs;
+  inputs.add(directory.write("out/deep/config.json", "{}"));
+  expect_error(ErrorCode::kUsage, "holds the input", [&] { inputs.check_spared(directory / "out"); });
+  fs::create_directory(directory / "free");
+  EXPECT_NO_THROW(inputs.check_spared(directory / "free"));
+}
+
 }  // namespace
 }  // namespace kvs

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "core/error.h"
-#include "eval/elite_caches.h"
+#include "export/elite_source.h"
 
 namespace kvs {
 namespace {

@@ -9,6 +9,7 @@ int main(int argc, char** argv) {
       kvs::Subcommand{"elitekv", "search elite RoPE chunks and factorise keys and values", kvs::run_elitekv},
       kvs::Subcommand{"eval", "perplexity and cache size of a method or a config", kvs::run_eval},
       kvs::Subcommand{"generate", "continue a prompt with a cache at work", kvs::run_generate},
+      kvs::Subcommand{"export", "write a config in another program's format", kvs::run_export},
       kvs::Subcommand{"validate", "check a config against the schema and its files", kvs::run_validate},
   };
   return kvs::run_program("kvcalibrate", "calibrate, compare and export compressed KV caches", kCommands, argc, argv);

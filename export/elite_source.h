@@ -1,0 +1,42 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "export/elite_config.h"
+#include "io/tensor_archive.h"
+#include "model/model.h"
+#include "policy/elitekv.h"
+
+namespace kvs {
+
+/// Why low-rank factors are not defined for a model, as "found …, expected …"; empty if they are. A model that
+/// normalises its keys (QK-norm) has none: its keys are no linear function of the block's input.
+std::string factor_obstacle(const ModelConfig& model);
+
+/// @throws Error kUnsupported for sets per query head on a GQA model: a shared key cannot have them.
+void require_kv_head_sets(const EliteConfig& config, const ModelConfig& model, const std::filesystem::path& path);
+/// @throws Error kUnsupported if the config leaves layers as they are.
+void require_all_layers(const EliteConfig& config, const ModelConfig& model, const std::filesystem::path& path);
+
+/// An elitekv config with its factors and its model, read one layer at a time.
+class EliteSource {
+ public:
+  /// @param json  checked by read_config;  @param source  must outlive this
+  /// @throws Error kUnsupported as factor_obstacle() says if there are factors, and as require_kv_head_sets()
+  EliteSource(const Json& json, const std::filesystem::path& path, const ModelSource& source);
+
+  const EliteConfig& config() const noexcept { return config_; }
+  /// The layer at position `n` of the config. S-LRD's two pairs of factors become one whose up factor is block
+  /// diagonal. @throws Error kInput if a factor is missing or has another shape.
+  EliteLayer layer(std::size_t n) const;
+
+ private:
+  const ModelSource* source_;
+  EliteConfig config_;
+  std::filesystem::path file_;  // of the factors
+  std::unique_ptr<TensorArchive> archive_;
+};
+
+}  // namespace kvs

@@ -1,0 +1,114 @@
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <iostream>
+#include <optional>
+
+#include "cli/common/outputs.h"
+#include "cli/common/progress.h"
+#include "cli/common/session.h"
+#include "cli/kvcalibrate/commands.h"
+#include "core/error.h"
+#include "export/config.h"
+#include "export/exporter.h"
+#include "io/digest.h"
+#include "io/file.h"
+#include "io/staged_output.h"
+#include "version.h"
+
+namespace kvs {
+namespace {
+
+/// A line for each exporter, for --help.
+std::string exporter_lines() {
+  std::size_t width = 0;
+  for (const Exporter& exporter : exporters()) width = std::max(width, exporter.name.size());
+  std::string lines = "Formats of --to, and what they need of the config and the model:\n";
+  for (const Exporter& exporter : exporters())
+    lines += "  " + std::string(exporter.name) + std::string(width + 2 - exporter.name.size(), ' ') +
+             std::string(exporter.summary) + "; " + std::string(exporter.needs) + '\n';
+  return lines;
+}
+
+OptionTable export_options() {
+  OptionTable table("kvcalibrate export --to NAME --config FILE --model PATH --out PATH [options]",
+                    "Writes a config, or the model converted by it, as other programs read it.\n" + exporter_lines(),
+                    {"kvcalibrate export --to mha2mla-rank --config elitekv.json --model SmolLM2.gguf --out ranks.pt"});
+  table.value("to", "NAME", "a format of the list above")
+      .value("config", "FILE", "what to export")
+      .value("model", "PATH", "the model that it was made for: GGUF file, or folder with config.json and safetensors")
+      .value("out", "PATH", "the file or folder to write")
+      .value("dtype", "f32|bf16|f16", "of the matrices, where the format holds any", "f32");
+  add_run_options(table, false);
+  return table;
+}
+
+const Exporter& chosen_exporter(const Options& options) {
+  const Exporter* exporter = find_exporter(options.text("to"));
+  if (exporter != nullptr) return *exporter;
+  std::string known;
+  for (const Exporter& row : exporters()) known += (known.empty() ? "" : ", ") + std::string(row.name);
+  throw Error(ErrorCode::kUsage, "--to", "found '" + options.text("to") + "', expected one of " + known);
+}
+
+void check_output_of(const Exporter& exporter, const std::filesystem::path& out, const Options& options,
+                     const RunOptions& run) {
+  if (exporter.kind == StagedOutput::Kind::kFile) return check_outputs(out, {}, options, run);
+  check_inputs_spared(std::array{out}, options);
+  check_output_folder(out, run.replace(), kExportRecord);
+}
+
+void check_method(const Exporter& exporter, const std::filesystem::path& path, const Json& config) {
+  const auto method = config.at("method").get<std::string>();
+  if (!exporter.method.empty() && method != exporter.method)
+    throw Error(
+        ErrorCode::kUnsupported, path.string() + ": /method",
+        "found " + method + ", expected " + std::string(exporter.method) + " for " + std::string(exporter.name));
+}
+
+std::string result_lines(const Json& result) {
+  std::string lines = result.at("out").get<std::string>() + ": " + result.at("to").get<std::string>();
+  if (result.contains("cache"))
+    lines += ", a cache of " + std::to_string(result.at("cache").at("values_per_token_and_layer").get<std::size_t>()) +
+             " values per token and layer";
+  return lines + '\n';
+}
+
+}  // namespace
+
+void run_export(Arguments arguments) {
+  const auto options = export_options().parse(arguments, std::cout);
+  if (!options) return;
+  const RunOptions run = run_options(*options);
+  const Exporter& exporter = chosen_exporter(*options);
+  const std::filesystem::path out = options->text("out"), path = options->text("config");
+  check_output_of(exporter, out, *options, run);
+  const OutputLock lock(out, run.lock);
+  const auto model = open_model(*options);
+  const Json config = read_config(path);
+  check_config_model(config, path, model->config(), model->sha256());
+  check_method(exporter, path, config);
+
+  StagedOutput staged(out, exporter.kind);
+  Progress progress("export", 1, run.quiet);
+  const ExportJob job{.model = *model,
+                      .config = config,
+                      .config_path = path,
+                      .out = staged.path(),
+                      .type = *dtype_from_name(options->text("dtype")),
+                      .progress = [&](double done) { progress.update(done); }};
+  Json result{{"to", exporter.name}, {"out", out.string()}};
+  result.update(exporter.write(job));
+  result.update(Json{{"config_sha256", sha256_of_file(path)},
+                     {"model_sha256", model->sha256()},
+                     {"command", options->command()},
+                     {"tool_version", kToolVersion}});
+  if (exporter.kind == StagedOutput::Kind::kFolder)
+    write_file_atomically(staged.path() / kExportRecord, dump_json(result) + "\n", false);
+  staged.commit(run.replace());
+  if (result.contains("notes"))
+    for (const Json& note : result.at("notes")) remark("note: " + note.get<std::string>(), run.quiet);
+  print_result(run, result, result_lines(result));
+}
+
+}  // namespace kvs

@@ -1,0 +1,108 @@
+#include "io/staged_output.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string>
+
+#include "core/error.h"
+#include "io/descriptor.h"
+#include "io/file.h"
+
+namespace kvs {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string temporary_name(const fs::path& output) {
+  return "." + output.filename().native().substr(0, 200) + "." + std::to_string(::getpid()) + ".tmp";
+}
+
+/// 0 or errno.
+int create(const fs::path& path, StagedOutput::Kind kind) {
+  if (kind == StagedOutput::Kind::kFolder) return ::mkdir(path.c_str(), 0777) == 0 ? 0 : errno;
+  return open_descriptor(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0666).is_open() ? 0 : errno;
+}
+
+/// 0 or errno. A file system without RENAME_NOREPLACE gets a hard link, which does not replace either.
+int rename_to_new(const fs::path& from, const fs::path& to) {
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return 0;
+  if (errno != EINVAL && errno != ENOSYS) return errno;
+  if (::link(from.c_str(), to.c_str()) != 0) return errno;
+  ::unlink(from.c_str());
+  return 0;
+}
+
+/// 0 or errno. A folder cannot be renamed over another that holds files: the two change places.
+int rename_over(const fs::path& from, const fs::path& to, StagedOutput::Kind kind) {
+  if (kind == StagedOutput::Kind::kFolder) {
+    if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0) return 0;
+    if (errno != ENOENT) return errno;
+  }
+  return ::rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
+}
+
+void sync_file(const fs::path& path) {
+  const Descriptor file = open_descriptor(path, O_RDONLY | O_NOFOLLOW);
+  if (!file.is_open() || ::fsync(file.get()) != 0) throw_errno(ErrorCode::kEnvironment, path, "cannot sync", errno);
+}
+
+[[noreturn]] void refuse_existing(const fs::path& output, const char* what) {
+  throw Error(ErrorCode::kConflict, output.native(),
+              std::string("found a ") + what + " that exists, expected a free name, or force to replace it");
+}
+
+}  // namespace
+
+StagedOutput::StagedOutput(const fs::path& output, Kind kind)
+    : output_(output),
+      target_(resolve_output(output)),
+      temporary_(directory_of(target_) / temporary_name(target_)),
+      kind_(kind) {
+  int error = create(temporary_, kind);
+  // The name carries this process's id, so an existing one was left by a dead process that had the same id.
+  if (error == EEXIST) {
+    std::error_code ignored;
+    fs::remove_all(temporary_, ignored);
+    error = create(temporary_, kind);
+  }
+  if (error != 0) throw_errno(ErrorCode::kEnvironment, temporary_, "cannot create", error);
+}
+
+StagedOutput::~StagedOutput() {
+  std::error_code ignored;
+  if (armed_) fs::remove_all(temporary_, ignored);
+}
+
+void StagedOutput::commit(bool force) {
+  if (kind_ == Kind::kFile) {
+    sync_file(temporary_);
+  } else {
+    for (const fs::directory_entry& entry : fs::directory_iterator(temporary_)) sync_file(entry.path());
+    sync_directory(temporary_);
+  }
+  const int error = force ? rename_over(temporary_, target_, kind_) : rename_to_new(temporary_, target_);
+  if (error == EEXIST && !force) refuse_existing(output_, kind_ == Kind::kFile ? "file" : "folder");
+  if (error != 0) throw_errno(ErrorCode::kEnvironment, output_, "cannot put the new one in place", error);
+  sync_directory(directory_of(target_));
+  std::error_code ignored;
+  fs::remove_all(temporary_, ignored);  // a folder that has been replaced
+  armed_ = false;
+}
+
+void check_output_folder(const fs::path& output, bool force, std::string_view record) {
+  const fs::path resolved = resolve_output(output.has_filename() ? output : output.parent_path());
+  std::error_code error;
+  if (!fs::exists(fs::symlink_status(resolved, error))) return check_output(resolved, force);
+  if (!fs::is_directory(resolved))
+    throw Error(ErrorCode::kEnvironment, output.native(), "found no folder under this name, expected a folder");
+  if (!force) refuse_existing(output, "folder");
+  if (!fs::exists(resolved / record))
+    throw Error(
+        ErrorCode::kConflict, output.native(),
+        "found a folder without " + std::string(record) + ", expected one that this program wrote, or a free name");
+}
+
+}  // namespace kvs

@@ -1,0 +1,36 @@
+#include "io/torch_file.h"
+
+#include <gmock/gmock.h>
+
+// That torch.load and pickle.load read these files is a test of label "engines".
+namespace kvs {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(Pickle, IsWrittenOpcodeByOpcode) {
+  Pickle pickle;
+  pickle.empty_dict().mark().string("a").integer(-2).set_items();
+  // PROTO 2, EMPTY_DICT, MARK, BINUNICODE of 1 byte, LONG1 of 8 bytes, SETITEMS, STOP
+  EXPECT_EQ(std::move(pickle).finish(),
+            std::string("\x80\x02}(X\1\0\0\0a\x8a\x08\xfe\xff\xff\xff\xff\xff\xff\xffu.", 22));
+}
+
+TEST(TorchFile, IsAZipOfFourStoredFiles) {
+  const std::string file = torch_file({IntegerTensor::Kind::kUint8, {3, 3}, {49, 50, 51, 52, 53, 54, 55, 56, 57}});
+  EXPECT_THAT(file, HasSubstr("archive/data/0123456789"));
+  // The CRC-32 of "123456789" is cbf43926, the check value of its catalogue; then both sizes.
+  EXPECT_THAT(file, HasSubstr(std::string("\x26\x39\xf4\xcb\x09\0\0\0\x09\0\0\0", 12)));
+  EXPECT_THAT(file, HasSubstr("ByteStorage"));
+  const std::string end = file.substr(file.size() - 22);
+  EXPECT_EQ(end.substr(0, 12), std::string("PK\5\6\0\0\0\0\4\0\4\0", 12));
+}
+
+TEST(TorchFile, HoldsLongsInEightBytesEach) {
+  const std::string file = torch_file({IntegerTensor::Kind::kInt64, {2}, {1, 2}});
+  EXPECT_THAT(file, HasSubstr(std::string("archive/data/0\1\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0", 30)));
+  EXPECT_THAT(file, HasSubstr("LongStorage"));
+}
+
+}  // namespace
+}  // namespace kvs
