@@ -4,9 +4,9 @@
 
 namespace kvs {
 
-std::vector<NamedTensor> factorise_layer(const ModelSource& source, std::size_t n,
-                                         std::span<const double> second_moment, std::size_t tokens, CalibrationOps& ops,
-                                         EliteConfig& config) {
+std::vector<OutputTensor> factorise_layer(const ModelSource& source, std::size_t n,
+                                          std::span<const double> second_moment, std::size_t tokens,
+                                          CalibrationOps& ops, EliteConfig& config) {
   const ModelConfig& model = source.config();
   const std::size_t layer = config.layers[n];
   const auto whitening = second_moment.empty() ? std::vector<double>() : whitening_factor(ops, second_moment, tokens);
@@ -31,12 +31,12 @@ std::vector<NamedTensor> factorise_layer(const ModelSource& source, std::size_t 
     pairs.push_back(factors_of(keys, config.ranks.back().first));
     pairs.push_back(factors_of(values, config.ranks.back().second));
   }
-  std::vector<NamedTensor> tensors;
+  std::vector<OutputTensor> tensors;
   const std::vector<EliteFactor> names = elite_factors(config, n, model.kv_heads, model.head_dim);
   for (std::size_t pair = 0; pair < pairs.size(); ++pair) {
     LowRankFactors& factors = pairs[pair];
-    tensors.push_back({names[pair].down, {factors.rank, factors.columns}, std::move(factors.down)});
-    tensors.push_back({names[pair].up, {factors.rows, factors.rank}, std::move(factors.up)});
+    tensors.push_back(held_tensor(names[pair].down, {factors.rank, factors.columns}, std::move(factors.down)));
+    tensors.push_back(held_tensor(names[pair].up, {factors.rows, factors.rank}, std::move(factors.up)));
   }
   return tensors;
 }

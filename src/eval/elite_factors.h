@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "export/elite_config.h"
-#include "io/safetensors_writer.h"
+#include "io/output_tensor.h"
 #include "kernels/calibration_ops.h"
 #include "model/model.h"
 
@@ -14,9 +14,9 @@ namespace kvs {
 /// config's singular values and, for S-LRD, ranks.
 /// @param second_moment  Σ x xᵀ over `tokens` inputs for whitening, or empty
 /// @return the tensors of elite_factors()
-std::vector<NamedTensor> factorise_layer(const ModelSource& source, std::size_t n,
-                                         std::span<const double> second_moment, std::size_t tokens, CalibrationOps& ops,
-                                         EliteConfig& config);
+std::vector<OutputTensor> factorise_layer(const ModelSource& source, std::size_t n,
+                                          std::span<const double> second_moment, std::size_t tokens,
+                                          CalibrationOps& ops, EliteConfig& config);
 
 /// The largest rank that can be asked for with r elite chunks: full rank.
 std::size_t full_rank(const ModelConfig& model, std::size_t r, bool joint) noexcept;

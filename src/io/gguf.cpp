@@ -43,10 +43,14 @@ class MappedGguf final : public GgufFile {
   void release(std::span<const std::byte> bytes) const noexcept override { mapped_.release(bytes); }
   const std::filesystem::path& path() const noexcept override { return mapped_.files().front().path(); }
   const GgufMetadata& metadata() const noexcept override { return metadata_; }
+  const GgufEncoded& encoded() const noexcept override { return encoded_; }
 
  private:
   void add(MappedFile file, GgufContents contents) {
-    if (mapped_.files().empty()) metadata_ = std::move(contents.metadata);
+    if (mapped_.files().empty()) {
+      metadata_ = std::move(contents.metadata);
+      encoded_ = std::move(contents.encoded);
+    }
     tensors_found_ += contents.tensors.size();
     mapped_.add(std::move(file), std::move(contents.tensors));
   }
@@ -86,6 +90,7 @@ class MappedGguf final : public GgufFile {
 
   MappedTensors mapped_;
   GgufMetadata metadata_;
+  GgufEncoded encoded_;
   std::size_t tensors_found_ = 0;
 };
 

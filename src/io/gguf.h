@@ -22,6 +22,8 @@ using GgufArray =
 /// u8 to u64 are held as uint64_t, i8 to i64 as int64_t, f32 and f64 as double.
 using GgufValue = std::variant<std::uint64_t, std::int64_t, double, bool, std::string_view, GgufArray>;
 using GgufMetadata = std::map<std::string, GgufValue, std::less<>>;
+/// Each value as the file holds it, its type first: what another file can take over.
+using GgufEncoded = std::map<std::string, std::span<const std::byte>, std::less<>>;
 
 /// A GGUF v2 or v3 file (little-endian), whole or split in parts, memory-mapped and validated whole when opened; the
 /// bytes of tensors are not touched. Format: the ggml project's docs/gguf.md. Limits beyond it: 2^20 keys and as many
@@ -37,6 +39,7 @@ class GgufFile : public TensorArchive {
   /// The file that holds the metadata: of a split one the first part.
   virtual const std::filesystem::path& path() const noexcept = 0;
   virtual const GgufMetadata& metadata() const noexcept = 0;
+  virtual const GgufEncoded& encoded() const noexcept = 0;
 
   /// Typed getters. @throws Error kInput naming file and key if absent or of another type (get_unsigned also: negative
   /// or above `most`; get_real: not finite).

@@ -5,15 +5,13 @@
 #include <utility>
 
 #include "core/utf8.h"
+#include "io/gguf_limits.h"
 
 namespace kvs {
 namespace {
 
-// gguf.md: enum gguf_metadata_value_type.
-enum class Type : std::uint32_t { kU8, kI8, kU16, kI16, kU32, kI32, kF32, kBool, kString, kArray, kU64, kI64, kF64 };
-constexpr std::uint32_t kTypes = 13;
+using Type = GgufType;
 
-constexpr std::uint64_t kMostKeyBytes = 65535;      // the format's own limit
 constexpr std::uint64_t kMostElements = 1UL << 25;  // of all arrays: at most 512 MB in memory
 constexpr std::uint64_t kMostAlignment = 65536;
 
@@ -30,6 +28,7 @@ class MetadataParser {
       const std::uint64_t type_offset = reader_.offset();
       const Type type = read_type();
       place->second = type == Type::kArray ? GgufValue(read_array()) : read_scalar(type);
+      keys_.encoded.emplace(key, reader_.since(type_offset));
       if (key == "general.alignment") set_alignment(type_offset, type, place->second);
     }
     return std::move(keys_);
@@ -40,7 +39,7 @@ class MetadataParser {
     const std::uint64_t start = reader_.offset();
     const std::string_view key = reader_.read_string("metadata key");
     if (key.empty()) reader_.fail_at(start, "metadata key", "found an empty key");
-    if (key.size() > kMostKeyBytes)
+    if (key.size() > kGgufMostKeyBytes)
       reader_.fail_at(start, "metadata key", "found " + std::to_string(key.size()) + " bytes, expected at most 65535");
     if (find_invalid_utf8(key) != key.npos)
       reader_.fail_at(start, "metadata key", "found invalid UTF-8: \"" + printable(key, 80) + '"');
@@ -50,7 +49,7 @@ class MetadataParser {
 
   Type read_type() {
     const auto type = reader_.read<std::uint32_t>(what_);
-    if (type >= kTypes)
+    if (type >= kGgufTypes)
       reader_.fail_at(reader_.offset() - 4, what_, "found value type " + std::to_string(type) + ", expected 0 to 12");
     return static_cast<Type>(type);
   }

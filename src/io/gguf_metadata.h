@@ -10,6 +10,7 @@ namespace kvs {
 /// The key-value part of a GGUF file, which starts at `reader`.
 struct GgufKeys {
   GgufMetadata metadata;
+  GgufEncoded encoded;
   std::uint64_t alignment = 32;  // of tensors, in bytes: general.alignment
 };
 

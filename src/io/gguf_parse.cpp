@@ -7,6 +7,7 @@
 
 #include "core/checked.h"
 #include "core/utf8.h"
+#include "io/gguf_limits.h"
 #include "io/gguf_metadata.h"
 #include "io/safetensors_parse.h"
 
@@ -16,8 +17,6 @@ namespace {
 constexpr std::uint64_t kLeastKeyBytes = 8 + 1 + 4 + 1;             // length, name, type, value
 constexpr std::uint64_t kLeastTensorBytes = 8 + 1 + 4 + 8 + 4 + 8;  // length, name, axes, one length, type, offset
 constexpr std::uint64_t kMostEntries = 1UL << 20;                   // keys, and tensors
-constexpr std::size_t kNameBytes = 64;                              // ggml.h: GGML_MAX_NAME, which counts a final NUL
-constexpr std::uint32_t kMostAxes = 4;                              // ggml.h: GGML_MAX_DIMS
 
 /// A tensor as its entry states it. The offset counts from the start of the data section.
 struct Entry {
@@ -47,7 +46,7 @@ class GgufParser {
     for (std::uint64_t index = 0; index < tensors; ++index) read_entry();
     place_entries();
 
-    GgufContents contents{std::move(read.metadata), {}};
+    GgufContents contents{std::move(read.metadata), std::move(read.encoded), {}};
     contents.tensors.reserve(entries_.size());
     for (Entry& entry : entries_) contents.tensors.push_back(std::move(entry.tensor));
     std::ranges::sort(contents.tensors, {}, &StoredTensor::name);
@@ -72,7 +71,7 @@ class GgufParser {
   std::string_view read_name() {
     const std::uint64_t start = reader_.offset();
     const std::string_view name = reader_.read_string("tensor name");
-    if (name.empty() || name.size() >= kNameBytes)
+    if (name.empty() || name.size() >= kGgufNameBytes)
       reader_.fail_at(start, "tensor name", "found " + std::to_string(name.size()) + " bytes, expected 1 to 63");
     if (name.find('\0') != name.npos || find_invalid_utf8(name) != name.npos)
       reader_.fail_at(start, "tensor name", "found \"" + printable(name) + "\", expected UTF-8 without NUL");
@@ -86,7 +85,7 @@ class GgufParser {
     const std::string what = "tensor \"" + printable(entry.tensor.name) + '"';
     const std::uint64_t shape_offset = reader_.offset();
     const auto axes = reader_.read<std::uint32_t>(what);
-    if (axes < 1 || axes > kMostAxes)
+    if (axes < 1 || axes > kGgufMostAxes)
       reader_.fail_at(shape_offset, what, "found " + std::to_string(axes) + " axes, expected 1 to 4");
     auto& shape = entry.tensor.shape;
     for (std::uint32_t axis = 0; axis < axes; ++axis) {

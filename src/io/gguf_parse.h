@@ -11,6 +11,7 @@ namespace kvs {
 
 struct GgufContents {
   GgufMetadata metadata;
+  GgufEncoded encoded;
   std::vector<StoredTensor> tensors;  // in byte order of names
 };
 

@@ -39,6 +39,9 @@ class GgufReader {
     return {reinterpret_cast<const char*>(file_.data()) + at_ - length, length};
   }
 
+  /// What was read from `offset` on.
+  std::span<const std::byte> since(std::uint64_t offset) const noexcept { return file_.subspan(offset, at_ - offset); }
+
   /// A number of things of at least `least_bytes` each. @throws Error kInput if the file cannot hold so many, or there
   /// are more than `most`.
   std::uint64_t read_count(std::string_view what, std::uint64_t least_bytes, std::uint64_t most) {

@@ -1,65 +1,108 @@
 #include "io/safetensors_writer.h"
 
-#include <algorithm>
-#include <bit>
-#include <cmath>
-#include <cstring>
+#include <set>
+#include <string_view>
+#include <vector>
 
-#include "core/checked.h"
 #include "core/error.h"
+#include "io/file.h"
 #include "io/json.h"
 
 namespace kvs {
 namespace {
 
-static_assert(std::endian::native == std::endian::little,
-              "the format is little-endian and values are copied as they are");
-
-void check(const NamedTensor& tensor) {
-  const std::string where = "tensor \"" + printable(tensor.name, 80) + '"';
-  std::optional<std::uint64_t> size = 1;
-  for (const std::uint64_t length : tensor.shape)
-    if (size) size = checked_multiply(*size, length);
-  if (size != tensor.values.size())
-    throw Error(ErrorCode::kInternal, where, std::to_string(tensor.values.size()) + " values do not fill its shape");
-  const auto bad = std::ranges::find_if_not(tensor.values, [](float value) { return std::isfinite(value); });
-  if (bad != tensor.values.end())
-    throw Error(ErrorCode::kData, where + ": value " + std::to_string(bad - tensor.values.begin()),
-                std::string("found ") + (std::isnan(*bad) ? "NaN" : "infinity") + ", expected a finite number");
+std::string_view dtype_name(DType type) {
+  switch (type) {
+    case DType::kF32:
+      return "F32";
+    case DType::kBF16:
+      return "BF16";
+    case DType::kF16:
+      return "F16";
+    case DType::kF64:
+      break;
+  }
+  throw Error(ErrorCode::kInternal, "safetensors", "expected f32, bf16 or f16");
 }
 
-}  // namespace
-
-std::string safetensors_bytes(std::span<const NamedTensor> tensors,
-                              const std::map<std::string, std::string>& metadata) {
-  std::map<std::string_view, const NamedTensor*> ordered;
-  for (const NamedTensor& tensor : tensors) {
-    check(tensor);
-    if (tensor.name == "__metadata__" || !ordered.emplace(tensor.name, &tensor).second)
-      throw Error(ErrorCode::kInternal, "tensor \"" + printable(tensor.name, 80) + '"', "the name is taken");
-  }
+std::string header_of(std::span<const OutputTensor> tensors, const SafetensorsMetadata& metadata) {
   Json::object_t members;  // pushed unsearched: operator[] of an ordered object looks at every member
   if (!metadata.empty()) members.emplace_back("__metadata__", metadata);
+  std::set<std::string_view> names{"__metadata__"};
   std::uint64_t offset = 0;
-  for (const auto& [name, tensor] : ordered) {
-    const std::uint64_t end = offset + tensor->values.size() * sizeof(float);
-    members.emplace_back(std::string(name),
-                         Json{{"dtype", "F32"}, {"shape", tensor->shape}, {"data_offsets", {offset, end}}});
+  for (const OutputTensor& tensor : tensors) {
+    if (!names.insert(tensor.name).second)
+      throw Error(ErrorCode::kInternal, "tensor \"" + printable(tensor.name, 80) + '"', "the name is taken");
+    const std::uint64_t end = offset + tensor.bytes();
+    members.emplace_back(
+        tensor.name,
+        Json{{"dtype", dtype_name(tensor.type)}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}});
     offset = end;
   }
   std::string header = dump_json(Json(std::move(members)), -1);
   header.resize((header.size() + 7) / 8 * 8, ' ');
-  const std::uint64_t length = header.size();
-  std::string bytes(8 + header.size() + offset, '\0');
-  std::memcpy(bytes.data(), &length, 8);
-  std::ranges::copy(header, bytes.begin() + 8);
-  char* at = bytes.data() + 8 + header.size();
-  for (const auto& [name, tensor] : ordered) {
-    if (tensor->values.empty()) continue;  // memcpy from null is undefined even for 0 bytes
-    std::memcpy(at, tensor->values.data(), tensor->values.size() * sizeof(float));
-    at += tensor->values.size() * sizeof(float);
+  return header;
+}
+
+/// The number of tensors in each shard: as many as fit.
+std::vector<std::size_t> shard_sizes(std::span<const OutputTensor> tensors, std::uint64_t most) {
+  std::vector<std::size_t> sizes{0};
+  std::uint64_t held = 0;
+  for (const OutputTensor& tensor : tensors) {
+    const std::uint64_t bytes = tensor.bytes();
+    if (sizes.back() > 0 && held + bytes > most) {
+      sizes.push_back(0);
+      held = 0;
+    }
+    ++sizes.back();
+    held += bytes;
   }
-  return bytes;
+  return sizes;
+}
+
+std::string five_digits(std::size_t number) {
+  const std::string digits = std::to_string(number);
+  return std::string(digits.size() < 5 ? 5 - digits.size() : 0, '0') + digits;
+}
+
+/// An empty file that is not there yet.
+void create_empty(const std::filesystem::path& file) { write_file_atomically(file, "", false); }
+
+}  // namespace
+
+void write_safetensors(const std::filesystem::path& file, std::span<const OutputTensor> tensors,
+                       const SafetensorsMetadata& metadata, std::function<void(std::uint64_t)> progress) {
+  const std::string header = header_of(tensors, metadata);
+  const std::uint64_t length = header.size();
+  OutputFile out(file, std::move(progress));
+  out.write(std::as_bytes(std::span(&length, 1)));
+  out.write(header);
+  for (const OutputTensor& tensor : tensors) out.write(tensor);
+}
+
+void write_safetensors_shards(const std::filesystem::path& folder, std::span<const OutputTensor> tensors,
+                              const std::function<void(std::uint64_t)>& progress, std::uint64_t most) {
+  const SafetensorsMetadata metadata{{"format", "pt"}};  // Transformers asks for it
+  const std::vector<std::size_t> sizes = shard_sizes(tensors, most);
+  Json::object_t weight_map;
+  std::uint64_t total = 0;
+  std::size_t first = 0;
+  for (std::size_t shard = 0; shard < sizes.size(); ++shard) {
+    const std::string name =
+        sizes.size() == 1 ? "model.safetensors"
+                          : "model-" + five_digits(shard + 1) + "-of-" + five_digits(sizes.size()) + ".safetensors";
+    const auto part = tensors.subspan(first, sizes[shard]);
+    for (const OutputTensor& tensor : part) {
+      weight_map.emplace_back(tensor.name, name);
+      total += tensor.bytes();
+    }
+    create_empty(folder / name);
+    write_safetensors(folder / name, part, metadata, progress);
+    first += sizes[shard];
+  }
+  if (sizes.size() == 1) return;
+  const Json index{{"metadata", {{"total_size", total}}}, {"weight_map", Json(std::move(weight_map))}};
+  write_file_atomically(folder / "model.safetensors.index.json", dump_json(index) + "\n", false);
 }
 
 }  // namespace kvs

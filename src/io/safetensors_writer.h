@@ -1,24 +1,32 @@
 #pragma once
 
-#include <cstdint>
+#include <filesystem>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
-#include <vector>
+
+#include "io/output_tensor.h"
 
 namespace kvs {
 
-/// A tensor to write, f32.
-struct NamedTensor {
-  std::string name;
-  std::vector<std::uint64_t> shape;  // outermost axis first
-  std::vector<float> values;         // row-major, the product of `shape` of them
-};
+using SafetensorsMetadata = std::map<std::string, std::string>;
 
-/// The bytes of a safetensors file: tensors in byte order of names, the header padded with blanks to 8 bytes.
+/// Writes tensors in the order given into a file that exists and is empty: the header first, padded with blanks to 8
+/// bytes, then the values of one tensor after the other.
 /// @param metadata  becomes `__metadata__`, left out if empty
-/// @throws Error kData for a value that is not finite (tensor, flat index) or a text that is not UTF-8; kInternal for a
-///         shape that does not fit the values or a name that is taken.
-std::string safetensors_bytes(std::span<const NamedTensor> tensors, const std::map<std::string, std::string>& metadata);
+/// @param progress  of OutputFile
+/// @throws Error kData for a value that the type does not hold or a text that is not UTF-8; kInternal for a name that
+/// is
+///         taken.
+void write_safetensors(const std::filesystem::path& file, std::span<const OutputTensor> tensors,
+                       const SafetensorsMetadata& metadata, std::function<void(std::uint64_t)> progress = {});
+
+/// Writes a model into a folder as Transformers does: model.safetensors, or, where a file would exceed `most` bytes,
+/// model-00001-of-0000N.safetensors … and model.safetensors.index.json.
+inline constexpr std::uint64_t kMostShardBytes = 5'000'000'000;
+void write_safetensors_shards(const std::filesystem::path& folder, std::span<const OutputTensor> tensors,
+                              const std::function<void(std::uint64_t)>& progress = {},
+                              std::uint64_t most = kMostShardBytes);
 
 }  // namespace kvs

@@ -16,7 +16,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "io/safetensors_writer.h"
+#include "tests/io/safetensors_bytes.h"
 
 extern char** environ;
 
@@ -101,7 +101,7 @@ void write_tiny_model(const std::filesystem::path& folder, TinyKind kind) {
   std::filesystem::create_directories(folder);
   std::mt19937 random(7);  // mt19937's sequence is fixed by the standard; distributions are not, so none is used
   std::vector<std::pair<std::vector<std::size_t>, std::vector<float>>> storage;
-  std::vector<NamedTensor> tensors;
+  std::vector<test::NamedTensor> tensors;
   const auto add = [&](const std::string& name, std::vector<std::size_t> shape, bool ones = false) {
     std::size_t size = 1;
     for (const std::size_t extent : shape) size *= extent;
@@ -137,7 +137,7 @@ void write_tiny_model(const std::filesystem::path& folder, TinyKind kind) {
       add(prefix + "k_norm.weight", {kHeadDim}, true);
     }
   }
-  const std::string bytes = safetensors_bytes(tensors, {});
+  const std::string bytes = test::safetensors_bytes(tensors);
   std::ofstream(folder / "model.safetensors", std::ios::binary) << bytes;
   const bool normed = kind == TinyKind::kNormed;
   std::ofstream(folder / "config.json") << R"({"architectures": [")" << (normed ? "Qwen3" : "Llama")

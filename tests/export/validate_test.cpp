@@ -7,7 +7,7 @@
 #include "export/config.h"
 #include "io/digest.h"
 #include "io/file.h"
-#include "io/safetensors_writer.h"
+#include "tests/io/safetensors_bytes.h"
 #include "tests/io/temporary_directory.h"
 
 namespace kvs {
@@ -32,7 +32,7 @@ class Validate : public ::testing::Test {
  protected:
   /// A valid S-LRD or J-LRD config of layer 1 with r = 1: 2 unrotated key rows and 4 value rows, d_ckv = 3.
   Json elite(bool joint) const {
-    std::vector<NamedTensor> tensors;
+    std::vector<test::NamedTensor> tensors;
     const auto add = [&](const std::string& name, std::uint64_t rows, std::uint64_t columns) {
       tensors.push_back({name, {rows, columns}, std::vector<float>(rows * columns, 0.5F)});
     };
@@ -45,7 +45,7 @@ class Validate : public ::testing::Test {
       add("layers.1.down_v", 2, 8);
       add("layers.1.up_v", 4, 2);
     }
-    const std::string bytes = safetensors_bytes(tensors, {});
+    const std::string bytes = test::safetensors_bytes(tensors);
     folder_.write("factors.safetensors", bytes);
     Json parameters{{"layers", {1}},
                     {"r", 1},

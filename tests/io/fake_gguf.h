@@ -20,6 +20,7 @@ class FakeGguf final : public GgufFile {
 
   const std::filesystem::path& path() const noexcept override { return path_; }
   const std::map<std::string, GgufValue, std::less<>>& metadata() const noexcept override { return values; }
+  const GgufEncoded& encoded() const noexcept override { return encoded_; }
   std::span<const StoredTensor> tensors() const noexcept override { return tensors_; }
   void add_tensor(const std::string& name, std::vector<float> numbers) {
     const std::vector<float>& kept = data_.emplace_back(std::move(numbers));
@@ -33,6 +34,7 @@ class FakeGguf final : public GgufFile {
 
  private:
   std::filesystem::path path_ = "fake.gguf";
+  GgufEncoded encoded_;
   std::deque<std::vector<float>> data_;
   std::vector<StoredTensor> tensors_;
 };

@@ -8,9 +8,9 @@
 #include "core/dtype.h"
 #include "io/digest.h"
 #include "io/safetensors_parse.h"
-#include "io/safetensors_writer.h"
 #include "io/tensor_archive.h"
 #include "tests/io/bad_file.h"
+#include "tests/io/safetensors_bytes.h"
 #include "tests/io/temporary_directory.h"
 
 namespace kvs {
@@ -261,7 +261,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& test_case) { return std::string(test_case.param.name); });
 
 TEST(Safetensors, EveryTruncationOfAGoodFileIsRefused) {
-  const std::string file = safetensors_bytes(std::vector<NamedTensor>{{"a", {2}, {1, 2}}, {"b", {1}, {3}}}, {});
+  const std::string file = test::safetensors_bytes(std::vector<test::NamedTensor>{{"a", {2}, {1, 2}}, {"b", {1}, {3}}});
   for (std::size_t size = 0; size < file.size(); ++size)
     EXPECT_THROW(stored(std::string_view(file).substr(0, size)), Error) << size;
   EXPECT_EQ(stored(file).size(), 2U);
@@ -298,8 +298,8 @@ TEST(ReadRows, RefusesABadRange) {
 
 // ---- shards ----
 
-const std::string kFirst = safetensors_bytes(std::vector<NamedTensor>{{"b", {1}, {1}}, {"d", {1}, {2}}}, {});
-const std::string kSecond = safetensors_bytes(std::vector<NamedTensor>{{"a", {1}, {3}}, {"c", {1}, {4}}}, {});
+const std::string kFirst = test::safetensors_bytes(std::vector<test::NamedTensor>{{"b", {1}, {1}}, {"d", {1}, {2}}});
+const std::string kSecond = test::safetensors_bytes(std::vector<test::NamedTensor>{{"a", {1}, {3}}, {"c", {1}, {4}}});
 const std::string kWholeMap = R"({"a":"2.safetensors","b":"1.safetensors","c":"2.safetensors","d":"1.safetensors"})";
 
 /// A folder with both shards and this weight map.
@@ -389,23 +389,76 @@ TEST_F(Shards, ThatChangeWhileOpenAreNoticed) {
 // ---- writer ----
 
 TEST(SafetensorsWriter, WritesThisVeryFile) {
-  const std::vector<NamedTensor> tensors{{"b", {1, 2}, {2.0F, 3.0F}}, {"a", {1}, {1.0F}}};
-  const std::string header = R"({"__metadata__":{"k":"v"},"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
-                             R"("b":{"dtype":"F32","shape":[1,2],"data_offsets":[4,12]}})";
+  const std::vector<test::NamedTensor> tensors{{"b", {1, 2}, {2.0F, 3.0F}}, {"a", {1}, {1.0F}}};
+  const std::string header = R"({"__metadata__":{"k":"v"},"b":{"dtype":"F32","shape":[1,2],"data_offsets":[0,8]},)"
+                             R"("a":{"dtype":"F32","shape":[1],"data_offsets":[8,12]}})";
   std::string padded = header;
   while (padded.size() % 8 != 0) padded += ' ';
-  EXPECT_EQ(safetensors_bytes(tensors, {{"k", "v"}}), file_bytes(padded, bytes_of<float>({1, 2, 3})));
+  EXPECT_EQ(test::safetensors_bytes(tensors, {{"k", "v"}}), file_bytes(padded, bytes_of<float>({2, 3, 1})));
 }
 
 TEST(SafetensorsWriter, RefusesWhatNobodyCouldRead) {
-  const auto write = [](NamedTensor tensor) { safetensors_bytes(std::vector{std::move(tensor)}, {}); };
+  const auto write = [](test::NamedTensor tensor) { test::safetensors_bytes(std::vector{std::move(tensor)}); };
   test::expect_error(ErrorCode::kData, "tensor \"w\": value 1: found NaN", [&] { write({"w", {2}, {1.0F, NAN}}); });
   test::expect_error(ErrorCode::kData, "value 0: found infinity", [&] { write({"w", {1}, {INFINITY}}); });
   test::expect_error(ErrorCode::kData, "UTF-8", [&] { write({"\xff", {1}, {1.0F}}); });
   test::expect_error(ErrorCode::kInternal, "do not fill", [&] { write({"w", {2}, {1.0F}}); });
+  test::expect_error(ErrorCode::kInternal, "63 bits", [&] { write({"w", {1UL << 40, 1UL << 40}, {}}); });
   test::expect_error(ErrorCode::kInternal, "taken", [&] { write({"__metadata__", {1}, {1.0F}}); });
-  const std::vector<NamedTensor> twice{{"w", {1}, {1.0F}}, {"w", {1}, {1.0F}}};
-  test::expect_error(ErrorCode::kInternal, "taken", [&] { safetensors_bytes(twice, {}); });
+  const std::vector<test::NamedTensor> twice{{"w", {1}, {1.0F}}, {"w", {1}, {1.0F}}};
+  test::expect_error(ErrorCode::kInternal, "taken", [&] { test::safetensors_bytes(twice); });
+}
+
+/// [6, 5] of 0 … 29, and a run of rows that a writer asked for.
+OutputTensor counted(std::string name, DType type, std::vector<std::size_t>& asked) {
+  return {std::move(name), type, {2, 3, 5}, [&asked](std::size_t first, std::size_t count, std::span<float> out) {
+            asked.push_back(count);
+            for (std::size_t n = 0; n < out.size(); ++n) out[n] = static_cast<float>(first * 5 + n);
+          }};
+}
+
+TEST(SafetensorsWriter, RoundsToTheTypeAndIsReadBack) {
+  const test::TemporaryDirectory directory;
+  std::vector<std::size_t> asked;
+  const std::vector<OutputTensor> tensors{counted("bf16", DType::kBF16, asked), counted("f16", DType::kF16, asked),
+                                          held_tensor("scalar", {}, {0.5F})};
+  const auto file = directory.write("m.safetensors", "");
+  std::uint64_t bytes = 0;
+  write_safetensors(file, tensors, {}, [&](std::uint64_t more) { bytes += more; });
+  EXPECT_EQ(bytes, 30U * 2 + 30U * 2 + 4U);
+  EXPECT_THAT(asked, ElementsAre(6U, 6U));
+  const auto archive = open_safetensors(file);
+  for (const char* name : {"bf16", "f16"}) {
+    const StoredTensor* tensor = archive->find(name);
+    ASSERT_NE(tensor, nullptr);
+    EXPECT_THAT(tensor->shape, ElementsAre(2U, 3U, 5U));
+    std::vector<float> values(30);
+    read_rows(*tensor, 0, 6, values);
+    EXPECT_EQ(values[29], 29.0F);
+  }
+}
+
+TEST(SafetensorsWriter, RefusesWhatAHalfCannotHold) {
+  const test::TemporaryDirectory directory;
+  const std::vector<OutputTensor> tensors{held_tensor("w", {2}, {1.0F, 65520.0F}, DType::kF16)};
+  test::expect_error(ErrorCode::kData, "tensor \"w\": value 1: found 65520.000000, beyond f16",
+                     [&] { write_safetensors(directory.write("f", ""), tensors, {}); });
+}
+
+TEST(SafetensorsWriter, SplitsAModelInShards) {
+  const test::TemporaryDirectory directory;
+  const std::vector<OutputTensor> tensors{held_tensor("c", {2}, {1, 2}), held_tensor("a", {2}, {3, 4}),
+                                          held_tensor("b", {5}, {5, 6, 7, 8, 9}), held_tensor("d", {1}, {10})};
+  write_safetensors_shards(directory.path(), tensors, {}, 16);  // c and a; b, which is larger than a shard; d
+  EXPECT_THAT(directory.names(), ElementsAre("model-00001-of-00003.safetensors", "model-00002-of-00003.safetensors",
+                                             "model-00003-of-00003.safetensors", "model.safetensors.index.json"));
+  const auto archive = open_safetensors(directory / "model.safetensors.index.json");
+  EXPECT_TRUE(archive->warnings().empty());
+  EXPECT_EQ(archive->tensors().size(), 4U);
+  EXPECT_EQ(archive->file_of(*archive->find("a")).filename(), "model-00001-of-00003.safetensors");
+  std::vector<float> values(5);
+  read_rows(*archive->find("b"), 0, 1, values);
+  EXPECT_THAT(values, ElementsAre(5, 6, 7, 8, 9));
 }
 
 // ---- digest ----

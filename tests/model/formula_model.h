@@ -9,7 +9,7 @@
 
 #include "io/file.h"
 #include "io/json.h"
-#include "io/safetensors_writer.h"
+#include "tests/io/safetensors_bytes.h"
 
 namespace kvs::test {
 
@@ -45,7 +45,7 @@ inline void write_formula_model(const std::filesystem::path& folder, const Json&
   }
   std::filesystem::create_directories(folder);
   write_file_atomically(folder / "config.json", dump_json(config), false);
-  write_file_atomically(folder / "model.safetensors", safetensors_bytes(list, {}), false);
+  write_file_atomically(folder / "model.safetensors", safetensors_bytes(list), false);
 }
 
 }  // namespace kvs::test

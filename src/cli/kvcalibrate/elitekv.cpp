@@ -24,6 +24,8 @@
 #include "export/figures/elite_map.h"
 #include "io/digest.h"
 #include "io/file.h"
+#include "io/safetensors_writer.h"
+#include "io/staged_output.h"
 
 namespace kvs {
 namespace {
@@ -175,7 +177,7 @@ ConfigFile write_factors(EliteInput& input, const Options& options, const RunOpt
                std::to_string(input.config.d_model) + "; the whitening leans on its ridge",
            run.quiet);
   const std::size_t size = input.config.d_model * input.config.d_model;
-  std::vector<NamedTensor> tensors;
+  std::vector<OutputTensor> tensors;
   Progress progress("factors", static_cast<double>(config.layers.size()), run.quiet);
   for (std::size_t n = 0; n < config.layers.size(); ++n) {
     progress.update(static_cast<double>(n));
@@ -185,9 +187,11 @@ ConfigFile write_factors(EliteInput& input, const Options& options, const RunOpt
                                           : std::span<const double>(moments).subspan(n * size, size);
     std::ranges::move(factorise_layer(*input.files(), n, moment, tokens, ops, config), std::back_inserter(tensors));
   }
-  const std::string bytes = safetensors_bytes(tensors, {{"format", "kvspectrum-elitekv"}});
-  write_file_atomically(file, bytes, run.replace());
-  return {file.filename().string(), sha256_of(bytes)};
+  StagedOutput staged(file, StagedOutput::Kind::kFile);
+  write_safetensors(staged.path(), tensors, {{"format", "kvspectrum-elitekv"}});
+  const std::string digest = sha256_of_file(staged.path());
+  staged.commit(run.replace());
+  return {file.filename().string(), digest};
 }
 
 /// The first-power search, in FLOPs at the rate of products: each pass takes every pair of tokens, head and chunk.
