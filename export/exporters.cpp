@@ -2,14 +2,24 @@
 #include <array>
 
 #include "export/exporter.h"
+#include "export/exporters/gguf_deepseek2.h"
+#include "export/exporters/hf_mla.h"
 #include "export/exporters/rank_files.h"
 
 namespace kvs {
 namespace {
 
-constexpr auto kFile = StagedOutput::Kind::kFile;
+constexpr auto kFile = StagedOutput::Kind::kFile, kFolder = StagedOutput::Kind::kFolder;
+
+constexpr std::string_view kMlaNeeds =
+    "factors and disjoint sets of all layers; no QK-norm, biases, sliding windows or stretched RoPE";
 
 constexpr std::array kExporters{
+    Exporter{"hf-youtu", "the converted model as stock latent attention: a folder for Transformers", "elitekv",
+             kMlaNeeds, kFolder, write_hf_youtu},
+    Exporter{"hf-deepseek", "the same as DeepseekV3ForCausalLM", "elitekv", kMlaNeeds, kFolder, write_hf_deepseek},
+    Exporter{"gguf-deepseek2", "the same for llama.cpp: a GGUF file", "elitekv", kMlaNeeds, kFile,
+             write_gguf_deepseek2},
     Exporter{"elitekv-rank", "elite sets as the pickle that EliteKV's conversion script reads", "elitekv", "all layers",
              kFile, write_elitekv_rank},
     Exporter{"mha2mla-rank", "elite sets as the ranks that MHA2MLA reads (torch.save)", "elitekv",

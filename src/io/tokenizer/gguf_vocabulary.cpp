@@ -9,9 +9,6 @@
 namespace kvs {
 namespace {
 
-// enum llama_token_type (llama.h)
-constexpr std::int64_t kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4;
-
 // Tokens that llama.cpp takes for special by their text, whatever type the file gives them, because converters got it
 // wrong (llama-vocab.cpp, "control-looking token"): ends of a turn or of generation, then those of fill-in-the-middle.
 constexpr std::array<std::string_view, 59> kSpecialByText{"<|eot_id|>",
@@ -75,13 +72,13 @@ constexpr std::array<std::string_view, 59> kSpecialByText{"<|eot_id|>",
                                                           "<|file_sep|>"};
 
 bool is_special(std::string_view text, std::int64_t type) {
-  return type == kControl || type == kUserDefined || type == kUnknown ||
+  return type == kGgufControl || type == kGgufUserDefined || type == kGgufUnknown ||
          std::find(kSpecialByText.begin(), kSpecialByText.end(), text) != kSpecialByText.end();
 }
 
 std::vector<std::int64_t> token_types(const GgufVocabulary& vocabulary, std::size_t tokens) {
   constexpr std::string_view kKey = "tokenizer.ggml.token_type";
-  if (!vocabulary.file.has(kKey)) return std::vector<std::int64_t>(tokens, kNormal);
+  if (!vocabulary.file.has(kKey)) return std::vector<std::int64_t>(tokens, kGgufNormal);
   const auto* types = std::get_if<std::vector<std::int64_t>>(&vocabulary.file.get_array(kKey));
   if (types == nullptr) vocabulary.fail(ErrorCode::kInput, kKey, "expected an array of integers");
   if (types->size() != tokens) {

@@ -13,6 +13,9 @@ namespace kvs {
 
 inline constexpr std::string_view kGgufTokens = "tokenizer.ggml.tokens";
 
+/// enum llama_token_type (llama.h)
+enum GgufTokenType : std::int32_t { kGgufNormal = 1, kGgufUnknown, kGgufControl, kGgufUserDefined, kGgufUnused };
+
 /// What the tokenizers of a GGUF file have in common, and how their readers refuse.
 struct GgufVocabulary {
   explicit GgufVocabulary(const GgufFile& source) : file(source), where(source.path().string()) {}

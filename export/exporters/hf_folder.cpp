@@ -1,0 +1,89 @@
+#include "export/exporters/hf_folder.h"
+
+#include <array>
+#include <charconv>
+#include <memory>
+
+#include "core/error.h"
+#include "io/file.h"
+#include "io/gguf.h"
+#include "io/safetensors_writer.h"
+#include "io/tokenizer/tokenizer_json_writer.h"
+#include "model/model_tensors.h"
+
+namespace kvs {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array kTokenizerFiles{"tokenizer.json",  "tokenizer_config.json", "special_tokens_map.json",
+                                     "tokenizer.model", "added_tokens.json",     "vocab.json",
+                                     "merges.txt",      "chat_template.jinja",   "generation_config.json"};
+// No pad_token_id: YoutuForCausalLM clears the row of the embedding that it names, whatever the checkpoint holds.
+constexpr std::array kSpecialIds{"bos_token_id", "eos_token_id"};
+constexpr std::size_t kMostConfigBytes = std::size_t{16} << 20;
+
+void copy_tokenizer(const fs::path& from, const fs::path& to) {
+  for (const char* name : kTokenizerFiles) {
+    if (!fs::exists(from / name)) continue;
+    std::error_code error;
+    fs::copy_file(from / name, to / name, error);
+    if (error) throw Error(ErrorCode::kEnvironment, (to / name).native(), "cannot copy: " + error.message());
+  }
+}
+
+/// The ids of special tokens as the source's config.json has them.
+Json special_ids(const fs::path& folder) {
+  const fs::path path = folder / "config.json";
+  const Json config = parse_json(read_text_file(path, kMostConfigBytes), path.string());
+  Json ids = Json::object();
+  for (const char* name : kSpecialIds) ids[name] = config.value(name, Json());
+  return ids;
+}
+
+Json special_ids(const GgufFile& file) {
+  Json ids = Json::object();
+  for (const std::string name : kSpecialIds) {
+    const std::string key = "tokenizer.ggml." + name;
+    ids[name] = file.has(key) ? Json(file.get_unsigned(key, kMostTokenId)) : Json();
+  }
+  return ids;
+}
+
+}  // namespace
+
+double shortest_decimal(float value) {
+  std::array<char, 32> text{};
+  const auto [end, error] = std::to_chars(text.data(), text.data() + text.size(), value);
+  double result = 0;
+  std::from_chars(text.data(), end, result);
+  return result;
+}
+
+std::function<void(std::uint64_t)> byte_progress(const ExportJob& job, std::span<const OutputTensor> tensors) {
+  std::uint64_t total = 0;
+  for (const OutputTensor& tensor : tensors) total += tensor.bytes();
+  return [&job, total, done = std::uint64_t{0}](std::uint64_t more) mutable {
+    done += more;
+    job.progress(static_cast<double>(done) / static_cast<double>(total));
+  };
+}
+
+Json write_hf_folder(const ExportJob& job, Json config, std::span<const OutputTensor> tensors) {
+  Json notes = Json::array();
+  if (job.model.format() == ModelFormat::kGguf) {
+    const auto& file = dynamic_cast<const GgufFile&>(job.model.archive());
+    config.update(special_ids(file));
+    if (const std::string obstacle = write_tokenizer_json(file, job.out); !obstacle.empty())
+      notes.push_back("no tokenizer is written: " + obstacle);
+  } else {
+    config.update(special_ids(job.model.path()));
+    copy_tokenizer(job.model.path(), job.out);
+  }
+  config["dtype"] = job.type == DType::kF32 ? "float32" : job.type == DType::kBF16 ? "bfloat16" : "float16";
+  write_file_atomically(job.out / "config.json", dump_json(config) + "\n", false);
+  write_safetensors_shards(job.out, tensors, byte_progress(job, tensors));
+  return notes;
+}
+
+}  // namespace kvs

@@ -1,0 +1,146 @@
+#include "io/tokenizer/gguf_tokenizer_writer.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <vector>
+
+#include "io/file.h"
+#include "io/json.h"
+#include "io/tokenizer/gguf_vocabulary.h"
+#include "io/tokenizer/split.h"
+#include "io/tokenizer/split_patterns.h"
+#include "io/tokenizer/tokenizer.h"
+
+namespace kvs {
+namespace {
+
+constexpr std::size_t kMostBytes = std::size_t{256} << 20;
+
+/// One pre-tokenizer as the patterns that it splits by, in order; nothing for a kind that has none.
+std::optional<std::vector<std::string>> patterns_of(const Json& step) {
+  const std::string type = step.value("type", "");
+  std::vector<std::string> patterns;
+  if (type == "Sequence") {
+    for (const Json& part : step.at("pretokenizers")) {
+      const auto more = patterns_of(part);
+      if (!more) return std::nullopt;
+      patterns.insert(patterns.end(), more->begin(), more->end());
+    }
+    return patterns;
+  }
+  if (type == "ByteLevel") {
+    if (step.value("add_prefix_space", true)) return std::nullopt;
+    if (step.value("use_regex", true)) patterns.emplace_back(kGpt2Pattern);
+    return patterns;
+  }
+  if (type == "Digits" && step.value("individual_digits", false)) return std::vector{std::string(kDigitPattern)};
+  if (type == "Split" && step.value("behavior", "") == "Isolated" && !step.value("invert", false) &&
+      step.at("pattern").contains("Regex"))
+    return std::vector{step.at("pattern").at("Regex").get<std::string>()};
+  return std::nullopt;
+}
+
+/// The name of llama.cpp's pre-tokenizer that splits by these patterns; empty if there is none.
+std::string_view pre_tokenizer_of(const std::vector<std::string>& patterns, bool ignore_merges) {
+  struct Row {
+    std::string_view name;
+    std::vector<std::string_view> patterns;  // as a tokenizer.json writes them
+    bool ignore_merges;
+  };
+  using namespace patterns;
+  static const std::array<Row, 5> kRows{Row{"gpt-2", {kGpt2}, false}, Row{"smollm", {kDigit, kGpt2}, false},
+                                        Row{"llama-bpe", {kLlama3}, true}, Row{"dbrx", {kLlama3}, false},
+                                        Row{"qwen2", {kQwen2}, false}};
+  const auto row = std::ranges::find_if(kRows, [&](const Row& known) {
+    return known.ignore_merges == ignore_merges && std::ranges::equal(known.patterns, patterns);
+  });
+  return row == kRows.end() ? std::string_view() : row->name;
+}
+
+struct Vocabulary {
+  std::vector<std::string> texts;
+  std::vector<std::int32_t> types;
+
+  void set(std::size_t id, const std::string& text, std::int32_t type) {
+    if (id >= texts.size()) {
+      texts.resize(id + 1);
+      types.resize(id + 1, kGgufUnused);
+    }
+    texts[id] = text;
+    types[id] = type;
+  }
+};
+
+Vocabulary vocabulary_of(const Json& tokenizer) {
+  Vocabulary vocabulary;
+  for (const auto& [text, id] : tokenizer.at("model").at("vocab").items())
+    vocabulary.set(id.get<std::size_t>(), text, kGgufNormal);
+  for (const Json& token : tokenizer.value("added_tokens", Json::array()))
+    vocabulary.set(token.at("id").get<std::size_t>(), token.at("content").get<std::string>(),
+                   token.value("special", false) ? kGgufControl : kGgufUserDefined);
+  for (std::size_t id = 0; id < vocabulary.texts.size(); ++id)
+    if (vocabulary.types[id] == kGgufUnused) vocabulary.texts[id] = "[PAD" + std::to_string(id) + "]";
+  return vocabulary;
+}
+
+/// "a b", also where the file has ["a", "b"].
+std::vector<std::string> merges_of(const Json& tokenizer) {
+  std::vector<std::string> merges;
+  for (const Json& merge : tokenizer.at("model").at("merges"))
+    merges.push_back(merge.is_string() ? merge.get<std::string>()
+                                       : merge.at(0).get<std::string>() + ' ' + merge.at(1).get<std::string>());
+  return merges;
+}
+
+void add_special_ids(const std::filesystem::path& folder, const Vocabulary& vocabulary, GgufMetadataWriter& metadata) {
+  const std::filesystem::path path = folder / "tokenizer_config.json";
+  if (!std::filesystem::exists(path)) return;
+  const Json config = parse_json(read_text_file(path, kMostBytes), path.string());
+  for (const auto& [name, key] :
+       {std::pair("bos_token", "bos_token_id"), std::pair("eos_token", "eos_token_id"),
+        std::pair("unk_token", "unknown_token_id"), std::pair("pad_token", "padding_token_id")}) {
+    if (!config.contains(name) || config.at(name).is_null()) continue;
+    const Json& token = config.at(name);
+    const auto found =
+        std::ranges::find(vocabulary.texts, (token.is_object() ? token.at("content") : token).get<std::string>());
+    if (found != vocabulary.texts.end())
+      metadata.add(std::string("tokenizer.ggml.") + key, static_cast<std::uint32_t>(found - vocabulary.texts.begin()));
+  }
+  metadata.add("tokenizer.ggml.add_bos_token", config.value("add_bos_token", false));
+  if (config.contains("chat_template") && config.at("chat_template").is_string())
+    metadata.add("tokenizer.chat_template", std::string_view(config.at("chat_template").get_ref<const std::string&>()));
+}
+
+template <class Strings>
+std::vector<std::string_view> views(const Strings& strings) {
+  return {strings.begin(), strings.end()};
+}
+
+}  // namespace
+
+std::string add_tokenizer_json(const std::filesystem::path& folder, GgufMetadataWriter& metadata) {
+  const std::filesystem::path path = folder / "tokenizer.json";
+  if (!std::filesystem::exists(path)) return "found no tokenizer.json";
+  (void)load_tokenizer_json(path);  // refuses what is malformed
+  const Json tokenizer = parse_json(read_text_file(path, kMostBytes), path.string(), {.bytes = kMostBytes});
+  const Json model = tokenizer.at("model");
+  if (model.value("type", "BPE") != "BPE" || model.value("byte_fallback", false) ||
+      (tokenizer.contains("normalizer") && !tokenizer.at("normalizer").is_null()))
+    return "found " + model.value("type", "BPE") + " that is no byte-level BPE without a normalizer";
+  const auto patterns = tokenizer.contains("pre_tokenizer") ? patterns_of(tokenizer.at("pre_tokenizer")) : std::nullopt;
+  const std::string_view pre =
+      patterns ? pre_tokenizer_of(*patterns, model.value("ignore_merges", false)) : std::string_view();
+  if (pre.empty()) return "found a pre-tokenizer that llama.cpp has no name of";
+  const Vocabulary vocabulary = vocabulary_of(tokenizer);
+  const std::vector<std::string> merges = merges_of(tokenizer);
+  metadata.add("tokenizer.ggml.model", "gpt2");
+  metadata.add("tokenizer.ggml.pre", pre);
+  metadata.add("tokenizer.ggml.tokens", std::span<const std::string_view>(views(vocabulary.texts)));
+  metadata.add("tokenizer.ggml.token_type", std::span<const std::int32_t>(vocabulary.types));
+  metadata.add("tokenizer.ggml.merges", std::span<const std::string_view>(views(merges)));
+  add_special_ids(folder, vocabulary, metadata);
+  return {};
+}
+
+}  // namespace kvs

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "io/gguf_writer.h"
+
+namespace kvs {
+
+/// Adds the tokenizer of a Hugging Face folder to a GGUF file's metadata: its tokenizer.json, which must be byte-level
+/// BPE with splits that llama.cpp knows.
+/// @return why it cannot be expressed, in which case nothing is added; empty if it can
+/// @throws Error as load_tokenizer_json
+std::string add_tokenizer_json(const std::filesystem::path& folder, GgufMetadataWriter& metadata);
+
+}  // namespace kvs

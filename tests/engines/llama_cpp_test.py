@@ -1,0 +1,50 @@
+"""gguf-deepseek2 in unmodified llama.cpp: perplexity, tokenizer, generation."""
+
+import json
+import shutil
+
+import numpy as np
+import torch
+from gguf import GGUFReader
+from llama_cpp import Llama
+from safetensors import safe_open
+from transformers import AutoTokenizer
+
+from exports import FOLDER, MODEL, TEXT, check, export, logits, nll, smollm2_config
+
+
+def engine(path, tokens):
+    return Llama(str(path), n_ctx=tokens, n_batch=tokens, n_threads=1, logits_all=True, verbose=False)
+
+
+def perplexity(model, tokens):
+    model.reset()
+    model.eval(tokens)
+    return np.exp(nll(np.array(model.scores[:len(tokens)]), tokens).mean())
+
+
+config = smollm2_config()
+text = TEXT.read_text()
+file = export("gguf-deepseek2", config, MODEL, FOLDER / "smollm2.gguf")
+model = engine(file, 512)
+tokens = model.tokenize(text.encode(), add_bos=False, special=True)[:512]
+ours = np.exp(nll(logits(MODEL, config, tokens), tokens).mean())
+theirs = perplexity(model, tokens)
+print(f"perplexity of 512 tokens: {ours:.4f} ours, {theirs:.4f} in llama.cpp")
+check("f32: relative difference of the perplexity", abs(theirs / ours - 1), 1e-3)
+print("generated:", repr(model("The sun is", max_tokens=16, temperature=0)["choices"][0]["text"]))
+del model
+
+# The same from a Hugging Face folder, whose tokenizer.json becomes GGUF's.
+folder = export("hf-youtu", config, MODEL, FOLDER / "hf-youtu")
+assert AutoTokenizer.from_pretrained(folder)(text, add_special_tokens=False)["input_ids"][:512] == tokens
+
+bf16 = engine(export("gguf-deepseek2", config, MODEL, FOLDER / "smollm2.gguf", "--dtype", "bf16"), 512)
+check("bf16: relative difference of the perplexity", abs(perplexity(bf16, tokens) / ours - 1), 2e-2)
+del bf16
+
+# The gguf package reads what we write.
+reader = GGUFReader(file)
+stated = {tensor.name: tuple(int(n) for n in tensor.shape) for tensor in reader.tensors}
+assert stated["blk.0.attn_k_b.weight"] == (44, 192, 9) and stated["blk.0.attn_v_b.weight"] == (192, 64, 9), stated
+assert reader.fields["deepseek2.attention.kv_lora_rank"].contents() == 192

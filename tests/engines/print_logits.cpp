@@ -1,0 +1,36 @@
+#include <fstream>
+#include <iostream>
+
+#include "core/error.h"
+#include "eval/cached_run.h"
+#include "eval/elite_caches.h"
+#include "export/config.h"
+#include "io/file.h"
+#include "io/json.h"
+
+// print_logits MODEL CONFIG TOKENS OUT: the logits of a JSON array of ids with an elitekv config at work, as f32
+// [tokens, vocabulary] into OUT.
+int main(int argc, char** argv) try {
+  using namespace kvs;
+  if (argc != 5) throw Error(ErrorCode::kUsage, "print_logits", "expected MODEL CONFIG TOKENS OUT");
+  const auto source = ModelSource::open(argv[1]);
+  const auto tokens = parse_json(read_text_file(argv[3], 1U << 24), argv[3]).get<std::vector<std::int32_t>>();
+  const auto backend = make_backend("cpu", DType::kF32);
+  const Model model(*source, *backend);
+  Decoder decoder(model);
+  const EliteCaches caches(*backend, model.config(), load_elite_config(read_config(argv[2]), argv[2], *source),
+                           tokens.size());
+  Cache cache = caches.make();
+  std::ofstream out(argv[4], std::ios::binary);
+  run_cached(decoder, cache, tokens, {}, [&](const ResidualStream& pass, std::size_t) {
+    for (std::size_t row = 0; row < pass.tokens(); ++row) {
+      const std::vector<float> logits = decoder.logits(pass, std::span(&row, 1));
+      out.write(reinterpret_cast<const char*>(logits.data()),
+                static_cast<std::streamsize>(logits.size() * sizeof(float)));
+    }
+  });
+  return out.flush() ? 0 : 6;
+} catch (const std::exception& error) {
+  std::cerr << error.what() << '\n';
+  return 1;
+}

@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Makes FOLDER/venv with the engines of requirements.txt, once; llama.cpp is compiled, which takes minutes.
+# Usage: setup.sh FOLDER. Ends with status 77 (skipped) where packages cannot be had.
+set -euo pipefail
+requirements=$(dirname "$0")/requirements.txt
+folder=$1
+mkdir -p "$folder"
+cmp -s "$requirements" "$folder/ready" && exit 0
+rm -rf "$folder/ready" "$folder/venv"
+python3 -m venv "$folder/venv"
+# Without AMX: llama.cpp's path for it has crashed.
+export CMAKE_ARGS="-DGGML_NATIVE=OFF -DGGML_AVX2=ON -DGGML_FMA=ON -DGGML_F16C=ON"
+if ! "$folder/venv/bin/pip" install --quiet --disable-pip-version-check -r "$requirements"; then
+  echo "skipped: the packages of tests/engines/requirements.txt cannot be installed (is there a network?)"
+  exit 77
+fi
+cp "$requirements" "$folder/ready"

@@ -1,0 +1,87 @@
+"""hf-youtu and hf-deepseek in unmodified Transformers: logits, cache, tokenizer, generation."""
+
+import itertools
+import json
+import shutil
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache, LlamaConfig, LlamaForCausalLM
+
+from exports import FOLDER, MODEL, TEXT, calibrate, check, export, logits, nll, smollm2_config
+
+torch.set_grad_enabled(False)
+
+
+def compare(name, model, config, tokens, dtype=torch.float32, most=5e-4):
+    ours = logits(model, config, tokens)
+    for target in ("hf-youtu", "hf-deepseek"):
+        folder = export(target, config, model, FOLDER / target)
+        engine = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype)
+        cache = DynamicCache(config=engine.config)
+        theirs = engine(torch.tensor([tokens]), past_key_values=cache).logits[0].float().numpy()
+        check(f"{name}, {type(engine).__name__}: largest difference of logits", abs(theirs - ours).max(), most)
+        stated = json.loads((folder / "kvspectrum-export.json").read_text())["cache"]["values_per_token_and_layer"]
+        for layer in cache.layers:
+            assert (layer.keys[0, 0, 0].numel() * layer.keys.shape[1]
+                    + layer.values[0, 0, 0].numel() * layer.values.shape[1]) == stated
+    return folder
+
+
+def check_smollm2():
+    config = smollm2_config()
+    folder = FOLDER / "hf-deepseek"
+    export("hf-deepseek", config, MODEL, folder)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokens = tokenizer(TEXT.read_text(), add_special_tokens=False)["input_ids"][:512]
+    ours = logits(MODEL, config, tokens)
+    compare("SmolLM2", MODEL, config, tokens)
+
+    export("hf-youtu", config, MODEL, FOLDER / "hf-bf16", "--dtype", "bf16")
+    half = AutoModelForCausalLM.from_pretrained(FOLDER / "hf-bf16", dtype=torch.float32)
+    theirs = half(torch.tensor([tokens])).logits[0].numpy()
+    check("SmolLM2, weights in bf16: difference of the mean NLL",
+          abs(nll(theirs, tokens).mean() - nll(ours, tokens).mean()), 0.02)
+
+    engine = AutoModelForCausalLM.from_pretrained(folder)
+    prompt = tokenizer("The sun is", return_tensors="pt")
+    out = engine.generate(**prompt, max_new_tokens=16, do_sample=False)[0, prompt["input_ids"].shape[1]:]
+    expected = tokens_after(prompt["input_ids"][0].tolist(), config, out.numel(), engine.config.eos_token_id)
+    print("generated:", repr(tokenizer.decode(out)))
+    assert out.tolist() == expected, (out.tolist(), expected)
+    turn = tokenizer.apply_chat_template([{"role": "user", "content": "Hi"}], tokenize=False)
+    assert "<|im_start|>user\nHi<|im_end|>" in turn, turn
+
+
+def tokens_after(tokens, config, count, end):
+    """What our own runtime generates greedily."""
+    found = []
+    while len(found) < count and end not in found:
+        found.append(int(logits(MODEL, config, tokens + found)[-1].argmax()))
+    return found
+
+
+def check_tiny():
+    """Random Llamas: S-LRD, a head of its own, RoPE stretched in the ways that the classes compute."""
+    ropes = [{"rope_type": "default"}, {"rope_type": "linear", "factor": 4.0},
+             {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+              "original_max_position_embeddings": 32}]
+    for number, (rope, factorization) in enumerate(itertools.product(ropes, ("joint", "separate"))):
+        torch.manual_seed(number)
+        source = FOLDER / "tiny"
+        shutil.rmtree(source, ignore_errors=True)
+        LlamaForCausalLM(LlamaConfig(
+            hidden_size=64, intermediate_size=96, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2,
+            head_dim=16, vocab_size=128, max_position_embeddings=256, rms_norm_eps=1e-5, initializer_range=0.2,
+            tie_word_embeddings=number % 2 == 0, rope_parameters={"rope_theta": 10000.0, **rope},
+        )).save_pretrained(source)
+        tokens = torch.randint(0, 128, (64,)).tolist()
+        (FOLDER / "tiny.jsonl").write_text(json.dumps(tokens) + "\n")
+        config = FOLDER / f"tiny{number}.json"
+        config.unlink(missing_ok=True)
+        calibrate(source, config, "--tokens-file", FOLDER / "tiny.jsonl", "--window", 64, "--elite", 3,
+                  "--rank", 40, "--factorization", factorization, "--allow-more-parameters", "--force")
+        compare(f"tiny, RoPE {rope['rope_type']}, {factorization}", source, config, tokens)
+
+
+check_tiny()
+check_smollm2()
