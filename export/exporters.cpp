@@ -2,6 +2,7 @@
 #include <array>
 
 #include "export/exporter.h"
+#include "export/exporters/elitekv.h"
 #include "export/exporters/gguf_deepseek2.h"
 #include "export/exporters/hf_mla.h"
 #include "export/exporters/rank_files.h"
@@ -12,7 +13,7 @@ namespace {
 constexpr auto kFile = StagedOutput::Kind::kFile, kFolder = StagedOutput::Kind::kFolder;
 
 constexpr std::string_view kMlaNeeds =
-    "factors and disjoint sets of all layers; no QK-norm, biases, sliding windows or stretched RoPE";
+    "factors and disjoint sets of all layers; Llama's arithmetic: no QK-norm, biases or sliding windows";
 
 constexpr std::array kExporters{
     Exporter{"hf-youtu", "the converted model as stock latent attention: a folder for Transformers", "elitekv",
@@ -20,6 +21,8 @@ constexpr std::array kExporters{
     Exporter{"hf-deepseek", "the same as DeepseekV3ForCausalLM", "elitekv", kMlaNeeds, kFolder, write_hf_deepseek},
     Exporter{"gguf-deepseek2", "the same for llama.cpp: a GGUF file", "elitekv", kMlaNeeds, kFile,
              write_gguf_deepseek2},
+    Exporter{"elitekv", "the converted model with the tensors and names of EliteKV's own code: a folder", "elitekv",
+             "factors of all layers; Llama's arithmetic", kFolder, write_elitekv},
     Exporter{"elitekv-rank", "elite sets as the pickle that EliteKV's conversion script reads", "elitekv", "all layers",
              kFile, write_elitekv_rank},
     Exporter{"mha2mla-rank", "elite sets as the ranks that MHA2MLA reads (torch.save)", "elitekv",

@@ -46,23 +46,24 @@ void add_geometry(const MlaModel& mla, GgufMetadataWriter& metadata) {
 std::vector<OutputTensor> gguf_tensors(const MlaModel& mla) {
   using enum TensorRole;
   const ModelConfig& model = mla.model();
-  std::vector<OutputTensor> tensors{mla.kept("token_embd.weight", kEmbedding)};
+  const EliteModel& source = mla.source();
+  std::vector<OutputTensor> tensors{source.kept("token_embd.weight", kEmbedding)};
   for (std::size_t layer = 0; layer < model.layers; ++layer) {
     const std::string prefix = "blk." + std::to_string(layer) + '.';
-    tensors.push_back(mla.kept(prefix + "attn_norm.weight", kAttentionNorm, layer));
+    tensors.push_back(source.kept(prefix + "attn_norm.weight", kAttentionNorm, layer));
     tensors.push_back(mla.queries(prefix + "attn_q.weight", layer));
     tensors.push_back(mla.compress(prefix + "attn_kv_a_mqa.weight", layer));
     tensors.push_back(mla.norm(prefix + "attn_kv_a_norm.weight"));
     tensors.push_back(mla.expand_keys(prefix + "attn_k_b.weight", layer));
     tensors.push_back(mla.expand_values(prefix + "attn_v_b.weight", layer));
-    tensors.push_back(mla.kept(prefix + "attn_output.weight", kOutput, layer));
-    tensors.push_back(mla.kept(prefix + "ffn_norm.weight", kFeedForwardNorm, layer));
-    tensors.push_back(mla.kept(prefix + "ffn_gate.weight", kGate, layer));
-    tensors.push_back(mla.kept(prefix + "ffn_up.weight", kUp, layer));
-    tensors.push_back(mla.kept(prefix + "ffn_down.weight", kDown, layer));
+    tensors.push_back(source.kept(prefix + "attn_output.weight", kOutput, layer));
+    tensors.push_back(source.kept(prefix + "ffn_norm.weight", kFeedForwardNorm, layer));
+    tensors.push_back(source.kept(prefix + "ffn_gate.weight", kGate, layer));
+    tensors.push_back(source.kept(prefix + "ffn_up.weight", kUp, layer));
+    tensors.push_back(source.kept(prefix + "ffn_down.weight", kDown, layer));
   }
-  tensors.push_back(mla.kept("output_norm.weight", kFinalNorm));
-  if (!model.tied_head) tensors.push_back(mla.kept("output.weight", kHead));
+  tensors.push_back(source.kept("output_norm.weight", kFinalNorm));
+  if (!model.tied_head) tensors.push_back(source.kept("output.weight", kHead));
   for (OutputTensor& tensor : tensors)
     if (tensor.shape.size() == 1) tensor.type = DType::kF32;
   return tensors;
@@ -86,7 +87,7 @@ Json write_gguf_deepseek2(const ExportJob& job) {
   metadata.add("general.name", mla.model().name);
   metadata.add("general.file_type", job.type == DType::kF32 ? kAllF32 : kMostlyBf16);
   add_geometry(mla, metadata);
-  Json result{{"cache", mla.cache()}, {"notes", Json::array()}};
+  Json result{{"cache", cache_json(mla.model(), mla.shape().rank, mla.shape().rope)}, {"notes", Json::array()}};
   if (const std::string obstacle = add_tokenizer(job.model, metadata); !obstacle.empty()) {
     metadata.add("tokenizer.ggml.model", "none");
     result["notes"].push_back("no tokenizer is written, so that the model takes token ids alone: " + obstacle);

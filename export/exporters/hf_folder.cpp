@@ -50,14 +50,52 @@ Json special_ids(const GgufFile& file) {
   return ids;
 }
 
-}  // namespace
-
+/// The f32 as the decimal number that was meant: 1e-5, not 9.99999975e-06.
 double shortest_decimal(float value) {
   std::array<char, 32> text{};
   const auto [end, error] = std::to_chars(text.data(), text.data() + text.size(), value);
   double result = 0;
   std::from_chars(text.data(), end, result);
   return result;
+}
+
+}  // namespace
+
+Json hf_config(const ModelConfig& model) {
+  return {{"hidden_size", model.d_model},
+          {"intermediate_size", model.d_ff},
+          {"num_hidden_layers", model.layers},
+          {"num_attention_heads", model.query_heads},
+          {"max_position_embeddings", model.context},
+          {"attention_bias", false},
+          {"rms_norm_eps", shortest_decimal(model.norm_epsilon)},
+          {"hidden_act", "silu"},
+          {"vocab_size", model.vocabulary},
+          {"tie_word_embeddings", model.tied_head}};
+}
+
+void add_hf_layer(const EliteModel& source, std::size_t layer, std::vector<OutputTensor>& tensors) {
+  using enum TensorRole;
+  const std::string prefix = "model.layers." + std::to_string(layer) + '.';
+  tensors.push_back(source.kept(prefix + "self_attn.o_proj.weight", kOutput, layer));
+  tensors.push_back(source.kept(prefix + "input_layernorm.weight", kAttentionNorm, layer));
+  tensors.push_back(source.kept(prefix + "post_attention_layernorm.weight", kFeedForwardNorm, layer));
+  tensors.push_back(source.kept(prefix + "mlp.gate_proj.weight", kGate, layer));
+  tensors.push_back(source.kept(prefix + "mlp.up_proj.weight", kUp, layer));
+  tensors.push_back(source.kept(prefix + "mlp.down_proj.weight", kDown, layer));
+}
+
+void add_hf_head(const EliteModel& source, std::vector<OutputTensor>& tensors) {
+  tensors.push_back(source.kept("model.norm.weight", TensorRole::kFinalNorm));
+  if (!source.model().tied_head) tensors.push_back(source.kept("lm_head.weight", TensorRole::kHead));
+}
+
+Json cache_json(const ModelConfig& model, std::size_t latent, std::size_t rotary) {
+  return {{"latent", latent},
+          {"rotary", rotary},
+          {"values_per_token_and_layer", latent + rotary},
+          {"values_per_token", (latent + rotary) * model.layers},
+          {"values_per_token_of_the_full_cache", model.cache_values_per_token()}};
 }
 
 std::function<void(std::uint64_t)> byte_progress(const ExportJob& job, std::span<const OutputTensor> tensors) {

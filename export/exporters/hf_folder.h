@@ -1,14 +1,20 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
-#include "export/exporter.h"
-#include "io/output_tensor.h"
+#include "export/exporters/elite_rows.h"
 
 namespace kvs {
 
-/// The f32 as the decimal number that was meant: 1e-5, not 9.99999975e-06.
-double shortest_decimal(float value);
+/// What every Llama-like class reads from config.json, attention left out.
+Json hf_config(const ModelConfig& model);
+/// What of a layer stays as it is, and what does not belong to layers, by Llama's names.
+void add_hf_layer(const EliteModel& source, std::size_t layer, std::vector<OutputTensor>& tensors);
+void add_hf_head(const EliteModel& source, std::vector<OutputTensor>& tensors);
+
+/// The members of a result's `cache`: values that a token costs in a layer.
+Json cache_json(const ModelConfig& model, std::size_t latent, std::size_t rotary);
 
 /// Writes a Hugging Face model into job.out: config.json (with the ids of the model's special tokens and the dtype
 /// added), safetensors, the tokenizer. The model's own tokenizer files are copied; from a GGUF file a tokenizer.json is

@@ -27,57 +27,35 @@ Json rope_parameters(const RopeParameters& rope) {
   return parameters;
 }
 
-/// What both classes read.
-Json shared_config(const MlaModel& mla) {
-  const ModelConfig& model = mla.model();
-  const MlaShape& shape = mla.shape();
-  return {{"hidden_size", model.d_model},
-          {"intermediate_size", model.d_ff},
-          {"num_hidden_layers", model.layers},
-          {"num_attention_heads", model.query_heads},
-          {"num_key_value_heads", model.query_heads},
-          {"q_lora_rank", nullptr},
-          {"kv_lora_rank", shape.rank},
-          {"qk_nope_head_dim", shape.nope},
-          {"qk_rope_head_dim", shape.rope},
-          {"v_head_dim", shape.value},
-          {"rope_interleave", true},
-          {"rope_parameters", rope_parameters(model.ropes.front())},
-          {"max_position_embeddings", model.context},
-          {"attention_bias", false},
-          {"rms_norm_eps", shortest_decimal(model.norm_epsilon)},
-          {"hidden_act", "silu"},
-          {"vocab_size", model.vocabulary},
-          {"tie_word_embeddings", model.tied_head}};
-}
-
 std::vector<OutputTensor> hf_tensors(const MlaModel& mla) {
-  using enum TensorRole;
-  const ModelConfig& model = mla.model();
-  std::vector<OutputTensor> tensors{mla.kept("model.embed_tokens.weight", kEmbedding)};
-  for (std::size_t layer = 0; layer < model.layers; ++layer) {
-    const std::string prefix = "model.layers." + std::to_string(layer) + '.', attention = prefix + "self_attn.";
-    tensors.push_back(mla.kept(prefix + "input_layernorm.weight", kAttentionNorm, layer));
+  const EliteModel& source = mla.source();
+  std::vector<OutputTensor> tensors{source.kept("model.embed_tokens.weight", TensorRole::kEmbedding)};
+  for (std::size_t layer = 0; layer < mla.model().layers; ++layer) {
+    const std::string attention = "model.layers." + std::to_string(layer) + ".self_attn.";
     tensors.push_back(mla.queries(attention + "q_proj.weight", layer));
     tensors.push_back(mla.compress(attention + "kv_a_proj_with_mqa.weight", layer));
     tensors.push_back(mla.norm(attention + "kv_a_layernorm.weight"));
     tensors.push_back(mla.expand(attention + "kv_b_proj.weight", layer));
-    tensors.push_back(mla.kept(attention + "o_proj.weight", kOutput, layer));
-    tensors.push_back(mla.kept(prefix + "post_attention_layernorm.weight", kFeedForwardNorm, layer));
-    tensors.push_back(mla.kept(prefix + "mlp.gate_proj.weight", kGate, layer));
-    tensors.push_back(mla.kept(prefix + "mlp.up_proj.weight", kUp, layer));
-    tensors.push_back(mla.kept(prefix + "mlp.down_proj.weight", kDown, layer));
+    add_hf_layer(source, layer, tensors);
   }
-  tensors.push_back(mla.kept("model.norm.weight", kFinalNorm));
-  if (!model.tied_head) tensors.push_back(mla.kept("lm_head.weight", kHead));
+  add_hf_head(source, tensors);
   return tensors;
 }
 
 Json write_folder(const ExportJob& job, const Json& own) {
   const MlaModel mla(job, transformers_target());
+  const MlaShape& shape = mla.shape();
   Json config = own;
-  config.update(shared_config(mla));
-  Json result{{"cache", mla.cache()}};
+  config.update(hf_config(mla.model()));
+  config.update(Json{{"num_key_value_heads", mla.model().query_heads},
+                     {"q_lora_rank", nullptr},
+                     {"kv_lora_rank", shape.rank},
+                     {"qk_nope_head_dim", shape.nope},
+                     {"qk_rope_head_dim", shape.rope},
+                     {"v_head_dim", shape.value},
+                     {"rope_interleave", true},
+                     {"rope_parameters", rope_parameters(mla.model().ropes.front())}});
+  Json result{{"cache", cache_json(mla.model(), shape.rank, shape.rope)}};
   result["notes"] = write_hf_folder(job, std::move(config), hf_tensors(mla));
   if (mla.model().norm_epsilon != static_cast<float>(kLatentEpsilon))
     result["notes"].push_back(

@@ -1,15 +1,9 @@
 #pragma once
 
-#include <memory>
-#include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
-#include "export/elite_source.h"
-#include "export/exporter.h"
-#include "io/output_tensor.h"
-#include "model/architecture.h"
+#include "export/exporters/elite_rows.h"
 
 namespace kvs {
 
@@ -24,7 +18,7 @@ struct MlaShape {
   std::size_t cached() const noexcept { return rank + rope; }  // values per token and layer
 };
 
-/// What a target takes beyond the arithmetic that all of them share.
+/// What a target's multi-head latent attention is like.
 struct MlaTarget {
   double latent_epsilon = 0;                    // of the norm of the latent
   std::vector<RopeScaling::Type> rope_scaling;  // that it computes as Transformers does
@@ -33,46 +27,38 @@ struct MlaTarget {
 /// A RoPElite and J-LRD model as stock multi-head latent attention, layer by layer. No code of ours is needed to run
 /// it:
 ///  - The shared rope key has a slot for each frequency, and at most one KV head of a layer keeps a frequency (disjoint
-///    sets): that head's elite rows are in the slot. A query head carries its own head's elite channels in their slots
-///    and zeros elsewhere, so that its product with the shared key is that with its own head's. Slots no head keeps are
-///    zero, stored all the same.
+///    sets): that head's elite rows are in the slot. A query head carries its own KV head's elite channels in their
+///    slots and zeros elsewhere, so that its product with the shared key is that with its own head's. Slots that no
+///    head keeps are zero, stored all the same.
 ///  - The latent goes through an RMSNorm that cannot be turned off: down is stored times s, so small that epsilon alone
 ///    decides the norm, whose gain sqrt(epsilon) / s makes it the identity.
 ///  - Engines divide scores by sqrt(nope + rope): W_q is stored times sqrt(nope + rope) · attention_scale.
 ///  - A layer of a smaller rank or with more elite chunks than another gets zeros up to the model's shape.
-/// Holds one layer's factors, W_q and W_k at a time.
 class MlaModel {
  public:
   /// @throws Error kUnsupported with the reason if the model or the config cannot be written so.
   MlaModel(const ExportJob& job, const MlaTarget& target);
 
   const MlaShape& shape() const noexcept { return shape_; }
-  const ModelConfig& model() const noexcept { return job_->model.config(); }
+  const ModelConfig& model() const noexcept { return source_.model(); }
+  const EliteModel& source() const noexcept { return source_; }
 
   /// The parts of a layer's attention, in the order in which they should be written.
-  OutputTensor queries(std::string name, std::size_t layer) const;      // [heads · (nope + rope), d_model]
-  OutputTensor compress(std::string name, std::size_t layer) const;     // [rank + rope, d_model]
-  OutputTensor norm(std::string name) const;                            // [rank]
-  OutputTensor expand(std::string name, std::size_t layer) const;       // [heads · (nope + value), rank], head by head
-  OutputTensor expand_keys(std::string name, std::size_t layer) const;  // [heads, rank, nope]
+  OutputTensor queries(std::string name, std::size_t layer) const;        // [heads · (nope + rope), d_model]
+  OutputTensor compress(std::string name, std::size_t layer) const;       // [rank + rope, d_model]
+  OutputTensor norm(std::string name) const;                              // [rank]
+  OutputTensor expand(std::string name, std::size_t layer) const;         // [heads · (nope + value), rank], by head
+  OutputTensor expand_keys(std::string name, std::size_t layer) const;    // [heads, rank, nope]
   OutputTensor expand_values(std::string name, std::size_t layer) const;  // [heads, value, rank]
-  /// A tensor that stays as it is.
-  OutputTensor kept(std::string name, TensorRole role, std::size_t layer = 0) const;
-
-  /// What the cache holds in the target.
-  Json cache() const;
 
  private:
-  struct Layer;
-  const Layer& layer(std::size_t index) const;
-  OutputTensor tensor(std::string name, std::vector<std::uint64_t> shape,
-                      std::function<void(std::size_t row, std::span<float> out)> row) const;
+  /// The KV head of `layer` that keeps a chunk, or kNone.
+  std::size_t owner(std::size_t layer, std::size_t chunk) const { return owners_[layer * model().chunks() + chunk]; }
 
-  const ExportJob* job_;
-  EliteSource source_;
+  EliteModel source_;
   MlaShape shape_;
+  std::vector<std::size_t> owners_;  // [layer, chunk]
   float query_scale_, down_scale_, gain_;
-  std::shared_ptr<std::unique_ptr<Layer>> held_;  // shared with the tensors' readers
 };
 
 }  // namespace kvs

@@ -36,9 +36,7 @@ Json summary(const EliteConfig& config) { return {{"r", config.r}, {"layers", co
 
 }  // namespace
 
-Json write_elitekv_rank(const ExportJob& job) {
-  const EliteConfig config = sets_of_all_layers(job);
-  const ModelConfig& model = job.model.config();
+std::string elitekv_ranks(const EliteConfig& config, const ModelConfig& model) {
   Pickle pickle;
   pickle.empty_dict().mark();
   pickle.string("note").string("kvspectrum: the first " + std::to_string(config.r) + " chunks of a row are elite");
@@ -54,7 +52,12 @@ Json write_elitekv_rank(const ExportJob& job) {
     pickle.mark().bytes(torch_file(ranks)).tuple().reduce();
   }
   pickle.set_items().set_items();
-  write_file_atomically(job.out, std::move(pickle).finish(), true);
+  return std::move(pickle).finish();
+}
+
+Json write_elitekv_rank(const ExportJob& job) {
+  const EliteConfig config = sets_of_all_layers(job);
+  write_file_atomically(job.out, elitekv_ranks(config, job.model.config()), true);
   return summary(config);
 }
 

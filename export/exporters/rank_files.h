@@ -1,5 +1,8 @@
 #pragma once
 
+#include <string>
+
+#include "export/elite_config.h"
 #include "export/exporter.h"
 
 namespace kvs {
@@ -8,6 +11,8 @@ namespace kvs {
 /// ones first, in the order in which they were picked, then the others, ascending. Query heads that share a key repeat
 /// its row. Source: EliteKV's public code, convert.py and post_process.py.
 Json write_elitekv_rank(const ExportJob& job);
+/// The bytes of that file.
+std::string elitekv_ranks(const EliteConfig& config, const ModelConfig& model);
 
 /// Tensor uint8 [layers, kv_heads, head_dim]: the rank of the channel's chunk, 0 the best, the same in both halves of a
 /// head. Ranks beyond the elite set follow the chunks' order. Source: MHA2MLA's public code, 2_norm.py.

@@ -4,12 +4,15 @@
 #include <filesystem>
 #include <fstream>
 
+#include "io/gguf.h"
 #include "io/json.h"
+#include "io/tensor_archive.h"
 #include "tests/cli/program.h"
 
 namespace kvs::testing {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 /// Configs of the tiny random model: elite.json (disjoint sets, factors of rank 24) and lagkv.json.
@@ -85,6 +88,119 @@ TEST_F(ExportProgram, RefusesSetsOfSomeLayers) {
   const Outcome some = to("elitekv-rank", "x", {}, "some.json");
   EXPECT_EQ(some.status, 4);
   EXPECT_THAT(some.err, HasSubstr("found 2 of 4 layers"));
+}
+
+TEST_F(ExportProgram, WritesAFolderThatSaysWhatItIs) {
+  ASSERT_EQ(to("hf-youtu", "youtu").status, 0);
+  const Json record = parse_json(slurp(folder_ / "youtu/kvspectrum-export.json"), "record");
+  EXPECT_EQ(record.at("to"), "hf-youtu");
+  EXPECT_EQ(record.at("cache").at("values_per_token_and_layer"), 24 + 8);  // d_ckv and one slot for each of 8 channels
+  const Json config = parse_json(slurp(folder_ / "youtu/config.json"), "config");
+  EXPECT_EQ(config.at("kv_lora_rank"), 24);
+  EXPECT_EQ(config.at("qk_nope_head_dim"), 8 - 2 * 2);
+  EXPECT_EQ(config.at("qk_rope_head_dim"), 8);
+  const auto archive = open_safetensors(folder_ / "youtu/model.safetensors");
+  const auto shape = [&](const std::string& name) { return archive->find("model.layers.3.self_attn." + name)->shape; };
+  EXPECT_THAT(shape("q_proj.weight"), ElementsAre(6U * 12, 48U));
+  EXPECT_THAT(shape("kv_a_proj_with_mqa.weight"), ElementsAre(32U, 48U));
+  EXPECT_THAT(shape("kv_b_proj.weight"), ElementsAre(6U * 12, 24U));
+}
+
+TEST_F(ExportProgram, ReplacesOnlyAFolderOfItsOwn) {
+  ASSERT_EQ(to("hf-youtu", "out").status, 0);
+  EXPECT_EQ(to("hf-deepseek", "out").status, 7);
+  ASSERT_EQ(to("hf-deepseek", "out", {"--force", "--dtype", "bf16"}).status, 0);
+  EXPECT_THAT(slurp(folder_ / "out/config.json"), HasSubstr("deepseek_v3"));
+  EXPECT_EQ(open_safetensors(folder_ / "out/model.safetensors")->tensors()[0].type_name, "BF16");
+  std::filesystem::create_directory(folder_ / "mine");
+  const Outcome spared = to("hf-youtu", "mine", {"--force"});
+  EXPECT_EQ(spared.status, 7);
+  EXPECT_THAT(spared.err, HasSubstr("without kvspectrum-export.json"));
+}
+
+/// All three that write latent attention refuse what it cannot be.
+class LatentAttention : public ExportProgram {
+ protected:
+  void expect_refusal(const std::string& reason, const std::string& config, const std::string& model = "model",
+                      const std::vector<std::string>& more = {}) const {
+    for (const std::string name : {"hf-youtu", "hf-deepseek", "gguf-deepseek2"}) {
+      const Outcome refused = to(name, "x", more, config, model);
+      EXPECT_EQ(refused.status, 4) << name << ": " << refused.err;
+      EXPECT_THAT(refused.err, HasSubstr(reason)) << name;
+      EXPECT_FALSE(std::filesystem::exists(folder_ / "x"));
+    }
+  }
+  /// The tiny model with other members of config.json, and a config for it.
+  void write_variant(const std::string& name, const Json& members) const {
+    write_tiny_model(folder_ / name);
+    Json config = parse_json(slurp(folder_ / (name + "/config.json")), name);
+    config.update(members);
+    std::ofstream(folder_ / (name + "/config.json")) << config;
+    calibrate(name, {"--rank", "12", "--disjoint", "on", "--out", folder_ / (name + ".json")});
+  }
+};
+
+TEST_F(LatentAttention, TakesNoSetsThatShareAFrequency) {
+  calibrate("model", {"--rank", "12", "--baseline", "high", "--out", folder_ / "shared.json"});
+  expect_refusal("found chunk 0 in heads 0 and 1, expected disjoint sets", "shared.json");
+}
+
+TEST_F(LatentAttention, TakesNoMoreFrequenciesThanThereAre) {
+  auto words = with_text("elitekv", "model");
+  words.insert(words.end(), {"--elite", "3", "--rank", "8", "--out", folder_ / "many.json"});
+  ASSERT_EQ(run("kvcalibrate", words).status, 0);
+  expect_refusal("found 6 frequencies in the heads of a layer, expected at most 4", "many.json");
+}
+
+TEST_F(LatentAttention, NeedsFactorsOfAllLayers) {
+  calibrate("model", {"--disjoint", "on", "--out", folder_ / "sets.json"});
+  expect_refusal("found no factors", "sets.json");
+  calibrate("model", {"--disjoint", "on", "--rank", "12", "--layers", "0-2", "--out", folder_ / "some.json"});
+  expect_refusal("found 3 of 4 layers", "some.json");
+}
+
+TEST_F(LatentAttention, IsNotWrittenInHalves) {
+  expect_refusal("found f16 for the latent", "elite.json", "model", {"--dtype", "f16"});
+}
+
+TEST_F(LatentAttention, HasNoQkNormNoBiasesAndNoWindows) {
+  write_tiny_model(folder_ / "normed", TinyKind::kNormed);
+  calibrate("normed", {"--disjoint", "on", "--out", folder_ / "normed.json"});
+  expect_refusal("QK-norm", "normed.json", "normed");
+  write_tiny_model(folder_ / "biased", TinyKind::kBiased);
+  calibrate("biased", {"--disjoint", "on", "--rank", "12", "--out", folder_ / "biased.json"});
+  expect_refusal("biases", "biased.json", "biased");
+  write_variant("window",
+                {{"architectures", {"MistralForCausalLM"}}, {"model_type", "mistral"}, {"sliding_window", 16}});
+  expect_refusal("sliding windows", "window.json", "window");
+}
+
+TEST_F(LatentAttention, StretchesRopeOnlyAsTheTargetDoes) {
+  write_variant("yarn", {{"rope_scaling", {{"rope_type", "yarn"}, {"factor", 4.0}}}});
+  expect_refusal("found RoPE scaling \"yarn\"", "yarn.json", "yarn");
+  write_variant("linear", {{"rope_scaling", {{"rope_type", "linear"}, {"factor", 4.0}}}});
+  EXPECT_EQ(to("hf-youtu", "x", {}, "linear.json", "linear").status, 0);
+  EXPECT_EQ(to("gguf-deepseek2", "y", {}, "linear.json", "linear").status, 4);
+}
+
+TEST_F(LatentAttention, TakesFactorsOfKeysAndValuesApart) {
+  calibrate("model", {"--rank", "12", "--factorization", "separate", "--disjoint", "on", "--out", folder_ / "s.json"});
+  ASSERT_EQ(to("gguf-deepseek2", "x.gguf", {}, "s.json").status, 0);
+  const auto file = GgufFile::open(folder_ / "x.gguf");
+  EXPECT_EQ(file->get_unsigned("deepseek2.attention.kv_lora_rank", 100), 12U);
+  EXPECT_THAT(file->find("blk.0.attn_k_b.weight")->shape, ElementsAre(6U, 12U, 4U));
+  EXPECT_THAT(file->find("blk.0.attn_v_b.weight")->shape, ElementsAre(6U, 8U, 12U));
+  EXPECT_EQ(file->get_string("tokenizer.ggml.model"), "none");
+}
+
+TEST_F(ExportProgram, WritesEliteKvsOwnTensors) {
+  ASSERT_EQ(to("elitekv", "own", {"--dtype", "f16"}).status, 0);
+  const auto archive = open_safetensors(folder_ / "own/model.safetensors");
+  const StoredTensor* tensor = archive->find("model.layers.0.self_attn.k_rope_proj.weight");
+  ASSERT_NE(tensor, nullptr);
+  EXPECT_THAT(tensor->shape, ElementsAre(2U * 2 * 2, 48U));  // 2 KV heads, r = 2
+  EXPECT_EQ(tensor->type_name, "F16");
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "own/RoPElite_2.pkl"));
 }
 
 }  // namespace

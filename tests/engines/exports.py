@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -29,6 +30,31 @@ def smollm2_config():
     """r = 10 (30 of 32 frequencies), d_ckv = 192."""
     return calibrate(MODEL, FOLDER / "smollm2.json", "--text", TEXT, "--window", 512, "--documents", 8,
                      "--elite", 10, "--rank", 192)
+
+
+def tiny_model(number, tied=True, vocabulary=128, **rope):
+    """A random Llama in FOLDER/tiny: 3 layers, 4 query and 2 KV heads of 16 channels; 64 token ids; its config."""
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    torch.manual_seed(number)
+    source = FOLDER / "tiny"
+    shutil.rmtree(source, ignore_errors=True)
+    LlamaForCausalLM(LlamaConfig(
+        hidden_size=64, intermediate_size=96, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2,
+        head_dim=16, vocab_size=vocabulary, max_position_embeddings=256, rms_norm_eps=1e-5, initializer_range=0.2,
+        tie_word_embeddings=tied, rope_parameters={"rope_theta": 10000.0, "rope_type": "default", **rope},
+    )).save_pretrained(source)
+    tokens = torch.randint(0, vocabulary, (64,)).tolist()
+    (FOLDER / "tiny.jsonl").write_text(json.dumps(tokens) + "\n")
+    return source, tokens
+
+
+def tiny_config(source, *options):
+    out = FOLDER / "tiny.json"
+    out.unlink(missing_ok=True)
+    return calibrate(source, out, "--tokens-file", FOLDER / "tiny.jsonl", "--window", 64, "--elite", 3, "--rank", 40,
+                     "--allow-more-parameters", "--force", *options)
 
 
 def export(name, config, model, out, *options):

@@ -1,16 +1,14 @@
 """gguf-deepseek2 in unmodified llama.cpp: perplexity, tokenizer, generation."""
 
-import json
 import shutil
 
 import numpy as np
-import torch
 from gguf import GGUFReader
 from llama_cpp import Llama
 from safetensors import safe_open
 from transformers import AutoTokenizer
 
-from exports import FOLDER, MODEL, TEXT, check, export, logits, nll, smollm2_config
+from exports import FOLDER, MODEL, TEXT, check, export, logits, nll, smollm2_config, tiny_config, tiny_model
 
 
 def engine(path, tokens):
@@ -35,9 +33,19 @@ check("f32: relative difference of the perplexity", abs(theirs / ours - 1), 1e-3
 print("generated:", repr(model("The sun is", max_tokens=16, temperature=0)["choices"][0]["text"]))
 del model
 
-# The same from a Hugging Face folder, whose tokenizer.json becomes GGUF's.
+# From a Hugging Face folder, whose tokenizer.json becomes GGUF's: that of SmolLM2 with a tiny model.
 folder = export("hf-youtu", config, MODEL, FOLDER / "hf-youtu")
 assert AutoTokenizer.from_pretrained(folder)(text, add_special_tokens=False)["input_ids"][:512] == tokens
+source, _ = tiny_model(0, tied=False, vocabulary=49152)
+for name in ("tokenizer.json", "tokenizer_config.json"):
+    shutil.copy(folder / name, source / name)
+small_config = tiny_config(source)
+small = engine(export("gguf-deepseek2", small_config, source, FOLDER / "tiny.gguf"), 64)
+assert small.tokenize(text.encode(), add_bos=False, special=True)[:512] == tokens
+expected = np.exp(nll(logits(source, small_config, tokens[:64]), tokens[:64]).mean())
+check("tiny, from safetensors: relative difference of the perplexity", abs(perplexity(small, tokens[:64]) / expected - 1),
+      1e-3)
+del small
 
 bf16 = engine(export("gguf-deepseek2", config, MODEL, FOLDER / "smollm2.gguf", "--dtype", "bf16"), 512)
 check("bf16: relative difference of the perplexity", abs(perplexity(bf16, tokens) / ours - 1), 2e-2)

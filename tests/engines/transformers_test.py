@@ -2,12 +2,11 @@
 
 import itertools
 import json
-import shutil
 
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache, LlamaConfig, LlamaForCausalLM
+from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache
 
-from exports import FOLDER, MODEL, TEXT, calibrate, check, export, logits, nll, smollm2_config
+from exports import FOLDER, MODEL, TEXT, check, export, logits, nll, smollm2_config, tiny_config, tiny_model
 
 torch.set_grad_enabled(False)
 
@@ -61,25 +60,13 @@ def tokens_after(tokens, config, count, end):
 
 
 def check_tiny():
-    """Random Llamas: S-LRD, a head of its own, RoPE stretched in the ways that the classes compute."""
+    """Random Llamas: J-LRD and S-LRD, heads tied and not, RoPE stretched in the ways that the classes compute."""
     ropes = [{"rope_type": "default"}, {"rope_type": "linear", "factor": 4.0},
              {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
               "original_max_position_embeddings": 32}]
     for number, (rope, factorization) in enumerate(itertools.product(ropes, ("joint", "separate"))):
-        torch.manual_seed(number)
-        source = FOLDER / "tiny"
-        shutil.rmtree(source, ignore_errors=True)
-        LlamaForCausalLM(LlamaConfig(
-            hidden_size=64, intermediate_size=96, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2,
-            head_dim=16, vocab_size=128, max_position_embeddings=256, rms_norm_eps=1e-5, initializer_range=0.2,
-            tie_word_embeddings=number % 2 == 0, rope_parameters={"rope_theta": 10000.0, **rope},
-        )).save_pretrained(source)
-        tokens = torch.randint(0, 128, (64,)).tolist()
-        (FOLDER / "tiny.jsonl").write_text(json.dumps(tokens) + "\n")
-        config = FOLDER / f"tiny{number}.json"
-        config.unlink(missing_ok=True)
-        calibrate(source, config, "--tokens-file", FOLDER / "tiny.jsonl", "--window", 64, "--elite", 3,
-                  "--rank", 40, "--factorization", factorization, "--allow-more-parameters", "--force")
+        source, tokens = tiny_model(number, tied=number % 2 == 0, **rope)
+        config = tiny_config(source, "--factorization", factorization)
         compare(f"tiny, RoPE {rope['rope_type']}, {factorization}", source, config, tokens)
 
 

@@ -1,0 +1,102 @@
+#include "export/exporters/elite_rows.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "model/model_tensors.h"
+
+namespace kvs {
+namespace {
+
+/// What of the model's arithmetic is not Llama's; empty if nothing.
+std::string arithmetic_obstacle(const ModelConfig& model) {
+  const Arithmetic& does = model.arithmetic;
+  if (does.qk_norm != QkNorm::kNone) return "QK-norm: keys are no linear function of the layer's input";
+  if (std::ranges::any_of(model.windows, [](std::size_t window) { return window != 0; }))
+    return "sliding windows, which the target's layers do not have";
+  if (does.norm != NormKind::kRms || !does.input_norms) return "norms that are no RMSNorm of the blocks' inputs";
+  if (does.output_norms) return "norms of the blocks' outputs";
+  if (does.activation != Activation::kSilu || !does.gated) return "a feed-forward block that is no SwiGLU";
+  if (does.parallel_residual) return "parallel residuals";
+  if (does.scaled_embeddings) return "scaled embeddings";
+  if (model.attention_softcap != 0 || model.logit_softcap != 0) return "caps of scores or logits";
+  if (model.ropes.size() > 1) return "RoPE of several kinds";
+  return {};
+}
+
+std::string bias_obstacle(const ModelSource& source) {
+  using enum TensorRole;
+  for (const TensorRole role : {kQuery, kKey, kValue, kOutput, kGate, kUp, kDown})
+    for (std::size_t layer = 0; layer < source.config().layers; ++layer)
+      if (!source.tensors().bias(role, layer).empty())
+        return "biases of projections, for which the target has no place";
+  return {};
+}
+
+/// Checks what does not need the factors.
+const ExportJob& checked(const ExportJob& job) {
+  const ModelConfig& model = job.model.config();
+  std::string obstacle = arithmetic_obstacle(model);
+  if (obstacle.empty()) obstacle = bias_obstacle(job.model);
+  if (!obstacle.empty())
+    throw Error(ErrorCode::kUnsupported, model.name, "found " + obstacle + ", expected the arithmetic of Llama");
+  if (job.config.at("files").empty())
+    throw Error(ErrorCode::kUnsupported, job.config_path.string() + ": /files",
+                "found no factors, expected those of J-LRD or S-LRD: the cache holds their latent");
+  return job;
+}
+
+}  // namespace
+
+EliteModel::EliteModel(const ExportJob& job) : job_(&checked(job)), source_(job.config, job.config_path, job.model) {
+  require_all_layers(config(), model(), job.config_path);
+  for (std::size_t n = 0; n < config().layers.size(); ++n) {
+    std::size_t rank = 0;
+    for (const EliteFactor& factor : elite_factors(config(), n, model().kv_heads, model().head_dim))
+      rank += factor.rank;
+    rank_ = std::max(rank_, rank);
+  }
+}
+
+const EliteRows& EliteModel::layer(std::size_t index) const {
+  if (held_ && held_->index == index) return *held_;
+  held_.reset();  // before the next one is read
+  auto rows = std::make_unique<EliteRows>();
+  rows->index = index;
+  rows->elite = source_.layer(index);
+  rows->query_rows = job_->model.projection(index, 'q');
+  for (const auto& chunks : rows->elite.elite) {
+    auto& channels = rows->plain.emplace_back();
+    for (std::size_t channel = 0; channel < model().head_dim; ++channel)
+      if (channel >= model().rotary_dim() || std::ranges::find(chunks, channel % model().chunks()) == chunks.end())
+        channels.push_back(channel);
+    rows->first_row.push_back(rows->value_row);
+    rows->value_row += channels.size();
+  }
+  held_ = std::move(rows);
+  return *held_;
+}
+
+OutputTensor EliteModel::rows(std::string name, std::vector<std::uint64_t> shape,
+                              std::function<void(std::size_t row, std::span<float> out)> row) const {
+  const std::size_t width = shape.back();
+  return {std::move(name), job_->type, std::move(shape),
+          [width, row = std::move(row)](std::size_t first, std::size_t count, std::span<float> out) {
+            std::ranges::fill(out, 0.0F);
+            for (std::size_t n = 0; n < count; ++n) row(first + n, out.subspan(n * width, width));
+          }};
+}
+
+OutputTensor EliteModel::kept(std::string name, TensorRole role, std::size_t layer) const {
+  using enum TensorRole;
+  const ModelTensors& tensors = job_->model.tensors();
+  if (role == kAttentionNorm || role == kFeedForwardNorm || role == kFinalNorm)
+    return held_tensor(std::move(name), {model().d_model}, tensors.vector(role, layer), job_->type);
+  const TensorRows rows = tensors.rows(role, layer);
+  return {std::move(name),
+          job_->type,
+          {rows.rows(), rows.columns()},
+          [rows](std::size_t first, std::size_t count, std::span<float> out) { rows.read(first, count, out); }};
+}
+
+}  // namespace kvs

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "export/elite_source.h"
+#include "export/exporter.h"
+#include "io/output_tensor.h"
+#include "model/architecture.h"
+
+namespace kvs {
+
+/// What a layer's new projections consist of.
+struct EliteRows {
+  std::size_t index = 0;  // of the layer
+  EliteLayer elite;
+  std::vector<float> query_rows;                // W_q: [query_heads · head_dim, d_model]
+  std::vector<std::vector<std::size_t>> plain;  // [kv_head] channels that are not rotated, ascending
+  std::vector<std::size_t> first_row;           // [kv_head] of those in up
+  std::size_t value_row = 0;                    // the first of the values in up
+
+  /// Row of W_q or W_k.
+  const float* query(std::size_t row) const { return query_rows.data() + row * width(); }
+  const float* key(std::size_t row) const { return elite.key_rows.data() + row * width(); }
+  const float* down(std::size_t row) const { return elite.down.data() + row * width(); }
+  const float* up(std::size_t row) const { return elite.up.data() + row * elite.rank; }
+  std::size_t width() const { return elite.down.size() / elite.rank; }  // d_model
+};
+
+/// A Llama-like model with an elitekv config of all layers, to be written with other attention. Holds one layer's
+/// factors, W_q and W_k at a time.
+class EliteModel {
+ public:
+  /// @throws Error kUnsupported with the reason if the arithmetic is not Llama's (RMSNorm, SwiGLU, no biases, windows
+  /// or
+  ///         QK-norm), or the config has no factors or leaves layers out
+  explicit EliteModel(const ExportJob& job);
+
+  const ExportJob& job() const noexcept { return *job_; }
+  const ModelConfig& model() const noexcept { return job_->model.config(); }
+  const EliteConfig& config() const noexcept { return source_.config(); }
+  std::size_t rank() const noexcept { return rank_; }  // the largest of a layer
+  const EliteRows& layer(std::size_t index) const;
+
+  /// A tensor of the job's type that is made row by row, its rows zero at first.
+  OutputTensor rows(std::string name, std::vector<std::uint64_t> shape,
+                    std::function<void(std::size_t row, std::span<float> out)> row) const;
+  /// A tensor that stays as it is.
+  OutputTensor kept(std::string name, TensorRole role, std::size_t layer = 0) const;
+
+ private:
+  const ExportJob* job_;
+  EliteSource source_;
+  std::size_t rank_ = 0;
+  mutable std::unique_ptr<EliteRows> held_;
+};
+
+}  // namespace kvs
