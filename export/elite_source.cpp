@@ -17,6 +17,7 @@ std::vector<float> read_factor(const TensorArchive& archive, const std::filesyst
                     std::to_string(rows) + ',' + std::to_string(columns) + ']');
   std::vector<float> values(rows * columns);
   read_rows(*tensor, 0, rows, values);
+  archive.release(tensor->bytes);
   return values;
 }
 

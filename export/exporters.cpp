@@ -13,7 +13,7 @@ namespace {
 constexpr auto kFile = StagedOutput::Kind::kFile, kFolder = StagedOutput::Kind::kFolder;
 
 constexpr std::string_view kMlaNeeds =
-    "factors and disjoint sets of all layers; Llama's arithmetic: no QK-norm, biases or sliding windows";
+    "an elitekv config with factors and disjoint sets of all layers; a model like Llama: no QK-norm, biases, windows";
 
 constexpr std::array kExporters{
     Exporter{"hf-youtu", "the converted model as stock latent attention: a folder for Transformers", "elitekv",
@@ -22,11 +22,11 @@ constexpr std::array kExporters{
     Exporter{"gguf-deepseek2", "the same for llama.cpp: a GGUF file", "elitekv", kMlaNeeds, kFile,
              write_gguf_deepseek2},
     Exporter{"elitekv", "the converted model with the tensors and names of EliteKV's own code: a folder", "elitekv",
-             "factors of all layers; Llama's arithmetic", kFolder, write_elitekv},
-    Exporter{"elitekv-rank", "elite sets as the pickle that EliteKV's conversion script reads", "elitekv", "all layers",
-             kFile, write_elitekv_rank},
+             "an elitekv config with factors of all layers; a model like Llama", kFolder, write_elitekv},
+    Exporter{"elitekv-rank", "elite sets as the pickle that EliteKV's conversion script reads", "elitekv",
+             "an elitekv config of all layers", kFile, write_elitekv_rank},
     Exporter{"mha2mla-rank", "elite sets as the ranks that MHA2MLA reads (torch.save)", "elitekv",
-             "all layers, sets per KV head", kFile, write_mha2mla_rank},
+             "an elitekv config of all layers, its sets per KV head", kFile, write_mha2mla_rank},
 };
 
 }  // namespace

@@ -6,9 +6,9 @@ import pickle
 import torch
 from safetensors.torch import load_file
 
-from exports import FOLDER, MODEL, check, export, smollm2_config, tiny_config, tiny_model
+from exports import FOLDER, MODEL, SMOLLM2_CONFIG, check, export, tiny_config, tiny_model
 
-config = smollm2_config()
+config = SMOLLM2_CONFIG
 elite = json.loads(config.read_text())["parameters"]["elite"]
 chunks, group = 32, 3
 

@@ -20,16 +20,12 @@ def run(program, *arguments):
 
 
 def calibrate(model, out, *options):
-    """An elitekv config with disjoint sets; kept between runs under a name of its own."""
-    if not out.exists():
-        run("kvcalibrate", "elitekv", "--model", model, "--disjoint", "on", "--out", out, "--quiet", "--no-lock", *options)
+    """An elitekv config with disjoint sets."""
+    run("kvcalibrate", "elitekv", "--model", model, "--disjoint", "on", "--out", out, "--force", "--quiet", *options)
     return out
 
 
-def smollm2_config():
-    """r = 10 (30 of 32 frequencies), d_ckv = 192."""
-    return calibrate(MODEL, FOLDER / "smollm2.json", "--text", TEXT, "--window", 512, "--documents", 8,
-                     "--elite", 10, "--rank", 192)
+SMOLLM2_CONFIG = FOLDER / "smollm2.json"  # calibrate.py: r = 10 (30 of 32 frequencies), d_ckv = 192
 
 
 def tiny_model(number, tied=True, vocabulary=128, **rope):
@@ -51,10 +47,8 @@ def tiny_model(number, tied=True, vocabulary=128, **rope):
 
 
 def tiny_config(source, *options):
-    out = FOLDER / "tiny.json"
-    out.unlink(missing_ok=True)
-    return calibrate(source, out, "--tokens-file", FOLDER / "tiny.jsonl", "--window", 64, "--elite", 3, "--rank", 40,
-                     "--allow-more-parameters", "--force", *options)
+    return calibrate(source, FOLDER / "tiny.json", "--tokens-file", FOLDER / "tiny.jsonl", "--window", 64, "--elite", 3,
+                     "--rank", 40, "--allow-more-parameters", *options)
 
 
 def export(name, config, model, out, *options):

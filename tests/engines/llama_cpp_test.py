@@ -8,7 +8,7 @@ from llama_cpp import Llama
 from safetensors import safe_open
 from transformers import AutoTokenizer
 
-from exports import FOLDER, MODEL, TEXT, check, export, logits, nll, smollm2_config, tiny_config, tiny_model
+from exports import FOLDER, MODEL, SMOLLM2_CONFIG, TEXT, check, export, logits, nll, tiny_config, tiny_model
 
 
 def engine(path, tokens):
@@ -21,7 +21,7 @@ def perplexity(model, tokens):
     return np.exp(nll(np.array(model.scores[:len(tokens)]), tokens).mean())
 
 
-config = smollm2_config()
+config = SMOLLM2_CONFIG
 text = TEXT.read_text()
 file = export("gguf-deepseek2", config, MODEL, FOLDER / "smollm2.gguf")
 model = engine(file, 512)

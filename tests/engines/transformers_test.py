@@ -6,7 +6,7 @@ import json
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache
 
-from exports import FOLDER, MODEL, TEXT, check, export, logits, nll, smollm2_config, tiny_config, tiny_model
+from exports import FOLDER, MODEL, SMOLLM2_CONFIG, TEXT, check, export, logits, nll, tiny_config, tiny_model
 
 torch.set_grad_enabled(False)
 
@@ -27,7 +27,7 @@ def compare(name, model, config, tokens, dtype=torch.float32, most=5e-4):
 
 
 def check_smollm2():
-    config = smollm2_config()
+    config = SMOLLM2_CONFIG
     folder = FOLDER / "hf-deepseek"
     export("hf-deepseek", config, MODEL, folder)
     tokenizer = AutoTokenizer.from_pretrained(folder)

@@ -22,18 +22,21 @@ namespace {
 /// A line for each exporter, for --help.
 std::string exporter_lines() {
   std::size_t width = 0;
-  for (const Exporter& exporter : exporters()) width = std::max(width, exporter.name.size());
+  for (const Exporter& exporter : exporters()) width = std::max(width, exporter.name.size() + 4);
   std::string lines = "Formats of --to, and what they need of the config and the model:\n";
   for (const Exporter& exporter : exporters())
-    lines += "  " + std::string(exporter.name) + std::string(width + 2 - exporter.name.size(), ' ') +
-             std::string(exporter.summary) + "; " + std::string(exporter.needs) + '\n';
+    lines += "  " + std::string(exporter.name) + std::string(width - 2 - exporter.name.size(), ' ') +
+             std::string(exporter.summary) + '\n' + std::string(width, ' ') + "needs " + std::string(exporter.needs) +
+             '\n';
   return lines;
 }
 
 OptionTable export_options() {
-  OptionTable table("kvcalibrate export --to NAME --config FILE --model PATH --out PATH [options]",
-                    "Writes a config, or the model converted by it, as other programs read it.\n" + exporter_lines(),
-                    {"kvcalibrate export --to mha2mla-rank --config elitekv.json --model SmolLM2.gguf --out ranks.pt"});
+  OptionTable table(
+      "kvcalibrate export --to NAME --config FILE --model PATH --out PATH [options]",
+      "Writes a config, or the model converted by it, as other programs read it.\n" + exporter_lines(),
+      {"kvcalibrate export --to gguf-deepseek2 --config elitekv.json --model SmolLM2.gguf --out mla.gguf --dtype bf16",
+       "kvcalibrate export --to mha2mla-rank --config elitekv.json --model SmolLM2.gguf --out ranks.pt"});
   table.value("to", "NAME", "a format of the list above")
       .value("config", "FILE", "what to export")
       .value("model", "PATH", "the model that it was made for: GGUF file, or folder with config.json and safetensors")
