@@ -1,11 +1,12 @@
 """gguf-deepseek2 in unmodified llama.cpp: perplexity, tokenizer, generation."""
 
+import json
 import shutil
 
 import numpy as np
 from gguf import GGUFReader
 from llama_cpp import Llama
-from safetensors import safe_open
+from tokenizers import Tokenizer
 from transformers import AutoTokenizer
 
 from exports import FOLDER, MODEL, SMOLLM2_CONFIG, TEXT, check, export, logits, nll, tiny_config, tiny_model
@@ -46,6 +47,30 @@ expected = np.exp(nll(logits(source, small_config, tokens[:64]), tokens[:64]).me
 check("tiny, from safetensors: relative difference of the perplexity", abs(perplexity(small, tokens[:64]) / expected - 1),
       1e-3)
 del small
+
+# SentencePiece's kind of tokenizer.json: Llama 2's steps, every way to make a token listed, in the order of scores.
+pieces = ["in", "\u2581t", "he", "\u2581the", "er", "\u2581a", "on", "\u2581\u2581", "ing", "light"]
+texts = ["<unk>", "<s>", "</s>"] + [f"<0x{byte:02X}>" for byte in range(256)]
+texts += sorted({character for character in text if character not in " \n"} | {"\u2581"}) + ["li", "ght", "gh"] + pieces
+vocabulary = {piece: number for number, piece in enumerate(texts)}
+merges = [[piece[:cut], piece[cut:]] for piece in ["gh", "ght", "li"] + pieces for cut in range(1, len(piece))
+          if piece[:cut] in vocabulary and piece[cut:] in vocabulary]
+(source / "tokenizer.json").write_text(json.dumps({
+    "version": "1.0", "pre_tokenizer": None, "post_processor": None, "decoder": None,
+    "added_tokens": [{"id": number, "content": piece, "single_word": False, "lstrip": False, "rstrip": False,
+                      "normalized": False, "special": True} for number, piece in enumerate(texts[:3])],
+    "normalizer": {"type": "Sequence", "normalizers": [
+        {"type": "Prepend", "prepend": "\u2581"},
+        {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}]},
+    "model": {"type": "BPE", "unk_token": "<unk>", "fuse_unk": True, "byte_fallback": True, "vocab": vocabulary,
+              "merges": merges}}))
+(source / "tokenizer_config.json").write_text(json.dumps({"bos_token": "<s>", "eos_token": "</s>"}))
+source_config = tiny_config(source)
+marked = Llama(str(export("gguf-deepseek2", source_config, source, FOLDER / "tiny.gguf")), vocab_only=True, verbose=False)
+words = "the light  rays of the thing, then \u00e9 at once\n"
+expected = Tokenizer.from_file(str(source / "tokenizer.json")).encode(words).ids
+assert marked.tokenize(words.encode(), add_bos=False, special=True) == expected
+del marked
 
 bf16 = engine(export("gguf-deepseek2", config, MODEL, FOLDER / "smollm2.gguf", "--dtype", "bf16"), 512)
 check("bf16: relative difference of the perplexity", abs(perplexity(bf16, tokens) / ours - 1), 2e-2)

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "io/file.h"
 #include "io/json.h"
+#include "io/tokenizer/byte_alphabet.h"
 #include "io/tokenizer/gguf_vocabulary.h"
 #include "io/tokenizer/split.h"
 #include "io/tokenizer/split_patterns.h"
@@ -41,21 +44,37 @@ std::optional<std::vector<std::string>> patterns_of(const Json& step) {
   return std::nullopt;
 }
 
-/// The name of llama.cpp's pre-tokenizer that splits by these patterns; empty if there is none.
-std::string_view pre_tokenizer_of(const std::vector<std::string>& patterns, bool ignore_merges) {
+/// The name of llama.cpp's pre-tokenizer that splits as this byte-level BPE does; empty if there is none.
+std::string_view pre_tokenizer_of(const Json& tokenizer) {
   struct Row {
     std::string_view name;
     std::vector<std::string_view> patterns;  // as a tokenizer.json writes them
     bool ignore_merges;
   };
+  if (!tokenizer.value("normalizer", Json()).is_null() || !tokenizer.contains("pre_tokenizer")) return {};
+  const auto wanted = patterns_of(tokenizer.at("pre_tokenizer"));
+  if (!wanted) return {};
+  const bool ignore_merges = tokenizer.at("model").value("ignore_merges", false);
   using namespace patterns;
   static const std::array<Row, 5> kRows{Row{"gpt-2", {kGpt2}, false}, Row{"smollm", {kDigit, kGpt2}, false},
                                         Row{"llama-bpe", {kLlama3}, true}, Row{"dbrx", {kLlama3}, false},
                                         Row{"qwen2", {kQwen2}, false}};
   const auto row = std::ranges::find_if(kRows, [&](const Row& known) {
-    return known.ignore_merges == ignore_merges && std::ranges::equal(known.patterns, patterns);
+    return known.ignore_merges == ignore_merges && std::ranges::equal(known.patterns, *wanted);
   });
   return row == kRows.end() ? std::string_view() : row->name;
+}
+
+/// Of SentencePiece's BPE: whether a text gets a space before it; nothing for steps that llama.cpp does not take.
+std::optional<bool> space_prefix(const Json& tokenizer) {
+  const Json replace{{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", kSpaceMarker}},
+      prepend{{"type", "Prepend"}, {"prepend", kSpaceMarker}};
+  if (!tokenizer.value("pre_tokenizer", Json()).is_null()) return std::nullopt;
+  const Json normalizer = tokenizer.value("normalizer", Json());
+  const Json steps = normalizer.is_object() ? normalizer.value("normalizers", Json::array({normalizer})) : Json();
+  if (steps == Json::array({prepend, replace})) return true;
+  if (steps == Json::array({replace})) return false;
+  return std::nullopt;
 }
 
 struct Vocabulary {
@@ -93,6 +112,39 @@ std::vector<std::string> merges_of(const Json& tokenizer) {
   return merges;
 }
 
+/// Bytes and the unknown token, which have types of their own in SentencePiece's vocabularies.
+void mark_types(const Json& model, Vocabulary& vocabulary) {
+  const std::string unknown = model.value("unk_token", Json()).is_string() ? model.at("unk_token") : Json("");
+  for (std::size_t id = 0; id < vocabulary.texts.size(); ++id) {
+    if (byte_of_token_name(vocabulary.texts[id])) vocabulary.types[id] = kGgufByte;
+    if (!unknown.empty() && vocabulary.texts[id] == unknown) vocabulary.types[id] = kGgufUnknown;
+  }
+}
+
+/// Less for what is merged later; what no merge makes needs none. Scores stand for a list of merges only if it holds
+/// every way to make a token, all of them side by side: nothing otherwise.
+std::optional<std::vector<float>> scores_of(const std::vector<std::string>& merges, const Vocabulary& vocabulary) {
+  const std::unordered_set<std::string_view> tokens(vocabulary.texts.begin(), vocabulary.texts.end());
+  std::unordered_map<std::string, std::size_t> first, count;
+  for (std::size_t rank = 0; rank < merges.size(); ++rank) {
+    std::string text = merges[rank];
+    text.erase(text.find(' '), 1);
+    const std::size_t start = first.emplace(text, rank).first->second;
+    if (rank - start != count[text]++) return std::nullopt;
+  }
+  std::vector<float> scores;
+  for (std::size_t id = 0; id < vocabulary.texts.size(); ++id) {
+    const std::string_view text = vocabulary.texts[id];
+    std::size_t ways = 0;
+    for (std::size_t cut = 1; cut < text.size(); ++cut)
+      if (tokens.contains(text.substr(0, cut)) && tokens.contains(text.substr(cut))) ++ways;
+    const auto found = count.find(std::string(text));
+    if (vocabulary.types[id] == kGgufNormal && ways != (found == count.end() ? 0 : found->second)) return std::nullopt;
+    scores.push_back(-static_cast<float>(found == count.end() ? merges.size() : first.at(std::string(text))));
+  }
+  return scores;
+}
+
 void add_special_ids(const std::filesystem::path& folder, const Vocabulary& vocabulary, GgufMetadataWriter& metadata) {
   const std::filesystem::path path = folder / "tokenizer_config.json";
   if (!std::filesystem::exists(path)) return;
@@ -124,21 +176,28 @@ std::string add_tokenizer_json(const std::filesystem::path& folder, GgufMetadata
   if (!std::filesystem::exists(path)) return "found no tokenizer.json";
   (void)load_tokenizer_json(path);  // refuses what is malformed
   const Json tokenizer = parse_json(read_text_file(path, kMostBytes), path.string(), {.bytes = kMostBytes});
-  const Json model = tokenizer.at("model");
-  if (model.value("type", "BPE") != "BPE" || model.value("byte_fallback", false) ||
-      (tokenizer.contains("normalizer") && !tokenizer.at("normalizer").is_null()))
-    return "found " + model.value("type", "BPE") + " that is no byte-level BPE without a normalizer";
-  const auto patterns = tokenizer.contains("pre_tokenizer") ? patterns_of(tokenizer.at("pre_tokenizer")) : std::nullopt;
-  const std::string_view pre =
-      patterns ? pre_tokenizer_of(*patterns, model.value("ignore_merges", false)) : std::string_view();
-  if (pre.empty()) return "found a pre-tokenizer that llama.cpp has no name of";
-  const Vocabulary vocabulary = vocabulary_of(tokenizer);
+  const Json& model = tokenizer.at("model");
+  if (model.value("type", "BPE") != "BPE") return "found " + model.value("type", "") + ", expected BPE";
+  const bool marked = model.value("byte_fallback", false);
+  const std::optional<bool> prefix = marked ? space_prefix(tokenizer) : std::nullopt;
+  const std::string_view pre = marked ? "default" : pre_tokenizer_of(tokenizer);
+  if (marked ? !prefix : pre.empty()) return "found a normalizer or pre-tokenizer that llama.cpp has no name of";
+
+  Vocabulary vocabulary = vocabulary_of(tokenizer);
   const std::vector<std::string> merges = merges_of(tokenizer);
-  metadata.add("tokenizer.ggml.model", "gpt2");
+  if (marked) mark_types(model, vocabulary);
+  const auto scores = marked ? scores_of(merges, vocabulary) : std::nullopt;
+  if (marked && !scores) return "found merges that scores of tokens do not stand for";
+  metadata.add("tokenizer.ggml.model", marked ? "llama" : "gpt2");
   metadata.add("tokenizer.ggml.pre", pre);
   metadata.add("tokenizer.ggml.tokens", std::span<const std::string_view>(views(vocabulary.texts)));
+  if (marked) {
+    metadata.add("tokenizer.ggml.scores", std::span<const float>(*scores));
+    metadata.add("tokenizer.ggml.add_space_prefix", *prefix);
+  } else {
+    metadata.add("tokenizer.ggml.merges", std::span<const std::string_view>(views(merges)));
+  }
   metadata.add("tokenizer.ggml.token_type", std::span<const std::int32_t>(vocabulary.types));
-  metadata.add("tokenizer.ggml.merges", std::span<const std::string_view>(views(merges)));
   add_special_ids(folder, vocabulary, metadata);
   return {};
 }

@@ -7,8 +7,8 @@
 
 namespace kvs {
 
-/// Adds the tokenizer of a Hugging Face folder to a GGUF file's metadata: its tokenizer.json, which must be byte-level
-/// BPE with splits that llama.cpp knows.
+/// Adds the tokenizer of a Hugging Face folder to a GGUF file's metadata: its tokenizer.json, which must be BPE,
+/// byte-level with splits that llama.cpp knows or SentencePiece's kind with byte fallback.
 /// @return why it cannot be expressed, in which case nothing is added; empty if it can
 /// @throws Error as load_tokenizer_json
 std::string add_tokenizer_json(const std::filesystem::path& folder, GgufMetadataWriter& metadata);

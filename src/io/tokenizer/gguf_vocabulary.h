@@ -14,7 +14,14 @@ namespace kvs {
 inline constexpr std::string_view kGgufTokens = "tokenizer.ggml.tokens";
 
 /// enum llama_token_type (llama.h)
-enum GgufTokenType : std::int32_t { kGgufNormal = 1, kGgufUnknown, kGgufControl, kGgufUserDefined, kGgufUnused };
+enum GgufTokenType : std::int32_t {
+  kGgufNormal = 1,
+  kGgufUnknown,
+  kGgufControl,
+  kGgufUserDefined,
+  kGgufUnused,
+  kGgufByte
+};
 
 /// What the tokenizers of a GGUF file have in common, and how their readers refuse.
 struct GgufVocabulary {
@@ -40,6 +47,9 @@ struct GgufVocabulary {
 
 /// @throws Error kInput on tokens that are none or not unique, types that do not fit them, a BOS id out of range.
 GgufVocabulary read_gguf_vocabulary(const GgufFile& file);
+/// By id, of SentencePiece's kind of vocabulary. As f32, which is how llama.cpp compares them.
+/// @throws Error kInput if there are not as many as tokens, or one is not finite.
+std::vector<float> read_gguf_scores(const GgufVocabulary& vocabulary);
 
 /// `tokenizer.ggml.model` = "gpt2": byte-level BPE, split as `tokenizer.ggml.pre` says.
 TokenizerParts read_gguf_bpe(GgufVocabulary vocabulary);

@@ -14,34 +14,6 @@ namespace {
 /// No vocabulary in use comes near it; finding the merges of a token takes the square of its length.
 constexpr std::size_t kLongestToken = 512;
 
-/// By id. As f32, which is how llama.cpp compares them.
-std::vector<float> read_scores(const GgufVocabulary& vocabulary) {
-  constexpr std::string_view kKey = "tokenizer.ggml.scores";
-  const std::size_t tokens = vocabulary.texts.size();
-  if (!vocabulary.file.has(kKey)) return std::vector<float>(tokens, 0.0F);
-  const GgufArray& array = vocabulary.file.get_array(kKey);
-  std::vector<float> scores;
-  if (const auto* reals = std::get_if<std::vector<double>>(&array)) {
-    for (const double real : *reals) scores.push_back(static_cast<float>(real));
-  } else if (const auto* integers = std::get_if<std::vector<std::int64_t>>(&array)) {
-    for (const std::int64_t integer : *integers) scores.push_back(static_cast<float>(integer));
-  } else {
-    vocabulary.fail(ErrorCode::kInput, kKey, "expected an array of numbers");
-  }
-  if (scores.size() != tokens) {
-    vocabulary.fail(
-        ErrorCode::kInput, kKey,
-        "found " + std::to_string(scores.size()) + " scores, expected " + std::to_string(tokens) + ", one per token");
-  }
-  const auto bad = std::find_if(scores.begin(), scores.end(), [](float score) { return !std::isfinite(score); });
-  if (bad != scores.end()) {
-    vocabulary.fail(
-        ErrorCode::kInput, kKey,
-        "the score of " + vocabulary.describe(static_cast<std::size_t>(bad - scores.begin())) + " is not finite");
-  }
-  return scores;
-}
-
 /// The highest score has rank 0, equal scores have equal ranks.
 std::vector<std::uint32_t> ranks_of(const std::vector<float>& scores) {
   std::vector<float> sorted(scores);
@@ -102,7 +74,7 @@ std::unique_ptr<Bpe> make_model(GgufVocabulary& vocabulary) {
     if (!vocabulary.is_special[id]) vocabulary.tokens.bytes[id] = bytes_of_marked_token(text);
     bpe->add_token(text, static_cast<std::uint32_t>(id));
   }
-  add_merges(*bpe, vocabulary, ranks_of(read_scores(vocabulary)));
+  add_merges(*bpe, vocabulary, ranks_of(read_gguf_scores(vocabulary)));
   // Bytes stand in only after merging: no merge may take them for the text of their names.
   bpe->set_byte_fallback(bpe->make_hidden_bytes());
   bpe->set_leftovers(byte_tokens(vocabulary));
@@ -110,6 +82,33 @@ std::unique_ptr<Bpe> make_model(GgufVocabulary& vocabulary) {
 }
 
 }  // namespace
+
+std::vector<float> read_gguf_scores(const GgufVocabulary& vocabulary) {
+  constexpr std::string_view kKey = "tokenizer.ggml.scores";
+  const std::size_t tokens = vocabulary.texts.size();
+  if (!vocabulary.file.has(kKey)) return std::vector<float>(tokens, 0.0F);
+  const GgufArray& array = vocabulary.file.get_array(kKey);
+  std::vector<float> scores;
+  if (const auto* reals = std::get_if<std::vector<double>>(&array)) {
+    for (const double real : *reals) scores.push_back(static_cast<float>(real));
+  } else if (const auto* integers = std::get_if<std::vector<std::int64_t>>(&array)) {
+    for (const std::int64_t integer : *integers) scores.push_back(static_cast<float>(integer));
+  } else {
+    vocabulary.fail(ErrorCode::kInput, kKey, "expected an array of numbers");
+  }
+  if (scores.size() != tokens) {
+    vocabulary.fail(
+        ErrorCode::kInput, kKey,
+        "found " + std::to_string(scores.size()) + " scores, expected " + std::to_string(tokens) + ", one per token");
+  }
+  const auto bad = std::find_if(scores.begin(), scores.end(), [](float score) { return !std::isfinite(score); });
+  if (bad != scores.end()) {
+    vocabulary.fail(
+        ErrorCode::kInput, kKey,
+        "the score of " + vocabulary.describe(static_cast<std::size_t>(bad - scores.begin())) + " is not finite");
+  }
+  return scores;
+}
 
 // Source: llama.cpp src/llama-vocab.cpp, llm_tokenizer_spm_session and llama_vocab::impl::tokenize.
 TokenizerParts read_gguf_spm(GgufVocabulary vocabulary) {

@@ -1,7 +1,11 @@
 #include "io/tokenizer/tokenizer_json_writer.h"
 
+#include <algorithm>
+#include <numeric>
+
 #include "io/file.h"
 #include "io/json.h"
+#include "io/tokenizer/byte_alphabet.h"
 #include "io/tokenizer/gguf_vocabulary.h"
 #include "io/tokenizer/split.h"
 
@@ -40,10 +44,14 @@ Json byte_level() {
   return {{"type", "ByteLevel"}, {"add_prefix_space", true}, {"trim_offsets", true}, {"use_regex", true}};
 }
 
-/// Puts the begin-of-sequence token before a text, if the file asks for it.
-Json post_processor(const GgufVocabulary& vocabulary) {
-  const std::string key = std::string(kPrefix) + "add_bos_token";
-  if (vocabulary.bos < 0 || !vocabulary.file.has(key) || !vocabulary.file.get_boolean(key)) return byte_level();
+bool flag(const GgufFile& file, std::string_view key, bool otherwise) {
+  const std::string name = std::string(kPrefix) + std::string(key);
+  return file.has(name) ? file.get_boolean(name) : otherwise;
+}
+
+/// Puts the begin-of-sequence token before a text, if the file asks for it: `otherwise` where it says nothing.
+Json post_processor(const GgufVocabulary& vocabulary, bool otherwise) {
+  if (vocabulary.bos < 0 || !flag(vocabulary.file, "add_bos_token", otherwise)) return nullptr;
   const std::string& bos = vocabulary.texts[static_cast<std::size_t>(vocabulary.bos)];
   const auto special = [&](int type) { return Json{{"SpecialToken", {{"id", bos}, {"type_id", type}}}}; };
   const auto sequence = [](const char* name, int type) {
@@ -55,7 +63,7 @@ Json post_processor(const GgufVocabulary& vocabulary) {
           {"special_tokens", {{bos, {{"id", bos}, {"ids", {vocabulary.bos}}, {"tokens", {bos}}}}}}};
 }
 
-Json bpe_model(const GgufVocabulary& vocabulary, const GgufPreTokenizer& pre) {
+Json bpe_model(const GgufVocabulary& vocabulary, Json merges) {
   Json::object_t ids;  // pushed unsearched: operator[] of an ordered object looks at every member
   for (std::size_t id = 0; id < vocabulary.texts.size(); ++id) ids.emplace_back(vocabulary.texts[id], id);
   return {{"type", "BPE"},
@@ -65,9 +73,60 @@ Json bpe_model(const GgufVocabulary& vocabulary, const GgufPreTokenizer& pre) {
           {"end_of_word_suffix", nullptr},
           {"fuse_unk", false},
           {"byte_fallback", false},
-          {"ignore_merges", pre.ignore_merges},
+          {"ignore_merges", false},
           {"vocab", Json(std::move(ids))},
-          {"merges", vocabulary.strings(std::string(kPrefix) + "merges")}};
+          {"merges", std::move(merges)}};
+}
+
+/// Byte-level BPE.
+Json byte_level_tokenizer(const GgufVocabulary& vocabulary, const GgufPreTokenizer& pre) {
+  Json post = post_processor(vocabulary, false);
+  Json model = bpe_model(vocabulary, vocabulary.strings(std::string(kPrefix) + "merges"));
+  model["ignore_merges"] = pre.ignore_merges;
+  return {{"normalizer", nullptr},
+          {"pre_tokenizer", pre_tokenizer(pre)},
+          {"post_processor", post.is_null() ? byte_level() : std::move(post)},
+          {"decoder", byte_level()},
+          {"model", std::move(model)}};
+}
+
+/// Every way to put two tokens together to a third, the third with the highest score first.
+Json scored_merges(const GgufVocabulary& vocabulary) {
+  const std::vector<float> scores = read_gguf_scores(vocabulary);
+  std::vector<std::size_t> order(scores.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return scores[a] > scores[b]; });
+  Json merges = Json::array();
+  for (const std::size_t id : order) {
+    const std::string& text = vocabulary.texts[id];
+    if (vocabulary.is_special[id] || byte_of_token_name(text)) continue;
+    for (std::size_t cut = 1; cut < text.size(); ++cut) {
+      const std::string left = text.substr(0, cut), right = text.substr(cut);
+      if (vocabulary.tokens.find(left) >= 0 && vocabulary.tokens.find(right) >= 0) merges.push_back({left, right});
+    }
+  }
+  return merges;
+}
+
+/// SentencePiece's BPE: spaces become markers, a text gets one before it, bytes stand in for unknown characters.
+Json marked_tokenizer(const GgufVocabulary& vocabulary) {
+  const bool prefix = flag(vocabulary.file, "add_space_prefix", true);
+  const Json replace{{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", kSpaceMarker}};
+  Json normalizers = Json::array();
+  if (prefix) normalizers.push_back({{"type", "Prepend"}, {"prepend", kSpaceMarker}});
+  normalizers.push_back(replace);
+  Json decoders = Json::array();
+  decoders.push_back({{"type", "Replace"}, {"pattern", {{"String", kSpaceMarker}}}, {"content", " "}});
+  decoders.push_back({{"type", "ByteFallback"}});
+  decoders.push_back({{"type", "Fuse"}});
+  if (prefix) decoders.push_back({{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});
+  Json model = bpe_model(vocabulary, scored_merges(vocabulary));
+  model["byte_fallback"] = true;
+  return {{"normalizer", {{"type", "Sequence"}, {"normalizers", std::move(normalizers)}}},
+          {"pre_tokenizer", nullptr},
+          {"post_processor", post_processor(vocabulary, true)},
+          {"decoder", {{"type", "Sequence"}, {"decoders", std::move(decoders)}}},
+          {"model", std::move(model)}};
 }
 
 Json tokenizer_config(const GgufVocabulary& vocabulary) {
@@ -87,21 +146,20 @@ Json tokenizer_config(const GgufVocabulary& vocabulary) {
 }  // namespace
 
 std::string write_tokenizer_json(const GgufFile& file, const std::filesystem::path& folder) {
-  const std::string model = text_of(file, std::string(kPrefix) + "model", "");
-  if (model != "gpt2") return "found tokenizer " + GgufVocabulary::shown(model) + ", expected byte-level BPE (gpt2)";
-  const std::string name = text_of(file, std::string(kPrefix) + "pre", "default");
-  const GgufPreTokenizer* pre = find_gguf_pre_tokenizer(name);
-  if (pre == nullptr) return "found pre-tokenizer " + GgufVocabulary::shown(name) + ", which is not known";
+  const std::string kind = text_of(file, std::string(kPrefix) + "model", "");
+  Json tokenizer{{"version", "1.0"}, {"truncation", nullptr}, {"padding", nullptr}};
+  if (kind != "gpt2" && kind != "llama")
+    return "found tokenizer " + GgufVocabulary::shown(kind) + ", expected gpt2 or llama";
   const GgufVocabulary vocabulary = read_gguf_vocabulary(file);
-  const Json tokenizer{{"version", "1.0"},
-                       {"truncation", nullptr},
-                       {"padding", nullptr},
-                       {"added_tokens", added_tokens(vocabulary)},
-                       {"normalizer", nullptr},
-                       {"pre_tokenizer", pre_tokenizer(*pre)},
-                       {"post_processor", post_processor(vocabulary)},
-                       {"decoder", byte_level()},
-                       {"model", bpe_model(vocabulary, *pre)}};
+  tokenizer["added_tokens"] = added_tokens(vocabulary);
+  if (kind == "gpt2") {
+    const std::string name = text_of(file, std::string(kPrefix) + "pre", "default");
+    const GgufPreTokenizer* pre = find_gguf_pre_tokenizer(name);
+    if (pre == nullptr) return "found pre-tokenizer " + GgufVocabulary::shown(name) + ", which is not known";
+    tokenizer.update(byte_level_tokenizer(vocabulary, *pre));
+  } else {
+    tokenizer.update(marked_tokenizer(vocabulary));
+  }
   write_file_atomically(folder / "tokenizer.json", dump_json(tokenizer) + "\n", false);
   write_file_atomically(folder / "tokenizer_config.json", dump_json(tokenizer_config(vocabulary)) + "\n", false);
   return {};

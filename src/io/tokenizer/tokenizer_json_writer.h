@@ -12,7 +12,8 @@ inline constexpr std::uint64_t kMostTokenId = (1U << 24) - 1;
 
 /// Writes the tokenizer of a GGUF file as tokenizer.json and tokenizer_config.json into `folder`, for the Hugging Face
 /// library `tokenizers` and Transformers.
-/// @return why it cannot be expressed, in which case nothing is written; empty if it can: byte-level BPE
+/// @return why it cannot be expressed, in which case nothing is written; empty if it can: byte-level BPE (gpt2) and
+/// SentencePiece's (llama)
 std::string write_tokenizer_json(const GgufFile& file, const std::filesystem::path& folder);
 
 }  // namespace kvs
