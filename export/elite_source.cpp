@@ -7,7 +7,7 @@
 namespace kvs {
 namespace {
 
-/// A tensor of the factors' file. @param rows, columns  what its shape must be; 0: anything
+/// A tensor of the factors' file, of this shape.
 std::vector<float> read_factor(const TensorArchive& archive, const std::filesystem::path& path, const std::string& name,
                                std::size_t rows, std::size_t columns) {
   const StoredTensor* tensor = archive.find(name);

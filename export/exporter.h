@@ -7,6 +7,7 @@
 
 #include "core/dtype.h"
 #include "io/json.h"
+#include "io/output_tensor.h"
 #include "io/staged_output.h"
 #include "model/model.h"
 
@@ -38,6 +39,9 @@ struct Exporter {
 std::span<const Exporter> exporters() noexcept;
 /// nullptr if there is none of this name.
 const Exporter* find_exporter(std::string_view name) noexcept;
+
+/// For the writers of `tensors`: passes the share of their bytes that is written on to the job's progress.
+std::function<void(std::uint64_t)> byte_progress(const ExportJob& job, std::span<const OutputTensor> tensors);
 
 /// The file that an export leaves in a folder it writes: what it is, and that it may be replaced.
 inline constexpr std::string_view kExportRecord = "kvspectrum-export.json";

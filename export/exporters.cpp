@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <memory>
 
 #include "export/exporter.h"
 #include "export/exporters/elitekv.h"
@@ -36,6 +37,16 @@ std::span<const Exporter> exporters() noexcept { return kExporters; }
 const Exporter* find_exporter(std::string_view name) noexcept {
   const auto row = std::ranges::find(kExporters, name, &Exporter::name);
   return row == kExporters.end() ? nullptr : row;
+}
+
+std::function<void(std::uint64_t)> byte_progress(const ExportJob& job, std::span<const OutputTensor> tensors) {
+  double total = 0;
+  for (const OutputTensor& tensor : tensors) total += static_cast<double>(tensor.bytes());
+  const auto done = std::make_shared<double>(0);  // of all copies: each shard has one
+  return [&job, total, done](std::uint64_t more) {
+    *done += static_cast<double>(more);
+    job.progress(*done / total);
+  };
 }
 
 }  // namespace kvs

@@ -99,4 +99,12 @@ OutputTensor EliteModel::kept(std::string name, TensorRole role, std::size_t lay
           [rows](std::size_t first, std::size_t count, std::span<float> out) { rows.read(first, count, out); }};
 }
 
+Json cache_json(const ModelConfig& model, std::size_t latent, std::size_t rotary) {
+  return {{"latent", latent},
+          {"rotary", rotary},
+          {"values_per_token_and_layer", latent + rotary},
+          {"values_per_token", (latent + rotary) * model.layers},
+          {"values_per_token_of_the_full_cache", model.cache_values_per_token()}};
+}
+
 }  // namespace kvs

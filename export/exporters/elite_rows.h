@@ -57,4 +57,7 @@ class EliteModel {
   mutable std::unique_ptr<EliteRows> held_;
 };
 
+/// The member `cache` of an export's result: values that a token costs in a layer.
+Json cache_json(const ModelConfig& model, std::size_t latent, std::size_t rotary);
+
 }  // namespace kvs

@@ -77,10 +77,10 @@ std::vector<OutputTensor> elitekv_tensors(const EliteModel& source) {
 void check_class(const EliteModel& source) {
   const ModelConfig& model = source.model();
   if (model.rotary_dim() != model.head_dim || model.query_heads * model.head_dim != model.d_model ||
-      model.attention_scale != 0)
+      model.attention_scale != 0 || model.ropes.front().scaling.type == RopeScaling::Type::kFactors)
     throw Error(ErrorCode::kUnsupported, model.name,
-                "found heads that are not d_model / heads wide, rotated as a whole and scaled by their width, expected "
-                "those of Llama: the code has no others");
+                "found heads that are not d_model / heads wide, rotated as a whole by frequencies that config.json can "
+                "state and scaled by their width, expected those of Llama: the code has no others");
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 #include "export/exporters/gguf_deepseek2.h"
 
-#include "export/exporters/hf_folder.h"
 #include "export/exporters/mla.h"
 #include "io/gguf.h"
 #include "io/gguf_writer.h"
@@ -71,7 +70,8 @@ std::vector<OutputTensor> gguf_tensors(const MlaModel& mla) {
 
 /// @return why there is none, or empty
 std::string add_tokenizer(const ModelSource& model, GgufMetadataWriter& metadata) {
-  if (model.format() != ModelFormat::kGguf) return add_tokenizer_json(model.path(), metadata);
+  if (model.format() != ModelFormat::kGguf)
+    return add_tokenizer_json(model.path(), model.config().vocabulary, metadata);
   for (const auto& [key, value] : dynamic_cast<const GgufFile&>(model.archive()).encoded())
     if (key.starts_with("tokenizer.")) metadata.add_encoded(key, value);
   return {};

@@ -2,7 +2,6 @@
 
 #include <array>
 #include <charconv>
-#include <memory>
 
 #include "core/error.h"
 #include "io/file.h"
@@ -88,23 +87,6 @@ void add_hf_layer(const EliteModel& source, std::size_t layer, std::vector<Outpu
 void add_hf_head(const EliteModel& source, std::vector<OutputTensor>& tensors) {
   tensors.push_back(source.kept("model.norm.weight", TensorRole::kFinalNorm));
   if (!source.model().tied_head) tensors.push_back(source.kept("lm_head.weight", TensorRole::kHead));
-}
-
-Json cache_json(const ModelConfig& model, std::size_t latent, std::size_t rotary) {
-  return {{"latent", latent},
-          {"rotary", rotary},
-          {"values_per_token_and_layer", latent + rotary},
-          {"values_per_token", (latent + rotary) * model.layers},
-          {"values_per_token_of_the_full_cache", model.cache_values_per_token()}};
-}
-
-std::function<void(std::uint64_t)> byte_progress(const ExportJob& job, std::span<const OutputTensor> tensors) {
-  std::uint64_t total = 0;
-  for (const OutputTensor& tensor : tensors) total += tensor.bytes();
-  return [&job, total, done = std::uint64_t{0}](std::uint64_t more) mutable {
-    done += more;
-    job.progress(static_cast<double>(done) / static_cast<double>(total));
-  };
 }
 
 Json write_hf_folder(const ExportJob& job, Json config, std::span<const OutputTensor> tensors) {

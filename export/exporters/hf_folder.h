@@ -13,15 +13,9 @@ Json hf_config(const ModelConfig& model);
 void add_hf_layer(const EliteModel& source, std::size_t layer, std::vector<OutputTensor>& tensors);
 void add_hf_head(const EliteModel& source, std::vector<OutputTensor>& tensors);
 
-/// The members of a result's `cache`: values that a token costs in a layer.
-Json cache_json(const ModelConfig& model, std::size_t latent, std::size_t rotary);
-
 /// Writes a Hugging Face model into job.out: config.json (with the ids of the model's special tokens and the dtype
 /// added), safetensors, the tokenizer. The model's own tokenizer files are copied; from a GGUF file a tokenizer.json is
 /// made. @return notes
 Json write_hf_folder(const ExportJob& job, Json config, std::span<const OutputTensor> tensors);
-
-/// Progress over the bytes of `tensors`, for their writers.
-std::function<void(std::uint64_t)> byte_progress(const ExportJob& job, std::span<const OutputTensor> tensors);
 
 }  // namespace kvs

@@ -59,9 +59,8 @@ Json write_folder(const ExportJob& job, const Json& own) {
   result["notes"] = write_hf_folder(job, std::move(config), hf_tensors(mla));
   if (mla.model().norm_epsilon != static_cast<float>(kLatentEpsilon))
     result["notes"].push_back(
-        "the latent's norm is written for an epsilon of 1e-6, which Transformers takes; an engine that takes the "
-        "model's "
-        "rms_norm_eps there would be wrong");
+        "the latent's norm is written for an epsilon of 1e-6, which Transformers takes; engines that take the model's "
+        "rms_norm_eps there compute something else");
   return result;
 }
 

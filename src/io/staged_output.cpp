@@ -93,7 +93,7 @@ void StagedOutput::commit(bool force) {
 }
 
 void check_output_folder(const fs::path& output, bool force, std::string_view record) {
-  const fs::path resolved = resolve_output(output.has_filename() ? output : output.parent_path());
+  const fs::path resolved = resolve_output(output);
   std::error_code error;
   if (!fs::exists(fs::symlink_status(resolved, error))) return check_output(resolved, force);
   if (!fs::is_directory(resolved))

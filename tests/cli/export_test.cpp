@@ -108,8 +108,8 @@ TEST_F(ExportProgram, WritesAFolderThatSaysWhatItIs) {
 
 TEST_F(ExportProgram, ReplacesOnlyAFolderOfItsOwn) {
   ASSERT_EQ(to("hf-youtu", "out").status, 0);
-  EXPECT_EQ(to("hf-deepseek", "out").status, 7);
-  ASSERT_EQ(to("hf-deepseek", "out", {"--force", "--dtype", "bf16"}).status, 0);
+  EXPECT_EQ(to("hf-deepseek", "out/").status, 7);
+  ASSERT_EQ(to("hf-deepseek", "out/", {"--force", "--dtype", "bf16"}).status, 0);
   EXPECT_THAT(slurp(folder_ / "out/config.json"), HasSubstr("deepseek_v3"));
   EXPECT_EQ(open_safetensors(folder_ / "out/model.safetensors")->tensors()[0].type_name, "BF16");
   std::filesystem::create_directory(folder_ / "mine");

@@ -26,7 +26,7 @@ class TokenizerForms : public ::testing::Test {
 
   std::unique_ptr<GgufFile> to_gguf(const fs::path& folder) const {
     GgufMetadataWriter metadata;
-    EXPECT_EQ(add_tokenizer_json(folder, metadata), "");
+    EXPECT_EQ(add_tokenizer_json(folder, 0, metadata), "");
     return write(metadata, folder / "m.gguf");
   }
   static std::unique_ptr<GgufFile> write(const GgufMetadataWriter& metadata, const fs::path& path) {
@@ -79,6 +79,18 @@ TEST_F(TokenizerForms, SentencePiecesBpeKeepsItsIds) {
   }
 }
 
+TEST_F(TokenizerForms, IdsWithoutATokenAreUnused) {
+  fs::copy_file(fs::path(KVS_GOLDEN_DIR) / "tokenizer_small.json", folder_ / "tokenizer.json");
+  const std::size_t tokens = load_tokenizer_json(folder_ / "tokenizer.json")->vocabulary_size();
+  GgufMetadataWriter metadata;
+  EXPECT_EQ(add_tokenizer_json(folder_.path(), tokens + 2, metadata), "");
+  const auto file = write(metadata, folder_ / "m.gguf");
+  const auto& types = std::get<std::vector<std::int64_t>>(file->get_array("tokenizer.ggml.token_type"));
+  EXPECT_EQ(types.size(), tokens + 2);
+  EXPECT_EQ(types.back(), kGgufUnused);
+  EXPECT_EQ(load_tokenizer_gguf(*file)->vocabulary_size(), tokens + 2);
+}
+
 TEST(TokenizerJsonWriter, SaysWhatItCannotWrite) {
   const TemporaryDirectory folder;
   GgufMetadataWriter metadata;
@@ -92,9 +104,9 @@ TEST(TokenizerJsonWriter, SaysWhatItCannotWrite) {
 TEST(GgufTokenizerWriter, SaysWhatItCannotWrite) {
   const TemporaryDirectory folder;
   GgufMetadataWriter metadata;
-  EXPECT_EQ(add_tokenizer_json(folder.path(), metadata), "found no tokenizer.json");
+  EXPECT_EQ(add_tokenizer_json(folder.path(), 0, metadata), "found no tokenizer.json");
   fs::copy_file(fs::path(KVS_GOLDEN_DIR) / "tokenizer_unigram.json", folder / "tokenizer.json");
-  EXPECT_EQ(add_tokenizer_json(folder.path(), metadata), "found Unigram, expected BPE");
+  EXPECT_EQ(add_tokenizer_json(folder.path(), 0, metadata), "found Unigram, expected BPE");
   EXPECT_EQ(metadata.count(), 0U);
 }
 
@@ -104,7 +116,7 @@ TEST(GgufTokenizerWriter, TakesNoMergesThatScoresDoNotStandFor) {
   tokenizer["normalizer"] = {{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", kSpaceMarker}};
   folder.write("tokenizer.json", dump_json(tokenizer));
   GgufMetadataWriter metadata;
-  EXPECT_THAT(add_tokenizer_json(folder.path(), metadata), HasSubstr("merges"));
+  EXPECT_THAT(add_tokenizer_json(folder.path(), 0, metadata), HasSubstr("merges"));
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "io/digest.h"
 #include "io/file.h"
 #include "io/staged_output.h"
+#include "model/model_tensors.h"
 #include "version.h"
 
 namespace kvs {
@@ -84,7 +85,9 @@ void run_export(Arguments arguments) {
   if (!options) return;
   const RunOptions run = run_options(*options);
   const Exporter& exporter = chosen_exporter(*options);
-  const std::filesystem::path out = options->text("out"), path = options->text("config");
+  const std::filesystem::path path = options->text("config");
+  std::filesystem::path out = options->text("out");
+  if (!out.has_filename()) out = out.parent_path();  // "folder/"
   check_output_of(exporter, out, *options, run);
   const OutputLock lock(out, run.lock);
   const auto model = open_model(*options);
@@ -102,6 +105,7 @@ void run_export(Arguments arguments) {
                       .progress = [&](double done) { progress.update(done); }};
   Json result{{"to", exporter.name}, {"out", out.string()}};
   result.update(exporter.write(job));
+  model->tensors().check_unchanged();
   result.update(Json{{"config_sha256", sha256_of_file(path)},
                      {"model_sha256", model->sha256()},
                      {"command", options->command()},

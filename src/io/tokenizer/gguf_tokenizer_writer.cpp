@@ -81,18 +81,22 @@ struct Vocabulary {
   std::vector<std::string> texts;
   std::vector<std::int32_t> types;
 
+  void grow(std::size_t tokens) {
+    if (tokens <= texts.size()) return;
+    texts.resize(tokens);
+    types.resize(tokens, kGgufUnused);
+  }
   void set(std::size_t id, const std::string& text, std::int32_t type) {
-    if (id >= texts.size()) {
-      texts.resize(id + 1);
-      types.resize(id + 1, kGgufUnused);
-    }
+    grow(id + 1);
     texts[id] = text;
     types[id] = type;
   }
 };
 
-Vocabulary vocabulary_of(const Json& tokenizer) {
+/// Of at least `tokens` ids.
+Vocabulary vocabulary_of(const Json& tokenizer, std::size_t tokens) {
   Vocabulary vocabulary;
+  vocabulary.grow(tokens);
   for (const auto& [text, id] : tokenizer.at("model").at("vocab").items())
     vocabulary.set(id.get<std::size_t>(), text, kGgufNormal);
   for (const Json& token : tokenizer.value("added_tokens", Json::array()))
@@ -171,7 +175,7 @@ std::vector<std::string_view> views(const Strings& strings) {
 
 }  // namespace
 
-std::string add_tokenizer_json(const std::filesystem::path& folder, GgufMetadataWriter& metadata) {
+std::string add_tokenizer_json(const std::filesystem::path& folder, std::size_t tokens, GgufMetadataWriter& metadata) {
   const std::filesystem::path path = folder / "tokenizer.json";
   if (!std::filesystem::exists(path)) return "found no tokenizer.json";
   (void)load_tokenizer_json(path);  // refuses what is malformed
@@ -183,7 +187,7 @@ std::string add_tokenizer_json(const std::filesystem::path& folder, GgufMetadata
   const std::string_view pre = marked ? "default" : pre_tokenizer_of(tokenizer);
   if (marked ? !prefix : pre.empty()) return "found a normalizer or pre-tokenizer that llama.cpp has no name of";
 
-  Vocabulary vocabulary = vocabulary_of(tokenizer);
+  Vocabulary vocabulary = vocabulary_of(tokenizer, tokens);
   const std::vector<std::string> merges = merges_of(tokenizer);
   if (marked) mark_types(model, vocabulary);
   const auto scores = marked ? scores_of(merges, vocabulary) : std::nullopt;

@@ -9,8 +9,9 @@ namespace kvs {
 
 /// Adds the tokenizer of a Hugging Face folder to a GGUF file's metadata: its tokenizer.json, which must be BPE,
 /// byte-level with splits that llama.cpp knows or SentencePiece's kind with byte fallback.
+/// @param tokens  the model's vocabulary: ids beyond the tokenizer's become unused tokens
 /// @return why it cannot be expressed, in which case nothing is added; empty if it can
 /// @throws Error as load_tokenizer_json
-std::string add_tokenizer_json(const std::filesystem::path& folder, GgufMetadataWriter& metadata);
+std::string add_tokenizer_json(const std::filesystem::path& folder, std::size_t tokens, GgufMetadataWriter& metadata);
 
 }  // namespace kvs
