@@ -118,11 +118,5 @@ TEST(EliteCache, BiasesAreAddedToWhatTheFactorsYield) {
   EXPECT_GT(full_rank_error(tiny, false), 1e-2);
 }
 
-TEST(EliteCache, NormedKeysHaveNoFactors) {
-  EXPECT_EQ(factor_obstacle(TinyModel().model->config()), "");
-  const TinyModel normed(testing::TinyKind::kNormed);
-  EXPECT_NE(factor_obstacle(normed.model->config()).find("QK-norm"), std::string::npos);
-}
-
 }  // namespace
 }  // namespace kvs
