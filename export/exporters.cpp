@@ -5,8 +5,11 @@
 #include "export/exporter.h"
 #include "export/exporters/elitekv.h"
 #include "export/exporters/gguf_deepseek2.h"
+#include "export/exporters/hf_generation.h"
 #include "export/exporters/hf_mla.h"
+#include "export/exporters/llama_cpp.h"
 #include "export/exporters/rank_files.h"
+#include "export/exporters/vllm_fp8.h"
 
 namespace kvs {
 namespace {
@@ -17,6 +20,14 @@ constexpr std::string_view kMlaNeeds =
     "an elitekv config with factors and disjoint sets of all layers; a model like Llama: no QK-norm, biases, windows";
 
 constexpr std::array kExporters{
+    Exporter{"llama-cpp", "the cache types of llama.cpp: a preset of llama-server, with the flags", "full",
+             "a config of the full cache with one store of llama.cpp's for all layers; a GGUF file", kFile,
+             write_llama_cpp},
+    Exporter{"vllm-fp8", "the model with the scales of vLLM's fp8 cache: a folder", "full",
+             "a config of the full cache with store=fp8; a Hugging Face folder", kFolder, write_vllm_fp8},
+    Exporter{"hf-generation", "generation_config.json with Transformers' quantised cache", "",
+             "a config of kivi, or of the full cache with store=fp8, the same for all layers; no sliding windows",
+             kFile, write_hf_generation},
     Exporter{"hf-youtu", "the converted model as stock latent attention: a folder for Transformers", "elitekv",
              kMlaNeeds, kFolder, write_hf_youtu},
     Exporter{"hf-deepseek", "the same as DeepseekV3ForCausalLM", "elitekv", kMlaNeeds, kFolder, write_hf_deepseek},

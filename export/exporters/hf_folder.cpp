@@ -20,7 +20,6 @@ constexpr std::array kTokenizerFiles{"tokenizer.json",  "tokenizer_config.json",
                                      "merges.txt",      "chat_template.jinja",   "generation_config.json"};
 // No pad_token_id: YoutuForCausalLM clears the row of the embedding that it names, whatever the checkpoint holds.
 constexpr std::array kSpecialIds{"bos_token_id", "eos_token_id"};
-constexpr std::size_t kMostConfigBytes = std::size_t{16} << 20;
 
 void copy_tokenizer(const fs::path& from, const fs::path& to) {
   for (const char* name : kTokenizerFiles) {
@@ -60,6 +59,11 @@ double shortest_decimal(float value) {
 
 }  // namespace
 
+Json special_ids(const ModelSource& model) {
+  if (model.format() == ModelFormat::kGguf) return special_ids(dynamic_cast<const GgufFile&>(model.archive()));
+  return special_ids(model.path());
+}
+
 Json hf_config(const ModelConfig& model) {
   return {{"hidden_size", model.d_model},
           {"intermediate_size", model.d_ff},
@@ -91,13 +95,12 @@ void add_hf_head(const EliteModel& source, std::vector<OutputTensor>& tensors) {
 
 Json write_hf_folder(const ExportJob& job, Json config, std::span<const OutputTensor> tensors) {
   Json notes = Json::array();
+  config.update(special_ids(job.model));
   if (job.model.format() == ModelFormat::kGguf) {
     const auto& file = dynamic_cast<const GgufFile&>(job.model.archive());
-    config.update(special_ids(file));
     if (const std::string obstacle = write_tokenizer_json(file, job.out); !obstacle.empty())
       notes.push_back("no tokenizer is written: " + obstacle);
   } else {
-    config.update(special_ids(job.model.path()));
     copy_tokenizer(job.model.path(), job.out);
   }
   config["dtype"] = job.type == DType::kF32 ? "float32" : job.type == DType::kBF16 ? "bfloat16" : "float16";

@@ -18,4 +18,8 @@ void add_hf_head(const EliteModel& source, std::vector<OutputTensor>& tensors);
 /// made. @return notes
 Json write_hf_folder(const ExportJob& job, Json config, std::span<const OutputTensor> tensors);
 
+/// The ids of the model's special tokens by their names in config.json; null where there is none.
+Json special_ids(const ModelSource& model);
+inline constexpr std::size_t kMostConfigBytes = std::size_t{16} << 20;
+
 }  // namespace kvs

@@ -38,6 +38,8 @@ const Architecture& find_row(const JsonCursor& root, const std::string& where) {
 void refuse_quantised(const JsonCursor& root, const std::string& where) {
   if (!root.has("quantization_config")) return;
   const JsonCursor quantization = root.at("quantization_config");
+  // compressed-tensors with no group of weights: a scheme of the cache alone.
+  if (quantization.has("config_groups") && quantization.at("config_groups").value() == Json::object()) return;
   const std::string method =
       quantization.has("quant_method") ? quantization.at("quant_method").string() : "of unknown method";
   unsupported(quantization, where,

@@ -240,8 +240,10 @@ Json Parameters::resolved() const {
   Json all = Json::object();
   for (const ParameterSpec& spec : specs_) {
     const std::vector<Json>& values = given_.at(spec.name);
+    // A single list of heads would be read as one of layers.
+    const bool of_heads = spec.kind == ParameterSpec::Kind::kReals && !values.empty() && values.front().is_array();
     const bool same = std::ranges::all_of(values, [&](const Json& value) { return value == values.front(); });
-    all[spec.name] = same && !values.empty() ? values.front() : Json(values);
+    all[spec.name] = same && !values.empty() && !of_heads ? values.front() : Json(values);
   }
   return all;
 }

@@ -122,6 +122,15 @@ TEST(Parameters, AreCompleteOnceTheyAreRead) {
       "skip_layers": [0, 1], "prefix": 4, "prefill": "whole"})"));
 }
 
+TEST(Parameters, ScalesOfHeadsStayListsByLayer) {
+  for (const char* words : {"scale_k=1,2/3,4", "scale_k=1,2/1,2"}) {
+    const Json given = parse_settings(std::vector<std::string>{words}, "settings");
+    Parameters parameters({{given, "", ErrorCode::kUsage}}, 2);
+    (void)make_cache(*find_cache_method("full"), parameters, {.kv_heads = 2, .head_dim = 64});
+    EXPECT_EQ(parameters.resolved().at("scale_k"), given.at("scale_k"));
+  }
+}
+
 TEST(Parameters, IndicesMayDifferByLayer) {
   Parameters parameters({{Json::parse(R"({"same": [0, 2], "own": [[1], []]})"), "", ErrorCode::kUsage}}, 2);
   using Indices = std::vector<std::size_t>;

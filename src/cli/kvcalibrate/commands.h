@@ -8,6 +8,7 @@ void run_faedkv(Arguments arguments);
 void run_elitekv(Arguments arguments);
 void run_eval(Arguments arguments);
 void run_generate(Arguments arguments);
+void run_store(Arguments arguments);
 void run_export(Arguments arguments);
 void run_validate(Arguments arguments);
 

@@ -7,6 +7,7 @@ int main(int argc, char** argv) {
   constexpr std::array kCommands{
       kvs::Subcommand{"faedkv", "ablate spectral chunks of every layer and keep those that matter", kvs::run_faedkv},
       kvs::Subcommand{"elitekv", "search elite RoPE chunks and factorise keys and values", kvs::run_elitekv},
+      kvs::Subcommand{"store", "measure the scales of an fp8 cache", kvs::run_store},
       kvs::Subcommand{"eval", "perplexity and cache size of a method or a config", kvs::run_eval},
       kvs::Subcommand{"generate", "continue a prompt with a cache at work", kvs::run_generate},
       kvs::Subcommand{"export", "write a config in another program's format", kvs::run_export},

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace kvs {
+
+/// How the extremes of documents become one.
+enum class ExtremeRule {
+  kMax,  // the largest of all
+  kEma   // m ← m + 0.01 (m_new − m), the first document's as they are: an average, so that outliers saturate
+};
+
+/// The scales s of an fp8 cache x' = e4m3(x / s) · s: the largest magnitude over e4m3's largest number, 448. Of one
+/// layer's keys, or of its values.
+/// Source: llm-compressor's observers of caches, static_minmax and minmax (observers/min_max.py).
+class Fp8Scales {
+ public:
+  /// @param groups  1, or KV heads that have scales of their own
+  Fp8Scales(ExtremeRule rule, std::size_t groups) : rule_(rule), low_(groups), high_(groups) {}
+
+  /// The next document's states [kv_head, token, head_dim] of `heads` heads. O(values).
+  /// @throws Error kData naming the head and the token of a value that is not finite
+  void add(std::span<const float> states, std::size_t heads, std::size_t head_dim);
+  /// [group], positive.
+  std::vector<double> scales() const;
+  /// Over all documents and groups.
+  double largest() const noexcept { return largest_; }
+
+ private:
+  ExtremeRule rule_;
+  bool empty_ = true;
+  std::vector<double> low_, high_;
+  double largest_ = 0;
+};
+
+}  // namespace kvs

@@ -1,0 +1,49 @@
+#include "export/exporters/engine_store.h"
+
+#include "core/error.h"
+#include "model/cache_shape.h"
+#include "policy/methods.h"
+
+namespace kvs {
+namespace {
+
+/// A parameter that is the same in all layers.
+std::string one_word(const ExportJob& job, const Json& parameters, const std::string& name, const std::string& engine) {
+  const Json& value = parameters.at(name);
+  if (value.is_array())
+    refuse_parameter(job, name, "found another for each layer, expected one: " + engine + " has one for all of them");
+  return value.get<std::string>();
+}
+
+}  // namespace
+
+void refuse_parameter(const ExportJob& job, const std::string& name, const std::string& problem) {
+  throw Error(ErrorCode::kUnsupported, job.config_path.string() + ": /parameters/" + name, problem);
+}
+
+Json resolved_parameters(const ExportJob& job) {
+  const ModelConfig& model = job.model.config();
+  const std::string where = job.config_path.string() + ": /parameters/";
+  Parameters reader({{job.config.at("parameters"), where, ErrorCode::kInput}}, model.layers);
+  const CacheMethod* const method = find_cache_method(job.config.at("method").get<std::string>());
+  if (method == nullptr)
+    throw Error(ErrorCode::kUnsupported, job.config_path.string() + ": /method",
+                "found " + job.config.at("method").get<std::string>() + ", expected full or kivi");
+  (void)make_cache(*method, reader, cache_shape(model));
+  return reader.resolved();
+}
+
+EngineStore one_store(const ExportJob& job, const std::string& engine) {
+  const Json parameters = resolved_parameters(job);
+  if (parameters.at("layers").size() != job.model.config().layers)
+    refuse_parameter(job, "layers", "found some layers, expected all: " + engine + " has one cache type for all");
+  if (!parameters.at("store_skip_layers").empty())
+    refuse_parameter(job, "store_skip_layers",
+                     "found " + parameters.at("store_skip_layers").dump() + ", expected none: " + engine +
+                         " has one cache type for all layers");
+  const auto word = [&](const std::string& name) { return one_word(job, parameters, name, engine); };
+  const std::string both = word("store"), k = word("store_k"), v = word("store_v");
+  return {k == "store" ? both : k, v == "store" ? both : v, word("rotate") == "on", word("layout") == "engine"};
+}
+
+}  // namespace kvs
