@@ -7,6 +7,7 @@
 #include "export/config.h"
 #include "io/digest.h"
 #include "io/file.h"
+#include "kvspectrum/config.h"
 #include "tests/io/safetensors_bytes.h"
 #include "tests/io/temporary_directory.h"
 
@@ -104,6 +105,24 @@ TEST_F(Validate, TheMapOfChunksToFrequenciesMustFitTheHeads) {
   config = elite(true);
   config["model"]["rope"]["layer_kinds"] = Json::parse("[0, 0, 1]");  // there is one kind
   EXPECT_THAT(complaint(config), HasSubstr("/model/rope/layer_kinds/2"));
+}
+
+TEST_F(Validate, AnEngineGetsSetsAndFactors) {
+  for (const bool joint : {true, false}) {
+    const auto path = folder_.write("config.json", dump_json(elite(joint)));
+    const auto config = kvspectrum::Config::read(path);
+    EXPECT_EQ(config.method(), "elitekv");
+    EXPECT_EQ(config.layers(), std::vector<std::size_t>{1});
+    EXPECT_EQ(config.elite_chunks(1), (std::vector<std::vector<std::size_t>>{{1}}));
+    EXPECT_EQ(config.files().front(), path.parent_path() / "factors.safetensors");
+    const auto factors = config.factors(1);
+    ASSERT_EQ(factors.size(), joint ? 1U : 2U);
+    EXPECT_EQ(factors.back().up, joint ? "layers.1.up" : "layers.1.up_v");
+    EXPECT_EQ(factors.back().rows, joint ? 6U : 4U);
+    EXPECT_EQ(factors.back().rank, joint ? 3U : 2U);
+    EXPECT_THROW((void)config.factors(0), kvspectrum::Error);
+    EXPECT_THROW((void)config.count("r", 1), kvspectrum::Error);
+  }
 }
 
 TEST_F(Validate, TakesWhatTheToolWrites) {

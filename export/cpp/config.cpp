@@ -1,0 +1,126 @@
+#include "kvspectrum/config.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "core/error.h"
+#include "export/config.h"
+#include "export/config_lists.h"
+#include "export/elite_config.h"
+#include "policy/methods.h"
+
+namespace kvspectrum {
+
+struct Config::Content {
+  std::string where, method;
+  Geometry model;
+  std::vector<std::size_t> layers;
+  std::vector<std::filesystem::path> files;
+  kvs::Json parameters;  // each with its standard
+  std::vector<kvs::ParameterSpec> specs;
+  std::optional<kvs::EliteConfig> elite;
+
+  std::size_t position(std::size_t layer) const {
+    const auto found = std::ranges::find(layers, layer);
+    if (found == layers.end())
+      throw Error(where + ": layer " + std::to_string(layer) + ": found none, expected one that the method is for");
+    return static_cast<std::size_t>(found - layers.begin());
+  }
+
+  /// The value of a layer: a parameter of these kinds that has a list has one for each of `layers`.
+  kvs::Json value(const std::string& name, std::size_t layer, kvs::ParameterSpec::Kind kind) const {
+    const auto spec = std::ranges::find(specs, name, &kvs::ParameterSpec::name);
+    if (spec == specs.end() || spec->kind != kind)
+      throw Error(where + ": /parameters/" + name + ": found no parameter of this name and type in " + method);
+    const kvs::Json& value = parameters.at(name);
+    const std::size_t at = position(layer);
+    const bool indices = kind == kvs::ParameterSpec::Kind::kIndices;
+    const bool by_layer = value.is_array() && (!indices || (!value.empty() && value.front().is_array()));
+    return by_layer ? value.at(at) : value;
+  }
+};
+
+namespace {
+
+using Kind = kvs::ParameterSpec::Kind;
+
+const kvs::EliteConfig& elite_of(const std::optional<kvs::EliteConfig>& elite, const std::string& where) {
+  if (!elite) throw Error(where + ": /method: found another, expected elitekv");
+  return *elite;
+}
+
+}  // namespace
+
+Config Config::read(const std::filesystem::path& path) try {
+  const kvs::Json json = kvs::read_config(path);
+  auto content = std::make_shared<Content>();
+  content->where = path.string();
+  content->method = json.at("method").get<std::string>();
+  const kvs::Json& model = json.at("model");
+  const auto size = [&](const char* name) { return model.at(name).get<std::size_t>(); };
+  content->model = {.name = model.at("name").get<std::string>(),
+                    .architecture = model.at("architecture").get<std::string>(),
+                    .sha256 = model.at("sha256").get<std::string>(),
+                    .layers = size("layers"),
+                    .query_heads = size("query_heads"),
+                    .kv_heads = size("kv_heads"),
+                    .head_dim = size("head_dim")};
+  for (const kvs::Json& file : json.at("files"))
+    content->files.push_back(path.parent_path() / file.at("path").get<std::string>());
+  if (const kvs::CacheMethod* const method = kvs::find_cache_method(content->method)) {
+    const std::string where = content->where + ": /parameters/";
+    kvs::Parameters reader({{json.at("parameters"), where, kvs::ErrorCode::kInput}}, content->model.layers);
+    (void)kvs::make_cache(*method, reader, {.kv_heads = content->model.kv_heads, .head_dim = content->model.head_dim});
+    content->parameters = reader.resolved();
+    content->specs = reader.specs();
+    content->layers = content->parameters.at("layers").get<std::vector<std::size_t>>();
+  } else {
+    content->elite = kvs::read_elite_config(json, content->where);
+    content->layers = content->elite->layers;
+  }
+  return Config(std::move(content));
+} catch (const kvs::Error& error) {
+  throw Error(error.what());
+}
+
+const std::string& Config::method() const noexcept { return content_->method; }
+const Geometry& Config::model() const noexcept { return content_->model; }
+const std::vector<std::size_t>& Config::layers() const noexcept { return content_->layers; }
+const std::vector<std::filesystem::path>& Config::files() const noexcept { return content_->files; }
+
+std::size_t Config::count(const std::string& name, std::size_t layer) const {
+  return content_->value(name, layer, Kind::kCount).get<std::size_t>();
+}
+double Config::real(const std::string& name, std::size_t layer) const {
+  return content_->value(name, layer, Kind::kReal).get<double>();
+}
+std::string Config::word(const std::string& name, std::size_t layer) const {
+  return content_->value(name, layer, Kind::kWord).get<std::string>();
+}
+std::vector<std::size_t> Config::indices(const std::string& name, std::size_t layer) const {
+  return content_->value(name, layer, Kind::kIndices).get<std::vector<std::size_t>>();
+}
+std::vector<double> Config::reals(const std::string& name, std::size_t layer) const {
+  const kvs::Json value = content_->value(name, layer, Kind::kReals);
+  if (value.is_array()) return value.get<std::vector<double>>();
+  return std::vector<double>(content_->model.kv_heads, value.get<double>());
+}
+
+std::vector<std::vector<std::size_t>> Config::elite_chunks(std::size_t layer) const {
+  std::vector<std::vector<std::size_t>> chunks;
+  for (const kvs::ElitePicks& picks : elite_of(content_->elite, content_->where).picks[content_->position(layer)])
+    chunks.push_back(picks.chunks);
+  return chunks;
+}
+
+std::vector<Factor> Config::factors(std::size_t layer) const {
+  const kvs::EliteConfig& elite = elite_of(content_->elite, content_->where);
+  std::vector<Factor> factors;
+  if (!elite.rank) return factors;
+  for (const kvs::EliteFactor& factor :
+       kvs::elite_factors(elite, content_->position(layer), content_->model.kv_heads, content_->model.head_dim))
+    factors.push_back({factor.up, factor.down, factor.rows, factor.rank});
+  return factors;
+}
+
+}  // namespace kvspectrum
