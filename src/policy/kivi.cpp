@@ -74,6 +74,7 @@ class KiviCache final : public LayerCache {
 
   void attend(LayerStates& states, const Operand& out) override {
     rotate_at(states, states.first_position);
+    peak_ = {};
     if (in_prefix_) return attend_together(states, out);
     for_each_token(states, out, [&](LayerStates& token, const Operand& row) {
       attend_together(token, row);
@@ -85,11 +86,13 @@ class KiviCache final : public LayerCache {
   void end_prefix(Backend& backend) override {
     in_prefix_ = false;
     compression(backend, [&] { code_old(backend); });
+    peak_ = bytes();
   }
   CacheBytes bytes() const noexcept override {
     CacheBytes bytes = k_.bytes();
     return bytes += v_.bytes();
   }
+  CacheBytes peak() const noexcept override { return peak_; }
 
  private:
   void attend_together(const LayerStates& states, const Operand& out) {
@@ -97,6 +100,7 @@ class KiviCache final : public LayerCache {
     if (states.members() > 1) return;
     k_.append(states.backend, states.k);
     v_.append(states.backend, states.v);
+    if (bytes().stored > peak_.stored) peak_ = bytes();
   }
 
   void code_old(Backend& backend) {
@@ -106,6 +110,7 @@ class KiviCache final : public LayerCache {
 
   KiviOptions options_;
   WindowedRows k_, v_;
+  CacheBytes peak_;
   bool in_prefix_ = false;
 };
 

@@ -146,7 +146,8 @@ std::size_t Parameters::count(std::string_view name, std::size_t standard, std::
   if (missing || (value != nullptr &&
                   (!value->is_number_integer() || *value < static_cast<std::int64_t>(least) || *value > kMost)))
     refuse(name, "found " + (missing ? "nothing" : describe_json(*value)) + ", expected a whole number of at least " +
-                     std::to_string(least));
+                     std::to_string(least) +
+                     (missing || *value < kMost ? "" : " and at most " + std::to_string(kMost)));
   const auto result = value == nullptr ? std::max(standard, least) : value->get<std::size_t>();
   give(name, result);
   return result;
@@ -205,7 +206,10 @@ std::vector<std::size_t> Parameters::indices(std::string_view name, std::vector<
       if (!value.is_number_integer() || value < 0 || value >= limit)
         refuse(name,
                "found " + describe_json(*found) + ", expected numbers below " + std::to_string(limit) + ", or none");
-      numbers.push_back(value.get<std::size_t>());
+      const auto number = value.get<std::size_t>();
+      if (std::ranges::find(numbers, number) != numbers.end())
+        refuse(name, "found " + std::to_string(number) + " twice, expected each number once");
+      numbers.push_back(number);
     }
   }
   give(name, numbers);

@@ -153,7 +153,10 @@ StateStore read_store(Parameters& parameters, std::size_t layer, const CacheShap
 }
 
 StateStore read_row_store(Parameters& parameters, std::size_t layer) {
-  return read_kinds(parameters, layer, {.kv_heads = 1, .head_dim = 64}, false);
+  StateStore store = read_kinds(parameters, layer, {.kv_heads = 1, .head_dim = 64}, false);
+  if (store.k.format != store.v.format || store.k.scales != store.v.scales)
+    parameters.refuse("store_v", "found another than of keys, expected the same: a row is key and value at once");
+  return store;
 }
 
 }  // namespace kvs

@@ -35,7 +35,8 @@ struct CacheShape {
 StateStore read_store(Parameters& parameters, std::size_t layer, const CacheShape& shape);
 
 /// The same for rows that are not those of a head, such as EliteKV's.
-/// @throws Error also kUnsupported for a kind that rotates whole heads.
+/// @throws Error also kUnsupported for a kind that rotates whole heads; for keys held otherwise than values, since a
+/// row is both.
 StateStore read_row_store(Parameters& parameters, std::size_t layer);
 
 }  // namespace kvs

@@ -50,10 +50,6 @@ class SnapkvCache final : public LayerCache {
   }
 
   void begin_prefix(std::size_t tokens) override {
-    if (options_.window > tokens)
-      throw Error(
-          ErrorCode::kUsage, "window",
-          "found " + std::to_string(options_.window) + ", expected at most the prefix's " + std::to_string(tokens));
     judged_ = tokens - options_.window;
     in_prefix_ = true;
   }
@@ -95,6 +91,7 @@ std::unique_ptr<LayerCache> make_snapkv(Parameters& parameters, const CacheLayer
   options.kernel = parameters.count("kernel", options.kernel, 1);
   if (options.kernel % 2 == 0)
     parameters.refuse("kernel", "found " + std::to_string(options.kernel) + ", expected an odd number");
+  (void)parameters.count("prefix", Parameters::kRequired, 1, options.window - 1);  // that it holds the window
   return std::make_unique<SnapkvCache>(options, layer.store);
 }
 

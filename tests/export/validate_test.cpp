@@ -172,7 +172,7 @@ TEST_F(Validate, NamesAMissingMemberAndTheOneThatWasMeant) {
 TEST_F(Validate, ComparesListsWithEachOther) {
   EXPECT_THAT(after(faedkv(), [](Json& c) { c["parameters"]["kept"].push_back(Json::array({0})); }),
               HasSubstr("/parameters/kept"));
-  EXPECT_THAT(after(faedkv(), [](Json& c) { c["parameters"]["kept"][0] = {0, 0}; }), HasSubstr("each index once"));
+  EXPECT_THAT(after(faedkv(), [](Json& c) { c["parameters"]["kept"][0] = {0, 0}; }), HasSubstr("each number once"));
   EXPECT_THAT(after(elite(true), [](Json& c) { c["parameters"]["elite"][0][0] = {2}; }), HasSubstr("/elite/0/0/0"));
 }
 

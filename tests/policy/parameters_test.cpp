@@ -131,6 +131,11 @@ TEST(Parameters, ScalesOfHeadsStayListsByLayer) {
   }
 }
 
+TEST(Parameters, AnIndexStandsOnce) {
+  expect_error(ErrorCode::kUsage, "--set skip_layers: found 1 twice, expected each number once",
+               [] { make("l2norm", {"prefix=4", "skip_layers=1,0,1"}); });
+}
+
 TEST(Parameters, IndicesMayDifferByLayer) {
   Parameters parameters({{Json::parse(R"({"same": [0, 2], "own": [[1], []]})"), "", ErrorCode::kUsage}}, 2);
   using Indices = std::vector<std::size_t>;

@@ -11,7 +11,7 @@ using Read = std::vector<std::vector<std::size_t>>;
 TEST(SnapkvCache, KeepsTheWindowAndTheNeighbourhoodsThatItReadsMost) {
   // Sums over three neighbours of the five tokens before the window: 2, 7, 7, 7, 2 of head 0, of which the first two of
   // the equal ones stay, and 2, 3, 3, 11, 10 of head 1. Both queries of the window keep these proportions.
-  const auto cache = test::layer_cache("snapkv", {"cache_size=4", "window=2", "kernel=3"});
+  const auto cache = test::layer_cache("snapkv", {"prefix=7", "cache_size=4", "window=2", "kernel=3"});
   test::WeighedTokens tokens(*cache, {{1, 1, 5, 1, 1, 1, 1, 1, 1}, {1, 1, 1, 1, 9, 4, 1, 1, 1}});
   cache->begin_prefix(7);
   EXPECT_EQ(cache->room(), 5U);  // the window attends by itself
@@ -23,7 +23,7 @@ TEST(SnapkvCache, KeepsTheWindowAndTheNeighbourhoodsThatItReadsMost) {
 }
 
 TEST(SnapkvCache, KeepsAPrefixThatFits) {
-  const auto cache = test::layer_cache("snapkv", {"cache_size=8", "window=2", "kernel=1"});
+  const auto cache = test::layer_cache("snapkv", {"prefix=3", "cache_size=8", "window=2", "kernel=1"});
   test::WeighedTokens tokens(*cache, {{1, 1, 1, 1}});
   cache->begin_prefix(3);
   tokens.feed(3);
@@ -32,9 +32,8 @@ TEST(SnapkvCache, KeepsAPrefixThatFits) {
 }
 
 TEST(SnapkvCache, RefusesAWindowThatIsLongerThanThePrefix) {
-  const auto cache = test::layer_cache("snapkv", {"cache_size=80", "window=64"});
-  test::expect_error(ErrorCode::kUsage, "window: found 64, expected at most the prefix's 63",
-                     [&] { cache->begin_prefix(63); });
+  test::expect_error(ErrorCode::kUsage, "prefix: found 63, expected a whole number of at least 64",
+                     [&] { test::layer_cache("snapkv", {"prefix=63", "cache_size=80", "window=64"}); });
 }
 
 }  // namespace

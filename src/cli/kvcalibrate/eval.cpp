@@ -121,7 +121,7 @@ void run_eval(Arguments arguments) {
   const Json given = choice.given();
   if (choice.method != nullptr || !given.empty()) result["parameters"] = given;
   // With a storage of its own a cache's size says nothing of its tokens.
-  if (choice.name != "full" && !choice.has_store() && result.at("bytes_ratio") >= 1.0)
+  if (choice.name != "full" && !choice.has_store() && result.at("compressions") == 0 && result.at("bytes_ratio") >= 1.0)
     remark("note: documents of " + std::to_string(tokens) + " tokens are all kept: " + choice.name +
                " has nothing to compress in them",
            run.quiet);
