@@ -21,10 +21,11 @@ struct EliteAllocation {
 };
 
 /// All allocations, ascending in r, whose cache is exactly `ratio` of the full 2Gd values: 1 ≤ r < chunks, d_ckv a
-/// multiple of 128 (of 8 when 2Gd < 1024) and, unless `allow_more_parameters`, not above no_extra_parameters_rank.
-/// Empty if there is none. Which of them is best is for held-out perplexity to say.
+/// multiple of `step` (0: of 128, of 8 when 2Gd < 1024) and, unless `allow_more_parameters`, not above
+/// no_extra_parameters_rank. Empty if there is none. Which of them is best is for held-out perplexity to say.
 /// @throws Error kUsage unless 0 < ratio ≤ 1.
 /// Source: EliteKV, the choice of (r, d_ckv) for a cache ratio.
-std::vector<EliteAllocation> elite_allocations(const EliteShape& shape, double ratio, bool allow_more_parameters);
+std::vector<EliteAllocation> elite_allocations(const EliteShape& shape, double ratio, bool allow_more_parameters,
+                                               std::size_t step = 0);
 
 }  // namespace kvs

@@ -8,8 +8,6 @@
 namespace kvs {
 namespace {
 
-constexpr double kRidge = 1e-4;  // of the mean diagonal of E[xxᵀ]
-
 double power_of(SingularSplit split) noexcept {
   return split == SingularSplit::kUp ? 1.0 : split == SingularSplit::kDown ? 0.0 : 0.5;
 }
@@ -19,6 +17,30 @@ std::vector<double> powers(std::span<const double> values, std::size_t count, do
   std::vector<double> result(count);
   std::ranges::transform(values.first(count), result.begin(), [&](double value) { return std::pow(value, exponent); });
   return result;
+}
+
+/// x ← Bᵀ x or x ← B⁻ᵀ x for each block B of rows. x: [rows, columns]. In place: a row of Bᵀ x needs that row of x and
+/// those below it.
+void weigh_rows(const std::vector<std::vector<double>>& blocks, std::span<double> x, std::size_t columns,
+                Triangular how) {
+  const auto add = [&](double* to, double factor, const double* from) {
+    for (std::size_t column = 0; column < columns; ++column) to[column] += factor * from[column];
+  };
+  double* block_rows = x.data();
+  for (const std::vector<double>& block : blocks) {
+    const auto size = static_cast<std::size_t>(std::lround(std::sqrt(static_cast<double>(block.size()))));
+    for (std::size_t step = 0; step < size; ++step) {
+      const bool multiply = how == Triangular::kMultiply;
+      const std::size_t row = multiply ? step : size - 1 - step;
+      double* const target = block_rows + row * columns;
+      const double diagonal = block[row * size + row];
+      if (multiply) std::for_each_n(target, columns, [&](double& value) { value *= diagonal; });
+      for (std::size_t below = row + 1; below < size; ++below)
+        add(target, (multiply ? 1 : -1) * block[below * size + row], block_rows + below * columns);
+      if (!multiply) std::for_each_n(target, columns, [&](double& value) { value /= diagonal; });
+    }
+    block_rows += size * columns;
+  }
 }
 
 }  // namespace
@@ -38,32 +60,20 @@ std::vector<double> unrotated_rows(std::span<const float> wk, std::span<const st
   return rows;
 }
 
-std::vector<double> whitening_factor(CalibrationOps& ops, std::span<const double> second_moment, std::size_t tokens) {
-  const auto size = static_cast<std::size_t>(std::lround(std::sqrt(static_cast<double>(second_moment.size()))));
-  std::vector<double> factor(second_moment.begin(), second_moment.end());
-  double trace = 0;
-  for (double& value : factor) value /= static_cast<double>(tokens);
-  for (std::size_t n = 0; n < size; ++n) trace += factor[n * size + n];
-  for (std::size_t n = 0; n < size; ++n) factor[n * size + n] += kRidge * trace / static_cast<double>(size);
-  ops.cholesky({factor, {size, size}});
-  return factor;
-}
-
 LowRankFactors factorise(CalibrationOps& ops, std::span<const double> matrix, std::size_t columns, std::size_t rank,
-                         SingularSplit split, std::span<const double> whitening) {
+                         SingularSplit split, const Weighting& weighting) {
   LowRankFactors factors{matrix.size() / columns, columns, rank, {}, {}, {}};
   if (rank > std::min(factors.rows, columns))
     throw Error(ErrorCode::kInternal, "factorise", "rank " + std::to_string(rank) + " is above full rank");
-  const TensorView<const double, 2> lower(
-      whitening, whitening.empty() ? std::array<std::size_t, 2>{0, 0} : std::array{columns, columns});
-  std::vector<double> whitened;
-  if (!whitening.empty()) {
-    whitened.assign(matrix.begin(), matrix.end());
-    ops.multiply_lower({whitened, {factors.rows, columns}}, lower, Triangular::kMultiply);
-    matrix = whitened;
-  }
-  SingularValues svd = ops.svd({matrix, {factors.rows, columns}}, rank);
-  if (!whitening.empty() && rank > 0) ops.multiply_lower({svd.right, {rank, columns}}, lower, Triangular::kSolve);
+  const bool by_inputs = !weighting.inputs.empty();
+  const TensorView<const double, 2> lower(weighting.inputs,
+                                          by_inputs ? std::array{columns, columns} : std::array<std::size_t, 2>{0, 0});
+  std::vector<double> weighted(matrix.begin(), matrix.end());
+  weigh_rows(weighting.outputs, weighted, columns, Triangular::kMultiply);
+  if (by_inputs) ops.multiply_lower({weighted, {factors.rows, columns}}, lower, Triangular::kMultiply);
+  SingularValues svd = ops.svd({weighted, {factors.rows, columns}}, rank);
+  weigh_rows(weighting.outputs, svd.left, rank, Triangular::kSolve);
+  if (by_inputs && rank > 0) ops.multiply_lower({svd.right, {rank, columns}}, lower, Triangular::kSolve);
 
   factors.up.resize(factors.rows * rank);
   factors.down.resize(rank * columns);

@@ -25,19 +25,20 @@ struct LowRankFactors {
 std::vector<double> unrotated_rows(std::span<const float> wk, std::span<const std::vector<std::size_t>> elite,
                                    std::size_t head_dim, std::size_t rotary_dim, std::size_t d_model);
 
-/// The lower Cholesky factor L of E[xxᵀ] + ε·I, ε = 1e-4 of the mean diagonal (ours, so that fewer tokens than d_model
-/// do).
-/// @param second_moment  Σ x xᵀ [d_model, d_model] over `tokens` inputs x of k_proj and v_proj.  @return [d_model,
-/// d_model]
-std::vector<double> whitening_factor(CalibrationOps& ops, std::span<const double> second_moment, std::size_t tokens);
+/// How much errors of M ≈ up · down matter: the least of ‖D (M − up·down) L‖² is found.
+struct Weighting {
+  std::span<const double> inputs;  // L [columns, columns], lower: a Cholesky factor of E[xxᵀ]; empty: the identity
+  /// Of consecutive rows of M, all of them or none: lower Cholesky factors B [rows, rows] of what an error in them
+  /// costs; D is block diagonal, of Bᵀ.
+  std::vector<std::vector<double>> outputs;
+};
 
-/// Best approximation of `matrix` [rows, columns] of the given rank (Eckart and Young 1936), in float64.
-/// @param whitening  empty, or L of whitening_factor: then E‖(M − up·down) x‖² is least (as SVD-LLM whitens): M·L = U S
-/// Vᵀ,
-///                   up = U S, down = Vᵀ L⁻¹.
-/// Source: EliteKV, J-LRD (one matrix of the unrotated rows of W_k and all of W_v); whitening is ours.
+/// Best approximation of `matrix` [rows, columns] of the given rank (Eckart and Young 1936), in float64: D·M·L = U S
+/// Vᵀ, up = D⁻¹ U S, down = Vᵀ L⁻¹, S where `split` says. With `inputs` alone E‖(M − up·down) x‖² is least (as SVD-LLM
+/// whitens).
+/// Source: EliteKV, J-LRD (one matrix of the unrotated rows of W_k and all of W_v); the weighting is ours.
 LowRankFactors factorise(CalibrationOps& ops, std::span<const double> matrix, std::size_t columns, std::size_t rank,
-                         SingularSplit split, std::span<const double> whitening);
+                         SingularSplit split, const Weighting& weighting);
 
 /// S-LRD's ranks: the `budget` largest of both lists, each matrix at least one. @return {rank of k, rank of v}.
 std::pair<std::size_t, std::size_t> shared_ranks(std::span<const double> singular_k, std::span<const double> singular_v,

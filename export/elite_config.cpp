@@ -10,7 +10,8 @@
 namespace kvs {
 namespace {
 
-constexpr std::array<std::string_view, 3> kSplits{"up", "down", "sqrt"};  // as SingularSplit
+constexpr std::array<std::string_view, 3> kSplits{"up", "down", "sqrt"};     // as SingularSplit
+constexpr std::array<std::string_view, 3> kWhitenings{"off", "on", "both"};  // as Whitening
 
 /// The chunk ↔ frequency map: of every kind of RoPE a frequency per chunk, of every layer a kind.
 void check_rope(const JsonCursor& model) {
@@ -59,13 +60,20 @@ std::vector<EliteSingularValues> read_singular_values(const JsonCursor& list) {
   return layers;
 }
 
+/// The value that a word, one of the schema's, stands for.
+template <class Enum>
+Enum word_of(std::span<const std::string_view> words, const JsonCursor& word) {
+  return static_cast<Enum>(std::ranges::find(words, word.string()) - words.begin());
+}
+
 /// What the config says of factors.
 void read_factors(const JsonCursor& root, EliteConfig& config) {
   const JsonCursor parameters = root.at("parameters"), singular = root.at("calibration").at("singular_values");
   config.joint = parameters.at("factorization").string() == "joint";
-  config.whitened = parameters.at("whiten").string() == "on";
-  config.split =
-      static_cast<SingularSplit>(std::ranges::find(kSplits, parameters.at("split").string()) - kSplits.begin());
+  config.whitening = word_of<Whitening>(kWhitenings, parameters.at("whiten"));
+  config.fitted_queries = parameters.has("queries");
+  config.fitted_outputs = parameters.has("outputs");
+  config.split = word_of<SingularSplit>(kSplits, parameters.at("split"));
   const bool factors = root.at("files").array_size() > 0;
   if (factors) expect_length(singular, config.layers.size(), "layers");
   if (factors != (singular.array_size() > 0)) root.at("files").fail("a file of factors beside singular_values");
@@ -93,6 +101,13 @@ std::vector<EliteFactor> elite_factors(const EliteConfig& config, std::size_t n,
           {prefix + "up_v", prefix + "down_v", values, config.ranks[n].second}};
 }
 
+EliteQueries elite_queries(std::size_t layer) {
+  const std::string name = "layers." + std::to_string(layer) + ".query";
+  return {name, name + "_bias"};
+}
+
+std::string elite_output(std::size_t layer) { return "layers." + std::to_string(layer) + ".output"; }
+
 Json elite_parameters(const EliteConfig& config) {
   Json elite = Json::array();
   for (const auto& heads : config.picks) {
@@ -104,8 +119,10 @@ Json elite_parameters(const EliteConfig& config) {
                   {"d_ckv", config.rank ? Json(*config.rank) : Json()},
                   {"elite", std::move(elite)},
                   {"factorization", config.joint ? "joint" : "separate"},
-                  {"whiten", config.whitened ? "on" : "off"},
+                  {"whiten", kWhitenings[static_cast<std::size_t>(config.whitening)]},
                   {"split", kSplits[static_cast<std::size_t>(config.split)]}};
+  if (config.fitted_queries) parameters["queries"] = "fitted";
+  if (config.fitted_outputs) parameters["outputs"] = "fitted";
   if (!config.ranks.empty()) parameters["ranks"] = config.ranks;
   return parameters;
 }
@@ -118,13 +135,18 @@ Json elite_calibration(const EliteConfig& config) {
   }
   for (const EliteSingularValues& values : config.singular_values)
     singular.push_back(config.joint ? Json(values.joint) : Json{{"k", values.k}, {"v", values.v}});
-  return {{"ropelite",
-           {{"norm", config.norm},
-            {"granularity", config.granularity == Granularity::kKvHead ? "kv-head" : "query-head"},
-            {"layers", config.layers},
-            {"method", config.search},
-            {"error", std::move(error)}}},
-          {"singular_values", std::move(singular)}};
+  Json calibration{{"ropelite",
+                    {{"norm", config.norm},
+                     {"granularity", config.granularity == Granularity::kKvHead ? "kv-head" : "query-head"},
+                     {"layers", config.layers},
+                     {"method", config.search},
+                     {"pairs", config.by_attention ? "attention" : "uniform"},
+                     {"error", std::move(error)}}},
+                   {"singular_values", std::move(singular)}};
+  for (const EliteTrial& trial : config.trials)
+    calibration["trials"].push_back(
+        {{"r", trial.r}, {"d_ckv", trial.d_ckv}, {"ppl", trial.ppl}, {"ppl_full", trial.ppl_full}});
+  return calibration;
 }
 
 EliteConfig read_elite_config(const Json& config, const std::string& where) {
@@ -136,6 +158,7 @@ EliteConfig read_elite_config(const Json& config, const std::string& where) {
   result.r = parameters.at("r").unsigned_integer(model.at("rope").at("rotary_dim").unsigned_integer() / 2);
   result.norm = static_cast<int>(ropelite.at("norm").integer());
   if (ropelite.at("granularity").string() == "query-head") result.granularity = Granularity::kQueryHead;
+  result.by_attention = ropelite.has("pairs") && ropelite.at("pairs").string() == "attention";
   if (ropelite.has("method")) result.search = ropelite.at("method").string();
   if (ropelite.at("layers").value() != parameters.at("layers").value())
     ropelite.at("layers").fail("the layers of /parameters/layers");
@@ -166,6 +189,11 @@ void check_elite_factors(const Json& json, const std::filesystem::path& path) {
       expect(factor.up, 1, factor.rank);
       expect(factor.down, 0, factor.rank);
     }
+    const auto queries = model.at("query_heads").get<std::uint64_t>() * model.at("head_dim").get<std::uint64_t>();
+    if (config.fitted_queries) expect(elite_queries(config.layers[n]).weight, 0, queries);
+    if (!config.fitted_outputs) continue;
+    expect(elite_output(config.layers[n]), 0, queries);
+    expect(elite_output(config.layers[n]), 1, queries);
   }
 }
 

@@ -12,9 +12,19 @@
 
 namespace kvs {
 
+/// What the error of the factors is weighed by: nothing (the paper's J-LRD), the inputs seen in the text, or these and
+/// what an error costs at the attention's output.
+enum class Whitening { kOff, kInputs, kBoth };
+
 /// All singular values of what was factorised, descending: of the joint matrix, or of the keys' and the values'.
 struct EliteSingularValues {
   std::vector<double> joint, k, v;
+};
+
+/// A pair (r, d_ckv) that was tried on documents held out.
+struct EliteTrial {
+  std::size_t r = 0, d_ckv = 0;
+  double ppl = 0, ppl_full = 0;
 };
 
 /// What an elitekv config says beside its model and its provenance. Lists are by position in `layers`.
@@ -25,15 +35,29 @@ struct EliteConfig {
 
   int norm = 2;
   Granularity granularity = Granularity::kKvHead;
-  std::string search;  // how the chunks were chosen: search, disjoint or the name of a baseline
+  bool by_attention = false;  // pairs of query and key counted by the attention between them; false: all alike
+  std::string search;         // how the chunks were chosen: search, disjoint or the name of a baseline
 
   bool joint = true;  // J-LRD; false: S-LRD
-  bool whitened = false;
+  Whitening whitening = Whitening::kOff;
   SingularSplit split = SingularSplit::kUp;
+  bool fitted_outputs = false;      // W_o makes up for what the cache loses: tensors of elite_output()
+  bool fitted_queries = false;      // W_q makes up for what is not rotated: tensors of elite_queries()
   std::optional<std::size_t> rank;  // d_ckv; of S-LRD the budget d_ck + d_cv; nothing without factors
   std::vector<std::pair<std::size_t, std::size_t>> ranks;  // S-LRD: [layer] d_ck and d_cv
+  std::vector<EliteTrial> trials;                          // what r and rank were chosen from; empty: they were given
   std::vector<EliteSingularValues> singular_values;        // [layer]; empty without factors
 };
+
+/// The tensors of a layer that stand for W_q [query_heads · head_dim, d_model] and, where it has one, its bias.
+struct EliteQueries {
+  std::string weight, bias;
+};
+EliteQueries elite_queries(std::size_t layer);
+
+/// The tensor of a layer that multiplies the attention's output [query_heads · head_dim, the same]: W_o becomes W_o
+/// times it.
+std::string elite_output(std::size_t layer);
 
 /// One pair of factors of a layer, as tensors of the file beside the config: up · down.
 struct EliteFactor {

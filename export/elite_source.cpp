@@ -9,23 +9,22 @@ namespace {
 
 /// A tensor of the factors' file, of this shape.
 std::vector<float> read_factor(const TensorArchive& archive, const std::filesystem::path& path, const std::string& name,
-                               std::size_t rows, std::size_t columns) {
+                               const std::vector<std::uint64_t>& shape) {
   const StoredTensor* tensor = archive.find(name);
-  if (tensor == nullptr || tensor->shape.size() != 2 || tensor->rows() != rows || tensor->columns() != columns)
+  if (tensor == nullptr || tensor->shape != shape)
     throw Error(ErrorCode::kInput, path.string() + ": tensor " + name,
-                "found " + (tensor == nullptr ? "none" : "shape " + Json(tensor->shape).dump()) + ", expected [" +
-                    std::to_string(rows) + ',' + std::to_string(columns) + ']');
-  std::vector<float> values(rows * columns);
-  read_rows(*tensor, 0, rows, values);
+                "found " + (tensor == nullptr ? "none" : "shape " + Json(tensor->shape).dump()) + ", expected " +
+                    Json(shape).dump());
+  std::vector<float> values(tensor->rows() * tensor->columns());
+  read_rows(*tensor, 0, tensor->rows(), values);
   archive.release(tensor->bytes);
   return values;
 }
 
 /// Adds a pair to the layer's factors: below the rows and beside the columns that are there.
-void append_factor(const EliteFactor& factor, const TensorArchive& archive, const std::filesystem::path& path,
-                   std::size_t d_model, EliteLayer& layer) {
-  const std::vector<float> up = read_factor(archive, path, factor.up, factor.rows, factor.rank),
-                           down = read_factor(archive, path, factor.down, factor.rank, d_model);
+void append_factor(const EliteFactor& factor, std::size_t d_model, const FactorReader& read, EliteLayer& layer) {
+  const std::vector<float> up = read(factor.up, {factor.rows, factor.rank}),
+                           down = read(factor.down, {factor.rank, d_model});
   const std::size_t before = layer.rank, rank = before + factor.rank,
                     rows_before = before == 0 ? 0 : layer.up.size() / before;
   std::vector<float> joined((rows_before + factor.rows) * rank);
@@ -70,18 +69,40 @@ EliteSource::EliteSource(const Json& json, const std::filesystem::path& path, co
   archive_ = open_safetensors(file_);
 }
 
-EliteLayer EliteSource::layer(std::size_t n) const {
-  const ModelConfig& model = source_->config();
+FactorReader reader_of(const std::vector<FactorTensor>& tensors) {
+  return [&tensors](const std::string& name, const std::vector<std::uint64_t>& shape) {
+    const auto found = std::ranges::find(tensors, name, &FactorTensor::name);
+    if (found == tensors.end() || found->shape != shape)
+      throw Error(ErrorCode::kInternal, "factors", "no tensor " + name + " of the expected shape");
+    return found->values;
+  };
+}
+
+EliteLayer elite_layer(const EliteConfig& config, std::size_t n, const ModelSource& source, const FactorReader& read) {
+  const ModelConfig& model = source.config();
   EliteLayer layer;
-  layer.layer = config_.layers[n];
-  for (const ElitePicks& head : config_.picks[n]) layer.elite.push_back(head.chunks);
-  if (!archive_) return layer;
-  for (const EliteFactor& factor : elite_factors(config_, n, model.kv_heads, model.head_dim))
-    append_factor(factor, *archive_, file_, model.d_model, layer);
-  layer.key_rows = source_->projection(layer.layer, 'k');
-  layer.key_bias = source_->projection_bias(layer.layer, 'k');
-  layer.value_bias = source_->projection_bias(layer.layer, 'v');
+  layer.layer = config.layers[n];
+  for (const ElitePicks& head : config.picks[n]) layer.elite.push_back(head.chunks);
+  if (!config.rank) return layer;
+  for (const EliteFactor& factor : elite_factors(config, n, model.kv_heads, model.head_dim))
+    append_factor(factor, model.d_model, read, layer);
+  layer.key_rows = source.projection(layer.layer, 'k');
+  layer.key_bias = source.projection_bias(layer.layer, 'k');
+  layer.value_bias = source.projection_bias(layer.layer, 'v');
+  const std::size_t queries = model.query_heads * model.head_dim;
+  if (config.fitted_queries) {
+    const EliteQueries names = elite_queries(layer.layer);
+    layer.query_rows = read(names.weight, {queries, model.d_model});
+    if (!source.projection_bias(layer.layer, 'q').empty()) layer.query_bias = read(names.bias, {queries});
+  }
+  if (config.fitted_outputs) layer.output = read(elite_output(layer.layer), {queries, queries});
   return layer;
+}
+
+EliteLayer EliteSource::layer(std::size_t n) const {
+  return elite_layer(config_, n, *source_, [&](const std::string& name, const std::vector<std::uint64_t>& shape) {
+    return read_factor(*archive_, file_, name, shape);
+  });
 }
 
 }  // namespace kvs

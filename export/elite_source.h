@@ -1,8 +1,11 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "export/elite_config.h"
 #include "io/tensor_archive.h"
@@ -20,6 +23,24 @@ void require_kv_head_sets(const EliteConfig& config, const ModelConfig& model, c
 /// @throws Error kUnsupported if the config leaves layers as they are.
 void require_all_layers(const EliteConfig& config, const ModelConfig& model, const std::filesystem::path& path);
 
+/// A tensor of a config's factors, in memory.
+struct FactorTensor {
+  std::string name;
+  std::vector<std::uint64_t> shape;  // outermost axis first
+  std::vector<float> values;
+};
+
+/// A tensor of a config's factors by its name. @throws Error kInput unless it has this shape
+using FactorReader =
+    std::function<std::vector<float>(const std::string& name, const std::vector<std::uint64_t>& shape)>;
+
+/// Reads tensors that no file holds yet; they must outlive it.
+FactorReader reader_of(const std::vector<FactorTensor>& tensors);
+
+/// The layer at position `n` of `config`. S-LRD's two pairs of factors become one whose up factor is block diagonal.
+/// @param read  called if the config has factors
+EliteLayer elite_layer(const EliteConfig& config, std::size_t n, const ModelSource& source, const FactorReader& read);
+
 /// An elitekv config with its factors and its model, read one layer at a time.
 class EliteSource {
  public:
@@ -28,8 +49,7 @@ class EliteSource {
   EliteSource(const Json& json, const std::filesystem::path& path, const ModelSource& source);
 
   const EliteConfig& config() const noexcept { return config_; }
-  /// The layer at position `n` of the config. S-LRD's two pairs of factors become one whose up factor is block
-  /// diagonal. @throws Error kInput if a factor is missing or has another shape.
+  /// elite_layer() of the config. @throws Error kInput if a factor is missing or has another shape.
   EliteLayer layer(std::size_t n) const;
 
  private:

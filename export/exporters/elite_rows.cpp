@@ -64,7 +64,8 @@ const EliteRows& EliteModel::layer(std::size_t index) const {
   auto rows = std::make_unique<EliteRows>();
   rows->index = index;
   rows->elite = source_.layer(index);
-  rows->query_rows = job_->model.projection(index, 'q');
+  rows->query_rows =
+      rows->elite.query_rows.empty() ? job_->model.projection(index, 'q') : std::move(rows->elite.query_rows);
   for (const auto& chunks : rows->elite.elite) {
     auto& channels = rows->plain.emplace_back();
     for (std::size_t channel = 0; channel < model().head_dim; ++channel)
@@ -97,6 +98,21 @@ OutputTensor EliteModel::kept(std::string name, TensorRole role, std::size_t lay
           job_->type,
           {rows.rows(), rows.columns()},
           [rows](std::size_t first, std::size_t count, std::span<float> out) { rows.read(first, count, out); }};
+}
+
+OutputTensor EliteModel::output(std::string name, std::size_t index) const {
+  if (!config().fitted_outputs) return kept(std::move(name), TensorRole::kOutput, index);
+  const TensorRows own = job_->model.tensors().rows(TensorRole::kOutput, index);
+  return rows(std::move(name), {own.rows(), own.columns()}, [this, own, index](std::size_t row, std::span<float> out) {
+    const std::vector<float>& fitted = layer(index).elite.output;
+    std::vector<float> weights(own.columns());
+    own.read(row, 1, weights);
+    std::vector<double> sums(out.size());
+    for (std::size_t n = 0; n < weights.size(); ++n)
+      for (std::size_t column = 0; column < out.size(); ++column)
+        sums[column] += static_cast<double>(weights[n]) * fitted[n * out.size() + column];
+    std::ranges::copy(sums, out.begin());
+  });
 }
 
 Json cache_json(const ModelConfig& model, std::size_t latent, std::size_t rotary) {

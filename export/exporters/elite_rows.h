@@ -16,7 +16,7 @@ namespace kvs {
 struct EliteRows {
   std::size_t index = 0;  // of the layer
   EliteLayer elite;
-  std::vector<float> query_rows;                // W_q: [query_heads · head_dim, d_model]
+  std::vector<float> query_rows;                // W_q or what stands for it: [query_heads · head_dim, d_model]
   std::vector<std::vector<std::size_t>> plain;  // [kv_head] channels that are not rotated, ascending
   std::vector<std::size_t> first_row;           // [kv_head] of those in up
   std::size_t value_row = 0;                    // the first of the values in up
@@ -47,6 +47,8 @@ class EliteModel {
   /// A tensor of the job's type that is made row by row, its rows zero at first.
   OutputTensor rows(std::string name, std::vector<std::uint64_t> shape,
                     std::function<void(std::size_t row, std::span<float> out)> row) const;
+  /// W_o, corrected if the config has fitted outputs.
+  OutputTensor output(std::string name, std::size_t layer) const;
   /// A tensor that stays as it is.
   OutputTensor kept(std::string name, TensorRole role, std::size_t layer = 0) const;
 

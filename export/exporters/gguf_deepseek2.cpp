@@ -55,7 +55,7 @@ std::vector<OutputTensor> gguf_tensors(const MlaModel& mla) {
     tensors.push_back(mla.norm(prefix + "attn_kv_a_norm.weight"));
     tensors.push_back(mla.expand_keys(prefix + "attn_k_b.weight", layer));
     tensors.push_back(mla.expand_values(prefix + "attn_v_b.weight", layer));
-    tensors.push_back(source.kept(prefix + "attn_output.weight", kOutput, layer));
+    tensors.push_back(source.output(prefix + "attn_output.weight", layer));
     tensors.push_back(source.kept(prefix + "ffn_norm.weight", kFeedForwardNorm, layer));
     tensors.push_back(source.kept(prefix + "ffn_gate.weight", kGate, layer));
     tensors.push_back(source.kept(prefix + "ffn_up.weight", kUp, layer));

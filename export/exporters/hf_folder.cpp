@@ -80,7 +80,7 @@ Json hf_config(const ModelConfig& model) {
 void add_hf_layer(const EliteModel& source, std::size_t layer, std::vector<OutputTensor>& tensors) {
   using enum TensorRole;
   const std::string prefix = "model.layers." + std::to_string(layer) + '.';
-  tensors.push_back(source.kept(prefix + "self_attn.o_proj.weight", kOutput, layer));
+  tensors.push_back(source.output(prefix + "self_attn.o_proj.weight", layer));
   tensors.push_back(source.kept(prefix + "input_layernorm.weight", kAttentionNorm, layer));
   tensors.push_back(source.kept(prefix + "post_attention_layernorm.weight", kFeedForwardNorm, layer));
   tensors.push_back(source.kept(prefix + "mlp.gate_proj.weight", kGate, layer));

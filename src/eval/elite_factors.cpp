@@ -2,41 +2,117 @@
 
 #include <algorithm>
 
-namespace kvs {
+#include "calibrate/output_weights.h"
+#include "calibrate/query_turns.h"
+#include "calibrate/whitening.h"
 
-std::vector<OutputTensor> factorise_layer(const ModelSource& source, std::size_t n,
-                                          std::span<const double> second_moment, std::size_t tokens,
-                                          CalibrationOps& ops, EliteConfig& config) {
+namespace kvs {
+namespace {
+
+/// The rows that a layer's factors stand for, and what weighs their errors.
+struct FactorRows {
+  std::vector<double> keys, values;  // [rows, d_model]
+  std::vector<double> input_factor;  // Weighting::inputs
+  OutputWeights outputs;             // empty unless Whitening::kBoth
+};
+
+AttentionMaps attention_maps(const ModelSource& source, std::size_t layer) {
+  const ModelConfig& model = source.config();
+  return {model.query_heads,
+          model.kv_heads,
+          model.head_dim,
+          model.d_model,
+          model.score_scale(),
+          source.projection(layer, 'q'),
+          source.projection(layer, 'v'),
+          source.projection(layer, 'o'),
+          source.projection_bias(layer, 'q')};
+}
+
+/// Turns the queries of `maps` to make up for what is not rotated.
+void fit_queries(const EliteConfig& config, std::size_t n, const AttentionStatistics& attention, AttentionMaps& maps) {
+  const std::size_t size = maps.head_dim * maps.d_model;
+  for (std::size_t head = 0; head < maps.query_heads; ++head) {
+    const auto turns = query_turns(attention.pairs_of(n, head), config.picks[n][head / maps.group()].chunks);
+    turn_rows(turns, std::span(maps.query).subspan(head * size, size), maps.d_model);
+    if (!maps.query_bias.empty())
+      turn_rows(turns, std::span(maps.query_bias).subspan(head * maps.head_dim, maps.head_dim), 1);
+  }
+}
+
+/// The channels of a key that are not elite, ascending.
+std::vector<std::size_t> unrotated_channels(const std::vector<std::size_t>& elite, const ModelConfig& model) {
+  std::vector<std::size_t> channels;
+  for (std::size_t channel = 0; channel < model.head_dim; ++channel)
+    if (channel >= model.rotary_dim() || std::ranges::find(elite, channel % model.chunks()) == elite.end())
+      channels.push_back(channel);
+  return channels;
+}
+
+FactorRows factor_rows(const ModelSource& source, const AttentionMaps& maps, const EliteConfig& config, std::size_t n,
+                       std::span<const double> second_moment, std::size_t tokens, CalibrationOps& ops) {
   const ModelConfig& model = source.config();
   const std::size_t layer = config.layers[n];
-  const auto whitening = second_moment.empty() ? std::vector<double>() : whitening_factor(ops, second_moment, tokens);
-  const auto factors_of = [&](const std::vector<double>& rows, std::size_t rank) {
-    return factorise(ops, rows, model.d_model, rank, config.split, whitening);
+  std::vector<std::vector<std::size_t>> elite, channels;
+  for (const ElitePicks& head : config.picks[n]) {
+    elite.push_back(head.chunks);
+    channels.push_back(unrotated_channels(head.chunks, model));
+  }
+  FactorRows rows;
+  rows.keys = unrotated_rows(source.projection(layer, 'k'), elite, model.head_dim, model.rotary_dim(), model.d_model);
+  rows.values.assign(maps.value.begin(), maps.value.end());
+  if (config.whitening == Whitening::kOff) return rows;
+  rows.input_factor = whitening_factor(ops, second_moment, tokens);
+  if (config.whitening == Whitening::kBoth) rows.outputs = output_weights(ops, maps, channels, rows.input_factor);
+  return rows;
+}
+
+template <class T>
+std::vector<T> joined(std::vector<T> first, const std::vector<T>& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
+}  // namespace
+
+std::vector<FactorTensor> factorise_layer(const ModelSource& source, std::size_t n,
+                                          std::span<const double> second_moment, std::size_t tokens,
+                                          const AttentionStatistics* attention, CalibrationOps& ops,
+                                          EliteConfig& config) {
+  const ModelConfig& model = source.config();
+  AttentionMaps maps = attention_maps(source, config.layers[n]);
+  if (config.fitted_queries) fit_queries(config, n, *attention, maps);
+  const FactorRows rows = factor_rows(source, maps, config, n, second_moment, tokens, ops);
+  const auto factors_of = [&](const std::vector<double>& matrix, std::size_t rank,
+                              std::vector<std::vector<double>> outputs) {
+    return factorise(ops, matrix, model.d_model, rank, config.split, {rows.input_factor, std::move(outputs)});
   };
-  std::vector<std::vector<std::size_t>> elite;
-  for (const ElitePicks& head : config.picks[n]) elite.push_back(head.chunks);
-  std::vector<double> keys =
-      unrotated_rows(source.projection(layer, 'k'), elite, model.head_dim, model.rotary_dim(), model.d_model);
-  const std::vector<float> wv = source.projection(layer, 'v');
   std::vector<LowRankFactors> pairs;
   if (config.joint) {
-    keys.insert(keys.end(), wv.begin(), wv.end());
-    pairs.push_back(factors_of(keys, *config.rank));
+    pairs.push_back(
+        factors_of(joined(rows.keys, rows.values), *config.rank, joined(rows.outputs.keys, rows.outputs.values)));
     config.singular_values.push_back({pairs.front().singular, {}, {}});
   } else {
-    const std::vector<double> values(wv.begin(), wv.end());
-    EliteSingularValues singular{{}, factors_of(keys, 0).singular, factors_of(values, 0).singular};
+    EliteSingularValues singular{{},
+                                 factors_of(rows.keys, 0, rows.outputs.keys).singular,
+                                 factors_of(rows.values, 0, rows.outputs.values).singular};
     config.ranks.push_back(shared_ranks(singular.k, singular.v, *config.rank));
     config.singular_values.push_back(std::move(singular));
-    pairs.push_back(factors_of(keys, config.ranks.back().first));
-    pairs.push_back(factors_of(values, config.ranks.back().second));
+    pairs.push_back(factors_of(rows.keys, config.ranks.back().first, rows.outputs.keys));
+    pairs.push_back(factors_of(rows.values, config.ranks.back().second, rows.outputs.values));
   }
-  std::vector<OutputTensor> tensors;
+  std::vector<FactorTensor> tensors;
+  if (config.fitted_queries) {
+    const EliteQueries names = elite_queries(config.layers[n]);
+    const std::size_t count = maps.query_heads * maps.head_dim;
+    tensors.push_back({names.weight, {count, maps.d_model}, std::move(maps.query)});
+    if (!maps.query_bias.empty()) tensors.push_back({names.bias, {count}, std::move(maps.query_bias)});
+  }
   const std::vector<EliteFactor> names = elite_factors(config, n, model.kv_heads, model.head_dim);
   for (std::size_t pair = 0; pair < pairs.size(); ++pair) {
     LowRankFactors& factors = pairs[pair];
-    tensors.push_back(held_tensor(names[pair].down, {factors.rank, factors.columns}, std::move(factors.down)));
-    tensors.push_back(held_tensor(names[pair].up, {factors.rows, factors.rank}, std::move(factors.up)));
+    tensors.push_back({names[pair].down, {factors.rank, factors.columns}, std::move(factors.down)});
+    tensors.push_back({names[pair].up, {factors.rows, factors.rank}, std::move(factors.up)});
   }
   return tensors;
 }

@@ -25,6 +25,9 @@ std::string elite_summary(const EliteConfig& config, const ModelConfig& model) {
   for (std::size_t n = 0; n < std::min<std::size_t>(4, order.size()); ++n)
     text << (n > 0 ? ", " : " ") << order[n] << " (" << 100 * owners[order[n]] / heads << " % of heads)";
   text << '\n';
+  for (const EliteTrial& trial : config.trials)
+    text << "  r = " << trial.r << ", d_ckv = " << trial.d_ckv << ": perplexity " << trial.ppl / trial.ppl_full
+         << " of the full cache's on what was held out\n";
   if (config.rank) {
     const std::size_t values = 2 * config.r * model.kv_heads + *config.rank, full = 2 * model.kv_heads * model.head_dim;
     text << "  cache of a layer: " << values << " of " << full << " values per token ("

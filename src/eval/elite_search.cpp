@@ -37,7 +37,8 @@ EliteSearch::EliteSearch(EliteSearchPlan plan, CalibrationOps& ops, StateSource&
       repeated_(&repeated),
       needs_statistics_(plan_.norm == 2 || plan_.d_model > 0 || plan_.baseline == EliteBaseline::kContribution),
       statistics_(plan_.geometry, plan_.baseline == EliteBaseline::kContribution),
-      moments_(plan_.geometry.layers.size() * plan_.d_model * plan_.d_model) {
+      moments_(plan_.rules.empty() ? plan_.geometry.layers.size() * plan_.d_model * plan_.d_model : 0) {
+  if (!plan_.rules.empty()) attention_.emplace(plan_.geometry, plan_.rules, plan_.d_model);
   if (!needs_statistics_) start_distance();
 }
 
@@ -59,6 +60,7 @@ void EliteSearch::step() {
 }
 
 void EliteSearch::add_statistics(std::size_t document) {
+  if (attention_) return attention_->add(*ops_, *source_, document);
   if (plan_.d_model == 0) return statistics_.add(*ops_, *source_, document);
   SecondMomentSource tap(*source_, *ops_, plan_.geometry.layers, plan_.d_model, moments_);
   statistics_.add(*ops_, tap, document);
@@ -72,15 +74,16 @@ void EliteSearch::start_distance() {
   std::vector<std::vector<std::vector<std::size_t>>> orders;
   for (std::size_t layer = 0; layer < plan_.geometry.layers.size(); ++layer) {
     auto& heads = orders.emplace_back();
-    for (const ElitePicks& head : layer_picks(layer)) heads.push_back(head.chunks);
+    for (const ElitePicks& head : layer_picks(layer, plan_.count)) heads.push_back(head.chunks);
   }
   distance_.emplace(plan_.geometry, plan_.granularity, std::move(orders));
 }
 
-std::vector<ElitePicks> EliteSearch::layer_picks(std::size_t layer) const {
+std::vector<ElitePicks> EliteSearch::layer_picks(std::size_t layer, std::size_t count) const {
   const std::size_t heads = plan_.geometry.heads(plan_.granularity), chunks = plan_.geometry.chunks;
-  const std::vector<double> grams = statistics_.grams(layer, plan_.granularity);
-  if (plan_.disjoint) return pick_disjoint({grams, {heads, chunks, chunks}}, plan_.count);
+  const std::vector<double> grams =
+      attention_ ? attention_->grams(layer, plan_.granularity) : statistics_.grams(layer, plan_.granularity);
+  if (plan_.disjoint) return pick_disjoint({grams, {heads, chunks, chunks}}, count);
   const bool by_contribution = plan_.baseline == EliteBaseline::kContribution;
   const auto scores = by_contribution ? statistics_.contributions(layer, plan_.granularity) : std::vector<double>();
   std::vector<ElitePicks> picks;
@@ -88,27 +91,38 @@ std::vector<ElitePicks> EliteSearch::layer_picks(std::size_t layer) const {
     const TensorView<const double, 2> gram(
         std::span<const double>(grams).subspan(head * chunks * chunks, chunks * chunks), {chunks, chunks});
     if (!plan_.baseline) {
-      picks.push_back(pick_elite(gram, plan_.count));
+      picks.push_back(pick_elite(gram, count));
       continue;
     }
     const auto own =
         std::span<const double>(scores).subspan(by_contribution ? head * chunks : 0, by_contribution ? chunks : 0);
-    picks.push_back(errors_of(gram, baseline_chunks(*plan_.baseline, chunks, plan_.count, own)));
+    picks.push_back(errors_of(gram, baseline_chunks(*plan_.baseline, chunks, count, own)));
   }
   return picks;
 }
 
 void EliteSearch::save(Checkpoint& checkpoint) {
   const std::span<const double> none;
-  const std::span<const double> sums[] = {statistics_.gram, statistics_.query_norms, statistics_.key_norms, moments_,
+  const std::span<const double> sums[] = {statistics_.gram,
+                                          statistics_.query_norms,
+                                          statistics_.key_norms,
+                                          moments_,
+                                          attention_ ? attention_->pairs : none,
+                                          attention_ ? attention_->moments : none,
                                           distance_ ? distance_->sums() : none};
   checkpoint.save(done_, sums, distance_ ? picks_json(distance_->picks()) : Json());
 }
 
 void EliteSearch::restore(const Checkpoint::State& state) {
-  std::vector<double>* targets[] = {&statistics_.gram, &statistics_.query_norms, &statistics_.key_norms, &moments_};
-  for (std::size_t n = 0; n < 4; ++n) {
-    if (state.sums.size() != 5 || state.sums[n].size() != targets[n]->size())
+  std::vector<double> none;
+  std::vector<double>* targets[] = {&statistics_.gram,
+                                    &statistics_.query_norms,
+                                    &statistics_.key_norms,
+                                    &moments_,
+                                    attention_ ? &attention_->pairs : &none,
+                                    attention_ ? &attention_->moments : &none};
+  for (std::size_t n = 0; n < std::size(targets); ++n) {
+    if (state.sums.size() != std::size(targets) + 1 || state.sums[n].size() != targets[n]->size())
       throw Error(ErrorCode::kInput, "checkpoint", "found sums of another size, expected those of this search");
     *targets[n] = state.sums[n];
   }
@@ -117,19 +131,14 @@ void EliteSearch::restore(const Checkpoint::State& state) {
     statistics_.tokens = static_cast<double>(std::min(done_, source_->documents()) * source_->tokens());
   if (state.extra.is_null()) return;
   if (!distance_) start_distance();
-  distance_->restore(picks_from(state.extra), state.sums[4]);
+  distance_->restore(picks_from(state.extra), state.sums.back());
 }
 
-std::vector<std::vector<ElitePicks>> EliteSearch::picks() const {
+std::vector<std::vector<ElitePicks>> EliteSearch::picks(std::size_t count) const {
   if (distance_) return distance_->picks();
   std::vector<std::vector<ElitePicks>> picks;
-  for (std::size_t layer = 0; layer < plan_.geometry.layers.size(); ++layer) picks.push_back(layer_picks(layer));
+  for (std::size_t layer = 0; layer < plan_.geometry.layers.size(); ++layer) picks.push_back(layer_picks(layer, count));
   return picks;
-}
-
-std::span<const double> EliteSearch::second_moment(std::size_t layer) const {
-  const std::size_t size = plan_.d_model * plan_.d_model;
-  return std::span(moments_).subspan(layer * size, size);
 }
 
 }  // namespace kvs

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "calibrate/attention_statistics.h"
 #include "calibrate/ropelite.h"
 #include "io/checkpoint.h"
 #include "kernels/calibration_ops.h"
@@ -17,7 +18,8 @@ struct EliteSearchPlan {
   std::size_t count = 0;  // r
   std::optional<EliteBaseline> baseline;
   bool disjoint = false;
-  std::size_t d_model = 0;  // 0: no second moments of x; else their size
+  std::size_t d_model = 0;            // 0: no second moments of x; else their size
+  std::vector<ScoreRule> rules = {};  // [layer]: pairs count by the attention between them, p = 2; empty: all alike
 };
 
 /// The passes over documents that a RoPElite calibration takes, one document at a time, so that it can be saved between
@@ -37,21 +39,31 @@ class EliteSearch {
   void restore(const Checkpoint::State& state);
 
   /// [layer][head], when all units are done.
-  std::vector<std::vector<ElitePicks>> picks() const;
-  /// Σ x xᵀ of a layer (index into geometry.layers) [d_model, d_model].
-  std::span<const double> second_moment(std::size_t layer) const;
+  std::vector<std::vector<ElitePicks>> picks() const { return picks(plan_.count); }
+  /// With p = 2: `count` for each head, of the documents so far.
+  std::vector<std::vector<ElitePicks>> picks(std::size_t count) const;
+  /// Of each layer of geometry.layers Σ x xᵀ, with rules weighed by attention: [layer, d_model, d_model].
+  std::span<const double> moments() const noexcept { return attention_ ? attention_->moments : moments_; }
+  /// Σ x xᵀ of a layer (index into geometry.layers) [d_model, d_model]; empty if none was asked for.
+  std::span<const double> second_moment(std::size_t layer) const {
+    const std::size_t size = plan_.d_model * plan_.d_model;
+    return moments().subspan(layer * size, size);
+  }
+  /// Nothing without rules.
+  const AttentionStatistics* attention() const noexcept { return attention_ ? &*attention_ : nullptr; }
 
  private:
   void add_statistics(std::size_t document);
   void start_distance();
-  std::vector<ElitePicks> layer_picks(std::size_t layer) const;
+  std::vector<ElitePicks> layer_picks(std::size_t layer, std::size_t count) const;
 
   EliteSearchPlan plan_;
   CalibrationOps* ops_;
   StateSource *source_, *repeated_;
   bool needs_statistics_;
   std::size_t done_ = 0;
-  RopeStatistics statistics_;
+  RopeStatistics statistics_;  // unused with rules
+  std::optional<AttentionStatistics> attention_;
   std::vector<double> moments_;  // [layer, d_model, d_model]
   std::optional<DistanceSearch> distance_;
 };

@@ -80,6 +80,19 @@ void check_attention(const AttentionInput& input, const Operand& out) {
                     "a spectrum for few tokens of one member without a window");
 }
 
+std::vector<float> download(Backend& backend, const Operand& operand) {
+  const std::size_t count = operand.rows * operand.columns;
+  std::vector<float> values(count);
+  if (backend.compute_type() == DType::kBF16) {
+    std::vector<std::uint16_t> narrow(count);
+    backend.download(narrow.data(), operand.data, count * sizeof(std::uint16_t));
+    std::ranges::transform(narrow, values.begin(), bf16_to_f32);
+  } else {
+    backend.download(values.data(), operand.data, count * sizeof(float));
+  }
+  return values;
+}
+
 std::unique_ptr<Staging> Backend::make_staging(std::size_t values, DType type) {
   return std::make_unique<HostStaging>(*this, values, type);
 }

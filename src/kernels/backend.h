@@ -328,6 +328,9 @@ inline std::size_t operand_bytes(const Backend& backend, std::size_t rows, std::
   return rows * columns * item_size(backend.compute_type());
 }
 
+/// A copy of an operand in host memory, widened to f32.
+std::vector<float> download(Backend& backend, const Operand& operand);
+
 /// Rows [first, first + count) of an operand.
 inline Operand operand_rows(const Backend& backend, const Operand& matrix, std::size_t first, std::size_t count) {
   auto* const data = static_cast<std::byte*>(matrix.data) + operand_bytes(backend, first, matrix.columns);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -29,6 +30,10 @@ struct ModelConfig {
 
   /// Whether `tokens` tokens at positions of their own are more than the model was trained with.
   bool exceeds_context(std::size_t tokens) const noexcept { return context > 0 && tokens > context; }
+  /// What multiplies q·k.
+  float score_scale() const noexcept {
+    return attention_scale > 0 ? attention_scale : static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_dim)));
+  }
   std::size_t group() const noexcept { return query_heads / kv_heads; }
   std::size_t window(std::size_t layer) const noexcept { return windows.empty() ? 0 : windows[layer]; }
   std::size_t rope_kind(std::size_t layer) const noexcept { return layer_ropes.empty() ? 0 : layer_ropes[layer]; }

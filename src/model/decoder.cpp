@@ -144,8 +144,7 @@ void Decoder::ForwardPass::project(const LayerWeights& weights, const Operand& x
 
 template <class Input>
 void Decoder::ForwardPass::set_options(Input& input, std::size_t layer) const {
-  input.scale = config.attention_scale > 0 ? config.attention_scale
-                                           : static_cast<float>(1.0 / std::sqrt(static_cast<double>(config.head_dim)));
+  input.scale = config.score_scale();
   input.window = config.window(layer);
   input.softcap = config.attention_softcap;
 }

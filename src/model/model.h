@@ -65,7 +65,8 @@ class ModelSource {
   virtual const std::string& sha256() const = 0;
   /// @throws Error as tokenizer.h; kInput if there is none (then use --tokens-file).
   virtual std::unique_ptr<Tokenizer> load_tokenizer() const = 0;
-  /// Rows of one projection of `layer` in rotate-half channel order, f32: for J-LRD. kind: 'q', 'k' or 'v'.
+  /// Rows of one projection of `layer` in rotate-half channel order, f32: for J-LRD. kind: 'q', 'k' or 'v', or 'o':
+  /// o_proj [d_model, query_heads · head_dim].
   virtual std::vector<float> projection(std::size_t layer, char kind) const = 0;  // [heads · head_dim, d_model]
   /// The bias that the projection adds, in the same channel order; empty if it has none.
   virtual std::vector<float> projection_bias(std::size_t layer, char kind) const = 0;  // [heads · head_dim]

@@ -22,8 +22,10 @@ TensorRole role_of(char kind) {
       return TensorRole::kKey;
     case 'v':
       return TensorRole::kValue;
+    case 'o':
+      return TensorRole::kOutput;
     default:
-      throw Error(ErrorCode::kInternal, "projection", "expected q, k or v");
+      throw Error(ErrorCode::kInternal, "projection", "expected q, k, v or o");
   }
 }
 

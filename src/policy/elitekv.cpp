@@ -58,6 +58,8 @@ class EliteProducts {
         rank(layer.rank) {
     for (const auto& head : layer.elite) elite.insert(elite.end(), head.begin(), head.end());
     if (rank == 0) return;
+    if (!layer.query_rows.empty()) query = make_weight(owner, layer.query_rows, shape.d_model, layer.query_bias);
+    if (!layer.output.empty()) output = make_weight(owner, layer.output, shape.query_heads * shape.head_dim);
     make_compress(layer);
     make_expand(layer);
   }
@@ -70,6 +72,8 @@ class EliteProducts {
   std::vector<std::uint8_t> unrotated_q, unrotated_k;  // [head, chunk]
   std::size_t rank;
   std::vector<std::size_t> elite;                        // [kv_head · pick]
+  std::unique_ptr<Weight> query;                         // what stands for W_q, or null
+  std::unique_ptr<Weight> output;                        // what multiplies the attention's output, or null
   std::unique_ptr<Weight> compress;                      // [width, d_model]: x → row
   std::unique_ptr<Weight> expand;                        // [2 · kv_heads · head_dim, width]: row → K, V
   std::vector<std::unique_ptr<Weight>> absorb, restore;  // [kv_head]: [width, head_dim] and [head_dim, width]
@@ -138,6 +142,16 @@ class EliteProducts {
 
 namespace {
 
+/// Overwrites q with what the layer's own W_q, if it has one, makes of x.
+void project_queries(const LayerStates& states, const EliteProducts& products) {
+  if (!products.query) return;
+  const auto [members, heads, tokens, head_dim] = states.q.shape();
+  const BackendTensor<float, 2> rows(states.backend, {members * tokens, heads * head_dim});
+  states.backend.linear(states.x, *products.query, rows.view(), false);
+  const BackendView<float, 4> none(std::span<float>(), {members, 0, tokens, head_dim});
+  states.backend.split_heads(rows.view(), states.q, none, none);
+}
+
 void rotate_elite(const LayerStates& states, const BackendView<float, 4>& x,
                   const std::vector<std::uint8_t>& unrotated) {
   states.backend.rope(x, states.rope, states.first_position, RopeDirection::kForward, {});
@@ -170,23 +184,34 @@ class EliteCache final : public LayerCache {
 
   void attend(LayerStates& states, const Operand& out) override {
     Backend& backend = states.backend;
+    project_queries(states, *products_);
     rotate_elite(states, states.q, products_->unrotated_q);
     const std::size_t width = products_->width();
     const BackendTensor<float, 4> own(backend, {states.members(), 1, states.tokens(), width});
     backend.linear(states.x, *products_->compress, as_rows(own.view(), width), false);
     backend.rope(own.view(), elite_table(states), states.first_position, RopeDirection::kForward, {});
     const HeldRows past = states.members() == 1 ? rows_.add(backend, own.view()) : rows_.held();
-    const bool few = past.count > 0 && states.tokens() <= kAbsorbed && states.members() == 1;
-    if (few && width <= backend.most_head_dim()) {
-      attend_latent(states, past, own.view(), out);
-    } else {
-      attend_expanded(states, past, own.view(), out);
-    }
+    if (!products_->output) return attend_rows_of(states, past, own.view(), out);
+    const OperandBuffer attended(backend, out.rows, out.columns);
+    attend_rows_of(states, past, own.view(), attended.get());
+    const BackendTensor<float, 2> corrected(backend, {out.rows, out.columns});
+    backend.linear(attended.get(), *products_->output, corrected.view(), false);
+    backend.narrow(corrected.view(), out);
   }
 
   CacheBytes bytes() const noexcept override { return rows_.bytes(); }
 
  private:
+  void attend_rows_of(LayerStates& states, const HeldRows& past, const BackendView<float, 4>& own,
+                      const Operand& out) const {
+    const bool few = past.count > 0 && states.tokens() <= kAbsorbed && states.members() == 1;
+    if (few && products_->width() <= states.backend.most_head_dim()) {
+      attend_latent(states, past, own, out);
+    } else {
+      attend_expanded(states, past, own, out);
+    }
+  }
+
   /// The columns of the layer's table that the rows' elite chunks turn by, all heads as one.
   RopeTable elite_table(const LayerStates& states) {
     const auto& [cosine, sine, factor] = states.rope;

@@ -19,6 +19,9 @@ struct EliteLayer {
   std::vector<float> down, up;              // [rank, d_model], [rows, rank]
   std::vector<float> key_rows;              // W_k: [kv_heads · head_dim, d_model]
   std::vector<float> key_bias, value_bias;  // [kv_heads · head_dim] or empty; they stay outside the factors
+  /// What stands for W_q [query_heads · head_dim, d_model] and its bias; empty: the model's own queries.
+  std::vector<float> query_rows, query_bias;
+  std::vector<float> output;  // with factors: what multiplies the attention's output, square; empty: nothing
 };
 
 struct EliteLayerShape {

@@ -7,6 +7,8 @@
 #include <numeric>
 #include <random>
 
+#include "calibrate/whitening.h"
+
 namespace kvs {
 namespace {
 
@@ -90,9 +92,9 @@ TEST_F(Factorise, WhiteningServesTheInputsItSaw) {
   }
   const auto lower = whitening_factor(*ops_, moment, inputs.size());
   const auto plain = factorise(*ops_, matrix_, kColumns, 3, SingularSplit::kUp, {});
-  const auto white = factorise(*ops_, matrix_, kColumns, 3, SingularSplit::kUp, lower);
+  const auto white = factorise(*ops_, matrix_, kColumns, 3, SingularSplit::kUp, {lower, {}});
   EXPECT_LT(error_over(white, inputs), 0.9 * error_over(plain, inputs));
-  const auto whole = product(factorise(*ops_, matrix_, kColumns, kColumns, SingularSplit::kUp, lower));
+  const auto whole = product(factorise(*ops_, matrix_, kColumns, kColumns, SingularSplit::kUp, {lower, {}}));
   for (std::size_t n = 0; n < matrix_.size(); ++n) EXPECT_NEAR(whole[n], matrix_[n], 1e-5);
 }
 

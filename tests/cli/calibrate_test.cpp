@@ -128,6 +128,36 @@ TEST_F(CalibratePrograms, ElitekvSeparateFactorsShareTheBudget) {
   EXPECT_GT(perplexity({"--config", folder_ / "s.json"}), 1);
 }
 
+TEST_F(CalibratePrograms, ElitekvChoosesBetweenThePairsOfASize) {
+  // 16 of 32 values: 4r + d_ckv = 16.
+  ASSERT_EQ(run("kvcalibrate", with_text("elitekv", {"--ratio", "0.5", "--rank-step", "4", "--out",
+                                                     folder_ / "half.json", "--outputs", "fitted"}))
+                .status,
+            0);
+  expect_valid("half.json");
+  const Json half = config("half.json");
+  const Json& trials = half.at("calibration").at("trials");
+  ASSERT_EQ(trials.size(), 3U);
+  const Json& best = *std::ranges::min_element(trials, {}, [](const Json& trial) { return trial.at("ppl"); });
+  for (const char* name : {"r", "d_ckv"}) EXPECT_EQ(half.at("parameters").at(name), best.at(name));
+  for (const Json& trial : trials)
+    EXPECT_EQ(4 * trial.at("r").get<int>() + trial.at("d_ckv").get<int>(), 16) << trial.dump();
+  const Json result =
+      Json::parse(run("kvcalibrate", with_text("eval", {"--config", folder_ / "half.json", "--json"})).out);
+  EXPECT_EQ(result.at("bytes_ratio"), 0.5);
+  const auto refused = [&](std::vector<std::string> more, const std::string& word) {
+    more.insert(more.end(), {"--out", folder_ / "x.json"});
+    const Outcome outcome = run("kvcalibrate", with_text("elitekv", more));
+    EXPECT_EQ(outcome.status, 2) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(word));
+  };
+  refused({"--ratio", "0.5", "--elite", "2"}, "--elite");
+  refused({"--ratio", "0.5", "--norm", "1"}, "--norm 2");
+  refused({"--ratio", "0.03"}, "--rank-step");
+  refused({"--elite", "2", "--rank", "8", "--pairs", "uniform", "--queries", "fitted"}, "--pairs attention");
+  refused({"--elite", "2", "--norm", "1", "--pairs", "attention"}, "--norm 2");
+}
+
 TEST_F(CalibratePrograms, ElitekvFromACaptureFindsTheSameSets) {
   ASSERT_EQ(run("kvspectrum", {"capture", "--model", folder_ / "model", "--tokens-file", folder_ / "tokens.jsonl",
                                "--window", "32", "--states", "q_pre,k_pre", "--out", folder_ / "c.h5", "--quiet"})

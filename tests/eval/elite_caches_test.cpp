@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "eval/cached_run.h"
+#include "eval/elite_outputs.h"
 #include "io/file.h"
 #include "io/json.h"
 #include "tests/eval/tiny_model.h"
@@ -116,6 +117,54 @@ TEST(EliteCache, BiasesAreAddedToWhatTheFactorsYield) {
   for (const std::size_t group : {std::size_t{40}, std::size_t{1}})
     EXPECT_LT(full_rank_error(tiny, true, group), 1e-4) << "groups of " << group;
   EXPECT_GT(full_rank_error(tiny, false), 1e-2);
+}
+
+TEST(EliteCache, QueriesAndOutputsOfItsOwnTakeTheModelsPlace) {
+  for (const auto kind : {testing::TinyKind::kPlain, testing::TinyKind::kBiased}) {
+    TinyModel tiny(kind);
+    const ModelConfig& config = tiny.model->config();
+    const std::size_t channels = config.query_heads * config.head_dim;
+    auto layers = every_layer(tiny, {{0, 2}, {1, 3}});
+    for (EliteLayer& layer : layers) set_exact_factors(layer, tiny, kind == testing::TinyKind::kBiased);
+    const auto own = nll(tiny, layers);
+    for (EliteLayer& layer : layers) {
+      layer.query_rows = tiny.source->projection(layer.layer, 'q');
+      layer.query_bias = tiny.source->projection_bias(layer.layer, 'q');
+      layer.output.assign(channels * channels, 0);
+      for (std::size_t n = 0; n < channels; ++n) layer.output[n * channels + n] = 1;
+    }
+    EXPECT_LT(largest_difference(nll(tiny, layers), own), 1e-5) << "the model's own W_q and an identity";
+    for (EliteLayer& layer : layers)
+      for (std::size_t n = 0; n < channels; ++n) {
+        layer.output[n * channels + (n + 1) % channels] = 0.5F;
+        layer.query_rows[n * config.d_model] += 1;
+      }
+    const auto changed = nll(tiny, layers);
+    EXPECT_GT(largest_difference(changed, own), 1e-2);
+    EXPECT_LT(largest_difference(nll(*tiny.decoder, layers, 1), changed), 1e-4) << "in the latent space";
+  }
+}
+
+TEST(EliteOutputs, AreTheIdentityWhereNothingIsLostAndHelpWhereItIs) {
+  TinyModel tiny;
+  const ModelConfig& config = tiny.model->config();
+  const std::size_t channels = config.query_heads * config.head_dim;
+  const auto ops = make_calibration_ops(*tiny.backend);
+  const std::vector<std::vector<std::int32_t>> documents{TinyModel::tokens(40)};
+  auto layers = every_layer(tiny, {{0, 1, 2, 3}, {0, 1, 2, 3}});
+  for (EliteLayer& layer : layers) set_exact_factors(layer, tiny, false);
+  const auto fit = [&] { return fit_outputs(*tiny.decoder, *ops, layers, documents, [](std::size_t) {}); };
+  for (const FactorTensor& tensor : fit())
+    for (std::size_t n = 0; n < tensor.values.size(); ++n)
+      EXPECT_NEAR(tensor.values[n], n % (channels + 1) == 0 ? 1 : 0, 1e-3);
+
+  layers = every_layer(tiny, {{0}, {0}});
+  for (EliteLayer& layer : layers) set_exact_factors(layer, tiny, false);
+  const auto plain = document_nll(*tiny.decoder, documents.front());
+  const double before = largest_difference(nll(tiny, layers), plain);
+  const auto tensors = fit();
+  for (std::size_t n = 0; n < layers.size(); ++n) layers[n].output = tensors[n].values;
+  EXPECT_LT(largest_difference(nll(tiny, layers), plain), 0.7 * before);
 }
 
 }  // namespace

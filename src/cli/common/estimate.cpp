@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "calibrate/attention_pairs.h"
 #include "cli/common/progress.h"
 #include "kernels/instruction_set.h"
 #include "model/model_tensors.h"
@@ -77,7 +78,8 @@ double ablation_memory(const ModelConfig& config, double weight_bytes, std::size
 }
 
 double elite_sums_memory(const ModelConfig& config, std::size_t layers, bool whitened) {
-  const std::size_t grams = config.query_heads * config.chunks() * config.chunks();
+  const std::size_t features = AttentionPairs::features(config.chunks()),
+                    grams = config.query_heads * features * features;
   const std::size_t moments = whitened ? config.d_model * config.d_model : 0;
   return sizeof(double) * static_cast<double>(layers * (grams + moments));
 }

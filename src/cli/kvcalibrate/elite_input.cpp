@@ -35,10 +35,10 @@ void open_capture(const Options& options, const RunOptions& run, EliteInput& inp
   }
   input.model_sha256 = header.model_sha256;
   if (whiten) {
-    if (!input.model) throw Error(ErrorCode::kUsage, "--whiten", "on needs --model and --text as well");
+    if (!input.model) throw Error(ErrorCode::kUsage, "--whiten", "needs --model and --text as well");
     input.corpus = load_corpus(options, run, *input.model);
   } else {
-    refuse_options(options, kTextOptions, "--capture and without --whiten on");
+    refuse_options(options, kTextOptions, "--capture and without --whiten");
   }
   input.identity = run_identity(options, input.model_sha256, input.corpus);
   input.identity["capture"] = {{"tokens", header.tokens}, {"documents", input.reader->documents()}};

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "kernels/calibration_ops.h"
+
+namespace kvs {
+
+/// The lower Cholesky factor of a symmetric, positive semidefinite matrix whose diagonal first grows by `damping` of
+/// its mean, so that a singular one does; of zeros a multiple of the identity. In place, [n, n].
+void damped_cholesky(CalibrationOps& ops, TensorView<double, 2> matrix, double damping);
+
+/// The lower Cholesky factor L of E[xxᵀ] + ε·I, ε = 1e-4 of the mean diagonal (ours, so that fewer tokens than d_model
+/// do).
+/// @param second_moment  Σ x xᵀ [d_model, d_model] over `tokens` inputs x of k_proj and v_proj, each perhaps weighed
+/// @return [d_model, d_model]
+std::vector<double> whitening_factor(CalibrationOps& ops, std::span<const double> second_moment, std::size_t tokens);
+
+}  // namespace kvs
