@@ -144,6 +144,8 @@ TEST(CachedRunOfCodes, BytesOfKiviByHand) {
   const std::size_t coded = 192 + (200 - 16), plain = 8 + 16, heads = config.layers * config.kv_heads;
   const Losses found = losses(tiny, "kivi", {"group=8", "residual=16"}, 200, LayerCache::kUnlimited);
   EXPECT_EQ(found.report.end.stored, heads * config.head_dim * (coded + 2 * plain));
+  // Before the last token's oldest value is coded one more is plain.
+  EXPECT_EQ(found.report.peak.stored, heads * config.head_dim * (coded - 1 + 2 * (plain + 1)));
 }
 
 }  // namespace

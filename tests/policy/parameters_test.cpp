@@ -63,7 +63,7 @@ TEST(MakeCache, RefusesWhatNoMethodCanWorkWith) {
   refuse("streaming", {"cache_size=1", "sinks=0"}, "expected a whole number of at least 2");
   refuse("h2o", {"cache_size=8", "recent=8"}, "--set cache_size: found 8, expected a whole number of at least 9");
   refuse("h2o", {"cache_size=8"}, "--set recent: found nothing, expected a whole number of at least 1");
-  refuse("snapkv", {"cache_size=80"}, "--set prefix: found nothing, expected a whole number of at least 1");
+  refuse("snapkv", {"cache_size=80"}, "--set prefix: found nothing, expected a whole number of at least 64");
   refuse("snapkv", {"prefix=64", "cache_size=64"}, "found 64, expected a whole number of at least 65");
   refuse("snapkv", {"prefix=64", "cache_size=80", "kernel=4"}, "--set kernel: found 4, expected an odd number");
   refuse("snapkv", {"prefix=64", "cache_size=80", "kernel=0"}, "expected a whole number of at least 1");
