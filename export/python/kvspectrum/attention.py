@@ -1,0 +1,73 @@
+"""The one way into a model: its attention modules hand a CalibratedCache queries, keys and values before RoPE.
+
+A hook before each attention module gives it cos = 1 and sin = 0, so that what it rotates stays as it was, and adds the
+layer's cache and input to its arguments; those reach the attention function "kvspectrum". Without a CalibratedCache
+that function is "sdpa"."""
+
+import inspect
+from dataclasses import dataclass, replace
+
+import torch
+from transformers import AttentionInterface, AttentionMaskInterface
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+from transformers.masking_utils import sdpa_mask
+
+from kvspectrum.config import ConfigError
+from kvspectrum.layer import CalibratedLayer
+
+NAME = "kvspectrum"
+
+
+@dataclass
+class States:
+    """A layer's new tokens, before RoPE (after biases and QK-norm)."""
+
+    q: torch.Tensor  # [1, query_head, token, head_dim]
+    k: torch.Tensor  # [1, kv_head, token, head_dim]
+    v: torch.Tensor
+    x: torch.Tensor  # [1, token, d_model]: input of the attention module
+    scale: float  # of scores
+    first: int = 0  # position of the first token
+
+    def part(self, begin, count):
+        tokens = slice(begin, begin + count)
+        return replace(self, q=self.q[:, :, tokens], k=self.k[:, :, tokens], v=self.v[:, :, tokens],
+                       x=self.x[:, tokens])
+
+
+def kvspectrum_attention(module, query, key, value, attention_mask, scaling=None, calibrated=None, **kwargs):
+    if calibrated is None:
+        return sdpa_attention_forward(module, query, key, value, attention_mask, scaling=scaling, **kwargs)
+    if query.shape[0] != 1 or attention_mask is not None:
+        raise ValueError(f"CalibratedCache: found a batch of {query.shape[0]}"
+                         f"{' with a mask' if attention_mask is not None else ''}, expected one sequence, not padded")
+    layer, x = calibrated
+    out = layer.run(States(query, key, value, x, query.shape[-1] ** -0.5 if scaling is None else scaling))
+    return out.transpose(1, 2).contiguous(), None
+
+
+def before_attention(module, args, kwargs):
+    cache = kwargs.get("past_key_values")
+    layer = cache.layers[module.layer_idx] if cache is not None and len(cache.layers) > module.layer_idx else None
+    if not isinstance(layer, CalibratedLayer):
+        return None
+    cos, sin = kwargs["position_embeddings"]
+    x = kwargs["hidden_states"] if "hidden_states" in kwargs else args[0]
+    return args, {**kwargs, "position_embeddings": (torch.ones_like(cos), torch.zeros_like(sin)),
+                  "calibrated": (layer, x)}
+
+
+def attach(model):
+    """Gives `model` the attention function and the hooks, once. @return its attention modules, one for each layer"""
+    modules = [layer.self_attn for layer in model.get_decoder().layers]
+    wanted = {"position_embeddings", "past_key_values", "kwargs"}
+    if not wanted <= set(inspect.signature(modules[0].forward).parameters):
+        raise ConfigError(f"{type(model).__name__}: found another attention module, expected one that takes "
+                          "position_embeddings and past_key_values, as Llama's")
+    if model.config._attn_implementation != NAME:
+        AttentionInterface.register(NAME, kvspectrum_attention)
+        AttentionMaskInterface.register(NAME, sdpa_mask)
+        model.set_attn_implementation(NAME)
+        for module in modules:
+            module.register_forward_pre_hook(before_attention, with_kwargs=True)
+    return modules

@@ -1,0 +1,125 @@
+"""Reads a config (docs/configs.md) and checks that it fits a model."""
+
+import json
+from pathlib import Path
+
+import torch
+
+
+class ConfigError(ValueError):
+    """One line: what is at fault, what was found, what is expected."""
+
+
+def is_count(value):
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def is_index_list(value):
+    return isinstance(value, list) and all(map(is_count, value))
+
+
+class Parameters:
+    """A layer's parameters. A list has a value for each layer that the config names, anything else is every layer's.
+    There are no standards here: `kvcalibrate eval --save-config` writes every parameter."""
+
+    def __init__(self, values, where, position=None):
+        self._values, self._where, self._position = values, where, position
+
+    def __contains__(self, name):
+        return name in self._values
+
+    def refuse(self, name, problem):
+        raise ConfigError(f"{self._where}: /parameters/{name}: {problem}")
+
+    def read(self, name, fits, expected):
+        """@param fits  whether a value is one layer's; a list that is not is taken apart"""
+        found = self._values.get(name)
+        if isinstance(found, list) and not fits(found) and self._position is not None:
+            found = found[self._position] if self._position < len(found) else None
+        if not fits(found):
+            self.refuse(name, f"found {json.dumps(found)}, expected {expected}")
+        return found
+
+    def count(self, name, least=0):
+        return self.read(name, lambda value: is_count(value) and value >= least, f"a whole number of at least {least}")
+
+    def ratio(self, name):
+        return self.read(name, lambda value: isinstance(value, (int, float)) and 0 <= value <= 1,
+                         "a number from 0 to 1")
+
+    def word(self, name, *words):
+        return self.read(name, lambda value: value in words, "one of " + ", ".join(words))
+
+    def on(self, name):
+        return self.word(name, "on", "off") == "on"
+
+    def indices(self, name):
+        """Ascending."""
+        found = self.read(name, lambda value: is_count(value) or is_index_list(value) or value == "none",
+                          "numbers, or none")
+        return [] if found == "none" else sorted([found] if is_count(found) else found)
+
+
+class Config:
+    """A config document. @raises ConfigError if the file is none that this version reads."""
+
+    def __init__(self, path):
+        self.path = Path(path)
+        try:
+            document = json.loads(self.path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"{path}: {error}, expected a config of kvspectrum") from error
+        found = (document.get("format"), document.get("version")) if isinstance(document, dict) else type(document)
+        if found != ("kvspectrum-config", 1):
+            raise ConfigError(f"{path}: found {found}, expected a kvspectrum-config of version 1")
+        self.method, self.model, self.files = document["method"], document["model"], document["files"]
+        self._values = document["parameters"]
+        self.layers = self._values.get("layers", list(range(self.model["layers"])))
+
+    def parameters(self, layer=None):
+        """Those of a layer; without one, those that all layers share. None for a layer that keeps everything."""
+        if layer is not None and layer not in self.layers:
+            return None
+        return Parameters(self._values, str(self.path), None if layer is None else self.layers.index(layer))
+
+    def prefix(self, always):
+        """Tokens that attend to all of themselves and are compressed once, at their end; 0: none.
+        @param always  whether the method works in no other way"""
+        parameters = self.parameters()
+        whole = always or ("prefill" in parameters and parameters.word("prefill", "stepwise", "whole") == "whole")
+        return parameters.count("prefix", 1) if whole else 0
+
+    def check_model(self, model):
+        """@raises ConfigError if the config is of another geometry or RoPE, or the model has what no method here works
+        with. Weights are not compared: the digest in the config is of a file."""
+        text, decoder = model.config.get_text_config(), model.get_decoder()
+        heads = text.num_attention_heads
+        found = {"layers": text.num_hidden_layers, "query_heads": heads,
+                 "kv_heads": getattr(text, "num_key_value_heads", None) or heads,
+                 "head_dim": getattr(text, "head_dim", None) or text.hidden_size // heads}
+        for name, value in found.items():
+            if self.model[name] != value:
+                raise ConfigError(f"{self.path}: config for another model: found {name} {self.model[name]}, expected "
+                                  f"{value}")
+        kinds = set(getattr(text, "layer_types", None) or ["full_attention"])
+        if kinds != {"full_attention"} or getattr(text, "sliding_window", None):
+            raise ConfigError(f"{type(model).__name__}: found layers with a sliding window, expected full attention")
+        rope, embedding = self.model["rope"], getattr(decoder, "rotary_emb", None)
+        kind = getattr(embedding, "rope_type", None)
+        if not hasattr(embedding, "inv_freq") or len(rope["frequencies"]) != 1 or kind in ("dynamic", "longrope"):
+            raise ConfigError(f"{type(model).__name__}: found RoPE {kind}, expected one whose frequencies are those of "
+                              "all layers and lengths")
+        frequencies = torch.tensor(rope["frequencies"][0])
+        if (embedding.inv_freq.shape != frequencies.shape
+                or not torch.allclose(embedding.inv_freq.float().cpu(), frequencies, rtol=1e-4, atol=0)
+                or abs(embedding.attention_scaling - rope["factors"][0]) > 1e-4):
+            raise ConfigError(f"{self.path}: config for another model: found other frequencies of RoPE")
+
+    def check_store(self):
+        """@raises ConfigError if rows are to be stored in another form than the model's."""
+        for layer in self.layers:
+            parameters = self.parameters(layer)
+            for name in ("store", "store_k", "store_v"):
+                if name in parameters:
+                    parameters.read(name, lambda value: value in ("none", "store"),
+                                    "none: this package stores states as the model computes them")

@@ -1,0 +1,146 @@
+"""What every method's layer is."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from transformers.cache_utils import CacheLayerMixin
+
+from kvspectrum.rotation import Rotation
+
+
+@dataclass
+class Setting:
+    """Where a layer is at work."""
+
+    index: int
+    layers: int  # of the model
+    module: torch.nn.Module  # its attention
+    rotation: Rotation
+    prefix: int  # tokens that are compressed once, at their end; 0: none
+    folder: Path  # of the config
+    files: list  # that the config names
+
+
+class CalibratedLayer(CacheLayerMixin):
+    """The cache of one layer for one sequence: a method at work; this one keeps every token. `keys` and `values` [1, kv_head, row, head_dim] are
+    what it holds; whether keys are rotated is the method's choice."""
+
+    always_whole = False  # whether it compresses a prefix, at its end, and nothing else
+    unlimited = sys.maxsize
+
+    def __init__(self, parameters, setting):
+        super().__init__()
+        self.rotation, self.prefix = setting.rotation, setting.prefix
+        self.reset()
+
+    @staticmethod
+    def keeps_all(parameters, setting):
+        """Whether the method leaves this layer alone."""
+        return False
+
+    def reset(self):
+        self.keys = self.values = None
+        self.seen = 0  # tokens
+
+    @property
+    def rows(self):
+        return 0 if self.keys is None else self.keys.shape[-2]
+
+    @property
+    def in_prefix(self):
+        return self.seen < self.prefix
+
+    def room(self):
+        """Tokens that may attend as one group before the method has to act between two of them: at least 1. Any split
+        of a text into groups that respect it gives the same cache and, up to rounding, the same results."""
+        return self.unlimited
+
+    def attend(self, states):
+        """Attention of the new tokens over what is held and over themselves; keeps of them what the method keeps.
+        @return [1, query_head, token, head_dim]"""
+        return attention(self.rotation(states.q, states.first), *self.add_rotated(states), states.scale)
+
+    def end_prefix(self):
+        """Compresses the prefix."""
+
+    def run(self, states):
+        """attend() of all tokens of a forward pass, cut where the method acts."""
+        outputs, begin, tokens = [], 0, states.q.shape[-2]
+        while begin < tokens:
+            count = min(self.room(), tokens - begin, self.prefix - self.seen if self.in_prefix else self.unlimited)
+            part = states.part(begin, count)
+            part.first = self.seen
+            outputs.append(self.attend(part))
+            self.seen += count
+            if self.seen == self.prefix:
+                self.end_prefix()
+            begin += count
+        return outputs[0] if len(outputs) == 1 else torch.cat(outputs, -2)
+
+    def add(self, k, v):
+        """@return all rows, those of k and v the last"""
+        self.keys = k if self.keys is None else torch.cat([self.keys, k], -2)
+        self.values = v if self.values is None else torch.cat([self.values, v], -2)
+        return self.keys, self.values
+
+    def add_rotated(self, states):
+        return self.add(self.rotation(states.k, states.first), states.v)
+
+    def keep(self, first, count, kept):
+        """Of rows first … first + count − 1 only `kept` [kv_head, number] stay, counted from `first`."""
+        rows = (first + kept)[None, :, :, None]
+        self.keys, self.values = (
+            torch.cat([x[..., :first, :], x.take_along_dim(rows, -2), x[..., first + count:, :]], -2)
+            for x in (self.keys, self.values))
+
+    def drop_rows(self, first, last):
+        self.keys, self.values = (torch.cat([x[..., :first, :], x[..., last:, :]], -2)
+                                  for x in (self.keys, self.values))
+
+    # What Transformers asks of a layer. The mask has new tokens alone in it: a method knows what they see.
+    def lazy_initialization(self, key_states, value_states):
+        pass
+
+    def update(self, key_states, value_states, *args, **kwargs):
+        return key_states, value_states  # States takes them from here to run()
+
+    def get_mask_sizes(self, query_length):
+        return query_length, self.seen
+
+    def get_seq_length(self):
+        return self.seen
+
+    def get_max_length(self):
+        return -1
+
+    def crop(self, tokens_to_remove):
+        raise ValueError("CalibratedCache: found a call of crop (assisted decoding, prompt lookup), expected none: what "
+                         "a method let go does not come back")
+
+
+def attention(q, k, v, scale):
+    """Of queries that are the last of the keys' tokens."""
+    queries, keys = q.shape[-2], k.shape[-2]
+    mask = None
+    if 1 < queries < keys:
+        mask = torch.ones(queries, keys, dtype=torch.bool, device=q.device).tril(keys - queries)
+    return torch.nn.functional.scaled_dot_product_attention(
+        q, k, v, attn_mask=mask, is_causal=queries == keys > 1, scale=scale, enable_gqa=True)
+
+
+def attention_with_mass(q, k, v, scale):
+    """attention(), and the sum over a KV head's queries of the softmax weights that each key gets.
+    @return out, mass [kv_head, key]"""
+    heads, (queries, keys) = k.shape[1], (q.shape[-2], k.shape[-2])
+    grouped = q.unflatten(1, (heads, -1))  # [1, kv_head, group, token, head_dim]
+    scores = grouped @ k[:, :, None].mT * scale
+    seen = torch.ones(queries, keys, dtype=torch.bool, device=q.device).tril(keys - queries)
+    weights = scores.masked_fill(~seen, -torch.inf).softmax(-1, dtype=torch.promote_types(q.dtype, torch.float32))
+    return (weights.to(v.dtype) @ v[:, :, None]).flatten(1, 2), weights.double().sum((0, 2, 3))
+
+
+def best_tokens(scores, count):
+    """Indices of the `count` largest of scores [head, token], the first of equal ones, ascending."""
+    return scores.sort(dim=-1, descending=True, stable=True).indices[:, :count].sort(dim=-1).values

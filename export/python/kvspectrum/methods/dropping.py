@@ -1,0 +1,8 @@
+from kvspectrum.methods.slots import SlotLayer
+
+
+class DroppingLayer(SlotLayer):
+    """Of the slots after the sinks, a compression keeps the last ⌊gamma · N⌋: the baseline of FreqKV."""
+
+    def compress(self):
+        self.drop_rows(self.sinks, self.cache_size - self.kept)

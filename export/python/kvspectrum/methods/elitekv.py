@@ -1,0 +1,85 @@
+import torch
+from safetensors import safe_open
+
+from kvspectrum.config import is_index_list
+from kvspectrum.layer import CalibratedLayer, attention
+from kvspectrum.rotation import rotated
+
+
+def _picks(value):
+    return isinstance(value, list) and len(value) > 0 and all(map(is_index_list, value))
+
+
+class ElitekvLayer(CalibratedLayer):
+    """Chunks `elite` of each KV head are rotated, the others are not. With factors it holds of a token the rotated
+    elite rows of all KV heads (`keys`) and the latent down · x (`values`), 2rG + d_ckv values, and gets keys and values
+    back by one product for each group that attends; without, keys and values. YaRN's factor stays in the channels that
+    are not rotated. Source: EliteKV, sections 3.1 and 3.2."""
+
+    def __init__(self, parameters, setting):
+        elite = parameters.read("elite", _picks, "chunks for each KV head")
+        attention_module = setting.module
+        self.head_dim = attention_module.head_dim
+        heads = attention_module.config.num_key_value_heads
+        if len(elite) != heads:
+            parameters.refuse("elite", f"found {len(elite)} heads, expected {heads}: query heads that share a key cannot "
+                                       "have rows of their own")
+        self.elite = torch.tensor(elite)  # [kv_head, pick]
+        self.factors = None
+        if setting.files:
+            self.factors = _read_factors(setting.folder / setting.files[0]["path"], f"layers.{setting.index}.")
+            self.biases = [getattr(attention_module, name).bias for name in ("k_proj", "v_proj")]
+        super().__init__(parameters, setting)
+
+    def attend(self, states):
+        q, k = self.partly_rotated(states.q, states.first), self.partly_rotated(states.k, states.first)
+        if self.factors is None:
+            return attention(q, *self.add(k, states.v), states.scale)
+        down, _ = self.factors_like(states.x)
+        rows, latent = self.add(k.take_along_dim(self.elite_channels(k), -1), (states.x @ down.T)[:, None])
+        return attention(q, *self.expanded(rows, latent), states.scale)
+
+    def partly_rotated(self, x, first):
+        """RoPE in the elite chunks alone."""
+        cos, sin = self.rotation.table(first, x.shape[-2], x)
+        chunks = cos.shape[-1] // 2
+        turns = torch.zeros(len(self.elite), chunks, dtype=torch.bool).scatter(1, self.elite, True)
+        turns = turns.repeat_interleave(x.shape[1] // len(self.elite), 0).repeat(1, 2)[:, None].to(x.device)
+        return rotated(x, torch.where(turns, cos, self.rotation.factor), torch.where(turns, sin, 0))
+
+    def elite_channels(self, x):
+        """[1, kv_head, 1, 2r]: the first channels of the chunks, then the second ones."""
+        chunks = self.rotation.chunks
+        return torch.cat([self.elite, self.elite + chunks], -1)[None, :, None].to(x.device)
+
+    def factors_like(self, x):
+        if self.factors[0].device != x.device or self.factors[0].dtype != x.dtype:
+            self.factors = [factor.to(x) for factor in self.factors]
+        return self.factors
+
+    def expanded(self, rows, latent):
+        """K and V [1, kv_head, token, head_dim]."""
+        heads, tokens = rows.shape[1], rows.shape[2]
+        _, up = self.factors_like(latent)
+        columns = latent[0, 0] @ up.T  # [token, rest of the keys by head, values by head]
+        rest, values = columns.split([columns.shape[1] - heads * self.head_dim, heads * self.head_dim], -1)
+        elite = self.elite_channels(rows)
+        plain = torch.ones(heads, self.head_dim, dtype=torch.bool, device=rows.device).scatter(1, elite[0, :, 0], False)
+        keys = rows.new_zeros(tokens, heads, self.head_dim)
+        keys[:, plain] = rest
+        key_bias, value_bias = self.biases
+        if key_bias is not None:
+            keys = keys + key_bias.view(heads, -1)
+        if value_bias is not None:
+            values = values + value_bias
+        keys = (self.rotation.factor * keys).transpose(0, 1)[None].scatter(-1, elite.expand(1, -1, tokens, -1), rows)
+        return keys, values.view(1, tokens, heads, -1).transpose(1, 2)
+
+
+def _read_factors(path, prefix):
+    """down [d_ckv, d_model] and up [rows, d_ckv]; those of S-LRD as blocks of one pair."""
+    with safe_open(path, "pt") as file:
+        if prefix + "down" in file.keys():
+            return [file.get_tensor(prefix + name) for name in ("down", "up")]
+        down_k, up_k, down_v, up_v = (file.get_tensor(prefix + name) for name in ("down_k", "up_k", "down_v", "up_v"))
+    return [torch.cat([down_k, down_v]), torch.block_diag(up_k, up_v)]

@@ -1,0 +1,22 @@
+from kvspectrum.layer import CalibratedLayer, best_tokens
+
+
+class L2normLayer(CalibratedLayer):
+    """Of a prefix of P tokens, the ⌊ratio · P⌋ of each KV head whose keys are shortest stay, in all layers but
+    `skip_layers`; what comes later is all kept. Source: Devoto et al. (2024), arXiv:2406.11430."""
+
+    always_whole = True
+
+    def __init__(self, parameters, setting):
+        self.kept = int(parameters.ratio("ratio") * setting.prefix)
+        if self.kept == 0:
+            parameters.refuse("ratio", f"found one that keeps none of {setting.prefix} tokens, expected one that keeps "
+                                       "some")
+        super().__init__(parameters, setting)
+
+    @staticmethod
+    def keeps_all(parameters, setting):
+        return setting.index in parameters.indices("skip_layers")
+
+    def end_prefix(self):
+        self.keep(0, self.rows, best_tokens(-self.keys[0].double().square().sum(-1), self.kept))
