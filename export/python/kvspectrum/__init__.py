@@ -2,5 +2,6 @@
 
 from kvspectrum.cache import CalibratedCache
 from kvspectrum.config import ConfigError
+from kvspectrum.press import press_from_config
 
-__all__ = ["CalibratedCache", "ConfigError"]
+__all__ = ["CalibratedCache", "ConfigError", "press_from_config"]

@@ -34,8 +34,7 @@ class CalibratedCache(Cache):
         layers = []
         for index, module in enumerate(modules):
             parameters = config.parameters(index)
-            setting = Setting(index, len(modules), module, rotation, whole if prefix is None else prefix,
-                              config.path.parent, config.files)
-            full = parameters is None or method.keeps_all(parameters, setting)
+            setting = Setting(module, rotation, whole if prefix is None else prefix, config.factors(), index)
+            full = parameters is None or method.keeps_all(parameters, index)
             layers.append(CalibratedLayer(parameters, setting) if full else method(parameters, setting))
         return cls(layers=layers)

@@ -89,6 +89,10 @@ class Config:
         whole = always or ("prefill" in parameters and parameters.word("prefill", "stepwise", "whole") == "whole")
         return parameters.count("prefix", 1) if whole else 0
 
+    def factors(self):
+        """The file of elitekv's factors, or None."""
+        return self.path.parent / self.files[0]["path"] if self.files else None
+
     def check_model(self, model):
         """@raises ConfigError if the config is of another geometry or RoPE, or the model has what no method here works
         with. Weights are not compared: the digest in the config is of a file."""

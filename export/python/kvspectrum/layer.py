@@ -14,13 +14,11 @@ from kvspectrum.rotation import Rotation
 class Setting:
     """Where a layer is at work."""
 
-    index: int
-    layers: int  # of the model
-    module: torch.nn.Module  # its attention
+    module: torch.nn.Module  # the attention
     rotation: Rotation
-    prefix: int  # tokens that are compressed once, at their end; 0: none
-    folder: Path  # of the config
-    files: list  # that the config names
+    prefix: int = 0  # tokens that are compressed once, at their end; 0: none
+    factors: Path | None = None  # the file beside an elitekv config
+    index: int = 0  # of the layer
 
 
 class CalibratedLayer(CacheLayerMixin):
@@ -36,7 +34,7 @@ class CalibratedLayer(CacheLayerMixin):
         self.reset()
 
     @staticmethod
-    def keeps_all(parameters, setting):
+    def keeps_all(parameters, index):
         """Whether the method leaves this layer alone."""
         return False
 

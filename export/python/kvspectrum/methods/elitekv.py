@@ -26,8 +26,8 @@ class ElitekvLayer(CalibratedLayer):
                                        "have rows of their own")
         self.elite = torch.tensor(elite)  # [kv_head, pick]
         self.factors = None
-        if setting.files:
-            self.factors = _read_factors(setting.folder / setting.files[0]["path"], f"layers.{setting.index}.")
+        if setting.factors:
+            self.factors = _read_factors(setting.factors, f"layers.{setting.index}.")
             self.biases = [getattr(attention_module, name).bias for name in ("k_proj", "v_proj")]
         super().__init__(parameters, setting)
 

@@ -15,8 +15,8 @@ class L2normLayer(CalibratedLayer):
         super().__init__(parameters, setting)
 
     @staticmethod
-    def keeps_all(parameters, setting):
-        return setting.index in parameters.indices("skip_layers")
+    def keeps_all(parameters, index):
+        return index in parameters.indices("skip_layers")
 
     def end_prefix(self):
         self.keep(0, self.rows, best_tokens(-self.keys[0].double().square().sum(-1), self.kept))

@@ -28,8 +28,8 @@ class LagkvLayer(CalibratedLayer):
         super().__init__(parameters, setting)
 
     @staticmethod
-    def keeps_all(parameters, setting):
-        return parameters.word("variant", "lag", "local", "l2") == "l2" and setting.index < 2
+    def keeps_all(parameters, index):
+        return parameters.word("variant", "lag", "local", "l2") == "l2" and index < 2
 
     def reset(self):
         super().reset()

@@ -1,0 +1,176 @@
+"""export/python without a model: transforms, scores, choices, refusals, and cuts of every method's layer."""
+
+import json
+from types import SimpleNamespace
+
+import torch
+
+from exports import FOLDER, check
+
+from kvspectrum.attention import States
+from kvspectrum.config import Config, ConfigError, Parameters
+from kvspectrum.layer import CalibratedLayer, Setting, attention, attention_with_mass, best_tokens
+from kvspectrum.methods import METHODS
+from kvspectrum.methods.faedkv import Spectrum
+from kvspectrum.methods.freqkv import dct, inverse_dct
+from kvspectrum.methods.lagkv import scores_of
+from kvspectrum.press import PRESSES, WHY_NOT
+from kvspectrum.rotation import Rotation
+
+torch.manual_seed(0)
+HEADS, KV_HEADS, HEAD_DIM, PREFIX = 4, 2, 8, 30
+
+
+class Embedding:
+    """RoPE of HEAD_DIM − 2 channels."""
+
+    inv_freq, attention_scaling = 10.0 ** -torch.arange(3), 1.5
+
+    def __call__(self, x, positions):
+        angles = positions[..., None] * self.inv_freq.repeat(2)
+        return (self.attention_scaling * angles.cos()).to(x), (self.attention_scaling * angles.sin()).to(x)
+
+
+def random(*shape):
+    return torch.randn(*shape, dtype=torch.float64)
+
+
+def refused(call, *words):
+    try:
+        call()
+    except ConfigError as error:
+        line = str(error)
+        assert "\n" not in line and all(word in line for word in words), line
+    else:
+        raise AssertionError(f"not refused: {words}")
+
+
+def check_transforms():
+    """The vector of FreqKV's definition, and a matrix of cosines."""
+    x = torch.arange(8.0)[:, None]
+    found = 0.5 ** 0.5 * inverse_dct(dct(x)[:4])[:, 0]
+    expected = torch.tensor([0.39517481, 2.57841041, 4.42158959, 6.60482519], dtype=torch.float64)
+    check("freqkv: 8 tokens as 4", (found - expected).abs().max().item(), 1e-8)
+    steps = torch.arange(7, dtype=torch.float64)
+    matrix = (2 / 7) ** 0.5 * torch.cos(torch.pi / 7 * steps[:, None] * (steps + 0.5))
+    matrix[0] /= 2 ** 0.5
+    x = random(2, 7, 3)
+    check("DCT-II", (dct(x) - matrix @ x).abs().max().item(), 1e-12)
+
+
+def check_spectrum():
+    """With all chunks kept tokens come back, also after the grid was rebuilt; laid on the oldest token they add up."""
+    x = random(1, 2, 11, 3)
+    spectrum = Spectrum(x[..., :7, :], 4, [0, 1, 2, 3])
+    for n in range(7, 11):
+        spectrum.add(x[..., n:n + 1, :], wraps=False)
+    assert spectrum.samples == 14
+    check("faedkv: all chunks", (spectrum.restored() - x).abs().max().item(), 1e-12)
+    laid = Spectrum(x[..., :7, :], 4, [0, 1, 2, 3])
+    laid.add(x[..., 7:8, :], wraps=True)
+    expected = x[..., :7, :].clone()
+    expected[..., 0, :] += x[..., 7, :]
+    check("faedkv: laid on the oldest", (laid.restored() - expected).abs().max().item(), 1e-12)
+    part = Spectrum(x[..., :8, :], 2, [0])  # bins 0 and 1 of 5
+    bins = torch.fft.rfft(x[..., :8, :], dim=-2)
+    bins[..., 2:, :] = 0
+    check("faedkv: one chunk", (part.restored() - torch.fft.irfft(bins, n=8, dim=-2)).abs().max().item(), 1e-12)
+
+
+def check_scores():
+    assert best_tokens(torch.tensor([[1.0, 3, 3, 2, 3]]), 2).tolist() == [[1, 2]]
+    x = random(1, 4, 3)
+    x[..., 2] = 5  # constant in the reference: contributes 0
+    reference = torch.tensor([[[0.0, 1, 5], [2, 3, 5]]])
+    scaled = torch.stack([x[0, :, 0] / 2, (x[0, :, 1] - 1) / 2, torch.zeros(4)], -1)
+    assert torch.allclose(scores_of(x, reference)[0], scaled.std(-1).softmax(-1))
+    q, k, v = random(1, HEADS, 3, HEAD_DIM), random(1, KV_HEADS, 5, HEAD_DIM), random(1, KV_HEADS, 5, HEAD_DIM)
+    out, mass = attention_with_mass(q, k, v, 0.3)
+    check("attention with its mass", (out - attention(q, k, v, 0.3)).abs().max().item(), 1e-12)
+    check("mass of 6 queries", abs(mass.sum(-1) - 6).max().item(), 1e-12)
+    alone = (q[0, :2, 0] @ k[0, 0, :3].T * 0.3).softmax(-1) @ v[0, 0, :3]
+    check("the first query sees 3 of 5", (out[0, :2, 0] - alone).abs().max().item(), 1e-12)
+
+
+SMALL = {
+    "full": {},
+    "streaming": {"sinks": 3, "cache_size": 10},
+    "dropping": {"sinks": 3, "cache_size": 12, "gamma": 0.5, "rope": "pre"},
+    "freqkv": {"sinks": 3, "cache_size": 12, "gamma": 0.5, "rope": "pre", "band": "low", "rescale": "on",
+               "iterate": "off"},
+    "lagkv": {"sinks": 2, "lag": 5, "ratio": 0.5, "variant": "lag"},
+    "h2o": {"cache_size": 9, "recent": 4},
+    "snapkv": {"window": 6, "cache_size": 11, "kernel": 3},
+    "l2norm": {"ratio": 0.5, "skip_layers": [0]},
+    "faedkv": {"sinks": 2, "recent": 4, "chunks": 3, "kept": [0, 2], "key_space": "k_pre", "age": "on",
+               "update": "corrected", "transform": "dft", "spectrum": "half"},
+    "elitekv": {"elite": [[[0, 2], [1, 2]]], "r": 2},
+}
+# After 64 tokens. Slots are full at 12, 17, … 62 tokens; 12 partitions of 5 after 2 sinks, the last one whole, and 2 more.
+ROWS = {"full": 64, "streaming": 9, "dropping": 7 + 2, "freqkv": 7 + 2, "lagkv": 2 + 11 * 2 + 5 + 2, "h2o": 9,
+        "snapkv": 11 + 34, "l2norm": 15 + 34, "faedkv": 2 + 4, "elitekv": 64}
+
+
+def layer_of(method):
+    kind = METHODS[method]
+    prefix = PREFIX if kind.always_whole else 0
+    module = SimpleNamespace(head_dim=HEAD_DIM, config=SimpleNamespace(num_key_value_heads=KV_HEADS))
+    return kind(Parameters(SMALL[method], "test", 0), Setting(module, Rotation(Embedding()), prefix))
+
+
+def check_cuts(method):
+    """Of 64 tokens at once, in groups of 7, and one by one."""
+    states = States(random(1, HEADS, 64, HEAD_DIM), random(1, KV_HEADS, 64, HEAD_DIM), random(1, KV_HEADS, 64, HEAD_DIM),
+                    random(1, 64, 5), 0.35)
+    at_once = layer_of(method)
+    expected = at_once.run(states)
+    for size in (7, 1):
+        layer = layer_of(method)
+        found = torch.cat([layer.run(states.part(n, min(size, 64 - n))) for n in range(0, 64, size)], -2)
+        check(f"{method}: in groups of {size}", (found - expected).abs().max().item(), 1e-10)
+        assert layer.seen == 64 and torch.allclose(layer.keys, at_once.keys, atol=1e-10)
+        assert torch.allclose(layer.values, at_once.values, atol=1e-10)
+    assert at_once.rows == ROWS[method], (method, at_once.rows)
+    at_once.reset()
+    assert at_once.rows == 0 and torch.equal(at_once.run(states), expected)
+
+
+def check_first_tokens(method):
+    """Before a method acts it is the full cache; elitekv is not."""
+    if method == "elitekv":
+        return
+    states = States(random(1, HEADS, 6, HEAD_DIM), random(1, KV_HEADS, 6, HEAD_DIM), random(1, KV_HEADS, 6, HEAD_DIM),
+                    random(1, 6, 5), 0.35)
+    check(f"{method}: first tokens", (layer_of(method).run(states) - layer_of("full").run(states)).abs().max().item(),
+          1e-12)
+
+
+def check_refusals():
+    path = FOLDER / "refused.json"
+    document = {"format": "kvspectrum-config", "version": 1, "method": "dropping", "files": [],
+                "model": {"layers": 2}, "parameters": {"layers": [1], "sinks": 4, "cache_size": [16], "gamma": 0.5,
+                                                       "rope": "pre", "store": "q8_0"}}
+
+    def config(**changes):
+        path.write_text(json.dumps({**document, **changes}))
+        return Config(path)
+
+    assert config().parameters(0) is None and config().parameters(1).count("cache_size") == 16
+    refused(lambda: config(version=2), "version 1", str(path))
+    refused(config().check_store, "/parameters/store:", "q8_0", "none")
+    refused(lambda: config().parameters(1).count("lag"), "/parameters/lag:", "found null", "whole number")
+    refused(lambda: config().parameters(1).word("rope", "off"), "found \"pre\"", "one of off")
+    refused(lambda: Config(FOLDER / "no.json"), "no.json")
+    path.write_text("{")
+    refused(lambda: Config(path), "expected a config")
+    assert set(PRESSES) | set(WHY_NOT) == set(METHODS)
+
+
+check_transforms()
+check_spectrum()
+check_scores()
+assert set(SMALL) == set(METHODS) and METHODS["full"] is CalibratedLayer
+for each in METHODS:
+    check_cuts(each)
+    check_first_tokens(each)
+check_refusals()

@@ -1,0 +1,41 @@
+"""What the tests of the package kvspectrum (export/python) share: a model, and configs as kvcalibrate writes them."""
+
+import json
+import subprocess
+
+import torch
+
+from exports import BINARIES, FOLDER, MODEL
+
+torch.set_grad_enabled(False)
+
+
+def evaluate(tokens, *options):
+    """kvcalibrate eval of `tokens` as one document: its result."""
+    file = FOLDER / "tokens.jsonl"
+    file.write_text(json.dumps(tokens) + "\n")
+    done = subprocess.run([BINARIES / "kvcalibrate", "eval", "--model", MODEL, "--tokens-file", file, "--window",
+                           str(len(tokens)), "--against", "none", "--threads", "1", "--json", "--quiet", "--force",
+                           *map(str, options)], check=True, stdout=subprocess.PIPE)
+    return json.loads(done.stdout)
+
+
+def save_config(tokens, method, *settings):
+    """@return the config's path, and what `eval` measured"""
+    config = FOLDER / f"adapter-{method}.json"
+    chosen = ["--set", *settings] if settings else []
+    return config, evaluate(tokens, "--method", method, *chosen, "--save-config", config)
+
+
+def scored(logits, tokens, prefix):
+    """Perplexity of the tokens that have one of the prefix before them, as `eval` scores."""
+    probabilities = logits[:-1].double().log_softmax(-1)
+    return (-probabilities[range(len(tokens) - 1), tokens[1:]][prefix:]).mean().exp().item()
+
+
+def load_model(dtype=torch.float32):
+    """SmolLM2 from its GGUF. @return model, tokenizer"""
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    where = {"pretrained_model_name_or_path": MODEL.parent, "gguf_file": MODEL.name}
+    return AutoModelForCausalLM.from_pretrained(**where, dtype=dtype), AutoTokenizer.from_pretrained(**where)

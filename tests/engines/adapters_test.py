@@ -1,0 +1,101 @@
+"""CalibratedCache in Transformers: every method's perplexity beside eval's, generate(), any split of a text."""
+
+import json
+
+import torch
+
+from adapters import evaluate, load_model, save_config, scored
+from exports import SMOLLM2_CONFIG, TEXT, check
+
+from kvspectrum import CalibratedCache
+
+WHOLE = ("prefix=256",)
+SETTINGS = [
+    ("full",),
+    ("freqkv", "cache_size=128"),
+    ("freqkv", "cache_size=128", "gamma=0.75", "rope=post", "band=high", "rescale=off", "iterate=off"),
+    ("dropping", "cache_size=128", "gamma=" + ",".join(["0.25", "0.5", "0.75"] * 10)),
+    ("dropping", "cache_size=128", "rope=post", "layers=0,7,29"),
+    ("streaming", "cache_size=128"),
+    ("lagkv", "lag=32"),
+    ("lagkv", "lag=32", "variant=local", "prefill=whole", *WHOLE),
+    ("lagkv", "lag=32", "variant=l2"),
+    ("h2o", "cache_size=128", "recent=64"),
+    ("snapkv", "cache_size=96", "window=32", *WHOLE),
+    ("l2norm", *WHOLE),
+    ("faedkv", "kept=0-10", *WHOLE),
+    ("faedkv", "kept=0-10", "age=on", *WHOLE),
+    ("faedkv", "kept=0-10", "key_space=k_pre", "age=on", *WHOLE),
+    ("faedkv", "kept=0-20", "age=on", "update=literal", *WHOLE),
+]
+
+model, tokenizer = load_model()
+tokens = tokenizer(TEXT.read_text(), add_special_tokens=False)["input_ids"][:512]
+PROMPT = torch.tensor([tokens[:128]])
+
+
+def logits(ids, cache, pieces=None):
+    """Of a text that goes in at once, or in pieces of so many tokens."""
+    rows = [model(piece, past_key_values=cache).logits[0] for piece in torch.tensor([ids]).split(pieces or len(ids), 1)]
+    return torch.cat(rows)
+
+
+def check_perplexity(name, config, ours, prefix):
+    theirs = scored(logits(tokens, CalibratedCache.from_config(config, model)), tokens, prefix)
+    check(f"{name}: {ours:.4f} ours, {theirs:.4f} in Transformers, relative difference", abs(theirs / ours - 1), 2e-3)
+
+
+def check_generation(name, config, prefix):
+    """Greedy: every new token is the first choice of one pass over prompt and answer with a fresh cache."""
+    fresh = [CalibratedCache.from_config(config, model, prefix) for _ in range(2)]
+    out = model.generate(PROMPT, past_key_values=fresh[0], max_new_tokens=12, do_sample=False)[0].tolist()
+    chosen = logits(out[:-1], fresh[1]).argmax(-1)[PROMPT.shape[1] - 1:].tolist()
+    assert out[PROMPT.shape[1]:] == chosen, (name, out[PROMPT.shape[1]:], chosen)
+    assert fresh[0].get_seq_length() == len(out) - 1
+    print(f"{name}: generated", repr(tokenizer.decode(chosen)), flush=True)
+
+
+def check_splits(name, config, prefix):
+    """In double, so that no near tie falls otherwise: what is held is the same, row by row."""
+    whole, stepwise = (CalibratedCache.from_config(config, model, prefix) for _ in range(2))
+    ids = tokens[:160]
+    first = logits(ids, whole)
+    second = torch.cat([logits(ids[:100], stepwise, 33), logits(ids[100:], stepwise, 1)])
+    check(f"{name}: logits of one prefill and of pieces", (first - second).abs().max().item(), 1e-8)
+    for one, other in zip(whole.layers, stepwise.layers):
+        assert one.keys.shape == other.keys.shape, (name, one.keys.shape, other.keys.shape)
+        assert torch.allclose(one.keys, other.keys, atol=1e-8) and torch.allclose(one.values, other.values, atol=1e-8)
+
+
+configs = {}
+for method, *settings in SETTINGS:
+    name = " ".join((method, *settings))[:60]
+    config, measured = save_config(tokens, method, *settings)
+    prefix = json.loads(config.read_text())["parameters"]["prefix"]
+    check_perplexity(name, config, measured["ppl"], prefix)
+    if method not in configs:
+        configs[method] = config.rename(config.with_stem(config.stem + "-kept")), 128 if prefix else None
+configs["elitekv"] = SMOLLM2_CONFIG, None
+check_perplexity("elitekv", SMOLLM2_CONFIG, evaluate(tokens, "--config", SMOLLM2_CONFIG)["ppl"], 0)
+for method, (config, prefix) in configs.items():
+    check_generation(method, config, prefix)
+
+# A layer of an elitekv cache holds what the config says; the model without our cache is as it was.
+cache = CalibratedCache.from_config(SMOLLM2_CONFIG, model)
+logits(tokens[:8], cache)
+assert {layer.keys[0, :, 0].numel() + layer.values[0, :, 0].numel() for layer in cache.layers} == {2 * 10 * 3 + 192}
+alone = model(PROMPT).logits
+model.set_attn_implementation("sdpa")
+assert torch.equal(alone, model(PROMPT).logits)
+
+model.double()
+for method, (config, prefix) in configs.items():
+    check_splits(method, config, prefix)
+
+for ids, mask in ((PROMPT.repeat(2, 1), None), (PROMPT, torch.arange(128)[None] > 3)):
+    try:
+        model(ids, attention_mask=mask, past_key_values=CalibratedCache.from_config(SMOLLM2_CONFIG, model))
+    except ValueError as error:
+        print("refused:", error)
+    else:
+        raise AssertionError("a batch or a mask was not refused")
