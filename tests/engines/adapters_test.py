@@ -4,10 +4,11 @@ import json
 
 import torch
 
-from adapters import evaluate, load_model, save_config, scored
-from exports import SMOLLM2_CONFIG, TEXT, check
+from transformers import AutoModelForCausalLM
 
-from kvspectrum import CalibratedCache
+from adapters import evaluate, load_model, save_config, scored
+from exports import FOLDER, SMOLLM2_CONFIG, TEXT, calibrate, check, logits, tiny_config, tiny_model
+from kvspectrum import CalibratedCache, ConfigError
 
 WHOLE = ("prefix=256",)
 SETTINGS = [
@@ -34,14 +35,14 @@ tokens = tokenizer(TEXT.read_text(), add_special_tokens=False)["input_ids"][:512
 PROMPT = torch.tensor([tokens[:128]])
 
 
-def logits(ids, cache, pieces=None):
+def decode(ids, cache, pieces=None):
     """Of a text that goes in at once, or in pieces of so many tokens."""
     rows = [model(piece, past_key_values=cache).logits[0] for piece in torch.tensor([ids]).split(pieces or len(ids), 1)]
     return torch.cat(rows)
 
 
 def check_perplexity(name, config, ours, prefix):
-    theirs = scored(logits(tokens, CalibratedCache.from_config(config, model)), tokens, prefix)
+    theirs = scored(decode(tokens, CalibratedCache.from_config(config, model)), tokens, prefix)
     check(f"{name}: {ours:.4f} ours, {theirs:.4f} in Transformers, relative difference", abs(theirs / ours - 1), 2e-3)
 
 
@@ -49,24 +50,57 @@ def check_generation(name, config, prefix):
     """Greedy: every new token is the first choice of one pass over prompt and answer with a fresh cache."""
     fresh = [CalibratedCache.from_config(config, model, prefix) for _ in range(2)]
     out = model.generate(PROMPT, past_key_values=fresh[0], max_new_tokens=12, do_sample=False)[0].tolist()
-    chosen = logits(out[:-1], fresh[1]).argmax(-1)[PROMPT.shape[1] - 1:].tolist()
+    chosen = decode(out[:-1], fresh[1]).argmax(-1)[PROMPT.shape[1] - 1:].tolist()
     assert out[PROMPT.shape[1]:] == chosen, (name, out[PROMPT.shape[1]:], chosen)
     assert fresh[0].get_seq_length() == len(out) - 1
     print(f"{name}: generated", repr(tokenizer.decode(chosen)), flush=True)
 
 
 def check_splits(name, config, prefix):
-    """In double, so that no near tie falls otherwise: what is held is the same, row by row."""
+    """What is held is the same, row by row. In double, but Llama's norms are f32: another row would differ by O(1)."""
     whole, stepwise = (CalibratedCache.from_config(config, model, prefix) for _ in range(2))
     ids = tokens[:160]
-    first = logits(ids, whole)
-    second = torch.cat([logits(ids[:100], stepwise, 33), logits(ids[100:], stepwise, 1)])
-    check(f"{name}: logits of one prefill and of pieces", (first - second).abs().max().item(), 1e-8)
+    first = decode(ids, whole)
+    second = torch.cat([decode(ids[:100], stepwise, 33), decode(ids[100:], stepwise, 1)])
+    check(f"{name}: logits of one prefill and of pieces", (first - second).abs().max().item(), 1e-3)
     for one, other in zip(whole.layers, stepwise.layers):
         assert one.keys.shape == other.keys.shape, (name, one.keys.shape, other.keys.shape)
-        assert torch.allclose(one.keys, other.keys, atol=1e-8) and torch.allclose(one.values, other.values, atol=1e-8)
+        assert torch.allclose(one.keys, other.keys, atol=1e-3) and torch.allclose(one.values, other.values, atol=1e-3)
 
 
+def check_tiny_elitekv():
+    """Random Llamas: J-LRD, S-LRD and no factors, layers left alone, RoPE stretched."""
+    file = FOLDER / "tiny.jsonl"
+    ropes = [{}, {"rope_type": "linear", "factor": 4.0},
+             {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+              "original_max_position_embeddings": 32},
+             {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64}]
+    makers = {"J-LRD": tiny_config,
+              "S-LRD": lambda source: tiny_config(source, "--factorization", "separate", "--layers", "0,2"),
+              "no factors": lambda source: calibrate(source, FOLDER / "tiny.json", "--tokens-file", file, "--window",
+                                                     64, "--elite", 3)}
+    for number, rope in enumerate(ropes):
+        source, ids = tiny_model(number, **rope)
+        tiny = AutoModelForCausalLM.from_pretrained(source)
+        for name, make in makers.items():
+            config = make(source)
+            theirs = tiny(torch.tensor([ids]), past_key_values=CalibratedCache.from_config(config, tiny)).logits[0]
+            check(f"elitekv, tiny, RoPE {rope.get('rope_type', 'default')}, {name}: largest difference of logits",
+                  abs(theirs.numpy() - logits(source, config, ids)).max(), 5e-4)
+    for path in (SMOLLM2_CONFIG, FOLDER / "tiny-other-rope.json"):  # another geometry; the last RoPE for the first model
+        if path != SMOLLM2_CONFIG:
+            path.write_text(config.read_text())
+            tiny = AutoModelForCausalLM.from_pretrained(tiny_model(0)[0])
+        try:
+            CalibratedCache.from_config(path, tiny)
+        except ConfigError as error:
+            assert "config for another model" in str(error), error
+            print("refused:", str(error).removeprefix(str(FOLDER)))
+        else:
+            raise AssertionError(f"{path} was not refused")
+
+
+check_tiny_elitekv()
 configs = {}
 for method, *settings in SETTINGS:
     name = " ".join((method, *settings))[:60]
@@ -82,7 +116,7 @@ for method, (config, prefix) in configs.items():
 
 # A layer of an elitekv cache holds what the config says; the model without our cache is as it was.
 cache = CalibratedCache.from_config(SMOLLM2_CONFIG, model)
-logits(tokens[:8], cache)
+decode(tokens[:8], cache)
 assert {layer.keys[0, :, 0].numel() + layer.values[0, :, 0].numel() for layer in cache.layers} == {2 * 10 * 3 + 192}
 alone = model(PROMPT).logits
 model.set_attn_implementation("sdpa")

@@ -51,6 +51,9 @@ def before_attention(module, args, kwargs):
     layer = cache.layers[module.layer_idx] if cache is not None and len(cache.layers) > module.layer_idx else None
     if not isinstance(layer, CalibratedLayer):
         return None
+    if module.config._attn_implementation != NAME:
+        raise ValueError(f"CalibratedCache: found attention {module.config._attn_implementation}, expected {NAME}: call "
+                         "from_config after the last set_attn_implementation")
     cos, sin = kwargs["position_embeddings"]
     x = kwargs["hidden_states"] if "hidden_states" in kwargs else args[0]
     return args, {**kwargs, "position_embeddings": (torch.ones_like(cos), torch.zeros_like(sin)),
@@ -58,16 +61,16 @@ def before_attention(module, args, kwargs):
 
 
 def attach(model):
-    """Gives `model` the attention function and the hooks, once. @return its attention modules, one for each layer"""
+    """Gives `model` the attention function and the hooks. @return its attention modules, one for each layer"""
     modules = [layer.self_attn for layer in model.get_decoder().layers]
     wanted = {"position_embeddings", "past_key_values", "kwargs"}
     if not wanted <= set(inspect.signature(modules[0].forward).parameters):
         raise ConfigError(f"{type(model).__name__}: found another attention module, expected one that takes "
                           "position_embeddings and past_key_values, as Llama's")
-    if model.config._attn_implementation != NAME:
-        AttentionInterface.register(NAME, kvspectrum_attention)
-        AttentionMaskInterface.register(NAME, sdpa_mask)
-        model.set_attn_implementation(NAME)
-        for module in modules:
+    AttentionInterface.register(NAME, kvspectrum_attention)
+    AttentionMaskInterface.register(NAME, sdpa_mask)
+    model.set_attn_implementation(NAME)
+    for module in modules:
+        if before_attention not in module._forward_pre_hooks.values():
             module.register_forward_pre_hook(before_attention, with_kwargs=True)
     return modules

@@ -104,14 +104,17 @@ class CalibratedLayer(CacheLayerMixin):
     def update(self, key_states, value_states, *args, **kwargs):
         return key_states, value_states  # States takes them from here to run()
 
-    def get_mask_sizes(self, query_length):
-        return query_length, self.seen
+    def get_mask_sizes(self, query):
+        """@param query  tokens; in the first versions of Transformers 5 their positions"""
+        return query if isinstance(query, int) else len(query), self.seen
 
     def get_seq_length(self):
         return self.seen
 
     def get_max_length(self):
         return -1
+
+    get_max_cache_shape = get_max_length  # its name in the first versions of Transformers 5
 
     def crop(self, tokens_to_remove):
         raise ValueError("CalibratedCache: found a call of crop (assisted decoding, prompt lookup), expected none: what "

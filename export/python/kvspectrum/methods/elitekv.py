@@ -28,7 +28,8 @@ class ElitekvLayer(CalibratedLayer):
         self.factors = None
         if setting.factors:
             self.factors = _read_factors(setting.factors, f"layers.{setting.index}.")
-            self.biases = [getattr(attention_module, name).bias for name in ("k_proj", "v_proj")]
+            self.biases = [getattr(getattr(attention_module, name, None), "bias", None)
+                           for name in ("k_proj", "v_proj")]
         super().__init__(parameters, setting)
 
     def attend(self, states):
