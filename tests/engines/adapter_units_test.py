@@ -35,6 +35,11 @@ def random(*shape):
     return torch.randn(*shape, dtype=torch.float64)
 
 
+def random_states(tokens):
+    q, k, v = (random(1, heads, tokens, HEAD_DIM) for heads in (HEADS, KV_HEADS, KV_HEADS))
+    return States(q, k, v, random(1, tokens, 5), 0.35)
+
+
 def refused(call, *words):
     try:
         call()
@@ -120,8 +125,7 @@ def layer_of(method):
 
 def check_cuts(method):
     """Of 64 tokens at once, in groups of 7, and one by one."""
-    states = States(random(1, HEADS, 64, HEAD_DIM), random(1, KV_HEADS, 64, HEAD_DIM), random(1, KV_HEADS, 64, HEAD_DIM),
-                    random(1, 64, 5), 0.35)
+    states = random_states(64)
     at_once = layer_of(method)
     expected = at_once.run(states)
     for size in (7, 1):
@@ -139,8 +143,7 @@ def check_first_tokens(method):
     """Before a method acts it is the full cache; elitekv is not."""
     if method == "elitekv":
         return
-    states = States(random(1, HEADS, 6, HEAD_DIM), random(1, KV_HEADS, 6, HEAD_DIM), random(1, KV_HEADS, 6, HEAD_DIM),
-                    random(1, 6, 5), 0.35)
+    states = random_states(6)
     check(f"{method}: first tokens", (layer_of(method).run(states) - layer_of("full").run(states)).abs().max().item(),
           1e-12)
 

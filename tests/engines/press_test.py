@@ -49,8 +49,9 @@ model.model(prompt, past_key_values=ours)
 first = ours.layers[0]
 check("streaming: keys of layer 0", (first.rotation(first.keys, 0) - cache.layers[0].keys).abs().max().item(), 1e-3)
 
-for method, settings, word in (("h2o", ["cache_size=64", "recent=32"], "recent"), ("freqkv", ["cache_size=64"], "tokens"),
-                               ("snapkv", ["prefix=64", "cache_size=40", "window=" + ",".join(["16", "32"] * 15)], "same")):
+for method, settings, word in (
+        ("h2o", ["cache_size=64", "recent=32"], "recent"), ("freqkv", ["cache_size=64"], "tokens"),
+        ("snapkv", ["prefix=64", "cache_size=40", "window=" + ",".join(["16", "32"] * 15)], "same")):
     try:
         press_from_config(save_config(tokens, method, *settings)[0], TOKENS)
     except ConfigError as error:

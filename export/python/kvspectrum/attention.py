@@ -35,12 +35,13 @@ class States:
                        x=self.x[:, tokens])
 
 
-def kvspectrum_attention(module, query, key, value, attention_mask, scaling=None, calibrated=None, **kwargs):
+def kvspectrum_attention(module, query, key, value, attention_mask, dropout=0.0, scaling=None, calibrated=None,
+                         **kwargs):
     if calibrated is None:
-        return sdpa_attention_forward(module, query, key, value, attention_mask, scaling=scaling, **kwargs)
+        return sdpa_attention_forward(module, query, key, value, attention_mask, dropout, scaling, **kwargs)
     if query.shape[0] != 1 or attention_mask is not None:
-        raise ValueError(f"CalibratedCache: found a batch of {query.shape[0]}"
-                         f"{' with a mask' if attention_mask is not None else ''}, expected one sequence, not padded")
+        mask = "" if attention_mask is None else " with a mask"
+        raise ValueError(f"CalibratedCache: found a batch of {query.shape[0]}{mask}, expected one sequence, not padded")
     layer, x = calibrated
     out = layer.run(States(query, key, value, x, query.shape[-1] ** -0.5 if scaling is None else scaling))
     return out.transpose(1, 2).contiguous(), None
@@ -52,8 +53,8 @@ def before_attention(module, args, kwargs):
     if not isinstance(layer, CalibratedLayer):
         return None
     if module.config._attn_implementation != NAME:
-        raise ValueError(f"CalibratedCache: found attention {module.config._attn_implementation}, expected {NAME}: call "
-                         "from_config after the last set_attn_implementation")
+        raise ValueError(f"CalibratedCache: found attention {module.config._attn_implementation}, expected {NAME}: "
+                         "call from_config after the last set_attn_implementation")
     cos, sin = kwargs["position_embeddings"]
     x = kwargs["hidden_states"] if "hidden_states" in kwargs else args[0]
     return args, {**kwargs, "position_embeddings": (torch.ones_like(cos), torch.zeros_like(sin)),

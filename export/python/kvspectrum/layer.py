@@ -22,8 +22,8 @@ class Setting:
 
 
 class CalibratedLayer(CacheLayerMixin):
-    """The cache of one layer for one sequence: a method at work; this one keeps every token. `keys` and `values` [1, kv_head, row, head_dim] are
-    what it holds; whether keys are rotated is the method's choice."""
+    """The cache of one layer for one sequence: a method at work; this one keeps every token. `keys` and `values`
+    [1, kv_head, row, head_dim] are what it holds; whether keys are rotated is the method's choice."""
 
     always_whole = False  # whether it compresses a prefix, at its end, and nothing else
     unlimited = sys.maxsize
@@ -117,8 +117,8 @@ class CalibratedLayer(CacheLayerMixin):
     get_max_cache_shape = get_max_length  # its name in the first versions of Transformers 5
 
     def crop(self, tokens_to_remove):
-        raise ValueError("CalibratedCache: found a call of crop (assisted decoding, prompt lookup), expected none: what "
-                         "a method let go does not come back")
+        raise ValueError("CalibratedCache: found a call of crop (assisted decoding, prompt lookup), expected none: "
+                         "what a method let go does not come back")
 
 
 def attention(q, k, v, scale):

@@ -5,8 +5,8 @@ from kvspectrum.methods import METHODS
 
 
 def _snapkv(parameters, tokens):
-    return {"window_size": parameters.count("window", 1), "kernel_size": parameters.count("kernel", 1)}, parameters.count(
-        "cache_size", 1)
+    settings = {"window_size": parameters.count("window", 1), "kernel_size": parameters.count("kernel", 1)}
+    return settings, parameters.count("cache_size", 1)
 
 
 def _l2norm(parameters, tokens):
@@ -24,6 +24,7 @@ def _streaming(parameters, tokens):
     return {"n_sink": parameters.count("sinks")}, parameters.count("cache_size", 1) - 1  # and the next token
 
 
+# Of a method's parameters and a prompt's tokens: the press, its own settings and the tokens that it leaves.
 PRESSES = {
     "snapkv": ("SnapKVPress", _snapkv),
     "l2norm": ("KnormPress", _l2norm),
@@ -73,6 +74,6 @@ def press_from_config(path, tokens=None):
     same = len(set(ratios)) == 1
     if config.method == "streaming":
         if not same:
-            raise ConfigError(f"{path}: found layers that differ, expected the same: KeyRerotationPress takes one press")
+            raise ConfigError(f"{path}: found layers that differ, expected the same: KeyRerotationPress has one ratio")
         return kvpress.KeyRerotationPress(press)
     return press if same else kvpress.PerLayerCompressionPress(press, ratios)

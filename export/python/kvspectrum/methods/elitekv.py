@@ -22,8 +22,8 @@ class ElitekvLayer(CalibratedLayer):
         self.head_dim = attention_module.head_dim
         heads = attention_module.config.num_key_value_heads
         if len(elite) != heads:
-            parameters.refuse("elite", f"found {len(elite)} heads, expected {heads}: query heads that share a key cannot "
-                                       "have rows of their own")
+            parameters.refuse("elite", f"found {len(elite)} heads, expected {heads}: query heads that share a key "
+                                       "cannot have rows of their own")
         self.elite = torch.tensor(elite)  # [kv_head, pick]
         self.factors = None
         if setting.factors:

@@ -66,8 +66,8 @@ class FaedkvLayer(CalibratedLayer):
         if not self.kept or self.kept[-1] >= self.chunks:
             parameters.refuse("kept", f"found {self.kept}, expected some numbers below {self.chunks}")
         if self.before_rope and self.age and self.wraps:
-            parameters.refuse("update", "found literal with key_space k_pre, expected k_post: two tokens share a place, "
-                                        "not a position")
+            parameters.refuse("update", "found literal with key_space k_pre, expected k_post: two tokens share a "
+                                        "place, not a position")
         super().__init__(parameters, setting)
 
     def reset(self):
