@@ -124,10 +124,12 @@ model.double()
 for method, (config, prefix) in configs.items():
     check_splits(method, config, prefix)
 
-for ids, mask in ((PROMPT.repeat(2, 1), None), (PROMPT, torch.arange(128)[None] > 3)):
+other = AutoModelForCausalLM.from_config(model.config, attn_implementation="sdpa")
+for taker, ids, mask in ((model, PROMPT.repeat(2, 1), None), (model, PROMPT, torch.arange(128)[None] > 3),
+                         (other, PROMPT, None)):
     try:
-        model(ids, attention_mask=mask, past_key_values=CalibratedCache.from_config(SMOLLM2_CONFIG, model))
+        taker(ids, attention_mask=mask, past_key_values=CalibratedCache.from_config(SMOLLM2_CONFIG, model))
     except ValueError as error:
         print("refused:", error)
     else:
-        raise AssertionError("a batch or a mask was not refused")
+        raise AssertionError("a batch, a mask or another model was not refused")

@@ -55,6 +55,7 @@ def before_attention(module, args, kwargs):
     if module.config._attn_implementation != NAME:
         raise ValueError(f"CalibratedCache: found attention {module.config._attn_implementation}, expected {NAME}: "
                          "call from_config after the last set_attn_implementation")
+    layer.awaits = True
     cos, sin = kwargs["position_embeddings"]
     x = kwargs["hidden_states"] if "hidden_states" in kwargs else args[0]
     return args, {**kwargs, "position_embeddings": (torch.ones_like(cos), torch.zeros_like(sin)),

@@ -41,6 +41,7 @@ class CalibratedLayer(CacheLayerMixin):
     def reset(self):
         self.keys = self.values = None
         self.seen = 0  # tokens
+        self.awaits = False  # whether the hook announced update()'s states
 
     @property
     def rows(self):
@@ -102,7 +103,10 @@ class CalibratedLayer(CacheLayerMixin):
         pass
 
     def update(self, key_states, value_states, *args, **kwargs):
-        return key_states, value_states  # States takes them from here to run()
+        if not self.awaits:
+            raise ValueError("CalibratedCache: found a model that from_config was not called with, expected that one")
+        self.awaits = False
+        return key_states, value_states  # the attention function brings them to run()
 
     def get_mask_sizes(self, query):
         """@param query  tokens; in the first versions of Transformers 5 their positions"""
