@@ -124,12 +124,14 @@ model.double()
 for method, (config, prefix) in configs.items():
     check_splits(method, config, prefix)
 
-other = AutoModelForCausalLM.from_config(model.config, attn_implementation="sdpa")
-for taker, ids, mask in ((model, PROMPT.repeat(2, 1), None), (model, PROMPT, torch.arange(128)[None] > 3),
-                         (other, PROMPT, None)):
+other = AutoModelForCausalLM.from_pretrained(tiny_model(0)[0])
+for taker, ids, mask, word in ((model, PROMPT.repeat(2, 1), None, "batch of 2"),
+                               (model, PROMPT, torch.arange(128)[None] > 3, "with a mask"),
+                               (other, torch.zeros(1, 3, dtype=torch.int64), None, "from_config was not called with")):
     try:
         taker(ids, attention_mask=mask, past_key_values=CalibratedCache.from_config(SMOLLM2_CONFIG, model))
     except ValueError as error:
+        assert word in str(error), error
         print("refused:", error)
     else:
         raise AssertionError("a batch, a mask or another model was not refused")

@@ -12,7 +12,7 @@ from kvspectrum.rotation import Rotation
 class CalibratedCache(Cache):
     """The cache that a config describes, for one sequence: past_key_values of model(...) and generate(...).
 
-    Positions are counted by the cache, from 0. Takes a new cache for each sequence, or reset()."""
+    It counts positions itself, from 0. Every sequence takes a new cache, or reset()."""
 
     @classmethod
     def from_config(cls, path, model, prefix=None):
@@ -30,11 +30,11 @@ class CalibratedCache(Cache):
         if prefix is not None and whole == 0:
             raise ConfigError(f"{path}: found a prefix of {prefix} tokens, expected none: {config.method} acts while "
                               "tokens come")
-        modules, rotation = attach(model), Rotation(model.get_decoder().rotary_emb)
+        factors, modules, rotation = config.factors(), attach(model), Rotation(model.get_decoder().rotary_emb)
         layers = []
         for index, module in enumerate(modules):
             parameters = config.parameters(index)
-            setting = Setting(module, rotation, whole if prefix is None else prefix, config.factors(), index)
+            setting = Setting(module, rotation, whole if prefix is None else prefix, factors, index)
             full = parameters is None or method.keeps_all(parameters, index)
             layers.append(CalibratedLayer(parameters, setting) if full else method(parameters, setting))
         return cls(layers=layers)

@@ -1,5 +1,6 @@
 """Reads a config (docs/configs.md) and checks that it fits a model."""
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -72,6 +73,9 @@ class Config:
         found = (document.get("format"), document.get("version")) if isinstance(document, dict) else type(document)
         if found != ("kvspectrum-config", 1):
             raise ConfigError(f"{path}: found {found}, expected a kvspectrum-config of version 1")
+        missing = {"method", "model", "parameters", "files"} - document.keys()
+        if missing:
+            raise ConfigError(f"{path}: found no {', '.join(sorted(missing))}, expected what docs/configs.md lists")
         self.method, self.model, self.files = document["method"], document["model"], document["files"]
         self._values = document["parameters"]
         self.layers = self._values.get("layers", list(range(self.model["layers"])))
@@ -90,8 +94,14 @@ class Config:
         return parameters.count("prefix", 1) if whole else 0
 
     def factors(self):
-        """The file of elitekv's factors, or None."""
-        return self.path.parent / self.files[0]["path"] if self.files else None
+        """The file of elitekv's factors, or None. @raises ConfigError if it is not the one of the config's digest"""
+        if not self.files:
+            return None
+        path, expected = self.path.parent / self.files[0]["path"], self.files[0]["sha256"]
+        found = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "no file"
+        if found != expected:
+            raise ConfigError(f"{path}: found {found}, expected SHA-256 {expected}")
+        return path
 
     def check_model(self, model):
         """@raises ConfigError if the config is of another geometry or RoPE, or the model has what no method here works
