@@ -33,9 +33,9 @@ def scored(logits, tokens, prefix):
     return (-probabilities[range(len(tokens) - 1), tokens[1:]][prefix:]).mean().exp().item()
 
 
-def load_model(dtype=torch.float32):
+def load_model():
     """SmolLM2 from its GGUF. @return model, tokenizer"""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     where = {"pretrained_model_name_or_path": MODEL.parent, "gguf_file": MODEL.name}
-    return AutoModelForCausalLM.from_pretrained(**where, dtype=dtype), AutoTokenizer.from_pretrained(**where)
+    return AutoModelForCausalLM.from_pretrained(**where, dtype=torch.float32), AutoTokenizer.from_pretrained(**where)
