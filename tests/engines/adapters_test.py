@@ -69,13 +69,15 @@ def check_splits(name, config, prefix):
 
 
 def check_tiny_elitekv():
-    """Random Llamas: J-LRD, S-LRD and no factors, layers left alone, RoPE stretched."""
+    """Random Llamas: J-LRD, what is fitted beside it, S-LRD and no factors, layers left alone, RoPE stretched."""
     file = FOLDER / "tiny.jsonl"
     ropes = [{}, {"rope_type": "linear", "factor": 4.0},
              {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
               "original_max_position_embeddings": 32},
              {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64}]
     makers = {"J-LRD": tiny_config,
+              "fitted queries and outputs": lambda source: tiny_config(source, "--queries", "fitted", "--outputs",
+                                                                       "fitted"),
               "S-LRD": lambda source: tiny_config(source, "--factorization", "separate", "--layers", "0,2"),
               "no factors": lambda source: calibrate(source, FOLDER / "tiny.json", "--tokens-file", file, "--window",
                                                      64, "--elite", 3)}
@@ -84,6 +86,8 @@ def check_tiny_elitekv():
         tiny = AutoModelForCausalLM.from_pretrained(source)
         for name, make in makers.items():
             config = make(source)
+            parameters = json.loads(config.read_text())["parameters"]
+            assert ("fitted" in name) == ("outputs" in parameters) and ("fitted" not in name or "queries" in parameters)
             theirs = tiny(torch.tensor([ids]), past_key_values=CalibratedCache.from_config(config, tiny)).logits[0]
             check(f"elitekv, tiny, RoPE {rope.get('rope_type', 'default')}, {name}: largest difference of logits",
                   abs(theirs.numpy() - logits(source, config, ids)).max(), 5e-4)

@@ -14,7 +14,8 @@ class ElitekvLayer(CalibratedLayer):
     """Chunks `elite` of each KV head are rotated, the others are not. With factors it holds of a token the rotated
     elite rows of all KV heads (`keys`) and the latent down · x (`values`), 2rG + d_ckv values, and gets keys and values
     back by one product for each group that attends; without, keys and values. YaRN's factor stays in the channels that
-    are not rotated. Source: EliteKV, sections 3.1 and 3.2."""
+    are not rotated. Fitted queries take W_q's place, fitted outputs multiply what attention yields (docs/configs.md).
+    Source: EliteKV, sections 3.1 and 3.2."""
 
     def __init__(self, parameters, setting):
         elite = parameters.read("elite", _picks, "chunks for each KV head")
@@ -33,12 +34,20 @@ class ElitekvLayer(CalibratedLayer):
         super().__init__(parameters, setting)
 
     def attend(self, states):
-        q, k = self.partly_rotated(states.q, states.first), self.partly_rotated(states.k, states.first)
+        k = self.partly_rotated(states.k, states.first)
         if self.factors is None:
-            return attention(q, *self.add(k, states.v), states.scale)
-        down, _ = self.factors_like(states.x)
-        rows, latent = self.add(k.take_along_dim(self.elite_channels(k), -1), (states.x @ down.T)[:, None])
-        return attention(q, *self.expanded(rows, latent), states.scale)
+            return attention(self.partly_rotated(states.q, states.first), *self.add(k, states.v), states.scale)
+        factors = self.factors_like(states.x)
+        q = states.q
+        if "query" in factors:
+            rows = torch.nn.functional.linear(states.x, factors["query"], factors.get("query_bias"))
+            q = rows.unflatten(-1, (q.shape[1], -1)).transpose(1, 2)
+        rows, latent = self.add(k.take_along_dim(self.elite_channels(k), -1), (states.x @ factors["down"].T)[:, None])
+        out = attention(self.partly_rotated(q, states.first), *self.expanded(rows, latent), states.scale)
+        if "output" in factors:
+            rows = out.transpose(1, 2).flatten(2) @ factors["output"].T
+            out = rows.unflatten(-1, (q.shape[1], -1)).transpose(1, 2)
+        return out
 
     def partly_rotated(self, x, first):
         """RoPE in the elite chunks alone."""
@@ -54,15 +63,13 @@ class ElitekvLayer(CalibratedLayer):
         return torch.cat([self.elite, self.elite + chunks], -1)[None, :, None].to(x.device)
 
     def factors_like(self, x):
-        if self.factors[0].device != x.device or self.factors[0].dtype != x.dtype:
-            self.factors = [factor.to(x) for factor in self.factors]
+        self.factors = {name: factor.to(x) for name, factor in self.factors.items()}
         return self.factors
 
     def expanded(self, rows, latent):
         """K and V [1, kv_head, token, head_dim]."""
         heads, tokens = rows.shape[1], rows.shape[2]
-        _, up = self.factors_like(latent)
-        columns = latent[0, 0] @ up.T  # [token, rest of the keys by head, values by head]
+        columns = latent[0, 0] @ self.factors["up"].T  # [token, rest of the keys by head, values by head]
         rest, values = columns.split([columns.shape[1] - heads * self.head_dim, heads * self.head_dim], -1)
         elite = self.elite_channels(rows)
         plain = torch.ones(heads, self.head_dim, dtype=torch.bool, device=rows.device).scatter(1, elite[0, :, 0], False)
@@ -78,9 +85,11 @@ class ElitekvLayer(CalibratedLayer):
 
 
 def _read_factors(path, prefix):
-    """down [d_ckv, d_model] and up [rows, d_ckv]; those of S-LRD as blocks of one pair."""
+    """A layer's tensors by their names: down [d_ckv, d_model] and up [rows, d_ckv], those of S-LRD as blocks of one
+    pair; query, query_bias and output where they were fitted."""
     with safe_open(path, "pt") as file:
-        if prefix + "down" in file.keys():
-            return [file.get_tensor(prefix + name) for name in ("down", "up")]
-        down_k, up_k, down_v, up_v = (file.get_tensor(prefix + name) for name in ("down_k", "up_k", "down_v", "up_v"))
-    return [torch.cat([down_k, down_v]), torch.block_diag(up_k, up_v)]
+        found = {name.removeprefix(prefix): file.get_tensor(name) for name in file.keys() if name.startswith(prefix)}
+    if "down_k" in found:
+        found["down"] = torch.cat([found.pop("down_k"), found.pop("down_v")])
+        found["up"] = torch.block_diag(found.pop("up_k"), found.pop("up_v"))
+    return found

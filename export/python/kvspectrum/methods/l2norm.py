@@ -1,9 +1,11 @@
+import torch
+
 from kvspectrum.layer import CalibratedLayer, best_tokens
 
 
 class L2normLayer(CalibratedLayer):
     """Of a prefix of P tokens, the ⌊ratio · P⌋ of each KV head whose keys are shortest stay, in all layers but
-    `skip_layers`; what comes later is all kept. Source: Devoto et al. (2024), arXiv:2406.11430."""
+    `skip_layers`; what comes later is all kept. Lengths are those before RoPE. Source: Devoto et al. (2024), arXiv:2406.11430."""
 
     always_whole = True
 
@@ -18,5 +20,15 @@ class L2normLayer(CalibratedLayer):
     def keeps_all(parameters, index):
         return index in parameters.indices("skip_layers")
 
+    def reset(self):
+        super().reset()
+        self.scores = []  # [kv_head, token] of each group of the prefix
+
+    def attend(self, states):
+        if self.in_prefix:
+            self.scores.append(-states.k[0].double().square().sum(-1))
+        return super().attend(states)
+
     def end_prefix(self):
-        self.keep(0, self.rows, best_tokens(-self.keys[0].double().square().sum(-1), self.kept))
+        self.keep(0, self.rows, best_tokens(torch.cat(self.scores, -1), self.kept))
+        self.scores = []
