@@ -2,4 +2,5 @@
 
 from exports import MODEL, SMOLLM2_CONFIG, TEXT, calibrate
 
-calibrate(MODEL, SMOLLM2_CONFIG, "--text", TEXT, "--window", 512, "--documents", 8, "--elite", 10, "--rank", 192)
+calibrate(MODEL, SMOLLM2_CONFIG, "--text", TEXT, "--window", 512, "--documents", 8, "--elite", 10, "--rank", 192,
+          "--outputs", "fitted")

@@ -39,7 +39,7 @@ for layer in range(3):
     name = f"model.layers.{layer}.self_attn."
     plain = torch.ones(4, 2, 8, dtype=torch.bool)
     plain.transpose(1, 2)[torch.arange(4)[:, None], rank[layer][:, :3]] = False
-    queries = before[name + "q_proj.weight"].view(4, 2, 8, 64)
+    queries = factors[f"layers.{layer}.query"].view(4, 2, 8, 64)  # fitted, in the place of q_proj
     assert torch.equal(after[name + "q_nope_proj.weight"], queries[plain])
     assert torch.equal(after[name + "q_rope_proj.weight"], queries[~plain])
     keys, plain = before[name + "k_proj.weight"].view(2, 2, 8, 64), plain[::2]
