@@ -132,8 +132,9 @@ TEST(Parameters, ScalesOfHeadsStayListsByLayer) {
 }
 
 TEST(Parameters, AnIndexStandsOnce) {
-  expect_error(ErrorCode::kUsage, "--set skip_layers: found 1 twice, expected each number once",
-               [] { make("l2norm", {"prefix=4", "skip_layers=1,0,1"}); });
+  expect_error(ErrorCode::kUsage, "--set skip_layers: found 1 twice, expected each number once", [] {
+    make("l2norm", {"prefix=4", "skip_layers=1,0,1"});
+  });
 }
 
 TEST(Parameters, IndicesMayDifferByLayer) {

@@ -32,8 +32,9 @@ TEST(SnapkvCache, KeepsAPrefixThatFits) {
 }
 
 TEST(SnapkvCache, RefusesAWindowThatIsLongerThanThePrefix) {
-  test::expect_error(ErrorCode::kUsage, "prefix: found 63, expected a whole number of at least 64",
-                     [&] { test::layer_cache("snapkv", {"prefix=63", "cache_size=80", "window=64"}); });
+  test::expect_error(ErrorCode::kUsage, "prefix: found 63, expected a whole number of at least 64", [&] {
+    test::layer_cache("snapkv", {"prefix=63", "cache_size=80", "window=64"});
+  });
 }
 
 }  // namespace
