@@ -282,6 +282,7 @@ ConfigFile write_factors(EliteInput& input, const Options& options, const RunOpt
   }
   if (config.fitted_outputs) add_fitted_outputs(input, run, config, ops, tensors);
   std::vector<OutputTensor> written;
+  written.reserve(tensors.size());
   for (FactorTensor& tensor : tensors)
     written.push_back(held_tensor(tensor.name, std::move(tensor.shape), std::move(tensor.values)));
   StagedOutput staged(file, StagedOutput::Kind::kFile);
