@@ -70,9 +70,9 @@ TEST_F(InfoProgram, MemoryIsWeightsAndWhatTheWindowNeeds) {
   // 64 tokens more: per token 2 x 48 + 2 x (6 + 2 x 2) x 8 + 3 x 64 = 448 numbers of f32.
   EXPECT_EQ(large.at("f32").at("capture").get<std::size_t>() - small.at("f32").at("capture").get<std::size_t>(),
             64 * 448 * 4);
-  // RoPElite's sums in double: 4 layers x (6 x 4 x 4), and with --rank 48 x 48 more.
+  // RoPElite's sums in double: 4 layers x 6 heads x (3 x 4) squared, and with --rank 48 x 48 more.
   const Json& f32 = small.at("f32");
-  EXPECT_EQ(f32.at("elitekv").get<std::size_t>() - f32.at("capture").get<std::size_t>(), 8 * 4 * 96);
+  EXPECT_EQ(f32.at("elitekv").get<std::size_t>() - f32.at("capture").get<std::size_t>(), 8 * 4 * 6 * 12 * 12);
   EXPECT_EQ(f32.at("elitekv --rank").get<std::size_t>() - f32.at("elitekv").get<std::size_t>(), 8 * 4 * 48 * 48);
 }
 
