@@ -1,5 +1,7 @@
 #include "calibrate/attention_pairs.h"
 
+#include <omp.h>
+
 #include <Eigen/Core>
 #include <algorithm>
 #include <cmath>
@@ -51,26 +53,38 @@ void softmax(std::span<float> scores, const ScoreRule& rule) {
   for (float& score : scores) score /= sum;
 }
 
+/// A thread's memory.
+struct Workspace {
+  Workspace(std::size_t tokens, std::size_t features)
+      : features_of(tokens, features), mean(features), gram(features, features), weights(tokens) {}
+
+  Rows features_of;  // [key, feature]
+  Eigen::RowVectorXf mean;
+  Eigen::MatrixXf gram;  // of one head, its lower triangle
+  std::vector<float> weights;
+};
+
 /// What one query adds to its head's sums.
-void add_query(const HostStates& states, std::size_t head, std::size_t i, const ScoreRule& rule, Rows& work,
-               Eigen::MatrixXf& gram, std::span<double> mass) {
+void add_query(const HostStates& states, std::size_t head, std::size_t i, const ScoreRule& rule, Workspace& space,
+               std::span<double> mass) {
   const std::size_t first = rule.window > 0 && i + 1 > rule.window ? i + 1 - rule.window : 0, count = i + 1 - first;
-  std::vector<float> weights(count);
+  const std::span<float> weights = std::span(space.weights).first(count);
+  Rows& work = space.features_of;
   for (std::size_t n = 0; n < count; ++n)
     weights[n] = states.features(head, i, first + n, work.row(static_cast<Eigen::Index>(n)).data());
   softmax(weights, rule);
   Eigen::Index used = 0;
-  Eigen::RowVectorXf mean = Eigen::RowVectorXf::Zero(work.cols());
+  space.mean.setZero();
   for (std::size_t n = 0; n < count; ++n) {
     mass[first + n] += weights[n];
     if (weights[n] < kLeastWeight) continue;
-    mean += weights[n] * work.row(static_cast<Eigen::Index>(n));
+    space.mean += weights[n] * work.row(static_cast<Eigen::Index>(n));
     work.row(used) = work.row(static_cast<Eigen::Index>(n));
     weights[static_cast<std::size_t>(used++)] = weights[n];
   }
   for (Eigen::Index n = 0; n < used; ++n)
-    work.row(n) = std::sqrt(weights[static_cast<std::size_t>(n)]) * (work.row(n) - mean);
-  gram.selfadjointView<Eigen::Lower>().rankUpdate(work.topRows(used).transpose());
+    work.row(n) = std::sqrt(weights[static_cast<std::size_t>(n)]) * (work.row(n) - space.mean);
+  space.gram.selfadjointView<Eigen::Lower>().rankUpdate(work.topRows(used).transpose());
 }
 
 }  // namespace
@@ -89,17 +103,20 @@ void AttentionPairs::add(Backend& backend, const DocumentStates& states, const R
                   table.factor * table.factor};
   const std::size_t queries = std::min(tokens, kQueries), size = features(host.chunks);
   std::vector<double> masses(heads * tokens);
-#pragma omp parallel for schedule(dynamic)
+  // Memory is taken here: an exception must not leave a parallel region.
+  const std::size_t threads = std::min(static_cast<std::size_t>(omp_get_max_threads()), heads);
+  std::vector<Workspace> work(threads, Workspace(tokens, size));
+#pragma omp parallel for schedule(dynamic) num_threads(static_cast <int>(work.size()))
   for (std::size_t head = 0; head < heads; ++head) {
-    Rows work(tokens, size);
-    Eigen::MatrixXf sum = Eigen::MatrixXf::Zero(static_cast<Eigen::Index>(size), static_cast<Eigen::Index>(size));
+    Workspace& space = work[static_cast<std::size_t>(omp_get_thread_num())];
+    space.gram.setZero();
     const std::span<double> own = std::span(masses).subspan(head * tokens, tokens);
     for (std::size_t n = 0; n < queries; ++n)
-      add_query(host, head, (2 * n + 1) * tokens / (2 * queries), rule, work, sum, own);
+      add_query(host, head, (2 * n + 1) * tokens / (2 * queries), rule, space, own);
     for (std::size_t row = 0; row < size; ++row)
       for (std::size_t column = 0; column < size; ++column)
-        gram(head, row, column) +=
-            sum(static_cast<Eigen::Index>(std::max(row, column)), static_cast<Eigen::Index>(std::min(row, column)));
+        gram(head, row, column) += space.gram(static_cast<Eigen::Index>(std::max(row, column)),
+                                              static_cast<Eigen::Index>(std::min(row, column)));
   }
   const double share = static_cast<double>(tokens) / static_cast<double>(queries);
   for (std::size_t n = 0; n < masses.size(); ++n) mass[n % tokens] += share * masses[n];

@@ -15,4 +15,15 @@ void SecondMomentSource::visit(std::size_t document, const StateNeeds& needs, co
   });
 }
 
+std::vector<double> second_moments(StateSource& source, CalibrationOps& ops, const std::vector<std::size_t>& layers,
+                                   std::size_t d_model, const std::function<void(std::size_t)>& done) {
+  std::vector<double> moments(layers.size() * d_model * d_model);
+  SecondMomentSource tapped(source, ops, layers, d_model, moments);
+  for (std::size_t document = 0; document < source.documents(); ++document) {
+    done(document);
+    tapped.visit(document, {.layers = layers}, [](const DocumentStates&) {});
+  }
+  return moments;
+}
+
 }  // namespace kvs

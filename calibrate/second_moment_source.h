@@ -1,6 +1,8 @@
 #pragma once
 
+#include <functional>
 #include <span>
+#include <vector>
 
 #include "analyzers/state_source.h"
 #include "kernels/calibration_ops.h"
@@ -30,5 +32,10 @@ class SecondMomentSource final : public StateSource {
   std::size_t d_model_;
   std::span<double> moments_;
 };
+
+/// Σ x xᵀ of each layer over all documents of `source`: [layer, d_model, d_model]. One pass.
+/// @param done  called before each document with the number of documents done
+std::vector<double> second_moments(StateSource& source, CalibrationOps& ops, const std::vector<std::size_t>& layers,
+                                   std::size_t d_model, const std::function<void(std::size_t)>& done);
 
 }  // namespace kvs

@@ -7,20 +7,6 @@
 namespace kvs {
 namespace {
 
-/// A tensor of the factors' file, of this shape.
-std::vector<float> read_factor(const TensorArchive& archive, const std::filesystem::path& path, const std::string& name,
-                               const std::vector<std::uint64_t>& shape) {
-  const StoredTensor* tensor = archive.find(name);
-  if (tensor == nullptr || tensor->shape != shape)
-    throw Error(ErrorCode::kInput, path.string() + ": tensor " + name,
-                "found " + (tensor == nullptr ? "none" : "shape " + Json(tensor->shape).dump()) + ", expected " +
-                    Json(shape).dump());
-  std::vector<float> values(tensor->rows() * tensor->columns());
-  read_rows(*tensor, 0, tensor->rows(), values);
-  archive.release(tensor->bytes);
-  return values;
-}
-
 /// Adds a pair to the layer's factors: below the rows and beside the columns that are there.
 void append_factor(const EliteFactor& factor, std::size_t d_model, const FactorReader& read, EliteLayer& layer) {
   const std::vector<float> up = read(factor.up, {factor.rows, factor.rank}),
@@ -78,6 +64,20 @@ FactorReader reader_of(const std::vector<FactorTensor>& tensors) {
   };
 }
 
+FactorReader reader_of(const TensorArchive& archive, const std::filesystem::path& path) {
+  return [&archive, path](const std::string& name, const std::vector<std::uint64_t>& shape) {
+    const StoredTensor* tensor = archive.find(name);
+    if (tensor == nullptr || tensor->shape != shape)
+      throw Error(ErrorCode::kInput, path.string() + ": tensor " + name,
+                  "found " + (tensor == nullptr ? "none" : "shape " + Json(tensor->shape).dump()) + ", expected " +
+                      Json(shape).dump());
+    std::vector<float> values(tensor->rows() * tensor->columns());
+    read_rows(*tensor, 0, tensor->rows(), values);
+    archive.release(tensor->bytes);
+    return values;
+  };
+}
+
 EliteLayer elite_layer(const EliteConfig& config, std::size_t n, const ModelSource& source, const FactorReader& read) {
   const ModelConfig& model = source.config();
   EliteLayer layer;
@@ -100,9 +100,7 @@ EliteLayer elite_layer(const EliteConfig& config, std::size_t n, const ModelSour
 }
 
 EliteLayer EliteSource::layer(std::size_t n) const {
-  return elite_layer(config_, n, *source_, [&](const std::string& name, const std::vector<std::uint64_t>& shape) {
-    return read_factor(*archive_, file_, name, shape);
-  });
+  return elite_layer(config_, n, *source_, config_.rank ? reader_of(*archive_, file_) : FactorReader());
 }
 
 }  // namespace kvs

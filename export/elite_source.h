@@ -36,6 +36,9 @@ using FactorReader =
 
 /// Reads tensors that no file holds yet; they must outlive it.
 FactorReader reader_of(const std::vector<FactorTensor>& tensors);
+/// Reads the tensors of a file of factors; `archive` must outlive it.
+/// @param path  of the file, for messages
+FactorReader reader_of(const TensorArchive& archive, const std::filesystem::path& path);
 
 /// The layer at position `n` of `config`. S-LRD's two pairs of factors become one whose up factor is block diagonal.
 /// @param read  called if the config has factors

@@ -10,6 +10,20 @@
 
 namespace kvs {
 
+EliteMap elite_map(const EliteConfig& config, const ModelConfig& model, std::size_t documents, std::size_t tokens) {
+  EliteMap map;
+  map.heading = model.name + " · RoPElite, p = " + std::to_string(config.norm) + ", r = " + std::to_string(config.r) +
+                " · " + std::to_string(documents) + " documents of " + std::to_string(tokens) + " tokens";
+  if (config.granularity == Granularity::kQueryHead) map.head_word = "Query head";
+  map.layers = config.layers;
+  map.chunks = model.chunks();
+  for (const auto& heads : config.picks) {
+    auto& row = map.elite.emplace_back();
+    for (const ElitePicks& head : heads) row.push_back(head.chunks);
+  }
+  return map;
+}
+
 FigureImages render_elite_map(const EliteMap& map) {
   const std::size_t heads = map.elite.front().size();
   const std::size_t columns =

@@ -4,7 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "export/elite_config.h"
 #include "export/figure.h"
+#include "model/config.h"
 
 namespace kvs {
 
@@ -16,6 +18,9 @@ struct EliteMap {
   std::size_t chunks = 0;                                    // rotated channels of a head / 2
   std::vector<std::vector<std::vector<std::size_t>>> elite;  // [layer][head][pick]: the chunk, in pick order
 };
+
+/// The map of a config that was calibrated on so many documents of so many tokens.
+EliteMap elite_map(const EliteConfig& config, const ModelConfig& model, std::size_t documents, std::size_t tokens);
 
 FigureImages render_elite_map(const EliteMap& map);
 

@@ -1,25 +1,31 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <span>
 #include <vector>
 
 #include "calibrate/elite_allocation.h"
+#include "eval/elite_factors.h"
 #include "eval/elite_search.h"
-#include "export/elite_config.h"
+#include "io/corpus.h"
 #include "model/decoder.h"
 
 namespace kvs {
 
-/// Factorises every layer as `config` says, without fitted outputs, and runs `documents` through its cache.
-/// @param search  whose sums the factors are made of;  @param tokens  that these are over
-/// @param config  r, rank and how; its picks are found here
-EliteTrial try_allocation(const ModelSource& source, Decoder& decoder, const EliteSearch& search, std::size_t tokens,
-                          CalibrationOps& ops, EliteConfig config,
-                          std::span<const std::vector<std::int32_t>> documents);
+/// Moves `count` documents, evenly spaced, to the end.
+void hold_out(Corpus& corpus, std::size_t count);
 
-/// The trial of least perplexity, the smallest r on ties.
-const EliteTrial& best_of(std::span<const EliteTrial> trials);
+/// Factorises every layer as `config` says for each of `candidates`, without fitted outputs, runs `documents` through
+/// the caches, and sets r and rank to those of least perplexity, the smallest r on ties. The trials go into the config.
+/// Memory holds the factors and products of all layers of one candidate.
+/// @param search     which picks chunks;  @param input  its sums
+/// @param documents  which `search` has not seen
+/// @param done       called before each candidate with the number of those tried
+void choose_allocation(const FactorInput& input, Decoder& decoder, const EliteSearch& search,
+                       std::span<const EliteAllocation> candidates,
+                       std::span<const std::vector<std::int32_t>> documents, EliteConfig& config,
+                       const std::function<void(std::size_t)>& done);
 
 }  // namespace kvs

@@ -49,22 +49,35 @@ std::vector<std::size_t> unrotated_channels(const std::vector<std::size_t>& elit
   return channels;
 }
 
-FactorRows factor_rows(const ModelSource& source, const AttentionMaps& maps, const EliteConfig& config, std::size_t n,
-                       std::span<const double> second_moment, std::size_t tokens, CalibrationOps& ops) {
-  const ModelConfig& model = source.config();
-  const std::size_t layer = config.layers[n];
+FactorRows factor_rows(const FactorInput& input, std::size_t n, const AttentionMaps& maps, const EliteConfig& config) {
+  const ModelConfig& model = input.source.config();
   std::vector<std::vector<std::size_t>> elite, channels;
   for (const ElitePicks& head : config.picks[n]) {
     elite.push_back(head.chunks);
     channels.push_back(unrotated_channels(head.chunks, model));
   }
   FactorRows rows;
-  rows.keys = unrotated_rows(source.projection(layer, 'k'), elite, model.head_dim, model.rotary_dim(), model.d_model);
+  rows.keys = unrotated_rows(input.source.projection(config.layers[n], 'k'), elite, model.head_dim, model.rotary_dim(),
+                             model.d_model);
   rows.values.assign(maps.value.begin(), maps.value.end());
   if (config.whitening == Whitening::kOff) return rows;
-  rows.input_factor = whitening_factor(ops, second_moment, tokens);
-  if (config.whitening == Whitening::kBoth) rows.outputs = output_weights(ops, maps, channels, rows.input_factor);
+  rows.input_factor = whitening_factor(input.ops, input.second_moment(n), input.tokens);
+  if (config.whitening == Whitening::kBoth) rows.outputs = output_weights(input.ops, maps, channels, rows.input_factor);
   return rows;
+}
+
+/// The layer's maps, with the queries that its cache will read.
+AttentionMaps read_maps(const FactorInput& input, std::size_t n, const EliteConfig& config) {
+  AttentionMaps maps = attention_maps(input.source, config.layers[n]);
+  if (config.fitted_queries) fit_queries(config, n, *input.attention, maps);
+  return maps;
+}
+
+LowRankFactors factors_of(const FactorInput& input, const EliteConfig& config, const FactorRows& rows,
+                          const std::vector<double>& matrix, std::size_t rank,
+                          std::vector<std::vector<double>> outputs) {
+  return factorise(input.ops, matrix, input.source.config().d_model, rank, config.split,
+                   {rows.input_factor, std::move(outputs)});
 }
 
 template <class T>
@@ -75,44 +88,53 @@ std::vector<T> joined(std::vector<T> first, const std::vector<T>& second) {
 
 }  // namespace
 
-std::vector<FactorTensor> factorise_layer(const ModelSource& source, std::size_t n,
-                                          std::span<const double> second_moment, std::size_t tokens,
-                                          const AttentionStatistics* attention, CalibrationOps& ops,
-                                          EliteConfig& config) {
+void add_shared_ranks(const FactorInput& input, std::size_t n, EliteConfig& config) {
+  const FactorRows rows = factor_rows(input, n, read_maps(input, n, config), config);
+  EliteSingularValues singular{{},
+                               factors_of(input, config, rows, rows.keys, 0, rows.outputs.keys).singular,
+                               factors_of(input, config, rows, rows.values, 0, rows.outputs.values).singular};
+  config.ranks.push_back(shared_ranks(singular.k, singular.v, *config.rank));
+  config.singular_values.push_back(std::move(singular));
+}
+
+std::vector<FactorTensor> planned_factors(const ModelSource& source, std::size_t n, const EliteConfig& config) {
   const ModelConfig& model = source.config();
-  AttentionMaps maps = attention_maps(source, config.layers[n]);
-  if (config.fitted_queries) fit_queries(config, n, *attention, maps);
-  const FactorRows rows = factor_rows(source, maps, config, n, second_moment, tokens, ops);
-  const auto factors_of = [&](const std::vector<double>& matrix, std::size_t rank,
-                              std::vector<std::vector<double>> outputs) {
-    return factorise(ops, matrix, model.d_model, rank, config.split, {rows.input_factor, std::move(outputs)});
-  };
-  std::vector<LowRankFactors> pairs;
-  if (config.joint) {
-    pairs.push_back(
-        factors_of(joined(rows.keys, rows.values), *config.rank, joined(rows.outputs.keys, rows.outputs.values)));
-    config.singular_values.push_back({pairs.front().singular, {}, {}});
-  } else {
-    EliteSingularValues singular{{},
-                                 factors_of(rows.keys, 0, rows.outputs.keys).singular,
-                                 factors_of(rows.values, 0, rows.outputs.values).singular};
-    config.ranks.push_back(shared_ranks(singular.k, singular.v, *config.rank));
-    config.singular_values.push_back(std::move(singular));
-    pairs.push_back(factors_of(rows.keys, config.ranks.back().first, rows.outputs.keys));
-    pairs.push_back(factors_of(rows.values, config.ranks.back().second, rows.outputs.values));
-  }
+  const std::size_t layer = config.layers[n], queries = model.query_heads * model.head_dim;
   std::vector<FactorTensor> tensors;
   if (config.fitted_queries) {
-    const EliteQueries names = elite_queries(config.layers[n]);
-    const std::size_t count = maps.query_heads * maps.head_dim;
-    tensors.push_back({names.weight, {count, maps.d_model}, std::move(maps.query)});
-    if (!maps.query_bias.empty()) tensors.push_back({names.bias, {count}, std::move(maps.query_bias)});
+    const EliteQueries names = elite_queries(layer);
+    tensors.push_back({names.weight, {queries, model.d_model}, {}});
+    if (!source.projection_bias(layer, 'q').empty()) tensors.push_back({names.bias, {queries}, {}});
   }
-  const std::vector<EliteFactor> names = elite_factors(config, n, model.kv_heads, model.head_dim);
-  for (std::size_t pair = 0; pair < pairs.size(); ++pair) {
-    LowRankFactors& factors = pairs[pair];
-    tensors.push_back({names[pair].down, {factors.rank, factors.columns}, std::move(factors.down)});
-    tensors.push_back({names[pair].up, {factors.rows, factors.rank}, std::move(factors.up)});
+  for (const EliteFactor& factor : elite_factors(config, n, model.kv_heads, model.head_dim)) {
+    tensors.push_back({factor.down, {factor.rank, model.d_model}, {}});
+    tensors.push_back({factor.up, {factor.rows, factor.rank}, {}});
+  }
+  return tensors;
+}
+
+std::vector<FactorTensor> factorise_layer(const FactorInput& input, std::size_t n, EliteConfig& config) {
+  AttentionMaps maps = read_maps(input, n, config);
+  const FactorRows rows = factor_rows(input, n, maps, config);
+  std::vector<LowRankFactors> pairs;
+  if (config.joint) {
+    pairs.push_back(factors_of(input, config, rows, joined(rows.keys, rows.values), *config.rank,
+                               joined(rows.outputs.keys, rows.outputs.values)));
+    config.singular_values.push_back({pairs.front().singular, {}, {}});
+  } else {
+    const auto [keys, values] = config.ranks[n];
+    pairs.push_back(factors_of(input, config, rows, rows.keys, keys, rows.outputs.keys));
+    pairs.push_back(factors_of(input, config, rows, rows.values, values, rows.outputs.values));
+  }
+  std::vector<FactorTensor> tensors = planned_factors(input.source, n, config);
+  auto next = tensors.begin();
+  if (config.fitted_queries) {
+    next++->values = std::move(maps.query);
+    if (!maps.query_bias.empty()) next++->values = std::move(maps.query_bias);
+  }
+  for (LowRankFactors& factors : pairs) {
+    next++->values = std::move(factors.down);
+    next++->values = std::move(factors.up);
   }
   return tensors;
 }

@@ -85,6 +85,11 @@ class OutputMoments final : public StateHook {
 
 }  // namespace
 
+double output_sum_bytes(const ModelConfig& model) noexcept {
+  const auto channels = static_cast<double>(model.query_heads * model.head_dim);
+  return 4 * channels * channels * sizeof(double);
+}
+
 std::vector<FactorTensor> fit_outputs(Decoder& decoder, CalibrationOps& ops, const std::vector<EliteLayer>& layers,
                                       std::span<const std::vector<std::int32_t>> documents,
                                       const std::function<void(std::size_t)>& done) {

@@ -36,7 +36,8 @@ EliteSearch::EliteSearch(EliteSearchPlan plan, CalibrationOps& ops, StateSource&
       source_(&source),
       repeated_(&repeated),
       needs_statistics_(plan_.norm == 2 || plan_.d_model > 0 || plan_.baseline == EliteBaseline::kContribution),
-      statistics_(plan_.geometry, plan_.baseline == EliteBaseline::kContribution),
+      statistics_(plan_.rules.empty() ? plan_.geometry : EliteGeometry{},
+                  plan_.baseline == EliteBaseline::kContribution),
       moments_(plan_.rules.empty() ? plan_.geometry.layers.size() * plan_.d_model * plan_.d_model : 0) {
   if (!plan_.rules.empty()) attention_.emplace(plan_.geometry, plan_.rules, plan_.d_model);
   if (!needs_statistics_) start_distance();

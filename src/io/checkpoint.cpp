@@ -5,6 +5,8 @@
 #include "core/error.h"
 #include "io/digest.h"
 #include "io/file.h"
+#include "io/output_tensor.h"
+#include "io/staged_output.h"
 
 namespace kvs {
 namespace {
@@ -94,12 +96,20 @@ void Checkpoint::save(std::uint64_t documents, std::span<const std::span<const d
   for (const auto sum : sums) lengths.push_back(sum.size());
   const std::string header =
       dump_json({{"identity", identity_}, {"documents", documents}, {"extra", extra}, {"lengths", lengths}}, -1);
-  std::string bytes(kMagic);
-  bytes += bytes_of(static_cast<std::uint64_t>(header.size()));
-  bytes += header;
-  for (const auto sum : sums) bytes.append(reinterpret_cast<const char*>(sum.data()), sum.size_bytes());
-  bytes += bytes_of(crc32c(std::as_bytes(std::span(bytes))));
-  write_file_atomically(files_[next_], bytes, true);
+  StagedOutput staged(files_[next_], StagedOutput::Kind::kFile);
+  OutputFile file(staged.path());
+  const std::uint64_t length = header.size();
+  std::uint32_t crc = 0;
+  const auto write = [&](std::span<const std::byte> bytes) {
+    crc = crc32c(bytes, crc);
+    file.write(bytes);
+  };
+  write(std::as_bytes(std::span(kMagic)));
+  write(std::as_bytes(std::span(bytes_of(length))));
+  write(std::as_bytes(std::span(header)));
+  for (const auto sum : sums) write(std::as_bytes(sum));
+  file.write(bytes_of(crc));
+  staged.commit(true);
   next_ = 1 - next_;
   saved_ = std::chrono::steady_clock::now();
   cost_ = saved_ - start;

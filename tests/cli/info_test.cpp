@@ -70,10 +70,16 @@ TEST_F(InfoProgram, MemoryIsWeightsAndWhatTheWindowNeeds) {
   // 64 tokens more: per token 2 x 48 + 2 x (6 + 2 x 2) x 8 + 3 x 64 = 448 numbers of f32.
   EXPECT_EQ(large.at("f32").at("capture").get<std::size_t>() - small.at("f32").at("capture").get<std::size_t>(),
             64 * 448 * 4);
-  // RoPElite's sums in double: 4 layers x 6 heads x (3 x 4) squared, and with --rank 48 x 48 more.
+  // RoPElite's sums in double: 4 layers x 6 heads x 4 chunks squared; with --rank by attention, 3 x 4 features squared,
+  // and moments of 48 x 48. Factorising a layer, 32 rows of rank 19: W_q, W_v, W_o (48 + 16 + 48 rows) and the factors
+  // in f32, the rows, the moment and four times the rows in double.
   const Json& f32 = small.at("f32");
-  EXPECT_EQ(f32.at("elitekv").get<std::size_t>() - f32.at("capture").get<std::size_t>(), 8 * 4 * 6 * 12 * 12);
-  EXPECT_EQ(f32.at("elitekv --rank").get<std::size_t>() - f32.at("elitekv").get<std::size_t>(), 8 * 4 * 48 * 48);
+  const auto held = [&](const char* command) {
+    return f32.at(command).get<std::size_t>() - f32.at("capture").get<std::size_t>();
+  };
+  EXPECT_EQ(held("elitekv"), 8 * 4 * 6 * 4 * 4);
+  EXPECT_EQ(held("elitekv --rank"), 8 * 4 * (6 * 12 * 12 + 48 * 48) + 4 * (112 * 48 + (48 + 32) * 19 + 48 * 48) +
+                                        8 * (32 * 48 + 48 * 48 + 4 * 32 * 48));
 }
 
 TEST_F(InfoProgram, ReadsNoWeights) {

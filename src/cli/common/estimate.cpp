@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 
-#include "calibrate/attention_pairs.h"
 #include "cli/common/progress.h"
 #include "kernels/instruction_set.h"
 #include "model/model_tensors.h"
@@ -75,13 +74,6 @@ double session_memory(const ModelSession& session, std::size_t tokens) {
 double ablation_memory(const ModelConfig& config, double weight_bytes, std::size_t tokens) {
   constexpr std::size_t kBatchRows = 4096;
   return pass_memory(config, weight_bytes, tokens) + pass_memory(config, 0, std::max(tokens, kBatchRows));
-}
-
-double elite_sums_memory(const ModelConfig& config, std::size_t layers, bool whitened) {
-  const std::size_t features = AttentionPairs::features(config.chunks()),
-                    grams = config.query_heads * features * features;
-  const std::size_t moments = whitened ? config.d_model * config.d_model : 0;
-  return sizeof(double) * static_cast<double>(layers * (grams + moments));
 }
 
 double captured_memory(const CaptureHeader& header) {

@@ -31,9 +31,6 @@ double pass_memory(const ModelConfig& config, double weight_bytes, std::size_t t
 double session_memory(const ModelSession& session, std::size_t tokens);
 /// An ablation: a pass over a document, and a batch of variants of 4,096 rows or one document.
 double ablation_memory(const ModelConfig& config, double weight_bytes, std::size_t tokens);
-/// The sums of a RoPElite search over `layers` layers: per query head a Gram matrix of AttentionPairs' features and,
-/// for whitening, the second moments of each layer's input.
-double elite_sums_memory(const ModelConfig& config, std::size_t layers, bool whitened);
 /// Memory that one document's states of one layer take as they come from a capture.
 double captured_memory(const CaptureHeader& header);
 

@@ -9,6 +9,7 @@
 #include "cli/common/estimate.h"
 #include "cli/common/methods.h"
 #include "core/error.h"
+#include "eval/elite_memory.h"
 #include "io/gguf.h"
 #include "kernels/instruction_set.h"
 #include "model/model_tensors.h"
@@ -139,20 +140,33 @@ Json cache_json(const ModelConfig& config) {
            2 * config.cache_values_per_token() / config.layers * config.cached_tokens(config.context)}};
 }
 
+/// A calibration of all layers as --rank leaves it, with the factors that hold no more parameters than what they
+/// replace and, for an upper bound, no channel elite.
+EliteConfig default_factors(const ModelConfig& model) {
+  EliteConfig config;
+  config.layers.resize(model.layers);
+  config.by_attention = config.fitted_queries = true;
+  config.whitening = Whitening::kBoth;
+  config.rank = no_extra_parameters_rank(model.d_model, model.kv_heads, model.head_dim, config.r);
+  return config;
+}
+
 Json memory_json(const ModelSource& source, std::size_t window) {
   const ModelConfig& config = source.config();
+  const EliteConfig factors = default_factors(config);
+  EliteConfig search;
+  search.layers = factors.layers;
   Json memory{{"window", window}};
   for (const DType type : kComputeTypes) {
     const double weights = loaded_weight_bytes(source, type), pass = pass_memory(config, weights, window);
     const auto bytes = [](double value) { return static_cast<std::uint64_t>(value); };
-    memory[std::string(name_of(type))] = {
-        {"weights", bytes(weights)},
-        {"capture", bytes(pass)},
-        {"spectrum", bytes(pass)},
-        {"eval", bytes(pass)},
-        {"faedkv", bytes(ablation_memory(config, weights, window))},
-        {"elitekv", bytes(pass + elite_sums_memory(config, config.layers, false))},
-        {"elitekv --rank", bytes(pass + elite_sums_memory(config, config.layers, true))}};
+    memory[std::string(name_of(type))] = {{"weights", bytes(weights)},
+                                          {"capture", bytes(pass)},
+                                          {"spectrum", bytes(pass)},
+                                          {"eval", bytes(pass)},
+                                          {"faedkv", bytes(ablation_memory(config, weights, window))},
+                                          {"elitekv", bytes(pass + elite_memory(config, search, type))},
+                                          {"elitekv --rank", bytes(pass + elite_memory(config, factors, type))}};
   }
   return memory;
 }

@@ -1,0 +1,146 @@
+#include "cli/kvcalibrate/elite_plan.h"
+
+#include <algorithm>
+
+#include "cli/common/methods.h"
+#include "cli/common/progress.h"
+#include "core/error.h"
+#include "eval/elite_factors.h"
+
+namespace kvs {
+namespace {
+
+/// --pairs attention or its default.
+bool by_attention(const Options& options, const EliteSearchPlan& plan) {
+  static constexpr std::string_view kWords[] = {"attention", "uniform"};
+  const bool possible = plan.norm == 2 && !plan.baseline;
+  if (!options.has("pairs")) return possible && planned_whitening(options) == Whitening::kBoth;
+  const bool wanted = options.choice("pairs", kWords) == kWords[0];
+  if (wanted && !possible) throw Error(ErrorCode::kUsage, "--pairs", "attention needs --norm 2 and no --baseline");
+  return wanted;
+}
+
+/// --queries fitted or its default: factors of full rank stand for keys and values as they are.
+bool fits_queries(const Options& options, const ModelConfig& model, const EliteConfig& config) {
+  static constexpr std::string_view kWords[] = {"fitted", "model"};
+  if (!options.has("queries")) return config.by_attention && *config.rank < full_rank(model, config.r, config.joint);
+  const bool wanted = options.choice("queries", kWords) == kWords[0];
+  if (wanted && !config.by_attention) throw Error(ErrorCode::kUsage, "--queries", "fitted needs --pairs attention");
+  return wanted;
+}
+
+/// What the options say of factors: --rank checked against full rank and the no-extra-parameters bound. No rank without
+/// --rank or where a query head's own rows cannot be.
+void plan_factors(const Options& options, const ModelConfig& model, bool quiet, EliteConfig& config) {
+  static constexpr std::string_view kSplits[] = {"up", "down", "sqrt"}, kOutputs[] = {"model", "fitted"};
+  config.joint = options.text("factorization") == "joint";
+  config.split = static_cast<SingularSplit>(std::ranges::find(kSplits, options.choice("split", kSplits)) - kSplits);
+  if (!has_factors(options)) return;
+  require_method(MethodId::kFactors, model);
+  if (!config.joint && 2 * config.r == model.head_dim)
+    throw Error(
+        ErrorCode::kUsage, "--factorization",
+        "found separate with every channel of a key elite, expected joint: no row of the keys is left to factorise");
+  const auto limit = static_cast<std::int64_t>(full_rank(model, config.r, config.joint));
+  const auto rank = options.has("ratio")
+                        ? allocations(options, model).back().d_ckv
+                        : static_cast<std::size_t>(options.integer("rank", config.joint ? 1 : 2, limit));
+  if (config.granularity == Granularity::kQueryHead && model.group() > 1) {
+    remark(
+        "note: elite sets per query head are analysis only on a model whose query heads share keys; no factors are "
+        "made",
+        quiet);
+    return;
+  }
+  config.rank = rank;
+  config.fitted_queries = fits_queries(options, model, config);
+  config.fitted_outputs = options.choice("outputs", kOutputs) == kOutputs[1];
+  if (config.fitted_outputs && options.has("capture"))
+    throw Error(ErrorCode::kUsage, "--outputs", "fitted needs --model and --text, found --capture");
+  const std::size_t bound = no_extra_parameters_rank(model.d_model, model.kv_heads, model.head_dim, config.r);
+  if (rank > bound && !options.flag("allow-more-parameters"))
+    remark("note: rank " + std::to_string(rank) + " makes factors with more parameters than what they replace (bound " +
+               std::to_string(bound) + ")",
+           quiet);
+}
+
+}  // namespace
+
+bool has_factors(const Options& options) { return options.has("rank") || options.has("ratio"); }
+
+Whitening planned_whitening(const Options& options) {
+  static constexpr std::string_view kWords[] = {"off", "on", "both"};
+  if (!has_factors(options)) return Whitening::kOff;
+  if (!options.has("whiten")) return options.has("capture") ? Whitening::kOff : Whitening::kBoth;
+  return static_cast<Whitening>(std::ranges::find(kWords, options.choice("whiten", kWords)) - kWords);
+}
+
+std::vector<EliteAllocation> allocations(const Options& options, const ModelConfig& model) {
+  for (const char* const name : {"elite", "rank", "capture"})
+    if (options.has(name)) throw Error(ErrorCode::kUsage, "--ratio", std::string("found beside --") + name);
+  if (options.integer("norm", 1, 2) == 1)
+    throw Error(ErrorCode::kUsage, "--ratio", "needs --norm 2: with 1 every r is a search of its own");
+  const double ratio = options.real("ratio", 0, 1);
+  const std::size_t step =
+      options.has("rank-step") ? static_cast<std::size_t>(options.integer("rank-step", 1, 1 << 20)) : 0;
+  auto result = elite_allocations({model.d_model, model.kv_heads, model.head_dim, model.chunks()}, ratio,
+                                  options.flag("allow-more-parameters"), step);
+  if (result.empty())
+    throw Error(ErrorCode::kUsage, "--ratio",
+                "found " + options.text("ratio") + ", of which no pair of r and d_ckv makes a cache: try --rank-step");
+  return result;
+}
+
+std::size_t held_out_documents(const Options& options, const Corpus& corpus) {
+  if (!options.has("ratio")) return 0;
+  const std::size_t documents = corpus.documents.size();
+  if (documents < 2)
+    throw Error(ErrorCode::kUsage, "--ratio", "found one document, expected two or more: one held out");
+  return options.has("held-out")
+             ? static_cast<std::size_t>(options.integer("held-out", 1, static_cast<std::int64_t>(documents) - 1))
+             : std::max<std::size_t>(1, documents / 4);
+}
+
+EliteSearchPlan search_plan(const Options& options, const EliteInput& input, int norm) {
+  static constexpr std::string_view kBaselines[] = {"uniform", "contribution", "high", "low"};
+  EliteSearchPlan plan;
+  const ModelConfig& config = input.config;
+  require_method(MethodId::kRopelite, config);
+  plan.geometry = {
+      input.reader ? captured_layers(options, input.reader->header().layers) : options.indices("layers", config.layers),
+      config.query_heads, config.kv_heads, config.chunks()};
+  plan.norm = norm;
+  plan.granularity = options.text("granularity") == "kv-head" ? Granularity::kKvHead : Granularity::kQueryHead;
+  plan.count = options.has("ratio")
+                   ? allocations(options, config).back().r
+                   : static_cast<std::size_t>(options.integer("elite", 1, static_cast<std::int64_t>(config.chunks())));
+  if (options.has("baseline"))
+    plan.baseline =
+        static_cast<EliteBaseline>(std::ranges::find(kBaselines, options.choice("baseline", kBaselines)) - kBaselines);
+  plan.disjoint = options.on_off("disjoint");
+  if (by_attention(options, plan))
+    for (const std::size_t layer : plan.geometry.layers)
+      plan.rules.push_back({config.score_scale(), config.attention_softcap, config.window(layer)});
+  if (plan.disjoint) require_method(MethodId::kDisjoint, config);
+  if (plan.disjoint && (norm == 1 || plan.baseline || plan.granularity == Granularity::kQueryHead))
+    throw Error(ErrorCode::kUsage, "--disjoint", "on needs --norm 2, --granularity kv-head and no --baseline");
+  if (plan.disjoint && plan.count * config.kv_heads > config.chunks())
+    throw Error(ErrorCode::kUsage, "--elite",
+                "found " + std::to_string(plan.count) + " with --disjoint on, expected at most " +
+                    std::to_string(config.chunks() / config.kv_heads));
+  return plan;
+}
+
+EliteConfig planned_config(const Options& options, const EliteSearchPlan& plan, const ModelConfig& model, bool quiet) {
+  EliteConfig config;
+  config.layers = plan.geometry.layers;
+  config.r = plan.count;
+  config.norm = plan.norm;
+  config.by_attention = !plan.rules.empty();
+  config.granularity = plan.granularity;
+  config.search = plan.baseline ? options.text("baseline") : plan.disjoint ? "disjoint" : "search";
+  plan_factors(options, model, quiet, config);
+  return config;
+}
+
+}  // namespace kvs

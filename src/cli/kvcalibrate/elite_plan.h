@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "calibrate/elite_allocation.h"
+#include "cli/common/options.h"
+#include "cli/kvcalibrate/elite_input.h"
+#include "eval/elite_search.h"
+#include "export/elite_config.h"
+
+namespace kvs {
+
+// What the options of `kvcalibrate elitekv` say. All throw Error kUsage for options that do not go together, and as
+// require_method.
+
+OptionTable elitekv_options();
+bool has_factors(const Options& options);
+/// --whiten or its default.
+Whitening planned_whitening(const Options& options);
+/// What --ratio leaves to choose from.
+std::vector<EliteAllocation> allocations(const Options& options, const ModelConfig& model);
+/// --held-out or its default; 0 without --ratio.
+std::size_t held_out_documents(const Options& options, const Corpus& corpus);
+EliteSearchPlan search_plan(const Options& options, const EliteInput& input, int norm);
+/// Picks and factors are still to come. No rank without --rank or --ratio, or where a query head's own rows cannot be.
+EliteConfig planned_config(const Options& options, const EliteSearchPlan& plan, const ModelConfig& model, bool quiet);
+
+}  // namespace kvs
