@@ -21,10 +21,14 @@ void refuse_parameter(const ExportJob& job, const std::string& name, const std::
   throw Error(ErrorCode::kUnsupported, job.config_path.string() + ": /parameters/" + name, problem);
 }
 
+Parameters parameter_reader(const ExportJob& job) {
+  return {{{job.config.at("parameters"), job.config_path.string() + ": /parameters/", ErrorCode::kInput}},
+          job.model.config().layers};
+}
+
 Json resolved_parameters(const ExportJob& job) {
   const ModelConfig& model = job.model.config();
-  const std::string where = job.config_path.string() + ": /parameters/";
-  Parameters reader({{job.config.at("parameters"), where, ErrorCode::kInput}}, model.layers);
+  Parameters reader = parameter_reader(job);
   const CacheMethod* const method = find_cache_method(job.config.at("method").get<std::string>());
   if (method == nullptr)
     throw Error(ErrorCode::kUnsupported, job.config_path.string() + ": /method",

@@ -3,8 +3,12 @@
 #include <string>
 
 #include "export/exporter.h"
+#include "policy/parameters.h"
 
 namespace kvs {
+
+/// The parameters of a config, to be asked for by name.
+Parameters parameter_reader(const ExportJob& job);
 
 /// The parameters of a config, each standard included. @throws Error kInput.
 Json resolved_parameters(const ExportJob& job);

@@ -1,7 +1,6 @@
 #include "export/exporters/vllm_fp8.h"
 
 #include <algorithm>
-#include <fstream>
 #include <vector>
 
 #include "core/error.h"
@@ -12,7 +11,6 @@
 #include "io/tensor_archive.h"
 #include "model/cache_shape.h"
 #include "model/model_tensors.h"
-#include "policy/parameters.h"
 #include "policy/row_store.h"
 
 namespace kvs {
@@ -31,15 +29,13 @@ DType type_of_weights(const ExportJob& job) {
   if (tensor == nullptr)
     throw Error(ErrorCode::kUnsupported, job.model.path().string(),
                 "found no " + attention_of(0) + "o_proj.weight, expected the names that vLLM takes scales beside");
-  const auto type = tensor->type_name == "BF16" ? DType::kBF16 : tensor->type_name == "F16" ? DType::kF16 : DType::kF32;
-  return type;
+  return tensor->type_name == "BF16" ? DType::kBF16 : tensor->type_name == "F16" ? DType::kF16 : DType::kF32;
 }
 
 /// The stores of all layers. @throws Error kUnsupported unless they are fp8 or, in layers that are skipped, f16.
 std::vector<StateStore> stores_of(const ExportJob& job, std::vector<std::size_t>& skipped) {
   const ModelConfig& model = job.model.config();
-  const std::string where = job.config_path.string() + ": /parameters/";
-  Parameters reader({{job.config.at("parameters"), where, ErrorCode::kInput}}, model.layers);
+  Parameters reader = parameter_reader(job);
   const CacheShape shape = cache_shape(model);
   std::vector<StateStore> stores;
   for (std::size_t layer = 0; layer < model.layers; ++layer) {
@@ -136,7 +132,6 @@ Json write_vllm_fp8(const ExportJob& job) {
     }
   const Json config = config_with_scheme(job, by_head);
   copy_folder(job.model.path(), job.out);
-  { std::ofstream(job.out / kScalesFile); }
   write_safetensors(job.out / kScalesFile, scales, {{"format", "pt"}});
   write_file_atomically(job.out / kIndex, dump_json(index_with(job, scales)) + "\n", false);
   write_file_atomically(job.out / "config.json", dump_json(config) + "\n", false);

@@ -81,7 +81,7 @@ OutputTensor held_tensor(std::string name, std::vector<std::uint64_t> shape, std
 }
 
 OutputFile::OutputFile(const std::filesystem::path& path, std::function<void(std::uint64_t)> progress)
-    : path_(path), progress_(std::move(progress)), file_(open_descriptor(path, O_WRONLY | O_NOFOLLOW)) {
+    : path_(path), progress_(std::move(progress)), file_(open_descriptor(path, O_WRONLY | O_CREAT | O_NOFOLLOW, 0666)) {
   if (!file_.is_open()) throw_errno(ErrorCode::kEnvironment, path, "cannot open", errno);
 }
 

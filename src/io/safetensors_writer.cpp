@@ -65,9 +65,6 @@ std::string five_digits(std::size_t number) {
   return std::string(digits.size() < 5 ? 5 - digits.size() : 0, '0') + digits;
 }
 
-/// An empty file that is not there yet.
-void create_empty(const std::filesystem::path& file) { write_file_atomically(file, "", false); }
-
 }  // namespace
 
 void write_safetensors(const std::filesystem::path& file, std::span<const OutputTensor> tensors,
@@ -96,7 +93,6 @@ void write_safetensors_shards(const std::filesystem::path& folder, std::span<con
       weight_map.emplace_back(tensor.name, name);
       total += tensor.bytes();
     }
-    create_empty(folder / name);
     write_safetensors(folder / name, part, metadata, progress);
     first += sizes[shard];
   }

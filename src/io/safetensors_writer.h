@@ -12,13 +12,12 @@ namespace kvs {
 
 using SafetensorsMetadata = std::map<std::string, std::string>;
 
-/// Writes tensors in the order given into a file that exists and is empty: the header first, padded with blanks to 8
+/// Writes tensors in the order given into a file that is absent or empty: the header first, padded with blanks to 8
 /// bytes, then the values of one tensor after the other.
 /// @param metadata  becomes `__metadata__`, left out if empty
 /// @param progress  of OutputFile
-/// @throws Error kData for a value that the type does not hold or a text that is not UTF-8; kInternal for a name that
-/// is
-///         taken.
+/// @throws Error kData for a value that the type does not hold or a text that is not UTF-8; kInternal for a name
+///         that is taken.
 void write_safetensors(const std::filesystem::path& file, std::span<const OutputTensor> tensors,
                        const SafetensorsMetadata& metadata, std::function<void(std::uint64_t)> progress = {});
 

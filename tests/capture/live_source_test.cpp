@@ -6,10 +6,9 @@
 
 #include "tests/model/golden_model.h"
 
-namespace kvs {
+namespace kvs::test {
 namespace {
 
-using test::TinyModel;
 using States = std::vector<float>;
 
 /// States of every layer as a hook of a whole pass sees them.
@@ -30,7 +29,7 @@ class RecordingHook final : public StateHook {
 class LiveSourceTest : public testing::Test {
  protected:
   void SetUp() override {
-    const test::Golden golden = test::read_golden();
+    const Golden golden = read_golden();
     document_ = golden.tokens;
     other_ = document_;
     std::ranges::reverse(other_);
@@ -80,4 +79,4 @@ TEST_F(LiveSourceTest, RefusesDocumentsOfDifferentLengths) {
 }
 
 }  // namespace
-}  // namespace kvs
+}  // namespace kvs::test

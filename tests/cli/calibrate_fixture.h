@@ -17,9 +17,10 @@ class CalibratePrograms : public ::testing::Test {
     write_tiny_model(folder_ / "model");
     write_tokens_file(folder_ / "tokens.jsonl", 3, 70);
   }
-  std::vector<std::string> with_text(const std::string& command, std::vector<std::string> more) const {
-    std::vector<std::string> words{command,    "--model", folder_ / "model", "--tokens-file", folder_ / "tokens.jsonl",
-                                   "--window", "32",      "--quiet",         "--threads",     "1"};
+  std::vector<std::string> with_text(const std::string& command, std::vector<std::string> more,
+                                     const std::string& model = "model") const {
+    std::vector<std::string> words{command,    "--model", folder_ / model, "--tokens-file", folder_ / "tokens.jsonl",
+                                   "--window", "32",      "--quiet",       "--threads",     "1"};
     words.insert(words.end(), more.begin(), more.end());
     return words;
   }
@@ -30,6 +31,14 @@ class CalibratePrograms : public ::testing::Test {
   std::vector<std::string> elitekv(const std::string& out, std::vector<std::string> more = {}) const {
     more.insert(more.end(), {"--elite", "2", "--out", folder_ / out});
     return with_text("elitekv", more);
+  }
+  /// `kvcalibrate export`.
+  Outcome export_to(const std::string& name, const std::string& config, const std::string& out,
+                    const std::vector<std::string>& more = {}, const std::string& model = "model") const {
+    std::vector<std::string> words{"export",  "--to",          name,    "--config",   folder_ / config,
+                                   "--model", folder_ / model, "--out", folder_ / out};
+    words.insert(words.end(), more.begin(), more.end());
+    return run("kvcalibrate", words);
   }
   Json config(const std::string& name) const { return parse_json(slurp(folder_ / name), name); }
   double perplexity(const std::vector<std::string>& how) const {

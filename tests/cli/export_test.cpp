@@ -5,9 +5,8 @@
 #include <fstream>
 
 #include "io/gguf.h"
-#include "io/json.h"
 #include "io/tensor_archive.h"
-#include "tests/cli/program.h"
+#include "tests/cli/calibrate_fixture.h"
 
 namespace kvs::testing {
 namespace {
@@ -16,33 +15,21 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 /// Configs of the tiny random model: elite.json (disjoint sets, factors of rank 24) and lagkv.json.
-class ExportProgram : public ::testing::Test {
+class ExportProgram : public CalibratePrograms {
  protected:
   ExportProgram() {
-    write_tiny_model(folder_ / "model");
-    write_tokens_file(folder_ / "tokens.jsonl", 2, 40);
     calibrate("model",
               {"--rank", "24", "--allow-more-parameters", "--disjoint", "on", "--out", folder_ / "elite.json"});
   }
-  std::vector<std::string> with_text(const std::string& command, const std::string& model) const {
-    return {command,    "--model", folder_ / model, "--tokens-file", folder_ / "tokens.jsonl",
-            "--window", "32",      "--quiet",       "--threads",     "1"};
-  }
-  void calibrate(const std::string& model, const std::vector<std::string>& more) const {
-    auto words = with_text("elitekv", model);
-    words.insert(words.end(), {"--elite", "2"});
-    words.insert(words.end(), more.begin(), more.end());
-    const Outcome made = run("kvcalibrate", words);
+  void calibrate(const std::string& model, std::vector<std::string> more) const {
+    more.insert(more.end(), {"--elite", "2"});
+    const Outcome made = run("kvcalibrate", with_text("elitekv", more, model));
     ASSERT_EQ(made.status, 0) << made.err;
   }
   Outcome to(const std::string& name, const std::string& out, const std::vector<std::string>& more = {},
-             const std::string& config = "elite.json", const std::string& model = "model") const {
-    std::vector<std::string> words{"export",  "--to",          name,    "--config",    folder_ / config,
-                                   "--model", folder_ / model, "--out", folder_ / out, "--quiet"};
-    words.insert(words.end(), more.begin(), more.end());
-    return run("kvcalibrate", words);
+             const std::string& from = "elite.json", const std::string& model = "model") const {
+    return export_to(name, from, out, more, model);
   }
-  TemporaryFolder folder_;
 };
 
 TEST_F(ExportProgram, NamesWhatItCanWrite) {
@@ -71,9 +58,8 @@ TEST_F(ExportProgram, SparesItsInputs) {
 }
 
 TEST_F(ExportProgram, RefusesAConfigOfAnotherMethodOrModel) {
-  auto words = with_text("eval", "model");
-  words.insert(words.end(), {"--method", "lagkv", "--set", "lag=4", "sinks=2", "ratio=0.5", "--save-config",
-                             folder_ / "lagkv.json"});
+  const auto words = with_text(
+      "eval", {"--method", "lagkv", "--set", "lag=4", "sinks=2", "ratio=0.5", "--save-config", folder_ / "lagkv.json"});
   ASSERT_EQ(run("kvcalibrate", words).status, 0);
   const Outcome method = to("mha2mla-rank", "x", {}, "lagkv.json");
   EXPECT_EQ(method.status, 4);
@@ -92,13 +78,13 @@ TEST_F(ExportProgram, RefusesSetsOfSomeLayers) {
 
 TEST_F(ExportProgram, WritesAFolderThatSaysWhatItIs) {
   ASSERT_EQ(to("hf-youtu", "youtu").status, 0);
-  const Json record = parse_json(slurp(folder_ / "youtu/kvspectrum-export.json"), "record");
+  const Json record = config("youtu/kvspectrum-export.json");
   EXPECT_EQ(record.at("to"), "hf-youtu");
   EXPECT_EQ(record.at("cache").at("values_per_token_and_layer"), 24 + 8);  // d_ckv and one slot for each of 8 channels
-  const Json config = parse_json(slurp(folder_ / "youtu/config.json"), "config");
-  EXPECT_EQ(config.at("kv_lora_rank"), 24);
-  EXPECT_EQ(config.at("qk_nope_head_dim"), 8 - 2 * 2);
-  EXPECT_EQ(config.at("qk_rope_head_dim"), 8);
+  const Json written = config("youtu/config.json");
+  EXPECT_EQ(written.at("kv_lora_rank"), 24);
+  EXPECT_EQ(written.at("qk_nope_head_dim"), 8 - 2 * 2);
+  EXPECT_EQ(written.at("qk_rope_head_dim"), 8);
   const auto archive = open_safetensors(folder_ / "youtu/model.safetensors");
   const auto shape = [&](const std::string& name) { return archive->find("model.layers.3.self_attn." + name)->shape; };
   EXPECT_THAT(shape("q_proj.weight"), ElementsAre(6U * 12, 48U));
@@ -133,9 +119,9 @@ class LatentAttention : public ExportProgram {
   /// The tiny model with other members of config.json, and a config for it.
   void write_variant(const std::string& name, const Json& members) const {
     write_tiny_model(folder_ / name);
-    Json config = parse_json(slurp(folder_ / (name + "/config.json")), name);
-    config.update(members);
-    std::ofstream(folder_ / (name + "/config.json")) << config;
+    Json changed = config(name + "/config.json");
+    changed.update(members);
+    std::ofstream(folder_ / (name + "/config.json")) << changed;
     calibrate(name, {"--rank", "12", "--disjoint", "on", "--out", folder_ / (name + ".json")});
   }
 };
@@ -146,8 +132,7 @@ TEST_F(LatentAttention, TakesNoSetsThatShareAFrequency) {
 }
 
 TEST_F(LatentAttention, TakesNoMoreFrequenciesThanThereAre) {
-  auto words = with_text("elitekv", "model");
-  words.insert(words.end(), {"--elite", "3", "--rank", "8", "--out", folder_ / "many.json"});
+  const auto words = with_text("elitekv", {"--elite", "3", "--rank", "8", "--out", folder_ / "many.json"});
   ASSERT_EQ(run("kvcalibrate", words).status, 0);
   expect_refusal("found 6 frequencies in the heads of a layer, expected at most 4", "many.json");
 }

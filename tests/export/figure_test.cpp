@@ -12,10 +12,9 @@
 #include "core/error.h"
 #include "tests/io/temporary_directory.h"
 
-namespace kvs {
+namespace kvs::test {
 namespace {
 
-using test::TemporaryDirectory;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -132,4 +131,4 @@ TEST(WriteFigure, WritesBothFilesAndKeepsWhatExistsWithoutForce) {
 }
 
 }  // namespace
-}  // namespace kvs
+}  // namespace kvs::test

@@ -13,10 +13,8 @@
 #include "io/file.h"
 #include "tests/io/temporary_directory.h"
 
-namespace kvs {
+namespace kvs::test {
 namespace {
-
-using test::TemporaryDirectory;
 
 constexpr std::size_t kLayers = 2, kHeads = 3, kTokens = 20, kSinks = 4;
 
@@ -121,4 +119,4 @@ TEST(SpectrumReport, KeepsEarlierOutputsWithoutForce) {
 }
 
 }  // namespace
-}  // namespace kvs
+}  // namespace kvs::test

@@ -5,12 +5,9 @@
 
 #include "tests/io/temporary_directory.h"
 
-namespace kvs {
+namespace kvs::test {
 namespace {
 
-using test::expect_error;
-using test::read_all;
-using test::TemporaryDirectory;
 using testing::ElementsAre;
 
 constexpr std::array kPower{1.0F, 2.5F, -3.0F, 4.0F, 5.0F, 1e-38F};
@@ -82,4 +79,4 @@ TEST(ArrayFile, RefusesValuesThatDoNotFillTheirShape) {
 }
 
 }  // namespace
-}  // namespace kvs
+}  // namespace kvs::test

@@ -8,11 +8,8 @@
 #include "core/error.h"
 #include "tests/io/capture_fixture.h"
 
-namespace kvs {
+namespace kvs::test {
 namespace {
-
-using test::expect_error;
-using test::small_header;
 
 /// The header with one change is refused with the attribute's name.
 void expect_refused(const std::string& attribute, const std::function<void(CaptureHeader&)>& change) {
@@ -51,4 +48,4 @@ TEST(CaptureLayout, HeadersOfSeveralKindsOfRopeSurviveJson) {
 }
 
 }  // namespace
-}  // namespace kvs
+}  // namespace kvs::test

@@ -81,12 +81,9 @@ int renameat2(int from_folder, const char* from, int to_folder, const char* to, 
 }
 }
 
-namespace kvs {
+namespace kvs::test {
 namespace {
 
-using test::expect_error;
-using test::read_all;
-using test::TemporaryDirectory;
 using testing::ElementsAre;
 
 struct Outcome {
@@ -218,4 +215,4 @@ TEST(FileFaults, JournalTakesAShortWriteForAFailure) {
 }
 
 }  // namespace
-}  // namespace kvs
+}  // namespace kvs::test

@@ -11,13 +11,9 @@
 
 #include "tests/io/temporary_directory.h"
 
-namespace kvs {
+namespace kvs::test {
 namespace {
 
-namespace fs = std::filesystem;
-using test::expect_error;
-using test::read_all;
-using test::TemporaryDirectory;
 using testing::ElementsAre;
 
 /// Runs `act` in a child and gives its wait status, so that a limit or a death stays there.
@@ -248,4 +244,4 @@ TEST(OutputLock, NeedsTheDirectory) {
 }
 
 }  // namespace
-}  // namespace kvs
+}  // namespace kvs::test

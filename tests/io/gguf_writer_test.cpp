@@ -7,11 +7,9 @@
 #include "io/gguf.h"
 #include "tests/io/temporary_directory.h"
 
-namespace kvs {
+namespace kvs::test {
 namespace {
 
-using test::expect_error;
-using test::TemporaryDirectory;
 using ::testing::ElementsAre;
 
 std::unique_ptr<GgufFile> written(const TemporaryDirectory& directory, const GgufMetadataWriter& metadata,
@@ -85,4 +83,4 @@ TEST(GgufWriter, RefusesWhatNobodyCouldRead) {
 }
 
 }  // namespace
-}  // namespace kvs
+}  // namespace kvs::test

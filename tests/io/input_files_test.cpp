@@ -4,12 +4,8 @@
 
 #include "tests/io/temporary_directory.h"
 
-namespace kvs {
+namespace kvs::test {
 namespace {
-
-namespace fs = std::filesystem;
-using test::expect_error;
-using test::TemporaryDirectory;
 
 TEST(InputFiles, SparesAnInputUnderAnyName) {  // catalogue item 111
   const TemporaryDirectory directory;
@@ -73,4 +69,4 @@ TEST(InputFiles, SparesAFolderThatHoldsAnInput) {
 }
 
 }  // namespace
-}  // namespace kvs
+}  // namespace kvs::test

@@ -9,10 +9,8 @@
 
 #include "tests/io/temporary_directory.h"
 
-namespace kvs {
+namespace kvs::test {
 namespace {
-
-using test::expect_error;
 
 TEST(Isolated, ReturnsWhatTheTaskReturns) {
   std::string large(3UL << 20, 'x');  // more than a pipe holds
@@ -67,14 +65,14 @@ TEST(Isolated, StopsATaskThatTakesTooMuchMemory) {
 }
 
 TEST(Isolated, TaskCanWriteNoFile) {
-  const test::TemporaryDirectory directory;
+  const TemporaryDirectory directory;
   run_isolated("f", [&] {
     ::signal(SIGXFSZ, SIG_IGN);
     std::ofstream(directory / "written") << "x" << std::flush;
     return std::string();
   });
-  EXPECT_EQ(test::read_all(directory / "written"), "");
+  EXPECT_EQ(read_all(directory / "written"), "");
 }
 
 }  // namespace
-}  // namespace kvs
+}  // namespace kvs::test

@@ -9,13 +9,9 @@
 #include "io/digest.h"
 #include "tests/io/temporary_directory.h"
 
-namespace kvs {
+namespace kvs::test {
 namespace {
 
-namespace fs = std::filesystem;
-using test::expect_error;
-using test::read_all;
-using test::TemporaryDirectory;
 using testing::ElementsAre;
 
 class JournalFile : public testing::Test {
@@ -157,4 +153,4 @@ TEST_F(JournalFile, StopsForGoodAfterAFailedWriteAndLosesNothingBefore) {  // ca
 }
 
 }  // namespace
-}  // namespace kvs
+}  // namespace kvs::test

@@ -8,10 +8,8 @@
 
 #include "tests/io/temporary_directory.h"
 
-namespace kvs {
+namespace kvs::test {
 namespace {
-
-using test::expect_error;
 
 /// Expects `text` to be refused with `part` in the message.
 void expect_refused(std::string_view text, std::string_view part) {
@@ -197,4 +195,4 @@ TEST_F(Cursor, OtherGettersRefuseTheWrongKind) {
 }
 
 }  // namespace
-}  // namespace kvs
+}  // namespace kvs::test

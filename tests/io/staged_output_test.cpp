@@ -9,13 +9,8 @@
 #include "io/file.h"
 #include "tests/io/temporary_directory.h"
 
-namespace kvs {
+namespace kvs::test {
 namespace {
-
-namespace fs = std::filesystem;
-using test::expect_error;
-using test::read_all;
-using test::TemporaryDirectory;
 
 constexpr auto kFolderOutput = StagedOutput::Kind::kFolder;
 
@@ -91,4 +86,4 @@ TEST(CheckOutputFolder, SparesWhatNoCommandWrote) {
 }
 
 }  // namespace
-}  // namespace kvs
+}  // namespace kvs::test

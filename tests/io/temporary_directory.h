@@ -14,6 +14,8 @@
 
 namespace kvs::test {
 
+namespace fs = std::filesystem;
+
 /// A fresh directory that goes away with the object.
 class TemporaryDirectory {
  public:

@@ -11,12 +11,9 @@
 #include "io/tokenizer/tokenizer_json_writer.h"
 #include "tests/io/temporary_directory.h"
 
-namespace kvs {
+namespace kvs::test {
 namespace {
 
-namespace fs = std::filesystem;
-using test::read_all;
-using test::TemporaryDirectory;
 using ::testing::HasSubstr;
 
 /// A tokenizer in three forms: a GGUF file or tokenizer.json, the other form made of it, and that one's in turn.
@@ -120,4 +117,4 @@ TEST(GgufTokenizerWriter, TakesNoMergesThatScoresDoNotStandFor) {
 }
 
 }  // namespace
-}  // namespace kvs
+}  // namespace kvs::test

@@ -9,10 +9,8 @@
 
 #include "tests/model/golden_model.h"
 
-namespace kvs {
+namespace kvs::test {
 namespace {
-
-using test::TinyModel;
 
 std::vector<float> floats(const Json& values) { return values.get<std::vector<float>>(); }
 
@@ -31,7 +29,7 @@ std::vector<std::int32_t> next_tokens(std::span<const std::int32_t> tokens) {
 class DecoderGolden : public testing::TestWithParam<const char*> {};
 
 TEST_P(DecoderGolden, EqualsTransformers) {
-  const test::Golden golden = test::read_golden();
+  const Golden golden = read_golden();
   TinyModel tiny(GetParam());
   ResidualStream hidden = tiny.decoder->embed(golden.tokens);
   tiny.decoder->advance(hidden, tiny.layers());
@@ -41,7 +39,7 @@ TEST_P(DecoderGolden, EqualsTransformers) {
 }
 
 TEST_P(DecoderGolden, Bf16StaysNear) {
-  const test::Golden golden = test::read_golden();
+  const Golden golden = read_golden();
   TinyModel tiny(GetParam(), DType::kBF16);
   const std::vector<float> found = document_nll(*tiny.decoder, golden.tokens);
   const std::vector<float> expected = floats(golden.models[GetParam()]["nll"]);
@@ -58,7 +56,7 @@ INSTANTIATE_TEST_SUITE_P(Tiny, DecoderGolden, testing::Values("tiny_llama_gqa", 
                          });
 
 TEST(Decoder, StoppedAndResumedAtAnyLayerIsBitIdentical) {
-  const test::Golden golden = test::read_golden();
+  const Golden golden = read_golden();
   TinyModel tiny;
   ResidualStream whole = tiny.decoder->embed(golden.tokens);
   tiny.decoder->advance(whole, tiny.layers());
@@ -72,7 +70,7 @@ TEST(Decoder, StoppedAndResumedAtAnyLayerIsBitIdentical) {
 }
 
 TEST(Decoder, RepeatedMembersEqualTheSingleOne) {
-  const test::Golden golden = test::read_golden();
+  const Golden golden = read_golden();
   TinyModel tiny;
   ResidualStream single = tiny.decoder->embed(golden.tokens);
   tiny.decoder->advance(single, 1);
@@ -106,7 +104,7 @@ class RewritingHook final : public StateHook {
 };
 
 TEST(Decoder, HookThatWritesTheSameStatesChangesNothing) {
-  const test::Golden golden = test::read_golden();
+  const Golden golden = read_golden();
   TinyModel tiny;
   const std::vector<float> plain = document_nll(*tiny.decoder, golden.tokens);
   RewritingHook same, twice(2);
@@ -115,7 +113,7 @@ TEST(Decoder, HookThatWritesTheSameStatesChangesNothing) {
 }
 
 TEST(Decoder, SkipsNegativeTargets) {
-  const test::Golden golden = test::read_golden();
+  const Golden golden = read_golden();
   TinyModel tiny;
   ResidualStream hidden = tiny.decoder->embed(golden.tokens);
   tiny.decoder->advance(hidden, tiny.layers());
@@ -170,7 +168,7 @@ class RefusingHook final : public StateHook {
 };
 
 TEST(Decoder, NamesTheFirstLayerWhoseActivationsOverflow) {
-  const test::Golden golden = test::read_golden();
+  const Golden golden = read_golden();
   TinyModel tiny;
   InfinityHook infinity;
   RefusingHook refusing;
@@ -186,7 +184,7 @@ TEST(Decoder, NamesTheFirstLayerWhoseActivationsOverflow) {
 }
 
 TEST(Decoder, NamesTheOverflowingLayerOfABatch) {
-  const test::Golden golden = test::read_golden();
+  const Golden golden = read_golden();
   TinyModel tiny;
   InfinityHook hook;
   ResidualStream batch = tiny.decoder->repeat(tiny.decoder->embed(golden.tokens), 3);
@@ -199,4 +197,4 @@ TEST(Decoder, NamesTheOverflowingLayerOfABatch) {
 }
 
 }  // namespace
-}  // namespace kvs
+}  // namespace kvs::test

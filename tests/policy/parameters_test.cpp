@@ -7,10 +7,8 @@
 #include "policy/methods.h"
 #include "tests/io/temporary_directory.h"
 
-namespace kvs {
+namespace kvs::test {
 namespace {
-
-using test::expect_error;
 
 Cache make(const std::string& method, const std::vector<std::string>& settings,
            const std::vector<std::size_t>& windows = {0, 0, 0}) {
@@ -168,4 +166,4 @@ TEST(MakeCache, LeavesLayersWithASlidingWindowAlone) {
 }
 
 }  // namespace
-}  // namespace kvs
+}  // namespace kvs::test
