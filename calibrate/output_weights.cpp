@@ -1,5 +1,6 @@
 #include "calibrate/output_weights.h"
 
+#include <Eigen/Dense>
 #include <algorithm>
 #include <numeric>
 
@@ -8,18 +9,18 @@
 namespace kvs {
 namespace {
 
+using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
 constexpr double kDamping = 1e-3;
 
 /// sum += factor · (rows of `x` at `channels`) (the same)ᵀ. x: [row, columns]; sum: [channels, channels].
 void add_gram(std::span<const double> x, std::size_t columns, std::span<const std::size_t> channels, double factor,
               std::span<double> sum) {
-  for (std::size_t a = 0; a < channels.size(); ++a)
-    for (std::size_t b = 0; b <= a; ++b) {
-      const auto first = x.subspan(channels[a] * columns, columns), second = x.subspan(channels[b] * columns, columns);
-      const double product = factor * std::inner_product(first.begin(), first.end(), second.begin(), 0.0);
-      sum[a * channels.size() + b] += product;
-      if (a != b) sum[b * channels.size() + a] += product;
-    }
+  const auto count = static_cast<Eigen::Index>(channels.size()), width = static_cast<Eigen::Index>(columns);
+  Matrix rows(count, width);
+  for (Eigen::Index n = 0; n < count; ++n)
+    rows.row(n) = Eigen::Map<const Eigen::RowVectorXd>(&x[channels[static_cast<std::size_t>(n)] * columns], width);
+  Eigen::Map<Matrix>(sum.data(), count, count).noalias() += factor * (rows * rows.transpose());
 }
 
 std::vector<std::size_t> all_channels(std::size_t head_dim) {
