@@ -328,6 +328,18 @@ inline std::size_t operand_bytes(const Backend& backend, std::size_t rows, std::
   return rows * columns * item_size(backend.compute_type());
 }
 
+/// Memory of an operand with an owner.
+class OperandBuffer {
+ public:
+  OperandBuffer(Backend& backend, std::size_t rows, std::size_t columns)
+      : memory_(backend, {operand_bytes(backend, rows, columns)}), operand_{memory_.view().data(), rows, columns} {}
+  const Operand& get() const noexcept { return operand_; }
+
+ private:
+  BackendTensor<std::byte, 1> memory_;
+  Operand operand_;
+};
+
 /// A copy of an operand in host memory, widened to f32.
 std::vector<float> download(Backend& backend, const Operand& operand);
 

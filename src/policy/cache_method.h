@@ -32,6 +32,6 @@ struct CacheMethod {
 
 /// Each is defined in the file of its name; policy/methods.cpp lists them.
 extern const CacheMethod kFullMethod, kStreamingMethod, kDroppingMethod, kFreqkvMethod, kFaedkvMethod, kLagkvMethod,
-    kH2oMethod, kSnapkvMethod, kL2normMethod, kKiviMethod;
+    kH2oMethod, kSnapkvMethod, kL2normMethod, kKiviMethod, kGqaMethod;
 
 }  // namespace kvs

@@ -28,18 +28,6 @@ std::unique_ptr<Weight> make_weight(Backend& backend, const std::vector<float>& 
   return backend.make_weight(source);
 }
 
-/// Memory of an operand with an owner.
-class OperandBuffer {
- public:
-  OperandBuffer(Backend& backend, std::size_t rows, std::size_t columns)
-      : memory_(backend, {operand_bytes(backend, rows, columns)}), operand_{memory_.view().data(), rows, columns} {}
-  const Operand& get() const noexcept { return operand_; }
-
- private:
-  BackendTensor<std::byte, 1> memory_;
-  Operand operand_;
-};
-
 /// `view` as a matrix of rows.
 BackendView<float, 2> as_rows(const BackendView<float, 4>& view, std::size_t columns) {
   return view.reshape<2>({view.size() / columns, columns});

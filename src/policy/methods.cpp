@@ -22,8 +22,9 @@ Prefix prefix_of(const CacheMethod& method, Parameters& parameters) {
   return prefix;
 }
 
-constexpr std::array kMethods{&kFullMethod,  &kStreamingMethod, &kDroppingMethod, &kFreqkvMethod, &kFaedkvMethod,
-                              &kLagkvMethod, &kH2oMethod,       &kSnapkvMethod,   &kL2normMethod, &kKiviMethod};
+constexpr std::array kMethods{&kFullMethod,   &kStreamingMethod, &kDroppingMethod, &kFreqkvMethod,
+                              &kFaedkvMethod, &kLagkvMethod,     &kH2oMethod,      &kSnapkvMethod,
+                              &kL2normMethod, &kKiviMethod,      &kGqaMethod};
 
 }  // namespace
 

@@ -50,7 +50,8 @@ TEST_F(EvalPrograms, ASavedConfigIsTheMethodThatWasEvaluated) {
                                                       {"dropping", "cache_size=16,20,24,12", "rope=post"},
                                                       {"freqkv", "cache_size=16", "layers=1,3", "gamma=0.25,0.5"},
                                                       {"lagkv", "lag=4", "sinks=2", "prefix=20", "prefill=whole"},
-                                                      {"l2norm", "prefix=20", "skip_layers=0,2"}};
+                                                      {"l2norm", "prefix=20", "skip_layers=0,2"},
+                                                      {"gqa", "heads=1,2,1,2"}};
   const auto evaluate = [&](const std::vector<std::string>& how) {
     auto words = with_text("eval", how);
     words.insert(words.end(), {"--json", "--force"});

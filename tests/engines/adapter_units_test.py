@@ -107,13 +107,14 @@ SMALL = {
     "h2o": {"cache_size": 9, "recent": 4},
     "snapkv": {"window": 6, "cache_size": 11, "kernel": 3},
     "l2norm": {"ratio": 0.5, "skip_layers": [0]},
+    "gqa": {"heads": 1},
     "faedkv": {"sinks": 2, "recent": 4, "chunks": 3, "kept": [0, 2], "key_space": "k_pre", "age": "on",
                "update": "corrected", "transform": "dft", "spectrum": "half"},
     "elitekv": {"elite": [[[0, 2], [1, 2]]], "r": 2},
 }
 # After 64 tokens. Slots are full at 12, 17, … 62 tokens; 12 partitions of 5 after 2 sinks, the last one whole, and 2 more.
 ROWS = {"full": 64, "streaming": 9, "dropping": 7 + 2, "freqkv": 7 + 2, "lagkv": 2 + 11 * 2 + 5 + 2, "h2o": 9,
-        "snapkv": 11 + 34, "l2norm": 15 + 34, "faedkv": 2 + 4, "elitekv": 64}
+        "snapkv": 11 + 34, "l2norm": 15 + 34, "gqa": 64, "faedkv": 2 + 4, "elitekv": 64}
 
 
 def layer_of(method):

@@ -24,6 +24,7 @@ SETTINGS = [
     ("h2o", "cache_size=128", "recent=64"),
     ("snapkv", "cache_size=96", "window=32", *WHOLE),
     ("l2norm", *WHOLE),
+    ("gqa", "heads=1", "layers=10,20"),
     ("faedkv", "kept=0-10", *WHOLE),
     ("faedkv", "kept=0-10", "age=on", *WHOLE),
     ("faedkv", "kept=0-10", "key_space=k_pre", "age=on", *WHOLE),

@@ -106,7 +106,9 @@ INSTANTIATE_TEST_SUITE_P(
              1},
         // Chunks 1, 2 and 4 of 5 of 51 bins are [10, 30) and [40, 51).
         Case{"faedkv", {"prefix=100", "sinks=0", "recent=0", "chunks=5", "kept=1-2,4", "age=off"}, 62 + 100, 162, 1},
-        Case{"l2norm", {"prefix=50", "ratio=0.4", "skip_layers=none"}, 170, 170, 1}),
+        Case{"l2norm", {"prefix=50", "ratio=0.4", "skip_layers=none"}, 170, 170, 1},
+        // One head in the place of two.
+        Case{"gqa", {"heads=1"}, 100, 100, 0}),
     [](const auto& c) { return std::string(c.param.method) + std::to_string(c.index); });
 
 /// Rounding may turn a code over, and with it the rank of a token: a step of the store, no longer of rounding.
@@ -121,6 +123,7 @@ TEST(CachedRunOfCodes, AnySplitOfATextHoldsAsMuchAndLosesAsMuch) {
       {"h2o", {"cache_size=32", "recent=16", "store=f16"}},
       {"snapkv", {"prefix=120", "cache_size=40", "window=16", "store=int8_per_token_head"}},
       {"l2norm", {"prefix=50", "ratio=0.4", "store=int8_per_token_head"}},
+      {"gqa", {"heads=1", "store=int8_per_token_head"}},
       {"kivi", {"group=8", "residual=16"}},
       {"kivi", {"group=8", "residual=16", "prefix=120", "prefill=whole"}}};
   for (const auto& [method, settings] : caches) {

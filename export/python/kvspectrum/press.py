@@ -38,6 +38,7 @@ WHY_NOT = {
     "freqkv": "a press chooses tokens, pseudo-tokens are none",
     "faedkv": "a press chooses tokens, a spectrum has none",
     "elitekv": "a press chooses tokens, a latent has all of them",
+    "gqa": "a press chooses tokens, fewer heads keep all of them",
     "full": "it compresses nothing",
 }
 

@@ -5,6 +5,7 @@ from kvspectrum.methods.dropping import DroppingLayer
 from kvspectrum.methods.elitekv import ElitekvLayer
 from kvspectrum.methods.faedkv import FaedkvLayer
 from kvspectrum.methods.freqkv import FreqkvLayer
+from kvspectrum.methods.gqa import GqaLayer
 from kvspectrum.methods.h2o import H2oLayer
 from kvspectrum.methods.l2norm import L2normLayer
 from kvspectrum.methods.lagkv import LagkvLayer
@@ -22,4 +23,5 @@ METHODS = {
     "h2o": H2oLayer,
     "snapkv": SnapkvLayer,
     "l2norm": L2normLayer,
+    "gqa": GqaLayer,
 }
