@@ -20,6 +20,12 @@ struct EliteAllocation {
   bool operator==(const EliteAllocation&) const = default;
 };
 
+/// An allocation, factorised jointly (J-LRD) or keys and values apart (S-LRD).
+struct EliteCandidate {
+  EliteAllocation size;
+  bool joint = true;
+};
+
 /// All allocations, ascending in r, whose cache is exactly `ratio` of the full 2Gd values: 1 ≤ r < chunks, d_ckv a
 /// multiple of `step` (0: of 128, of 8 when 2Gd < 1024) and, unless `allow_more_parameters`, not above
 /// no_extra_parameters_rank. Empty if there is none. Which of them is best is for held-out perplexity to say.

@@ -13,6 +13,8 @@ namespace {
 constexpr std::array<std::string_view, 3> kSplits{"up", "down", "sqrt"};     // as SingularSplit
 constexpr std::array<std::string_view, 3> kWhitenings{"off", "on", "both"};  // as Whitening
 
+constexpr std::string_view factorization(bool joint) { return joint ? "joint" : "separate"; }
+
 /// The chunk ↔ frequency map: of every kind of RoPE a frequency per chunk, of every layer a kind.
 void check_rope(const JsonCursor& model) {
   const JsonCursor rope = model.at("rope"), frequencies = rope.at("frequencies"), layers = rope.at("layer_kinds");
@@ -118,7 +120,7 @@ Json elite_parameters(const EliteConfig& config) {
                   {"r", config.r},
                   {"d_ckv", config.rank ? Json(*config.rank) : Json()},
                   {"elite", std::move(elite)},
-                  {"factorization", config.joint ? "joint" : "separate"},
+                  {"factorization", factorization(config.joint)},
                   {"whiten", kWhitenings[static_cast<std::size_t>(config.whitening)]},
                   {"split", kSplits[static_cast<std::size_t>(config.split)]}};
   if (config.fitted_queries) parameters["queries"] = "fitted";
@@ -144,8 +146,13 @@ Json elite_calibration(const EliteConfig& config) {
                      {"error", std::move(error)}}},
                    {"singular_values", std::move(singular)}};
   for (const EliteTrial& trial : config.trials)
-    calibration["trials"].push_back(
-        {{"r", trial.r}, {"d_ckv", trial.d_ckv}, {"ppl", trial.ppl}, {"ppl_full", trial.ppl_full}});
+    calibration["trials"].push_back({{"r", trial.r},
+                                     {"d_ckv", trial.d_ckv},
+                                     {"factorization", factorization(trial.joint)},
+                                     {"parameters", trial.parameters},
+                                     {"ppl", trial.ppl},
+                                     {"ppl_full", trial.ppl_full}});
+  if (config.gqa) calibration["gqa"] = {{"heads", config.gqa->heads}, {"ppl", config.gqa->ppl}};
   return calibration;
 }
 

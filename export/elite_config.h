@@ -24,7 +24,15 @@ struct EliteSingularValues {
 /// A pair (r, d_ckv) that was tried on documents held out.
 struct EliteTrial {
   std::size_t r = 0, d_ckv = 0;
+  bool joint = true;           // J-LRD; false: S-LRD
+  std::size_t parameters = 0;  // of all layers, in the place of W_k and W_v: elite rows and factors
   double ppl = 0, ppl_full = 0;
+};
+
+/// The GQA model of the trials' bytes on the same documents.
+struct GqaTrial {
+  std::size_t heads = 0;  // KV heads, each the mean of as many
+  double ppl = 0;
 };
 
 /// What an elitekv config says beside its model and its provenance. Lists are by position in `layers`.
@@ -46,6 +54,7 @@ struct EliteConfig {
   std::optional<std::size_t> rank;  // d_ckv; of S-LRD the budget d_ck + d_cv; nothing without factors
   std::vector<std::pair<std::size_t, std::size_t>> ranks;  // S-LRD: [layer] d_ck and d_cv
   std::vector<EliteTrial> trials;                          // what r and rank were chosen from; empty: they were given
+  std::optional<GqaTrial> gqa;                             // beside them; nothing if no number of heads has their bytes
   std::vector<EliteSingularValues> singular_values;        // [layer]; empty without factors
 };
 

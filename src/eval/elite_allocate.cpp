@@ -5,13 +5,44 @@
 #include "core/interrupt.h"
 #include "eval/elite_caches.h"
 #include "eval/evaluation.h"
+#include "model/cache_shape.h"
+#include "policy/methods.h"
 
 namespace kvs {
 namespace {
 
+using Documents = std::span<const std::vector<std::int32_t>>;
+
+/// With a method at work in the config's layers.
+double perplexity_with(const CacheMethod& method, Json settings, const EliteConfig& config, Decoder& decoder,
+                       Documents documents) {
+  const ModelConfig& model = decoder.model().config();
+  settings["layers"] = config.layers;
+  const auto make = [&] {
+    Parameters parameters({{settings, "", ErrorCode::kInternal}}, model.layers);
+    return make_cache(method, parameters, cache_shape(model));
+  };
+  return evaluate(decoder, documents, {.make = make}).sum.perplexity();
+}
+
+/// Parameters that stand for W_k and W_v of the config's layers: the elite rows and the factors.
+std::size_t parameters_of(const EliteConfig& config, const ModelConfig& model) {
+  std::size_t sum = config.layers.size() * 2 * config.r * model.kv_heads * model.d_model;
+  for (std::size_t n = 0; n < config.layers.size(); ++n)
+    for (const EliteFactor& factor : elite_factors(config, n, model.kv_heads, model.head_dim))
+      sum += factor.rank * (factor.rows + model.d_model);
+  return sum;
+}
+
+/// KV heads of a GQA model whose cache holds `values` for a token and layer: fewer, as many for each; 0: there is none.
+std::size_t pooled_heads(std::size_t values, const ModelConfig& model) {
+  const std::size_t head = 2 * model.head_dim, heads = values / head;
+  return values % head == 0 && heads < model.kv_heads && model.kv_heads % heads == 0 ? heads : 0;
+}
+
 /// @param config  r, rank and how; its picks are found here
 EliteTrial try_allocation(const FactorInput& input, Decoder& decoder, const EliteSearch& search, EliteConfig config,
-                          std::span<const std::vector<std::int32_t>> documents) {
+                          Documents documents) {
   config.picks = search.picks(config.r);
   config.fitted_outputs = false;
   std::vector<EliteLayer> layers;
@@ -23,8 +54,12 @@ EliteTrial try_allocation(const FactorInput& input, Decoder& decoder, const Elit
   }
   const Model& model = decoder.model();
   const EliteCaches caches(model.backend(), model.config(), layers, documents.front().size());
-  const Evaluation evaluation = evaluate(decoder, documents, {.make = [&] { return caches.make(); }, .compare = true});
-  return {config.r, *config.rank, evaluation.sum.perplexity(), evaluation.full->sum.perplexity()};
+  const Evaluation evaluation = evaluate(decoder, documents, {.make = [&] { return caches.make(); }});
+  return {.r = config.r,
+          .d_ckv = *config.rank,
+          .joint = config.joint,
+          .parameters = parameters_of(config, model.config()),
+          .ppl = evaluation.sum.perplexity()};
 }
 
 }  // namespace
@@ -39,18 +74,25 @@ void hold_out(Corpus& corpus, std::size_t count) {
 }
 
 void choose_allocation(const FactorInput& input, Decoder& decoder, const EliteSearch& search,
-                       std::span<const EliteAllocation> candidates,
-                       std::span<const std::vector<std::int32_t>> documents, EliteConfig& config,
+                       std::span<const EliteCandidate> candidates, Documents documents, EliteConfig& config,
                        const std::function<void(std::size_t)>& done) {
-  for (const EliteAllocation& candidate : candidates) {
+  const ModelConfig& model = input.source.config();
+  const double ppl_full = perplexity_with(kFullMethod, Json::object(), config, decoder, documents);
+  const EliteShape shape{model.d_model, model.kv_heads, model.head_dim, model.chunks()};
+  if (const std::size_t heads = pooled_heads(candidates.front().size.values(shape), model); heads > 0)
+    config.gqa = {heads, perplexity_with(kGqaMethod, {{"heads", heads}}, config, decoder, documents)};
+  for (const auto& [size, joint] : candidates) {
     done(config.trials.size());
-    config.r = candidate.r;
-    config.rank = candidate.d_ckv;
+    config.r = size.r;
+    config.rank = size.d_ckv;
+    config.joint = joint;
     config.trials.push_back(try_allocation(input, decoder, search, config, documents));
+    config.trials.back().ppl_full = ppl_full;
   }
   const EliteTrial& best = *std::ranges::min_element(config.trials, {}, &EliteTrial::ppl);
   config.r = best.r;
   config.rank = best.d_ckv;
+  config.joint = best.joint;
 }
 
 }  // namespace kvs

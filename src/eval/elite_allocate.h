@@ -18,14 +18,14 @@ namespace kvs {
 void hold_out(Corpus& corpus, std::size_t count);
 
 /// Factorises every layer as `config` says for each of `candidates`, without fitted outputs, runs `documents` through
-/// the caches, and sets r and rank to those of least perplexity, the smallest r on ties. The trials go into the config.
+/// the caches, and sets r, rank and J-LRD or S-LRD to those of least perplexity, the first on ties. The trials go into
+/// the config, and the GQA model of the first candidate's bytes, KV heads mean-pooled, if a number of heads has them.
 /// Memory holds the factors and products of all layers of one candidate.
 /// @param search     which picks chunks;  @param input  its sums
 /// @param documents  which `search` has not seen
 /// @param done       called before each candidate with the number of those tried
 void choose_allocation(const FactorInput& input, Decoder& decoder, const EliteSearch& search,
-                       std::span<const EliteAllocation> candidates,
-                       std::span<const std::vector<std::int32_t>> documents, EliteConfig& config,
-                       const std::function<void(std::size_t)>& done);
+                       std::span<const EliteCandidate> candidates, std::span<const std::vector<std::int32_t>> documents,
+                       EliteConfig& config, const std::function<void(std::size_t)>& done);
 
 }  // namespace kvs

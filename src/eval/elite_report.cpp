@@ -1,11 +1,35 @@
 #include "eval/elite_report.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <functional>
 #include <sstream>
 #include <vector>
 
 namespace kvs {
+namespace {
+
+/// What was tried, a line each.
+std::string trial_table(const EliteConfig& config, const ModelConfig& model) {
+  const std::size_t replaced = config.layers.size() * 2 * model.kv_heads * model.head_dim * model.d_model;
+  std::array<char, 160> line{};
+  std::string table = "  on what was held out, W_k and W_v having " + std::to_string(replaced) + " parameters:\n" +
+                      "             r  d_ckv   parameters            perplexity  over the full cache's\n";
+  for (const EliteTrial& trial : config.trials) {
+    const double share = 100 * static_cast<double>(trial.parameters) / static_cast<double>(replaced);
+    std::snprintf(line.data(), line.size(), "    %s  %4zu  %5zu  %11zu (%5.1f %%)  %12.3f  %12.4f\n",
+                  trial.joint ? "J-LRD" : "S-LRD", trial.r, trial.d_ckv, trial.parameters, share, trial.ppl,
+                  trial.ppl / trial.ppl_full);
+    table += line.data();
+  }
+  if (!config.gqa) return table;
+  std::snprintf(line.data(), line.size(), "    GQA, KV heads: %-4zu %33.3f  %12.4f\n", config.gqa->heads,
+                config.gqa->ppl, config.gqa->ppl / config.trials.front().ppl_full);
+  return table + line.data();
+}
+
+}  // namespace
 
 std::string elite_summary(const EliteConfig& config, const ModelConfig& model) {
   std::vector<std::size_t> owners(model.chunks());
@@ -25,9 +49,7 @@ std::string elite_summary(const EliteConfig& config, const ModelConfig& model) {
   for (std::size_t n = 0; n < std::min<std::size_t>(4, order.size()); ++n)
     text << (n > 0 ? ", " : " ") << order[n] << " (" << 100 * owners[order[n]] / heads << " % of heads)";
   text << '\n';
-  for (const EliteTrial& trial : config.trials)
-    text << "  r = " << trial.r << ", d_ckv = " << trial.d_ckv << ": perplexity " << trial.ppl / trial.ppl_full
-         << " of the full cache's on what was held out\n";
+  if (!config.trials.empty()) text << trial_table(config, model);
   if (config.rank) {
     const std::size_t values = 2 * config.r * model.kv_heads + *config.rank, full = 2 * model.kv_heads * model.head_dim;
     text << "  cache of a layer: " << values << " of " << full << " values per token ("

@@ -142,6 +142,11 @@ TEST_F(CalibratePrograms, ElitekvChoosesBetweenThePairsOfASize) {
   for (const char* name : {"r", "d_ckv"}) EXPECT_EQ(half.at("parameters").at(name), best.at(name));
   for (const Json& trial : trials)
     EXPECT_EQ(4 * trial.at("r").get<int>() + trial.at("d_ckv").get<int>(), 16) << trial.dump();
+  // Half of the cache is one of the two KV heads.
+  EXPECT_EQ(half.at("calibration").at("gqa").at("heads"), 1);
+  const Json gqa =
+      Json::parse(run("kvcalibrate", with_text("eval", {"--method", "gqa", "--set", "heads=1", "--json"})).out);
+  EXPECT_EQ(gqa.at("bytes_ratio"), 0.5);
   const Json result =
       Json::parse(run("kvcalibrate", with_text("eval", {"--config", folder_ / "half.json", "--json"})).out);
   EXPECT_EQ(result.at("bytes_ratio"), 0.5);
@@ -156,6 +161,33 @@ TEST_F(CalibratePrograms, ElitekvChoosesBetweenThePairsOfASize) {
   refused({"--ratio", "0.03"}, "--rank-step");
   refused({"--elite", "2", "--rank", "8", "--pairs", "uniform", "--queries", "fitted"}, "--pairs attention");
   refused({"--elite", "2", "--norm", "1", "--pairs", "attention"}, "--norm 2");
+}
+
+TEST_F(CalibratePrograms, ElitekvTriesJointAndSeparateFactors) {
+  const Outcome outcome = run("kvcalibrate", with_text("elitekv", {"--ratio", "0.5", "--rank-step", "8", "--out",
+                                                                   folder_ / "any.json", "--factorization", "any"}));
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  expect_valid("any.json");
+  const Json any = config("any.json"), &trials = any.at("calibration").at("trials");
+  ASSERT_EQ(trials.size(), 2U);
+  const Json &joint = trials[0], &separate = trials[1];
+  EXPECT_EQ(joint.at("factorization"), "joint");
+  EXPECT_EQ(separate.at("factorization"), "separate");
+  for (const Json& trial : trials) {
+    EXPECT_EQ(trial.at("r"), 2);
+    EXPECT_EQ(trial.at("d_ckv"), 8);
+  }
+  // Of each of 4 layers 8 elite rows of 48, and factors of rank 8: 8 + 16 rows jointly; apart at least the ranks' 48s.
+  EXPECT_EQ(joint.at("parameters"), 4 * (8 * 48 + 8 * (24 + 48)));
+  EXPECT_GT(separate.at("parameters"), 4 * (8 * 48 + 8 * (8 + 48)));
+  EXPECT_LT(separate.at("parameters"), 4 * (8 * 48 + 8 * (16 + 48)));
+  const bool joint_is_best = joint.at("ppl").get<double>() <= separate.at("ppl").get<double>();
+  EXPECT_EQ(any.at("parameters").at("factorization"), joint_is_best ? "joint" : "separate");
+  EXPECT_THAT(outcome.out, ::testing::AllOf(HasSubstr("J-LRD"), HasSubstr("S-LRD"), HasSubstr("GQA, KV heads: 1")));
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "any_trials.svg"));
+  const Outcome refused = run("kvcalibrate", elitekv("x.json", {"--rank", "8", "--factorization", "any"}));
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_THAT(refused.err, HasSubstr("any needs --ratio"));
 }
 
 TEST_F(CalibratePrograms, ElitekvFromACaptureFindsTheSameSets) {

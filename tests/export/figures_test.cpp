@@ -10,6 +10,7 @@
 #include "export/figures/axes.h"
 #include "export/figures/bands.h"
 #include "export/figures/elite_map.h"
+#include "export/figures/elite_trials.h"
 #include "export/figures/energy_share.h"
 #include "export/figures/filter_effect.h"
 #include "export/figures/perplexity_chunks.h"
@@ -153,6 +154,16 @@ TEST(EliteFigure, DrawsOnePanelPerHead) {
   const FigureImages images = render_elite_map(map);
   expect_drawn(images, "KV head 1");
   EXPECT_THAT(images.svg, testing::Not(HasSubstr("KV head 2")));
+}
+
+TEST(EliteFigure, DrawsTrialsOfBothFactorizationsBesideTheirReferences) {
+  const EliteTrial joint{4, 168, true, 10, 25, 20}, separate{8, 144, false, 9, 40, 20};
+  const FigureImages both = render_elite_trials({"trials", {joint, separate}, GqaTrial{2, 3000}});
+  for (const char* text : {"J-LRD", "S-LRD", "GQA, 2 heads: 3000 ↑", "full cache: 20", ">168<", ">144<"})
+    expect_drawn(both, text);
+  const FigureImages alone = render_elite_trials({"trials", {separate}, {}});
+  expect_drawn(alone, "S-LRD");
+  for (const char* text : {"J-LRD", "GQA"}) EXPECT_THAT(alone.svg, testing::Not(HasSubstr(text)));
 }
 
 }  // namespace

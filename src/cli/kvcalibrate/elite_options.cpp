@@ -26,7 +26,7 @@ OptionTable elitekv_options() {
       .value("rank-step", "N", "with --ratio: d_ckv is a multiple of N (default: 128, for small models 8)")
       .value("held-out", "N", "with --ratio: so many documents, evenly spaced (default: a quarter)")
       .value("rank", "d_ckv", "also factorise to this rank (separate: the budget d_ck + d_cv)")
-      .value("factorization", "joint|separate", "J-LRD or S-LRD", "joint")
+      .value("factorization", "joint|separate|any", "J-LRD or S-LRD; any, with --ratio: both are tried", "joint")
       .value("whiten", "off|on|both",
              "weigh errors by nothing, the inputs seen in the text, or these and what reads keys and values (default: "
              "both, with --capture off)")

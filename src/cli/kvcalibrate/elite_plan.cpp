@@ -33,8 +33,10 @@ bool fits_queries(const Options& options, const ModelConfig& model, const EliteC
 /// --rank or where a query head's own rows cannot be.
 void plan_factors(const Options& options, const ModelConfig& model, bool quiet, EliteConfig& config) {
   static constexpr std::string_view kSplits[] = {"up", "down", "sqrt"}, kOutputs[] = {"model", "fitted"};
-  config.joint = options.text("factorization") == "joint";
+  config.joint = options.text("factorization") != "separate";
   config.split = static_cast<SingularSplit>(std::ranges::find(kSplits, options.choice("split", kSplits)) - kSplits);
+  if (options.text("factorization") == "any" && !options.has("ratio"))
+    throw Error(ErrorCode::kUsage, "--factorization", "any needs --ratio");
   if (!has_factors(options)) return;
   require_method(MethodId::kFactors, model);
   if (!config.joint && 2 * config.r == model.head_dim)
@@ -88,6 +90,15 @@ std::vector<EliteAllocation> allocations(const Options& options, const ModelConf
   if (result.empty())
     throw Error(ErrorCode::kUsage, "--ratio",
                 "found " + options.text("ratio") + ", of which no pair of r and d_ckv makes a cache: try --rank-step");
+  return result;
+}
+
+std::vector<EliteCandidate> candidates(const Options& options, const ModelConfig& model) {
+  const std::string how = options.text("factorization");
+  std::vector<EliteCandidate> result;
+  for (const bool joint : {true, false})
+    for (const EliteAllocation& size : allocations(options, model))
+      if (how == (joint ? "joint" : "separate") || how == "any") result.push_back({size, joint});
   return result;
 }
 

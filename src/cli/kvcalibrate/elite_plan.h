@@ -20,6 +20,8 @@ bool has_factors(const Options& options);
 Whitening planned_whitening(const Options& options);
 /// What --ratio leaves to choose from.
 std::vector<EliteAllocation> allocations(const Options& options, const ModelConfig& model);
+/// Their factorizations, J-LRD's first.
+std::vector<EliteCandidate> candidates(const Options& options, const ModelConfig& model);
 /// --held-out or its default; 0 without --ratio.
 std::size_t held_out_documents(const Options& options, const Corpus& corpus);
 EliteSearchPlan search_plan(const Options& options, const EliteInput& input, int norm);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -19,6 +20,7 @@
 #include "eval/elite_report.h"
 #include "export/figure.h"
 #include "export/figures/elite_map.h"
+#include "export/figures/elite_trials.h"
 #include "io/file.h"
 
 namespace kvs {
@@ -50,10 +52,10 @@ void choose(const EliteInput& input, const Options& options, const RunOptions& r
             CalibrationOps& ops, std::size_t held_out, EliteConfig& config) {
   const auto documents = tokens_of(input.corpus);
   const std::size_t fitted = documents.size() - held_out;
-  const auto candidates = allocations(options, input.config);
-  Progress progress("pairs", static_cast<double>(candidates.size()), run.quiet);
+  const auto tried = candidates(options, input.config);
+  Progress progress("pairs", static_cast<double>(tried.size()), run.quiet);
   choose_allocation({*input.files(), ops, search.moments(), fitted * documents.front().size(), search.attention()},
-                    *input.session.decoder, search, candidates, std::span(documents).subspan(fitted), config,
+                    *input.session.decoder, search, tried, std::span(documents).subspan(fitted), config,
                     [&](std::size_t done) { progress.update(static_cast<double>(done)); });
 }
 
@@ -122,6 +124,7 @@ void run_elitekv(Arguments arguments) {
   const std::filesystem::path out = options->text("out"), factor_file = beside(out, ".safetensors");
   auto others = figure_paths(out, "_elite");
   if (has_factors(*options)) others.push_back(factor_file);
+  if (options->has("ratio")) std::ranges::copy(figure_paths(out, "_trials"), std::back_inserter(others));
   check_outputs(out, others, *options, run);
   const OutputLock lock(out, run.lock);
   const int norm = static_cast<int>(options->integer("norm", 1, 2));
@@ -162,6 +165,10 @@ void run_elitekv(Arguments arguments) {
                                   elite_calibration(found), record, Json::object(), files);
   const EliteMap map = elite_map(found, input.config, input.source->documents(), input.source->tokens());
   write_figure(beside(out, "_elite"), render_elite_map(map), run.replace());
+  if (held_out > 0) {
+    const EliteTrials trials = elite_trials(found, input.config, held_out, input.source->tokens());
+    write_figure(beside(out, "_trials"), render_elite_trials(trials), run.replace());
+  }
   write_file_atomically(out, dump_json(config) + "\n", run.replace());
   checkpoint.remove();
   print_result(run, config, elite_summary(found, input.config));
