@@ -141,8 +141,8 @@ def check_cuts(method):
 
 
 def check_first_tokens(method):
-    """Before a method acts it is the full cache; elitekv is not."""
-    if method == "elitekv":
+    """Before a method acts it is the full cache; elitekv and gqa act at each token."""
+    if method in ("elitekv", "gqa"):
         return
     states = random_states(6)
     check(f"{method}: first tokens", (layer_of(method).run(states) - layer_of("full").run(states)).abs().max().item(),
