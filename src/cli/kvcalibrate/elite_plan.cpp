@@ -96,9 +96,13 @@ std::vector<EliteAllocation> allocations(const Options& options, const ModelConf
 std::vector<EliteCandidate> candidates(const Options& options, const ModelConfig& model) {
   const std::string how = options.text("factorization");
   std::vector<EliteCandidate> result;
-  for (const bool joint : {true, false})
+  for (const bool joint : {true, false}) {
+    if (how != "any" && how != (joint ? "joint" : "separate")) continue;
     for (const EliteAllocation& size : allocations(options, model))
-      if (how == (joint ? "joint" : "separate") || how == "any") result.push_back({size, joint});
+      if (joint || size.d_ckv > 1) result.push_back({size, joint});  // apart each has a rank of its own
+  }
+  if (result.empty())
+    throw Error(ErrorCode::kUsage, "--factorization", "found separate and no d_ckv above 1: try --rank-step");
   return result;
 }
 
