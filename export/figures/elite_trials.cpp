@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <limits>
 #include <map>
@@ -22,15 +23,15 @@ std::string tics_of(const std::map<std::size_t, std::size_t>& names) {
 
 constexpr double kFarAbove = 3;  // what lies higher would press the curves together
 
-std::string four_digits(double value) {
+std::string perplexity_text(double value) {
   std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.4g", value);
+  std::snprintf(text.data(), text.size(), value < 1000 ? "%.4g" : "%.0f", value);
   return text.data();
 }
 
 /// An arrow says that the line is above the page's `high` end.
 std::string gqa_title(const GqaTrial& gqa, double high) {
-  return "GQA, " + std::to_string(gqa.heads) + (gqa.heads == 1 ? " head: " : " heads: ") + four_digits(gqa.ppl) +
+  return "GQA, " + std::to_string(gqa.heads) + (gqa.heads == 1 ? " head: " : " heads: ") + perplexity_text(gqa.ppl) +
          (gqa.ppl > high ? " ↑" : "");
 }
 
@@ -41,8 +42,8 @@ EliteTrials elite_trials(const EliteConfig& config, const ModelConfig& model, st
   const EliteTrial& first = config.trials.front();
   const double share = static_cast<double>(2 * first.r * model.kv_heads + first.d_ckv) /
                        static_cast<double>(2 * model.kv_heads * model.head_dim);
-  return {model.name + " · EliteKV, caches of " + short_number(100 * share) + " % · " + std::to_string(documents) +
-              " documents of " + std::to_string(tokens) + " tokens held out",
+  return {model.name + " · EliteKV, caches of " + short_number(std::round(1000 * share) / 10) + " % · " +
+              std::to_string(documents) + " documents of " + std::to_string(tokens) + " tokens held out",
           config.trials, config.gqa};
 }
 
@@ -74,7 +75,7 @@ FigureImages render_elite_trials(const EliteTrials& sweep) {
   return figure.data("ppl", data)
       .set("series", static_cast<double>(series))
       .set("full", full)
-      .set("full_title", "full cache: " + four_digits(full))
+      .set("full_title", "full cache: " + perplexity_text(full))
       .set("gqa", sweep.gqa ? sweep.gqa->ppl : std::numeric_limits<double>::quiet_NaN())
       .set("gqa_title", sweep.gqa ? gqa_title(*sweep.gqa, high) : "")
       .set("heading", sweep.heading)
