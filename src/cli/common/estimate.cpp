@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "cli/common/progress.h"
+#include "eval/cost_model.h"
 #include "kernels/instruction_set.h"
 #include "model/model_tensors.h"
 
@@ -85,10 +86,8 @@ double captured_memory(const CaptureHeader& header) {
 
 double layer_flops(const ModelConfig& c, double tokens, double past) {
   const auto width = static_cast<double>(c.query_heads * c.head_dim);
-  const double weights = static_cast<double>(c.d_model) *
-                         static_cast<double>((2 * c.query_heads + 2 * c.kv_heads) * c.head_dim + 3 * c.d_ff);
   // Scores and their product with V: a multiply-add each per pair, of the causal half among the new tokens.
-  return 2 * weights * tokens + 4 * width * tokens * (past + tokens / 2);
+  return 2 * layer_products(c) * tokens + 4 * width * tokens * (past + tokens / 2);
 }
 
 double head_flops(const ModelConfig& c, double tokens) {

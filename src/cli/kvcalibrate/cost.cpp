@@ -1,0 +1,48 @@
+#include <iostream>
+
+#include "cli/common/outputs.h"
+#include "cli/kvcalibrate/commands.h"
+#include "core/error.h"
+#include "eval/cost_report.h"
+
+namespace kvs {
+namespace {
+
+constexpr std::size_t kMostTokens = std::size_t{1} << 24;
+
+OptionTable cost_options() {
+  std::string names;
+  for (const ModelConfig& model : known_geometries()) names += (names.empty() ? "" : "|") + model.name;
+  OptionTable table(
+      "kvcalibrate cost (--geometry NAME | --model PATH) [options]",
+      "What the methods cost by their papers' arithmetic: FLOPs and compressions of FreqKV, tokens that "
+      "LagKV holds, feasible sizes of EliteKV, sizes of FAEDKV. Reads no weights.",
+      {"kvcalibrate cost --geometry llama2-7b", "kvcalibrate cost --model SmolLM2.gguf --tokens 900 --lag 64 --json"});
+  table.value("geometry", names, "a model by name, which need not be there")
+      .value("model", "PATH", "GGUF file, or folder with config.json and safetensors")
+      .value("tokens", "T,…", "lengths of texts", "4096,8192,12288,16384,24576,32768")
+      .value("cache-size", "N", "slots of FreqKV's cache", "4096")
+      .value("lag", "L,…", "partitions of LagKV", "128,1024")
+      .flag("json", "print the result as JSON on stdout");
+  return table;
+}
+
+}  // namespace
+
+void run_cost(Arguments arguments) {
+  const auto options = cost_options().parse(arguments, std::cout);
+  if (!options) return;
+  if (options->has("geometry") == options->has("model"))
+    throw Error(ErrorCode::kUsage, "--geometry", "expected either --geometry or --model");
+  constexpr std::int64_t kLeastCache = 16;  // its sinks, and some to keep and to free at any γ
+  const CostPlan plan{.tokens = options->integers("tokens", 1, kMostTokens),
+                      .cache_size = static_cast<std::size_t>(options->integer("cache-size", kLeastCache, kMostTokens)),
+                      .lags = options->integers("lag", 1, kMostTokens)};
+  const Json report = options->has("geometry") ? cost_json(known_geometry(options->text("geometry")), plan)
+                                               : cost_json(ModelSource::open(options->text("model"))->config(), plan);
+  RunOptions run;
+  run.json = options->flag("json");
+  print_result(run, report, cost_text(report));
+}
+
+}  // namespace kvs
