@@ -1,0 +1,31 @@
+#pragma once
+
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "tasks/task.h"
+
+namespace kvs {
+
+/// The largest size in [least, most] that `fits`, by bisection; `least` if none was found.
+std::size_t largest_size(std::size_t least, std::size_t most, const std::function<bool(std::size_t)>& fits);
+
+/// How RULER makes samples of a length: one search over sizes, in which every try draws, then one sample after another.
+/// Source: NVIDIA/RULER, scripts/data/synthetic (Apache-2.0).
+struct FittedTask {
+  std::size_t step;                             // the least size, and what a sample that is too long is made smaller by
+  std::size_t probe;                            // the size that tells how many tokens a unit has
+  std::size_t (*most)(double units);            // that the search goes up to, of so many units to a length
+  std::size_t answer_room;                      // tokens that stay free
+  std::size_t search_room = 0;                  // and besides in the search
+  std::function<TaskSample(std::size_t)> make;  // of so many units
+  std::function<TaskSample(std::size_t)> finish;  // a sample that is kept
+};
+/// @throws Error kUsage where nothing fits.
+std::vector<TaskSample> fitted_samples(const TaskRequest& request, const FittedTask& task);
+
+/// @throws Error kUsage: a length without room for the task.
+[[noreturn]] void refuse_length(std::size_t length);
+
+}  // namespace kvs

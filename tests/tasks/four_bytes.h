@@ -1,0 +1,38 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "io/tokenizer/tokenizer.h"
+
+namespace kvs::test {
+
+/// A token is four bytes, at the end of a text fewer; ids are given as pieces come.
+class FourByteTokenizer final : public Tokenizer {
+ public:
+  std::vector<std::int32_t> encode(std::string_view text) const override {
+    std::vector<std::int32_t> ids;
+    for (std::size_t n = 0; n < text.size(); n += 4) {
+      const auto id = static_cast<std::int32_t>(pieces_.size());
+      const auto [piece, is_new] = ids_.emplace(text.substr(n, 4), id);
+      if (is_new) pieces_.push_back(piece->first);
+      ids.push_back(piece->second);
+    }
+    return ids;
+  }
+  std::string decode(const std::vector<std::int32_t>& ids) const override {
+    std::string text;
+    for (const std::int32_t id : ids) text += pieces_.at(static_cast<std::size_t>(id));
+    return text;
+  }
+  std::size_t vocabulary_size() const noexcept override { return pieces_.size(); }
+  std::int32_t bos() const noexcept override { return -1; }
+  std::int32_t find(std::string_view) const noexcept override { return -1; }
+
+ private:
+  mutable std::map<std::string, std::int32_t, std::less<>> ids_;
+  mutable std::vector<std::string> pieces_;
+};
+
+}  // namespace kvs::test
