@@ -28,9 +28,9 @@ CacheReport run_cached(Decoder& decoder, Cache& cache, std::span<const std::int3
   const std::size_t layers = decoder.model().config().layers,
                     positions = cuts.positions != 0 ? cuts.positions : cache.positions(tokens.size());
   const Prefix& prefix = cache.prefix();
-  if (prefix.tokens >= tokens.size())
+  if (prefix.tokens > tokens.size())
     throw Error(ErrorCode::kData, "prefix",
-                "found a text of " + std::to_string(tokens.size()) + " tokens, expected more than the prefix's " +
+                "found a text of " + std::to_string(tokens.size()) + " tokens, expected at least the prefix's " +
                     std::to_string(prefix.tokens));
   const std::size_t prefill = tokens.size() - std::min(cuts.decode, tokens.size() - prefix.tokens);
   CacheReport report;

@@ -15,7 +15,7 @@ std::int32_t most_probable(Decoder& decoder, const ResidualStream& pass) {
 }  // namespace
 
 Generation generate(Decoder& decoder, Cache& cache, std::span<const std::int32_t> prompt, std::size_t count,
-                    const std::function<void(std::int32_t)>& each) {
+                    const std::function<bool(std::int32_t)>& go_on) {
   const std::size_t length = prompt.size() + count;
   Generation result;
   std::int32_t next = 0;
@@ -28,8 +28,7 @@ Generation generate(Decoder& decoder, Cache& cache, std::span<const std::int32_t
   const auto start = std::chrono::steady_clock::now();
   while (true) {
     result.ids.push_back(next);
-    each(next);
-    if (result.ids.size() == count) break;
+    if (!go_on(next) || result.ids.size() == count) break;
     ResidualStream pass =
         decoder.embed(std::span(&next, 1), prompt.size() + result.ids.size() - 1, cache.positions(length));
     decoder.advance(pass, decoder.model().config().layers, nullptr, &cache);

@@ -18,8 +18,9 @@ struct Generation {
 };
 
 /// The most probable continuation of `prompt`, token by token, with a fresh cache at work.
-/// @param count  tokens to generate, at least 1;  @param each  called with each new token
+/// @param count  tokens to generate, at least 1
+/// @param go_on  called with each new token; false: it was the last
 Generation generate(Decoder& decoder, Cache& cache, std::span<const std::int32_t> prompt, std::size_t count,
-                    const std::function<void(std::int32_t)>& each);
+                    const std::function<bool(std::int32_t)>& go_on);
 
 }  // namespace kvs

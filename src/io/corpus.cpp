@@ -13,7 +13,7 @@
 #include "core/interrupt.h"
 #include "core/utf8.h"
 #include "io/file_kind.h"
-#include "io/json.h"
+#include "io/json_line.h"
 #include "io/text_source.h"
 #include "io/token_line.h"
 #include "io/tokenizer/tokenizer.h"
@@ -143,21 +143,8 @@ class Reader {
 
   std::string text_of_json_line(const TextSource& source, const TextSource::Line& line, const std::string& where) {
     const std::string bytes = valid_text(std::string(line.bytes), source, line.number, line.offset);
-    const Json object = parse_line(bytes, where, line.has_newline);
+    const Json object = parse_json_line(bytes, where, line.has_newline);
     return JsonCursor(object, where).at("text").string();
-  }
-
-  /// parse_json counts lines of its own, of which there is one here.
-  static Json parse_line(std::string_view bytes, const std::string& where, bool has_newline) {
-    try {
-      return parse_json(bytes, where);
-    } catch (const Error& error) {
-      std::string_view problem(error.what());
-      for (const std::string& prefix : {where + ": ", std::string("line 1, ")}) {
-        if (problem.starts_with(prefix)) problem.remove_prefix(prefix.size());
-      }
-      throw Error(error.code(), where, (has_newline ? "" : "truncated: ") + std::string(problem));
-    }
   }
 
   /// @param line, offset  of the first byte of `bytes` in the file

@@ -14,14 +14,15 @@ allowed() {
     calibrate) echo core kernels policy analyzers calibrate ;;
     capture) echo core io kernels policy model analyzers capture ;;
     eval) echo core io kernels policy model analyzers calibrate export eval ;;
+    tasks) echo core io kernels policy model calibrate export eval tasks ;;
     export) echo core io kernels policy model analyzers calibrate export embedded ;;
-    cli) echo core io kernels policy model analyzers calibrate capture eval export cli ;;
+    cli) echo core io kernels policy model analyzers calibrate capture eval tasks export cli ;;
   esac
 }
 
-folders="core io kernels policy model capture eval cli analyzers calibrate export embedded"
+folders="core io kernels policy model capture eval tasks cli analyzers calibrate export embedded"
 bad=0
-for folder in core io kernels policy model capture eval cli analyzers calibrate export; do
+for folder in core io kernels policy model capture eval tasks cli analyzers calibrate export; do
   root=$folder
   [ -d "src/$folder" ] && root=src/$folder
   while IFS=: read -r file line text; do

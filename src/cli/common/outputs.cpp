@@ -24,6 +24,7 @@ InputFiles input_files(const Options& options) {
   InputFiles inputs;
   for (const std::string& path : options.list("model")) inputs.add_model(path);
   for (const std::string& path : options.list("tokens-file")) inputs.add(path);
+  for (const std::string& path : options.list("task")) inputs.add(path);  // one that is a name is no file
   for (const std::string& path : options.list("text")) path == "-" ? inputs.add_standard_input() : inputs.add(path);
   for (const std::string& path : options.list("capture"))
     for (const char* ending : {"", ".manifest.json", ".partial", ".journal"}) inputs.add(path + ending);

@@ -115,7 +115,7 @@ Json CacheChoice::resolved(const ModelConfig& model) const {
   return reader.resolved();
 }
 
-CacheChoice choose_cache(const Options& options, const ModelSource& source, const char* standard) {
+CacheChoice choose_cache(const Options& options, const ModelSource& source, const char* standard, const Json& assumed) {
   const bool has_method = options.has("method"), has_config = options.has("config");
   if ((has_method && has_config) || (!has_method && !has_config && standard == nullptr))
     throw Error(ErrorCode::kUsage, "--config", "expected either --config or --method");
@@ -126,7 +126,9 @@ CacheChoice choose_cache(const Options& options, const ModelSource& source, cons
     (void)elite_stores(choice, source.config());
     return choice;
   }
-  (void)make(choice, source.config());  // refuses what is wrong in them
+  CacheChoice tried = choice;
+  tried.parameters.push_back({assumed, "", ErrorCode::kInternal});
+  (void)make(tried, source.config());  // refuses what is wrong in them
   return choice;
 }
 

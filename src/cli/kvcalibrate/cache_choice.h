@@ -33,8 +33,10 @@ struct CacheChoice {
 };
 
 /// @param standard  the method without --config and --method; nullptr: one of the two is required
+/// @param assumed   parameters of the method that are known later; they stand in while the others are checked
 /// @throws Error kUsage, kInput, kConflict (a config for another model), kUnsupported, before any weight is loaded.
-CacheChoice choose_cache(const Options& options, const ModelSource& source, const char* standard = nullptr);
+CacheChoice choose_cache(const Options& options, const ModelSource& source, const char* standard = nullptr,
+                         const Json& assumed = Json::object());
 /// Positions that the cache's rotations use in a document of `tokens` tokens.
 std::size_t cache_positions(const CacheChoice& choice, const ModelConfig& model, std::size_t tokens);
 /// Makes a fresh cache at each call, for documents of `tokens` tokens. Must not outlive the session.

@@ -9,6 +9,7 @@
 #include "cli/common/session.h"
 #include "cli/kvcalibrate/cache_choice.h"
 #include "cli/kvcalibrate/commands.h"
+#include "cli/kvcalibrate/eval_task.h"
 #include "core/error.h"
 #include "eval/evaluation.h"
 #include "eval/evaluation_report.h"
@@ -25,13 +26,17 @@ constexpr std::size_t kMostResultBytes = std::size_t{1} << 30;
 
 OptionTable eval_options() {
   OptionTable table(
-      "kvcalibrate eval --model PATH --text PATH (--config FILE | --method NAME [--set NAME=VALUE …]) [options]",
-      "Runs texts with a cache at work: perplexity, cache bytes, and how far predictions are from the full cache's.\n" +
-          cache_method_lines(),
+      "kvcalibrate eval --model PATH (--text PATH | --task NAME) (--config FILE | --method NAME [--set NAME=VALUE …]) "
+      "[options]",
+      "Runs texts with a cache at work: perplexity, cache bytes, and how far predictions are from the full cache's. Or "
+      "asks the questions of a task: how many are answered, and how probable the answers are.\n" +
+          cache_method_lines() + task_lines(),
       {"kvcalibrate eval --model SmolLM2.gguf --text book.txt --method freqkv --set cache_size=256 gamma=0.5",
        "kvcalibrate eval --model SmolLM2.gguf --text book.txt --window 512 --windows -4: --method full",
        "kvcalibrate eval --model SmolLM2.gguf --text book.txt --method lagkv --set ratio=0.5 --save-config lagkv.json",
-       "kvcalibrate eval --model SmolLM2.gguf --text book.txt --config elitekv.json --json"});
+       "kvcalibrate eval --model SmolLM2.gguf --text book.txt --config elitekv.json --json",
+       "kvcalibrate eval --model SmolLM2.gguf --task passkey --lengths 512,1024 --method lagkv --out passkey.json",
+       "kvcalibrate eval --model SmolLM2.gguf --task questions.jsonl --method snapkv --set cache_size=256"});
   add_cache_options(table);
   table.value("against", "full|none", "none: no second pass with the full cache to compare with", "full")
       .value("stride", "S",
@@ -40,6 +45,7 @@ OptionTable eval_options() {
       .value("decode", "N", "so many tokens at the end of each document go one at a time", "0")
       .value("out", "FILE", "also write the JSON result here, without the times")
       .value("save-config", "FILE", "write the method with all of its parameters as a config, for --config");
+  add_task_options(table);
   add_model_options(table);
   add_text_options(table);
   add_run_options(table, true);
@@ -78,6 +84,8 @@ void run_eval(Arguments arguments) {
   const RunOptions run = run_options(*options);
   if (run.resume && !options->has("out"))
     throw Error(ErrorCode::kUsage, "--resume", "found without --out, beside which a run keeps what is done");
+  if (options->has("task")) return run_eval_task(*options, run);
+  refuse_task_options(*options);
   check_eval_outputs(*options, run);
   std::optional<OutputLock> lock;
   if (options->has("out")) lock.emplace(options->text("out"), run.lock);

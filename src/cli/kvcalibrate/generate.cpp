@@ -77,9 +77,10 @@ void run_generate(Arguments arguments) {
     ids.push_back(id);
     const std::string text = tokenizer->decode(ids);
     const std::size_t whole = std::min(find_invalid_utf8(text), text.size());
-    if (run.json || whole <= shown) return;
+    if (run.json || whole <= shown) return true;
     std::cout << std::string_view(text).substr(shown, whole - shown) << std::flush;
     shown = whole;
+    return true;
   };
   const Generation made = generate(*session.decoder, cache, prompt, count, show);
   const std::string text = tokenizer->decode(made.ids);

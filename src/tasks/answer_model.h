@@ -1,0 +1,43 @@
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "model/decoder.h"
+#include "tasks/prompt.h"
+
+namespace kvs {
+
+/// How probable an answer is after its prompt.
+struct AnswerLikelihood {
+  double log_likelihood = 0;  // natural; of all of the answer's tokens
+  double bytes_ratio = 0;     // the most that the cache held, of the full cache after as many tokens
+};
+
+/// What answers questions.
+class AnswerModel {
+ public:
+  virtual ~AnswerModel() = default;
+  virtual AnswerLikelihood likelihood(const Prompt& prompt, const AnsweredPrompt& answer) = 0;
+  /// The most probable continuation of prompt.ids, up to `count` tokens or until `go_on` says no.
+  virtual std::vector<std::int32_t> generate(const Prompt& prompt, std::size_t count,
+                                             const std::function<bool(std::int32_t)>& go_on) = 0;
+};
+
+/// A model with a cache at work.
+class CachedAnswers final : public AnswerModel {
+ public:
+  /// @param make  a fresh cache for a prompt
+  CachedAnswers(Decoder& decoder, std::function<Cache(const Prompt&)> make)
+      : decoder_(&decoder), make_(std::move(make)) {}
+
+  AnswerLikelihood likelihood(const Prompt& prompt, const AnsweredPrompt& answer) override;
+  std::vector<std::int32_t> generate(const Prompt& prompt, std::size_t count,
+                                     const std::function<bool(std::int32_t)>& go_on) override;
+
+ private:
+  Decoder* decoder_;
+  std::function<Cache(const Prompt&)> make_;
+};
+
+}  // namespace kvs

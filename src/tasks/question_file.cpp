@@ -1,0 +1,79 @@
+#include "tasks/question_file.h"
+
+#include "core/error.h"
+#include "core/utf8.h"
+#include "io/json_line.h"
+#include "io/text_source.h"
+#include "tasks/haystack.h"
+
+namespace kvs {
+namespace {
+
+std::vector<std::string> strings_of(const JsonCursor& list, std::size_t least) {
+  std::vector<std::string> strings;
+  for (std::size_t n = 0; n < list.array_size(); ++n) {
+    strings.push_back(list.at(n).string());
+    if (stripped(strings.back()).empty()) list.at(n).fail("a text");
+  }
+  if (strings.size() < least) list.fail(least == 1 ? "at least one" : "at least two");
+  return strings;
+}
+
+TaskSample question_of(const JsonCursor& line) {
+  TaskSample sample{.context = line.at("context").string(), .question = line.at("question").string(), .answers = {}};
+  if (!sample.context.empty() && !is_blank(sample.context.back()) &&
+      (sample.question.empty() || !is_blank(sample.question.front())))
+    sample.question.insert(0, "\n");
+  if (stripped(sample.prompt()).empty()) line.at("question").fail("a text");
+  const bool has_choices = line.has("choices");
+  if (line.has("answers") == has_choices) line.fail("either answers or choices");
+  if (!has_choices) {
+    sample.answers = strings_of(line.at("answers"), 1);
+    return sample;
+  }
+  sample.choices = strings_of(line.at("choices"), 2);
+  const auto right = line.at("answer").integer(0, static_cast<std::int64_t>(sample.choices.size()) - 1);
+  sample.answers = {sample.choices[static_cast<std::size_t>(right)]};
+  return sample;
+}
+
+/// @throws Error kInput naming the first byte that is no UTF-8.
+void check_utf8(std::string_view text, const std::string& where) {
+  const std::size_t bad = find_invalid_utf8(text);
+  if (bad != std::string_view::npos)
+    throw Error(ErrorCode::kInput, where,
+                "byte " + std::to_string(bad) + ": found " + printable(text.substr(bad, 1)) + ", expected UTF-8");
+}
+
+}  // namespace
+
+QuestionFile read_questions(const std::filesystem::path& path) {
+  TextSource source = TextSource::open(path);
+  QuestionFile file;
+  for (TextSource::Line line; source.next(line);) {
+    if (line.is_too_long) throw Error(ErrorCode::kInput, source.name(), too_long_problem(line.number));
+    if (stripped(line.bytes).empty()) continue;
+    const std::string where = source.name() + ": line " + std::to_string(line.number);
+    check_utf8(line.bytes, where);
+    const Json object = parse_json_line(line.bytes, where, line.has_newline);
+    file.samples.push_back(question_of(JsonCursor(object, where)));
+  }
+  if (file.samples.empty()) throw Error(ErrorCode::kData, source.name(), "found no question, expected one a line");
+  file.sha256 = source.finish_digest();
+  return file;
+}
+
+std::string read_haystack(std::span<const std::string> paths, std::vector<std::string>& sha256) {
+  std::string text;
+  for (const std::string& path : paths) {
+    TextSource source = TextSource::open(path);
+    if (!text.empty()) text += '\n';
+    text += source.read_rest();
+    check_utf8(text, path);
+    if (stripped(text).empty()) throw Error(ErrorCode::kInput, path, "found no word, expected a text");
+    sha256.push_back(source.finish_digest());
+  }
+  return std::string(stripped(text));
+}
+
+}  // namespace kvs

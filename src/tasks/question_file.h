@@ -1,0 +1,27 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tasks/task.h"
+
+namespace kvs {
+
+/// Questions that a file asks, and its digest.
+struct QuestionFile {
+  std::vector<TaskSample> samples;
+  std::string sha256;
+};
+
+/// A *.jsonl file, an object a line: `context`, `question`, and `answers` (a list of alternatives) or `choices` (a
+/// list) with `answer`, the index of the right one. Where neither end of context and question is a blank, a line end
+/// parts them. Blank lines are skipped.
+/// @throws Error kInput "FILE: line N: /FIELD: found X, expected Y"; kData if there is no question.
+QuestionFile read_questions(const std::filesystem::path& path);
+
+/// A text to hide things in: files one after the other. Adds their digests to `sha256`.
+/// @throws Error kInput if one is missing or no UTF-8, kUsage for a folder.
+std::string read_haystack(std::span<const std::string> paths, std::vector<std::string>& sha256);
+
+}  // namespace kvs

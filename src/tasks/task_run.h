@@ -1,0 +1,61 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "io/journal.h"
+#include "tasks/answer_model.h"
+#include "tasks/scores.h"
+#include "tasks/task.h"
+
+namespace kvs {
+
+/// How questions are asked.
+struct TaskPlan {
+  const Tokenizer& tokenizer;
+  AnswerRule rule = AnswerRule::kAll;
+  std::size_t answer_tokens = 32;  // at most, that are generated
+  std::int32_t bos = -1;           // an id to begin prompts with, or none
+};
+
+/// One model's answer to a question.
+struct Answer {
+  Scores scores;
+  double log_likelihood = 0;
+  std::size_t tokens = 0;         // of the right answer, which that is of
+  std::int32_t first_token = -1;  // that was generated; -1: one of choices was taken
+  bool first_right = false;       // it is the right answer's
+  double bytes_ratio = 0;
+  std::string text;
+};
+
+/// What became of a question.
+struct TaskResult {
+  std::size_t length = 0;  // of the sample
+  std::optional<double> depth;
+  std::size_t prompt_tokens = 0;
+  Answer answer;
+  std::optional<Answer> full;  // of the full cache
+};
+
+/// Asks a question: the likelihood of its answer, token by token as it should be, then what the model says itself. Of
+/// choices the most probable one is its answer, and nothing is generated.
+/// Where every answer has been said generation ends: scores cannot rise. With alternatives a line's end after a word
+/// ends it, too.
+Answer ask(AnswerModel& model, const TaskSample& sample, const Prompt& prompt, const TaskPlan& plan);
+
+/// Asks all of them.
+/// @param full     the model with the full cache, or nullptr
+/// @param done     called after each question with the number of those done
+/// @param journal  keeps what is done; what it holds is not asked again
+std::vector<TaskResult> run_task(std::span<const TaskSample> samples, const TaskPlan& plan, AnswerModel& model,
+                                 AnswerModel* full, const std::function<void(std::size_t)>& done = {},
+                                 Journal* journal = nullptr);
+
+Json to_json(const TaskResult& result);
+TaskResult task_result_from(const Json& json);
+
+}  // namespace kvs
