@@ -60,10 +60,13 @@ Answer ask(AnswerModel& model, const TaskSample& sample, const Prompt& prompt, c
   const AnsweredPrompt& right = prompt.answers.front();
   const AnswerLikelihood likelihood = model.likelihood(prompt, right);
   std::vector<std::int32_t> said;
+  std::int32_t first = -1;
   std::string text;
   const bool any = plan.rule == AnswerRule::kAny;
   (void)model.generate(prompt, plan.answer_tokens, [&](std::int32_t id) {
-    said.push_back(id);
+    if (first < 0) first = id;
+    // A model may have more ids than its tokenizer, which stand for nothing.
+    if (static_cast<std::size_t>(id) < plan.tokenizer.vocabulary_size()) said.push_back(id);
     text = plan.tokenizer.decode(said);
     const std::string_view content = stripped(text);
     if (any) return content.empty() || text.find('\n', text.find(content)) == std::string::npos;
@@ -72,8 +75,8 @@ Answer ask(AnswerModel& model, const TaskSample& sample, const Prompt& prompt, c
   return {.scores = score_text(text, sample.answers, plan.rule),
           .log_likelihood = likelihood.log_likelihood,
           .tokens = right.answer_tokens(),
-          .first_token = said.front(),
-          .first_right = said.front() == right.ids[right.first],
+          .first_token = first,
+          .first_right = first == right.ids[right.first],
           .bytes_ratio = likelihood.bytes_ratio,
           .text = readable(text)};
 }

@@ -1,0 +1,151 @@
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/cli/calibrate_fixture.h"
+
+namespace kvs::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// The tiny model with a tokenizer of single characters (capitals are small letters, what is missing is #) and a
+/// context of 2,048 tokens.
+class TaskPrograms : public CalibratePrograms {
+ protected:
+  TaskPrograms() {
+    const std::filesystem::path model = folder_ / "model";
+    Json config = parse_json(slurp(model / "config.json"), "config.json");
+    config["max_position_embeddings"] = 2048;
+    std::ofstream(model / "config.json") << dump_json(config);
+    Json vocabulary = Json::object();
+    for (const char c : std::string("#abcdefghijklmnopqrstuvwxyz0123456789.,:?!-'"))
+      vocabulary[std::string(1, c)] = vocabulary.size();
+    vocabulary["\u0120"] = vocabulary.size();  // a space, and a line's end
+    vocabulary["\u010a"] = vocabulary.size();
+    const Json tokenizer{
+        {"version", "1.0"},
+        {"added_tokens", Json::array()},
+        {"normalizer", {{"type", "Lowercase"}}},
+        {"pre_tokenizer",
+         {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", true}}},
+        {"post_processor", nullptr},
+        {"decoder", {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", true}}},
+        {"model",
+         {{"type", "BPE"},
+          {"dropout", nullptr},
+          {"unk_token", "#"},
+          {"continuing_subword_prefix", nullptr},
+          {"end_of_word_suffix", nullptr},
+          {"fuse_unk", false},
+          {"byte_fallback", false},
+          {"ignore_merges", false},
+          {"vocab", vocabulary},
+          {"merges", Json::array()}}}};
+    std::ofstream(model / "tokenizer.json") << dump_json(tokenizer);
+  }
+  Outcome evaluate(const std::vector<std::string>& how) const {
+    std::vector<std::string> words{"eval", "--model", folder_ / "model", "--quiet", "--threads", "1"};
+    words.insert(words.end(), how.begin(), how.end());
+    return run("kvcalibrate", words);
+  }
+  Json result(std::vector<std::string> how) const {
+    how.push_back("--json");
+    const Outcome outcome = evaluate(how);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return outcome.status == 0 ? parse_json(outcome.out, "eval") : Json();
+  }
+  void refuse(int status, const std::vector<std::string>& how, const std::string& part) const {
+    const Outcome outcome = evaluate(how);
+    EXPECT_EQ(outcome.status, status) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(part));
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  }
+};
+
+TEST_F(TaskPrograms, AskWithEveryKindOfCache) {
+  const std::vector<std::string> needle{"--task",   "needle", "--lengths",       "600",
+                                        "--depths", "0,100",  "--answer-tokens", "4"};
+  const auto ask = [&](std::vector<std::string> how) {
+    how.insert(how.begin(), needle.begin(), needle.end());
+    return result(how);
+  };
+  const Json full = ask({"--method", "full"});
+  EXPECT_EQ(full.at("questions"), 2);
+  EXPECT_EQ(full.at("bytes_ratio"), 1.0);
+  EXPECT_FALSE(full.contains("full"));
+  EXPECT_EQ(full.at("fails_with_full_cache"), true);  // weights are random
+  EXPECT_EQ(full.at("samples").at(1).at("depth"), 1.0);
+  const std::vector<std::vector<std::string>> methods{
+      {"--method", "streaming", "--set", "cache_size=64"},
+      {"--method", "lagkv", "--set", "sinks=2", "lag=8", "ratio=0.25"},
+      {"--method", "lagkv", "--set", "sinks=2", "lag=8", "ratio=0.25", "--prefill", "prompt"},
+      {"--method", "snapkv", "--set", "cache_size=80"},
+      {"--method", "l2norm", "--set", "ratio=0.25"}};
+  for (const auto& method : methods) {
+    const Json found = ask(method);
+    ASSERT_TRUE(found.contains("full")) << method[1];
+    EXPECT_EQ(found.at("full").at("log_likelihood"), full.at("log_likelihood")) << method[1];
+    EXPECT_LT(found.at("bytes_ratio").get<double>(), 0.8) << method[1];
+    EXPECT_NE(found.at("log_likelihood"), full.at("log_likelihood")) << method[1];
+    EXPECT_TRUE(found.at("difference").contains("interval")) << method[1];
+  }
+  EXPECT_EQ(ask(methods[1]).at("prefill"), "stepwise");
+  EXPECT_EQ(ask(methods[2]).at("first_token_as_full"), 1.0);
+  EXPECT_EQ(ask(methods[3]).at("prefill"), "context");
+}
+
+TEST_F(TaskPrograms, OutputsAreTheSameWheneverTheyAreMade) {
+  const std::string out = folder_ / "needle.json";
+  const std::vector<std::string> words{"--task",          "needle",   "--lengths", "500,600", "--depths",
+                                       "0,50,100",        "--method", "streaming", "--set",   "cache_size=64",
+                                       "--answer-tokens", "4",        "--out",     out};
+  EXPECT_EQ(evaluate(words).status, 0);
+  const std::string first = slurp(out);
+  for (const char* ending : {"_map.svg", "_map.png"})
+    EXPECT_TRUE(std::filesystem::exists(folder_ / ("needle" + std::string(ending))));
+  EXPECT_FALSE(std::filesystem::exists(out + ".journal"));
+  refuse(7, words, "needle.json");
+  auto again = words;
+  again.emplace_back("--force");
+  EXPECT_EQ(evaluate(again).status, 0);
+  EXPECT_EQ(slurp(out).substr(0, 400), first.substr(0, 400));
+  EXPECT_EQ(parse_json(slurp(out), out).at("samples"), parse_json(first, out).at("samples"));
+}
+
+TEST_F(TaskPrograms, AskWhatAFileAsks) {
+  const std::string path = folder_ / "questions.jsonl";
+  std::ofstream(path)
+      << R"({"context": "ice is cold.", "question": "what is cold?", "answers": ["ice", "snow"]})" << '\n'
+      << R"({"context": "ice is cold.", "question": "ice is", "choices": ["hot", "cold"], "answer": 1})";
+  const Json found = result({"--task", path, "--method", "streaming", "--set", "cache_size=16"});
+  EXPECT_EQ(found.at("questions"), 2);
+  for (const char* member : {"accuracy", "f1", "log_likelihood", "full"}) EXPECT_TRUE(found.contains(member)) << member;
+  EXPECT_EQ(found.at("text_sha256").size(), 1U);
+  std::ofstream(path, std::ios::app) << "\n{\"context\": 1}\n";
+  refuse(3, {"--task", path, "--method", "full"}, "questions.jsonl: line 3: /context: found 1");
+  refuse(2, {"--task", path, "--method", "full", "--samples", "2"},
+         "--samples: found together with questions of a file");
+  refuse(2, {"--task", path, "--method", "full", "--out", path, "--force"}, "questions.jsonl");
+}
+
+TEST_F(TaskPrograms, RefuseWhatCannotBeAsked) {
+  refuse(4, {"--task", "needle", "--lengths", "4096", "--method", "full"},
+         "found 4096 tokens, expected at most the model's context of 2048");
+  const std::string path = folder_ / "long.jsonl";
+  std::ofstream(path) << R"({"question": "why?", "answers": ["so"], "context": ")" << std::string(2100, 'a') << "\"}\n";
+  refuse(4, {"--task", path, "--method", "full"}, "long.jsonl: question 1: found 2137 tokens");
+  refuse(2, {"--task", "neeedle", "--method", "full"}, "--task: found 'neeedle', expected one of passkey, needle");
+  refuse(2, {"--task", "ruler-niah-single-2", "--method", "full"}, "--text: found nothing");
+  refuse(2, {"--task", "needle", "--lengths", "60", "--method", "full"}, "length: found 60 tokens");
+  refuse(2, {"--task", "needle", "--window", "60", "--method", "full"}, "--window: found together with --task");
+  refuse(2, {"--task", "needle", "--method", "lagkv", "--set", "prefix=8"}, "--set prefix: found together with --task");
+  refuse(2, {"--task", "needle", "--method", "l2norm", "--prefill", "stepwise"}, "--prefill: found stepwise");
+  refuse(2, {"--task", "needle", "--method", "streaming", "--set", "cache_size=8", "--prefill", "prompt"}, "--prefill");
+  refuse(2, {"--tokens-file", folder_ / "tokens.jsonl", "--method", "full", "--depths", "5"},
+         "--depths: found without --task");
+}
+
+}  // namespace
+}  // namespace kvs::testing

@@ -1,0 +1,83 @@
+#include "tasks/question_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "core/error.h"
+#include "io/digest.h"
+#include "tests/io/temporary_directory.h"
+
+namespace kvs {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class Questions : public ::testing::Test {
+ protected:
+  std::filesystem::path file(const std::string& content) {
+    const auto path = folder_.path() / "q.jsonl";
+    std::ofstream(path, std::ios::binary) << content;
+    return path;
+  }
+  void refuse(const std::string& content, const std::string& part, ErrorCode code = ErrorCode::kInput) {
+    try {
+      (void)read_questions(file(content));
+      ADD_FAILURE() << content;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), code) << error.what();
+      EXPECT_THAT(error.what(), HasSubstr(part));
+    }
+  }
+  test::TemporaryDirectory folder_;
+};
+
+TEST_F(Questions, HaveAnswersOrChoices) {
+  const std::string content =
+      R"({"context": "Ice is cold.", "question": "Is it?", "answers": ["Yes", "It is"]})"
+      "\n\n"
+      R"({"context": "Text\n", "question": "Which?", "choices": ["a", "b"], "answer": 1, "id": 3})";
+  const QuestionFile read = read_questions(file(content));
+  ASSERT_EQ(read.samples.size(), 2U);
+  EXPECT_EQ(read.samples[0].prompt(), "Ice is cold.\nIs it?");
+  EXPECT_THAT(read.samples[0].answers, ElementsAre("Yes", "It is"));
+  EXPECT_EQ(read.samples[1].prompt(), "Text\nWhich?");
+  EXPECT_THAT(read.samples[1].choices, ElementsAre("a", "b"));
+  EXPECT_THAT(read.samples[1].answers, ElementsAre("b"));
+  EXPECT_EQ(read.sha256, sha256_of(content));
+}
+
+TEST_F(Questions, AreRefusedWithLineAndField) {
+  const std::string good = R"({"context": "c", "question": "q", "answers": ["a"]})"
+                           "\n";
+  refuse(good + R"({"context": "c", "question": "q", "answers": ["a"})"
+                "\n",
+         "q.jsonl: line 2: column");
+  refuse(good + R"({"context": "c", "quest)", "q.jsonl: line 2: truncated");
+  refuse(good + good + R"({"context": 3, "question": "q", "answers": ["a"]})", "line 3: /context: found 3");
+  refuse(R"({"context": "c", "answers": ["a"]})", "line 1: ");
+  refuse(R"({"context": "c", "question": "q"})", "expected either answers or choices");
+  refuse(R"({"context": "c", "question": "q", "answers": ["a"], "choices": ["a", "b"], "answer": 0})", "either");
+  refuse(R"({"context": "c", "question": "q", "answers": []})", "line 1: /answers: ");
+  refuse(R"({"context": "c", "question": "q", "answers": ["a", " "]})", "/answers/1: ");
+  refuse(R"({"context": "c", "question": "q", "choices": ["a"], "answer": 0})", "/choices: ");
+  refuse(R"({"context": "c", "question": "q", "choices": ["a", "b"], "answer": 2})", "/answer: found 2");
+  refuse(R"({"context": "", "question": " ", "answers": ["a"]})", "/question: ");
+  refuse("\xff\n", "line 1: byte 0");
+  refuse("\n\n", "found no question", ErrorCode::kData);
+}
+
+TEST_F(Questions, HaystacksAreFilesOneAfterTheOther) {
+  std::vector<std::string> sha256;
+  const std::string path = file("\n Some words.\n").string();
+  EXPECT_EQ(read_haystack(std::vector<std::string>{path, path}, sha256), "Some words.\n\n\n Some words.");
+  EXPECT_EQ(sha256.size(), 2U);
+  EXPECT_EQ(read_haystack({}, sha256), "");
+  file(" \n");
+  EXPECT_THROW(read_haystack(std::span(&path, 1), sha256), Error);
+}
+
+}  // namespace
+}  // namespace kvs

@@ -1,0 +1,193 @@
+#include "tasks/task_run.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "core/error.h"
+#include "tasks/task_report.h"
+#include "tests/eval/tiny_model.h"
+#include "tests/model/caches.h"
+#include "tests/tasks/four_bytes.h"
+
+namespace kvs {
+namespace {
+
+using ::testing::ElementsAre;
+
+/// Says the right answers to what it knows, and to everything else what is in no answer.
+class ScriptedModel final : public AnswerModel {
+ public:
+  ScriptedModel(const Tokenizer& tokenizer, std::vector<TaskSample> known)
+      : tokenizer_(&tokenizer), known_(std::move(known)) {}
+
+  AnswerLikelihood likelihood(const Prompt&, const AnsweredPrompt& answer) override {
+    const bool right = text_of(answer) != nullptr;
+    return {right ? 0 : -10.0 * static_cast<double>(answer.answer_tokens()), 1};
+  }
+  std::vector<std::int32_t> generate(const Prompt& prompt, std::size_t count,
+                                     const std::function<bool(std::int32_t)>& go_on) override {
+    std::string said = "?! ?! ?! ?! ?! ?! ?! ?!";
+    for (const TaskSample& sample : known_)
+      if (tokenizer_->encode(sample.prompt()) == prompt.ids) {
+        said.clear();
+        for (const std::string& answer : sample.answers) said += " " + answer;
+      }
+    std::vector<std::int32_t> ids;
+    for (const std::int32_t id : tokenizer_->encode(said)) {
+      if (ids.size() == count) break;
+      ids.push_back(id);
+      if (!go_on(id)) break;
+    }
+    return ids;
+  }
+
+ private:
+  /// The known sample whose prompt and right answer these are.
+  const TaskSample* text_of(const AnsweredPrompt& answer) const {
+    const std::string text = tokenizer_->decode(answer.ids);
+    for (const TaskSample& sample : known_)
+      if (text.starts_with(sample.prompt()) && text.ends_with(sample.answers.back())) return &sample;
+    return nullptr;
+  }
+  const Tokenizer* tokenizer_;
+  std::vector<TaskSample> known_;
+};
+
+std::vector<TaskSample> samples_of(const TaskDefinition& task, const Tokenizer& tokenizer) {
+  static const std::vector<double> kDepths{0, 0.5, 1};
+  static const std::string kText = [] {
+    std::string text;
+    for (int n = 0; n < 400; ++n) text += "Sentence " + std::to_string(n) + " says nothing. ";
+    return text;
+  }();
+  return task.make(
+      {.tokenizer = tokenizer, .length = 4096, .samples = 2, .seed = 5, .haystack = kText, .depths = kDepths});
+}
+
+TEST(TaskRun, EveryTaskIsSolvedByAModelThatKnowsAndMissedByOneThatDoesNot) {
+  const test::FourByteTokenizer tokenizer;
+  for (const TaskDefinition* task : task_definitions()) {
+    const auto samples = samples_of(*task, tokenizer);
+    const TaskPlan plan{.tokenizer = tokenizer, .rule = AnswerRule::kAll, .answer_tokens = task->answer_tokens};
+    ScriptedModel knows(tokenizer, samples), ignorant(tokenizer, {});
+    const auto results = run_task(samples, plan, knows, &ignorant);
+    const Json report = task_json(results);
+    EXPECT_EQ(report.at("questions"), samples.size()) << task->name;
+    for (const char* score : {"accuracy", "recall", "partial"}) EXPECT_EQ(report.at(score), 1.0) << task->name << score;
+    EXPECT_EQ(report.at("log_likelihood"), 0.0) << task->name;
+    const Json& full = report.at("full");
+    for (const char* score : {"accuracy", "recall", "partial", "f1", "first_token"})
+      EXPECT_EQ(full.at(score), 0.0) << task->name << score;
+    EXPECT_EQ(full.at("log_likelihood"), -10.0) << task->name;
+    EXPECT_EQ(report.at("first_token_as_full"), 0.0) << task->name;
+    EXPECT_TRUE(is_failed(report)) << task->name;
+    EXPECT_FALSE(is_failed(task_json(run_task(samples, plan, knows, nullptr)))) << task->name;
+  }
+}
+
+TEST(TaskRun, OfChoicesTheMostProbableIsTheAnswer) {
+  const test::FourByteTokenizer tokenizer;
+  const TaskSample question{
+      .context = "Ice is cold.", .question = "\nIce is", .answers = {"cold"}, .choices = {"hot", "cold", "red"}};
+  const TaskPlan plan{.tokenizer = tokenizer, .rule = AnswerRule::kAny};
+  ScriptedModel knows(tokenizer, {question}), ignorant(tokenizer, {});
+  const auto results = run_task(std::span(&question, 1), plan, knows, &ignorant);
+  EXPECT_EQ(results[0].answer.text, "cold");
+  EXPECT_EQ(results[0].answer.log_likelihood, 0);
+  EXPECT_EQ(results[0].full->scores.accuracy, 0);
+  const Json report = task_json(results);
+  EXPECT_EQ(report.at("accuracy"), 1.0);
+  EXPECT_FALSE(report.contains("first_token"));
+  EXPECT_FALSE(report.contains("partial"));
+}
+
+TEST(TaskRun, ResultsSurviveAJournal) {
+  const test::FourByteTokenizer tokenizer;
+  const auto samples = samples_of(kNeedleTask, tokenizer);
+  ScriptedModel knows(tokenizer, samples);
+  const auto results = run_task(samples, {.tokenizer = tokenizer}, knows, &knows);
+  for (const TaskResult& result : results) EXPECT_EQ(to_json(task_result_from(to_json(result))), to_json(result));
+}
+
+TEST(TaskReport, MapsDepthAndLength) {
+  std::vector<TaskResult> results;
+  for (const double depth : {1.0, 0.0})
+    for (const std::size_t length : {20U, 10U, 10U}) {
+      TaskResult& result = results.emplace_back();
+      result.length = length;
+      result.depth = depth;
+      result.answer.tokens = 4;
+      result.answer.log_likelihood = -static_cast<double>(length);
+      result.answer.scores.partial = results.size() % 2 == 0 ? depth : 0.5;
+    }
+  const RetrievalMap map = retrieval_map(results);
+  EXPECT_THAT(map.lengths, ElementsAre(10, 20));
+  EXPECT_THAT(map.depths, ElementsAre(0, 1));
+  EXPECT_THAT(map.log_likelihood[0], ElementsAre(-2.5, -5));
+  EXPECT_THAT(map.score[1], ElementsAre(0.75, 0.5));  // results 1 (20), 2 and 3 (10) of depth 1
+  EXPECT_TRUE(retrieval_map(std::vector<TaskResult>(1)).depths.empty());
+}
+
+TEST(EncodePrompt, AnswersBeginWhereIdsPart) {
+  const test::FourByteTokenizer tokenizer;
+  const TaskSample sample{.context = "abcd", .question = "efghij", .answers = {"xyz", "uvw"}};
+  const Prompt prompt = encode_prompt(tokenizer, sample, AnswerRule::kAll);
+  EXPECT_EQ(prompt.ids.size(), 3U);
+  EXPECT_EQ(prompt.context, 1U);
+  // "abcd" "efgh" "ij x" …: the prompt's last id is another.
+  EXPECT_EQ(prompt.answers.front().first, 2U);
+  EXPECT_EQ(tokenizer.decode(prompt.answers.front().ids), "abcdefghij xyz, uvw");
+  const Prompt any =
+      encode_prompt(tokenizer, {.context = "abcd", .question = "efg ", .answers = {"xyz", "uvw"}}, AnswerRule::kAny, 7);
+  EXPECT_EQ(any.ids.front(), 7);
+  EXPECT_EQ(any.context, 2U);
+  EXPECT_EQ(any.answers.front().first, 3U);
+  EXPECT_EQ(any.answers.front().answer_tokens(), 1U);
+  EXPECT_EQ(any.longest(), 4U);
+}
+
+/// Ids of the random model as a prompt.
+Prompt prompt_of(std::size_t tokens, std::size_t answer) {
+  Prompt prompt;
+  prompt.ids = TinyModel::tokens(tokens);
+  prompt.context = tokens / 2;
+  prompt.answers.push_back({TinyModel::tokens(tokens + answer), tokens});
+  return prompt;
+}
+
+TEST(CachedAnswers, LikelihoodIsThatOfTheAnswersTokens) {
+  TinyModel tiny;
+  const Prompt prompt = prompt_of(40, 5);
+  const std::vector<float> nll = document_nll(*tiny.decoder, prompt.answers.front().ids);
+  double expected = 0;
+  for (std::size_t t = 39; t < 44; ++t) expected -= nll[t];
+  const auto likelihood = [&](const std::string& method, const std::vector<std::string>& settings) {
+    CachedAnswers model(*tiny.decoder,
+                        [&](const Prompt&) { return test::cache_of(tiny.model->config(), method, settings); });
+    return model.likelihood(prompt, prompt.answers.front());
+  };
+  const AnswerLikelihood full = likelihood("full", {});
+  EXPECT_NEAR(full.log_likelihood, expected, 1e-4);
+  EXPECT_EQ(full.bytes_ratio, 1);
+  const AnswerLikelihood streaming = likelihood("streaming", {"cache_size=8"});
+  EXPECT_GT(std::abs(streaming.log_likelihood - expected), 1e-3);
+  EXPECT_NEAR(streaming.bytes_ratio, 8.0 / 44, 1e-12);
+}
+
+TEST(CachedAnswers, AWholePrefillLeavesTheFirstTokenAsItIs) {
+  TinyModel tiny;
+  const Prompt prompt = prompt_of(40, 1);
+  const auto of = [&](const std::string& method, const std::vector<std::string>& settings) {
+    CachedAnswers model(*tiny.decoder,
+                        [&](const Prompt&) { return test::cache_of(tiny.model->config(), method, settings); });
+    return model.likelihood(prompt, prompt.answers.front()).log_likelihood;
+  };
+  const double full = of("full", {});
+  EXPECT_NEAR(of("lagkv", {"sinks=1", "lag=4", "ratio=0.25", "prefix=40", "prefill=whole"}), full, 1e-5);
+  EXPECT_GT(std::abs(of("lagkv", {"sinks=1", "lag=4", "ratio=0.25"}) - full), 1e-4);
+}
+
+}  // namespace
+}  // namespace kvs
