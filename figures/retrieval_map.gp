@@ -29,7 +29,7 @@ do for [p = 0:1] {
     set label 3 'depth, %' at screen 14/page_width, screen (bottom + 0.5*(page_height - top - bottom))/page_height center rotate tc rgb ink
     set cbrange [0:1]
     set cbtics 0.25 format '%.2f'
-    set label 2 'share of the answer that was found' at graph 0, screen 1 - (top - 11)/page_height left font ':Bold,10' tc rgb ink
+    set label 2 'share found' at graph 0, screen 1 - (top - 11)/page_height left font ':Bold,10' tc rgb ink
   } else {
     unset label 3
     set ytics ('' 0)

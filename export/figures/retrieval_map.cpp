@@ -9,7 +9,7 @@ namespace kvs {
 
 FigureImages render_retrieval_map(const RetrievalMap& map) {
   const auto columns = static_cast<double>(map.lengths.size()), rows = static_cast<double>(map.depths.size());
-  const double width = std::clamp(46.0 * columns, 150.0, 460.0), height = std::clamp(26.0 * rows, 90.0, 420.0);
+  const double width = std::clamp(46.0 * columns, 170.0, 460.0), height = std::clamp(26.0 * rows, 90.0, 420.0);
   Figure figure(embedded::figure_retrieval_map, 246 + 2 * width, 116 + height);
   FigureData cells;
   for (const std::vector<double>& row : map.score) cells.row(row);

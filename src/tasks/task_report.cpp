@@ -50,9 +50,11 @@ Json difference_json(std::span<const TaskResult> results) {
   for (const TaskResult& result : results)
     differences.push_back((result.answer.log_likelihood - result.full->log_likelihood) /
                           static_cast<double>(result.answer.tokens));
-  const PairedDifference difference = paired_difference(differences);
-  Json json{{"log_likelihood", difference.mean}};
-  if (difference.interval) json["interval"] = {difference.interval->first, difference.interval->second};
+  const auto [mean, error] = paired_mean(differences);
+  Json json{{"log_likelihood", mean}};
+  if (differences.size() < 2) return json;
+  const double half = half_width(differences.size(), 0.95) * error;
+  json["interval"] = {mean - half, mean + half};
   return json;
 }
 

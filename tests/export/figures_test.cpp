@@ -14,6 +14,7 @@
 #include "export/figures/energy_share.h"
 #include "export/figures/filter_effect.h"
 #include "export/figures/perplexity_chunks.h"
+#include "export/figures/retrieval_map.h"
 #include "export/figures/spectrum_heads.h"
 #include "export/figures/spectrum_layers.h"
 #include "export/figures/spectrum_rope.h"
@@ -164,6 +165,15 @@ TEST(EliteFigure, DrawsTrialsOfBothFactorizationsBesideTheirReferences) {
   const FigureImages alone = render_elite_trials({"trials", {separate}, {}});
   expect_drawn(alone, "S-LRD");
   for (const char* text : {"J-LRD", "GQA"}) EXPECT_THAT(alone.svg, testing::Not(HasSubstr(text)));
+}
+
+TEST(RetrievalMap, NamesLengthsAndDepths) {
+  const FigureImages images =
+      render_retrieval_map({"a_model: lagkv", {512, 1024}, {0, 0.5}, {{1, 0.5}, {0, 1}}, {{-0.1, -2}, {-3, 0}}});
+  for (const char* text :
+       {"a_model: lagkv", ">512<", ">1024<", ">50<", "share found", "log-likelihood a token", ">-3<"})
+    EXPECT_THAT(images.svg, HasSubstr(text));
+  EXPECT_GT(render_retrieval_map({"one", {8}, {0}, {{0}}, {{0}}}).png.size(), 24U);
 }
 
 }  // namespace

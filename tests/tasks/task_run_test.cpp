@@ -111,6 +111,21 @@ TEST(TaskRun, ResultsSurviveAJournal) {
   for (const TaskResult& result : results) EXPECT_EQ(to_json(task_result_from(to_json(result))), to_json(result));
 }
 
+TEST(TaskReport, DifferencesAreInLogLikelihoodPerToken) {
+  std::vector<TaskResult> results(2);
+  for (std::size_t n = 0; n < 2; ++n) {
+    results[n].answer.tokens = 4;
+    results[n].answer.log_likelihood = n == 0 ? -12 : -4;  // −3 and −1 a token
+    results[n].full = results[n].answer;
+    results[n].full->log_likelihood = 0;
+  }
+  const Json difference = task_json(results).at("difference");
+  EXPECT_EQ(difference.at("log_likelihood"), -2.0);
+  // Student's t of 1 degree of freedom, 12.706, times the standard error of −3 and −1, which is 1.
+  EXPECT_NEAR(difference.at("interval")[0].get<double>(), -2 - 12.706, 1e-3);
+  EXPECT_NEAR(difference.at("interval")[1].get<double>(), -2 + 12.706, 1e-3);
+}
+
 TEST(TaskReport, MapsDepthAndLength) {
   std::vector<TaskResult> results;
   for (const double depth : {1.0, 0.0})
