@@ -20,9 +20,9 @@ OptionTable cost_options() {
       {"kvcalibrate cost --geometry llama2-7b", "kvcalibrate cost --model SmolLM2.gguf --tokens 900 --lag 64 --json"});
   table.value("geometry", names, "a model by name, which need not be there")
       .value("model", "PATH", "GGUF file, or folder with config.json and safetensors")
-      .value("tokens", "T,…", "lengths of texts", "4096,8192,12288,16384,24576,32768")
+      .value("tokens", "LIST", "lengths of texts", "4096,8192,12288,16384,24576,32768")
       .value("cache-size", "N", "slots of FreqKV's cache", "4096")
-      .value("lag", "L,…", "partitions of LagKV", "128,1024")
+      .value("lag", "LIST", "partitions of LagKV", "128,1024")
       .flag("json", "print the result as JSON on stdout");
   return table;
 }

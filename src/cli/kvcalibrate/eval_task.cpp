@@ -24,8 +24,9 @@ constexpr std::int64_t kMostSamples = 100000;
 constexpr std::size_t kMostTaskBytes = std::size_t{1} << 30;
 
 /// Options of eval that say how texts are scored.
-constexpr std::array<std::string_view, 8> kTextScoringOptions{"tokens-file", "window", "documents",   "windows",
-                                                              "stride",      "decode", "save-config", "skip-bad-lines"};
+constexpr std::array<std::string_view, 9> kTextScoringOptions{"invalid-utf8", "tokens-file", "window",
+                                                              "documents",    "windows",     "stride",
+                                                              "decode",       "save-config", "skip-bad-lines"};
 constexpr std::array<std::string_view, 4> kGeneratorOptions{"lengths", "depths", "samples", "text"};
 
 /// The questions, and how they are asked.
@@ -184,8 +185,8 @@ Json result_json(const Options& options, const TaskInput& input, const TaskCache
 void add_task_options(OptionTable& table) {
   table.group("Tasks")
       .value("task", "NAME", "ask questions instead of scoring text: a task of the list above, or a FILE.jsonl")
-      .value("lengths", "T,…", "tokens of a question with its answer", "1024")
-      .value("depths", "%,…", "of passkey and needle: where they are hidden", "0,25,50,75,100")
+      .value("lengths", "LIST", "tokens of a question with its answer", "1024")
+      .value("depths", "LIST", "of passkey and needle: where they are hidden, in percent", "0,25,50,75,100")
       .value("samples", "N", "questions of each length and depth", "1")
       .value(
           "prefill", "stepwise|context|prompt",
