@@ -92,6 +92,9 @@ TEST_F(TaskPrograms, AskWithEveryKindOfCache) {
     EXPECT_TRUE(found.at("difference").contains("interval")) << method[1];
   }
   EXPECT_EQ(ask(methods[1]).at("prefill"), "stepwise");
+  auto alone = methods[0];
+  alone.insert(alone.end(), {"--against", "none"});
+  EXPECT_FALSE(ask(alone).contains("fails_with_full_cache"));
   EXPECT_EQ(ask(methods[2]).at("first_token_as_full"), 1.0);
   EXPECT_EQ(ask(methods[3]).at("prefill"), "context");
 }
@@ -136,7 +139,7 @@ TEST_F(TaskPrograms, RefuseWhatCannotBeAsked) {
   const std::string path = folder_ / "long.jsonl";
   std::ofstream(path) << R"({"question": "why?", "answers": ["so"], "context": ")" << std::string(2100, 'a') << "\"}\n";
   refuse(4, {"--task", path, "--method", "full"}, "long.jsonl: question 1: found 2137 tokens");
-  refuse(2, {"--task", "neeedle", "--method", "full"}, "--task: found 'neeedle', expected one of passkey, needle");
+  refuse(2, {"--task", "haystack", "--method", "full"}, "--task: found 'haystack', expected one of passkey, needle");
   refuse(2, {"--task", "ruler-niah-single-2", "--method", "full"}, "--text: found nothing");
   refuse(2, {"--task", "needle", "--lengths", "60", "--method", "full"}, "length: found 60 tokens");
   refuse(2, {"--task", "needle", "--window", "60", "--method", "full"}, "--window: found together with --task");

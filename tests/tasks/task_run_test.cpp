@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "tasks/task_report.h"
 #include "tests/eval/tiny_model.h"
+#include "tests/io/temporary_directory.h"
 #include "tests/model/caches.h"
 #include "tests/tasks/four_bytes.h"
 
@@ -108,7 +109,16 @@ TEST(TaskRun, ResultsSurviveAJournal) {
   const auto samples = samples_of(kNeedleTask, tokenizer);
   ScriptedModel knows(tokenizer, samples);
   const auto results = run_task(samples, {.tokenizer = tokenizer}, knows, &knows);
-  for (const TaskResult& result : results) EXPECT_EQ(to_json(task_result_from(to_json(result))), to_json(result));
+  const test::TemporaryDirectory folder;
+  Journal journal = Journal::create(folder.path() / "journal", Json::object());
+  (void)run_task(std::span(samples).first(4), {.tokenizer = tokenizer}, knows, &knows, {}, &journal);
+  Journal resumed = Journal::resume(folder.path() / "journal", Json::object());
+  ScriptedModel ignorant(tokenizer, {});  // is asked what is left
+  const auto rest = run_task(samples, {.tokenizer = tokenizer}, ignorant, &ignorant, {}, &resumed);
+  for (std::size_t n = 0; n < samples.size(); ++n) {
+    EXPECT_EQ(to_json(rest[n]) == to_json(results[n]), n < 4) << n;
+    EXPECT_EQ(to_json(task_result_from(to_json(rest[n]))), to_json(rest[n])) << n;
+  }
 }
 
 TEST(TaskReport, DifferencesAreInLogLikelihoodPerToken) {

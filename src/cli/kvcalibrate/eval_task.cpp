@@ -8,111 +8,23 @@
 #include "cli/common/outputs.h"
 #include "cli/common/progress.h"
 #include "cli/kvcalibrate/cache_choice.h"
+#include "cli/kvcalibrate/task_input.h"
 #include "core/error.h"
 #include "export/figures/retrieval_map.h"
 #include "io/digest.h"
 #include "io/file.h"
-#include "tasks/question_file.h"
 #include "tasks/task_report.h"
 #include "version.h"
 
 namespace kvs {
 namespace {
 
-constexpr std::size_t kLongestQuestion = std::size_t{1} << 24, kFileAnswerTokens = 32;
-constexpr std::int64_t kMostSamples = 100000;
 constexpr std::size_t kMostTaskBytes = std::size_t{1} << 30;
 
 /// Options of eval that say how texts are scored.
 constexpr std::array<std::string_view, 9> kTextScoringOptions{"invalid-utf8", "tokens-file", "window",
                                                               "documents",    "windows",     "stride",
                                                               "decode",       "save-config", "skip-bad-lines"};
-constexpr std::array<std::string_view, 4> kGeneratorOptions{"lengths", "depths", "samples", "text"};
-
-/// The questions, and how they are asked.
-struct TaskInput {
-  const TaskDefinition* task = nullptr;  // nullptr: of a file
-  std::vector<TaskSample> samples;
-  AnswerRule rule = AnswerRule::kAll;
-  std::size_t answer_tokens = kFileAnswerTokens;
-  std::vector<std::string> sha256 = {};  // of what was read
-};
-
-std::vector<double> depths_of(const Options& options) {
-  constexpr std::size_t kWhole = 100;
-  std::vector<double> depths;
-  for (const std::size_t percent : options.integers("depths", 0, kWhole))
-    depths.push_back(static_cast<double>(percent) / kWhole);
-  return depths;
-}
-
-/// @throws Error kUsage for the first of `names` that stands on the command line.
-void refuse_together(const Options& options, std::span<const std::string_view> names, const std::string& beside) {
-  for (const std::string_view name : names)
-    if (options.given(std::string(name)))
-      throw Error(ErrorCode::kUsage, "--" + std::string(name), "found together with " + beside);
-}
-
-bool is_question_file(const std::string& task) { return task.ends_with(".jsonl"); }
-
-const TaskDefinition& task_of(const Options& options) {
-  const std::string& name = options.text("task");
-  if (const TaskDefinition* task = find_task(name)) return *task;
-  std::string names;
-  for (const TaskDefinition* task : task_definitions()) names += std::string(task->name) + ", ";
-  throw Error(ErrorCode::kUsage, "--task", "found '" + name + "', expected one of " + names + "or FILE.jsonl");
-}
-
-void check_length(std::size_t tokens, const ModelConfig& model, const std::string& what) {
-  if (model.exceeds_context(tokens))
-    throw Error(ErrorCode::kUnsupported, what,
-                "found " + std::to_string(tokens) + " tokens, expected at most the model's context of " +
-                    std::to_string(model.context));
-}
-
-TaskInput make_samples(const Options& options, const RunOptions& run, const ModelConfig& model,
-                       const Tokenizer& tokenizer) {
-  TaskInput input{.task = &task_of(options), .samples = {}};
-  input.answer_tokens = input.task->answer_tokens;
-  const std::vector<std::string>& texts = options.list("text");
-  const std::string haystack = read_haystack(texts, input.sha256);
-  if (input.task->needs_haystack && haystack.empty())
-    throw Error(ErrorCode::kUsage, "--text", "found nothing, expected a text to hide things in");
-  const std::vector<double> depths = depths_of(options);
-  for (const std::size_t length : options.integers("lengths", 1, kLongestQuestion)) {
-    check_length(length, model, "--lengths");
-    const auto made =
-        input.task->make({.tokenizer = tokenizer,
-                          .length = length,
-                          .samples = static_cast<std::size_t>(options.integer("samples", 1, kMostSamples)),
-                          .seed = static_cast<std::uint64_t>(run.seed),
-                          .haystack = haystack,
-                          .depths = depths});
-    input.samples.insert(input.samples.end(), made.begin(), made.end());
-  }
-  return input;
-}
-
-TaskInput read_samples(const Options& options) {
-  refuse_together(options, kGeneratorOptions, "questions of a file");
-  QuestionFile file = read_questions(options.text("task"));
-  return {.samples = std::move(file.samples), .rule = AnswerRule::kAny, .sha256 = {file.sha256}};
-}
-
-/// The tokens of the longest question with the room for its answer. @throws Error kUnsupported beyond the context.
-std::size_t longest_question(const TaskInput& input, const TaskPlan& plan, const ModelConfig& model,
-                             const std::string& name) {
-  std::size_t longest = 0;
-  for (std::size_t n = 0; n < input.samples.size(); ++n) {
-    const TaskSample& sample = input.samples[n];
-    const Prompt prompt = encode_prompt(plan.tokenizer, sample, plan.rule, plan.bos);
-    const std::size_t room = sample.choices.empty() ? plan.answer_tokens : 0;
-    const std::size_t tokens = std::max(prompt.longest(), prompt.ids.size() + room);
-    check_length(tokens, model, name + ": question " + std::to_string(n + 1));
-    longest = std::max(longest, tokens);
-  }
-  return longest;
-}
 
 /// A method, and how questions go into its cache.
 struct TaskCache {
@@ -168,7 +80,7 @@ Json result_json(const Options& options, const TaskInput& input, const TaskCache
   Json result{{"method", choice.name}, {"task", options.text("task")}, {"prefill", prefill}};
   result.update(task_json(results));
   if (choice.method != nullptr || !choice.given().empty()) result["parameters"] = choice.given();
-  result["fails_with_full_cache"] = is_failed(result);
+  if (choice.is_full() || result.contains("full")) result["fails_with_full_cache"] = is_failed(result);
   Json samples = Json::array();
   for (const TaskResult& sample : results) samples.push_back(to_json(sample));
   result.update(Json{{"samples", samples},
@@ -178,6 +90,33 @@ Json result_json(const Options& options, const TaskInput& input, const TaskCache
                      {"command", options.command()},
                      {"tool_version", kToolVersion}});
   return result;
+}
+
+std::vector<TaskResult> ask_all(const Options& options, const RunOptions& run, const TaskInput& input,
+                                const TaskPlan& plan, const TaskCache& cache, const ModelSession& session,
+                                std::size_t longest, std::optional<Journal>& journal) {
+  const bool compare = !cache.choice.is_full() && options.text("against") == "full";
+  // Each question goes in twice: with the right answer, and to be answered.
+  announce({.flops = (compare ? 4 : 2) * static_cast<double>(input.samples.size()) *
+                     forward_flops(session.config(), static_cast<double>(longest)),
+            .memory_bytes = session_memory(session, longest)},
+           *session.backend, run);
+
+  Progress progress("eval " + options.text("task"), static_cast<double>(input.samples.size()), run.quiet);
+  CachedAnswers model(*session.decoder, prompt_cache_maker(cache, session, longest));
+  const TaskCache full_cache{{.name = "full", .method = find_cache_method("full")}, "stepwise"};
+  CachedAnswers full(*session.decoder, prompt_cache_maker(full_cache, session, longest));
+  return run_task(
+      input.samples, plan, model, compare ? &full : nullptr,
+      [&](std::size_t done) { progress.update(static_cast<double>(done)); }, journal ? &*journal : nullptr);
+}
+
+void write_outputs(const std::string& out, const RunOptions& run, const CacheChoice& choice,
+                   const ModelSession& session, const Json& result, std::span<const TaskResult> results) {
+  RetrievalMap map = retrieval_map(results);
+  map.heading = session.config().name + ", " + result.at("task").get<std::string>() + ": " + choice.name;
+  if (!map.depths.empty()) write_figure(beside(out, "_map"), render_retrieval_map(map), run.replace());
+  write_file_atomically(out, dump_json(result) + "\n", run.replace());
 }
 
 }  // namespace
@@ -223,10 +162,7 @@ void run_eval_task(const Options& options, const RunOptions& run) {
   const auto tokenizer = source->load_tokenizer();
   if (options.on_off("bos") && tokenizer->bos() < 0)
     throw Error(ErrorCode::kUsage, "--bos", "on, but the model has no such token");
-  TaskInput input = is_question_file(options.text("task")) ? read_samples(options)
-                                                           : make_samples(options, run, source->config(), *tokenizer);
-  if (options.has("answer-tokens"))
-    input.answer_tokens = static_cast<std::size_t>(options.integer("answer-tokens", 1, kMostSamples));
+  const TaskInput input = task_input(options, run, source->config(), *tokenizer);
   const TaskPlan plan{.tokenizer = *tokenizer,
                       .rule = input.rule,
                       .answer_tokens = input.answer_tokens,
@@ -247,31 +183,12 @@ void run_eval_task(const Options& options, const RunOptions& run) {
   ModelSession session = load_model(std::move(source), options, run);
   std::optional<Journal> journal;
   if (options.has("out")) journal.emplace(open_journal(options.text("out"), identity, run));
-  const bool compare = !cache.choice.is_full() && options.text("against") == "full";
-  // Each question goes in twice: with the right answer, and to be answered.
-  announce({.flops = (compare ? 4 : 2) * static_cast<double>(input.samples.size()) *
-                     forward_flops(session.config(), static_cast<double>(longest)),
-            .memory_bytes = session_memory(session, longest)},
-           *session.backend, run);
-
-  Progress progress("eval " + options.text("task"), static_cast<double>(input.samples.size()), run.quiet);
-  CachedAnswers model(*session.decoder, prompt_cache_maker(cache, session, longest));
-  const TaskCache full_cache{{.name = "full", .method = find_cache_method("full")}, "stepwise"};
-  CachedAnswers full(*session.decoder, prompt_cache_maker(full_cache, session, longest));
-  const std::vector<TaskResult> results = run_task(
-      input.samples, plan, model, compare ? &full : nullptr,
-      [&](std::size_t done) { progress.update(static_cast<double>(done)); }, journal ? &*journal : nullptr);
+  const std::vector<TaskResult> results = ask_all(options, run, input, plan, cache, session, longest, journal);
   const Json result = result_json(options, input, cache, session, longest, results);
-  if (is_failed(result) && (compare || cache.choice.is_full()))
+  if (result.value("fails_with_full_cache", false))
     remark("note: the model misses most questions with the full cache: compare the log-likelihoods", run.quiet);
-  if (options.has("out")) {
-    RetrievalMap map = retrieval_map(results);
-    map.heading = session.config().name + ", " + options.text("task") + ": " + cache.choice.name;
-    if (!map.depths.empty())
-      write_figure(beside(options.text("out"), "_map"), render_retrieval_map(map), run.replace());
-    write_file_atomically(options.text("out"), dump_json(result) + "\n", run.replace());
-    journal->remove();
-  }
+  if (options.has("out")) write_outputs(options.text("out"), run, cache.choice, session, result, results);
+  if (journal) journal->remove();
   print_result(run, result, cache.choice.name + ": " + task_summary(result));
 }
 

@@ -1,0 +1,104 @@
+#include "cli/kvcalibrate/task_input.h"
+
+#include <algorithm>
+#include <array>
+
+#include "core/error.h"
+#include "tasks/question_file.h"
+
+namespace kvs {
+namespace {
+
+constexpr std::size_t kFileAnswerTokens = 32;
+constexpr std::int64_t kMostSamples = 100000;
+
+constexpr std::array<std::string_view, 4> kGeneratorOptions{"lengths", "depths", "samples", "text"};
+
+std::vector<double> depths_of(const Options& options) {
+  constexpr std::size_t kWhole = 100;
+  std::vector<double> depths;
+  for (const std::size_t percent : options.integers("depths", 0, kWhole))
+    depths.push_back(static_cast<double>(percent) / kWhole);
+  return depths;
+}
+
+bool is_question_file(const std::string& task) { return task.ends_with(".jsonl"); }
+
+const TaskDefinition& task_of(const Options& options) {
+  const std::string& name = options.text("task");
+  if (const TaskDefinition* task = find_task(name)) return *task;
+  std::string names;
+  for (const TaskDefinition* task : task_definitions()) names += std::string(task->name) + ", ";
+  throw Error(ErrorCode::kUsage, "--task", "found '" + name + "', expected one of " + names + "or FILE.jsonl");
+}
+
+void check_length(std::size_t tokens, const ModelConfig& model, const std::string& what) {
+  if (model.exceeds_context(tokens))
+    throw Error(ErrorCode::kUnsupported, what,
+                "found " + std::to_string(tokens) + " tokens, expected at most the model's context of " +
+                    std::to_string(model.context));
+}
+
+TaskInput make_samples(const Options& options, const RunOptions& run, const ModelConfig& model,
+                       const Tokenizer& tokenizer) {
+  const TaskDefinition& task = task_of(options);
+  TaskInput input{.samples = {}, .answer_tokens = task.answer_tokens};
+  const std::vector<std::string>& texts = options.list("text");
+  const std::string haystack = read_haystack(texts, input.sha256);
+  if (task.needs_haystack && haystack.empty())
+    throw Error(ErrorCode::kUsage, "--text", "found nothing, expected a text to hide things in");
+  const std::vector<double> depths = depths_of(options);
+  for (const std::size_t length : options.integers("lengths", 1, kLongestQuestion)) {
+    check_length(length, model, "--lengths");
+    const auto made = task.make({.tokenizer = tokenizer,
+                                 .length = length,
+                                 .samples = static_cast<std::size_t>(options.integer("samples", 1, kMostSamples)),
+                                 .seed = static_cast<std::uint64_t>(run.seed),
+                                 .haystack = haystack,
+                                 .depths = depths});
+    input.samples.insert(input.samples.end(), made.begin(), made.end());
+  }
+  return input;
+}
+
+TaskInput read_samples(const Options& options) {
+  refuse_together(options, kGeneratorOptions, "questions of a file");
+  QuestionFile file = read_questions(options.text("task"));
+  return {.samples = std::move(file.samples),
+          .rule = AnswerRule::kAny,
+          .answer_tokens = kFileAnswerTokens,
+          .sha256 = {file.sha256}};
+}
+
+}  // namespace
+
+void refuse_together(const Options& options, std::span<const std::string_view> names, const std::string& beside) {
+  for (const std::string_view name : names)
+    if (options.given(std::string(name)))
+      throw Error(ErrorCode::kUsage, "--" + std::string(name), "found together with " + beside);
+}
+
+TaskInput task_input(const Options& options, const RunOptions& run, const ModelConfig& model,
+                     const Tokenizer& tokenizer) {
+  TaskInput input =
+      is_question_file(options.text("task")) ? read_samples(options) : make_samples(options, run, model, tokenizer);
+  if (options.has("answer-tokens"))
+    input.answer_tokens = static_cast<std::size_t>(options.integer("answer-tokens", 1, kMostSamples));
+  return input;
+}
+
+std::size_t longest_question(const TaskInput& input, const TaskPlan& plan, const ModelConfig& model,
+                             const std::string& name) {
+  std::size_t longest = 0;
+  for (std::size_t n = 0; n < input.samples.size(); ++n) {
+    const TaskSample& sample = input.samples[n];
+    const Prompt prompt = encode_prompt(plan.tokenizer, sample, plan.rule, plan.bos);
+    const std::size_t room = sample.choices.empty() ? plan.answer_tokens : 0;
+    const std::size_t tokens = std::max(prompt.longest(), prompt.ids.size() + room);
+    check_length(tokens, model, name + ": question " + std::to_string(n + 1));
+    longest = std::max(longest, tokens);
+  }
+  return longest;
+}
+
+}  // namespace kvs

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/common/session.h"
+#include "tasks/task_run.h"
+
+namespace kvs {
+
+inline constexpr std::size_t kLongestQuestion = std::size_t{1} << 24;
+
+/// The questions, and how they are asked.
+struct TaskInput {
+  std::vector<TaskSample> samples;
+  AnswerRule rule = AnswerRule::kAll;
+  std::size_t answer_tokens = 0;
+  std::vector<std::string> sha256 = {};  // of what was read
+};
+
+/// Makes or reads the questions of --task.
+/// @throws Error as the generators and read_questions(); kUsage for an option that the task does not take.
+TaskInput task_input(const Options& options, const RunOptions& run, const ModelConfig& model,
+                     const Tokenizer& tokenizer);
+/// The tokens of the longest question with the room for its answer. @throws Error kUnsupported beyond the context.
+std::size_t longest_question(const TaskInput& input, const TaskPlan& plan, const ModelConfig& model,
+                             const std::string& name);
+/// @throws Error kUsage for the first of `names` that stands on the command line.
+void refuse_together(const Options& options, std::span<const std::string_view> names, const std::string& beside);
+
+}  // namespace kvs
