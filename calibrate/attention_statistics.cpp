@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "calibrate/second_moment_source.h"
 #include "core/interrupt.h"
 
 namespace kvs {
@@ -14,12 +15,7 @@ void add_moment(CalibrationOps& ops, Backend& backend, const Operand& x, std::sp
   const std::size_t columns = x.columns;
   std::vector<float> rows = download(backend, x);
   for (std::size_t n = 0; n < rows.size(); ++n) rows[n] *= static_cast<float>(std::sqrt(weights[n / columns]));
-  const BackendTensor<float, 2> weighed(backend, {x.rows, columns});
-  backend.upload(weighed.view().data(), rows.data(), weighed.bytes());
-  const BackendTensor<std::byte, 1> operand(backend, {operand_bytes(backend, x.rows, columns)});
-  const Operand narrow{operand.view().data(), x.rows, columns};
-  backend.narrow(weighed.view(), narrow);
-  ops.accumulate_second_moment(narrow, {sum, {columns, columns}});
+  add_second_moment(ops, backend, rows, columns, sum);
 }
 
 }  // namespace

@@ -4,6 +4,16 @@
 
 namespace kvs {
 
+void add_second_moment(CalibrationOps& ops, Backend& backend, std::span<const float> rows, std::size_t columns,
+                       std::span<double> sum) {
+  const std::size_t count = rows.size() / columns;
+  const BackendTensor<float, 2> wide(backend, {count, columns});
+  backend.upload(wide.view().data(), rows.data(), wide.bytes());
+  const OperandBuffer operand(backend, count, columns);
+  backend.narrow(wide.view(), operand.get());
+  ops.accumulate_second_moment(operand.get(), {sum, {columns, columns}});
+}
+
 void SecondMomentSource::visit(std::size_t document, const StateNeeds& needs, const Sink& sink) {
   StateNeeds more = needs;
   more.x = true;

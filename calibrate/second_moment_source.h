@@ -9,6 +9,10 @@
 
 namespace kvs {
 
+/// sum += Σ x xᵀ of `rows` [row, columns], in the backend's compute type. sum: [columns, columns]
+void add_second_moment(CalibrationOps& ops, Backend& backend, std::span<const float> rows, std::size_t columns,
+                       std::span<double> sum);
+
 /// Passes another source's states on and adds Σ x xᵀ of each layer on the way: x is there only while the model runs.
 class SecondMomentSource final : public StateSource {
  public:

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "calibrate/second_moment_source.h"
 #include "core/interrupt.h"
 #include "eval/elite_caches.h"
 #include "export/elite_config.h"
@@ -34,14 +35,8 @@ class OutputMoments final : public StateHook {
     const std::unique_ptr<LayerCache> full = make_full_cache();
     add_output(states, cache_->layer(states.layer), joined, 0);
     add_output(states, *full, joined, channels_);
-    Backend& backend = states.backend;
-    const BackendTensor<float, 2> both(backend, {rows, 2 * channels_});
-    backend.upload(both.view().data(), joined.data(), both.bytes());
-    const BackendTensor<std::byte, 1> memory(backend, {operand_bytes(backend, rows, 2 * channels_)});
-    const Operand operand{memory.view().data(), rows, 2 * channels_};
-    backend.narrow(both.view(), operand);
-    std::vector<double>& sum = sums_[static_cast<std::size_t>(at - layers_->begin())];
-    ops_->accumulate_second_moment(operand, {sum, {2 * channels_, 2 * channels_}});
+    add_second_moment(*ops_, states.backend, joined, 2 * channels_,
+                      sums_[static_cast<std::size_t>(at - layers_->begin())]);
   }
 
   std::vector<float> fitted(std::size_t n) const {
@@ -67,10 +62,9 @@ class OutputMoments final : public StateHook {
     copies.k = k.view();
     copies.v = v.view();
     const std::size_t rows = states.tokens();
-    const BackendTensor<std::byte, 1> out(backend, {operand_bytes(backend, rows, channels_)});
-    const Operand operand{out.view().data(), rows, channels_};
-    cache.attend(copies, operand);
-    const std::vector<float> values = download(backend, operand);
+    const OperandBuffer out(backend, rows, channels_);
+    cache.attend(copies, out.get());
+    const std::vector<float> values = download(backend, out.get());
     for (std::size_t row = 0; row < rows; ++row)
       std::copy_n(&values[row * channels_], channels_, &to[row * 2 * channels_ + first]);
   }
