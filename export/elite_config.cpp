@@ -29,7 +29,7 @@ void check_rope(const JsonCursor& model) {
 }
 
 std::vector<std::vector<ElitePicks>> read_picks(const JsonCursor& root, std::size_t layers, std::size_t heads,
-                                                std::size_t r) {
+                                                const EliteConfig& config) {
   const JsonCursor elite = root.at("parameters").at("elite"), error = root.at("calibration").at("ropelite").at("error");
   const std::size_t chunks = root.at("model").at("rope").at("rotary_dim").unsigned_integer() / 2;
   expect_length(error, layers, "layers");
@@ -38,6 +38,7 @@ std::vector<std::vector<ElitePicks>> read_picks(const JsonCursor& root, std::siz
   for (std::size_t n = 0; n < layers; ++n) {
     expect_length(elite.at(n), heads, "heads");
     expect_length(error.at(n), heads, "heads");
+    const std::size_t r = config.size_of(n).r;
     for (std::size_t h = 0; h < heads; ++h) {
       check_index_list(elite.at(n).at(h), chunks, r);
       expect_length(error.at(n).at(h), r, "picks");
@@ -68,6 +69,30 @@ Enum word_of(std::span<const std::string_view> words, const JsonCursor& word) {
   return static_cast<Enum>(std::ranges::find(words, word.string()) - words.begin());
 }
 
+/// A parameter that all layers share or that has a list by layer.
+std::vector<std::size_t> of_layers(const JsonCursor& value, std::size_t layers) {
+  if (!value.value().is_array()) return std::vector(layers, value.unsigned_integer());
+  expect_length(value, layers, "layers");
+  return value.value().get<std::vector<std::size_t>>();
+}
+
+/// r, d_ckv and their lists by layer.
+void read_sizes(const JsonCursor& root, EliteConfig& config) {
+  const JsonCursor parameters = root.at("parameters"), r = parameters.at("r"), d_ckv = parameters.at("d_ckv");
+  const bool factors = root.at("files").array_size() > 0;
+  const std::size_t layers = config.layers.size(),
+                    chunks = root.at("model").at("rope").at("rotary_dim").unsigned_integer() / 2;
+  const std::vector<std::size_t> rs = of_layers(r, layers),
+                                 ranks = factors ? of_layers(d_ckv, layers) : std::vector<std::size_t>(layers);
+  for (std::size_t n = 0; n < layers; ++n) {
+    if (rs[n] > chunks) (r.value().is_array() ? r.at(n) : r).fail("at most " + std::to_string(chunks));
+    config.by_layer.push_back({rs[n], ranks[n]});
+  }
+  config.r = *std::ranges::max_element(rs);
+  if (factors) config.rank = *std::ranges::max_element(ranks);
+  if (!r.value().is_array() && !d_ckv.value().is_array()) config.by_layer.clear();
+}
+
 /// What the config says of factors.
 void read_factors(const JsonCursor& root, EliteConfig& config) {
   const JsonCursor parameters = root.at("parameters"), singular = root.at("calibration").at("singular_values");
@@ -76,19 +101,19 @@ void read_factors(const JsonCursor& root, EliteConfig& config) {
   config.fitted_queries = parameters.has("queries");
   config.fitted_outputs = parameters.has("outputs");
   config.split = word_of<SingularSplit>(kSplits, parameters.at("split"));
-  const bool factors = root.at("files").array_size() > 0;
+  const bool factors = config.rank.has_value();
   if (factors) expect_length(singular, config.layers.size(), "layers");
   if (factors != (singular.array_size() > 0)) root.at("files").fail("a file of factors beside singular_values");
   config.singular_values = read_singular_values(singular);
   if (!factors) return;
-  config.rank = parameters.at("d_ckv").unsigned_integer();
   if (config.joint) return;
   const JsonCursor ranks = parameters.at("ranks");
   expect_length(ranks, config.layers.size(), "layers");
   for (std::size_t n = 0; n < config.layers.size(); ++n) {
     config.ranks.emplace_back(ranks.at(n).at(0).unsigned_integer(), ranks.at(n).at(1).unsigned_integer());
-    if (config.ranks[n].first + config.ranks[n].second != *config.rank)
-      ranks.at(n).fail("two ranks that add to d_ckv, " + std::to_string(*config.rank));
+    const std::size_t d_ckv = config.size_of(n).d_ckv;
+    if (config.ranks[n].first + config.ranks[n].second != d_ckv)
+      ranks.at(n).fail("two ranks that add to d_ckv, " + std::to_string(d_ckv));
   }
 }
 
@@ -97,8 +122,8 @@ void read_factors(const JsonCursor& root, EliteConfig& config) {
 std::vector<EliteFactor> elite_factors(const EliteConfig& config, std::size_t n, std::size_t kv_heads,
                                        std::size_t head_dim) {
   const std::string prefix = "layers." + std::to_string(config.layers[n]) + '.';
-  const std::size_t values = kv_heads * head_dim, keys = values - 2 * kv_heads * config.r;
-  if (config.joint) return {{prefix + "up", prefix + "down", keys + values, *config.rank}};
+  const std::size_t values = kv_heads * head_dim, keys = values - 2 * kv_heads * config.size_of(n).r;
+  if (config.joint) return {{prefix + "up", prefix + "down", keys + values, config.size_of(n).d_ckv}};
   return {{prefix + "up_k", prefix + "down_k", keys, config.ranks[n].first},
           {prefix + "up_v", prefix + "down_v", values, config.ranks[n].second}};
 }
@@ -111,14 +136,22 @@ EliteQueries elite_queries(std::size_t layer) {
 std::string elite_output(std::size_t layer) { return "layers." + std::to_string(layer) + ".output"; }
 
 Json elite_parameters(const EliteConfig& config) {
-  Json elite = Json::array();
+  Json elite = Json::array(), r = config.r, d_ckv = config.rank ? Json(*config.rank) : Json();
+  if (!config.by_layer.empty()) {
+    r = Json::array();
+    if (config.rank) d_ckv = Json::array();
+    for (const EliteAllocation& size : config.by_layer) {
+      r.push_back(size.r);
+      if (config.rank) d_ckv.push_back(size.d_ckv);
+    }
+  }
   for (const auto& heads : config.picks) {
     Json& layer = elite.emplace_back(Json::array());
     for (const ElitePicks& head : heads) layer.push_back(head.chunks);
   }
   Json parameters{{"layers", config.layers},
-                  {"r", config.r},
-                  {"d_ckv", config.rank ? Json(*config.rank) : Json()},
+                  {"r", std::move(r)},
+                  {"d_ckv", std::move(d_ckv)},
                   {"elite", std::move(elite)},
                   {"factorization", factorization(config.joint)},
                   {"whiten", kWhitenings[static_cast<std::size_t>(config.whitening)]},
@@ -153,6 +186,13 @@ Json elite_calibration(const EliteConfig& config) {
                                      {"ppl", trial.ppl},
                                      {"ppl_full", trial.ppl_full}});
   if (config.gqa) calibration["gqa"] = {{"heads", config.gqa->heads}, {"ppl", config.gqa->ppl}};
+  if (const auto& allocation = config.allocation) {
+    const auto& [mean, interval] = allocation->difference;
+    calibration["by_layer"] = {{"winner", allocation->layers_won ? "layers" : "uniform"},
+                               {"difference", mean},
+                               {"interval", interval ? Json{interval->first, interval->second} : Json()},
+                               {"measured", allocation->measured}};
+  }
   return calibration;
 }
 
@@ -162,7 +202,7 @@ EliteConfig read_elite_config(const Json& config, const std::string& where) {
   check_rope(model);
   EliteConfig result;
   result.layers = config_layers(root);
-  result.r = parameters.at("r").unsigned_integer(model.at("rope").at("rotary_dim").unsigned_integer() / 2);
+  read_sizes(root, result);
   result.norm = static_cast<int>(ropelite.at("norm").integer());
   if (ropelite.at("granularity").string() == "query-head") result.granularity = Granularity::kQueryHead;
   result.by_attention = ropelite.has("pairs") && ropelite.at("pairs").string() == "attention";
@@ -171,7 +211,7 @@ EliteConfig read_elite_config(const Json& config, const std::string& where) {
     ropelite.at("layers").fail("the layers of /parameters/layers");
   const bool per_kv_head = result.granularity == Granularity::kKvHead;
   const std::size_t heads = model.at(per_kv_head ? "kv_heads" : "query_heads").unsigned_integer();
-  result.picks = read_picks(root, result.layers.size(), heads, result.r);
+  result.picks = read_picks(root, result.layers.size(), heads, result);
   read_factors(root, result);
   return result;
 }

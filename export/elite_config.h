@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "calibrate/elite_allocation.h"
 #include "calibrate/jlrd.h"
+#include "calibrate/paired_difference.h"
 #include "calibrate/ropelite.h"
 #include "io/json.h"
 
@@ -35,10 +37,18 @@ struct GqaTrial {
   double ppl = 0;
 };
 
+/// How sizes by layer came out against the same one for all layers, on documents that neither was chosen by.
+struct EliteByLayer {
+  bool layers_won = false;      // else all layers have the same size
+  PairedDifference difference;  // of the layers' own sizes from the same one for all
+  std::size_t measured = 0;     // joint losses that it took
+};
+
 /// What an elitekv config says beside its model and its provenance. Lists are by position in `layers`.
 struct EliteConfig {
   std::vector<std::size_t> layers;             // ascending; the others keep everything
-  std::size_t r = 0;                           // chunks of a head that stay rotated
+  std::size_t r = 0;                           // chunks of a head that stay rotated, the most of a layer
+  std::vector<EliteAllocation> by_layer;       // [layer] r and d_ckv (0 without factors); empty: all as r and rank say
   std::vector<std::vector<ElitePicks>> picks;  // [layer][head], r of each
 
   int norm = 2;
@@ -49,13 +59,20 @@ struct EliteConfig {
   bool joint = true;  // J-LRD; false: S-LRD
   Whitening whitening = Whitening::kOff;
   SingularSplit split = SingularSplit::kUp;
-  bool fitted_outputs = false;      // W_o makes up for what the cache loses: tensors of elite_output()
-  bool fitted_queries = false;      // W_q makes up for what is not rotated: tensors of elite_queries()
-  std::optional<std::size_t> rank;  // d_ckv; of S-LRD the budget d_ck + d_cv; nothing without factors
+  bool fitted_outputs = false;  // W_o makes up for what the cache loses: tensors of elite_output()
+  bool fitted_queries = false;  // W_q makes up for what is not rotated: tensors of elite_queries()
+  // d_ckv, the most of a layer; of S-LRD the budget d_ck + d_cv; nothing without factors
+  std::optional<std::size_t> rank;
   std::vector<std::pair<std::size_t, std::size_t>> ranks;  // S-LRD: [layer] d_ck and d_cv
   std::vector<EliteTrial> trials;                          // what r and rank were chosen from; empty: they were given
   std::optional<GqaTrial> gqa;                             // beside them; nothing if no number of heads has their bytes
+  std::optional<EliteByLayer> allocation;                  // if layers were to have sizes of their own
   std::vector<EliteSingularValues> singular_values;        // [layer]; empty without factors
+
+  /// Of the layer at position `n`; d_ckv is 0 without factors.
+  EliteAllocation size_of(std::size_t n) const {
+    return by_layer.empty() ? EliteAllocation{r, rank.value_or(0)} : by_layer[n];
+  }
 };
 
 /// The tensors of a layer that stand for W_q [query_heads · head_dim, d_model] and, where it has one, its bias.

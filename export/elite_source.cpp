@@ -45,6 +45,14 @@ void require_all_layers(const EliteConfig& config, const ModelConfig& model, con
                     " layers, expected all: the format has no layer with a full cache");
 }
 
+void require_one_r(const EliteConfig& config, const std::filesystem::path& path) {
+  for (const EliteAllocation& size : config.by_layer)
+    if (size.r != config.r)
+      throw Error(ErrorCode::kUnsupported, path.string() + ": /parameters/r",
+                  "found " + std::to_string(size.r) + " and " + std::to_string(config.r) +
+                      ", expected one number for all layers: the format states it once");
+}
+
 EliteSource::EliteSource(const Json& json, const std::filesystem::path& path, const ModelSource& source)
     : source_(&source), config_(read_elite_config(json, path.string())) {
   require_kv_head_sets(config_, source.config(), path);

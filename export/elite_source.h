@@ -23,6 +23,9 @@ void require_kv_head_sets(const EliteConfig& config, const ModelConfig& model, c
 /// @throws Error kUnsupported if the config leaves layers as they are.
 void require_all_layers(const EliteConfig& config, const ModelConfig& model, const std::filesystem::path& path);
 
+/// @throws Error kUnsupported if layers rotate different numbers of chunks.
+void require_one_r(const EliteConfig& config, const std::filesystem::path& path);
+
 /// A tensor of a config's factors, in memory.
 struct FactorTensor {
   std::string name;

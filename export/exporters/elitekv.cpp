@@ -88,6 +88,7 @@ void check_class(const EliteModel& source) {
 Json write_elitekv(const ExportJob& job) {
   const EliteModel source(job);
   check_class(source);
+  require_one_r(source.config(), job.config_path);
   const ModelConfig& model = source.model();
   const std::size_t r = source.config().r;
   Json config{{"architectures", {"LlamaForCausalLM"}},

@@ -17,6 +17,7 @@ EliteConfig sets_of_all_layers(const ExportJob& job) {
   EliteConfig config = read_elite_config(job.config, job.config_path.string());
   const ModelConfig& model = job.model.config();
   require_all_layers(config, model, job.config_path);
+  require_one_r(config, job.config_path);
   if (model.rotary_dim() != model.head_dim)
     throw Error(ErrorCode::kUnsupported, model.name,
                 "found RoPE on " + std::to_string(model.rotary_dim()) + " of " + std::to_string(model.head_dim) +

@@ -125,6 +125,22 @@ TEST_F(Validate, AnEngineGetsSetsAndFactors) {
   }
 }
 
+TEST_F(Validate, SizesMayDifferByLayer) {
+  for (const bool joint : {true, false}) {
+    Json config = elite(joint);
+    config["parameters"]["r"] = {1};
+    config["parameters"]["d_ckv"] = {3};
+    const auto path = folder_.write("config.json", dump_json(config));
+    EXPECT_EQ(kvspectrum::Config::read(path).factors(1).back().rank, joint ? 3U : 2U);
+    EXPECT_THAT(after(config, [](Json& c) { c["parameters"]["d_ckv"] = {3, 3}; }), HasSubstr("/parameters/d_ckv"));
+    EXPECT_THAT(after(config, [](Json& c) { c["parameters"]["r"] = {3}; }),
+                HasSubstr("/parameters/r/0: found 3, expected at most 2"));
+    EXPECT_THAT(after(config, [](Json& c) { c["parameters"]["r"] = {2}; }), HasSubstr("/parameters/elite/0/0"));
+    EXPECT_THAT(after(config, [](Json& c) { c["parameters"]["d_ckv"] = {2}; }),
+                HasSubstr(joint ? "tensor layers.1.up: found [6,3], expected columns: 2" : "/parameters/ranks/0"));
+  }
+}
+
 TEST_F(Validate, TakesWhatTheToolWrites) {
   EXPECT_EQ(complaint(faedkv()), "");
   EXPECT_EQ(complaint(elite(true)), "");
