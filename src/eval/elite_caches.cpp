@@ -14,19 +14,20 @@ std::vector<EliteLayer> load_elite_config(const Json& json, const std::filesyste
   return result;
 }
 
+EliteLayerShape elite_layer_shape(const ModelConfig& model, std::size_t layer, std::size_t tokens) {
+  return {.query_heads = model.query_heads,
+          .kv_heads = model.kv_heads,
+          .head_dim = model.head_dim,
+          .chunks = model.chunks(),
+          .d_model = model.d_model,
+          .rope_factor = static_cast<float>(rope_angles(model.rope(layer), tokens).factor)};
+}
+
 EliteCaches::EliteCaches(Backend& backend, const ModelConfig& model, const std::vector<EliteLayer>& layers,
                          std::size_t tokens)
     : products_(model.layers) {
-  for (const EliteLayer& layer : layers) {
-    const EliteLayerShape geometry{
-        .query_heads = model.query_heads,
-        .kv_heads = model.kv_heads,
-        .head_dim = model.head_dim,
-        .chunks = model.chunks(),
-        .d_model = model.d_model,
-        .rope_factor = static_cast<float>(rope_angles(model.rope(layer.layer), tokens).factor)};
-    products_[layer.layer] = make_elite_products(backend, layer, geometry);
-  }
+  for (const EliteLayer& layer : layers)
+    products_[layer.layer] = make_elite_products(backend, layer, elite_layer_shape(model, layer.layer, tokens));
 }
 
 Cache EliteCaches::make(const std::vector<StateStore>& stores) const {

@@ -15,10 +15,14 @@ namespace kvs {
 std::vector<EliteLayer> load_elite_config(const Json& config, const std::filesystem::path& path,
                                           const ModelSource& source);
 
+/// What a layer's products have to know of the model.
+/// @param tokens  of a document, which RoPE's factor may depend on
+EliteLayerShape elite_layer_shape(const ModelConfig& model, std::size_t layer, std::size_t tokens);
+
 /// The caches of an elitekv config, which share its products. Layers that it does not list keep everything.
 class EliteCaches {
  public:
-  /// @param tokens  of a document, which RoPE's factor may depend on
+  /// @param tokens  as elite_layer_shape()
   EliteCaches(Backend& backend, const ModelConfig& model, const std::vector<EliteLayer>& layers, std::size_t tokens);
   /// @param stores  how each layer holds its rows; empty: as they come
   Cache make(const std::vector<StateStore>& stores = {}) const;

@@ -93,7 +93,7 @@ void add_shared_ranks(const FactorInput& input, std::size_t n, EliteConfig& conf
   EliteSingularValues singular{{},
                                factors_of(input, config, rows, rows.keys, 0, rows.outputs.keys).singular,
                                factors_of(input, config, rows, rows.values, 0, rows.outputs.values).singular};
-  config.ranks.push_back(shared_ranks(singular.k, singular.v, *config.rank));
+  config.ranks.push_back(shared_ranks(singular.k, singular.v, config.size_of(n).d_ckv));
   config.singular_values.push_back(std::move(singular));
 }
 
@@ -118,7 +118,7 @@ std::vector<FactorTensor> factorise_layer(const FactorInput& input, std::size_t 
   const FactorRows rows = factor_rows(input, n, maps, config);
   std::vector<LowRankFactors> pairs;
   if (config.joint) {
-    pairs.push_back(factors_of(input, config, rows, joined(rows.keys, rows.values), *config.rank,
+    pairs.push_back(factors_of(input, config, rows, joined(rows.keys, rows.values), config.size_of(n).d_ckv,
                                joined(rows.outputs.keys, rows.outputs.values)));
     config.singular_values.push_back({pairs.front().singular, {}, {}});
   } else {
