@@ -7,7 +7,7 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from adapters import evaluate, load_model, save_config, scored
-from exports import FOLDER, SMOLLM2_CONFIG, TEXT, calibrate, check, logits, tiny_config, tiny_model
+from exports import FOLDER, SMOLLM2_CONFIG, TEXT, calibrate, check, logits, tiny_config, tiny_config_by_layer, tiny_model
 from kvspectrum import CalibratedCache, ConfigError
 
 WHOLE = ("prefix=256",)
@@ -80,6 +80,7 @@ def check_tiny_elitekv():
               "fitted queries and outputs": lambda source: tiny_config(source, "--queries", "fitted", "--outputs",
                                                                        "fitted"),
               "S-LRD": lambda source: tiny_config(source, "--factorization", "separate", "--layers", "0,2"),
+              "sizes by layer": tiny_config_by_layer,
               "no factors": lambda source: calibrate(source, FOLDER / "tiny.json", "--tokens-file", file, "--window",
                                                      64, "--elite", 3)}
     for number, rope in enumerate(ropes):

@@ -2,11 +2,12 @@
 
 import json
 import pickle
+import subprocess
 
 import torch
 from safetensors.torch import load_file
 
-from exports import FOLDER, MODEL, SMOLLM2_CONFIG, check, export, tiny_config, tiny_model
+from exports import FOLDER, MODEL, SMOLLM2_CONFIG, check, export, tiny_config, tiny_config_by_layer, tiny_model
 
 config = SMOLLM2_CONFIG
 elite = json.loads(config.read_text())["parameters"]["elite"]
@@ -48,3 +49,18 @@ for layer in range(3):
     product = factors[f"layers.{layer}.up"] @ factors[f"layers.{layer}.down"]
     found = torch.cat([both[:, :10].reshape(20, 64), both[:, 10:].reshape(32, 64)])
     check(f"layer {layer}: kv_b_proj · kv_a_proj", (found - product).abs().max().item(), 1e-5)
+
+# Layers of a smaller rank get zeros; one r is all that config.json states.
+folder = export("elitekv", tiny_config_by_layer(source, elite=3), source, FOLDER / "elitekv")
+after, factors = load_file(folder / "model.safetensors"), load_file(config.with_suffix(".safetensors"))
+name = "model.layers.1.self_attn."
+assert after[name + "kv_a_proj.weight"].shape == (40, 64) and after[name + "kv_b_proj.weight"].shape == (2 * 26, 40)
+assert not after[name + "kv_a_proj.weight"][24:].any() and not after[name + "kv_b_proj.weight"][:, 24:].any()
+assert torch.equal(after[name + "kv_a_proj.weight"][:24], factors["layers.1.down"])
+for target in ("elitekv", "elitekv-rank", "mha2mla-rank"):
+    try:
+        export(target, tiny_config_by_layer(source), source, FOLDER / "refused")
+    except subprocess.CalledProcessError as error:
+        assert error.returncode == 4
+    else:
+        raise AssertionError(f"{target}: different r were not refused")

@@ -1,5 +1,6 @@
 """What the tests of this folder share: configs, exports, and the logits of kvspectrum's own runtime."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -46,9 +47,34 @@ def tiny_model(number, tied=True, vocabulary=128, **rope):
     return source, tokens
 
 
-def tiny_config(source, *options):
-    return calibrate(source, FOLDER / "tiny.json", "--tokens-file", FOLDER / "tiny.jsonl", "--window", 64, "--elite", 3,
-                     "--rank", 40, "--allow-more-parameters", *options)
+def tiny_config(source, *options, elite=3, rank=40):
+    return calibrate(source, FOLDER / "tiny.json", "--tokens-file", FOLDER / "tiny.jsonl", "--window", 64, "--elite",
+                     elite, "--rank", rank, "--allow-more-parameters", *options)
+
+
+def tiny_config_by_layer(source, *options, elite=2):
+    """Layer 1 has r = `elite` and d_ckv = 24, the others r = 3 and d_ckv = 40."""
+    from safetensors.torch import load_file, save_file
+
+    def read(config):
+        return json.loads(config.read_text()), load_file(config.with_suffix(".safetensors"))
+
+    other, other_factors = read(tiny_config(source, *options, elite=elite, rank=24))
+    config = tiny_config(source, *options)
+    whole, factors = read(config)
+    factors |= {name: tensor for name, tensor in other_factors.items() if name.startswith("layers.1.")}
+    save_file(factors, config.with_suffix(".safetensors"))
+    whole["files"][0]["sha256"] = hashlib.sha256(config.with_suffix(".safetensors").read_bytes()).hexdigest()
+    parameters, found = whole["parameters"], whole["calibration"]
+    parameters.update(r=[3, elite, 3], d_ckv=[40, 24, 40])
+    for ours, theirs in ((parameters["elite"], other["parameters"]["elite"]),
+                         (parameters.get("ranks", [0, 0]), other["parameters"].get("ranks", [0, 0])),
+                         (found["ropelite"]["error"], other["calibration"]["ropelite"]["error"]),
+                         (found["singular_values"], other["calibration"]["singular_values"])):
+        ours[1] = theirs[1]
+    config.write_text(json.dumps(whole))
+    run("kvcalibrate", "validate", config)
+    return config
 
 
 def export(name, config, model, out, *options):

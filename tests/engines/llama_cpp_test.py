@@ -9,7 +9,7 @@ from llama_cpp import Llama
 from tokenizers import Tokenizer
 from transformers import AutoTokenizer
 
-from exports import FOLDER, MODEL, SMOLLM2_CONFIG, TEXT, check, export, logits, nll, tiny_config, tiny_model
+from exports import FOLDER, MODEL, SMOLLM2_CONFIG, TEXT, check, export, logits, nll, tiny_config, tiny_config_by_layer, tiny_model
 
 
 def engine(path, tokens):
@@ -43,10 +43,14 @@ for name in ("tokenizer.json", "tokenizer_config.json"):
 small_config = tiny_config(source)
 small = engine(export("gguf-deepseek2", small_config, source, FOLDER / "tiny.gguf"), 64)
 assert small.tokenize(text.encode(), add_bos=False, special=True)[:512] == tokens
-expected = np.exp(nll(logits(source, small_config, tokens[:64]), tokens[:64]).mean())
-check("tiny, from safetensors: relative difference of the perplexity", abs(perplexity(small, tokens[:64]) / expected - 1),
-      1e-3)
 del small
+for name, make in (("from safetensors", tiny_config), ("sizes by layer", tiny_config_by_layer)):
+    small_config = make(source)
+    small = engine(export("gguf-deepseek2", small_config, source, FOLDER / "tiny.gguf"), 64)
+    expected = np.exp(nll(logits(source, small_config, tokens[:64]), tokens[:64]).mean())
+    check(f"tiny, {name}: relative difference of the perplexity",
+          abs(perplexity(small, tokens[:64]) / expected - 1), 1e-3)
+    del small
 
 # SentencePiece's kind of tokenizer.json: Llama 2's steps, every way to make a token listed, in the order of scores.
 pieces = ["in", "\u2581t", "he", "\u2581the", "er", "\u2581a", "on", "\u2581\u2581", "ing", "light"]

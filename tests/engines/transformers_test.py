@@ -6,7 +6,8 @@ import json
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache
 
-from exports import FOLDER, MODEL, SMOLLM2_CONFIG, TEXT, check, export, logits, nll, tiny_config, tiny_model
+from exports import FOLDER, MODEL, SMOLLM2_CONFIG, TEXT, check, export, logits, nll, tiny_config, tiny_config_by_layer,
+                     tiny_model
 
 torch.set_grad_enabled(False)
 
@@ -68,6 +69,9 @@ def check_tiny():
         source, tokens = tiny_model(number, tied=number % 2 == 0, **rope)
         config = tiny_config(source, "--factorization", factorization)
         compare(f"tiny, RoPE {rope['rope_type']}, {factorization}", source, config, tokens)
+        config = tiny_config_by_layer(source, "--factorization", factorization, "--outputs", "fitted")
+        folder = compare("the same, sizes by layer", source, config, tokens)
+        assert json.loads((folder / "config.json").read_text())["kv_lora_rank"] == 40
 
 
 check_tiny()
