@@ -9,13 +9,17 @@
 
 namespace kvs {
 
+std::size_t standard_rank_step(const EliteShape& shape) noexcept {
+  return 2 * shape.kv_heads * shape.head_dim < 1024 ? 8 : 128;
+}
+
 std::vector<EliteAllocation> elite_allocations(const EliteShape& shape, double ratio, bool allow_more_parameters,
                                                std::size_t step) {
   if (!(ratio > 0 && ratio <= 1))
     throw Error(ErrorCode::kUsage, "cache ratio",
                 "found " + std::to_string(ratio) + ", expected more than 0 and at most 1");
   const std::size_t full = 2 * shape.kv_heads * shape.head_dim;
-  if (step == 0) step = full < 1024 ? 8 : 128;
+  if (step == 0) step = standard_rank_step(shape);
   const double wanted = ratio * static_cast<double>(full);
   const auto values = static_cast<std::size_t>(std::llround(wanted));
   if (std::abs(wanted - static_cast<double>(values)) > 1e-6 * wanted) return {};  // no whole cache has this size

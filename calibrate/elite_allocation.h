@@ -26,8 +26,11 @@ struct EliteCandidate {
   bool joint = true;
 };
 
+/// What d_ckv is a multiple of where nothing else is said: 128, or 8 when 2Gd < 1024.
+std::size_t standard_rank_step(const EliteShape& shape) noexcept;
+
 /// All allocations, ascending in r, whose cache is exactly `ratio` of the full 2Gd values: 1 ≤ r < chunks, d_ckv a
-/// multiple of `step` (0: of 128, of 8 when 2Gd < 1024) and, unless `allow_more_parameters`, not above
+/// multiple of `step` (0: standard_rank_step) and, unless `allow_more_parameters`, not above
 /// no_extra_parameters_rank. Empty if there is none. Which of them is best is for held-out perplexity to say.
 /// @throws Error kUsage unless 0 < ratio ≤ 1.
 /// Source: EliteKV, the choice of (r, d_ckv) for a cache ratio.

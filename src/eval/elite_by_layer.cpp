@@ -13,6 +13,8 @@
 namespace kvs {
 namespace {
 
+constexpr std::size_t kStepsOfACandidate = 4;  // at most
+
 /// `layer` with the leading `rank` of its singular values.
 EliteLayer truncated(EliteLayer layer, std::size_t rank, std::size_t d_model) {
   const std::size_t rows = layer.up.size() / layer.rank;
@@ -31,16 +33,14 @@ EliteLayer truncated(EliteLayer layer, std::size_t rank, std::size_t d_model) {
 /// The caches of every layer and candidate, factorised when they are first asked for: once for each layer and r.
 class EliteChoices {
  public:
-  EliteChoices(const ModelSource& source, Backend& backend, const EliteSearch& search, CalibrationOps& ops,
-               const EliteByLayerPlan& plan, const EliteConfig& config, const EliteLattice& lattice)
-      : source_(source),
+  EliteChoices(const FactorInput& input, Backend& backend, const EliteSearch& search, const EliteConfig& config,
+               const EliteLattice& lattice, std::size_t document)
+      : input_(input),
         backend_(backend),
         search_(search),
-        ops_(ops),
         config_(config),
         lattice_(lattice),
-        document_(plan.fitted.front().size()),
-        tokens_(plan.fitted.size() * document_),
+        document_(document),
         last_(config.layers.size()) {
     config_.fitted_outputs = false;
   }
@@ -49,14 +49,16 @@ class EliteChoices {
     auto& [of, products] = last_[n];
     if (!products || of != candidate) {
       const EliteAllocation size = lattice_.sizes[candidate];
-      const EliteLayer layer = truncated(widest(n, size.r), size.d_ckv, source_.config().d_model);
-      products = make_elite_products(backend_, layer, elite_layer_shape(source_.config(), layer.layer, document_));
+      const EliteLayer layer = truncated(widest(n, size.r), size.d_ckv, model().d_model);
+      products = make_elite_products(backend_, layer, elite_layer_shape(model(), layer.layer, document_));
       of = candidate;
     }
     return make_elitekv_cache(products);
   }
 
  private:
+  const ModelConfig& model() const { return input_.source.config(); }
+
   /// Of the greatest rank that a candidate with this r has.
   const EliteLayer& widest(std::size_t n, std::size_t r) {
     const auto found = layers_.find({n, r});
@@ -69,18 +71,16 @@ class EliteChoices {
     auto& picks = picks_[r];
     if (picks.empty()) picks = search_.picks(r);
     config_.picks = picks;
-    const auto tensors =
-        factorise_layer(source_, n, search_.second_moment(n), tokens_, search_.attention(), ops_, config_);
-    return layers_.emplace(std::pair(n, r), elite_layer(config_, n, source_, reader_of(tensors))).first->second;
+    const auto tensors = factorise_layer(input_, n, config_);
+    return layers_.emplace(std::pair(n, r), elite_layer(config_, n, input_.source, reader_of(tensors))).first->second;
   }
 
-  const ModelSource& source_;
+  const FactorInput& input_;
   Backend& backend_;
   const EliteSearch& search_;
-  CalibrationOps& ops_;
   EliteConfig config_;
   const EliteLattice& lattice_;
-  std::size_t document_, tokens_;
+  std::size_t document_;                                                            // tokens of one
   std::map<std::size_t, std::vector<std::vector<ElitePicks>>> picks_;               // of r
   std::map<std::pair<std::size_t, std::size_t>, EliteLayer> layers_;                // of n and r
   std::vector<std::pair<std::size_t, std::shared_ptr<const EliteProducts>>> last_;  // [n] a candidate's
@@ -120,24 +120,25 @@ EliteLattice elite_lattice(const ModelConfig& model, EliteAllocation start, cons
   return lattice;
 }
 
-void allocate_by_layer(const ModelSource& source, Decoder& decoder, const EliteSearch& search, CalibrationOps& ops,
-                       const EliteByLayerPlan& plan, EliteConfig& config) {
+void allocate_by_layer(const FactorInput& input, Decoder& decoder, const EliteSearch& search,
+                       const EliteByLayerPlan& plan, const EliteByLayerText& text, EliteConfig& config,
+                       const std::function<void(std::size_t, std::size_t)>& done) {
   const std::size_t layers = config.layers.size();
-  const EliteLattice lattice = elite_lattice(source.config(), config.size_of(0), plan);
-  EliteChoices choices(source, decoder.model().backend(), search, ops, plan, config, lattice);
+  const EliteLattice lattice = elite_lattice(input.source.config(), config.size_of(0), plan);
+  EliteChoices choices(input, decoder.model().backend(), search, config, lattice, text.held.front().size());
   const auto make = [&](std::size_t n, std::size_t candidate) { return choices.make(n, candidate); };
-  LayerLosses fitted(decoder, plan.fitted, config.layers, make);
+  LayerLosses measured(decoder, text.measured, config.layers, make);
   const LayerBudget budget{std::vector(layers, lattice.candidates), layers * lattice.candidates[lattice.start].size,
                            plan.rounds, layers};
-  const std::size_t most = 1 + budget.exchanges + budget.rounds * 4 * layers;
-  std::size_t measured = 0;
+  const std::size_t most = 1 + budget.rounds * kStepsOfACandidate * layers + budget.exchanges;
+  std::size_t count = 0;
   const LayerChoice uniform(layers, lattice.start);
   const LayerAllocation found = allocate_layers(budget, uniform, [&](const LayerChoice& choice) {
-    plan.progress(measured++, most);
-    return fitted.divergence(choice);
+    done(count++, most);
+    return measured.divergence(choice);
   });
 
-  LayerLosses held(decoder, plan.held, config.layers, make);
+  LayerLosses held(decoder, text.held, config.layers, make);
   std::vector<double> differences = held.nll(found.choice);
   std::ranges::transform(differences, held.nll(uniform), differences.begin(), std::minus{});
   EliteByLayer& result = config.allocation.emplace();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "calibrate/layer_budget.h"
+#include "eval/elite_factors.h"
 #include "eval/elite_search.h"
 #include "export/elite_config.h"
 #include "model/decoder.h"
@@ -14,23 +15,28 @@
 namespace kvs {
 
 struct EliteByLayerPlan {
-  std::span<const std::vector<std::int32_t>> fitted;  // documents that the search has seen: losses are measured on them
-  std::span<const std::vector<std::int32_t>> held;    // that nothing was chosen by: they decide
-  std::size_t rank_step = 0;                          // every d_ckv differs from config's rank by a multiple of it
-  std::size_t most_r = 0;
+  std::size_t rank_step = 0;     // every d_ckv differs from the config's rank by a multiple of it
+  std::size_t most_r = 0;        // of a layer
   bool more_parameters = false;  // ranks above no_extra_parameters_rank, too
   std::size_t rounds = 1;        // of marginal losses (allocate_layers)
-  std::function<void(std::size_t measured, std::size_t most)> progress = {};
 };
 
-/// Lets the layers of `config` trade steps of r and d_ckv under the bytes that its r and rank take in all of them:
+/// The documents of an allocation by layer.
+struct EliteByLayerText {
+  std::span<const std::vector<std::int32_t>> measured;  // losses are measured on; the search may have seen them
+  std::span<const std::vector<std::int32_t>> held;      // nothing was chosen by: they decide
+};
+
+/// Lets the layers of `config` trade steps of r and d_ckv under the size that its r and rank have in all of them:
 /// allocate_layers() by the divergence from the full cache's predictions. Sizes that do better on `held`, by their NLL,
 /// become config.by_layer; config.allocation says how it went. Memory: of each layer its factors for up to five values
 /// of r, each of the greatest rank (smaller ones are the first columns), and the streams of LayerLosses.
-/// @param search  whose sums the factors are made of
+/// @param search  which picks chunks;  @param input  its sums
 /// @param config  J-LRD with r and rank
-void allocate_by_layer(const ModelSource& source, Decoder& decoder, const EliteSearch& search, CalibrationOps& ops,
-                       const EliteByLayerPlan& plan, EliteConfig& config);
+/// @param done    called before each joint loss with their number so far and at most
+void allocate_by_layer(const FactorInput& input, Decoder& decoder, const EliteSearch& search,
+                       const EliteByLayerPlan& plan, const EliteByLayerText& text, EliteConfig& config,
+                       const std::function<void(std::size_t, std::size_t)>& done);
 
 /// The candidates of every layer around one size: r and the size each a few steps up and down, a d_ckv of at least one
 /// step. Steps: one of r at equal size, or one of size at equal r.

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <functional>
+#include <ranges>
 #include <sstream>
 #include <vector>
 
@@ -44,16 +46,29 @@ std::string elite_summary(const EliteConfig& config, const ModelConfig& model) {
   std::ranges::stable_sort(order, std::greater{}, [&](std::size_t chunk) { return owners[chunk]; });
   std::ostringstream text;
   text.precision(3);
-  text << "elitekv: " << config.r << " of " << owners.size() << " chunks rotated in each of " << heads
-       << " heads; most often chunk";
+  const auto [least, most] = std::ranges::minmax(
+      config.picks | std::views::transform([](const auto& layer) { return layer.front().chunks.size(); }));
+  text << "elitekv: " << (least < most ? std::to_string(least) + " to " : "") << most << " of " << owners.size()
+       << " chunks rotated in each of " << heads << " heads; most often chunk";
   for (std::size_t n = 0; n < std::min<std::size_t>(4, order.size()); ++n)
     text << (n > 0 ? ", " : " ") << order[n] << " (" << 100 * owners[order[n]] / heads << " % of heads)";
   text << '\n';
   if (!config.trials.empty()) text << trial_table(config, model);
+  if (const auto& allocation = config.allocation) {
+    text << "  sizes by layer: " << 100 * std::expm1(allocation->difference.mean)
+         << " % of perplexity against the same for all on what was held out";
+    if (const auto& interval = allocation->difference.interval)
+      text << " (95 %: " << 100 * interval->first << " to " << 100 * interval->second << ')';
+    text << "; kept: " << (allocation->layers_won ? "layers" : "uniform") << '\n';
+  }
   if (config.rank) {
-    const std::size_t values = 2 * config.r * model.kv_heads + *config.rank, full = 2 * model.kv_heads * model.head_dim;
+    const EliteShape shape{model.d_model, model.kv_heads, model.head_dim, model.chunks()};
+    const std::size_t full = 2 * model.kv_heads * model.head_dim;
+    double values = 0;
+    for (std::size_t n = 0; n < config.layers.size(); ++n)
+      values += static_cast<double>(config.size_of(n).values(shape)) / static_cast<double>(config.layers.size());
     text << "  cache of a layer: " << values << " of " << full << " values per token ("
-         << 100.0 * static_cast<double>(values) / static_cast<double>(full) << " %)\n";
+         << 100.0 * values / static_cast<double>(full) << " %)\n";
   }
   return text.str();
 }

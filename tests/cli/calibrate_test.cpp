@@ -190,6 +190,42 @@ TEST_F(CalibratePrograms, ElitekvTriesJointAndSeparateFactors) {
   EXPECT_THAT(refused.err, HasSubstr("any needs --ratio"));
 }
 
+TEST_F(CalibratePrograms, ElitekvLetsLayersTradeAtTheSameBytes) {
+  const auto by_layer = [&](std::vector<std::string> more) {
+    more.insert(more.end(), {"--by-layer", "1", "--out", folder_ / "layers.json", "--force"});
+    return run("kvcalibrate", with_text("elitekv", more));
+  };
+  // 4r + d_ckv = 16 in each of four layers; the fourth text decides which sizes are kept.
+  const Outcome made = by_layer({"--elite", "2", "--rank", "8", "--rank-step", "2", "--outputs", "fitted"});
+  ASSERT_EQ(made.status, 0) << made.err;
+  expect_valid("layers.json");
+  const Json made_of = config("layers.json"), &found = made_of.at("calibration").at("by_layer"),
+             &r = made_of.at("parameters").at("r"), &d_ckv = made_of.at("parameters").at("d_ckv");
+  EXPECT_GE(found.at("measured"), 1 + 4 * 2);
+  const bool layers = found.at("winner") == "layers";
+  EXPECT_EQ(layers, found.at("difference").get<double>() < 0);
+  EXPECT_THAT(made.out, HasSubstr(layers ? "kept: layers" : "kept: uniform"));
+  if (layers) {
+    int values = 0;
+    for (std::size_t n = 0; n < 4; ++n) {
+      values += 4 * r.at(n).get<int>() + d_ckv.at(n).get<int>();
+      for (const Json& head : made_of.at("parameters").at("elite").at(n)) EXPECT_EQ(head.size(), r.at(n));
+    }
+    EXPECT_LE(values, 4 * 16);
+  } else {
+    EXPECT_EQ(r, 2);
+    EXPECT_EQ(d_ckv, 8);
+  }
+  EXPECT_GT(perplexity({"--config", folder_ / "layers.json"}), 1);
+  for (const std::vector<std::string>& more : {std::vector<std::string>{"--elite", "2"},
+                                               {"--elite", "2", "--rank", "8", "--factorization", "separate"},
+                                               {"--elite", "2", "--rank", "8", "--norm", "1"}}) {
+    const Outcome refused = by_layer(more);
+    EXPECT_EQ(refused.status, 2);
+    EXPECT_THAT(refused.err, HasSubstr("--by-layer: needs --"));
+  }
+}
+
 TEST_F(CalibratePrograms, ElitekvFromACaptureFindsTheSameSets) {
   ASSERT_EQ(run("kvspectrum", {"capture", "--model", folder_ / "model", "--tokens-file", folder_ / "tokens.jsonl",
                                "--window", "32", "--states", "q_pre,k_pre", "--out", folder_ / "c.h5", "--quiet"})

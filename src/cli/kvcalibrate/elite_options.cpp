@@ -23,8 +23,13 @@ OptionTable elitekv_options() {
       .value("ratio", "x",
              "instead of --elite and --rank: a cache of x of the full one; all pairs of r and d_ckv are tried on "
              "documents held out, and the best is fitted to all")
-      .value("rank-step", "N", "with --ratio: d_ckv is a multiple of N (default: 128, for small models 8)")
-      .value("held-out", "N", "with --ratio: so many documents, evenly spaced (default: a quarter)")
+      .value("by-layer", "N",
+             "layers trade steps of r and d_ckv at the same bytes, by the loss of all together: N rounds of measuring "
+             "every step; documents held out say whether it was worth it")
+      .value(
+          "rank-step", "N",
+          "with --ratio: d_ckv is a multiple of N; --by-layer: it changes by such (default: 128, for small models 8)")
+      .value("held-out", "N", "with --ratio and --by-layer: so many documents, evenly spaced (default: a quarter)")
       .value("rank", "d_ckv", "also factorise to this rank (separate: the budget d_ck + d_cv)")
       .value("factorization", "joint|separate|any", "J-LRD or S-LRD; any, with --ratio: both are tried", "joint")
       .value("whiten", "off|on|both",

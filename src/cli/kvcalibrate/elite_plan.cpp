@@ -10,6 +10,12 @@
 namespace kvs {
 namespace {
 
+/// --rank-step or its default.
+std::size_t rank_step(const Options& options, const EliteShape& shape) {
+  return options.has("rank-step") ? static_cast<std::size_t>(options.integer("rank-step", 1, 1 << 20))
+                                  : standard_rank_step(shape);
+}
+
 /// --pairs attention or its default.
 bool by_attention(const Options& options, const EliteSearchPlan& plan) {
   static constexpr std::string_view kWords[] = {"attention", "uniform"};
@@ -83,10 +89,8 @@ std::vector<EliteAllocation> allocations(const Options& options, const ModelConf
   if (options.integer("norm", 1, 2) == 1)
     throw Error(ErrorCode::kUsage, "--ratio", "needs --norm 2: with 1 every r is a search of its own");
   const double ratio = options.real("ratio", 0, 1);
-  const std::size_t step =
-      options.has("rank-step") ? static_cast<std::size_t>(options.integer("rank-step", 1, 1 << 20)) : 0;
-  auto result = elite_allocations({model.d_model, model.kv_heads, model.head_dim, model.chunks()}, ratio,
-                                  options.flag("allow-more-parameters"), step);
+  const EliteShape shape{model.d_model, model.kv_heads, model.head_dim, model.chunks()};
+  auto result = elite_allocations(shape, ratio, options.flag("allow-more-parameters"), rank_step(options, shape));
   if (result.empty())
     throw Error(ErrorCode::kUsage, "--ratio",
                 "found " + options.text("ratio") + ", of which no pair of r and d_ckv makes a cache: try --rank-step");
@@ -106,11 +110,28 @@ std::vector<EliteCandidate> candidates(const Options& options, const ModelConfig
   return result;
 }
 
+std::optional<EliteByLayerPlan> by_layer_plan(const Options& options, const ModelConfig& model) {
+  if (!options.has("by-layer")) return std::nullopt;
+  const auto refuse = [](const char* needs) { throw Error(ErrorCode::kUsage, "--by-layer", needs); };
+  if (!has_factors(options)) refuse("needs --rank or --ratio: layers trade d_ckv");
+  if (options.text("factorization") != "joint") refuse("needs --factorization joint");
+  if (options.has("capture")) refuse("needs --model and --text, found --capture");
+  if (options.integer("norm", 1, 2) == 1) refuse("needs --norm 2: with 1 every r is a search of its own");
+  if (options.text("granularity") != "kv-head") refuse("needs --granularity kv-head");
+  const EliteShape shape{model.d_model, model.kv_heads, model.head_dim, model.chunks()};
+  return EliteByLayerPlan{.rank_step = rank_step(options, shape),
+                          .most_r = options.on_off("disjoint") ? model.chunks() / model.kv_heads : model.chunks() - 1,
+                          .more_parameters = options.flag("allow-more-parameters"),
+                          .rounds = static_cast<std::size_t>(options.integer("by-layer", 1, 1000))};
+}
+
 std::size_t held_out_documents(const Options& options, const Corpus& corpus) {
-  if (!options.has("ratio")) return 0;
+  const bool by_layer = options.has("by-layer");
+  if (!options.has("ratio") && !by_layer) return 0;
   const std::size_t documents = corpus.documents.size();
   if (documents < 2)
-    throw Error(ErrorCode::kUsage, "--ratio", "found one document, expected two or more: one held out");
+    throw Error(ErrorCode::kUsage, by_layer ? "--by-layer" : "--ratio",
+                "found one document, expected two or more: one held out");
   return options.has("held-out")
              ? static_cast<std::size_t>(options.integer("held-out", 1, static_cast<std::int64_t>(documents) - 1))
              : std::max<std::size_t>(1, documents / 4);

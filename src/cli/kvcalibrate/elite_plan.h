@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "calibrate/elite_allocation.h"
 #include "cli/common/options.h"
 #include "cli/kvcalibrate/elite_input.h"
+#include "eval/elite_by_layer.h"
 #include "eval/elite_search.h"
 #include "export/elite_config.h"
 
@@ -22,7 +24,9 @@ Whitening planned_whitening(const Options& options);
 std::vector<EliteAllocation> allocations(const Options& options, const ModelConfig& model);
 /// Their factorizations, J-LRD's first.
 std::vector<EliteCandidate> candidates(const Options& options, const ModelConfig& model);
-/// --held-out or its default; 0 without --ratio.
+/// What --by-layer asks for, of the other options of which some do not go with it.
+std::optional<EliteByLayerPlan> by_layer_plan(const Options& options, const ModelConfig& model);
+/// --held-out or its default; 0 without --ratio and --by-layer.
 std::size_t held_out_documents(const Options& options, const Corpus& corpus);
 EliteSearchPlan search_plan(const Options& options, const EliteInput& input, int norm);
 /// Picks and factors are still to come. No rank without --rank or --ratio, or where a query head's own rows cannot be.

@@ -47,16 +47,30 @@ std::vector<double> live_moments(EliteInput& input, const Options& options, cons
                         [&](std::size_t done) { progress.update(static_cast<double>(done)); });
 }
 
-/// Tries what --ratio leaves on the last `held_out` documents.
+/// Chooses sizes for what the search has seen, by the last `held_out` documents: tries what --ratio leaves, then lets
+/// layers trade, which is measured on every second document before those.
 void choose(const EliteInput& input, const Options& options, const RunOptions& run, const EliteSearch& search,
             CalibrationOps& ops, std::size_t held_out, EliteConfig& config) {
   const auto documents = tokens_of(input.corpus);
   const std::size_t fitted = documents.size() - held_out;
-  const auto tried = candidates(options, input.config);
-  Progress progress("pairs", static_cast<double>(tried.size()), run.quiet);
-  choose_allocation({*input.files(), ops, search.moments(), fitted * documents.front().size(), search.attention()},
-                    *input.session.decoder, search, tried, std::span(documents).subspan(fitted), config,
-                    [&](std::size_t done) { progress.update(static_cast<double>(done)); });
+  const auto held = std::span(documents).subspan(fitted);
+  Decoder& decoder = *input.session.decoder;
+  const FactorInput factors{*input.files(), ops, search.moments(), fitted * held.front().size(), search.attention()};
+  if (options.has("ratio")) {
+    const auto tried = candidates(options, input.config);
+    Progress progress("pairs", static_cast<double>(tried.size()), run.quiet);
+    choose_allocation(factors, decoder, search, tried, held, config,
+                      [&](std::size_t done) { progress.update(static_cast<double>(done)); });
+  }
+  const auto plan = by_layer_plan(options, input.config);
+  if (!plan) return;
+  std::vector<std::vector<std::int32_t>> measured;
+  for (std::size_t n = 0; n < fitted; n += 2) measured.push_back(documents[n]);
+  std::optional<Progress> progress;
+  allocate_by_layer(factors, decoder, search, *plan, {measured, held}, config, [&](std::size_t done, std::size_t most) {
+    if (!progress) progress.emplace("layers", static_cast<double>(most), run.quiet);
+    progress->update(static_cast<double>(done));
+  });
 }
 
 ConfigFile write_factors(EliteInput& input, const Options& options, const RunOptions& run, const EliteSearch& search,
@@ -137,6 +151,7 @@ void run_elitekv(Arguments arguments) {
       }))
     return print_result(run, read_config(out), out.string() + ": finished before\n");
   EliteSearchPlan plan = search_plan(*options, input, norm);
+  by_layer_plan(*options, input.config);  // refuses before the search
   EliteConfig found = planned_config(*options, plan, input.config, run.quiet);
   if (found.rank) found.whitening = whitening;
   if (found.whitening != Whitening::kOff && !from_capture) plan.d_model = input.config.d_model;
@@ -153,6 +168,7 @@ void run_elitekv(Arguments arguments) {
     while (search.done() < search.units()) search.step();  // not saved: another run would choose by what it fitted
   }
   found.picks = search.picks(found.r);
+  for (std::size_t n = 0; n < found.by_layer.size(); ++n) found.picks[n] = search.picks(found.by_layer[n].r)[n];
   std::vector<ConfigFile> files;
   if (found.rank) files.push_back(write_factors(input, *options, run, search, *ops, factor_file, found));
   Provenance record = provenance(*options, run, input.corpus);

@@ -1,0 +1,59 @@
+#include "eval/elite_by_layer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace kvs {
+namespace {
+
+using ::testing::Contains;
+using ::testing::UnorderedElementsAre;
+
+constexpr EliteByLayerPlan kSteps{.rank_step = 12, .most_r = 31};
+
+/// What one step from (r, d_ckv) leads to.
+std::vector<EliteAllocation> steps_from(const EliteLattice& lattice, EliteAllocation from) {
+  const auto at = static_cast<std::size_t>(std::ranges::find(lattice.sizes, from) - lattice.sizes.begin());
+  std::vector<EliteAllocation> found;
+  for (const std::size_t step : lattice.candidates.at(at).steps) found.push_back(lattice.sizes[step]);
+  return found;
+}
+
+ModelConfig smollm2_shape() {
+  ModelConfig model;
+  model.d_model = 576;
+  model.query_heads = 9;
+  model.kv_heads = 3;
+  model.head_dim = 64;
+  model.ropes = {{.theta = 1e4, .rotary_dim = 64}};
+  return model;
+}
+
+TEST(EliteLattice, StepsAreOfRAtEqualSizeOrOfSizeAtEqualR) {
+  // 6 values for each of r: a step of 12 values is two of r; an eighth of 192 is 24.
+  const EliteLattice lattice = elite_lattice(smollm2_shape(), {10, 132}, kSteps);
+  using Size = EliteAllocation;
+  EXPECT_EQ(lattice.sizes[lattice.start], (Size{10, 132}));
+  EXPECT_THAT(steps_from(lattice, {10, 132}),
+              UnorderedElementsAre(Size{8, 144}, Size{12, 120}, Size{10, 108}, Size{10, 156}));
+  EXPECT_EQ(lattice.sizes.size(), 5U * 7U);
+  for (std::size_t n = 0; n < lattice.sizes.size(); ++n)
+    EXPECT_EQ(lattice.candidates[n].size, 6 * lattice.sizes[n].r + lattice.sizes[n].d_ckv);
+}
+
+TEST(EliteLattice, EndsWhereNoCacheIs) {
+  const EliteLattice lattice = elite_lattice(smollm2_shape(), {2, 36}, {.rank_step = 6, .most_r = 3});
+  for (const EliteAllocation& size : lattice.sizes) {
+    EXPECT_GE(size.r, 1U);
+    EXPECT_LE(size.r, 3U);
+    EXPECT_GE(size.d_ckv, 6U);
+  }
+  // Full rank is the bound of what (31, 198) may grow to: 3 · (128 − 62) = 198 rows.
+  const EliteLattice full =
+      elite_lattice(smollm2_shape(), {31, 198}, {.rank_step = 6, .most_r = 31, .more_parameters = true});
+  for (const EliteAllocation& size : full.sizes) EXPECT_LE(size.d_ckv, 3 * (128 - 2 * size.r));
+  EXPECT_THAT(full.sizes, Contains(EliteAllocation{30, 204}));
+}
+
+}  // namespace
+}  // namespace kvs
