@@ -4,9 +4,11 @@
 #include <filesystem>
 #include <fstream>
 
+#include "io/digest.h"
 #include "io/gguf.h"
 #include "io/tensor_archive.h"
 #include "tests/cli/calibrate_fixture.h"
+#include "tests/io/safetensors_bytes.h"
 
 namespace kvs::testing {
 namespace {
@@ -142,6 +144,64 @@ TEST_F(LatentAttention, NeedsFactorsOfAllLayers) {
   expect_refusal("found no factors", "sets.json");
   calibrate("model", {"--disjoint", "on", "--rank", "12", "--layers", "0-2", "--out", folder_ / "some.json"});
   expect_refusal("found 3 of 4 layers", "some.json");
+}
+
+/// by_layer.json: elite.json (r = 2, d_ckv = 24) with r = 1 and d_ckv = 10 in layer 1.
+class LayersOfTheirOwn : public LatentAttention {
+ protected:
+  LayersOfTheirOwn() {
+    const auto words =
+        with_text("elitekv", {"--elite", "1", "--rank", "10", "--disjoint", "on", "--out", folder_ / "small.json"});
+    EXPECT_EQ(run("kvcalibrate", words).status, 0);
+    Json by_layer = config("elite.json");
+    const Json small = config("small.json");
+    by_layer["parameters"]["r"] = {2, 1, 2, 2};
+    by_layer["parameters"]["d_ckv"] = {24, 10, 24, 24};
+    for (const char* const place :
+         {"/parameters/elite/1", "/calibration/ropelite/error/1", "/calibration/singular_values/1"})
+      by_layer[Json::json_pointer(place)] = small.at(Json::json_pointer(place));
+    const auto whole = open_safetensors(folder_ / "elite.safetensors"),
+               other = open_safetensors(folder_ / "small.safetensors");
+    std::vector<test::NamedTensor> tensors;
+    for (const StoredTensor& named : whole->tensors()) {
+      const StoredTensor& tensor = named.name.starts_with("layers.1.") ? *other->find(named.name) : named;
+      tensors.push_back({tensor.name, tensor.shape, std::vector<float>(tensor.rows() * tensor.columns())});
+      read_rows(tensor, 0, tensor.rows(), tensors.back().values);
+    }
+    const std::string bytes = test::safetensors_bytes(tensors);
+    std::ofstream(folder_ / "by_layer.safetensors", std::ios::binary) << bytes;
+    by_layer["files"][0] = {{"path", "by_layer.safetensors"}, {"sha256", sha256_of(bytes)}};
+    std::ofstream(folder_ / "by_layer.json") << by_layer;
+  }
+};
+
+TEST_F(LayersOfTheirOwn, ArePaddedToTheLargest) {
+  ASSERT_EQ(to("hf-youtu", "youtu", {}, "by_layer.json").status, 0);
+  const Json stated = config("youtu/config.json");
+  EXPECT_EQ(stated.at("kv_lora_rank"), 24);
+  EXPECT_EQ(stated.at("qk_nope_head_dim"), 8 - 2 * 1);  // of the layer that rotates least
+  const auto archive = open_safetensors(folder_ / "youtu/model.safetensors");
+  for (const std::size_t layer : {0U, 1U}) {
+    const std::string prefix = "model.layers." + std::to_string(layer) + ".self_attn.";
+    const StoredTensor &down = *archive->find(prefix + "kv_a_proj_with_mqa.weight"),
+                       &up = *archive->find(prefix + "kv_b_proj.weight");
+    EXPECT_THAT(down.shape, ElementsAre(24U + 8, 48U));
+    EXPECT_THAT(up.shape, ElementsAre(6U * (6 + 8), 24U));
+    std::vector<float> row(48);
+    read_rows(down, 10, 1, row);
+    EXPECT_EQ(std::ranges::all_of(row, [](float value) { return value == 0; }), layer == 1);
+  }
+  ASSERT_EQ(to("gguf-deepseek2", "x.gguf", {}, "by_layer.json").status, 0);
+  const auto file = GgufFile::open(folder_ / "x.gguf");
+  EXPECT_THAT(file->find("blk.1.attn_k_b.weight")->shape, ElementsAre(6U, 24U, 6U));
+}
+
+TEST_F(LayersOfTheirOwn, AreNotForFormatsWithOneR) {
+  for (const std::string name : {"elitekv", "elitekv-rank", "mha2mla-rank"}) {
+    const Outcome refused = to(name, "x", {}, "by_layer.json");
+    EXPECT_EQ(refused.status, 4) << name;
+    EXPECT_THAT(refused.err, HasSubstr("/parameters/r: found 1 and 2, expected one number for all layers")) << name;
+  }
 }
 
 TEST_F(LatentAttention, IsNotWrittenInHalves) {

@@ -6,8 +6,8 @@ import json
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache
 
-from exports import FOLDER, MODEL, SMOLLM2_CONFIG, TEXT, check, export, logits, nll, tiny_config, tiny_config_by_layer,
-                     tiny_model
+from exports import (FOLDER, MODEL, SMOLLM2_CONFIG, TEXT, check, export, logits, nll, tiny_config, tiny_config_by_layer,
+                     tiny_model)
 
 torch.set_grad_enabled(False)
 
