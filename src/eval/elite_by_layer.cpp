@@ -71,6 +71,7 @@ class EliteChoices {
     auto& picks = picks_[r];
     if (picks.empty()) picks = search_.picks(r);
     config_.picks = picks;
+    config_.singular_values.clear();
     const auto tensors = factorise_layer(input_, n, config_);
     return layers_.emplace(std::pair(n, r), elite_layer(config_, n, input_.source, reader_of(tensors))).first->second;
   }
@@ -102,12 +103,13 @@ EliteLattice elite_lattice(const ModelConfig& model, EliteAllocation start, cons
       const auto r = static_cast<std::int64_t>(start.r) + i * static_cast<std::int64_t>(r_step),
                  values = static_cast<std::int64_t>(size) + j * static_cast<std::int64_t>(size_step),
                  d_ckv = values - r * static_cast<std::int64_t>(per_chunk);
-      if (r < 1 || d_ckv < static_cast<std::int64_t>(plan.rank_step)) continue;
+      const bool is_start = i == 0 && j == 0;
+      if (!is_start && (r < 1 || d_ckv < static_cast<std::int64_t>(plan.rank_step))) continue;
       const EliteAllocation one{static_cast<std::size_t>(r), static_cast<std::size_t>(d_ckv)};
       const std::size_t most = plan.more_parameters
                                    ? full_rank(model, one.r, true)
                                    : no_extra_parameters_rank(model.d_model, model.kv_heads, model.head_dim, one.r);
-      if (one.r > plan.most_r || (one.d_ckv > most && one != start)) continue;
+      if (!is_start && (one.r > plan.most_r || one.d_ckv > most)) continue;
       places[{i, j}] = lattice.sizes.size();
       lattice.sizes.push_back(one);
       lattice.candidates.push_back({static_cast<std::size_t>(values), {}});

@@ -38,8 +38,8 @@ void allocate_by_layer(const FactorInput& input, Decoder& decoder, const EliteSe
                        const EliteByLayerPlan& plan, const EliteByLayerText& text, EliteConfig& config,
                        const std::function<void(std::size_t, std::size_t)>& done);
 
-/// The candidates of every layer around one size: r and the size each a few steps up and down, a d_ckv of at least one
-/// step. Steps: one of r at equal size, or one of size at equal r.
+/// The candidates of every layer around one size: r and the size each a few steps up and down, with a d_ckv of at least
+/// one step. Steps: one of r at equal size, or one of size at equal r.
 struct EliteLattice {
   std::vector<EliteAllocation> sizes;  // [candidate]
   std::vector<LayerCandidate> candidates;
