@@ -27,10 +27,12 @@ double perplexity_with(const CacheMethod& method, Json settings, const EliteConf
 
 /// Parameters that stand for W_k and W_v of the config's layers: the elite rows and the factors.
 std::size_t parameters_of(const EliteConfig& config, const ModelConfig& model) {
-  std::size_t sum = config.layers.size() * 2 * config.r * model.kv_heads * model.d_model;
-  for (std::size_t n = 0; n < config.layers.size(); ++n)
+  std::size_t sum = 0;
+  for (std::size_t n = 0; n < config.layers.size(); ++n) {
+    sum += 2 * config.size_of(n).r * model.kv_heads * model.d_model;
     for (const EliteFactor& factor : elite_factors(config, n, model.kv_heads, model.head_dim))
       sum += factor.rank * (factor.rows + model.d_model);
+  }
   return sum;
 }
 
