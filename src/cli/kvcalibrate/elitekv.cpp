@@ -181,7 +181,7 @@ void run_elitekv(Arguments arguments) {
                                   elite_calibration(found), record, Json::object(), files);
   const EliteMap map = elite_map(found, input.config, input.source->documents(), input.source->tokens());
   write_figure(beside(out, "_elite"), render_elite_map(map), run.replace());
-  if (held_out > 0) {
+  if (!found.trials.empty()) {
     const EliteTrials trials = elite_trials(found, input.config, held_out, input.source->tokens());
     write_figure(beside(out, "_trials"), render_elite_trials(trials), run.replace());
   }
