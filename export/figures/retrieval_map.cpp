@@ -1,6 +1,7 @@
 #include "export/figures/retrieval_map.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "embedded/figure_retrieval_map.h"
 #include "export/figures/axes.h"
@@ -20,7 +21,7 @@ FigureImages render_retrieval_map(const RetrievalMap& map) {
     least = std::min(least, std::ranges::min(row));
   }
   std::vector<std::size_t> percents;
-  for (const double depth : map.depths) percents.push_back(static_cast<std::size_t>(100 * depth + 0.5));
+  for (const double depth : map.depths) percents.push_back(static_cast<std::size_t>(std::lround(100 * depth)));
   return figure.data("cells", cells)
       .set("columns", columns)
       .set("rows", rows)

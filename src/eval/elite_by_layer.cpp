@@ -122,6 +122,21 @@ EliteLattice elite_lattice(const ModelConfig& model, EliteAllocation start, cons
   return lattice;
 }
 
+double by_layer_memory(const ModelConfig& model, const EliteConfig& config, const EliteByLayerPlan& plan,
+                       std::size_t documents, std::size_t tokens) {
+  const EliteLattice lattice = elite_lattice(model, config.size_of(0), plan);
+  std::map<std::size_t, std::size_t> ranks;  // of r
+  for (const EliteAllocation& size : lattice.sizes) ranks[size.r] = std::max(ranks[size.r], size.d_ckv);
+  const std::size_t maps =
+      model.kv_heads * model.head_dim + (config.fitted_queries ? model.query_heads * model.head_dim : 0);
+  std::size_t reals = documents * tokens * model.d_model;  // of a layer
+  for (const auto& [r, rank] : ranks) {
+    const std::size_t rows = 2 * model.kv_heads * (model.head_dim - r);
+    reals += (model.d_model + rows) * rank + maps * model.d_model;
+  }
+  return static_cast<double>(sizeof(float) * config.layers.size() * reals);
+}
+
 void allocate_by_layer(const FactorInput& input, Decoder& decoder, const EliteSearch& search,
                        const EliteByLayerPlan& plan, const EliteByLayerText& text, EliteConfig& config,
                        const std::function<void(std::size_t, std::size_t)>& done) {

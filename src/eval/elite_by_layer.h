@@ -38,6 +38,10 @@ void allocate_by_layer(const FactorInput& input, Decoder& decoder, const EliteSe
                        const EliteByLayerPlan& plan, const EliteByLayerText& text, EliteConfig& config,
                        const std::function<void(std::size_t, std::size_t)>& done);
 
+/// Bytes of those factors and streams at most, for `documents` of `tokens`.
+double by_layer_memory(const ModelConfig& model, const EliteConfig& config, const EliteByLayerPlan& plan,
+                       std::size_t documents, std::size_t tokens);
+
 /// The candidates of every layer around one size: r and the size each a few steps up and down, with a d_ckv of at least
 /// one step. Steps: one of r at equal size, or one of size at equal r.
 struct EliteLattice {

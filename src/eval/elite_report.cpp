@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstdio>
 #include <functional>
-#include <ranges>
 #include <sstream>
 #include <vector>
 
@@ -46,8 +45,11 @@ std::string elite_summary(const EliteConfig& config, const ModelConfig& model) {
   std::ranges::stable_sort(order, std::greater{}, [&](std::size_t chunk) { return owners[chunk]; });
   std::ostringstream text;
   text.precision(3);
-  const auto [least, most] = std::ranges::minmax(
-      config.picks | std::views::transform([](const auto& layer) { return layer.front().chunks.size(); }));
+  std::size_t least = owners.size(), most = 0;
+  for (const auto& row : config.picks) {
+    least = std::min(least, row.front().chunks.size());
+    most = std::max(most, row.front().chunks.size());
+  }
   text << "elitekv: " << (least < most ? std::to_string(least) + " to " : "") << most << " of " << owners.size()
        << " chunks rotated in each of " << heads << " heads; most often chunk";
   for (std::size_t n = 0; n < std::min<std::size_t>(4, order.size()); ++n)

@@ -60,5 +60,17 @@ TEST(EliteLattice, EndsWhereNoCacheIs) {
   EXPECT_THAT(full.sizes, Contains(EliteAllocation{30, 204}));
 }
 
+TEST(EliteLattice, MemoryIsOfFactorsForEachRAndOfStreams) {
+  EliteConfig config;
+  config.layers = {0, 1};
+  config.r = 2;
+  config.rank = 36;
+  // r is 1 to 3 and 6r + d_ckv at most 48 + 3 steps of 6: ranks up to 60, 54 and 48, of 378, 372 and 366 rows.
+  const EliteByLayerPlan plan{.rank_step = 6, .most_r = 3};
+  const double factors = (576 + 378) * 60 + (576 + 372) * 54 + (576 + 366) * 48 + 3 * 192 * 576,
+               streams = 5 * 100 * 576;
+  EXPECT_EQ(by_layer_memory(smollm2_shape(), config, plan, 5, 100), 2 * 4 * (factors + streams));
+}
+
 }  // namespace
 }  // namespace kvs

@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 class Questions : public ::testing::Test {
  protected:
   std::filesystem::path file(const std::string& content) {
-    const auto path = folder_.path() / "q.jsonl";
+    auto path = folder_.path() / "q.jsonl";
     std::ofstream(path, std::ios::binary) << content;
     return path;
   }

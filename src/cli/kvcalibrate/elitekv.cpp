@@ -108,13 +108,16 @@ double distance_flops(const EliteSearchPlan& plan, double documents, double toke
   return documents * static_cast<double>(plan.count) * cells * tokens * tokens / 2 * kPerPairAndChunk;
 }
 
-void announce_search(const EliteInput& input, const EliteSearchPlan& plan, const EliteConfig& config, bool tried,
-                     const RunOptions& run) {
+void announce_search(const EliteInput& input, const Options& options, const EliteSearchPlan& plan,
+                     const EliteConfig& config, bool tried, const RunOptions& run) {
   const auto documents = static_cast<double>(input.source->documents());
   const auto tokens = static_cast<double>(input.source->tokens());
   Estimate estimate{.flops = distance_flops(plan, documents, tokens)};
   Backend& backend = input.source->backend();
   estimate.memory_bytes = elite_memory(input.config, config, backend.compute_type(), tried);
+  if (const auto layers = by_layer_plan(options, input.config))
+    estimate.memory_bytes +=
+        by_layer_memory(input.config, config, *layers, input.source->documents(), input.source->tokens());
   if (input.reader) {
     const double passes = plan.norm == 1 ? static_cast<double>(plan.count) : 1;
     estimate.read_bytes = passes * static_cast<double>(capture_bytes(input.reader->header()));
@@ -158,7 +161,7 @@ void run_elitekv(Arguments arguments) {
   const std::size_t held_out = held_out_documents(*options, input.corpus);
   hold_out(input.corpus, held_out);
   start_elite_source(input, *options, run, norm);
-  announce_search(input, plan, found, held_out > 0, run);
+  announce_search(input, *options, plan, found, held_out > 0, run);
   const auto ops = make_calibration_ops(input.source->backend());
   EliteSearch search(plan, *ops, *input.source, input.held ? *input.held : *input.source);
   Checkpoint checkpoint(out, input.identity);
