@@ -69,7 +69,7 @@ std::string elite_summary(const EliteConfig& config, const ModelConfig& model) {
     double values = 0;
     for (std::size_t n = 0; n < config.layers.size(); ++n)
       values += static_cast<double>(config.size_of(n).values(shape)) / static_cast<double>(config.layers.size());
-    text << "  cache of a layer: " << values << " of " << full << " values per token ("
+    text << "  cache of a layer: " << std::lround(values) << " of " << full << " values per token ("
          << 100.0 * values / static_cast<double>(full) << " %)\n";
   }
   return text.str();
