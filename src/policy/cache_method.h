@@ -28,6 +28,10 @@ struct CacheMethod {
   std::unique_ptr<LayerCache> (*make)(Parameters& parameters, const CacheLayer& layer);
   /// Whether it keeps rows of tokens, which may be stored in any form (read_store()).
   bool rows = true;
+  /// What sets its size: the parameters with which it keeps about `share` (0 to 1) of a document of `tokens` tokens (of
+  /// its prefix, where that is what it compresses) beside the others of `settings`. More share is never less bytes.
+  /// nullptr: the method has no size to choose.
+  Json (*sized)(double share, std::size_t tokens, const Json& settings) = nullptr;
 };
 
 /// Each is defined in the file of its name; policy/methods.cpp lists them.

@@ -32,6 +32,6 @@ std::unique_ptr<LayerCache> make_dropping(Parameters& parameters, const CacheLay
 
 }  // namespace
 
-constinit const CacheMethod kDroppingMethod{"dropping", Prefill::kStepwise, make_dropping};
+constinit const CacheMethod kDroppingMethod{"dropping", Prefill::kStepwise, make_dropping, true, sized_slots};
 
 }  // namespace kvs

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <cmath>
+#include <numeric>
 #include <string>
 
 #include "core/error.h"
@@ -207,8 +209,16 @@ std::unique_ptr<LayerCache> make_faedkv(Parameters& parameters, const CacheLayer
   return std::make_unique<FaedkvCache>(options);
 }
 
+/// The lowest chunks.
+Json sized_faedkv(double share, std::size_t, const Json& settings) {
+  std::vector<std::size_t> kept(static_cast<std::size_t>(
+      std::llround(share * static_cast<double>(settings.value("chunks", FaedkvOptions{}.chunks)))));
+  std::iota(kept.begin(), kept.end(), 0);
+  return {{"kept", kept}};
+}
+
 }  // namespace
 
-constinit const CacheMethod kFaedkvMethod{"faedkv", Prefill::kWhole, make_faedkv, false};
+constinit const CacheMethod kFaedkvMethod{"faedkv", Prefill::kWhole, make_faedkv, false, sized_faedkv};
 
 }  // namespace kvs

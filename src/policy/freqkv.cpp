@@ -73,6 +73,6 @@ std::unique_ptr<LayerCache> make_freqkv(Parameters& parameters, const CacheLayer
 
 }  // namespace
 
-constinit const CacheMethod kFreqkvMethod{"freqkv", Prefill::kStepwise, make_freqkv};
+constinit const CacheMethod kFreqkvMethod{"freqkv", Prefill::kStepwise, make_freqkv, true, sized_slots};
 
 }  // namespace kvs

@@ -88,8 +88,14 @@ std::unique_ptr<LayerCache> make_h2o(Parameters& parameters, const CacheLayer& l
   return std::make_unique<H2oCache>(options, layer.store);
 }
 
+/// Half of the tokens are the last ones, as the paper has it.
+Json sized_h2o(double share, std::size_t tokens, const Json&) {
+  const auto kept = std::llround(share * static_cast<double>(tokens));
+  return {{"cache_size", kept}, {"recent", kept / 2}};
+}
+
 }  // namespace
 
-constinit const CacheMethod kH2oMethod{"h2o", Prefill::kStepwise, make_h2o};
+constinit const CacheMethod kH2oMethod{"h2o", Prefill::kStepwise, make_h2o, true, sized_h2o};
 
 }  // namespace kvs

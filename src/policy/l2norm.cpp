@@ -69,8 +69,10 @@ std::unique_ptr<LayerCache> make_l2norm(Parameters& parameters, const CacheLayer
   return std::make_unique<L2normCache>(ratio, layer.store);
 }
 
+Json sized_l2norm(double share, std::size_t, const Json&) { return {{"ratio", share}}; }
+
 }  // namespace
 
-constinit const CacheMethod kL2normMethod{"l2norm", Prefill::kWhole, make_l2norm};
+constinit const CacheMethod kL2normMethod{"l2norm", Prefill::kWhole, make_l2norm, true, sized_l2norm};
 
 }  // namespace kvs

@@ -153,8 +153,18 @@ std::unique_ptr<LayerCache> make_lagkv(Parameters& parameters, const CacheLayer&
   return std::make_unique<LagkvCache>(options, layer.store);
 }
 
+/// The ratio of a whole number of tokens of each partition.
+Json sized_lagkv(double share, std::size_t, const Json& settings) {
+  LagkvOptions options;
+  options.lag = settings.value("lag", options.lag);
+  const auto lag = static_cast<double>(options.lag), kept = std::round(share * lag);
+  options.ratio = kept / lag;
+  if (static_cast<double>(kept_per_partition(options)) < kept) options.ratio = std::nextafter(options.ratio, 1.0);
+  return {{"ratio", options.ratio}};
+}
+
 }  // namespace
 
-constinit const CacheMethod kLagkvMethod{"lagkv", Prefill::kEither, make_lagkv};
+constinit const CacheMethod kLagkvMethod{"lagkv", Prefill::kEither, make_lagkv, true, sized_lagkv};
 
 }  // namespace kvs

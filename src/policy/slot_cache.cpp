@@ -1,5 +1,7 @@
 #include "policy/slot_cache.h"
 
+#include <cmath>
+
 #include "core/error.h"
 
 namespace kvs {
@@ -16,6 +18,10 @@ SlotOptions slot_options(Parameters& parameters) {
                                    std::to_string(options.kept()) + " of " + std::to_string(options.compressible()) +
                                    " slots, expected one that keeps some and frees some");
   return options;
+}
+
+Json sized_slots(double share, std::size_t tokens, const Json&) {
+  return {{"cache_size", std::llround(share * static_cast<double>(tokens))}};
 }
 
 std::size_t SlotCache::room() const noexcept {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -95,8 +96,13 @@ std::unique_ptr<LayerCache> make_snapkv(Parameters& parameters, const CacheLayer
   return std::make_unique<SnapkvCache>(options, layer.store);
 }
 
+/// Of the prefix.
+Json sized_snapkv(double share, std::size_t tokens, const Json& settings) {
+  return {{"cache_size", std::llround(share * static_cast<double>(settings.value("prefix", tokens)))}};
+}
+
 }  // namespace
 
-constinit const CacheMethod kSnapkvMethod{"snapkv", Prefill::kWhole, make_snapkv};
+constinit const CacheMethod kSnapkvMethod{"snapkv", Prefill::kWhole, make_snapkv, true, sized_snapkv};
 
 }  // namespace kvs

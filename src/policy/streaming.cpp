@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "policy/cache_method.h"
@@ -107,8 +108,12 @@ std::unique_ptr<LayerCache> make_streaming(Parameters& parameters, const CacheLa
   return std::make_unique<StreamingCache>(options, layer.store);
 }
 
+Json sized_streaming(double share, std::size_t tokens, const Json&) {
+  return {{"cache_size", std::llround(share * static_cast<double>(tokens))}};
+}
+
 }  // namespace
 
-constinit const CacheMethod kStreamingMethod{"streaming", Prefill::kStepwise, make_streaming};
+constinit const CacheMethod kStreamingMethod{"streaming", Prefill::kStepwise, make_streaming, true, sized_streaming};
 
 }  // namespace kvs
