@@ -38,7 +38,7 @@ do for [p = 0:1] {
     set cbrange [0:1]
     set cbtics auto
     set cbtics 0.25 format '%.2f'
-    set label 2 'Δ scaled to 0–1 within each layer' at graph 0, screen 1 - (top - 11)/page_height left font ':Bold,10' tc rgb ink
+    set label 2 'Δ scaled to 0–1 by layer' at graph 0, screen 1 - (top - 11)/page_height left font ':Bold,10' tc rgb ink
   }
   plot $delta index p matrix @cells
   unset label 1

@@ -128,7 +128,7 @@ TEST(AblationFigure, DrawsManyLayersAndChunks) {
     map.layers.push_back(layer);
     map.delta.emplace_back(22, 0.01 * static_cast<double>(layer) - 0.1);
   }
-  expect_drawn(render_ablation_map(map), "within each layer");
+  expect_drawn(render_ablation_map(map), "by layer");
 }
 
 TEST(PerplexityFigure, DrawsSeriesWithAndWithoutABase) {
