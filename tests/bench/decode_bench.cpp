@@ -11,7 +11,7 @@
 
 #include "core/error.h"
 #include "eval/cached_run.h"
-#include "eval/elite_caches.h"
+#include "eval/elitekv/caches.h"
 #include "io/file.h"
 #include "kernels/instruction_set.h"
 #include "model/cache_shape.h"

@@ -3,7 +3,7 @@
 
 #include "core/error.h"
 #include "eval/cached_run.h"
-#include "eval/elite_caches.h"
+#include "eval/elitekv/caches.h"
 #include "export/config.h"
 #include "io/file.h"
 #include "io/json.h"

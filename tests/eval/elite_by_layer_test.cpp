@@ -1,7 +1,8 @@
-#include "eval/elite_by_layer.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "eval/cost_model.h"
+#include "eval/elitekv/by_layer.h"
 
 namespace kvs {
 namespace {
@@ -21,19 +22,9 @@ std::vector<EliteAllocation> steps_from(const EliteLattice& lattice, EliteAlloca
   return found;
 }
 
-ModelConfig smollm2_shape() {
-  ModelConfig model;
-  model.d_model = 576;
-  model.query_heads = 9;
-  model.kv_heads = 3;
-  model.head_dim = 64;
-  model.ropes = {{.theta = 1e4, .rotary_dim = 64}};
-  return model;
-}
-
 TEST(EliteLattice, StepsAreOfRAtEqualSizeOrOfSizeAtEqualR) {
   // 6 values for each of r: a step of 12 values is two of r; an eighth of 192 is 24.
-  const EliteLattice lattice = elite_lattice(smollm2_shape(), {10, 132}, kSteps);
+  const EliteLattice lattice = elite_lattice(known_geometry("smollm2-135m"), {10, 132}, kSteps);
   using Size = EliteAllocation;
   EXPECT_EQ(lattice.sizes[lattice.start], (Size{10, 132}));
   EXPECT_THAT(steps_from(lattice, {10, 132}),
@@ -47,7 +38,7 @@ TEST(EliteLattice, StepsAreOfRAtEqualSizeOrOfSizeAtEqualR) {
 }
 
 TEST(EliteLattice, EndsWhereNoCacheIs) {
-  const EliteLattice lattice = elite_lattice(smollm2_shape(), {2, 36}, {.rank_step = 6, .most_r = 3});
+  const EliteLattice lattice = elite_lattice(known_geometry("smollm2-135m"), {2, 36}, {.rank_step = 6, .most_r = 3});
   for (const EliteAllocation& size : lattice.sizes) {
     EXPECT_GE(size.r, 1U);
     EXPECT_LE(size.r, 3U);
@@ -55,7 +46,7 @@ TEST(EliteLattice, EndsWhereNoCacheIs) {
   }
   // Full rank is the bound of what (31, 198) may grow to: 3 · (128 − 62) = 198 rows.
   const EliteLattice full =
-      elite_lattice(smollm2_shape(), {31, 198}, {.rank_step = 6, .most_r = 31, .more_parameters = true});
+      elite_lattice(known_geometry("smollm2-135m"), {31, 198}, {.rank_step = 6, .most_r = 31, .more_parameters = true});
   for (const EliteAllocation& size : full.sizes) EXPECT_LE(size.d_ckv, 3 * (128 - 2 * size.r));
   EXPECT_THAT(full.sizes, Contains(EliteAllocation{30, 204}));
 }
@@ -69,7 +60,7 @@ TEST(EliteLattice, MemoryIsOfFactorsForEachRAndOfStreams) {
   const EliteByLayerPlan plan{.rank_step = 6, .most_r = 3};
   const double factors = (576 + 378) * 60 + (576 + 372) * 54 + (576 + 366) * 48 + 3 * 192 * 576,
                streams = 5 * 100 * 576;
-  EXPECT_EQ(by_layer_memory(smollm2_shape(), config, plan, 5, 100), 2 * 4 * (factors + streams));
+  EXPECT_EQ(by_layer_memory(known_geometry("smollm2-135m"), config, plan, 5, 100), 2 * 4 * (factors + streams));
 }
 
 }  // namespace

@@ -1,5 +1,3 @@
-#include "eval/elite_caches.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,7 +5,8 @@
 
 #include "core/error.h"
 #include "eval/cached_run.h"
-#include "eval/elite_outputs.h"
+#include "eval/elitekv/caches.h"
+#include "eval/elitekv/outputs.h"
 #include "io/file.h"
 #include "io/json.h"
 #include "tests/eval/tiny_model.h"

@@ -1,12 +1,11 @@
-#include "eval/elite_factor_file.h"
-
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <stdexcept>
 
-#include "eval/elite_allocate.h"
-#include "eval/elite_outputs.h"
+#include "eval/elitekv/factor_file.h"
+#include "eval/elitekv/outputs.h"
+#include "eval/elitekv/ratio.h"
 #include "io/file.h"
 #include "io/tensor_archive.h"
 #include "tests/eval/tiny_model.h"

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "eval/elite_caches.h"
+#include "eval/elitekv/caches.h"
 #include "eval/evaluation.h"
 #include "tests/eval/tiny_model.h"
 

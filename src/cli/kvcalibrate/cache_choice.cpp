@@ -8,7 +8,7 @@
 
 #include "cli/common/methods.h"
 #include "core/error.h"
-#include "eval/elite_caches.h"
+#include "eval/elitekv/caches.h"
 #include "export/config.h"
 #include "model/cache_shape.h"
 

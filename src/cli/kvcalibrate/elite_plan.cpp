@@ -5,7 +5,7 @@
 #include "cli/common/methods.h"
 #include "cli/common/progress.h"
 #include "core/error.h"
-#include "eval/elite_factors.h"
+#include "eval/elitekv/factors.h"
 
 namespace kvs {
 namespace {

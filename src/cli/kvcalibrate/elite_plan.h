@@ -7,8 +7,8 @@
 #include "calibrate/elite_allocation.h"
 #include "cli/common/options.h"
 #include "cli/kvcalibrate/elite_input.h"
-#include "eval/elite_by_layer.h"
-#include "eval/elite_search.h"
+#include "eval/elitekv/by_layer.h"
+#include "eval/elitekv/search.h"
 #include "export/elite_config.h"
 
 namespace kvs {

@@ -9,7 +9,7 @@
 #include "cli/common/estimate.h"
 #include "cli/common/methods.h"
 #include "core/error.h"
-#include "eval/elite_memory.h"
+#include "eval/elitekv/memory.h"
 #include "io/gguf.h"
 #include "kernels/instruction_set.h"
 #include "model/model_tensors.h"

@@ -1,9 +1,9 @@
-#include "eval/elite_allocate.h"
+#include "eval/elitekv/ratio.h"
 
 #include <algorithm>
 
 #include "core/interrupt.h"
-#include "eval/elite_caches.h"
+#include "eval/elitekv/caches.h"
 #include "eval/evaluation.h"
 #include "model/cache_shape.h"
 #include "policy/methods.h"

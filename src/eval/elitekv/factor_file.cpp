@@ -1,11 +1,11 @@
-#include "eval/elite_factor_file.h"
+#include "eval/elitekv/factor_file.h"
 
 #include <algorithm>
 #include <limits>
 #include <memory>
 
 #include "core/interrupt.h"
-#include "eval/elite_outputs.h"
+#include "eval/elitekv/outputs.h"
 #include "io/digest.h"
 #include "io/safetensors_writer.h"
 #include "io/staged_output.h"

@@ -1,4 +1,4 @@
-#include "eval/elite_report.h"
+#include "eval/elitekv/report.h"
 
 #include <algorithm>
 #include <array>

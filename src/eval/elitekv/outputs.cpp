@@ -1,4 +1,4 @@
-#include "eval/elite_outputs.h"
+#include "eval/elitekv/outputs.h"
 
 #include <Eigen/Dense>
 #include <algorithm>
@@ -6,7 +6,7 @@
 
 #include "calibrate/second_moment_source.h"
 #include "core/interrupt.h"
-#include "eval/elite_caches.h"
+#include "eval/elitekv/caches.h"
 #include "export/elite_config.h"
 #include "policy/full.h"
 

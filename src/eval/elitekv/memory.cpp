@@ -1,23 +1,26 @@
-#include "eval/elite_memory.h"
+#include "eval/elitekv/memory.h"
 
 #include <algorithm>
 
 #include "calibrate/attention_pairs.h"
-#include "eval/elite_factor_file.h"
-#include "eval/elite_outputs.h"
+#include "eval/elitekv/factor_file.h"
+#include "eval/elitekv/outputs.h"
 
 namespace kvs {
 namespace {
 
 /// Numbers of a layer, by what they grow with.
 struct LayerSizes {
-  LayerSizes(const ModelConfig& model, const EliteConfig& config)
+  LayerSizes(const ModelConfig& model, const EliteConfig& config, EliteAllocation size)
       : d_model(model.d_model),
         queries(model.query_heads * model.head_dim),
         values(model.kv_heads * model.head_dim),
-        rows(2 * values - 2 * config.r * model.kv_heads),
-        width(2 * config.r * model.kv_heads + config.rank.value_or(0)),
-        factors((d_model + rows) * config.rank.value_or(0) + (config.fitted_queries ? queries * d_model : 0)) {}
+        rows(2 * values - 2 * size.r * model.kv_heads),
+        width(2 * size.r * model.kv_heads + size.d_ckv),
+        factors((d_model + rows) * size.d_ckv + (config.fitted_queries ? queries * d_model : 0)) {}
+
+  /// Of a layer's factors on the host, with W_v, whose outputs they give.
+  std::size_t held() const noexcept { return factors + values * d_model; }
 
   std::size_t d_model, queries, values;
   std::size_t rows;     // that the factors stand for
@@ -44,7 +47,7 @@ double factorising(const LayerSizes& n) {
 double caching(const LayerSizes& n, const EliteConfig& config, DType compute) {
   const std::size_t products =
       n.width * (n.d_model + 4 * n.values) + (config.fitted_queries ? n.queries * n.d_model : 0);
-  return static_cast<double>(sizeof(float) * (n.factors + n.values * n.d_model) + item_size(compute) * products);
+  return static_cast<double>(sizeof(float) * n.held() + item_size(compute) * products);
 }
 
 /// Sums of outputs, the outputs themselves and, of one layer, what solves for them.
@@ -57,10 +60,14 @@ double fitting_outputs(const ModelConfig& model, const LayerSizes& n, const Elit
 
 }  // namespace
 
+double elite_layer_bytes(const ModelConfig& model, const EliteConfig& config, EliteAllocation size) {
+  return static_cast<double>(sizeof(float) * LayerSizes(model, config, size).held());
+}
+
 double elite_memory(const ModelConfig& model, const EliteConfig& config, DType compute, bool tried) {
   double most = 0;
   if (config.rank) {
-    const LayerSizes sizes(model, config);
+    const LayerSizes sizes(model, config, {config.r, *config.rank});
     most = factorising(sizes);
     if (config.fitted_outputs) most = std::max(most, fitting_outputs(model, sizes, config, compute));
     if (tried) most = std::max(most, static_cast<double>(config.layers.size()) * caching(sizes, config, compute));

@@ -1,4 +1,4 @@
-#include "eval/elite_by_layer.h"
+#include "eval/elitekv/by_layer.h"
 
 #include <algorithm>
 #include <functional>
@@ -6,8 +6,9 @@
 
 #include "calibrate/jlrd.h"
 #include "core/interrupt.h"
-#include "eval/elite_caches.h"
-#include "eval/elite_factors.h"
+#include "eval/elitekv/caches.h"
+#include "eval/elitekv/factors.h"
+#include "eval/elitekv/memory.h"
 #include "eval/layer_losses.h"
 
 namespace kvs {
@@ -127,14 +128,9 @@ double by_layer_memory(const ModelConfig& model, const EliteConfig& config, cons
   const EliteLattice lattice = elite_lattice(model, config.size_of(0), plan);
   std::map<std::size_t, std::size_t> ranks;  // of r
   for (const EliteAllocation& size : lattice.sizes) ranks[size.r] = std::max(ranks[size.r], size.d_ckv);
-  const std::size_t maps =
-      model.kv_heads * model.head_dim + (config.fitted_queries ? model.query_heads * model.head_dim : 0);
-  std::size_t reals = documents * tokens * model.d_model;  // of a layer
-  for (const auto& [r, rank] : ranks) {
-    const std::size_t rows = 2 * model.kv_heads * (model.head_dim - r);
-    reals += (model.d_model + rows) * rank + maps * model.d_model;
-  }
-  return static_cast<double>(sizeof(float) * config.layers.size() * reals);
+  double bytes = static_cast<double>(sizeof(float) * documents * tokens * model.d_model);  // of a layer
+  for (const auto& [r, rank] : ranks) bytes += elite_layer_bytes(model, config, {r, rank});
+  return static_cast<double>(config.layers.size()) * bytes;
 }
 
 void allocate_by_layer(const FactorInput& input, Decoder& decoder, const EliteSearch& search,

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "eval/elite_factors.h"
+#include "eval/elitekv/factors.h"
 #include "export/config.h"
 #include "model/decoder.h"
 

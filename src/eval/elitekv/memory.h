@@ -15,4 +15,7 @@ namespace kvs {
 /// @param tried    whether allocations are tried: the caches of all layers at work
 double elite_memory(const ModelConfig& model, const EliteConfig& config, DType compute, bool tried = false);
 
+/// Of an EliteLayer of that size.
+double elite_layer_bytes(const ModelConfig& model, const EliteConfig& config, EliteAllocation size);
+
 }  // namespace kvs

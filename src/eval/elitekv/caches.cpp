@@ -1,4 +1,4 @@
-#include "eval/elite_caches.h"
+#include "eval/elitekv/caches.h"
 
 #include "export/elite_source.h"
 #include "model/rope.h"

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "calibrate/layer_budget.h"
-#include "eval/elite_factors.h"
-#include "eval/elite_search.h"
+#include "eval/elitekv/factors.h"
+#include "eval/elitekv/search.h"
 #include "export/elite_config.h"
 #include "model/decoder.h"
 

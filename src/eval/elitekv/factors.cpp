@@ -1,4 +1,4 @@
-#include "eval/elite_factors.h"
+#include "eval/elitekv/factors.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "eval/elite_search.h"
+#include "eval/elitekv/search.h"
 
 #include <algorithm>
 

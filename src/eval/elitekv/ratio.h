@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "calibrate/elite_allocation.h"
-#include "eval/elite_factors.h"
-#include "eval/elite_search.h"
+#include "eval/elitekv/factors.h"
+#include "eval/elitekv/search.h"
 #include "io/corpus.h"
 #include "model/decoder.h"
 
