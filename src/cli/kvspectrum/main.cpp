@@ -8,6 +8,8 @@ int main(int argc, char** argv) {
       kvs::Subcommand{"info", "what a model is, what its cache takes, and which methods apply to it", kvs::run_info},
       kvs::Subcommand{"capture", "run texts through a model and store its KV states (HDF5)", kvs::run_capture},
       kvs::Subcommand{"spectrum", "power spectra of keys and values along tokens, with figures", kvs::run_spectrum},
+      kvs::Subcommand{"perturb", "what synonyms change in the low and the high frequencies of keys and values",
+                      kvs::run_perturb},
       kvs::Subcommand{"verify", "check every byte of a capture", kvs::run_verify},
   };
   return kvs::run_program("kvspectrum", "capture, analyse and plot the KV cache of a language model", kCommands, argc,

@@ -10,17 +10,11 @@
 #include <unordered_map>
 #include <vector>
 
+#include "io/string_map.h"
 #include "io/tokenizer/pair_table.h"
 #include "io/tokenizer/word_model.h"
 
 namespace kvs {
-
-struct StringHash {
-  using is_transparent = void;
-  std::size_t operator()(std::string_view text) const noexcept { return std::hash<std::string_view>{}(text); }
-};
-template <class Value>
-using StringMap = std::unordered_map<std::string, Value, StringHash, std::equal_to<>>;
 
 struct BpeOptions {
   enum class Unit { kByte, kCharacter };

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "analyzers/perturbation.h"
+#include "io/json.h"
+
+namespace kvs {
+
+/// What one document's perturbation did to its states.
+struct PerturbedDocument {
+  std::size_t replaced = 0;                     // words before token T
+  bool same_count = true;                       // before each replaced word's end both versions have as many tokens
+  std::vector<ByState<BandSimilarity>> layers;  // [layer]
+};
+
+/// Mean over documents of a similarity by layer, with its 95 % interval (Student's t; none below two documents).
+struct SimilarityCurve {
+  std::vector<double> mean;  // [layer]
+  std::vector<std::optional<std::pair<double, double>>> interval;
+};
+using SimilarityCurves = ByState<std::array<SimilarityCurve, kBinBands.size()>>;
+
+/// Of the documents with `same_count`, or of the others; nothing if there are none.
+std::optional<SimilarityCurves> similarity_curves(std::span<const PerturbedDocument> documents, bool same_count);
+
+/// {"documents": {same_count, other_count}, "replaced_words", "states": {STATE: {same_count|other_count: {BAND: {mean,
+/// interval}}}}}, lists by layer; docs/spectra.md describes it.
+Json perturbation_json(std::span<const PerturbedDocument> documents);
+
+/// Means over layers, in words.
+std::string perturbation_summary(std::span<const PerturbedDocument> documents);
+
+/// A document as a record of a journal, and back.
+Json perturbed_document_json(const PerturbedDocument& document);
+PerturbedDocument perturbed_document_from(const Json& record);
+
+}  // namespace kvs

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/file.h"
+#include "io/string_map.h"
+
+namespace kvs {
+
+/// WordNet's database (index.POS and data.POS, wndb(5WN)), as Debian's wordnet-base installs it. Thread-safe.
+class WordNet {
+ public:
+  static constexpr const char* kDebianFolder = "/usr/share/wordnet";
+
+  /// Reads the indexes; synsets are read when they are asked for.
+  /// @throws Error kEnvironment naming the package if a file is missing; kInput if a line is malformed.
+  explicit WordNet(const std::filesystem::path& folder);
+
+  /// Words that mean the same in some sense of `word`: for each part of speech those of the most frequent sense that
+  /// has any. Ascending, distinct, without `word` itself. Only words of a–z count, so that neither phrases nor proper
+  /// nouns are given; nor is there anything for what is not such a word.
+  /// @throws Error kInput if the index points to what is not a synset
+  std::vector<std::string> synonyms(std::string_view word) const;
+
+ private:
+  /// The senses of each word, most frequent first, as offsets in `data`.
+  struct PartOfSpeech {
+    MappedFile data;
+    StringMap<std::vector<std::uint32_t>> senses;
+  };
+
+  std::vector<PartOfSpeech> parts_;
+};
+
+}  // namespace kvs
