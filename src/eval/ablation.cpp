@@ -1,6 +1,7 @@
 #include "eval/ablation.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "policy/token_rows.h"
 
@@ -13,7 +14,20 @@ TensorView<const double, 2> rows_of(TensorView<const double, 2> gains, std::size
   return {gains.span().subspan(first * gains.extent(1), count * gains.extent(1)), {count, gains.extent(1)}};
 }
 
+/// One variant of a batch.
+View4 member_of(const View4& batch, std::size_t member) {
+  auto shape = batch.shape();
+  const std::size_t size = batch.size() / shape[0];
+  shape[0] = 1;
+  return {batch.span().subspan(member * size, size), shape};
+}
+
 }  // namespace
+
+/// What filters one layer: [variant, bin].
+struct AblationForward::LayerGains {
+  TensorView<const double, 2> keys, values;
+};
 
 namespace {
 
@@ -34,16 +48,16 @@ class PrefixLayer final : public LayerCache {
 
   /// From here on one filtered variant per row of gains.
   void filter(Backend& backend, SpectralOps& ops, const AblationSetup& setup, const RopeTable& rope,
-              TensorView<const double, 2> gains) {
+              TensorView<const double, 2> key_gains, TensorView<const double, 2> value_gains) {
     TokenRows::Part source = own_.copy(backend, 0, own_.count());
     if (setup.before_rope) backend.rope(source.k.view(), rope, 0, RopeDirection::kInverse, {});
     auto shape = source.k.view().shape();
-    shape[0] = gains.extent(0);
+    shape[0] = key_gains.extent(0);
     filtered_k_ = BackendTensor<float, 4>(backend, shape);
     filtered_v_ = BackendTensor<float, 4>(backend, shape);
     const auto first = setup.first_filtered(), last = setup.last_filtered();
-    ops.filter(source.k.view().slice(0), setup.transform, first, last, gains, filtered_k_.view());
-    ops.filter(source.v.view().slice(0), setup.transform, first, last, gains, filtered_v_.view());
+    ops.filter(source.k.view().slice(0), setup.transform, first, last, key_gains, filtered_k_.view());
+    ops.filter(source.v.view().slice(0), setup.transform, first, last, value_gains, filtered_v_.view());
     if (setup.before_rope) backend.rope(filtered_k_.view(), rope, 0, RopeDirection::kForward, {});
   }
   void restore() {
@@ -76,36 +90,37 @@ struct AblationForward::Prefix {
   Cache cache;
 };
 
-/// In-place: filters K and V of some layers as they pass. Members enter a filtered layer equal and leave it as
-/// variants.
+/// In-place: filters K and V of one layer as they pass, each member by its row of gains.
 class AblationForward::FilterHook final : public StateHook {
  public:
-  FilterHook(SpectralOps& ops, const AblationSetup& setup, std::span<const std::size_t> layers,
-             TensorView<const double, 2> gains)
-      : ops_(ops), setup_(setup), layers_(layers), gains_(gains) {}
+  /// @param alike  members enter the layer equal and leave it as variants
+  FilterHook(SpectralOps& ops, const AblationSetup& setup, std::size_t layer, const LayerGains& gains, bool alike)
+      : ops_(ops), setup_(setup), layer_(layer), gains_(gains), alike_(alike) {}
 
   void before_rope(LayerStates& states) override {
-    if (!filters(states.layer)) return;
-    apply(states, states.v);
-    if (setup_.before_rope) apply(states, states.k);
+    if (states.layer != layer_) return;
+    apply(states.v, gains_.values);
+    if (setup_.before_rope) apply(states.k, gains_.keys);
   }
   void after_rope(LayerStates& states) override {
-    if (filters(states.layer) && !setup_.before_rope) apply(states, states.k);
+    if (states.layer == layer_ && !setup_.before_rope) apply(states.k, gains_.keys);
   }
 
  private:
-  bool filters(std::size_t layer) const { return std::ranges::find(layers_, layer) != layers_.end(); }
-  void apply(const LayerStates& states, View4 x) {
-    // One layer: a row of gains per member. Several layers: one member, a row of gains per layer.
-    const auto index = static_cast<std::size_t>(std::ranges::find(layers_, states.layer) - layers_.begin());
-    const auto gains = layers_.size() == 1 ? gains_ : rows_of(gains_, index, 1);
-    ops_.filter(x.slice(0), setup_.transform, setup_.first_filtered(), setup_.last_filtered(), gains, x);
+  void apply(const View4& x, TensorView<const double, 2> gains) {
+    const auto filter = [&](const View4& from, TensorView<const double, 2> rows, const View4& to) {
+      ops_.filter(from.slice(0), setup_.transform, setup_.first_filtered(), setup_.last_filtered(), rows, to);
+    };
+    if (alike_) return filter(x, gains, x);
+    for (std::size_t member = 0; member < x.extent(0); ++member)
+      filter(member_of(x, member), rows_of(gains, member, 1), member_of(x, member));
   }
 
   SpectralOps& ops_;
   const AblationSetup& setup_;
-  std::span<const std::size_t> layers_;
-  TensorView<const double, 2> gains_;
+  std::size_t layer_;
+  const LayerGains& gains_;
+  bool alike_;
 };
 
 AblationForward::AblationForward(Decoder& decoder, SpectralOps& ops, const AblationSetup& setup, std::size_t batch_rows)
@@ -145,24 +160,31 @@ double AblationForward::sum_nll(const ResidualStream& hidden, std::vector<double
   return last;
 }
 
-std::vector<double> AblationForward::variants(std::size_t layer, TensorView<const double, 2> gains) {
-  const std::size_t layers = decoder_->model().config().layers;
-  decoder_->advance(hidden_, layer, nullptr, cache());
-  const std::size_t batch = std::max<std::size_t>(1, batch_rows_ / hidden_.tokens());
+std::size_t AblationForward::batch_members() const { return std::max<std::size_t>(1, batch_rows_ / hidden_.tokens()); }
+
+/// Runs `layer` with each member filtered by its row of gains.
+void AblationForward::advance_filtered(ResidualStream& members, std::size_t layer, const LayerGains& gains,
+                                       bool alike) {
+  if (!prefix_) {
+    FilterHook hook(*ops_, setup_, layer, gains, alike);
+    decoder_->advance(members, layer + 1, &hook);
+    return;
+  }
   const RopeTable rope = decoder_->model().rope(layer, setup_.tokens);
+  PrefixLayer& of_prefix = *prefix_->layers[layer];
+  of_prefix.filter(decoder_->model().backend(), *ops_, setup_, rope, gains.keys, gains.values);
+  decoder_->advance(members, layer + 1, nullptr, cache());
+  of_prefix.restore();
+}
+
+std::vector<double> AblationForward::variants(std::size_t layer, TensorView<const double, 2> gains) {
+  decoder_->advance(hidden_, layer, nullptr, cache());
   std::vector<double> sums;
-  for (std::size_t first = 0; first < gains.extent(0); first += batch) {
-    const auto chosen = rows_of(gains, first, std::min(batch, gains.extent(0) - first));
+  for (std::size_t first = 0; first < gains.extent(0); first += batch_members()) {
+    const auto chosen = rows_of(gains, first, std::min(batch_members(), gains.extent(0) - first));
     ResidualStream members = decoder_->repeat(hidden_, chosen.extent(0));
-    if (prefix_) {
-      prefix_->layers[layer]->filter(decoder_->model().backend(), *ops_, setup_, rope, chosen);
-      decoder_->advance(members, layer + 1, nullptr, cache());
-      prefix_->layers[layer]->restore();
-    } else {
-      FilterHook hook(*ops_, setup_, std::span(&layer, 1), chosen);
-      decoder_->advance(members, layer + 1, &hook);
-    }
-    decoder_->advance(members, layers, nullptr, cache());
+    advance_filtered(members, layer, {chosen, chosen}, true);
+    decoder_->advance(members, decoder_->model().config().layers, nullptr, cache());
     sum_nll(members, &sums);
   }
   return sums;
@@ -173,21 +195,29 @@ double AblationForward::base() {
   return sum_nll(hidden_);
 }
 
-double AblationForward::filtered(std::span<const std::size_t> layers, TensorView<const double, 2> gains) {
+std::vector<double> AblationForward::filtered(std::span<const std::size_t> layers, TensorView<const double, 4> gains) {
   restart();
-  const std::size_t count = decoder_->model().config().layers;
-  if (!prefix_) {
-    FilterHook hook(*ops_, setup_, layers, gains);
-    decoder_->advance(hidden_, count, &hook);
-    return sum_nll(hidden_);
+  decoder_->advance(hidden_, layers.front(), nullptr, cache());
+  const std::size_t bins = gains.extent(3);
+  std::vector<double> sums, keys, values;
+  for (std::size_t first = 0; first < gains.extent(0); first += batch_members()) {
+    const std::size_t count = std::min(batch_members(), gains.extent(0) - first);
+    ResidualStream members = decoder_->repeat(hidden_, count);
+    for (std::size_t n = 0; n < layers.size(); ++n) {
+      keys.clear();
+      values.clear();
+      for (std::size_t variant = first; variant < first + count; ++variant) {
+        const auto of_variant = gains.slice(variant);
+        std::ranges::copy(of_variant.slice(0).slice(n).span(), std::back_inserter(keys));
+        std::ranges::copy(of_variant.slice(1).slice(n).span(), std::back_inserter(values));
+      }
+      decoder_->advance(members, layers[n], nullptr, cache());
+      advance_filtered(members, layers[n], {{keys, {count, bins}}, {values, {count, bins}}}, n == 0);
+    }
+    decoder_->advance(members, decoder_->model().config().layers, nullptr, cache());
+    sum_nll(members, &sums);
   }
-  for (std::size_t n = 0; n < layers.size(); ++n) {
-    const RopeTable rope = decoder_->model().rope(layers[n], setup_.tokens);
-    prefix_->layers[layers[n]]->filter(decoder_->model().backend(), *ops_, setup_, rope, rows_of(gains, n, 1));
-  }
-  decoder_->advance(hidden_, count, nullptr, cache());
-  for (const std::size_t layer : layers) prefix_->layers[layer]->restore();
-  return sum_nll(hidden_);
+  return sums;
 }
 
 }  // namespace kvs

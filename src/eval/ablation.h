@@ -44,12 +44,16 @@ class AblationForward {
   std::vector<double> variants(std::size_t layer, TensorView<const double, 2> gains);
   /// NLL sum of the unchanged model; ends the document.
   double base();
-  /// NLL sum with every layer of `layers` filtered by its own gains (the calibrated model); restarts the document.
-  double filtered(std::span<const std::size_t> layers, TensorView<const double, 2> gains);
+  /// NLL sums [variant] with every layer of `layers` (ascending) filtered (calibrated models); restarts the document.
+  /// @param gains  [variant, (keys, values), layer, bin], a layer by its position in `layers`
+  std::vector<double> filtered(std::span<const std::size_t> layers, TensorView<const double, 4> gains);
 
  private:
   struct Prefix;
   class FilterHook;
+  struct LayerGains;
+  void advance_filtered(ResidualStream& members, std::size_t layer, const LayerGains& gains, bool alike);
+  std::size_t batch_members() const;
   double sum_nll(const ResidualStream& hidden, std::vector<double>* per_member = nullptr);
   void restart();
   Cache* cache();

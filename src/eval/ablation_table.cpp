@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 
 namespace kvs {
@@ -195,19 +196,19 @@ AblationTable ablate(AblationForward& forward, const AblationPlan& plan,
 
 std::vector<double> kept_perplexities(AblationForward& forward, const AblationPlan& plan, const AblationTable& table,
                                       std::span<const std::vector<std::int32_t>> documents) {
-  std::vector<std::vector<double>> gains;  // [chunk count][layer · bin]
+  std::vector<double> gains;  // [chunk count, (keys, values), layer, bin]
   for (const std::size_t count : plan.chunk_counts) {
-    auto& all = gains.emplace_back();
-    for (const auto& chunks : choose_chunks(plan, table.sums(count))) {
-      const auto row = gains_keeping(plan.grid_of(count), chunks);
-      all.insert(all.end(), row.begin(), row.end());
-    }
+    std::vector<double> of_layers;
+    for (const auto& chunks : choose_chunks(plan, table.sums(count)))
+      std::ranges::copy(gains_keeping(plan.grid_of(count), chunks), std::back_inserter(of_layers));
+    for (int state = 0; state < 2; ++state) std::ranges::copy(of_layers, std::back_inserter(gains));
   }
-  std::vector<double> nll(gains.size());
+  const std::size_t counts = plan.chunk_counts.size(), layers = plan.layers.size();
+  std::vector<double> nll(counts);
   for (const auto& tokens : documents) {
     forward.begin(tokens);
-    for (std::size_t n = 0; n < gains.size(); ++n)
-      nll[n] += forward.filtered(plan.layers, {gains[n], {plan.layers.size(), gains[n].size() / plan.layers.size()}});
+    const auto sums = forward.filtered(plan.layers, {gains, {counts, 2, layers, gains.size() / (counts * 2 * layers)}});
+    for (std::size_t n = 0; n < counts; ++n) nll[n] += sums[n];
   }
   for (double& value : nll) value = std::exp(value / static_cast<double>(plan.setup.scored() * documents.size()));
   return nll;

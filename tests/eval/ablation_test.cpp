@@ -81,10 +81,51 @@ TEST_F(Ablation, FilteringOneLayerEqualsItsVariant) {
     auto runs = forward(setup);
     runs.begin(tokens_);
     const double variant = runs.variants(layer, {gains, {3, bins}})[1];
-    const double filtered =
-        runs.filtered(std::span(&layer, 1), {std::span<const double>(gains).subspan(bins, bins), {1, bins}});
-    EXPECT_NEAR(filtered, variant, 1e-4);
+    std::vector<double> twice(gains.begin() + static_cast<std::ptrdiff_t>(bins), gains.end());
+    std::copy_n(twice.begin(), bins, twice.begin() + static_cast<std::ptrdiff_t>(bins));  // of keys and of values
+    EXPECT_NEAR(runs.filtered(std::span(&layer, 1), {twice, {1, 2, 1, bins}})[0], variant, 1e-4);
   }
+}
+
+TEST_F(Ablation, ABatchOfModelsEqualsEachAlone) {
+  const std::vector<std::size_t> layers{1, 2, 3};
+  for (const bool continuation : {false, true}) {
+    const AblationSetup setup{continuation,    kTokens, 28, continuation ? 2UL : 0UL, continuation ? 3UL : 0UL,
+                              Transform::kDct, false};
+    const std::size_t bins = bins_of(setup.transform, setup.filtered());
+    // Four variants: each state and layer keeps another count of bins.
+    std::vector<double> gains;
+    for (std::size_t row = 0; row < 4 * 2 * layers.size(); ++row)
+      for (std::size_t bin = 0; bin < bins; ++bin) gains.push_back(bin < bins - row % 7 ? 1 : 0);
+    const std::size_t size = gains.size() / 4;
+    auto runs = forward(setup, 2 * kTokens);
+    runs.begin(tokens_);
+    const auto batch = runs.filtered(layers, {gains, {4, 2, layers.size(), bins}});
+    ASSERT_EQ(batch.size(), 4U);
+    for (std::size_t n = 0; n < 4; ++n) {
+      const auto own = std::span<const double>(gains).subspan(n * size, size);
+      EXPECT_NEAR(runs.filtered(layers, {own, {1, 2, layers.size(), bins}})[0], batch[n], 1e-4) << n;
+    }
+    EXPECT_GT(std::abs(batch[1] - batch[0]), 1e-3) << "the variants must differ";
+  }
+}
+
+TEST_F(Ablation, KeysAndValuesAreFilteredByTheirOwnGains) {
+  const AblationSetup setup{true, kTokens, 28, 0, 0, Transform::kDct, true};
+  const std::size_t bins = bins_of(setup.transform, setup.filtered()), layer = 0;
+  std::vector<double> all(bins, 1.0), few(bins, 0.0);
+  few[0] = 1;
+  auto runs = forward(setup);
+  runs.begin(tokens_);
+  const auto sum = [&](const std::vector<double>& keys, const std::vector<double>& values) {
+    std::vector<double> both = keys;
+    both.insert(both.end(), values.begin(), values.end());
+    return runs.filtered(std::span(&layer, 1), {both, {1, 2, 1, bins}})[0];
+  };
+  const double unchanged = sum(all, all), keys = sum(few, all), values = sum(all, few);
+  EXPECT_GT(std::abs(keys - unchanged), 1e-3);
+  EXPECT_GT(std::abs(values - unchanged), 1e-3);
+  EXPECT_GT(std::abs(values - keys), 1e-3);
 }
 
 TEST(AblationOfSmolLM2, DeltasEqualPyTorchs) {
