@@ -5,7 +5,7 @@
 
 set multiplot
 set label 1 heading at screen 12/page_width, 1 - 16/page_height left font heading_font(heading) tc rgb ink
-left = 72.0
+left = 84.0
 gap = 24.0
 top = 78.0
 bottom = 46.0

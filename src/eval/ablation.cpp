@@ -123,6 +123,11 @@ class AblationForward::FilterHook final : public StateHook {
   bool alike_;
 };
 
+std::string AblationSetup::subject() const {
+  return std::string(continuation ? "continuation" : "in-place") + ", " + (before_rope ? "k_pre" : "k_post") + ", " +
+         (transform == Transform::kDct ? "DCT" : "DFT");
+}
+
 AblationForward::AblationForward(Decoder& decoder, SpectralOps& ops, const AblationSetup& setup, std::size_t batch_rows)
     : decoder_(&decoder), ops_(&ops), setup_(setup), batch_rows_(batch_rows) {}
 AblationForward::~AblationForward() = default;

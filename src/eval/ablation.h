@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "kernels/spectral_ops.h"
@@ -26,6 +27,8 @@ struct AblationSetup {
   std::size_t first_scored() const noexcept { return continuation ? prefix : 0; }  // position of the first scoring row
   /// Tokens whose NLL counts: continuation T − P − 1, in-place T − 1.
   std::size_t scored() const noexcept { return tokens - first_scored() - 1; }
+  /// "continuation, k_pre, DCT", for headings.
+  std::string subject() const;
 };
 
 /// The forward passes behind a FAEDKV ablation of one document. Nothing is computed twice: the prefix is prefilled

@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <iostream>
 
+#include "cli/common/ablation_options.h"
 #include "cli/common/estimate.h"
 #include "cli/common/outputs.h"
 #include "cli/common/progress.h"
@@ -29,42 +30,13 @@ OptionTable faedkv_options() {
       .value("sweep", "LIST", "also ablate with these chunk counts and draw perplexity against them")
       .value("keep", "r", "share of the chunks to keep", "0.5")
       .value("passes", "N", "race: ablate a chunk in a document at most N times, undecided chunks first")
-      .value("confidence", "p", "race: a chunk that is clear of the threshold at p gets no more documents (0.95)")
-      .value("protocol", "NAME", "continuation or in-place", "continuation")
-      .value("prefix", "P", "continuation: tokens that are prefilled and ablated (default: 3/4 of the window)")
-      .value("sinks", "S", "first tokens left alone (in-place ablates with 0)", "10")
-      .value("recent", "R", "last tokens of the prefix left alone (in-place ablates with 0)", "50")
-      .value("transform", "NAME", "dft or dct", "dft")
-      .value("key-space", "NAME", "k_post or k_pre", "k_post")
-      .value("spectrum", "NAME", "half or full (the paper's literal N bins)", "half");
+      .value("confidence", "p", "race: a chunk that is clear of the threshold at p gets no more documents (0.95)");
+  add_ablation_options(table, {.sinks = "10", .recent = "50", .transform = "dft", .key_space = "k_post"});
+  table.value("spectrum", "NAME", "half or full (the paper's literal N bins)", "half");
   add_model_options(table);
   add_text_options(table);
   add_run_options(table, true);
   return table;
-}
-
-AblationSetup make_setup(const Options& options, std::size_t tokens, std::size_t sinks, std::size_t recent) {
-  static constexpr std::string_view kProtocols[] = {"continuation", "in-place"}, kTransforms[] = {"dft", "dct"},
-                                    kSpaces[] = {"k_post", "k_pre"};
-  const auto most = static_cast<std::int64_t>(tokens);
-  const bool continuation = options.choice("protocol", kProtocols) == "continuation";
-  const std::size_t prefix =
-      options.has("prefix") ? static_cast<std::size_t>(options.integer("prefix", 1, most - 2)) : tokens * 3 / 4;
-  if (continuation && sinks + recent >= prefix)
-    throw Error(ErrorCode::kUsage, "--prefix",
-                "found " + std::to_string(prefix) + " tokens, expected more than sinks and recent together, " +
-                    std::to_string(sinks + recent));
-  if (continuation && prefix + 2 > tokens)
-    throw Error(ErrorCode::kUsage, "--window",
-                "found " + std::to_string(tokens) + " tokens with a prefix of " + std::to_string(prefix) +
-                    ", expected at least 2 after the prefix: one is scored given the other");
-  return {continuation,
-          tokens,
-          prefix,
-          continuation ? sinks : 0,
-          continuation ? recent : 0,
-          options.choice("transform", kTransforms) == "dct" ? Transform::kDct : Transform::kDft,
-          options.choice("key-space", kSpaces) == "k_pre"};
 }
 
 std::optional<AblationPlan::Race> make_race(const Options& options, const AblationPlan& plan, std::size_t documents,
@@ -93,7 +65,7 @@ FaedkvPlan make_plan(const Options& options, const ModelConfig& model,
   const std::size_t tokens = documents.front().size();
   plan.sinks = static_cast<std::size_t>(options.integer("sinks", 0, static_cast<std::int64_t>(tokens)));
   plan.recent = static_cast<std::size_t>(options.integer("recent", 0, static_cast<std::int64_t>(tokens)));
-  plan.setup = make_setup(options, tokens, plan.sinks, plan.recent);
+  plan.setup = ablation_setup(options, tokens);
   plan.grid = {plan.setup.transform, options.choice("spectrum", kSpectra) == "full", 1, plan.setup.filtered()};
   const std::size_t bins = plan.grid.bins();
   plan.grid.chunks = static_cast<std::size_t>(options.integer("chunks", 1, static_cast<std::int64_t>(bins)));
@@ -119,9 +91,7 @@ double ablation_flops(const AblationPlan& plan, const ModelConfig& model, std::s
 }
 
 std::string heading(const AblationPlan& plan, const ModelConfig& model, std::size_t documents) {
-  return model.name + " · " + (plan.setup.continuation ? "continuation" : "in-place") + ", " +
-         (plan.setup.before_rope ? "k_pre" : "k_post") + ", " +
-         (plan.setup.transform == Transform::kDct ? "DCT" : "DFT") + " · " + std::to_string(documents) + " × " +
+  return model.name + " · " + plan.setup.subject() + " · " + std::to_string(documents) + " × " +
          std::to_string(plan.setup.tokens) + " tokens";
 }
 

@@ -10,6 +10,8 @@ int main(int argc, char** argv) {
       kvs::Subcommand{"spectrum", "power spectra of keys and values along tokens, with figures", kvs::run_spectrum},
       kvs::Subcommand{"perturb", "what synonyms change in the low and the high frequencies of keys and values",
                       kvs::run_perturb},
+      kvs::Subcommand{"retain", "perplexity against the band of frequencies that keys and values keep",
+                      kvs::run_retain},
       kvs::Subcommand{"verify", "check every byte of a capture", kvs::run_verify},
   };
   return kvs::run_program("kvspectrum", "capture, analyse and plot the KV cache of a language model", kCommands, argc,

@@ -1,0 +1,158 @@
+#include <array>
+#include <filesystem>
+#include <iostream>
+
+#include "cli/common/ablation_options.h"
+#include "cli/common/estimate.h"
+#include "cli/common/outputs.h"
+#include "cli/common/progress.h"
+#include "cli/common/session.h"
+#include "cli/kvspectrum/commands.h"
+#include "core/checked.h"
+#include "core/error.h"
+#include "eval/retention_report.h"
+#include "io/digest.h"
+#include "io/file.h"
+#include "version.h"
+
+namespace kvs {
+namespace {
+
+/// What a config says for itself.
+constexpr std::array<std::string_view, 5> kConfigOptions{"sinks", "recent", "transform", "key-space", "layers"};
+
+OptionTable retain_options() {
+  OptionTable table("kvspectrum retain --model PATH --text PATH --out FILE [options]",
+                    "Perplexity of models that keep only the lowest or the highest frequencies of their keys, their "
+                    "values, or both, against the share that is kept.",
+                    {"kvspectrum retain --model SmolLM2.gguf --text book.txt --documents 8 --out retain.json",
+                     "kvspectrum retain --model SmolLM2.gguf --text book.txt --protocol in-place --keep 0.5,0.25 "
+                     "--out retain.json",
+                     "kvspectrum retain --model SmolLM2.gguf --text book.txt --config faedkv.json --out chunks.json"});
+  table.value("out", "FILE", "the JSON result; the figure goes beside it")
+      .value("keep", "LIST", "shares of the bins that are kept", "0.9,0.75,0.5,0.25,0.1")
+      .value("config", "FILE",
+             "a faedkv config: whole chunks of its grid are kept, the lowest, the highest, and those of the largest Δ")
+      .value("layers", "LIST", "layers that are cut, such as 0,14-16", "all");
+  add_ablation_options(table, {.sinks = "4", .recent = "0", .transform = "dct", .key_space = "k_pre"});
+  add_model_options(table);
+  add_text_options(table);
+  add_run_options(table, true);
+  return table;
+}
+
+std::vector<double> shares_of(const Options& options) {
+  std::vector<double> shares;
+  for (const std::string& word : options.words("keep")) {
+    const auto share = parse_real(word);
+    if (!share || !(*share > 0 && *share <= 1))
+      throw Error(ErrorCode::kUsage, "--keep", "found '" + word + "', expected shares above 0 and at most 1");
+    shares.push_back(*share);
+  }
+  return shares;
+}
+
+/// The grid of a faedkv config and the Δ of its chunks; what it says of the states goes into the plan, too.
+void read_chunks(RetentionPlan& plan, const std::filesystem::path& path, const ModelSource& source) {
+  const Json config = read_config(path);
+  if (config.at("method") != "faedkv" || !config.contains("/calibration/ablation/delta"_json_pointer))
+    throw Error(ErrorCode::kInput, path.string(),
+                "found a config of " + config.at("method").get<std::string>() +
+                    ", expected one that kvcalibrate faedkv wrote, with its ablation");
+  check_config_model(config, path, source.config(), source.sha256());
+  const Json& parameters = config.at("parameters");
+  AblationSetup& setup = plan.setup;
+  setup.sinks = setup.continuation ? parameters.at("sinks").get<std::size_t>() : 0;
+  setup.recent = setup.continuation ? parameters.at("recent").get<std::size_t>() : 0;
+  setup.transform = parameters.at("transform") == "dct" ? Transform::kDct : Transform::kDft;
+  setup.before_rope = parameters.at("key_space") == "k_pre";
+  check_setup(setup);
+  const Json& ablation = config.at("calibration").at("ablation");
+  plan.layers = ablation.at("layers").get<std::vector<std::size_t>>();
+  plan.chunks = {{setup.transform, parameters.at("spectrum") == "full", ablation.at("chunks").get<std::size_t>(),
+                  setup.filtered()},
+                 ablation.at("delta").get<std::vector<std::vector<double>>>()};
+  if (plan.chunks->grid.chunks > plan.chunks->grid.bins())
+    throw Error(ErrorCode::kUsage, "--window",
+                "found " + std::to_string(setup.filtered()) + " filtered tokens, expected a bin for each of the " +
+                    std::to_string(plan.chunks->grid.chunks) + " chunks of " + path.string());
+}
+
+RetentionPlan make_plan(const Options& options, const ModelSource& source, std::size_t tokens) {
+  RetentionPlan plan;
+  plan.setup = ablation_setup(options, tokens);
+  plan.shares = shares_of(options);
+  plan.layers = options.indices("layers", source.config().layers);
+  if (options.has("config")) {
+    refuse_options(options, kConfigOptions, "--config");
+    read_chunks(plan, options.text("config"), source);
+  }
+  return plan;
+}
+
+double retention_flops(const RetentionPlan& plan, const ModelConfig& model, std::size_t documents) {
+  const auto tokens = static_cast<double>(plan.setup.tokens), past = static_cast<double>(plan.setup.first_scored());
+  const double variant =
+      static_cast<double>(model.layers) * layer_flops(model, tokens - past, past) + head_flops(model, tokens - past);
+  return static_cast<double>(documents) *
+         (forward_flops(model, tokens) + static_cast<double>(plan.variants()) * variant);
+}
+
+Retention run_documents(const RetentionPlan& plan, ModelSession& session,
+                        const std::vector<std::vector<std::int32_t>>& documents, Journal& journal,
+                        const RunOptions& run) {
+  const auto ops = make_spectral_ops(*session.backend);
+  AblationForward forward(*session.decoder, *ops, plan.setup);
+  Progress progress("retain", static_cast<double>(documents.size()), run.quiet);
+  return retain(forward, plan, documents, journal,
+                [&](std::size_t done) { progress.update(static_cast<double>(done)); });
+}
+
+}  // namespace
+
+void run_retain(Arguments arguments) {
+  const auto options = retain_options().parse(arguments, std::cout);
+  if (!options) return;
+  const RunOptions run = run_options(*options);
+  const std::filesystem::path out = options->text("out");
+  check_outputs(out, figure_paths(out, ""), *options, run);
+  const OutputLock lock(out, run.lock);
+  auto source = open_model(*options);
+  const Corpus corpus = load_corpus(*options, run, *source);
+  const auto documents = tokens_of(corpus);
+  if (is_finished(out, out, run,
+                  [&](const Json& json) { return is_of_run(json, "", *options, source->sha256(), corpus); }))
+    return print_result(run, parse_json(read_text_file(out, std::size_t{1} << 30), out.string()),
+                        out.string() + ": finished before\n");
+  const RetentionPlan plan = make_plan(*options, *source, documents.front().size());
+  Json identity = run_identity(*options, source->sha256(), corpus);
+  if (options->has("config")) identity["config_sha256"] = sha256_of_file(options->text("config"));
+  check_journal(out, run);
+  ModelSession session = load_model(std::move(source), *options, run);
+  Journal journal = open_journal(out, identity, run);
+  announce({.flops = retention_flops(plan, session.config(), documents.size()),
+            .memory_bytes = ablation_memory(session.config(), static_cast<double>(session.model->weight_bytes()),
+                                            plan.setup.tokens)},
+           *session.backend, run);
+  const Retention retention = run_documents(plan, session, documents, journal, run);
+
+  const Provenance record = provenance(*options, run, corpus);
+  Json result{{"format", "kvspectrum-retention"},
+              {"version", 1},
+              {"model", model_json(session.config(), session.source->sha256(), plan.setup.tokens)},
+              {"command", record.command},
+              {"tool_version", record.tool_version},
+              {"text_sha256", record.text_sha256},
+              {"documents", documents.size()},
+              {"window", plan.setup.tokens}};
+  if (identity.contains("config_sha256")) result["config_sha256"] = identity.at("config_sha256");
+  result.update(retention_json(plan, retention));
+  const std::string heading = session.config().name + " · " + plan.setup.subject() + " · " +
+                              std::to_string(documents.size()) + " × " + std::to_string(plan.setup.tokens) + " tokens";
+  write_figure(beside(out, ""), render_retention(retention_figure(heading, plan, retention)), run.replace());
+  write_file_atomically(out, dump_json(result) + "\n", run.replace());
+  journal.remove();
+  print_result(run, result, retention_summary(plan, retention));
+}
+
+}  // namespace kvs
