@@ -81,4 +81,14 @@ SpectrumSummary summarise_power(std::span<const double> power, Transform transfo
   return summary;
 }
 
+std::vector<double> chunk_shares(std::span<const double> power, Transform transform, std::size_t samples) {
+  const std::vector<double> curve = cumulative_energy(power, transform, samples, true);
+  const std::size_t chunks = std::min(kEnergyChunks, power.size());
+  std::vector<double> shares(chunks);
+  for (std::size_t chunk = 0; chunk < chunks; ++chunk)
+    shares[chunk] =
+        curve[first_bin_of(chunk + 1, chunks, power.size())] - curve[first_bin_of(chunk, chunks, power.size())];
+  return shares;
+}
+
 }  // namespace kvs

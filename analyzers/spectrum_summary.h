@@ -37,4 +37,10 @@ SpectrumSummary summarise_power(std::span<const double> power, Transform transfo
 std::vector<double> cumulative_energy(std::span<const double> power, Transform transform, std::size_t samples,
                                       bool with_dc);
 
+/// FAEDKV's number of chunks (its default).
+inline constexpr std::size_t kEnergyChunks = 22;
+/// The share of the energy, DC included, in each of kEnergyChunks chunks of the spectrum (first_bin_of), or in each bin
+/// where there are fewer. All zeros if there is no energy.
+std::vector<double> chunk_shares(std::span<const double> power, Transform transform, std::size_t samples);
+
 }  // namespace kvs

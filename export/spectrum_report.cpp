@@ -5,6 +5,7 @@
 
 #include "analyzers/spectrum_summary.h"
 #include "export/figure.h"
+#include "export/figures/energy_chunks.h"
 #include "export/figures/energy_share.h"
 #include "export/figures/spectrum_heads.h"
 #include "export/figures/spectrum_layers.h"
@@ -51,6 +52,13 @@ Json table_json(const PowerTable& table, Transform transform, std::size_t sample
   return {{"bins", with_dc ? table.bins : table.bins - 1}, {"layers", layers.json()}, {"heads", heads}};
 }
 
+Json chunk_shares_json(const PowerTable& table, Transform transform, std::size_t samples) {
+  Json layers = Json::array();
+  for (std::size_t layer = 0; layer < table.layers; ++layer)
+    layers.push_back(chunk_shares(table.layer_mean(layer), transform, samples));
+  return layers;
+}
+
 Json constant_channels_json(const Spectrum& spectrum) {
   Json list = Json::array();
   for (const ConstantChannel& constant : spectrum.constant_channels) {
@@ -84,6 +92,7 @@ std::vector<std::pair<std::string, FigureImages>> draw(const Spectrum& spectrum,
     figures.emplace_back("spectrum_k_pre_vs_k_post", render_spectrum_rope(spectrum, model_name, true));
   }
   figures.emplace_back("energy_share", render_energy_share(spectrum, model_name, true, kSharePercent));
+  figures.emplace_back("energy_chunks", render_energy_chunks(spectrum, model_name, true));
   return figures;
 }
 
@@ -128,7 +137,8 @@ Json spectrum_json(const Spectrum& spectrum, const SpectrumOrigin& origin) {
       const PowerTable& table = spectrum.table(state, with_sinks);
       of_state[with_sinks ? "all_tokens" : "without_sinks"] = {
           {"with_dc", table_json(table, spectrum.transform, samples, true)},
-          {"without_dc", table_json(table, spectrum.transform, samples, false)}};
+          {"without_dc", table_json(table, spectrum.transform, samples, false)},
+          {"chunk_share", chunk_shares_json(table, spectrum.transform, samples)}};
     }
   }
   json["constant_channels"] = constant_channels_json(spectrum);
@@ -136,7 +146,7 @@ Json spectrum_json(const Spectrum& spectrum, const SpectrumOrigin& origin) {
 }
 
 std::vector<std::string> spectrum_report_files(const SpectrumAccumulator::Settings& settings) {
-  std::vector<std::string> stems{"spectrum_layers", "energy_share"};
+  std::vector<std::string> stems{"spectrum_layers", "energy_share", "energy_chunks"};
   if (settings.sinks > 0) stems.emplace_back("spectrum_layers_without_sinks");
   const std::size_t pages = spectrum_heads_pages(settings.layers.size(), settings.kv_heads);
   for (std::size_t page = 0; page < pages; ++page) stems.push_back(page_name(page, pages));

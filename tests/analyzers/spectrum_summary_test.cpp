@@ -96,5 +96,19 @@ TEST(SpectrumSummary, RefusesAPowerOfAnotherLength) {
   EXPECT_THROW(summarise_power(std::vector<double>(4), Transform::kDft, 9, true), Error);
 }
 
+TEST(ChunkShares, CountMirrorBinsAndAddUpToOne) {
+  // 44 samples: bins 0 … 22, so that chunk c of 22 is bin c, and the last one holds bin 21 and 22. DC and bin 22 have
+  // no mirror image: energy 1 + 2 · 21 + 1 = 44.
+  const std::vector<double> shares = chunk_shares(std::vector<double>(23, 1.0), Transform::kDft, 44);
+  ASSERT_EQ(shares.size(), kEnergyChunks);
+  EXPECT_NEAR(shares[0], 1.0 / 44, 1e-15);
+  EXPECT_NEAR(shares[7], 2.0 / 44, 1e-15);
+  EXPECT_NEAR(shares[21], 3.0 / 44, 1e-15);
+}
+
+TEST(ChunkShares, AreBinsWhereThereAreFewer) {
+  EXPECT_EQ(chunk_shares(std::vector<double>{1, 3}, Transform::kDct, 2), (std::vector<double>{0.25, 0.75}));
+}
+
 }  // namespace
 }  // namespace kvs

@@ -11,6 +11,7 @@
 #include "export/figures/bands.h"
 #include "export/figures/elite_map.h"
 #include "export/figures/elite_trials.h"
+#include "export/figures/energy_chunks.h"
 #include "export/figures/energy_share.h"
 #include "export/figures/filter_effect.h"
 #include "export/figures/perplexity_chunks.h"
@@ -101,6 +102,7 @@ TEST(SpectrumFigures, DrawAnyShape) {
     expect_drawn(render_spectrum_layers(spectrum, "tiny_model", true), "tiny_model");
     expect_drawn(render_spectrum_rope(spectrum, "tiny_model", true), "after RoPE");
     expect_drawn(render_energy_share(spectrum, "tiny_model", true, 10), "lowest 10 % of bins");
+    expect_drawn(render_energy_chunks(spectrum, "tiny_model", true), "Energy by chunk");
     const auto pages = render_spectrum_heads(spectrum, "tiny_model", true);
     ASSERT_EQ(pages.size(), 1U);
     expect_drawn(pages[0], "L0 H0");
