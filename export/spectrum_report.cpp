@@ -5,6 +5,7 @@
 
 #include "analyzers/spectrum_summary.h"
 #include "export/figure.h"
+#include "export/figures/bands.h"
 #include "export/figures/energy_chunks.h"
 #include "export/figures/energy_share.h"
 #include "export/figures/spectrum_heads.h"
@@ -17,6 +18,7 @@ namespace kvs {
 namespace {
 
 constexpr double kSharePercent = 10;  // of the bins, in the map of energy shares
+constexpr std::size_t kBandsPerOctave = 12;
 
 std::string_view name_of(Transform transform) noexcept { return transform == Transform::kDct ? "dct" : "dft"; }
 
@@ -68,6 +70,19 @@ Json constant_channels_json(const Spectrum& spectrum) {
                     {"channel", constant.channel}});
   }
   return list;
+}
+
+/// One curve per layer over a logarithmic frequency axis, without DC.
+Json curve_json(const PowerTable& table) {
+  Json bins = Json::array(), power = Json::array();
+  for (std::size_t layer = 0; layer < table.layers; ++layer) {
+    Json& row = power.emplace_back(Json::array());
+    for (const Band& band : log_bands(table.layer_mean(layer), kBandsPerOctave)) {
+      row.push_back(band.power);
+      if (layer == 0) bins.push_back(band.bin);
+    }
+  }
+  return {{"bins", bins}, {"power", power}};
 }
 
 bool has_both_keys(const StateSet& states) {
@@ -138,7 +153,8 @@ Json spectrum_json(const Spectrum& spectrum, const SpectrumOrigin& origin) {
       of_state[with_sinks ? "all_tokens" : "without_sinks"] = {
           {"with_dc", table_json(table, spectrum.transform, samples, true)},
           {"without_dc", table_json(table, spectrum.transform, samples, false)},
-          {"chunk_share", chunk_shares_json(table, spectrum.transform, samples)}};
+          {"chunk_share", chunk_shares_json(table, spectrum.transform, samples)},
+          {"curve", curve_json(table)}};
     }
   }
   json["constant_channels"] = constant_channels_json(spectrum);

@@ -49,6 +49,18 @@ SpectrumAccumulator::Settings settings() {
   return chosen;
 }
 
+TEST(SpectrumJson, HoldsEachLayersCurveWithoutDc) {
+  const Json json = spectrum_json(sample(), origin());
+  const Json& curve = json["states"]["k_pre"]["all_tokens"]["curve"];
+  ASSERT_EQ(curve["power"].size(), kLayers);
+  ASSERT_EQ(curve["power"][1].size(), curve["bins"].size());
+  // Bins 1 to 16 lie more than a twelfth of an octave apart: bands of their own, where power is bin + 1.
+  EXPECT_DOUBLE_EQ(curve["bins"][0].get<double>(), 1);
+  EXPECT_DOUBLE_EQ(curve["power"][1][0].get<double>(), 2);
+  EXPECT_DOUBLE_EQ(curve["bins"][15].get<double>(), 16);
+  EXPECT_DOUBLE_EQ(curve["power"][1][15].get<double>(), 17);
+}
+
 TEST(SpectrumJson, HoldsSummariesByLayerAndHead) {
   const Json json = spectrum_json(sample(), origin());
   EXPECT_EQ(json["command"], "kvspectrum spectrum");
