@@ -195,6 +195,14 @@ OptionTable& OptionTable::positional(const std::string& name, const std::string&
   return *this;
 }
 
+OptionTable& OptionTable::positionals(const std::string& name, const std::string& help) {
+  state_->hidden.add_options()(name.c_str(), po::value<std::vector<std::string>>()->composing()->multitoken());
+  state_->positional.add(name.c_str(), -1);
+  state_->positional_name = name;
+  state_->positional_help = help;
+  return *this;
+}
+
 std::optional<Options> OptionTable::parse(Arguments arguments, std::ostream& out) const {
   std::vector<std::string> words(arguments.begin(), arguments.end());
   const bool help = std::erase_if(words, [](const std::string& word) { return word == "--help" || word == "-h"; }) > 0;

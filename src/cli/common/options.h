@@ -68,6 +68,8 @@ class OptionTable {
   OptionTable& flag(const std::string& name, const std::string& help);
   /// A required argument without a name.
   OptionTable& positional(const std::string& name, const std::string& help);
+  /// The same, one or more of them.
+  OptionTable& positionals(const std::string& name, const std::string& help);
 
   /// Options and their values' forms are checked before --help is answered, so that a command line can be tried with
   /// it.

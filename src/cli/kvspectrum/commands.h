@@ -7,6 +7,7 @@ namespace kvs {
 void run_capture(Arguments arguments);
 void run_info(Arguments arguments);
 void run_perturb(Arguments arguments);
+void run_report(Arguments arguments);
 void run_retain(Arguments arguments);
 void run_spectrum(Arguments arguments);
 void run_verify(Arguments arguments);

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace kvs {
+
+/// A quantity along one side of a drawing.
+class Axis {
+ public:
+  enum class Scale { kLinear, kLogarithmic, kHalving };  ///< halving: logarithmic, with ticks at powers of two
+  struct Tick {
+    double value;
+    std::string label;
+  };
+  using Label = std::string (*)(double value);
+
+  /// Ends where values end. @throws Error kInternal unless both are finite and, on a logarithmic scale, above 0.
+  Axis(double low, double high, Scale scale = Scale::kLinear);
+  /// As `low` to `high`, but from round number to round number.
+  static Axis rounded(double low, double high, std::size_t ticks);
+
+  double low() const noexcept { return low_; }
+  double high() const noexcept { return high_; }
+  /// 0 at the low end, 1 at the high one; values beyond are put at the ends.
+  double place(double value) const noexcept;
+  /// Round numbers inside, about `most` of them (0: none): 1, 2 or 5 times a power of ten, powers of ten over long
+  /// logarithmic scales.
+  std::vector<Tick> ticks(std::size_t most, Label label) const;
+
+ private:
+  std::vector<double> tick_values(std::size_t most) const;
+  std::vector<double> linear_ticks(std::size_t most) const;
+  std::vector<double> logarithmic_ticks(std::size_t most) const;
+  std::vector<double> halving_ticks() const;
+
+  double low_, high_;
+  Scale scale_;
+};
+
+/// "0.5", "100", "1e6", "1e−4".
+std::string plain_label(double value);
+/// A share: "25 %".
+std::string percent_label(double share);
+
+}  // namespace kvs

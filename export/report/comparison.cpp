@@ -1,0 +1,81 @@
+#include "export/report/comparison.h"
+
+#include <algorithm>
+
+#include "export/report/parts.h"
+#include "export/report/settings.h"
+
+namespace kvs {
+namespace {
+
+constexpr std::uint64_t kMostCount = 1ULL << 40;
+
+std::optional<double> optional_real(const JsonCursor& of, const char* name) {
+  return of.has(name) ? std::optional(of.at(name).real()) : std::nullopt;
+}
+
+ComparisonCell read_cell(const JsonCursor& cell) {
+  ComparisonCell result;
+  result.label = cell.at("label").string();
+  result.method = cell.at("method").string();
+  result.settings = settings_text(cell.at("settings").value());
+  if (cell.has("config")) result.config = cell.at("config").string();
+  if (cell.has("error")) result.error = cell.at("error").string();
+  result.stored = cell.has("store");
+  result.calibrated = cell.at("calibrated").boolean();
+  result.stopped = cell.at("stopped").boolean();
+  result.front = cell.at("front").boolean();
+  result.budget = cell.at("budget").positive();
+  result.documents = cell.at("documents").unsigned_integer(kMostCount);
+  result.bytes = optional_real(cell, "bytes_ratio");
+  if (result.bytes && *result.bytes <= 0) cell.at("bytes_ratio").fail("a number above 0");
+  result.ppl = optional_real(cell, "ppl");
+  result.kl = optional_real(cell, "kl");
+  result.top1 = optional_real(cell, "top1");
+  if (cell.has("ratio")) {
+    const JsonCursor ratio = cell.at("ratio");
+    result.loss = ratio.at("ppl").positive() - 1;
+    result.interval = ratio_interval(ratio);
+    if (result.interval && (*result.loss < result.interval->first || *result.loss > result.interval->second))
+      ratio.at("interval").fail("an interval around the ratio");
+  }
+  if (cell.has("retrieval")) {
+    result.accuracy = cell.at("retrieval").at("accuracy").real();
+    result.log_likelihood = cell.at("retrieval").at("log_likelihood").real();
+  }
+  return result;
+}
+
+}  // namespace
+
+Comparison read_comparison(const Output& output) {
+  const JsonCursor root = output.root(), text = root.at("text"), cells = root.at("cells"), best = root.at("best");
+  Comparison comparison{.command = root.at("command").string(),
+                        .full_ppl = root.at("full").at("ppl").positive(),
+                        .tokens = text.at("tokens").unsigned_integer(kMostCount),
+                        .held_documents = text.at("held_documents").unsigned_integer(kMostCount),
+                        .budgets = reals(root.at("budgets")),
+                        .cells = {},
+                        .best = {}};
+  std::ranges::sort(comparison.budgets, std::greater{});
+  for (std::size_t n = 0; n < cells.array_size(); ++n) comparison.cells.push_back(read_cell(cells.at(n)));
+  for (std::size_t n = 0; n < best.array_size(); ++n) {
+    const JsonCursor cell = best.at(n).at("cell");
+    const std::uint64_t index = cell.unsigned_integer(kMostCount);
+    if (index >= comparison.cells.size()) cell.fail("the index of a cell");
+    comparison.best[best.at(n).at("budget").positive()] = index;
+  }
+  return comparison;
+}
+
+void add_speeds(const Output& speeds, Comparison& comparison) {
+  const JsonCursor cells = speeds.root().at("cells");
+  for (std::size_t n = 0; n < cells.array_size(); ++n) {
+    const JsonCursor cell = cells.at(n);
+    for (ComparisonCell& of : comparison.cells)
+      if (of.label == cell.at("label").string() && of.budget == cell.at("budget").real())
+        of.speed = optional_real(cell, "decode_tokens_per_second");
+  }
+}
+
+}  // namespace kvs

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "export/report/inputs.h"
+
+namespace kvs {
+
+/// A cache at a budget, as `kvcalibrate compare` scored it.
+struct ComparisonCell {
+  std::string label, method, settings, config, error;
+  bool stored = false, calibrated = false, stopped = false, front = false;
+  double budget = 1;
+  std::size_t documents = 0;
+  // Nothing where it was not measured.
+  std::optional<double> bytes, ppl, loss, kl, top1, accuracy, log_likelihood, speed;  // loss: relative change of ppl
+  std::optional<std::pair<double, double>> interval;                                  // of the loss, 95 %
+};
+
+struct Comparison {
+  std::string command;
+  double full_ppl = 0;
+  std::size_t tokens = 0, held_documents = 0;
+  std::vector<double> budgets;  // descending
+  std::vector<ComparisonCell> cells;
+  std::map<double, std::size_t, std::greater<>> best;  // cell by budget
+};
+
+/// @throws Error kInput where it is not as docs/compare.md says.
+Comparison read_comparison(const Output& output);
+/// Decode speeds by label and budget.
+void add_speeds(const Output& speeds, Comparison& comparison);
+
+/// What it says: the cost of each method by size, the smallest cache for a loss, what is of no use, what calibration
+/// gained.
+std::vector<std::string> comparison_findings(const Comparison& comparison);
+
+}  // namespace kvs

@@ -1,0 +1,108 @@
+#include <algorithm>
+#include <array>
+#include <functional>
+
+#include "export/report/comparison.h"
+#include "export/report/numbers.h"
+#include "export/report/parts.h"
+#include "export/report/settings.h"
+
+namespace kvs {
+namespace {
+
+/// A cache that more than doubles perplexity is of no use.
+constexpr double kUseless = 1.0;
+constexpr std::array kLosses{0.01, 0.05};
+constexpr std::size_t kMostNamed = 4;  // methods in a sentence
+
+bool is_measured(const ComparisonCell& cell) { return cell.loss && cell.bytes && cell.error.empty(); }
+
+/// The best cell of each label, the best first; what was stopped early comes last, for it has other documents.
+std::vector<const ComparisonCell*> best_by_label(const Comparison& comparison, double budget) {
+  std::vector<const ComparisonCell*> cells;
+  for (const ComparisonCell& cell : comparison.cells)
+    if (cell.budget == budget && is_measured(cell)) cells.push_back(&cell);
+  std::ranges::stable_sort(cells, {}, [](const ComparisonCell* cell) { return std::pair(cell->stopped, *cell->loss); });
+  std::vector<const ComparisonCell*> first;
+  for (const ComparisonCell* cell : cells)
+    if (std::ranges::find(first, cell->label, &ComparisonCell::label) == first.end()) first.push_back(cell);
+  return first;
+}
+
+std::string cost_of(const ComparisonCell& cell) {
+  return (*cell.loss <= 0 ? shown_change(*cell.loss) : shown_percent(*cell.loss, 2)) + zero_note(cell.interval);
+}
+
+/// "half", "a quarter", "34.4 %".
+std::string size_words(double budget) {
+  constexpr std::array<std::pair<double, const char*>, 4> kWords{
+      {{0.75, "three quarters"}, {0.5, "half"}, {0.25, "a quarter"}, {0.125, "an eighth"}}};
+  for (const auto& [share, words] : kWords)
+    if (budget == share) return words;
+  return shown_percent(budget);
+}
+
+std::string at_budget(const Comparison& comparison, double budget) {
+  std::string usable, useless;
+  std::size_t named = 0;
+  for (const ComparisonCell* cell : best_by_label(comparison, budget)) {
+    if (*cell->loss > kUseless) {
+      useless += (useless.empty() ? "" : ", ") + spoken(cell->label) + " (" + shown_change(*cell->loss) + ")";
+    } else if (!cell->stopped && named++ < kMostNamed) {
+      usable += (named == 1 ? spoken(cell->label) + " costs " + cost_of(*cell) + " of perplexity"
+                            : ", " + spoken(cell->label) + ' ' + cost_of(*cell));
+    }
+  }
+  if (!useless.empty()) useless = "not usable on this model without training: " + useless;
+  const std::string words = usable + (usable.empty() || useless.empty() ? "" : "; ") + useless;
+  return words.empty() ? words : "At " + size_words(budget) + " of the bytes, " + words + ".";
+}
+
+/// The cell of fewest bytes that costs at most `loss`.
+std::string smallest(const Comparison& comparison, double loss) {
+  const ComparisonCell* found = nullptr;
+  for (const ComparisonCell& cell : comparison.cells)
+    if (is_measured(cell) && !cell.stopped && *cell.loss <= loss && (found == nullptr || *cell.bytes < *found->bytes))
+      found = &cell;
+  if (found == nullptr) return "No cache that was compared costs at most " + shown_percent(loss) + " of perplexity.";
+  return "The smallest cache that costs at most " + shown_percent(loss) + " of perplexity is " + spoken(found->label) +
+         " at " + shown_percent(*found->bytes) + " of the bytes (" + shown_change(*found->loss) + ").";
+}
+
+/// Calibrated configs against their papers' defaults of the same size.
+std::string gained(const Comparison& comparison) {
+  std::size_t pairs = 0, better = 0;
+  const ComparisonCell *best = nullptr, *its_default = nullptr;
+  const auto gain = [](const ComparisonCell& cell, const ComparisonCell& other) {
+    return (1 + *other.loss) / (1 + *cell.loss);
+  };
+  for (const ComparisonCell& cell : comparison.cells)
+    for (const ComparisonCell& other : comparison.cells) {
+      if (!cell.calibrated || other.calibrated || !is_measured(cell) || !is_measured(other)) continue;
+      if (other.label != cell.label || other.budget != cell.budget) continue;
+      ++pairs;
+      better += *cell.loss < *other.loss ? 1 : 0;
+      if (*cell.loss > kUseless || (best != nullptr && gain(cell, other) <= gain(*best, *its_default))) continue;
+      best = &cell;
+      its_default = &other;
+    }
+  if (pairs == 0) return "";
+  const std::string words = "Calibration beats the default of the paper in " + shown_count(better) + " of " +
+                            counted(pairs, "pair") + " of the same size";
+  if (best == nullptr || *best->loss >= *its_default->loss) return words + ".";
+  return words + "; most for " + spoken(best->label) + " at " + shown_percent(best->budget) + ": " +
+         shown_change(*best->loss) + " against " + shown_change(*its_default->loss) + ".";
+}
+
+}  // namespace
+
+std::vector<std::string> comparison_findings(const Comparison& comparison) {
+  std::vector<std::string> findings;
+  for (const double budget : comparison.budgets) findings.push_back(at_budget(comparison, budget));
+  for (const double loss : kLosses) findings.push_back(smallest(comparison, loss));
+  findings.push_back(gained(comparison));
+  std::erase(findings, std::string());
+  return findings;
+}
+
+}  // namespace kvs

@@ -1,0 +1,139 @@
+#include <algorithm>
+#include <filesystem>
+
+#include "export/report/comparison.h"
+#include "export/report/numbers.h"
+#include "export/report/parts.h"
+#include "export/report/sections.h"
+#include "export/report/table.h"
+#include "export/report/tradeoff.h"
+
+namespace kvs {
+namespace {
+
+template <class Shown>
+Cell cell_of(const std::optional<double>& value, Shown shown_as) {
+  return value ? Cell(shown_as(*value), *value) : Cell::missing();
+}
+std::string as_percent(double share) { return shown_tenths(share); }
+std::string as_change(double change) { return shown_change(change); }
+std::string as_number(double value) { return shown(value); }
+
+std::vector<TradePoint> compared_points(const Comparison& comparison) {
+  std::vector<TradePoint> points;
+  for (const ComparisonCell& cell : comparison.cells)
+    if (cell.loss && cell.bytes)
+      points.push_back({.label = cell.label,
+                        .method = cell.method == "full" && cell.stored ? "quantised" : cell.method,
+                        .stored = cell.stored,
+                        .bytes = *cell.bytes,
+                        .loss = *cell.loss,
+                        .interval = cell.interval,
+                        .front = cell.front,
+                        .note = (cell.settings.empty() ? "" : cell.settings + "; ") +
+                                (cell.calibrated ? "calibrated, " : "") + counted(cell.documents, "document")});
+  return points;
+}
+
+std::string state_of(const ComparisonCell& cell) {
+  if (!cell.error.empty()) return cell.error;
+  const std::string fate = cell.front ? "front" : cell.stopped ? "stopped early" : "";
+  return (cell.calibrated ? "calibrated" : "") + std::string(cell.calibrated && !fate.empty() ? ", " : "") + fate;
+}
+
+Markup cells_table(const Comparison& comparison) {
+  Table table("All caches compared", {{"Cache", false},
+                                      {"Budget"},
+                                      {"Bytes", true, "of the full cache"},
+                                      {"Perplexity", true, "change from the full cache's"},
+                                      {"95\u00A0%", true, "interval of the change, over documents"},
+                                      {"KL", true, "divergence from the full cache's predictions, nats a token"},
+                                      {"Top-1", true, "tokens with the full cache's first choice"},
+                                      {"Retrieval", true, "questions answered"},
+                                      {"Log-lik.", true, "of the right answers, nats a token"},
+                                      {"Decode", true, "tokens a second"},
+                                      {"Documents", true, "on which it was scored"},
+                                      {"Note", false},
+                                      {"Settings", false}});
+  for (const ComparisonCell& cell : comparison.cells) {
+    table.row({cell.label,
+               {shown_tenths(cell.budget), cell.budget},
+               cell_of(cell.bytes, as_percent),
+               cell_of(cell.loss, as_change),
+               interval_cell(cell.interval),
+               cell_of(cell.kl, as_number),
+               cell_of(cell.top1, as_percent),
+               cell_of(cell.accuracy, as_percent),
+               cell_of(cell.log_likelihood, as_number),
+               cell_of(cell.speed, as_number),
+               {shown_count(cell.documents), static_cast<double>(cell.documents)},
+               state_of(cell),
+               cell.settings},
+              cell.front     ? "front-row"
+              : cell.stopped ? "stopped"
+                             : "");
+  }
+  return table.markup();
+}
+
+/// The config of a cell among the inputs, if it is there.
+const Output* config_of(const ComparisonCell& cell, const ReportInputs& inputs) {
+  if (cell.config.empty()) return nullptr;
+  for (const Output* config : inputs.of(OutputKind::kConfig))
+    if (std::filesystem::path(config->name).filename() == std::filesystem::path(cell.config).filename()) return config;
+  return nullptr;
+}
+
+Markup winners(const Comparison& comparison, const ReportInputs& inputs) {
+  Table table(
+      "The best cache of each size",
+      {{"Budget"}, {"Cache", false}, {"Bytes"}, {"Perplexity"}, {"Retrieval"}, {"Settings", false}, {"Config", false}});
+  Markup commands;
+  for (const auto& [budget, index] : comparison.best) {
+    const ComparisonCell& cell = comparison.cells[index];
+    table.row({{shown_tenths(budget), budget},
+               cell.label,
+               cell_of(cell.bytes, as_percent),
+               cell_of(cell.loss, as_change),
+               cell_of(cell.accuracy, as_percent),
+               cell.settings,
+               cell.config});
+    if (const Output* config = config_of(cell, inputs))
+      commands += element("dt", config->name) +
+                  element("dd", element("code", config->root().at("calibration").at("command").string()));
+  }
+  if (table.empty()) return {};
+  return table.markup() + (commands.empty()
+                               ? Markup()
+                               : folded("Commands of these configs", element("dl", {{"class", "commands"}}, commands)));
+}
+
+}  // namespace
+
+Section comparison_section(const ReportInputs& inputs) {
+  Section section{"comparison", "Comparison", {}, {}};
+  std::size_t number = 0;
+  for (const Output* output : inputs.of(OutputKind::kComparison)) {
+    Comparison comparison = read_comparison(*output);
+    for (const Output* speeds : inputs.of(OutputKind::kSpeeds)) add_speeds(*speeds, comparison);
+    const std::string extent = counted(comparison.held_documents, "document") + " of " +
+                               shown_count(comparison.tokens) + " tokens held out; the full cache has perplexity " +
+                               shown(comparison.full_ppl, 4);
+    const std::vector<TradePoint> points = compared_points(comparison);
+    section.body += winners(comparison, inputs);
+    if (!points.empty())
+      section.body += figure(tradeoff({"comparison-" + std::to_string(number), "Bytes against perplexity",
+                                       "Every cache compared by the bytes it holds and the change of perplexity; the "
+                                       "table below has the same numbers."},
+                                      points),
+                             text("Bytes against the change of perplexity, on " + extent +
+                                  ". The line joins what nothing smaller beats; hollow marks hold quantised rows."),
+                             comparison.command, true);
+    section.body += cells_table(comparison);
+    for (std::string& finding : comparison_findings(comparison)) section.findings.push_back(std::move(finding));
+    ++number;
+  }
+  return section;
+}
+
+}  // namespace kvs

@@ -1,0 +1,171 @@
+#include "export/report/inputs.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <set>
+
+#include "core/error.h"
+#include "export/schema_check.h"
+#include "io/file.h"
+
+namespace kvs {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMostResultBytes = std::size_t{64} << 20;
+constexpr int kMostFolderDepth = 8;  // of folders below one that is given
+constexpr std::int64_t kResultVersion = 1;
+
+/// A result says what it is by `format`, or has these members.
+struct KindRow {
+  OutputKind kind;
+  std::string_view name, format;
+  std::array<std::string_view, 3> members;
+};
+constexpr std::array kKinds{
+    KindRow{OutputKind::kSpectrum, "spectra", "kvspectrum-spectrum", {}},
+    KindRow{OutputKind::kConfig, "config", "kvspectrum-config", {}},
+    KindRow{OutputKind::kComparison, "comparison", "kvspectrum-comparison", {}},
+    KindRow{OutputKind::kSpeeds, "speeds of a comparison", "kvspectrum-speeds", {}},
+    KindRow{OutputKind::kTask, "answers to a task", "", {"task", "samples", "tool_version"}},
+    KindRow{OutputKind::kEvaluation, "evaluation", "", {"method", "ppl", "tool_version"}},
+    KindRow{OutputKind::kCost, "cost by arithmetic", "", {"geometry", "products_per_token", "bytes_per_token"}}};
+
+/// What the programs write beside results.
+constexpr std::array<std::string_view, 5> kCompanions{".svg", ".png", ".h5", ".safetensors", ".html"};
+
+std::optional<OutputKind> kind_of(const Json& json) {
+  if (!json.is_object()) return {};
+  const Json format = json.value("format", Json(""));
+  const auto row = std::ranges::find_if(kKinds, [&](const KindRow& kind) {
+    return format == kind.format && std::ranges::all_of(kind.members, [&](std::string_view member) {
+             return member.empty() || json.contains(member);
+           });
+  });
+  return row == kKinds.end() ? std::nullopt : std::optional(row->kind);
+}
+
+void check_form(const Output& output) {
+  const JsonCursor root = output.root();
+  if (output.json.contains("format")) {
+    const std::int64_t version = root.at("version").integer(1);
+    if (version > kResultVersion)
+      throw Error(ErrorCode::kUnsupported, output.name + ": /version",
+                  "found " + std::to_string(version) + ", expected at most " + std::to_string(kResultVersion));
+  }
+  if (output.kind == OutputKind::kConfig) check_schema(output.json, output.name);
+}
+
+class Reader {
+ public:
+  void add_file(const fs::path& path) {
+    if (!first_time(path)) return;
+    Output output{path, path.string(), {}, parse_json(read_text_file(path, kMostResultBytes), path.string())};
+    const auto kind = kind_of(output.json);
+    if (!kind)
+      throw Error(ErrorCode::kInput, path.string(),
+                  "found " + describe_json(output.json) + ", expected a result of kvspectrum or kvcalibrate");
+    output.kind = *kind;
+    keep(std::move(output));
+    const fs::path speeds = path.parent_path() / (path.stem().string() + "_speed.json");
+    std::error_code missing;
+    if (*kind == OutputKind::kComparison && fs::exists(speeds, missing)) add_file(speeds);
+  }
+
+  void add_folder(const fs::path& folder) {
+    std::error_code error;
+    fs::recursive_directory_iterator entries(folder, error), end;
+    if (error) throw Error(ErrorCode::kInput, folder.string(), "cannot be read: " + error.message());
+    std::set<fs::path> files;
+    while (entries != end) {
+      if (entries.depth() >= kMostFolderDepth) entries.disable_recursion_pending();
+      if (entries->is_regular_file(error)) files.insert(entries->path());
+      entries.increment(error);
+      if (error) throw Error(ErrorCode::kInput, folder.string(), "cannot be read: " + error.message());
+    }
+    for (const fs::path& file : files) add_found(file, file.lexically_relative(folder).string());
+  }
+
+  ReportInputs inputs;
+
+ private:
+  bool first_time(const fs::path& path) {
+    std::error_code unresolved;
+    return seen_.insert(fs::weakly_canonical(path, unresolved)).second;
+  }
+
+  void keep(Output output) {
+    check_form(output);
+    inputs.outputs.push_back(std::move(output));
+  }
+
+  /// A file of a folder, which may be anything.
+  void add_found(const fs::path& path, const std::string& name) {
+    if (!first_time(path)) return;
+    Output output{path, name, {}, {}};
+    std::optional<OutputKind> kind;
+    if (path.extension() == ".json") {
+      try {
+        output.json = parse_json(read_text_file(path, kMostResultBytes), path.string());
+        kind = kind_of(output.json);
+      } catch (const Error&) {  // no JSON of ours
+      }
+    }
+    if (!kind) {
+      if (std::ranges::find(kCompanions, path.extension()) == kCompanions.end()) inputs.skipped.push_back(name);
+      return;
+    }
+    output.kind = *kind;
+    keep(std::move(output));
+  }
+
+  std::set<fs::path> seen_;
+};
+
+std::string model_of(const Output& output) {
+  const JsonCursor model = output.root().at("model");
+  return model.at("sha256").string() + " (" + model.at("name").string() + ")";
+}
+
+void check_one_model(const std::vector<Output>& outputs) {
+  const Output* first = nullptr;
+  for (const Output& output : outputs) {
+    if (output.kind == OutputKind::kCost || output.kind == OutputKind::kSpeeds) continue;  // of no model's weights
+    if (first == nullptr) first = &output;
+    if (output.root().at("model").at("sha256").string() != first->root().at("model").at("sha256").string())
+      throw Error(ErrorCode::kConflict, output.name + ": /model/sha256",
+                  "found " + model_of(output) + ", expected " + model_of(*first) + " of " + first->name);
+  }
+}
+
+}  // namespace
+
+std::string_view name_of(OutputKind kind) noexcept { return std::ranges::find(kKinds, kind, &KindRow::kind)->name; }
+
+std::vector<const Output*> ReportInputs::of(OutputKind kind) const {
+  std::vector<const Output*> found;
+  for (const Output& output : outputs)
+    if (output.kind == kind) found.push_back(&output);
+  return found;
+}
+
+ReportInputs read_report_inputs(std::span<const fs::path> paths) {
+  Reader reader;
+  for (const fs::path& path : paths) {
+    std::error_code missing;  // add_file says what is wrong with it
+    if (fs::is_directory(path, missing)) {
+      reader.add_folder(path);
+    } else {
+      reader.add_file(path);
+    }
+  }
+  if (reader.inputs.outputs.empty())
+    throw Error(ErrorCode::kInput, paths.empty() ? "report" : paths.front().string(),
+                "found no result of kvspectrum or kvcalibrate");
+  check_one_model(reader.inputs.outputs);
+  return std::move(reader.inputs);
+}
+
+}  // namespace kvs

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "export/report/html.h"
+#include "export/report/inputs.h"
+
+namespace kvs {
+
+/// Drawings with what they say, and the command that made their numbers.
+Markup figure(const Markup& drawings, const Markup& caption, const std::string& command, bool wide = false);
+inline Markup figure(const Markup& drawings, const std::string& caption, const std::string& command) {
+  return figure(drawings, text(caption), command);
+}
+/// A command line that can be opened.
+Markup command_block(const std::string& command);
+inline Markup paragraph(const std::string& words) { return element("p", words); }
+inline Markup heading(const std::string& words) { return element("h3", words); }
+/// Folded until it is opened; printed open.
+Markup folded(const std::string& summary, const Markup& content);
+
+/// The member `interval`, a pair of numbers, where there is one.
+std::optional<std::pair<double, double>> interval_of(const JsonCursor& of);
+/// That of a ratio, as an interval of the relative change.
+std::optional<std::pair<double, double>> ratio_interval(const JsonCursor& ratio);
+/// " (not told from 0)" of an interval that holds 0.
+std::string zero_note(const std::optional<std::pair<double, double>>& interval);
+/// Numbers of a JSON array. @throws Error kInput at the first that is none.
+std::vector<double> reals(const JsonCursor& list);
+std::vector<std::size_t> indices(const JsonCursor& list);
+
+}  // namespace kvs

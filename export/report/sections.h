@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "export/report/html.h"
+#include "export/report/inputs.h"
+
+namespace kvs {
+
+/// A part of the page. Without a body there is nothing to show, and it is left out.
+struct Section {
+  std::string id, title;
+  Markup body;
+  std::vector<std::string> findings;  // what was found, in sentences
+};
+
+Section comparison_section(const ReportInputs& inputs);
+Section evaluations_section(const ReportInputs& inputs);
+Section tasks_section(const ReportInputs& inputs);
+Section spectra_section(const ReportInputs& inputs);
+Section elite_section(const ReportInputs& inputs);
+Section ablation_section(const ReportInputs& inputs);
+Section configs_section(const ReportInputs& inputs);
+Section cost_section(const ReportInputs& inputs);
+Section model_section(const ReportInputs& inputs);
+
+/// "llama, 30 layers, 9 query and 3 KV heads of 64 channels"; nothing without a model.
+std::string geometry_line(const ReportInputs& inputs);
+/// What the other sections found, to stand first.
+Markup findings_list(const std::vector<Section>& sections);
+
+}  // namespace kvs

@@ -1,0 +1,66 @@
+#include "export/report/settings.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "export/report/numbers.h"
+
+namespace kvs {
+namespace {
+
+/// The storage type of an evaluation's parameters: "q8_0", "k q8_0, v q4_0", or none.
+std::string store_of(const JsonCursor& evaluated) {
+  if (!evaluated.has("parameters")) return "";
+  const JsonCursor parameters = evaluated.at("parameters");
+  const auto type = [&](const char* name) {
+    return parameters.has(name) && parameters.at(name).value().is_string() ? parameters.at(name).string()
+                                                                           : std::string();
+  };
+  const auto own = [](const std::string& name) { return name == "none" ? "" : name; };
+  const auto part = [&](const std::string& name) { return name.empty() || name == "store" ? type("store") : name; };
+  const std::string k = part(type("store_k")), v = part(type("store_v"));
+  return k == v ? own(k) : "K " + k + ", V " + v;
+}
+
+constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kTitles{{{"full", "the full cache"},
+                                                                                 {"elitekv", "EliteKV"},
+                                                                                 {"faedkv", "FAEDKV"},
+                                                                                 {"freqkv", "FreqKV"},
+                                                                                 {"lagkv", "LagKV"},
+                                                                                 {"snapkv", "SnapKV"},
+                                                                                 {"h2o", "H2O"},
+                                                                                 {"kivi", "KIVI"},
+                                                                                 {"gqa", "GQA"},
+                                                                                 {"l2norm", "the L2 norm"},
+                                                                                 {"streaming", "a sliding window"},
+                                                                                 {"dropping", "dropping"}}};
+
+}  // namespace
+
+std::string spoken(const std::string& label) {
+  const std::string_view method = std::string_view(label).substr(0, label.find(' '));
+  const auto* const row = std::ranges::find(kTitles, method, &decltype(kTitles)::value_type::first);
+  return row == kTitles.end() ? label : std::string(row->second) + label.substr(method.size());
+}
+
+std::string cache_label(const JsonCursor& evaluated) {
+  const std::string &method = evaluated.at("method").string(), store = store_of(evaluated);
+  if (store.empty()) return method;
+  return method == "full" ? store : method + " + " + store;
+}
+
+std::string settings_text(const Json& settings) {
+  constexpr std::size_t kMostLetters = 32;  // of a list
+  std::string words;
+  for (const auto& [name, value] : settings.items()) {
+    if (name.starts_with("store")) continue;
+    std::string said = value.is_string() ? value.get<std::string>() : value.dump();
+    if (value.is_structured() && said.size() > kMostLetters) said = "(" + counted(value.size(), "value") + ")";
+    words += (words.empty() ? "" : " \u00B7 ") + name + "\u00A0" + said;
+  }
+  return words;
+}
+
+}  // namespace kvs

@@ -1,0 +1,153 @@
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "export/report/heat_map.h"
+#include "export/report/numbers.h"
+#include "export/report/parts.h"
+#include "export/report/sections.h"
+#include "export/report/settings.h"
+#include "export/report/table.h"
+
+namespace kvs {
+namespace {
+
+constexpr std::uint64_t kMostTokens = 1 << 24;
+
+/// Mean partial scores by where the answer was hidden.
+struct ScorePlace {
+  double depth;
+  std::size_t length;
+  auto operator<=>(const ScorePlace&) const = default;
+};
+struct ScoreMean {
+  double sum = 0;
+  std::size_t count = 0;
+};
+using Scores = std::map<ScorePlace, ScoreMean>;
+
+/// @param cache  "answer" or "full".  Empty if the task has no depths.
+Scores scores_of(const JsonCursor& samples, const char* cache) {
+  Scores scores;
+  for (std::size_t n = 0; n < samples.array_size(); ++n) {
+    const JsonCursor sample = samples.at(n);
+    if (!sample.has("depth") || !sample.has("length") || !sample.has(cache)) return {};
+    ScoreMean& mean = scores[{sample.at("depth").real(), sample.at("length").unsigned_integer(kMostTokens)}];
+    mean.sum += sample.at(cache).at("partial").real();
+    ++mean.count;
+  }
+  return scores;
+}
+
+Markup score_map(const Scores& scores, const std::string& id, const std::string& title, const std::string& of) {
+  HeatMap map{
+      .words = {id, title, "Mean share of the answer that is found with " + of + ", by depth and length of the text."},
+      .row_word = "depth",
+      .column_word = "tokens",
+      .rows = {},
+      .columns = {},
+      .colours = {},
+      .values = {},
+      .key = sequential_key(shown_percent(0), shown_percent(1))};
+  std::set<double> depths;
+  std::set<std::size_t> lengths;
+  for (const auto& [place, mean] : scores) {
+    depths.insert(place.depth);
+    lengths.insert(place.length);
+  }
+  for (const std::size_t length : lengths) map.columns.push_back(shown_count(length));
+  for (const double depth : depths) {
+    map.rows.push_back(shown_percent(depth));
+    map.colours.emplace_back();
+    map.values.emplace_back();
+    for (const std::size_t length : lengths) {
+      const auto cell = scores.find({depth, length});
+      const bool there = cell != scores.end();
+      const double score = there ? cell->second.sum / static_cast<double>(cell->second.count) : 0;
+      map.colours.back().push_back(there ? sequential_class(score) : "");
+      map.values.back().push_back(
+          there ? shown_percent(score) + " of the answer, " + counted(cell->second.count, "question") : "not asked");
+    }
+  }
+  return heat_map(map);
+}
+
+Markup task_maps(const Output& output, std::size_t file) {
+  const JsonCursor samples = output.root().at("samples");
+  const std::string id = "task-" + std::to_string(file);
+  Markup drawings;
+  if (const Scores scores = scores_of(samples, "answer"); !scores.empty())
+    drawings += score_map(scores, id, cache_label(output.root()), "this cache");
+  if (const Scores scores = scores_of(samples, "full"); !scores.empty())
+    drawings += score_map(scores, id + "-full", "Full cache", "the full cache");
+  if (drawings.empty()) return {};
+  return figure(drawings,
+                "Task " + output.root().at("task").string() +
+                    ": share of the answer that was found, by depth in the text and length.",
+                output.root().at("command").string());
+}
+
+void add_task_row(Table& table, const JsonCursor& root) {
+  const auto share = [](const JsonCursor& of, const char* name) {
+    return of.has(name) ? Cell(shown_tenths(of.at(name).real()), of.at(name).real()) : Cell::missing();
+  };
+  const auto real = [](const JsonCursor& of, const char* name) {
+    return Cell(shown(of.at(name).real()), of.at(name).real());
+  };
+  Cell difference = Cell::missing();
+  if (root.has("difference")) {
+    const JsonCursor of = root.at("difference");
+    const double value = of.at("log_likelihood").real();
+    const auto range = interval_of(of);
+    difference = {shown(value) + (range ? " (" + shown(range->first) + " to " + shown(range->second) + ")" : ""),
+                  value};
+  }
+  const std::uint64_t questions = root.at("questions").unsigned_integer();
+  table.row({root.at("task").string(),
+             cache_label(root),
+             share(root, "bytes_ratio"),
+             {shown_count(questions), static_cast<double>(questions)},
+             share(root, "accuracy"),
+             share(root, "partial"),
+             real(root, "log_likelihood"),
+             difference,
+             root.has("full") ? share(root.at("full"), "accuracy") : Cell::missing()});
+}
+
+std::string task_finding(const JsonCursor& root) {
+  const std::string task = root.at("task").string();
+  if (root.has("fails_with_full_cache") && root.at("fails_with_full_cache").boolean())
+    return "The model misses most questions of " + task +
+           " with the full cache: only the log-likelihood of the answers tells caches apart.";
+  const auto right = [](const JsonCursor& of) { return shown_percent(of.at("accuracy").real()); };
+  const std::string with = "With " + spoken(cache_label(root)) + " " + right(root) + " of the questions of " + task +
+                           " are answered, on " + shown_percent(root.at("bytes_ratio").real()) + " of the bytes";
+  return root.has("full") ? with + "; with the full cache " + right(root.at("full")) + "." : with + ".";
+}
+
+}  // namespace
+
+Section tasks_section(const ReportInputs& inputs) {
+  Section section{"tasks", "Retrieval", {}, {}};
+  Table table("Answers to tasks",
+              {{"Task", false},
+               {"Cache", false},
+               {"Bytes", true, "most that were held, of the full cache"},
+               {"Questions"},
+               {"Right"},
+               {"Partial", true, "longest piece of the answer that was said"},
+               {"Log-likelihood", true, "of the right answer, nats a token"},
+               {"Difference", true, "of the log-likelihood from the full cache's, with its 95 % interval"},
+               {"Full: right"}});
+  Markup drawings;
+  std::size_t file = 0;
+  for (const Output* output : inputs.of(OutputKind::kTask)) {
+    add_task_row(table, output->root());
+    drawings += task_maps(*output, file++);
+    section.findings.push_back(task_finding(output->root()));
+  }
+  if (!table.empty()) section.body = table.markup() + drawings;
+  return section;
+}
+
+}  // namespace kvs

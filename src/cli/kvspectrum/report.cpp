@@ -1,0 +1,70 @@
+#include "export/report/report.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+
+#include "cli/common/outputs.h"
+#include "cli/common/progress.h"
+#include "cli/kvspectrum/commands.h"
+#include "core/error.h"
+#include "export/report/inputs.h"
+#include "export/report/numbers.h"
+#include "io/file.h"
+#include "io/input_files.h"
+#include "version.h"
+
+namespace kvs {
+namespace {
+
+OptionTable report_options() {
+  OptionTable table("kvspectrum report (DIR | FILE) … --out FILE [options]",
+                    "One page about a model from what the two programs wrote about it: spectra, configs, evaluations, "
+                    "answers to tasks, a comparison, costs. It opens from disk and needs no network.",
+                    {"kvspectrum report out/demo --out report.html",
+                     "kvspectrum report spectrum/spectrum.json elitekv.json *.eval.json --out report.html --force"});
+  table.positionals("PATH", "results (JSON), or folders that hold some; what else a folder holds is passed over")
+      .value("out", "FILE", "the page")
+      .flag("force", "replace a page that exists")
+      .flag("quiet", "nothing on stderr but errors")
+      .flag("json", "print the result as JSON on stdout");
+  return table;
+}
+
+/// What of folders was passed over, in one line.
+void note_skipped(const std::vector<std::string>& skipped, bool quiet) {
+  constexpr std::size_t kMostNamed = 5;
+  if (skipped.empty()) return;
+  std::string names;
+  for (std::size_t n = 0; n < std::min(kMostNamed, skipped.size()); ++n) names += (n > 0 ? ", " : "") + skipped[n];
+  const std::size_t more = skipped.size() - std::min(kMostNamed, skipped.size());
+  remark("note: passed over what is no result: " + printable(names) +
+             (more > 0 ? " and " + std::to_string(more) + " more" : ""),
+         quiet);
+}
+
+}  // namespace
+
+void run_report(Arguments arguments) {
+  const auto options = report_options().parse(arguments, std::cout);
+  if (!options) return;
+  RunOptions run;
+  run.force = options->flag("force");
+  run.quiet = options->flag("quiet");
+  run.json = options->flag("json");
+  const std::filesystem::path out = options->text("out");
+  check_output(out, run.force);
+  const std::vector<std::filesystem::path> paths(options->list("PATH").begin(), options->list("PATH").end());
+  const ReportInputs inputs = read_report_inputs(paths);
+  InputFiles read;  // of folders only what is read: a page may lie in one
+  for (const Output& output : inputs.outputs) read.add(output.path);
+  read.check_spared(out);
+  note_skipped(inputs.skipped, run.quiet);
+  const std::string page = render_report(inputs, {options->command(), kToolVersion});
+  write_file_atomically(out, page, run.force);
+  print_result(run, {{"report", out.string()}, {"results", inputs.outputs.size()}, {"bytes", page.size()}},
+               out.string() + ": a page of " + human_bytes(static_cast<double>(page.size())) + " from " +
+                   counted(inputs.outputs.size(), "result") + "\n");
+}
+
+}  // namespace kvs

@@ -1,0 +1,61 @@
+#include "export/report/axis.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "core/error.h"
+#include "export/report/numbers.h"
+
+namespace kvs {
+namespace {
+
+std::vector<std::string> tick_labels(const Axis& axis, std::size_t most, Axis::Label label = plain_label) {
+  std::vector<std::string> labels;
+  for (const auto& tick : axis.ticks(most, label)) labels.push_back(tick.label);
+  return labels;
+}
+using Labels = std::vector<std::string>;
+
+TEST(ReportAxis, TicksAreRoundNumbers) {
+  EXPECT_EQ(tick_labels({0, 10}, 5), (Labels{"0", "2", "4", "6", "8", "10"}));
+  EXPECT_EQ(tick_labels({-0.3, 0.31}, 4), (Labels{"−0.2", "0", "0.2"}));
+  EXPECT_EQ(tick_labels({1, 1000, Axis::Scale::kLogarithmic}, 5), (Labels{"1", "10", "100", "1,000"}));
+  EXPECT_EQ(tick_labels({0.09, 1, Axis::Scale::kLogarithmic}, 6, percent_label),
+            (Labels{"10\u00A0%", "20\u00A0%", "50\u00A0%", "100\u00A0%"}));
+  EXPECT_EQ(tick_labels({1e-12, 1, Axis::Scale::kLogarithmic}, 6).size(), 7U);  // every second decade
+  EXPECT_EQ(tick_labels({1e-6, 1e-3, Axis::Scale::kLogarithmic}, 4), (Labels{"1e−6", "1e−5", "1e−4", "0.001"}));
+  EXPECT_EQ(tick_labels({0.2, 1.06, Axis::Scale::kHalving}, 6, percent_label),
+            (Labels{"25\u00A0%", "50\u00A0%", "100\u00A0%"}));
+  EXPECT_TRUE(tick_labels({0, 1}, 0).empty());
+}
+
+TEST(ReportAxis, PlacesValuesBetweenItsEnds) {
+  const Axis linear(2, 4), logarithmic(1, 100, Axis::Scale::kLogarithmic);
+  EXPECT_DOUBLE_EQ(linear.place(3), 0.5);
+  EXPECT_DOUBLE_EQ(logarithmic.place(10), 0.5);
+  EXPECT_DOUBLE_EQ(linear.place(9), 1);
+  EXPECT_DOUBLE_EQ(logarithmic.place(0), 0);  // zero has no logarithm: the low end
+  EXPECT_DOUBLE_EQ(Axis(5, 5).place(5), 0);   // one value is an axis, too
+  EXPECT_THROW(Axis(0, 1, Axis::Scale::kLogarithmic), Error);
+  EXPECT_THROW(Axis(0, std::numeric_limits<double>::infinity()), Error);
+}
+
+TEST(ReportNumbers, HaveThreeDigitsAndSeparators) {
+  EXPECT_EQ(shown(0.026388), "0.0264");
+  EXPECT_EQ(shown(-30.46, 4), "−30.46");
+  EXPECT_EQ(shown(1234.5), "1,234");
+  EXPECT_EQ(shown(3.14e-7), "3.14e−7");
+  EXPECT_EQ(shown(std::numeric_limits<double>::quiet_NaN()), "–");
+  EXPECT_EQ(shown_short(16.0), "16");
+  EXPECT_EQ(shown_percent(0.125), "12.5\u00A0%");
+  EXPECT_EQ(shown_tenths(0.1396), "14.0\u00A0%");
+  EXPECT_EQ(shown_change(0.02), "+2.0\u00A0%");
+  EXPECT_EQ(shown_change(-0.0034), "−0.34\u00A0%");
+  EXPECT_EQ(shown_change(0.00004), "0\u00A0%");
+  EXPECT_EQ(shown_count(1234567), "1,234,567");
+  EXPECT_EQ(counted(1, "layer") + ", " + counted(2, "head"), "1 layer, 2 heads");
+}
+
+}  // namespace
+}  // namespace kvs

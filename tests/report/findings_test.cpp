@@ -1,0 +1,69 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "export/report/comparison.h"
+#include "tests/report/outputs.h"
+
+namespace kvs::testing {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+Comparison comparison_of(Json json) {
+  return read_comparison({"comparison.json", "comparison.json", OutputKind::kComparison, std::move(json)});
+}
+
+TEST(ComparisonFindings, AreSentencesAboutItsNumbers) {
+  EXPECT_THAT(
+      comparison_findings(comparison_of(output_json("comparison.json"))),
+      ElementsAre(
+          "At half of the bytes, q8_0 costs 0.1\u00A0% (not told from 0) of perplexity, EliteKV 5\u00A0%; not usable "
+          "on this model without training: FreqKV (+210\u00A0%).",
+          "At a quarter of the bytes, LagKV + q8_0 costs 3\u00A0% of perplexity.",
+          "The smallest cache that costs at most 1\u00A0% of perplexity is q8_0 at 50\u00A0% of the bytes "
+          "(+0.10\u00A0%).",
+          "The smallest cache that costs at most 5\u00A0% of perplexity is LagKV + q8_0 at 25\u00A0% of the bytes "
+          "(+3.0\u00A0%).",
+          "Calibration beats the default of the paper in 1 of 1 pair of the same size; most for EliteKV at "
+          "50\u00A0%: +5.0\u00A0% against +8.0\u00A0%."));
+}
+
+TEST(ComparisonFindings, FollowTheNumbersWhereTheyChange) {
+  Json json = output_json("comparison.json");
+  json["cells"][1]["ratio"] = {{"ppl", 1.09}, {"interval", {1.05, 1.13}}};  // now the default is better
+  json["cells"][0]["ratio"] = {{"ppl", 1.02}, {"interval", {1.01, 1.03}}};
+  const auto findings = comparison_findings(comparison_of(json));
+  EXPECT_THAT(findings, Contains(HasSubstr("q8_0 costs 2\u00A0% of perplexity, EliteKV 8\u00A0%;")));
+  EXPECT_THAT(findings, Contains("Calibration beats the default of the paper in 0 of 1 pair of the same size."));
+  EXPECT_THAT(findings, Contains("No cache that was compared costs at most 1\u00A0% of perplexity."));
+}
+
+TEST(ComparisonFindings, NameNoCostOfWhatWasStoppedEarly) {
+  Json json = output_json("comparison.json");
+  json["cells"][0]["stopped"] = true;
+  const auto findings = comparison_findings(comparison_of(json));
+  EXPECT_THAT(findings, Contains(HasSubstr("At half of the bytes, EliteKV costs 5\u00A0% of perplexity; not usable")));
+  EXPECT_THAT(findings, Contains("No cache that was compared costs at most 1\u00A0% of perplexity."));
+}
+
+TEST(ComparisonFindings, SayNothingOfWhatWasNotMeasured) {
+  Json json = output_json("comparison.json");
+  for (Json& cell : json["cells"]) {
+    cell["ratio"] = nullptr;
+    cell["error"] = "no value";
+  }
+  EXPECT_THAT(comparison_findings(comparison_of(json)), Not(Contains(HasSubstr("At half"))));
+}
+
+TEST(ComparisonSpeeds, GoToTheCellsOfTheirLabelAndBudget) {
+  Comparison comparison = comparison_of(output_json("comparison.json"));
+  add_speeds({"speeds.json", "speeds.json", OutputKind::kSpeeds, output_json("comparison_speed.json")}, comparison);
+  EXPECT_EQ(comparison.cells[0].speed, 12.5);
+  EXPECT_FALSE(comparison.cells[1].speed);
+}
+
+}  // namespace
+}  // namespace kvs::testing

@@ -1,0 +1,27 @@
+#include "export/report/html.h"
+
+#include <gtest/gtest.h>
+
+namespace kvs {
+namespace {
+
+TEST(ReportHtml, ShowsMarkupInTextAndAttributesAsItIs) {
+  const std::string hostile = "<script>\"x\"</script> & 'y'";
+  const std::string harmless = "&lt;script&gt;&quot;x&quot;&lt;/script&gt; &amp; &#39;y&#39;";
+  EXPECT_EQ(text(hostile).html(), harmless);
+  EXPECT_EQ(element("p", {{"title", hostile}}, text(hostile)).html(),
+            "<p title=\"" + harmless + "\">" + harmless + "</p>");
+}
+
+TEST(ReportHtml, ReplacesControlCharacters) {
+  EXPECT_EQ(text(std::string("a\0b\x1b"
+                             "c\nd",
+                             7))
+                .html(),
+            "a\uFFFDb\uFFFDc\nd");
+}
+
+TEST(ReportHtml, LeavesEmptyAttributesOut) { EXPECT_EQ(element("td", {{"class", ""}}).html(), "<td></td>"); }
+
+}  // namespace
+}  // namespace kvs

@@ -1,0 +1,167 @@
+#include "export/report/sections.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+#include "tests/report/outputs.h"
+
+namespace kvs::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+TEST(ReportSections, AreEmptyWithoutTheirResults) {
+  const ReportInputs inputs = read_outputs({"cost.json"});
+  for (const auto make : {comparison_section, evaluations_section, tasks_section, spectra_section, elite_section,
+                          ablation_section, configs_section})
+    EXPECT_TRUE(make(inputs).body.empty());
+  EXPECT_FALSE(cost_section(inputs).body.empty());
+}
+
+TEST(ReportSections, SpectraHaveACurveForEachLayerAndAMapForEachState) {
+  const std::string html = spectra_section(read_outputs({"spectrum.json"})).body.html();
+  EXPECT_EQ(count(html, "class=\"curve "), 3U * 4U);  // k_pre, k_post, v of four layers
+  EXPECT_EQ(count(html, "class=\"map\""), 3U);
+  EXPECT_THAT(html, AllOf(HasSubstr(">layer 3<"), HasSubstr("kvspectrum spectrum --model")));
+}
+
+TEST(ReportSections, SpectraOfOlderFilesHaveNoCurves) {
+  Json spectrum = output_json("spectrum.json");
+  for (auto& state : spectrum["states"]) state["all_tokens"].erase("curve");
+  const std::string html = spectra_section(changed_output(OutputKind::kSpectrum, spectrum)).body.html();
+  EXPECT_EQ(count(html, "class=\"curve "), 0U);
+  EXPECT_EQ(count(html, "class=\"map\""), 3U);
+}
+
+TEST(ReportSections, EliteMapsHaveTheOrderOfPicks) {
+  Json config = output_json("elitekv.json");
+  const std::size_t first = config["parameters"]["elite"][0][0][0];
+  const std::string html = elite_section(changed_output(OutputKind::kConfig, config)).body.html();
+  EXPECT_EQ(count(html, "class=\"map\""), 1U + 2U);  // all heads, and each of two
+  // Head 0's map: its first layer's values are its picks by chunk.
+  const std::string head = html.substr(html.find("Head 0"));
+  const std::size_t at = head.find("data-values=\"") + 13;
+  std::string values = head.substr(at, head.find('|', at) - at);
+  for (std::size_t chunk = 0; chunk < first; ++chunk) values.erase(0, values.find(';') + 1);
+  EXPECT_TRUE(values.starts_with("pick 1")) << values;
+}
+
+TEST(ReportSections, AblationRanksChunksAndShowsIntervals) {
+  Json config = output_json("faedkv.json");
+  Json& ablation = config["calibration"]["ablation"];
+  ablation["delta"][2][1] = 0.5;
+  ablation["interval"][2][1] = {0.25, 0.75};
+  for (Json& row : ablation["interval"])
+    for (Json& interval : row)
+      if (interval != Json({0.25, 0.75})) interval = {-1, 1};
+  const Section section = ablation_section(changed_output(OutputKind::kConfig, config));
+  EXPECT_THAT(
+      section.findings,
+      ElementsAre("Of 16 frequency chunks the one that matters most is chunk 1 of layer 2: without it perplexity "
+                  "changes by +50\u00A0%. The interval is above zero for 1 of them."));
+  EXPECT_THAT(section.body.html(), HasSubstr("+50\u00A0% (95\u00A0%: +25 to +75\u00A0%)"));
+  EXPECT_EQ(count(section.body.html(), "class=\"whisker\""), 16U);
+}
+
+TEST(ReportSections, AblationOfOneDocumentHasNoIntervals) {
+  Json config = output_json("faedkv.json");
+  for (Json& row : config["calibration"]["ablation"]["interval"])
+    for (Json& interval : row) interval = nullptr;
+  const Section section = ablation_section(changed_output(OutputKind::kConfig, config));
+  EXPECT_EQ(count(section.body.html(), "class=\"whisker\""), 0U);
+  EXPECT_THAT(section.findings[0], HasSubstr("too few to rank the chunks"));
+}
+
+TEST(ReportSections, TasksAreMapsByDepthAndLength) {
+  const Section section = tasks_section(read_outputs({"needle.json"}));
+  EXPECT_THAT(section.body.html(), HasSubstr("data-rows=\"0\u00A0%;100\u00A0%\" data-columns=\"512;1,024\""));
+  EXPECT_THAT(section.body.html(),
+              HasSubstr("50\u00A0% of the answer, 1 question;25\u00A0% of the answer, 1 question|"));
+  EXPECT_THAT(section.findings, ElementsAre("With LagKV 50\u00A0% of the questions of needle are answered, on "
+                                            "40\u00A0% of the bytes; with the full cache "
+                                            "100\u00A0%."));
+}
+
+TEST(ReportSections, ATaskThatTheFullCacheFailsIsSaidToBeOne) {
+  Json task = output_json("needle.json");
+  task["fails_with_full_cache"] = true;
+  EXPECT_THAT(tasks_section(changed_output(OutputKind::kTask, task)).findings[0],
+              HasSubstr("misses most questions of needle with the full cache"));
+}
+
+TEST(ReportSections, EvaluationsOfTheSameTokensShareATable) {
+  Json other = output_json("lagkv.eval.json");
+  other["window"] = 64;
+  ReportInputs inputs = read_outputs({"full.eval.json", "lagkv.eval.json"});
+  EXPECT_EQ(count(evaluations_section(inputs).body.html(), "<table>"), 1U);
+  inputs.outputs.push_back({"other.json", "other.json", OutputKind::kEvaluation, other});
+  EXPECT_EQ(count(evaluations_section(inputs).body.html(), "<table>"), 2U);
+}
+
+TEST(ReportSections, NamesFromFilesStayText) {
+  const std::string hostile = "<img src=x onerror=alert(1)>\"'";
+  Json comparison = output_json("comparison.json"), task = output_json("needle.json");
+  for (const char* member : {"label", "method", "config"}) comparison["cells"][1][member] = hostile;
+  comparison["cells"][5]["error"] = hostile;
+  comparison["cells"][1]["settings"] = {{hostile, hostile}};
+  comparison["command"] = hostile;
+  task["task"] = task["method"] = hostile;
+  for (const Section& section : {comparison_section(changed_output(OutputKind::kComparison, comparison)),
+                                 tasks_section(changed_output(OutputKind::kTask, task))}) {
+    EXPECT_THAT(section.body.html(), AllOf(HasSubstr("&lt;img src=x"), Not(HasSubstr("<img"))));
+    EXPECT_THAT(findings_list({section}).html(), Not(HasSubstr("<img")));
+  }
+}
+
+/// Where a result differs from what its program writes.
+struct Damage {
+  OutputKind kind;
+  const char *file, *pointer;
+  Section (*make)(const ReportInputs& inputs);
+};
+
+class DamagedResult : public ::testing::TestWithParam<Damage> {};
+
+TEST_P(DamagedResult, IsRefusedAtItsPlace) {
+  const auto& [kind, file, pointer, make] = GetParam();
+  Json json = output_json(file);
+  json[Json::json_pointer(pointer)] = Json::object({{"unexpected", true}});
+  try {
+    make(changed_output(kind, json));
+    ADD_FAILURE() << "was taken";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kInput) << error.what();
+    EXPECT_THAT(error.what(), HasSubstr("changed.json: "));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Report, DamagedResult,
+    ::testing::Values(
+        Damage{OutputKind::kSpectrum, "spectrum.json", "/states/v/all_tokens/curve/power/1", spectra_section},
+        Damage{OutputKind::kSpectrum, "spectrum.json", "/states/v/all_tokens/with_dc/heads/2/low_share",
+               spectra_section},
+        Damage{OutputKind::kSpectrum, "spectrum.json", "/layers", spectra_section},
+        Damage{OutputKind::kConfig, "faedkv.json", "/calibration/ablation/delta/1", ablation_section},
+        Damage{OutputKind::kConfig, "faedkv.json", "/calibration/ablation/interval/1/1", ablation_section},
+        Damage{OutputKind::kEvaluation, "lagkv.eval.json", "/bytes_ratio", evaluations_section},
+        Damage{OutputKind::kEvaluation, "lagkv.eval.json", "/ratio/interval", evaluations_section},
+        Damage{OutputKind::kTask, "needle.json", "/samples/1/answer/partial", tasks_section},
+        Damage{OutputKind::kComparison, "comparison.json", "/cells/0/ratio/ppl", comparison_section},
+        Damage{OutputKind::kComparison, "comparison.json", "/cells/0/ratio/interval", comparison_section},
+        Damage{OutputKind::kComparison, "comparison.json", "/best/0/cell", comparison_section},
+        Damage{OutputKind::kCost, "cost.json", "/lagkv/rows/0/held", cost_section}));
+
+}  // namespace
+}  // namespace kvs::testing
