@@ -49,10 +49,12 @@ run $bin/kvcalibrate validate "$out/elitekv.json"
 run $bin/kvcalibrate eval --model "$model" --text $text --window 512 --windows -4: --method full --out "$out/full.eval.json" --force
 run $bin/kvcalibrate eval --model "$model" --text $text --window 512 --windows -4: --config "$out/elitekv.json" \
   --out "$out/elitekv.eval.json" --force
+run $bin/kvspectrum report "$out" --out "$out/report.html" --force
 
 echo
 echo "figures:"; find "$out" -name '*.svg' | sort | sed 's/^/  /'
 echo "configs:"; find "$out" -maxdepth 1 -name '*kv.json' | sort | sed 's/^/  /'
 echo "findings:"; sed 's/^/  /' "$findings"
 echo "times:"; printf '  %s\n' "${times[@]}"
+echo "report: $out/report.html"
 echo "done in $SECONDS s"
