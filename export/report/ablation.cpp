@@ -125,8 +125,9 @@ std::string ablation_finding(const std::vector<Loss>& losses) {
   const Loss& worst = losses.front();
   return "Of " + counted(losses.size(), "frequency chunk") + " the one that matters most is chunk " +
          std::to_string(worst.chunk) + " of layer " + std::to_string(worst.layer) +
-         ": without it perplexity changes by " + shown_change(worst.delta) + ". The interval is above zero for " +
-         shown_count(certain) + " of them" + (certain == 0 ? ": these documents are too few to rank the chunks." : ".");
+         ": without it perplexity changes by " + shown_change(worst.delta) + zero_note(worst.interval) +
+         ". The interval is above zero for " + shown_count(certain) + " of them" +
+         (certain == 0 ? ": these documents are too few to rank the chunks." : ".");
 }
 
 }  // namespace

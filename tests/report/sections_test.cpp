@@ -74,6 +74,14 @@ TEST(ReportSections, AblationRanksChunksAndShowsIntervals) {
   EXPECT_EQ(count(section.body.html(), "class=\"whisker\""), 16U);
 }
 
+TEST(ReportSections, AblationSaysWhereTheWorstChunkIsNotToldFromZero) {
+  Json config = output_json("faedkv.json");
+  config["calibration"]["ablation"]["delta"][2][1] = 0.5;
+  config["calibration"]["ablation"]["interval"][2][1] = {-0.25, 1.25};
+  EXPECT_THAT(ablation_section(changed_output(OutputKind::kConfig, config)).findings[0],
+              HasSubstr("changes by +50\u00A0% (not told from 0)."));
+}
+
 TEST(ReportSections, AblationOfOneDocumentHasNoIntervals) {
   Json config = output_json("faedkv.json");
   for (Json& row : config["calibration"]["ablation"]["interval"])
