@@ -35,38 +35,58 @@ std::vector<std::int32_t> successors(std::span<const std::int32_t> tokens, std::
   return targets;
 }
 
-Evaluation evaluate_document(Decoder& decoder, std::span<const std::int32_t> tokens, const EvaluationPlan& plan) {
+Json bytes_json(const CacheBytes& bytes) { return {bytes.stored, bytes.used, bytes.spare}; }
+CacheBytes bytes_from(const Json& json) {
+  return {json.at(0).get<std::size_t>(), json.at(1).get<std::size_t>(), json.at(2).get<std::size_t>()};
+}
+
+}  // namespace
+
+Evaluation& Evaluation::operator+=(const Evaluation& next) {
+  sum += next.sum;
+  cache += next.cache;
+  if (!next.full) return *this;
+  if (!full) full.emplace();
+  full->sum += next.full->sum;
+  full->divergence += next.full->divergence;
+  full->seconds += next.full->seconds;
+  return *this;
+}
+
+ReferencePass reference_pass(Decoder& decoder, std::span<const std::int32_t> tokens, std::size_t prefix,
+                             const EvaluationPlan& plan) {
   using Clock = std::chrono::steady_clock;
+  const Scored scored = scored_tokens(tokens.size(), prefix, plan);
+  ReferencePass pass;
+  const auto start = Clock::now();
+  pass.hidden = decoder.embed(tokens);
+  decoder.advance(pass.hidden, decoder.model().config().layers);
+  pass.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  pass.sum.add(sum_of(decoder.nll(pass.hidden, successors(tokens, 0, tokens.size(), scored))),
+               scored.last - scored.first);
+  return pass;
+}
+
+Evaluation evaluate_document(Decoder& decoder, std::span<const std::int32_t> tokens, const EvaluationPlan& plan,
+                             const ReferencePass* reference) {
   Evaluation result;
   Cache cache = plan.make();
-  const Scored scored = scored_tokens(tokens.size(), cache.prefix().tokens, plan);
-  const std::size_t count = scored.last - scored.first;
-  ResidualStream reference;
-  if (plan.compare) {
-    FullReference& full = result.full.emplace();
-    const auto start = Clock::now();
-    reference = decoder.embed(tokens);
-    decoder.advance(reference, decoder.model().config().layers);
-    full.seconds = std::chrono::duration<double>(Clock::now() - start).count();
-    full.sum.add(sum_of(decoder.nll(reference, successors(tokens, 0, tokens.size(), scored))), count);
-  }
+  const std::size_t prefix = cache.prefix().tokens;
+  const Scored scored = scored_tokens(tokens.size(), prefix, plan);
+  std::optional<ReferencePass> own;
+  if (plan.compare && reference == nullptr) reference = &own.emplace(reference_pass(decoder, tokens, prefix, plan));
+  if (reference != nullptr) result.full = {reference->sum, {}, reference->seconds};
   double nll = 0;
   result.cache =
       run_cached(decoder, cache, tokens, {.decode = plan.decode}, [&](const ResidualStream& group, std::size_t first) {
         const std::size_t from = std::max(first, scored.first), to = std::min(first + group.tokens(), scored.last);
         if (from >= to) return;
         nll += sum_of(decoder.nll(group, successors(tokens, first, group.tokens(), scored)));
-        if (plan.compare) result.full->divergence += divergence(decoder, reference, group, {first, from, to});
+        if (reference != nullptr)
+          result.full->divergence += divergence(decoder, reference->hidden, group, {first, from, to});
       });
-  result.sum.add(nll, count);
+  result.sum.add(nll, scored.last - scored.first);
   return result;
-}
-
-// A document's evaluation as a record of a journal.
-
-Json bytes_json(const CacheBytes& bytes) { return {bytes.stored, bytes.used, bytes.spare}; }
-CacheBytes bytes_from(const Json& json) {
-  return {json.at(0).get<std::size_t>(), json.at(1).get<std::size_t>(), json.at(2).get<std::size_t>()};
 }
 
 Json to_record(const Evaluation& document) {
@@ -90,7 +110,7 @@ Json to_record(const Evaluation& document) {
   return record;
 }
 
-Evaluation from_record(const Json& record) {
+Evaluation evaluation_from(const Json& record) {
   Evaluation document;
   const auto scored = record.at("scored").get<std::size_t>();
   document.sum.add(record.at("nll").get<double>(), scored);
@@ -114,26 +134,13 @@ Evaluation from_record(const Json& record) {
   return document;
 }
 
-}  // namespace
-
-Evaluation& Evaluation::operator+=(const Evaluation& next) {
-  sum += next.sum;
-  cache += next.cache;
-  if (!next.full) return *this;
-  if (!full) full.emplace();
-  full->sum += next.full->sum;
-  full->divergence += next.full->divergence;
-  full->seconds += next.full->seconds;
-  return *this;
-}
-
 Evaluation evaluate(Decoder& decoder, std::span<const std::vector<std::int32_t>> documents, const EvaluationPlan& plan,
                     const std::function<void(std::size_t)>& done, Journal* journal) {
   Evaluation result;
   for (std::size_t n = 0; n < documents.size(); ++n) {
     const bool is_done = journal != nullptr && n < journal->records().size();
     const Evaluation document =
-        is_done ? from_record(journal->records()[n]) : evaluate_document(decoder, documents[n], plan);
+        is_done ? evaluation_from(journal->records()[n]) : evaluate_document(decoder, documents[n], plan);
     if (journal != nullptr && !is_done) journal->append(to_record(document));
     result += document;
     if (done) done(n + 1);

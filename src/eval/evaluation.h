@@ -39,6 +39,23 @@ struct Evaluation {
   Evaluation& operator+=(const Evaluation& next);
 };
 
+/// The full cache's pass over a document, which any number of caches may be compared with.
+struct ReferencePass {
+  ResidualStream hidden;  // finished
+  PerplexitySum sum;
+  double seconds = 0;  // of the forward pass
+};
+/// @param prefix  tokens that are not scored
+ReferencePass reference_pass(Decoder& decoder, std::span<const std::int32_t> tokens, std::size_t prefix,
+                             const EvaluationPlan& plan);
+/// One document. @param reference  nullptr: made here if plan.compare asks for it
+Evaluation evaluate_document(Decoder& decoder, std::span<const std::int32_t> tokens, const EvaluationPlan& plan,
+                             const ReferencePass* reference = nullptr);
+
+/// A document's evaluation as a record of a journal.
+Json to_record(const Evaluation& document);
+Evaluation evaluation_from(const Json& record);
+
 /// Perplexity is over the scored tokens: those that have a token before them and follow the prefix.
 /// @param done     called after each document with the number of documents done
 /// @param journal  keeps the documents that are done; those that it holds are not run again

@@ -15,14 +15,15 @@ allowed() {
     capture) echo core io kernels policy model analyzers capture ;;
     eval) echo core io kernels policy model analyzers calibrate export eval ;;
     tasks) echo core io kernels policy model calibrate export eval tasks ;;
+    compare) echo core io kernels policy model calibrate export eval compare ;;
     export) echo core io kernels policy model analyzers calibrate export embedded ;;
-    cli) echo core io kernels policy model analyzers calibrate capture eval tasks export cli ;;
+    cli) echo core io kernels policy model analyzers calibrate capture eval tasks compare export cli ;;
   esac
 }
 
-folders="core io kernels policy model capture eval tasks cli analyzers calibrate export embedded"
+folders="core io kernels policy model capture eval tasks compare cli analyzers calibrate export embedded"
 bad=0
-for folder in core io kernels policy model capture eval tasks cli analyzers calibrate export; do
+for folder in core io kernels policy model capture eval tasks compare cli analyzers calibrate export; do
   root=$folder
   [ -d "src/$folder" ] && root=src/$folder
   while IFS=: read -r file line text; do

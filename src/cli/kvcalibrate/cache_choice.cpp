@@ -45,25 +45,6 @@ std::string parameter_words(const ParameterSpec& spec) {
   return ' ' + spec.name + '=' + (values.empty() ? spec.standard.dump() : values);
 }
 
-/// What the config of `path` asks for.
-CacheChoice configured(const std::filesystem::path& path, const ModelSource& source) {
-  const Json config = read_config(path);
-  check_config_model(config, path, source.config(), source.sha256());
-  CacheChoice choice;
-  choice.name = config.at("method").get<std::string>();
-  choice.method = find_cache_method(choice.name);
-  if (choice.method != nullptr) {
-    choice.parameters.push_back({config.at("parameters"), path.string() + ": /parameters/", ErrorCode::kInput});
-    return choice;
-  }
-  if (choice.name != "elitekv")
-    throw Error(ErrorCode::kUnsupported, path.string() + ": /method",
-                "found " + choice.name + ", expected elitekv, " + method_names());
-  require_method(config.at("files").empty() ? MethodId::kEvalElite : MethodId::kFactors, source.config());
-  choice.elite = load_elite_config(config, path, source);
-  return choice;
-}
-
 CacheChoice named(const std::string& name) {
   CacheChoice choice{.name = name, .method = find_cache_method(name)};
   if (choice.method == nullptr)
@@ -115,12 +96,30 @@ Json CacheChoice::resolved(const ModelConfig& model) const {
   return reader.resolved();
 }
 
+CacheChoice configured_cache(const std::filesystem::path& path, const ModelSource& source) {
+  const Json config = read_config(path);
+  check_config_model(config, path, source.config(), source.sha256());
+  CacheChoice choice;
+  choice.name = config.at("method").get<std::string>();
+  choice.method = find_cache_method(choice.name);
+  if (choice.method != nullptr) {
+    choice.parameters.push_back({config.at("parameters"), path.string() + ": /parameters/", ErrorCode::kInput});
+    return choice;
+  }
+  if (choice.name != "elitekv")
+    throw Error(ErrorCode::kUnsupported, path.string() + ": /method",
+                "found " + choice.name + ", expected elitekv, " + method_names());
+  require_method(config.at("files").empty() ? MethodId::kEvalElite : MethodId::kFactors, source.config());
+  choice.elite = load_elite_config(config, path, source);
+  return choice;
+}
+
 CacheChoice choose_cache(const Options& options, const ModelSource& source, const char* standard, const Json& assumed) {
   const bool has_method = options.has("method"), has_config = options.has("config");
   if ((has_method && has_config) || (!has_method && !has_config && standard == nullptr))
     throw Error(ErrorCode::kUsage, "--config", "expected either --config or --method");
-  CacheChoice choice =
-      has_config ? configured(options.text("config"), source) : named(has_method ? options.text("method") : standard);
+  CacheChoice choice = has_config ? configured_cache(options.text("config"), source)
+                                  : named(has_method ? options.text("method") : standard);
   choice.parameters.push_back({parse_settings(options.list("set"), "--set"), "--set ", ErrorCode::kUsage});
   if (choice.method == nullptr) {
     (void)elite_stores(choice, source.config());

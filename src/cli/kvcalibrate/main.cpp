@@ -9,6 +9,8 @@ int main(int argc, char** argv) {
       kvs::Subcommand{"elitekv", "search elite RoPE chunks and factorise keys and values", kvs::run_elitekv},
       kvs::Subcommand{"store", "measure the scales of an fp8 cache", kvs::run_store},
       kvs::Subcommand{"eval", "perplexity and cache size of a method or a config", kvs::run_eval},
+      kvs::Subcommand{"compare", "methods and storage types at equal bytes: what each loses, and the best",
+                      kvs::run_compare},
       kvs::Subcommand{"generate", "continue a prompt with a cache at work", kvs::run_generate},
       kvs::Subcommand{"cost", "what the methods cost by their papers' arithmetic, for any geometry", kvs::run_cost},
       kvs::Subcommand{"export", "write a config in another program's format", kvs::run_export},

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "compare/spending.h"
+#include "eval/evaluation.h"
+
+namespace kvs {
+
+/// How much is spent.
+struct ComparisonPlan {
+  bool all = false;                    // every cell on every document: nothing stops
+  std::optional<double> seconds = {};  // that the scoring may take
+  std::size_t prefix = 0;              // tokens of each document that are not scored
+};
+
+/// What a cell showed on the first documents, in their order.
+struct CellResult {
+  Evaluation sum;
+  CellScores scores;
+  bool stopped = false;  // beaten before all documents were scored
+};
+
+/// Scores caches on documents beside the full cache, which passes over each document once for all of them.
+///
+/// Documents come in rounds: to 1, 2, 4, … in all. After a round the cells that are beaten() stop. Where `seconds` are
+/// given a round must fit what is left of them, by the time that its cells took so far: the least promising cells but
+/// the front's stay behind, then documents. What a round is of stands in the journal, so that a run that is resumed
+/// scores the same cells on the same documents, and its results are the same bits.
+/// @param make     a fresh cache of each cell; prefixes are at most the plan's
+/// @param progress  called with the seconds spent and those still expected
+/// @return one result for each cell; no scores where the time was over before
+std::vector<CellResult> score_cells(Decoder& decoder, std::span<const std::vector<std::int32_t>> documents,
+                                    std::span<const std::function<Cache()>> make, const ComparisonPlan& plan,
+                                    Journal* journal, const std::function<void(double, double)>& progress);
+
+}  // namespace kvs

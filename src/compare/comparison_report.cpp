@@ -1,0 +1,156 @@
+#include "compare/comparison_report.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <numeric>
+
+#include "eval/evaluation_report.h"
+
+namespace kvs {
+namespace {
+
+constexpr double kRoundedShare = 1 + 1e-9;
+
+Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
+
+Json cell_json(const CompareCell& cell, const CellResult& result, std::span<const double> budgets,
+               const ModelConfig& model, std::size_t window) {
+  const bool scored = !result.scores.kl.empty();
+  Json json{{"label", cell.label},
+            {"method", cell.method},
+            {"store", text_or_null(cell.store)},
+            {"budget", cell.budget},
+            {"settings", cell.settings},
+            {"config", text_or_null(cell.config)},
+            {"calibrated", !cell.config.empty()},
+            {"documents", result.scores.kl.size()},
+            {"stopped", result.stopped},
+            {"front", false},
+            {"retrieval", nullptr},
+            {"error", nullptr}};
+  if (!cell.error.empty())
+    json["error"] = cell.error;
+  else if (!scored)
+    json["error"] = "no time was left";
+  if (!scored) return json;
+  const Json found = evaluation_json(result.sum, model, window);
+  if (cell.budget == 0) {
+    const double holding = least_holding(budgets, found.at("bytes_ratio").get<double>());
+    json["budget"] = holding == 0 ? budgets.front() : holding;
+  }
+  for (const char* name : {"bytes_ratio", "ppl", "ratio", "kl", "top1"}) json[name] = found.at(name);
+  if (!json["ratio"].contains("interval")) json["ratio"]["interval"] = nullptr;
+  return json;
+}
+
+std::size_t most_documents(const Json& cells) {
+  std::size_t most = 1;
+  for (const Json& cell : cells) most = std::max(most, cell.at("documents").get<std::size_t>());
+  return most;
+}
+
+Json best_cells(const Json& cells, std::span<const double> budgets) {
+  const std::size_t documents = most_documents(cells);
+  Json all = Json::array();
+  for (const double budget : budgets) {
+    Json best;
+    for (std::size_t n = 0; n < cells.size(); ++n) {
+      const Json& cell = cells[n];
+      if (cell.at("documents") != documents || cell.at("bytes_ratio").get<double>() > budget * kRoundedShare) continue;
+      if (best.is_null() || cell.at("kl") < cells[best.get<std::size_t>()].at("kl")) best = n;
+    }
+    all.push_back({{"budget", budget}, {"cell", best}});
+  }
+  return all;
+}
+
+template <class... Arguments>
+std::string line(const char* format, Arguments... arguments) {
+  char text[256];
+  std::snprintf(text, sizeof text, format, arguments...);
+  return text;
+}
+
+std::string cell_line(const Json& cell) {
+  const std::string label = cell.at("label");
+  std::string text = line("  %-34s", label.c_str());
+  if (cell.at("documents") == 0) return text + cell.at("error").get<std::string>() + '\n';
+  const auto real = [&](const char* name) { return cell.at(name).get<double>(); };
+  text += line("%6.1f %%  %9.4f %8.4f  %5.1f %%", 100 * real("bytes_ratio"), cell.at("ratio").at("ppl").get<double>(),
+               real("kl"), 100 * real("top1"));
+  const Json& interval = cell.at("ratio").at("interval");
+  text += interval.is_null() ? std::string(20, ' ')
+                             : line("  %8.4f–%-8.4f", interval[0].get<double>(), interval[1].get<double>());
+  text += line(" %3zu", cell.at("documents").get<std::size_t>());
+  if (cell.at("front").get<bool>()) text += "  front";
+  if (cell.at("stopped").get<bool>()) text += "  stopped";
+  return text + '\n';
+}
+
+}  // namespace
+
+Json comparison_json(std::span<const CompareCell> cells, std::span<const CellResult> results,
+                     std::span<const double> budgets, const ModelConfig& model, std::size_t window) {
+  Json json{{"full", {{"ppl", nullptr}, {"retrieval", nullptr}}}, {"budgets", budgets}, {"cells", Json::array()}};
+  Json& all = json["cells"];
+  std::vector<CellScores> scores;
+  const CellResult* longest = nullptr;
+  for (std::size_t n = 0; n < cells.size(); ++n) {
+    all.push_back(cell_json(cells[n], results[n], budgets, model, window));
+    scores.push_back(results[n].scores);
+    if (!scores.back().kl.empty() && (longest == nullptr || scores.back().kl.size() > longest->scores.kl.size()))
+      longest = &results[n];
+  }
+  if (longest != nullptr) json["full"]["ppl"] = longest->sum.full->sum.perplexity();
+  for (const std::size_t n : pareto_front(scores)) all[n]["front"] = true;
+  json["best"] = best_cells(all, budgets);
+  return json;
+}
+
+std::string comparison_text(const Json& comparison) {
+  const Json& cells = comparison.at("cells");
+  std::vector<std::size_t> order(cells.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
+    const auto key = [&](const Json& cell) {
+      const bool scored = cell.at("documents") != 0;
+      return std::tuple(-cell.at("budget").get<double>(), !scored, scored ? cell.at("kl").get<double>() : 0);
+    };
+    return key(cells[a]) < key(cells[b]);
+  });
+  std::string text = line("  %-34s%8s  %9s %8s  %7s  %-18s %3s\n", "", "bytes", "ppl ratio", "KL", "top 1",
+                          "95 % of the ratio", "doc");
+  double budget = 0;
+  for (const std::size_t n : order) {
+    if (cells[n].at("budget") != budget) {
+      budget = cells[n].at("budget");
+      text += line("budget %.3g %%\n", 100 * budget);
+    }
+    text += cell_line(cells[n]);
+  }
+  text += "best\n";
+  for (const Json& best : comparison.at("best")) {
+    const double share = 100 * best.at("budget").get<double>();
+    if (best.at("cell").is_null()) {
+      text += line("  %5.3g %%: nothing reaches it\n", share);
+      continue;
+    }
+    const Json& cell = cells[best.at("cell").get<std::size_t>()];
+    const std::string label = cell.at("label");
+    text += line("  %5.3g %%: %s, perplexity × %.4f, KL %.4f\n", share, label.c_str(),
+                 cell.at("ratio").at("ppl").get<double>(), cell.at("kl").get<double>());
+  }
+  return text;
+}
+
+ParetoPlot pareto_plot(const Json& comparison, const std::string& heading) {
+  ParetoPlot plot{heading, {}};
+  for (const Json& cell : comparison.at("cells")) {
+    if (cell.at("documents") == 0) continue;
+    plot.points.push_back(
+        {cell.at("label"), cell.at("method"), cell.at("bytes_ratio"), cell.at("kl"), cell.at("front").get<bool>()});
+  }
+  return plot;
+}
+
+}  // namespace kvs

@@ -1,0 +1,142 @@
+#include "compare/grid.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <optional>
+
+#include "core/error.h"
+#include "model/cache_shape.h"
+#include "policy/cache_size.h"
+
+namespace kvs {
+namespace {
+
+std::string percent(double share) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g %%", 100 * share);
+  return text;
+}
+
+/// Settings of a method that has no size to choose.
+std::vector<Json> fixed_settings(std::string_view method, std::size_t kv_heads) {
+  if (method == "full") return {Json::object()};
+  std::vector<Json> all;
+  if (method == "kivi") all = {{{"bits", 4}}, {{"bits", 2}}};
+  if (method == "gqa")
+    for (std::size_t heads = kv_heads - 1; heads > 0; --heads)
+      if (kv_heads % heads == 0) all.push_back({{"heads", heads}});
+  return all;
+}
+
+/// "kivi, bits 4".
+std::string with_settings(const std::string& method, const Json& settings) {
+  std::string name = method;
+  for (const auto& [key, value] : settings.items()) name += ", " + key + ' ' + value.dump();
+  return name;
+}
+
+class CellMaker {
+ public:
+  CellMaker(const CompareGrid& grid, const ModelConfig& model)
+      : grid_(grid), model_(model), shape_(cache_shape(model)) {}
+
+  std::vector<CompareCell> cells() {
+    for (const std::string& name : grid_.methods) {
+      const CacheMethod& method = *find_cache_method(name);
+      std::vector<std::string> stores{""};
+      const auto& kinds = name == "full" ? grid_.stores : grid_.composed;
+      if (method.rows) stores.insert(stores.end(), kinds.begin(), kinds.end());
+      for (const std::string& store : stores) add(method, store);
+    }
+    return std::move(cells_);
+  }
+
+ private:
+  void add(const CacheMethod& method, const std::string& store) {
+    CacheSizes sizes(method, shape_, model_.layers, grid_.tokens);
+    Json base = store_settings(store);
+    if (method.prefill == Prefill::kWhole) base["prefix"] = grid_.prefix;
+    if (method.sized == nullptr) {
+      for (const Json& fixed : fixed_settings(method.name, model_.kv_heads)) {
+        if (fixed.empty() && store.empty()) continue;  // the full cache itself
+        add_fixed(sizes, method, store, base, fixed);
+      }
+      return;
+    }
+    for (const double budget : grid_.budgets) add_sized(sizes, method, store, base, budget);
+  }
+
+  void add_fixed(CacheSizes& sizes, const CacheMethod& method, const std::string& store, const Json& base,
+                 const Json& fixed) {
+    CompareCell cell{cell_label(with_settings(std::string(method.name), fixed), store), std::string(method.name), store,
+                     0, base};
+    cell.settings.update(fixed);
+    double share = 0;
+    try {
+      share = static_cast<double>(sizes.total(cell.settings)) / static_cast<double>(sizes.full());
+    } catch (const Error& error) {
+      cell.error = error.what();
+      cell.budget = grid_.budgets.front();
+      cells_.push_back(std::move(cell));
+      return;
+    }
+    if (share >= 1) return;
+    cell.budget = least_holding(grid_.budgets, share);
+    if (cell.budget == 0) {
+      cell.budget = grid_.budgets.front();
+      cell.error = "takes " + percent(share);
+    }
+    cells_.push_back(std::move(cell));
+  }
+
+  void add_sized(CacheSizes& sizes, const CacheMethod& method, const std::string& store, const Json& base,
+                 double budget) {
+    CompareCell cell{cell_label(std::string(method.name), store), std::string(method.name), store, budget, base};
+    const auto full = static_cast<double>(sizes.full());
+    try {
+      const std::optional<Json> fitted = sizes.fitted(base, static_cast<std::size_t>(budget * full));
+      Json whole = base;
+      whole.update(method.sized(1, grid_.tokens, base));
+      if (fitted == whole) return;  // nothing is left to do: the storage type alone
+      if (fitted)
+        cell.settings = *fitted;
+      else
+        cell.error = "needs " + percent(static_cast<double>(sizes.least(base)) / full);
+    } catch (const Error& error) {
+      cell.error = error.what();
+    }
+    cells_.push_back(std::move(cell));
+  }
+
+  const CompareGrid& grid_;
+  const ModelConfig& model_;
+  CacheShape shape_;
+  std::vector<CompareCell> cells_;
+};
+
+}  // namespace
+
+double least_holding(std::span<const double> budgets, double share) {
+  const auto holds =
+      std::ranges::find_if(budgets.rbegin(), budgets.rend(), [&](double budget) { return share <= budget; });
+  return holds == budgets.rend() ? 0 : *holds;
+}
+
+Json store_settings(const std::string& store) {
+  if (store.empty()) return Json::object();
+  const std::size_t slash = store.find('/');
+  if (slash == std::string::npos) return {{"store", store}};
+  return {{"store_k", store.substr(0, slash)}, {"store_v", store.substr(slash + 1)}};
+}
+
+std::string cell_label(const std::string& method, const std::string& store) {
+  if (store.empty()) return method;
+  return method == "full" ? store : method + " + " + store;
+}
+
+std::vector<CompareCell> compare_cells(const CompareGrid& grid, const ModelConfig& model) {
+  return CellMaker(grid, model).cells();
+}
+
+}  // namespace kvs

@@ -1,0 +1,78 @@
+#include "compare/spending.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "calibrate/paired_difference.h"
+
+namespace kvs {
+namespace {
+
+constexpr double kConfidence = 0.95;
+/// Divergences below this are rounding, and alike.
+constexpr double kLeast = 1e-9;
+
+double logarithm(double kl) { return std::log(std::max(kl, kLeast)); }
+
+bool beats(const CellScores& better, const CellScores& cell) {
+  if (better.bytes > cell.bytes) return false;
+  const std::size_t common = std::min(better.kl.size(), cell.kl.size());
+  std::vector<double> ratios;
+  for (std::size_t n = 0; n < common; ++n) ratios.push_back(logarithm(cell.kl[n]) - logarithm(better.kl[n]));
+  if (ratios.empty()) return false;
+  if (ratios.size() == 1) return ratios.front() > std::log(kClearOnOne);
+  const PairedMean mean = paired_mean(ratios);
+  return mean.mean - half_width(common, kConfidence) * mean.error > 0;
+}
+
+/// The lowest divergence of cells that take no more bytes.
+double reached(std::span<const CellScores> cells, double bytes) {
+  double least = std::numeric_limits<double>::infinity();
+  for (const CellScores& cell : cells)
+    if (!cell.kl.empty() && cell.bytes <= bytes) least = std::min(least, mean_kl(cell));
+  return least;
+}
+
+}  // namespace
+
+double mean_kl(const CellScores& cell) {
+  return std::reduce(cell.kl.begin(), cell.kl.end()) / static_cast<double>(cell.kl.size());
+}
+
+std::vector<bool> beaten(std::span<const CellScores> cells, std::span<const std::size_t> active) {
+  std::vector<bool> result;
+  for (const std::size_t n : active)
+    result.push_back(std::ranges::any_of(cells, [&](const CellScores& other) { return beats(other, cells[n]); }));
+  return result;
+}
+
+std::vector<std::size_t> pareto_front(std::span<const CellScores> cells) {
+  std::size_t documents = 1;
+  for (const CellScores& cell : cells) documents = std::max(documents, cell.kl.size());
+  std::vector<std::size_t> order;
+  for (std::size_t n = 0; n < cells.size(); ++n)
+    if (cells[n].kl.size() == documents) order.push_back(n);
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
+    return std::pair(cells[a].bytes, mean_kl(cells[a])) < std::pair(cells[b].bytes, mean_kl(cells[b]));
+  });
+  std::vector<std::size_t> front;
+  for (const std::size_t n : order)
+    if (front.empty() || mean_kl(cells[n]) < mean_kl(cells[front.back()])) front.push_back(n);
+  return front;
+}
+
+std::vector<std::size_t> most_promising(std::span<const CellScores> cells, std::span<const std::size_t> active,
+                                        std::size_t count) {
+  std::vector<std::size_t> order(active.begin(), active.end());
+  const auto behind = [&](std::size_t n) {
+    return logarithm(mean_kl(cells[n])) - logarithm(reached(cells, cells[n].bytes));
+  };
+  std::ranges::stable_sort(order, {}, behind);
+  order.resize(std::min(count, order.size()));
+  std::ranges::sort(order);
+  return order;
+}
+
+}  // namespace kvs
