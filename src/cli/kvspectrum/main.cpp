@@ -12,6 +12,7 @@ int main(int argc, char** argv) {
                       kvs::run_perturb},
       kvs::Subcommand{"retain", "perplexity against the band of frequencies that keys and values keep",
                       kvs::run_retain},
+      kvs::Subcommand{"scores", "LagKV's token scores and what it keeps, by layer and head", kvs::run_scores},
       kvs::Subcommand{"report", "one page about a model from the results of both programs", kvs::run_report},
       kvs::Subcommand{"verify", "check every byte of a capture", kvs::run_verify},
   };
