@@ -14,11 +14,14 @@
 #include "export/figures/energy_chunks.h"
 #include "export/figures/energy_share.h"
 #include "export/figures/filter_effect.h"
+#include "export/figures/latency.h"
 #include "export/figures/perplexity_chunks.h"
+#include "export/figures/retention.h"
 #include "export/figures/retrieval_map.h"
 #include "export/figures/spectrum_heads.h"
 #include "export/figures/spectrum_layers.h"
 #include "export/figures/spectrum_rope.h"
+#include "export/figures/token_scores.h"
 
 namespace kvs {
 namespace {
@@ -138,6 +141,37 @@ TEST(PerplexityFigure, DrawsSeriesWithAndWithoutABase) {
   const FigureImages without = render_perplexity_chunks({"sweep", {{"in_place", {{8, 40.5}}}}, {}});
   expect_drawn(without, "in_place");
   EXPECT_THAT(without.svg, testing::Not(HasSubstr("unchanged model")));
+}
+
+TEST(RetentionFigures, DrawAnyRange) {
+  for (const double ratio : {1.0, 1.01, 4.0, 5000.0}) {
+    RetentionFigure figure{"kept", {}, {0.5, 0.25}};
+    for (const std::size_t panel : {0, 1, 2})
+      figure.curves.push_back({"lowest", panel, {{1, 1, 1}, {ratio, ratio / 2, 2 * ratio}}});
+    expect_drawn(render_retention(figure), "lowest");
+  }
+}
+
+TEST(LatencyFigures, DrawOneLengthAndSeveral) {
+  expect_drawn(render_latency({"one", {512}, {{"full", {0.5}, {9}}}}), "Decoding");
+  expect_drawn(render_latency({"two", {512, 1024}, {{"full", {0.5, 0.6}, {9, 10}}, {"l_2=1", {1, 1}, {5, 5}}}}),
+               "l_2=1");
+}
+
+TEST(TokenScoreFigures, DrawAnyShape) {
+  struct Shape {
+    std::size_t layers, heads, tokens;
+  };
+  for (const Shape shape : {Shape{1, 1, 1}, Shape{1, 2, 64}, Shape{12, 2, 300}}) {
+    TokenScores scores;
+    scores.heads = shape.heads;
+    scores.tokens = shape.tokens;
+    scores.relative.assign(shape.layers * shape.heads * shape.tokens, 1.0);
+    scores.kept.assign(scores.relative.size(), true);
+    std::vector<std::size_t> layers(shape.layers);
+    std::iota(layers.begin(), layers.end(), std::size_t{0});
+    expect_drawn(render_token_scores("a document", layers, scores), "Share of the tokens kept");
+  }
 }
 
 TEST(FilterFigure, DrawsRemovedBinsOfSeveralPanels) {

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <memory>
 #include <set>
+#include <sstream>
 #include <utility>
 
 #include "cli/common/methods.h"
@@ -45,11 +47,39 @@ std::string parameter_words(const ParameterSpec& spec) {
   return ' ' + spec.name + '=' + (values.empty() ? spec.standard.dump() : values);
 }
 
-CacheChoice named(const std::string& name) {
+/// What the config of `path` asks for.
+CacheChoice configured(const std::filesystem::path& path, const ModelSource& source) {
+  const Json config = read_config(path);
+  check_config_model(config, path, source.config(), source.sha256());
+  CacheChoice choice;
+  choice.name = config.at("method").get<std::string>();
+  choice.method = find_cache_method(choice.name);
+  if (choice.method != nullptr) {
+    choice.parameters.push_back({config.at("parameters"), path.string() + ": /parameters/", ErrorCode::kInput});
+    return choice;
+  }
+  if (choice.name != "elitekv")
+    throw Error(ErrorCode::kUnsupported, path.string() + ": /method",
+                "found " + choice.name + ", expected elitekv, " + method_names());
+  require_method(config.at("files").empty() ? MethodId::kEvalElite : MethodId::kFactors, source.config());
+  choice.elite = load_elite_config(config, path, source);
+  return choice;
+}
+
+CacheChoice named(const std::string& name, const std::string& option) {
   CacheChoice choice{.name = name, .method = find_cache_method(name)};
   if (choice.method == nullptr)
-    throw Error(ErrorCode::kUsage, "--method", "found '" + name + "', expected one of " + method_names());
+    throw Error(ErrorCode::kUsage, option, "found '" + name + "', expected one of " + method_names());
   return choice;
+}
+
+/// Refuses what is wrong in a choice's parameters.
+void check(const CacheChoice& choice, const ModelSource& source) {
+  if (choice.method == nullptr) {
+    (void)elite_stores(choice, source.config());
+  } else {
+    (void)make(choice, source.config());
+  }
 }
 
 }  // namespace
@@ -96,38 +126,32 @@ Json CacheChoice::resolved(const ModelConfig& model) const {
   return reader.resolved();
 }
 
-CacheChoice configured_cache(const std::filesystem::path& path, const ModelSource& source) {
-  const Json config = read_config(path);
-  check_config_model(config, path, source.config(), source.sha256());
-  CacheChoice choice;
-  choice.name = config.at("method").get<std::string>();
-  choice.method = find_cache_method(choice.name);
-  if (choice.method != nullptr) {
-    choice.parameters.push_back({config.at("parameters"), path.string() + ": /parameters/", ErrorCode::kInput});
-    return choice;
-  }
-  if (choice.name != "elitekv")
-    throw Error(ErrorCode::kUnsupported, path.string() + ": /method",
-                "found " + choice.name + ", expected elitekv, " + method_names());
-  require_method(config.at("files").empty() ? MethodId::kEvalElite : MethodId::kFactors, source.config());
-  choice.elite = load_elite_config(config, path, source);
-  return choice;
-}
-
 CacheChoice choose_cache(const Options& options, const ModelSource& source, const char* standard, const Json& assumed) {
   const bool has_method = options.has("method"), has_config = options.has("config");
   if ((has_method && has_config) || (!has_method && !has_config && standard == nullptr))
     throw Error(ErrorCode::kUsage, "--config", "expected either --config or --method");
-  CacheChoice choice = has_config ? configured_cache(options.text("config"), source)
-                                  : named(has_method ? options.text("method") : standard);
+  CacheChoice choice = has_config ? configured(options.text("config"), source)
+                                  : named(has_method ? options.text("method") : standard, "--method");
   choice.parameters.push_back({parse_settings(options.list("set"), "--set"), "--set ", ErrorCode::kUsage});
-  if (choice.method == nullptr) {
-    (void)elite_stores(choice, source.config());
-    return choice;
-  }
   CacheChoice tried = choice;
-  tried.parameters.push_back({assumed, "", ErrorCode::kInternal});
-  (void)make(tried, source.config());  // refuses what is wrong in them
+  if (choice.method != nullptr) tried.parameters.push_back({assumed, "", ErrorCode::kInternal});
+  check(tried, source);
+  return choice;
+}
+
+CacheChoice cache_of_words(const std::string& text, const std::string& option, const ModelSource& source) {
+  std::istringstream stream(text);
+  const std::vector<std::string> words{std::istream_iterator<std::string>(stream), {}};
+  CacheChoice choice = named(words.empty() ? "" : words.front(), option);
+  choice.parameters.push_back({parse_settings(std::span(words).subspan(1), option), option + " ", ErrorCode::kUsage});
+  check(choice, source);
+  return choice;
+}
+
+CacheChoice cache_of_config(const std::filesystem::path& path, const ModelSource& source) {
+  CacheChoice choice = configured(path, source);
+  choice.parameters.push_back({Json::object(), "", ErrorCode::kInternal});  // of an elitekv config: none
+  check(choice, source);
   return choice;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
@@ -37,8 +38,10 @@ struct CacheChoice {
 /// @throws Error kUsage, kInput, kConflict (a config for another model), kUnsupported, before any weight is loaded.
 CacheChoice choose_cache(const Options& options, const ModelSource& source, const char* standard = nullptr,
                          const Json& assumed = Json::object());
-/// The cache of a config. @throws Error as choose_cache()
-CacheChoice configured_cache(const std::filesystem::path& path, const ModelSource& source);
+/// The cache that one word of an option names: "METHOD [NAME=VALUE …]". @throws as choose_cache, naming `option`.
+CacheChoice cache_of_words(const std::string& text, const std::string& option, const ModelSource& source);
+/// The cache of a config. @throws as choose_cache.
+CacheChoice cache_of_config(const std::filesystem::path& path, const ModelSource& source);
 /// Positions that the cache's rotations use in a document of `tokens` tokens.
 std::size_t cache_positions(const CacheChoice& choice, const ModelConfig& model, std::size_t tokens);
 /// Makes a fresh cache at each call, for documents of `tokens` tokens. Must not outlive the session.

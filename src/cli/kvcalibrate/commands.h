@@ -10,6 +10,7 @@ void run_eval(Arguments arguments);
 void run_generate(Arguments arguments);
 void run_store(Arguments arguments);
 void run_compare(Arguments arguments);
+void run_latency(Arguments arguments);
 void run_cost(Arguments arguments);
 void run_export(Arguments arguments);
 void run_validate(Arguments arguments);

@@ -12,6 +12,7 @@ int main(int argc, char** argv) {
       kvs::Subcommand{"compare", "methods and storage types at equal bytes: what each loses, and the best",
                       kvs::run_compare},
       kvs::Subcommand{"generate", "continue a prompt with a cache at work", kvs::run_generate},
+      kvs::Subcommand{"latency", "prefill and decoding times by length, caches taking turns", kvs::run_latency},
       kvs::Subcommand{"cost", "what the methods cost by their papers' arithmetic, for any geometry", kvs::run_cost},
       kvs::Subcommand{"export", "write a config in another program's format", kvs::run_export},
       kvs::Subcommand{"validate", "check a config against the schema and its files", kvs::run_validate},

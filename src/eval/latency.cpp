@@ -1,0 +1,95 @@
+#include "eval/latency.h"
+
+#include <algorithm>
+#include <iomanip>
+#include <sstream>
+
+#include "eval/cached_run.h"
+
+namespace kvs {
+namespace {
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  const std::size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+double median_ratio(const std::vector<double>& values, const std::vector<double>& reference) {
+  std::vector<double> ratios(values.size());
+  std::ranges::transform(values, reference, ratios.begin(), std::divides<>());
+  return median(std::move(ratios));
+}
+
+CacheReport time_run(Decoder& decoder, std::span<const std::int32_t> tokens, const TimedCache& timed,
+                     std::size_t decode) {
+  Cache cache = timed.make();
+  Backend& backend = decoder.model().backend();
+  return run_cached(decoder, cache, tokens, {.decode = decode}, [&](const ResidualStream& hidden, std::size_t) {
+    float first = 0;  // waits for what is queued
+    backend.download(&first, hidden.rows.view().data(), sizeof first);
+  });
+}
+
+}  // namespace
+
+std::vector<std::vector<LatencyCell>> measure_latency(Decoder& decoder, std::span<const std::int32_t> tokens,
+                                                      std::span<const TimedCache> caches, const LatencyPlan& plan,
+                                                      const std::function<void(std::size_t)>& done) {
+  std::vector<std::vector<LatencyCell>> cells;
+  std::size_t runs = 0;
+  for (const std::size_t length : plan.lengths) {
+    auto& of_length = cells.emplace_back(caches.size());
+    for (std::size_t repeat = 0; repeat <= plan.repeats; ++repeat)
+      for (std::size_t n = 0; n < caches.size(); ++n) {
+        const CacheReport report = time_run(decoder, tokens.first(length + plan.decode), caches[n], plan.decode);
+        done(++runs);
+        if (repeat == 0) continue;
+        of_length[n].prefill.push_back((report.seconds - report.decode_seconds) / static_cast<double>(length));
+        of_length[n].decode.push_back(report.decode_seconds / static_cast<double>(plan.decode));
+      }
+  }
+  return cells;
+}
+
+Json latency_json(const LatencyPlan& plan, std::span<const TimedCache> caches,
+                  const std::vector<std::vector<LatencyCell>>& cells) {
+  constexpr double kMilliseconds = 1000;
+  Json list = Json::array();
+  for (std::size_t n = 0; n < caches.size(); ++n) {
+    Json& cache = list.emplace_back(Json{{"label", caches[n].label}});
+    for (const auto& of_length : cells) {
+      const LatencyCell &own = of_length[n], &first = of_length.front();
+      cache["prefill_ms"].push_back(kMilliseconds * median(own.prefill));
+      cache["decode_ms"].push_back(kMilliseconds * median(own.decode));
+      cache["prefill_ratio"].push_back(median_ratio(own.prefill, first.prefill));
+      cache["decode_ratio"].push_back(median_ratio(own.decode, first.decode));
+    }
+  }
+  return {{"lengths", plan.lengths}, {"decode", plan.decode}, {"repeats", plan.repeats}, {"caches", list}};
+}
+
+std::string latency_table(const Json& latency) {
+  std::ostringstream text;
+  text << std::setprecision(3);
+  for (const std::string phase : {"prefill", "decode"}) {
+    text << phase << ", ms a token (relative to " << latency.at("caches")[0].at("label").get<std::string>()
+         << ") by tokens before it\n"
+         << std::left << std::setw(42) << "" << std::right;
+    for (const Json& length : latency.at("lengths")) text << std::setw(18) << length.get<std::size_t>();
+    text << '\n';
+    for (const Json& cache : latency.at("caches")) {
+      text << "  " << std::left << std::setw(40) << cache.at("label").get<std::string>() << std::right;
+      for (std::size_t n = 0; n < latency.at("lengths").size(); ++n) {
+        std::ostringstream cell;
+        cell << std::setprecision(3) << cache.at(phase + "_ms")[n].get<double>() << " (× "
+             << cache.at(phase + "_ratio")[n].get<double>() << ')';
+        text << std::setw(19) << cell.str();  // × takes two bytes
+      }
+      text << '\n';
+    }
+  }
+  return text.str();
+}
+
+}  // namespace kvs

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "io/json.h"
+#include "model/decoder.h"
+
+namespace kvs {
+
+/// What is timed.
+struct LatencyPlan {
+  std::vector<std::size_t> lengths;  // tokens of the prefill, ascending
+  std::size_t decode = 0;            // tokens after it, one at a time
+  std::size_t repeats = 0;           // of each cell, after one that does not count
+};
+
+/// A cache by the name that outputs give it; makes a fresh one at each call.
+struct TimedCache {
+  std::string label;
+  std::function<Cache()> make;
+};
+
+/// Seconds per token of one cache at one length, by repeat.
+struct LatencyCell {
+  std::vector<double> prefill, decode;
+};
+
+/// Times every cache at every length. The caches take turns within each repeat, so that a machine that slows down does
+/// so for all of them, and ratios are taken within a repeat.
+/// @param tokens  of one text, at least the longest length and `decode` more
+/// @param done    called after each run with the number of runs done
+/// @return [length][cache]
+std::vector<std::vector<LatencyCell>> measure_latency(Decoder& decoder, std::span<const std::int32_t> tokens,
+                                                      std::span<const TimedCache> caches, const LatencyPlan& plan,
+                                                      const std::function<void(std::size_t)>& done);
+
+/// {lengths, decode, repeats, caches: [{label, prefill_ms, decode_ms, prefill_ratio, decode_ratio}]}: medians over
+/// repeats by length, in milliseconds per token; ratios are medians of a repeat's ratio to the first cache.
+Json latency_json(const LatencyPlan& plan, std::span<const TimedCache> caches,
+                  const std::vector<std::vector<LatencyCell>>& cells);
+/// The same as a table.
+std::string latency_table(const Json& latency);
+
+}  // namespace kvs
