@@ -21,8 +21,8 @@ TEST_F(LatencyProgram, TimesTheFullCacheAndOthersByLength) {
                                                   folder_ / "saved.json"}))
                 .status,
             0);
-  const Outcome outcome = latency({"--cache", "freqkv cache_size=8 sinks=2", "dropping cache_size=8 sinks=2", "--config",
-                                   folder_ / "saved.json", "--out", folder_ / "l.json"});
+  const Outcome outcome = latency({"--cache", "freqkv cache_size=8 sinks=2", "dropping cache_size=8 sinks=2",
+                                   "--config", folder_ / "saved.json", "--out", folder_ / "l.json"});
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("freqkv cache_size=8 sinks=2"));
   const Json json = config("l.json");
@@ -35,7 +35,8 @@ TEST_F(LatencyProgram, TimesTheFullCacheAndOthersByLength) {
       EXPECT_GT(cache.at(column)[1], 0) << column;
     }
   }
-  EXPECT_THAT(labels, ::testing::ElementsAre("full", "freqkv cache_size=8 sinks=2", "dropping cache_size=8 sinks=2", "saved"));
+  EXPECT_THAT(labels,
+              ::testing::ElementsAre("full", "freqkv cache_size=8 sinks=2", "dropping cache_size=8 sinks=2", "saved"));
   EXPECT_GT(slurp(folder_ / "l.svg").size(), 500U);
 }
 
