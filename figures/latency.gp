@@ -3,8 +3,8 @@
 
 set multiplot
 set label 1 heading at screen 12/page_width, 1 - 16/page_height left font heading_font(heading) tc rgb ink
-left = 62.0
-gap = 62.0
+left = 70.0
+gap = 70.0
 foot = 62.0 + 16*curves
 width = (page_width - left - 14 - gap)/2
 set tmargin at screen 1 - 60/page_height
