@@ -1,6 +1,6 @@
 #include "eval/retention_report.h"
 
-#include <algorithm>
+#include <cmath>
 #include <iomanip>
 #include <sstream>
 
@@ -80,8 +80,7 @@ std::string retention_summary(const RetentionPlan& plan, const Retention& retent
   text << std::setprecision(4) << "retain: perplexity " << retention.full.perplexity() << " with whole spectra ("
        << plan.setup.subject() << "); relative to it with a share of " << plan.units()
        << (plan.chunks ? " chunks" : " bins") << " kept\n  " << std::left << std::setw(12) << "kept" << std::right;
-  for (const double share : plan.shares)
-    text << std::setw(9) << std::to_string(static_cast<int>(100 * share + 0.5)) + " %";
+  for (const double share : plan.shares) text << std::setw(9) << std::to_string(std::lround(100 * share)) + " %";
   text << '\n';
   for (const RetentionCurve& curve : retention.curves) {
     text << "  " << std::left << std::setw(12)

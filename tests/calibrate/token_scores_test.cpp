@@ -12,7 +12,7 @@ namespace kvs {
 namespace {
 
 /// Two channels that lie 0 and 1 apart everywhere, but in some tokens `apart` times as far: those stand out.
-MemorySource source_with(std::size_t tokens, std::function<double(std::size_t head, std::size_t token)> apart) {
+MemorySource source_with(std::size_t tokens, const std::function<double(std::size_t head, std::size_t token)>& apart) {
   return {1, 2, tokens, 2,
           [apart](std::size_t, std::size_t, StateKind, std::size_t head, std::size_t token, std::size_t channel) {
             // The range of both channels over any two tokens is [0, 1]: even tokens (0, 0), odd ones (1, 1).

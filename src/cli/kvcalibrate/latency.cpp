@@ -97,6 +97,7 @@ void run_latency(Arguments arguments) {
                     " to decode, expected no more than --window's " + std::to_string(document.size()) + " in all");
   ModelSession session = load_model(std::move(source), *options, run);
   std::vector<TimedCache> caches;
+  caches.reserve(choices.size());
   for (const auto& [words, choice] : choices) caches.push_back({words, cache_maker(choice, session, tokens)});
   double flops = 0;
   for (const std::size_t length : plan.lengths)
