@@ -94,7 +94,7 @@ CompareGrid grid_of(const Options& options) {
 
 CacheChoice choice_of(const CompareCell& cell, const ModelSource& source) {
   CacheChoice choice = cell.config.empty() ? CacheChoice{.name = cell.method, .method = find_cache_method(cell.method)}
-                                           : configured_cache(cell.config, source);
+                                           : cache_of_config(cell.config, source);
   choice.parameters.push_back({cell.settings, cell.label + ": ", ErrorCode::kUsage});
   return choice;
 }
@@ -104,7 +104,7 @@ std::vector<CompareCell> config_cells(const Options& options, const CompareGrid&
   std::vector<CompareCell> cells;
   if (!options.has("config")) return cells;
   for (const std::string& path : options.list("config")) {
-    const CacheChoice choice = configured_cache(path, source);
+    const CacheChoice choice = cache_of_config(path, source);
     const std::string name = choice.name + " (" + std::filesystem::path(path).stem().string() + ')';
     std::vector<std::string> stores{""};
     if (!choice.has_store() && (choice.method == nullptr || choice.method->rows))

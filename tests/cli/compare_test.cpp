@@ -1,0 +1,129 @@
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <random>
+
+#include "tests/cli/calibrate_fixture.h"
+
+namespace kvs::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+class ComparePrograms : public CalibratePrograms {
+ protected:
+  std::vector<std::string> compare(const std::string& out, std::vector<std::string> more = {}) const {
+    more.insert(more.end(), {"--budgets", "75%,50%", "--methods", "full,streaming,lagkv,snapkv,gqa", "--stores",
+                             "q4_0,bf17", "--compose", "none", "--prefix", "20", "--out", folder_ / out});
+    return with_text("compare", more);
+  }
+  Json compared(const std::string& out, const std::vector<std::string>& more = {}) const {
+    const Outcome outcome = run("kvcalibrate", compare(out, more));
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return config(out);
+  }
+  static const Json& cell(const Json& result, const std::string& label, double budget) {
+    const Json& cells = result.at("cells");
+    const auto found = std::ranges::find_if(
+        cells, [&](const Json& one) { return one.at("label") == label && one.at("budget") == budget; });
+    EXPECT_NE(found, cells.end()) << label;
+    return found == cells.end() ? cells.front() : *found;
+  }
+};
+
+TEST_F(ComparePrograms, ScoresEveryCellAsEvalDoes) {
+  const Json result = compared("c.json", {"--full"});
+  const Json& streaming = cell(result, "streaming", 0.5);
+  EXPECT_EQ(streaming.at("settings"), Json({{"cache_size", 16}}));
+  EXPECT_EQ(streaming.at("documents"), 6);
+  auto words = with_text("eval", {"--method", "streaming", "--set", "cache_size=16", "prefix=20", "--json"});
+  const Json found = parse_json(run("kvcalibrate", words).out, "eval");
+  for (const char* same : {"ppl", "kl", "top1", "bytes_ratio"}) EXPECT_EQ(streaming.at(same), found.at(same)) << same;
+  EXPECT_EQ(streaming.at("ratio"), found.at("ratio"));
+  EXPECT_EQ(result.at("full").at("ppl"), found.at("full").at("ppl"));
+  EXPECT_THAT(cell(result, "bf17", 0.75).at("error").get<std::string>(), HasSubstr("bf17"));
+  EXPECT_THAT(cell(result, "lagkv", 0.5).at("error").get<std::string>(), HasSubstr("needs 100 %"));
+  EXPECT_EQ(cell(result, "gqa, heads 1", 0.5).at("bytes_ratio"), 0.5);
+}
+
+TEST_F(ComparePrograms, TheBestIsWrittenAndIsWhatWasScored) {
+  const Json result = compared("c.json", {"--full", "--best-dir", folder_ / "best"});
+  for (const Json& best : result.at("best")) {
+    const Json& found = result.at("cells").at(best.at("cell").get<std::size_t>());
+    EXPECT_LE(found.at("bytes_ratio"), best.at("budget"));
+    for (const Json& other : result.at("cells")) {
+      const bool rivals = other.at("documents") == 6 && other.at("bytes_ratio") <= best.at("budget");
+      EXPECT_TRUE(!rivals || found.at("kl") <= other.at("kl"));
+    }
+    const std::string name = best.at("budget") == 0.5 ? "best/best_50.json" : "best/best_75.json";
+    expect_valid(name);
+    EXPECT_NEAR(perplexity({"--config", folder_ / name, "--set", "prefix=20"}), found.at("ppl").get<double>(), 1e-9);
+  }
+}
+
+TEST_F(ComparePrograms, AConfigTakesPart) {
+  ASSERT_EQ(run("kvcalibrate", elitekv("e.json", {"--rank", "8"})).status, 0);
+  const Json result = compared("c.json", {"--full", "--config", folder_ / "e.json"});
+  const auto& cells = result.at("cells");
+  const auto found = std::ranges::find_if(cells, [](const Json& one) { return one.at("method") == "elitekv"; });
+  ASSERT_NE(found, cells.end());
+  EXPECT_EQ(found->at("label"), "elitekv (e)");
+  EXPECT_EQ(found->at("documents"), 6);
+  EXPECT_EQ(found->at("calibrated"), true);
+  EXPECT_GE(found->at("budget"), found->at("bytes_ratio"));
+}
+
+TEST_F(ComparePrograms, KilledRunsResumeToTheSameBytes) {
+  const auto remove_outputs = [&] {
+    for (const char* name : {"whole.json", "whole_pareto.svg", "whole_pareto.png"})
+      std::filesystem::remove(folder_ / name);
+  };
+  for (const std::vector<std::string>& how : {std::vector<std::string>{"--full"}, {"--time", "1h"}, {}}) {
+    compared("whole.json", how);
+    const std::string whole = slurp(folder_ / "whole.json");
+    remove_outputs();
+    std::mt19937 random(1);
+    int killed = 0;
+    for (int n = 0; n < 3; ++n) {
+      auto again = how;
+      again.emplace_back("--resume");
+      killed += run_with_kills("kvcalibrate", compare("whole.json", how), compare("whole.json", again), random);
+      EXPECT_EQ(slurp(folder_ / "whole.json"), whole);
+      remove_outputs();
+    }
+    EXPECT_GT(killed, 0);
+  }
+}
+
+TEST_F(ComparePrograms, WithoutTimeCellsSayThatNoneWasLeft) {
+  const Json result = compared("c.json", {"--time", "0.000001s"});
+  std::size_t scored = 0;
+  for (const Json& one : result.at("cells")) scored += one.at("documents").get<std::size_t>();
+  EXPECT_EQ(scored, 1U);  // the first, by which it was over
+  EXPECT_EQ(cell(result, "streaming", 0.5).at("error"), "no time was left");
+}
+
+TEST_F(ComparePrograms, RefusesWhatItCannotDo) {
+  const auto refuse = [&](int status, const std::vector<std::string>& more, const std::string& part) {
+    const Outcome outcome = run("kvcalibrate", with_text("compare", more));
+    EXPECT_EQ(outcome.status, status) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(part));
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  };
+  const std::string out = folder_ / "c.json";
+  refuse(2, {}, "--out");
+  refuse(2, {"--out", out, "--budgets", "0%"}, "found '0%', expected a share");
+  refuse(2, {"--out", out, "--budgets", "120%"}, "120%");
+  refuse(2, {"--out", out, "--methods", "slimkv"}, "slimkv");
+  refuse(2, {"--out", out, "--time", "soon"}, "expected a time such as");
+  refuse(2, {"--out", out, "--time", "1m", "--full"}, "--full");
+  refuse(2, {"--out", out, "--prefix", "31"}, "--prefix");
+  ASSERT_EQ(run("kvcalibrate", faedkv("f.json")).status, 0);
+  write_tiny_model(folder_ / "other", TinyKind::kBiased);
+  auto words = with_text("compare", {"--out", out, "--config", folder_ / "f.json"}, "other");
+  EXPECT_EQ(run("kvcalibrate", words).status, 7);
+  EXPECT_FALSE(std::filesystem::exists(out));
+}
+
+}  // namespace
+}  // namespace kvs::testing
