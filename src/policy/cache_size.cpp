@@ -131,14 +131,25 @@ std::optional<std::size_t> CacheSizes::tried(const Json& settings) {
 std::optional<Json> CacheSizes::fitted(const Json& settings, std::size_t bytes) {
   if (method_->sized == nullptr) return total(settings) <= bytes ? std::optional(settings) : std::nullopt;
   std::size_t low = 0, high = tokens_;  // low: too small for the method, or fits
-  Json all = sized(settings, high);
-  if (total(all) <= bytes) return all;
-  while (high - low > 1) {
-    const std::size_t middle = low + (high - low) / 2;
-    (tried(sized(settings, middle)).value_or(0) <= bytes ? low : high) = middle;
+  double low_bytes = 0, high_bytes = static_cast<double>(total(sized(settings, high)));
+  if (high_bytes <= static_cast<double>(bytes)) return sized(settings, high);
+  // Sizes are nearly linear in what is kept: two guesses by interpolation are often the last that fits and the next.
+  for (std::size_t guesses = 0; high - low > 1; ++guesses) {
+    const double share = (static_cast<double>(bytes) - low_bytes) / (high_bytes - low_bytes),
+                 guess = guesses % 3 == 2 ? 0.5 : std::clamp(share, 0.0, 1.0);
+    const std::size_t kept =
+        std::clamp(low + static_cast<std::size_t>(guess * static_cast<double>(high - low)), low + 1, high - 1);
+    const auto found = static_cast<double>(tried(sized(settings, kept)).value_or(0));
+    if (found <= static_cast<double>(bytes)) {
+      low = kept;
+      low_bytes = found;
+    } else {
+      high = kept;
+      high_bytes = found;
+    }
   }
   if (low == 0) return std::nullopt;
-  all = sized(settings, low);
+  const Json all = sized(settings, low);
   return tried(all) ? std::optional(all) : std::nullopt;
 }
 
