@@ -87,6 +87,31 @@ std::string cell_line(const Json& cell) {
   return text + '\n';
 }
 
+std::string retrieval_text(const Json& comparison) {
+  const Json& full = comparison.at("full").at("retrieval");
+  if (full.is_null()) return "";
+  const auto answers = [](const std::string& label, const Json& found) {
+    return line("  %-34s %5.1f %%  %8.4f\n", label.c_str(), 100 * found.at("accuracy").get<double>(),
+                found.at("log_likelihood").get<double>());
+  };
+  std::string text = full.at("task").get<std::string>() + ", " + full.at("questions").dump() +
+                     " questions: accuracy, log-likelihood of the answer per token\n" + answers("full cache", full);
+  for (const Json& cell : comparison.at("cells"))
+    if (!cell.at("retrieval").is_null()) text += answers(cell.at("label"), cell.at("retrieval"));
+  return text;
+}
+
+std::string speed_text(const Json& speeds) {
+  if (speeds.is_null()) return "";
+  std::string text = "decoding, tokens/s (full cache)\n";
+  for (const Json& cell : speeds.at("cells")) {
+    const std::string label = cell.at("label");
+    text += line("  %-34s %7.1f (%.1f)  × %.2f\n", label.c_str(), cell.at("decode_tokens_per_second").get<double>(),
+                 cell.at("full_decode_tokens_per_second").get<double>(), cell.at("ratio").get<double>());
+  }
+  return text;
+}
+
 }  // namespace
 
 Json comparison_json(std::span<const CompareCell> cells, std::span<const CellResult> results,
@@ -107,7 +132,7 @@ Json comparison_json(std::span<const CompareCell> cells, std::span<const CellRes
   return json;
 }
 
-std::string comparison_text(const Json& comparison) {
+std::string comparison_text(const Json& comparison, const Json& speeds) {
   const Json& cells = comparison.at("cells");
   std::vector<std::size_t> order(cells.size());
   std::iota(order.begin(), order.end(), 0);
@@ -140,7 +165,7 @@ std::string comparison_text(const Json& comparison) {
     text += line("  %5.3g %%: %s, perplexity × %.4f, KL %.4f\n", share, label.c_str(),
                  cell.at("ratio").at("ppl").get<double>(), cell.at("kl").get<double>());
   }
-  return text;
+  return text + retrieval_text(comparison) + speed_text(speeds);
 }
 
 ParetoPlot pareto_plot(const Json& comparison, const std::string& heading) {

@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <random>
 
-#include "tests/cli/calibrate_fixture.h"
+#include "tests/cli/text_fixture.h"
 
 namespace kvs::testing {
 namespace {
 
 using ::testing::HasSubstr;
 
-class ComparePrograms : public CalibratePrograms {
+class ComparePrograms : public TextPrograms {
  protected:
   std::vector<std::string> compare(const std::string& out, std::vector<std::string> more = {}) const {
     more.insert(more.end(), {"--budgets", "75%,50%", "--methods", "full,streaming,lagkv,snapkv,gqa", "--stores",
@@ -73,9 +73,29 @@ TEST_F(ComparePrograms, AConfigTakesPart) {
   EXPECT_GE(found->at("budget"), found->at("bytes_ratio"));
 }
 
+TEST_F(ComparePrograms, TheFrontIsAskedAndTimed) {
+  const std::vector<std::string> needle{"--full",   "--task", "needle",          "--lengths", "600",
+                                        "--depths", "0,100",  "--answer-tokens", "4"};
+  const Json result = compared("c.json", needle);
+  EXPECT_EQ(result.at("full").at("retrieval").at("questions"), 2);
+  const Json speeds = config("c_speed.json").at("cells");
+  std::size_t front = 0;
+  for (const Json& one : result.at("cells")) {
+    EXPECT_EQ(one.at("retrieval").is_null(), !one.at("front").get<bool>());
+    if (!one.at("front").get<bool>()) continue;
+    EXPECT_EQ(speeds.at(front).at("label"), one.at("label"));
+    EXPECT_GT(speeds.at(front++).at("decode_tokens_per_second"), 0);
+    EXPECT_TRUE(one.at("retrieval").contains("difference"));
+  }
+  EXPECT_EQ(front, speeds.size());
+  EXPECT_GE(front, 2U);
+  auto words = compare("again.json", {"--full", "--task", "needle", "--lengths", "4000"});
+  EXPECT_EQ(run("kvcalibrate", words).status, 4);
+}
+
 TEST_F(ComparePrograms, KilledRunsResumeToTheSameBytes) {
   const auto remove_outputs = [&] {
-    for (const char* name : {"whole.json", "whole_pareto.svg", "whole_pareto.png"})
+    for (const char* name : {"whole.json", "whole_speed.json", "whole_pareto.svg", "whole_pareto.png"})
       std::filesystem::remove(folder_ / name);
   };
   for (const std::vector<std::string>& how : {std::vector<std::string>{"--full"}, {"--time", "1h"}, {}}) {

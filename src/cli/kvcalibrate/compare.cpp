@@ -9,6 +9,8 @@
 #include "cli/common/progress.h"
 #include "cli/kvcalibrate/cache_choice.h"
 #include "cli/kvcalibrate/commands.h"
+#include "cli/kvcalibrate/compare_front.h"
+#include "cli/kvcalibrate/eval_task.h"
 #include "compare/comparison_report.h"
 #include "core/error.h"
 #include "eval/evaluation_report.h"
@@ -20,6 +22,7 @@ namespace kvs {
 namespace {
 
 constexpr std::size_t kMostComparisonBytes = std::size_t{1} << 30;
+constexpr std::int64_t kMostDecoded = 1 << 20;
 
 OptionTable compare_options() {
   OptionTable table(
@@ -41,8 +44,10 @@ OptionTable compare_options() {
              "quarters)")
       .value("time", "TIME", "30s, 60m, 2h: what the scoring may take at most")
       .flag("full", "score every cell on every document")
-      .value("out", "FILE", "the comparison (JSON); figure FILE_pareto")
+      .value("decode", "N", "tokens that the front's caches are timed on, one at a time; 0: no times", "16")
+      .value("out", "FILE", "the comparison (JSON); FILE_pareto: the figure; FILE_speed: the front's decoding")
       .value("best-dir", "DIR", "where to write the best config of each budget");
+  add_question_options(table);
   add_model_options(table);
   add_text_options(table);
   add_run_options(table, true);
@@ -135,6 +140,11 @@ std::size_t prefix_of(const Options& options, std::size_t tokens) {
   return static_cast<std::size_t>(options.integer("prefix", 0, static_cast<std::int64_t>(tokens) - 2));
 }
 
+std::size_t decode_of(const Options& options, std::size_t most) {
+  const std::int64_t limit = options.given("decode") ? static_cast<std::int64_t>(most) : kMostDecoded;
+  return std::min(most, static_cast<std::size_t>(options.integer("decode", 0, limit)));
+}
+
 /// Makers of the cells' caches. A cell whose cache cannot be made keeps the reason and is left out.
 struct Runnable {
   std::vector<std::size_t> cells;
@@ -184,9 +194,20 @@ void write_best(const Options& options, const RunOptions& run, const Json& compa
   }
 }
 
+std::filesystem::path speed_path(const Options& options) { return beside(options.text("out"), "_speed") += ".json"; }
+
+std::vector<FrontCell> front_of(const Json& comparison, std::span<const CompareCell> cells, const ModelSource& source) {
+  std::vector<FrontCell> front;
+  for (std::size_t n = 0; n < cells.size(); ++n)
+    if (const Json& found = comparison.at("cells")[n]; found.at("front").get<bool>())
+      front.push_back({n, cells[n].label, found.at("budget").get<double>(), choice_of(cells[n], source)});
+  return front;
+}
+
 /// Every file that the run writes beside `out` and may find there.
 std::vector<std::filesystem::path> other_outputs(const Options& options, std::span<const double> budgets) {
   std::vector<std::filesystem::path> paths = figure_paths(options.text("out"), "_pareto");
+  paths.push_back(speed_path(options));
   if (options.has("best-dir") && std::filesystem::exists(options.text("best-dir")))
     for (const double budget : budgets) paths.push_back(best_path(options, budget));
   return paths;
@@ -220,6 +241,8 @@ void run_compare(Arguments arguments) {
   const auto documents = in_turn(corpus);
   grid.tokens = documents.front().size();
   grid.prefix = plan.prefix = prefix_of(*options, grid.tokens);
+  if (options->has("task")) check_questions(*options, run, *source);
+  const std::size_t decode = decode_of(*options, grid.tokens - grid.prefix - 1);
   std::vector<CompareCell> cells = compare_cells(grid, source->config());
   for (CompareCell& cell : config_cells(*options, grid, *source)) cells.push_back(std::move(cell));
   const Json identity = identity_of(*options, *source, corpus);
@@ -257,6 +280,17 @@ void run_compare(Arguments arguments) {
               {"documents", documents.size()},
               {"prefix", plan.prefix}};
   result.update(comparison_json(cells, results, grid.budgets, config, grid.tokens));
+  const std::vector<FrontCell> front = front_of(result, cells, *session.source);
+  if (options->has("task")) {
+    const FrontAnswers answers = ask_front(*options, run, session, front);
+    result["full"]["retrieval"] = answers.full;
+    for (std::size_t i = 0; i < front.size(); ++i) result["cells"][front[i].cell]["retrieval"] = answers.cells[i];
+  }
+  Json speeds;
+  if (decode > 0) {
+    speeds = time_front(session, documents.front(), decode, front);
+    write_file_atomically(speed_path(*options), dump_json(speeds) + "\n", run.replace());
+  }
   if (options->has("best-dir")) write_best(*options, run, result, cells, session, record);
   const ParetoPlot plot = pareto_plot(
       result, config.name + " · " + std::to_string(documents.size()) + " documents of " + std::to_string(grid.tokens) +
@@ -264,7 +298,7 @@ void run_compare(Arguments arguments) {
   if (!plot.points.empty()) write_figure(beside(out, "_pareto"), render_pareto(plot), run.replace());
   write_file_atomically(out, dump_json(result) + "\n", run.replace());
   journal.remove();
-  print_result(run, result, "compare: " + out + '\n' + comparison_text(result));
+  print_result(run, result, "compare: " + out + '\n' + comparison_text(result, speeds));
 }
 
 }  // namespace kvs

@@ -26,12 +26,6 @@ constexpr std::array<std::string_view, 9> kTextScoringOptions{"invalid-utf8", "t
                                                               "documents",    "windows",     "stride",
                                                               "decode",       "save-config", "skip-bad-lines"};
 
-/// A method, and how questions go into its cache.
-struct TaskCache {
-  CacheChoice choice;
-  std::string prefill;  // stepwise, context or prompt
-};
-
 ParameterSource prefix_parameters(std::size_t tokens) {
   return {{{"prefix", tokens}, {"prefill", tokens > 0 ? "whole" : "stepwise"}}, "--prefill: ", ErrorCode::kUsage};
 }
@@ -58,20 +52,6 @@ TaskCache task_cache(const Options& options, const ModelSource& source) {
     cache.prefill = "context";
   }
   return cache;
-}
-
-/// Where tokens go in whole, caches differ in their prefix.
-std::function<Cache(const Prompt&)> prompt_cache_maker(const TaskCache& cache, const ModelSession& session,
-                                                       std::size_t longest) {
-  const auto& [choice, prefill] = cache;
-  if (choice.method == nullptr) return [make = cache_maker(choice, session, longest)](const Prompt&) { return make(); };
-  return [&session, cache](const Prompt& prompt) {
-    CacheChoice made = cache.choice;
-    made.parameters.push_back(prefix_parameters(cache.prefill == "stepwise"  ? 0
-                                                : cache.prefill == "context" ? prompt.context
-                                                                             : prompt.ids.size()));
-    return cache_maker(std::move(made), session, prompt.ids.size())();
-  };
 }
 
 Json result_json(const Options& options, const TaskInput& input, const TaskCache& cache, const ModelSession& session,
@@ -121,18 +101,35 @@ void write_outputs(const std::string& out, const RunOptions& run, const CacheCho
 
 }  // namespace
 
-void add_task_options(OptionTable& table) {
+std::function<Cache(const Prompt&)> prompt_cache_maker(const TaskCache& cache, const ModelSession& session,
+                                                       std::size_t longest) {
+  const auto& [choice, prefill] = cache;
+  if (choice.method == nullptr) return [make = cache_maker(choice, session, longest)](const Prompt&) { return make(); };
+  return [&session, cache](const Prompt& prompt) {
+    CacheChoice made = cache.choice;
+    made.parameters.push_back(prefix_parameters(cache.prefill == "stepwise"  ? 0
+                                                : cache.prefill == "context" ? prompt.context
+                                                                             : prompt.ids.size()));
+    return cache_maker(std::move(made), session, prompt.ids.size())();
+  };
+}
+
+void add_question_options(OptionTable& table) {
   table.group("Tasks")
-      .value("task", "NAME", "ask questions instead of scoring text: a task of the list above, or a FILE.jsonl")
+      .value("task", "NAME", "ask questions: a task of the list above, or a FILE.jsonl")
       .value("lengths", "LIST", "tokens of a question with its answer", "1024")
       .value("depths", "LIST", "of passkey and needle: where they are hidden, in percent", "0,25,50,75,100")
       .value("samples", "N", "questions of each length and depth", "1")
-      .value(
-          "prefill", "stepwise|context|prompt",
-          "stepwise: a method acts while a question goes in; the others: these tokens go in whole and are compressed "
-          "at their end (default: context for methods that need it)",
-          "stepwise")
       .value("answer-tokens", "N", "most tokens of an answer (default: the task's; 32 of a file's)");
+}
+
+void add_task_options(OptionTable& table) {
+  add_question_options(table);
+  table.value(
+      "prefill", "stepwise|context|prompt",
+      "stepwise: a method acts while a question goes in; the others: these tokens go in whole and are compressed "
+      "at their end (default: context for methods that need it)",
+      "stepwise");
 }
 
 void refuse_task_options(const Options& options) {

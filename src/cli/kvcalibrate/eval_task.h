@@ -1,11 +1,24 @@
 #pragma once
 
 #include "cli/common/session.h"
+#include "cli/kvcalibrate/cache_choice.h"
+#include "tasks/prompt.h"
 
 namespace kvs {
 
-/// --task --lengths --depths --samples --prefill --answer-tokens.
+/// --task --lengths --depths --samples --answer-tokens.
+void add_question_options(OptionTable& table);
+/// The same and --prefill.
 void add_task_options(OptionTable& table);
+/// A method, and how questions go into its cache.
+struct TaskCache {
+  CacheChoice choice;
+  std::string prefill;  // stepwise, context or prompt
+};
+/// The caches of prompts of at most `longest` tokens: where tokens go in whole they differ in their prefix. Must not
+/// outlive the session.
+std::function<Cache(const Prompt&)> prompt_cache_maker(const TaskCache& cache, const ModelSession& session,
+                                                       std::size_t longest);
 /// The tasks, a line for each.
 std::string task_lines();
 /// @throws Error kUsage for the first of them that stands on a command line without --task.
