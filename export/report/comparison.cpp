@@ -49,17 +49,18 @@ ComparisonCell read_cell(const JsonCursor& cell) {
 }  // namespace
 
 Comparison read_comparison(const Output& output) {
-  const JsonCursor root = output.root(), text = root.at("text"), cells = root.at("cells"), best = root.at("best");
+  const JsonCursor root = output.root(), cells = root.at("cells"), best = root.at("best");
   Comparison comparison{.command = root.at("command").string(),
                         .full_ppl = root.at("full").at("ppl").positive(),
-                        .tokens = text.at("tokens").unsigned_integer(kMostCount),
-                        .held_documents = text.at("held_documents").unsigned_integer(kMostCount),
+                        .tokens = root.at("tokens").unsigned_integer(kMostCount),
+                        .documents = root.at("documents").unsigned_integer(kMostCount),
                         .budgets = reals(root.at("budgets")),
                         .cells = {},
                         .best = {}};
   std::ranges::sort(comparison.budgets, std::greater{});
   for (std::size_t n = 0; n < cells.array_size(); ++n) comparison.cells.push_back(read_cell(cells.at(n)));
   for (std::size_t n = 0; n < best.array_size(); ++n) {
+    if (!best.at(n).has("cell")) continue;  // nothing reaches the budget
     const JsonCursor cell = best.at(n).at("cell");
     const std::uint64_t index = cell.unsigned_integer(kMostCount);
     if (index >= comparison.cells.size()) cell.fail("the index of a cell");

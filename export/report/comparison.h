@@ -25,7 +25,7 @@ struct ComparisonCell {
 struct Comparison {
   std::string command;
   double full_ppl = 0;
-  std::size_t tokens = 0, held_documents = 0;
+  std::size_t tokens = 0, documents = 0;
   std::vector<double> budgets;  // descending
   std::vector<ComparisonCell> cells;
   std::map<double, std::size_t, std::greater<>> best;  // cell by budget
