@@ -121,13 +121,14 @@ Section comparison_section(const ReportInputs& inputs) {
     const std::vector<TradePoint> points = compared_points(comparison);
     section.body += winners(comparison, inputs);
     if (!points.empty())
-      section.body += figure(tradeoff({"comparison-" + std::to_string(number), "Bytes against perplexity",
-                                       "Every cache compared by the bytes it holds and the change of perplexity; the "
-                                       "table below has the same numbers."},
-                                      points),
-                             text("Bytes against the change of perplexity, on " + extent +
-                                  ". The line joins what nothing smaller beats; hollow marks hold quantised rows."),
-                             comparison.command, true);
+      section.body += figure(
+          tradeoff({"comparison-" + std::to_string(number), "Bytes against perplexity",
+                    "Every cache compared by the bytes it holds and the change of perplexity; the "
+                    "table below has the same numbers."},
+                   points),
+          text("Bytes against the change of perplexity, on " + extent +
+               ". The line joins what no smaller cache beats in KL divergence; hollow marks hold quantised rows."),
+          comparison.command, true);
     section.body += cells_table(comparison);
     for (std::string& finding : comparison_findings(comparison)) section.findings.push_back(std::move(finding));
     ++number;
