@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "policy/parameters.h"
+
+namespace kvs {
+
+/// What a method brings to a calibration to a byte budget: settings (as Parameters takes them) without what sets the
+/// size (CacheMethod::sized), which the budget gives.
+struct BudgetGrid {
+  std::string_view method;  // CacheMethod::name
+  /// The paper's own setting, then what stands in for it where it reaches no small enough size.
+  std::vector<Json> (*standards)();
+  /// What is tried. Where the method has no size to choose, also what layers trade.
+  std::vector<Json> (*settings)();
+};
+
+/// Each is defined in the file of its name; budget/grids.cpp lists them.
+extern const BudgetGrid kFreqkvGrid, kLagkvGrid, kFaedkvGrid, kStoreGrid;
+
+/// The method's, or one that has its standard setting alone.
+BudgetGrid budget_grid(std::string_view method);
+
+}  // namespace kvs

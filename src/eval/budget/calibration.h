@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "calibrate/paired_difference.h"
+#include "io/journal.h"
+#include "model/decoder.h"
+
+namespace kvs {
+
+/// What a calibration is asked for.
+struct BudgetPlan {
+  std::size_t bytes = 0;        // stored, of all layers: at most what a document holds at any time (CacheSizes)
+  Json fixed = Json::object();  // settings that are given: prefix, store, …; the grid gives the others
+  std::size_t rounds = 0;       // of marginal losses by layer (allocate_layers); 0: all layers have the same setting
+};
+
+/// Documents of one length.
+struct BudgetText {
+  std::span<const std::vector<std::int32_t>> measured;  // settings are chosen on
+  std::span<const std::vector<std::int32_t>> held;      // nothing was chosen by: they decide
+};
+
+/// Settings of a method, sizes included, and what they did on the documents held out.
+struct BudgetContender {
+  std::string name;         // "layers", "uniform" or "standard"
+  Json settings;            // for --set, or a config's parameters
+  std::size_t bytes = 0;    // as BudgetPlan::bytes
+  std::vector<double> nll;  // [held document] mean
+};
+
+/// A setting of the grid, as far as it was screened.
+struct BudgetTrial {
+  Json settings;
+  std::size_t documents = 0;
+  double divergence = 0;  // mean over those documents
+};
+
+struct BudgetCalibration {
+  std::vector<BudgetContender> contenders;  // the first has the least NLL
+  std::vector<BudgetTrial> trials;          // best first: those of more documents, then by divergence
+  std::size_t measured = 0;                 // losses of single documents that it took
+
+  const Json& settings() const { return contenders.front().settings; }
+  /// Of the winner from the contender of this name; nothing if that is not there or the winner itself.
+  std::optional<PairedDifference> difference_from(std::string_view name) const;
+};
+
+/// Calibrates a method to a byte budget:
+///  1. Every setting of its grid gets the greatest size that the budget allows. They are screened by the divergence
+///     from the full cache's predictions, by successive halving over the measured documents (calibrate/halving.h).
+///  2. With rounds, layers trade sizes under the one budget, and may take the runner-up settings (allocate_layers).
+///  3. Documents held out decide between the layers' own settings, one for all (`uniform`) and the paper's at the same
+///     bytes (`standard`), by their NLL.
+/// @param done     called before each measurement with their number so far and at most
+/// @param journal  keeps the losses that were measured; those that it holds are not measured again
+/// @throws Error kUsage if no setting reaches the budget, naming the least that one needs
+BudgetCalibration calibrate_to_budget(Decoder& decoder, std::string_view method, const BudgetPlan& plan,
+                                      const BudgetText& text,
+                                      const std::function<void(std::size_t, std::size_t)>& done = {},
+                                      Journal* journal = nullptr);
+
+/// The `allocation` member of a config's `calibration`.
+Json budget_json(const BudgetCalibration& found);
+
+}  // namespace kvs
