@@ -1,7 +1,10 @@
 #include "calibrate/paired_difference.h"
 
+#include <algorithm>
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
+#include <functional>
+#include <vector>
 
 namespace kvs {
 
@@ -29,6 +32,12 @@ PairedDifference paired_difference(std::span<const double> differences) {
   const double width = half_width(differences.size(), kConfidence) * error;
   result.interval = {std::expm1(mean - width), std::expm1(mean + width)};
   return result;
+}
+
+PairedDifference paired_difference(std::span<const double> nll, std::span<const double> other) {
+  std::vector<double> differences(nll.begin(), nll.end());
+  std::ranges::transform(differences, other, differences.begin(), std::minus{});
+  return paired_difference(differences);
 }
 
 }  // namespace kvs

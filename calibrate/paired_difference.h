@@ -26,5 +26,7 @@ struct PairedDifference {
 
 /// @param differences  of the documents' mean NLLs, at least one
 PairedDifference paired_difference(std::span<const double> differences);
+/// Of `nll` from `other`, the same documents' mean NLLs the one way and the other.
+PairedDifference paired_difference(std::span<const double> nll, std::span<const double> other);
 
 }  // namespace kvs

@@ -1,4 +1,6 @@
 #include "export/config.h"
+#include <sstream>
+#include <cmath>
 
 #include "core/error.h"
 #include "model/rope.h"
@@ -49,6 +51,20 @@ Json model_json(const ModelConfig& model, const std::string& sha256, std::uint64
   Json json = geometry_json(model, sha256);
   json["rope"] = rope_json(model, window);
   return json;
+}
+
+Json difference_json(const PairedDifference& difference) {
+  const auto& [mean, interval] = difference;
+  return {{"difference", mean}, {"interval", interval ? Json{interval->first, interval->second} : Json()}};
+}
+
+std::string difference_text(const PairedDifference& difference) {
+  std::ostringstream text;
+  text.precision(3);
+  text << 100 * std::expm1(difference.mean) << " %";
+  if (const auto& interval = difference.interval)
+    text << " (95 %: " << 100 * interval->first << " to " << 100 * interval->second << ')';
+  return text.str();
 }
 
 Json make_config(const std::string& method, const ModelConfig& model, const std::string& model_sha256, Json parameters,

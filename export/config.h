@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "calibrate/paired_difference.h"
 #include "io/json.h"
 #include "model/config.h"
 
@@ -30,6 +31,11 @@ struct ConfigFile {
 /// The `model` member of a config and of every report. `rope.frequencies` [kind][chunk] are those of documents of
 /// `window` tokens (rope_angles); `rope.layer_kinds` names each layer's kind.
 Json model_json(const ModelConfig& model, const std::string& sha256, std::uint64_t window);
+
+/// `difference` (nats) and `interval` (null if there is none), as a config's calibration has them.
+Json difference_json(const PairedDifference& difference);
+/// "-1.2 % (95 %: -2.1 to -0.3)": the change of perplexity.
+std::string difference_text(const PairedDifference& difference);
 
 /// A config document as export/kvspectrum-config.schema.json describes it.
 /// @param calibration  method-specific results; the provenance is added to it

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "core/error.h"
+#include "export/config.h"
 #include "export/config_lists.h"
 #include "io/tensor_archive.h"
 
@@ -187,11 +188,9 @@ Json elite_calibration(const EliteConfig& config) {
                                      {"ppl_full", trial.ppl_full}});
   if (config.gqa) calibration["gqa"] = {{"heads", config.gqa->heads}, {"ppl", config.gqa->ppl}};
   if (const auto& allocation = config.allocation) {
-    const auto& [mean, interval] = allocation->difference;
     calibration["by_layer"] = {{"winner", allocation->layers_won ? "layers" : "uniform"},
-                               {"difference", mean},
-                               {"interval", interval ? Json{interval->first, interval->second} : Json()},
                                {"measured", allocation->measured}};
+    calibration["by_layer"].update(difference_json(allocation->difference));
   }
   return calibration;
 }

@@ -227,4 +227,13 @@ Corpus read_corpus(const CorpusOptions& options, const Tokenizer* tokenizer, std
   return Reader(options, tokenizer, vocabulary_size).read();
 }
 
+void hold_out(Corpus& corpus, std::size_t count) {
+  std::vector<Document> fitted, held;
+  const std::size_t documents = corpus.documents.size();
+  for (std::size_t n = 0; n < documents; ++n)
+    ((n + 1) * count / documents > n * count / documents ? held : fitted).push_back(std::move(corpus.documents[n]));
+  std::ranges::move(held, std::back_inserter(fitted));
+  corpus.documents = std::move(fitted);
+}
+
 }  // namespace kvs

@@ -46,4 +46,7 @@ struct Corpus {
 ///         kData ("0 documents", with the longest length found and the need).
 Corpus read_corpus(const CorpusOptions& options, const Tokenizer* tokenizer, std::size_t vocabulary_size);
 
+/// Moves `count` documents, evenly spaced, to the end.
+void hold_out(Corpus& corpus, std::size_t count);
+
 }  // namespace kvs

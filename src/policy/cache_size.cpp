@@ -5,6 +5,7 @@
 #include <typeindex>
 #include <utility>
 
+#include "policy/document_cache.h"
 #include "policy/methods.h"
 
 namespace kvs {
@@ -56,30 +57,20 @@ std::size_t CacheSizes::full() const {
 
 std::size_t CacheSizes::run(LayerCache& cache, std::size_t layer, const Prefix& prefix) {
   const BackendTensor<float, 2> cosine = angles(*backend_, tokens_, 1), sine = angles(*backend_, tokens_, 0);
-  std::size_t most = 0;
-  if (prefix.whole) cache.begin_prefix(prefix.tokens);
-  for (std::size_t first = 0, count = 0; first < tokens_; first += count) {
-    const bool in_prefix = prefix.whole && first < prefix.tokens;
-    count = std::min(cache.room(), (in_prefix ? prefix.tokens : tokens_) - first);
-    const auto q = zeros(*backend_, shape_->kv_heads, count, shape_->head_dim),
-               k = zeros(*backend_, shape_->kv_heads, count, shape_->head_dim),
-               v = zeros(*backend_, shape_->kv_heads, count, shape_->head_dim);
-    const OperandBuffer out(*backend_, count, shape_->kv_heads * shape_->head_dim);
-    LayerStates states{.backend = *backend_,
-                       .layer = layer,
-                       .first_position = first,
-                       .rope = {cosine.view(), sine.view()},
-                       .x = {},
-                       .q = q.view(),
-                       .k = k.view(),
-                       .v = v.view(),
-                       .window = shape_->windows.empty() ? 0 : shape_->windows[layer]};
-    cache.attend(states, out.get());
-    const bool ends = in_prefix && first + count == prefix.tokens;
-    if (ends) cache.end_prefix(*backend_);
-    if (!in_prefix || ends) most = std::max(most, cache.peak().stored);
-  }
-  return most;
+  const auto q = zeros(*backend_, shape_->kv_heads, tokens_, shape_->head_dim),
+             k = zeros(*backend_, shape_->kv_heads, tokens_, shape_->head_dim),
+             v = zeros(*backend_, shape_->kv_heads, tokens_, shape_->head_dim);
+  const OperandBuffer out(*backend_, tokens_, shape_->kv_heads * shape_->head_dim);
+  const LayerStates states{.backend = *backend_,
+                           .layer = layer,
+                           .first_position = 0,
+                           .rope = {cosine.view(), sine.view()},
+                           .x = {},
+                           .q = q.view(),
+                           .k = k.view(),
+                           .v = v.view(),
+                           .window = shape_->windows.empty() ? 0 : shape_->windows[layer]};
+  return attend_document(cache, prefix, states, out.get());
 }
 
 std::vector<std::size_t> CacheSizes::by_layer(const Json& settings) {

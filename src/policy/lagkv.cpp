@@ -67,6 +67,7 @@ class LagkvCache final : public LayerCache {
 std::unique_ptr<LayerCache> make_lagkv(Parameters& parameters, const CacheLayer& layer) {
   static constexpr std::string_view kVariants[] = {"lag", "local", "l2"};
   constexpr std::size_t kUntouchedByL2 = 2;  // layers
+  constexpr double kMostWeight = 1e6;
   LagkvOptions options;
   options.sinks = parameters.count("sinks", options.sinks, 0);
   options.lag = parameters.count("lag", options.lag, 1);
@@ -75,6 +76,7 @@ std::unique_ptr<LayerCache> make_lagkv(Parameters& parameters, const CacheLayer&
     parameters.refuse("ratio", "found " + Json(options.ratio).dump() + ", which keeps none of " +
                                    std::to_string(options.lag) + " tokens, expected one that keeps some");
   options.variant = static_cast<LagkvVariant>(parameters.choice("variant", kVariants));
+  options.value_weight = parameters.real("value_weight", options.value_weight, 0, kMostWeight);
   if (options.variant == LagkvVariant::kL2 && layer.index < kUntouchedByL2) return make_full_cache(layer.store);
   return std::make_unique<LagkvCache>(options, layer.store);
 }

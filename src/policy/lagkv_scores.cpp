@@ -15,9 +15,9 @@ HeadRows partition(HeadRows rows, std::size_t first, std::size_t count) {
   return {rows.span().subspan(first * head_dim, count * head_dim), {count, head_dim}};
 }
 
-/// scores[t] += softmax over t of the standard deviation over channels of (x − min)/(max − min), min and max per
-/// channel over `reference`.
-void add_scores(HeadRows x, HeadRows reference, std::vector<double>& scores) {
+/// scores[t] += weight times the softmax over t of the standard deviation over channels of (x − min)/(max − min), min
+/// and max per channel over `reference`.
+void add_scores(HeadRows x, HeadRows reference, double weight, std::vector<double>& scores) {
   const auto [tokens, channels] = x.shape();
   std::vector<double> low(channels, std::numeric_limits<double>::infinity()), factor(channels, 0.0);
   std::vector<double> high(channels, -std::numeric_limits<double>::infinity());
@@ -42,7 +42,7 @@ void add_scores(HeadRows x, HeadRows reference, std::vector<double>& scores) {
   const double largest = *std::ranges::max_element(deviation);
   double sum = 0;
   for (double& value : deviation) sum += value = std::exp(value - largest);
-  for (std::size_t token = 0; token < tokens; ++token) scores[token] += deviation[token] / sum;
+  for (std::size_t token = 0; token < tokens; ++token) scores[token] += weight * (deviation[token] / sum);
 }
 
 }  // namespace
@@ -55,8 +55,8 @@ std::vector<double> lagkv_scores(HeadRows k, HeadRows v, const LagkvOptions& opt
       for (const float value : k.slice(token).span()) scores[token] -= double{value} * value;
   } else {
     const std::size_t reference = options.variant == LagkvVariant::kLag ? lag : 0;
-    add_scores(partition(k, 0, lag), partition(k, reference, lag), scores);
-    add_scores(partition(v, 0, lag), partition(v, reference, lag), scores);
+    add_scores(partition(k, 0, lag), partition(k, reference, lag), 1, scores);
+    add_scores(partition(v, 0, lag), partition(v, reference, lag), options.value_weight, scores);
   }
   if (std::ranges::any_of(scores, [](double score) { return !std::isfinite(score); }))
     throw Error(ErrorCode::kData, "lagkv", "found a score that is not finite, expected finite states");

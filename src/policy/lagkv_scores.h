@@ -16,6 +16,7 @@ struct LagkvOptions {
   std::size_t lag = 128;   // L: tokens of a partition
   double ratio = 0.25;     // r: ⌊rL⌋ of a partition's tokens stay
   LagkvVariant variant = LagkvVariant::kLag;
+  double value_weight = 1;  // of the values' score beside the keys'
 
   /// ⌊rL⌋.
   std::size_t kept() const noexcept { return static_cast<std::size_t>(ratio * static_cast<double>(lag)); }
@@ -25,8 +26,8 @@ using HeadRows = TensorView<const float, 2>;  // [token, head_dim], of one KV he
 
 /// Scores [L] of the first L of 2L tokens: softmax over the partition's tokens of the unbiased standard deviation over
 /// channels of the scaled state, of the keys after RoPE plus of the values; in double.
-/// Source: LagKV, section 3. Deviation: a channel that is constant in the reference contributes 0, where the public
-/// code divides by zero.
+/// Source: LagKV, section 3. Deviations: a channel that is constant in the reference contributes 0, where the public
+/// code divides by zero; the values' part may have another weight than the keys'.
 /// @throws Error kData for a score that is not finite
 std::vector<double> lagkv_scores(HeadRows k, HeadRows v, const LagkvOptions& options);
 

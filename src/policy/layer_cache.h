@@ -102,6 +102,7 @@ class Cache {
   void begin_prefix();
   void end_prefix(Backend& backend);
   LayerCache& layer(std::size_t index) { return *layers_.at(index); }
+  std::vector<std::unique_ptr<LayerCache>>& layers() noexcept { return layers_; }
   /// The smallest room() of all layers.
   std::size_t room() const noexcept;
   CacheBytes bytes() const noexcept;

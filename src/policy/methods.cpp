@@ -35,18 +35,19 @@ const CacheMethod* find_cache_method(std::string_view name) noexcept {
   return found == kMethods.end() ? nullptr : *found;
 }
 
+std::unique_ptr<LayerCache> make_layer_cache(const CacheMethod& method, Parameters& parameters, std::size_t layer,
+                                             const CacheShape& shape) {
+  if (!parameters.select(layer)) return make_full_cache();
+  const StateStore store = method.rows ? read_store(parameters, layer, shape) : StateStore{};
+  std::unique_ptr<LayerCache> cache = method.make(parameters, {layer, shape, store});
+  const bool windowed = !shape.windows.empty() && shape.windows[layer] != 0;
+  return windowed ? make_full_cache(store) : std::move(cache);
+}
+
 Cache make_cache(const CacheMethod& method, Parameters& parameters, const CacheShape& shape) {
   std::vector<std::unique_ptr<LayerCache>> layers;
-  for (std::size_t layer = 0; layer < parameters.layers(); ++layer) {
-    if (!parameters.select(layer)) {
-      layers.push_back(make_full_cache());
-      continue;
-    }
-    const StateStore store = method.rows ? read_store(parameters, layer, shape) : StateStore{};
-    std::unique_ptr<LayerCache> cache = method.make(parameters, {layer, shape, store});
-    const bool windowed = !shape.windows.empty() && shape.windows[layer] != 0;
-    layers.push_back(windowed ? make_full_cache(store) : std::move(cache));
-  }
+  for (std::size_t layer = 0; layer < parameters.layers(); ++layer)
+    layers.push_back(make_layer_cache(method, parameters, layer, shape));
   parameters.select_all();
   const Prefix prefix = prefix_of(method, parameters);
   parameters.check_known();

@@ -120,7 +120,7 @@ ModelSession load_model(std::unique_ptr<ModelSource> source, const Options& opti
 }
 
 Corpus load_corpus(const Options& options, const RunOptions& run, const ModelSource& model,
-                   const std::function<std::size_t(std::size_t)>& positions) {
+                   const std::function<std::size_t(std::size_t)>& positions, const std::string& windows) {
   CorpusOptions corpus;
   corpus.texts = options.list("text");
   if (options.has("tokens-file")) corpus.tokens_file = options.text("tokens-file");
@@ -134,17 +134,19 @@ Corpus load_corpus(const Options& options, const RunOptions& run, const ModelSou
         static_cast<std::size_t>(options.integer("stride", 1, static_cast<std::int64_t>(corpus.window) - 1));
   if (options.has("documents"))
     corpus.documents = static_cast<std::size_t>(options.integer("documents", 1, std::int64_t{1} << 40));
-  if (options.has("windows")) {
-    const std::string& range = options.text("windows");
+  if (options.has(windows)) {
+    const std::string& range = options.text(windows);
+    const auto refuse = [&] {
+      throw Error(ErrorCode::kUsage, "--" + windows, "found '" + range + "', expected A:B such as 0:8 or -4:");
+    };
     const std::size_t colon = range.find(':');
     const auto bound = [&](std::string_view part) -> std::optional<std::int64_t> {
       if (part.empty()) return std::nullopt;
       const auto value = parse_integer<std::int64_t>(part);
-      if (!value) throw Error(ErrorCode::kUsage, "--windows", "found '" + range + "', expected A:B such as 0:8 or -4:");
+      if (!value) refuse();
       return value;
     };
-    if (colon == std::string::npos)
-      throw Error(ErrorCode::kUsage, "--windows", "found '" + range + "', expected A:B such as 0:8 or -4:");
+    if (colon == std::string::npos) refuse();
     corpus.windows_first = bound(std::string_view(range).substr(0, colon));
     corpus.windows_last = bound(std::string_view(range).substr(colon + 1));
   }

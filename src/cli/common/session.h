@@ -67,8 +67,10 @@ std::unique_ptr<CaptureSource> open_capture_source(CaptureReader& reader, Backen
 /// Reads and cuts the texts, and says what was dropped or replaced.
 /// Documents whose rotations use more positions than the model's context has are a remark, not an error.
 /// @param positions  of a document of so many tokens; empty: as many
+/// @param windows    the option that names the windows of each text
 Corpus load_corpus(const Options& options, const RunOptions& run, const ModelSource& model,
-                   const std::function<std::size_t(std::size_t)>& positions = {});
+                   const std::function<std::size_t(std::size_t)>& positions = {},
+                   const std::string& windows = "windows");
 /// The documents' token lists alone.
 std::vector<std::vector<std::int32_t>> tokens_of(const Corpus& corpus);
 

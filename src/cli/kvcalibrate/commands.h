@@ -6,6 +6,8 @@ namespace kvs {
 
 void run_faedkv(Arguments arguments);
 void run_elitekv(Arguments arguments);
+void run_freqkv(Arguments arguments);
+void run_lagkv(Arguments arguments);
 void run_eval(Arguments arguments);
 void run_generate(Arguments arguments);
 void run_store(Arguments arguments);

@@ -7,6 +7,8 @@ int main(int argc, char** argv) {
   constexpr std::array kCommands{
       kvs::Subcommand{"faedkv", "ablate spectral chunks of every layer and keep those that matter", kvs::run_faedkv},
       kvs::Subcommand{"elitekv", "search elite RoPE chunks and factorise keys and values", kvs::run_elitekv},
+      kvs::Subcommand{"freqkv", "choose FreqKV's settings for a byte budget", kvs::run_freqkv},
+      kvs::Subcommand{"lagkv", "choose LagKV's settings for a byte budget", kvs::run_lagkv},
       kvs::Subcommand{"store", "measure the scales of an fp8 cache", kvs::run_store},
       kvs::Subcommand{"eval", "perplexity and cache size of a method or a config", kvs::run_eval},
       kvs::Subcommand{"compare", "methods and storage types at equal bytes: what each loses, and the best",

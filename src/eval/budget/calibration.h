@@ -11,6 +11,7 @@
 
 #include "calibrate/paired_difference.h"
 #include "io/journal.h"
+#include "io/json.h"
 #include "model/decoder.h"
 
 namespace kvs {
@@ -30,10 +31,10 @@ struct BudgetText {
 
 /// Settings of a method, sizes included, and what they did on the documents held out.
 struct BudgetContender {
-  std::string name;         // "layers", "uniform" or "standard"
-  Json settings;            // for --set, or a config's parameters
-  std::size_t bytes = 0;    // as BudgetPlan::bytes
-  std::vector<double> nll;  // [held document] mean
+  std::string name;              // "layers", "uniform" or "standard"
+  Json settings;                 // for --set, or a config's parameters
+  std::size_t bytes = 0;         // as BudgetPlan::bytes
+  std::vector<double> nll = {};  // [held document] mean
 };
 
 /// A setting of the grid, as far as it was screened.
@@ -46,6 +47,7 @@ struct BudgetTrial {
 struct BudgetCalibration {
   std::vector<BudgetContender> contenders;  // the first has the least NLL
   std::vector<BudgetTrial> trials;          // best first: those of more documents, then by divergence
+  std::vector<double> full_nll;             // [held document] of the full cache
   std::size_t measured = 0;                 // losses of single documents that it took
 
   const Json& settings() const { return contenders.front().settings; }
@@ -67,7 +69,7 @@ BudgetCalibration calibrate_to_budget(Decoder& decoder, std::string_view method,
                                       const std::function<void(std::size_t, std::size_t)>& done = {},
                                       Journal* journal = nullptr);
 
-/// The `allocation` member of a config's `calibration`.
-Json budget_json(const BudgetCalibration& found);
+/// Losses of single documents that it measures at most, of so many settings.
+std::size_t most_losses(const ModelConfig& model, const BudgetPlan& plan, const BudgetText& text, std::size_t settings);
 
 }  // namespace kvs

@@ -152,10 +152,9 @@ void allocate_by_layer(const FactorInput& input, Decoder& decoder, const EliteSe
   });
 
   LayerLosses held(decoder, text.held, config.layers, make);
-  std::vector<double> differences = held.nll(found.choice);
-  std::ranges::transform(differences, held.nll(uniform), differences.begin(), std::minus{});
+  const std::vector<double> nll = held.nll(found.choice);
   EliteByLayer& result = config.allocation.emplace();
-  result.difference = paired_difference(differences);
+  result.difference = paired_difference(nll, held.nll(uniform));
   result.layers_won = result.difference.mean < 0;
   result.measured = found.measured;
   if (!result.layers_won) return;

@@ -66,15 +66,6 @@ EliteTrial try_allocation(const FactorInput& input, Decoder& decoder, const Elit
 
 }  // namespace
 
-void hold_out(Corpus& corpus, std::size_t count) {
-  std::vector<Document> fitted, held;
-  const std::size_t documents = corpus.documents.size();
-  for (std::size_t n = 0; n < documents; ++n)
-    ((n + 1) * count / documents > n * count / documents ? held : fitted).push_back(std::move(corpus.documents[n]));
-  std::ranges::move(held, std::back_inserter(fitted));
-  corpus.documents = std::move(fitted);
-}
-
 void choose_allocation(const FactorInput& input, Decoder& decoder, const EliteSearch& search,
                        std::span<const EliteCandidate> candidates, Documents documents, EliteConfig& config,
                        const std::function<void(std::size_t)>& done) {

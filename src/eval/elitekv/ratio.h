@@ -9,13 +9,9 @@
 #include "calibrate/elite_allocation.h"
 #include "eval/elitekv/factors.h"
 #include "eval/elitekv/search.h"
-#include "io/corpus.h"
 #include "model/decoder.h"
 
 namespace kvs {
-
-/// Moves `count` documents, evenly spaced, to the end.
-void hold_out(Corpus& corpus, std::size_t count);
 
 /// Factorises every layer as `config` says for each of `candidates`, without fitted outputs, runs `documents` through
 /// the caches, and sets r, rank and J-LRD or S-LRD to those of least perplexity, the first on ties. The trials go into

@@ -1,4 +1,5 @@
 #include "eval/elitekv/report.h"
+#include "export/config.h"
 
 #include <algorithm>
 #include <array>
@@ -56,13 +57,9 @@ std::string elite_summary(const EliteConfig& config, const ModelConfig& model) {
     text << (n > 0 ? ", " : " ") << order[n] << " (" << 100 * owners[order[n]] / heads << " % of heads)";
   text << '\n';
   if (!config.trials.empty()) text << trial_table(config, model);
-  if (const auto& allocation = config.allocation) {
-    text << "  sizes by layer: " << 100 * std::expm1(allocation->difference.mean)
-         << " % of perplexity against the same for all on what was held out";
-    if (const auto& interval = allocation->difference.interval)
-      text << " (95 %: " << 100 * interval->first << " to " << 100 * interval->second << ')';
-    text << "; kept: " << (allocation->layers_won ? "layers" : "uniform") << '\n';
-  }
+  if (const auto& allocation = config.allocation)
+    text << "  sizes by layer against the same for all: " << difference_text(allocation->difference)
+         << " of perplexity on what was held out; kept: " << (allocation->layers_won ? "layers" : "uniform") << '\n';
   if (config.rank) {
     const EliteShape shape{model.d_model, model.kv_heads, model.head_dim, model.chunks()};
     const std::size_t full = 2 * model.kv_heads * model.head_dim;

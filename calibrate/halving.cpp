@@ -1,0 +1,50 @@
+#include "calibrate/halving.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace kvs {
+namespace {
+
+constexpr std::size_t kFirstDocuments = 2, kFinalists = 4;
+
+std::size_t next_documents(std::size_t now, std::size_t documents) noexcept {
+  return std::min(documents, now == 0 ? kFirstDocuments : 2 * now);
+}
+std::size_t survivors(std::size_t alive) noexcept { return std::max(std::min(alive, kFinalists), (alive + 1) / 2); }
+
+}  // namespace
+
+double HalvedCandidate::mean() const noexcept {
+  return std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(losses.size());
+}
+
+std::vector<HalvedCandidate> halve(std::size_t candidates, std::size_t documents, const CandidateLoss& loss) {
+  std::vector<HalvedCandidate> all(candidates);
+  for (std::size_t n = 0; n < candidates; ++n) all[n].candidate = n;
+  std::size_t alive = candidates;
+  for (std::size_t done = 0, next = 0; done < documents; done = next) {
+    next = next_documents(done, documents);
+    for (std::size_t n = 0; n < alive; ++n)
+      for (std::size_t document = done; document < next; ++document)
+        all[n].losses.push_back(loss(all[n].candidate, document));
+    const auto last = all.begin() + static_cast<std::ptrdiff_t>(alive);
+    std::sort(all.begin(), last, [](const HalvedCandidate& a, const HalvedCandidate& b) {
+      return std::pair(a.mean(), a.candidate) < std::pair(b.mean(), b.candidate);
+    });
+    alive = survivors(alive);
+  }
+  return all;
+}
+
+std::size_t halving_losses(std::size_t candidates, std::size_t documents) noexcept {
+  std::size_t sum = 0, alive = candidates;
+  for (std::size_t done = 0, next = 0; done < documents; done = next) {
+    next = next_documents(done, documents);
+    sum += alive * (next - done);
+    alive = survivors(alive);
+  }
+  return sum;
+}
+
+}  // namespace kvs

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <vector>
+
+namespace kvs {
+
+/// A candidate, as far as it was measured.
+struct HalvedCandidate {
+  std::size_t candidate = 0;
+  std::vector<double> losses;  // of documents 0 …
+
+  double mean() const noexcept;
+};
+
+/// The loss of a document with a candidate.
+using CandidateLoss = std::function<double(std::size_t candidate, std::size_t document)>;
+
+/// Successive halving over documents: all candidates are measured on the first two, the better half of them on twice as
+/// many, and so on until some are measured on all. Four stay to the end, for they are close. Documents are the same for
+/// all candidates of a round, so what they have in common cancels.
+/// Source: Karnin, Koren & Somekh (ICML 2013); doubled documents as Jamieson & Talwalkar (AISTATS 2016).
+/// @return best first: those measured on more documents, among them by mean loss (on ties the lower candidate)
+std::vector<HalvedCandidate> halve(std::size_t candidates, std::size_t documents, const CandidateLoss& loss);
+/// The losses that it measures.
+std::size_t halving_losses(std::size_t candidates, std::size_t documents) noexcept;
+
+}  // namespace kvs

@@ -1,0 +1,194 @@
+#include "cli/kvcalibrate/budget.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <iostream>
+
+#include "calibrate/budget/grid.h"
+#include "calibrate/chunk_race.h"
+#include "cli/common/estimate.h"
+#include "cli/common/outputs.h"
+#include "cli/common/progress.h"
+#include "cli/common/session.h"
+#include "cli/kvcalibrate/commands.h"
+#include "core/error.h"
+#include "eval/budget/report.h"
+#include "eval/evaluation_report.h"
+#include "export/config.h"
+#include "io/file.h"
+
+namespace kvs {
+namespace {
+
+OptionTable budget_options(const std::string& method, const std::string& summary) {
+  const std::string command = "kvcalibrate " + method + " --model SmolLM2.gguf --text book.txt --window 512 ";
+  OptionTable table("kvcalibrate " + method + " --model PATH --text PATH --budget SHARE|SIZE --out FILE [options]",
+                    summary,
+                    {command + "--documents 16 --budget 25% --out " + method + ".json",
+                     command + "--documents 16 --budget '4096B a token' --by-layer 1 --out " + method + ".json"});
+  table.value("out", "FILE", "the config to write");
+  add_budget_options(table);
+  add_model_options(table);
+  add_text_options(table);
+  add_run_options(table, true);
+  return table;
+}
+
+[[noreturn]] void refuse_budget(const std::string& found) {
+  throw Error(ErrorCode::kUsage, "--budget",
+              "found '" + found + "', expected a share of the full 16-bit cache, such as 12.5% or 0.125, or bytes of a "
+              "token, such as '4096B a token'");
+}
+
+/// Bytes of a document of `tokens` tokens whose full cache takes `full`.
+std::size_t budget_bytes(const std::string& text, double full, std::size_t tokens) {
+  double value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, value);
+  const std::string_view unit(rest, end);
+  if (error != std::errc() || !(value > 0)) refuse_budget(text);
+  double bytes = 0;
+  if (unit.empty() || unit == "%")
+    bytes = full * (unit.empty() ? value : value / 100);
+  else if (unit == "B" || unit == "B a token")
+    bytes = value * static_cast<double>(tokens);
+  else
+    refuse_budget(text);
+  if (bytes > full) refuse_budget(text);
+  return static_cast<std::size_t>(bytes);
+}
+
+/// The documents that settings are chosen on, in an order that mixes the texts, then those that are held out.
+struct SplitDocuments {
+  std::vector<std::vector<std::int32_t>> all;
+  std::size_t held = 0;
+
+  BudgetText text() const {
+    const std::span documents(all);
+    return {documents.first(all.size() - held), documents.last(held)};
+  }
+};
+
+/// Moves those of --held-windows, or a quarter, behind the others.
+std::size_t hold_out(const Options& options, const RunOptions& run, const ModelSource& model, Corpus& corpus) {
+  const std::size_t count = corpus.documents.size();
+  if (!options.has("held-windows")) {
+    if (count < 2)
+      throw Error(ErrorCode::kUsage, "--documents", "found one document, expected two or more: one held out");
+    hold_out(corpus, std::max<std::size_t>(1, count / 4));
+    return std::max<std::size_t>(1, count / 4);
+  }
+  Corpus held = load_corpus(options, run, model, {}, "held-windows");
+  for (Document& document : held.documents) {
+    const auto same = [&](const Document& other) {
+      return other.source == document.source && other.window_index == document.window_index;
+    };
+    if (std::ranges::any_of(corpus.documents, same))
+      throw Error(ErrorCode::kUsage, "--held-windows",
+                  "found window " + std::to_string(document.window_index) + " of " + document.source +
+                      ", expected none of --windows");
+    corpus.documents.push_back(std::move(document));
+  }
+  return held.documents.size();
+}
+
+SplitDocuments split_documents(const Options& options, const RunOptions& run, const ModelSource& model, Corpus corpus) {
+  SplitDocuments split;
+  split.held = hold_out(options, run, model, corpus);
+  auto tokens = tokens_of(corpus);
+  const std::size_t measured = tokens.size() - split.held;
+  for (const std::size_t n : shuffled_documents(measured, static_cast<std::uint64_t>(run.seed)))
+    split.all.push_back(std::move(tokens[n]));
+  std::ranges::move(tokens.begin() + static_cast<std::ptrdiff_t>(measured), tokens.end(),
+                    std::back_inserter(split.all));
+  return split;
+}
+
+void announce_budget(const ModelSession& session, const BudgetPlan& plan, const BudgetText& text, std::size_t settings,
+                     const RunOptions& run) {
+  const ModelConfig& model = session.config();
+  const auto tokens = static_cast<double>(text.measured.front().size());
+  // A pass and, beside its own head, that of the full cache's pass; streams of every layer where layers trade.
+  const double stream = sizeof(float) * tokens * static_cast<double>(model.d_model),
+               kept = static_cast<double>(text.measured.size() + (plan.rounds > 0 ? text.measured.size() * model.layers : 0));
+  announce({.flops = static_cast<double>(most_losses(model, plan, text, settings)) *
+                     (forward_flops(model, tokens) + head_flops(model, tokens)),
+            .memory_bytes = session_memory(session, text.measured.front().size()) + kept * stream +
+                            4 * full_cache_bytes(model, text.measured.front().size()),
+            .at_most = true},
+           *session.backend, run);
+}
+
+void run_method(std::string_view method, const std::string& summary, Arguments arguments) {
+  const auto options = budget_options(std::string(method), summary).parse(arguments, std::cout);
+  if (options) run_budget(method, *options);
+}
+
+}  // namespace
+
+void add_budget_options(OptionTable& table) {
+  table
+      .value("budget", "SHARE|SIZE",
+             "of the full 16-bit cache, such as 12.5% or 0.125, or bytes such as '4096B a token': at most so much is "
+             "held of a document at any time")
+      .list("set", "NAME=VALUE", "with --budget: parameters that are given, such as store=q8_0; may repeat")
+      .value("by-layer", "N",
+             "with --budget: layers trade sizes under it, by the loss of all together: N rounds of measuring every "
+             "step")
+      .value("held-windows", "A:B",
+             "with --budget: windows of each text that decide whether it was worth it (default: a quarter of the "
+             "documents, evenly spaced)");
+}
+
+void run_budget(std::string_view method, const Options& options) {
+  const RunOptions run = run_options(options);
+  const std::filesystem::path out = options.text("out");
+  check_outputs(out, {}, options, run);
+  const OutputLock lock(out, run.lock);
+  auto source = open_model(options);
+  const Corpus corpus = load_corpus(options, run, *source);
+  if (is_finished(out, out, run, [&](const Json& config) {
+        return is_of_run(config, "/calibration", options, source->sha256(), corpus);
+      }))
+    return print_result(run, read_config(out), out.string() + ": finished before\n");
+  const SplitDocuments documents = split_documents(options, run, *source, corpus);
+  const BudgetText text = documents.text();
+  const std::size_t tokens = text.measured.front().size();
+  const double full = full_cache_bytes(source->config(), tokens);
+  const BudgetPlan plan{
+      .bytes = budget_bytes(options.text("budget"), full, tokens),
+      .fixed = parse_settings(options.list("set"), "--set"),
+      .rounds = options.has("by-layer") ? static_cast<std::size_t>(options.integer("by-layer", 1, 1000)) : 0};
+  const Json identity = run_identity(options, source->sha256(), corpus);
+  check_journal(out, run);
+  ModelSession session = load_model(std::move(source), options, run);
+  Journal journal = open_journal(out, identity, run);
+  announce_budget(session, plan, text, budget_grid(method).settings().size(), run);
+  std::optional<Progress> progress;
+  const BudgetCalibration found = calibrate_to_budget(
+      *session.decoder, method, plan, text,
+      [&](std::size_t done, std::size_t most) {
+        if (!progress) progress.emplace(std::string(method), static_cast<double>(most), run.quiet);
+        progress->update(static_cast<double>(done));
+      },
+      &journal);
+  progress.reset();
+  const Json config = make_config(std::string(method), session.config(), session.source->sha256(), found.settings(),
+                                  {{"allocation", budget_json(found)}}, provenance(options, run, corpus),
+                                  budget_quality(found, tokens), {});
+  write_file_atomically(out, dump_json(config) + "\n", run.replace());
+  journal.remove();
+  print_result(run, config,
+               std::string(method) + ": " + budget_summary(found, tokens, static_cast<std::size_t>(full)));
+}
+
+void run_freqkv(Arguments arguments) {
+  run_method("freqkv", "Chooses FreqKV's γ, sinks and band for a byte budget, with sizes by layer.", arguments);
+}
+
+void run_lagkv(Arguments arguments) {
+  run_method("lagkv", "Chooses LagKV's partitions, sinks and score for a byte budget, with sizes by layer.", arguments);
+}
+
+}  // namespace kvs

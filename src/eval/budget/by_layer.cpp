@@ -1,0 +1,56 @@
+#include "eval/budget/by_layer.h"
+
+#include <algorithm>
+
+#include "eval/budget/lattice.h"
+#include "eval/layer_losses.h"
+
+namespace kvs {
+namespace {
+
+/// Layers of the settings that choose what they keep.
+std::vector<std::size_t> trading_layers(const ModelConfig& model, const std::vector<std::size_t>& named) {
+  std::vector<std::size_t> layers;
+  std::ranges::copy_if(named, std::back_inserter(layers), [&](std::size_t layer) { return model.window(layer) == 0; });
+  return layers;
+}
+
+BudgetLattice lattice_of(BudgetSpace& space, std::span<const Json> variants, std::span<const std::size_t> layers) {
+  if (space.method().sized != nullptr) return sized_lattice(space.sizes(), variants, space.bytes(), layers);
+  std::vector<Json> all = space.unsized();
+  const auto start = std::ranges::find(all, variants.front()) - all.begin();
+  return plain_lattice(space.sizes(), std::move(all), static_cast<std::size_t>(start), layers);
+}
+
+}  // namespace
+
+Json settings_by_layer(BudgetSpace& space, Decoder& decoder, std::span<const Json> variants, std::size_t rounds,
+                       std::span<const std::vector<std::int32_t>> documents, LossLog& log) {
+  const Json& uniform = variants.front();
+  const auto named = uniform.at("layers").get<std::vector<std::size_t>>();
+  const std::vector<std::size_t> layers = trading_layers(space.model(), named);
+  const BudgetLattice lattice = lattice_of(space, variants, layers);
+  const Cache cache = space.cache(uniform);
+  LayerLosses losses(
+      decoder, documents, layers,
+      [&](std::size_t n, std::size_t candidate) { return space.layer_cache(lattice.settings[candidate], layers[n]); },
+      cache.prefix(), cache.positions(space.tokens()));
+  LayerBudget budget{lattice.layers, space.bytes() - space.sizes().total(uniform), rounds, layers.size()};
+  for (const auto& candidates : lattice.layers) budget.size += candidates[lattice.start].size;
+  const LayerAllocation found =
+      allocate_layers(budget, LayerChoice(layers.size(), lattice.start),
+                      [&](const LayerChoice& choice) { return log.next([&] { return losses.divergence(choice); }); });
+  std::vector<Json> of_layers;
+  for (const std::size_t layer : named) {
+    const auto n = static_cast<std::size_t>(std::ranges::find(layers, layer) - layers.begin());
+    of_layers.push_back(n == layers.size() ? uniform : lattice.settings[found.choice[n]]);
+  }
+  return by_layer_settings(of_layers);
+}
+
+std::size_t by_layer_losses(const ModelConfig& model, std::size_t rounds) noexcept {
+  constexpr std::size_t kStepsOfACandidate = 4;
+  return 1 + (rounds * kStepsOfACandidate + 1) * model.layers;
+}
+
+}  // namespace kvs

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "eval/budget/loss_log.h"
+#include "eval/budget/space.h"
+#include "model/decoder.h"
+
+namespace kvs {
+
+/// Lets layers trade sizes under the space's budget: allocate_layers() by the divergence from the full cache's
+/// predictions. Layers with a sliding window take no part.
+/// @param variants  of candidates(): the first is what all layers start with; the others a layer may take instead
+/// @param rounds    as LayerBudget
+/// @return settings with a list by layer where layers differ
+Json settings_by_layer(BudgetSpace& space, Decoder& decoder, std::span<const Json> variants, std::size_t rounds,
+                       std::span<const std::vector<std::int32_t>> documents, LossLog& log);
+
+/// The joint losses that it measures at most, but for those of trades made together.
+std::size_t by_layer_losses(const ModelConfig& model, std::size_t rounds) noexcept;
+
+}  // namespace kvs

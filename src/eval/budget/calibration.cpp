@@ -1,0 +1,117 @@
+#include "eval/budget/calibration.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "calibrate/halving.h"
+#include "core/error.h"
+#include "eval/budget/by_layer.h"
+#include "eval/document_loss.h"
+#include "policy/document_cache.h"
+#include "policy/methods.h"
+
+namespace kvs {
+namespace {
+
+using Documents = std::span<const std::vector<std::int32_t>>;
+
+constexpr std::size_t kVariants = 3;  // settings that layers choose from
+
+const CacheMethod& method_of(std::string_view name) {
+  const CacheMethod* const method = find_cache_method(name);
+  if (method == nullptr)
+    throw Error(ErrorCode::kUsage, "method", "found '" + std::string(name) + "', expected a cache method");
+  return *method;
+}
+
+/// Joint losses take many passes and compare what is close: a quarter of the documents.
+Documents layer_documents(Documents measured) { return measured.first((measured.size() + 3) / 4); }
+
+ResidualStream run_with(Decoder& decoder, const BudgetSpace& space, std::span<const std::int32_t> document,
+                        const Json& settings) {
+  Cache cache = for_documents(space.cache(settings));
+  ResidualStream hidden = decoder.embed(document, 0, cache.positions(document.size()));
+  decoder.advance(hidden, space.model().layers, nullptr, &cache);
+  return hidden;
+}
+
+std::vector<BudgetTrial> screened(Decoder& decoder, const BudgetSpace& space, const std::vector<Json>& candidates,
+                                  Documents documents, std::size_t prefix, LossLog& log) {
+  std::vector<DocumentLoss> losses;
+  for (const auto& document : documents) losses.emplace_back(decoder, document, prefix);
+  const auto loss = [&](std::size_t candidate, std::size_t document) {
+    const auto measure = [&] {
+      DocumentLoss& of = losses[document];
+      return std::vector{of.divergence(run_with(decoder, space, of.tokens(), candidates[candidate]))};
+    };
+    return log.next(measure).front();
+  };
+  std::vector<BudgetTrial> trials;
+  for (const HalvedCandidate& one : halve(candidates.size(), documents.size(), loss))
+    trials.push_back({candidates[one.candidate], one.losses.size(), one.mean()});
+  return trials;
+}
+
+/// Mean NLL of each document. @param run  a pass over one
+std::vector<double> held_nll(Decoder& decoder, Documents held, std::size_t prefix, LossLog& log,
+                             const std::function<ResidualStream(std::span<const std::int32_t>)>& run) {
+  std::vector<double> nll;
+  for (const auto& document : held) {
+    const auto measure = [&] { return std::vector{DocumentLoss(decoder, document, prefix).nll(run(document))}; };
+    nll.push_back(log.next(measure).front());
+  }
+  return nll;
+}
+
+}  // namespace
+
+std::optional<PairedDifference> BudgetCalibration::difference_from(std::string_view name) const {
+  const auto other = std::ranges::find(contenders, name, &BudgetContender::name);
+  if (other == contenders.end() || other == contenders.begin() || other->nll.empty()) return std::nullopt;
+  return paired_difference(contenders.front().nll, other->nll);
+}
+
+BudgetCalibration calibrate_to_budget(Decoder& decoder, std::string_view method, const BudgetPlan& plan,
+                                      const BudgetText& text, const std::function<void(std::size_t, std::size_t)>& done,
+                                      Journal* journal) {
+  BudgetSpace space(method_of(method), decoder.model().config(), text.measured.front().size(), plan.bytes, plan.fixed);
+  const std::vector<Json> candidates = space.candidates();
+  LossLog log(done, most_losses(space.model(), plan, text, candidates.size()), journal);
+  BudgetCalibration found;
+  const std::size_t prefix = space.cache(candidates.front()).prefix().tokens;
+  found.trials = screened(decoder, space, candidates, text.measured, prefix, log);
+  std::vector<Json> best;
+  for (const BudgetTrial& trial : std::span(found.trials).first(std::min(kVariants, found.trials.size())))
+    best.push_back(trial.settings);
+  if (plan.rounds > 0)
+    found.contenders.push_back(
+        {"layers", settings_by_layer(space, decoder, best, plan.rounds, layer_documents(text.measured), log)});
+  found.contenders.push_back({"uniform", best.front()});
+  if (auto standard = space.standard()) found.contenders.push_back({"standard", std::move(*standard)});
+  for (BudgetContender& contender : found.contenders) {
+    contender.bytes = space.sizes().total(contender.settings);
+    contender.nll = held_nll(decoder, text.held, prefix, log, [&](std::span<const std::int32_t> document) {
+      return run_with(decoder, space, document, contender.settings);
+    });
+  }
+  found.full_nll = held_nll(decoder, text.held, prefix, log, [&](std::span<const std::int32_t> document) {
+    ResidualStream hidden = decoder.embed(document);
+    decoder.advance(hidden, decoder.model().config().layers);
+    return hidden;
+  });
+  if (!text.held.empty())
+    std::ranges::stable_sort(found.contenders, {},
+                             [](const BudgetContender& one) { return paired_mean(one.nll).mean; });
+  found.measured = log.measured();
+  return found;
+}
+
+std::size_t most_losses(const ModelConfig& model, const BudgetPlan& plan, const BudgetText& text,
+                        std::size_t settings) {
+  constexpr std::size_t kContenders = 4;  // with the full cache
+  const std::size_t joint = plan.rounds > 0 ? by_layer_losses(model, plan.rounds) : 0;
+  return halving_losses(settings, text.measured.size()) + joint * layer_documents(text.measured).size() +
+         kContenders * text.held.size();
+}
+
+}  // namespace kvs

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "calibrate/layer_budget.h"
+#include "policy/cache_size.h"
+
+namespace kvs {
+
+/// The candidates of layers that trade sizes under one budget.
+struct BudgetLattice {
+  std::vector<Json> settings;                       // [candidate] sizes included, the same for all layers
+  std::vector<std::vector<LayerCandidate>> layers;  // [n][candidate] their stored bytes in layers[n]
+  std::size_t start = 0;
+};
+
+/// Sizes of a method around one budget: of each variant those from half of it to twice, three an octave. A step is the
+/// next size of the same variant, or another variant of the same size.
+/// @param variants  settings without their size; the first is the start, and has a size that fits the budget
+/// @param layers    of the model
+BudgetLattice sized_lattice(CacheSizes& sizes, std::span<const Json> variants, std::size_t bytes,
+                            std::span<const std::size_t> layers);
+/// The same for a method without a size to choose. A step changes one parameter to the setting that is next in bytes.
+/// @param start  of `settings`
+BudgetLattice plain_lattice(CacheSizes& sizes, std::vector<Json> settings, std::size_t start,
+                            std::span<const std::size_t> layers);
+
+/// One settings object of those of each layer: a list where they differ.
+Json by_layer_settings(const std::vector<Json>& layers);
+
+}  // namespace kvs

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+
+#include "eval/budget/calibration.h"
+#include "io/json.h"
+
+namespace kvs {
+
+/// The `allocation` member of a config's `calibration`: who won on the documents held out, by how much, and what was
+/// tried.
+Json budget_json(const BudgetCalibration& found);
+/// `quality` of a config: what the winner did on the documents held out; empty without them.
+Json budget_quality(const BudgetCalibration& found, std::size_t tokens);
+/// One line: the winner, its size and its difference from the others.
+std::string budget_summary(const BudgetCalibration& found, std::size_t tokens, std::size_t full_bytes);
+
+}  // namespace kvs

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "calibrate/budget/grid.h"
+#include "core/error.h"
+#include "model/config.h"
+#include "policy/cache_size.h"
+
+namespace kvs {
+
+/// The settings of one method under one budget. Settings that it gives have a value for every parameter.
+class BudgetSpace {
+ public:
+  /// @param model   which must outlive this;  @param tokens  of a document
+  /// @param bytes   of all layers, at most;   @param fixed   what every setting has in common
+  BudgetSpace(const CacheMethod& method, const ModelConfig& model, std::size_t tokens, std::size_t bytes, Json fixed);
+
+  const CacheMethod& method() const noexcept { return method_; }
+  const ModelConfig& model() const noexcept { return model_; }
+  std::size_t tokens() const noexcept { return tokens_; }
+  std::size_t bytes() const noexcept { return bytes_; }
+  CacheSizes& sizes() noexcept { return sizes_; }
+
+  /// The grid's settings, each with the greatest size that the budget allows; those that reach it, each once.
+  /// @throws Error kUsage if none does, naming the one that comes nearest; as make_cache() if none is one of the method
+  std::vector<Json> candidates();
+  /// The first of the grid's standards that reaches the budget.
+  std::optional<Json> standard();
+  /// All of the grid's settings, whatever their size, of a method that has none to choose.
+  std::vector<Json> unsized() const;
+
+  Cache cache(const Json& settings) const;
+  std::unique_ptr<LayerCache> layer_cache(const Json& settings, std::size_t layer) const;
+
+ private:
+  Parameters parameters(const Json& settings) const;
+  Json with_fixed(Json settings) const;
+  Json resolved(const Json& settings) const;
+  std::optional<Json> fitted(const Json& settings);
+  [[noreturn]] void refuse(const std::vector<Json>& settings, const std::optional<Error>& refusal);
+
+  const CacheMethod& method_;
+  const ModelConfig& model_;
+  std::size_t tokens_, bytes_;
+  Json fixed_;
+  CacheShape shape_;
+  CacheSizes sizes_;
+  BudgetGrid grid_;
+};
+
+}  // namespace kvs
