@@ -17,7 +17,7 @@ struct HalvedCandidate {
 /// The loss of a document with a candidate.
 using CandidateLoss = std::function<double(std::size_t candidate, std::size_t document)>;
 
-/// Successive halving over documents: all candidates are measured on the first two, the better half of them on twice as
+/// Successive halving over documents: all candidates are measured on the first, the better half of them on twice as
 /// many, and so on until some are measured on all. Four stay to the end, for they are close. Documents are the same for
 /// all candidates of a round, so what they have in common cancels.
 /// Source: Karnin, Koren & Somekh (ICML 2013); doubled documents as Jamieson & Talwalkar (AISTATS 2016).

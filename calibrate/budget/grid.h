@@ -16,6 +16,8 @@ struct BudgetGrid {
   std::vector<Json> (*standards)();
   /// What is tried. Where the method has no size to choose, also what layers trade.
   std::vector<Json> (*settings)();
+  /// The parameter, beside its size, of which a layer may have a value of its own; empty: none.
+  std::string_view by_layer = {};
 };
 
 /// Each is defined in the file of its name; budget/grids.cpp lists them.

@@ -11,17 +11,23 @@ std::vector<Json> lagkv_standards() {
   return all;
 }
 
+/// A finer L than the paper's, since L sets how much is recent; what fills the rest are sinks.
 std::vector<Json> lagkv_settings() {
-  const std::vector<Json> lags{8, 16, 32, 64, 128}, sinks{1, 4, 16, 32};
-  std::vector<Json> all = combinations(
-      {{"lag", lags}, {"sinks", sinks}, {"variant", {"lag", "local"}}, {"value_weight", {0.25, 1, 4}}});
-  for (Json& settings : combinations({{"lag", lags}, {"sinks", sinks}, {"variant", {"l2"}}}))
-    all.push_back(std::move(settings));
+  const std::vector<Json> scores{{{"variant", "lag"}, {"value_weight", 1}},
+                                 {{"variant", "lag"}, {"value_weight", 4}},
+                                 {{"variant", "local"}, {"value_weight", 1}},
+                                 {{"variant", "l2"}}};
+  std::vector<Json> all;
+  for (const Json& score : scores)
+    for (Json& settings : combinations({{"lag", {8, 16, 24, 32, 48, 64, 96, 128}}, {"sinks", {4, 16, 32}}})) {
+      settings.update(score);
+      all.push_back(std::move(settings));
+    }
   return all;
 }
 
 }  // namespace
 
-constinit const BudgetGrid kLagkvGrid{"lagkv", lagkv_standards, lagkv_settings};
+constinit const BudgetGrid kLagkvGrid{"lagkv", lagkv_standards, lagkv_settings, "lag"};
 
 }  // namespace kvs

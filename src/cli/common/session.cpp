@@ -176,7 +176,7 @@ void refuse_options(const Options& options, std::span<const std::string_view> na
   for (const std::string_view name : names)
     if (options.given(std::string(name)))
       throw Error(ErrorCode::kUsage, "--" + std::string(name),
-                  "found together with " + std::string(beside) + ", expected one source of states");
+                  "found together with " + std::string(beside) + ", expected one of them");
 }
 
 std::vector<std::size_t> captured_layers(const Options& options, std::span<const std::int32_t> stored) {

@@ -23,7 +23,7 @@ namespace {
 
 OptionTable budget_options(const std::string& method, const std::string& summary) {
   const std::string command = "kvcalibrate " + method + " --model SmolLM2.gguf --text book.txt --window 512 ";
-  OptionTable table("kvcalibrate " + method + " --model PATH --text PATH --budget SHARE|SIZE --out FILE [options]",
+  OptionTable table("kvcalibrate " + method + " --model PATH --text PATH --budget SIZE --out FILE [options]",
                     summary,
                     {command + "--documents 16 --budget 25% --out " + method + ".json",
                      command + "--documents 16 --budget '4096B a token' --by-layer 1 --out " + method + ".json"});
@@ -129,8 +129,8 @@ void run_method(std::string_view method, const std::string& summary, Arguments a
 
 void add_budget_options(OptionTable& table) {
   table
-      .value("budget", "SHARE|SIZE",
-             "of the full 16-bit cache, such as 12.5% or 0.125, or bytes such as '4096B a token': at most so much is "
+      .value("budget", "SIZE",
+             "a share of the full 16-bit cache, such as 12.5% or 0.125, or bytes such as '4096B a token': at most so much is "
              "held of a document at any time")
       .list("set", "NAME=VALUE", "with --budget: parameters that are given, such as store=q8_0; may repeat")
       .value("by-layer", "N",
@@ -139,6 +139,16 @@ void add_budget_options(OptionTable& table) {
       .value("held-windows", "A:B",
              "with --budget: windows of each text that decide whether it was worth it (default: a quarter of the "
              "documents, evenly spaced)");
+}
+
+bool has_budget(const Options& options, std::span<const std::string_view> others) {
+  static constexpr std::string_view kBudgetOptions[] = {"set", "by-layer", "held-windows"};
+  const bool found = options.has("budget");
+  if (found)
+    refuse_options(options, others, "--budget");
+  else
+    refuse_options(options, kBudgetOptions, "no --budget");
+  return found;
 }
 
 void run_budget(std::string_view method, const Options& options) {

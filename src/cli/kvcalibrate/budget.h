@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string_view>
 
 #include "cli/common/options.h"
@@ -8,6 +9,10 @@ namespace kvs {
 
 /// --budget, --set, --by-layer and --held-out.
 void add_budget_options(OptionTable& table);
+/// Whether there is a --budget, of a command that does something else without one.
+/// @param others  its own options, which cannot stand beside it
+/// @throws Error kUsage where they do, or the others of add_budget_options() without it
+bool has_budget(const Options& options, std::span<const std::string_view> others);
 /// Calibrates a method to --budget and writes its config to --out.
 void run_budget(std::string_view method, const Options& options);
 

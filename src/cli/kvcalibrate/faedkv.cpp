@@ -7,6 +7,7 @@
 #include "cli/common/outputs.h"
 #include "cli/common/progress.h"
 #include "cli/common/session.h"
+#include "cli/kvcalibrate/budget.h"
 #include "cli/kvcalibrate/commands.h"
 #include "cli/kvcalibrate/faedkv_figures.h"
 #include "core/error.h"
@@ -16,13 +17,20 @@
 namespace kvs {
 namespace {
 
+constexpr std::array<std::string_view, 12> kAblationOptions{"layers",     "chunks", "sweep",  "keep",      "passes",
+                                                            "confidence", "prefix", "sinks",  "recent",    "transform",
+                                                            "key-space",  "spectrum"};
+
 OptionTable faedkv_options() {
   OptionTable table("kvcalibrate faedkv --model PATH --text PATH --out FILE [options]",
-                    "Ablates each chunk of each layer's spectrum and keeps, per layer, those whose loss hurts most.",
+                    "Ablates each chunk of each layer's spectrum and keeps, per layer, those whose loss hurts most. With --budget: "
+                    "chooses sinks, recent tokens and chunks for so many bytes, with sizes by layer.",
                     {"kvcalibrate faedkv --model SmolLM2.gguf --text book.txt --documents 8 --out faedkv.json",
                      "kvcalibrate faedkv --model SmolLM2.gguf --text book.txt --protocol in-place --chunks 8 "
                      "--sweep 4,8,16,22 --dtype bf16 --out faedkv.json",
                      "kvcalibrate faedkv --model SmolLM2.gguf --text book.txt --documents 16 --passes 5000 "
+                     "--out faedkv.json",
+                     "kvcalibrate faedkv --model SmolLM2.gguf --text book.txt --budget 50% --by-layer 1 "
                      "--out faedkv.json"});
   table.value("out", "FILE", "the config to write; figures go beside it")
       .value("layers", "LIST", "layers to ablate, such as 0,14-16", "all")
@@ -33,6 +41,7 @@ OptionTable faedkv_options() {
       .value("confidence", "p", "race: a chunk that is clear of the threshold at p gets no more documents (0.95)");
   add_ablation_options(table, {.sinks = "10", .recent = "50", .transform = "dft", .key_space = "k_post"});
   table.value("spectrum", "NAME", "half or full (the paper's literal N bins)", "half");
+  add_budget_options(table);
   add_model_options(table);
   add_text_options(table);
   add_run_options(table, true);
@@ -131,6 +140,7 @@ Json sweep_json(const AblationPlan& plan, const std::vector<double>& ppl) {
 void run_faedkv(Arguments arguments) {
   const auto options = faedkv_options().parse(arguments, std::cout);
   if (!options) return;
+  if (has_budget(*options, kAblationOptions)) return run_budget("faedkv", *options);
   const RunOptions run = run_options(*options);
   const std::filesystem::path out = options->text("out");
   check_outputs(out, figure_files(out, options->has("sweep")), *options, run);

@@ -7,6 +7,7 @@
 #include "cli/common/outputs.h"
 #include "cli/common/progress.h"
 #include "cli/common/session.h"
+#include "cli/kvcalibrate/budget.h"
 #include "cli/kvcalibrate/commands.h"
 #include "core/error.h"
 #include "export/config.h"
@@ -17,16 +18,19 @@ namespace {
 
 OptionTable store_options() {
   OptionTable table("kvcalibrate store --model PATH --text PATH --out FILE [options]",
-                    "Measures the scales of an fp8 cache: of each layer's keys after RoPE and of its values.",
+                    "Measures the scales of an fp8 cache: of each layer's keys after RoPE and of its values. With --budget: chooses "
+                    "llama.cpp's kinds for so many bytes, keys and values apart.",
                     {"kvcalibrate store --model SmolLM2.gguf --text book.txt --documents 8 --out fp8.json",
-                     "kvcalibrate store --model llama/ --text book.txt --fp8-scale ema --per head --out fp8.json"});
+                     "kvcalibrate store --model llama/ --text book.txt --fp8-scale ema --per head --out fp8.json",
+                     "kvcalibrate store --model SmolLM2.gguf --text book.txt --budget 40% --by-layer 1 --out q.json"});
   table.value("out", "FILE", "the config to write")
       .value("fp8-scale", "max|ema",
              "from the largest magnitude of all documents, or from a moving average of each document's", "max")
       .value("per", "layer|head", "one scale for a layer, or one for each of its KV heads", "layer");
+  add_budget_options(table);
   add_model_options(table);
   add_text_options(table);
-  add_run_options(table, false);
+  add_run_options(table, true);
   return table;
 }
 
@@ -54,6 +58,7 @@ struct Side {
 void run_store(Arguments arguments) {
   const auto options = store_options().parse(arguments, std::cout);
   if (!options) return;
+  if (has_budget(*options, std::array<std::string_view, 2>{"fp8-scale", "per"})) return run_budget("full", *options);
   static constexpr std::string_view kRules[] = {"max", "ema"}, kGroups[] = {"layer", "head"};
   const RunOptions run = run_options(*options);
   const ExtremeRule rule = options->choice("fp8-scale", kRules) == "max" ? ExtremeRule::kMax : ExtremeRule::kEma;

@@ -15,6 +15,18 @@ std::vector<std::size_t> trading_layers(const ModelConfig& model, const std::vec
   return layers;
 }
 
+/// The best settings for each of the best values of the parameter that layers choose.
+std::vector<Json> variants_of(std::string_view parameter, std::span<const Json> ranked) {
+  constexpr std::size_t kMost = 3;
+  std::vector<Json> variants{ranked.front()};
+  if (parameter.empty()) return variants;
+  const auto value = [&](const Json& settings) { return settings.at(std::string(parameter)); };
+  for (const Json& settings : ranked)
+    if (variants.size() < kMost && std::ranges::find(variants, value(settings), value) == variants.end())
+      variants.push_back(settings);
+  return variants;
+}
+
 BudgetLattice lattice_of(BudgetSpace& space, std::span<const Json> variants, std::span<const std::size_t> layers) {
   if (space.method().sized != nullptr) return sized_lattice(space.sizes(), variants, space.bytes(), layers);
   std::vector<Json> all = space.unsized();
@@ -24,12 +36,12 @@ BudgetLattice lattice_of(BudgetSpace& space, std::span<const Json> variants, std
 
 }  // namespace
 
-Json settings_by_layer(BudgetSpace& space, Decoder& decoder, std::span<const Json> variants, std::size_t rounds,
+Json settings_by_layer(BudgetSpace& space, Decoder& decoder, std::span<const Json> ranked, std::size_t rounds,
                        std::span<const std::vector<std::int32_t>> documents, LossLog& log) {
-  const Json& uniform = variants.front();
+  const Json& uniform = ranked.front();
   const auto named = uniform.at("layers").get<std::vector<std::size_t>>();
   const std::vector<std::size_t> layers = trading_layers(space.model(), named);
-  const BudgetLattice lattice = lattice_of(space, variants, layers);
+  const BudgetLattice lattice = lattice_of(space, variants_of(space.grid().by_layer, ranked), layers);
   const Cache cache = space.cache(uniform);
   LayerLosses losses(
       decoder, documents, layers,

@@ -15,8 +15,6 @@ namespace {
 
 using Documents = std::span<const std::vector<std::int32_t>>;
 
-constexpr std::size_t kVariants = 3;  // settings that layers choose from
-
 const CacheMethod& method_of(std::string_view name) {
   const CacheMethod* const method = find_cache_method(name);
   if (method == nullptr)
@@ -80,13 +78,12 @@ BudgetCalibration calibrate_to_budget(Decoder& decoder, std::string_view method,
   BudgetCalibration found;
   const std::size_t prefix = space.cache(candidates.front()).prefix().tokens;
   found.trials = screened(decoder, space, candidates, text.measured, prefix, log);
-  std::vector<Json> best;
-  for (const BudgetTrial& trial : std::span(found.trials).first(std::min(kVariants, found.trials.size())))
-    best.push_back(trial.settings);
+  std::vector<Json> ranked;
+  for (const BudgetTrial& trial : found.trials) ranked.push_back(trial.settings);
   if (plan.rounds > 0)
     found.contenders.push_back(
-        {"layers", settings_by_layer(space, decoder, best, plan.rounds, layer_documents(text.measured), log)});
-  found.contenders.push_back({"uniform", best.front()});
+        {"layers", settings_by_layer(space, decoder, ranked, plan.rounds, layer_documents(text.measured), log)});
+  found.contenders.push_back({"uniform", ranked.front()});
   if (auto standard = space.standard()) found.contenders.push_back({"standard", std::move(*standard)});
   for (BudgetContender& contender : found.contenders) {
     contender.bytes = space.sizes().total(contender.settings);

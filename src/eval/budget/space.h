@@ -20,6 +20,7 @@ class BudgetSpace {
   BudgetSpace(const CacheMethod& method, const ModelConfig& model, std::size_t tokens, std::size_t bytes, Json fixed);
 
   const CacheMethod& method() const noexcept { return method_; }
+  const BudgetGrid& grid() const noexcept { return grid_; }
   const ModelConfig& model() const noexcept { return model_; }
   std::size_t tokens() const noexcept { return tokens_; }
   std::size_t bytes() const noexcept { return bytes_; }
