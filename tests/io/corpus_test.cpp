@@ -379,5 +379,14 @@ TEST_F(CorpusTest, OptionsThatCannotWorkAreRefused) {
   expect_error(bad, ErrorCode::kUsage, "expected either texts or a file of tokens");
 }
 
+TEST(Corpus, HoldsDocumentsOutEvenlySpaced) {
+  Corpus corpus;
+  for (std::int32_t n = 0; n < 8; ++n) corpus.documents.push_back({"", 0, {n}});
+  hold_out(corpus, 2);
+  std::vector<std::int32_t> order;
+  for (const Document& document : corpus.documents) order.push_back(document.tokens.front());
+  EXPECT_EQ(order, (std::vector<std::int32_t>{0, 1, 2, 4, 5, 6, 3, 7}));
+}
+
 }  // namespace
 }  // namespace kvs

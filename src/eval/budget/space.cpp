@@ -15,7 +15,10 @@ namespace {
 /// Of a document; a method that compresses its prefix once needs one.
 constexpr double kStandardPrefix = 0.75;
 
-bool is_refusal(const Error& error) { return error.code() == ErrorCode::kUsage; }
+/// Of settings, by the method or by the model's shape.
+bool is_refusal(const Error& error) {
+  return error.code() == ErrorCode::kUsage || error.code() == ErrorCode::kUnsupported;
+}
 
 }  // namespace
 
@@ -92,8 +95,14 @@ std::optional<Json> BudgetSpace::standard() {
 }
 
 std::vector<Json> BudgetSpace::unsized() const {
-  std::vector<Json> all = grid_.settings();
-  for (Json& settings : all) settings = resolved(with_fixed(std::move(settings)));
+  std::vector<Json> all;
+  for (const Json& settings : grid_.settings())
+    try {
+      Json one = resolved(with_fixed(settings));
+      if (std::ranges::find(all, one) == all.end()) all.push_back(std::move(one));
+    } catch (const Error& error) {
+      if (!is_refusal(error)) throw;
+    }
   return all;
 }
 

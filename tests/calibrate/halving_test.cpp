@@ -1,0 +1,54 @@
+#include "calibrate/halving.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace kvs {
+namespace {
+
+using ::testing::ElementsAre;
+
+/// Halves ten candidates over `documents`, of which candidate 7 − n does n worse than the best; counts losses.
+struct Halved {
+  explicit Halved(std::size_t documents)
+      : found(halve(10, documents, [this](std::size_t candidate, std::size_t document) {
+          EXPECT_TRUE(seen.emplace(candidate, document).second) << "measured twice";
+          const double distance = std::abs(static_cast<double>(candidate) - 7);
+          return distance + 100 * static_cast<double>(document);  // documents differ more than candidates
+        })) {}
+
+  std::set<std::pair<std::size_t, std::size_t>> seen;
+  std::vector<HalvedCandidate> found;
+};
+
+TEST(Halving, MeasuresTheBetterHalfOnTwiceAsManyDocuments) {
+  const Halved halved(5);
+  std::vector<std::size_t> order, documents;
+  for (const HalvedCandidate& one : halved.found) {
+    order.push_back(one.candidate);
+    documents.push_back(one.losses.size());
+  }
+  // 10 on one document, 5 on two, 4 on four and 4 on all five; equal distances go by their index.
+  EXPECT_THAT(documents, ElementsAre(5, 5, 5, 5, 2, 1, 1, 1, 1, 1));
+  EXPECT_THAT(order, ElementsAre(7, 6, 8, 5, 9, 4, 3, 2, 1, 0));
+  EXPECT_EQ(halved.seen.size(), 10U + 5U + 2U * 4U + 4U);
+  EXPECT_EQ(halving_losses(10, 5), halved.seen.size());
+  EXPECT_DOUBLE_EQ(halved.found.front().mean(), 200);
+  EXPECT_DOUBLE_EQ(halved.found.back().mean(), 7);
+}
+
+TEST(Halving, KeepsFewCandidatesToTheEnd) {
+  std::size_t losses = 0;
+  const auto found = halve(3, 4, [&](std::size_t candidate, std::size_t) {
+    ++losses;
+    return candidate == 1 ? 0.0 : 1.0;
+  });
+  EXPECT_EQ(losses, 12U);
+  EXPECT_EQ(halving_losses(3, 4), 12U);
+  EXPECT_EQ(found.front().candidate, 1U);
+}
+
+}  // namespace
+}  // namespace kvs

@@ -1,0 +1,172 @@
+// Calibrations to a byte budget on a random model: what they give is held to the budget and to whole runs.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "eval/budget/calibration.h"
+#include "eval/budget/lattice.h"
+#include "eval/evaluation.h"
+#include "model/cache_shape.h"
+#include "policy/methods.h"
+#include "tests/eval/tiny_model.h"
+#include "tests/io/temporary_directory.h"
+
+namespace kvs {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr std::size_t kBudgetTokens = 48;
+
+struct BudgetCase {
+  BudgetCase() {
+    for (std::size_t n = 0; n < 6; ++n) {
+      documents.push_back(TinyModel::tokens(kBudgetTokens));
+      std::ranges::rotate(documents.back(), documents.back().begin() + static_cast<std::ptrdiff_t>(7 * n));
+    }
+  }
+  BudgetText text() const { return {std::span(documents).first(4), std::span(documents).last(2)}; }
+  CacheSizes sizes(const char* method) const {
+    return {*find_cache_method(method), shape, tiny.model->config().layers, kBudgetTokens};
+  }
+  BudgetPlan half(Json fixed = Json::object(), std::size_t rounds = 0) const {
+    return {sizes("full").full() / 2, std::move(fixed), rounds};
+  }
+  BudgetCalibration calibrate(const char* method, const BudgetPlan& plan, Journal* journal = nullptr) {
+    return calibrate_to_budget(
+        *tiny.decoder, method, plan, text(),
+        [&](std::size_t done, std::size_t most) {
+          ++measurements;
+          EXPECT_LE(done, most);
+        },
+        journal);
+  }
+  /// Mean NLLs of the documents held out, by whole runs.
+  std::vector<double> evaluated(const char* method, const Json& settings) {
+    const auto make = [&] {
+      Parameters parameters({{settings, "", ErrorCode::kUsage}}, tiny.model->config().layers);
+      return make_cache(*find_cache_method(method), parameters, shape);
+    };
+    const Evaluation found = evaluate(*tiny.decoder, text().held, {.make = make});
+    std::vector<double> means;
+    for (const double nll : found.sum.per_document)
+      means.push_back(nll * static_cast<double>(text().held.size()) / static_cast<double>(found.sum.scored));
+    return means;
+  }
+
+  TinyModel tiny;
+  CacheShape shape = cache_shape(tiny.model->config());
+  std::vector<std::vector<std::int32_t>> documents;
+  std::size_t measurements = 0;
+};
+
+TEST(BudgetCalibration, GivesSettingsThatReachTheBudgetAndSaysWhatTheyDo) {
+  BudgetCase at;
+  for (const char* method : {"freqkv", "lagkv", "faedkv", "streaming"}) {
+    const BudgetPlan plan = at.half(std::string_view(method) == "faedkv"
+                                        ? Json{{"prefix", 40}, {"recent", 4}, {"sinks", 2}, {"chunks", 6}}
+                                        : Json::object());
+    const BudgetCalibration found = at.calibrate(method, plan);
+    double least = std::numeric_limits<double>::infinity();
+    for (const BudgetContender& contender : found.contenders) {
+      EXPECT_LE(contender.bytes, plan.bytes) << method;
+      EXPECT_EQ(contender.bytes, at.sizes(method).total(contender.settings)) << method;
+      EXPECT_THAT(contender.nll,
+                  ::testing::Pointwise(::testing::DoubleNear(2e-6), at.evaluated(method, contender.settings)))
+          << method << ' ' << contender.settings;
+      least = std::min(least, paired_mean(contender.nll).mean);
+    }
+    EXPECT_EQ(paired_mean(found.contenders.front().nll).mean, least) << method;
+    EXPECT_EQ(found.difference_from(found.contenders.front().name), std::nullopt);
+  }
+}
+
+TEST(BudgetCalibration, LetsLayersTradeUnderTheSameBudget) {
+  BudgetCase at;
+  for (const char* method : {"lagkv", "streaming"}) {
+    const BudgetCalibration found = at.calibrate(method, at.half(Json::object(), 1));
+    const auto layers = std::ranges::find(found.contenders, "layers", &BudgetContender::name);
+    ASSERT_NE(layers, found.contenders.end());
+    EXPECT_LE(layers->bytes, at.half().bytes) << method;
+    EXPECT_THAT(layers->nll, ::testing::Pointwise(::testing::DoubleNear(2e-6), at.evaluated(method, layers->settings)));
+  }
+}
+
+TEST(BudgetCalibration, GoesOnWithAJournal) {
+  BudgetCase at;
+  const test::TemporaryDirectory folder;
+  const BudgetPlan plan = at.half(Json::object(), 1);
+  const auto path = folder.path() / "j";
+  Journal first = Journal::create(path, Json::object());
+  const BudgetCalibration whole = at.calibrate("lagkv", plan, &first);
+  // A run that was killed after some records: its journal is the first part of this one.
+  const auto partial = folder.path() / "partial";
+  Journal begun = Journal::create(partial, Json::object());
+  for (std::size_t n = 0; n < first.records().size() / 2; ++n) begun.append(first.records()[n]);
+  const BudgetCalibration resumed = at.calibrate("lagkv", plan, &begun);
+  EXPECT_EQ(begun.records(), first.records());
+  EXPECT_EQ(resumed.settings(), whole.settings());
+  EXPECT_EQ(resumed.measured, whole.measured);
+}
+
+TEST(BudgetCalibration, RefusesABudgetThatNoSettingReaches) {
+  BudgetCase at;
+  try {
+    at.calibrate("lagkv", {.bytes = at.half().bytes / 10});
+    FAIL() << "expected an error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUsage);
+    EXPECT_THAT(error.what(), ::testing::AllOf(HasSubstr("budget of lagkv: found "), HasSubstr("5.0 %"),
+                                               HasSubstr("expected at least"), HasSubstr("\"lag\":8")));
+  }
+  EXPECT_EQ(at.measurements, 0U);
+  try {
+    at.calibrate("lagkv", at.half({{"lags", 3}}));
+    FAIL() << "expected an error";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("lags"));
+  }
+}
+
+TEST(BudgetLattice, StepsFromSizeToSizeAndFromVariantToVariant) {
+  const BudgetCase at;
+  CacheSizes sizes = at.sizes("freqkv");
+  const std::vector<Json> variants{{{"gamma", 0.5}}, {{"gamma", 0.25}}};
+  const std::vector<std::size_t> layers{0, 2};
+  const BudgetLattice lattice = sized_lattice(sizes, variants, sizes.full() / 4, layers);
+  ASSERT_EQ(lattice.layers.size(), 2U);
+  const auto size_of = [&](std::size_t candidate) {
+    return lattice.settings[candidate].at("cache_size").get<std::size_t>();
+  };
+  EXPECT_EQ(size_of(lattice.start), kBudgetTokens / 4);
+  std::vector<std::size_t> reached;
+  for (const std::size_t step : lattice.layers[1][lattice.start].steps) reached.push_back(size_of(step));
+  EXPECT_THAT(reached, ::testing::UnorderedElementsAre(9, 12, 15));  // 12 · 2^(∓1/3), and γ = 0.25 at 12
+  const std::size_t row = at.sizes("full").full() / at.tiny.model->config().layers / kBudgetTokens;
+  for (std::size_t candidate = 0; candidate < lattice.settings.size(); ++candidate)
+    EXPECT_EQ(lattice.layers[0][candidate].size, size_of(candidate) * row);
+}
+
+TEST(BudgetLattice, StepsOfStoresChangeOneSideToTheNextKind) {
+  const CacheShape wide{.kv_heads = 1, .head_dim = 32};  // a row of q8_0 has 34 bytes, of q4_0 18, of f16 64
+  CacheSizes sizes(*find_cache_method("full"), wide, 1, 10);
+  std::vector<Json> settings;
+  for (const char* k : {"f16", "q8_0", "q4_0"})
+    for (const char* v : {"f16", "q8_0", "q4_0"}) settings.push_back({{"store_k", k}, {"store_v", v}});
+  const std::vector<std::size_t> layers{0};
+  const BudgetLattice lattice = plain_lattice(sizes, settings, 4, layers);
+  const LayerCandidate& start = lattice.layers[0][lattice.start];
+  EXPECT_EQ(start.size, 10U * (34 + 34));
+  EXPECT_THAT(start.steps, ::testing::UnorderedElementsAre(1, 3, 5, 7));
+  EXPECT_THAT(lattice.layers[0][0].steps, ::testing::UnorderedElementsAre(1, 3));
+}
+
+TEST(BudgetLattice, SettingsOfLayersAreListsWhereTheyDiffer) {
+  const Json same{{"sinks", 4}, {"kept", {0, 1}}}, other{{"sinks", 4}, {"kept", {0}}};
+  EXPECT_EQ(by_layer_settings({same, same}), same);
+  EXPECT_EQ(by_layer_settings({same, other}), Json::parse(R"({"sinks": 4, "kept": [[0, 1], [0]]})"));
+}
+
+}  // namespace
+}  // namespace kvs
