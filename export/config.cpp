@@ -1,6 +1,7 @@
 #include "export/config.h"
-#include <sstream>
+
 #include <cmath>
+#include <sstream>
 
 #include "core/error.h"
 #include "model/rope.h"

@@ -14,8 +14,8 @@ std::span<const CacheMethod* const> cache_methods() noexcept;
 /// nullptr if there is none of this name.
 const CacheMethod* find_cache_method(std::string_view name) noexcept;
 
-/// The cache of one layer. Beside the method's own parameters `layers` is read, and where the method keeps rows those of
-/// read_store(). Layers with a sliding window keep what their window reads, whatever the method.
+/// The cache of one layer. Beside the method's own parameters `layers` is read, and where the method keeps rows those
+/// of read_store(). Layers with a sliding window keep what their window reads, whatever the method.
 std::unique_ptr<LayerCache> make_layer_cache(const CacheMethod& method, Parameters& parameters, std::size_t layer,
                                              const CacheShape& shape);
 /// A cache for a whole model, for which `prefix` and `prefill` are read, too.

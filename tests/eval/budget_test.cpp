@@ -64,9 +64,9 @@ struct BudgetCase {
 TEST(BudgetCalibration, GivesSettingsThatReachTheBudgetAndSaysWhatTheyDo) {
   BudgetCase at;
   for (const char* method : {"freqkv", "lagkv", "faedkv", "streaming"}) {
-    const BudgetPlan plan = at.half(std::string_view(method) == "faedkv"
-                                        ? Json{{"prefix", 40}, {"recent", 4}, {"sinks", 2}, {"chunks", 6}}
-                                        : Json::object());
+    const BudgetPlan plan =
+        at.half(std::string_view(method) == "faedkv" ? Json{{"prefix", 40}, {"recent", 4}, {"sinks", 2}, {"chunks", 6}}
+                                                     : Json::object());
     const BudgetCalibration found = at.calibrate(method, plan);
     double least = std::numeric_limits<double>::infinity();
     for (const BudgetContender& contender : found.contenders) {

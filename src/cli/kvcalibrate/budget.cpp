@@ -23,8 +23,7 @@ namespace {
 
 OptionTable budget_options(const std::string& method, const std::string& summary) {
   const std::string command = "kvcalibrate " + method + " --model SmolLM2.gguf --text book.txt --window 512 ";
-  OptionTable table("kvcalibrate " + method + " --model PATH --text PATH --budget SIZE --out FILE [options]",
-                    summary,
+  OptionTable table("kvcalibrate " + method + " --model PATH --text PATH --budget SIZE --out FILE [options]", summary,
                     {command + "--documents 16 --budget 25% --out " + method + ".json",
                      command + "--documents 16 --budget '4096B a token' --by-layer 1 --out " + method + ".json"});
   table.value("out", "FILE", "the config to write");
@@ -37,8 +36,9 @@ OptionTable budget_options(const std::string& method, const std::string& summary
 
 [[noreturn]] void refuse_budget(const std::string& found) {
   throw Error(ErrorCode::kUsage, "--budget",
-              "found '" + found + "', expected a share of the full 16-bit cache, such as 12.5% or 0.125, or bytes of a "
-              "token, such as '4096B a token'");
+              "found '" + found +
+                  "', expected a share of the full 16-bit cache, such as 12.5% or 0.125, or bytes of a "
+                  "token, such as '4096B a token'");
 }
 
 /// Bytes of a document of `tokens` tokens whose full cache takes `full`.
@@ -111,7 +111,8 @@ void announce_budget(const ModelSession& session, const BudgetPlan& plan, const 
   const auto tokens = static_cast<double>(text.measured.front().size());
   // A pass and, beside its own head, that of the full cache's pass; streams of every layer where layers trade.
   const double stream = sizeof(float) * tokens * static_cast<double>(model.d_model),
-               kept = static_cast<double>(text.measured.size() + (plan.rounds > 0 ? text.measured.size() * model.layers : 0));
+               kept = static_cast<double>(text.measured.size() +
+                                          (plan.rounds > 0 ? text.measured.size() * model.layers : 0));
   announce({.flops = static_cast<double>(most_losses(model, plan, text, settings)) *
                      (forward_flops(model, tokens) + head_flops(model, tokens)),
             .memory_bytes = session_memory(session, text.measured.front().size()) + kept * stream +
@@ -130,7 +131,8 @@ void run_method(std::string_view method, const std::string& summary, Arguments a
 void add_budget_options(OptionTable& table) {
   table
       .value("budget", "SIZE",
-             "a share of the full 16-bit cache, such as 12.5% or 0.125, or bytes such as '4096B a token': at most so much is "
+             "a share of the full 16-bit cache, such as 12.5% or 0.125, or bytes such as '4096B a token': at most so "
+             "much is "
              "held of a document at any time")
       .list("set", "NAME=VALUE", "with --budget: parameters that are given, such as store=q8_0; may repeat")
       .value("by-layer", "N",
@@ -189,8 +191,7 @@ void run_budget(std::string_view method, const Options& options) {
                                   budget_quality(found, tokens), {});
   write_file_atomically(out, dump_json(config) + "\n", run.replace());
   journal.remove();
-  print_result(run, config,
-               std::string(method) + ": " + budget_summary(found, tokens, static_cast<std::size_t>(full)));
+  print_result(run, config, std::string(method) + ": " + budget_summary(found, tokens, static_cast<std::size_t>(full)));
 }
 
 void run_freqkv(Arguments arguments) {

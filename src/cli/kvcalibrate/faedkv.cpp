@@ -17,21 +17,22 @@
 namespace kvs {
 namespace {
 
-constexpr std::array<std::string_view, 12> kAblationOptions{"layers",     "chunks", "sweep",  "keep",      "passes",
-                                                            "confidence", "prefix", "sinks",  "recent",    "transform",
-                                                            "key-space",  "spectrum"};
+constexpr std::array<std::string_view, 12> kAblationOptions{"layers", "chunks",     "sweep",     "keep",
+                                                            "passes", "confidence", "prefix",    "sinks",
+                                                            "recent", "transform",  "key-space", "spectrum"};
 
 OptionTable faedkv_options() {
-  OptionTable table("kvcalibrate faedkv --model PATH --text PATH --out FILE [options]",
-                    "Ablates each chunk of each layer's spectrum and keeps, per layer, those whose loss hurts most. With --budget: "
-                    "chooses sinks, recent tokens and chunks for so many bytes, with sizes by layer.",
-                    {"kvcalibrate faedkv --model SmolLM2.gguf --text book.txt --documents 8 --out faedkv.json",
-                     "kvcalibrate faedkv --model SmolLM2.gguf --text book.txt --protocol in-place --chunks 8 "
-                     "--sweep 4,8,16,22 --dtype bf16 --out faedkv.json",
-                     "kvcalibrate faedkv --model SmolLM2.gguf --text book.txt --documents 16 --passes 5000 "
-                     "--out faedkv.json",
-                     "kvcalibrate faedkv --model SmolLM2.gguf --text book.txt --budget 50% --by-layer 1 "
-                     "--out faedkv.json"});
+  OptionTable table(
+      "kvcalibrate faedkv --model PATH --text PATH --out FILE [options]",
+      "Ablates each chunk of each layer's spectrum and keeps, per layer, those whose loss hurts most. With --budget: "
+      "chooses sinks, recent tokens and chunks for so many bytes, with sizes by layer.",
+      {"kvcalibrate faedkv --model SmolLM2.gguf --text book.txt --documents 8 --out faedkv.json",
+       "kvcalibrate faedkv --model SmolLM2.gguf --text book.txt --protocol in-place --chunks 8 "
+       "--sweep 4,8,16,22 --dtype bf16 --out faedkv.json",
+       "kvcalibrate faedkv --model SmolLM2.gguf --text book.txt --documents 16 --passes 5000 "
+       "--out faedkv.json",
+       "kvcalibrate faedkv --model SmolLM2.gguf --text book.txt --budget 50% --by-layer 1 "
+       "--out faedkv.json"});
   table.value("out", "FILE", "the config to write; figures go beside it")
       .value("layers", "LIST", "layers to ablate, such as 0,14-16", "all")
       .value("chunks", "C", "chunks that the spectrum is cut into", "22")

@@ -17,12 +17,13 @@ namespace kvs {
 namespace {
 
 OptionTable store_options() {
-  OptionTable table("kvcalibrate store --model PATH --text PATH --out FILE [options]",
-                    "Measures the scales of an fp8 cache: of each layer's keys after RoPE and of its values. With --budget: chooses "
-                    "llama.cpp's kinds for so many bytes, keys and values apart.",
-                    {"kvcalibrate store --model SmolLM2.gguf --text book.txt --documents 8 --out fp8.json",
-                     "kvcalibrate store --model llama/ --text book.txt --fp8-scale ema --per head --out fp8.json",
-                     "kvcalibrate store --model SmolLM2.gguf --text book.txt --budget 40% --by-layer 1 --out q.json"});
+  OptionTable table(
+      "kvcalibrate store --model PATH --text PATH --out FILE [options]",
+      "Measures the scales of an fp8 cache: of each layer's keys after RoPE and of its values. With --budget: chooses "
+      "llama.cpp's kinds for so many bytes, keys and values apart.",
+      {"kvcalibrate store --model SmolLM2.gguf --text book.txt --documents 8 --out fp8.json",
+       "kvcalibrate store --model llama/ --text book.txt --fp8-scale ema --per head --out fp8.json",
+       "kvcalibrate store --model SmolLM2.gguf --text book.txt --budget 40% --by-layer 1 --out q.json"});
   table.value("out", "FILE", "the config to write")
       .value("fp8-scale", "max|ema",
              "from the largest magnitude of all documents, or from a moving average of each document's", "max")

@@ -13,8 +13,7 @@ void add_layers(CacheSizes& sizes, const std::vector<std::vector<std::size_t>>& 
   lattice.layers.resize(layers.size());
   for (std::size_t candidate = 0; candidate < steps.size(); ++candidate) {
     const std::vector<std::size_t> bytes = sizes.by_layer(lattice.settings[candidate]);
-    for (std::size_t n = 0; n < layers.size(); ++n)
-      lattice.layers[n].push_back({bytes[layers[n]], steps[candidate]});
+    for (std::size_t n = 0; n < layers.size(); ++n) lattice.layers[n].push_back({bytes[layers[n]], steps[candidate]});
   }
 }
 

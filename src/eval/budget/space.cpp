@@ -85,8 +85,7 @@ std::vector<Json> BudgetSpace::candidates() {
 }
 
 std::optional<Json> BudgetSpace::standard() {
-  for (const Json& settings : grid_.standards())
-    try {
+  for (const Json& settings : grid_.standards()) try {
       if (auto one = fitted(settings)) return one;
     } catch (const Error& error) {
       if (!is_refusal(error)) throw;
@@ -96,8 +95,7 @@ std::optional<Json> BudgetSpace::standard() {
 
 std::vector<Json> BudgetSpace::unsized() const {
   std::vector<Json> all;
-  for (const Json& settings : grid_.settings())
-    try {
+  for (const Json& settings : grid_.settings()) try {
       Json one = resolved(with_fixed(settings));
       if (std::ranges::find(all, one) == all.end()) all.push_back(std::move(one));
     } catch (const Error& error) {
@@ -108,8 +106,7 @@ std::vector<Json> BudgetSpace::unsized() const {
 
 void BudgetSpace::refuse(const std::vector<Json>& settings, const std::optional<Error>& refusal) {
   std::optional<std::pair<std::size_t, Json>> nearest;
-  for (const Json& one : settings)
-    try {
+  for (const Json& one : settings) try {
       const std::size_t least = sizes_.least(with_fixed(one));
       if (!nearest || least < nearest->first) nearest.emplace(least, with_fixed(one));
     } catch (const Error& error) {
@@ -118,7 +115,8 @@ void BudgetSpace::refuse(const std::vector<Json>& settings, const std::optional<
   if (!nearest) throw *refusal;
   const auto described = [&](std::size_t bytes) {
     char share[32];
-    std::snprintf(share, sizeof share, "%.1f %%", 100 * static_cast<double>(bytes) / static_cast<double>(sizes_.full()));
+    std::snprintf(share, sizeof share, "%.1f %%",
+                  100 * static_cast<double>(bytes) / static_cast<double>(sizes_.full()));
     return std::to_string(bytes / tokens_) + " B a token (" + share + ")";
   };
   throw Error(ErrorCode::kUsage, "budget of " + std::string(method_.name),

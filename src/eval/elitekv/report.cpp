@@ -1,5 +1,4 @@
 #include "eval/elitekv/report.h"
-#include "export/config.h"
 
 #include <algorithm>
 #include <array>
@@ -8,6 +7,8 @@
 #include <functional>
 #include <sstream>
 #include <vector>
+
+#include "export/config.h"
 
 namespace kvs {
 namespace {
