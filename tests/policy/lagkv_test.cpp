@@ -89,6 +89,16 @@ TEST(LagkvCache, L2KeepsTheShortestKeyWhateverTheValues) {
   expect_tiny("l2", {9, 9, 3, 4, 1, 1, 0, 0, 2, 4}, {0, 0, 9, -9, 0, 0, 0, 0, 1, 1}, {0, 2, 3, 4});
 }
 
+TEST(LagkvCache, TheValuesScoreHasItsWeight) {
+  // The reference spans [0, 2] × [0, 4]. As keys tokens 1 and 2 deviate by √½ and 0, as values by 0 and √½ / 2.
+  const std::vector<float> k{9, 9, 2, 0, 1, 2, 0, 0, 2, 4}, v{9, 9, 1, 2, 1, 0, 0, 0, 2, 4};
+  for (const auto& [weight, kept] : {std::pair("0", 1), {"1", 1}, {"4", 2}}) {
+    const auto cache =
+        test::layer_cache("lagkv", {"sinks=1", "lag=2", "ratio=0.5", std::string("value_weight=") + weight});
+    expect_kept(*cache, {k, v, 2}, {0, static_cast<std::size_t>(kept), 3, 4});
+  }
+}
+
 TEST(LagkvCache, ShortTextsStayWhole) {  // S + 2L = 5 tokens would be needed
   expect_tiny("l2", {9, 9, 3, 4, 1, 1, 0, 0}, {0, 0, 9, -9, 1, 2, 3, 4}, {0, 1, 2, 3});
 }

@@ -112,7 +112,7 @@ TEST(Parameters, AreCompleteOnceTheyAreRead) {
       resolved("lagkv", {"lag=8,8,16"}),
       Json::parse(R"({"layers": [0, 1, 2], "store": "none", "store_k": "store", "store_v": "store", "rotate": "on",
       "layout": "engine", "scale_k": 1.0, "scale_v": 1.0, "store_skip_layers": [], "sinks": 16, "lag": [8, 8, 16],
-      "ratio": 0.25, "variant": "lag", "prefix": 0, "prefill": "stepwise"})"));
+      "ratio": 0.25, "variant": "lag", "value_weight": 1.0, "prefix": 0, "prefill": "stepwise"})"));
   EXPECT_EQ(
       resolved("l2norm", {"prefix=4"}),
       Json::parse(R"({"layers": [0, 1, 2], "store": "none", "store_k": "store", "store_v": "store", "rotate": "on",

@@ -48,6 +48,12 @@ class Parameters:
         return self.read(name, lambda value: isinstance(value, (int, float)) and 0 <= value <= 1,
                          "a number from 0 to 1")
 
+    def weight(self, name):
+        """1 where a config says none: earlier ones do not."""
+        if name not in self:
+            return 1
+        return self.read(name, lambda value: isinstance(value, (int, float)) and value >= 0, "a number of at least 0")
+
     def word(self, name, *words):
         return self.read(name, lambda value: value in words, "one of " + ", ".join(words))
 

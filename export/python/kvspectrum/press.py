@@ -15,6 +15,8 @@ def _l2norm(parameters, tokens):
 
 def _lagkv(parameters, tokens):
     parameters.word("variant", "lag")
+    if parameters.weight("value_weight") != 1:
+        parameters.refuse("value_weight", "found another weight, expected 1, the press's")
     sinks, lag = parameters.count("sinks"), parameters.count("lag", 1)
     partitions = max(0, (tokens - sinks) // lag - 1)  # the last one stays
     return {"n_sink": sinks, "lag_size": lag}, tokens - partitions * (lag - int(parameters.ratio("ratio") * lag))

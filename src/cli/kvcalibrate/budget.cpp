@@ -144,13 +144,13 @@ void add_budget_options(OptionTable& table) {
 }
 
 bool has_budget(const Options& options, std::span<const std::string_view> others) {
-  static constexpr std::string_view kBudgetOptions[] = {"set", "by-layer", "held-windows"};
-  const bool found = options.has("budget");
-  if (found)
+  if (options.has("budget")) {
     refuse_options(options, others, "--budget");
-  else
-    refuse_options(options, kBudgetOptions, "no --budget");
-  return found;
+    return true;
+  }
+  for (const char* const name : {"set", "by-layer", "held-windows"})
+    if (options.has(name)) throw Error(ErrorCode::kUsage, std::string("--") + name, "found without --budget");
+  return false;
 }
 
 void run_budget(std::string_view method, const Options& options) {

@@ -16,7 +16,8 @@ class LagkvLayer(CalibratedLayer):
     """When base + 2 · lag rows are there (base = sinks at first), the tokens that brought them having attended, the
     first `lag` of them are scored against the next ones, and the ⌊ratio · lag⌋ best stay in each KV head; base grows by
     as many. prefill=whole: the same, as often as it goes, at the prefix's end.
-    variant=local: scored against themselves; l2: by −‖k‖₂, all but layers 0 and 1. Source: LagKV, section 3."""
+    variant=local: scored against themselves; l2: by −‖k‖₂, all but layers 0 and 1. The values' score counts
+    `value_weight` beside the keys'. Source: LagKV, section 3."""
 
     def __init__(self, parameters, setting):
         self.sinks = parameters.count("sinks")
@@ -25,6 +26,7 @@ class LagkvLayer(CalibratedLayer):
         if self.kept == 0:
             parameters.refuse("ratio", f"found one that keeps none of {self.lag} tokens, expected one that keeps some")
         self.variant = parameters.word("variant", "lag", "local", "l2")
+        self.value_weight = parameters.weight("value_weight")
         super().__init__(parameters, setting)
 
     @staticmethod
@@ -57,4 +59,5 @@ class LagkvLayer(CalibratedLayer):
         if self.variant == "l2":
             return -k[:, :self.lag].double().square().sum(-1)
         reference = slice(self.lag, None) if self.variant == "lag" else slice(self.lag)
-        return sum(scores_of(x[:, :self.lag], x[:, reference]) for x in (k, v))
+        keys, values = (scores_of(x[:, :self.lag], x[:, reference]) for x in (k, v))
+        return keys + self.value_weight * values
