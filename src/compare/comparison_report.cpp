@@ -90,23 +90,26 @@ std::string cell_line(const Json& cell) {
 std::string retrieval_text(const Json& comparison) {
   const Json& full = comparison.at("full").at("retrieval");
   if (full.is_null()) return "";
-  const auto answers = [](const std::string& label, const Json& found) {
-    return line("  %-34s %5.1f %%  %8.4f\n", label.c_str(), 100 * found.at("accuracy").get<double>(),
-                found.at("log_likelihood").get<double>());
+  const auto answers = [](const std::string& label, double bytes, const Json& found) {
+    return line("  %-34s%6.1f %%  %5.1f %%  %8.4f\n", label.c_str(), 100 * bytes,
+                100 * found.at("accuracy").get<double>(), found.at("log_likelihood").get<double>());
   };
   std::string text = full.at("task").get<std::string>() + ", " + full.at("questions").dump() +
-                     " questions: accuracy, log-likelihood of the answer per token\n" + answers("full cache", full);
+                     " questions: bytes, accuracy, log-likelihood of the answer per token\n" +
+                     answers("full cache", 1, full);
   for (const Json& cell : comparison.at("cells"))
-    if (!cell.at("retrieval").is_null()) text += answers(cell.at("label"), cell.at("retrieval"));
+    if (!cell.at("retrieval").is_null())
+      text += answers(cell.at("label"), cell.at("bytes_ratio"), cell.at("retrieval"));
   return text;
 }
 
 std::string speed_text(const Json& speeds) {
   if (speeds.is_null()) return "";
-  std::string text = "decoding, tokens/s (full cache)\n";
+  std::string text = "decoding at a budget, tokens/s (full cache)\n";
   for (const Json& cell : speeds.at("cells")) {
     const std::string label = cell.at("label");
-    text += line("  %-34s %7.1f (%.1f)  × %.2f\n", label.c_str(), cell.at("decode_tokens_per_second").get<double>(),
+    text += line("  %-34s%6.1f %%  %7.1f (%.1f)  × %.2f\n", label.c_str(), 100 * cell.at("budget").get<double>(),
+                 cell.at("decode_tokens_per_second").get<double>(),
                  cell.at("full_decode_tokens_per_second").get<double>(), cell.at("ratio").get<double>());
   }
   return text;
