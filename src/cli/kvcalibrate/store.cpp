@@ -62,6 +62,7 @@ void run_store(Arguments arguments) {
   if (has_budget(*options, std::array<std::string_view, 2>{"fp8-scale", "per"})) return run_budget("full", *options);
   static constexpr std::string_view kRules[] = {"max", "ema"}, kGroups[] = {"layer", "head"};
   const RunOptions run = run_options(*options);
+  if (run.resume) throw Error(ErrorCode::kUsage, "--resume", "found without --budget");
   const ExtremeRule rule = options->choice("fp8-scale", kRules) == "max" ? ExtremeRule::kMax : ExtremeRule::kEma;
   const bool by_head = options->choice("per", kGroups) == "head";
   const std::filesystem::path out = options->text("out");
