@@ -112,7 +112,7 @@ void BudgetSpace::refuse(const std::vector<Json>& settings, const std::optional<
     } catch (const Error& error) {
       if (!is_refusal(error)) throw;
     }
-  if (!nearest) throw *refusal;
+  if (!nearest) throw Error(*refusal);
   const auto described = [&](std::size_t bytes) {
     char share[32];
     std::snprintf(share, sizeof share, "%.1f %%",
