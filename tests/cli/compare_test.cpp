@@ -38,7 +38,9 @@ TEST_F(ComparePrograms, ScoresEveryCellAsEvalDoes) {
   EXPECT_EQ(streaming.at("documents"), 6);
   auto words = with_text("eval", {"--method", "streaming", "--set", "cache_size=16", "prefix=20", "--json"});
   const Json found = parse_json(run("kvcalibrate", words).out, "eval");
-  for (const char* same : {"ppl", "kl", "top1", "bytes_ratio"}) EXPECT_EQ(streaming.at(same), found.at(same)) << same;
+  for (const char* same : {"ppl", "top1", "bytes_ratio"}) EXPECT_EQ(streaming.at(same), found.at(same)) << same;
+  // A cell keeps each document's mean, eval the sum of all: the last digit may differ.
+  EXPECT_DOUBLE_EQ(streaming.at("kl").get<double>(), found.at("kl").get<double>());
   EXPECT_EQ(streaming.at("ratio"), found.at("ratio"));
   EXPECT_EQ(result.at("full").at("ppl"), found.at("full").at("ppl"));
   EXPECT_THAT(cell(result, "bf17", 0.75).at("error").get<std::string>(), HasSubstr("bf17"));
