@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <type_traits>
 
 #include "kernels/codecs/rows.h"
@@ -22,11 +23,48 @@ void with_size(std::size_t values, Run run) {
   }
 }
 
-/// Whether rows are whole groups one after the other, and x what these stand for.
+/// Whether rows are whole groups one after the other.
 bool are_groups(const CodedRows& coded) {
-  const RowFormat& format = coded.format;
-  return !format.across_tokens && format.split == 0 && (coded.in_basis || !format.turns()) &&
-         coded.values % group_of(format, coded.values).values == 0;
+  return !coded.format.across_tokens && coded.format.split == 0 &&
+         coded.values % group_of(coded.format, coded.values).values == 0;
+}
+
+constexpr std::size_t kMostTurned = 256;  // values of a run that leave_runs() takes
+
+/// Whether rows leave their basis run by run.
+bool leave_by_runs(const CodedRows& coded) {
+  const std::size_t run = coded.format.hadamard;
+  return run > 0 && run <= kMostTurned && coded.values % run == 0 &&
+         (!coded.format.adjacent_pairs || run == coded.values);
+}
+
+/// codecs::RowBasis::leave() of rows that leave_by_runs(), the same sums: runs stand side by side, so that each
+/// butterfly is one of vectors.
+void leave_runs(const CodedRows& coded) {
+  constexpr std::size_t kSide = 16;
+  const std::size_t n = coded.format.hadamard, runs = coded.rows * coded.values / n;
+  const codecs::RowBasis basis{coded.format, n};
+  const float factor = basis.leave_factor();
+  float side[kMostTurned][kSide];
+  for (std::size_t run = 0; run < runs; run += kSide) {
+    const std::size_t count = std::min(kSide, runs - run);
+    float* const x = coded.x + run * n;
+    for (std::size_t i = 0; i < n; ++i)
+      for (std::size_t r = 0; r < kSide; ++r) side[i][r] = r < count ? x[r * n + i] : 0;
+    for (std::size_t half = n / 2; half > 0; half /= 2)
+      for (std::size_t first = 0; first < n; first += 2 * half)
+        for (std::size_t i = first; i < first + half; ++i)
+          for (std::size_t r = 0; r < kSide; ++r) {
+            const float a = side[i][r], b = side[i + half][r];
+            side[i][r] = a + b;
+            side[i + half][r] = a - b;
+          }
+    for (std::size_t r = 0; r < count; ++r)
+      for (std::size_t i = 0; i < n; ++i) {
+        const float y = side[i][r] * factor;
+        x[r * n + basis.place(i)] = coded.format.signs ? y * codecs::sign_at(i) : y;
+      }
+  }
 }
 
 template <class Codec>
@@ -55,7 +93,12 @@ void encode_rows(const CodedRows& coded) noexcept {
 void decode_rows(const CodedRows& coded) noexcept {
   const std::size_t step = rows_of_unit(coded.format), bytes = rows_bytes(coded.format, coded.values, step);
   codecs::with_codec(coded.format.kind, [&](auto codec) {
-    if (are_groups(coded)) return decode_groups<decltype(codec)>(coded);
+    const bool stays = coded.in_basis || !coded.format.turns();
+    if (are_groups(coded) && (stays || leave_by_runs(coded))) {
+      decode_groups<decltype(codec)>(coded);
+      if (!stays) leave_runs(coded);
+      return;
+    }
     for (std::size_t row = 0; row < coded.rows; row += step)
       codecs::decode_unit<decltype(codec)>(coded.format, coded.values, coded.scale, coded.in_basis,
                                            coded.bytes + row / step * bytes, coded.x + row * coded.values,
