@@ -25,13 +25,13 @@ Round round_from(const Json& record) {
 class Comparison {
  public:
   Comparison(Decoder& decoder, std::span<const std::vector<std::int32_t>> documents,
-             std::span<const std::function<Cache()>> make, const ComparisonPlan& plan, Journal* journal,
+             std::span<const std::function<Cache()>> make, const ComparisonPlan& plan, RunRecords& records,
              const std::function<void(double, double)>& progress)
       : decoder_(decoder),
         documents_(documents),
         make_(make),
         plan_(plan),
-        journal_(journal),
+        records_(records),
         progress_(progress),
         results_(make.size()),
         seconds_(make.size()) {}
@@ -53,20 +53,12 @@ class Comparison {
   }
 
  private:
-  bool replays() const { return journal_ != nullptr && next_ < journal_->records().size(); }
-
-  /// The round that the journal has next, or the one that `make` plans, which it then keeps.
+  /// The round that the records have next, or the one that `make` plans, which they then keep.
   Round recorded(const std::function<Round()>& make) {
-    if (replays()) return round_from(journal_->records()[next_++].at("round"));
+    if (records_.replays()) return round_from(records_.next().at("round"));
     Round round = make();
-    keep({{"round", to_record(round)}});
+    records_.keep({{"round", to_record(round)}});
     return round;
-  }
-
-  void keep(const Json& record) {
-    if (journal_ == nullptr) return;
-    journal_->append(record);
-    ++next_;
   }
 
   double left() const { return plan_.seconds ? *plan_.seconds - spent_ : 0; }
@@ -110,8 +102,8 @@ class Comparison {
   }
 
   void score(std::size_t n, std::size_t d, std::optional<ReferencePass>& reference) {
-    if (replays()) {
-      const Json& record = journal_->records()[next_++];
+    if (records_.replays()) {
+      const Json& record = records_.next();
       out_of_time_ = record.contains("out_of_time");
       if (!out_of_time_) add(n, evaluation_from(record.at("evaluation")), record.at("seconds").get<double>());
       return;
@@ -119,7 +111,7 @@ class Comparison {
     // The first document's cells have no measured cost yet.
     if (plan_.seconds && d == 0 && left() < 0) {
       out_of_time_ = true;
-      return keep({{"out_of_time", true}});
+      return records_.keep({{"out_of_time", true}});
     }
     check_interrupt();
     const auto start = std::chrono::steady_clock::now();
@@ -127,7 +119,7 @@ class Comparison {
     if (!reference) reference = reference_pass(decoder_, documents_[d], plan_.prefix, plan);
     const Evaluation evaluation = evaluate_document(decoder_, documents_[d], plan, &*reference);
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    keep({{"document", d}, {"cell", n}, {"seconds", seconds}, {"evaluation", kvs::to_record(evaluation)}});
+    records_.keep({{"document", d}, {"cell", n}, {"seconds", seconds}, {"evaluation", kvs::to_record(evaluation)}});
     add(n, evaluation, seconds);
   }
 
@@ -155,12 +147,11 @@ class Comparison {
   std::span<const std::vector<std::int32_t>> documents_;
   std::span<const std::function<Cache()>> make_;
   const ComparisonPlan& plan_;
-  Journal* journal_;
+  RunRecords& records_;
   const std::function<void(double, double)>& progress_;
   std::vector<CellResult> results_;
   std::vector<double> seconds_;  // [cell] of all its documents
   double spent_ = 0;
-  std::size_t next_ = 0;  // record of the journal
   bool out_of_time_ = false;
 };
 
@@ -168,8 +159,8 @@ class Comparison {
 
 std::vector<CellResult> score_cells(Decoder& decoder, std::span<const std::vector<std::int32_t>> documents,
                                     std::span<const std::function<Cache()>> make, const ComparisonPlan& plan,
-                                    Journal* journal, const std::function<void(double, double)>& progress) {
-  return Comparison(decoder, documents, make, plan, journal, progress).run();
+                                    RunRecords& records, const std::function<void(double, double)>& progress) {
+  return Comparison(decoder, documents, make, plan, records, progress).run();
 }
 
 }  // namespace kvs

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "compare/records.h"
 #include "compare/spending.h"
 #include "eval/evaluation.h"
 
@@ -29,13 +30,13 @@ struct CellResult {
 ///
 /// Documents come in rounds: to 1, 2, 4, … in all. After a round the cells that are beaten() stop. Where `seconds` are
 /// given a round must fit what is left of them, by the time that its cells took so far: the least promising cells but
-/// the front's stay behind, then documents. What a round is of stands in the journal, so that a run that is resumed
+/// the front's stay behind, then documents. What a round is of stands in the records, so that a run that is resumed
 /// scores the same cells on the same documents, and its results are the same bits.
 /// @param make     a fresh cache of each cell; prefixes are at most the plan's
 /// @param progress  called with the seconds spent and those still expected
 /// @return one result for each cell; no scores where the time was over before
 std::vector<CellResult> score_cells(Decoder& decoder, std::span<const std::vector<std::int32_t>> documents,
                                     std::span<const std::function<Cache()>> make, const ComparisonPlan& plan,
-                                    Journal* journal, const std::function<void(double, double)>& progress);
+                                    RunRecords& records, const std::function<void(double, double)>& progress);
 
 }  // namespace kvs

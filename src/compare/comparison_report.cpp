@@ -22,7 +22,7 @@ Json cell_json(const CompareCell& cell, const CellResult& result, std::span<cons
             {"budget", cell.budget},
             {"settings", cell.settings},
             {"config", text_or_null(cell.config)},
-            {"calibrated", !cell.config.empty()},
+            {"calibrated", cell.calibrated},
             {"documents", result.scores.kl.size()},
             {"stopped", result.stopped},
             {"front", false},

@@ -44,19 +44,41 @@ class CellMaker {
   std::vector<CompareCell> cells() {
     for (const std::string& name : grid_.methods) {
       const CacheMethod& method = *find_cache_method(name);
-      std::vector<std::string> stores{""};
-      const auto& kinds = name == "full" ? grid_.stores : grid_.composed;
-      if (method.rows) stores.insert(stores.end(), kinds.begin(), kinds.end());
-      for (const std::string& store : stores) add(method, store);
+      for (const std::string& store : stores_of(method)) add(method, store);
     }
     return std::move(cells_);
   }
 
+  std::vector<CompareCell> calibrated(const CacheMethod& method, Json settings, double budget) {
+    const Json size = method.sized(1, grid_.tokens, settings);
+    for (const auto& [name, value] : size.items()) settings.erase(name);
+    for (const std::string& store : stores_of(method)) {
+      CacheSizes sizes(method, shape_, model_.layers, grid_.tokens);
+      Json base = settings;
+      base.update(base_settings(method, store));
+      add_sized(sizes, method, store, base, budget, std::string(method.name) + ", calibrated");
+    }
+    for (CompareCell& cell : cells_) cell.calibrated = true;
+    return std::move(cells_);
+  }
+
  private:
-  void add(const CacheMethod& method, const std::string& store) {
-    CacheSizes sizes(method, shape_, model_.layers, grid_.tokens);
+  std::vector<std::string> stores_of(const CacheMethod& method) const {
+    std::vector<std::string> stores{""};
+    const auto& kinds = method.name == "full" ? grid_.stores : grid_.composed;
+    if (method.rows) stores.insert(stores.end(), kinds.begin(), kinds.end());
+    return stores;
+  }
+
+  Json base_settings(const CacheMethod& method, const std::string& store) const {
     Json base = store_settings(store);
     if (method.prefill == Prefill::kWhole) base["prefix"] = grid_.prefix;
+    return base;
+  }
+
+  void add(const CacheMethod& method, const std::string& store) {
+    CacheSizes sizes(method, shape_, model_.layers, grid_.tokens);
+    const Json base = base_settings(method, store);
     if (method.sized == nullptr) {
       for (const Json& fixed : fixed_settings(method.name, model_.kv_heads)) {
         if (fixed.empty() && store.empty()) continue;  // the full cache itself
@@ -64,7 +86,7 @@ class CellMaker {
       }
       return;
     }
-    for (const double budget : grid_.budgets) add_sized(sizes, method, store, base, budget);
+    for (const double budget : grid_.budgets) add_sized(sizes, method, store, base, budget, std::string(method.name));
   }
 
   void add_fixed(CacheSizes& sizes, const CacheMethod& method, const std::string& store, const Json& base,
@@ -91,8 +113,8 @@ class CellMaker {
   }
 
   void add_sized(CacheSizes& sizes, const CacheMethod& method, const std::string& store, const Json& base,
-                 double budget) {
-    CompareCell cell{cell_label(std::string(method.name), store), std::string(method.name), store, budget, base};
+                 double budget, const std::string& name) {
+    CompareCell cell{cell_label(name, store), std::string(method.name), store, budget, base};
     const auto full = static_cast<double>(sizes.full());
     try {
       const std::optional<Json> fitted = sizes.fitted(base, static_cast<std::size_t>(budget * full));
@@ -137,6 +159,11 @@ std::string cell_label(const std::string& method, const std::string& store) {
 
 std::vector<CompareCell> compare_cells(const CompareGrid& grid, const ModelConfig& model) {
   return CellMaker(grid, model).cells();
+}
+
+std::vector<CompareCell> calibrated_cells(const CompareGrid& grid, const ModelConfig& model, const CacheMethod& method,
+                                          const Json& settings, double budget) {
+  return CellMaker(grid, model).calibrated(method, settings, budget);
 }
 
 }  // namespace kvs

@@ -12,18 +12,19 @@ namespace kvs {
 
 /// One cache of a comparison: a method with a storage type at a budget.
 struct CompareCell {
-  std::string label;   // "lagkv + q8_0"
-  std::string method;  // of cache_methods(), or elitekv
-  std::string store;   // as --stores has it; empty: rows as they come
-  double budget = 0;   // share of the full cache's bytes; 0: the least that holds it, known when it has run
+  std::string label;       // "lagkv + q8_0"
+  std::string method;      // of cache_methods(), or elitekv
+  std::string store = {};  // as --stores has it; empty: rows as they come
+  double budget = 0;       // share of the full cache's bytes; 0: the least that holds it, known when it has run
   Json settings = Json::object();
   std::string config = {};  // a file that has the method's other parameters
   std::string error = {};   // why it has no settings
+  bool calibrated = false;  // its settings were chosen on a text
 };
 
 /// What is compared.
 struct CompareGrid {
-  std::vector<std::string> methods;  // names of cache_methods()
+  std::vector<std::string> methods = {};  // names of cache_methods()
   // Kinds, or KIND/KIND of keys and values:
   std::vector<std::string> stores = {};    // of the full cache
   std::vector<std::string> composed = {};  // of every other method that keeps rows
@@ -44,5 +45,10 @@ std::string cell_label(const std::string& method, const std::string& store);
 /// is one cell, of the smallest budget that holds it; what holds no fewer bytes than the full cache is none, nor is a
 /// method whose storage type alone reaches the budget.
 std::vector<CompareCell> compare_cells(const CompareGrid& grid, const ModelConfig& model);
+
+/// The cells of one method at one budget with the settings that a calibration chose, whose size is solved anew: for the
+/// grid's documents, and for each storage type that the method is composed with.
+std::vector<CompareCell> calibrated_cells(const CompareGrid& grid, const ModelConfig& model, const CacheMethod& method,
+                                          const Json& settings, double budget);
 
 }  // namespace kvs

@@ -13,9 +13,20 @@ using ::testing::HasSubstr;
 class ComparePrograms : public TextPrograms {
  protected:
   std::vector<std::string> compare(const std::string& out, std::vector<std::string> more = {}) const {
-    more.insert(more.end(), {"--budgets", "75%,50%", "--methods", "full,streaming,lagkv,snapkv,gqa", "--stores",
-                             "q4_0,bf17", "--compose", "none", "--prefix", "20", "--out", folder_ / out});
+    if (std::ranges::find(more, "--methods") == more.end())
+      more.insert(more.end(), {"--methods", "full,streaming,lagkv,snapkv,gqa"});
+    more.insert(more.end(), {"--budgets", "75%,50%", "--stores", "q4_0,bf17", "--compose", "none", "--prefix", "20",
+                             "--out", folder_ / out});
     return with_text("compare", more);
+  }
+  /// Calibrated on another text, elitekv among the methods.
+  std::vector<std::string> calibrated(std::vector<std::string> more = {}) const {
+    std::string text;
+    for (int n = 0; n < 200; ++n) text += std::string(1, static_cast<char>('a' + n * n % 23)) + (n % 5 == 0 ? " " : "");
+    std::ofstream(folder_ / "other.txt") << text;
+    more.insert(more.end(), {"--methods", "full,streaming,lagkv,elitekv", "--calibration-text", folder_ / "other.txt",
+                             "--calibration-window", "48", "--calibration-documents", "3"});
+    return more;
   }
   Json compared(const std::string& out, const std::vector<std::string>& more = {}) const {
     const Outcome outcome = run("kvcalibrate", compare(out, more));
@@ -75,6 +86,41 @@ TEST_F(ComparePrograms, AConfigTakesPart) {
   EXPECT_GE(found->at("budget"), found->at("bytes_ratio"));
 }
 
+TEST_F(ComparePrograms, MethodsAreCalibratedOnAnotherTextFirst) {
+  const Json result = compared("c.json", calibrated({"--full", "--best-dir", folder_ / "best"}));
+  EXPECT_EQ(result.at("calibration").at("documents"), 3);
+  EXPECT_EQ(result.at("calibration").at("tokens"), 48);
+  std::size_t found = 0;
+  for (const Json& one : result.at("cells")) {
+    EXPECT_EQ(one.at("calibrated"), one.at("label").get<std::string>().find_first_of(",(") < 10);
+    if (!one.at("calibrated").get<bool>() || !one.at("error").is_null()) continue;
+    ++found;
+    EXPECT_LE(one.at("bytes_ratio"), one.at("budget"));
+    EXPECT_EQ(one.at("documents"), 6);
+  }
+  EXPECT_GE(found, 2U);
+  for (const char* const share : {"75", "50"}) expect_valid("c_calibrated/elitekv_" + std::string(share) + ".json");
+  EXPECT_EQ(cell(result, "elitekv (elitekv_50)", 0.5).at("bytes_ratio"), 0.5);
+}
+
+TEST_F(ComparePrograms, WhatIsScoredIsNotCalibratedOn) {
+  const auto more = calibrated();
+  const auto scored = [&](const std::string& windows) {
+    std::vector<std::string> words{"compare",  "--model", folder_ / "model", "--text", folder_ / "other.txt",
+                                   "--window", "32",      "--windows",       windows,  "--budgets",
+                                   "50%",      "--out",   folder_ / "c.json"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run("kvcalibrate", words);
+  };
+  const Outcome outcome = scored("4:");  // the calibration's three windows of 48 tokens end at 144
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("window 2 of"));
+  EXPECT_THAT(outcome.err, HasSubstr("which is part of what is scored"));
+  EXPECT_EQ(scored("5:").status, 0);
+  EXPECT_THAT(run("kvcalibrate", compare("c.json", {"--methods", "elitekv"})).err,
+              HasSubstr("needs --calibration-text"));
+}
+
 TEST_F(ComparePrograms, TheFrontIsAskedAndTimed) {
   const std::vector<std::string> needle{"--full",   "--task", "needle",          "--lengths", "600",
                                         "--depths", "0,100",  "--answer-tokens", "4"};
@@ -97,10 +143,11 @@ TEST_F(ComparePrograms, TheFrontIsAskedAndTimed) {
 
 TEST_F(ComparePrograms, KilledRunsResumeToTheSameBytes) {
   const auto remove_outputs = [&] {
-    for (const char* name : {"whole.json", "whole_speed.json", "whole_pareto.svg", "whole_pareto.png"})
-      std::filesystem::remove(folder_ / name);
+    for (const char* name :
+         {"whole.json", "whole_speed.json", "whole_pareto.svg", "whole_pareto.png", "whole_calibrated"})
+      std::filesystem::remove_all(folder_ / name);
   };
-  for (const std::vector<std::string>& how : {std::vector<std::string>{"--full"}, {"--time", "1h"}, {}}) {
+  for (const std::vector<std::string>& how : {std::vector<std::string>{"--full"}, {"--time", "1h"}, {}, calibrated()}) {
     compared("whole.json", how);
     const std::string whole = slurp(folder_ / "whole.json");
     remove_outputs();
@@ -121,7 +168,7 @@ TEST_F(ComparePrograms, WithoutTimeCellsSayThatNoneWasLeft) {
   const Json result = compared("c.json", {"--time", "0.000001s"});
   std::size_t scored = 0;
   for (const Json& one : result.at("cells")) scored += one.at("documents").get<std::size_t>();
-  EXPECT_EQ(scored, 1U);  // the first, by which it was over
+  EXPECT_EQ(scored, 0U);  // loading took longer
   EXPECT_EQ(cell(result, "streaming", 0.5).at("error"), "no time was left");
 }
 

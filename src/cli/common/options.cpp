@@ -137,7 +137,8 @@ std::vector<std::size_t> Options::integers(const std::string& name, std::size_t 
 std::map<std::string, std::vector<std::string>> Options::result_options() const {
   auto kept = values_;
   for (const char* name : {"threads", "resume", "force", "quiet", "json", "no-lock", "model", "text", "tokens-file",
-                           "capture", "out", "out-dir", "save-config", "config", "device", "weights-budget"})
+                           "capture", "out", "out-dir", "save-config", "config", "best-dir", "calibration-text",
+                           "calibration-dir", "device", "weights-budget"})
     kept.erase(name);
   return kept;
 }

@@ -25,7 +25,8 @@ InputFiles input_files(const Options& options) {
   for (const std::string& path : options.list("model")) inputs.add_model(path);
   for (const std::string& path : options.list("tokens-file")) inputs.add(path);
   for (const std::string& path : options.list("task")) inputs.add(path);  // one that is a name is no file
-  for (const std::string& path : options.list("text")) path == "-" ? inputs.add_standard_input() : inputs.add(path);
+  for (const char* const texts : {"text", "calibration-text"})
+    for (const std::string& path : options.list(texts)) path == "-" ? inputs.add_standard_input() : inputs.add(path);
   for (const std::string& path : options.list("capture"))
     for (const char* ending : {"", ".manifest.json", ".partial", ".journal"}) inputs.add(path + ending);
   for (const std::string& path : options.list("config")) {

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <tuple>
+#include <utility>
 
 #include "cli/common/progress.h"
 #include "core/checked.h"
@@ -42,6 +45,24 @@ void warn_of_streaming(const WeightPlacement& placement, std::size_t layers, boo
              human_bytes(bytes / placement.seconds_per_pass()) + "/s: about " +
              human_seconds(placement.seconds_per_pass()) + " a pass",
          quiet);
+}
+
+/// "A:B", either of which may be missing.
+std::pair<std::optional<std::int64_t>, std::optional<std::int64_t>> window_range(const Options& options,
+                                                                                 const std::string& name) {
+  const std::string& range = options.text(name);
+  const auto refuse = [&] {
+    throw Error(ErrorCode::kUsage, "--" + name, "found '" + range + "', expected A:B such as 0:8 or -4:");
+  };
+  const std::size_t colon = range.find(':');
+  const auto bound = [&](std::string_view part) -> std::optional<std::int64_t> {
+    if (part.empty()) return std::nullopt;
+    const auto value = parse_integer<std::int64_t>(part);
+    if (!value) refuse();
+    return value;
+  };
+  if (colon == std::string::npos) refuse();
+  return {bound(std::string_view(range).substr(0, colon)), bound(std::string_view(range).substr(colon + 1))};
 }
 
 }  // namespace
@@ -120,36 +141,22 @@ ModelSession load_model(std::unique_ptr<ModelSource> source, const Options& opti
 }
 
 Corpus load_corpus(const Options& options, const RunOptions& run, const ModelSource& model,
-                   const std::function<std::size_t(std::size_t)>& positions, const std::string& windows) {
+                   const std::function<std::size_t(std::size_t)>& positions, const CorpusOptionNames& names) {
   CorpusOptions corpus;
-  corpus.texts = options.list("text");
-  if (options.has("tokens-file")) corpus.tokens_file = options.text("tokens-file");
+  corpus.texts = options.list(names.text);
+  if (options.has(names.tokens_file)) corpus.tokens_file = options.text(names.tokens_file);
   if (corpus.texts.empty() == !corpus.tokens_file)
-    throw Error(ErrorCode::kUsage, "--text",
+    throw Error(ErrorCode::kUsage, "--" + names.text,
                 std::string("found ") + (corpus.tokens_file ? "--tokens-file as well" : "nothing") +
                     ", expected either --text or --tokens-file");
-  corpus.window = static_cast<std::size_t>(options.integer("window", 2, kMostWindow));
-  if (options.has("stride"))
+  corpus.window = static_cast<std::size_t>(options.integer(names.window, 2, kMostWindow));
+  if (options.has(names.stride))
     corpus.stride =
-        static_cast<std::size_t>(options.integer("stride", 1, static_cast<std::int64_t>(corpus.window) - 1));
-  if (options.has("documents"))
-    corpus.documents = static_cast<std::size_t>(options.integer("documents", 1, std::int64_t{1} << 40));
-  if (options.has(windows)) {
-    const std::string& range = options.text(windows);
-    const auto refuse = [&] {
-      throw Error(ErrorCode::kUsage, "--" + windows, "found '" + range + "', expected A:B such as 0:8 or -4:");
-    };
-    const std::size_t colon = range.find(':');
-    const auto bound = [&](std::string_view part) -> std::optional<std::int64_t> {
-      if (part.empty()) return std::nullopt;
-      const auto value = parse_integer<std::int64_t>(part);
-      if (!value) refuse();
-      return value;
-    };
-    if (colon == std::string::npos) refuse();
-    corpus.windows_first = bound(std::string_view(range).substr(0, colon));
-    corpus.windows_last = bound(std::string_view(range).substr(colon + 1));
-  }
+        static_cast<std::size_t>(options.integer(names.stride, 1, static_cast<std::int64_t>(corpus.window) - 1));
+  if (options.has(names.documents))
+    corpus.documents = static_cast<std::size_t>(options.integer(names.documents, 1, std::int64_t{1} << 40));
+  if (options.has(names.windows))
+    std::tie(corpus.windows_first, corpus.windows_last) = window_range(options, names.windows);
   corpus.bos = options.on_off("bos");
   static constexpr std::string_view kReplace[] = {"replace"};
   corpus.replace_invalid_utf8 = options.has("invalid-utf8") && options.choice("invalid-utf8", kReplace) == "replace";
@@ -208,6 +215,16 @@ std::vector<std::vector<std::int32_t>> tokens_of(const Corpus& corpus) {
   std::vector<std::vector<std::int32_t>> tokens;
   for (const Document& document : corpus.documents) tokens.push_back(document.tokens);
   return tokens;
+}
+
+std::vector<std::vector<std::int32_t>> documents_in_turn(const Corpus& corpus) {
+  std::vector<std::pair<std::size_t, const Document*>> order;
+  std::map<std::string, std::size_t> seen;
+  for (const Document& document : corpus.documents) order.emplace_back(seen[document.source]++, &document);
+  std::ranges::stable_sort(order, {}, &std::pair<std::size_t, const Document*>::first);
+  std::vector<std::vector<std::int32_t>> documents;
+  for (const auto& [turn, document] : order) documents.push_back(document->tokens);
+  return documents;
 }
 
 Json run_identity(const Options& options, const std::string& model_sha256, const Corpus& corpus) {

@@ -64,15 +64,21 @@ std::vector<std::size_t> captured_layers(const Options& options, std::span<const
 std::unique_ptr<CaptureSource> open_capture_source(CaptureReader& reader, Backend& backend, const Options& options,
                                                    const RunOptions& run);
 
+/// The options that say which documents are read; empty: there is none.
+struct CorpusOptionNames {
+  std::string text = "text", tokens_file = "tokens-file", window = "window", stride = "stride", documents = "documents",
+              windows = "windows";
+};
 /// Reads and cuts the texts, and says what was dropped or replaced.
 /// Documents whose rotations use more positions than the model's context has are a remark, not an error.
 /// @param positions  of a document of so many tokens; empty: as many
-/// @param windows    the option that names the windows of each text
 Corpus load_corpus(const Options& options, const RunOptions& run, const ModelSource& model,
-                   const std::function<std::size_t(std::size_t)>& positions = {},
-                   const std::string& windows = "windows");
+                   const std::function<std::size_t(std::size_t)>& positions = {}, const CorpusOptionNames& names = {});
 /// The documents' token lists alone.
 std::vector<std::vector<std::int32_t>> tokens_of(const Corpus& corpus);
+
+/// The same with the texts in turn, so that the first documents are of every kind.
+std::vector<std::vector<std::int32_t>> documents_in_turn(const Corpus& corpus);
 
 /// What a resumed run must have in common with the one before: every option that changes results (not --threads,
 /// --resume, --force, --quiet, --json, --no-lock, and not where things lie on disk), the processor's instruction set,

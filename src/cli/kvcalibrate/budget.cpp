@@ -79,7 +79,7 @@ std::size_t hold_out(const Options& options, const RunOptions& run, const ModelS
     hold_out(corpus, std::max<std::size_t>(1, count / 4));
     return std::max<std::size_t>(1, count / 4);
   }
-  Corpus held = load_corpus(options, run, model, {}, "held-windows");
+  Corpus held = load_corpus(options, run, model, {}, {.windows = "held-windows"});
   for (Document& document : held.documents) {
     const auto same = [&](const Document& other) {
       return other.source == document.source && other.window_index == document.window_index;

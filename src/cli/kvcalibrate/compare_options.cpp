@@ -1,0 +1,166 @@
+#include "cli/kvcalibrate/compare_options.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+
+#include "cli/common/outputs.h"
+#include "cli/kvcalibrate/eval_task.h"
+#include "core/error.h"
+
+namespace kvs {
+namespace {
+
+constexpr std::int64_t kMostDecoded = 1 << 20;
+const std::string kElitekv = "elitekv";
+
+/// "75%" or "0.75".
+double share_of(const std::string& word) {
+  const bool percent = word.ends_with('%');
+  try {
+    std::size_t end = 0;
+    const double value = std::stod(word, &end) / (percent ? 100 : 1);
+    if (end == word.size() - (percent ? 1 : 0) && value > 0 && value <= 1) return value;
+  } catch (const std::exception&) {
+  }
+  throw Error(ErrorCode::kUsage, "--budgets", "found '" + word + "', expected a share such as 25% or 0.25");
+}
+
+std::vector<double> budgets_of(const Options& options) {
+  std::vector<double> budgets;
+  for (const std::string& word : options.words("budgets")) budgets.push_back(share_of(word));
+  std::ranges::sort(budgets, std::greater());
+  budgets.erase(std::ranges::unique(budgets).begin(), budgets.end());
+  return budgets;
+}
+
+/// Tokens [first, first + count) of a text.
+struct TextRange {
+  std::size_t first, count;
+};
+TextRange range_of(const Document& document, std::size_t stride) {
+  return {document.window_index * stride, document.tokens.size()};
+}
+
+}  // namespace
+
+OptionTable compare_options() {
+  OptionTable table(
+      "kvcalibrate compare --model PATH --text PATH --out FILE [options]",
+      "Runs methods and storage types beside the full cache at equal bytes: perplexity, KL divergence, first choices, "
+      "the Pareto front, and the best of every budget. Cells that are clearly beaten on the first documents stop.",
+      {"kvcalibrate compare --model SmolLM2.gguf --text book.txt --window 2048 --documents 8 --time 60m --out c.json",
+       "kvcalibrate compare --model SmolLM2.gguf --text book.txt --calibration-text other.txt --time 60m --out c.json",
+       "kvcalibrate compare --model SmolLM2.gguf --text book.txt --config elitekv.json --best-dir best --out c.json"});
+  table.value("budgets", "LIST", "shares of the full cache's bytes at 2 bytes a value", "75%,50%,34.4%,25%,12.5%,9.4%")
+      .value("methods", "LIST", "methods that are tried at each budget",
+             "full,streaming,dropping,freqkv,lagkv,h2o,snapkv,l2norm,faedkv,kivi,elitekv")
+      .value("stores", "LIST", "storage types of the full cache, KIND or KIND/KIND of keys and values",
+             "q8_0,q5_0,q4_0,q8_0/q4_0,fp8,int4_per_token_head,turboquant_4bit_nc,turboquant_3bit_nc,quarot4")
+      .value("compose", "LIST", "storage types that the other methods are combined with; none", "q8_0,q4_0")
+      .list("config", "FILE", "a config that takes part, and its rows stored as --compose says; may repeat")
+      .list(
+          "calibration-text", "PATH",
+          "calibrate freqkv, lagkv, faedkv and elitekv to each budget on this text before they are compared on --text; "
+          "may repeat")
+      .value("calibration-window", "T", "tokens of its documents", "1024")
+      .value("calibration-windows", "A:B", "of each of these texts its windows A to B-1 (default: all)")
+      .value("calibration-documents", "N", "at most so many of its documents in all (default: all)")
+      .value("calibration-dir", "DIR", "where elitekv's configs go (default: FILE_calibrated)")
+      .value("prefix", "P",
+             "tokens of each document that are not scored, and that faedkv, snapkv and l2norm compress (default: three "
+             "quarters)")
+      .value("time", "TIME", "30s, 60m, 2h: what calibrating, half of it at most, and scoring may take")
+      .flag("full", "score every cell on every document")
+      .value("decode", "N", "tokens that the front's caches are timed on, one at a time; 0: no times", "16")
+      .value("out", "FILE", "the comparison (JSON); FILE_pareto: the figure; FILE_speed: the front's decoding")
+      .value("best-dir", "DIR", "where to write the best config of each budget");
+  add_question_options(table);
+  add_model_options(table);
+  add_text_options(table);
+  add_run_options(table, true);
+  return table;
+}
+
+double compare_seconds(const Options& options) {
+  const std::string& text = options.text("time");
+  static const std::map<char, double> kUnits{{'s', 1}, {'m', 60}, {'h', 3600}};
+  try {
+    std::size_t end = 0;
+    const double value = std::stod(text, &end);
+    const auto unit = kUnits.find(text.empty() ? ' ' : text.back());
+    if (end + 1 == text.size() && unit != kUnits.end() && value > 0) return value * unit->second;
+  } catch (const std::exception&) {
+  }
+  throw Error(ErrorCode::kUsage, "--time", "found '" + text + "', expected a time such as 30s, 60m or 2h");
+}
+
+CompareGrid compare_grid(const Options& options) {
+  CompareGrid grid{.budgets = budgets_of(options)};
+  for (const std::string& name : options.words("methods")) {
+    if (name == kElitekv) continue;
+    if (find_cache_method(name) == nullptr)
+      throw Error(ErrorCode::kUsage, "--methods",
+                  "found '" + name + "', which is none of those that eval --help lists");
+    grid.methods.push_back(name);
+  }
+  grid.stores = options.words("stores");
+  if (options.text("compose") != "none") grid.composed = options.words("compose");
+  return grid;
+}
+
+std::size_t compare_prefix(const Options& options, std::size_t tokens) {
+  if (!options.has("prefix")) return tokens * 3 / 4;
+  return static_cast<std::size_t>(options.integer("prefix", 0, static_cast<std::int64_t>(tokens) - 2));
+}
+
+std::size_t compare_decode(const Options& options, std::size_t most) {
+  const std::int64_t limit = options.given("decode") ? static_cast<std::int64_t>(most) : kMostDecoded;
+  return std::min(most, static_cast<std::size_t>(options.integer("decode", 0, limit)));
+}
+
+bool compares_elitekv(const Options& options) {
+  const auto methods = options.words("methods");
+  if (std::ranges::find(methods, kElitekv) == methods.end()) return false;
+  const bool calibrated = !options.list("calibration-text").empty();
+  if (!calibrated && options.given("methods"))
+    throw Error(ErrorCode::kUsage, "--methods", "found elitekv, which needs --calibration-text");
+  return calibrated;
+}
+
+Corpus load_calibration(const Options& options, const RunOptions& run, const ModelSource& model, const Corpus& scored) {
+  static const CorpusOptionNames kNames{.text = "calibration-text",
+                                        .tokens_file = "",
+                                        .window = "calibration-window",
+                                        .stride = "",
+                                        .documents = "calibration-documents",
+                                        .windows = "calibration-windows"};
+  Corpus corpus = load_corpus(options, run, model, {}, kNames);
+  const std::size_t window = scored.documents.front().tokens.size(), own = corpus.documents.front().tokens.size();
+  const std::size_t stride =
+      options.has("stride")
+          ? static_cast<std::size_t>(options.integer("stride", 1, static_cast<std::int64_t>(window) - 1))
+          : window;
+  for (const Document& document : corpus.documents)
+    for (const Document& other : scored.documents) {
+      const TextRange a = range_of(document, own), b = range_of(other, stride);
+      if (document.source == other.source && a.first < b.first + b.count && b.first < a.first + a.count)
+        throw Error(ErrorCode::kUsage, "--calibration-text",
+                    "found window " + std::to_string(document.window_index) + " of " + document.source +
+                        ", which is part of what is scored; expected others (--calibration-windows)");
+    }
+  return corpus;
+}
+
+std::filesystem::path calibration_folder(const Options& options) {
+  return options.has("calibration-dir") ? std::filesystem::path(options.text("calibration-dir"))
+                                        : beside(options.text("out"), "_calibrated");
+}
+
+std::string budget_file(const std::string& name, double budget) {
+  char share[32];
+  std::snprintf(share, sizeof share, "%.4g", 100 * budget);
+  return name + '_' + share + ".json";
+}
+
+}  // namespace kvs

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "cli/common/options.h"
+#include "cli/common/session.h"
+#include "compare/grid.h"
+
+namespace kvs {
+
+// What the options of `kvcalibrate compare` say. All throw Error kUsage naming the option.
+
+OptionTable compare_options();
+/// --methods, --budgets, --stores and --compose; documents are still to come.
+CompareGrid compare_grid(const Options& options);
+/// Whether elitekv is among --methods and can be calibrated.
+bool compares_elitekv(const Options& options);
+/// --time in seconds.
+double compare_seconds(const Options& options);
+/// --prefix or its default for documents of `tokens` tokens.
+std::size_t compare_prefix(const Options& options, std::size_t tokens);
+/// --decode, of at most `most` tokens.
+std::size_t compare_decode(const Options& options, std::size_t most);
+/// The texts of --calibration-text, none of whose windows is one of `scored`.
+Corpus load_calibration(const Options& options, const RunOptions& run, const ModelSource& model, const Corpus& scored);
+/// --calibration-dir or its default.
+std::filesystem::path calibration_folder(const Options& options);
+/// "lagkv_25.json": what belongs to a budget.
+std::string budget_file(const std::string& name, double budget);
+
+}  // namespace kvs

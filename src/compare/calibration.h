@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "compare/grid.h"
+#include "compare/records.h"
+#include "model/decoder.h"
+
+namespace kvs {
+
+/// The text on which methods are calibrated before they are compared, and how long that may take.
+struct CompareCalibration {
+  std::span<const std::vector<std::int32_t>> documents;  // of one length
+  std::optional<double> seconds = {};                    // after which no further calibration begins
+};
+
+/// Calibrations one after the other, each kept in the records with its time, so that a run that goes on has the same
+/// ones.
+class CalibrationQueue {
+ public:
+  CalibrationQueue(RunRecords& records, std::optional<double> seconds) : records_(&records), limit_(seconds) {}
+
+  /// What `calibrate` gives, {"error": …} where it throws kUsage or kUnsupported, or where no time is left.
+  /// @param what  names it in the records
+  Json next(const Json& what, const std::function<Json()>& calibrate);
+  double seconds() const noexcept { return spent_; }
+
+ private:
+  RunRecords* records_;
+  std::optional<double> limit_;
+  double spent_ = 0;
+};
+
+/// Whether compare_calibrated() calibrates a method: one with a size and settings to choose from (calibrate/budget).
+bool is_calibrated(std::string_view method);
+
+/// The cells of the grid's methods that can be calibrated, each calibrated to each budget (calibrate_to_budget: one
+/// setting for all layers, screened by divergence). A calibration that fails is a cell with its reason.
+/// @param progress  called before each calibration with its method and the number of those done and of all
+std::vector<CompareCell> compare_calibrated(Decoder& decoder, const CompareGrid& grid, const CompareCalibration& plan,
+                                            CalibrationQueue& queue,
+                                            const std::function<void(std::size_t, std::size_t)>& progress);
+
+}  // namespace kvs

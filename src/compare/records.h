@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstddef>
+
+#include "io/journal.h"
+
+namespace kvs {
+
+/// The steps of a run in their order. Those that its journal holds are told again instead of being done.
+class RunRecords {
+ public:
+  /// @param journal  nullptr: nothing is kept
+  explicit RunRecords(Journal* journal) noexcept : journal_(journal) {}
+
+  /// Whether next() has a record of the run before.
+  bool replays() const noexcept { return journal_ != nullptr && next_ < journal_->records().size(); }
+  const Json& next() { return journal_->records()[next_++]; }
+  void keep(const Json& record) {
+    if (journal_ == nullptr) return;
+    journal_->append(record);
+    ++next_;
+  }
+
+ private:
+  Journal* journal_;
+  std::size_t next_ = 0;
+};
+
+}  // namespace kvs
