@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cmath>
+#include <string>
 
 #include "kernels/dct_resample.h"
 #include "policy/cache_method.h"
@@ -11,12 +13,14 @@ struct FreqkvOptions {
   SlotOptions slots = {};
   bool high_band = false;  // keep the highest coefficients instead of the lowest
   bool rescale = true;     // multiply by √(L/N), which keeps a constant signal constant
+  std::size_t recent = 0;  // the last of the slots, which move up as they are; of L
   bool iterate = true;     // compress what is in the cache; off: the whole history each time, which is then held, too
 };
 
 /// Low frequencies along the token axis: the N slots after the sinks become L = ⌊γN⌋ pseudo-tokens, channel by channel,
 /// of the keys before RoPE (of the rotated ones without slots) and of the values.
-/// Source: FreqKV, equations 4 to 6.
+/// Source: FreqKV, equations 4 to 6. Deviation: with R = `recent` above 0 the last R slots are no part of the signal:
+/// the N − R before them become L − R pseudo-tokens.
 class FreqkvCache final : public SlotCache {
  public:
   FreqkvCache(const FreqkvOptions& options, const StateStore& store)
@@ -40,17 +44,20 @@ class FreqkvCache final : public SlotCache {
     return {shrunk(backend, rows.k.view()), shrunk(backend, rows.v.view())};
   }
 
-  /// y = √(L/N) · IDCT_L(DCT_N(x)[0:L]), both orthonormal, per channel.
+  /// y = √(L/N) · IDCT_L(DCT_N(x)[0:L]), both orthonormal, per channel, of all rows but the recent ones.
   BackendTensor<float, 4> shrunk(Backend& backend, const BackendView<float, 4>& rows) const {
     const auto [members, heads, count, head_dim] = rows.shape();
-    const std::size_t kept = options_.slots.kept(), size = kept * head_dim;
-    const double scale = options_.rescale ? std::sqrt(static_cast<double>(kept) / static_cast<double>(count)) : 1.0;
+    const std::size_t kept = options_.slots.kept(), from = count - options_.recent, to = kept - options_.recent;
+    const double scale = options_.rescale ? std::sqrt(static_cast<double>(to) / static_cast<double>(from)) : 1.0;
     const std::vector<float> states = download(backend, rows);
-    const TensorView<const float, 3> of_heads(states, {heads, count, head_dim});
-    std::vector<float> shrunk(heads * size);
-    for (std::size_t head = 0; head < heads; ++head)
-      dct_resample(of_heads.slice(head), options_.high_band ? count - kept : 0, scale,
-                   {std::span(shrunk).subspan(head * size, size), {kept, head_dim}});
+    std::vector<float> shrunk(heads * kept * head_dim);
+    for (std::size_t head = 0; head < heads; ++head) {
+      const std::span all = std::span(states).subspan(head * count * head_dim, count * head_dim);
+      const std::span out = std::span(shrunk).subspan(head * kept * head_dim, kept * head_dim);
+      dct_resample({all.first(from * head_dim), {from, head_dim}}, options_.high_band ? from - to : 0, scale,
+                   {out.first(to * head_dim), {to, head_dim}});
+      std::ranges::copy(all.subspan(from * head_dim), out.subspan(to * head_dim).begin());
+    }
     BackendTensor<float, 4> result(backend, {members, heads, kept, head_dim});
     backend.upload(result.view().data(), shrunk.data(), result.bytes());
     return result;
@@ -67,6 +74,10 @@ std::unique_ptr<LayerCache> make_freqkv(Parameters& parameters, const CacheLayer
   options.slots = slot_options(parameters);
   options.high_band = parameters.choice("band", kBands) == 1;
   options.rescale = parameters.on_off("rescale", options.rescale);
+  options.recent = parameters.count("recent", options.recent, 0);
+  if (options.recent >= options.slots.kept())
+    parameters.refuse("recent", "found " + std::to_string(options.recent) + ", expected fewer than the " +
+                                    std::to_string(options.slots.kept()) + " slots that a compression keeps");
   options.iterate = parameters.on_off("iterate", options.iterate);
   return std::make_unique<FreqkvCache>(options, layer.store);
 }

@@ -51,6 +51,21 @@ TEST(FreqkvCache, TheHighBandIsReadFromItsLastCoefficients) {
   EXPECT_NEAR(kept_sum(v, {}), 4 * 5, 1e-5);
 }
 
+TEST(FreqkvCache, RecentSlotsMoveUpAsTheyAre) {
+  // Six equal tokens become two of four kept slots.
+  const std::vector<float> v{5, 5, 5, 5, 5, 5, 11, 23};
+  EXPECT_NEAR(kept_sum(v, {"recent=2"}), 5 + 5 + 11 + 23, 1e-5);
+  EXPECT_NEAR(kept_sum(v, {"recent=2", "rescale=off"}), 10 * std::sqrt(3.0) + 11 + 23, 1e-5);  // of six and two
+  EXPECT_NEAR(kept_sum(v, {"recent=2", "iterate=off"}), 5 + 5 + 11 + 23, 1e-5);
+  try {
+    test::layer_cache("freqkv", {"cache_size=8", "sinks=0", "recent=4"});
+    FAIL() << "expected an error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUsage);
+    EXPECT_STREQ(error.what(), "recent: found 4, expected fewer than the 4 slots that a compression keeps");
+  }
+}
+
 TEST(FreqkvCache, IsCompressedAsOftenAsInThePaper) {
   const auto compressions = [](std::size_t tokens, const std::string& gamma) {
     const auto cache = test::layer_cache("freqkv", {"cache_size=4096", gamma});
