@@ -1,17 +1,26 @@
+#include <array>
+
 #include "calibrate/budget/grid.h"
 
 namespace kvs {
 namespace {
 
-std::vector<Json> faedkv_standards() { return {{{"chunks", 22}, {"sinks", 10}, {"recent", 50}}}; }
+std::vector<Json> faedkv_standards() {
+  std::vector<Json> all;
+  for (const int recent : {50, 25, 0}) all.push_back({{"chunks", 22}, {"sinks", 10}, {"recent", recent}});
+  return all;
+}
 
-/// Rows against bins: recent tokens and sinks are paid for with chunks, the highest first. More chunks cut the spectrum
-/// finer, so that fewer bins beside DC may stay.
-std::vector<Json> faedkv_settings() {
-  return combinations({{"recent", {50, 75, 100, 112, 120, 150, 175, 200, 225, 250, 300, 400, 500, 600, 700}},
-                       {"chunks", {22, 88}},
+/// Rows against bins: what recent tokens and sinks leave are chunks, the lowest first. Those are fine, eight tokens'
+/// worth of the prefix each, so that few bins beside DC may stay.
+std::vector<Json> faedkv_settings(const BudgetRoom& room) {
+  constexpr std::array kRecent{0.5, 0.75, 0.875, 0.9375};
+  constexpr std::size_t kTokensOfAChunk = 8;
+  const std::size_t chunks = std::max<std::size_t>(1, (room.tokens - room.later) / kTokensOfAChunk);
+  return combinations({shares_of("recent", room.of_prefix(), kRecent),
                        {"sinks", {4, 10}},
-                       {"key_space", {"k_post", "k_pre"}}});
+                       {"key_space", {"k_post", "k_pre"}},
+                       {"chunks", {chunks}}});
 }
 
 }  // namespace

@@ -1,3 +1,5 @@
+#include <array>
+
 #include "calibrate/budget/grid.h"
 
 namespace kvs {
@@ -5,16 +7,14 @@ namespace {
 
 std::vector<Json> freqkv_standards() { return {{{"gamma", 0.5}, {"sinks", 4}}}; }
 
-/// γ from what nearly slides to what compresses at every few tokens; the high band beside the low one.
-std::vector<Json> freqkv_settings() {
-  return combinations({{"gamma", {0.125, 0.25, 0.5, 0.75}},
-                       {"sinks", {4, 16, 32}},
-                       {"band", {"low", "high"}},
-                       {"rescale", {"on", "off"}}});
+/// Recent slots that stay as they are, and γ: the closer to 1, the more often and the less is compressed.
+std::vector<Json> freqkv_settings(const BudgetRoom& room) {
+  constexpr std::array kRecent{0.5, 0.75, 0.85, 0.9};
+  return combinations({shares_of("recent", room.rows, kRecent), {"gamma", {0.9, 0.95}}, {"sinks", {4, 16}}});
 }
 
 }  // namespace
 
-constinit const BudgetGrid kFreqkvGrid{"freqkv", freqkv_standards, freqkv_settings, "gamma"};
+constinit const BudgetGrid kFreqkvGrid{"freqkv", freqkv_standards, freqkv_settings, "recent"};
 
 }  // namespace kvs

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -8,14 +11,25 @@
 
 namespace kvs {
 
+/// What a budget allows of a document: the room that settings share out.
+struct BudgetRoom {
+  std::size_t tokens = 0;  // of a document
+  std::size_t rows = 0;    // tokens whose keys and values the budget holds
+  std::size_t later = 0;   // tokens after a prefix that is compressed at its end
+
+  /// Rows for the tokens of the prefix.
+  std::size_t of_prefix() const noexcept { return rows - std::min(rows, later); }
+};
+
 /// What a method brings to a calibration to a byte budget: settings (as Parameters takes them) without what sets the
 /// size (CacheMethod::sized), which the budget gives.
 struct BudgetGrid {
   std::string_view method;  // CacheMethod::name
   /// The paper's own setting, then what stands in for it where that reaches no small enough size.
   std::vector<Json> (*standards)();
-  /// What is tried. Where the method has no size to choose, also what layers trade.
-  std::vector<Json> (*settings)();
+  /// What is tried: few settings, along the axes that were found to matter (docs/budgets.md). Where the method has no
+  /// size to choose, also what layers trade.
+  std::vector<Json> (*settings)(const BudgetRoom& room);
   /// The parameter, beside its size, of which a layer may have a value of its own; empty: none.
   std::string_view by_layer = {};
 };
@@ -33,5 +47,7 @@ struct GridAxis {
 };
 /// Every combination, the last axis running fastest.
 std::vector<Json> combinations(const std::vector<GridAxis>& axes);
+/// Shares of a number of tokens as an axis: whole numbers, `least` or more.
+GridAxis shares_of(std::string name, std::size_t tokens, std::span<const double> shares, std::size_t least = 0);
 
 }  // namespace kvs

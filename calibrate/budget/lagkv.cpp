@@ -1,3 +1,5 @@
+#include <array>
+
 #include "calibrate/budget/grid.h"
 
 namespace kvs {
@@ -11,19 +13,11 @@ std::vector<Json> lagkv_standards() {
   return all;
 }
 
-/// A finer L than the paper's, since L sets how much is recent; what fills the rest are sinks.
-std::vector<Json> lagkv_settings() {
-  const std::vector<Json> scores{{{"variant", "lag"}, {"value_weight", 1}},
-                                 {{"variant", "lag"}, {"value_weight", 4}},
-                                 {{"variant", "local"}, {"value_weight", 1}},
-                                 {{"variant", "l2"}}};
-  std::vector<Json> all;
-  for (const Json& score : scores)
-    for (Json& settings : combinations({{"lag", {8, 16, 24, 32, 48, 64, 96, 128}}, {"sinks", {4, 16, 32}}})) {
-      settings.update(score);
-      all.push_back(std::move(settings));
-    }
-  return all;
+/// Between L and 2L tokens are recent, so what matters is their share of the budget; the rest are chosen ones.
+std::vector<Json> lagkv_settings(const BudgetRoom& room) {
+  constexpr std::array kLags{0.25, 0.3125, 0.375, 0.4375};
+  constexpr std::size_t kLeastLag = 8;
+  return combinations({shares_of("lag", room.rows, kLags, kLeastLag), {"sinks", {4, 16}}, {"value_weight", {1, 4}}});
 }
 
 }  // namespace

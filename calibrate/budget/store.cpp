@@ -12,7 +12,9 @@ std::vector<Json> store_standards() {
   return all;
 }
 
-std::vector<Json> store_settings() { return combinations({{"store_k", kinds()}, {"store_v", kinds()}}); }
+std::vector<Json> store_settings(const BudgetRoom&) {
+  return combinations({{"store_k", kinds()}, {"store_v", kinds()}});
+}
 
 }  // namespace
 

@@ -134,7 +134,10 @@ TEST(BudgetLattice, StepsFromSizeToSizeAndFromVariantToVariant) {
   CacheSizes sizes = at.sizes("freqkv");
   const std::vector<Json> variants{{{"gamma", 0.5}}, {{"gamma", 0.25}}};
   const std::vector<std::size_t> layers{0, 2};
-  const BudgetLattice lattice = sized_lattice(sizes, variants, sizes.full() / 4, layers);
+  const auto scaled = [&](std::size_t variant, double share) {
+    return sizes.fitted(variants[variant], static_cast<std::size_t>(share * static_cast<double>(sizes.full() / 4)));
+  };
+  const BudgetLattice lattice = sized_lattice(sizes, variants.size(), scaled, layers);
   ASSERT_EQ(lattice.layers.size(), 2U);
   const auto size_of = [&](std::size_t candidate) {
     return lattice.settings[candidate].at("cache_size").get<std::size_t>();

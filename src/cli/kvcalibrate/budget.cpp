@@ -105,15 +105,15 @@ SplitDocuments split_documents(const Options& options, const RunOptions& run, co
   return split;
 }
 
-void announce_budget(const ModelSession& session, const BudgetPlan& plan, const BudgetText& text, std::size_t settings,
-                     const RunOptions& run) {
+void announce_budget(const ModelSession& session, std::string_view method, const BudgetPlan& plan,
+                     const BudgetText& text, const RunOptions& run) {
   const ModelConfig& model = session.config();
   const auto tokens = static_cast<double>(text.measured.front().size());
   // A pass and, beside its own head, that of the full cache's pass; streams of every layer where layers trade.
   const double stream = sizeof(float) * tokens * static_cast<double>(model.d_model),
                kept = static_cast<double>(text.measured.size() +
                                           (plan.rounds > 0 ? text.measured.size() * model.layers : 0));
-  announce({.flops = static_cast<double>(most_losses(model, plan, text, settings)) *
+  announce({.flops = static_cast<double>(most_losses(model, method, plan, text)) *
                      (forward_flops(model, tokens) + head_flops(model, tokens)),
             .memory_bytes = session_memory(session, text.measured.front().size()) + kept * stream +
                             4 * full_cache_bytes(model, text.measured.front().size()),
@@ -176,7 +176,7 @@ void run_budget(std::string_view method, const Options& options) {
   check_journal(out, run);
   ModelSession session = load_model(std::move(source), options, run);
   Journal journal = open_journal(out, identity, run);
-  announce_budget(session, plan, text, budget_grid(method).settings().size(), run);
+  announce_budget(session, method, plan, text, run);
   std::optional<Progress> progress;
   const BudgetCalibration found = calibrate_to_budget(
       *session.decoder, method, plan, text,

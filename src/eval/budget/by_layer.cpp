@@ -15,33 +15,38 @@ std::vector<std::size_t> trading_layers(const ModelConfig& model, const std::vec
   return layers;
 }
 
-/// The best settings for each of the best values of the parameter that layers choose.
-std::vector<Json> variants_of(std::string_view parameter, std::span<const Json> ranked) {
+/// The best candidates for each of the best values of the parameter that layers choose.
+std::vector<RankedSettings> variants_of(const std::string& parameter, std::span<const RankedSettings> ranked) {
   constexpr std::size_t kMost = 3;
-  std::vector<Json> variants{ranked.front()};
+  std::vector<RankedSettings> variants{ranked.front()};
   if (parameter.empty()) return variants;
-  const auto value = [&](const Json& settings) { return settings.at(std::string(parameter)); };
-  for (const Json& settings : ranked)
-    if (variants.size() < kMost && std::ranges::find(variants, value(settings), value) == variants.end())
-      variants.push_back(settings);
+  const auto value = [&](const RankedSettings& one) { return one.settings.at(parameter); };
+  for (const RankedSettings& one : ranked)
+    if (variants.size() < kMost && std::ranges::find(variants, value(one), value) == variants.end())
+      variants.push_back(one);
   return variants;
 }
 
-BudgetLattice lattice_of(BudgetSpace& space, std::span<const Json> variants, std::span<const std::size_t> layers) {
-  if (space.method().sized != nullptr) return sized_lattice(space.sizes(), variants, space.bytes(), layers);
-  std::vector<Json> all = space.unsized();
-  const auto start = std::ranges::find(all, variants.front()) - all.begin();
-  return plain_lattice(space.sizes(), std::move(all), static_cast<std::size_t>(start), layers);
+BudgetLattice lattice_of(BudgetSpace& space, std::span<const RankedSettings> ranked,
+                         std::span<const std::size_t> layers) {
+  if (space.method().sized == nullptr) {
+    std::vector<Json> all = space.unsized();
+    const auto start = std::ranges::find(all, ranked.front().settings) - all.begin();
+    return plain_lattice(space.sizes(), std::move(all), static_cast<std::size_t>(start), layers);
+  }
+  const std::vector<RankedSettings> variants = variants_of(std::string(space.grid().by_layer), ranked);
+  const auto scaled = [&](std::size_t n, double share) { return space.scaled(variants[n].candidate, share); };
+  return sized_lattice(space.sizes(), variants.size(), scaled, layers);
 }
 
 }  // namespace
 
-Json settings_by_layer(BudgetSpace& space, Decoder& decoder, std::span<const Json> ranked, std::size_t rounds,
+Json settings_by_layer(BudgetSpace& space, Decoder& decoder, std::span<const RankedSettings> ranked, std::size_t rounds,
                        std::span<const std::vector<std::int32_t>> documents, LossLog& log) {
-  const Json& uniform = ranked.front();
+  const Json& uniform = ranked.front().settings;
   const auto named = uniform.at("layers").get<std::vector<std::size_t>>();
   const std::vector<std::size_t> layers = trading_layers(space.model(), named);
-  const BudgetLattice lattice = lattice_of(space, variants_of(space.grid().by_layer, ranked), layers);
+  const BudgetLattice lattice = lattice_of(space, ranked, layers);
   const Cache cache = space.cache(uniform);
   LayerLosses losses(
       decoder, documents, layers,

@@ -33,8 +33,8 @@ ResidualStream run_with(Decoder& decoder, const BudgetSpace& space, std::span<co
   return hidden;
 }
 
-std::vector<BudgetTrial> screened(Decoder& decoder, const BudgetSpace& space, const std::vector<Json>& candidates,
-                                  Documents documents, std::size_t prefix, LossLog& log) {
+std::vector<HalvedCandidate> screened(Decoder& decoder, const BudgetSpace& space, const std::vector<Json>& candidates,
+                                      Documents documents, std::size_t prefix, LossLog& log) {
   std::vector<DocumentLoss> losses;
   for (const auto& document : documents) losses.emplace_back(decoder, document, prefix);
   const auto loss = [&](std::size_t candidate, std::size_t document) {
@@ -44,10 +44,7 @@ std::vector<BudgetTrial> screened(Decoder& decoder, const BudgetSpace& space, co
     };
     return log.next(measure).front();
   };
-  std::vector<BudgetTrial> trials;
-  for (const HalvedCandidate& one : halve(candidates.size(), documents.size(), loss))
-    trials.push_back({candidates[one.candidate], one.losses.size(), one.mean()});
-  return trials;
+  return halve(candidates.size(), documents.size(), loss);
 }
 
 /// Mean NLL of each document. @param run  a pass over one
@@ -74,16 +71,18 @@ BudgetCalibration calibrate_to_budget(Decoder& decoder, std::string_view method,
                                       Journal* journal) {
   BudgetSpace space(method_of(method), decoder.model().config(), text.measured.front().size(), plan.bytes, plan.fixed);
   const std::vector<Json> candidates = space.candidates();
-  LossLog log(done, most_losses(space.model(), plan, text, candidates.size()), journal);
+  LossLog log(done, most_losses(space.model(), method, plan, text), journal);
   BudgetCalibration found;
   const std::size_t prefix = space.cache(candidates.front()).prefix().tokens;
-  found.trials = screened(decoder, space, candidates, text.measured, prefix, log);
-  std::vector<Json> ranked;
-  for (const BudgetTrial& trial : found.trials) ranked.push_back(trial.settings);
+  std::vector<RankedSettings> ranked;
+  for (const HalvedCandidate& one : screened(decoder, space, candidates, text.measured, prefix, log)) {
+    found.trials.push_back({candidates[one.candidate], one.losses.size(), one.mean()});
+    ranked.push_back({one.candidate, candidates[one.candidate]});
+  }
   if (plan.rounds > 0)
     found.contenders.push_back(
         {"layers", settings_by_layer(space, decoder, ranked, plan.rounds, layer_documents(text.measured), log)});
-  found.contenders.push_back({"uniform", ranked.front()});
+  found.contenders.push_back({"uniform", ranked.front().settings});
   if (auto standard = space.standard()) found.contenders.push_back({"standard", std::move(*standard)});
   for (BudgetContender& contender : found.contenders) {
     contender.bytes = space.sizes().total(contender.settings);
@@ -103,10 +102,12 @@ BudgetCalibration calibrate_to_budget(Decoder& decoder, std::string_view method,
   return found;
 }
 
-std::size_t most_losses(const ModelConfig& model, const BudgetPlan& plan, const BudgetText& text,
-                        std::size_t settings) {
+std::size_t most_losses(const ModelConfig& model, std::string_view method, const BudgetPlan& plan,
+                        const BudgetText& text) {
   constexpr std::size_t kContenders = 4;  // with the full cache
-  const std::size_t joint = plan.rounds > 0 ? by_layer_losses(model, plan.rounds) : 0;
+  const std::size_t tokens = text.measured.front().size(),
+                    settings = budget_grid(method).settings({tokens, tokens}).size(),
+                    joint = plan.rounds > 0 ? by_layer_losses(model, plan.rounds) : 0;
   return halving_losses(settings, text.measured.size()) + joint * layer_documents(text.measured).size() +
          kContenders * text.held.size();
 }

@@ -69,7 +69,8 @@ BudgetCalibration calibrate_to_budget(Decoder& decoder, std::string_view method,
                                       const std::function<void(std::size_t, std::size_t)>& done = {},
                                       Journal* journal = nullptr);
 
-/// Losses of single documents that it measures at most, of so many settings.
-std::size_t most_losses(const ModelConfig& model, const BudgetPlan& plan, const BudgetText& text, std::size_t settings);
+/// Losses of single documents that it measures at most.
+std::size_t most_losses(const ModelConfig& model, std::string_view method, const BudgetPlan& plan,
+                        const BudgetText& text);
 
 }  // namespace kvs

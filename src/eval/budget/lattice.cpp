@@ -26,16 +26,14 @@ bool differ_in_one(const Json& a, const Json& b) {
 
 }  // namespace
 
-BudgetLattice sized_lattice(CacheSizes& sizes, std::span<const Json> variants, std::size_t bytes,
+BudgetLattice sized_lattice(CacheSizes& sizes, std::size_t variants, const ScaledSettings& scaled,
                             std::span<const std::size_t> layers) {
   constexpr int kSteps = 3;  // an octave, either way
   BudgetLattice lattice;
-  std::map<std::pair<int, int>, std::size_t> places;  // of step and variant
-  for (int variant = 0; variant < static_cast<int>(variants.size()); ++variant)
+  std::map<std::pair<int, std::size_t>, std::size_t> places;  // of step and variant
+  for (std::size_t variant = 0; variant < variants; ++variant)
     for (int step = -kSteps; step <= kSteps; ++step) {
-      const double share = std::exp2(static_cast<double>(step) / kSteps);
-      auto settings = sizes.fitted(variants[static_cast<std::size_t>(variant)],
-                                   static_cast<std::size_t>(share * static_cast<double>(bytes)));
+      auto settings = scaled(variant, std::exp2(static_cast<double>(step) / kSteps));
       if (!settings || std::ranges::find(lattice.settings, *settings) != lattice.settings.end()) continue;
       places[{step, variant}] = lattice.settings.size();
       lattice.settings.push_back(std::move(*settings));

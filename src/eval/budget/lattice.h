@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -16,11 +18,14 @@ struct BudgetLattice {
   std::size_t start = 0;
 };
 
+/// The settings of a variant at a share of the budget, if there are any.
+using ScaledSettings = std::function<std::optional<Json>(std::size_t variant, double share)>;
+
 /// Sizes of a method around one budget: of each variant those from half of it to twice, three an octave. A step is the
 /// next size of the same variant, or another variant of the same size.
-/// @param variants  settings without their size; the first is the start, and has a size that fits the budget
+/// @param variants  their number; the first at the whole budget is the start
 /// @param layers    of the model
-BudgetLattice sized_lattice(CacheSizes& sizes, std::span<const Json> variants, std::size_t bytes,
+BudgetLattice sized_lattice(CacheSizes& sizes, std::size_t variants, const ScaledSettings& scaled,
                             std::span<const std::size_t> layers);
 /// The same for a method without a size to choose. A step changes one parameter to the setting that is next in bytes.
 /// @param start  of `settings`

@@ -12,8 +12,12 @@
 namespace kvs {
 namespace {
 
-/// Of a document; a method that compresses its prefix once needs one.
-constexpr double kStandardPrefix = 0.75;
+/// The prefix of a method that compresses one at its end: what follows it, and stays as it comes, is a quarter of the
+/// document, or half of the rows that the budget holds.
+std::size_t standard_prefix(std::size_t tokens, std::size_t rows) {
+  constexpr std::size_t kScored = 2;  // at least
+  return tokens - std::max(std::min(tokens, kScored), std::min(tokens / 4, rows / 2));
+}
 
 /// Of settings, by the method or by the model's shape.
 bool is_refusal(const Error& error) {
@@ -32,8 +36,21 @@ BudgetSpace::BudgetSpace(const CacheMethod& method, const ModelConfig& model, st
       shape_(cache_shape(model)),
       sizes_(method_, shape_, model.layers, tokens),
       grid_(budget_grid(method.name)) {
-  if (method.prefill == Prefill::kWhole && !fixed_.contains("prefix"))
-    fixed_["prefix"] = static_cast<std::size_t>(kStandardPrefix * static_cast<double>(tokens));
+  const std::size_t rows = bytes * tokens / sizes_.full();
+  if (method.prefill == Prefill::kWhole && !fixed_.contains("prefix")) fixed_["prefix"] = standard_prefix(tokens, rows);
+  room_ = {.tokens = tokens, .rows = rows};
+  measure_room();
+}
+
+void BudgetSpace::measure_room() {
+  const Json standard = with_fixed(grid_.standards().front());
+  try {
+    const Prefix prefix = cache(standard).prefix();
+    if (prefix.whole) room_.later = tokens_ - std::min(tokens_, prefix.tokens);
+    room_.rows = std::min(tokens_, bytes_ * tokens_ / sizes_.most(standard));
+  } catch (const Error& error) {
+    if (!is_refusal(error)) throw;
+  }
 }
 
 Parameters BudgetSpace::parameters(const Json& settings) const {
@@ -61,41 +78,49 @@ Json BudgetSpace::resolved(const Json& settings) const {
   return values.resolved();
 }
 
-std::optional<Json> BudgetSpace::fitted(const Json& settings) {
-  const auto sized = sizes_.fitted(with_fixed(settings), bytes_);
-  return sized ? std::optional(resolved(*sized)) : std::nullopt;
+/// Nothing also where the method or the model's shape refuses the settings; the first refusal is kept.
+std::optional<Json> BudgetSpace::fitted(const Json& settings, std::size_t bytes) {
+  check_interrupt();
+  try {
+    const auto sized = sizes_.fitted(with_fixed(settings), bytes);
+    return sized ? std::optional(resolved(*sized)) : std::nullopt;
+  } catch (const Error& error) {
+    if (!is_refusal(error)) throw;
+    if (!refusal_) refusal_ = error;
+    return std::nullopt;
+  }
 }
 
 std::vector<Json> BudgetSpace::candidates() {
-  const std::vector<Json> all = grid_.settings();
+  const std::vector<Json> all = grid_.settings(room_);
   std::vector<Json> result;
-  std::optional<Error> refusal;
-  for (const Json& settings : all) {
-    check_interrupt();
-    try {
-      auto one = fitted(settings);
-      if (one && std::ranges::find(result, *one) == result.end()) result.push_back(std::move(*one));
-    } catch (const Error& error) {
-      if (!is_refusal(error)) throw;
-      if (!refusal) refusal = error;
-    }
+  places_.clear();
+  for (std::size_t place = 0; place < all.size(); ++place) {
+    auto one = fitted(all[place], bytes_);
+    if (!one || std::ranges::find(result, *one) != result.end()) continue;
+    result.push_back(std::move(*one));
+    places_.push_back(place);
   }
-  if (result.empty()) refuse(all, refusal);
+  if (result.empty()) refuse(all);
   return result;
 }
 
 std::optional<Json> BudgetSpace::standard() {
-  for (const Json& settings : grid_.standards()) try {
-      if (auto one = fitted(settings)) return one;
-    } catch (const Error& error) {
-      if (!is_refusal(error)) throw;
-    }
+  for (const Json& settings : grid_.standards())
+    if (auto one = fitted(settings, bytes_)) return one;
   return std::nullopt;
+}
+
+std::optional<Json> BudgetSpace::scaled(std::size_t candidate, double share) {
+  const auto part = [&](std::size_t whole) { return static_cast<std::size_t>(share * static_cast<double>(whole)); };
+  BudgetRoom room = room_;
+  room.rows = part(room.rows);
+  return fitted(grid_.settings(room)[places_[candidate]], part(bytes_));
 }
 
 std::vector<Json> BudgetSpace::unsized() const {
   std::vector<Json> all;
-  for (const Json& settings : grid_.settings()) try {
+  for (const Json& settings : grid_.settings(room_)) try {
       Json one = resolved(with_fixed(settings));
       if (std::ranges::find(all, one) == all.end()) all.push_back(std::move(one));
     } catch (const Error& error) {
@@ -104,7 +129,7 @@ std::vector<Json> BudgetSpace::unsized() const {
   return all;
 }
 
-void BudgetSpace::refuse(const std::vector<Json>& settings, const std::optional<Error>& refusal) {
+void BudgetSpace::refuse(const std::vector<Json>& settings) {
   std::optional<std::pair<std::size_t, Json>> nearest;
   for (const Json& one : settings) try {
       const std::size_t least = sizes_.least(with_fixed(one));
@@ -112,7 +137,7 @@ void BudgetSpace::refuse(const std::vector<Json>& settings, const std::optional<
     } catch (const Error& error) {
       if (!is_refusal(error)) throw;
     }
-  if (!nearest) throw Error(*refusal);
+  if (!nearest) throw Error(*refusal_);
   const auto described = [&](std::size_t bytes) {
     char share[32];
     std::snprintf(share, sizeof share, "%.1f %%",

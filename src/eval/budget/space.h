@@ -24,6 +24,7 @@ class BudgetSpace {
   const ModelConfig& model() const noexcept { return model_; }
   std::size_t tokens() const noexcept { return tokens_; }
   std::size_t bytes() const noexcept { return bytes_; }
+  const BudgetRoom& room() const noexcept { return room_; }
   CacheSizes& sizes() noexcept { return sizes_; }
 
   /// The grid's settings, each with the greatest size that the budget allows; those that reach it, each once.
@@ -31,6 +32,9 @@ class BudgetSpace {
   std::vector<Json> candidates();
   /// The first of the grid's standards that reaches the budget.
   std::optional<Json> standard();
+  /// One of candidates() at another size: the settings at its place in the grid of a budget of `share` times the bytes,
+  /// fitted to it. Nothing if they do not reach it.
+  std::optional<Json> scaled(std::size_t candidate, double share);
   /// All of the grid's settings, whatever their size, of a method that has none to choose.
   std::vector<Json> unsized() const;
 
@@ -38,11 +42,12 @@ class BudgetSpace {
   std::unique_ptr<LayerCache> layer_cache(const Json& settings, std::size_t layer) const;
 
  private:
+  void measure_room();
   Parameters parameters(const Json& settings) const;
   Json with_fixed(Json settings) const;
   Json resolved(const Json& settings) const;
-  std::optional<Json> fitted(const Json& settings);
-  [[noreturn]] void refuse(const std::vector<Json>& settings, const std::optional<Error>& refusal);
+  std::optional<Json> fitted(const Json& settings, std::size_t bytes);
+  [[noreturn]] void refuse(const std::vector<Json>& settings);
 
   const CacheMethod& method_;
   const ModelConfig& model_;
@@ -51,6 +56,9 @@ class BudgetSpace {
   CacheShape shape_;
   CacheSizes sizes_;
   BudgetGrid grid_;
+  BudgetRoom room_;
+  std::vector<std::size_t> places_;  // [candidate] in the grid
+  std::optional<Error> refusal_;
 };
 
 }  // namespace kvs
