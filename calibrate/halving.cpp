@@ -1,7 +1,10 @@
 #include "calibrate/halving.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
+
+#include "calibrate/paired_difference.h"
 
 namespace kvs {
 namespace {
@@ -13,6 +16,17 @@ std::size_t next_documents(std::size_t now, std::size_t documents) noexcept {
 }
 std::size_t survivors(std::size_t alive) noexcept { return std::max(std::min(alive, kFinalists), (alive + 1) / 2); }
 
+/// Of two that were measured on the same documents.
+bool is_clearly_worse(const HalvedCandidate& one, const HalvedCandidate& best) {
+  constexpr double kConfidence = 0.95;
+  const std::size_t documents = one.losses.size();
+  if (documents < 2) return false;
+  std::vector<double> differences(documents);
+  std::ranges::transform(one.losses, best.losses, differences.begin(), std::minus());
+  const PairedMean difference = paired_mean(differences);
+  return difference.mean > half_width(documents, kConfidence) * difference.error;
+}
+
 }  // namespace
 
 double HalvedCandidate::mean() const noexcept {
@@ -23,7 +37,7 @@ std::vector<HalvedCandidate> halve(std::size_t candidates, std::size_t documents
   std::vector<HalvedCandidate> all(candidates);
   for (std::size_t n = 0; n < candidates; ++n) all[n].candidate = n;
   std::size_t alive = candidates;
-  for (std::size_t done = 0, next = 0; done < documents; done = next) {
+  for (std::size_t done = 0, next = 0; done < documents && (done == 0 || alive > 1); done = next) {
     next = next_documents(done, documents);
     for (std::size_t n = 0; n < alive; ++n)
       for (std::size_t document = done; document < next; ++document)
@@ -32,7 +46,9 @@ std::vector<HalvedCandidate> halve(std::size_t candidates, std::size_t documents
     std::sort(all.begin(), last, [](const HalvedCandidate& a, const HalvedCandidate& b) {
       return std::pair(a.mean(), a.candidate) < std::pair(b.mean(), b.candidate);
     });
-    alive = survivors(alive);
+    const auto close = std::stable_partition(
+        all.begin() + 1, last, [&](const HalvedCandidate& one) { return !is_clearly_worse(one, all.front()); });
+    alive = std::min(survivors(alive), static_cast<std::size_t>(close - all.begin()));
   }
   return all;
 }

@@ -25,6 +25,6 @@ std::vector<Json> faedkv_settings(const BudgetRoom& room) {
 
 }  // namespace
 
-constinit const BudgetGrid kFaedkvGrid{"faedkv", faedkv_standards, faedkv_settings, "recent"};
+constinit const BudgetGrid kFaedkvGrid{"faedkv", faedkv_standards, faedkv_settings};
 
 }  // namespace kvs

@@ -15,6 +15,6 @@ std::vector<Json> freqkv_settings(const BudgetRoom& room) {
 
 }  // namespace
 
-constinit const BudgetGrid kFreqkvGrid{"freqkv", freqkv_standards, freqkv_settings, "recent"};
+constinit const BudgetGrid kFreqkvGrid{"freqkv", freqkv_standards, freqkv_settings};
 
 }  // namespace kvs

@@ -30,8 +30,6 @@ struct BudgetGrid {
   /// What is tried: few settings, along the axes that were found to matter (docs/budgets.md). Where the method has no
   /// size to choose, also what layers trade.
   std::vector<Json> (*settings)(const BudgetRoom& room);
-  /// The parameter, beside its size, of which a layer may have a value of its own; empty: none.
-  std::string_view by_layer = {};
 };
 
 /// Each is defined in the file of its name; budget/grids.cpp lists them.

@@ -22,6 +22,6 @@ std::vector<Json> lagkv_settings(const BudgetRoom& room) {
 
 }  // namespace
 
-constinit const BudgetGrid kLagkvGrid{"lagkv", lagkv_standards, lagkv_settings, "lag"};
+constinit const BudgetGrid kLagkvGrid{"lagkv", lagkv_standards, lagkv_settings};
 
 }  // namespace kvs

@@ -16,7 +16,8 @@ struct Halved {
       : found(halve(10, documents, [this](std::size_t candidate, std::size_t document) {
           EXPECT_TRUE(seen.emplace(candidate, document).second) << "measured twice";
           const double distance = std::abs(static_cast<double>(candidate) - 7);
-          return distance + 100 * static_cast<double>(document);  // documents differ more than candidates
+          const double noise = document % 2 == 0 ? 1 : 9;                 // too much for an interval to be clear
+          return distance * noise + 100 * static_cast<double>(document);  // documents differ more than candidates
         })) {}
 
   std::set<std::pair<std::size_t, std::size_t>> seen;
@@ -39,14 +40,28 @@ TEST(Halving, MeasuresTheBetterHalfOnTwiceAsManyDocuments) {
   EXPECT_DOUBLE_EQ(halved.found.back().mean(), 7);
 }
 
-TEST(Halving, KeepsFewCandidatesToTheEnd) {
+TEST(Halving, DropsWhatIsClearlyWorse) {
+  // Against candidate 1 candidate 0 loses 1 in every document, candidate 2 wins one and loses two.
+  const double losses[3][4] = {{1, 2, 3, 4}, {0, 1, 2, 3}, {3, 0, 9, 2}};
+  const auto found =
+      halve(3, 4, [&](std::size_t candidate, std::size_t document) { return losses[candidate][document]; });
+  std::vector<std::size_t> order, documents;
+  for (const HalvedCandidate& one : found) {
+    order.push_back(one.candidate);
+    documents.push_back(one.losses.size());
+  }
+  EXPECT_THAT(order, ElementsAre(1, 2, 0));
+  EXPECT_THAT(documents, ElementsAre(4, 4, 2));
+  EXPECT_EQ(halving_losses(3, 4), 12U);
+}
+
+TEST(Halving, MeasuresOneThatIsLeftAloneNoFurther) {
   std::size_t losses = 0;
-  const auto found = halve(3, 4, [&](std::size_t candidate, std::size_t) {
+  const auto found = halve(3, 8, [&](std::size_t candidate, std::size_t) {
     ++losses;
     return candidate == 1 ? 0.0 : 1.0;
   });
-  EXPECT_EQ(losses, 12U);
-  EXPECT_EQ(halving_losses(3, 4), 12U);
+  EXPECT_EQ(losses, 3U + 3U);
   EXPECT_EQ(found.front().candidate, 1U);
 }
 

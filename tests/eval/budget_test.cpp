@@ -129,15 +129,14 @@ TEST(BudgetCalibration, RefusesABudgetThatNoSettingReaches) {
   }
 }
 
-TEST(BudgetLattice, StepsFromSizeToSizeAndFromVariantToVariant) {
+TEST(BudgetLattice, StepsFromSizeToSize) {
   const BudgetCase at;
-  CacheSizes sizes = at.sizes("freqkv");
-  const std::vector<Json> variants{{{"gamma", 0.5}}, {{"gamma", 0.25}}};
+  CacheSizes sizes = at.sizes("streaming");
   const std::vector<std::size_t> layers{0, 2};
-  const auto scaled = [&](std::size_t variant, double share) {
-    return sizes.fitted(variants[variant], static_cast<std::size_t>(share * static_cast<double>(sizes.full() / 4)));
+  const auto scaled = [&](double share) {
+    return sizes.fitted(Json::object(), static_cast<std::size_t>(share * static_cast<double>(sizes.full() / 4)));
   };
-  const BudgetLattice lattice = sized_lattice(sizes, variants.size(), scaled, layers);
+  const BudgetLattice lattice = sized_lattice(sizes, scaled, layers);
   ASSERT_EQ(lattice.layers.size(), 2U);
   const auto size_of = [&](std::size_t candidate) {
     return lattice.settings[candidate].at("cache_size").get<std::size_t>();
@@ -145,7 +144,7 @@ TEST(BudgetLattice, StepsFromSizeToSizeAndFromVariantToVariant) {
   EXPECT_EQ(size_of(lattice.start), kBudgetTokens / 4);
   std::vector<std::size_t> reached;
   for (const std::size_t step : lattice.layers[1][lattice.start].steps) reached.push_back(size_of(step));
-  EXPECT_THAT(reached, ::testing::UnorderedElementsAre(9, 12, 15));  // 12 · 2^(∓1/3), and γ = 0.25 at 12
+  EXPECT_THAT(reached, ::testing::UnorderedElementsAre(9, 15));  // 12 · 2^(∓1/3)
   const std::size_t row = at.sizes("full").full() / at.tiny.model->config().layers / kBudgetTokens;
   for (std::size_t candidate = 0; candidate < lattice.settings.size(); ++candidate)
     EXPECT_EQ(lattice.layers[0][candidate].size, size_of(candidate) * row);

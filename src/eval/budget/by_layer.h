@@ -10,19 +10,12 @@
 
 namespace kvs {
 
-/// One of BudgetSpace::candidates().
-struct RankedSettings {
-  std::size_t candidate = 0;
-  Json settings;
-};
-
 /// Lets layers trade sizes under the space's budget: allocate_layers() by the divergence from the full cache's
 /// predictions. Layers with a sliding window take no part.
-/// @param ranked  best first: all layers start with the first; a layer may instead have another value of
-///                BudgetGrid::by_layer, with what was best beside it
-/// @param rounds    as LayerBudget
+/// @param candidate  of BudgetSpace::candidates(), with which all layers start
+/// @param rounds     as LayerBudget
 /// @return settings with a list by layer where layers differ
-Json settings_by_layer(BudgetSpace& space, Decoder& decoder, std::span<const RankedSettings> ranked, std::size_t rounds,
+Json settings_by_layer(BudgetSpace& space, Decoder& decoder, std::size_t candidate, std::size_t rounds,
                        std::span<const std::vector<std::int32_t>> documents, LossLog& log);
 
 /// The joint losses that it measures at most, but for those of trades made together.

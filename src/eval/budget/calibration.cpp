@@ -74,15 +74,14 @@ BudgetCalibration calibrate_to_budget(Decoder& decoder, std::string_view method,
   LossLog log(done, most_losses(space.model(), method, plan, text), journal);
   BudgetCalibration found;
   const std::size_t prefix = space.cache(candidates.front()).prefix().tokens;
-  std::vector<RankedSettings> ranked;
-  for (const HalvedCandidate& one : screened(decoder, space, candidates, text.measured, prefix, log)) {
+  const auto ranked = screened(decoder, space, candidates, text.measured, prefix, log);
+  for (const HalvedCandidate& one : ranked)
     found.trials.push_back({candidates[one.candidate], one.losses.size(), one.mean()});
-    ranked.push_back({one.candidate, candidates[one.candidate]});
-  }
+  const std::size_t best = ranked.front().candidate;
   if (plan.rounds > 0)
     found.contenders.push_back(
-        {"layers", settings_by_layer(space, decoder, ranked, plan.rounds, layer_documents(text.measured), log)});
-  found.contenders.push_back({"uniform", ranked.front().settings});
+        {"layers", settings_by_layer(space, decoder, best, plan.rounds, layer_documents(text.measured), log)});
+  found.contenders.push_back({"uniform", candidates[best]});
   if (auto standard = space.standard()) found.contenders.push_back({"standard", std::move(*standard)});
   for (BudgetContender& contender : found.contenders) {
     contender.bytes = space.sizes().total(contender.settings);

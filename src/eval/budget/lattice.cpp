@@ -26,27 +26,20 @@ bool differ_in_one(const Json& a, const Json& b) {
 
 }  // namespace
 
-BudgetLattice sized_lattice(CacheSizes& sizes, std::size_t variants, const ScaledSettings& scaled,
-                            std::span<const std::size_t> layers) {
+BudgetLattice sized_lattice(CacheSizes& sizes, const ScaledSettings& scaled, std::span<const std::size_t> layers) {
   constexpr int kSteps = 3;  // an octave, either way
   BudgetLattice lattice;
-  std::map<std::pair<int, std::size_t>, std::size_t> places;  // of step and variant
-  for (std::size_t variant = 0; variant < variants; ++variant)
-    for (int step = -kSteps; step <= kSteps; ++step) {
-      auto settings = scaled(variant, std::exp2(static_cast<double>(step) / kSteps));
-      if (!settings || std::ranges::find(lattice.settings, *settings) != lattice.settings.end()) continue;
-      places[{step, variant}] = lattice.settings.size();
-      lattice.settings.push_back(std::move(*settings));
-    }
-  lattice.start = places.at({0, 0});
+  for (int step = -kSteps; step <= kSteps; ++step) {
+    auto settings = scaled(std::exp2(static_cast<double>(step) / kSteps));
+    if (!settings || std::ranges::find(lattice.settings, *settings) != lattice.settings.end()) continue;
+    if (step <= 0) lattice.start = lattice.settings.size();
+    lattice.settings.push_back(std::move(*settings));
+  }
   std::vector<std::vector<std::size_t>> steps(lattice.settings.size());
-  for (const auto& [place, candidate] : places)
-    for (const auto& [other, next] : places) {
-      const auto [step, variant] = place;
-      const bool beside = other.second == variant && std::abs(other.first - step) == 1,
-                 instead = other.second != variant && other.first == step;
-      if (beside || instead) steps[candidate].push_back(next);
-    }
+  for (std::size_t larger = 1; larger < steps.size(); ++larger) {
+    steps[larger].push_back(larger - 1);
+    steps[larger - 1].push_back(larger);
+  }
   add_layers(sizes, steps, layers, lattice);
   return lattice;
 }

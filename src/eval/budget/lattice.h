@@ -18,15 +18,12 @@ struct BudgetLattice {
   std::size_t start = 0;
 };
 
-/// The settings of a variant at a share of the budget, if there are any.
-using ScaledSettings = std::function<std::optional<Json>(std::size_t variant, double share)>;
+/// What a layer has at a share of the budget, if there is anything of that size.
+using ScaledSettings = std::function<std::optional<Json>(double share)>;
 
-/// Sizes of a method around one budget: of each variant those from half of it to twice, three an octave. A step is the
-/// next size of the same variant, or another variant of the same size.
-/// @param variants  their number; the first at the whole budget is the start
-/// @param layers    of the model
-BudgetLattice sized_lattice(CacheSizes& sizes, std::size_t variants, const ScaledSettings& scaled,
-                            std::span<const std::size_t> layers);
+/// Sizes of a method around one budget, from half of it to twice, three an octave. A step is the next of them.
+/// @param scaled  of which that at the whole budget is the start;  @param layers  of the model
+BudgetLattice sized_lattice(CacheSizes& sizes, const ScaledSettings& scaled, std::span<const std::size_t> layers);
 /// The same for a method without a size to choose. A step changes one parameter to the setting that is next in bytes.
 /// @param start  of `settings`
 BudgetLattice plain_lattice(CacheSizes& sizes, std::vector<Json> settings, std::size_t start,
