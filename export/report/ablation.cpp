@@ -41,10 +41,7 @@ Ablation read_ablation(const Output& output) {
     for (const JsonCursor& list : {delta, interval}) expect_length(list.at(n), result.chunks, "chunks");
     auto& row = result.losses.emplace_back();
     for (std::size_t chunk = 0; chunk < result.chunks; ++chunk) {
-      Loss loss{result.layers[n], chunk, delta.at(n).at(chunk).real(), {}};
-      if (const JsonCursor range = interval.at(n).at(chunk); !range.is_null())
-        loss.interval = {range.at(std::size_t{0}).real(), range.at(1).real()};
-      row.push_back(loss);
+      row.push_back({result.layers[n], chunk, delta.at(n).at(chunk).real(), range_of(interval.at(n).at(chunk))});
     }
   }
   return result;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <ranges>
 
 #include "export/report/numbers.h"
 
@@ -9,6 +11,12 @@ namespace kvs {
 namespace {
 
 constexpr double kLetter = 12;  // units of a line of text
+constexpr double kDigit = 7.6;  // the most that a digit takes of it
+
+/// Characters of UTF-8.
+double letters(const std::string& words) {
+  return static_cast<double>(std::ranges::count_if(words, [](char c) { return (c & 0xC0) != 0x80; }));
+}
 
 Markup straight_line(double x1, double y1, double x2, double y2, const std::string& style) {
   return element("line", {{"class", style},
@@ -47,9 +55,13 @@ Frame::Frame(double width, double height, Axis x, Axis y, Margins margins)
 
 Markup Frame::axes(const Labels& labels, std::size_t x_ticks, std::size_t y_ticks) const {
   Markup result;
-  for (const auto& [value, words] : x_.ticks(x_ticks, labels.x_tick)) {
+  double taken = std::numeric_limits<double>::infinity();  // by the label to the right
+  for (const auto& [value, words] : std::views::reverse(x_.ticks(x_ticks, labels.x_tick))) {
     result += straight_line(x(value), top_, x(value), bottom_, "grid");
-    result += label(x(value), bottom_ + 16, words, "middle", "tick");
+    const double half = letters(words) * kDigit / 2;
+    if (x(value) + half > taken) continue;
+    result += label(x(value), bottom_ + 17, words, "middle", "tick");
+    taken = x(value) - half - kDigit;
   }
   for (const auto& [value, words] : y_.ticks(y_ticks, labels.y_tick)) {
     result += straight_line(left_, y(value), right_, y(value), "grid");

@@ -19,19 +19,24 @@ std::string as_percent(double share) { return shown_tenths(share); }
 std::string as_change(double change) { return shown_change(change); }
 std::string as_number(double value) { return shown(value); }
 
+std::string told_cell(const ComparisonCell& cell) {
+  return "KL divergence " + shown(*cell.kl) + (cell.loss ? ", " + perplexity_change(*cell.loss, cell.interval) : "") +
+         (cell.settings.empty() ? "" : "; " + cell.settings) + "; " + (cell.calibrated ? "calibrated, " : "") +
+         counted(cell.documents, "document");
+}
+
 std::vector<TradePoint> compared_points(const Comparison& comparison) {
   std::vector<TradePoint> points;
   for (const ComparisonCell& cell : comparison.cells)
-    if (cell.loss && cell.bytes)
+    if (cell.kl && cell.bytes)
       points.push_back({.label = cell.label,
                         .method = cell.method == "full" && cell.stored ? "quantised" : cell.method,
                         .stored = cell.stored,
                         .bytes = *cell.bytes,
-                        .loss = *cell.loss,
-                        .interval = cell.interval,
-                        .front = cell.front,
-                        .note = (cell.settings.empty() ? "" : cell.settings + "; ") +
-                                (cell.calibrated ? "calibrated, " : "") + counted(cell.documents, "document")});
+                        .loss = *cell.kl,
+                        .told = told_cell(cell),
+                        .interval = {},
+                        .front = cell.front});
   return points;
 }
 
@@ -122,12 +127,12 @@ Section comparison_section(const ReportInputs& inputs) {
     section.body += winners(comparison, inputs);
     if (!points.empty())
       section.body += figure(
-          tradeoff({"comparison-" + std::to_string(number), "Bytes against perplexity",
-                    "Every cache compared by the bytes it holds and the change of perplexity; the "
-                    "table below has the same numbers."},
-                   points),
-          text("Bytes against the change of perplexity, on " + extent +
-               ". The line joins what no smaller cache beats in KL divergence; hollow marks hold quantised rows."),
+          tradeoff({"comparison-" + std::to_string(number), "Bytes against KL divergence",
+                    "Every cache compared by the bytes it holds and the KL divergence of its predictions from the full "
+                    "cache's; the table below has the same numbers."},
+                   divergence_scale(), points),
+          text("Bytes against the KL divergence from the full cache's predictions, on " + extent +
+               ". The line joins what no smaller cache beats; hollow marks hold quantised rows."),
           comparison.command, true);
     section.body += cells_table(comparison);
     for (std::string& finding : comparison_findings(comparison)) section.findings.push_back(std::move(finding));

@@ -42,7 +42,7 @@ std::vector<TradePoint> evaluated_points(const Group& group) {
   for (const Output* output : group) {
     const JsonCursor root = output->root();
     if (!root.has("ratio") && !is_full(root)) continue;
-    TradePoint point{.label = cache_label(root), .method = root.at("method").string(), .interval = {}, .note = {}};
+    TradePoint point{.label = cache_label(root), .method = root.at("method").string(), .told = {}, .interval = {}};
     point.stored = point.label != point.method;
     if (point.stored && point.method == "full") point.method = "quantised";
     point.bytes = root.at("bytes_ratio").positive();
@@ -51,7 +51,8 @@ std::vector<TradePoint> evaluated_points(const Group& group) {
       point.loss = ratio.at("ppl").positive() - 1;
       point.interval = ratio_interval(ratio);
     }
-    if (root.has("parameters")) point.note = settings_text(root.at("parameters").value());
+    point.told = perplexity_change(point.loss, point.interval);
+    if (root.has("parameters")) point.told += "; " + settings_text(root.at("parameters").value());
     points.push_back(std::move(point));
   }
   mark_front(points);
@@ -119,7 +120,7 @@ Section evaluations_section(const ReportInputs& inputs) {
       section.body +=
           figure(tradeoff({"evaluations-" + std::to_string(number), "Bytes against perplexity",
                            "Each cache by the bytes it holds and the change of perplexity, on " + extent + "."},
-                          points),
+                          perplexity_scale(), points),
                  text("Bytes against the change of perplexity from the full cache, on " + extent +
                       ". The line joins what nothing smaller beats."),
                  "", true);

@@ -29,6 +29,10 @@ constexpr std::array kKinds{
     KindRow{OutputKind::kConfig, "config", "kvspectrum-config", {}},
     KindRow{OutputKind::kComparison, "comparison", "kvspectrum-comparison", {}},
     KindRow{OutputKind::kSpeeds, "speeds of a comparison", "kvspectrum-speeds", {}},
+    KindRow{OutputKind::kPerturbation, "similarities of perturbed texts", "kvspectrum-perturbation", {}},
+    KindRow{OutputKind::kRetention, "perplexities of kept bands", "kvspectrum-retention", {}},
+    KindRow{OutputKind::kScores, "token scores", "kvspectrum-scores", {}},
+    KindRow{OutputKind::kLatency, "latencies", "kvspectrum-latency", {}},
     KindRow{OutputKind::kTask, "answers to a task", "", {"task", "samples", "tool_version"}},
     KindRow{OutputKind::kEvaluation, "evaluation", "", {"method", "ppl", "tool_version"}},
     KindRow{OutputKind::kCost, "cost by arithmetic", "", {"geometry", "products_per_token", "bytes_per_token"}}};

@@ -10,7 +10,19 @@
 
 namespace kvs {
 
-enum class OutputKind { kSpectrum, kConfig, kEvaluation, kTask, kCost, kComparison, kSpeeds };
+enum class OutputKind {
+  kSpectrum,
+  kConfig,
+  kEvaluation,
+  kTask,
+  kCost,
+  kComparison,
+  kSpeeds,
+  kPerturbation,
+  kRetention,
+  kScores,
+  kLatency
+};
 /// "spectra", "config", ….
 std::string_view name_of(OutputKind kind) noexcept;
 

@@ -8,7 +8,7 @@
 namespace kvs {
 namespace {
 
-constexpr double kIntervalsWidth = 400, kIntervalHeight = 17, kNamesWidth = 128, kIntervalsTop = 30,
+constexpr double kIntervalsWidth = 400, kIntervalHeight = 17, kNamesWidth = 158, kIntervalsTop = 30,
                  kIntervalsBottom = 44;
 
 /// From the lowest to the highest end, zero among them; wide intervals of a few rows are cut at `kCut` times the

@@ -84,6 +84,11 @@ std::string shown_count(std::size_t count) {
   return text;
 }
 
+std::string capitalised(std::string words) {
+  if (!words.empty() && words[0] >= 'a' && words[0] <= 'z') words[0] = static_cast<char>(words[0] - 'a' + 'A');
+  return words;
+}
+
 std::string counted(std::size_t count, const std::string& word) {
   return shown_count(count) + ' ' + word + (count == 1 ? "" : "s");
 }

@@ -21,6 +21,8 @@ std::string shown_change(double change, int digits = 2);
 std::string shown_range(std::pair<double, double> changes);
 /// "2,044": whole numbers with separators.
 std::string shown_count(std::size_t count);
+/// With its first letter as a capital.
+std::string capitalised(std::string words);
 /// "3 layers", "1 layer".
 std::string counted(std::size_t count, const std::string& word);
 /// At most two digits behind the point, for an SVG.

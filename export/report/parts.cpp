@@ -1,5 +1,7 @@
 #include "export/report/parts.h"
 
+#include <numeric>
+
 #include "export/report/numbers.h"
 
 namespace kvs {
@@ -20,18 +22,26 @@ Markup folded(const std::string& summary, const Markup& content) {
   return element("details", element("summary", summary) + content);
 }
 
-std::optional<std::pair<double, double>> interval_of(const JsonCursor& of) {
-  if (!of.has("interval")) return {};
-  const JsonCursor interval = of.at("interval");
+Range range_of(const JsonCursor& interval) {
+  if (interval.is_null()) return {};
   return std::pair(interval.at(std::size_t{0}).real(), interval.at(1).real());
 }
 
-std::optional<std::pair<double, double>> ratio_interval(const JsonCursor& ratio) {
-  const auto interval = interval_of(ratio);
-  return interval ? std::optional(std::pair(interval->first - 1, interval->second - 1)) : std::nullopt;
+Range interval_of(const JsonCursor& of) { return of.has("interval") ? range_of(of.at("interval")) : std::nullopt; }
+
+Range as_change(const Range& ratio) {
+  return ratio ? std::optional(std::pair(ratio->first - 1, ratio->second - 1)) : std::nullopt;
 }
 
-std::string zero_note(const std::optional<std::pair<double, double>>& interval) {
+std::string interval_note(const Range& interval) {
+  return interval ? " (95\u00A0%: " + shown(interval->first) + " to " + shown(interval->second) + ")" : "";
+}
+
+std::string perplexity_change(double change, const Range& interval) {
+  return "perplexity " + shown_change(change) + (interval ? " (95\u00A0%: " + shown_range(*interval) + ")" : "");
+}
+
+std::string zero_note(const Range& interval) {
   return interval && interval->first <= 0 && interval->second >= 0 ? " (not told from 0)" : "";
 }
 
@@ -46,6 +56,11 @@ std::vector<std::size_t> indices(const JsonCursor& list) {
   std::vector<std::size_t> values;
   for (std::size_t n = 0; n < list.array_size(); ++n) values.push_back(list.at(n).unsigned_integer(kMost));
   return values;
+}
+
+double mean_of(const std::vector<double>& values) {
+  const double sum = std::accumulate(values.begin(), values.end(), 0.0);
+  return values.empty() ? 0 : sum / static_cast<double>(values.size());
 }
 
 }  // namespace kvs

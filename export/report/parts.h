@@ -22,14 +22,24 @@ inline Markup heading(const std::string& words) { return element("h3", words); }
 /// Folded until it is opened; printed open.
 Markup folded(const std::string& summary, const Markup& content);
 
-/// The member `interval`, a pair of numbers, where there is one.
-std::optional<std::pair<double, double>> interval_of(const JsonCursor& of);
+using Range = std::optional<std::pair<double, double>>;
+/// A pair of numbers, or null.
+Range range_of(const JsonCursor& interval);
+/// The member `interval`, where there is one.
+Range interval_of(const JsonCursor& of);
 /// That of a ratio, as an interval of the relative change.
-std::optional<std::pair<double, double>> ratio_interval(const JsonCursor& ratio);
+Range as_change(const Range& ratio);
+inline Range ratio_interval(const JsonCursor& ratio) { return as_change(interval_of(ratio)); }
+/// " (95 %: 0.9 to 1.1)", or nothing.
+std::string interval_note(const Range& interval);
+/// "perplexity +3.0 % (95 %: +1.0 to +5.0 %)".
+std::string perplexity_change(double change, const Range& interval);
 /// " (not told from 0)" of an interval that holds 0.
-std::string zero_note(const std::optional<std::pair<double, double>>& interval);
+std::string zero_note(const Range& interval);
 /// Numbers of a JSON array. @throws Error kInput at the first that is none.
 std::vector<double> reals(const JsonCursor& list);
 std::vector<std::size_t> indices(const JsonCursor& list);
+/// 0 of none.
+double mean_of(const std::vector<double>& values);
 
 }  // namespace kvs

@@ -27,12 +27,6 @@ std::size_t tenth_of(const JsonCursor& root) {
   return static_cast<std::size_t>(at - percents.begin());
 }
 
-double mean_of(const std::vector<double>& values) {
-  double sum = 0;
-  for (const double value : values) sum += value;
-  return values.empty() ? 0 : sum / static_cast<double>(values.size());
-}
-
 /// Shares of the energy in the lowest tenth of the bins by layer.
 std::vector<double> low_shares(const JsonCursor& summaries, std::size_t tenth) {
   std::vector<double> shares;

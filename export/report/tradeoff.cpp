@@ -9,7 +9,7 @@
 namespace kvs {
 namespace {
 
-constexpr double kLeastLoss = 0.001;  // below it caches lie at the bottom
+constexpr double kLeastChange = 1e-3, kLeastDivergence = 1e-4;
 constexpr double kLetterWidth = 7.6, kLetterHeight = 13;
 
 struct Box {
@@ -26,8 +26,8 @@ std::vector<std::string> methods_of(const std::vector<TradePoint>& points) {
   return methods;
 }
 
-Frame frame_of(const std::vector<TradePoint>& points, double width, double height) {
-  double bytes = 0.5, loss = 10 * kLeastLoss;
+Frame frame_of(const std::vector<TradePoint>& points, double least, double width, double height) {
+  double bytes = 0.5, loss = 10 * least;
   for (const TradePoint& point : points) {
     bytes = std::min(bytes, point.bytes);
     loss = std::max(loss, point.loss);
@@ -35,19 +35,14 @@ Frame frame_of(const std::vector<TradePoint>& points, double width, double heigh
   return {width,
           height,
           Axis(std::max(0.9 * bytes, 1e-4), 1.06, Axis::Scale::kHalving),
-          Axis(kLeastLoss, 1.3 * loss, Axis::Scale::kLogarithmic),
+          Axis(least, 1.3 * loss, Axis::Scale::kLogarithmic),
           {.left = 72, .right = 18, .top = 34}};
 }
 
-std::string loss_label(double loss) {
-  return (loss <= kLeastLoss * (1 + 1e-9) ? "\u2264\u00A0" : "+") + shown_percent(loss);
-}
+std::string at_most(double value, double least) { return value <= least * (1 + 1e-9) ? "\u2264\u00A0" : ""; }
 
 std::string told_point(const TradePoint& point) {
-  std::string words =
-      point.label + ": " + shown_percent(point.bytes) + " of the bytes, perplexity " + shown_change(point.loss);
-  if (point.interval) words += " (95\u00A0%: " + shown_range(*point.interval) + ")";
-  return words + (point.note.empty() ? "" : "; " + point.note);
+  return point.label + ": " + shown_percent(point.bytes) + " of the bytes, " + point.told;
 }
 
 /// The front from the smallest cache on.
@@ -123,14 +118,24 @@ void mark_front(std::vector<TradePoint>& points) {
     });
 }
 
-Markup draw_tradeoff(const DrawingText& words, const std::vector<TradePoint>& points, double width, double height) {
-  const Frame frame = frame_of(points, width, height);
-  Markup content = frame.axes({.title = "Change of perplexity",
-                               .x = "bytes of the full cache",
-                               .y = "",
-                               .x_tick = percent_label,
-                               .y_tick = loss_label},
-                              6, 5);
+LossScale perplexity_scale() {
+  return {"Change of perplexity", kLeastChange, [](double change) {
+            const std::string bound = at_most(change, kLeastChange);
+            return (bound.empty() ? "+" : bound) + shown_percent(change);
+          }};
+}
+
+LossScale divergence_scale() {
+  return {"KL divergence, nats a token", kLeastDivergence,
+          [](double nats) { return at_most(nats, kLeastDivergence) + plain_label(nats); }};
+}
+
+Markup draw_tradeoff(const DrawingText& words, const LossScale& scale, const std::vector<TradePoint>& points,
+                     double width, double height) {
+  const Frame frame = frame_of(points, scale.least, width, height);
+  Markup content = frame.axes(
+      {.title = scale.title, .x = "bytes of the full cache", .y = "", .x_tick = percent_label, .y_tick = scale.tick}, 6,
+      5);
   const auto corners = front_corners(frame, points);
   content += front_line(corners);
   const std::vector<std::string> methods = methods_of(points);
@@ -143,10 +148,11 @@ Markup draw_tradeoff(const DrawingText& words, const std::vector<TradePoint>& po
   return drawing(words, width, height, content + front_names(frame, points, corners));
 }
 
-Markup tradeoff(const DrawingText& words, const std::vector<TradePoint>& points) {
+Markup tradeoff(const DrawingText& words, const LossScale& scale, const std::vector<TradePoint>& points) {
   const DrawingText narrow{words.id + "-narrow", words.title, words.description};
-  return element("div", {{"class", "wide"}}, draw_tradeoff(words, points, 860, 420)) +
-         element("div", {{"class", "narrow"}}, draw_tradeoff(narrow, points, 370, 340)) + legend(methods_of(points));
+  return element("div", {{"class", "wide"}}, draw_tradeoff(words, scale, points, 860, 420)) +
+         element("div", {{"class", "narrow"}}, draw_tradeoff(narrow, scale, points, 370, 340)) +
+         legend(methods_of(points));
 }
 
 }  // namespace kvs

@@ -17,7 +17,9 @@ HOSTILE = "<img src=x onerror=\"document.title='run'\"><script>document.title='r
 WIDTHS = (400, 1600)
 FIGURES = ["comparison-0", "evaluations-0", "task-0", "task-0-full"] + [
     f"{kind}-0-{state}" for kind in ("power", "share") for state in ("k_pre", "k_post", "v")] + [
-    "elite-0-shares", "elite-0-head-0", "elite-0-head-1", "ablation-0-map", "ablation-0-intervals"]
+    f"synonyms-0-{state}-{group}" for state in ("k_pre", "v") for group in ("same_count", "other_count")] + [
+    "retention-0-k", "retention-0-v", "retention-0-kv", "latency-0-prefill", "latency-0-decode", "scores-0-relative",
+    "scores-0-kept", "budget-0", "elite-0-shares", "elite-0-head-0", "elite-0-head-1", "ablation-0-map", "ablation-0-intervals"]
 
 # Text that is shown, with less contrast than WCAG's AA asks for.
 LOW_CONTRAST = """(() => {
@@ -156,7 +158,8 @@ class ReportPage(unittest.TestCase):
     def test_figures_tell_values_by_keyboard(self):
         self.browser.open(self.page)
         tip = "document.getElementById('tip').textContent"
-        for figure, words in (("comparison-0", "lagkv + q8_0: 25\u00a0% of the bytes, perplexity +3.0\u00a0%"),
+        for figure, words in (("comparison-0", "lagkv + q8_0: 25\u00a0% of the bytes, KL divergence 0.0150, perplexity +3.0\u00a0%"),
+                              ("latency-0-decode", "lagkv lag=4 sinks=2, 8 tokens: "),
                               ("task-0", "depth 0\u00a0%, tokens 512: 50\u00a0% of the answer")):
             self.value(f"document.getElementById('{figure}').focus()")
             self.browser.press("ArrowRight")

@@ -43,7 +43,7 @@ TEST(ReportInputs, TakeTheSpeedsBesideAComparisonAndEachFileOnce) {
 
 TEST(ReportInputs, OfAFolderAreInByteOrderOfTheirPaths) {
   const ReportInputs inputs = read_report_inputs(std::vector<std::filesystem::path>{KVS_REPORT_OUTPUTS});
-  ASSERT_EQ(inputs.outputs.size(), 9U);
+  ASSERT_EQ(inputs.outputs.size(), 14U);
   EXPECT_EQ(inputs.outputs.front().name, "comparison.json");
   EXPECT_EQ(inputs.outputs.back().name, "spectrum.json");
 }

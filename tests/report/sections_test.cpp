@@ -23,8 +23,9 @@ std::size_t count(const std::string& text, const std::string& part) {
 
 TEST(ReportSections, AreEmptyWithoutTheirResults) {
   const ReportInputs inputs = read_outputs({"cost.json"});
-  for (const auto make : {comparison_section, evaluations_section, tasks_section, spectra_section, elite_section,
-                          ablation_section, configs_section})
+  for (const auto make :
+       {comparison_section, evaluations_section, tasks_section, spectra_section, elite_section, ablation_section,
+        configs_section, allocation_section, perturbation_section, retention_section, scores_section, latency_section})
     EXPECT_TRUE(make(inputs).body.empty());
   EXPECT_FALSE(cost_section(inputs).body.empty());
 }
@@ -117,6 +118,77 @@ TEST(ReportSections, EvaluationsOfTheSameTokensShareATable) {
   EXPECT_EQ(count(evaluations_section(inputs).body.html(), "<table>"), 2U);
 }
 
+TEST(ReportSections, BudgetsSayWhatWonOnDocumentsHeldOut) {
+  const Section section = allocation_section(read_outputs({"freqkv.json"}));
+  EXPECT_THAT(
+      section.findings,
+      ElementsAre(AllOf(HasSubstr("on 3 documents held out the least perplexity is that of the paper's setting: "
+                                  "\u22128.5\u00A0% (95\u00A0%: \u221228 to +16\u00A0%) against sizes by layer "
+                                  "(not told from 0); \u22128.7\u00A0% (95\u00A0%: \u221215 to "
+                                  "\u22122.0\u00A0%) against one size for all layers."))));
+  const std::string html = section.body.html();
+  EXPECT_EQ(count(html, "class=\"whisker\""), 2U);
+  EXPECT_EQ(count(html, "<table>"), 2U);
+  EXPECT_THAT(html, AllOf(HasSubstr("settings screened"), Not(HasSubstr("rotate\u00A0on"))));  // nobody varied it
+}
+
+TEST(ReportSections, BudgetsSayWhereSettingsAreTheSameOrWereNotChecked) {
+  Json config = output_json("freqkv.json");
+  Json& allocation = config["calibration"]["allocation"];
+  allocation["contenders"].erase(2);
+  allocation["contenders"][1]["parameters"] = allocation["contenders"][0]["parameters"];
+  Section section = allocation_section(changed_output(OutputKind::kConfig, config));
+  EXPECT_THAT(section.findings[0], HasSubstr("the paper's setting: the same settings as sizes by layer."));
+  EXPECT_EQ(count(section.body.html(), "class=\"whisker\""), 0U);
+  allocation["held_documents"] = 0;
+  section = allocation_section(changed_output(OutputKind::kConfig, config));
+  EXPECT_THAT(section.findings[0], HasSubstr("no documents were held out"));
+}
+
+TEST(ReportSections, SynonymsHaveADrawingForEachStateAndGroup) {
+  const Section section = perturbation_section(read_outputs({"perturb.json"}));
+  EXPECT_EQ(count(section.body.html(), "class=\"curve "), 3U * 2U * 2U);
+  EXPECT_EQ(count(section.body.html(), "class=\"point "), 4U * 3U * 2U * 2U);  // of four layers
+  EXPECT_THAT(section.findings,
+              ElementsAre(HasSubstr("Where tokens stay (3 documents), the similarity of a text and its copy with "
+                                    "1\u00A0% of its words replaced by synonyms is 0.978 in the lower half"),
+                          HasSubstr("Where tokens move (9 documents)")));
+  Json alone = output_json("perturb.json");
+  alone["documents"]["same_count"] = 0;
+  for (Json& state : alone["states"]) state.erase("same_count");
+  EXPECT_EQ(perturbation_section(changed_output(OutputKind::kPerturbation, alone)).findings.size(), 1U);
+}
+
+TEST(ReportSections, KeptBandsSayWhatHalfOfTheSpectrumIsWorth) {
+  const Section section = retention_section(read_outputs({"retain.json"}));
+  EXPECT_EQ(count(section.body.html(), "class=\"curve "), 2U * 3U);
+  EXPECT_THAT(section.findings,
+              ElementsAre(AllOf(HasSubstr("of keys: \u00D7 0.918 (not told from 1) with the lowest 50\u00A0%"),
+                                HasSubstr("of keys and values: \u00D7 0.923"))));
+}
+
+TEST(ReportSections, LatencyIsToldAtTheGreatestLength) {
+  Json latency = output_json("latency.json");
+  latency["caches"][1]["decode_ratio"] = {1, 1, 0.5};
+  const Section section = latency_section(changed_output(OutputKind::kLatency, latency));
+  EXPECT_THAT(section.findings[0], AllOf(HasSubstr("after 24 tokens: FreqKV cache_size=8 sinks=2: \u00D7 "),
+                                         HasSubstr("in prefill, \u00D7 0.500 in decoding; LagKV")));
+  EXPECT_EQ(count(section.body.html(), "class=\"point "), 3U * 3U * 2U);
+}
+
+TEST(ReportSections, ScoresAreMeansOverTheHeadsOfALayer) {
+  const Section section = scores_section(read_outputs({"scores.json"}));
+  const std::string html = section.body.html();
+  EXPECT_EQ(count(html, "class=\"map\""), 2U);
+  // Two heads: a token is kept by none, by one or by both.
+  const std::string kept = html.substr(html.find("data-values", html.find("Share of the tokens kept")));
+  const std::string values = kept.substr(0, kept.find('>'));
+  EXPECT_THAT(values, AllOf(HasSubstr("0\u00A0%;"), HasSubstr("50\u00A0%;"), HasSubstr("100\u00A0%;")));
+  EXPECT_THAT(section.findings, ElementsAre("LagKV keeps 25\u00A0% of each partition of 8 tokens; a KV head shares "
+                                            "12.5\u00A0% of what it keeps with another of its layer, where chance "
+                                            "gives 25\u00A0%."));
+}
+
 TEST(ReportSections, NamesFromFilesStayText) {
   const std::string hostile = "<img src=x onerror=alert(1)>\"'";
   Json comparison = output_json("comparison.json"), task = output_json("needle.json");
@@ -125,8 +197,11 @@ TEST(ReportSections, NamesFromFilesStayText) {
   comparison["cells"][1]["settings"] = {{hostile, hostile}};
   comparison["command"] = hostile;
   task["task"] = task["method"] = hostile;
+  Json latency = output_json("latency.json");
+  latency["caches"][1]["label"] = latency["device"] = hostile;
   for (const Section& section : {comparison_section(changed_output(OutputKind::kComparison, comparison)),
-                                 tasks_section(changed_output(OutputKind::kTask, task))}) {
+                                 tasks_section(changed_output(OutputKind::kTask, task)),
+                                 latency_section(changed_output(OutputKind::kLatency, latency))}) {
     EXPECT_THAT(section.body.html(), AllOf(HasSubstr("&lt;img src=x"), Not(HasSubstr("<img"))));
     EXPECT_THAT(findings_list({section}).html(), Not(HasSubstr("<img")));
   }
@@ -169,7 +244,24 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{OutputKind::kComparison, "comparison.json", "/cells/0/ratio/ppl", comparison_section},
         Damage{OutputKind::kComparison, "comparison.json", "/cells/0/ratio/interval", comparison_section},
         Damage{OutputKind::kComparison, "comparison.json", "/best/0/cell", comparison_section},
-        Damage{OutputKind::kCost, "cost.json", "/lagkv/rows/0/held", cost_section}));
+        Damage{OutputKind::kCost, "cost.json", "/lagkv/rows/0/held", cost_section},
+        Damage{OutputKind::kPerturbation, "perturb.json", "/layers", perturbation_section},
+        Damage{OutputKind::kPerturbation, "perturb.json", "/states/v/same_count/high/mean/1", perturbation_section},
+        Damage{OutputKind::kRetention, "retain.json", "/curves/1/band", retention_section},
+        Damage{OutputKind::kRetention, "retain.json", "/curves/1/interval/0", retention_section},
+        Damage{OutputKind::kScores, "scores.json", "/kept/1/0", scores_section},
+        Damage{OutputKind::kScores, "scores.json", "/relative_score/1/0/2", scores_section},
+        Damage{OutputKind::kScores, "scores.json", "/head_overlap", scores_section},
+        Damage{OutputKind::kLatency, "latency.json", "/lengths", latency_section},
+        Damage{OutputKind::kLatency, "latency.json", "/caches/2/decode_ms", latency_section}));
+
+TEST(ReportSections, ScoresOfOtherTokensAreRefused) {
+  Json scores = output_json("scores.json");
+  for (const int position : {3, 20}) {
+    scores["kept"][0][0] = {position};
+    EXPECT_THROW(scores_section(changed_output(OutputKind::kScores, scores)), Error) << position;
+  }
+}
 
 }  // namespace
 }  // namespace kvs::testing

@@ -6,10 +6,12 @@
 namespace kvs {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TradePoint trade_point(const std::string& label, double bytes, double loss) {
-  TradePoint point{.label = label, .method = label, .interval = {}, .note = {}};
+  TradePoint point{.label = label, .method = label, .told = {}, .interval = {}};
   point.bytes = bytes;
   point.loss = loss;
   return point;
@@ -28,19 +30,25 @@ TEST(ReportTradeoff, TheFrontIsWhatNoOtherBeatsInBothBytesAndLoss) {
 
 TEST(ReportTradeoff, LossesBelowATenthOfAPercentLieAtTheBottom) {
   std::vector<TradePoint> points{trade_point("none", 0.5, 0), trade_point("gain", 0.25, -0.01)};
-  const std::string html = draw_tradeoff({"plot", "Plot", "A plot."}, points, 400, 300).html();
+  const std::string html = draw_tradeoff({"plot", "Plot", "A plot."}, perplexity_scale(), points, 400, 300).html();
   // 300 high less the margin of 44; a circle for the first series, a square around its middle for the second.
   EXPECT_THAT(html, HasSubstr("cy=\"256\""));
   EXPECT_THAT(html, HasSubstr("251.8L"));
 }
 
-TEST(ReportTradeoff, TellsAPointWithItsIntervalAndNote) {
+TEST(ReportTradeoff, TellsAPointAndNamesItsScale) {
   TradePoint point = trade_point("lagkv", 0.25, 0.03);
-  point.interval = {0.01, 0.05};
-  point.note = "lag 64";
-  EXPECT_THAT(
-      draw_tradeoff({"plot", "Plot", "A plot."}, {point}, 400, 300).html(),
-      HasSubstr("lagkv: 25\u00A0% of the bytes, perplexity +3.0\u00A0% (95\u00A0%: +1.0 to +5.0\u00A0%); lag 64"));
+  point.told = "a <little> more";
+  const std::string html = draw_tradeoff({"plot", "Plot", "A plot."}, divergence_scale(), {point}, 400, 300).html();
+  EXPECT_THAT(html, AllOf(HasSubstr("lagkv: 25\u00A0% of the bytes, a &lt;little&gt; more"),
+                          HasSubstr(">KL divergence, nats a token<"), HasSubstr(">\u2264\u00A01e\u22124<")));
+}
+
+TEST(ReportTradeoff, LabelsOfSmallSharesDoNotTouch) {
+  // 0.39 % to 100 % are nine ticks 36 apart: "0.781 %" takes 53.
+  const std::string html =
+      draw_tradeoff({"plot", "Plot", "A plot."}, divergence_scale(), {trade_point("a", 0.0039, 1)}, 370, 300).html();
+  EXPECT_THAT(html, AllOf(HasSubstr(">100\u00A0%<"), HasSubstr(">25\u00A0%<"), Not(HasSubstr(">50\u00A0%<"))));
 }
 
 }  // namespace
