@@ -2,6 +2,7 @@
 # $delta: block 0 colours of Δ (a signed logarithm, see colour_tics), block 1 scaled; lines = layers, columns = chunks.
 # layers, chunks, layer_names, chunk_names, colour_limit, colour_tics, heading, chunk_label
 
+cells = map_cells(layers, chunks)
 set multiplot
 set label 1 heading at screen 12/page_width, 1 - 16/page_height left font heading_font(heading) tc rgb ink
 set border 0

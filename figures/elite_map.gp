@@ -2,6 +2,7 @@
 # $picks: block per head, lines = layers, columns = chunks, value = pick number from 1, NaN = not picked.
 # panels, columns, rows, chunks, layers, layer_names, chunk_names, most_picks, heading, head_word
 
+cells = map_cells(layers, chunks)
 set multiplot
 set label 1 heading at screen 12/page_width, 1 - 16/page_height left font heading_font(heading) tc rgb ink
 set label 3 'RoPE chunk (0 rotates fastest)' at screen 0.5, 13/page_height center tc rgb ink

@@ -2,6 +2,7 @@
 # $share: block per map of log10(share), lines = layers, columns = chunks; maps, map_title_1 …, layers, chunks, low (of the
 # scale, a decade), layer_names, chunk_names, heading
 
+cells = map_cells(layers, chunks)
 set multiplot
 set label 1 heading at screen 12/page_width, 1 - 16/page_height left font heading_font(heading) tc rgb ink
 set border 0

@@ -2,6 +2,7 @@
 # $share: block 2·(row − 1) (with DC), + 1 (without), lines = heads, columns = layers.
 # rows, row_title_1 …, heads, layers, heading, layer_names (xtics list)
 
+cells = map_cells(heads, layers)
 set multiplot
 set label 1 heading at screen 12/page_width, 1 - 16/page_height left font heading_font(heading) tc rgb ink
 set border 0

@@ -1,6 +1,6 @@
 # KL divergence against bytes of many caches; the front as a line with labels.
 # $cells: one block per method, rows (bytes in %, KL); $front: rows of the front; methods, method_1 …, labels,
-# front_label_1 …, front_x_1 …, front_y_1 …, heading, x_low, y_low, y_high
+# front_label_1 …, front_x_1 …, front_y_1 …, front_side_1 … (−1: left, 1: right), heading, x_low, y_low, y_high
 
 set multiplot
 set label 1 heading at screen 12/page_width, 1 - 16/page_height left font heading_font(heading) tc rgb ink
@@ -20,7 +20,14 @@ set label 2 'KL divergence from the full cache, nats a token' at screen 14/page_
 set key at graph 1.02, graph 1.0 left top Left reverse samplen 0.8 spacing 1.15 tc rgb ink
 sign(i) = int(word('7 5 9 11 13 4 6 8 10 12 2', (i - 1) % 11 + 1))
 do for [n = 1:labels] {
-  set label 10 + n value(sprintf('front_label_%d', n)) at value(sprintf('front_x_%d', n)), value(sprintf('front_y_%d', n)) right offset -0.6,-0.55 font ',9' tc rgb ink
+  name = value(sprintf('front_label_%d', n))
+  x = value(sprintf('front_x_%d', n))
+  y = value(sprintf('front_y_%d', n))
+  if (value(sprintf('front_side_%d', n)) < 0) {
+    set label 10 + n name at x, y right offset -0.6,-0.55 font ',9' tc rgb ink
+  } else {
+    set label 10 + n name at x, y left offset 0.6,0.55 font ',9' tc rgb ink
+  }
 }
 plot for [m = 1:methods] $cells index (m - 1) using 1:2 with points pt sign(m) ps 0.55 lw 1.2 lc rgb series_color(m - 1) title value(sprintf('method_%d', m)), \
      $front using 1:2 with lines lw 1.4 lc rgb ink title 'front'

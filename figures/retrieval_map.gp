@@ -2,6 +2,7 @@
 # $cells: block 0 the score, block 1 the log-likelihood; lines = depths, columns = lengths.
 # columns, rows, length_names, depth_names, least (of the log-likelihoods), heading
 
+cells = map_cells(rows, columns)
 set multiplot
 set label 1 heading at screen 12/page_width, 1 - 16/page_height left font heading_font(heading) tc rgb ink
 set border 0

@@ -23,8 +23,9 @@ viridis = "(0 '#440154', 1 '#482878', 2 '#3e4989', 3 '#31688e', 4 '#26828e', 5 '
 viridis_lines = "(0 '#440154', 1 '#482878', 2 '#3e4989', 3 '#31688e', 4 '#26828e', 5 '#1f9e89', 6 '#35b779', 7 '#6ece58', 8 '#a5c92b')"
 diverging = "(-4 '#2166ac', -3 '#4393c3', -2 '#92c5de', -1 '#d1e5f0', 0 '#f7f7f7', 1 '#fddbc7', 2 '#f4a582', 3 '#d6604d', 4 '#b2182b')"
 
-# Cells of a map: exact rectangles in SVG, where viewers would blur an image.
-cells = 'using 1:2:(0.505):(0.505):3 with boxxyerror fillstyle solid 1 noborder linecolor palette'
+# How the cells of a map are drawn: as an image, which in an SVG takes a thousandth of what a rectangle for each would
+# (export/figure.cpp keeps viewers from blurring it); gnuplot's images have two rows and columns or more.
+map_cells(rows, columns) = rows > 1 && columns > 1 ? 'with image' : 'using 1:2:(0.505):(0.505):3 with boxxyerror fillstyle solid 1 noborder linecolor palette'
 # Order of picks, dark = first; white stays for "not picked".
 picks_palette = "(0 '#440154', 1 '#3e4989', 2 '#26828e', 3 '#35b779', 4 '#b5de2b')"
 

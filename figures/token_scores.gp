@@ -2,6 +2,7 @@
 # $score, $kept: lines = heads of layers, columns = `width` tokens each; rows, columns, width, first_token, low, high (ends
 # of the score's scale), layer_names, heading
 
+at_tokens = rows > 1 && columns > 1 ? 'using (first_token + ($1 + 0.5)*width):2:3 with image' : 'using (first_token + ($1 + 0.5)*width):2:(0.505*width):(0.505):3 with boxxyerror fillstyle solid 1 noborder linecolor palette'
 set multiplot
 set label 1 heading at screen 12/page_width, 1 - 16/page_height left font heading_font(heading) tc rgb ink
 set border 0
@@ -20,7 +21,6 @@ set yrange [rows - 0.5 : -0.5]
 eval 'set ytics '.layer_names
 set lmargin at screen left/page_width
 set rmargin at screen 1 - right/page_width
-cell = 0.505
 do for [p = 0:1] {
   y = page_height - top - p*(height + gap)
   set tmargin at screen y/page_height
@@ -29,7 +29,7 @@ do for [p = 0:1] {
   set label 2 (p == 0 ? 'Score relative to a uniform one' : 'Share of the tokens kept') at screen left/page_width, screen (y + 11)/page_height left font ':Bold,10' tc rgb ink
   set cbrange [(p == 0 ? low : 0) : (p == 0 ? high : 1)]
   set colorbox user origin screen 1 - (right - 12)/page_width, screen (y - height)/page_height size screen 11/page_width, screen height/page_height
-  if (p == 0) { set xtics format ''; set cbtics auto; plot $score matrix using (first_token + ($1 + 0.5)*width):2:(cell*width):(cell):3 with boxxyerror fillstyle solid 1 noborder linecolor palette }
-  if (p == 1) { set xtics format '%g'; set xlabel 'token' offset 0,0.4 tc rgb ink; set cbtics 0.25 format '%.2f'; plot $kept matrix using (first_token + ($1 + 0.5)*width):2:(cell*width):(cell):3 with boxxyerror fillstyle solid 1 noborder linecolor palette }
+  if (p == 0) { set xtics format ''; set cbtics auto; plot $score matrix @at_tokens }
+  if (p == 1) { set xtics format '%g'; set xlabel 'token' offset 0,0.4 tc rgb ink; set cbtics 0.25 format '%.2f'; plot $kept matrix @at_tokens }
   unset label 1
 }

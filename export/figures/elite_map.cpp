@@ -13,7 +13,8 @@ namespace kvs {
 EliteMap elite_map(const EliteConfig& config, const ModelConfig& model, std::size_t documents, std::size_t tokens) {
   EliteMap map;
   map.heading = model.name + " · RoPElite, p = " + std::to_string(config.norm) + ", r = " + std::to_string(config.r) +
-                " · " + std::to_string(documents) + " documents of " + std::to_string(tokens) + " tokens";
+                " · " + std::to_string(documents) + (documents == 1 ? " document of " : " documents of ") +
+                std::to_string(tokens) + " tokens";
   if (config.granularity == Granularity::kQueryHead) map.head_word = "Query head";
   map.layers = config.layers;
   map.chunks = model.chunks();

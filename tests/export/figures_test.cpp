@@ -15,6 +15,7 @@
 #include "export/figures/energy_share.h"
 #include "export/figures/filter_effect.h"
 #include "export/figures/latency.h"
+#include "export/figures/pareto.h"
 #include "export/figures/perplexity_chunks.h"
 #include "export/figures/retention.h"
 #include "export/figures/retrieval_map.h"
@@ -193,6 +194,18 @@ TEST(EliteFigure, DrawsOnePanelPerHead) {
   EXPECT_THAT(images.svg, testing::Not(HasSubstr("KV head 2")));
 }
 
+TEST(EliteFigure, OfAModelOf7BIsAFileToBeMailed) {
+  EliteMap map{"32 layers, 32 heads", "Query head", {}, 64, {}};
+  for (std::size_t layer = 0; layer < 32; ++layer) {
+    map.layers.push_back(layer);
+    map.elite.emplace_back(32, std::vector<std::size_t>{0, layer, 63});
+  }
+  const FigureImages images = render_elite_map(map);
+  expect_drawn(images, "Query head 31");
+  EXPECT_LT(images.svg.size(), 300'000U);
+  EXPECT_THAT(images.svg, HasSubstr("<image style='image-rendering:optimizeSpeed;image-rendering:pixelated' "));
+}
+
 TEST(EliteFigure, DrawsTrialsOfBothFactorizationsBesideTheirReferences) {
   const EliteTrial joint{4, 168, true, 10, 25, 20}, separate{8, 144, false, 9, 40, 20};
   const FigureImages both = render_elite_trials({"trials", {joint, separate}, GqaTrial{2, 10300.2}});
@@ -201,6 +214,16 @@ TEST(EliteFigure, DrawsTrialsOfBothFactorizationsBesideTheirReferences) {
   const FigureImages alone = render_elite_trials({"trials", {separate}, {}});
   expect_drawn(alone, "S-LRD");
   for (const char* text : {"J-LRD", "GQA"}) EXPECT_THAT(alone.svg, testing::Not(HasSubstr(text)));
+}
+
+TEST(ParetoFigure, NamesTheFrontWhereThereIsRoom) {
+  ParetoPlot plot{"a front", {{"q8_0", "full", 0.5, 0.0005, true}, {"left", "h2o", 0.25, 0.05, true}}};
+  expect_drawn(render_pareto(plot), "left");
+  // Of points at one place one name goes to the left and one to the right; there is no room for a third.
+  for (const char* name : {"second", "third"}) plot.points.push_back({name, "h2o", 0.25, 0.05, true});
+  const FigureImages images = render_pareto(plot);
+  EXPECT_THAT(images.svg, HasSubstr("second"));
+  EXPECT_THAT(images.svg, testing::Not(HasSubstr("third")));
 }
 
 TEST(RetrievalMap, NamesLengthsAndDepths) {
