@@ -1,0 +1,209 @@
+#include "analyzers/coding_gain.h"
+
+#include <algorithm>
+#include <boost/math/special_functions/digamma.hpp>
+#include <cmath>
+#include <numbers>
+#include <numeric>
+
+#include "analyzers/layer_covariance.h"
+#include "core/error.h"
+
+namespace kvs {
+namespace {
+
+/// Half of a difference of logarithms that rounding alone can make negative.
+double half_of(double difference) { return std::max(0.0, 0.5 * difference); }
+
+/// What the steps of a head or of a layer are taken from: sums over its channels.
+struct StepSums {
+  double second_moment = 0, variance = 0;  // Σ, weighted
+  double log_channels = 0, log_head = 0;   // Σ log2 of weighted variances, of the channels and of the KLTs
+  double count = 0;
+
+  StepSums& operator+=(const StepSums& other) {
+    second_moment += other.second_moment;
+    variance += other.variance;
+    log_channels += other.log_channels;
+    log_head += other.log_head;
+    count += other.count;
+    return *this;
+  }
+  StepGains gains() const {
+    return {.mean = half_of(std::log2(second_moment / variance)),
+            .channels = half_of(std::log2(variance / count) - log_channels / count),
+            .head = half_of((log_channels - log_head) / count),
+            .tokens = {},
+            .tokens_by_channel = {}};
+  }
+};
+
+/// weight[f][τ] with S_f = Σ_τ weight[f][τ] c(τ): the variance of coefficient f of an orthonormal DCT-II of `block`
+/// tokens with autocovariance c.
+Matrix lag_weights(std::size_t block) {
+  const auto size = static_cast<Eigen::Index>(block);
+  Matrix basis(size, size), weights = Matrix::Zero(size, size);
+  for (Eigen::Index f = 0; f < size; ++f)
+    for (Eigen::Index t = 0; t < size; ++t)
+      basis(f, t) = std::sqrt((f == 0 ? 1.0 : 2.0) / static_cast<double>(size)) *
+                    std::cos(std::numbers::pi * static_cast<double>(f * (2 * t + 1)) / static_cast<double>(2 * size));
+  for (Eigen::Index lag = 0; lag < size; ++lag)
+    for (Eigen::Index f = 0; f < size; ++f)
+      weights(f, lag) = (lag == 0 ? 1 : 2) * basis.row(f).head(size - lag).dot(basis.row(f).tail(size - lag));
+  return weights;
+}
+
+/// Mean over components of what a DCT of blocks saves. autocovariance: [lag, component].
+double block_gain(const Matrix& autocovariance, std::size_t block, double noise) {
+  const Matrix power =
+      ((lag_weights(block) * autocovariance.topRows(static_cast<Eigen::Index>(block))).cwiseMax(0.0).array() + noise)
+          .matrix();
+  const Eigen::ArrayXd arithmetic = power.colwise().mean().array().log2(),
+                       geometric = power.array().log2().colwise().mean();
+  return 0.5 * (arithmetic - geometric).mean();
+}
+
+void add_token_gains(const LayerCovariance& layer, StateKind state, std::size_t head, const Matrix& basis,
+                     StepGains& gains) {
+  const std::size_t lags = layer.shape().lags();
+  Matrix by_component(lags, basis.cols()), by_channel(lags, basis.cols());
+  for (std::size_t lag = 0; lag < lags; ++lag) {
+    const Matrix covariance = layer.lagged(state, head, lag);
+    by_component.row(static_cast<Eigen::Index>(lag)) = (covariance * basis).cwiseProduct(basis).colwise().sum();
+    by_channel.row(static_cast<Eigen::Index>(lag)) = covariance.diagonal();
+  }
+  for (const std::size_t block : kBlockTokens) {
+    if (block > lags) break;
+    gains.tokens.push_back(block_gain(by_component, block, layer.noise(state)));
+    gains.tokens_by_channel.push_back(block_gain(by_channel, block, layer.noise(state)));
+  }
+}
+
+/// A state of a layer, and Σ log2 of the eigenvalues of its heads' covariances.
+struct StateResult {
+  StateGains gains;
+  double log_heads = 0;
+};
+
+StateResult state_gains(const LayerCovariance& layer, StateKind state, const StateWeights* weights) {
+  const MomentShape& shape = layer.shape();
+  StateResult result;
+  StepSums whole;
+  std::vector<double> variances;
+  for (std::size_t head = 0; head < shape.kv_heads; ++head) {
+    const Matrix covariance = layer.covariance(state, head);
+    const Eigen::SelfAdjointEigenSolver<Matrix> klt(covariance);
+    const Eigen::ArrayXd eigenvalues = klt.eigenvalues().array().max(layer.noise(state));
+    Eigen::ArrayXd weight = Eigen::ArrayXd::Ones(covariance.cols());
+    if (weights != nullptr)
+      weight = Eigen::Map<const Eigen::ArrayXd>(weights->diagonal.data() + head * shape.head_dim, covariance.cols());
+    const Eigen::ArrayXd weighted = weight * covariance.diagonal().array();
+    const double log_head = eigenvalues.log2().sum();
+    const StepSums sums{.second_moment = (weight * layer.second_moments(state, head)).sum(),
+                        .variance = weighted.sum(),
+                        .log_channels = weighted.log2().sum(),
+                        .log_head = log_head + (weights == nullptr ? 0 : weights->log2_determinant[head]),
+                        .count = static_cast<double>(shape.head_dim)};
+    whole += sums;
+    result.log_heads += log_head;
+    variances.insert(variances.end(), eigenvalues.begin(), eigenvalues.end());
+    StepGains& gains = result.gains.heads.emplace_back(sums.gains());
+    if (state != StateKind::kKPost) add_token_gains(layer, state, head, klt.eigenvectors(), gains);
+  }
+  StepGains& gains = result.gains.layer = whole.gains();
+  const auto mean_over_heads = [&](std::vector<double> StepGains::*steps) {
+    (gains.*steps).assign((result.gains.heads.front().*steps).size(), 0);
+    for (const StepGains& head : result.gains.heads)
+      for (std::size_t n = 0; n < (head.*steps).size(); ++n)
+        (gains.*steps)[n] += (head.*steps)[n] / static_cast<double>(shape.kv_heads);
+  };
+  mean_over_heads(&StepGains::tokens);
+  mean_over_heads(&StepGains::tokens_by_channel);
+  result.gains.idle_share = idle_share(variances, kIdleRate);
+  return result;
+}
+
+StateWeights weights_of(std::span<const Matrix> forms) {
+  double mean = 0;
+  for (const Matrix& form : forms) mean += form.diagonal().mean() / static_cast<double>(forms.size());
+  const double floor = mean > 0 ? mean * std::pow(4, -kFinestBits) : 1;
+  StateWeights weights;
+  for (Matrix form : forms) {
+    form.diagonal().array() += floor;
+    weights.diagonal.insert(weights.diagonal.end(), form.diagonal().begin(), form.diagonal().end());
+    const Eigen::SelfAdjointEigenSolver<Matrix> solver(form, Eigen::EigenvaluesOnly);
+    weights.log2_determinant.push_back(solver.eigenvalues().array().max(floor).log2().sum());
+  }
+  return weights;
+}
+
+}  // namespace
+
+StateWeights query_weights(const LayerMoments& moments, const MomentShape& shape) {
+  const auto size = static_cast<Eigen::Index>(shape.head_dim);
+  std::vector<Matrix> forms;
+  for (std::size_t head = 0; head < shape.kv_heads; ++head)
+    forms.emplace_back(
+        Eigen::Map<const Eigen::VectorXd>(moments.queries.data() + head * shape.head_dim, size).asDiagonal());
+  return weights_of(forms);
+}
+
+StateWeights output_gram_weights(std::span<const std::vector<double>> grams, std::size_t kv_heads,
+                                 std::size_t head_dim) {
+  const auto size = static_cast<Eigen::Index>(head_dim);
+  std::vector<Matrix> forms(kv_heads, Matrix::Zero(size, size));
+  for (std::size_t query = 0; query < grams.size(); ++query)
+    forms[query / (grams.size() / kv_heads)] += Eigen::Map<const Matrix>(grams[query].data(), size, size);
+  return weights_of(forms);
+}
+
+LayerGains coding_gains(const LayerMoments& moments, const MomentShape& shape, std::size_t documents,
+                        const GainSetting& setting) {
+  const std::size_t tokens = documents * shape.counted(), width = shape.kv_heads * shape.head_dim;
+  if (tokens < 2 * shape.head_dim)
+    throw Error(ErrorCode::kInternal, "coding gain", "fewer than 2 tokens for a channel of a head");
+  const LayerCovariance layer(moments, shape, tokens, setting.mean_removed);
+  LayerGains gains;
+  double log_states = 0;
+  for (const StateKind state : shape.states) {
+    StateResult result = state_gains(layer, state, setting.weights[state]);
+    if (state != StateKind::kKPost && tokens >= 2 * width) {
+      const double log_whole = layer.log2_determinant(shape.first_head(state), shape.kv_heads);
+      result.gains.whole = half_of((result.log_heads - log_whole) / static_cast<double>(width));
+      log_states += log_whole;
+    }
+    gains.states[state] = std::move(result.gains);
+  }
+  if (shape.whole_heads() == 2 * shape.kv_heads && tokens >= 4 * width)
+    gains.joint = std::max(
+        0.0, 0.5 * (log_states - layer.log2_determinant(0, shape.whole_heads())) / static_cast<double>(2 * width));
+  return gains;
+}
+
+double optimism(std::size_t width, double tokens) {
+  const double freedom = tokens - 1;
+  double sum = 0;
+  for (std::size_t i = 0; i < width; ++i)
+    sum += std::log(freedom / 2) - boost::math::digamma((freedom - static_cast<double>(i)) / 2);
+  return sum / static_cast<double>(width) / (2 * std::numbers::ln2);
+}
+
+double idle_share(std::span<const double> variances, double rate) {
+  std::vector<double> sorted(variances.begin(), variances.end());
+  std::ranges::sort(sorted, std::greater{});
+  const auto all = static_cast<double>(sorted.size());
+  if (sorted.empty() || sorted.front() <= 0) return 0;
+  // With m components coded, bits(m) = Σ_{i < m} ½ log2(v_i / level): the next one is, as long as it lies above the
+  // level that spends all bits on those before it.
+  double log_sum = 0;
+  std::size_t coded = 0;
+  while (coded < sorted.size() && sorted[coded] > 0) {
+    const double log_next = std::log2(sorted[coded]);
+    if (coded > 0 && log_next <= (log_sum - 2 * rate * all) / static_cast<double>(coded)) break;
+    log_sum += log_next;
+    ++coded;
+  }
+  return 1 - static_cast<double>(coded) / all;
+}
+
+}  // namespace kvs
