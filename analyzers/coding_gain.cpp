@@ -85,41 +85,51 @@ struct StateResult {
   double log_heads = 0;
 };
 
-StateResult state_gains(const LayerCovariance& layer, StateKind state, const StateWeights* weights) {
+void average_tokens(StateGains& gains, std::vector<double> StepGains::*steps) {
+  std::vector<double>& mean = gains.layer.*steps;
+  mean.assign((gains.heads.front().*steps).size(), 0);
+  for (const StepGains& head : gains.heads)
+    for (std::size_t n = 0; n < mean.size(); ++n) mean[n] += (head.*steps)[n] / static_cast<double>(gains.heads.size());
+}
+
+StateResult state_gains(const LayerCovariance& layer, StateKind state, const std::optional<StateWeights>& weights) {
   const MomentShape& shape = layer.shape();
   StateResult result;
-  StepSums whole;
+  StateGains& gains = result.gains;
+  StepSums whole, weighted_whole;
   std::vector<double> variances;
   for (std::size_t head = 0; head < shape.kv_heads; ++head) {
     const Matrix covariance = layer.covariance(state, head);
     const Eigen::SelfAdjointEigenSolver<Matrix> klt(covariance);
     const Eigen::ArrayXd eigenvalues = klt.eigenvalues().array().max(layer.noise(state));
-    Eigen::ArrayXd weight = Eigen::ArrayXd::Ones(covariance.cols());
-    if (weights != nullptr)
-      weight = Eigen::Map<const Eigen::ArrayXd>(weights->diagonal.data() + head * shape.head_dim, covariance.cols());
-    const Eigen::ArrayXd weighted = weight * covariance.diagonal().array();
     const double log_head = eigenvalues.log2().sum();
-    const StepSums sums{.second_moment = (weight * layer.second_moments(state, head)).sum(),
-                        .variance = weighted.sum(),
-                        .log_channels = weighted.log2().sum(),
-                        .log_head = log_head + (weights == nullptr ? 0 : weights->log2_determinant[head]),
-                        .count = static_cast<double>(shape.head_dim)};
+    const auto sums_with = [&](const Eigen::ArrayXd& weight, double log2_determinant) {
+      const Eigen::ArrayXd variance = weight * covariance.diagonal().array();
+      return StepSums{.second_moment = (weight * layer.second_moments(state, head)).sum(),
+                      .variance = variance.sum(),
+                      .log_channels = variance.log2().sum(),
+                      .log_head = log_head + log2_determinant,
+                      .count = static_cast<double>(shape.head_dim)};
+    };
+    const StepSums sums = sums_with(Eigen::ArrayXd::Ones(covariance.cols()), 0);
     whole += sums;
+    StepGains& steps = gains.heads.emplace_back(sums.gains());
+    if (state != StateKind::kKPost) add_token_gains(layer, state, head, klt.eigenvectors(), steps);
+    if (weights) {
+      const double* const diagonal = weights->diagonal.data() + head * shape.head_dim;
+      const StepSums weighted =
+          sums_with(Eigen::Map<const Eigen::ArrayXd>(diagonal, covariance.cols()), weights->log2_determinant[head]);
+      weighted_whole += weighted;
+      gains.weighted_heads.push_back(weighted.gains());
+    }
     result.log_heads += log_head;
     variances.insert(variances.end(), eigenvalues.begin(), eigenvalues.end());
-    StepGains& gains = result.gains.heads.emplace_back(sums.gains());
-    if (state != StateKind::kKPost) add_token_gains(layer, state, head, klt.eigenvectors(), gains);
   }
-  StepGains& gains = result.gains.layer = whole.gains();
-  const auto mean_over_heads = [&](std::vector<double> StepGains::*steps) {
-    (gains.*steps).assign((result.gains.heads.front().*steps).size(), 0);
-    for (const StepGains& head : result.gains.heads)
-      for (std::size_t n = 0; n < (head.*steps).size(); ++n)
-        (gains.*steps)[n] += (head.*steps)[n] / static_cast<double>(shape.kv_heads);
-  };
-  mean_over_heads(&StepGains::tokens);
-  mean_over_heads(&StepGains::tokens_by_channel);
-  result.gains.idle_share = idle_share(variances, kIdleRate);
+  gains.layer = whole.gains();
+  average_tokens(gains, &StepGains::tokens);
+  average_tokens(gains, &StepGains::tokens_by_channel);
+  if (weights) gains.weighted_layer = weighted_whole.gains();
+  gains.idle_share = idle_share(variances, kIdleRate);
   return result;
 }
 
@@ -157,16 +167,16 @@ StateWeights output_gram_weights(std::span<const std::vector<double>> grams, std
   return weights_of(forms);
 }
 
-LayerGains coding_gains(const LayerMoments& moments, const MomentShape& shape, std::size_t documents,
-                        const GainSetting& setting) {
+LayerGains coding_gains(const LayerMoments& moments, const MomentShape& shape, std::size_t documents, bool mean_removed,
+                        const GainWeights& weights) {
   const std::size_t tokens = documents * shape.counted(), width = shape.kv_heads * shape.head_dim;
   if (tokens < 2 * shape.head_dim)
     throw Error(ErrorCode::kInternal, "coding gain", "fewer than 2 tokens for a channel of a head");
-  const LayerCovariance layer(moments, shape, tokens, setting.mean_removed);
+  const LayerCovariance layer(moments, shape, tokens, mean_removed);
   LayerGains gains;
   double log_states = 0;
   for (const StateKind state : shape.states) {
-    StateResult result = state_gains(layer, state, setting.weights[state]);
+    StateResult result = state_gains(layer, state, weights[state]);
     if (state != StateKind::kKPost && tokens >= 2 * width) {
       const double log_whole = layer.log2_determinant(shape.first_head(state), shape.kv_heads);
       result.gains.whole = half_of((result.log_heads - log_whole) / static_cast<double>(width));

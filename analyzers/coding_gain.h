@@ -31,6 +31,9 @@ struct StepGains {
 struct StateGains {
   StepGains layer;               // arithmetic means run over all channels of the layer …
   std::vector<StepGains> heads;  // [kv_head] … or of a head
+  /// The same where errors cost what they do in use; no tokens. Empty without weights.
+  std::optional<StepGains> weighted_layer;
+  std::vector<StepGains> weighted_heads;
   /// KLT of all heads of the layer over those of each. Absent for k_post, and with fewer than 2 tokens a channel.
   std::optional<double> whole;
   /// Share of the components of the heads' KLTs that get no bits at kIdleRate (reverse water-filling over the layer).
@@ -55,17 +58,14 @@ StateWeights query_weights(const LayerMoments& moments, const MomentShape& shape
 StateWeights output_gram_weights(std::span<const std::vector<double>> grams, std::size_t kv_heads,
                                  std::size_t head_dim);
 
-/// How the gains of a layer are taken.
-struct GainSetting {
-  bool mean_removed = true;
-  ByState<const StateWeights*> weights{};  // null: every error costs the same
-};
+/// The weights of a layer's states, as far as they are known.
+using GainWeights = ByState<std::optional<StateWeights>>;
 
-/// Coding gains of a layer from its moments over `documents` documents (docs/spectra.md derives them).
-/// Weights change `mean`, `channels` and `head`; in the steps after those they cancel.
+/// Coding gains of a layer from its moments over `documents` documents (docs/spectra.md derives them), about the means
+/// or about zero. Weights change `mean`, `channels` and `head`; in the steps after those they cancel.
 /// Needs at least 2 · head_dim tokens. @throws Error kInternal otherwise; kData if a matrix has no Cholesky factor.
-LayerGains coding_gains(const LayerMoments& moments, const MomentShape& shape, std::size_t documents,
-                        const GainSetting& setting);
+LayerGains coding_gains(const LayerMoments& moments, const MomentShape& shape, std::size_t documents, bool mean_removed,
+                        const GainWeights& weights = {});
 
 /// What geometric means lose on average, in bits a real, because the KLT of `width` channels is measured on so many
 /// independent Gaussian tokens: (1 / 2 ln 2) · mean over i < width of ln(ν/2) − ψ((ν − i)/2), ν = tokens − 1, from the

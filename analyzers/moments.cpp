@@ -77,6 +77,16 @@ void add_rows(const std::vector<Matrix>& heads, const MomentShape& shape, LayerM
   }
 }
 
+/// How many products of heads a layer has.
+struct ProductCounts {
+  explicit ProductCounts(const MomentShape& shape) {
+    const auto heads = static_cast<double>(shape.heads()), whole = static_cast<double>(shape.whole_heads());
+    squares = whole * (whole + 1) / 2 + heads - whole;
+    lagged = whole * static_cast<double>(shape.lags() - 1);
+  }
+  double squares = 0, lagged = 0;
+};
+
 /// The vectors of one layer, in the order in which a checkpoint keeps them.
 auto tables(auto& moments) {
   return std::array{&moments.sum, &moments.edges, &moments.pairs, &moments.rotated, &moments.lags, &moments.queries};
@@ -98,10 +108,14 @@ LayerMoments::LayerMoments(const MomentShape& shape)
       queries(shape.queries ? shape.kv_heads * shape.head_dim : 0) {}
 
 double moment_bytes(const MomentShape& shape, std::size_t layers) {
-  const auto heads = static_cast<double>(shape.heads()), whole = static_cast<double>(shape.whole_heads());
-  const double squares = whole * (whole + 1) / 2 + heads - whole, triangles = whole * (MomentShape::kMostLags - 1);
-  return 8.0 * static_cast<double>(layers) *
-         (squares * static_cast<double>(shape.square()) + triangles * static_cast<double>(shape.triangle()));
+  const ProductCounts counts(shape);
+  return static_cast<double>(sizeof(double) * layers) *
+         (counts.squares * static_cast<double>(shape.square()) + counts.lagged * static_cast<double>(shape.triangle()));
+}
+
+double moment_flops(const MomentShape& shape, std::size_t layers) {
+  const ProductCounts counts(shape);
+  return 2 * static_cast<double>(layers * shape.square() * shape.counted()) * (counts.squares + counts.lagged);
 }
 
 MomentSource::MomentSource(StateSource& inner, const MomentShape& shape, std::vector<std::size_t> layers)

@@ -13,7 +13,8 @@ namespace kvs {
 /// What is summed of a layer. Heads are numbered through the states: those of k_pre and v, which may be coded
 /// together, first ("whole" heads), then those of k_post.
 struct MomentShape {
-  /// Products of tokens up to 15 apart: what a transform of blocks of 16 tokens needs.
+  /// Products of tokens up to 15 apart: what a transform of blocks of 16 tokens needs. Documents
+  /// hold at least two blocks.
   static constexpr std::size_t kMostLags = 16;
 
   StateSet states;  // any of k_pre, k_post, v
@@ -23,7 +24,7 @@ struct MomentShape {
   std::size_t first_token = 0;  // sinks before it are left out
 
   std::size_t counted() const noexcept { return tokens - first_token; }  // tokens of a document
-  std::size_t lags() const noexcept { return std::min(kMostLags, counted()); }
+  std::size_t lags() const noexcept { return std::clamp<std::size_t>(counted() / 2, 1, kMostLags); }
   std::size_t heads() const noexcept { return states.size() * kv_heads; }
   std::size_t whole_heads() const noexcept { return heads() - states.count(StateKind::kKPost) * kv_heads; }
   /// Number of the state's first head.
@@ -79,5 +80,7 @@ class MomentSource final : public StateSource {
 
 /// Bytes that the sums of so many layers take.
 double moment_bytes(const MomentShape& shape, std::size_t layers);
+/// FLOPs of one document.
+double moment_flops(const MomentShape& shape, std::size_t layers);
 
 }  // namespace kvs

@@ -38,7 +38,8 @@ std::vector<double> spread(CalibrationOps& ops, std::span<const float> weight, s
   return product;
 }
 
-/// W_o,hᵀ W_o,h for each query head: [query_head][head_dim, head_dim].
+}  // namespace
+
 std::vector<std::vector<double>> output_grams(const AttentionMaps& maps) {
   const std::size_t columns = maps.query_heads * maps.head_dim;
   std::vector<double> transposed(maps.output.size());  // [query_head · head_dim, d_model]
@@ -53,8 +54,6 @@ std::vector<std::vector<double>> output_grams(const AttentionMaps& maps) {
              grams.emplace_back(maps.head_dim * maps.head_dim));
   return grams;
 }
-
-}  // namespace
 
 OutputWeights output_weights(CalibrationOps& ops, const AttentionMaps& maps,
                              std::span<const std::vector<std::size_t>> rows, std::span<const double> factor) {

@@ -27,6 +27,9 @@ struct OutputWeights {
   std::vector<std::vector<double>> keys, values;  // [kv_head]: lower Cholesky factors, of the rows listed
 };
 
+/// W_o,hᵀ W_o,h of each query head: [query_head][head_dim, head_dim]. Reads `output` and the sizes alone.
+std::vector<std::vector<double>> output_grams(const AttentionMaps& maps);
+
 /// @param rows     [kv_head]: the channels of the keys that are factorised
 /// @param factor   L of the inputs (whitening_factor)
 /// Both kinds of blocks are damped by 1e-3 of their mean diagonal. Ours; nothing in EliteKV's paper.

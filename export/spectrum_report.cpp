@@ -4,8 +4,10 @@
 #include <utility>
 
 #include "analyzers/spectrum_summary.h"
+#include "export/coding_gain_report.h"
 #include "export/figure.h"
 #include "export/figures/bands.h"
+#include "export/figures/coding_gain.h"
 #include "export/figures/energy_chunks.h"
 #include "export/figures/energy_share.h"
 #include "export/figures/spectrum_heads.h"
@@ -93,7 +95,8 @@ std::string page_name(std::size_t page, std::size_t pages) {
   return pages == 1 ? "spectrum_heads" : "spectrum_heads_" + std::to_string(page + 1);
 }
 
-std::vector<std::pair<std::string, FigureImages>> draw(const Spectrum& spectrum, std::string_view model_name) {
+std::vector<std::pair<std::string, FigureImages>> draw(const Spectrum& spectrum, std::string_view model_name,
+                                                       const ModelGains* gains) {
   std::vector<std::pair<std::string, FigureImages>> figures;
   figures.emplace_back("spectrum_layers", render_spectrum_layers(spectrum, model_name, true));
   if (spectrum.sinks > 0) {
@@ -108,6 +111,9 @@ std::vector<std::pair<std::string, FigureImages>> draw(const Spectrum& spectrum,
   }
   figures.emplace_back("energy_share", render_energy_share(spectrum, model_name, true, kSharePercent));
   figures.emplace_back("energy_chunks", render_energy_chunks(spectrum, model_name, true));
+  if (gains != nullptr && has_whole_gains(gains->shape, gains->tokens)) {
+    figures.emplace_back("coding_gain", render_coding_gain(*gains, spectrum.layers, model_name));
+  }
   return figures;
 }
 
@@ -137,7 +143,7 @@ void write_tables(const std::filesystem::path& path, const Spectrum& spectrum, b
 
 }  // namespace
 
-Json spectrum_json(const Spectrum& spectrum, const SpectrumOrigin& origin) {
+Json spectrum_json(const Spectrum& spectrum, const SpectrumOrigin& origin, const ModelGains* gains) {
   Json json{{"format", "kvspectrum-spectrum"}, {"version", 1},
             {"model", origin.model},           {"transform", name_of(spectrum.transform)},
             {"tokens", spectrum.tokens},       {"sinks", spectrum.sinks},
@@ -158,10 +164,11 @@ Json spectrum_json(const Spectrum& spectrum, const SpectrumOrigin& origin) {
     }
   }
   json["constant_channels"] = constant_channels_json(spectrum);
+  if (gains != nullptr) json["coding_gain"] = coding_gain_json(*gains);
   return json;
 }
 
-std::vector<std::string> spectrum_report_files(const SpectrumAccumulator::Settings& settings) {
+std::vector<std::string> spectrum_report_files(const SpectrumAccumulator::Settings& settings, bool gains) {
   std::vector<std::string> stems{"spectrum_layers", "energy_share", "energy_chunks"};
   if (settings.sinks > 0) stems.emplace_back("spectrum_layers_without_sinks");
   const std::size_t pages = spectrum_heads_pages(settings.layers.size(), settings.kv_heads);
@@ -169,6 +176,7 @@ std::vector<std::string> spectrum_report_files(const SpectrumAccumulator::Settin
   if (has_both_keys(settings.states)) {
     stems.emplace_back("spectrum_k_pre_vs_k_post");
   }
+  if (gains) stems.emplace_back("coding_gain");
   std::vector<std::string> files{"spectrum.h5", "spectrum.json"};
   for (const std::string& stem : stems) {
     files.push_back(stem + ".svg");
@@ -179,9 +187,9 @@ std::vector<std::string> spectrum_report_files(const SpectrumAccumulator::Settin
 
 std::vector<std::filesystem::path> write_spectrum_report(const std::filesystem::path& directory,
                                                          const Spectrum& spectrum, const SpectrumOrigin& origin,
-                                                         bool force) {
-  const std::string json = dump_json(spectrum_json(spectrum, origin)) + "\n";
-  const auto figures = draw(spectrum, origin.model_name);
+                                                         bool force, const ModelGains* gains) {
+  const std::string json = dump_json(spectrum_json(spectrum, origin, gains)) + "\n";
+  const auto figures = draw(spectrum, origin.model_name, gains);
   std::vector<std::filesystem::path> paths{directory / "spectrum.h5"};
   write_tables(paths.front(), spectrum, force);
   for (const auto& [stem, images] : figures) {

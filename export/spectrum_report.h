@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "analyzers/model_gain.h"
 #include "analyzers/spectrum.h"
 #include "io/json.h"
 
@@ -19,16 +20,18 @@ struct SpectrumOrigin {
 
 /// spectrum.json: all summaries, by layer and by head, of all tokens and without sinks, with and without DC. Lists are
 /// indexed by position in `layers`. docs/spectra.md describes it.
-Json spectrum_json(const Spectrum& spectrum, const SpectrumOrigin& origin);
+/// @param gains  what `coding_gain` says; null: nothing
+Json spectrum_json(const Spectrum& spectrum, const SpectrumOrigin& origin, const ModelGains* gains = nullptr);
 
 /// Names of the files that write_spectrum_report() makes, so that they can be checked before any work.
-std::vector<std::string> spectrum_report_files(const SpectrumAccumulator::Settings& settings);
+/// @param gains  whether coding gains of layers will be there
+std::vector<std::string> spectrum_report_files(const SpectrumAccumulator::Settings& settings, bool gains = false);
 
 /// Writes spectrum.h5, the figures (SVG and PNG) and, last, spectrum.json into `directory`, which must exist. All
 /// figures are drawn before the first file is written; each file is whole or not there.
 /// @return the paths. @throws Error kConflict if one exists and !force; kEnvironment (gnuplot missing, disk full).
 std::vector<std::filesystem::path> write_spectrum_report(const std::filesystem::path& directory,
                                                          const Spectrum& spectrum, const SpectrumOrigin& origin,
-                                                         bool force);
+                                                         bool force, const ModelGains* gains = nullptr);
 
 }  // namespace kvs

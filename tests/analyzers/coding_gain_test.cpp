@@ -30,8 +30,8 @@ LayerMoments moments_of(const Value& value, const MomentShape& shape, std::size_
 }
 
 LayerGains gains_of(const Value& value, const MomentShape& shape, std::size_t documents = 1,
-                    const GainSetting& setting = {}) {
-  return coding_gains(moments_of(value, shape, documents), shape, documents, setting);
+                    const GainWeights& weights = {}) {
+  return coding_gains(moments_of(value, shape, documents), shape, documents, true, weights);
 }
 
 MomentShape shape_of(std::size_t kv_heads, std::size_t head_dim, std::size_t tokens,
@@ -196,8 +196,8 @@ TEST(CodingGain, AlongTokensTheMeanIsTheFirstCoefficientUnlessItIsRemoved) {
     return 8 + white(3)(document, layer, state, head, token, channel);
   };
   const LayerMoments moments = moments_of(value, shape, 4);
-  const LayerGains kept = coding_gains(moments, shape, 4, {.mean_removed = false});
-  const LayerGains removed = coding_gains(moments, shape, 4, {});
+  const LayerGains kept = coding_gains(moments, shape, 4, false);
+  const LayerGains removed = coding_gains(moments, shape, 4, true);
   const StepGains& with = kept.states[StateKind::kKPre].layer;
   EXPECT_EQ(with.mean, 0);
   EXPECT_NEAR(with.tokens_by_channel.back(), 0.5 * std::log2(65) - std::log2(1025) / 32, 0.03);
@@ -224,6 +224,7 @@ TEST(CodingGain, AnOffsetChangesNothingOnceTheMeanIsRemoved) {
 }
 
 TEST(CodingGain, NoStepCostsAnything) {
+  const MomentShape shape = shape_of(2, 3, 24);
   for (std::size_t seed = 0; seed < 8; ++seed) {
     const Value noise = white(seed);
     const auto mixed = [&](auto document, auto layer, auto state, auto head, auto token, auto channel) {
@@ -231,7 +232,7 @@ TEST(CodingGain, NoStepCostsAnything) {
              noise(document, layer, StateKind::kKPre, 0, token, 0);
     };
     for (const bool removed : {true, false}) {
-      const LayerGains gains = gains_of(mixed, shape_of(2, 3, 24), 2, {.mean_removed = removed});
+      const LayerGains gains = coding_gains(moments_of(mixed, shape, 2), shape, 2, removed);
       for (const StateKind state : kKeysAndValues) {
         const StateGains& of_state = gains.states[state];
         for (const StepGains& steps : of_state.heads) {
@@ -253,17 +254,17 @@ TEST(CodingGain, WeightsAddWhatTheirOwnMeansDiffer) {
   const Value value = [](auto, auto, StateKind state, auto, std::size_t token, std::size_t channel) {
     return static_cast<float>(pattern(1 + 2 * static_cast<std::size_t>(state) + channel, token));
   };
-  const StateWeights values =
+  GainWeights weights;
+  weights[StateKind::kV] =
       output_gram_weights(std::vector<std::vector<double>>{{1.5, 1, 1, 0.5}, {0.5, 0, 0, 1.5}}, 1, 2);
-  const StateWeights keys{.diagonal = {1, 16}, .log2_determinant = {4}};
-  GainSetting setting;
-  setting.weights[StateKind::kV] = &values;
-  setting.weights[StateKind::kKPre] = &keys;
-  const LayerGains gains = gains_of(value, shape, 1, setting);
-  EXPECT_NEAR(gains.states[StateKind::kV].layer.channels, 0, kClose);
-  EXPECT_NEAR(gains.states[StateKind::kV].layer.head, 0.25 * std::log2(4.0 / 3), kClose);
-  EXPECT_NEAR(gains.states[StateKind::kKPre].layer.channels, 0.5 * std::log2(8.5 / 4), kClose);
-  EXPECT_NEAR(gains.states[StateKind::kKPre].layer.head, 0, kClose);
+  weights[StateKind::kKPre] = StateWeights{.diagonal = {1, 16}, .log2_determinant = {4}};
+  const LayerGains gains = gains_of(value, shape, 1, weights);
+  const StateGains &values = gains.states[StateKind::kV], &keys = gains.states[StateKind::kKPre];
+  EXPECT_NEAR(values.weighted_layer->channels, 0, kClose);
+  EXPECT_NEAR(values.weighted_layer->head, 0.25 * std::log2(4.0 / 3), kClose);
+  EXPECT_NEAR(values.layer.head, 0, kClose);
+  EXPECT_NEAR(keys.weighted_layer->channels, 0.5 * std::log2(8.5 / 4), kClose);
+  EXPECT_NEAR(keys.weighted_heads[0].head, 0, kClose);
 }
 
 TEST(CodingGain, QueriesWeighTheKeysTheyMeet) {
@@ -288,7 +289,7 @@ TEST(CodingGain, LeavesOutWhatTooFewTokensCannotTell) {
   EXPECT_FALSE(gains_of(value, shape_of(2, 4, 31)).joint);
   EXPECT_TRUE(gains_of(value, shape_of(2, 4, 32)).joint);
   EXPECT_THROW(gains_of(value, shape_of(2, 4, 7)), Error);
-  EXPECT_EQ(gains_of(value, shape_of(2, 4, 12)).states[StateKind::kV].layer.tokens.size(), 3U);  // 2, 4 and 8 tokens
+  EXPECT_EQ(gains_of(value, shape_of(2, 4, 12)).states[StateKind::kV].layer.tokens.size(), 2U);  // 2 and 4 tokens
 }
 
 // Nothing can be saved of white noise, so what is measured on average is the optimism: 64 layers of 48 tokens, 8

@@ -62,7 +62,7 @@ TEST(Moments, AreSumsOverTheTokensBehindTheSinks) {
     first += x(document, StateKind::kV, 1, 2 + 3, 1);
     last += x(document, StateKind::kV, 1, 11 - 3, 1);
   }
-  const std::size_t lag_row = 3 * 9 + 3;  // 9 lags a head; lag 4
+  const std::size_t lag_row = 3 * 4 + 3;  // 4 lags a head; lag 4
   EXPECT_EQ(moments.sum[3 * 3 + 2], sum);
   EXPECT_EQ(moments.pairs[7 * 9 + 2 * 3 + 0], pair);
   EXPECT_EQ(moments.rotated[9 + 0 * 3 + 1], rotated);

@@ -1,10 +1,14 @@
 #include "analyzers/spectrum.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <iterator>
 #include <memory>
+#include <optional>
 #include <sstream>
 
+#include "analyzers/moments.h"
 #include "analyzers/spectrum_summary.h"
 #include "capture/capture_run.h"
 #include "capture/capture_source.h"
@@ -14,7 +18,9 @@
 #include "cli/common/progress.h"
 #include "cli/common/session.h"
 #include "cli/kvspectrum/commands.h"
+#include "cli/kvspectrum/spectrum_gain.h"
 #include "core/error.h"
+#include "export/coding_gain_report.h"
 #include "export/spectrum_report.h"
 #include "io/checkpoint.h"
 #include "io/file.h"
@@ -26,13 +32,14 @@ namespace {
 OptionTable spectrum_options() {
   OptionTable table(
       "kvspectrum spectrum (--capture FILE | --model PATH --text PATH) --out-dir DIR [options]",
-      "Power spectra of keys and values along the token axis, per layer and per head, with figures.",
+      "Power spectra of keys and values along the token axis and what transforms save, per layer and per head.",
       {"kvspectrum spectrum --capture book.h5 --out-dir spectrum",
        "kvspectrum spectrum --model SmolLM2.gguf --text book.txt --documents 16 --transform dft --out-dir spectrum"});
   table.value("capture", "FILE", "a capture with k_pre and v; a missing k_post is recomputed")
       .value("out-dir", "DIR", "where spectrum.h5, spectrum.json and the figures go")
       .value("transform", "dct|dft", "along the token axis", "dct")
       .value("sinks", "S", "first tokens left out in the second set of spectra", "4")
+      .value("gain", "on|off", "measure what transforms along tokens and across channels save", "on")
       .value("layers", "LIST", "such as 0,14-16", "all")
       .flag("allow-incomplete", "use the committed documents of an unfinished capture")
       .flag("skip-corrupt", "leave out documents whose checksum does not match");
@@ -52,8 +59,27 @@ struct Input {
   std::vector<std::size_t> layers;
   StateSet states{kSpectrumStates.begin(), kSpectrumStates.end()};
   std::size_t kv_heads = 0, head_dim = 0;
+  std::size_t sinks = 0;
+  std::optional<MomentShape> gain;  // unless it is off
   Json identity;
 };
+
+/// What follows from the options once the states' sizes are known. @param queries  whether the source has q_pre
+void set_sizes(const Options& options, std::size_t tokens, bool queries, Input& input) {
+  input.sinks = static_cast<std::size_t>(options.integer("sinks", 0, static_cast<std::int64_t>(tokens) - 1));
+  if (options.on_off("gain"))
+    input.gain = MomentShape{.states = input.states,
+                             .kv_heads = input.kv_heads,
+                             .head_dim = input.head_dim,
+                             .queries = queries,
+                             .tokens = tokens,
+                             .first_token = input.sinks};
+}
+
+double gain_memory(const Input& input) { return input.gain ? moment_bytes(*input.gain, input.layers.size()) : 0; }
+double gain_flops(const Input& input, std::size_t documents) {
+  return input.gain ? static_cast<double>(documents) * moment_flops(*input.gain, input.layers.size()) : 0;
+}
 
 StateSet spectrum_states(const CaptureHeader& header, const std::filesystem::path& path) {
   StateSet states = header.states;
@@ -82,7 +108,10 @@ void open_capture(const Options& options, const RunOptions& run, Input& input) {
   input.head_dim = header.head_dim;
   input.identity = run_identity(options, header.model_sha256, {});
   input.identity["capture"] = {{"tokens", header.tokens}, {"documents", input.reader->documents()}};
-  announce({.memory_bytes = captured_memory(header), .read_bytes = static_cast<double>(capture_bytes(header))},
+  set_sizes(options, header.tokens, header.states.contains(StateKind::kQPre), input);
+  announce({.flops = gain_flops(input, input.source->documents()),
+            .memory_bytes = captured_memory(header) + gain_memory(input),
+            .read_bytes = static_cast<double>(capture_bytes(header))},
            *input.backend, run);
 }
 
@@ -99,9 +128,11 @@ void open_live(const Options& options, const RunOptions& run, Input& input) {
   input.kv_heads = config.kv_heads;
   input.head_dim = config.head_dim;
   auto documents = tokens_of(corpus);
-  const auto tokens = static_cast<double>(documents.front().size());
-  announce({.flops = static_cast<double>(documents.size()) * forward_flops(config, tokens),
-            .memory_bytes = session_memory(input.session, documents.front().size())},
+  const std::size_t tokens = documents.front().size();
+  set_sizes(options, tokens, true, input);
+  announce({.flops = static_cast<double>(documents.size()) * forward_flops(config, static_cast<double>(tokens)) +
+                     gain_flops(input, documents.size()),
+            .memory_bytes = session_memory(input.session, tokens) + gain_memory(input)},
            *input.session.backend, run);
   input.source = std::make_unique<LiveSource>(*input.session.decoder, std::move(documents));
 }
@@ -130,13 +161,30 @@ std::string findings(const Spectrum& spectrum) {
   return text.str();
 }
 
-void accumulate(SpectrumAccumulator& sums, StateSource& source, std::size_t first, Checkpoint& checkpoint,
-                const RunOptions& run) {
+/// Sums of a spectrum and, where gains are wanted, the moments that are taken on the way to it.
+struct Sums {
+  SpectrumAccumulator spectrum;
+  std::unique_ptr<MomentSource> moments;
+
+  std::vector<std::span<const double>> all() const {
+    std::vector<std::span<const double>> sums = spectrum.sums();
+    if (moments != nullptr) std::ranges::copy(moments->sums(), std::back_inserter(sums));
+    return sums;
+  }
+  void restore(std::span<const std::vector<double>> sums) {
+    const std::size_t own = std::min(spectrum.sums().size(), sums.size());
+    spectrum.restore(sums.first(own));
+    if (moments != nullptr) moments->restore(sums.subspan(own));
+  }
+};
+
+void accumulate(Sums& sums, StateSource& source, std::size_t first, Checkpoint& checkpoint, const RunOptions& run) {
+  StateSource& passed = sums.moments == nullptr ? source : *sums.moments;
   Progress progress("spectrum", static_cast<double>(source.documents()), run.quiet);
   for (std::size_t document = first; document < source.documents(); ++document) {
     progress.update(static_cast<double>(document));
-    sums.add_document(source, document);
-    if (checkpoint.due()) checkpoint.save(document + 1, sums.sums());
+    sums.spectrum.add_document(passed, document);
+    if (checkpoint.due()) checkpoint.save(document + 1, sums.all());
   }
 }
 
@@ -166,9 +214,8 @@ void run_spectrum(Arguments arguments) {
     open_live(*options, run, input);
   }
   const std::size_t tokens = input.source->tokens();
-  const auto sinks = static_cast<std::size_t>(options->integer("sinks", 0, static_cast<std::int64_t>(tokens) - 1));
   const auto ops = make_spectral_ops(input.source->backend());
-  const SpectrumAccumulator::Settings settings{transform,    sinks,          input.layers,
+  const SpectrumAccumulator::Settings settings{transform,    input.sinks,    input.layers,
                                                input.states, input.kv_heads, input.head_dim};
   const auto of_this_run = [&](const Json& report) {
     return report.value("/source/command"_json_pointer, Json()) == options->command();
@@ -180,10 +227,12 @@ void run_spectrum(Arguments arguments) {
   make_folder(folder);
   const OutputLock lock(out, run.lock);
   std::vector<std::filesystem::path> others;
-  for (const std::string& name : spectrum_report_files(settings))
+  const bool figure = input.gain && has_whole_gains(*input.gain, input.source->documents() * input.gain->counted());
+  for (const std::string& name : spectrum_report_files(settings, figure))
     if (name != "spectrum.json") others.push_back(folder / name);
   check_outputs(folder / "spectrum.json", others, *options, run);
-  SpectrumAccumulator sums(*ops, settings, tokens);
+  Sums sums{SpectrumAccumulator(*ops, settings, tokens), nullptr};
+  if (input.gain) sums.moments = std::make_unique<MomentSource>(*input.source, *input.gain, input.layers);
   Checkpoint checkpoint(out, input.identity);
   std::size_t first = 0;
   if (const auto state = checkpoint.load(run.resume, run.force)) {
@@ -192,12 +241,16 @@ void run_spectrum(Arguments arguments) {
   }
   accumulate(sums, *input.source, first, checkpoint, run);
 
-  const Spectrum spectrum = sums.result();
+  const Spectrum spectrum = sums.spectrum.result();
+  std::optional<ModelGains> gains;
+  if (input.gain) gains = measured_gains(*sums.moments, spectrum.documents, input.layers, input.session.source.get());
+  const ModelGains* const shown = gains ? &*gains : nullptr;
   input.origin.source["command"] = options->command();
   input.origin.source["tool_version"] = kToolVersion;
-  write_spectrum_report(folder, spectrum, input.origin, run.replace());
+  write_spectrum_report(folder, spectrum, input.origin, run.replace(), shown);
   checkpoint.remove();
-  print_result(run, spectrum_json(spectrum, input.origin), findings(spectrum));
+  print_result(run, spectrum_json(spectrum, input.origin, shown),
+               findings(spectrum) + (gains ? coding_gain_text(*gains) : ""));
 }
 
 }  // namespace kvs

@@ -1,0 +1,37 @@
+#include "cli/kvspectrum/spectrum_gain.h"
+
+#include "calibrate/output_weights.h"
+
+namespace kvs {
+namespace {
+
+StateWeights value_weights(const ModelSource& model, std::size_t layer) {
+  const ModelConfig& config = model.config();
+  AttentionMaps maps;
+  maps.query_heads = config.query_heads;
+  maps.kv_heads = config.kv_heads;
+  maps.head_dim = config.head_dim;
+  maps.d_model = config.d_model;
+  maps.output = model.projection(layer, 'o');
+  return output_gram_weights(output_grams(maps), config.kv_heads, config.head_dim);
+}
+
+}  // namespace
+
+ModelGains measured_gains(const MomentSource& source, std::size_t documents, const std::vector<std::size_t>& layers,
+                          const ModelSource* model) {
+  const MomentShape& shape = source.shape();
+  ModelGains gains = model_gains(source, documents, [&](std::size_t layer) {
+    GainWeights weights;
+    if (shape.queries)
+      weights[StateKind::kKPre] = weights[StateKind::kKPost] = query_weights(source.moments()[layer], shape);
+    if (model != nullptr && shape.states.contains(StateKind::kV))
+      weights[StateKind::kV] = value_weights(*model, layers[layer]);
+    return weights;
+  });
+  if (!shape.queries) gains.left_out.emplace_back("weights of keys: the capture holds no q_pre");
+  if (model == nullptr) gains.left_out.emplace_back("weights of values: a capture holds no output projections");
+  return gains;
+}
+
+}  // namespace kvs
