@@ -9,7 +9,7 @@
 namespace kvs {
 namespace {
 
-constexpr std::size_t kFirstDocuments = 1, kFinalists = 4;
+constexpr std::size_t kFirstDocuments = 1, kFinalists = 2;
 
 std::size_t next_documents(std::size_t now, std::size_t documents) noexcept {
   return std::min(documents, now == 0 ? kFirstDocuments : 2 * now);

@@ -18,9 +18,9 @@ struct HalvedCandidate {
 using CandidateLoss = std::function<double(std::size_t candidate, std::size_t document)>;
 
 /// Successive halving over documents: all candidates are measured on the first, the better half of them on twice as
-/// many, and so on until some are measured on all. Four stay to the end, for they are close, but for those that are
-/// clearly worse than the best: Student's 95 % interval of the paired difference excludes 0. Documents are the same for
-/// all candidates of a round, so what they have in common cancels. One that is left alone is measured no further.
+/// many, and so on until two are measured on all. Sooner go those that are clearly worse than the best: Student's 95 %
+/// interval of the paired difference excludes 0. Documents are the same for all candidates of a round, so what they
+/// have in common cancels. One that is left alone is measured no further.
 /// Source: Karnin, Koren & Somekh (ICML 2013); doubled documents as Jamieson & Talwalkar (AISTATS 2016); intervals as
 /// Maron & Moore (NIPS 6, 1994).
 /// @return best first: those measured on more documents, among them by mean loss (on ties the lower candidate)

@@ -17,10 +17,7 @@ std::vector<Json> faedkv_settings(const BudgetRoom& room) {
   constexpr std::array kRecent{0.5, 0.75, 0.875, 0.9375};
   constexpr std::size_t kTokensOfAChunk = 8;
   const std::size_t chunks = std::max<std::size_t>(1, (room.tokens - room.later) / kTokensOfAChunk);
-  return combinations({shares_of("recent", room.of_prefix(), kRecent),
-                       {"sinks", {4, 10}},
-                       {"key_space", {"k_post", "k_pre"}},
-                       {"chunks", {chunks}}});
+  return combinations({shares_of("recent", room.of_prefix(), kRecent), {"sinks", {4, 10}}, {"chunks", {chunks}}});
 }
 
 }  // namespace
