@@ -5,23 +5,52 @@
 #include "calibrate/budget/grid.h"
 #include "core/error.h"
 #include "eval/budget/calibration.h"
+#include "eval/budget/space.h"
 #include "model/cache_shape.h"
 #include "policy/cache_size.h"
 
 namespace kvs {
 namespace {
 
-Json calibrated_settings(Decoder& decoder, const CacheMethod& method, const CompareGrid& grid,
-                         const CompareCalibration& plan, double budget) {
-  const ModelConfig& model = decoder.model().config();
-  const std::size_t tokens = plan.documents.front().size();
+std::size_t share_of_full(const CacheMethod& method, const ModelConfig& model, std::size_t tokens, double budget) {
   const CacheShape shape = cache_shape(model);
-  const auto full = static_cast<double>(CacheSizes(method, shape, model.layers, tokens).full());
+  return static_cast<std::size_t>(budget * static_cast<double>(CacheSizes(method, shape, model.layers, tokens).full()));
+}
+
+/// The place in the method's grid that is best on the documents.
+Json calibrated_place(Decoder& decoder, const CacheMethod& method, const CompareGrid& grid,
+                      const CompareCalibration& plan, double budget) {
+  const std::size_t tokens = plan.documents.front().size();
   Json fixed = Json::object();
   if (method.prefill == Prefill::kWhole) fixed["prefix"] = grid.prefix * tokens / grid.tokens;
-  return calibrate_to_budget(decoder, method.name, {static_cast<std::size_t>(budget * full), fixed},
-                             {plan.documents, {}})
-      .settings();
+  const BudgetPlan wanted{share_of_full(method, decoder.model().config(), tokens, budget), fixed};
+  return {{"place", calibrate_to_budget(decoder, method.name, wanted, {plan.documents, {}}).trials.front().place}};
+}
+
+/// A cell for each storage type with the settings at that place, for the documents that are compared.
+std::vector<CompareCell> cells_at(std::size_t place, const CompareGrid& grid, const ModelConfig& model,
+                                  const CacheMethod& method, double budget) {
+  std::vector<CompareCell> cells;
+  for (const std::string& store : stores_of(grid, method)) {
+    CompareCell cell{.label = cell_label(std::string(method.name) + ", calibrated", store),
+                     .method = std::string(method.name),
+                     .store = store,
+                     .budget = budget,
+                     .calibrated = true};
+    try {
+      BudgetSpace space(method, model, grid.tokens, share_of_full(method, model, grid.tokens, budget),
+                        common_settings(grid, method, store));
+      if (const auto settings = space.at(place))
+        cell.settings = *settings;
+      else
+        cell.error = "its settings need more";
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kUsage && error.code() != ErrorCode::kUnsupported) throw;
+      cell.error = error.what();
+    }
+    if (!cell.error.empty() || !keeps_everything(method, cell.settings, grid.tokens)) cells.push_back(std::move(cell));
+  }
+  return cells;
 }
 
 }  // namespace
@@ -52,7 +81,7 @@ Json CalibrationQueue::next(const Json& what, const std::function<Json()>& calib
 
 bool is_calibrated(std::string_view method) {
   const CacheMethod* const found = find_cache_method(method);
-  return found != nullptr && found->sized != nullptr && budget_grid(method).settings().size() > 1;
+  return found != nullptr && found->sized != nullptr && budget_grid(method).settings({}).size() > 1;
 }
 
 std::vector<CompareCell> compare_calibrated(Decoder& decoder, const CompareGrid& grid, const CompareCalibration& plan,
@@ -67,7 +96,7 @@ std::vector<CompareCell> compare_calibrated(Decoder& decoder, const CompareGrid&
     for (const CacheMethod* const method : methods) {
       progress(done++, methods.size() * grid.budgets.size());
       const Json found = queue.next({{"method", method->name}, {"budget", budget}},
-                                    [&] { return calibrated_settings(decoder, *method, grid, plan, budget); });
+                                    [&] { return calibrated_place(decoder, *method, grid, plan, budget); });
       if (found.contains("error")) {
         cells.push_back({.label = std::string(method->name) + ", calibrated",
                          .method = std::string(method->name),
@@ -76,7 +105,7 @@ std::vector<CompareCell> compare_calibrated(Decoder& decoder, const CompareGrid&
                          .calibrated = true});
         continue;
       }
-      for (CompareCell& cell : calibrated_cells(grid, decoder.model().config(), *method, found, budget))
+      for (CompareCell& cell : cells_at(found.at("place"), grid, decoder.model().config(), *method, budget))
         cells.push_back(std::move(cell));
     }
   return cells;

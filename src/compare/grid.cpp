@@ -44,41 +44,15 @@ class CellMaker {
   std::vector<CompareCell> cells() {
     for (const std::string& name : grid_.methods) {
       const CacheMethod& method = *find_cache_method(name);
-      for (const std::string& store : stores_of(method)) add(method, store);
+      for (const std::string& store : stores_of(grid_, method)) add(method, store);
     }
-    return std::move(cells_);
-  }
-
-  std::vector<CompareCell> calibrated(const CacheMethod& method, Json settings, double budget) {
-    const Json size = method.sized(1, grid_.tokens, settings);
-    for (const auto& [name, value] : size.items()) settings.erase(name);
-    for (const std::string& store : stores_of(method)) {
-      CacheSizes sizes(method, shape_, model_.layers, grid_.tokens);
-      Json base = settings;
-      base.update(base_settings(method, store));
-      add_sized(sizes, method, store, base, budget, std::string(method.name) + ", calibrated");
-    }
-    for (CompareCell& cell : cells_) cell.calibrated = true;
     return std::move(cells_);
   }
 
  private:
-  std::vector<std::string> stores_of(const CacheMethod& method) const {
-    std::vector<std::string> stores{""};
-    const auto& kinds = method.name == "full" ? grid_.stores : grid_.composed;
-    if (method.rows) stores.insert(stores.end(), kinds.begin(), kinds.end());
-    return stores;
-  }
-
-  Json base_settings(const CacheMethod& method, const std::string& store) const {
-    Json base = store_settings(store);
-    if (method.prefill == Prefill::kWhole) base["prefix"] = grid_.prefix;
-    return base;
-  }
-
   void add(const CacheMethod& method, const std::string& store) {
     CacheSizes sizes(method, shape_, model_.layers, grid_.tokens);
-    const Json base = base_settings(method, store);
+    const Json base = common_settings(grid_, method, store);
     if (method.sized == nullptr) {
       for (const Json& fixed : fixed_settings(method.name, model_.kv_heads)) {
         if (fixed.empty() && store.empty()) continue;  // the full cache itself
@@ -86,7 +60,7 @@ class CellMaker {
       }
       return;
     }
-    for (const double budget : grid_.budgets) add_sized(sizes, method, store, base, budget, std::string(method.name));
+    for (const double budget : grid_.budgets) add_sized(sizes, method, store, base, budget);
   }
 
   void add_fixed(CacheSizes& sizes, const CacheMethod& method, const std::string& store, const Json& base,
@@ -113,14 +87,13 @@ class CellMaker {
   }
 
   void add_sized(CacheSizes& sizes, const CacheMethod& method, const std::string& store, const Json& base,
-                 double budget, const std::string& name) {
-    CompareCell cell{cell_label(name, store), std::string(method.name), store, budget, base};
+                 double budget) {
+    CompareCell cell{cell_label(std::string(method.name), store), std::string(method.name), store, budget, base};
     const auto full = static_cast<double>(sizes.full());
     try {
       const std::optional<Json> fitted = sizes.fitted(base, static_cast<std::size_t>(budget * full));
-      Json whole = base;
-      whole.update(method.sized(1, grid_.tokens, base));
-      if (fitted == whole) return;  // nothing is left to do: the storage type alone
+      if (fitted && keeps_everything(method, *fitted, grid_.tokens))
+        return;  // nothing is left to do: the storage type alone
       if (fitted)
         cell.settings = *fitted;
       else
@@ -161,9 +134,23 @@ std::vector<CompareCell> compare_cells(const CompareGrid& grid, const ModelConfi
   return CellMaker(grid, model).cells();
 }
 
-std::vector<CompareCell> calibrated_cells(const CompareGrid& grid, const ModelConfig& model, const CacheMethod& method,
-                                          const Json& settings, double budget) {
-  return CellMaker(grid, model).calibrated(method, settings, budget);
+std::vector<std::string> stores_of(const CompareGrid& grid, const CacheMethod& method) {
+  std::vector<std::string> stores{""};
+  const auto& kinds = method.name == "full" ? grid.stores : grid.composed;
+  if (method.rows) stores.insert(stores.end(), kinds.begin(), kinds.end());
+  return stores;
+}
+
+Json common_settings(const CompareGrid& grid, const CacheMethod& method, const std::string& store) {
+  Json settings = store_settings(store);
+  if (method.prefill == Prefill::kWhole) settings["prefix"] = grid.prefix;
+  return settings;
+}
+
+bool keeps_everything(const CacheMethod& method, const Json& settings, std::size_t tokens) {
+  Json whole = settings;
+  whole.update(method.sized(1, tokens, settings));
+  return whole == settings;
 }
 
 }  // namespace kvs

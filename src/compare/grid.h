@@ -46,9 +46,11 @@ std::string cell_label(const std::string& method, const std::string& store);
 /// method whose storage type alone reaches the budget.
 std::vector<CompareCell> compare_cells(const CompareGrid& grid, const ModelConfig& model);
 
-/// The cells of one method at one budget with the settings that a calibration chose, whose size is solved anew: for the
-/// grid's documents, and for each storage type that the method is composed with.
-std::vector<CompareCell> calibrated_cells(const CompareGrid& grid, const ModelConfig& model, const CacheMethod& method,
-                                          const Json& settings, double budget);
+/// The storage types that a method's cells have; the first is none.
+std::vector<std::string> stores_of(const CompareGrid& grid, const CacheMethod& method);
+/// What all settings of a method with a storage type have in common.
+Json common_settings(const CompareGrid& grid, const CacheMethod& method, const std::string& store);
+/// Whether a method's settings are those of its greatest size: of a document nothing is left out.
+bool keeps_everything(const CacheMethod& method, const Json& settings, std::size_t tokens);
 
 }  // namespace kvs

@@ -3,7 +3,6 @@
 #include <filesystem>
 #include <functional>
 
-#include "calibrate/budget/grid.h"
 #include "capture/live_source.h"
 #include "cli/common/estimate.h"
 #include "cli/common/methods.h"
@@ -147,8 +146,7 @@ double calibration_flops(const ModelConfig& model, const CompareGrid& grid, cons
   const double pass = forward_flops(model, static_cast<double>(documents.front().size()));
   double passes = elite ? kElitePasses * static_cast<double>(documents.size()) : 0;
   for (const std::string& method : grid.methods)
-    if (is_calibrated(method))
-      passes += static_cast<double>(most_losses(model, {}, {documents, {}}, budget_grid(method).settings().size()));
+    if (is_calibrated(method)) passes += static_cast<double>(most_losses(model, method, {}, {documents, {}}));
   return passes * pass * static_cast<double>(grid.budgets.size());
 }
 

@@ -76,7 +76,7 @@ BudgetCalibration calibrate_to_budget(Decoder& decoder, std::string_view method,
   const std::size_t prefix = space.cache(candidates.front()).prefix().tokens;
   const auto ranked = screened(decoder, space, candidates, text.measured, prefix, log);
   for (const HalvedCandidate& one : ranked)
-    found.trials.push_back({candidates[one.candidate], one.losses.size(), one.mean()});
+    found.trials.push_back({candidates[one.candidate], space.place(one.candidate), one.losses.size(), one.mean()});
   const std::size_t best = ranked.front().candidate;
   if (plan.rounds > 0)
     found.contenders.push_back(

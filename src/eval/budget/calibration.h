@@ -40,6 +40,7 @@ struct BudgetContender {
 /// A setting of the grid, as far as it was screened.
 struct BudgetTrial {
   Json settings;
+  std::size_t place = 0;  // in the grid
   std::size_t documents = 0;
   double divergence = 0;  // mean over those documents
 };

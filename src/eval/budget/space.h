@@ -30,6 +30,11 @@ class BudgetSpace {
   /// The grid's settings, each with the greatest size that the budget allows; those that reach it, each once.
   /// @throws Error kUsage if none does, naming the one that comes nearest; as make_cache() if none is one of the method
   std::vector<Json> candidates();
+  /// The grid's place of one of candidates().
+  std::size_t place(std::size_t candidate) const { return places_[candidate]; }
+  /// The settings at a place of the grid, whose grid is as long for every budget and document; nothing if they do not
+  /// reach the budget.
+  std::optional<Json> at(std::size_t place) { return fitted(grid_.settings(room_)[place], bytes_); }
   /// The first of the grid's standards that reaches the budget.
   std::optional<Json> standard();
   /// One of candidates() at another size: the settings at its place in the grid of a budget of `share` times the bytes,
