@@ -69,7 +69,8 @@ void add_token_gains(const LayerCovariance& layer, StateKind state, std::size_t 
   Matrix by_component(lags, basis.cols()), by_channel(lags, basis.cols());
   for (std::size_t lag = 0; lag < lags; ++lag) {
     const Matrix covariance = layer.lagged(state, head, lag);
-    by_component.row(static_cast<Eigen::Index>(lag)) = (covariance * basis).cwiseProduct(basis).colwise().sum();
+    by_component.row(static_cast<Eigen::Index>(lag)) =
+        (basis.transpose() * covariance).cwiseProduct(basis.transpose()).rowwise().sum().transpose();
     by_channel.row(static_cast<Eigen::Index>(lag)) = covariance.diagonal();
   }
   for (const std::size_t block : kBlockTokens) {

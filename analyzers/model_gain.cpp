@@ -1,7 +1,7 @@
 #include "analyzers/model_gain.h"
 
 #include <algorithm>
-#include <numeric>
+#include <exception>
 #include <utility>
 
 namespace kvs {
@@ -13,16 +13,6 @@ double mean_over_layers(const ModelGains& gains, double optimistic,
   double sum = 0;
   for (const LayerGains& layer : gains.removed) sum += value(layer);
   return std::max(0.0, sum / static_cast<double>(gains.removed.size()) - optimistic);
-}
-
-Verdict verdict_of(double value, double pays, double idle) {
-  if (value >= pays) return Verdict::kPays;
-  return value < idle ? Verdict::kCannotPay : Verdict::kHardlyPays;
-}
-
-Verdict opposite(Verdict verdict) {
-  if (verdict == Verdict::kHardlyPays) return verdict;
-  return verdict == Verdict::kPays ? Verdict::kCannotPay : Verdict::kPays;
 }
 
 }  // namespace
@@ -41,11 +31,24 @@ ModelGains model_gains(const MomentSource& source, std::size_t documents,
   const std::size_t width = shape.kv_heads * shape.head_dim, whole = shape.whole_heads() * shape.head_dim;
   if (whole > 0) too_few("the KLT of a layer", width);
   if (whole > width) too_few("the KLT of keys and values", whole);
-  for (std::size_t layer = 0; layer < source.moments().size(); ++layer) {
-    const GainWeights of_layer = weights(layer);
-    gains.removed.push_back(coding_gains(source.moments()[layer], shape, documents, true, of_layer));
-    gains.kept.push_back(coding_gains(source.moments()[layer], shape, documents, false, of_layer));
+  const std::size_t layers = source.moments().size();
+  std::vector<GainWeights> by_layer;
+  for (std::size_t layer = 0; layer < layers; ++layer) by_layer.push_back(weights(layer));
+  gains.removed.resize(layers);
+  gains.kept.resize(layers);
+  std::vector<std::exception_ptr> failures(layers);  // an exception must not leave a parallel region
+#pragma omp parallel for schedule(dynamic)
+  for (std::size_t layer = 0; layer < layers; ++layer) {
+    try {
+      const LayerMoments& moments = source.moments()[layer];
+      gains.removed[layer] = coding_gains(moments, shape, documents, true, by_layer[layer]);
+      gains.kept[layer] = coding_gains(moments, shape, documents, false, by_layer[layer]);
+    } catch (...) {
+      failures[layer] = std::current_exception();
+    }
   }
+  for (const std::exception_ptr& failure : failures)
+    if (failure) std::rethrow_exception(failure);
   return gains;
 }
 
@@ -82,38 +85,6 @@ StepMeans step_means(const ModelGains& gains, StateKind state) {
 double joint_mean(const ModelGains& gains) {
   return mean_over_layers(gains, gain_optimism(gains).joint,
                           [](const LayerGains& layer) { return layer.joint.value_or(0); });
-}
-
-std::vector<FamilyFinding> family_findings(const ModelGains& gains) {
-  std::vector<std::pair<StateKind, StepMeans>> states;
-  for (const StateKind state : {StateKind::kKPre, StateKind::kV})
-    if (gains.shape.states.contains(state) && !gains.removed.empty())
-      states.emplace_back(state, step_means(gains, state));
-  std::vector<FamilyFinding> findings;
-  if (states.empty()) return findings;
-  const auto add = [&](MethodFamily family, double pays, double idle, auto&& value) {
-    FamilyFinding& finding = findings.emplace_back(FamilyFinding{family, {}, Verdict::kCannotPay});
-    double largest = 0;
-    for (const auto& [state, steps] : states) {
-      finding.saves.emplace_back(state, value(steps));
-      largest = std::max(largest, finding.saves.back().second);
-    }
-    finding.verdict = verdict_of(largest, pays, idle);
-  };
-  const double joint = joint_mean(gains);
-  const auto add_bits = [&](MethodFamily family, auto&& value) { add(family, kPayingBits, kIdleBits, value); };
-  add_bits(MethodFamily::kMean, [](const StepMeans& steps) { return steps.mean; });
-  add_bits(MethodFamily::kTokens, [](const StepMeans& steps) { return steps.tokens; });
-  add_bits(MethodFamily::kChannels, [](const StepMeans& steps) { return steps.channels; });
-  add_bits(MethodFamily::kTransform, [](const StepMeans& steps) { return steps.head + steps.whole; });
-  add(MethodFamily::kLowRank, kPayingShare, kIdleShare, [](const StepMeans& steps) { return steps.idle_share; });
-  if (states.size() == 2 && gains.removed.front().joint)
-    add_bits(MethodFamily::kJoint, [&](const StepMeans&) { return joint; });
-  add_bits(MethodFamily::kPlain, [&](const StepMeans& steps) {
-    return steps.mean + steps.tokens + steps.channels + steps.head + steps.whole + joint;
-  });
-  findings.back().verdict = opposite(findings.back().verdict);
-  return findings;
 }
 
 }  // namespace kvs

@@ -1,5 +1,7 @@
 #include "analyzers/moments.h"
 
+#include <omp.h>
+
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -49,10 +51,9 @@ std::vector<Task> tasks_of(const MomentShape& shape, LayerMoments& moments) {
   return tasks;
 }
 
-void add_product(const Task& task, const std::vector<Matrix>& heads) {
+void add_product(const Task& task, const std::vector<Matrix>& heads, Matrix& product) {
   const Matrix &left = heads[task.left], &right = heads[task.right];
   const Eigen::Index rows = left.rows() - to_index(task.lag), size = left.cols();
-  Matrix product(size, size);
   product.noalias() = left.topRows(rows).transpose() * right.bottomRows(rows);
   if (task.lag == 0) {
     Eigen::Map<Matrix>(task.sum, size, size) += product;
@@ -137,9 +138,12 @@ void MomentSource::visit(std::size_t document, const StateNeeds& needs, const Si
 void MomentSource::add(const DocumentStates& states, LayerMoments& moments) {
   const std::vector<Matrix> heads = tokens_by_head(states, shape_, backend());
   const std::vector<Task> tasks = tasks_of(shape_, moments);
-  // Inside a parallel loop Eigen's products run on one thread each, so their bits do not depend on the number.
-#pragma omp parallel for schedule(dynamic)
-  for (const Task& task : tasks) add_product(task, heads);
+  // Memory is taken here: an exception must not leave a parallel region. Inside it Eigen's products run on one thread
+  // each, so their bits do not depend on the number of threads.
+  std::vector<Matrix> products(static_cast<std::size_t>(omp_get_max_threads()),
+                               Matrix(to_index(shape_.head_dim), to_index(shape_.head_dim)));
+#pragma omp parallel for schedule(dynamic) num_threads(static_cast <int>(products.size()))
+  for (const Task& task : tasks) add_product(task, heads, products[static_cast<std::size_t>(omp_get_thread_num())]);
   add_rows(heads, shape_, moments);
   if (shape_.queries) add_queries(states, moments);
 }

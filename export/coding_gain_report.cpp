@@ -3,7 +3,7 @@
 #include <array>
 #include <cstdio>
 
-#include "core/state_kind.h"
+#include "analyzers/method_family.h"
 
 namespace kvs {
 namespace {

@@ -25,12 +25,12 @@ FigureImages render_coding_gain(const ModelGains& gains, const std::vector<std::
                                 std::string_view model_name) {
   FigureData data;
   double panels = 0;
-  const double width = 150 + std::clamp(18.0 * static_cast<double>(layers.size()), 330.0, 900.0);
+  const double width = 150 + std::clamp(18.0 * static_cast<double>(layers.size()), 480.0, 900.0);
   std::vector<std::string> titles;
   for (const StateKind state : {StateKind::kKPre, StateKind::kV}) {
     if (!gains.shape.states.contains(state)) continue;
     for (std::size_t layer = 0; layer < gains.removed.size(); ++layer) {
-      std::vector<double> row{static_cast<double>(layer)};
+      std::vector<double> row{static_cast<double>(layer), 0.0};
       double sum = 0;
       for (const double gain : steps_of(gains.removed[layer], state)) row.push_back(sum += gain);
       data.row(row);
@@ -39,7 +39,7 @@ FigureImages render_coding_gain(const ModelGains& gains, const std::vector<std::
     titles.emplace_back(title_of(state));
     ++panels;
   }
-  Figure figure(embedded::figure_coding_gain, width, 110 + 190 * panels);
+  Figure figure(embedded::figure_coding_gain, width, 90 + 210 * panels);
   for (std::size_t n = 0; n < titles.size(); ++n) figure.set("panel_title_" + std::to_string(n + 1), titles[n]);
   const std::size_t blocks = gain_optimism(gains).tokens.size();
   return figure.data("gain", data)
