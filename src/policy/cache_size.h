@@ -30,11 +30,10 @@ class CacheSizes {
   /// the method takes is more. A method without a size has `settings` alone to offer. Cost: log₂ tokens sizes. @throws
   /// Error as make_cache(), if the method takes no size at all
   std::optional<Json> fitted(const Json& settings, std::size_t bytes);
-  /// The smallest size that the method takes, and the greatest.
+  /// The smallest size that the method takes.
   std::size_t least(const Json& settings);
-  std::size_t most(const Json& settings) {
-    return total(method_->sized == nullptr ? settings : sized(settings, tokens_));
-  }
+  /// `settings` with what keeps all of a document.
+  Json largest(const Json& settings) const { return method_->sized == nullptr ? settings : sized(settings, tokens_); }
 
  private:
   Json sized(const Json& settings, std::size_t kept) const;

@@ -40,29 +40,18 @@ TEST(Halving, MeasuresTheBetterHalfOnTwiceAsManyDocuments) {
   EXPECT_DOUBLE_EQ(halved.found.back().mean(), 7);
 }
 
-TEST(Halving, DropsWhatIsClearlyWorse) {
-  // Against candidate 1 candidate 0 loses 1 in every document, candidate 2 wins one and loses two.
-  const double losses[3][4] = {{1, 2, 3, 4}, {0, 1, 2, 3}, {3, 0, 9, 2}};
-  const auto found =
-      halve(3, 4, [&](std::size_t candidate, std::size_t document) { return losses[candidate][document]; });
-  std::vector<std::size_t> order, documents;
-  for (const HalvedCandidate& one : found) {
-    order.push_back(one.candidate);
-    documents.push_back(one.losses.size());
-  }
-  EXPECT_THAT(order, ElementsAre(1, 2, 0));
-  EXPECT_THAT(documents, ElementsAre(4, 4, 2));
-  EXPECT_EQ(halving_losses(3, 4), 12U);
-}
-
-TEST(Halving, MeasuresOneThatIsLeftAloneNoFurther) {
-  std::size_t losses = 0;
-  const auto found = halve(3, 8, [&](std::size_t candidate, std::size_t) {
-    ++losses;
-    return candidate == 1 ? 0.0 : 1.0;
-  });
-  EXPECT_EQ(losses, 3U + 3U);
-  EXPECT_EQ(found.front().candidate, 1U);
+TEST(Halving, EndsOnceTheOtherIsClearlyWorse) {
+  const std::vector<double> best{0, 1, 2, 3}, always_worse{1, 2, 3, 4}, mostly_worse{3, 0, 9, 2};
+  const auto documents = [&](const std::vector<double>& other) {
+    const auto found = halve(2, best.size(), [&](std::size_t candidate, std::size_t document) {
+      return (candidate == 1 ? best : other)[document];
+    });
+    EXPECT_EQ(found.front().candidate, 1U);
+    EXPECT_EQ(found.front().losses.size(), found.back().losses.size());
+    return found.front().losses.size();
+  };
+  EXPECT_EQ(documents(always_worse), 2U);
+  EXPECT_EQ(documents(mostly_worse), 4U);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <random>
 
 #include "tests/cli/calibrate_fixture.h"
 
@@ -54,6 +55,25 @@ TEST_F(BudgetPrograms, TakeBytesAndGivenParameters) {
   const Json parameters = config("lagkv.json").at("parameters");
   EXPECT_EQ(parameters.at("store"), "int8_per_token_head");
   EXPECT_LE(config("lagkv.json").at("calibration").at("allocation").at("contenders").at(0).at("bytes"), 160 * 32);
+}
+
+TEST_F(BudgetPrograms, KilledAndResumedIsIdentical) {
+  const std::vector<std::string> how{"--by-layer", "1", "--windows", "0:1", "--held-windows", "1:"};
+  auto again = how;
+  again.push_back("--resume");
+  ASSERT_EQ(run("kvcalibrate", to_budget("lagkv", "75%", how)).status, 0);
+  const std::string whole = slurp(folder_ / "lagkv.json");
+  std::mt19937 random(11);
+  int killed = 0;
+  for (int round = 0; round < 3; ++round) {
+    std::filesystem::remove(folder_ / "lagkv.json");
+    killed += run_with_kills("kvcalibrate", to_budget("lagkv", "75%", how), to_budget("lagkv", "75%", again), random);
+    EXPECT_EQ(slurp(folder_ / "lagkv.json"), whole) << "round " << round;
+  }
+  EXPECT_GT(killed, 1);
+  EXPECT_THAT(run("kvcalibrate", to_budget("lagkv", "75%", again)).out, HasSubstr("finished before"));
+  again[1] = "2";
+  EXPECT_EQ(run("kvcalibrate", to_budget("lagkv", "75%", again)).status, 7) << "another run's output";
 }
 
 TEST_F(BudgetPrograms, RefuseWhatCannotBe) {

@@ -6,6 +6,7 @@
 
 #include "eval/budget/calibration.h"
 #include "eval/budget/lattice.h"
+#include "eval/budget/space.h"
 #include "eval/evaluation.h"
 #include "model/cache_shape.h"
 #include "policy/methods.h"
@@ -84,7 +85,7 @@ TEST(BudgetCalibration, GivesSettingsThatReachTheBudgetAndSaysWhatTheyDo) {
 
 TEST(BudgetCalibration, LetsLayersTradeUnderTheSameBudget) {
   BudgetCase at;
-  for (const char* method : {"lagkv", "streaming"}) {
+  for (const char* method : {"freqkv", "lagkv", "streaming"}) {
     const BudgetCalibration found = at.calibrate(method, at.half(Json::object(), 1));
     const auto layers = std::ranges::find(found.contenders, "layers", &BudgetContender::name);
     ASSERT_NE(layers, found.contenders.end());
@@ -127,6 +128,44 @@ TEST(BudgetCalibration, RefusesABudgetThatNoSettingReaches) {
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), HasSubstr("lags"));
   }
+}
+
+TEST(BudgetSpace, ThePrefixLeavesRoomForWhatFollows) {
+  const BudgetCase at;
+  const auto prefix = [&](std::size_t parts) {
+    const BudgetSpace space(*find_cache_method("snapkv"), at.tiny.model->config(), kBudgetTokens,
+                            at.sizes("full").full() / parts, {{"window", 4}});
+    return kBudgetTokens - space.room().later;
+  };
+  EXPECT_EQ(prefix(2), 48U - 48 / 4);      // a quarter of the document
+  EXPECT_EQ(prefix(4), 48U - 48 / 4 / 2);  // half of the budget's rows
+}
+
+TEST(BudgetSpace, CodedRowsAreMore) {
+  const BudgetCase at;
+  const std::size_t bytes = at.sizes("full").full() / 4;
+  const Json store{{"store", "int8_per_token_head"}};
+  for (const char* method : {"lagkv", "freqkv"}) {
+    const auto rows = [&](const Json& fixed) {
+      return BudgetSpace(*find_cache_method(method), at.tiny.model->config(), kBudgetTokens, bytes, fixed).room().rows;
+    };
+    EXPECT_EQ(rows(Json::object()), kBudgetTokens / 4) << method;
+    EXPECT_EQ(rows(store), bytes * kBudgetTokens / at.sizes("full").total(store)) << method;
+    EXPECT_GT(rows(store), kBudgetTokens / 4) << method;
+  }
+}
+
+TEST(BudgetSpace, ScalesACandidateWithItsSize) {
+  BudgetCase at;
+  BudgetSpace space(*find_cache_method("lagkv"), at.tiny.model->config(), kBudgetTokens, at.half().bytes,
+                    Json::object());
+  const std::vector<Json> candidates = space.candidates();
+  EXPECT_EQ(candidates.back().at("lag"), 24 * 3 / 8);  // lags of 7/16 leave no row for a chosen token
+  EXPECT_EQ(space.scaled(candidates.size() - 1, 1), candidates.back());
+  const auto larger = space.scaled(candidates.size() - 1, 1.5);
+  ASSERT_TRUE(larger);
+  EXPECT_EQ(larger->at("lag"), 36 * 3 / 8);
+  EXPECT_EQ(space.scaled(candidates.size() - 1, 0.25), std::nullopt);  // two lags of 8 are more
 }
 
 TEST(BudgetLattice, StepsFromSizeToSize) {

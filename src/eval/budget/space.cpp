@@ -12,8 +12,8 @@
 namespace kvs {
 namespace {
 
-/// The prefix of a method that compresses one at its end: what follows it, and stays as it comes, is a quarter of the
-/// document, or half of the rows that the budget holds.
+/// The prefix of a method that compresses one at its end. What follows it stays as it comes: a quarter of the document,
+/// but no more than half of the rows that the budget holds.
 std::size_t standard_prefix(std::size_t tokens, std::size_t rows) {
   constexpr std::size_t kScored = 2;  // at least
   return tokens - std::max(std::min(tokens, kScored), std::min(tokens / 4, rows / 2));
@@ -43,11 +43,11 @@ BudgetSpace::BudgetSpace(const CacheMethod& method, const ModelConfig& model, st
 }
 
 void BudgetSpace::measure_room() {
-  const Json standard = with_fixed(grid_.standards().front());
+  const Json whole = sizes_.largest(with_fixed(grid_.standards().front()));
   try {
-    const Prefix prefix = cache(standard).prefix();
+    const Prefix prefix = cache(whole).prefix();
     if (prefix.whole) room_.later = tokens_ - std::min(tokens_, prefix.tokens);
-    room_.rows = std::min(tokens_, bytes_ * tokens_ / sizes_.most(standard));
+    room_.rows = std::min(tokens_, bytes_ * tokens_ / sizes_.total(whole));
   } catch (const Error& error) {
     if (!is_refusal(error)) throw;
   }
