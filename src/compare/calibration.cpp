@@ -18,13 +18,13 @@ std::size_t share_of_full(const CacheMethod& method, const ModelConfig& model, s
 }
 
 /// The place in the method's grid that is best on the documents.
-Json calibrated_place(Decoder& decoder, const CacheMethod& method, const CompareGrid& grid,
-                      const CompareCalibration& plan, double budget) {
-  const std::size_t tokens = plan.documents.front().size();
+Json calibrated_place(Decoder& decoder, const CacheMethod& method, const CompareGrid& grid, const BudgetText& text,
+                      double budget) {
+  const std::size_t tokens = text.measured.front().size();
   Json fixed = Json::object();
   if (method.prefill == Prefill::kWhole) fixed["prefix"] = grid.prefix * tokens / grid.tokens;
   const BudgetPlan wanted{share_of_full(method, decoder.model().config(), tokens, budget), fixed};
-  return {{"place", calibrate_to_budget(decoder, method.name, wanted, {plan.documents, {}}).trials.front().place}};
+  return {{"place", calibrate_to_budget(decoder, method.name, wanted, text).trials.front().place}};
 }
 
 /// A cell for each storage type with the settings at that place, for the documents that are compared.
@@ -84,19 +84,23 @@ bool is_calibrated(std::string_view method) {
   return found != nullptr && found->sized != nullptr && budget_grid(method).settings({}).size() > 1;
 }
 
-std::vector<CompareCell> compare_calibrated(Decoder& decoder, const CompareGrid& grid, const CompareCalibration& plan,
+std::vector<CompareCell> compare_calibrated(Decoder& decoder, const CompareGrid& grid,
+                                            std::span<const std::vector<std::int32_t>> documents,
                                             CalibrationQueue& queue,
                                             const std::function<void(std::size_t, std::size_t)>& progress) {
   std::vector<const CacheMethod*> methods;
   for (const std::string& name : grid.methods)
     if (is_calibrated(name)) methods.push_back(find_cache_method(name));
+  std::vector<std::shared_ptr<FullPass>> full;
+  for (const auto& document : documents) full.push_back(std::make_shared<FullPass>(decoder, document));
   std::vector<CompareCell> cells;
   std::size_t done = 0;
   for (const double budget : grid.budgets)
     for (const CacheMethod* const method : methods) {
       progress(done++, methods.size() * grid.budgets.size());
-      const Json found = queue.next({{"method", method->name}, {"budget", budget}},
-                                    [&] { return calibrated_place(decoder, *method, grid, plan, budget); });
+      const Json found = queue.next({{"method", method->name}, {"budget", budget}}, [&] {
+        return calibrated_place(decoder, *method, grid, {documents, {}, full}, budget);
+      });
       if (found.contains("error")) {
         cells.push_back({.label = std::string(method->name) + ", calibrated",
                          .method = std::string(method->name),

@@ -13,12 +13,6 @@
 
 namespace kvs {
 
-/// The text on which methods are calibrated before they are compared, and how long that may take.
-struct CompareCalibration {
-  std::span<const std::vector<std::int32_t>> documents;  // of one length
-  std::optional<double> seconds = {};                    // after which no further calibration begins
-};
-
 /// Calibrations one after the other, each kept in the records with its time, so that a run that goes on has the same
 /// ones.
 class CalibrationQueue {
@@ -41,8 +35,10 @@ bool is_calibrated(std::string_view method);
 
 /// The cells of the grid's methods that can be calibrated, each calibrated to each budget (calibrate_to_budget: one
 /// setting for all layers, screened by divergence). A calibration that fails is a cell with its reason.
+/// @param documents  of one length
 /// @param progress  called before each calibration with its method and the number of those done and of all
-std::vector<CompareCell> compare_calibrated(Decoder& decoder, const CompareGrid& grid, const CompareCalibration& plan,
+std::vector<CompareCell> compare_calibrated(Decoder& decoder, const CompareGrid& grid,
+                                            std::span<const std::vector<std::int32_t>> documents,
                                             CalibrationQueue& queue,
                                             const std::function<void(std::size_t, std::size_t)>& progress);
 

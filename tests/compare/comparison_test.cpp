@@ -117,7 +117,7 @@ TEST(CompareCalibrated, SettingsAreSolvedForTheDocumentsThatAreScored) {
   RunRecords records(nullptr);
   CalibrationQueue queue(records, std::nullopt);
   const auto cells =
-      compare_calibrated(*tiny.decoder, grid, {std::span(texts).first(2)}, queue, [](std::size_t, std::size_t) {});
+      compare_calibrated(*tiny.decoder, grid, std::span(texts).first(2), queue, [](std::size_t, std::size_t) {});
   ASSERT_FALSE(cells.empty());
   for (const CompareCell& cell : cells) {
     EXPECT_TRUE(cell.calibrated);

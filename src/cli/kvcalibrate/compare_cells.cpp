@@ -126,16 +126,15 @@ std::vector<CompareCell> calibrated_cells(const Options& options, const RunOptio
                                           RunRecords& records, std::optional<double> most_seconds, double& seconds) {
   const auto documents = documents_in_turn(corpus);
   CalibrationQueue queue(records, most_seconds);
+  std::vector<CompareCell> cells;
+  if (elite) cells = EliteCells(options, run, session, grid, corpus).cells(queue);
   std::optional<Progress> progress;
-  std::vector<CompareCell> cells =
-      compare_calibrated(*session.decoder, grid, {documents}, queue, [&](std::size_t done, std::size_t all) {
-        if (!progress) progress.emplace("calibrating", static_cast<double>(all), run.quiet);
-        progress->update(static_cast<double>(done));
-      });
-  progress.reset();
-  if (elite)
-    for (CompareCell& cell : EliteCells(options, run, session, grid, corpus).cells(queue))
-      cells.push_back(std::move(cell));
+  const auto done = [&](std::size_t count, std::size_t all) {
+    if (!progress) progress.emplace("calibrating", static_cast<double>(all), run.quiet);
+    progress->update(static_cast<double>(count));
+  };
+  for (CompareCell& cell : compare_calibrated(*session.decoder, grid, documents, queue, done))
+    cells.push_back(std::move(cell));
   seconds += queue.seconds();
   return cells;
 }

@@ -6,7 +6,6 @@
 #include "calibrate/halving.h"
 #include "core/error.h"
 #include "eval/budget/by_layer.h"
-#include "eval/document_loss.h"
 #include "policy/document_cache.h"
 #include "policy/methods.h"
 
@@ -34,9 +33,11 @@ ResidualStream run_with(Decoder& decoder, const BudgetSpace& space, std::span<co
 }
 
 std::vector<HalvedCandidate> screened(Decoder& decoder, const BudgetSpace& space, const std::vector<Json>& candidates,
-                                      Documents documents, std::size_t prefix, LossLog& log) {
+                                      const BudgetText& text, std::size_t prefix, LossLog& log) {
   std::vector<DocumentLoss> losses;
-  for (const auto& document : documents) losses.emplace_back(decoder, document, prefix);
+  for (std::size_t n = 0; n < text.measured.size(); ++n)
+    losses.emplace_back(text.full.empty() ? std::make_shared<FullPass>(decoder, text.measured[n]) : text.full[n],
+                        prefix);
   const auto loss = [&](std::size_t candidate, std::size_t document) {
     const auto measure = [&] {
       DocumentLoss& of = losses[document];
@@ -44,7 +45,7 @@ std::vector<HalvedCandidate> screened(Decoder& decoder, const BudgetSpace& space
     };
     return log.next(measure).front();
   };
-  return halve(candidates.size(), documents.size(), loss);
+  return halve(candidates.size(), losses.size(), loss);
 }
 
 /// Mean NLL of each document. @param run  a pass over one
@@ -74,7 +75,7 @@ BudgetCalibration calibrate_to_budget(Decoder& decoder, std::string_view method,
   LossLog log(done, most_losses(space.model(), method, plan, text), journal);
   BudgetCalibration found;
   const std::size_t prefix = space.cache(candidates.front()).prefix().tokens;
-  const auto ranked = screened(decoder, space, candidates, text.measured, prefix, log);
+  const auto ranked = screened(decoder, space, candidates, text, prefix, log);
   for (const HalvedCandidate& one : ranked)
     found.trials.push_back({candidates[one.candidate], space.place(one.candidate), one.losses.size(), one.mean()});
   const std::size_t best = ranked.front().candidate;

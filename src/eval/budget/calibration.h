@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "calibrate/paired_difference.h"
+#include "eval/document_loss.h"
 #include "io/journal.h"
 #include "io/json.h"
 #include "model/decoder.h"
@@ -27,6 +29,8 @@ struct BudgetPlan {
 struct BudgetText {
   std::span<const std::vector<std::int32_t>> measured;  // settings are chosen on
   std::span<const std::vector<std::int32_t>> held;      // nothing was chosen by: they decide
+  /// [measured document] the full cache's, for calibrations that share them; empty: each makes its own.
+  std::span<const std::shared_ptr<FullPass>> full = {};
 };
 
 /// Settings of a method, sizes included, and what they did on the documents held out.
