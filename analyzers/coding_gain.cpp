@@ -4,7 +4,6 @@
 #include <boost/math/special_functions/digamma.hpp>
 #include <cmath>
 #include <numbers>
-#include <numeric>
 
 #include "analyzers/layer_covariance.h"
 #include "core/error.h"
@@ -41,7 +40,7 @@ struct StepSums {
 /// weight[f][τ] with S_f = Σ_τ weight[f][τ] c(τ): the variance of coefficient f of an orthonormal DCT-II of `block`
 /// tokens with autocovariance c.
 Matrix lag_weights(std::size_t block) {
-  const auto size = static_cast<Eigen::Index>(block);
+  const auto size = to_index(block);
   Matrix basis(size, size), weights = Matrix::Zero(size, size);
   for (Eigen::Index f = 0; f < size; ++f)
     for (Eigen::Index t = 0; t < size; ++t)
@@ -56,8 +55,7 @@ Matrix lag_weights(std::size_t block) {
 /// Mean over components of what a DCT of blocks saves. autocovariance: [lag, component].
 double block_gain(const Matrix& autocovariance, std::size_t block, double noise) {
   const Matrix power =
-      ((lag_weights(block) * autocovariance.topRows(static_cast<Eigen::Index>(block))).cwiseMax(0.0).array() + noise)
-          .matrix();
+      ((lag_weights(block) * autocovariance.topRows(to_index(block))).cwiseMax(0.0).array() + noise).matrix();
   const Eigen::ArrayXd arithmetic = power.colwise().mean().array().log2(),
                        geometric = power.array().log2().colwise().mean();
   return 0.5 * (arithmetic - geometric).mean();
@@ -66,12 +64,12 @@ double block_gain(const Matrix& autocovariance, std::size_t block, double noise)
 void add_token_gains(const LayerCovariance& layer, StateKind state, std::size_t head, const Matrix& basis,
                      StepGains& gains) {
   const std::size_t lags = layer.shape().lags();
-  Matrix by_component(lags, basis.cols()), by_channel(lags, basis.cols());
+  Matrix by_component(to_index(lags), basis.cols()), by_channel(to_index(lags), basis.cols());
   for (std::size_t lag = 0; lag < lags; ++lag) {
     const Matrix covariance = layer.lagged(state, head, lag);
-    by_component.row(static_cast<Eigen::Index>(lag)) =
+    by_component.row(to_index(lag)) =
         (basis.transpose() * covariance).cwiseProduct(basis.transpose()).rowwise().sum().transpose();
-    by_channel.row(static_cast<Eigen::Index>(lag)) = covariance.diagonal();
+    by_channel.row(to_index(lag)) = covariance.diagonal();
   }
   for (const std::size_t block : kBlockTokens) {
     if (block > lags) break;
@@ -151,7 +149,7 @@ StateWeights weights_of(std::span<const Matrix> forms) {
 }  // namespace
 
 StateWeights query_weights(const LayerMoments& moments, const MomentShape& shape) {
-  const auto size = static_cast<Eigen::Index>(shape.head_dim);
+  const auto size = to_index(shape.head_dim);
   std::vector<Matrix> forms;
   for (std::size_t head = 0; head < shape.kv_heads; ++head)
     forms.emplace_back(
@@ -161,7 +159,7 @@ StateWeights query_weights(const LayerMoments& moments, const MomentShape& shape
 
 StateWeights output_gram_weights(std::span<const std::vector<double>> grams, std::size_t kv_heads,
                                  std::size_t head_dim) {
-  const auto size = static_cast<Eigen::Index>(head_dim);
+  const auto size = to_index(head_dim);
   std::vector<Matrix> forms(kv_heads, Matrix::Zero(size, size));
   for (std::size_t query = 0; query < grams.size(); ++query)
     forms[query / (grams.size() / kv_heads)] += Eigen::Map<const Matrix>(grams[query].data(), size, size);
