@@ -1,9 +1,11 @@
 #include "export/figure.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
 
+#include "core/utf8.h"
 #include "embedded/figure_style.h"
 #include "export/gnuplot.h"
 #include "io/file.h"
@@ -18,12 +20,16 @@ std::string number(double value) {
   return text.data();
 }
 
-/// Viewers smooth images unless they are told not to; older ones know the first of the words.
-std::string with_sharp_images(std::string svg) {
-  constexpr std::string_view kImage = "\n<image ",  // no label has a line end
-                             kSharp = "style='image-rendering:optimizeSpeed;image-rendering:pixelated' ";
-  for (std::size_t at = svg.find(kImage); at != std::string::npos; at = svg.find(kImage, at + 1))
-    svg.insert(at + kImage.size(), kSharp);
+void replace_all(std::string& text, std::string_view part, std::string_view by) {
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + by.size()))
+    text.replace(at, part.size(), by);
+}
+
+/// What gnuplot 5.4 leaves undone.
+std::string finished_svg(std::string svg) {
+  replace_all(svg, "]]>", "]]&gt;");  // of labels: XML has no other use for it
+  // Viewers smooth images unless they are told not to; older ones know the first of the words. No label has a line end.
+  replace_all(svg, "\n<image ", "\n<image style='image-rendering:optimizeSpeed;image-rendering:pixelated' ");
   return svg;
 }
 
@@ -83,7 +89,7 @@ FigureImages Figure::render() const {
       " enhanced font 'DejaVu Sans,10' fontscale 2 linewidth 2 pointscale 2 background 'white'\n" +
       "set output png_file\nis_svg = 0" + page;
   std::vector<std::string> files = run_gnuplot(script, std::array<std::string, 2>{"svg_file", "png_file"});
-  return {with_sharp_images(std::move(files[0])), std::move(files[1])};
+  return {finished_svg(std::move(files[0])), std::move(files[1])};
 }
 
 std::vector<std::filesystem::path> write_figure(const std::filesystem::path& stem, const FigureImages& images,
@@ -98,14 +104,19 @@ std::vector<std::filesystem::path> write_figure(const std::filesystem::path& ste
 
 std::string figure_label(std::string_view label) {
   std::string text = "'";
-  for (const char c : label) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+  for (std::size_t at = 0; at < label.size();) {
+    const std::size_t length = std::max<std::size_t>(1, utf8_length(label.substr(at)));
+    const std::string_view letter = label.substr(at, length);
+    at += length;
+    if (is_control(letter)) {
       text += ' ';
-    } else if (c == '\'') {
+    } else if (utf8_length(letter) == 0 || letter == "\uFFFE" || letter == "\uFFFF") {  // no XML has these
+      text += "\uFFFD";
+    } else if (letter == "'") {
       text += "''";
     } else {
-      if (std::string_view("\\{}^_@&~").find(c) != std::string_view::npos) text += '\\';
-      text += c;
+      if (std::string_view("\\{}^_@&~").find(letter) != std::string_view::npos) text += '\\';
+      text += letter;
     }
   }
   return text + "'";

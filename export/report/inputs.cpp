@@ -114,7 +114,8 @@ class Reader {
       try {
         output.json = parse_json(read_text_file(path, kMostResultBytes), path.string());
         kind = kind_of(output.json);
-      } catch (const Error&) {  // no JSON of ours
+      } catch (const Error& error) {
+        if (error.code() != ErrorCode::kInput) throw;  // else it is no JSON of ours
       }
     }
     if (!kind) {

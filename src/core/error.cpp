@@ -1,5 +1,7 @@
 #include "core/error.h"
 
+#include <algorithm>
+
 #include "core/utf8.h"
 
 namespace kvs {
@@ -13,16 +15,26 @@ std::string printable(std::string_view text, std::size_t limit) {
   for (std::size_t at = 0; at < text.size();) {
     if (out.size() >= limit) return out + "...";
     const std::size_t length = utf8_length(text.substr(at));
-    const auto byte = static_cast<unsigned char>(text[at]);
-    if (length == 0 || byte < 0x20 || byte == 0x7f) {
+    const std::size_t escaped = length == 0 ? 1 : is_control(text.substr(at, length)) ? length : 0;
+    for (const char c : text.substr(at, escaped)) {
+      const auto byte = static_cast<unsigned char>(c);
       out += {'\\', 'x', kHex[byte >> 4], kHex[byte & 15]};
-      ++at;
-    } else {
-      out += text.substr(at, length);
-      at += length;
     }
+    if (escaped == 0) out += text.substr(at, length);
+    at += std::max(length, escaped);
   }
   return out;
+}
+
+std::string printable_text(std::string_view text) {
+  std::string out;
+  while (true) {
+    const std::size_t end = text.find_first_of("\n\t");
+    out += printable(text.substr(0, end), std::string_view::npos);
+    if (end == std::string_view::npos) return out;
+    out += text[end];
+    text.remove_prefix(end + 1);
+  }
 }
 
 }  // namespace kvs

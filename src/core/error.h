@@ -42,7 +42,10 @@ class Interrupted : public std::exception {
   int signal_;
 };
 
-/// `text` with control characters and bytes that are not valid UTF-8 written as \xNN, cut at `limit` bytes.
+/// `text` with control characters (C0, DEL and C1) and bytes that are not valid UTF-8 written as \xNN, cut at `limit`
+/// bytes.
 std::string printable(std::string_view text, std::size_t limit = 400);
+/// The same of text for a terminal: whole, and line ends and tabs stay.
+std::string printable_text(std::string_view text);
 
 }  // namespace kvs

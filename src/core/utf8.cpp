@@ -20,6 +20,12 @@ std::size_t utf8_length(std::string_view text) noexcept {
   return continues(1, low, high) && continues(2) && continues(3) ? 4 : 0;
 }
 
+bool is_control(std::string_view character) noexcept {
+  const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(character[at]); };
+  if (character.size() == 1) return byte(0) < 0x20 || byte(0) == 0x7f;
+  return character.size() == 2 && byte(0) == 0xc2 && byte(1) >= 0x80 && byte(1) < 0xa0;
+}
+
 std::size_t find_invalid_utf8(std::string_view text) noexcept {
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t length = utf8_length(text.substr(at));

@@ -39,12 +39,14 @@ class MappedFile {
 std::string read_text_file(const std::filesystem::path& path, std::size_t limit);
 
 /// An exclusive flock on "OUT.lock" for as long as the object lives; the lock file holds this process's id.
-/// It is removed on release. A lock file left by a dead process is taken over.
+/// It is removed on release. A lock file left by a dead process is taken over, and its temporaries are removed.
 class OutputLock {
  public:
   /// @throws Error kConflict naming the pid if another process holds it; kEnvironment if the directory is missing or
   ///         read-only, or locks are not supported (with the hint --no-lock).
-  explicit OutputLock(const std::filesystem::path& output, bool enabled = true);
+  /// @param others  outputs that are written under the lock of the first
+  explicit OutputLock(const std::filesystem::path& output, bool enabled = true,
+                      std::span<const std::filesystem::path> others = {});
   ~OutputLock();
   OutputLock(OutputLock&& other) noexcept;
   OutputLock& operator=(OutputLock&&) = delete;

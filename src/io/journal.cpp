@@ -109,7 +109,9 @@ Journal::Journal(Journal&& other) noexcept
       records_(std::move(other.records_)) {}
 
 Journal::~Journal() {
-  if (descriptor_ >= 0) ::close(descriptor_);
+  if (descriptor_ < 0) return;
+  if (records_.empty()) ::unlink(path_.c_str());
+  ::close(descriptor_);
 }
 
 Journal Journal::create(const fs::path& path, const Json& identity) {
@@ -151,8 +153,7 @@ void Journal::append(const Json& record) {
 }
 
 void Journal::remove() {
-  if (::unlink(path_.c_str()) != 0 && errno != ENOENT)
-    throw_errno(ErrorCode::kEnvironment, path_, "cannot remove the journal", errno);
+  ::unlink(path_.c_str());
   sync_directory(directory_of(path_));
   if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
 }

@@ -30,11 +30,12 @@ class Journal {
   static Content read(const std::filesystem::path& path);
 
   Journal(Journal&&) noexcept;
+  /// A journal without records goes: there is nothing to go on with.
   ~Journal();
   const std::vector<Json>& records() const noexcept { return records_; }
   /// @throws Error kEnvironment; afterwards the journal must not be used (no second fsync is tried).
   void append(const Json& record);
-  /// Deletes the file, when its run's outputs are in place.
+  /// Deletes the file, when its run's outputs are in place. One that cannot be deleted stays: the run is finished.
   void remove();
 
  private:

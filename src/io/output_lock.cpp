@@ -74,7 +74,7 @@ void remove_stale_temporaries(const fs::path& output) {
 
 }  // namespace
 
-OutputLock::OutputLock(const fs::path& output, bool enabled) {
+OutputLock::OutputLock(const fs::path& output, bool enabled, std::span<const fs::path> others) {
   if (!enabled) return;
   const fs::path target = resolve_output(output);
   path_ = target;
@@ -91,6 +91,7 @@ OutputLock::OutputLock(const fs::path& output, bool enabled) {
     write_at(file.get(), path_, std::as_bytes(std::span(text)), 0);
     descriptor_ = file.release();
     remove_stale_temporaries(target);
+    for (const fs::path& other : others) remove_stale_temporaries(resolve_output(other));
     return;
   }
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <variant>
 
 #include "core/error.h"
 #include "io/gguf.h"
@@ -18,6 +19,8 @@ class GgufKeys {
 
   bool has(std::string_view key) const { return file_.has(name(key)); }
   std::uint64_t unsigned_integer(std::string_view key, std::uint64_t most) const {
+    if (has(key) && std::holds_alternative<GgufArray>(value(key)))
+      fail(ErrorCode::kUnsupported, key, "found a per-layer list, supported are: one number for all layers");
     return file_.get_unsigned(name(key), most);
   }
   /// From 1 to `most`.

@@ -1,6 +1,7 @@
 #include "model/model_tensors.h"
 
 #include <algorithm>
+#include <ranges>
 
 #include "core/error.h"
 
@@ -45,9 +46,11 @@ Extent extent_of(Axis axis, const ModelConfig& config, ModelFormat format) {
 
 template <class Extents>
 std::string shape_text(const Extents& shape) {
+  constexpr std::size_t kMostShown = 8;
   std::string text = "[";
-  for (const auto extent : shape) text += (text.size() > 1 ? ", " : "") + std::to_string(extent);
-  return text + "]";
+  for (const auto extent : shape | std::views::take(kMostShown))
+    text += (text.size() > 1 ? ", " : "") + std::to_string(extent);
+  return text + (shape.size() > kMostShown ? ", \u2026] of " + std::to_string(shape.size()) + " dimensions" : "]");
 }
 
 std::string name_list(std::span<const std::string> names) {

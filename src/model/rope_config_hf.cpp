@@ -108,7 +108,13 @@ void parse_hf_rope(const JsonCursor& root, const RopeDefaults& defaults, ModelCo
   const RopeScalingContext context = scaling_context(root, defaults, rope, config);
   if (defaults.window_theta == 0) {
     refuse_per_layer_type(scaling);
-    if (!scaling.is_null() && scaling.has("rope_theta")) rope.theta = scaling.at("rope_theta").positive();
+    if (!scaling.is_null() && scaling.has("rope_theta")) {
+      const double theta = scaling.at("rope_theta").positive();
+      if (!theta_key.empty() && theta != rope.theta)
+        scaling.at("rope_theta")
+            .fail(describe_json(root.at(theta_key).value()) + ", which /" + std::string(theta_key) + " says");
+      rope.theta = theta;
+    }
     rope.scaling = parse_rope_scaling(scaling, context);
     config.ropes = {rope};
     return;

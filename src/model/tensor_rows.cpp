@@ -79,7 +79,8 @@ void TensorRows::fail_not_finite() const {
     }
   }
   throw Error(ErrorCode::kData, archive_->file_of(*tensor_).string() + ": tensor " + tensor_->name,
-              "found " + std::to_string(total) + " values that are NaN or infinite, the first at flat index " +
+              "found " + std::to_string(total) +
+                  " values that are NaN, infinite or beyond f32, the first at flat index " +
                   std::to_string(first_index) + ", expected finite numbers");
 }
 

@@ -11,7 +11,16 @@ TEST(Printable, EscapesControlCharactersAndBrokenUtf8) {
   EXPECT_EQ(printable("a\x1b[2Jb\n"), "a\\x1b[2Jb\\x0a");
   EXPECT_EQ(printable("h\xc3\xa9"), "h\xc3\xa9");
   EXPECT_EQ(printable("\xc3("), "\\xc3(");
+  EXPECT_EQ(printable("a\xc2\x9b"
+                      "2Jb\x7f"),
+            "a\\xc2\\x9b2Jb\\x7f");  // C1: some terminals obey it as they do ESC [
   EXPECT_EQ(printable(std::string(50, 'x'), 10), "xxxxxxxxxx...");
+}
+
+TEST(Printable, KeepsTheLinesOfText) {
+  EXPECT_EQ(printable_text("a\n\tb\x1b[2J\n"), "a\n\tb\\x1b[2J\n");
+  EXPECT_EQ(printable_text(std::string(3000, 'x')).size(), 3000U);
+  EXPECT_EQ(printable_text(""), "");
 }
 
 TEST(Error, IsOneLine) {

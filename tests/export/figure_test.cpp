@@ -72,12 +72,14 @@ TEST(Figure, LabelsAreDrawnAsTheyAreAndNeverRun) {
   EXPECT_FALSE(std::filesystem::exists(file));
   EXPECT_THAT(images.svg, HasSubstr("a_b^c{d}@e&amp;f~g\\h'i"));
   EXPECT_THAT(images.svg, HasSubstr("`touch "));
+  EXPECT_THAT(plain("a]]>b").render().svg, HasSubstr(">a]]&gt;b<"));
 }
 
 TEST(FigureLabel, QuotesAndEscapesMarkup) {
   EXPECT_EQ(figure_label("plain"), "'plain'");
   EXPECT_EQ(figure_label("it's"), "'it''s'");
   EXPECT_EQ(figure_label("k_pre\n\\"), "'k\\_pre \\\\'");
+  EXPECT_EQ(figure_label("a\x1b[m\xc2\x9bz\xff\uFFFF"), "'a [m z\uFFFD\uFFFD'");
 }
 
 TEST(FigureData, WritesGapsForWhatIsNotANumber) {

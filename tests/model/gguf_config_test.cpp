@@ -56,6 +56,14 @@ TEST(GgufConfig, LlamaKeepsItsArithmetic) {
   EXPECT_EQ(config.attention_scale, 0);
 }
 
+TEST(GgufConfig, ListsByLayerAreNotSupported) {
+  for (const char* key : {"attention.head_count_kv", "attention.head_count", "feed_forward_length"}) {
+    FakeGguf file = metadata("llama");
+    file.values[std::string("llama.") + key] = GgufArray(std::vector<std::int64_t>{2, 1, 2});
+    expect_refused(file, ErrorCode::kUnsupported, std::string(key) + ": found a per-layer list");
+  }
+}
+
 TEST(GgufConfig, MistralsWindowIsEveryLayers) {
   FakeGguf file = metadata("llama");
   file.values["llama.attention.sliding_window"] = std::uint64_t{128};

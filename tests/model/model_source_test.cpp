@@ -282,6 +282,23 @@ TEST_F(ModelSourceTest, NamesTheConfigKeysBehindAWrongShape) {
                       [](Json& config) { config["vocab_size"] = 65; });
 }
 
+TEST_F(ModelSourceTest, CutsTheShapeOfATensorOfManyDimensions) {
+  const std::string stored = read_bytes(folder() / "model.safetensors");
+  std::uint64_t length = 0;
+  std::memcpy(&length, stored.data(), sizeof length);
+  Json header = Json::parse(stored.substr(sizeof length, length));
+  Json& shape = header["model.layers.0.self_attn.q_proj.weight"]["shape"];
+  while (shape.size() < 2000) shape.insert(shape.begin(), 1);
+  const std::string text = header.dump();
+  const std::uint64_t grown = text.size();
+  std::string bytes(sizeof grown, ' ');
+  std::memcpy(bytes.data(), &grown, sizeof grown);
+  write_bytes(folder() / "model.safetensors", bytes + text + stored.substr(sizeof length + length));
+  expect_error(ErrorCode::kInput,
+               HasSubstr("found shape [1, 1, 1, 1, 1, 1, 1, 1, \u2026] of 2000 dimensions, expected [32, 32]"),
+               [&] { ModelSource::open(folder()); });
+}
+
 TEST_F(ModelSourceTest, NotesLayersThatTheConfigLeavesOut) {
   open_with([](Json& config) { config["num_hidden_layers"] = 1; });
   const std::unique_ptr<ModelSource> source = ModelSource::open(folder());

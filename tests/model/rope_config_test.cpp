@@ -113,6 +113,13 @@ TEST(HfRope, AnEmptyScalingDoesNotHideTheOtherObject) {
   EXPECT_EQ(rope.scaling, (RopeScaling{.type = Kind::kLinear, .factor = 2}));
 }
 
+TEST(HfRope, TwoBasesMustAgree) {
+  EXPECT_EQ(parse_hf(R"({"rope_theta": 500, "rope_parameters": {"rope_theta": 500}})").ropes[0].theta, 500);
+  EXPECT_THAT(complaint(ErrorCode::kInput,
+                        [] { parse_hf(R"({"rope_theta": 10000, "rope_parameters": {"rope_theta": 500}})"); }),
+              HasSubstr("/rope_parameters/rope_theta: found 500, expected 10000, which /rope_theta says"));
+}
+
 TEST(HfRope, AFactorWithoutATypeIsRefused) {
   for (const char* scaling : {R"({"factor": 2})", R"({"rope_theta": 500, "long_factor": [1, 1, 1, 1]})"}) {
     EXPECT_THAT(complaint(ErrorCode::kInput, [&] { parse_hf(R"({"rope_scaling": )" + std::string(scaling) + "}"); }),

@@ -61,7 +61,7 @@ TEST_P(BlockScales, ThatAreNotFiniteAreFoundWithTensorPlaceAndCount) {
   const std::uint16_t infinity = 0x7c00;
   std::memcpy(&archive.bytes()[3 * type.block_bytes + GetParam().offset], &infinity, sizeof infinity);
   const std::string message = "m.gguf: tensor w: found " + std::to_string(values) +
-                              " values that are NaN or infinite, the first at flat index " +
+                              " values that are NaN, infinite or beyond f32, the first at flat index " +
                               std::to_string(columns + values);
   test::expect_error(ErrorCode::kData, message, [&] { archive.rows().read(0, 3, out); });
 }

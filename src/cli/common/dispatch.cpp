@@ -6,6 +6,7 @@
 #include <iostream>
 #include <new>
 
+#include "cli/common/outputs.h"
 #include "core/error.h"
 #include "core/interrupt.h"
 #include "version.h"
@@ -45,6 +46,14 @@ void occupy_standard_descriptors() {
     if (::fcntl(descriptor, F_GETFD) == -1) ::open("/dev/null", O_RDONLY);
 }
 
+/// After an error that --resume would meet again.
+void clean_up() noexcept {
+  try {
+    drop_hopeless_runs();
+  } catch (const std::exception&) {  // another process has the output now, or the files cannot be deleted: they stay
+  }
+}
+
 }  // namespace
 
 int run_program(std::string_view program, std::string_view purpose, std::span<const Subcommand> commands, int argc,
@@ -62,6 +71,7 @@ int run_program(std::string_view program, std::string_view purpose, std::span<co
     return 128 + interrupted.signal();
   } catch (const Error& error) {
     complain(error.what());
+    if (error.code() == ErrorCode::kData) clean_up();
     return static_cast<int>(error.code());
   } catch (const std::bad_alloc&) {
     complain("memory: found too little, expected enough for this model and window; see the estimate");

@@ -9,6 +9,7 @@
 #include "core/checked.h"
 #include "core/error.h"
 #include "core/nearest.h"
+#include "core/utf8.h"
 
 namespace kvs {
 namespace po = boost::program_options;
@@ -83,6 +84,12 @@ double Options::real(const std::string& name, double least, double most) const {
     range << "a number from " << least << " to " << most;
     refuse(name, text(name), range.str());
   }
+  return *value;
+}
+
+double Options::share(const std::string& name) const {
+  const auto value = parse_real(text(name));
+  if (!value || !(*value > 0 && *value <= 1)) refuse(name, text(name), "a number above 0 and at most 1");
   return *value;
 }
 
@@ -206,6 +213,9 @@ OptionTable& OptionTable::positionals(const std::string& name, const std::string
 
 std::optional<Options> OptionTable::parse(Arguments arguments, std::ostream& out) const {
   std::vector<std::string> words(arguments.begin(), arguments.end());
+  for (const std::string& word : words)  // outputs record the command, and JSON is UTF-8
+    if (find_invalid_utf8(word) < word.size())
+      throw Error(ErrorCode::kUsage, word, "found bytes that are not UTF-8, expected UTF-8 in names and values");
   const bool help = std::erase_if(words, [](const std::string& word) { return word == "--help" || word == "-h"; }) > 0;
   Options result = parse_words(words);
   if (help) {

@@ -27,6 +27,8 @@ class Options {
   const std::vector<std::string>& list(const std::string& name) const;
   std::int64_t integer(const std::string& name, std::int64_t least, std::int64_t most) const;
   double real(const std::string& name, double least, double most) const;
+  /// A number above 0 and at most 1.
+  double share(const std::string& name) const;
   const std::string& choice(const std::string& name, std::span<const std::string_view> allowed) const;
   bool on_off(const std::string& name) const;
   /// "0,14-16": ascending, distinct, below `count`; all of them if the option is absent or "all".

@@ -1,10 +1,14 @@
 #include "cli/common/outputs.h"
 
+#include <unistd.h>
+
+#include <climits>
 #include <iostream>
 #include <set>
 
 #include "core/error.h"
 #include "export/config.h"
+#include "io/descriptor.h"
 #include "io/file.h"
 #include "io/input_files.h"
 #include "version.h"
@@ -12,6 +16,8 @@
 namespace kvs {
 namespace {
 
+/// What an unfinished run leaves for --resume.
+constexpr const char* kKeptState[] = {".journal", ".partial", ".checkpoint.0", ".checkpoint.1"};
 /// What a run may keep beside its output until the end, a capture's manifest for good.
 constexpr const char* kBesideOutput[] = {".lock",          ".journal",      ".partial",     ".partial.new",
                                          ".manifest.json", ".checkpoint.0", ".checkpoint.1"};
@@ -19,6 +25,23 @@ constexpr const char* kBesideOutput[] = {".lock",          ".journal",      ".pa
 constexpr std::size_t kMostReportBytes = std::size_t{1} << 30;
 
 std::filesystem::path journal_path(const std::filesystem::path& output) { return output.string() + ".journal"; }
+
+/// Checks that a file of this name can be made: before any work rather than at the end.
+void check_name(const std::filesystem::path& path) {
+  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  const long limit = ::pathconf(folder.c_str(), _PC_NAME_MAX);
+  const std::size_t most = limit > 0 ? static_cast<std::size_t>(limit) : NAME_MAX,
+                    size = path.filename().native().size();
+  if (size > most)
+    throw Error(ErrorCode::kUsage, path.string(),
+                "found a file name of " + std::to_string(size) + " bytes, expected at most " + std::to_string(most));
+}
+
+/// Files that a run keeps until it has finished, by the output that they lie beside.
+std::vector<std::filesystem::path>& unfinished_outputs() {
+  static std::vector<std::filesystem::path> outputs;
+  return outputs;
+}
 
 InputFiles input_files(const Options& options) {
   InputFiles inputs;
@@ -50,9 +73,19 @@ Journal open_journal(const std::filesystem::path& output, const Json& identity, 
   check_journal(output, run);
   const std::filesystem::path path = journal_path(output);
   const bool exists = std::filesystem::exists(path);
-  if (exists && run.resume) return Journal::resume(path, identity);
-  if (exists) std::filesystem::remove(path);
-  return Journal::create(path, identity);
+  if (exists && !run.resume) std::filesystem::remove(path);
+  Journal journal = exists && run.resume ? Journal::resume(path, identity) : Journal::create(path, identity);
+  drop_if_hopeless(output);
+  return journal;
+}
+
+void drop_if_hopeless(const std::filesystem::path& output) { unfinished_outputs().push_back(resolve_output(output)); }
+
+void drop_hopeless_runs() {
+  for (const std::filesystem::path& output : unfinished_outputs()) {
+    const OutputLock lock(output, true);
+    for (const char* ending : kKeptState) std::filesystem::remove(output.string() + ending);
+  }
 }
 
 void check_inputs_spared(std::span<const std::filesystem::path> outputs, const Options& options) {
@@ -60,11 +93,15 @@ void check_inputs_spared(std::span<const std::filesystem::path> outputs, const O
   std::set<std::filesystem::path> names;
   for (const auto& output : outputs) {
     inputs.check_spared(output);
+    check_name(output);
     std::error_code unresolved;  // check_output says what is wrong with it
     if (!names.insert(std::filesystem::weakly_canonical(output, unresolved)).second && !unresolved)
       throw Error(ErrorCode::kUsage, output.string(), "is the name of two outputs, expected another --out");
   }
-  for (const char* ending : kBesideOutput) inputs.check_spared(outputs.front().string() + ending);
+  for (const char* ending : kBesideOutput) {
+    inputs.check_spared(outputs.front().string() + ending);
+    check_name(outputs.front().string() + ending);
+  }
 }
 
 void check_outputs(const std::filesystem::path& main, std::span<const std::filesystem::path> others,
@@ -108,7 +145,7 @@ void print_result(const RunOptions& run, const Json& json, const std::string& te
   if (run.json) {
     std::cout << dump_json(json) << '\n';
   } else if (!text.empty()) {
-    std::cout << text;
+    std::cout << printable_text(text);
   }
 }
 

@@ -17,9 +17,16 @@ void check_journal(const std::filesystem::path& output, const RunOptions& run);
 /// @throws Error kConflict as check_journal, or if it belongs to another run.
 Journal open_journal(const std::filesystem::path& output, const Json& identity, const RunOptions& run);
 
+/// A run that ends with ErrorCode::kData from here on can be resumed as often as one likes: what it keeps beside
+/// `output` for --resume (journal, checkpoints, the unfinished capture) goes with it. To be called when what is there
+/// is known to be of this very run; open_journal does.
+void drop_if_hopeless(const std::filesystem::path& output);
+/// Does so, after such an error.
+void drop_hopeless_runs();
+
 /// Checks that writing `outputs` and the files that a run keeps beside the first of them (lock, journal, checkpoints,
 /// manifest, the unfinished file) destroys nothing that the command reads, and no output another.
-/// @throws Error kUsage, also if an output lies in a model's folder; as read_config for --config.
+/// @throws Error kUsage, also if an output lies in a model's folder or a name is too long; as read_config for --config.
 void check_inputs_spared(std::span<const std::filesystem::path> outputs, const Options& options);
 /// Checks every output before any work: `main`, which is written last, and the files that go with it.
 /// @throws as check_inputs_spared and check_output.

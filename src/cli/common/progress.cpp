@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <iostream>
 
+#include "core/error.h"
+
 namespace kvs {
 namespace {
 
@@ -38,7 +40,7 @@ std::string human_seconds(double seconds) {
 }
 
 void remark(const std::string& line, bool quiet) {
-  if (!quiet) std::cerr << line << std::endl;
+  if (!quiet) std::cerr << printable(line, std::string::npos) << std::endl;
 }
 
 Progress::Progress(std::string label, double total, bool quiet)
@@ -77,7 +79,7 @@ void Progress::draw(double done) {
   const std::string left = rate > 0 ? human_seconds((total_ - done) / rate) + " left" : "";
   const std::string percent = formatted("%3.0f %%", 100 * share);
   if (!terminal_) {
-    std::cerr << label_ << ": " << percent << ", " << left << std::endl;
+    std::cerr << label_ << ": " << percent << (left.empty() ? "" : ", ") << left << std::endl;
     return;
   }
   constexpr int kWidth = 30;

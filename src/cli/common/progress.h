@@ -31,7 +31,7 @@ class Progress {
 std::string human_bytes(double bytes);
 std::string human_seconds(double seconds);
 
-/// A remark on stderr, unless quiet.
+/// A remark of one line on stderr, unless quiet; names from files may be in it (core/error.h, printable).
 void remark(const std::string& line, bool quiet);
 
 }  // namespace kvs

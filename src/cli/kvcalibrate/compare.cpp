@@ -124,8 +124,9 @@ void run_compare(Arguments arguments) {
   if (options->has("time")) plan.seconds = kScoring * compare_seconds(*options);
   const bool elite = compares_elitekv(*options), calibrates = !options->list("calibration-text").empty();
   const std::string out = options->text("out");
-  check_outputs(out, other_outputs(*options, grid.budgets, elite), *options, run);
-  const OutputLock lock(out, run.lock);
+  const auto others = other_outputs(*options, grid.budgets, elite);
+  check_outputs(out, others, *options, run);
+  const OutputLock lock(out, run.lock, others);
 
   auto source = open_model(*options);
   const Corpus corpus = load_corpus(*options, run, *source);

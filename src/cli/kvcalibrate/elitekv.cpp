@@ -143,7 +143,7 @@ void run_elitekv(Arguments arguments) {
   if (has_factors(*options)) others.push_back(factor_file);
   if (options->has("ratio")) std::ranges::copy(figure_paths(out, "_trials"), std::back_inserter(others));
   check_outputs(out, others, *options, run);
-  const OutputLock lock(out, run.lock);
+  const OutputLock lock(out, run.lock, others);
   const int norm = static_cast<int>(options->integer("norm", 1, 2));
   const bool from_capture = options->has("capture");
   const Whitening whitening = planned_whitening(*options);
@@ -165,6 +165,7 @@ void run_elitekv(Arguments arguments) {
   const auto ops = make_calibration_ops(input.source->backend());
   EliteSearch search(plan, *ops, *input.source, input.held ? *input.held : *input.source);
   Checkpoint checkpoint(out, input.identity);
+  drop_if_hopeless(out);
   run_search(search, search.units() - held_out, checkpoint, run);
   if (held_out > 0) {
     choose(input, *options, run, search, *ops, held_out, found);

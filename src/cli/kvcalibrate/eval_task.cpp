@@ -153,7 +153,7 @@ void run_eval_task(const Options& options, const RunOptions& run) {
     check_outputs(options.text("out"), figures, options, run);
   }
   std::optional<OutputLock> lock;
-  if (options.has("out")) lock.emplace(options.text("out"), run.lock);
+  if (options.has("out")) lock.emplace(options.text("out"), run.lock, figures);
   auto source = open_model(options);
   const TaskCache cache = task_cache(options, *source);
   const auto tokenizer = source->load_tokenizer();

@@ -84,7 +84,7 @@ FaedkvPlan make_plan(const Options& options, const ModelConfig& model,
     for (const std::size_t count : options.integers("sweep", 1, bins))
       if (std::ranges::find(plan.chunk_counts, count) == plan.chunk_counts.end()) plan.chunk_counts.push_back(count);
   plan.layers = options.indices("layers", model.layers);
-  plan.keep = options.real("keep", 0, 1);
+  plan.keep = options.share("keep");
   plan.race = make_race(options, plan, documents.size(), run);
   return plan;
 }
@@ -145,7 +145,7 @@ void run_faedkv(Arguments arguments) {
   const RunOptions run = run_options(*options);
   const std::filesystem::path out = options->text("out");
   check_outputs(out, figure_files(out, options->has("sweep")), *options, run);
-  const OutputLock lock(out, run.lock);
+  const OutputLock lock(out, run.lock, figure_files(out, options->has("sweep")));
   auto source = open_model(*options);
   const Corpus corpus = load_corpus(*options, run, *source);
   const auto documents = tokens_of(corpus);

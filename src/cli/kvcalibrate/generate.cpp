@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <algorithm>
 #include <iostream>
 
@@ -73,19 +75,24 @@ void run_generate(Arguments arguments) {
   // Text is shown as it comes, but for the bytes of a character that is not whole yet.
   std::vector<std::int32_t> ids;
   std::size_t shown = 0;
+  const bool terminal = isatty(STDOUT_FILENO) == 1;
+  const auto print = [&](std::string_view piece) {
+    std::cout << (terminal ? printable_text(piece) : std::string(piece)) << std::flush;
+  };
   const auto show = [&](std::int32_t id) {
     ids.push_back(id);
     const std::string text = tokenizer->decode(ids);
     const std::size_t whole = std::min(find_invalid_utf8(text), text.size());
     if (run.json || whole <= shown) return true;
-    std::cout << std::string_view(text).substr(shown, whole - shown) << std::flush;
+    print(std::string_view(text).substr(shown, whole - shown));
     shown = whole;
     return true;
   };
   const Generation made = generate(*session.decoder, cache, prompt, count, show);
   const std::string text = tokenizer->decode(made.ids);
   if (!run.json) {
-    std::cout << std::string_view(text).substr(shown) << '\n';
+    print(std::string_view(text).substr(shown));
+    print("\n");
     remark(choice.name + ": " + std::to_string(prompt.size()) + " tokens of prompt, " + std::to_string(count) +
                " generated, " + std::to_string(made.compressions) + " compressions, " +
                human_bytes(static_cast<double>(made.end.stored)) + " cache at the end",

@@ -83,7 +83,7 @@ void run_latency(Arguments arguments) {
   if (options->has("out")) {
     const std::filesystem::path out = options->text("out");
     check_outputs(out, figure_paths(out, ""), *options, run);
-    lock.emplace(out, run.lock);
+    lock.emplace(out, run.lock, figure_paths(out, ""));
   }
   const LatencyPlan plan = make_plan(*options);
   auto source = open_model(*options);

@@ -67,6 +67,7 @@ void run_capture(Arguments arguments) {
   ModelSession session = load_model(std::move(source), *options, run);
   const auto writer =
       CaptureWriter::open(out, header, identity, {.force = run.force, .resume = run.resume, .lock = run.lock});
+  drop_if_hopeless(out);
   const std::size_t first = writer->next_document();
   const auto left = static_cast<double>(documents.size() - first);
   announce({.flops = left * forward_flops(session.config(), static_cast<double>(header.tokens)),

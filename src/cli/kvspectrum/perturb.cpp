@@ -40,7 +40,7 @@ OptionTable perturb_options() {
 
 PerturbationPlan make_plan(const Options& options, const RunOptions& run, std::size_t window) {
   PerturbationPlan plan;
-  plan.share = options.real("share", 0, 1);
+  plan.share = options.share("share");
   plan.tokens = window - window / kSpareShare;
   if (options.has("tokens"))
     plan.tokens = static_cast<std::size_t>(options.integer("tokens", 4, static_cast<std::int64_t>(window)));
@@ -110,7 +110,7 @@ void run_perturb(Arguments arguments) {
   refuse_options(*options, std::array<std::string_view, 1>{"tokens-file"}, "words to replace");
   const std::filesystem::path out = options->text("out");
   check_outputs(out, figure_paths(out, ""), *options, run);
-  const OutputLock lock(out, run.lock);
+  const OutputLock lock(out, run.lock, figure_paths(out, ""));
   const WordNet wordnet(options->text("wordnet"));
   auto source = open_model(*options);
   const Corpus corpus = load_corpus(*options, run, *source);

@@ -38,8 +38,7 @@ void note_skipped(const std::vector<std::string>& skipped, bool quiet) {
   std::string names;
   for (std::size_t n = 0; n < std::min(kMostNamed, skipped.size()); ++n) names += (n > 0 ? ", " : "") + skipped[n];
   const std::size_t more = skipped.size() - std::min(kMostNamed, skipped.size());
-  remark("note: passed over what is no result: " + printable(names) +
-             (more > 0 ? " and " + std::to_string(more) + " more" : ""),
+  remark("note: passed over what is no result: " + names + (more > 0 ? " and " + std::to_string(more) + " more" : ""),
          quiet);
 }
 

@@ -116,7 +116,7 @@ void run_retain(Arguments arguments) {
   const RunOptions run = run_options(*options);
   const std::filesystem::path out = options->text("out");
   check_outputs(out, figure_paths(out, ""), *options, run);
-  const OutputLock lock(out, run.lock);
+  const OutputLock lock(out, run.lock, figure_paths(out, ""));
   auto source = open_model(*options);
   const Corpus corpus = load_corpus(*options, run, *source);
   const auto documents = tokens_of(corpus);

@@ -1,5 +1,7 @@
 #include "analyzers/spectrum.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
@@ -188,11 +190,24 @@ void accumulate(Sums& sums, StateSource& source, std::size_t first, Checkpoint& 
   }
 }
 
-void make_folder(const std::filesystem::path& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) throw Error(ErrorCode::kEnvironment, folder.string(), "cannot be made a folder: " + error.message());
-}
+/// A folder that is made if it is not there, and goes again if nothing is written into it.
+class OutputFolder {
+ public:
+  explicit OutputFolder(std::filesystem::path folder) : folder_(std::move(folder)) {
+    std::error_code error;
+    made_ = std::filesystem::create_directories(folder_, error);
+    if (error) throw Error(ErrorCode::kEnvironment, folder_.string(), "cannot be made a folder: " + error.message());
+  }
+  ~OutputFolder() {
+    if (made_) ::rmdir(folder_.c_str());  // fails on one that holds something
+  }
+  OutputFolder(const OutputFolder&) = delete;
+  OutputFolder& operator=(const OutputFolder&) = delete;
+
+ private:
+  std::filesystem::path folder_;
+  bool made_ = false;
+};
 
 }  // namespace
 
@@ -224,12 +239,12 @@ void run_spectrum(Arguments arguments) {
     return print_result(run,
                         parse_json(read_text_file(folder / "spectrum.json", std::size_t{1} << 30), "spectrum.json"),
                         (folder / "spectrum.json").string() + ": finished before\n");
-  make_folder(folder);
-  const OutputLock lock(out, run.lock);
+  const OutputFolder made(folder);
   std::vector<std::filesystem::path> others;
   const bool figure = input.gain && has_whole_gains(*input.gain, input.source->documents() * input.gain->counted());
   for (const std::string& name : spectrum_report_files(settings, figure))
     if (name != "spectrum.json") others.push_back(folder / name);
+  const OutputLock lock(out, run.lock, others);
   check_outputs(folder / "spectrum.json", others, *options, run);
   Sums sums{SpectrumAccumulator(*ops, settings, tokens), nullptr};
   if (input.gain) sums.moments = std::make_unique<MomentSource>(*input.source, *input.gain, input.layers);
@@ -239,6 +254,7 @@ void run_spectrum(Arguments arguments) {
     sums.restore(state->sums);
     first = state->documents;
   }
+  drop_if_hopeless(out);
   accumulate(sums, *input.source, first, checkpoint, run);
 
   const Spectrum spectrum = sums.spectrum.result();
