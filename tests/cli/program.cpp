@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <fstream>
@@ -65,8 +66,11 @@ Outcome run(const std::string& program, const std::vector<std::string>& argument
 }
 
 Outcome run_and_interrupt(const std::string& program, const std::vector<std::string>& arguments,
-                          const std::filesystem::path& file) {
-  return run_with(program, arguments, SIGINT, [&] { return std::filesystem::exists(file); });
+                          const std::filesystem::path& journal) {
+  return run_with(program, arguments, SIGINT, [&] {
+    const std::string lines = slurp(journal);  // what it belongs to, then what is done: without that none is left
+    return std::ranges::count(lines, '\n') > 1;
+  });
 }
 
 int run_with_kills(const std::string& program, const std::vector<std::string>& first,

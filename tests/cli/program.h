@@ -16,9 +16,9 @@ struct Outcome {
 /// Runs a program of build/<preset>/bin, or one given by absolute path, with `arguments` and waits for it.
 Outcome run(const std::string& program, const std::vector<std::string>& arguments);
 
-/// Starts it, sends SIGINT once `file` is there, waits. The outcome of a program that ended before is its own.
+/// Starts it, sends SIGINT once a unit of work stands in `journal`, waits. The outcome of a program that ended before is its own.
 Outcome run_and_interrupt(const std::string& program, const std::vector<std::string>& arguments,
-                          const std::filesystem::path& file);
+                          const std::filesystem::path& journal);
 
 /// Runs `first` and, for as long as a SIGKILL at a random time stops it, `again`; the last of many tries is let alone.
 /// Expects it to end with status 0. @return the number of kills.
