@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <ranges>
 
 #include "export/report/numbers.h"
 
@@ -56,7 +55,9 @@ Frame::Frame(double width, double height, Axis x, Axis y, Margins margins)
 Markup Frame::axes(const Labels& labels, std::size_t x_ticks, std::size_t y_ticks) const {
   Markup result;
   double taken = std::numeric_limits<double>::infinity();  // by the label to the right
-  for (const auto& [value, words] : std::views::reverse(x_.ticks(x_ticks, labels.x_tick))) {
+  auto ticks = x_.ticks(x_ticks, labels.x_tick);
+  std::ranges::reverse(ticks);
+  for (const auto& [value, words] : ticks) {
     result += straight_line(x(value), top_, x(value), bottom_, "grid");
     const double half = letters(words) * kDigit / 2;
     if (x(value) + half > taken) continue;

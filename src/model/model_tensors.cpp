@@ -1,7 +1,6 @@
 #include "model/model_tensors.h"
 
 #include <algorithm>
-#include <ranges>
 
 #include "core/error.h"
 
@@ -48,8 +47,8 @@ template <class Extents>
 std::string shape_text(const Extents& shape) {
   constexpr std::size_t kMostShown = 8;
   std::string text = "[";
-  for (const auto extent : shape | std::views::take(kMostShown))
-    text += (text.size() > 1 ? ", " : "") + std::to_string(extent);
+  for (std::size_t n = 0; n < std::min(shape.size(), kMostShown); ++n)
+    text += (n > 0 ? ", " : "") + std::to_string(shape[n]);
   return text + (shape.size() > kMostShown ? ", \u2026] of " + std::to_string(shape.size()) + " dimensions" : "]");
 }
 

@@ -84,8 +84,8 @@ TEST(CodingGain, ChannelsSaveTheRatioOfArithmeticAndGeometricMean) {
 }
 
 /// Channels 0 and 1 of correlation 0.6, wherever `second` says that the second one lies.
-Value correlated(std::function<bool(StateKind, std::size_t head, std::size_t channel)> second,
-                 std::function<bool(StateKind, std::size_t head, std::size_t channel)> first) {
+Value correlated(const std::function<bool(StateKind, std::size_t head, std::size_t channel)>& second,
+                 const std::function<bool(StateKind, std::size_t head, std::size_t channel)>& first) {
   return [=](std::size_t, std::size_t, StateKind state, std::size_t head, std::size_t token, std::size_t channel) {
     if (first(state, head, channel)) return static_cast<float>(pattern(1, token));
     if (second(state, head, channel)) return static_cast<float>(0.6 * pattern(1, token) + 0.8 * pattern(2, token));

@@ -16,7 +16,8 @@ struct Outcome {
 /// Runs a program of build/<preset>/bin, or one given by absolute path, with `arguments` and waits for it.
 Outcome run(const std::string& program, const std::vector<std::string>& arguments);
 
-/// Starts it, sends SIGINT once a unit of work stands in `journal`, waits. The outcome of a program that ended before is its own.
+/// Starts it, sends SIGINT once a unit of work stands in `journal`, waits. The outcome of a program that ended before
+/// is its own.
 Outcome run_and_interrupt(const std::string& program, const std::vector<std::string>& arguments,
                           const std::filesystem::path& journal);
 

@@ -38,6 +38,7 @@ std::vector<std::function<Cache()>> caches(const ModelConfig& model) {
 
 std::vector<std::vector<double>> divergences(const std::vector<CellResult>& results) {
   std::vector<std::vector<double>> all;
+  all.reserve(results.size());
   for (const CellResult& result : results) all.push_back(result.scores.kl);
   return all;
 }

@@ -223,6 +223,7 @@ std::vector<std::vector<std::int32_t>> documents_in_turn(const Corpus& corpus) {
   for (const Document& document : corpus.documents) order.emplace_back(seen[document.source]++, &document);
   std::ranges::stable_sort(order, {}, &std::pair<std::size_t, const Document*>::first);
   std::vector<std::vector<std::int32_t>> documents;
+  documents.reserve(order.size());
   for (const auto& [turn, document] : order) documents.push_back(document->tokens);
   return documents;
 }
