@@ -109,9 +109,7 @@ Journal::Journal(Journal&& other) noexcept
       records_(std::move(other.records_)) {}
 
 Journal::~Journal() {
-  if (descriptor_ < 0) return;
-  if (records_.empty()) ::unlink(path_.c_str());
-  ::close(descriptor_);
+  if (descriptor_ >= 0) ::close(descriptor_);
 }
 
 Journal Journal::create(const fs::path& path, const Json& identity) {

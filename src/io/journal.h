@@ -30,7 +30,6 @@ class Journal {
   static Content read(const std::filesystem::path& path);
 
   Journal(Journal&&) noexcept;
-  /// A journal without records goes: there is nothing to go on with.
   ~Journal();
   const std::vector<Json>& records() const noexcept { return records_; }
   /// @throws Error kEnvironment; afterwards the journal must not be used (no second fsync is tried).

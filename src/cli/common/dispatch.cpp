@@ -46,10 +46,9 @@ void occupy_standard_descriptors() {
     if (::fcntl(descriptor, F_GETFD) == -1) ::open("/dev/null", O_RDONLY);
 }
 
-/// After an error that --resume would meet again.
-void clean_up() noexcept {
+void clean_up(ErrorCode code) noexcept {
   try {
-    drop_hopeless_runs();
+    drop_hopeless_runs(code);
   } catch (const std::exception&) {  // another process has the output now, or the files cannot be deleted: they stay
   }
 }
@@ -71,7 +70,7 @@ int run_program(std::string_view program, std::string_view purpose, std::span<co
     return 128 + interrupted.signal();
   } catch (const Error& error) {
     complain(error.what());
-    if (error.code() == ErrorCode::kData) clean_up();
+    clean_up(error.code());
     return static_cast<int>(error.code());
   } catch (const std::bad_alloc&) {
     complain("memory: found too little, expected enough for this model and window; see the estimate");

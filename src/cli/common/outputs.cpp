@@ -81,9 +81,12 @@ Journal open_journal(const std::filesystem::path& output, const Json& identity, 
 
 void drop_if_hopeless(const std::filesystem::path& output) { unfinished_outputs().push_back(resolve_output(output)); }
 
-void drop_hopeless_runs() {
+void drop_hopeless_runs(ErrorCode code) {
   for (const std::filesystem::path& output : unfinished_outputs()) {
     const OutputLock lock(output, true);
+    const std::filesystem::path journal = journal_path(output);
+    const bool idle = std::filesystem::exists(journal) && Journal::read(journal).records.empty();
+    if (code != ErrorCode::kData && !idle) continue;
     for (const char* ending : kKeptState) std::filesystem::remove(output.string() + ending);
   }
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/common/session.h"
+#include "core/error.h"
 #include "io/journal.h"
 
 namespace kvs {
@@ -17,12 +18,12 @@ void check_journal(const std::filesystem::path& output, const RunOptions& run);
 /// @throws Error kConflict as check_journal, or if it belongs to another run.
 Journal open_journal(const std::filesystem::path& output, const Json& identity, const RunOptions& run);
 
-/// A run that ends with ErrorCode::kData from here on can be resumed as often as one likes: what it keeps beside
-/// `output` for --resume (journal, checkpoints, the unfinished capture) goes with it. To be called when what is there
-/// is known to be of this very run; open_journal does.
+/// From here on what the run keeps beside `output` for --resume (journal, checkpoints, the unfinished capture) is its
+/// own, and goes with it if there is no use in resuming. open_journal calls it.
 void drop_if_hopeless(const std::filesystem::path& output);
-/// Does so, after such an error.
-void drop_hopeless_runs();
+/// After an error: drops what a run kept that met one of kData, which it would meet again, or that has done nothing
+/// yet.
+void drop_hopeless_runs(ErrorCode code);
 
 /// Checks that writing `outputs` and the files that a run keeps beside the first of them (lock, journal, checkpoints,
 /// manifest, the unfinished file) destroys nothing that the command reads, and no output another.
