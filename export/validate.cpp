@@ -5,6 +5,7 @@
 #include "export/config_lists.h"
 #include "export/elite_config.h"
 #include "export/schema_check.h"
+#include "export/transform_config.h"
 #include "io/digest.h"
 #include "io/file.h"
 #include "policy/methods.h"
@@ -32,6 +33,12 @@ void check_faedkv(const Json& config, const std::string& where) {
 }
 
 void check_elitekv(const Json& config, const std::string& where) { (void)read_elite_config(config, where); }
+
+void check_transform(const Json& config, const std::string& where) { (void)read_transform_config(config, where); }
+
+void check_transform_tensors(const Json& config, const std::filesystem::path& path) {
+  (void)read_transform_layers(config, path);
+}
 
 void check_files(const Json& config, const std::filesystem::path& path) {
   const JsonCursor files = JsonCursor(config, path.string()).at("files");
@@ -64,7 +71,8 @@ struct MethodCheck {
   void (*files)(const Json& config, const std::filesystem::path& path);  // nullptr: it has none
 };
 constexpr std::array kMethodChecks{MethodCheck{"faedkv", check_faedkv, nullptr},
-                                   MethodCheck{"elitekv", check_elitekv, check_elite_factors}};
+                                   MethodCheck{"elitekv", check_elitekv, check_elite_factors},
+                                   MethodCheck{"transform", check_transform, check_transform_tensors}};
 
 }  // namespace
 

@@ -94,7 +94,8 @@ struct HeldRows {
   std::array<std::size_t, 4> shape{};  // [member or 1, head, capacity, value]
   std::size_t count = 0;
   RowFormat format = {};
-  BackendView<const float, 1> scales = {};  // [head] of RowKind::kE4m3; empty: 1
+  /// [head] of RowKind::kE4m3, empty: 1; of kTrellis the books and then [head, value] of TrellisValue.
+  BackendView<const float, 1> scales = {};
 };
 
 /// Keys and values of earlier tokens, both in up to two parts that need not end at the same token.

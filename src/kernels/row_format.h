@@ -36,7 +36,9 @@ enum class RowKind : std::uint8_t {
   // KIVI: groups with a minimum and a step; QuaRot: the same over a row
   kKivi4,
   kKivi2,
-  kQuarot4
+  kQuarot4,
+  // ours: trellis-coded values of unequal rates (codecs/trellis.h), rows held in one part
+  kTrellis
 };
 
 /// Everything that says how rows lie in memory and what they stand for.
@@ -45,7 +47,7 @@ struct RowFormat {
   bool across_tokens = false;   // KIVI's keys: a group is one channel of `group` tokens, which are held together
   bool adjacent_pairs = false;  // RoPE's channels (c, c + n/2) lie side by side before anything else is done
   bool signs = false;           // int4_per_token_head: values are multiplied by fixed signs before the rotation
-  std::uint32_t group = 0;      // values of a group of KIVI's
+  std::uint32_t group = 0;      // values of a group of KIVI's; bits of a row of kTrellis
   std::uint32_t hadamard =
       0;                    // runs of so many values, a power of two, are rotated first, where they divide it; 0: none
   std::uint32_t split = 0;  // values [0, split) and the rest are two rows, each filled up to whole blocks with zeros
@@ -100,6 +102,8 @@ KVS_HOST_DEVICE constexpr RowGroup group_of(const RowFormat& format, std::size_t
       return {group, group / 2 + 4};
     case RowKind::kKivi2:
       return {group, group / 4 + 4};
+    case RowKind::kTrellis:
+      return {values, 2 + (group + 7) / 8};
   }
   return {};
 }
@@ -120,12 +124,35 @@ KVS_HOST_DEVICE constexpr std::size_t rows_bytes(const RowFormat& format, std::s
   return rows * (part_bytes(format, format.split) + part_bytes(format, values - format.split));
 }
 
+/// One value of a row of kTrellis. A row's tables are the books [bits 0 … 8][state] and these for each value.
+struct TrellisValue {
+  float offset = 0, scale = 1;  // what is coded is (x − offset) / scale, of unit variance
+  float weight = 1;             // of its squared error, at most 1
+  float bits = 0;               // 0 … 8
+};
+constexpr std::size_t kTrellisBooks = std::size_t{9} * 256;
+
+/// What rows of one head need beside their bytes.
+struct RowTables {
+  float scale = 1;                // of kE4m3
+  const float* books = nullptr;   // of kTrellis
+  const float* values = nullptr;  // of kTrellis: TrellisValue of each value
+};
+/// @param scales  HeldRows::scales, or null
+KVS_HOST_DEVICE constexpr RowTables tables_of(const RowFormat& format, const float* scales, std::size_t values,
+                                              std::size_t head) noexcept {
+  if (scales == nullptr) return {};
+  if (format.kind == RowKind::kTrellis) return {1, scales, scales + kTrellisBooks + 4 * values * head};
+  return {scales[head], nullptr, nullptr};
+}
+
 /// What is coded by itself: a row, or the rows of format.group tokens that are held together.
 KVS_HOST_DEVICE constexpr std::size_t rows_of_unit(const RowFormat& format) noexcept {
   return format.across_tokens ? format.group : 1;
 }
 /// Floats of scratch memory that coding a unit takes.
 KVS_HOST_DEVICE constexpr std::size_t unit_scratch(const RowFormat& format, std::size_t values) noexcept {
+  if (format.kind == RowKind::kTrellis) return 512 + 32 * values;
   return format.across_tokens ? 2 * (format.group + values) : values + 64;
 }
 

@@ -10,7 +10,7 @@ namespace kvs {
 /// How rows of keys, or of values, are held.
 struct RowStore {
   RowFormat format = {};
-  std::vector<float> scales = {};  // of RowKind::kE4m3: one, or one for each head; empty: 1
+  std::vector<float> scales = {};  // HeldRows::scales; of RowKind::kE4m3 also one for all heads
 };
 
 /// How a layer holds its keys and values.

@@ -47,9 +47,9 @@ void RowBuffer::reserve(Backend& backend, std::size_t heads, std::size_t values,
   for (std::size_t head = 0; head < heads && count() > 0; ++head)
     backend.copy(writable(larger, head, 0), held_.row(0, head, 0), held_.bytes(count()));
   if (!store_.scales.empty() && scales_.view().empty()) {
-    scales_ = BackendTensor<float, 1>(backend, {heads});
     std::vector<float> each = store_.scales;
-    each.resize(heads, each.front());
+    if (store_.format.kind == RowKind::kE4m3) each.resize(heads, each.front());
+    scales_ = BackendTensor<float, 1>(backend, {each.size()});
     backend.upload(scales_.view().data(), each.data(), scales_.bytes());
   }
   larger.scales = scales_.view();

@@ -41,24 +41,6 @@ OptionTable budget_options(const std::string& method, const std::string& summary
                   "token, such as '4096B a token'");
 }
 
-/// Bytes of a document of `tokens` tokens whose full cache takes `full`.
-std::size_t budget_bytes(const std::string& text, double full, std::size_t tokens) {
-  double value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, value);
-  const std::string_view unit(rest, end);
-  if (error != std::errc() || !(value > 0)) refuse_budget(text);
-  double bytes = 0;
-  if (unit.empty() || unit == "%")
-    bytes = full * (unit.empty() ? value : value / 100);
-  else if (unit == "B" || unit == "B a token")
-    bytes = value * static_cast<double>(tokens);
-  else
-    refuse_budget(text);
-  if (bytes > full) refuse_budget(text);
-  return static_cast<std::size_t>(bytes);
-}
-
 /// The documents that settings are chosen on, in an order that mixes the texts, then those that are held out.
 struct SplitDocuments {
   std::vector<std::vector<std::int32_t>> all;
@@ -127,6 +109,23 @@ void run_method(std::string_view method, const std::string& summary, Arguments a
 }
 
 }  // namespace
+
+std::size_t budget_bytes(const std::string& text, double full, std::size_t tokens) {
+  double value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, value);
+  const std::string_view unit(rest, end);
+  if (error != std::errc() || !(value > 0)) refuse_budget(text);
+  double bytes = 0;
+  if (unit.empty() || unit == "%")
+    bytes = full * (unit.empty() ? value : value / 100);
+  else if (unit == "B" || unit == "B a token")
+    bytes = value * static_cast<double>(tokens);
+  else
+    refuse_budget(text);
+  if (bytes > full) refuse_budget(text);
+  return static_cast<std::size_t>(bytes);
+}
 
 void add_budget_options(OptionTable& table) {
   table

@@ -11,7 +11,9 @@
 #include "cli/common/methods.h"
 #include "core/error.h"
 #include "eval/elitekv/caches.h"
+#include "eval/transform/caches.h"
 #include "export/config.h"
+#include "export/transform_config.h"
 #include "model/cache_shape.h"
 
 namespace kvs {
@@ -58,9 +60,13 @@ CacheChoice configured(const std::filesystem::path& path, const ModelSource& sou
     choice.parameters.push_back({config.at("parameters"), path.string() + ": /parameters/", ErrorCode::kInput});
     return choice;
   }
+  if (choice.name == "transform") {
+    choice.transform = read_transform_layers(config, path);
+    return choice;
+  }
   if (choice.name != "elitekv")
     throw Error(ErrorCode::kUnsupported, path.string() + ": /method",
-                "found " + choice.name + ", expected elitekv, " + method_names());
+                "found " + choice.name + ", expected elitekv, transform, " + method_names());
   require_method(config.at("files").empty() ? MethodId::kEvalElite : MethodId::kFactors, source.config());
   choice.elite = load_elite_config(config, path, source);
   return choice;
@@ -75,7 +81,9 @@ CacheChoice named(const std::string& name, const std::string& option) {
 
 /// Refuses what is wrong in a choice's parameters.
 void check(const CacheChoice& choice, const ModelSource& source) {
-  if (choice.method == nullptr) {
+  if (!choice.transform.empty()) {
+    Parameters(choice.parameters, source.config().layers).check_known();
+  } else if (choice.method == nullptr) {
     (void)elite_stores(choice, source.config());
   } else {
     (void)make(choice, source.config());
@@ -162,6 +170,10 @@ std::size_t cache_positions(const CacheChoice& choice, const ModelConfig& model,
 std::function<Cache()> cache_maker(CacheChoice choice, const ModelSession& session, std::size_t tokens) {
   const ModelConfig& config = session.config();
   if (choice.method != nullptr) return [choice = std::move(choice), &config] { return make(choice, config); };
+  if (!choice.transform.empty()) {
+    const auto caches = std::make_shared<TransformCaches>(*session.backend, config, choice.transform);
+    return [caches] { return caches->make(); };
+  }
   const auto caches = std::make_shared<EliteCaches>(*session.backend, config, choice.elite, tokens);
   return [caches, stores = elite_stores(choice, config)] { return caches->make(stores); };
 }

@@ -8,6 +8,7 @@
 #include "cli/common/session.h"
 #include "policy/elitekv.h"
 #include "policy/methods.h"
+#include "policy/transform.h"
 
 namespace kvs {
 
@@ -16,12 +17,13 @@ void add_cache_options(OptionTable& table);
 /// A line for each method and its parameters, for --help.
 std::string cache_method_lines();
 
-/// The cache that a command line asks for: a method of the table, or an elitekv config.
+/// The cache that a command line asks for: a method of the table, or an elitekv or transform config.
 struct CacheChoice {
   std::string name;
-  const CacheMethod* method = nullptr;           // nullptr: `elite`
+  const CacheMethod* method = nullptr;           // nullptr: `elite` or `transform`
   std::vector<ParameterSource> parameters = {};  // of a config, then of --set
-  std::vector<EliteLayer> elite = {};
+  std::vector<EliteLayer> elite = {};            // of elitekv
+  std::vector<TransformLayer> transform = {};    // of transform
 
   /// Whether rows are held in another form than they come.
   bool has_store() const;

@@ -6,6 +6,7 @@ namespace kvs {
 
 void run_faedkv(Arguments arguments);
 void run_elitekv(Arguments arguments);
+void run_transform(Arguments arguments);
 void run_freqkv(Arguments arguments);
 void run_lagkv(Arguments arguments);
 void run_eval(Arguments arguments);

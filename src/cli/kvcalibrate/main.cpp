@@ -9,6 +9,8 @@ int main(int argc, char** argv) {
       kvs::Subcommand{"elitekv", "search elite RoPE chunks and factorise keys and values", kvs::run_elitekv},
       kvs::Subcommand{"freqkv", "choose FreqKV's settings for a byte budget", kvs::run_freqkv},
       kvs::Subcommand{"lagkv", "choose LagKV's settings for a byte budget", kvs::run_lagkv},
+      kvs::Subcommand{"transform", "a transform coder for the whole cache under one budget of bytes",
+                      kvs::run_transform},
       kvs::Subcommand{"store", "measure the scales of an fp8 cache", kvs::run_store},
       kvs::Subcommand{"eval", "perplexity and cache size of a method or a config", kvs::run_eval},
       kvs::Subcommand{"compare", "methods and storage types at equal bytes: what each loses, and the best",

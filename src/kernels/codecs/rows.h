@@ -5,6 +5,7 @@
 #include "kernels/codecs/kivi.h"
 #include "kernels/codecs/llama_cpp.h"
 #include "kernels/codecs/plain.h"
+#include "kernels/codecs/trellis.h"
 #include "kernels/codecs/vllm.h"
 
 // Rows of values to bytes and back.
@@ -55,6 +56,8 @@ void with_codec(RowKind kind, Run run) {
       return run(Stepped<2, 0>{});
     case RowKind::kQuarot4:
       return run(Stepped<4, 1>{});
+    case RowKind::kTrellis:
+      return run(Trellis{});
   }
 }
 
@@ -123,10 +126,9 @@ KVS_CODEC void turn_row(const RowFormat& format, std::size_t values, RowTurn tur
   }
 }
 
-/// @param x  [rows_of_unit, values];  @param scale  what kE4m3 divides by
 template <class Codec>
-KVS_CODEC void encode_unit(const RowFormat& format, std::size_t values, float scale, const float* x, std::uint8_t* to,
-                           float* scratch) noexcept {
+KVS_CODEC void encode_groups(const RowFormat& format, std::size_t values, float scale, const float* x, std::uint8_t* to,
+                             float* scratch) noexcept {
   if constexpr (requires { Codec::encode_across(x, values, values, to, scratch); })
     if (format.across_tokens) return Codec::encode_across(x, format.group, values, to, scratch);
   const std::size_t counts[2] = {format.split, values - format.split};
@@ -144,10 +146,20 @@ KVS_CODEC void encode_unit(const RowFormat& format, std::size_t values, float sc
   }
 }
 
-/// @param in_basis  x becomes the row in its RowBasis
+/// @param x  [rows_of_unit, values]
 template <class Codec>
-KVS_CODEC void decode_unit(const RowFormat& format, std::size_t values, float scale, bool in_basis,
-                           const std::uint8_t* from, float* x, float* scratch) noexcept {
+KVS_CODEC void encode_unit(const RowFormat& format, std::size_t values, const RowTables& tables, const float* x,
+                           std::uint8_t* to, float* scratch) noexcept {
+  if constexpr (requires { Codec::encode_row(tables, values, x, to, values, scratch); }) {
+    Codec::encode_row(tables, values, x, to, group_of(format, values).bytes, scratch);
+  } else {
+    encode_groups<Codec>(format, values, tables.scale, x, to, scratch);
+  }
+}
+
+template <class Codec>
+KVS_CODEC void decode_groups(const RowFormat& format, std::size_t values, float scale, bool in_basis,
+                             const std::uint8_t* from, float* x, float* scratch) noexcept {
   if constexpr (requires { Codec::decode_across(from, values, values, x, scratch); })
     if (format.across_tokens) return Codec::decode_across(from, format.group, values, x, scratch);
   const std::size_t counts[2] = {format.split, values - format.split};
@@ -163,6 +175,17 @@ KVS_CODEC void decode_unit(const RowFormat& format, std::size_t values, float sc
     else if (y != x)
       std::memcpy(x, y, count * sizeof(float));
     x += count;
+  }
+}
+
+/// @param in_basis  x becomes the row in its RowBasis
+template <class Codec>
+KVS_CODEC void decode_unit(const RowFormat& format, std::size_t values, const RowTables& tables, bool in_basis,
+                           const std::uint8_t* from, float* x, float* scratch) noexcept {
+  if constexpr (requires { Codec::decode_row(tables, values, from, x); }) {
+    Codec::decode_row(tables, values, from, x);
+  } else {
+    decode_groups<Codec>(format, values, tables.scale, in_basis, from, x, scratch);
   }
 }
 

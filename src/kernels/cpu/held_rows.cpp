@@ -17,7 +17,7 @@ CodedRows coded(const HeldRows& held, std::size_t member, std::size_t head, std:
   return {.format = held.format,
           .values = held.values(),
           .rows = count,
-          .scale = held.scales.empty() ? 1 : held.scales.data()[head],
+          .tables = tables_of(held.format, held.scales.data(), held.values(), head),
           .bytes = reinterpret_cast<std::uint8_t*>(const_cast<std::byte*>(held.row(member, head, first))),
           .x = const_cast<float*>(x),
           .scratch = scratch,
@@ -58,7 +58,7 @@ PastReader::PastReader(const KeyRows& past, bool keys, bool may_turn)
                 (late_.empty() || late_.format == early_.format)) {}
 
 void PastReader::turn(RowTurn turn, float* rows, std::size_t count, float* scratch) const noexcept {
-  if (in_basis_) loops().turn_rows({early_.format, early_.values(), count, 1, nullptr, rows, scratch}, turn);
+  if (in_basis_) loops().turn_rows({early_.format, early_.values(), count, {}, nullptr, rows, scratch}, turn);
 }
 
 std::size_t PastReader::spare_floats(std::size_t rows) const noexcept {

@@ -13,7 +13,7 @@ namespace {
 struct CodedRows {
   RowFormat format;
   std::size_t heads, values, rows, head_bytes;
-  const float* scales;  // [head] or null
+  const float* scales;  // HeldRows::scales, or null
   std::uint8_t* bytes;
   float* x;
   std::size_t stride, at;
@@ -30,12 +30,12 @@ __global__ void code_units(CodedRows in) {
   const std::size_t head = index / units, unit = index % units;
   std::uint8_t* const bytes = in.bytes + head * in.head_bytes + unit * rows_bytes(in.format, in.values, step);
   float* const x = in.x + (head * in.stride + in.at + unit * step) * in.values;
-  const float scale = in.scales != nullptr ? in.scales[head] : 1.0F;
+  const RowTables tables = tables_of(in.format, in.scales, in.values, head);
   float* const scratch = in.scratch + index * in.scratch_floats;
   if constexpr (Encode)
-    codecs::encode_unit<Codec>(in.format, in.values, scale, x, bytes, scratch);
+    codecs::encode_unit<Codec>(in.format, in.values, tables, x, bytes, scratch);
   else
-    codecs::decode_unit<Codec>(in.format, in.values, scale, false, bytes, x, scratch);
+    codecs::decode_unit<Codec>(in.format, in.values, tables, false, bytes, x, scratch);
 }
 
 /// @param rows  [head, stride, value], of which rows [at, at + count) are coded or decoded

@@ -64,7 +64,7 @@ struct RowRun {
 struct CodedRows {
   RowFormat format;
   std::size_t values, rows;  // rows: whole units where tokens are held together
-  float scale;               // of kE4m3
+  RowTables tables;
   std::uint8_t* bytes;
   float* x;               // [row, values]
   float* scratch;         // unit_scratch() floats

@@ -68,15 +68,15 @@ void leave_runs(const CodedRows& coded) {
 }
 
 template <class Codec>
-void decode_groups(const CodedRows& coded) {
+void decode_all(const CodedRows& coded) {
   const RowGroup group = group_of(coded.format, coded.values);
   const std::size_t count = coded.rows * coded.values;
   with_size(group.values, [&](auto values) {
     const std::uint8_t* from = coded.bytes;
     for (std::size_t at = 0; at < count; at += values, from += group.bytes) Codec::decode(from, values, coded.x + at);
   });
-  if (coded.format.kind == RowKind::kE4m3 && coded.scale != 1)
-    for (std::size_t at = 0; at < count; ++at) coded.x[at] *= coded.scale;
+  if (coded.format.kind == RowKind::kE4m3 && coded.tables.scale != 1)
+    for (std::size_t at = 0; at < count; ++at) coded.x[at] *= coded.tables.scale;
 }
 
 }  // namespace
@@ -85,7 +85,7 @@ void encode_rows(const CodedRows& coded) noexcept {
   const std::size_t step = rows_of_unit(coded.format), bytes = rows_bytes(coded.format, coded.values, step);
   codecs::with_codec(coded.format.kind, [&](auto codec) {
     for (std::size_t row = 0; row < coded.rows; row += step)
-      codecs::encode_unit<decltype(codec)>(coded.format, coded.values, coded.scale, coded.x + row * coded.values,
+      codecs::encode_unit<decltype(codec)>(coded.format, coded.values, coded.tables, coded.x + row * coded.values,
                                            coded.bytes + row / step * bytes, coded.scratch);
   });
 }
@@ -93,14 +93,16 @@ void encode_rows(const CodedRows& coded) noexcept {
 void decode_rows(const CodedRows& coded) noexcept {
   const std::size_t step = rows_of_unit(coded.format), bytes = rows_bytes(coded.format, coded.values, step);
   codecs::with_codec(coded.format.kind, [&](auto codec) {
-    const bool stays = coded.in_basis || !coded.format.turns();
-    if (are_groups(coded) && (stays || leave_by_runs(coded))) {
-      decode_groups<decltype(codec)>(coded);
-      if (!stays) leave_runs(coded);
-      return;
+    if constexpr (requires { decltype(codec)::decode(coded.bytes, coded.values, coded.x); }) {
+      const bool stays = coded.in_basis || !coded.format.turns();
+      if (are_groups(coded) && (stays || leave_by_runs(coded))) {
+        decode_all<decltype(codec)>(coded);
+        if (!stays) leave_runs(coded);
+        return;
+      }
     }
     for (std::size_t row = 0; row < coded.rows; row += step)
-      codecs::decode_unit<decltype(codec)>(coded.format, coded.values, coded.scale, coded.in_basis,
+      codecs::decode_unit<decltype(codec)>(coded.format, coded.values, coded.tables, coded.in_basis,
                                            coded.bytes + row / step * bytes, coded.x + row * coded.values,
                                            coded.scratch);
   });

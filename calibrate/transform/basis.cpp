@@ -1,0 +1,107 @@
+#include "calibrate/transform/basis.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <string>
+
+#include "calibrate/whitening.h"
+#include "core/error.h"
+
+namespace kvs {
+namespace {
+
+constexpr double kShrinkage = 1e-3, kDamping = 1e-3, kLeastVariance = 1e-12;
+
+using Matrix = TensorView<double, 2>;
+
+/// Σ, of which the diagonal has grown.
+std::vector<double> covariance(const TransformMoments& moments, std::size_t n, const std::vector<double>& mean) {
+  const std::size_t values = mean.size();
+  std::vector<double> matrix(moments.outer(n).begin(), moments.outer(n).end());
+  for (std::size_t row = 0; row < values; ++row)
+    for (std::size_t column = 0; column < values; ++column) {
+      double& value = matrix[row * values + column];
+      value = value / moments.tokens() - mean[row] * mean[column];
+      if (row == column) value = std::max(0.0, value) * (1 + kShrinkage);
+    }
+  return matrix;
+}
+
+/// L of each head's keys, then of each head's values: [head, head_dim, head_dim].
+std::vector<double> cost_factors(CalibrationOps& ops, const TransformMoments& moments, std::size_t n,
+                                 const TransformScales& scales) {
+  std::vector<double> factors = moments.key_costs(n), values = moments.value_costs(n);
+  for (double& cost : factors) cost *= scales.keys;
+  for (double& cost : values) cost *= scales.values;
+  factors.insert(factors.end(), values.begin(), values.end());
+  const std::size_t head_dim = moments.geometry().head_dim, block = head_dim * head_dim;
+  for (std::size_t at = 0; at < factors.size(); at += block)
+    damped_cholesky(ops, Matrix(std::span(factors).subspan(at, block), {head_dim, head_dim}), kDamping);
+  return factors;
+}
+
+/// x ← x · L or x · L⁻¹ with the blocks of cost_factors() on the diagonal of L.
+void multiply_blocks(CalibrationOps& ops, std::vector<double>& x, std::size_t values, std::span<const double> factors,
+                     std::size_t head_dim, Triangular how) {
+  const std::size_t rows = x.size() / values;
+  std::vector<double> part(rows * head_dim);
+  for (std::size_t first = 0; first < values; first += head_dim) {
+    for (std::size_t row = 0; row < rows; ++row) std::copy_n(&x[row * values + first], head_dim, &part[row * head_dim]);
+    ops.multiply_lower(
+        Matrix(part, {rows, head_dim}),
+        TensorView<const double, 2>(factors.subspan(first * head_dim, head_dim * head_dim), {head_dim, head_dim}), how);
+    for (std::size_t row = 0; row < rows; ++row) std::copy_n(&part[row * head_dim], head_dim, &x[row * values + first]);
+  }
+}
+
+void transpose(std::vector<double>& square, std::size_t size) {
+  for (std::size_t row = 0; row < size; ++row)
+    for (std::size_t column = 0; column < row; ++column)
+      std::swap(square[row * size + column], square[column * size + row]);
+}
+
+}  // namespace
+
+TransformBasis transform_basis(CalibrationOps& ops, const TransformMoments& moments, std::size_t n,
+                               const TransformScales& scales) {
+  const std::size_t values = moments.geometry().values(), head_dim = moments.geometry().head_dim;
+  TransformBasis basis;
+  basis.mean.assign(moments.sum(n).begin(), moments.sum(n).end());
+  for (double& mean : basis.mean) mean /= moments.tokens();
+  const std::vector<double> factors = cost_factors(ops, moments, n, scales);
+  std::vector<double> weighed = covariance(moments, n, basis.mean);
+  multiply_blocks(ops, weighed, values, factors, head_dim, Triangular::kMultiply);
+  transpose(weighed, values);  // Lᵀ Σ, as Σ is symmetric
+  multiply_blocks(ops, weighed, values, factors, head_dim, Triangular::kMultiply);
+  const SingularValues found = ops.svd(TensorView<const double, 2>(weighed, {values, values}), values);
+  basis.variances = found.singular;
+  const double most = basis.variances.front();
+  if (!(most > 0))
+    throw Error(ErrorCode::kData, "layer " + std::to_string(moments.geometry().layers[n]),
+                "found keys and values that never change, expected some that do");
+  basis.synthesis = found.right;  // rows: coefficients
+  multiply_blocks(ops, basis.synthesis, values, factors, head_dim, Triangular::kSolve);
+  basis.analysis.resize(values * values);  // Uᵀ Lᵀ
+  for (double& variance : basis.variances) variance = std::max(variance, kLeastVariance * most);
+  for (std::size_t row = 0; row < values; ++row)
+    for (std::size_t i = 0; i < values; ++i) {
+      const double* const lower = &factors[i * head_dim];  // row i of its head's L
+      const std::size_t first = i / head_dim * head_dim;
+      double product = 0;
+      for (std::size_t j = 0; j <= i % head_dim; ++j) product += lower[j] * found.right[row * values + first + j];
+      basis.analysis[row * values + i] = product;
+    }
+  for (std::size_t row = 0; row < values; ++row) {
+    const double* const vector = &found.right[row * values];
+    basis.key_shares.push_back(std::inner_product(vector, vector + values / 2, vector, 0.0));
+    const double deviation = std::sqrt(basis.variances[row]);
+    for (std::size_t column = 0; column < values; ++column) {
+      basis.analysis[row * values + column] /= deviation;
+      basis.synthesis[row * values + column] *= deviation;
+    }
+  }
+  return basis;
+}
+
+}  // namespace kvs

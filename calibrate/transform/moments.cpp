@@ -1,0 +1,207 @@
+#include "calibrate/transform/moments.h"
+
+#include <Eigen/Core>
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "core/error.h"
+
+namespace kvs {
+namespace {
+
+using Rows = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+using DoubleRows = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+Eigen::Index index(std::size_t n) { return static_cast<Eigen::Index>(n); }
+
+/// A layer's table on the host.
+struct Angles {
+  std::vector<float> cosine, sine;
+  std::size_t chunks;
+
+  /// x ← R x of a position, or Rᵀ x, of each row.
+  template <class Matrix>
+  void turn(Matrix&& rows, std::size_t position, bool back) const {
+    for (std::size_t c = 0; c < chunks; ++c) {
+      const float co = cosine[position * chunks + c], si = (back ? -1.0F : 1.0F) * sine[position * chunks + c];
+      const auto a = rows.col(index(c)).eval(), b = rows.col(index(c + chunks)).eval();
+      rows.col(index(c)) = a * co - b * si;
+      rows.col(index(c + chunks)) = b * co + a * si;
+    }
+  }
+};
+
+/// What a query head adds.
+struct HeadCosts {
+  Rows keys;          // [head_dim, head_dim]
+  double weight = 0;  // Σ p²
+};
+
+/// Weights of causal attention, [query, key].
+Rows attention_weights(const Rows& q, const Rows& k, const ScoreRule& rule) {
+  Rows p = rule.scale * (q * k.transpose());
+  if (rule.softcap > 0) p = rule.softcap * (p / rule.softcap).array().tanh();
+  for (Eigen::Index i = 0; i < p.rows(); ++i) {
+    const Eigen::Index window = static_cast<Eigen::Index>(rule.window),
+                       first = window > 0 ? std::max<Eigen::Index>(0, i + 1 - window) : 0, count = i + 1 - first;
+    auto seen = p.row(i).segment(first, count).array();
+    seen = (seen - seen.maxCoeff()).exp().eval();
+    seen /= seen.sum();
+    p.row(i).head(first).setZero();
+    p.row(i).tail(p.cols() - first - count).setZero();
+  }
+  return p;
+}
+
+/// @param q, k, v  [token, head_dim], the first two rotated
+HeadCosts head_costs(const Rows& q, const Rows& k, const Rows& v, const Rows& output, const ScoreRule& rule,
+                     const Angles& angles, const std::vector<std::size_t>& keys, std::size_t sinks) {
+  const Rows p = attention_weights(q, k, rule), o = p * v, v_output = v * output, o_output = o * output;
+  const Eigen::VectorXf v_norm = v_output.cwiseProduct(v).rowwise().sum(),
+                        o_norm = o_output.cwiseProduct(o).rowwise().sum();
+  HeadCosts costs{Rows::Zero(q.cols(), q.cols()),
+                  static_cast<double>(p.rightCols(p.cols() - index(sinks)).cwiseAbs2().sum())};
+  for (const std::size_t key : keys) {
+    const Eigen::Index j = index(key), count = q.rows() - j;
+    const Eigen::VectorXf distance =
+        (v_norm(j) + o_norm.tail(count).array() - 2 * (o_output.bottomRows(count) * v.row(j).transpose()).array())
+            .max(0);
+    const Eigen::VectorXf root = p.col(j).tail(count).array() * distance.array().sqrt() * rule.scale;
+    const Rows weighed = root.asDiagonal() * q.bottomRows(count);
+    Rows gram = weighed.transpose() * weighed;
+    angles.turn(gram, key, true);
+    gram.transposeInPlace();
+    angles.turn(gram, key, true);
+    costs.keys += gram;
+  }
+  return costs;
+}
+
+/// `count` tokens of [first, tokens), evenly spaced.
+std::vector<std::size_t> spaced(std::size_t first, std::size_t tokens, std::size_t count) {
+  std::vector<std::size_t> chosen;
+  const std::size_t all = tokens - first, used = std::min(all, count);
+  for (std::size_t n = 0; n < used; ++n) chosen.push_back(first + (2 * n + 1) * all / (2 * used));
+  return chosen;
+}
+
+}  // namespace
+
+TransformMoments::TransformMoments(TransformGeometry geometry, std::vector<ScoreRule> rules,
+                                   std::vector<std::vector<double>> outputs)
+    : geometry_(std::move(geometry)),
+      rules_(std::move(rules)),
+      outputs_(std::move(outputs)),
+      sums_(geometry_.layers.size() * geometry_.values()),
+      outers_(sums_.size() * geometry_.values()),
+      keys_(geometry_.layers.size() * geometry_.query_heads * geometry_.head_dim * geometry_.head_dim),
+      weights_(geometry_.layers.size() * geometry_.query_heads),
+      counts_(3) {}
+
+void TransformMoments::add(StateSource& source, std::size_t document) {
+  const std::size_t tokens = source.tokens();
+  if (tokens <= geometry_.sinks) throw Error(ErrorCode::kInternal, "transform", "a document of sinks alone");
+  StateNeeds needs{.layers = geometry_.layers};
+  for (const StateKind kind : {StateKind::kQPre, StateKind::kKPre, StateKind::kV}) needs.states.insert(kind);
+  source.visit(document, needs, [&](const DocumentStates& states) {
+    const auto at = std::ranges::find(geometry_.layers, states.layer);
+    add_layer(source.backend(), states, source.rope(states.layer),
+              static_cast<std::size_t>(at - geometry_.layers.begin()));
+  });
+  counts_[0] += static_cast<double>(tokens - geometry_.sinks);
+  counts_[1] += static_cast<double>(spaced(geometry_.sinks, tokens, kKeys).size());
+  counts_[2] += 1;
+}
+
+void TransformMoments::add_layer(Backend& backend, const DocumentStates& states, const RopeTable& table,
+                                 std::size_t n) {
+  const auto [heads, tokens, head_dim] = states[StateKind::kQPre].shape();
+  const std::size_t values = geometry_.values(), half = values / 2;
+  const Angles angles{download(backend, table.cosine), download(backend, table.sine), table.cosine.extent(1)};
+  const auto matrices = [&](StateKind kind, std::size_t count) {
+    const std::vector<float> all = download(backend, states[kind]);
+    std::vector<Rows> of_head;
+    for (std::size_t head = 0; head < count; ++head)
+      of_head.emplace_back(
+          Eigen::Map<const Rows>(all.data() + head * tokens * head_dim, index(tokens), index(head_dim)));
+    return of_head;
+  };
+  std::vector<Rows> q = matrices(StateKind::kQPre, heads), k = matrices(StateKind::kKPre, geometry_.kv_heads);
+  const std::vector<Rows> v = matrices(StateKind::kV, geometry_.kv_heads);
+
+  Rows rows(index(tokens), index(values));
+  for (std::size_t head = 0; head < geometry_.kv_heads; ++head) {
+    rows.middleCols(index(head * head_dim), index(head_dim)) = k[head];
+    rows.middleCols(index(half + head * head_dim), index(head_dim)) = v[head];
+  }
+  const DoubleRows coded = rows.bottomRows(index(tokens - geometry_.sinks)).cast<double>();
+  Eigen::Map<Eigen::VectorXd>(&sums_[n * values], index(values)) += coded.colwise().sum().transpose();
+  Eigen::Map<DoubleRows>(&outers_[n * values * values], index(values), index(values)) += coded.transpose() * coded;
+  for (const std::size_t token : spaced(geometry_.sinks, tokens, kSamples))
+    for (std::size_t i = 0; i < values; ++i) samples_.push_back(static_cast<double>(rows(index(token), index(i))));
+
+  for (auto* const states_of : {&q, &k})
+    for (Rows& head : *states_of)
+      for (std::size_t token = 0; token < tokens; ++token) angles.turn(head.row(index(token)), token, false);
+  const std::vector<std::size_t> keys = spaced(geometry_.sinks, tokens, kKeys);
+  std::vector<HeadCosts> costs(heads);
+#pragma omp parallel for schedule(dynamic)
+  for (std::size_t head = 0; head < heads; ++head) {
+    const std::size_t kv = head / geometry_.group();
+    const Eigen::Map<const DoubleRows> output(outputs_[n].data() + head * head_dim * head_dim, index(head_dim),
+                                              index(head_dim));
+    costs[head] = head_costs(q[head], k[kv], v[kv], output.cast<float>(), rules_[n], angles, keys, geometry_.sinks);
+  }
+  for (std::size_t head = 0; head < heads; ++head) {
+    const std::size_t at = n * heads + head;
+    Eigen::Map<DoubleRows>(&keys_[at * head_dim * head_dim], index(head_dim), index(head_dim)) +=
+        costs[head].keys.cast<double>();
+    weights_[at] += costs[head].weight;
+  }
+}
+
+std::vector<double> TransformMoments::key_costs(std::size_t n) const {
+  const std::size_t block = geometry_.head_dim * geometry_.head_dim;
+  std::vector<double> costs(geometry_.kv_heads * block);
+  const std::span<const double> all = part(keys_, n);
+  for (std::size_t i = 0; i < all.size(); ++i)
+    costs[i / block / geometry_.group() * block + i % block] += all[i] / counts_[1];
+  return costs;
+}
+
+std::vector<double> TransformMoments::value_costs(std::size_t n) const {
+  const std::size_t block = geometry_.head_dim * geometry_.head_dim;
+  std::vector<double> costs(geometry_.kv_heads * block);
+  const std::vector<double>& all = outputs_[n];
+  for (std::size_t i = 0; i < all.size(); ++i)
+    costs[i / block / geometry_.group() * block + i % block] += all[i] * part(weights_, n)[i / block] / counts_[0];
+  return costs;
+}
+
+std::vector<float> TransformMoments::samples(std::size_t n) const {
+  const std::size_t layers = geometry_.layers.size(),
+                    size = samples_.size() / layers / static_cast<std::size_t>(counts_[2]);  // of a document
+  std::vector<float> rows;
+  for (std::size_t at = n * size; at < samples_.size(); at += layers * size)
+    rows.insert(rows.end(), samples_.begin() + static_cast<std::ptrdiff_t>(at),
+                samples_.begin() + static_cast<std::ptrdiff_t>(at + size));
+  return rows;
+}
+
+std::vector<std::span<const double>> TransformMoments::state() const {
+  return {sums_, outers_, keys_, weights_, counts_, samples_};
+}
+
+void TransformMoments::restore(std::span<const std::vector<double>> state) {
+  std::vector<double>* const targets[] = {&sums_, &outers_, &keys_, &weights_, &counts_, &samples_};
+  if (state.size() != std::size(targets))
+    throw Error(ErrorCode::kInput, "checkpoint", "found sums of another calibration, expected those of this one");
+  for (std::size_t n = 0; n < state.size(); ++n) {
+    if (targets[n] != &samples_ && state[n].size() != targets[n]->size())
+      throw Error(ErrorCode::kInput, "checkpoint", "found sums of another size, expected those of this calibration");
+    *targets[n] = state[n];
+  }
+}
+
+}  // namespace kvs

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "analyzers/state_source.h"
+#include "calibrate/attention_pairs.h"
+
+namespace kvs {
+
+/// What a calibration of the transform coder looks at.
+struct TransformGeometry {
+  std::vector<std::size_t> layers;  // ascending
+  std::size_t query_heads = 0, kv_heads = 0, head_dim = 0;
+  std::size_t sinks = 0;  // first tokens of a document, which are not coded
+
+  std::size_t values() const noexcept { return 2 * kv_heads * head_dim; }
+  std::size_t group() const noexcept { return query_heads / kv_heads; }
+};
+
+/// Sums over the tokens of a text, document by document, of rows x: a token's keys before RoPE of all heads, then its
+/// values; and of what errors in them cost at the attention's output, to first order and as if they were independent
+/// from token to token. With attention weights p, values v and results o, an error ε of key j of query head h costs
+/// Σ_i p_ij² ‖W_o,h (v_j − o_i)‖² (scale · R_i q_i · R_j ε)², one of value j Σ_i p_ij² ‖W_o,h ε‖².
+/// All of its state is in vectors of doubles, so that a checkpoint can keep it.
+class TransformMoments {
+ public:
+  /// Keys of a document that the keys' costs are summed for, evenly spaced, and rows of it that are kept.
+  static constexpr std::size_t kKeys = 32, kSamples = 32;
+
+  /// @param rules    of each layer
+  /// @param outputs  of each layer W_oᵀ W_o of each query head: [layer][query_head, head_dim, head_dim]
+  TransformMoments(TransformGeometry geometry, std::vector<ScoreRule> rules, std::vector<std::vector<double>> outputs);
+
+  /// Adds one document of more than `sinks` tokens, all of the same length: one visit of `source`.
+  void add(StateSource& source, std::size_t document);
+
+  const TransformGeometry& geometry() const noexcept { return geometry_; }
+  /// Σ x and Σ x xᵀ of the layer at position `n`, and the tokens that were summed.
+  std::span<const double> sum(std::size_t n) const { return part(sums_, n); }
+  std::span<const double> outer(std::size_t n) const { return part(outers_, n); }
+  double tokens() const noexcept { return counts_[0]; }
+  /// What unit errors cost a token: [kv_head, head_dim, head_dim].
+  std::vector<double> key_costs(std::size_t n) const;
+  std::vector<double> value_costs(std::size_t n) const;
+  /// Rows of the text, [token, value].
+  std::vector<float> samples(std::size_t n) const;
+
+  /// What a checkpoint keeps, in the order in which restore() takes it.
+  std::vector<std::span<const double>> state() const;
+  void restore(std::span<const std::vector<double>> state);
+
+ private:
+  std::span<const double> part(const std::vector<double>& sums, std::size_t n) const {
+    const std::size_t size = sums.size() / geometry_.layers.size();
+    return std::span(sums).subspan(n * size, size);
+  }
+  void add_layer(Backend& backend, const DocumentStates& states, const RopeTable& table, std::size_t n);
+
+  TransformGeometry geometry_;
+  std::vector<ScoreRule> rules_;
+  std::vector<std::vector<double>> outputs_;
+  std::vector<double> sums_, outers_;  // [layer, value], [layer, value, value]
+  std::vector<double> keys_;           // [layer, query_head, head_dim, head_dim]
+  std::vector<double> weights_;        // [layer, query_head]: Σ_j Σ_i p_ij²
+  std::vector<double> counts_;         // tokens, keys, documents
+  std::vector<double> samples_;        // [document, layer, token, value]
+};
+
+}  // namespace kvs

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "calibrate/transform/basis.h"
+#include "io/json.h"
+#include "io/output_tensor.h"
+#include "policy/transform.h"
+
+namespace kvs {
+
+/// What a transform config says beside its model and its provenance. Lists are by position in `layers`.
+struct TransformConfig {
+  std::vector<std::size_t> layers;      // ascending; the others keep everything
+  std::size_t sinks = 0;                // first tokens that stay in full
+  std::vector<std::size_t> code_bytes;  // of a token's codes
+  std::vector<double> thresholds;       // TransformLayer::threshold
+  std::size_t window = 0, bytes = 0;    // the budget: stored bytes of a document of `window` tokens
+  double outliers = 0;                  // share of the tokens that was to stay in full
+  std::vector<TransformScales> scales;  // what errors cost, as measured
+};
+
+/// The members `parameters` and `calibration` of the config.
+Json transform_parameters(const TransformConfig& config);
+Json transform_calibration(const TransformConfig& config);
+
+/// Reads them, checked against the schema before, and checks their lists against each other and against the model.
+/// @param where  the file, for messages;  @throws Error kInput
+TransformConfig read_transform_config(const Json& config, const std::string& where);
+
+/// The tensors of the file beside the config: `books` and, of each layer, mean, analysis, synthesis, bits and weights.
+std::vector<OutputTensor> transform_tensors(const std::vector<TransformLayer>& layers);
+/// Reads them. @param path  of the config, which read_config() has checked;  @throws Error kInput naming the tensor
+std::vector<TransformLayer> read_transform_layers(const Json& config, const std::filesystem::path& path);
+
+}  // namespace kvs

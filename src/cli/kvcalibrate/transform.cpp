@@ -1,0 +1,147 @@
+#include <filesystem>
+#include <iostream>
+#include <optional>
+
+#include "capture/live_source.h"
+#include "cli/common/estimate.h"
+#include "cli/common/outputs.h"
+#include "cli/common/progress.h"
+#include "cli/kvcalibrate/budget.h"
+#include "cli/kvcalibrate/commands.h"
+#include "core/error.h"
+#include "eval/evaluation_report.h"
+#include "eval/transform/calibration.h"
+#include "io/checkpoint.h"
+#include "io/digest.h"
+#include "io/file.h"
+#include "io/safetensors_writer.h"
+#include "io/staged_output.h"
+
+namespace kvs {
+namespace {
+
+OptionTable transform_options() {
+  OptionTable table("kvcalibrate transform --model PATH --text PATH --budget SIZE --out FILE [options]",
+                    "A transform coder for the whole cache: bases, bits and quantisers under one budget of bytes.",
+                    {"kvcalibrate transform --model SmolLM2.gguf --text book.txt --window 512 --documents 16 "
+                     "--budget 12.5% --out transform.json"});
+  table.value("out", "FILE", "the config to write; its tensors go beside it")
+      .value("budget", "SIZE",
+             "a share of the full 16-bit cache, such as 12.5% or 0.125, or bytes such as '4096B a token': about so "
+             "much is held of a document of --window tokens")
+      .value("sinks", "N", "first tokens that stay in full", "1")
+      .value("outliers", "x", "share of the other tokens that may stay in full: those that come out worst", "0.005")
+      .value("costs", "FILE",
+             "take what errors cost from a transform config of the model (default: measure it, by coding one layer at "
+             "a time)");
+  add_model_options(table);
+  add_text_options(table);
+  add_run_options(table, true);
+  return table;
+}
+
+/// --costs; nothing: they are to be measured.
+std::vector<TransformScales> scales_of(const Options& options, const ModelSource& model) {
+  if (!options.has("costs")) return {};
+  const std::filesystem::path path = options.text("costs");
+  const Json config = read_config(path);
+  check_config_model(config, path, model.config(), model.sha256());
+  if (config.at("method") != "transform")
+    throw Error(ErrorCode::kUsage, "--costs",
+                "found a config of " + config.at("method").get<std::string>() + ", expected one of transform");
+  return read_transform_config(config, path.string()).scales;
+}
+
+void add_documents(TransformMoments& moments, StateSource& source, Checkpoint& checkpoint, const RunOptions& run) {
+  std::size_t done = 0;
+  if (const auto state = checkpoint.load(run.resume, run.force)) {
+    moments.restore(state->sums);
+    done = state->documents;
+  }
+  Progress progress("moments", static_cast<double>(source.documents()), run.quiet);
+  for (; done < source.documents(); ++done) {
+    progress.update(static_cast<double>(done));
+    moments.add(source, done);
+    if (checkpoint.due()) checkpoint.save(done + 1, moments.state());
+  }
+}
+
+/// Some documents, evenly spaced.
+std::vector<std::vector<std::int32_t>> measured_documents(const std::vector<std::vector<std::int32_t>>& all) {
+  constexpr std::size_t kDocuments = 2;
+  std::vector<std::vector<std::int32_t>> chosen;
+  const std::size_t count = std::min(kDocuments, all.size());
+  for (std::size_t n = 0; n < count; ++n) chosen.push_back(all[(2 * n + 1) * all.size() / (2 * count)]);
+  return chosen;
+}
+
+ConfigFile write_tensors(const std::filesystem::path& file, const std::vector<TransformLayer>& layers, bool force) {
+  StagedOutput staged(file, StagedOutput::Kind::kFile);
+  write_safetensors(staged.path(), transform_tensors(layers), {{"format", "kvspectrum-transform"}});
+  const std::string digest = sha256_of_file(staged.path());
+  staged.commit(force);
+  return {file.filename().string(), digest};
+}
+
+std::string summary(const TransformConfig& config) {
+  std::size_t bytes = 0;
+  for (const std::size_t of_layer : config.code_bytes) bytes += of_layer;
+  return "transform: " + std::to_string(bytes) + " bytes of codes a token in " + std::to_string(config.layers.size()) +
+         " layers\n";
+}
+
+}  // namespace
+
+void run_transform(Arguments arguments) {
+  const auto options = transform_options().parse(arguments, std::cout);
+  if (!options) return;
+  const RunOptions run = run_options(*options);
+  const std::filesystem::path out = options->text("out"), tensors = beside(out, ".safetensors");
+  check_outputs(out, std::span(&tensors, 1), *options, run);
+  const OutputLock lock(out, run.lock);
+  auto source = open_model(*options);
+  const Corpus corpus = load_corpus(*options, run, *source);
+  if (is_finished(out, out, run, [&](const Json& config) {
+        return is_of_run(config, "/calibration", *options, source->sha256(), corpus);
+      }))
+    return print_result(run, read_config(out), out.string() + ": finished before\n");
+  const auto documents = tokens_of(corpus);
+  const std::size_t tokens = documents.front().size();
+  const TransformGeometry geometry = transform_geometry(
+      source->config(), static_cast<std::size_t>(options->integer("sinks", 0, static_cast<std::int64_t>(tokens) - 1)));
+  const TransformPlan plan{
+      .bytes = budget_bytes(options->text("budget"), full_cache_bytes(source->config(), tokens), tokens),
+      .tokens = tokens,
+      .outliers = options->real("outliers", 0, 0.5),
+      .scales = scales_of(*options, *source)};
+  if (const std::size_t least = least_transform_bytes(source->config(), geometry, plan); plan.bytes < least)
+    throw Error(ErrorCode::kUsage, "--budget",
+                "found " + std::to_string(plan.bytes) + " bytes of a document of " + std::to_string(tokens) +
+                    " tokens, expected at least " + std::to_string(least) +
+                    ", what gains, sinks, outliers and layers that are not coded take");
+  Checkpoint checkpoint(out, run_identity(*options, source->sha256(), corpus));
+  TransformMoments moments = transform_moments(*source, geometry);
+  ModelSession session = load_model(std::move(source), *options, run);
+  LiveSource live(*session.decoder, documents);
+  add_documents(moments, live, checkpoint, run);
+  std::optional<Progress> progress;
+  std::string_view current;
+  const TransformCalibration found =
+      calibrate_transform(*session.decoder, moments, measured_documents(documents), plan,
+                          [&](std::string_view step, std::size_t done, std::size_t total) {
+                            if (step != current || done == 0)
+                              progress.emplace(std::string(step), static_cast<double>(total), run.quiet);
+                            current = step;
+                            progress->update(static_cast<double>(done));
+                          });
+  progress.reset();
+  const ConfigFile file = write_tensors(tensors, found.layers, run.replace());
+  const Json config =
+      make_config("transform", session.config(), session.source->sha256(), transform_parameters(found.config),
+                  transform_calibration(found.config), provenance(*options, run, corpus), Json::object(), {&file, 1});
+  write_file_atomically(out, dump_json(config) + "\n", run.replace());
+  checkpoint.remove();
+  print_result(run, config, summary(found.config));
+}
+
+}  // namespace kvs

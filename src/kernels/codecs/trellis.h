@@ -1,0 +1,111 @@
+#pragma once
+
+#include <cmath>
+#include <cstring>
+
+#include "kernels/codecs/scalars.h"
+
+namespace kvs::codecs {
+namespace {  // NOLINT: see scalars.h
+
+/// Trellis-coded values of unequal rates. Value i adds bits[i] bits to a stream, and its state, the stream's last eight
+/// bits, picks one of the 256 values of the book for that number of bits: what the bits before have said makes room for
+/// a finer choice, which an encoder finds by dynamic programming over states and a decoder does not have to follow, so
+/// that any value can be read by itself. A row is its
+/// gain (f16), whose high byte is the first state, and the stream.
+/// Source: Marcellin & Fischer (1990), IEEE Trans. Commun. 38(1), 82-93; the state as a window of the stream is QTIP's,
+/// Tseng et al. (2024), arXiv:2406.11235, section 3.1. Ours: rates by value, books fitted to what is coded.
+struct Trellis {
+  static constexpr std::size_t kStates = 256, kGain = 2;
+  static constexpr float kLeastGain = 0.05F, kMostGain = 60000, kFar = 1e30F;
+
+  static KVS_CODEC const TrellisValue* values_of(const RowTables& tables) noexcept {
+    return reinterpret_cast<const TrellisValue*>(tables.values);
+  }
+  static KVS_CODEC unsigned bits_of_value(const TrellisValue& value) noexcept {
+    return static_cast<unsigned>(value.bits);
+  }
+
+  /// The root mean square of what is coded.
+  KVS_CODEC static float gain_of(const TrellisValue* values, std::size_t count, const float* x) noexcept {
+    float sum = 0, coded = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      const float z = (x[i] - values[i].offset) / values[i].scale;
+      const bool codes = values[i].bits > 0;
+      sum += codes ? z * z : 0;
+      coded += codes ? 1 : 0;
+    }
+    return coded > 0 ? clamped(std::sqrt(sum / coded), kLeastGain, kMostGain) : 1;
+  }
+
+  /// One value: the least cost of each state before it, and by which of the earlier states.
+  /// @param cost  [state], overwritten;  @param back  [state >> bits]
+  KVS_CODEC static void advance(unsigned bits, float z, float weight, const float* book, float* cost, float* least,
+                                std::uint8_t* back) noexcept {
+    const std::size_t windows = kStates >> bits;  // what states before and after it share
+    for (std::size_t p = 0; p < windows; ++p) {
+      least[p] = cost[p];
+      back[p] = 0;
+    }
+    for (unsigned k = 1; k < 1U << bits; ++k)
+      for (std::size_t p = 0; p < windows; ++p) {
+        const float other = cost[k * windows + p];
+        back[p] = other < least[p] ? static_cast<std::uint8_t>(k) : back[p];
+        least[p] = smaller_of(other, least[p]);
+      }
+    for (std::size_t s = 0; s < kStates; ++s) {
+      const float error = z - book[s];
+      cost[s] = weight * (error * error) + least[s >> bits];
+    }
+  }
+
+  /// @param scratch  unit_scratch() floats
+  KVS_CODEC static void encode_row(const RowTables& tables, std::size_t count, const float* x, std::uint8_t* to,
+                                   std::size_t bytes, float* scratch) noexcept {
+    const TrellisValue* const values = values_of(tables);
+    put_half(to, gain_of(values, count, x));
+    const float inverse = 1 / half_at(to);
+    float *const cost = scratch, *const least = scratch + kStates;
+    auto* const back = reinterpret_cast<std::uint8_t*>(scratch + 2 * kStates);  // [value, kStates / 2]
+    for (std::size_t s = 0; s < kStates; ++s) cost[s] = s == to[1] ? 0 : kFar;
+    for (std::size_t i = 0; i < count; ++i) {
+      const unsigned bits = bits_of_value(values[i]);
+      if (bits == 0) continue;
+      const float z = (x[i] - values[i].offset) / values[i].scale * inverse;
+      advance(bits, z, values[i].weight, tables.books + bits * kStates, cost, least, back + i * (kStates / 2));
+    }
+    std::size_t state = 0;
+    for (std::size_t s = 1; s < kStates; ++s) state = cost[s] < cost[state] ? s : state;
+    std::memset(to + kGain, 0, bytes - kGain);
+    std::size_t end = 0;
+    for (std::size_t i = 0; i < count; ++i) end += bits_of_value(values[i]);
+    for (std::size_t i = count; i-- > 0;) {
+      const unsigned bits = bits_of_value(values[i]);
+      if (bits == 0) continue;
+      for (unsigned n = 0; n < bits; ++n) {
+        const std::size_t at = end - 1 - n;
+        to[kGain + at / 8] = static_cast<std::uint8_t>(to[kGain + at / 8] | ((state >> n) & 1U) << (7 - at % 8));
+      }
+      end -= bits;
+      const std::size_t window = state >> bits;
+      state = back[i * (kStates / 2) + window] * (kStates >> bits) + window;
+    }
+  }
+
+  KVS_CODEC static void decode_row(const RowTables& tables, std::size_t count, const std::uint8_t* from,
+                                   float* x) noexcept {
+    const TrellisValue* const values = values_of(tables);
+    const float gain = half_at(from);
+    std::size_t last = 15;  // bit of the row that ends the state
+    for (std::size_t i = 0; i < count; ++i) {
+      const unsigned bits = bits_of_value(values[i]);
+      last += bits;
+      const std::uint8_t* const at = from + last / 8;
+      const unsigned state = ((static_cast<unsigned>(at[-1]) << 8 | at[0]) >> (7 - last % 8)) & (kStates - 1);
+      x[i] = values[i].offset + gain * values[i].scale * tables.books[bits * kStates + state];
+    }
+  }
+};
+
+}  // namespace
+}  // namespace kvs::codecs

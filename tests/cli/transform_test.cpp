@@ -1,0 +1,82 @@
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+#include "tests/cli/calibrate_fixture.h"
+
+namespace kvs::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+class TransformProgram : public CalibratePrograms {
+ protected:
+  Outcome transform(const std::string& out, std::vector<std::string> more = {}) const {
+    more.insert(more.end(), {"--sinks", "1", "--out", folder_ / out});
+    return run("kvcalibrate", with_text("transform", more));
+  }
+};
+
+TEST_F(TransformProgram, CalibratesWhatEvalRuns) {
+  const Outcome made = transform("half.json", {"--budget", "50%"});
+  ASSERT_EQ(made.status, 0) << made.err;
+  ASSERT_EQ(transform("eighth.json", {"--budget", "20%", "--costs", folder_ / "half.json"}).status, 0);
+  expect_valid("half.json");
+  expect_valid("eighth.json");
+  EXPECT_EQ(config("half.json").at("calibration").at("costs"), config("eighth.json").at("calibration").at("costs"));
+  const double full = perplexity({"--method", "full"}), half = perplexity({"--config", folder_ / "half.json"}),
+               eighth = perplexity({"--config", folder_ / "eighth.json"});
+  EXPECT_NEAR(half / full, 1, 0.02);
+  EXPECT_GT(std::abs(eighth - full), std::abs(half - full));
+}
+
+TEST_F(TransformProgram, ABudgetIsWhatEvalMeasures) {
+  ASSERT_EQ(transform("c.json", {"--budget", "40%", "--outliers", "0"}).status, 0);
+  const Json budget = config("c.json").at("calibration").at("budget");
+  auto words = with_text("eval", {"--config", folder_ / "c.json", "--json"});
+  const Json report = parse_json(run("kvcalibrate", words).out, "eval");
+  const double bytes = report.at("bytes_per_token").get<double>() * budget.at("window").get<double>();
+  // Nothing is kept in full but by threshold, the least of which leaves out rows that calibration did not see.
+  EXPECT_NEAR(bytes, budget.at("bytes").get<double>(), 0.1 * budget.at("bytes").get<double>());
+}
+
+TEST_F(TransformProgram, KilledAndResumedIsIdentical) {
+  const auto words = [&](std::vector<std::string> more) {
+    more.insert(more.end(), {"--budget", "30%", "--out", folder_ / "k.json"});
+    return with_text("transform", more);
+  };
+  ASSERT_EQ(run("kvcalibrate", words({})).status, 0);
+  const std::string whole = slurp(folder_ / "k.json"), tensors = slurp(folder_ / "k.safetensors");
+  std::mt19937 random(3);
+  for (const auto& entry : std::filesystem::directory_iterator(folder_ / "."))
+    if (entry.path().filename().string().starts_with("k.")) std::filesystem::remove(entry.path());
+  run_with_kills("kvcalibrate", words({}), words({"--resume"}), random);
+  EXPECT_EQ(slurp(folder_ / "k.json"), whole);
+  EXPECT_EQ(slurp(folder_ / "k.safetensors"), tensors);
+}
+
+TEST_F(TransformProgram, OneConfigTwice) {
+  ASSERT_EQ(transform("a.json", {"--budget", "30%"}).status, 0);
+  ASSERT_EQ(transform("b.json", {"--budget", "30%"}).status, 0);
+  EXPECT_EQ(slurp(folder_ / "a.safetensors"), slurp(folder_ / "b.safetensors"));
+}
+
+TEST_F(TransformProgram, RefusesWhatCannotBe) {
+  const Outcome small = transform("x.json", {"--budget", "2%"});
+  EXPECT_EQ(small.status, 2);
+  EXPECT_THAT(small.err, HasSubstr("--budget: found "));
+  EXPECT_THAT(small.err, HasSubstr("expected at least "));
+  ASSERT_EQ(transform("c.json", {"--budget", "30%"}).status, 0);
+  write_tiny_model(folder_ / "other", TinyKind::kNormed);
+  const Outcome other = run("kvcalibrate", with_text("eval", {"--config", folder_ / "c.json"}, "other"));
+  EXPECT_EQ(other.status, 7) << other.err;
+  const Outcome set = run("kvcalibrate", with_text("eval", {"--config", folder_ / "c.json", "--set", "sinks=3"}));
+  EXPECT_EQ(set.status, 2) << set.err;
+  std::ofstream(folder_ / "c.safetensors", std::ios::app) << ' ';
+  EXPECT_EQ(run("kvcalibrate", {"validate", folder_ / "c.json"}).status, 3);
+}
+
+}  // namespace
+}  // namespace kvs::testing
