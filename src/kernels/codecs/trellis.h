@@ -11,10 +11,10 @@ namespace {  // NOLINT: see scalars.h
 /// Trellis-coded values of unequal rates. Value i adds bits[i] bits to a stream, and its state, the stream's last eight
 /// bits, picks one of the 256 values of the book for that number of bits: what the bits before have said makes room for
 /// a finer choice, which an encoder finds by dynamic programming over states and a decoder does not have to follow, so
-/// that any value can be read by itself. A row is its
-/// gain (f16), whose high byte is the first state, and the stream.
-/// Source: Marcellin & Fischer (1990), IEEE Trans. Commun. 38(1), 82-93; the state as a window of the stream is QTIP's,
-/// Tseng et al. (2024), arXiv:2406.11235, section 3.1. Ours: rates by value, books fitted to what is coded.
+/// that any value can be read by itself. A row is its gain (f16), whose high byte is the first state, and the stream.
+/// Source: Marcellin & Fischer (1990), IEEE Transactions on Communications 38(1), 82-93; the state as a window of the
+/// stream is QTIP's, Tseng et al. (2024), arXiv:2406.11235, section 3.1. Ours: rates by value, books fitted to what is
+/// coded.
 struct Trellis {
   static constexpr std::size_t kStates = 256, kGain = 2;
   static constexpr float kLeastGain = 0.05F, kMostGain = 60000, kFar = 1e30F;
