@@ -27,6 +27,8 @@ struct CacheChoice {
 
   /// Whether rows are held in another form than they come.
   bool has_store() const;
+  /// Whether its rows can be held in another form.
+  bool takes_store() const { return !has_store() && transform.empty() && (method == nullptr || method->rows); }
   /// Whether it is the full cache with its rows as they come, which others are compared with.
   bool is_full() const { return name == "full" && !has_store(); }
   /// What was given, as one object.
