@@ -108,8 +108,7 @@ std::vector<CompareCell> config_cells(std::span<const std::string> configs, cons
     const CacheChoice choice = cache_of_config(path, source);
     const std::string name = choice.name + " (" + std::filesystem::path(path).stem().string() + ')';
     std::vector<std::string> stores{""};
-    if (choice.takes_store())
-      stores.insert(stores.end(), grid.composed.begin(), grid.composed.end());
+    if (choice.takes_store()) stores.insert(stores.end(), grid.composed.begin(), grid.composed.end());
     for (const std::string& store : stores) {
       CompareCell cell{
           .label = cell_label(name, store), .method = choice.name, .store = store, .config = path, .calibrated = true};
