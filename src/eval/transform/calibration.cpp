@@ -97,6 +97,7 @@ TransformScales estimated(const TransformBasis& basis, const std::vector<std::si
 
 std::vector<std::vector<double>> variances_of(const std::vector<TransformBasis>& bases) {
   std::vector<std::vector<double>> variances;
+  variances.reserve(bases.size());
   for (const TransformBasis& basis : bases) variances.push_back(basis.variances);
   return variances;
 }
