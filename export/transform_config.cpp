@@ -38,7 +38,8 @@ Json transform_parameters(const TransformConfig& config) {
   return {{"layers", config.layers},
           {"sinks", config.sinks},
           {"code_bytes", config.code_bytes},
-          {"thresholds", config.thresholds}};
+          {"thresholds", config.thresholds},
+          {"outliers", config.outliers}};
 }
 
 Json transform_calibration(const TransformConfig& config) {
@@ -48,7 +49,6 @@ Json transform_calibration(const TransformConfig& config) {
     values.push_back(scales.values);
   }
   return {{"budget", {{"window", config.window}, {"bytes", config.bytes}}},
-          {"outliers", config.outliers},
           {"costs", {{"keys", std::move(keys)}, {"values", std::move(values)}}}};
 }
 
@@ -61,9 +61,9 @@ TransformConfig read_transform_config(const Json& json, const std::string& where
     expect_length(parameters.at(list), config.layers.size(), "layers");
   config.code_bytes = parameters.at("code_bytes").value().get<std::vector<std::size_t>>();
   config.thresholds = parameters.at("thresholds").value().get<std::vector<double>>();
+  config.outliers = parameters.at("outliers").value().get<double>();
   config.window = calibration.at("budget").at("window").unsigned_integer();
   config.bytes = calibration.at("budget").at("bytes").unsigned_integer();
-  config.outliers = calibration.at("outliers").value().get<double>();
   const JsonCursor costs = calibration.at("costs");
   for (const char* const side : {"keys", "values"}) expect_length(costs.at(side), config.layers.size(), "layers");
   for (std::size_t n = 0; n < config.layers.size(); ++n)
@@ -111,6 +111,7 @@ std::vector<TransformLayer> read_transform_layers(const Json& json, const std::f
          .bits = bits_of(tensor("bits", {values}), config.code_bytes[n], file.string() + ": tensor " + bits),
          .weights = tensor("weights", {values}),
          .threshold = static_cast<float>(config.thresholds[n]),
+         .outliers = config.outliers,
          .books = books,
          .sinks = config.sinks});
   }

@@ -18,8 +18,8 @@ struct TransformConfig {
   std::size_t sinks = 0;                // first tokens that stay in full
   std::vector<std::size_t> code_bytes;  // of a token's codes
   std::vector<double> thresholds;       // TransformLayer::threshold
+  double outliers = 0;                  // TransformLayer::outliers
   std::size_t window = 0, bytes = 0;    // the budget: stored bytes of a document of `window` tokens
-  double outliers = 0;                  // share of the tokens that was to stay in full
   std::vector<TransformScales> scales;  // what errors cost, as measured
 };
 

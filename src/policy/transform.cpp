@@ -1,6 +1,7 @@
 #include "policy/transform.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 
 #include "core/error.h"
@@ -38,6 +39,7 @@ class TransformProducts {
       : shape(given),
         sinks(layer.sinks),
         threshold(layer.threshold),
+        outliers(layer.outliers),
         weights(layer.weights),
         store(trellis_store(layer.books, layer.bits, layer.weights)) {
     const std::size_t values = layer.values(), head_dim = shape.head_dim;
@@ -60,7 +62,7 @@ class TransformProducts {
 
   TransformShape shape;
   std::size_t sinks;
-  float threshold;
+  double threshold, outliers;
   std::vector<float> weights;                     // [coefficient]
   RowStore store;                                 // of coefficients
   std::vector<std::unique_ptr<Weight>> analysis;  // of each head's keys, then of each head's values: [value, head_dim]
@@ -96,10 +98,12 @@ class TransformCache final : public LayerCache {
     const std::size_t at = coded_.count(), count = tokens - plain;
     coded_.append(backend, fresh.view(), plain, count);
     const RowBuffer::Part held = coded_.copy(backend, at, count);
-    for (const std::size_t token : outliers(backend, fresh.view(), plain, held.view())) {
-      outliers_.append(backend, states.k, states.v, plain + token, 1);
-      places_.push_back(static_cast<std::uint32_t>(at + token));
-    }
+    const std::vector<double> costs = costs_of(backend, fresh.view(), plain, held.view());
+    for (std::size_t token = 0; token < count; ++token)
+      if (costs[token] > threshold(at + token)) {
+        outliers_.append(backend, states.k, states.v, plain + token, 1);
+        places_.push_back(static_cast<std::uint32_t>(at + token));
+      }
     put(backend, expanded(backend, held.view()), states.k, states.v, plain);
     restore(backend, states.k, states.v, first);
   }
@@ -129,12 +133,18 @@ class TransformCache final : public LayerCache {
     return rows;
   }
 
-  /// The tokens of `held` whose errors cost more than the threshold; token n is row `first` + n of `fresh`.
-  std::vector<std::size_t> outliers(Backend& backend, const BackendView<float, 4>& fresh, std::size_t first,
-                                    const BackendView<float, 4>& held) const {
+  /// For coded token `token`, when those before it are held.
+  double threshold(std::size_t token) const {
+    const double excess = static_cast<double>(places_.size()) - products_->outliers * static_cast<double>(token);
+    return products_->threshold * std::exp2(std::max(0.0, excess));
+  }
+
+  /// What the errors of each token of `held` cost; token n is row `first` + n of `fresh`.
+  std::vector<double> costs_of(Backend& backend, const BackendView<float, 4>& fresh, std::size_t first,
+                               const BackendView<float, 4>& held) const {
     const std::vector<float> wanted = download(backend, fresh), found = download(backend, held);
     const std::size_t values = held.extent(3);
-    std::vector<std::size_t> tokens;
+    std::vector<double> costs;
     for (std::size_t token = 0; token < held.extent(2); ++token) {
       double cost = 0;
       for (std::size_t n = 0; n < values; ++n) {
@@ -142,9 +152,9 @@ class TransformCache final : public LayerCache {
             static_cast<double>(found[token * values + n]) - static_cast<double>(wanted[(first + token) * values + n]);
         cost += static_cast<double>(products_->weights[n]) * error * error;
       }
-      if (cost > static_cast<double>(products_->threshold)) tokens.push_back(token);
+      costs.push_back(cost);
     }
-    return tokens;
+    return costs;
   }
 
   /// Keys before RoPE and values that coefficients [1, 1, token, value] stand for.

@@ -16,7 +16,8 @@ struct TransformLayer {
   std::vector<float> synthesis;   // [value, coefficient]: its inverse
   std::vector<std::size_t> bits;  // [coefficient], 0 to 8
   std::vector<float> weights;     // [coefficient]: what a squared error of one costs, relative to the costliest
-  float threshold = 0;            // a token whose errors cost more stays in full
+  float threshold = 0;            // a token whose errors cost more stays in full,
+  double outliers = 0;            // of coded tokens this share; beyond it the threshold doubles with each
   std::vector<float> books;       // [bits 0 … 8][state]: codecs/trellis.h; all layers have the same
   std::size_t sinks = 0;          // first tokens that stay in full
 
@@ -33,10 +34,10 @@ std::shared_ptr<const TransformProducts> make_transform_products(Backend& backen
                                                                  const TransformShape& shape);
 
 /// A transform coder as a cache: of each token it holds one row of codes, the coefficients of its keys before RoPE and
-/// its values together. Sinks are held in full, and so are, in q8_0 beside their codes, tokens that come
-/// out worse than the layer's threshold. A
-/// token is coded when it comes, and everybody, itself included, reads what it is held as. Every group of tokens gets
-/// the whole past back, rotated: 2 · (2Gd)² FLOPs a cached token and layer. Ours; docs/transform.md derives it.
+/// its values together. Sinks are held in full, and so are, in q8_0 beside their codes, tokens that come out worse than
+/// the layer's threshold; text with more of them than was expected raises it. A token is coded when it comes, and
+/// everybody, itself included, reads what it is held as. Every group of tokens gets the whole past back, rotated:
+/// 2 · (2Gd)² FLOPs a cached token and layer. Ours; docs/transform.md derives it.
 std::unique_ptr<LayerCache> make_transform_cache(std::shared_ptr<const TransformProducts> products);
 /// Stored bytes of an outlier: keys and values in q8_0, f16 for heads that do not divide into its blocks, and its
 /// place.

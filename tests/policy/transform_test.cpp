@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kCoderHeads = 2, kCoderWidth = 8, kCoderValues = 2 * kCoderHeads * kCoderWidth, kCoderTokens = 40;
 
 /// Coefficients are the values themselves, each in the reverse place and less 0.5; 4 bits each.
-TransformLayer reversing_layer(float threshold) {
+TransformLayer reversing_layer(float threshold, double outliers) {
   TransformLayer layer{.layer = 0,
                        .mean = std::vector<float>(kCoderValues, 0.5F),
                        .analysis = std::vector<float>(kCoderValues * kCoderValues),
@@ -21,6 +21,7 @@ TransformLayer reversing_layer(float threshold) {
                        .bits = std::vector<std::size_t>(kCoderValues, 4),
                        .weights = std::vector<float>(kCoderValues, 1),
                        .threshold = threshold,
+                       .outliers = outliers,
                        .books = test::random_values(kTrellisBooks, 9),
                        .sinks = 3};
   for (std::size_t n = 0; n < kCoderValues; ++n) {
@@ -33,9 +34,10 @@ TransformLayer reversing_layer(float threshold) {
 
 class TransformCacheTest : public ::testing::Test {
  protected:
-  std::unique_ptr<LayerCache> cache(float threshold) {
+  std::unique_ptr<LayerCache> cache(float threshold, double outliers = 1) {
     return make_transform_cache(make_transform_products(test::LayerHarness(*full_, kCoderHeads, kCoderWidth).backend(),
-                                                        reversing_layer(threshold), {kCoderHeads, kCoderWidth}));
+                                                        reversing_layer(threshold, outliers),
+                                                        {kCoderHeads, kCoderWidth}));
   }
   /// What a token after the text reads of it: bits, not values, tell caches apart.
   std::vector<float> probe(LayerCache& cache) {
@@ -74,6 +76,15 @@ TEST_F(TransformCacheTest, CountsCodesSinksAndOutliers) {
   feed(*full, kCoderTokens);
   EXPECT_EQ(coded->bytes().stored, stored(kCoderTokens - 1, 0));
   EXPECT_EQ(full->bytes().stored, stored(kCoderTokens - 1, kCoderTokens - 1 - 3));
+}
+
+TEST_F(TransformCacheTest, MoreOutliersThanTheirShareRaiseTheThreshold) {
+  const auto free = cache(0.1F), held = cache(0.1F, 0.1);
+  feed(*free, kCoderTokens);
+  feed(*held, kCoderTokens);
+  EXPECT_EQ(free->bytes().stored, stored(kCoderTokens - 1, kCoderTokens - 1 - 3));
+  EXPECT_GE(held->bytes().stored, stored(kCoderTokens - 1, 3));
+  EXPECT_LE(held->bytes().stored, stored(kCoderTokens - 1, 10));
 }
 
 TEST_F(TransformCacheTest, ATokenThatCostsMoreThanTheThresholdStaysInFull) {

@@ -51,8 +51,8 @@ void fit_books(const TransformMoments& moments, const TransformPlan& plan, std::
   }
 }
 
-std::vector<TransformLayer> layers_of(const TransformGeometry& geometry, const Coder& coder,
-                                      const TrellisBooks& books) {
+std::vector<TransformLayer> layers_of(const TransformGeometry& geometry, const TransformPlan& plan,
+                                      const Coder& coder, const TrellisBooks& books) {
   std::vector<TransformLayer> layers;
   for (std::size_t n = 0; n < coder.bases.size(); ++n) {
     const TransformBasis& basis = coder.bases[n];
@@ -67,6 +67,7 @@ std::vector<TransformLayer> layers_of(const TransformGeometry& geometry, const C
     for (const double variance : basis.variances)
       layer.weights.push_back(static_cast<float>(variance / basis.variances.front()));
     layer.threshold = static_cast<float>(coder.thresholds[n]);
+    layer.outliers = plan.outliers;
     layer.books = books.books();
     layer.sinks = geometry.sinks;
   }
@@ -161,7 +162,7 @@ TransformCalibration calibrate_transform(Decoder& decoder, const TransformMoment
     for (const std::vector<double>& variances : variances_of(coder.bases))
       coder.bits.push_back(allocate_bits({&variances, 1}, bytes / layers).front());
     fit_books(moments, plan, kFirstIterations, coder, books, progress);
-    const std::vector<TransformScales> losses = coding_losses(decoder, documents, layers_of(geometry, coder, books),
+    const std::vector<TransformScales> losses = coding_losses(decoder, documents, layers_of(geometry, plan, coder, books),
                                                               [&](std::size_t n) { progress("costs", n, layers); });
     for (std::size_t n = 0; n < layers; ++n) {
       const TransformScales expected = estimated(coder.bases[n], coder.bits[n]);
@@ -171,7 +172,7 @@ TransformCalibration calibrate_transform(Decoder& decoder, const TransformMoment
   coder.bases = bases_of(*ops, moments, scales, progress);
   coder.bits = allocate_bits(variances_of(coder.bases), bytes);
   fit_books(moments, plan, kIterations, coder, books, progress);
-  TransformCalibration result{{}, layers_of(geometry, coder, books)};
+  TransformCalibration result{{}, layers_of(geometry, plan, coder, books)};
   TransformConfig& config = result.config;
   config.layers = geometry.layers;
   config.sinks = geometry.sinks;
