@@ -14,16 +14,23 @@ class RunRecords {
 
   /// Whether next() has a record of the run before.
   bool replays() const noexcept { return journal_ != nullptr && next_ < journal_->records().size(); }
-  const Json& next() { return journal_->records()[next_++]; }
+  const Json& next() {
+    const Json& record = journal_->records()[next_++];
+    replayed_seconds_ += record.value("seconds", 0.0);
+    return record;
+  }
   void keep(const Json& record) {
     if (journal_ == nullptr) return;
     journal_->append(record);
     ++next_;
   }
+  /// What the records that were told again took when they were made.
+  double replayed_seconds() const noexcept { return replayed_seconds_; }
 
  private:
   Journal* journal_;
   std::size_t next_ = 0;
+  double replayed_seconds_ = 0;
 };
 
 }  // namespace kvs

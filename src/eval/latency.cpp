@@ -40,14 +40,19 @@ std::vector<std::vector<LatencyCell>> measure_latency(Decoder& decoder, std::spa
   std::size_t runs = 0;
   for (const std::size_t length : plan.lengths) {
     auto& of_length = cells.emplace_back(caches.size());
-    for (std::size_t repeat = 0; repeat <= plan.repeats; ++repeat)
+    const std::size_t warm_up = plan.warm_up ? 1 : 0;
+    double spent = 0;
+    for (std::size_t repeat = 0; repeat < warm_up + plan.repeats; ++repeat) {
+      if (plan.seconds && repeat > warm_up && spent + spent / static_cast<double>(repeat) > *plan.seconds) break;
       for (std::size_t n = 0; n < caches.size(); ++n) {
         const CacheReport report = time_run(decoder, tokens.first(length + plan.decode), caches[n], plan.decode);
         done(++runs);
-        if (repeat == 0) continue;
+        spent += report.seconds;
+        if (repeat < warm_up) continue;
         of_length[n].prefill.push_back((report.seconds - report.decode_seconds) / static_cast<double>(length));
         of_length[n].decode.push_back(report.decode_seconds / static_cast<double>(plan.decode));
       }
+    }
   }
   return cells;
 }

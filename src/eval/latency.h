@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,7 +17,9 @@ namespace kvs {
 struct LatencyPlan {
   std::vector<std::size_t> lengths;  // tokens of the prefill, ascending
   std::size_t decode = 0;            // tokens after it, one at a time
-  std::size_t repeats = 0;           // of each cell, after one that does not count
+  std::size_t repeats = 0;           // of each cell
+  bool warm_up = true;               // one before them that does not count
+  std::optional<double> seconds{};   // no repeat but the first begins if it would end later
 };
 
 /// A cache by the name that outputs give it; makes a fresh one at each call.

@@ -22,7 +22,8 @@ namespace kvs {
 namespace {
 
 constexpr std::size_t kMostComparisonBytes = std::size_t{1} << 30;
-constexpr double kScoring = 0.9;  // of --time; the rest is the front's
+constexpr double kCellPasses = 2;  // what a cell's pass takes relative to one without a cache, in the mean
+constexpr double kScoring = 0.9;   // of --time; the rest is the front's
 
 /// Copies a config and the files that it names.
 void copy_config(const std::filesystem::path& from, const std::filesystem::path& to, bool force) {
@@ -62,11 +63,11 @@ void write_best(const Options& options, const RunOptions& run, const Json& compa
 
 std::filesystem::path speed_path(const Options& options) { return beside(options.text("out"), "_speed") += ".json"; }
 
-std::vector<FrontCell> front_of(const Json& comparison, std::span<const CompareCell> cells, const ModelSource& source) {
+std::vector<FrontCell> front_of(const Json& comparison, std::span<const CompareCell> cells) {
   std::vector<FrontCell> front;
   for (std::size_t n = 0; n < cells.size(); ++n)
     if (const Json& found = comparison.at("cells")[n]; found.at("front").get<bool>())
-      front.push_back({n, cells[n].label, found.at("budget").get<double>(), cell_choice(cells[n], source)});
+      front.push_back({n, &cells[n], found.at("budget").get<double>()});
   return front;
 }
 
@@ -149,7 +150,8 @@ void run_compare(Arguments arguments) {
   const ModelConfig& config = session.config();
   Journal journal = open_journal(out, identity, run);
   RunRecords records(&journal);
-  announce({.flops = static_cast<double>((1 + cells.size()) * documents.size()) *
+  const std::size_t most_cells = cells.size() + (calibration ? most_calibrated_cells(grid, elite) : 0);
+  announce({.flops = kCellPasses * static_cast<double>((1 + most_cells) * documents.size()) *
                          forward_flops(config, static_cast<double>(grid.tokens)) +
                      (calibration ? calibration_flops(config, grid, *calibration, elite) : 0),
             .memory_bytes = session_memory(session, grid.tokens) + 4 * full_cache_bytes(config, grid.tokens),
@@ -185,16 +187,22 @@ void run_compare(Arguments arguments) {
               {"documents", documents.size()},
               {"prefix", plan.prefix}};
   result.update(comparison_json(cells, results, grid.budgets, config, grid.tokens));
-  const std::vector<FrontCell> front = front_of(result, cells, *session.source);
-  if (options->has("task")) {
-    const FrontAnswers answers = ask_front(*options, run, session, front);
-    result["full"]["retrieval"] = answers.full;
-    for (std::size_t i = 0; i < front.size(); ++i) result["cells"][front[i].cell]["retrieval"] = answers.cells[i];
-  }
+  const std::vector<FrontCell> front = front_of(result, cells);
+  const auto left = [&]() -> std::optional<double> {
+    if (!options->has("time")) return std::nullopt;
+    return compare_seconds(*options) - since_start.seconds() - records.replayed_seconds();
+  };
   Json speeds;
   if (decode > 0) {
-    speeds = time_front(session, documents.front(), decode, front);
+    std::optional<double> most = left();
+    if (most && options->has("task")) *most /= 2;
+    speeds = time_front(session, run, documents.front(), decode, front, most);
     write_file_atomically(speed_path(*options), dump_json(speeds) + "\n", run.replace());
+  }
+  if (options->has("task")) {
+    const FrontAnswers answers = ask_front(*options, run, session, front, records, left());
+    result["full"]["retrieval"] = answers.full;
+    for (std::size_t i = 0; i < front.size(); ++i) result["cells"][front[i].cell]["retrieval"] = answers.cells[i];
   }
   if (options->has("best-dir")) write_best(*options, run, result, cells, session, record);
   const ParetoPlot plot = pareto_plot(

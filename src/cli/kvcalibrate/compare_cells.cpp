@@ -138,6 +138,13 @@ std::vector<CompareCell> calibrated_cells(const Options& options, const RunOptio
   return cells;
 }
 
+std::size_t most_calibrated_cells(const CompareGrid& grid, bool elite) {
+  std::size_t cells = elite ? 1 + grid.composed.size() : 0;
+  for (const std::string& method : grid.methods)
+    if (is_calibrated(method)) cells += stores_of(grid, *find_cache_method(method)).size();
+  return cells * grid.budgets.size();
+}
+
 double calibration_flops(const ModelConfig& model, const CompareGrid& grid, const Corpus& corpus, bool elite) {
   constexpr double kElitePasses = 6;  // the search, three pairs on a quarter of the documents each, queries and outputs
   const auto documents = tokens_of(corpus);
@@ -153,7 +160,10 @@ RunnableCells runnable_cells(std::vector<CompareCell>& cells, const ModelSession
   for (std::size_t n = 0; n < cells.size(); ++n) {
     if (!cells[n].error.empty()) continue;
     try {
-      std::function<Cache()> make = cache_maker(cell_choice(cells[n], *session.source), session, tokens);
+      // A config's factors are loaded for each document, so that those of one cell are held at a time.
+      std::function<Cache()> make = [cell = cells[n], &session, tokens] {
+        return cache_maker(cell_choice(cell, *session.source), session, tokens)();
+      };
       (void)make();
       all.make.push_back(std::move(make));
       all.cells.push_back(n);

@@ -25,6 +25,8 @@ std::vector<CompareCell> config_cells(std::span<const std::string> configs, cons
 std::vector<CompareCell> calibrated_cells(const Options& options, const RunOptions& run, const ModelSession& session,
                                           const CompareGrid& grid, const Corpus& corpus, bool elite,
                                           RunRecords& records, std::optional<double> most_seconds, double& seconds);
+/// How many there are at most.
+std::size_t most_calibrated_cells(const CompareGrid& grid, bool elite);
 /// FLOPs of that at most.
 double calibration_flops(const ModelConfig& model, const CompareGrid& grid, const Corpus& corpus, bool elite);
 

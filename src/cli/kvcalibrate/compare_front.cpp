@@ -1,6 +1,9 @@
 #include "cli/kvcalibrate/compare_front.h"
 
+#include <chrono>
+
 #include "cli/common/progress.h"
+#include "cli/kvcalibrate/compare_cells.h"
 #include "cli/kvcalibrate/eval_task.h"
 #include "cli/kvcalibrate/task_input.h"
 #include "eval/latency.h"
@@ -48,44 +51,67 @@ void check_questions(const Options& options, const RunOptions& run, const ModelS
 }
 
 FrontAnswers ask_front(const Options& options, const RunOptions& run, const ModelSession& session,
-                       std::span<const FrontCell> front) {
+                       std::span<const FrontCell> front, RunRecords& records, std::optional<double> seconds) {
   const FrontQuestions questions(options, run, *session.source);
   const TaskPlan plan = questions.plan(options);
   const auto& samples = questions.input.samples;
-  Progress progress("compare " + options.text("task"), static_cast<double>((front.size() + 1) * samples.size()),
-                    run.quiet);
-  std::size_t before = 0;
-  const auto ask_all = [&](const CacheChoice& choice) {
+  const std::size_t caches = 1 + front.size();
+  const auto ask_one = [&](const CacheChoice& choice, std::size_t n) {
     const bool whole = choice.method != nullptr && choice.method->prefill == Prefill::kWhole;
     CachedAnswers model(*session.decoder,
                         prompt_cache_maker({choice, whole ? "context" : "stepwise"}, session, questions.longest));
-    auto results = run_task(samples, plan, model, nullptr,
-                            [&](std::size_t done) { progress.update(static_cast<double>(before + done)); });
-    before += samples.size();
-    return results;
+    return run_task(std::span(samples).subspan(n, 1), plan, model, nullptr).front();
   };
-  const std::vector<TaskResult> full = ask_all(full_choice());
-  FrontAnswers answers{retrieval_json(options.text("task"), full), {}};
-  for (const FrontCell& cell : front) {
-    std::vector<TaskResult> results = ask_all(cell.choice);
-    for (std::size_t n = 0; n < results.size(); ++n) results[n].full = full[n].answer;
-    answers.cells.push_back(retrieval_json(options.text("task"), results));
+  Progress progress("compare " + options.text("task"), static_cast<double>(caches * samples.size()), run.quiet);
+  std::vector<std::vector<TaskResult>> results(caches);
+  double spent = 0;
+  for (std::size_t n = 0; n < samples.size(); ++n) {
+    Json record;
+    if (records.replays()) {
+      record = records.next();
+    } else if (seconds && n > 0 && spent + spent / static_cast<double>(n) > *seconds) {
+      records.keep(record = {{"out_of_time", true}});
+    } else {
+      const auto start = std::chrono::steady_clock::now();
+      record["question"] = n;
+      for (std::size_t i = 0; i < caches; ++i) {
+        const CacheChoice choice = i == 0 ? full_choice() : cell_choice(*front[i - 1].of, *session.source);
+        record["answers"].push_back(to_json(ask_one(choice, n)));
+        progress.update(static_cast<double>(n * caches + i + 1));
+      }
+      record["seconds"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      records.keep(record);
+    }
+    if (record.contains("out_of_time")) break;
+    spent += record.at("seconds").get<double>();
+    for (std::size_t i = 0; i < caches; ++i) {
+      results[i].push_back(task_result_from(record.at("answers")[i]));
+      if (i > 0) results[i].back().full = results.front().back().answer;
+    }
   }
+  FrontAnswers answers{retrieval_json(options.text("task"), results.front()), {}};
+  for (std::size_t i = 1; i < caches; ++i) answers.cells.push_back(retrieval_json(options.text("task"), results[i]));
   return answers;
 }
 
-Json time_front(const ModelSession& session, std::span<const std::int32_t> document, std::size_t decode,
-                std::span<const FrontCell> front) {
+Json time_front(const ModelSession& session, const RunOptions& run, std::span<const std::int32_t> document,
+                std::size_t decode, std::span<const FrontCell> front, std::optional<double> seconds) {
   std::vector<TimedCache> caches{{"full", cache_maker(full_choice(), session, document.size())}};
   for (const FrontCell& cell : front)
-    caches.push_back({cell.label, cache_maker(cell.choice, session, document.size())});
-  const LatencyPlan plan{.lengths = {document.size() - decode}, .decode = decode, .repeats = kTimedRuns};
-  const auto cells = measure_latency(*session.decoder, document, caches, plan, [](std::size_t) {});
+    caches.push_back({cell.of->label, cache_maker(cell_choice(*cell.of, *session.source), session, document.size())});
+  const LatencyPlan plan{.lengths = {document.size() - decode},
+                         .decode = decode,
+                         .repeats = kTimedRuns,
+                         .warm_up = false,
+                         .seconds = seconds};
+  Progress progress("compare times", static_cast<double>(kTimedRuns * caches.size()), run.quiet);
+  const auto cells = measure_latency(*session.decoder, document, caches, plan,
+                                     [&](std::size_t runs) { progress.update(static_cast<double>(runs)); });
   const Json found = latency_json(plan, caches, cells).at("caches");
   const auto rate = [&](std::size_t n) { return 1000 / found[n].at("decode_ms")[0].get<double>(); };
   Json speeds{{"format", "kvspectrum-speeds"}, {"version", 1}, {"tokens", document.size()}, {"cells", Json::array()}};
   for (std::size_t n = 0; n < front.size(); ++n)
-    speeds["cells"].push_back({{"label", front[n].label},
+    speeds["cells"].push_back({{"label", front[n].of->label},
                                {"budget", front[n].budget},
                                {"decode_tokens_per_second", rate(n + 1)},
                                {"full_decode_tokens_per_second", rate(0)},
