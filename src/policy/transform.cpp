@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 
 #include "core/error.h"
 #include "policy/token_rows.h"
@@ -136,6 +137,7 @@ class TransformCache final : public LayerCache {
   /// For coded token `token`, when those before it are held.
   double threshold(std::size_t token) const {
     const double excess = static_cast<double>(places_.size()) - products_->outliers * static_cast<double>(token);
+    if (excess > kMoreOutliers - 1) return std::numeric_limits<double>::infinity();
     return products_->threshold * std::exp2(std::max(0.0, excess));
   }
 

@@ -17,12 +17,15 @@ struct TransformLayer {
   std::vector<std::size_t> bits;  // [coefficient], 0 to 8
   std::vector<float> weights;     // [coefficient]: what a squared error of one costs, relative to the costliest
   float threshold = 0;            // a token whose errors cost more stays in full,
-  double outliers = 0;            // of coded tokens this share; beyond it the threshold doubles with each
+  double outliers = 0;            // of coded tokens this share; each beyond it doubles the threshold: kMoreOutliers
   std::vector<float> books;       // [bits 0 … 8][state]: codecs/trellis.h; all layers have the same
   std::size_t sinks = 0;          // first tokens that stay in full
 
   std::size_t values() const noexcept { return mean.size(); }
 };
+
+/// Tokens of a layer at most that stay in full beyond their share.
+inline constexpr std::size_t kMoreOutliers = 2;
 
 struct TransformShape {
   std::size_t kv_heads = 0, head_dim = 0;

@@ -41,12 +41,13 @@ class CalibratePrograms : public ::testing::Test {
     return run("kvcalibrate", words);
   }
   Json config(const std::string& name) const { return parse_json(slurp(folder_ / name), name); }
-  double perplexity(const std::vector<std::string>& how) const {
+  double perplexity(const std::vector<std::string>& how) const { return evaluated(how).at("ppl").get<double>(); }
+  Json evaluated(const std::vector<std::string>& how) const {
     auto words = with_text("eval", how);
     words.push_back("--json");
     const Outcome outcome = run("kvcalibrate", words);
     EXPECT_EQ(outcome.status, 0) << outcome.err;
-    return parse_json(outcome.out, "eval").at("ppl").get<double>();
+    return parse_json(outcome.out, "eval");
   }
   void expect_valid(const std::string& name) const {
     const Outcome outcome = run("kvcalibrate", {"validate", folder_ / name});

@@ -26,10 +26,9 @@ TEST_F(TransformProgram, CalibratesWhatEvalRuns) {
   expect_valid("half.json");
   expect_valid("eighth.json");
   EXPECT_EQ(config("half.json").at("calibration").at("costs"), config("eighth.json").at("calibration").at("costs"));
-  const double full = perplexity({"--method", "full"}), half = perplexity({"--config", folder_ / "half.json"}),
-               eighth = perplexity({"--config", folder_ / "eighth.json"});
-  EXPECT_NEAR(half / full, 1, 0.02);
-  EXPECT_GT(std::abs(eighth - full), std::abs(half - full));
+  const auto kl = [&](const char* name) { return evaluated({"--config", folder_ / name}).at("kl").get<double>(); };
+  EXPECT_LT(kl("half.json"), 0.01);
+  EXPECT_GT(kl("eighth.json"), kl("half.json"));
 }
 
 TEST_F(TransformProgram, ABudgetIsWhatEvalMeasures) {
@@ -38,8 +37,8 @@ TEST_F(TransformProgram, ABudgetIsWhatEvalMeasures) {
   auto words = with_text("eval", {"--config", folder_ / "c.json", "--json"});
   const Json report = parse_json(run("kvcalibrate", words).out, "eval");
   const double bytes = report.at("bytes_per_token").get<double>() * budget.at("window").get<double>();
-  // Nothing is kept in full but by threshold, the least of which leaves out rows that calibration did not see.
-  EXPECT_NEAR(bytes, budget.at("bytes").get<double>(), 0.1 * budget.at("bytes").get<double>());
+  EXPECT_LE(bytes, budget.at("bytes").get<double>());
+  EXPECT_GE(bytes, 0.8 * budget.at("bytes").get<double>());  // two outliers a layer are counted
 }
 
 TEST_F(TransformProgram, KilledAndResumedIsIdentical) {

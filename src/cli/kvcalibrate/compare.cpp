@@ -72,15 +72,16 @@ std::vector<FrontCell> front_of(const Json& comparison, std::span<const CompareC
 }
 
 /// Every file that the run writes beside `out` and may find there.
-std::vector<std::filesystem::path> other_outputs(const Options& options, std::span<const double> budgets, bool elite) {
+std::vector<std::filesystem::path> other_outputs(const Options& options, std::span<const double> budgets) {
   std::vector<std::filesystem::path> paths = figure_paths(options.text("out"), "_pareto");
   paths.push_back(speed_path(options));
   if (options.has("best-dir") && std::filesystem::exists(options.text("best-dir")))
     for (const double budget : budgets)
       paths.push_back(std::filesystem::path(options.text("best-dir")) / budget_file("best", budget));
-  if (elite && std::filesystem::exists(calibration_folder(options)))
+  if (!std::filesystem::exists(calibration_folder(options))) return paths;
+  for (const SeriesMethod* const method : compared_series(options))
     for (const double budget : budgets) {
-      paths.push_back(calibration_folder(options) / budget_file("elitekv", budget));
+      paths.push_back(calibration_folder(options) / budget_file(std::string(method->name), budget));
       paths.push_back(std::filesystem::path(paths.back()).replace_extension(".safetensors"));
     }
   return paths;
@@ -123,9 +124,9 @@ void run_compare(Arguments arguments) {
   CompareGrid grid = compare_grid(*options);
   ComparisonPlan plan{.all = options->flag("full")};
   if (options->has("time")) plan.seconds = kScoring * compare_seconds(*options);
-  const bool elite = compares_elitekv(*options), calibrates = !options->list("calibration-text").empty();
+  const bool calibrates = !options->list("calibration-text").empty();
   const std::string out = options->text("out");
-  const auto others = other_outputs(*options, grid.budgets, elite);
+  const auto others = other_outputs(*options, grid.budgets);
   check_outputs(out, others, *options, run);
   const OutputLock lock(out, run.lock, others);
 
@@ -150,10 +151,10 @@ void run_compare(Arguments arguments) {
   const ModelConfig& config = session.config();
   Journal journal = open_journal(out, identity, run);
   RunRecords records(&journal);
-  const std::size_t most_cells = cells.size() + (calibration ? most_calibrated_cells(grid, elite) : 0);
+  const std::size_t most_cells = cells.size() + (calibration ? most_calibrated_cells(*options, grid) : 0);
   announce({.flops = kCellPasses * static_cast<double>((1 + most_cells) * documents.size()) *
                          forward_flops(config, static_cast<double>(grid.tokens)) +
-                     (calibration ? calibration_flops(config, grid, *calibration, elite) : 0),
+                     (calibration ? calibration_flops(*options, config, grid, *calibration) : 0),
             .memory_bytes = session_memory(session, grid.tokens) + 4 * full_cache_bytes(config, grid.tokens),
             .at_most = !plan.all},
            *session.backend, run);
@@ -161,7 +162,7 @@ void run_compare(Arguments arguments) {
   if (calibration) {
     double spent = 0;
     const auto most = plan.seconds ? std::optional(*plan.seconds / 2) : std::nullopt;
-    for (CompareCell& cell : calibrated_cells(*options, run, session, grid, *calibration, elite, records, most, spent))
+    for (CompareCell& cell : calibrated_cells(*options, run, session, grid, *calibration, records, most, spent))
       cells.push_back(std::move(cell));
     if (plan.seconds) *plan.seconds -= spent;
   }

@@ -19,16 +19,17 @@ CacheChoice cell_choice(const CompareCell& cell, const ModelSource& source);
 std::vector<CompareCell> config_cells(std::span<const std::string> configs, const CompareGrid& grid,
                                       const ModelSource& source);
 
-/// Cells of methods calibrated on documents beforehand: freqkv, lagkv and faedkv by their settings, elitekv, if `elite`
-/// says so, by configs that are written to --calibration-dir. Adds what they took to `seconds`.
+/// Cells of methods calibrated on documents beforehand: those of series_methods() by configs, which are written to
+/// --calibration-dir, the others by their settings. Adds what they took to `seconds`.
 /// @param most_seconds  after which no further calibration begins
 std::vector<CompareCell> calibrated_cells(const Options& options, const RunOptions& run, const ModelSession& session,
-                                          const CompareGrid& grid, const Corpus& corpus, bool elite,
-                                          RunRecords& records, std::optional<double> most_seconds, double& seconds);
+                                          const CompareGrid& grid, const Corpus& corpus, RunRecords& records,
+                                          std::optional<double> most_seconds, double& seconds);
 /// How many there are at most.
-std::size_t most_calibrated_cells(const CompareGrid& grid, bool elite);
+std::size_t most_calibrated_cells(const Options& options, const CompareGrid& grid);
 /// FLOPs of that at most.
-double calibration_flops(const ModelConfig& model, const CompareGrid& grid, const Corpus& corpus, bool elite);
+double calibration_flops(const Options& options, const ModelConfig& model, const CompareGrid& grid,
+                         const Corpus& corpus);
 
 /// Makers of the cells' caches. A cell whose cache cannot be made keeps the reason and is left out.
 struct RunnableCells {

@@ -12,7 +12,11 @@ namespace kvs {
 namespace {
 
 constexpr std::int64_t kMostDecoded = 1 << 20;
-const std::string kElitekv = "elitekv";
+
+const SeriesMethod* find_series(const std::string& name) {
+  const auto found = std::ranges::find(series_methods(), name, &SeriesMethod::name);
+  return found == series_methods().end() ? nullptr : &*found;
+}
 
 /// "75%" or "0.75".
 double share_of(const std::string& word) {
@@ -54,19 +58,19 @@ OptionTable compare_options() {
        "kvcalibrate compare --model SmolLM2.gguf --text book.txt --config elitekv.json --best-dir best --out c.json"});
   table.value("budgets", "LIST", "shares of the full cache's bytes at 2 bytes a value", "75%,50%,34.4%,25%,12.5%,9.4%")
       .value("methods", "LIST", "methods that are tried at each budget",
-             "full,streaming,dropping,freqkv,lagkv,h2o,snapkv,l2norm,faedkv,kivi,elitekv")
+             "full,streaming,dropping,freqkv,lagkv,h2o,snapkv,l2norm,faedkv,kivi,elitekv,transform")
       .value("stores", "LIST", "storage types of the full cache, KIND or KIND/KIND of keys and values",
              "q8_0,q5_0,q4_0,q8_0/q4_0,fp8,int4_per_token_head,turboquant_4bit_nc,turboquant_3bit_nc,quarot4")
       .value("compose", "LIST", "storage types that the other methods are combined with; none", "q8_0,q4_0")
       .list("config", "FILE", "a config that takes part, and its rows stored as --compose says; may repeat")
-      .list(
-          "calibration-text", "PATH",
-          "calibrate freqkv, lagkv, faedkv and elitekv to each budget on this text before they are compared on --text; "
-          "may repeat")
+      .list("calibration-text", "PATH",
+            "calibrate freqkv, lagkv, faedkv, elitekv and transform to each budget on this text before they are "
+            "compared on "
+            "--text; may repeat")
       .value("calibration-window", "T", "tokens of its documents", "1024")
       .value("calibration-windows", "A:B", "of each of these texts its windows A to B-1 (default: all)")
       .value("calibration-documents", "N", "at most so many of its documents in all (default: all)")
-      .value("calibration-dir", "DIR", "where elitekv's configs go (default: FILE_calibrated)")
+      .value("calibration-dir", "DIR", "where configs of elitekv and transform go (default: FILE_calibrated)")
       .value("prefix", "P",
              "tokens of each document that are not scored, and that faedkv, snapkv and l2norm compress (default: three "
              "quarters)")
@@ -98,7 +102,7 @@ double compare_seconds(const Options& options) {
 CompareGrid compare_grid(const Options& options) {
   CompareGrid grid{.budgets = budgets_of(options)};
   for (const std::string& name : options.words("methods")) {
-    if (name == kElitekv) continue;
+    if (find_series(name) != nullptr) continue;
     if (find_cache_method(name) == nullptr)
       throw Error(ErrorCode::kUsage, "--methods",
                   "found '" + name + "', which is none of those that eval --help lists");
@@ -119,13 +123,17 @@ std::size_t compare_decode(const Options& options, std::size_t most) {
   return std::min(most, static_cast<std::size_t>(options.integer("decode", 0, limit)));
 }
 
-bool compares_elitekv(const Options& options) {
-  const auto methods = options.words("methods");
-  if (std::ranges::find(methods, kElitekv) == methods.end()) return false;
+std::vector<const SeriesMethod*> compared_series(const Options& options) {
+  std::vector<const SeriesMethod*> found;
   const bool calibrated = !options.list("calibration-text").empty();
-  if (!calibrated && options.given("methods"))
-    throw Error(ErrorCode::kUsage, "--methods", "found elitekv, which needs --calibration-text");
-  return calibrated;
+  for (const std::string& name : options.words("methods")) {
+    const SeriesMethod* const method = find_series(name);
+    if (method == nullptr) continue;
+    if (!calibrated && options.given("methods"))
+      throw Error(ErrorCode::kUsage, "--methods", "found " + name + ", which needs --calibration-text");
+    if (calibrated) found.push_back(method);
+  }
+  return found;
 }
 
 Corpus load_calibration(const Options& options, const RunOptions& run, const ModelSource& model, const Corpus& scored) {

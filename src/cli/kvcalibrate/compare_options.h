@@ -6,6 +6,7 @@
 
 #include "cli/common/options.h"
 #include "cli/common/session.h"
+#include "cli/kvcalibrate/compare_series.h"
 #include "compare/grid.h"
 
 namespace kvs {
@@ -15,8 +16,8 @@ namespace kvs {
 OptionTable compare_options();
 /// --methods, --budgets, --stores and --compose; documents are still to come.
 CompareGrid compare_grid(const Options& options);
-/// Whether elitekv is among --methods and can be calibrated.
-bool compares_elitekv(const Options& options);
+/// Those of --methods that write configs; none without --calibration-text.
+std::vector<const SeriesMethod*> compared_series(const Options& options);
 /// --time in seconds.
 double compare_seconds(const Options& options);
 /// --prefix or its default for documents of `tokens` tokens.

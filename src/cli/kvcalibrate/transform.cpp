@@ -10,7 +10,7 @@
 #include "cli/kvcalibrate/commands.h"
 #include "core/error.h"
 #include "eval/evaluation_report.h"
-#include "eval/transform/calibration.h"
+#include "eval/transform/config_file.h"
 #include "io/checkpoint.h"
 #include "io/digest.h"
 #include "io/file.h"
@@ -29,7 +29,7 @@ OptionTable transform_options() {
       .value("budget", "SIZE",
              "a share of the full 16-bit cache, such as 12.5% or 0.125, or bytes such as '4096B a token': about so "
              "much is held of a document of --window tokens")
-      .value("sinks", "N", "first tokens that stay in full", "1")
+      .value("sinks", "N", "first tokens that stay in full", std::to_string(kTransformSinks))
       .value("outliers", "x", "share of the other tokens that may stay in full: those that come out worst", "0.005")
       .value("costs", "FILE",
              "take what errors cost from a transform config of the model (default: measure it, by coding one layer at "
@@ -64,23 +64,6 @@ void add_documents(TransformMoments& moments, StateSource& source, Checkpoint& c
     moments.add(source, done);
     if (checkpoint.due()) checkpoint.save(done + 1, moments.state());
   }
-}
-
-/// Some documents, evenly spaced.
-std::vector<std::vector<std::int32_t>> measured_documents(const std::vector<std::vector<std::int32_t>>& all) {
-  constexpr std::size_t kDocuments = 2;
-  std::vector<std::vector<std::int32_t>> chosen;
-  const std::size_t count = std::min(kDocuments, all.size());
-  for (std::size_t n = 0; n < count; ++n) chosen.push_back(all[(2 * n + 1) * all.size() / (2 * count)]);
-  return chosen;
-}
-
-ConfigFile write_tensors(const std::filesystem::path& file, const std::vector<TransformLayer>& layers, bool force) {
-  StagedOutput staged(file, StagedOutput::Kind::kFile);
-  write_safetensors(staged.path(), transform_tensors(layers), {{"format", "kvspectrum-transform"}});
-  const std::string digest = sha256_of_file(staged.path());
-  staged.commit(force);
-  return {file.filename().string(), digest};
 }
 
 std::string summary(const TransformConfig& config) {
@@ -126,20 +109,15 @@ void run_transform(Arguments arguments) {
   add_documents(moments, live, checkpoint, run);
   std::optional<Progress> progress;
   std::string_view current;
-  const TransformCalibration found =
-      calibrate_transform(*session.decoder, moments, measured_documents(documents), plan,
-                          [&](std::string_view step, std::size_t done, std::size_t total) {
-                            if (step != current || done == 0)
-                              progress.emplace(std::string(step), static_cast<double>(total), run.quiet);
-                            current = step;
-                            progress->update(static_cast<double>(done));
-                          });
+  const TransformCalibration found = calibrate_transform(
+      *session.decoder, moments, documents, plan, [&](std::string_view step, std::size_t done, std::size_t total) {
+        if (step != current || done == 0) progress.emplace(std::string(step), static_cast<double>(total), run.quiet);
+        current = step;
+        progress->update(static_cast<double>(done));
+      });
   progress.reset();
-  const ConfigFile file = write_tensors(tensors, found.layers, run.replace());
   const Json config =
-      make_config("transform", session.config(), session.source->sha256(), transform_parameters(found.config),
-                  transform_calibration(found.config), provenance(*options, run, corpus), Json::object(), {&file, 1});
-  write_file_atomically(out, dump_json(config) + "\n", run.replace());
+      write_transform_config(found, *session.source, provenance(*options, run, corpus), out, run.replace());
   checkpoint.remove();
   print_result(run, config, summary(found.config));
 }

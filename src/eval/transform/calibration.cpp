@@ -15,6 +15,8 @@ namespace {
 using Rows = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
 constexpr std::size_t kFirstIterations = 3, kIterations = 6;  // of fitting books
+constexpr std::size_t kMeasuredBits = 2;                      // a number, when costs are measured
+constexpr std::size_t kMeasuredDocuments = 2;
 
 Eigen::Index index(std::size_t n) { return static_cast<Eigen::Index>(n); }
 
@@ -51,8 +53,8 @@ void fit_books(const TransformMoments& moments, const TransformPlan& plan, std::
   }
 }
 
-std::vector<TransformLayer> layers_of(const TransformGeometry& geometry, const TransformPlan& plan,
-                                      const Coder& coder, const TrellisBooks& books) {
+std::vector<TransformLayer> layers_of(const TransformGeometry& geometry, const TransformPlan& plan, const Coder& coder,
+                                      const TrellisBooks& books) {
   std::vector<TransformLayer> layers;
   for (std::size_t n = 0; n < coder.bases.size(); ++n) {
     const TransformBasis& basis = coder.bases[n];
@@ -83,6 +85,14 @@ std::vector<TransformBasis> bases_of(CalibrationOps& ops, const TransformMoments
     bases.push_back(transform_basis(ops, moments, n, scales[n]));
   }
   return bases;
+}
+
+/// Some documents, evenly spaced.
+std::vector<std::vector<std::int32_t>> measured_documents(std::span<const std::vector<std::int32_t>> all) {
+  std::vector<std::vector<std::int32_t>> chosen;
+  const std::size_t count = std::min(kMeasuredDocuments, all.size());
+  for (std::size_t n = 0; n < count; ++n) chosen.push_back(all[(2 * n + 1) * all.size() / (2 * count)]);
+  return chosen;
 }
 
 /// What the estimate says of keys and of values of a layer that is coded with these bits.
@@ -135,7 +145,8 @@ std::size_t least_transform_bytes(const ModelConfig& model, const TransformGeome
                                   const TransformPlan& plan) {
   constexpr std::size_t kGain = 2;
   const std::size_t row = geometry.values() * CacheBytes::kStoredValue, coded = plan.tokens - geometry.sinks;
-  const auto outliers = static_cast<std::size_t>(std::ceil(plan.outliers * static_cast<double>(coded)));
+  // Their share, and those that come before the threshold has risen enough.
+  const auto outliers = kMoreOutliers + static_cast<std::size_t>(plan.outliers * static_cast<double>(coded));
   std::size_t bytes = geometry.layers.size() * (geometry.sinks * row + coded * kGain +
                                                 outliers * outlier_bytes({geometry.kv_heads, geometry.head_dim}));
   for (std::size_t layer = 0; layer < model.layers; ++layer)
@@ -160,10 +171,11 @@ TransformCalibration calibrate_transform(Decoder& decoder, const TransformMoment
     scales.resize(layers);
     coder.bases = bases_of(*ops, moments, scales, progress);
     for (const std::vector<double>& variances : variances_of(coder.bases))
-      coder.bits.push_back(allocate_bits({&variances, 1}, bytes / layers).front());
+      coder.bits.push_back(allocate_bits({&variances, 1}, kMeasuredBits * geometry.values() / 8).front());
     fit_books(moments, plan, kFirstIterations, coder, books, progress);
-    const std::vector<TransformScales> losses = coding_losses(decoder, documents, layers_of(geometry, plan, coder, books),
-                                                              [&](std::size_t n) { progress("costs", n, layers); });
+    const std::vector<TransformScales> losses =
+        coding_losses(decoder, measured_documents(documents), layers_of(geometry, plan, coder, books),
+                      [&](std::size_t n) { progress("costs", n, layers); });
     for (std::size_t n = 0; n < layers; ++n) {
       const TransformScales expected = estimated(coder.bases[n], coder.bits[n]);
       scales[n] = {losses[n].keys / expected.keys, losses[n].values / expected.values};

@@ -12,6 +12,8 @@
 
 namespace kvs {
 
+inline constexpr std::size_t kTransformSinks = 1;
+
 struct TransformPlan {
   std::size_t bytes = 0;  // stored, of all layers: what a document of `tokens` tokens may take
   std::size_t tokens = 0;
@@ -37,13 +39,15 @@ struct TransformCalibration {
 using TransformProgress = std::function<void(std::string_view step, std::size_t done, std::size_t total)>;
 
 /// Calibrates the transform coder to a budget:
-///  1. Every layer gets its basis by what its errors cost at the attention's output, and the same share of the codes;
-///     books are fitted to them.
-///  2. Keys and values of each layer are coded alone on some documents; the KL divergence that this costs, against what
+///  1. Every layer gets its basis by what its errors cost at the attention's output, and codes of 2 bits a number in
+///  the
+///     mean; books are fitted to them.
+///  2. Keys and values of each layer are coded alone on two of the documents; the KL divergence that this costs,
+///  against what
 ///     the estimate says, scales the costs.
 ///  3. With these, bases are made again, one allocation gives every coefficient of every layer its bits, books are
 ///     fitted to them, and thresholds leave out the tokens that cost most.
-/// @param documents  that costs are measured on
+/// @param documents  that the moments are of
 /// @param plan  of at least least_transform_bytes()
 TransformCalibration calibrate_transform(Decoder& decoder, const TransformMoments& moments,
                                          std::span<const std::vector<std::int32_t>> documents,

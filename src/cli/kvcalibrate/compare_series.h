@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "cli/common/session.h"
+#include "export/config.h"
+
+namespace kvs {
+
+/// Called with a step's name and what is done of it.
+using SeriesProgress = std::function<void(std::string_view step, std::size_t done, std::size_t total)>;
+
+/// Writes the configs of one method at several budgets, which share work.
+class ConfigSeries {
+ public:
+  virtual ~ConfigSeries() = default;
+  /// Of `share` of the full cache, and its tensors beside it. @throws Error kUsage if nothing has that size
+  virtual void write(double share, const std::filesystem::path& file, const Provenance& provenance, bool force,
+                     const SeriesProgress& progress) = 0;
+};
+
+/// What a series calibrates on and for.
+struct SeriesInput {
+  const ModelSession& session;
+  std::span<const std::vector<std::int32_t>> documents;  // must outlive the series
+  std::size_t tokens;                                    // of the documents that are compared
+  double most;                                           // the greatest budget
+};
+
+/// A method that is calibrated to a budget by writing a config.
+struct SeriesMethod {
+  std::string_view name;
+  bool rows;  // has rows that can be stored in other forms
+  std::unique_ptr<ConfigSeries> (*start)(const SeriesInput& input);
+  /// Passes over a document that it takes, about.
+  double (*passes)(const ModelConfig& model, std::size_t documents, std::size_t budgets);
+};
+
+std::span<const SeriesMethod> series_methods();
+
+}  // namespace kvs

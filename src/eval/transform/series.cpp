@@ -1,0 +1,41 @@
+#include "eval/transform/series.h"
+
+#include "core/error.h"
+#include "core/interrupt.h"
+#include "eval/evaluation_report.h"
+#include "eval/transform/config_file.h"
+
+namespace kvs {
+
+TransformSeries::TransformSeries(const ModelSource& source, Decoder& decoder, StateSource& states,
+                                 std::span<const std::vector<std::int32_t>> documents, std::size_t tokens)
+    : source_(source),
+      decoder_(decoder),
+      states_(states),
+      documents_(documents),
+      plan_{.tokens = tokens},
+      moments_(transform_moments(source, transform_geometry(source.config(), kTransformSinks))) {}
+
+void TransformSeries::sum(const TransformProgress& progress) {
+  if (summed_) return;
+  for (std::size_t n = 0; n < documents_.size(); ++n) {
+    progress("moments", n, documents_.size());
+    check_interrupt();
+    moments_.add(states_, n);
+  }
+  summed_ = true;
+}
+
+void TransformSeries::write(double share, const std::filesystem::path& file, const Provenance& provenance, bool force,
+                            const TransformProgress& progress) {
+  const ModelConfig& model = source_.config();
+  plan_.bytes = static_cast<std::size_t>(share * full_cache_bytes(model, plan_.tokens));
+  if (plan_.bytes < least_transform_bytes(model, moments_.geometry(), plan_))
+    throw Error(ErrorCode::kUsage, "transform", "needs more for gains, sinks, outliers and layers that are not coded");
+  sum(progress);
+  const TransformCalibration found = calibrate_transform(decoder_, moments_, documents_, plan_, progress);
+  plan_.scales = found.config.scales;
+  (void)write_transform_config(found, source_, provenance, file, force);
+}
+
+}  // namespace kvs

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <vector>
+
+#include "eval/transform/calibration.h"
+#include "export/config.h"
+
+namespace kvs {
+
+/// The transform coder at several budgets, which share the sums over the text and what errors cost.
+class TransformSeries {
+ public:
+  /// @param documents  that it is calibrated on;  @param states  theirs
+  /// @param tokens     of the documents that budgets are of
+  TransformSeries(const ModelSource& source, Decoder& decoder, StateSource& states,
+                  std::span<const std::vector<std::int32_t>> documents, std::size_t tokens);
+
+  /// Writes the config of `share` of the full cache and its tensors beside it (.safetensors). The first call passes
+  /// over the documents and measures costs.
+  /// @throws Error kUsage if gains, sinks, outliers and layers that are not coded take more
+  void write(double share, const std::filesystem::path& file, const Provenance& provenance, bool force,
+             const TransformProgress& progress);
+
+ private:
+  void sum(const TransformProgress& progress);
+
+  const ModelSource& source_;
+  Decoder& decoder_;
+  StateSource& states_;
+  std::span<const std::vector<std::int32_t>> documents_;
+  TransformPlan plan_;
+  TransformMoments moments_;
+  bool summed_ = false;
+};
+
+}  // namespace kvs
