@@ -103,13 +103,138 @@ Json calibration_json(const std::optional<Corpus>& corpus) {
           {"documents", corpus->documents.size()}};
 }
 
-class Stopwatch {
+/// What is compared on what.
+struct CompareInput {
+  CompareGrid grid;
+  ComparisonPlan plan;
+  Corpus corpus;
+  std::optional<Corpus> calibration;
+  std::vector<std::vector<std::int32_t>> documents;  // of the corpus, its texts taking turns
+  std::size_t decode = 0;                            // tokens that the front is timed on
+  std::vector<CompareCell> cells;                    // without those that are calibrated
+};
+
+CompareInput compare_input(const Options& options, const RunOptions& run, const ModelSource& source) {
+  CompareInput input;
+  input.grid = compare_grid(options);
+  input.plan.all = options.flag("full");
+  if (options.has("time")) input.plan.seconds = kScoring * compare_seconds(options);
+  input.corpus = load_corpus(options, run, source);
+  input.documents = documents_in_turn(input.corpus);
+  if (!options.list("calibration-text").empty())
+    input.calibration = load_calibration(options, run, source, input.corpus);
+  CompareGrid& grid = input.grid;
+  grid.tokens = input.documents.front().size();
+  grid.prefix = input.plan.prefix = compare_prefix(options, grid.tokens);
+  input.decode = compare_decode(options, grid.tokens - grid.prefix - 1);
+  if (options.has("task")) check_questions(options, run, source);
+  input.cells = compare_cells(grid, source.config());
+  for (CompareCell& cell : config_cells(options.list("config"), grid, source)) input.cells.push_back(std::move(cell));
+  return input;
+}
+
+void announce_compare(const Options& options, const RunOptions& run, const ModelSession& session,
+                      const CompareInput& input) {
+  const ModelConfig& model = session.config();
+  const std::size_t tokens = input.grid.tokens,
+                    calibrated = input.calibration ? most_calibrated_cells(options, input.grid) : 0,
+                    passes = (1 + input.cells.size() + calibrated) * input.documents.size();
+  announce({.flops = kCellPasses * static_cast<double>(passes) * forward_flops(model, static_cast<double>(tokens)) +
+                     (input.calibration ? calibration_flops(options, model, input.grid, *input.calibration) : 0),
+            .memory_bytes = session_memory(session, tokens) + 4 * full_cache_bytes(model, tokens),
+            .at_most = !input.plan.all},
+           *session.backend, run);
+}
+
+/// --time from the start of the program on.
+class Clock {
  public:
-  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+  explicit Clock(const Options& options) {
+    if (options.has("time")) seconds_ = compare_seconds(options);
+  }
+  double spent() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+  /// What is left after what a run before took, too; nothing without --time.
+  std::optional<double> left(const RunRecords& records) const {
+    if (!seconds_) return std::nullopt;
+    return *seconds_ - spent() - records.replayed_seconds();
+  }
 
  private:
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::optional<double> seconds_;
 };
+
+/// Calibrates the methods that can be; their cells join the others.
+void calibrate(const Options& options, const RunOptions& run, const ModelSession& session, RunRecords& records,
+               CompareInput& input) {
+  if (!input.calibration) return;
+  double spent = 0;
+  std::optional<double>& seconds = input.plan.seconds;
+  const auto most = seconds ? std::optional(*seconds / 2) : std::nullopt;
+  for (CompareCell& cell :
+       calibrated_cells(options, run, session, input.grid, *input.calibration, records, most, spent))
+    input.cells.push_back(std::move(cell));
+  if (seconds) *seconds -= spent;
+}
+
+/// [cell]
+std::vector<CellResult> score(const RunOptions& run, const ModelSession& session, RunRecords& records,
+                              CompareInput& input) {
+  const RunnableCells ready = runnable_cells(input.cells, session, input.grid.tokens);
+  Progress progress("compare", 1, run.quiet);
+  const std::vector<CellResult> scored =
+      score_cells(*session.decoder, input.documents, ready.make, input.plan, records,
+                  [&](double spent, double expected) { progress.update(spent, expected); });
+  std::vector<CellResult> results(input.cells.size());
+  for (std::size_t i = 0; i < scored.size(); ++i) results[ready.cells[i]] = scored[i];
+  return results;
+}
+
+Json result_json(const ModelSession& session, const CompareInput& input, std::span<const CellResult> results,
+                 const Provenance& record) {
+  const std::size_t tokens = input.grid.tokens;
+  Json result{{"format", "kvspectrum-comparison"},
+              {"version", 1},
+              {"model", model_json(session.config(), session.source->sha256(), tokens)},
+              {"dtype", name_of(session.backend->compute_type())},
+              {"command", record.command},
+              {"tool_version", record.tool_version},
+              {"seed", record.seed},
+              {"text_sha256", record.text_sha256},
+              {"calibration", calibration_json(input.calibration)},
+              {"tokens", tokens},
+              {"documents", input.documents.size()},
+              {"prefix", input.plan.prefix}};
+  result.update(comparison_json(input.cells, results, input.grid.budgets, session.config(), tokens));
+  return result;
+}
+
+/// Times the front and asks it the questions, whose answers join the result. @return the times
+Json look_at_front(const Options& options, const RunOptions& run, const ModelSession& session,
+                   const CompareInput& input, const Clock& clock, RunRecords& records, Json& result) {
+  const std::vector<FrontCell> front = front_of(result, input.cells);
+  Json speeds;
+  if (input.decode > 0) {
+    std::optional<double> most = clock.left(records);
+    if (most && options.has("task")) *most /= 2;
+    speeds = time_front(session, run, input.documents.front(), input.decode, front, most);
+    write_file_atomically(speed_path(options), dump_json(speeds) + "\n", run.replace());
+  }
+  if (!options.has("task")) return speeds;
+  const FrontAnswers answers = ask_front(options, run, session, front, records, clock.left(records));
+  result["full"]["retrieval"] = answers.full;
+  for (std::size_t i = 0; i < front.size(); ++i) result["cells"][front[i].cell]["retrieval"] = answers.cells[i];
+  return speeds;
+}
+
+void write_pareto(const std::filesystem::path& out, const RunOptions& run, const ModelSession& session,
+                  const CompareInput& input, const Json& result) {
+  const std::size_t tokens = input.grid.tokens;
+  const ParetoPlot plot = pareto_plot(result, session.config().name + " · " + std::to_string(input.documents.size()) +
+                                                  " documents of " + std::to_string(tokens) + " tokens, the last " +
+                                                  std::to_string(tokens - input.plan.prefix) + " scored");
+  if (!plot.points.empty()) write_figure(beside(out, "_pareto"), render_pareto(plot), run.replace());
+}
 
 }  // namespace
 
@@ -120,96 +245,33 @@ void run_compare(Arguments arguments) {
   if (!options->has("out")) throw Error(ErrorCode::kUsage, "--out", "expected a file");
   if (options->has("time") && options->flag("full"))
     throw Error(ErrorCode::kUsage, "--full", "found together with --time");
-  const Stopwatch since_start;
-  CompareGrid grid = compare_grid(*options);
-  ComparisonPlan plan{.all = options->flag("full")};
-  if (options->has("time")) plan.seconds = kScoring * compare_seconds(*options);
-  const bool calibrates = !options->list("calibration-text").empty();
+  const Clock clock(*options);
   const std::string out = options->text("out");
-  const auto others = other_outputs(*options, grid.budgets);
+  const auto others = other_outputs(*options, compare_grid(*options).budgets);
   check_outputs(out, others, *options, run);
   const OutputLock lock(out, run.lock, others);
 
   auto source = open_model(*options);
-  const Corpus corpus = load_corpus(*options, run, *source);
-  const auto documents = documents_in_turn(corpus);
-  std::optional<Corpus> calibration;
-  if (calibrates) calibration = load_calibration(*options, run, *source, corpus);
-  grid.tokens = documents.front().size();
-  grid.prefix = plan.prefix = compare_prefix(*options, grid.tokens);
-  if (options->has("task")) check_questions(*options, run, *source);
-  const std::size_t decode = compare_decode(*options, grid.tokens - grid.prefix - 1);
-  std::vector<CompareCell> cells = compare_cells(grid, source->config());
-  for (CompareCell& cell : config_cells(options->list("config"), grid, *source)) cells.push_back(std::move(cell));
-  const Json identity = identity_of(*options, *source, corpus, calibration);
+  CompareInput input = compare_input(*options, run, *source);
+  const Json identity = identity_of(*options, *source, input.corpus, input.calibration);
   if (is_finished(out, out, run,
-                  [&](const Json& json) { return is_of_run(json, "", *options, source->sha256(), corpus); }))
+                  [&](const Json& json) { return is_of_run(json, "", *options, source->sha256(), input.corpus); }))
     return print_result(run, parse_json(read_text_file(out, kMostComparisonBytes), out), out + ": finished before\n");
   check_journal(out, run);
 
   const ModelSession session = load_model(std::move(source), *options, run);
-  const ModelConfig& config = session.config();
   Journal journal = open_journal(out, identity, run);
   RunRecords records(&journal);
-  const std::size_t most_cells = cells.size() + (calibration ? most_calibrated_cells(*options, grid) : 0);
-  announce({.flops = kCellPasses * static_cast<double>((1 + most_cells) * documents.size()) *
-                         forward_flops(config, static_cast<double>(grid.tokens)) +
-                     (calibration ? calibration_flops(*options, config, grid, *calibration) : 0),
-            .memory_bytes = session_memory(session, grid.tokens) + 4 * full_cache_bytes(config, grid.tokens),
-            .at_most = !plan.all},
-           *session.backend, run);
-  if (plan.seconds) *plan.seconds -= since_start.seconds();
-  if (calibration) {
-    double spent = 0;
-    const auto most = plan.seconds ? std::optional(*plan.seconds / 2) : std::nullopt;
-    for (CompareCell& cell : calibrated_cells(*options, run, session, grid, *calibration, records, most, spent))
-      cells.push_back(std::move(cell));
-    if (plan.seconds) *plan.seconds -= spent;
-  }
-  const RunnableCells ready = runnable_cells(cells, session, grid.tokens);
-  Progress progress("compare", 1, run.quiet);
-  const std::vector<CellResult> scored =
-      score_cells(*session.decoder, documents, ready.make, plan, records,
-                  [&](double spent, double expected) { progress.update(spent, expected); });
-  std::vector<CellResult> results(cells.size());
-  for (std::size_t i = 0; i < scored.size(); ++i) results[ready.cells[i]] = scored[i];
+  announce_compare(*options, run, session, input);
+  if (input.plan.seconds) *input.plan.seconds -= clock.spent();
+  calibrate(*options, run, session, records, input);
+  const std::vector<CellResult> results = score(run, session, records, input);
 
-  const Provenance record = provenance(*options, run, corpus);
-  Json result{{"format", "kvspectrum-comparison"},
-              {"version", 1},
-              {"model", model_json(config, session.source->sha256(), grid.tokens)},
-              {"dtype", name_of(session.backend->compute_type())},
-              {"command", record.command},
-              {"tool_version", record.tool_version},
-              {"seed", record.seed},
-              {"text_sha256", record.text_sha256},
-              {"calibration", calibration_json(calibration)},
-              {"tokens", grid.tokens},
-              {"documents", documents.size()},
-              {"prefix", plan.prefix}};
-  result.update(comparison_json(cells, results, grid.budgets, config, grid.tokens));
-  const std::vector<FrontCell> front = front_of(result, cells);
-  const auto left = [&]() -> std::optional<double> {
-    if (!options->has("time")) return std::nullopt;
-    return compare_seconds(*options) - since_start.seconds() - records.replayed_seconds();
-  };
-  Json speeds;
-  if (decode > 0) {
-    std::optional<double> most = left();
-    if (most && options->has("task")) *most /= 2;
-    speeds = time_front(session, run, documents.front(), decode, front, most);
-    write_file_atomically(speed_path(*options), dump_json(speeds) + "\n", run.replace());
-  }
-  if (options->has("task")) {
-    const FrontAnswers answers = ask_front(*options, run, session, front, records, left());
-    result["full"]["retrieval"] = answers.full;
-    for (std::size_t i = 0; i < front.size(); ++i) result["cells"][front[i].cell]["retrieval"] = answers.cells[i];
-  }
-  if (options->has("best-dir")) write_best(*options, run, result, cells, session, record);
-  const ParetoPlot plot = pareto_plot(
-      result, config.name + " · " + std::to_string(documents.size()) + " documents of " + std::to_string(grid.tokens) +
-                  " tokens, the last " + std::to_string(grid.tokens - plan.prefix) + " scored");
-  if (!plot.points.empty()) write_figure(beside(out, "_pareto"), render_pareto(plot), run.replace());
+  const Provenance record = provenance(*options, run, input.corpus);
+  Json result = result_json(session, input, results, record);
+  const Json speeds = look_at_front(*options, run, session, input, clock, records, result);
+  if (options->has("best-dir")) write_best(*options, run, result, input.cells, session, record);
+  write_pareto(out, run, session, input, result);
   write_file_atomically(out, dump_json(result) + "\n", run.replace());
   journal.remove();
   print_result(run, result, "compare: " + out + '\n' + comparison_text(result, speeds));
