@@ -21,7 +21,7 @@ ComparisonCell read_cell(const JsonCursor& cell) {
   result.settings = settings_text(cell.at("settings").value());
   if (cell.has("config")) result.config = cell.at("config").string();
   if (cell.has("error")) result.error = cell.at("error").string();
-  result.stored = cell.has("store");
+  if (cell.has("store")) result.store = cell.at("store").string();
   result.calibrated = cell.at("calibrated").boolean();
   result.stopped = cell.at("stopped").boolean();
   result.front = cell.at("front").boolean();

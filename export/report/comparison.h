@@ -13,8 +13,8 @@ namespace kvs {
 
 /// A cache at a budget, as `kvcalibrate compare` scored it.
 struct ComparisonCell {
-  std::string label, method, settings, config, error;
-  bool stored = false, calibrated = false, stopped = false, front = false;
+  std::string label, method, store, settings, config, error;
+  bool calibrated = false, stopped = false, front = false;
   double budget = 1;
   std::size_t documents = 0;
   // Nothing where it was not measured.

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <span>
 
 #include "export/report/comparison.h"
 #include "export/report/numbers.h"
@@ -15,18 +16,23 @@ constexpr double kUseless = 1.0;
 constexpr std::array kLosses{0.01, 0.05};
 constexpr std::size_t kMostNamed = 4;  // methods in a sentence
 
-bool is_measured(const ComparisonCell& cell) { return cell.loss && cell.bytes && cell.error.empty(); }
+bool is_measured(const ComparisonCell& cell) { return cell.loss && cell.kl && cell.bytes && cell.error.empty(); }
 
-/// The best cell of each label, the best first; what was stopped early comes last, for it has other documents.
-std::vector<const ComparisonCell*> best_by_label(const Comparison& comparison, double budget) {
+/// Documents of the cells that stayed longest; what has fewer cannot be compared with them.
+std::size_t most_documents(std::span<const ComparisonCell* const> cells) {
+  std::size_t most = 0;
+  for (const ComparisonCell* cell : cells)
+    if (!cell->stopped) most = std::max(most, cell->documents);
+  return most;
+}
+
+/// The measured cells of a budget (0: of all), those of least divergence first.
+std::vector<const ComparisonCell*> measured_cells(const Comparison& comparison, double budget) {
   std::vector<const ComparisonCell*> cells;
   for (const ComparisonCell& cell : comparison.cells)
-    if (cell.budget == budget && is_measured(cell)) cells.push_back(&cell);
-  std::ranges::stable_sort(cells, {}, [](const ComparisonCell* cell) { return std::pair(cell->stopped, *cell->loss); });
-  std::vector<const ComparisonCell*> first;
-  for (const ComparisonCell* cell : cells)
-    if (std::ranges::find(first, cell->label, &ComparisonCell::label) == first.end()) first.push_back(cell);
-  return first;
+    if ((budget == 0 || cell.budget == budget) && is_measured(cell)) cells.push_back(&cell);
+  std::ranges::stable_sort(cells, {}, [](const ComparisonCell* cell) { return *cell->kl; });
+  return cells;
 }
 
 std::string cost_of(const ComparisonCell& cell) {
@@ -45,10 +51,12 @@ std::string size_words(double budget) {
 std::string at_budget(const Comparison& comparison, double budget) {
   std::string usable, useless;
   std::size_t named = 0;
-  for (const ComparisonCell* cell : best_by_label(comparison, budget)) {
+  const auto cells = measured_cells(comparison, budget);
+  const std::size_t documents = most_documents(cells);
+  for (const ComparisonCell* cell : cells) {
     if (*cell->loss > kUseless) {
       useless += (useless.empty() ? "" : ", ") + spoken(cell->label) + " (" + shown_change(*cell->loss) + ")";
-    } else if (!cell->stopped && named++ < kMostNamed) {
+    } else if (!cell->stopped && cell->documents == documents && named++ < kMostNamed) {
       usable += (named == 1 ? spoken(cell->label) + " costs " + cost_of(*cell) + " of perplexity"
                             : ", " + spoken(cell->label) + ' ' + cost_of(*cell));
     }
@@ -61,9 +69,12 @@ std::string at_budget(const Comparison& comparison, double budget) {
 /// The cell of fewest bytes that costs at most `loss`.
 std::string smallest(const Comparison& comparison, double loss) {
   const ComparisonCell* found = nullptr;
-  for (const ComparisonCell& cell : comparison.cells)
-    if (is_measured(cell) && !cell.stopped && *cell.loss <= loss && (found == nullptr || *cell.bytes < *found->bytes))
-      found = &cell;
+  const auto cells = measured_cells(comparison, 0);
+  const std::size_t documents = most_documents(cells);
+  for (const ComparisonCell* cell : cells)
+    if (!cell->stopped && cell->documents == documents && *cell->loss <= loss &&
+        (found == nullptr || *cell->bytes < *found->bytes))
+      found = cell;
   if (found == nullptr) return "No cache that was compared costs at most " + shown_percent(loss) + " of perplexity.";
   return "The smallest cache that costs at most " + shown_percent(loss) + " of perplexity is " + spoken(found->label) +
          " at " + shown_percent(*found->bytes) + " of the bytes (" + shown_change(*found->loss) + ").";
@@ -79,7 +90,7 @@ std::string gained(const Comparison& comparison) {
   for (const ComparisonCell& cell : comparison.cells)
     for (const ComparisonCell& other : comparison.cells) {
       if (!cell.calibrated || other.calibrated || !is_measured(cell) || !is_measured(other)) continue;
-      if (other.label != cell.label || other.budget != cell.budget) continue;
+      if (other.method != cell.method || other.store != cell.store || other.budget != cell.budget) continue;
       ++pairs;
       better += *cell.loss < *other.loss ? 1 : 0;
       if (*cell.loss > kUseless || (best != nullptr && gain(cell, other) <= gain(*best, *its_default))) continue;

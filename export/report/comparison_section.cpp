@@ -30,8 +30,8 @@ std::vector<TradePoint> compared_points(const Comparison& comparison) {
   for (const ComparisonCell& cell : comparison.cells)
     if (cell.kl && cell.bytes)
       points.push_back({.label = cell.label,
-                        .method = cell.method == "full" && cell.stored ? "quantised" : cell.method,
-                        .stored = cell.stored,
+                        .method = cell.method == "full" && !cell.store.empty() ? "quantised" : cell.method,
+                        .stored = !cell.store.empty(),
                         .bytes = *cell.bytes,
                         .loss = *cell.kl,
                         .told = told_cell(cell),

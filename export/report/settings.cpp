@@ -40,9 +40,13 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kTitles{
 }  // namespace
 
 std::string spoken(const std::string& label) {
-  const std::string_view method = std::string_view(label).substr(0, label.find(' '));
+  constexpr std::string_view kCalibrated = ", calibrated";
+  const std::string_view method = std::string_view(label).substr(0, label.find_first_of(" ,"));
   const auto* const row = std::ranges::find(kTitles, method, &decltype(kTitles)::value_type::first);
-  return row == kTitles.end() ? label : std::string(row->second) + label.substr(method.size());
+  if (row == kTitles.end()) return label;
+  std::string rest = label.substr(method.size());
+  if (rest.starts_with(kCalibrated)) rest = " (calibrated)" + rest.substr(kCalibrated.size());
+  return std::string(row->second) + rest;
 }
 
 std::string cache_label(const JsonCursor& evaluated) {

@@ -158,7 +158,7 @@ class ReportPage(unittest.TestCase):
     def test_figures_tell_values_by_keyboard(self):
         self.browser.open(self.page)
         tip = "document.getElementById('tip').textContent"
-        for figure, words in (("comparison-0", "lagkv + q8_0: 25\u00a0% of the bytes, KL divergence 0.0150, perplexity +3.0\u00a0%"),
+        for figure, words in (("comparison-0", "lagkv, calibrated + q8_0: 25\u00a0% of the bytes, KL divergence 0.0150, perplexity +3.0\u00a0%"),
                               ("latency-0-decode", "lagkv lag=4 sinks=2, 8 tokens: "),
                               ("task-0", "depth 0\u00a0%, tokens 512: 50\u00a0% of the answer")):
             self.value(f"document.getElementById('{figure}').focus()")

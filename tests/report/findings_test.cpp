@@ -20,15 +20,15 @@ TEST(ComparisonFindings, AreSentencesAboutItsNumbers) {
   EXPECT_THAT(
       comparison_findings(comparison_of(output_json("comparison.json"))),
       ElementsAre(
-          "At half of the bytes, q8_0 costs 0.1\u00A0% (not told from 0) of perplexity, EliteKV 5\u00A0%; not usable "
-          "on this model without training: FreqKV (+210\u00A0%).",
-          "At a quarter of the bytes, LagKV + q8_0 costs 3\u00A0% of perplexity.",
+          "At half of the bytes, q8_0 costs 0.1\u00A0% (not told from 0) of perplexity, LagKV (calibrated) 5\u00A0%, "
+          "LagKV 8\u00A0%; not usable on this model without training: FreqKV (calibrated) (+210\u00A0%).",
+          "At a quarter of the bytes, LagKV (calibrated) + q8_0 costs 3\u00A0% of perplexity.",
           "The smallest cache that costs at most 1\u00A0% of perplexity is q8_0 at 50\u00A0% of the bytes "
           "(+0.10\u00A0%).",
-          "The smallest cache that costs at most 5\u00A0% of perplexity is LagKV + q8_0 at 25\u00A0% of the bytes "
-          "(+3.0\u00A0%).",
-          "Calibration beats the default of the paper in 1 of 1 pair of the same size; most for EliteKV at "
-          "50\u00A0%: +5.0\u00A0% against +8.0\u00A0%."));
+          "The smallest cache that costs at most 5\u00A0% of perplexity is LagKV (calibrated) + q8_0 at 25\u00A0% of "
+          "the bytes (+3.0\u00A0%).",
+          "Calibration beats the default of the paper in 1 of 1 pair of the same size; most for LagKV (calibrated) "
+          "at 50\u00A0%: +5.0\u00A0% against +8.0\u00A0%."));
 }
 
 TEST(ComparisonFindings, FollowTheNumbersWhereTheyChange) {
@@ -36,7 +36,8 @@ TEST(ComparisonFindings, FollowTheNumbersWhereTheyChange) {
   json["cells"][1]["ratio"] = {{"ppl", 1.09}, {"interval", {1.05, 1.13}}};  // now the default is better
   json["cells"][0]["ratio"] = {{"ppl", 1.02}, {"interval", {1.01, 1.03}}};
   const auto findings = comparison_findings(comparison_of(json));
-  EXPECT_THAT(findings, Contains(HasSubstr("q8_0 costs 2\u00A0% of perplexity, EliteKV 8\u00A0%;")));
+  EXPECT_THAT(findings,
+              Contains(HasSubstr("q8_0 costs 2\u00A0% of perplexity, LagKV (calibrated) 9\u00A0%, LagKV 8\u00A0%;")));
   EXPECT_THAT(findings, Contains("Calibration beats the default of the paper in 0 of 1 pair of the same size."));
   EXPECT_THAT(findings, Contains("No cache that was compared costs at most 1\u00A0% of perplexity."));
 }
@@ -45,8 +46,16 @@ TEST(ComparisonFindings, NameNoCostOfWhatWasStoppedEarly) {
   Json json = output_json("comparison.json");
   json["cells"][0]["stopped"] = true;
   const auto findings = comparison_findings(comparison_of(json));
-  EXPECT_THAT(findings, Contains(HasSubstr("At half of the bytes, EliteKV costs 5\u00A0% of perplexity; not usable")));
+  EXPECT_THAT(findings,
+              Contains(HasSubstr("At half of the bytes, LagKV (calibrated) costs 5\u00A0% of perplexity, LagKV")));
   EXPECT_THAT(findings, Contains("No cache that was compared costs at most 1\u00A0% of perplexity."));
+}
+
+TEST(ComparisonFindings, CompareOnlyWhatHasAsManyDocuments) {
+  Json json = output_json("comparison.json");
+  json["cells"][0]["documents"] = 7;
+  EXPECT_THAT(comparison_findings(comparison_of(json)),
+              Contains(HasSubstr("At half of the bytes, LagKV (calibrated)")));
 }
 
 TEST(ComparisonFindings, SayNothingOfWhatWasNotMeasured) {
