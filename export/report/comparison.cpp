@@ -14,6 +14,18 @@ std::optional<double> optional_real(const JsonCursor& of, const char* name) {
   return of.has(name) ? std::optional(of.at(name).real()) : std::nullopt;
 }
 
+/// A ratio as a change.
+double change(const JsonCursor& ratio) { return ratio.at("mean").positive() - 1; }
+
+ComparisonGain read_gain(const JsonCursor& gain) {
+  const JsonCursor ppl = gain.at("ppl"), kl = gain.at("kl");
+  return {.ppl = change(ppl),
+          .kl = change(kl),
+          .ppl_interval = ratio_interval(ppl),
+          .kl_interval = ratio_interval(kl),
+          .documents = gain.at("documents").unsigned_integer(kMostCount)};
+}
+
 ComparisonCell read_cell(const JsonCursor& cell) {
   ComparisonCell result;
   result.label = cell.at("label").string();
@@ -39,6 +51,7 @@ ComparisonCell read_cell(const JsonCursor& cell) {
     if (result.interval && (*result.loss < result.interval->first || *result.loss > result.interval->second))
       ratio.at("interval").fail("an interval around the ratio");
   }
+  if (cell.has("over_standard")) result.gain = read_gain(cell.at("over_standard"));
   if (cell.has("retrieval")) {
     result.accuracy = cell.at("retrieval").at("accuracy").real();
     result.log_likelihood = cell.at("retrieval").at("log_likelihood").real();

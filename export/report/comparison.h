@@ -11,6 +11,13 @@
 
 namespace kvs {
 
+/// A calibrated cache relative to its method's standard at the same budget, as changes with 95 % intervals.
+struct ComparisonGain {
+  double ppl, kl;
+  std::optional<std::pair<double, double>> ppl_interval, kl_interval;
+  std::size_t documents;
+};
+
 /// A cache at a budget, as `kvcalibrate compare` scored it.
 struct ComparisonCell {
   std::string label, method, store, settings, config, error;
@@ -20,6 +27,7 @@ struct ComparisonCell {
   // Nothing where it was not measured.
   std::optional<double> bytes, ppl, loss, kl, top1, accuracy, log_likelihood, speed;  // loss: relative change of ppl
   std::optional<std::pair<double, double>> interval;                                  // of the loss, 95 %
+  std::optional<ComparisonGain> gain;
 };
 
 struct Comparison {

@@ -80,29 +80,23 @@ std::string smallest(const Comparison& comparison, double loss) {
          " at " + shown_percent(*found->bytes) + " of the bytes (" + shown_change(*found->loss) + ").";
 }
 
-/// Calibrated configs against their papers' defaults of the same size.
+/// Calibrated settings against their papers' at the same bytes.
 std::string gained(const Comparison& comparison) {
-  std::size_t pairs = 0, better = 0;
-  const ComparisonCell *best = nullptr, *its_default = nullptr;
-  const auto gain = [](const ComparisonCell& cell, const ComparisonCell& other) {
-    return (1 + *other.loss) / (1 + *cell.loss);
-  };
-  for (const ComparisonCell& cell : comparison.cells)
-    for (const ComparisonCell& other : comparison.cells) {
-      if (!cell.calibrated || other.calibrated || !is_measured(cell) || !is_measured(other)) continue;
-      if (other.method != cell.method || other.store != cell.store || other.budget != cell.budget) continue;
-      ++pairs;
-      better += *cell.loss < *other.loss ? 1 : 0;
-      if (*cell.loss > kUseless || (best != nullptr && gain(cell, other) <= gain(*best, *its_default))) continue;
-      best = &cell;
-      its_default = &other;
-    }
+  std::size_t pairs = 0, better = 0, clear = 0;
+  const ComparisonCell* best = nullptr;
+  for (const ComparisonCell& cell : comparison.cells) {
+    if (!cell.gain || !is_measured(cell)) continue;
+    ++pairs;
+    better += cell.gain->ppl < 0 ? 1 : 0;
+    clear += cell.gain->ppl_interval && cell.gain->ppl_interval->second < 0 ? 1 : 0;
+    if (*cell.loss <= kUseless && (best == nullptr || cell.gain->ppl < best->gain->ppl)) best = &cell;
+  }
   if (pairs == 0) return "";
-  const std::string words = "Calibration beats the default of the paper in " + shown_count(better) + " of " +
-                            counted(pairs, "pair") + " of the same size";
-  if (best == nullptr || *best->loss >= *its_default->loss) return words + ".";
+  const std::string words = "Calibration beats the settings of the paper in " + shown_count(better) + " of " +
+                            counted(pairs, "pair") + " of the same size, clearly in " + shown_count(clear);
+  if (best == nullptr || best->gain->ppl >= 0) return words + ".";
   return words + "; most for " + spoken(best->label) + " at " + shown_percent(best->budget) + ": " +
-         shown_change(*best->loss) + " against " + shown_change(*its_default->loss) + ".";
+         perplexity_change(best->gain->ppl, best->gain->ppl_interval) + ".";
 }
 
 }  // namespace

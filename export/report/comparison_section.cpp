@@ -81,6 +81,27 @@ Markup cells_table(const Comparison& comparison) {
   return table.markup();
 }
 
+Markup gains_table(const Comparison& comparison) {
+  Table table("Calibrated settings against those of the paper, at the same bytes",
+              {{"Cache", false},
+               {"Budget"},
+               {"Perplexity", true, "change from the paper's settings"},
+               {"95\u00A0%", true, "interval of the change, paired over documents"},
+               {"KL", true, "change of the divergence from the full cache's predictions"},
+               {"95\u00A0% of KL", true, "interval of that change, paired over documents"},
+               {"Documents", true, "that both were scored on"}});
+  for (const ComparisonCell& cell : comparison.cells)
+    if (const auto& gain = cell.gain)
+      table.row({cell.label,
+                 {shown_tenths(cell.budget), cell.budget},
+                 {shown_change(gain->ppl), gain->ppl},
+                 interval_cell(gain->ppl_interval),
+                 {shown_change(gain->kl), gain->kl},
+                 interval_cell(gain->kl_interval),
+                 {shown_count(gain->documents), static_cast<double>(gain->documents)}});
+  return table.empty() ? Markup() : table.markup();
+}
+
 /// The config of a cell among the inputs, if it is there.
 const Output* config_of(const ComparisonCell& cell, const ReportInputs& inputs) {
   if (cell.config.empty()) return nullptr;
@@ -134,7 +155,7 @@ Section comparison_section(const ReportInputs& inputs) {
           text("Bytes against the KL divergence from the full cache's predictions, on " + extent +
                ". The line joins what no smaller cache beats; hollow marks hold quantised rows."),
           comparison.command, true);
-    section.body += cells_table(comparison);
+    section.body += cells_table(comparison) + gains_table(comparison);
     for (std::string& finding : comparison_findings(comparison)) section.findings.push_back(std::move(finding));
     ++number;
   }

@@ -1,9 +1,12 @@
 #include "compare/comparison_report.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstdio>
 #include <numeric>
 
+#include "calibrate/paired_difference.h"
 #include "eval/evaluation_report.h"
 
 namespace kvs {
@@ -41,6 +44,45 @@ Json cell_json(const CompareCell& cell, const CellResult& result, std::span<cons
   for (const char* name : {"bytes_ratio", "ppl", "ratio", "kl", "top1"}) json[name] = found.at(name);
   if (!json["ratio"].contains("interval")) json["ratio"]["interval"] = nullptr;
   return json;
+}
+
+/// What a mean difference of logarithms says as a ratio, with its 95 % interval over documents.
+Json ratio_json(const PairedDifference& logarithms) {
+  Json json{{"mean", std::exp(logarithms.mean)}, {"interval", nullptr}};
+  if (const auto& interval = logarithms.interval) json["interval"] = {1 + interval->first, 1 + interval->second};
+  return json;
+}
+
+/// Whether a cell has the paper's standard settings where `calibrated` has those chosen on a text.
+bool is_standard_of(const Json& cell, const Json& calibrated) {
+  if (cell.at("calibrated").get<bool>() || !cell.at("config").is_null() || cell.at("documents") == 0) return false;
+  return std::ranges::all_of(std::array{"method", "store", "budget"},
+                             [&](const char* name) { return cell.at(name) == calibrated.at(name); });
+}
+
+/// Perplexity and divergence of a cell relative to another one's on the documents that both have.
+Json relative_to(const CellResult& result, const CellResult& other) {
+  const std::size_t documents = std::min(result.scores.kl.size(), other.scores.kl.size());
+  const PerplexitySum &sum = result.sum.sum, &others = other.sum.sum;
+  const double scored = static_cast<double>(sum.scored) / static_cast<double>(sum.per_document.size());
+  std::vector<double> nll, kl;
+  for (std::size_t n = 0; n < documents; ++n) {
+    nll.push_back((sum.per_document[n] - others.per_document[n]) / scored);
+    kl.push_back(log_divergence(result.scores.kl[n]) - log_divergence(other.scores.kl[n]));
+  }
+  return {
+      {"documents", documents}, {"ppl", ratio_json(paired_difference(nll))}, {"kl", ratio_json(paired_difference(kl))}};
+}
+
+/// Gives each calibrated cell what it gains over its paper's standard at the same budget.
+void add_gains(Json& cells, std::span<const CellResult> results) {
+  for (std::size_t n = 0; n < cells.size(); ++n) {
+    Json& cell = cells[n];
+    cell["over_standard"] = nullptr;
+    if (!cell.at("calibrated").get<bool>() || cell.at("documents") == 0) continue;
+    for (std::size_t other = 0; other < cells.size(); ++other)
+      if (is_standard_of(cells[other], cell)) cell["over_standard"] = relative_to(results[n], results[other]);
+  }
 }
 
 std::size_t most_documents(const Json& cells) {
@@ -103,6 +145,25 @@ std::string retrieval_text(const Json& comparison) {
   return text;
 }
 
+std::string gains_text(const Json& cells) {
+  const auto of = [](const Json& ratio) {
+    const Json& interval = ratio.at("interval");
+    return line("%7.4f", ratio.at("mean").get<double>()) +
+           (interval.is_null() ? std::string(18, ' ')
+                               : line(" (%.4f–%.4f)", interval[0].get<double>(), interval[1].get<double>()));
+  };
+  std::string text;
+  for (const Json& cell : cells) {
+    const Json& gain = cell.at("over_standard");
+    if (gain.is_null()) continue;
+    const std::string label = cell.at("label");
+    text += line("  %-34s%6.1f %%  ", label.c_str(), 100 * cell.at("budget").get<double>()) + of(gain.at("ppl")) +
+            "  " + of(gain.at("kl")) + line(" %3zu\n", gain.at("documents").get<std::size_t>());
+  }
+  return text.empty() ? text
+                      : "calibrated, relative to the paper's settings: budget, perplexity, KL, documents\n" + text;
+}
+
 std::string speed_text(const Json& speeds) {
   if (speeds.is_null()) return "";
   std::string text = "decoding at a budget, tokens/s (full cache)\n";
@@ -131,6 +192,7 @@ Json comparison_json(std::span<const CompareCell> cells, std::span<const CellRes
   }
   if (longest != nullptr) json["full"]["ppl"] = longest->sum.full->sum.perplexity();
   for (const std::size_t n : pareto_front(scores)) all[n]["front"] = true;
+  add_gains(all, results);
   json["best"] = best_cells(all, budgets);
   return json;
 }
@@ -168,7 +230,7 @@ std::string comparison_text(const Json& comparison, const Json& speeds) {
     text += line("  %5.3g %%: %s, perplexity × %.4f, KL %.4f\n", share, label.c_str(),
                  cell.at("ratio").at("ppl").get<double>(), cell.at("kl").get<double>());
   }
-  return text + retrieval_text(comparison) + speed_text(speeds);
+  return text + gains_text(cells) + retrieval_text(comparison) + speed_text(speeds);
 }
 
 ParetoPlot pareto_plot(const Json& comparison, const std::string& heading) {

@@ -11,16 +11,11 @@ namespace kvs {
 namespace {
 
 constexpr double kConfidence = 0.95;
-/// Divergences below this are rounding, and alike.
-constexpr double kLeast = 1e-9;
-
-double logarithm(double kl) { return std::log(std::max(kl, kLeast)); }
-
 bool beats(const CellScores& better, const CellScores& cell) {
   if (better.bytes > cell.bytes) return false;
   const std::size_t common = std::min(better.kl.size(), cell.kl.size());
   std::vector<double> ratios;
-  for (std::size_t n = 0; n < common; ++n) ratios.push_back(logarithm(cell.kl[n]) - logarithm(better.kl[n]));
+  for (std::size_t n = 0; n < common; ++n) ratios.push_back(log_divergence(cell.kl[n]) - log_divergence(better.kl[n]));
   if (ratios.empty()) return false;
   if (ratios.size() == 1) return ratios.front() > std::log(kClearOnOne);
   const PairedMean mean = paired_mean(ratios);
@@ -36,6 +31,11 @@ double reached(std::span<const CellScores> cells, double bytes) {
 }
 
 }  // namespace
+
+double log_divergence(double kl) {
+  constexpr double kLeast = 1e-9;
+  return std::log(std::max(kl, kLeast));
+}
 
 double mean_kl(const CellScores& cell) {
   return std::reduce(cell.kl.begin(), cell.kl.end()) / static_cast<double>(cell.kl.size());
@@ -67,7 +67,7 @@ std::vector<std::size_t> most_promising(std::span<const CellScores> cells, std::
                                         std::size_t count) {
   std::vector<std::size_t> order(active.begin(), active.end());
   const auto behind = [&](std::size_t n) {
-    return logarithm(mean_kl(cells[n])) - logarithm(reached(cells, cells[n].bytes));
+    return log_divergence(mean_kl(cells[n])) - log_divergence(reached(cells, cells[n].bytes));
   };
   std::ranges::stable_sort(order, {}, behind);
   order.resize(std::min(count, order.size()));

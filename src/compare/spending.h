@@ -12,6 +12,8 @@ struct CellScores {
   std::vector<double> kl;  // mean KL divergence from the full cache, nats a token, of the first documents
 };
 
+/// Its logarithm. Divergences below 1e-9 are rounding, and alike.
+double log_divergence(double kl);
 /// Mean over all its documents.
 double mean_kl(const CellScores& cell);
 

@@ -1,0 +1,77 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "compare/comparison_report.h"
+
+namespace kvs {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr std::size_t kScored = 10;
+
+/// A cell's result by its documents' mean NLLs and divergences.
+CellResult result_of(const std::vector<double>& nll, const std::vector<double>& kl) {
+  CellResult result;
+  result.sum.full.emplace();
+  for (std::size_t n = 0; n < nll.size(); ++n) {
+    result.sum.sum.add(nll[n] * kScored, kScored);
+    result.sum.full->sum.add(2.0 * kScored, kScored);
+    result.sum.full->divergence += {.kl = kl[n] * kScored, .agreed = kScored, .tokens = kScored};
+  }
+  result.sum.cache.peak.stored = 64;
+  result.scores = {.bytes = 64, .kl = kl};
+  return result;
+}
+
+ModelConfig shape() {
+  ModelConfig model;
+  model.layers = model.kv_heads = model.query_heads = 1;
+  model.head_dim = 2;
+  model.context = 64;
+  return model;
+}
+
+Json comparison_of(const std::vector<CompareCell>& cells, const std::vector<CellResult>& results) {
+  return comparison_json(cells, results, std::vector{0.5, 0.25}, shape(), 32);
+}
+
+CompareCell cell(const std::string& label, double budget, bool calibrated, const std::string& store = "") {
+  return {.label = label, .method = "lagkv", .store = store, .budget = budget, .calibrated = calibrated};
+}
+
+TEST(ComparisonGains, ArePairedOverTheDocumentsThatBothHave) {
+  const Json result = comparison_of({cell("lagkv", 0.5, false), cell("lagkv, calibrated", 0.5, true)},
+                                    {result_of({3, 4, 5}, {0.4, 0.2, 7}), result_of({2.9, 3.7}, {0.1, 0.2})});
+  EXPECT_TRUE(result.at("cells")[0].at("over_standard").is_null());
+  const Json& gain = result.at("cells")[1].at("over_standard");
+  EXPECT_EQ(gain.at("documents"), 2);
+  // Differences of -0.1 and -0.3: mean -0.2, standard error 0.1; Student's t of one degree has 12.7062 at 97.5 %.
+  EXPECT_NEAR(gain.at("ppl").at("mean"), std::exp(-0.2), 1e-12);
+  EXPECT_NEAR(gain.at("ppl").at("interval")[0], std::exp(-0.2 - 1.27062), 1e-5);
+  EXPECT_NEAR(gain.at("ppl").at("interval")[1], std::exp(-0.2 + 1.27062), 1e-4);
+  EXPECT_NEAR(gain.at("kl").at("mean"), 0.5, 1e-12);  // the geometric mean of a quarter and one
+  EXPECT_THAT(comparison_text(result, nullptr), HasSubstr("relative to the paper's settings"));
+}
+
+TEST(ComparisonGains, HaveNoIntervalOnOneDocument) {
+  const Json result = comparison_of({cell("lagkv", 0.5, false), cell("lagkv, calibrated", 0.5, true)},
+                                    {result_of({3}, {0.4}), result_of({2.9}, {0})});
+  const Json& gain = result.at("cells")[1].at("over_standard");
+  EXPECT_TRUE(gain.at("ppl").at("interval").is_null());
+  EXPECT_GT(gain.at("kl").at("mean"), 0);  // what keeps everything diverges by rounding alone
+}
+
+TEST(ComparisonGains, NeedTheSameBudgetAndStorageType) {
+  const CellResult scored = result_of({3, 3}, {0.1, 0.1});
+  const Json result = comparison_of({cell("lagkv", 0.5, false), cell("lagkv, calibrated", 0.25, true),
+                                     cell("lagkv, calibrated + q8_0", 0.5, true, "q8_0"), cell("lagkv", 0.25, false)},
+                                    {scored, scored, scored, {}});
+  for (const Json& one : result.at("cells")) EXPECT_TRUE(one.at("over_standard").is_null()) << one.at("label");
+  EXPECT_EQ(comparison_text(result, nullptr).find("relative to"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace kvs
