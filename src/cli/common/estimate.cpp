@@ -1,5 +1,7 @@
 #include "cli/common/estimate.h"
 
+#include <omp.h>
+
 #include <algorithm>
 #include <chrono>
 
@@ -12,6 +14,7 @@ namespace kvs {
 namespace {
 
 constexpr double kCaptureBytesPerSecond = 0.9e9;  // read, checked and transformed
+constexpr double kCodedValuesPerSecond = 0.67e6;  // of a thread's trellis
 
 double seconds_per_flop(Backend& backend) {
   constexpr std::size_t kRows = 512, kSize = 1024;
@@ -106,7 +109,8 @@ void announce(const Estimate& estimate, Backend& backend, const RunOptions& run)
   // Products alone run at the probed rate; the rest of a pass adds about a fifth (docs/performance.md).
   const double computing = estimate.flops > 0 ? 1.2 * estimate.flops * seconds_per_flop(backend) : 0;
   line += std::string(estimate.at_most ? ", at most " : ", ") +
-          human_seconds(computing + estimate.read_bytes / kCaptureBytesPerSecond);
+          human_seconds(computing + estimate.read_bytes / kCaptureBytesPerSecond +
+                        estimate.coded_values / kCodedValuesPerSecond / omp_get_max_threads());
   line += " on " + std::string(backend.device()) + processor_note(backend);
   remark(line, false);
 }

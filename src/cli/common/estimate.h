@@ -10,10 +10,11 @@ namespace kvs {
 struct Estimate {
   double flops = 0, memory_bytes = 0, disk_bytes = 0;  // disk: written
   double read_bytes = 0;                               // of captures
+  double coded_values = 0;                             // by the transform coder's trellis
   bool at_most = false;                                // the work may end earlier
 };
 /// Says "estimate: … on DEVICE" on stderr unless quiet; the time from one timed product and from the rate at which
-/// captures are read and transformed (docs/performance.md).
+/// captures are read and values are coded (docs/performance.md).
 void announce(const Estimate& estimate, Backend& backend, const RunOptions& run);
 /// FLOPs of one layer, and of the language-model head, for `tokens` new tokens after `past` others.
 double layer_flops(const ModelConfig& config, double tokens, double past = 0);

@@ -139,9 +139,14 @@ void announce_compare(const Options& options, const RunOptions& run, const Model
   const std::size_t tokens = input.grid.tokens,
                     calibrated = input.calibration ? most_calibrated_cells(options, input.grid) : 0,
                     passes = (1 + input.cells.size() + calibrated) * input.documents.size();
+  Estimate before;
+  if (input.calibration)
+    before = calibration_estimate(options, session, input.grid, *input.calibration, input.documents.size() * tokens);
   announce({.flops = kCellPasses * static_cast<double>(passes) * forward_flops(model, static_cast<double>(tokens)) +
-                     (input.calibration ? calibration_flops(options, model, input.grid, *input.calibration) : 0),
-            .memory_bytes = session_memory(session, tokens) + 4 * full_cache_bytes(model, tokens),
+                     before.flops,
+            .memory_bytes =
+                std::max(before.memory_bytes, session_memory(session, tokens) + 4 * full_cache_bytes(model, tokens)),
+            .coded_values = before.coded_values,
             .at_most = !input.plan.all},
            *session.backend, run);
 }

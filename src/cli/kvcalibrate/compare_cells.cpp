@@ -1,14 +1,15 @@
 #include "cli/kvcalibrate/compare_cells.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <functional>
 
-#include "cli/common/estimate.h"
 #include "cli/common/progress.h"
 #include "cli/kvcalibrate/compare_options.h"
 #include "compare/calibration.h"
 #include "core/error.h"
 #include "eval/budget/calibration.h"
+#include "eval/evaluation_report.h"
 #include "io/digest.h"
 
 namespace kvs {
@@ -108,16 +109,27 @@ std::size_t most_calibrated_cells(const Options& options, const CompareGrid& gri
   return cells * grid.budgets.size();
 }
 
-double calibration_flops(const Options& options, const ModelConfig& model, const CompareGrid& grid,
-                         const Corpus& corpus) {
+Estimate calibration_estimate(const Options& options, const ModelSession& session, const CompareGrid& grid,
+                              const Corpus& corpus, std::size_t scored) {
+  const ModelConfig& model = session.config();
   const auto documents = tokens_of(corpus);
-  double passes = 0;
-  for (const SeriesMethod* const method : compared_series(options))
-    passes += method->passes(model, documents.size(), grid.budgets.size());
+  const std::size_t tokens = documents.front().size();
+  const SeriesSize size{model, session.backend->compute_type(), documents.size(), tokens, grid.budgets.front()};
+  double passes = 0, coded = 0, most = 0;
+  for (const SeriesMethod* const method : compared_series(options)) {
+    passes += method->passes(size, grid.budgets.size());
+    coded += method->coded_values(size, grid.budgets.size(), scored);
+    most = std::max(most, method->memory(size));
+  }
   for (const std::string& method : grid.methods)
-    if (is_calibrated(method))
+    if (is_calibrated(method)) {
       passes += static_cast<double>(grid.budgets.size() * most_losses(model, method, {}, {documents, {}}));
-  return passes * forward_flops(model, static_cast<double>(documents.front().size()));
+      const auto streams = static_cast<double>(sizeof(float) * documents.size() * tokens * model.d_model);
+      most = std::max(most, streams + 4 * full_cache_bytes(model, tokens));
+    }
+  return {.flops = passes * forward_flops(model, static_cast<double>(tokens)),
+          .memory_bytes = session_memory(session, tokens) + most,
+          .coded_values = coded};
 }
 
 RunnableCells runnable_cells(std::vector<CompareCell>& cells, const ModelSession& session, std::size_t tokens) {

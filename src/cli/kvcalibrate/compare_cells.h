@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "cli/common/estimate.h"
 #include "cli/common/session.h"
 #include "cli/kvcalibrate/cache_choice.h"
 #include "compare/grid.h"
@@ -27,9 +28,9 @@ std::vector<CompareCell> calibrated_cells(const Options& options, const RunOptio
                                           std::optional<double> most_seconds, double& seconds);
 /// How many there are at most.
 std::size_t most_calibrated_cells(const Options& options, const CompareGrid& grid);
-/// FLOPs of that at most.
-double calibration_flops(const Options& options, const ModelConfig& model, const CompareGrid& grid,
-                         const Corpus& corpus);
+/// What that takes at most, and what its caches code of `scored` tokens.
+Estimate calibration_estimate(const Options& options, const ModelSession& session, const CompareGrid& grid,
+                              const Corpus& corpus, std::size_t scored);
 
 /// Makers of the cells' caches. A cell whose cache cannot be made keeps the reason and is left out.
 struct RunnableCells {

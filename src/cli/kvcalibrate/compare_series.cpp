@@ -7,6 +7,7 @@
 #include "cli/common/methods.h"
 #include "core/error.h"
 #include "eval/elitekv/series.h"
+#include "eval/transform/cost.h"
 #include "eval/transform/series.h"
 
 namespace kvs {
@@ -40,10 +41,12 @@ std::unique_ptr<ConfigSeries> start_elitekv(const SeriesInput& input) {
   return std::make_unique<EliteConfigs>(input);
 }
 
-double elitekv_passes(const ModelConfig&, std::size_t documents, std::size_t budgets) {
+double elitekv_passes(const SeriesSize& size, std::size_t budgets) {
   constexpr std::size_t kPasses = 6;  // the search, three pairs on a quarter of the documents each, queries and outputs
-  return static_cast<double>(kPasses * documents * budgets);
+  return static_cast<double>(kPasses * size.documents * budgets);
 }
+double elitekv_coded_values(const SeriesSize&, std::size_t, std::size_t) { return 0; }
+double elitekv_memory(const SeriesSize& size) { return elite_series_memory(size.model, size.compute, size.most); }
 
 class TransformConfigs final : public ConfigSeries {
  public:
@@ -61,18 +64,29 @@ class TransformConfigs final : public ConfigSeries {
   TransformSeries series_;
 };
 
-double transform_passes(const ModelConfig& model, std::size_t documents, std::size_t) {
-  constexpr std::size_t kSums = 3, kCosts = 2;  // of all documents; of each layer's keys and values
-  return static_cast<double>(kSums * documents + kCosts * model.layers);
+double transform_passes(const SeriesSize& size, std::size_t) {
+  return transform_passes(transform_geometry(size.model, kTransformSinks), {size.documents, size.tokens});
+}
+double transform_coded_values(const SeriesSize& size, std::size_t budgets, std::size_t scored) {
+  const TransformGeometry geometry = transform_geometry(size.model, kTransformSinks);
+  TransformText text{size.documents, size.tokens};
+  const double first = transform_coded_values(geometry, text);
+  text.measured = false;
+  return first + static_cast<double>(budgets - 1) * transform_coded_values(geometry, text) +
+         static_cast<double>(budgets * scored * geometry.layers.size() * geometry.values());
+}
+double transform_memory(const SeriesSize& size) {
+  return transform_memory(transform_geometry(size.model, kTransformSinks), {size.documents, size.tokens},
+                          size.model.d_model, size.compute);
 }
 
 constexpr std::array kMethods{
-    SeriesMethod{"elitekv", true, start_elitekv, elitekv_passes},
+    SeriesMethod{"elitekv", true, start_elitekv, elitekv_passes, elitekv_coded_values, elitekv_memory},
     SeriesMethod{"transform", false,
                  [](const SeriesInput& input) -> std::unique_ptr<ConfigSeries> {
                    return std::make_unique<TransformConfigs>(input);
                  },
-                 transform_passes},
+                 transform_passes, transform_coded_values, transform_memory},
 };
 
 }  // namespace

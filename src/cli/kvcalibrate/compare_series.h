@@ -33,13 +33,26 @@ struct SeriesInput {
   double most;                                           // the greatest budget
 };
 
+/// What tells how much a series takes.
+struct SeriesSize {
+  const ModelConfig& model;
+  DType compute;
+  std::size_t documents, tokens;  // that it is calibrated on
+  double most;                    // the greatest budget
+};
+
 /// A method that is calibrated to a budget by writing a config.
 struct SeriesMethod {
   std::string_view name;
   bool rows;  // has rows that can be stored in other forms
   std::unique_ptr<ConfigSeries> (*start)(const SeriesInput& input);
   /// Passes over a document that it takes, about.
-  double (*passes)(const ModelConfig& model, std::size_t documents, std::size_t budgets);
+  double (*passes)(const SeriesSize& size, std::size_t budgets);
+  /// Values that a trellis codes, at `budgets` budgets: to calibrate, and of `scored` tokens that a cache of each
+  /// holds.
+  double (*coded_values)(const SeriesSize& size, std::size_t budgets, std::size_t scored);
+  /// Bytes at its peak beside the model and a pass.
+  double (*memory)(const SeriesSize& size);
 };
 
 std::span<const SeriesMethod> series_methods();

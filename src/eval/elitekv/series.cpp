@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/interrupt.h"
+#include "eval/elitekv/memory.h"
 #include "eval/elitekv/ratio.h"
 #include "io/file.h"
 
@@ -84,6 +85,16 @@ void EliteSeries::write(double share, const std::filesystem::path& file, const P
   const Json json = make_config("elitekv", model, source_.sha256(), elite_parameters(config), elite_calibration(config),
                                 provenance, Json::object(), files);
   write_file_atomically(file, dump_json(json) + "\n", force);
+}
+
+double elite_series_memory(const ModelConfig& model, DType compute, double most) {
+  EliteConfig config = planned(search_plan(model, most));
+  config.rank = 0;
+  for (const EliteCandidate& pair : elite_candidates(model, most, kTried)) {
+    config.r = pair.size.r;
+    config.rank = std::max(*config.rank, pair.size.d_ckv);
+  }
+  return elite_memory(model, config, compute, true);
 }
 
 std::vector<EliteCandidate> elite_candidates(const ModelConfig& model, double share, std::size_t count) {

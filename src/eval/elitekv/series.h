@@ -44,6 +44,9 @@ class EliteSeries {
   EliteSearch search_;
 };
 
+/// Bytes that it holds at its peak beside the model and a pass (elite_memory).
+double elite_series_memory(const ModelConfig& model, DType compute, double most);
+
 /// The `count` pairs of at most `share` of the full cache whose rotated values are nearest to three tenths of it, where
 /// those that were best on SmolLM2 lie (docs/performance.md#quality), ascending in r.
 std::vector<EliteCandidate> elite_candidates(const ModelConfig& model, double share, std::size_t count);

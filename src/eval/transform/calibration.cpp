@@ -14,9 +14,7 @@ namespace {
 
 using Rows = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-constexpr std::size_t kFirstIterations = 3, kIterations = 6;  // of fitting books
-constexpr std::size_t kMeasuredBits = 2;                      // a number, when costs are measured
-constexpr std::size_t kMeasuredDocuments = 2;
+constexpr std::size_t kMeasuredBits = 2;  // a number, when costs are measured
 
 Eigen::Index index(std::size_t n) { return static_cast<Eigen::Index>(n); }
 
@@ -90,7 +88,7 @@ std::vector<TransformBasis> bases_of(CalibrationOps& ops, const TransformMoments
 /// Some documents, evenly spaced.
 std::vector<std::vector<std::int32_t>> measured_documents(std::span<const std::vector<std::int32_t>> all) {
   std::vector<std::vector<std::int32_t>> chosen;
-  const std::size_t count = std::min(kMeasuredDocuments, all.size());
+  const std::size_t count = std::min(kTransformMeasured, all.size());
   for (std::size_t n = 0; n < count; ++n) chosen.push_back(all[(2 * n + 1) * all.size() / (2 * count)]);
   return chosen;
 }
@@ -172,7 +170,7 @@ TransformCalibration calibrate_transform(Decoder& decoder, const TransformMoment
     coder.bases = bases_of(*ops, moments, scales, progress);
     for (const std::vector<double>& variances : variances_of(coder.bases))
       coder.bits.push_back(allocate_bits({&variances, 1}, kMeasuredBits * geometry.values() / 8).front());
-    fit_books(moments, plan, kFirstIterations, coder, books, progress);
+    fit_books(moments, plan, kTransformFirstIterations, coder, books, progress);
     const std::vector<TransformScales> losses =
         coding_losses(decoder, measured_documents(documents), layers_of(geometry, plan, coder, books),
                       [&](std::size_t n) { progress("costs", n, layers); });
@@ -183,7 +181,7 @@ TransformCalibration calibrate_transform(Decoder& decoder, const TransformMoment
   }
   coder.bases = bases_of(*ops, moments, scales, progress);
   coder.bits = allocate_bits(variances_of(coder.bases), bytes);
-  fit_books(moments, plan, kIterations, coder, books, progress);
+  fit_books(moments, plan, kTransformIterations, coder, books, progress);
   TransformCalibration result{{}, layers_of(geometry, plan, coder, books)};
   TransformConfig& config = result.config;
   config.layers = geometry.layers;

@@ -13,6 +13,9 @@
 namespace kvs {
 
 inline constexpr std::size_t kTransformSinks = 1;
+inline constexpr std::size_t kTransformMeasured = 2;  // documents that costs are measured on
+/// Of fitting books: before costs are measured, and at the end.
+inline constexpr std::size_t kTransformFirstIterations = 3, kTransformIterations = 6;
 
 struct TransformPlan {
   std::size_t bytes = 0;  // stored, of all layers: what a document of `tokens` tokens may take
@@ -40,11 +43,9 @@ using TransformProgress = std::function<void(std::string_view step, std::size_t 
 
 /// Calibrates the transform coder to a budget:
 ///  1. Every layer gets its basis by what its errors cost at the attention's output, and codes of 2 bits a number in
-///  the
-///     mean; books are fitted to them.
-///  2. Keys and values of each layer are coded alone on two of the documents; the KL divergence that this costs,
-///  against what
-///     the estimate says, scales the costs.
+///     the mean; books are fitted to them.
+///  2. Keys and values of each layer are coded alone on kTransformMeasured documents; the KL divergence that this
+///     costs, against what the estimate says, scales the costs.
 ///  3. With these, bases are made again, one allocation gives every coefficient of every layer its bits, books are
 ///     fitted to them, and thresholds leave out the tokens that cost most.
 /// @param documents  that the moments are of
