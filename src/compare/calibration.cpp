@@ -1,5 +1,6 @@
 #include "compare/calibration.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "calibrate/budget/grid.h"
@@ -17,13 +18,23 @@ std::size_t share_of_full(const CacheMethod& method, const ModelConfig& model, s
   return static_cast<std::size_t>(budget * static_cast<double>(CacheSizes(method, shape, model.layers, tokens).full()));
 }
 
+/// Tokens that the layers with a sliding window hold of a document, summed over them.
+std::size_t windowed_tokens(const ModelConfig& model, std::size_t tokens) {
+  std::size_t sum = 0;
+  for (std::size_t layer = 0; layer < model.layers; ++layer)
+    if (const std::size_t window = model.window(layer); window > 0) sum += std::min(window, tokens);
+  return sum;
+}
+
 /// The place in the method's grid that is best on the documents.
 Json calibrated_place(Decoder& decoder, const CacheMethod& method, const CompareGrid& grid, const BudgetText& text,
                       double budget) {
   const std::size_t tokens = text.measured.front().size();
   Json fixed = Json::object();
   if (method.prefill == Prefill::kWhole) fixed["prefix"] = grid.prefix * tokens / grid.tokens;
-  const BudgetPlan wanted{share_of_full(method, decoder.model().config(), tokens, budget), fixed};
+  const ModelConfig& model = decoder.model().config();
+  const BudgetPlan wanted{share_of_full(method, model, tokens, calibration_budget(model, budget, grid.tokens, tokens)),
+                          fixed};
   return {{"place", calibrate_to_budget(decoder, method.name, wanted, text).trials.front().place}};
 }
 
@@ -77,6 +88,16 @@ Json CalibrationQueue::next(const Json& what, const std::function<Json()>& calib
   spent_ += seconds;
   records_->keep({{"calibrated", what}, {"seconds", seconds}, {"found", found}});
   return found;
+}
+
+double calibration_budget(const ModelConfig& model, double budget, std::size_t compared, std::size_t tokens) {
+  const auto windows = static_cast<double>(windowed_tokens(model, compared)),
+             all = static_cast<double>(model.cached_tokens(compared));
+  if (windows == 0 || windows == all) return budget;
+  const double share = (budget * all - windows) / (all - windows);
+  const auto now = static_cast<double>(windowed_tokens(model, tokens)),
+             all_now = static_cast<double>(model.cached_tokens(tokens));
+  return std::max(0.0, (now + share * (all_now - now)) / all_now);
 }
 
 bool is_calibrated(std::string_view method) {

@@ -30,6 +30,10 @@ class CalibrationQueue {
   double spent_ = 0;
 };
 
+/// The budget of documents of `tokens` tokens that gives the layers without a sliding window the share of their tokens
+/// that `budget` gives them of documents of `compared` tokens: of shorter documents windows take more.
+double calibration_budget(const ModelConfig& model, double budget, std::size_t compared, std::size_t tokens);
+
 /// Whether compare_calibrated() calibrates a method: one with a size and settings to choose from (calibrate/budget).
 bool is_calibrated(std::string_view method);
 

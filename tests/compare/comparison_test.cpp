@@ -110,6 +110,16 @@ TEST(CalibrationQueue, TellsWhatWasFoundBeforeAndRefusesAfterItsTime) {
   EXPECT_THAT(queue.next("c", fail).at("error").get<std::string>(), HasSubstr("needs more"));
 }
 
+TEST(CompareCalibrated, LayersWithoutAWindowHaveTheirShareOfShorterDocuments) {
+  ModelConfig model;
+  model.layers = 2;
+  EXPECT_EQ(calibration_budget(model, 0.3, 40, 20), 0.3);
+  model.windows = {10, 0};
+  // Of 40 tokens 50 are held, 10 of them in the window: 30 leave the other layer half. Of 20 that is 20 of 30.
+  EXPECT_DOUBLE_EQ(calibration_budget(model, 0.6, 40, 20), 2.0 / 3);
+  EXPECT_LT(calibration_budget(model, 0.1, 40, 20), 1.0 / 3);  // less than the window alone
+}
+
 TEST(CompareCalibrated, SettingsAreSolvedForTheDocumentsThatAreScored) {
   TinyModel tiny;
   const auto texts = documents();
