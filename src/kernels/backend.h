@@ -34,14 +34,17 @@ struct Operand {
 class Weight {
  public:
   virtual ~Weight() = default;
+  DType type() const noexcept { return type_; }
   std::size_t rows() const noexcept { return rows_; }        // output channels
   std::size_t columns() const noexcept { return columns_; }  // input channels
   std::size_t bytes() const noexcept { return bytes_; }      // backend memory held
 
  protected:
-  Weight(std::size_t rows, std::size_t columns, std::size_t bytes) : rows_(rows), columns_(columns), bytes_(bytes) {}
+  Weight(DType type, std::size_t rows, std::size_t columns, std::size_t bytes)
+      : type_(type), rows_(rows), columns_(columns), bytes_(bytes) {}
 
  private:
+  DType type_;
   std::size_t rows_, columns_, bytes_;
 };
 
@@ -52,6 +55,7 @@ struct WeightSource {
   std::function<void(std::size_t first, std::size_t count, std::span<float> out)> read;
   /// Empty, or one bias per row.
   std::span<const float> bias = {};
+  bool f32 = false;  // for linear_f32(); else in the compute type
 };
 
 /// cos and sin of position · frequency for positions 0 … positions − 1, in f32 backend memory.
@@ -230,6 +234,9 @@ class Backend {
   virtual void norm_heads(BackendView<float, 4> x, BackendView<const float, 1> gain, float epsilon) = 0;
   /// out = x Wᵀ (+ bias), or out += … with `accumulate` (the residual stream). x: [row, W.columns], out: [row, W.rows].
   virtual void linear(Operand x, const Weight& weight, BackendView<float, 2> out, bool accumulate) = 0;
+  /// linear() of f32 operands in f32, whatever the compute type is. The weight was made for it.
+  virtual void linear_f32(BackendView<const float, 2> x, const Weight& weight, BackendView<float, 2> out,
+                          bool accumulate) = 0;
   /// out[r] = scale · table[rows[r]] in f32: token embeddings. out: [row, table.columns]; rows: host memory.
   virtual void gather(Operand table, std::span<const std::int32_t> rows, float scale, BackendView<float, 2> out) = 0;
   /// out = x in the compute type. Both [row, column].

@@ -15,7 +15,7 @@ namespace {
 std::unique_ptr<Weight> make_weight(Backend& backend, std::size_t rows, std::size_t columns,
                                     const std::function<float(std::size_t row, std::size_t column)>& value,
                                     std::span<const float> bias = {}) {
-  WeightSource source{rows, columns, {}, bias};
+  WeightSource source{rows, columns, {}, bias, true};
   source.read = [&](std::size_t first, std::size_t count, std::span<float> out) {
     for (std::size_t n = 0; n < count * columns; ++n) out[n] = value(first + n / columns, n % columns);
   };
@@ -25,6 +25,12 @@ std::unique_ptr<Weight> make_weight(Backend& backend, std::size_t rows, std::siz
 /// Rows [head, token] of states of one sequence as a matrix.
 BackendView<float, 2> as_rows(const BackendView<float, 4>& states) {
   return states.reshape<2>({states.size() / states.extent(3), states.extent(3)});
+}
+
+/// Rows [token] of one head.
+BackendView<float, 2> rows_of_head(const BackendView<float, 4>& states, std::size_t head) {
+  const std::size_t tokens = states.extent(2), head_dim = states.extent(3);
+  return {std::span(states.data() + head * tokens * head_dim, tokens * head_dim), {tokens, head_dim}};
 }
 
 StateStore outlier_store(std::size_t head_dim) {
@@ -125,12 +131,9 @@ class TransformCache final : public LayerCache {
     Backend& backend = states.backend;
     const std::size_t tokens = states.tokens(), heads = products_->shape.kv_heads;
     BackendTensor<float, 4> rows(backend, {1, 1, tokens, products_->weights.size()});
-    const OperandBuffer operand(backend, heads * tokens, products_->shape.head_dim);
-    for (std::size_t n = 0; n < 2 * heads; ++n) {
-      if (n % heads == 0) backend.narrow(as_rows(n == 0 ? states.k : states.v), operand.get());
-      backend.linear(operand_rows(backend, operand.get(), n % heads * tokens, tokens), *products_->analysis[n],
-                     as_rows(rows.view()), n > 0);
-    }
+    for (std::size_t n = 0; n < 2 * heads; ++n)
+      backend.linear_f32(rows_of_head(n < heads ? states.k : states.v, n % heads), *products_->analysis[n],
+                         as_rows(rows.view()), n > 0);
     return rows;
   }
 
@@ -163,10 +166,8 @@ class TransformCache final : public LayerCache {
   TokenRows::Part expanded(Backend& backend, const BackendView<float, 4>& rows) const {
     const std::size_t tokens = rows.extent(2), values = rows.extent(3);
     const auto [heads, head_dim] = products_->shape;
-    const OperandBuffer operand(backend, tokens, values);
-    backend.narrow(as_rows(rows), operand.get());
     const BackendTensor<float, 2> states(backend, {tokens, values});
-    backend.linear(operand.get(), *products_->synthesis, states.view(), false);
+    backend.linear_f32(as_rows(rows), *products_->synthesis, states.view(), false);
     TokenRows::Part part{BackendTensor<float, 4>(backend, {1, heads, tokens, head_dim}),
                          BackendTensor<float, 4>(backend, {1, heads, tokens, head_dim})};
     const BackendView<float, 4> no_queries(std::span<float>(), {1, 0, tokens, head_dim});

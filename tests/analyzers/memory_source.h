@@ -31,6 +31,7 @@ class MemoryBackend final : public Backend {
   }
   void norm_heads(BackendView<float, 4>, BackendView<const float, 1>, float) override { refuse(); }
   void linear(Operand, const Weight&, BackendView<float, 2>, bool) override { refuse(); }
+  void linear_f32(BackendView<const float, 2>, const Weight&, BackendView<float, 2>, bool) override { refuse(); }
   void gather(Operand, std::span<const std::int32_t>, float, BackendView<float, 2>) override { refuse(); }
   void narrow(BackendView<const float, 2>, Operand) override { refuse(); }
   void split_heads(BackendView<const float, 2>, BackendView<float, 4>, BackendView<float, 4>,

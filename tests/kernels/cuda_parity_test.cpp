@@ -93,6 +93,24 @@ TEST_P(BothDevicesByType, LinearWithBiasAndAccumulation) {
   }
 }
 
+TEST_P(BothDevicesByType, LinearInF32) {
+  constexpr std::size_t kN = 129, kK = 80;
+  for (const std::size_t rows : kTokenCounts) {
+    const auto x = random_values(rows * kK, 1), w = random_values(kN * kK, 2), bias = random_values(kN, 3),
+               start = random_values(rows * kN, 4);
+    for (const bool accumulate : {false, true}) {
+      const auto [cpu, cuda] = both([&](Backend& backend) {
+        const auto in = uploaded<2>(backend, x, {rows, kK}), out = uploaded<2>(backend, start, {rows, kN});
+        backend.linear_f32(in.view(), *make_weight(backend, w, kN, kK, bias, true), out.view(), accumulate);
+        return download(backend, out.view());
+      });
+      constexpr double kTerms = kK + 2;  // as above, whatever the compute type is
+      SCOPED_TRACE(testing::Message() << rows << (accumulate ? " accumulate" : ""));
+      expect_close(cuda, cpu, 2 * kTerms * kTerms * 0x1p-24);
+    }
+  }
+}
+
 TEST_P(BothDevicesByType, RaiseOfGivenProducts) {
   for (const std::size_t rows : kTokenCounts) {
     for (const std::size_t columns : {77, 80}) {  // of 16-byte rows or not

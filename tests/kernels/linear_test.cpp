@@ -74,13 +74,30 @@ TEST_P(Linear, AddsBiasAndAccumulates) {
   }
 }
 
+TEST_P(Linear, InF32DoesNotFollowTheComputeType) {
+  for (const std::size_t rows : {1, 7, 130}) {
+    for (const auto& [n, k] : {std::pair<std::size_t, std::size_t>{384, 64}, {50, 33}}) {
+      const auto x = random_values(rows * k, 1), w = random_values(n * k, 2), bias = random_values(n, 3),
+                 start = random_values(rows * n, 4);
+      const auto weight = make_weight(*backend_, w, n, k, bias, true);
+      const auto in = uploaded<2>(*backend_, x, {rows, k}), out = uploaded<2>(*backend_, start, {rows, n});
+      SCOPED_TRACE(testing::Message() << rows << " x " << n << " x " << k);
+      backend_->linear_f32(in.view(), *weight, out.view(), false);
+      expect_product(download(*backend_, out.view()), x, w, {}, bias, k);
+      backend_->upload(out.view().data(), start.data(), out.bytes());
+      backend_->linear_f32(in.view(), *weight, out.view(), true);
+      expect_product(download(*backend_, out.view()), x, w, start, bias, k);
+    }
+  }
+}
+
 TEST_P(Linear, GivesARowTheSameBitsWhateverTheBatchAndTheThreads) {
   const std::size_t rows = 700, n = 320, k = 192;
   const auto x = random_values(rows * k, 7), w = random_values(n * k, 8), start = random_values(rows * n, 9);
   const auto weight = make_weight(*backend_, w, n, k);
   const auto all = run(*backend_, x, *weight, start, true);
   for (const std::size_t first : {0UL, 5UL, 699UL}) {
-    for (const std::size_t count : {1UL, 64UL, 130UL}) {
+    for (const std::size_t count : {1UL, 3UL, 4UL, 5UL, 64UL, 130UL}) {
       if (first + count > rows) continue;
       const std::vector<float> part(x.begin() + static_cast<std::ptrdiff_t>(first * k),
                                     x.begin() + static_cast<std::ptrdiff_t>((first + count) * k));
@@ -121,6 +138,16 @@ TEST_P(Linear, RefusesShapesThatDoNotFit) {
   const OwnedOperand x(*backend_, random_values(10, 1), 2, 5);
   const BackendTensor<float, 2> out(*backend_, {2, 4});
   EXPECT_THROW(backend_->linear(x, *weight, out.view(), false), Error);
+}
+
+TEST_P(Linear, RefusesAWeightOfAnotherType) {
+  if (GetParam() == DType::kF32) GTEST_SKIP() << "one type for both";
+  const auto values = random_values(12, 1);
+  const auto narrow = make_weight(*backend_, values, 4, 3), f32 = make_weight(*backend_, values, 4, 3, {}, true);
+  const OwnedOperand x(*backend_, random_values(6, 1), 2, 3);
+  const BackendTensor<float, 2> in(*backend_, {2, 3}), out(*backend_, {2, 4});
+  EXPECT_THROW(backend_->linear(x, *f32, out.view(), false), Error);
+  EXPECT_THROW(backend_->linear_f32(in.view(), *narrow, out.view(), false), Error);
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, Linear, ::testing::Values(DType::kF32, DType::kBF16),

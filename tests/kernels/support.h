@@ -87,11 +87,11 @@ class OwnedOperand {
 };
 
 inline std::unique_ptr<Weight> make_weight(Backend& backend, const std::vector<float>& rows, std::size_t count,
-                                           std::size_t columns, std::span<const float> bias = {}) {
+                                           std::size_t columns, std::span<const float> bias = {}, bool f32 = false) {
   const auto read = [&](std::size_t first, std::size_t some, std::span<float> out) {
     std::copy_n(rows.begin() + static_cast<std::ptrdiff_t>(first * columns), some * columns, out.begin());
   };
-  return backend.make_weight({.rows = count, .columns = columns, .read = read, .bias = bias});
+  return backend.make_weight({.rows = count, .columns = columns, .read = read, .bias = bias, .f32 = f32});
 }
 
 /// up_projection() whose product is `values` [row, width], exactly if they are of the compute type: row r of x picks

@@ -77,7 +77,7 @@ double transform_coded_values(const SeriesSize& size, std::size_t budgets, std::
 }
 double transform_memory(const SeriesSize& size) {
   return transform_memory(transform_geometry(size.model, kTransformSinks), {size.documents, size.tokens},
-                          size.model.d_model, size.compute);
+                          size.model.d_model);
 }
 
 constexpr std::array kMethods{

@@ -107,11 +107,11 @@ void run_transform(Arguments arguments) {
   TransformMoments moments = transform_moments(*source, geometry);
   ModelSession session = load_model(std::move(source), *options, run);
   const TransformText text{documents.size(), tokens, plan.scales.empty()};
-  announce({.flops = transform_passes(geometry, text) * forward_flops(session.config(), static_cast<double>(tokens)),
-            .memory_bytes = session_memory(session, tokens) +
-                            transform_memory(geometry, text, session.config().d_model, session.backend->compute_type()),
-            .coded_values = transform_coded_values(geometry, text)},
-           *session.backend, run);
+  announce(
+      {.flops = transform_passes(geometry, text) * forward_flops(session.config(), static_cast<double>(tokens)),
+       .memory_bytes = session_memory(session, tokens) + transform_memory(geometry, text, session.config().d_model),
+       .coded_values = transform_coded_values(geometry, text)},
+      *session.backend, run);
   LiveSource live(*session.decoder, documents);
   add_documents(moments, live, checkpoint, run);
   std::optional<Progress> progress;

@@ -28,13 +28,12 @@ double transform_coded_values(const TransformGeometry& geometry, const Transform
   return static_cast<double>(rows * geometry.layers.size() * geometry.values());
 }
 
-double transform_memory(const TransformGeometry& geometry, const TransformText& text, std::size_t d_model,
-                        DType compute) {
+double transform_memory(const TransformGeometry& geometry, const TransformText& text, std::size_t d_model) {
   const std::size_t values = geometry.values(), square = values * values,
                     grams = 2 * geometry.query_heads * geometry.head_dim * geometry.head_dim,
                     samples = TransformMoments::kSamples * text.documents * values,
                     // Analysis and synthesis: in double, of the config, and at work.
-      maps = (sizeof(double) + sizeof(float) + item_size(compute)) * 2 * square,
+      maps = (2 * sizeof(double) + 2 * sizeof(float)) * 2 * square,
                     streams = measured_documents(text) * text.tokens * d_model;
   return static_cast<double>(geometry.layers.size() * (sizeof(double) * (square + grams + samples) + maps +
                                                        sizeof(float) * (samples + streams)));

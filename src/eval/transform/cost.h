@@ -3,8 +3,6 @@
 #include <cstddef>
 
 #include "calibrate/transform/moments.h"
-#include "core/dtype.h"
-#include "model/config.h"
 
 namespace kvs {
 
@@ -23,7 +21,6 @@ double transform_coded_values(const TransformGeometry& geometry, const Transform
 
 /// Bytes at its peak beside the model and a pass over a document: sums, bases in double, the layers' maps on the host
 /// and at work, and where costs are measured the streams that LayerLosses keeps.
-double transform_memory(const TransformGeometry& geometry, const TransformText& text, std::size_t d_model,
-                        DType compute);
+double transform_memory(const TransformGeometry& geometry, const TransformText& text, std::size_t d_model);
 
 }  // namespace kvs

@@ -12,7 +12,8 @@ namespace kvs {
 
 namespace cpu {
 struct CodedRows;
-}
+class PackedWeight;
+}  // namespace cpu
 
 /// The processor: OpenMP over tiles, a ProductEngine for the products inside them (cpu/products.h).
 /// A row's result depends neither on the number of threads nor on the other rows or members of the batch.
@@ -39,6 +40,8 @@ class CpuBackend final : public Backend {
                   float epsilon, Operand out) override;
   void norm_heads(BackendView<float, 4> x, BackendView<const float, 1> gain, float epsilon) override;
   void linear(Operand x, const Weight& weight, BackendView<float, 2> out, bool accumulate) override;
+  void linear_f32(BackendView<const float, 2> x, const Weight& weight, BackendView<float, 2> out,
+                  bool accumulate) override;
   void gather(Operand table, std::span<const std::int32_t> rows, float scale, BackendView<float, 2> out) override;
   void narrow(BackendView<const float, 2> x, Operand out) override;
   void split_heads(BackendView<const float, 2> qkv, BackendView<float, 4> q, BackendView<float, 4> k,
@@ -55,6 +58,11 @@ class CpuBackend final : public Backend {
                      float softcap) override;
 
  private:
+  /// Of the compute type, or of f32, which is made when it is first asked for.
+  cpu::ProductEngine& products(DType type);
+  /// linear() of rows of the weight's type.
+  void multiply(const void* x, std::size_t rows, const cpu::PackedWeight& weight, BackendView<float, 2> out,
+                bool accumulate);
   /// One scratch buffer of this size per thread.
   void reserve_scratch(std::size_t bytes_per_thread);
   void code_rows(const HeldRows& held, std::size_t first, std::size_t count, const float* x, std::size_t head_stride,
@@ -62,12 +70,13 @@ class CpuBackend final : public Backend {
 
   int threads_;
   std::unique_ptr<cpu::ProductEngine> products_;
-  std::vector<cpu::AlignedBuffer> scratch_;  // [thread]
-  cpu::AlignedBuffer packed_states_;         // attention: keys and values in the products' layout
-  cpu::AlignedBuffer row_scratch_;           // attention of few tokens
-  cpu::SpectrumAttention spectrum_;          // its part that reads a spectrum
-  cpu::AlignedBuffer states_;                // self_attention: q, k and v
-  cpu::AlignedBuffer projected_;             // up_projection: f32 [slab, weight rows]
+  std::unique_ptr<cpu::ProductEngine> f32_products_;  // beside products_ of another type
+  std::vector<cpu::AlignedBuffer> scratch_;           // [thread]
+  cpu::AlignedBuffer packed_states_;                  // attention: keys and values in the products' layout
+  cpu::AlignedBuffer row_scratch_;                    // attention of few tokens
+  cpu::SpectrumAttention spectrum_;                   // its part that reads a spectrum
+  cpu::AlignedBuffer states_;                         // self_attention: q, k and v
+  cpu::AlignedBuffer projected_;                      // up_projection: f32 [slab, weight rows]
 };
 
 }  // namespace kvs

@@ -1,6 +1,6 @@
-
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <dnnl.hpp>
 #include <map>
 #include <optional>
@@ -11,28 +11,16 @@
 
 #include "core/error.h"
 #include "kernels/cpu/aligned.h"
+#include "kernels/cpu/onednn_layout.h"
 #include "kernels/cpu/products.h"
 
 namespace kvs::cpu {
 namespace {
 
 using dnnl::memory;
-using Dims = memory::dims;
 
-constexpr std::size_t kTypicalRows = 128;    // of the product that a layout is chosen for
 constexpr std::size_t kMostProducts = 4096;  // about 50 KiB of generated code each
 constexpr std::size_t kMostLayouts = 1024;
-
-const dnnl::engine& engine() {
-  static const dnnl::engine cpu(dnnl::engine::kind::cpu, 0);
-  return cpu;
-}
-
-memory::data_type dnnl_type(DType type) {
-  return type == DType::kBF16 ? memory::data_type::bf16 : memory::data_type::f32;
-}
-
-Dims dims(std::size_t a, std::size_t b) { return {static_cast<memory::dim>(a), static_cast<memory::dim>(b)}; }
 
 /// oneDNN's statuses become the library's error, here and nowhere else.
 template <class Work>
@@ -46,96 +34,19 @@ auto checked(std::string_view what, Work&& work) {
   }
 }
 
-dnnl::matmul::primitive_desc describe(const ProductShape& shape, DType type, const memory::desc& packed) {
-  const auto plain = memory::format_tag::ab;
-  const memory::desc x(dims(shape.m, shape.k), dnnl_type(type), plain);
-  const memory::desc out(dims(shape.m, shape.n), memory::data_type::f32, plain);
-  dnnl::primitive_attr attributes;
-  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  if (shape.accumulate) {
-    dnnl::post_ops after;
-    after.append_sum(1.0F);
-    attributes.set_post_ops(after);
-  }
-  if (!shape.bias) return {dnnl::matmul::desc(x, packed, out), attributes, engine()};
-  const memory::desc bias(dims(1, shape.n), memory::data_type::f32, plain);
-  return {dnnl::matmul::desc(x, packed, bias, out), attributes, engine()};
-}
-
-memory::desc packed_desc(std::size_t n, std::size_t k, DType type) {
-  const memory::desc any(dims(k, n), dnnl_type(type), memory::format_tag::any);
-  return describe({kTypicalRows, n, k}, type, any).weights_desc();
-}
-
-/// Elements of one inner block along `axis`.
-memory::dim block_extent(const memory::desc& desc, int axis) {
-  const auto& blocking = desc.data.format_desc.blocking;
-  memory::dim extent = 1;
-  for (int i = 0; i < blocking.inner_nblks; ++i)
-    if (blocking.inner_idxs[i] == axis) extent *= blocking.inner_blks[i];
-  return extent;
-}
-
-/// Whether `part`, a smaller matrix, lies in memory as the leading part of `whole`.
-bool is_prefix(const memory::desc& part, const memory::desc& whole) {
-  const auto &a = part.data.format_desc.blocking, &b = whole.data.format_desc.blocking;
-  if (part.data.extra.flags != whole.data.extra.flags || a.inner_nblks != b.inner_nblks) return false;
-  for (int i = 0; i < a.inner_nblks; ++i)
-    if (a.inner_idxs[i] != b.inner_idxs[i] || a.inner_blks[i] != b.inner_blks[i]) return false;
-  for (int axis = 0; axis < 2; ++axis)
-    if (part.data.padded_dims[axis] > block_extent(part, axis) && a.strides[axis] != b.strides[axis]) return false;
-  return true;
-}
-
-/// The first `k` rows and `n` columns of a packed matrix, if they lie in memory as a matrix of their own; with all rows
-/// also `n` columns from any multiple of column_step on.
-std::optional<memory::desc> leading_part(const memory::desc& whole, DType type, std::size_t n, std::size_t k,
-                                         std::size_t column_step) {
-  const auto all_n = static_cast<std::size_t>(whole.data.dims[1]), all_k = static_cast<std::size_t>(whole.data.dims[0]);
-  if (n == all_n && k == all_k) return whole;
-  if (k != all_k) {
-    const memory::desc part = packed_desc(n, k, type);
-    return is_prefix(part, whole) ? std::optional(part) : std::nullopt;
-  }
-  // A number of columns that leaves a block unfinished is possible at the right border only.
-  const std::size_t first = n % column_step == 0 ? 0 : all_n - n;
-  if (column_step == all_n || first % column_step != 0) return std::nullopt;
-  memory::desc part = whole.submemory_desc(dims(k, n), dims(0, first));
-  part.data.offset0 = 0;
-  return part;
-}
-
-class OnednnLayout final : public PackedLayout {
- public:
-  OnednnLayout(std::size_t n, std::size_t k, const memory::desc& desc) : PackedLayout(n, k), desc_(desc) {
-    bytes_ = desc_.get_size();
-    const auto& data = desc_.data;
-    const auto step = static_cast<std::size_t>(block_extent(desc_, 1));
-    const auto stride = static_cast<std::size_t>(data.format_desc.blocking.strides[1]);
-    const auto padded_k = static_cast<std::size_t>(data.padded_dims[0]);
-    const std::size_t item = memory::data_type_size(desc_.data_type());
-    const bool columns_outermost = step * padded_k == stride && step < n;
-    column_step_ = columns_outermost ? step : n;
-    step_bytes_ = columns_outermost ? stride * item : bytes_;
-  }
-  const memory::desc& desc() const noexcept { return desc_; }
-
- private:
-  memory::desc desc_;
-};
-
-const memory::desc& desc_of(const PackedLayout& layout) { return static_cast<const OnednnLayout&>(layout).desc(); }
+const OnednnLayout& onednn(const PackedLayout& layout) { return static_cast<const OnednnLayout&>(layout); }
 
 /// One thread's handles. Their descriptors are plain bytes: oneDNN takes shapes from the primitive, and with a padded
 /// descriptor each change of address would write the padding's zeros again, into memory that other threads read.
 struct Worker {
-  Worker() : stream(engine()) {
+  Worker() : stream(onednn_engine()) {
     const memory::desc bytes({1}, memory::data_type::u8, memory::format_tag::a);
-    for (memory& slot : slots) slot = memory(bytes, engine(), nullptr);
+    for (memory& slot : slots) slot = memory(bytes, onednn_engine(), nullptr);
   }
   dnnl::stream stream;
   std::array<memory, 5> slots;
   AlignedBuffer scratch;
+  AlignedBuffer x, out;  // of products that have rows added
 };
 using Workers = std::vector<std::unique_ptr<Worker>>;
 
@@ -167,6 +78,41 @@ class OnednnProduct final : public Product {
   const Workers* workers_;
 };
 
+/// A product of few rows as one of more: oneDNN takes AVX-512 for up to four rows where it takes AMX for more, whose
+/// sums round elsewhere, and a row's bits must not depend on the batch.
+class PaddedProduct final : public Product {
+ public:
+  PaddedProduct(std::shared_ptr<const Product> product, const ProductShape& shape, std::size_t rows, std::size_t item,
+                const Workers& workers)
+      : product_(std::move(product)), shape_(shape), x_bytes_(shape.m * shape.k * item), workers_(&workers) {
+    const std::size_t padded = rows * shape.k * item;
+    for (const auto& worker : workers) {
+      worker->x.reserve(padded);
+      worker->out.reserve(rows * shape.n * sizeof(float));
+    }
+    padding_ = padded - x_bytes_;
+  }
+
+  bool run(std::size_t worker, const ProductArguments& arguments) const noexcept override {
+    Worker& own = *(*workers_)[worker];
+    const std::size_t out_bytes = shape_.m * shape_.n * sizeof(float);
+    auto* const x = static_cast<std::byte*>(own.x.data());
+    std::memcpy(x, arguments.x, x_bytes_);
+    std::memset(x + x_bytes_, 0, padding_);
+    if (shape_.accumulate) std::memcpy(own.out.data(), arguments.out, out_bytes);
+    if (!product_->run(worker, {x, arguments.packed, arguments.bias, static_cast<float*>(own.out.data())}))
+      return false;
+    std::memcpy(arguments.out, own.out.data(), out_bytes);
+    return true;
+  }
+
+ private:
+  std::shared_ptr<const Product> product_;
+  ProductShape shape_;
+  std::size_t x_bytes_, padding_ = 0;
+  const Workers* workers_;
+};
+
 class OnednnEngine final : public ProductEngine {
  public:
   OnednnEngine(DType type, std::size_t workers) : ProductEngine(type) {
@@ -181,8 +127,7 @@ class OnednnEngine final : public ProductEngine {
     auto& found = layouts_[{n, k}];
     if (found == nullptr) {
       const OneThreadEach guard;
-      found =
-          std::make_shared<OnednnLayout>(n, k, checked("choosing a layout", [&] { return packed_desc(n, k, type()); }));
+      found = checked("choosing a layout", [&] { return std::make_shared<OnednnLayout>(n, k, type()); });
     }
     return found;
   }
@@ -190,10 +135,12 @@ class OnednnEngine final : public ProductEngine {
   void pack(const PackedLayout& layout, void* packed, std::size_t first, std::size_t count, const float* from,
             std::size_t column_stride, std::size_t row_stride) const override {
     checked("packing", [&] {
-      const memory::desc source(dims(layout.k(), count), memory::data_type::f32, dims(row_stride, column_stride));
-      const memory::desc target = desc_of(layout).submemory_desc(dims(layout.k(), count), dims(0, first));
-      memory in(source, engine(), const_cast<float*>(from)), out(target, engine(), packed);
-      dnnl::stream stream(engine());
+      const memory::desc source(matrix_dims(layout.k(), count), memory::data_type::f32,
+                                matrix_dims(row_stride, column_stride));
+      const memory::desc target =
+          onednn(layout).desc().submemory_desc(matrix_dims(layout.k(), count), matrix_dims(0, first));
+      memory in(source, onednn_engine(), const_cast<float*>(from)), out(target, onednn_engine(), packed);
+      dnnl::stream stream(onednn_engine());
       dnnl::reorder(in, out).execute(stream, in, out);
       stream.wait();
       return 0;
@@ -206,18 +153,39 @@ class OnednnEngine final : public ProductEngine {
     if (!fresh) return entry->second;
     const OneThreadEach guard;
     checked("compiling a product", [&] {
-      const auto part = leading_part(desc_of(layout), type(), shape.n, shape.k, layout.column_step());
+      const auto part = onednn(layout).leading_part(shape.n, shape.k);
       if (!part) return 0;
-      const auto description = describe(shape, type(), *part);
+      const std::size_t rows = rows_like_many(shape, *part);
+      const auto description = describe(of_rows(shape, rows), type(), *part);
       scratch_bytes_ = std::max(scratch_bytes_, description.scratchpad_desc().get_size());
       for (const auto& worker : workers_) worker->scratch.reserve(scratch_bytes_);
       entry->second = std::make_shared<OnednnProduct>(dnnl::matmul(description), shape.bias, workers_);
+      if (rows > shape.m)
+        entry->second = std::make_shared<PaddedProduct>(entry->second, shape, rows, item_size(type()), workers_);
       return 0;
     });
     return entry->second;
   }
 
  private:
+  static ProductShape of_rows(ProductShape shape, std::size_t rows) {
+    shape.m = rows;
+    return shape;
+  }
+
+  /// The fewest rows, from shape.m on, that oneDNN computes as it does many.
+  std::size_t rows_like_many(const ProductShape& shape, const memory::desc& part) const {
+    constexpr std::size_t kFew = 16;
+    if (shape.m >= kFew) return shape.m;
+    const auto how = [&](std::size_t rows) {
+      return std::string(describe(of_rows(shape, rows), type(), part).impl_info_str());
+    };
+    const std::string many = how(kTypicalRows);
+    for (std::size_t rows = shape.m; rows < kFew; ++rows)
+      if (how(rows) == many) return rows;
+    return shape.m;
+  }
+
   using Key = std::tuple<ProductShape, std::size_t, std::size_t>;  // the layout's n and k
   std::size_t scratch_bytes_ = 0;
   Workers workers_;

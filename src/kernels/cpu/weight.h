@@ -12,8 +12,8 @@ namespace kvs::cpu {
 /// A weight in the layout of ProductEngine, cut at will at multiples of the layout's column_step() rows.
 class PackedWeight final : public Weight {
  public:
-  PackedWeight(std::shared_ptr<const PackedLayout> layout, AlignedBuffer packed, std::vector<float> bias)
-      : Weight(layout->n(), layout->k(), layout->bytes() + bias.size() * sizeof(float)),
+  PackedWeight(DType type, std::shared_ptr<const PackedLayout> layout, AlignedBuffer packed, std::vector<float> bias)
+      : Weight(type, layout->n(), layout->k(), layout->bytes() + bias.size() * sizeof(float)),
         layout_(std::move(layout)),
         packed_(std::move(packed)),
         bias_(std::move(bias)) {}
@@ -33,6 +33,6 @@ class PackedWeight final : public Weight {
 };
 
 /// @throws Error kInternal unless `weight` was made by a CPU backend, of `type`, and reads rows of `columns`.
-const PackedWeight& checked_weight(const Weight& weight, std::size_t columns);
+const PackedWeight& checked_weight(const Weight& weight, std::size_t columns, DType type);
 
 }  // namespace kvs::cpu

@@ -83,7 +83,7 @@ void activate(const T* x, const float* bias, std::size_t stride, Activation acti
 /// The product is kept in the compute type: in bf16 the activation reads and the product writes half the bytes. The
 /// bias is added afterwards, in f32, because cuBLASLt would want it in the product's type.
 void CudaBackend::up_projection(Operand x, const Weight& weight, Activation activation, Operand out) {
-  const cuda::CudaWeight& own = cuda::checked_weight(weight, x.columns);
+  const cuda::CudaWeight& own = cuda::checked_weight(weight, x.columns, type_);
   cuda::require(out.rows == x.rows && (own.rows() == out.columns || own.rows() == 2 * out.columns), "up_projection",
                 "out of x's rows and the weight's rows or half of them");
   if (out.rows == 0 || out.columns == 0) return;

@@ -72,7 +72,7 @@ void CudaBackend::cross_entropy(Operand x, const Weight& head, std::span<const s
                                 std::span<float> nll, float softcap) {
   // One tile of logits is 32 MiB, which large GPUs' second-level caches hold; a block's registers hold a row of it.
   constexpr std::size_t kSlice = 4096, kMostRows = 2048;
-  const cuda::CudaWeight& weight = cuda::checked_weight(head, x.columns);
+  const cuda::CudaWeight& weight = cuda::checked_weight(head, x.columns, type_);
   const std::size_t rows = x.rows, vocabulary = weight.rows(), item = item_size(type_);
   cuda::require(targets.size() == rows && nll.size() == rows, "cross_entropy", "one target and one result per row");
   for (const std::int32_t target : targets)

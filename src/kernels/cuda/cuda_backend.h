@@ -49,6 +49,8 @@ class CudaBackend final : public Backend {
                   float epsilon, Operand out) override;
   void norm_heads(BackendView<float, 4> x, BackendView<const float, 1> gain, float epsilon) override;
   void linear(Operand x, const Weight& weight, BackendView<float, 2> out, bool accumulate) override;
+  void linear_f32(BackendView<const float, 2> x, const Weight& weight, BackendView<float, 2> out,
+                  bool accumulate) override;
   void gather(Operand table, std::span<const std::int32_t> rows, float scale, BackendView<float, 2> out) override;
   void narrow(BackendView<const float, 2> x, Operand out) override;
   void split_heads(BackendView<const float, 2> qkv, BackendView<float, 4> q, BackendView<float, 4> k,
@@ -77,6 +79,7 @@ class CudaBackend final : public Backend {
   DType type_;
   cuda::Context context_;
   cuda::GemmEngine gemm_;
+  std::unique_ptr<cuda::GemmEngine> f32_gemm_;  // beside gemm_ of another type, once it was asked for
   cuda::FusedAttention fused_attention_;
   cuda::SpectrumAttention spectrum_attention_;
   cuda::DeviceArray<__nv_bfloat16> attention_operands_;  // q, k, v and the past of the last attention, if bf16

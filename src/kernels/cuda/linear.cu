@@ -11,9 +11,10 @@
 namespace kvs {
 namespace cuda {
 
-const CudaWeight& checked_weight(const Weight& weight, std::size_t columns) {
+const CudaWeight& checked_weight(const Weight& weight, std::size_t columns, DType type) {
   const auto* own = dynamic_cast<const CudaWeight*>(&weight);
   require(own != nullptr, "weight", "one that this backend made");
+  require(own->type() == type, "weight", std::string(name_of(type)));
   require(own->columns() == columns, "weight", std::to_string(own->columns()) + " columns of x");
   return *own;
 }
@@ -40,16 +41,17 @@ std::unique_ptr<Weight> CudaBackend::make_weight(const WeightSource& source) {
   constexpr std::size_t kSlabValues = std::size_t{1} << 24;  // 64 MiB of f32 on either side at a time
   cuda::require(source.rows > 0 && source.columns > 0, "make_weight", "rows and columns");
   cuda::require(source.bias.empty() || source.bias.size() == source.rows, "make_weight", "one bias per row");
-  const std::size_t item = item_size(type_), columns = source.columns;
+  const DType type = source.f32 ? DType::kF32 : type_;
+  const std::size_t item = item_size(type), columns = source.columns;
   cuda::DeviceArray<std::byte> values(context_, source.rows * columns * item);
   const std::size_t slab_rows = std::clamp<std::size_t>(kSlabValues / columns, 1, source.rows);
   std::vector<float> slab(slab_rows * columns);
-  cuda::DeviceArray<float> wide(context_, type_ == DType::kBF16 ? slab.size() : 0);
+  cuda::DeviceArray<float> wide(context_, type == DType::kBF16 ? slab.size() : 0);
   for (std::size_t first = 0; first < source.rows; first += slab_rows) {
     const std::size_t rows = std::min(slab_rows, source.rows - first), count = rows * columns;
     source.read(first, rows, std::span(slab).first(count));
     std::byte* const to = values.data() + first * columns * item;
-    if (type_ == DType::kF32) {
+    if (type == DType::kF32) {
       context_.upload(to, slab.data(), count * sizeof(float));
       continue;
     }
@@ -58,11 +60,11 @@ std::unique_ptr<Weight> CudaBackend::make_weight(const WeightSource& source) {
   }
   cuda::DeviceArray<float> bias;
   if (!source.bias.empty()) bias = cuda::DeviceArray<float>(context_, source.bias);
-  return std::make_unique<cuda::CudaWeight>(source.rows, columns, item, std::move(values), std::move(bias));
+  return std::make_unique<cuda::CudaWeight>(type, source.rows, columns, std::move(values), std::move(bias));
 }
 
 void CudaBackend::linear(Operand x, const Weight& weight, BackendView<float, 2> out, bool accumulate) {
-  const cuda::CudaWeight& own = cuda::checked_weight(weight, x.columns);
+  const cuda::CudaWeight& own = cuda::checked_weight(weight, x.columns, type_);
   cuda::require(out.extent(0) == x.rows && out.extent(1) == own.rows(), "linear", "out of [x.rows, weight rows]");
   gemm_.run({.x = x.data,
              .w = own.rows_from(0),
@@ -74,8 +76,26 @@ void CudaBackend::linear(Operand x, const Weight& weight, BackendView<float, 2> 
              .accumulate = accumulate});
 }
 
+void CudaBackend::linear_f32(BackendView<const float, 2> x, const Weight& weight, BackendView<float, 2> out,
+                             bool accumulate) {
+  const cuda::CudaWeight& own = cuda::checked_weight(weight, x.extent(1), DType::kF32);
+  cuda::require(out.extent(0) == x.extent(0) && out.extent(1) == own.rows(), "linear_f32",
+                "out of [x.rows, weight rows]");
+  if (type_ != DType::kF32 && f32_gemm_ == nullptr)
+    f32_gemm_ = std::make_unique<cuda::GemmEngine>(context_, DType::kF32, "");
+  cuda::GemmEngine& gemm = type_ == DType::kF32 ? gemm_ : *f32_gemm_;
+  gemm.run({.x = x.data(),
+            .w = own.rows_from(0),
+            .bias = own.bias_from(0),
+            .y = out.data(),
+            .rows = x.extent(0),
+            .columns = own.rows(),
+            .inner = x.extent(1),
+            .accumulate = accumulate});
+}
+
 std::vector<CudaGemmTrial> CudaBackend::gemm_trials(Operand x, const Weight& weight, DType y_type) {
-  const cuda::CudaWeight& own = cuda::checked_weight(weight, x.columns);
+  const cuda::CudaWeight& own = cuda::checked_weight(weight, x.columns, type_);
   const cuda::DeviceArray<std::byte> y(context_, x.rows * own.rows() * item_size(y_type));
   return gemm_.trials({.x = x.data,
                        .w = own.rows_from(0),

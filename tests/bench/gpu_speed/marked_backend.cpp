@@ -93,6 +93,11 @@ void MarkedBackend::linear(Operand x, const Weight& weight, BackendView<float, 2
   inner_.linear(x, weight, out, accumulate);
 }
 
+void MarkedBackend::linear_f32(BackendView<const float, 2> x, const Weight& weight, BackendView<float, 2> out,
+                               bool accumulate) {
+  inner_.linear_f32(x, weight, out, accumulate);
+}
+
 void MarkedBackend::gather(Operand table, std::span<const std::int32_t> rows, float scale, BackendView<float, 2> out) {
   mark(kEmbedding);
   next_product_ = kQkv;

@@ -41,6 +41,8 @@ class MarkedBackend final : public Backend {
                   float epsilon, Operand out) override;
   void norm_heads(BackendView<float, 4> x, BackendView<const float, 1> gain, float epsilon) override;
   void linear(Operand x, const Weight& weight, BackendView<float, 2> out, bool accumulate) override;
+  void linear_f32(BackendView<const float, 2> x, const Weight& weight, BackendView<float, 2> out,
+                  bool accumulate) override;
   void gather(Operand table, std::span<const std::int32_t> rows, float scale, BackendView<float, 2> out) override;
   void narrow(BackendView<const float, 2> x, Operand out) override;
   void split_heads(BackendView<const float, 2> qkv, BackendView<float, 4> q, BackendView<float, 4> k,
