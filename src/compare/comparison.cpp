@@ -88,6 +88,7 @@ class Comparison {
 
   void score(const Round& round) {
     const auto documents = static_cast<double>(round.last - round.first);
+    const double before = spent_;
     for (std::size_t d = round.first; d < round.last; ++d) {
       std::optional<ReferencePass> reference;
       for (const std::size_t n : round.cells) {
@@ -95,7 +96,7 @@ class Comparison {
         score(n, d, reference);
         const double expected = round.first == 0 ? spent_ / static_cast<double>(d * round.cells.size() + n + 1) *
                                                        documents * static_cast<double>(round.cells.size())
-                                                 : documents * cost(round.cells);
+                                                 : before + documents * cost(round.cells);
         if (progress_) progress_(spent_, std::max(spent_, expected));
       }
     }
