@@ -82,6 +82,8 @@ struct ConfigKeys {
   std::string_view window_pattern = {};     // the period of WindowRule::kPattern where it is not the row's
   std::string_view attention_scalar = {};   // scores are divided by its square root; empty: by that of head_dim
   std::size_t head_dim_default = 0;         // 0: hidden_size / heads
+  std::size_t kv_heads_default = 0;         // 0: as many as query heads, which null means in every class
+  std::size_t context_default = 2048;       // max_position_embeddings
   std::size_t window_default = 0;           // 0: full attention
   bool tied_head_default = false;
   // The same names in GGUF; empty: there is no such cap. A default of 0: none.
@@ -91,10 +93,11 @@ struct ConfigKeys {
 
 /// One supported family of models: a row of the table in architectures.cpp.
 struct Architecture {
-  std::string_view name;        // in configs and captures
-  std::string_view hf_class;    // config.json: architectures[0]
-  std::string_view model_type;  // config.json: model_type
-  std::string_view gguf = {};   // general.architecture; empty: this row's models carry another row's name in GGUF
+  std::string_view name;           // in configs and captures
+  std::string_view hf_class;       // config.json: architectures[0]
+  std::string_view hf_base_class;  // the same of a checkpoint that the class without a head wrote
+  std::string_view model_type;     // config.json: model_type
+  std::string_view gguf = {};      // general.architecture; empty: this row's models carry another row's name in GGUF
   std::span<const TensorSpec> tensors = {};  // beside kRopeTensors
   Arithmetic arithmetic = {};
   WindowRule windows = WindowRule::kNone;       // in config.json

@@ -32,7 +32,7 @@ void check_rope(const ModelConfig& config, std::string_view where) {
     for (const std::size_t tokens : {std::size_t{1}, 2 * config.context}) {
       const RopeAngles angles = rope_angles(rope, tokens);
       const auto bad = std::ranges::find_if_not(angles.frequencies, [](double value) { return std::isfinite(value); });
-      if (bad == angles.frequencies.end() && std::isfinite(angles.factor)) continue;
+      if (bad == angles.frequencies.end() && std::isfinite(angles.factor) && std::isfinite(rope.theta)) continue;
       throw Error(ErrorCode::kInput, where,
                   "found RoPE parameters (theta " + std::to_string(rope.theta) + ", " +
                       std::to_string(rope.rotary_dim) + " channels) that give no finite angles to " +

@@ -9,6 +9,19 @@ namespace kvs {
 
 namespace {
 
+/// Only whole models say how they are built.
+void check_type(const GgufFile& file) {
+  constexpr std::string_view kType = "general.type", kAdapter = "adapter.type";
+  const bool named = file.has(kType);
+  const std::string type(named ? file.get_string(kType) : file.has(kAdapter) ? "adapter" : "model");
+  if (type == "model") return;
+  std::string what = "found a GGUF of type \"" + printable(type, 80) + '"';
+  if (file.has(kAdapter)) what += " (" + printable(file.get_string(kAdapter), 80) + ")";
+  throw Error(ErrorCode::kUnsupported, file.path().string() + ": " + std::string(named ? kType : kAdapter),
+              what + ", which is no whole model; expected \"model\"" +
+                  (type == "adapter" ? ": merge the adapter into its base model first" : ""));
+}
+
 /// Options whose other values would change the arithmetic: refused, never ignored.
 void check_options(const GgufKeys& keys, const Architecture& row, const ModelConfig& config) {
   const auto must_equal = [&](std::string_view key, std::size_t expected) {
@@ -105,6 +118,7 @@ std::size_t embedding_rows(const GgufFile& file) {
 ParsedConfig parse_gguf_config(const GgufFile& file) {
   const std::string where = file.path().string();
   ParsedConfig parsed;
+  check_type(file);
   const std::string_view name = file.get_string("general.architecture");
   parsed.architecture = &architecture_of_gguf(name, where + ": general.architecture");
   const Architecture& row = *parsed.architecture;

@@ -11,7 +11,6 @@ namespace kvs {
 namespace {
 
 constexpr std::size_t kConfigBytes = 1UL << 20;
-constexpr std::uint64_t kDefaultContext = 2048;  // LlamaConfig's, for configs older than the key
 
 [[noreturn]] void unsupported(const JsonCursor& cursor, const std::string& where, const std::string& problem) {
   throw Error(ErrorCode::kUnsupported, where + ": " + cursor.pointer(), problem);
@@ -23,6 +22,13 @@ std::size_t count(const JsonCursor& root, std::string_view key, std::uint64_t mo
 
 bool flag(const JsonCursor& root, std::string_view key, bool otherwise = false) {
   return !key.empty() && root.has(key) ? root.at(key).boolean() : otherwise;
+}
+
+/// Classes differ in what a missing key means; null means as many as query heads in all of them.
+std::size_t kv_heads(const JsonCursor& root, const Architecture& row, std::size_t query_heads) {
+  constexpr std::string_view kKey = "num_key_value_heads";
+  if (root.has(kKey)) return count(root, kKey, kMostHeads);
+  return root.value().contains(kKey) || row.keys.kv_heads_default == 0 ? query_heads : row.keys.kv_heads_default;
 }
 
 const Architecture& find_row(const JsonCursor& root, const std::string& where) {
@@ -86,17 +92,16 @@ ParsedConfig parse_hf_config(const std::filesystem::path& path) {
   config.d_model = count(root, "hidden_size", kMostWidth);
   config.d_ff = count(root, "intermediate_size", kMostWidth);
   config.query_heads = count(root, "num_attention_heads", kMostHeads);
-  config.kv_heads =
-      root.has("num_key_value_heads") ? count(root, "num_key_value_heads", kMostHeads) : config.query_heads;
+  config.kv_heads = kv_heads(root, row, config.query_heads);
   config.head_dim = root.has("head_dim") ? count(root, "head_dim", kMostWidth) : row.keys.head_dim_default;
   complete_geometry(config, where, {"hidden_size", "num_attention_heads", "num_key_value_heads", "head_dim"});
   config.vocabulary = count(root, "vocab_size", kMostVocabulary);
-  config.context =
-      root.has("max_position_embeddings") ? count(root, "max_position_embeddings", kMostContext) : kDefaultContext;
+  config.context = root.has("max_position_embeddings") ? count(root, "max_position_embeddings", kMostContext)
+                                                       : row.keys.context_default;
   config.norm_epsilon = static_cast<float>(root.at(row.keys.norm_epsilon).positive());
   config.tied_head = flag(root, "tie_word_embeddings", row.keys.tied_head_default);
   parse_arithmetic(root, row, config);
-  parse_hf_rope(root, row.rope, config);
+  parse_hf_rope(root, row.rope, config, parsed.notes);
   check_rope(config, where);
   parsed.attention_bias = flag(root, row.keys.attention_bias, row.keys.attention_bias_default);
   parsed.mlp_bias = flag(root, row.keys.mlp_bias);

@@ -173,13 +173,18 @@ std::size_t window_size(const JsonCursor& root, const Architecture& row) {
   return window.is_null() ? 0 : static_cast<std::size_t>(window.integer(1, static_cast<std::int64_t>(kMostContext)));
 }
 
+/// Names of ACT2FN in Transformers; those of one function differ in how it is written there.
 Activation named_activation(const JsonCursor& cursor) {
   const std::string& name = cursor.string();
   if (name == "silu" || name == "swish") return Activation::kSilu;
-  if (name == "gelu_pytorch_tanh" || name == "gelu_new") return Activation::kGeluTanh;
-  if (name == "gelu") return Activation::kGeluErf;
-  throw Error(ErrorCode::kUnsupported, cursor.place(),
-              "found \"" + name.substr(0, 80) + "\", supported are: silu, gelu, gelu_pytorch_tanh, gelu_new");
+  if (name == "gelu" || name == "gelu_python") return Activation::kGeluErf;
+  for (const std::string_view tanh :
+       {"gelu_pytorch_tanh", "gelu_new", "gelu_fast", "gelu_accurate", "gelu_python_tanh"}) {
+    if (name == tanh) return Activation::kGeluTanh;
+  }
+  throw Error(
+      ErrorCode::kUnsupported, cursor.place(),
+      "found \"" + name.substr(0, 80) + "\", supported are: silu, gelu, gelu_pytorch_tanh, gelu_new, gelu_fast");
 }
 
 }  // namespace

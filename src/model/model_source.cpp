@@ -1,8 +1,8 @@
-#include <fstream>
 #include <mutex>
 
 #include "core/error.h"
 #include "io/gguf.h"
+#include "model/foreign_model.h"
 #include "model/model.h"
 #include "model/model_tensors.h"
 
@@ -11,8 +11,6 @@ namespace kvs {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::string_view kOnly = "only safetensors and GGUF are read (pickles can run code)";
 
 TensorRole role_of(char kind) {
   switch (kind) {
@@ -110,24 +108,12 @@ class FolderSource final : public OpenedSource {
   }
 };
 
-bool is_pickle_name(const fs::path& path) {
-  const std::string extension = path.extension().string();
-  for (const std::string_view pickle : {".bin", ".pt", ".pth", ".ckpt", ".pkl", ".zip"}) {
-    if (extension == pickle) return true;
-  }
-  return false;
-}
-
 /// The weights of a folder as Transformers picks them: one file, else the index of shards.
 fs::path weights_of(const fs::path& folder) {
   for (const std::string_view name : {"model.safetensors", "model.safetensors.index.json"}) {
     if (fs::exists(folder / name)) return folder / name;
   }
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-    if (is_pickle_name(entry.path())) {
-      throw Error(ErrorCode::kUnsupported, entry.path().string(), std::string("found a pickle, ") + std::string(kOnly));
-    }
-  }
+  refuse_foreign_folder(folder);
   throw Error(ErrorCode::kInput, folder.string(),
               "found no weights, expected model.safetensors or model.safetensors.index.json");
 }
@@ -135,6 +121,7 @@ fs::path weights_of(const fs::path& folder) {
 std::unique_ptr<ModelSource> open_folder(const fs::path& folder) {
   const fs::path config = folder / "config.json";
   if (!fs::exists(config)) {
+    if (!fs::exists(folder / "model.safetensors")) refuse_foreign_folder(folder);
     throw Error(ErrorCode::kInput, config.string(), "is missing; expected a Hugging Face folder or a GGUF file");
   }
   ParsedConfig parsed = parse_hf_config(config);
@@ -143,19 +130,8 @@ std::unique_ptr<ModelSource> open_folder(const fs::path& folder) {
                                         std::move(parsed));
 }
 
-std::string first_bytes(const fs::path& path) {
-  std::string bytes(4, '\0');
-  std::ifstream stream(path, std::ios::binary);
-  stream.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  bytes.resize(static_cast<std::size_t>(stream.gcount()));
-  return bytes;
-}
-
 std::unique_ptr<ModelSource> open_file(const fs::path& path) {
-  const std::string magic = first_bytes(path);
-  if (magic != "GGUF" && (is_pickle_name(path) || magic == "PK\x03\x04" || magic.starts_with("\x80\x02"))) {
-    throw Error(ErrorCode::kUnsupported, path.string(), std::string("found a pickle or zip, ") + std::string(kOnly));
-  }
+  refuse_foreign_file(path);
   if (path.extension() == ".safetensors") {
     throw Error(ErrorCode::kInput, path.string(), "found bare weights, expected the folder that also has config.json");
   }

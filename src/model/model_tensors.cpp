@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "model/stored_names.h"
 
 namespace kvs {
 
@@ -10,60 +11,10 @@ namespace {
 
 constexpr std::size_t kNamesShown = 5;
 
-struct Extent {
-  std::size_t size;
-  std::string source;  // the config's keys that it follows from
-};
-
-Extent extent_of(Axis axis, const ModelConfig& config, ModelFormat format) {
-  const bool hf = format == ModelFormat::kHuggingFace;
-  const auto product = [&](std::string_view key, std::size_t heads) {
-    return std::string(key) + " " + std::to_string(heads) + " x head size " + std::to_string(config.head_dim);
-  };
-  switch (axis) {
-    case Axis::kVocabulary:
-      return {config.vocabulary, hf ? "vocab_size" : "vocab_size or rows of token_embd"};
-    case Axis::kModel:
-      return {config.d_model, hf ? "hidden_size" : "embedding_length"};
-    case Axis::kQueryRows:
-      return {config.query_heads * config.head_dim,
-              product(hf ? "num_attention_heads" : "attention.head_count", config.query_heads)};
-    case Axis::kKeyRows:
-      return {config.kv_heads * config.head_dim,
-              product(hf ? "num_key_value_heads" : "attention.head_count_kv", config.kv_heads)};
-    case Axis::kFeedForward:
-      return {config.d_ff, hf ? "intermediate_size" : "feed_forward_length"};
-    case Axis::kChunks:
-      return {config.chunks(), "rotated channels / 2"};
-    case Axis::kHeadDim:
-      return {config.head_dim, hf ? "head_dim" : "attention.key_length"};
-    case Axis::kNone:
-      break;
-  }
-  return {0, ""};
-}
-
-template <class Extents>
-std::string shape_text(const Extents& shape) {
-  constexpr std::size_t kMostShown = 8;
-  std::string text = "[";
-  for (std::size_t n = 0; n < std::min(shape.size(), kMostShown); ++n)
-    text += (n > 0 ? ", " : "") + std::to_string(shape[n]);
-  return text + (shape.size() > kMostShown ? ", \u2026] of " + std::to_string(shape.size()) + " dimensions" : "]");
-}
-
 std::string name_list(std::span<const std::string> names) {
   std::string text;
   for (std::size_t i = 0; i < std::min(names.size(), kNamesShown); ++i) text += (i > 0 ? ", " : "") + names[i];
   return text + (names.size() > kNamesShown ? ", ..." : "");
-}
-
-std::string_view name_in(const TensorSpec& spec, ModelFormat format) {
-  return format == ModelFormat::kGguf ? spec.gguf : spec.hf;
-}
-
-std::string file_name(const TensorSpec& spec, ModelFormat format, std::size_t layer, std::string_view ending) {
-  return with_layer(name_in(spec, format), layer) + std::string(ending);
 }
 
 bool is_norm(TensorRole role) {
@@ -91,22 +42,28 @@ ModelTensors::ModelTensors(const TensorArchive& archive, ModelFormat format, Par
                         ? Interleaving{parsed.config.head_dim, parsed.config.rotary_dim()}
                         : Interleaving{}),
       layers_(parsed.config.layers) {
-  std::vector<std::string> missing;
-  std::size_t whole_layers = layers_.size();  // layers below the first that lacks something
+  if (format == ModelFormat::kHuggingFace) embedding_names_ = settle_head(archive, parsed);
+  Missing missing{.whole_layers = layers_.size(), .names = {}};
   for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
     find_all(parsed.architecture->tensors, layer, parsed, missing);
     find_all(kRopeTensors, layer, parsed, missing);
-    if (!missing.empty()) whole_layers = std::min(whole_layers, layer);
   }
-  if (!missing.empty()) {
-    const StoredTensor* any = archive.tensors().empty() ? nullptr : &archive.tensors().front();
-    throw Error(ErrorCode::kInput, any == nullptr ? "model" : archive.file_of(*any).string(),
-                std::to_string(missing.size()) + " tensors are missing: " + name_list(missing) +
-                    "; the config asks for " + std::to_string(layers_.size()) + " layers, the weights hold the first " +
-                    std::to_string(whole_layers) + " whole");
-  }
+  if (!missing.names.empty()) fail_missing(missing);
   note_unused(parsed);
   parsed.notes.insert(parsed.notes.end(), archive.warnings().begin(), archive.warnings().end());
+}
+
+void ModelTensors::fail_missing(const Missing& missing) const {
+  const StoredTensor* any = archive_->tensors().empty() ? nullptr : &archive_->tensors().front();
+  const std::size_t count = missing.names.size();
+  std::string text = std::to_string(count) + (count == 1 ? " tensor is missing: " : " tensors are missing: ") +
+                     name_list(missing.names);
+  if (missing.untied_head) text += "; tie_word_embeddings is false, so the head must be stored";
+  if (missing.whole_layers < layers_.size()) {
+    text += "; the config asks for " + std::to_string(layers_.size()) + " layers, the weights hold the first " +
+            std::to_string(missing.whole_layers) + " whole";
+  }
+  throw Error(ErrorCode::kInput, any == nullptr ? "model" : archive_->file_of(*any).string(), text);
 }
 
 bool ModelTensors::needed(const TensorSpec& spec, const ParsedConfig& parsed) const noexcept {
@@ -115,7 +72,7 @@ bool ModelTensors::needed(const TensorSpec& spec, const ParsedConfig& parsed) co
 }
 
 void ModelTensors::find_all(std::span<const TensorSpec> table, std::size_t layer, const ParsedConfig& parsed,
-                            std::vector<std::string>& missing) {
+                            Missing& missing) {
   for (std::size_t begin = 0; begin < table.size();) {
     std::size_t end = begin + 1;
     while (end < table.size() && name_in(table[end], format_) == name_in(table[begin], format_)) ++end;
@@ -155,61 +112,35 @@ RowPart ModelTensors::part_of(Parts parts, std::size_t index, const ParsedConfig
   return {.first = first, .rows = rows, .run = rows, .stride = rows};
 }
 
-const StoredTensor* ModelTensors::find_checked(Parts parts, const std::string& name, bool bias,
+const StoredTensor* ModelTensors::find_checked(Parts parts, std::span<const std::string> names, bool bias,
                                                const ModelConfig& config) {
-  const StoredTensor* tensor = archive_->find(name);
+  const StoredTensor* tensor = find_any(*archive_, names);
   if (tensor == nullptr) return nullptr;
-  check(*tensor, parts, bias, config);
-  names_.push_back(name);
+  check_shape(*archive_, *tensor, parts, bias, config, format_);
+  names_.push_back(tensor->name);
   return tensor;
 }
 
-void ModelTensors::find(Parts parts, std::size_t layer, const ParsedConfig& parsed, std::vector<std::string>& missing) {
+void ModelTensors::find(Parts parts, std::size_t layer, const ParsedConfig& parsed, Missing& missing) {
   const TensorSpec& spec = parts.front();
-  const std::string name = file_name(spec, format_, layer, ".weight");
-  const StoredTensor *weight = find_checked(parts, name, false, parsed.config), *bias = nullptr;
-  if (weight == nullptr && format_ == ModelFormat::kHuggingFace && !spec.hf_other.empty()) {
-    weight = find_checked(parts, with_layer(spec.hf_other, layer) + ".weight", false, parsed.config);
-  }
-  if (weight == nullptr && !spec.optional) missing.push_back(name);
+  const auto miss = [&](const std::string& name) {
+    missing.names.push_back(name);
+    if (spec.per_layer()) missing.whole_layers = std::min(missing.whole_layers, layer);
+    missing.untied_head = missing.untied_head || spec.role == TensorRole::kHead;
+  };
+  std::vector<std::string> names = file_names(spec, format_, layer, ".weight");
+  if (spec.role == TensorRole::kEmbedding && format_ == ModelFormat::kHuggingFace) names = embedding_names_;
+  const StoredTensor *weight = find_checked(parts, names, false, parsed.config), *bias = nullptr;
+  if (weight == nullptr && !spec.optional) miss(names.front());
   const bool asked = biased(spec, parsed);
   if (asked || (spec.bias != BiasGroup::kNone && format_ == ModelFormat::kGguf)) {
-    const std::string bias_name = file_name(spec, format_, layer, ".bias");
-    bias = find_checked(parts, bias_name, true, parsed.config);
-    if (bias == nullptr && asked) missing.push_back(bias_name);
+    names = file_names(spec, format_, layer, ".bias");
+    bias = find_checked(parts, names, true, parsed.config);
+    if (bias == nullptr && asked) miss(names.front());
   }
   for (std::size_t index = 0; index < parts.size(); ++index) {
     layers_[layer][static_cast<std::size_t>(parts[index].role)] = {
         .weight = weight, .bias = bias, .part = part_of(parts, index, parsed)};
-  }
-}
-
-void ModelTensors::check(const StoredTensor& tensor, Parts parts, bool bias, const ModelConfig& config) const {
-  const std::string where = archive_->file_of(tensor).string() + ": tensor " + tensor.name;
-  std::vector<Extent> expected{{0, ""}};
-  for (const TensorSpec& part : parts) {
-    const Extent rows = extent_of(part.rows, config, format_);
-    expected[0].size += rows.size;
-    expected[0].source += (expected[0].source.empty() ? "" : " + ") + rows.source;
-  }
-  if (parts.front().columns != Axis::kNone && !bias) {
-    expected.push_back(extent_of(parts.front().columns, config, format_));
-  }
-  const bool fits = std::ranges::equal(tensor.shape, expected, {}, {}, &Extent::size);
-  if (!fits) {
-    std::vector<std::size_t> sizes;
-    std::string sources;
-    for (const Extent& extent : expected) {
-      sizes.push_back(extent.size);
-      sources += (sources.empty() ? "" : ", ") + extent.source;
-    }
-    throw Error(ErrorCode::kInput, where,
-                "found shape " + shape_text(tensor.shape) + ", expected " + shape_text(sizes) + " (" + sources + ")");
-  }
-  if (tensor.type == nullptr) {
-    throw Error(ErrorCode::kUnsupported, where,
-                "found type " + tensor.type_name + ", supported are: " +
-                    (format_ == ModelFormat::kGguf ? decodable_ggml_types() : decodable_safetensors_types()));
   }
 }
 

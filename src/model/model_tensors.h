@@ -8,10 +8,9 @@
 
 #include "io/tensor_archive.h"
 #include "model/parsed_config.h"
+#include "model/tensor_shape.h"
 
 namespace kvs {
-
-enum class ModelFormat : int { kHuggingFace, kGguf };
 
 /// The order of the rows of W_q and W_k in files whose RoPE pairs are adjacent rows; head_dim 0: rotate-half order.
 struct Interleaving {
@@ -61,7 +60,8 @@ class TensorRows {
 class ModelTensors {
  public:
   /// @throws Error kInput (missing: the first 5 names and the count; shapes with the config's keys), kUnsupported (a
-  ///         tensor's type by name). Appends to `parsed.notes` what the file holds beyond the config.
+  ///         tensor's type by name). Appends to `parsed.notes` what the file holds beyond the config, and
+  ///         clears `tied_head` where the file holds another head than the embedding.
   ModelTensors(const TensorArchive& archive, ModelFormat format, ParsedConfig& parsed);
 
   /// layer: 0 for tensors that belong to no layer.
@@ -83,17 +83,22 @@ class ModelTensors {
   /// The neighbours in the table that are stored in one tensor.
   using Parts = std::span<const TensorSpec>;
   using Row = std::array<Found, kTensorRoles>;
+  struct Missing {
+    std::size_t whole_layers;  // below the first that lacks something
+    bool untied_head = false;
+    std::vector<std::string> names;
+  };
 
   const Found& found(TensorRole role, std::size_t layer) const;
   Interleaving interleaving(TensorRole role) const noexcept;
   bool needed(const TensorSpec& spec, const ParsedConfig& parsed) const noexcept;
   bool biased(const TensorSpec& spec, const ParsedConfig& parsed) const noexcept;
-  void find_all(std::span<const TensorSpec> table, std::size_t layer, const ParsedConfig& parsed,
-                std::vector<std::string>& missing);
-  void find(Parts parts, std::size_t layer, const ParsedConfig& parsed, std::vector<std::string>& missing);
+  void find_all(std::span<const TensorSpec> table, std::size_t layer, const ParsedConfig& parsed, Missing& missing);
+  void find(Parts parts, std::size_t layer, const ParsedConfig& parsed, Missing& missing);
   RowPart part_of(Parts parts, std::size_t index, const ParsedConfig& parsed) const;
-  const StoredTensor* find_checked(Parts parts, const std::string& name, bool bias, const ModelConfig& config);
-  void check(const StoredTensor& tensor, Parts parts, bool bias, const ModelConfig& config) const;
+  const StoredTensor* find_checked(Parts parts, std::span<const std::string> names, bool bias,
+                                   const ModelConfig& config);
+  [[noreturn]] void fail_missing(const Missing& missing) const;
   void note_unused(ParsedConfig& parsed) const;
 
   const TensorArchive* archive_;
@@ -102,6 +107,7 @@ class ModelTensors {
   Interleaving interleaving_;  // of W_q and W_k
   std::vector<Row> layers_;    // tensors that belong to no layer sit in layer 0's row
   std::vector<std::string> names_;
+  std::vector<std::string> embedding_names_;  // Hugging Face: what the embedding may be called
 };
 
 }  // namespace kvs

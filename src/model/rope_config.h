@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "io/json.h"
 #include "model/config.h"
@@ -26,8 +27,11 @@ struct RopeDefaults {
 
 /// Fills `ropes` and `layer_ropes` from config.json: rope_theta beside rope_scaling (Transformers 4) or all of it in
 /// rope_parameters (5), there per type of layer for Gemma 3. `config` has its head_dim, layers, windows and context.
+/// An odd number n of rotated channels is n + 1 with other exponents in Transformers: their base is changed to fit,
+/// which `notes` says.
 /// @throws Error kInput with the JSON pointer, kUnsupported by name.
-void parse_hf_rope(const JsonCursor& root, const RopeDefaults& defaults, ModelConfig& config);
+void parse_hf_rope(const JsonCursor& root, const RopeDefaults& defaults, ModelConfig& config,
+                   std::vector<std::string>& notes);
 
 /// The same from GGUF metadata (rope.*, as llama.cpp reads them) and the tensors rope_freqs, rope_factors_long and
 /// rope_factors_short.

@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "core/error.h"
 #include "model/rope.h"
 #include "model/rope_config.h"
@@ -44,10 +46,9 @@ std::size_t rotary_dim(const JsonCursor& root, const JsonCursor& scaling, const 
         "found a part of each head rotated, which this architecture does not do in Transformers; supported is: 1");
   }
   const auto channels = static_cast<std::size_t>(static_cast<double>(head_dim) * share);
-  if (channels == 0 || channels % 2 != 0) {
+  if (channels == 0) {
     throw Error(ErrorCode::kInput, place,
-                "found " + std::to_string(channels) + " of " + std::to_string(head_dim) +
-                    " channels rotated, expected an even number above 0 (RoPE rotates pairs)");
+                "found 0 of " + std::to_string(head_dim) + " channels rotated, expected 1 or more");
   }
   return channels;
 }
@@ -90,6 +91,21 @@ RopeParameters parse_nested(const JsonCursor& nested, std::string_view type, dou
   return rope;
 }
 
+/// Of n channels, n odd, Transformers computes (n + 1) / 2 frequencies base^(−2c / n) and turns n + 1 channels by them:
+/// the frequencies of a head part of n + 1 channels and the base base^((n + 1) / n).
+void complete_pair(const JsonCursor& scaling, RopeParameters& rope, std::vector<std::string>& notes) {
+  using Type = RopeScaling::Type;
+  const std::size_t turned = rope.rotary_dim, asked = turned - 1;
+  const std::string found = std::to_string(asked) + " rotated channels, an odd number";
+  if (rope.scaling.type != Type::kDefault && rope.scaling.type != Type::kLinear && rope.scaling.type != Type::kLlama3) {
+    throw Error(ErrorCode::kUnsupported, scaling.place(),
+                "found this RoPE scaling of " + found + "; supported are: default, linear, llama3, or an even number");
+  }
+  rope.theta = std::pow(rope.theta, static_cast<double>(turned) / static_cast<double>(asked));
+  notes.push_back(scaling.place() + ": found " + found + ": as in Transformers " + std::to_string(turned) +
+                  " turn, as if the base were " + std::to_string(rope.theta));
+}
+
 }  // namespace
 
 void set_window_rope(ModelConfig& config, const RopeParameters& full, const RopeParameters& windowed) {
@@ -100,9 +116,11 @@ void set_window_rope(ModelConfig& config, const RopeParameters& full, const Rope
   }
 }
 
-void parse_hf_rope(const JsonCursor& root, const RopeDefaults& defaults, ModelConfig& config) {
+void parse_hf_rope(const JsonCursor& root, const RopeDefaults& defaults, ModelConfig& config,
+                   std::vector<std::string>& notes) {
   const JsonCursor scaling = scaling_object(root);
-  RopeParameters rope{.theta = defaults.theta, .rotary_dim = rotary_dim(root, scaling, defaults, config.head_dim)};
+  const std::size_t share = rotary_dim(root, scaling, defaults, config.head_dim);
+  RopeParameters rope{.theta = defaults.theta, .rotary_dim = share + share % 2};
   const std::string_view theta_key = first_key(root, {"rope_theta", "rotary_emb_base"});
   if (!theta_key.empty()) rope.theta = root.at(theta_key).positive();
   const RopeScalingContext context = scaling_context(root, defaults, rope, config);
@@ -116,6 +134,7 @@ void parse_hf_rope(const JsonCursor& root, const RopeDefaults& defaults, ModelCo
       rope.theta = theta;
     }
     rope.scaling = parse_rope_scaling(scaling, context);
+    if (share % 2 != 0) complete_pair(scaling, rope, notes);
     config.ropes = {rope};
     return;
   }

@@ -30,10 +30,12 @@ ModelConfig small_model() {
   return config;
 }
 
-ModelConfig parse_hf(std::string_view json, const RopeDefaults& defaults = {}) {
+ModelConfig parse_hf(std::string_view json, const RopeDefaults& defaults = {},
+                     std::vector<std::string>* notes = nullptr) {
   const Json value = parse_json(json, "c.json");
   ModelConfig config = small_model();
-  parse_hf_rope(JsonCursor(value, "c.json"), defaults, config);
+  std::vector<std::string> own;
+  parse_hf_rope(JsonCursor(value, "c.json"), defaults, config, notes == nullptr ? own : *notes);
   return config;
 }
 
@@ -73,9 +75,41 @@ TEST(HfRope, AShareThatTransformersWouldPassOverIsRefused) {
 }
 
 TEST(HfRope, BadSharesAreRefused) {
-  for (const char* share : {"0", "-0.5", "1.5", "0.4", "0.01", "\"0.5\""}) {  // 0.4 of 8 is 3 channels
+  for (const char* share : {"0", "-0.5", "1.5", "0.01", "\"0.5\""}) {  // 0.01 of 8 is no channel
     const std::string json = std::string(R"({"rotary_pct": )") + share + "}";
     EXPECT_THAT(complaint(ErrorCode::kInput, [&] { parse_hf(json, kPartial); }), HasSubstr("/rotary_pct"));
+  }
+}
+
+TEST(HfRope, OfAnOddShareOneMoreChannelTurns) {
+  // Transformers: 1 / base^(arange(0, n, 2) / n), each frequency twice.
+  std::vector<std::string> notes;
+  const ModelConfig three = parse_hf(R"({"rotary_pct": 0.375})", kPartial, &notes);  // 3 of 8 channels
+  EXPECT_EQ(three.rotary_dim(), 4U);
+  const std::vector<double> found = rope_angles(three.ropes[0], 1).frequencies;
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0], 1);
+  EXPECT_NEAR(found[1], std::pow(10000.0, -2.0 / 3), 1e-6 * found[1]);  // f32
+  EXPECT_THAT(notes, ElementsAre(HasSubstr("3 rotated channels")));
+
+  const ModelConfig seven =
+      parse_hf(R"({"rotary_pct": 0.875, "rope_scaling": {"rope_type": "linear", "factor": 4}})", kPartial);
+  EXPECT_EQ(seven.rotary_dim(), 8U);
+  const std::vector<double> scaled = rope_angles(seven.ropes[0], 1).frequencies;
+  for (std::size_t c = 0; c < 4; ++c) {
+    const double expected = std::pow(10000.0, -2.0 * static_cast<double>(c) / 7) / 4;
+    EXPECT_NEAR(scaled[c], expected, 1e-6 * expected) << c;
+  }
+  EXPECT_EQ(parse_hf(R"({"rotary_pct": 0.125})", kPartial).rotary_dim(), 2U);
+}
+
+TEST(HfRope, AnOddShareIsRefusedWhereScalingDependsOnTheWidth) {
+  for (const char* scaling :
+       {R"({"rope_type": "dynamic", "factor": 2})", R"({"rope_type": "yarn", "factor": 2})",
+        R"({"rope_type": "longrope", "short_factor": [1, 1], "long_factor": [2, 2], "factor": 2})"}) {
+    const std::string json = std::string(R"({"rotary_pct": 0.375, "rope_scaling": )") + scaling + "}";
+    EXPECT_THAT(complaint(ErrorCode::kUnsupported, [&] { parse_hf(json, kPartial); }),
+                HasSubstr("3 rotated channels, an odd number"));
   }
 }
 

@@ -1,0 +1,69 @@
+#include "model/stored_names.h"
+
+#include <algorithm>
+
+namespace kvs {
+
+namespace {
+
+const TensorSpec& spec_of(const Architecture& row, TensorRole role) {
+  return *std::ranges::find(row.tensors, role, &TensorSpec::role);
+}
+
+bool same_values(const StoredTensor& one, const StoredTensor& other) {
+  if (one.shape != other.shape) return false;
+  if (one.type_name == other.type_name) return std::ranges::equal(one.bytes, other.bytes);
+  if (one.type == nullptr || other.type == nullptr) return false;
+  std::vector<float> left(one.columns()), right(one.columns());
+  for (std::uint64_t row = 0; row < one.rows(); ++row) {
+    read_rows(one, row, 1, left);
+    read_rows(other, row, 1, right);
+    if (left != right) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::string_view name_in(const TensorSpec& spec, ModelFormat format) {
+  return format == ModelFormat::kGguf ? spec.gguf : spec.hf;
+}
+
+std::vector<std::string> file_names(const TensorSpec& spec, ModelFormat format, std::size_t layer,
+                                    std::string_view ending) {
+  std::vector<std::string> names{with_layer(name_in(spec, format), layer)};
+  if (format == ModelFormat::kHuggingFace) {
+    const std::size_t dot = names.front().find('.');
+    if (dot != std::string::npos) names.push_back(names.front().substr(dot + 1));
+    if (!spec.hf_other.empty()) names.push_back(with_layer(spec.hf_other, layer));
+  }
+  for (std::string& name : names) name += ending;
+  return names;
+}
+
+const StoredTensor* find_any(const TensorArchive& archive, std::span<const std::string> names) {
+  for (const std::string& name : names) {
+    if (const StoredTensor* tensor = archive.find(name); tensor != nullptr) return tensor;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> settle_head(const TensorArchive& archive, ParsedConfig& parsed) {
+  const auto names_of = [&](TensorRole role) {
+    return file_names(spec_of(*parsed.architecture, role), ModelFormat::kHuggingFace, 0, ".weight");
+  };
+  std::vector<std::string> names = names_of(TensorRole::kEmbedding), heads = names_of(TensorRole::kHead);
+  const StoredTensor *embedding = find_any(archive, names), *head = find_any(archive, heads);
+  if (!parsed.config.tied_head || head == nullptr) return names;
+  if (embedding == nullptr) return heads;
+  const bool same = same_values(*embedding, *head);
+  archive.release(embedding->bytes);
+  archive.release(head->bytes);
+  if (same) return names;
+  parsed.config.tied_head = false;
+  parsed.notes.push_back(archive.file_of(*head).string() + ": tie_word_embeddings is true, but " + head->name +
+                         " differs from " + embedding->name + ", so it is the head, as in Transformers 5");
+  return names;
+}
+
+}  // namespace kvs

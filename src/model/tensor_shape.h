@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "io/tensor_archive.h"
+#include "model/architecture.h"
+#include "model/config.h"
+
+namespace kvs {
+
+enum class ModelFormat : int { kHuggingFace, kGguf };
+
+/// How long an axis of a tensor must be.
+struct Extent {
+  std::size_t size;
+  std::string source;  // the config's keys that it follows from
+};
+Extent extent_of(Axis axis, const ModelConfig& config, ModelFormat format);
+
+/// Checks one stored tensor, which holds the rows of all `parts`, against the config.
+/// @param bias  whether it is their bias, a vector
+/// @throws Error kInput with both shapes and the config's keys, kUnsupported with a type that cannot be decoded.
+void check_shape(const TensorArchive& archive, const StoredTensor& tensor, std::span<const TensorSpec> parts, bool bias,
+                 const ModelConfig& config, ModelFormat format);
+
+}  // namespace kvs
