@@ -178,7 +178,7 @@ class UnigramReader final : public JsonModelReader {
   /// No vocabulary in use comes near it; the time per byte of text grows with it.
   static constexpr std::size_t kLongestPiece = 512;
 
-  UnigramReader(const JsonCursor& model, const TokenizerJson& file) : file_(file), model_(model) {
+  UnigramReader(const JsonCursor& model, const TokenizerJson& file) : model_(model) {
     const JsonCursor vocabulary = model.at("vocab");
     const std::size_t size = vocabulary.array_size();
     if (size == 0) file.malformed(vocabulary, "found no token");
@@ -197,7 +197,8 @@ class UnigramReader final : public JsonModelReader {
 
   void claim_tokens(TokenTable& tokens) const override {
     for (std::size_t id = 0; id < pieces_.size(); ++id) {
-      claim_token(tokens, model_.at("vocab"), file_, pieces_[id].text, id);
+      tokens.ids_by_text.insert_or_assign(pieces_[id].text, static_cast<std::int32_t>(id));  // of equals the last
+      tokens.known[id] = true;
     }
   }
 
@@ -210,7 +211,6 @@ class UnigramReader final : public JsonModelReader {
   }
 
  private:
-  const TokenizerJson& file_;
   JsonCursor model_;
   std::vector<Unigram::Piece> pieces_;
 };

@@ -85,7 +85,7 @@ Unigram::Unigram(const std::vector<Piece>& pieces, std::int32_t unknown, bool by
       node = next->second;
     }
     id_of_node_[node] = id;
-    ids_.emplace(piece.text, id);
+    ids_.insert_or_assign(piece.text, id);
     scores_.push_back(piece.score);
     least = std::min(least, piece.score);
   }

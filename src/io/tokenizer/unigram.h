@@ -14,11 +14,11 @@ namespace kvs {
 
 /// The segmentation of highest total score (Kudo, ACL 2018, section 3.2), with the conventions of `tokenizers`: an
 /// unknown character costs the least score less 10, of equal paths the one found first stays, a run of unknown
-/// characters is one token.
+/// characters is one token, of pieces with one text the last counts.
 class Unigram final : public WordModel {
  public:
   struct Piece {
-    std::string text;  // not empty, unique, valid UTF-8
+    std::string text;  // not empty, valid UTF-8
     double score = 0;  // finite
   };
   static constexpr std::int32_t kNoId = -1;
