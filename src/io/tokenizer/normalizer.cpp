@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/utf8.h"
+#include "io/tokenizer/new_characters.h"
 #include "io/tokenizer/text_edges.h"
 
 namespace kvs {
@@ -41,6 +43,20 @@ class UnicodeNormalizer final : public Normalizer {
   }
 
   std::string apply(std::string_view text) const override {
+    std::string out;
+    while (!text.empty()) {
+      const std::size_t stretch = length_before_inert(text);
+      if (stretch > 0) out += normal_form(text.substr(0, stretch));
+      text.remove_prefix(stretch);
+      const std::size_t inert = utf8_length(text);
+      out += text.substr(0, inert);
+      text.remove_prefix(inert);
+    }
+    return out;
+  }
+
+ private:
+  std::string normal_form(std::string_view text) const {
     utf8proc_uint8_t* normalized = nullptr;
     const utf8proc_ssize_t length =
         utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()), static_cast<utf8proc_ssize_t>(text.size()),
@@ -51,7 +67,6 @@ class UnicodeNormalizer final : public Normalizer {
     return {reinterpret_cast<const char*>(normalized), static_cast<std::size_t>(length)};
   }
 
- private:
   int options() const {
     const bool composes = form_ == UnicodeForm::kNfc || form_ == UnicodeForm::kNfkc;
     const bool is_compatible = form_ == UnicodeForm::kNfkc || form_ == UnicodeForm::kNfkd;
@@ -92,7 +107,9 @@ class Lowercase final : public Normalizer {
       return;
     }
     utf8proc_uint8_t bytes[4];
-    const utf8proc_ssize_t length = utf8proc_encode_char(utf8proc_tolower(code), bytes);
+    const char32_t added = new_lower_case(static_cast<char32_t>(code));
+    const utf8proc_int32_t lower = added == 0 ? utf8proc_tolower(code) : static_cast<utf8proc_int32_t>(added);
+    const utf8proc_ssize_t length = utf8proc_encode_char(lower, bytes);
     out.append(reinterpret_cast<const char*>(bytes), static_cast<std::size_t>(length));
   }
 };
@@ -130,12 +147,16 @@ class Replace final : public Normalizer {
 class RegexReplace final : public Normalizer {
  public:
   RegexReplace(Regex pattern, std::string content) : pattern_(std::move(pattern)), content_(std::move(content)) {}
-  bool changes(std::string_view text) const override { return pattern_.search(text, 0).has_value(); }
+  bool changes(std::string_view text) const override {
+    std::string storage;
+    return pattern_.search(pattern_.searchable(text, storage), 0).has_value();
+  }
   std::string apply(std::string_view text) const override {
-    std::string out;
+    std::string out, storage;
+    const std::string_view searched = pattern_.searchable(text, storage);
     std::size_t done = 0;
     while (done < text.size()) {
-      const auto match = pattern_.search(text, done);
+      const auto match = pattern_.search(searched, done);
       if (!match || match->end == match->begin) break;
       out.append(text.substr(done, match->begin - done)).append(content_);
       check_growth(text.size(), out.size());

@@ -21,7 +21,7 @@ using Normalizers = std::vector<std::unique_ptr<const Normalizer>>;
 
 enum class UnicodeForm { kNfc, kNfd, kNfkc, kNfkd };
 
-/// A Unicode normalisation form (UAX 15), by utf8proc.
+/// A Unicode normalisation form (UAX 15) as `tokenizers` has it: by utf8proc, without what Unicode 10 and later added.
 std::unique_ptr<const Normalizer> make_unicode_normalizer(UnicodeForm form);
 /// Each character's full lower case mapping, without regard to its neighbours (Rust's char::to_lowercase).
 std::unique_ptr<const Normalizer> make_lowercase();

@@ -81,7 +81,8 @@ struct Regex::Code {
   ~Code() { pcre2_code_free(code); }
 };
 
-Regex::Regex(std::string_view pattern, bool literal) : code_(std::make_unique<Code>()) {
+Regex::Regex(std::string_view pattern, bool literal, Unicode version) : code_(std::make_unique<Code>()) {
+  if (!literal && pattern.find("\\p") != std::string_view::npos) version_ = version;
   const std::string text = literal ? std::string(pattern) : spell_out_white_space(pattern);
   const std::uint32_t options = PCRE2_UTF | (literal ? PCRE2_LITERAL : PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C);
   int error = 0;
@@ -112,6 +113,10 @@ std::optional<Regex::Match> Regex::search(std::string_view text, std::size_t fro
     throw Error(ErrorCode::kData, "text split", "at byte " + std::to_string(from) + ": " + message_of(count));
   const PCRE2_SIZE* ends = pcre2_get_ovector_pointer(state.data);
   return Match{ends[0], ends[1]};
+}
+
+std::string_view Regex::searchable(std::string_view text, std::string& storage) const {
+  return version_ ? with_stand_ins(text, *version_, storage) : text;
 }
 
 }  // namespace kvs

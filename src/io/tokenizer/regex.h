@@ -3,7 +3,10 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
+
+#include "io/tokenizer/new_characters.h"
 
 namespace kvs {
 
@@ -16,7 +19,8 @@ class Regex {
   };
 
   /// @param literal  `pattern` is plain text, not a pattern
-  explicit Regex(std::string_view pattern, bool literal = false);
+  /// @param version  whose general categories \p means; a pattern with \p names no character beyond ASCII itself
+  explicit Regex(std::string_view pattern, bool literal = false, Unicode version = Unicode::k16);
   ~Regex();
   Regex(Regex&&) noexcept;
   Regex& operator=(Regex&&) noexcept;
@@ -24,9 +28,13 @@ class Regex {
   /// The first match at or after `from` in `text`, which must be valid UTF-8. `^` and `$` are the ends of `text`.
   /// @throws Error kData if the search exceeds its limit of steps.
   std::optional<Match> search(std::string_view text, std::size_t from) const;
+  /// `text` as search() must see it where it may hold characters that PCRE2's tables lack (with_stand_ins).
+  /// Cost O(n), so once for all searches of a text.
+  std::string_view searchable(std::string_view text, std::string& storage) const;
 
  private:
   struct Code;
+  std::optional<Unicode> version_;  // of a pattern that asks for general categories
   std::unique_ptr<Code> code_;
 };
 

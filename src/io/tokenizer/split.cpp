@@ -32,9 +32,11 @@ class RegexSplit final : public SplitStep {
  private:
   template <class Visit>
   void for_each_span(std::string_view text, Visit visit) const {
+    std::string storage;
+    const std::string_view searched = pattern_.searchable(text, storage);
     std::size_t done = 0;
     while (done < text.size()) {
-      const auto match = pattern_.search(text, done);
+      const auto match = pattern_.search(searched, done);
       if (!match || match->end == match->begin) break;
       if (match->begin > done) visit(Span{done, match->begin, invert_});
       visit(Span{match->begin, match->end, !invert_});

@@ -1,5 +1,8 @@
 #include "io/tokenizer/text_edges.h"
 
+#include <string>
+
+#include "core/utf8.h"
 #include "io/tokenizer/regex.h"
 
 namespace kvs {
@@ -35,7 +38,8 @@ std::size_t space_at_end(std::string_view text) {
 
 bool starts_with_word(std::string_view text) {
   static const Regex kPattern(kWordStart);
-  return kPattern.search(text, 0).has_value();
+  std::string storage;
+  return kPattern.search(kPattern.searchable(text.substr(0, utf8_length(text)), storage), 0).has_value();
 }
 
 bool ends_with_word(std::string_view text) {

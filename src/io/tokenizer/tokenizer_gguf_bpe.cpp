@@ -66,7 +66,9 @@ void keep_bytes_that_are_no_token(Bpe& bpe, std::size_t tokens) {
 TokenizerParts read_gguf_bpe(GgufVocabulary vocabulary) {
   const GgufPreTokenizer& pre = find_pre(vocabulary);
   TokenizerParts parts;
-  for (const std::string_view pattern : pre.patterns) parts.steps.push_back(make_regex_split(Regex(pattern)));
+  for (const std::string_view pattern : pre.patterns) {
+    parts.steps.push_back(make_regex_split(Regex(pattern, false, Unicode::k15)));
+  }
   auto bpe = std::make_unique<Bpe>(vocabulary.texts.size(), BpeOptions{.ignore_merges = pre.ignore_merges});
   add_tokens(*bpe, vocabulary);
   keep_bytes_that_are_no_token(*bpe, vocabulary.texts.size());

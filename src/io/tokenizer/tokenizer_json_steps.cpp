@@ -110,7 +110,7 @@ class StepReader {
       if (!step.has("use_regex") || step.at("use_regex").boolean()) add(make_regex_split(Regex(kGpt2Pattern)));
     } else if (type == "Digits") {
       const bool single = TokenizerJson::is_true(step, "individual_digits");
-      add(make_regex_split(Regex(single ? kDigitPattern : R"(\p{N}+)")));
+      add(make_regex_split(Regex(single ? kDigitPattern : R"(\p{N}+)", false, Unicode::k17)));
     } else if (type == "Split") {
       read_split(step);
     } else if (type == "Metaspace") {
