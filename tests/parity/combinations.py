@@ -74,6 +74,9 @@ COMBINATIONS = {
     "llama_yarn_mscale": ("llama", rope(YARN_MSCALE), None),
     "llama_longrope": ("llama", rope(longrope(6, 64)), "llama"),
     "llama_head_64": ("llama", {"head_dim": 64, "num_key_value_heads": 1, **rope(LLAMA3, 500000.0)}, "llama"),
+    "llama_gelu_fast": ("llama", {"hidden_act": "gelu_fast", **rope(DEFAULT)}, None),
+    "mistral_eight_heads": ("mistral", {"hidden_size": 64, "num_attention_heads": 16, "num_key_value_heads": 8,
+                                        "sliding_window": WINDOW, **rope(DEFAULT)}, None),
     "mistral_default": ("mistral", {"sliding_window": WINDOW, **rope(DEFAULT)}, None),
     "mistral_full": ("mistral", {"sliding_window": None, "head_dim": 20, **rope(DEFAULT, 1e6)}, "llama"),
     "mistral_linear": ("mistral", {"sliding_window": WINDOW, **rope(LINEAR)}, None),
@@ -98,6 +101,7 @@ COMBINATIONS = {
                                         **gemma3_rope(DEFAULT)}, None),
     "phi3_default": ("phi3", phi3(DEFAULT), "phi3"),
     "phi3_partial": ("phi3", phi3(DEFAULT, 0.75), "phi3"),
+    "phi3_odd": ("phi3", phi3(DEFAULT, 7 / 16), None),
     "phi3_longrope": ("phi3", phi3(longrope(8, 64), original=64), "phi3"),
     "phi3_longrope_short": ("phi3", phi3(longrope(6, 512), 0.75, 512, max_position_embeddings=1024), "phi3"),
     "phi3_window": ("phi3", phi3(DEFAULT, sliding_window=WINDOW), None),
@@ -107,13 +111,15 @@ COMBINATIONS = {
     "gpt_neox_default": ("gpt_neox", neox(DEFAULT), "gptneox"),
     "gpt_neox_sequential": ("gpt_neox", neox(DEFAULT, 1.0, use_parallel_residual=False), "gptneox"),
     "gpt_neox_linear": ("gpt_neox", neox(LINEAR, 0.5), "gptneox"),
+    "gpt_neox_odd": ("gpt_neox", neox(LINEAR, 3 / 16), None),
     "gpt_neox_dynamic": ("gpt_neox", neox(DYNAMIC, 0.5), None),
 }
 
-# Configs as Transformers 4 wrote them: name → (combination, keys to drop, keys to set).
+# Configs as Transformers 4 wrote them, or without what is a class's default: name → (combination, keys to drop, keys to set).
 OLD_SPELLINGS = {
     "llama_linear_old": ("llama_linear", ["rope_parameters"],
                          {"rope_theta": 10000.0, "rope_scaling": {"type": "linear", "factor": 4.0}}),
+    "mistral_eight_heads_unsaid": ("mistral_eight_heads", ["num_key_value_heads"], {}),
     "gemma3_linear_old": ("gemma3_linear", ["rope_parameters"],
                           {"rope_theta": 1000000.0, "rope_local_base_freq": 10000.0,
                            "rope_scaling": {"rope_type": "linear", "factor": 4.0}}),
