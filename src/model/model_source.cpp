@@ -126,6 +126,8 @@ std::unique_ptr<ModelSource> open_folder(const fs::path& folder) {
   }
   ParsedConfig parsed = parse_hf_config(config);
   parsed.config.name = fs::canonical(folder).filename().string();
+  const fs::path adapter = folder / "adapter_config.json";
+  if (fs::exists(adapter)) parsed.notes.push_back(adapter.string() + ": the adapter beside the weights is not applied");
   return std::make_unique<FolderSource>(folder, ModelFormat::kHuggingFace, open_safetensors(weights_of(folder)),
                                         std::move(parsed));
 }

@@ -357,6 +357,11 @@ TEST_F(ModelSourceTest, NotesLayersThatTheConfigLeavesOut) {
   EXPECT_THAT(source->notes()[0], AllOf(HasSubstr("9 tensors are not used"), HasSubstr("model.layers.1.")));
 }
 
+TEST_F(ModelSourceTest, NotesAnAdapterBesideTheWeights) {
+  write_bytes(folder() / "adapter_config.json", "{}");
+  EXPECT_THAT(ModelSource::open(folder())->notes(), testing::ElementsAre(HasSubstr("adapter_config.json")));
+}
+
 TEST_F(ModelSourceTest, NotesCustomCode) {
   open_with([](Json& config) { config["auto_map"] = {{"AutoModel", "evil.Model"}}; });
   EXPECT_THAT(ModelSource::open(folder())->notes(), testing::ElementsAre(HasSubstr("auto_map")));
