@@ -98,7 +98,7 @@ std::filesystem::path write_gguf_of(const test::TemporaryDirectory& folder,
                                     std::initializer_list<std::pair<const char*, const char*>> metadata) {
   GgufMetadataWriter writer;
   for (const auto& [key, value] : metadata) writer.add(key, value);
-  const std::filesystem::path file = folder.write("m.gguf", "");
+  std::filesystem::path file = folder.write("m.gguf", "");
   const std::vector<float> values(32);
   write_gguf(file, writer, std::vector<OutputTensor>{held_tensor("a", {32}, values)});
   return file;
