@@ -87,7 +87,7 @@ Markup gains_table(const Comparison& comparison) {
                {"Budget"},
                {"Perplexity", true, "change from the paper's settings"},
                {"95\u00A0%", true, "interval of the change, paired over documents"},
-               {"KL", true, "change of the divergence from the full cache's predictions"},
+               {"KL change", true, "of the divergence from the full cache's predictions"},
                {"95\u00A0% of KL", true, "interval of that change, paired over documents"},
                {"Documents", true, "that both were scored on"}});
   for (const ComparisonCell& cell : comparison.cells)
