@@ -36,7 +36,13 @@ for program in "${programs[@]}"; do
   strip -o "$folder/bin/$program" $build/bin/"$program"
 done
 elsewhere='^(linux-vdso|ld-linux|libc|libm|libdl|libpthread|librt|libresolv|libcuda|libcudart|libcublas|libcublasLt|libcudnn|libcudnn_[a-z_]+|libcufft|libcusolver|libcusparse|libnvJitLink)[.-]'
-for program in "$folder"/bin/*; do ldd "$program"; done | awk '$2 == "=>" && $3 ~ /^\// {print $1, $3}' | sort -u |
+# What the programs load when they need it (src/kernels/cpu/lapack_library.cpp).
+loaded=$(ldconfig -p | awk '/x86-64/ && ($1 == "libopenblas.so.0" || $1 == "liblapacke.so.3") {print $1, $NF}')
+mapfile -t loaded_paths < <(cut -d' ' -f2 <<<"$loaded")
+{
+  echo "$loaded"
+  for file in "$folder"/bin/* "${loaded_paths[@]}"; do ldd "$file"; done | awk '$2 == "=>" && $3 ~ /^\// {print $1, $3}'
+} | sort -u |
   while read -r name path; do
     grep -qE "$elsewhere" <<<"$name" || strip -o "$folder/lib/$name" "$(readlink -f "$path")"
   done

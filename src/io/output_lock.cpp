@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <system_error>
+#include <vector>
 
 #include "core/checked.h"
 #include "core/error.h"
@@ -72,7 +73,17 @@ void remove_stale_temporaries(const fs::path& output) {
   }
 }
 
+/// The lock files that this process holds. Never destroyed: it is read while a program ends.
+std::vector<std::string>& held_locks() {
+  static auto& paths = *new std::vector<std::string>;
+  return paths;
+}
+
 }  // namespace
+
+void release_locks_of_dying_program() noexcept {
+  for (const std::string& path : held_locks()) ::unlink(path.c_str());
+}
 
 OutputLock::OutputLock(const fs::path& output, bool enabled, std::span<const fs::path> others) {
   if (!enabled) return;
@@ -89,6 +100,7 @@ OutputLock::OutputLock(const fs::path& output, bool enabled, std::span<const fs:
     const std::string text = std::to_string(::getpid()) + "\n";
     if (::ftruncate(file.get(), 0) != 0) throw_errno(ErrorCode::kEnvironment, path_, "cannot write", errno);
     write_at(file.get(), path_, std::as_bytes(std::span(text)), 0);
+    held_locks().push_back(path_.native());
     descriptor_ = file.release();
     remove_stale_temporaries(target);
     for (const fs::path& other : others) remove_stale_temporaries(resolve_output(other));
@@ -104,6 +116,7 @@ OutputLock::~OutputLock() {
   // Removed while still locked: after the close another process may already hold a lock of this name.
   ::unlink(path_.c_str());
   ::close(descriptor_);
+  std::erase(held_locks(), path_.native());
 }
 
 }  // namespace kvs

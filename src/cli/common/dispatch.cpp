@@ -3,9 +3,10 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <exception>
 #include <iostream>
-#include <new>
 
+#include "cli/common/last_words.h"
 #include "cli/common/outputs.h"
 #include "core/error.h"
 #include "core/interrupt.h"
@@ -57,30 +58,20 @@ void clean_up(ErrorCode code) noexcept {
 
 int run_program(std::string_view program, std::string_view purpose, std::span<const Subcommand> commands, int argc,
                 char** argv) noexcept {
-  const auto complain = [&](std::string_view line) { std::cerr << program << ": error: " << line << std::endl; };
   try {
     occupy_standard_descriptors();
     install_signal_handlers();
+    install_last_words(program);
     run(program, purpose, commands, {argv + std::min(argc, 1), argv + argc});
     std::cout.flush();
     if (!std::cout) throw Error(ErrorCode::kEnvironment, "standard output", "cannot be written to (closed or full)");
     return 0;
-  } catch (const Interrupted& interrupted) {
-    std::cerr << program << ": interrupted; commands that take --resume go on from here with it" << std::endl;
-    return 128 + interrupted.signal();
-  } catch (const Error& error) {
-    complain(error.what());
-    clean_up(error.code());
-    return static_cast<int>(error.code());
-  } catch (const std::bad_alloc&) {
-    complain("memory: found too little, expected enough for this model and window; see the estimate");
-    return static_cast<int>(ErrorCode::kEnvironment);
-  } catch (const std::exception& error) {
-    complain(std::string("internal: ") + error.what());
-    return static_cast<int>(ErrorCode::kInternal);
+  } catch (const Interrupted&) {
+    return report(program, std::current_exception());
   } catch (...) {
-    complain("internal: unknown exception");
-    return static_cast<int>(ErrorCode::kInternal);
+    const int status = report(program, std::current_exception());
+    clean_up(static_cast<ErrorCode>(status));
+    return status;
   }
 }
 

@@ -1,12 +1,10 @@
-#include <cblas.h>
-#include <lapacke.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
 
 #include "kernels/cpu/lapack.h"
+#include "kernels/cpu/lapack_library.h"
 #include "kernels/cpu/linear_algebra.h"
 
 namespace kvs::cpu {
@@ -24,19 +22,20 @@ Eigen leading_eigenvectors(std::vector<double> lower, std::size_t n, std::size_t
   const int size = to_int(n), wanted = to_int(rank);
   Eigen result{std::vector<double>(n), {}};
   std::vector<double> off_diagonal(n), tau(n);
-  check_lapack(LAPACKE_dsytrd(LAPACK_COL_MAJOR, 'L', size, lower.data(), size, result.values.data(),
-                              off_diagonal.data(), tau.data()),
+  check_lapack(lapack().dsytrd(LAPACK_COL_MAJOR, 'L', size, lower.data(), size, result.values.data(),
+                               off_diagonal.data(), tau.data()),
                "dsytrd");
   if (rank == 0) {
-    check_lapack(LAPACKE_dsterf(size, result.values.data(), off_diagonal.data()), "dsterf");
+    check_lapack(lapack().dsterf(size, result.values.data(), off_diagonal.data()), "dsterf");
     return result;
   }
   std::vector<double> all(n * n);
-  check_lapack(LAPACKE_dstedc(LAPACK_COL_MAJOR, 'I', size, result.values.data(), off_diagonal.data(), all.data(), size),
-               "dstedc");
+  check_lapack(
+      lapack().dstedc(LAPACK_COL_MAJOR, 'I', size, result.values.data(), off_diagonal.data(), all.data(), size),
+      "dstedc");
   result.vectors.assign(all.end() - static_cast<std::ptrdiff_t>(rank * n), all.end());
-  check_lapack(LAPACKE_dormtr(LAPACK_COL_MAJOR, 'L', 'L', 'N', size, wanted, lower.data(), size, tau.data(),
-                              result.vectors.data(), size),
+  check_lapack(lapack().dormtr(LAPACK_COL_MAJOR, 'L', 'L', 'N', size, wanted, lower.data(), size, tau.data(),
+                               result.vectors.data(), size),
                "dormtr");
   return result;
 }
@@ -47,8 +46,8 @@ std::vector<double> smaller_gram(TensorView<const double, 2> matrix) {
   const bool wide = rows <= columns;
   const int n = std::min(rows, columns);
   std::vector<double> gram(static_cast<std::size_t>(n) * static_cast<std::size_t>(n));
-  cblas_dsyrk(CblasRowMajor, CblasUpper, wide ? CblasNoTrans : CblasTrans, n, wide ? columns : rows, 1.0, matrix.data(),
-              columns, 0.0, gram.data(), n);
+  lapack().dsyrk(CblasRowMajor, CblasUpper, wide ? CblasNoTrans : CblasTrans, n, wide ? columns : rows, 1.0,
+                 matrix.data(), columns, 0.0, gram.data(), n);
   return gram;
 }
 
@@ -88,14 +87,14 @@ SingularValues gram_svd(TensorView<const double, 2> matrix, std::size_t rank) {
   };
   if (rows <= columns) {
     result.right.resize(rank * columns);
-    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, r, n_int, m_int, 1.0, known.data(), m_int, matrix.data(),
-                n_int, 0.0, result.right.data(), n_int);
+    lapack().dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, r, n_int, m_int, 1.0, known.data(), m_int, matrix.data(),
+                   n_int, 0.0, result.right.data(), n_int);
     scale(result.right, inverse, false);
     result.left = transposed(known);
   } else {
     result.left.resize(rows * rank);
-    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, m_int, r, n_int, 1.0, matrix.data(), n_int, known.data(),
-                n_int, 0.0, result.left.data(), r);
+    lapack().dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, m_int, r, n_int, 1.0, matrix.data(), n_int, known.data(),
+                   n_int, 0.0, result.left.data(), r);
     scale(result.left, inverse, true);
     result.right = std::move(known);
   }

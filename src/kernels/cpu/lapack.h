@@ -16,8 +16,12 @@ inline int to_int(std::size_t value) {
   return static_cast<int>(value);
 }
 
-/// Turns LAPACK's status into an Error: kInternal for a wrong argument, kData if the iteration failed.
+/// Turns LAPACK's status into an Error: kEnvironment without memory, kInternal for a wrong argument, kData if the
+/// iteration failed.
 inline void check_lapack(int info, const char* routine) {
+  constexpr int kNoWorkspace = -1010, kNoCopy = -1011;  // LAPACKE's
+  if (info == kNoWorkspace || info == kNoCopy)
+    throw Error(ErrorCode::kEnvironment, routine, "out of memory for the decomposition");
   if (info < 0) throw Error(ErrorCode::kInternal, routine, "argument " + std::to_string(-info) + " is not valid");
   if (info > 0) throw Error(ErrorCode::kData, routine, "did not converge (info " + std::to_string(info) + ")");
 }

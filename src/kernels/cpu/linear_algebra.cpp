@@ -1,8 +1,5 @@
 #include "kernels/cpu/linear_algebra.h"
 
-#include <cblas.h>
-#include <lapacke.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -13,6 +10,7 @@
 #include "core/dtype.h"
 #include "core/error.h"
 #include "kernels/cpu/lapack.h"
+#include "kernels/cpu/lapack_library.h"
 
 namespace kvs::cpu {
 namespace {
@@ -33,14 +31,14 @@ SingularValues direct_svd(TensorView<const double, 2> matrix, std::size_t rank) 
   std::vector<double> work(matrix.span().begin(), matrix.span().end());
   SingularValues result{std::vector<double>(small), {}, {}};
   if (rank == 0) {
-    check_lapack(LAPACKE_dgesdd(LAPACK_COL_MAJOR, 'N', to_int(columns), to_int(rows), work.data(), to_int(columns),
-                                result.singular.data(), nullptr, 1, nullptr, 1),
+    check_lapack(lapack().dgesdd(LAPACK_COL_MAJOR, 'N', to_int(columns), to_int(rows), work.data(), to_int(columns),
+                                 result.singular.data(), nullptr, 1, nullptr, 1),
                  "dgesdd");
     return result;
   }
   std::vector<double> right(columns * small), left(small * rows);  // column-major: [columns, small], [small, rows]
-  check_lapack(LAPACKE_dgesdd(LAPACK_COL_MAJOR, 'S', to_int(columns), to_int(rows), work.data(), to_int(columns),
-                              result.singular.data(), right.data(), to_int(columns), left.data(), to_int(small)),
+  check_lapack(lapack().dgesdd(LAPACK_COL_MAJOR, 'S', to_int(columns), to_int(rows), work.data(), to_int(columns),
+                               result.singular.data(), right.data(), to_int(columns), left.data(), to_int(small)),
                "dgesdd");
   right.resize(columns * rank);
   result.right = std::move(right);
@@ -68,7 +66,7 @@ void cholesky(TensorView<double, 2> matrix) {
   if (matrix.extent(1) != n) throw Error(ErrorCode::kInternal, "cholesky", "the matrix is not square");
   check_finite(matrix.span(), "Cholesky factor");
   // Row-major lower is column-major upper: A = Uᵀ U with U = Lᵀ.
-  const int info = LAPACKE_dpotrf(LAPACK_COL_MAJOR, 'U', to_int(n), matrix.data(), to_int(n));
+  const int info = lapack().dpotrf(LAPACK_COL_MAJOR, 'U', to_int(n), matrix.data(), to_int(n));
   if (info > 0)
     throw Error(ErrorCode::kData, "Cholesky factor",
                 "the second moment is not positive definite at row " + std::to_string(info - 1));
@@ -80,11 +78,11 @@ void multiply_lower(TensorView<double, 2> x, TensorView<const double, 2> lower, 
   const std::size_t rows = x.extent(0), n = x.extent(1);
   if (lower.shape() != std::array{n, n}) throw Error(ErrorCode::kInternal, "multiply_lower", "shapes do not fit");
   if (how == Triangular::kMultiply) {
-    cblas_dtrmm(CblasRowMajor, CblasRight, CblasLower, CblasNoTrans, CblasNonUnit, to_int(rows), to_int(n), 1.0,
-                lower.data(), to_int(n), x.data(), to_int(n));
+    lapack().dtrmm(CblasRowMajor, CblasRight, CblasLower, CblasNoTrans, CblasNonUnit, to_int(rows), to_int(n), 1.0,
+                   lower.data(), to_int(n), x.data(), to_int(n));
   } else {
-    cblas_dtrsm(CblasRowMajor, CblasRight, CblasLower, CblasNoTrans, CblasNonUnit, to_int(rows), to_int(n), 1.0,
-                lower.data(), to_int(n), x.data(), to_int(n));
+    lapack().dtrsm(CblasRowMajor, CblasRight, CblasLower, CblasNoTrans, CblasNonUnit, to_int(rows), to_int(n), 1.0,
+                   lower.data(), to_int(n), x.data(), to_int(n));
   }
 }
 
@@ -102,8 +100,8 @@ void accumulate_second_moment(Operand x, DType type, TensorView<double, 2> sum) 
       const auto* from = static_cast<const float*>(x.data) + first * n;
       std::copy(from, from + count * n, slab.begin());
     }
-    cblas_dsyrk(CblasRowMajor, CblasLower, CblasTrans, to_int(n), to_int(count), 1.0, slab.data(), to_int(n), 1.0,
-                sum.data(), to_int(n));
+    lapack().dsyrk(CblasRowMajor, CblasLower, CblasTrans, to_int(n), to_int(count), 1.0, slab.data(), to_int(n), 1.0,
+                   sum.data(), to_int(n));
   }
   for (std::size_t row = 0; row < n; ++row)
     for (std::size_t column = row + 1; column < n; ++column) sum(row, column) = sum(column, row);

@@ -1,6 +1,7 @@
 #include <omp.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -8,6 +9,7 @@
 
 #include "core/error.h"
 #include "kernels/cpu/cpu_backend.h"
+#include "kernels/cpu/thread_team.h"
 
 namespace kvs {
 namespace cpu {
@@ -33,8 +35,12 @@ void release_aligned(void* memory) noexcept { std::free(memory); }
 
 namespace {
 
-/// OMP_NUM_THREADS is heeded, by default it is all processors.
-int thread_count(int threads) { return threads > 0 ? threads : omp_get_max_threads(); }
+/// OMP_NUM_THREADS is heeded, by default it is all processors. Regions outside the backend have as many.
+int reserved_threads(int threads) {
+  const int others = omp_get_max_threads();
+  cpu::reserve_threads(std::max(threads, others));
+  return threads > 0 ? threads : others;
+}
 
 DType checked_type(DType type) {
   if (type != DType::kF32 && type != DType::kBF16) {
@@ -50,7 +56,7 @@ void copy_bytes(void* to, const void* from, std::size_t bytes) {
 }  // namespace
 
 CpuBackend::CpuBackend(DType compute_type, int threads)
-    : threads_(thread_count(threads)),
+    : threads_(reserved_threads(threads)),
       products_(cpu::make_product_engine(checked_type(compute_type), static_cast<std::size_t>(threads_))),
       scratch_(static_cast<std::size_t>(threads_)) {}
 

@@ -1,0 +1,67 @@
+#include "cli/common/last_words.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <new>
+#include <system_error>
+
+#include "core/error.h"
+#include "io/file.h"
+
+namespace kvs {
+namespace {
+
+std::string_view dying_program;
+
+[[noreturn]] void end(int status) noexcept {
+  release_locks_of_dying_program();
+  ::_exit(status);
+}
+
+[[noreturn]] void on_terminate() noexcept {
+  std::set_terminate([] { end(static_cast<int>(ErrorCode::kEnvironment)); });  // no memory for the line, either
+  end(report(dying_program, std::current_exception()));
+}
+
+/// No command ends with status 1.
+void on_end(int status, void*) noexcept {
+  if (status == EXIT_FAILURE) end(static_cast<int>(ErrorCode::kEnvironment));
+}
+
+}  // namespace
+
+int report(std::string_view program, const std::exception_ptr& failure) noexcept {
+  const auto complain = [&](ErrorCode code, std::string_view kind, std::string_view line) {
+    std::cerr << program << ": error: " << kind << line << std::endl;
+    return static_cast<int>(code);
+  };
+  constexpr std::string_view kInternal = "internal: ";
+  try {
+    if (failure) std::rethrow_exception(failure);
+    return complain(ErrorCode::kInternal, kInternal, "ended without a reason");
+  } catch (const Interrupted& interrupted) {
+    std::cerr << program << ": interrupted; commands that take --resume go on from here with it" << std::endl;
+    return 128 + interrupted.signal();
+  } catch (const Error& error) {
+    return complain(error.code(), "", error.what());
+  } catch (const std::bad_alloc&) {
+    return complain(ErrorCode::kEnvironment,
+                    "memory: ", "found too little, expected enough for this model and window; see the estimate");
+  } catch (const std::system_error& error) {  // threads that cannot be made, a disk that fails
+    return complain(ErrorCode::kEnvironment, "system: ", printable(error.what()));
+  } catch (const std::exception& error) {
+    return complain(ErrorCode::kInternal, kInternal, printable(error.what()));
+  } catch (...) {
+    return complain(ErrorCode::kInternal, kInternal, "unknown exception");
+  }
+}
+
+void install_last_words(std::string_view program) noexcept {
+  dying_program = program;
+  std::set_terminate(on_terminate);
+  (void)::on_exit(on_end, nullptr);
+}
+
+}  // namespace kvs

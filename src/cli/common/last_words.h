@@ -1,0 +1,17 @@
+#pragma once
+
+#include <exception>
+#include <string_view>
+
+namespace kvs {
+
+/// How a program ends after an exception: the one place where errors become lines on stderr and exit statuses
+/// (docs/errors.md).  @return the status.
+int report(std::string_view program, const std::exception_ptr& failure) noexcept;
+
+/// Ends the program likewise where main cannot return: an exception that a thread or a noexcept function lets go, most
+/// often for want of memory, or a library that calls exit(1) (libgomp without threads, FFTW without memory). Locks of
+/// outputs are released.
+void install_last_words(std::string_view program) noexcept;
+
+}  // namespace kvs

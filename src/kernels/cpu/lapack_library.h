@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cblas.h>
+#include <lapacke.h>
+
+namespace kvs::cpu {
+
+/// The routines of OpenBLAS and LAPACKE that are called here.
+struct LapackLibrary {
+  decltype(&cblas_dgemm) dgemm;
+  decltype(&cblas_dsyrk) dsyrk;
+  decltype(&cblas_dtrmm) dtrmm;
+  decltype(&cblas_dtrsm) dtrsm;
+  decltype(&LAPACKE_dgesdd) dgesdd;
+  decltype(&LAPACKE_dormtr) dormtr;
+  decltype(&LAPACKE_dpotrf) dpotrf;
+  decltype(&LAPACKE_dstedc) dstedc;
+  decltype(&LAPACKE_dsterf) dsterf;
+  decltype(&LAPACKE_dsytrd) dsytrd;
+};
+
+/// Loads the libraries when the first routine is wanted, not when a program starts: OpenBLAS reserves 128 MiB of
+/// address space for each thread, and where a limit leaves no room for them it tries again for ever (0.3.21). So room
+/// for as many threads as parallel regions have is made sure of before.
+/// @throws Error kEnvironment if there is no room, or a library is missing.
+const LapackLibrary& lapack();
+
+}  // namespace kvs::cpu
