@@ -5,10 +5,13 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
+#include <span>
 #include <string>
 
 #include "core/error.h"
 #include "io/descriptor.h"
+#include "io/digest.h"
 #include "io/file.h"
 
 namespace kvs {
@@ -16,8 +19,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// Of a long name its start, which OutputLock goes by, and a checksum, for names may differ in their ends alone.
 std::string temporary_name(const fs::path& output) {
-  return "." + output.filename().native().substr(0, 200) + "." + std::to_string(::getpid()) + ".tmp";
+  constexpr std::size_t kMostKept = 200;
+  std::string name = output.filename().native();
+  if (name.size() > kMostKept) {
+    const std::uint32_t checksum = crc32c(std::as_bytes(std::span(name)));
+    name.resize(kMostKept);
+    name += "." + std::to_string(checksum);
+  }
+  return "." + name + "." + std::to_string(::getpid()) + ".tmp";
 }
 
 /// 0 or errno.

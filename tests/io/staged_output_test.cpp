@@ -57,6 +57,17 @@ TEST(StagedOutput, AFolderIsReplacedByForceAlone) {
   EXPECT_EQ(entries(directory.path()), 1U);
 }
 
+TEST(StagedOutput, LongNamesThatDifferInTheirEndsHaveTemporariesOfTheirOwn) {
+  const TemporaryDirectory directory;
+  const std::string start(220, 'n');
+  StagedOutput first(directory / (start + "a"), kFolderOutput);
+  const StagedOutput second(directory / (start + "b"), kFolderOutput);
+  write_in(first.path(), "of", "a");
+  first.commit(false);
+  EXPECT_EQ(read_all(directory / (start + "a") / "of"), "a");
+  EXPECT_TRUE(fs::exists(second.path()));
+}
+
 TEST(StagedOutput, ALockRemovesTheFolderOfADeadProcess) {
   const TemporaryDirectory directory;
   const pid_t child = ::fork();

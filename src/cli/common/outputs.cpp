@@ -95,15 +95,15 @@ void check_inputs_spared(std::span<const std::filesystem::path> outputs, const O
   const InputFiles inputs = input_files(options);
   std::set<std::filesystem::path> names;
   for (const auto& output : outputs) {
-    inputs.check_spared(output);
     check_name(output);
+    inputs.check_spared(output);
     std::error_code unresolved;  // check_output says what is wrong with it
     if (!names.insert(std::filesystem::weakly_canonical(output, unresolved)).second && !unresolved)
       throw Error(ErrorCode::kUsage, output.string(), "is the name of two outputs, expected another --out");
   }
   for (const char* ending : kBesideOutput) {
-    inputs.check_spared(outputs.front().string() + ending);
     check_name(outputs.front().string() + ending);
+    inputs.check_spared(outputs.front().string() + ending);
   }
 }
 

@@ -52,12 +52,15 @@ OptionTable eval_options() {
   return table;
 }
 
-/// Checks the outputs that the options name before any work.
-void check_eval_outputs(const Options& options, const RunOptions& run) {
+/// Checks and locks the outputs that the options name before any work.
+std::optional<OutputLock> take_outputs(const Options& options, const RunOptions& run) {
   std::vector<std::filesystem::path> outputs;
   for (const char* name : {"out", "save-config"})
     if (options.has(name)) outputs.emplace_back(options.text(name));
-  if (!outputs.empty()) check_outputs(outputs.front(), std::span(outputs).subspan(1), options, run);
+  if (outputs.empty()) return std::nullopt;
+  const auto others = std::span(outputs).subspan(1);
+  check_outputs(outputs.front(), others, options, run);
+  return OutputLock(outputs.front(), run.lock, others);
 }
 
 /// The config of --save-config. Its `quality` is what `result` measured.
@@ -86,9 +89,7 @@ void run_eval(Arguments arguments) {
     throw Error(ErrorCode::kUsage, "--resume", "found without --out, beside which a run keeps what is done");
   if (options->has("task")) return run_eval_task(*options, run);
   refuse_task_options(*options);
-  check_eval_outputs(*options, run);
-  std::optional<OutputLock> lock;
-  if (options->has("out")) lock.emplace(options->text("out"), run.lock);
+  const std::optional<OutputLock> lock = take_outputs(*options, run);
   auto source = open_model(*options);
   const CacheChoice choice = choose_cache(*options, *source);
   if (options->has("save-config") && choice.method == nullptr)

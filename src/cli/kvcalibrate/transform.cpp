@@ -82,7 +82,7 @@ void run_transform(Arguments arguments) {
   const RunOptions run = run_options(*options);
   const std::filesystem::path out = options->text("out"), tensors = beside(out, ".safetensors");
   check_outputs(out, std::span(&tensors, 1), *options, run);
-  const OutputLock lock(out, run.lock);
+  const OutputLock lock(out, run.lock, std::span(&tensors, 1));
   auto source = open_model(*options);
   const Corpus corpus = load_corpus(*options, run, *source);
   if (is_finished(out, out, run, [&](const Json& config) {
