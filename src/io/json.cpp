@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -301,6 +302,13 @@ double JsonCursor::real() const {
 double JsonCursor::positive() const {
   const double number = real();
   if (!(number > 0)) fail("a number above 0");
+  return number;
+}
+
+double JsonCursor::positive_f32() const {
+  const double number = positive();
+  if (number < double{std::numeric_limits<float>::min()} || number > double{std::numeric_limits<float>::max()})
+    fail("a number above 0 in the range of f32");
   return number;
 }
 

@@ -60,6 +60,8 @@ class JsonCursor {
   double real() const;
   /// A finite number above 0.
   double positive() const;
+  /// One that f32 holds with all its digits, too.
+  double positive_f32() const;
   /// A JSON integer (30.0, true and "30" are none) inside [least, most].
   std::int64_t integer(std::int64_t least = std::numeric_limits<std::int64_t>::min(),
                        std::int64_t most = std::numeric_limits<std::int64_t>::max()) const;

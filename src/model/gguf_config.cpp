@@ -105,11 +105,14 @@ void parse_arithmetic(const GgufKeys& keys, const Architecture& row, ModelConfig
 /// Rows of the embedding; its shape is checked with all others later.
 std::size_t embedding_rows(const GgufFile& file) {
   const StoredTensor* embedding = file.find("token_embd.weight");
-  if (embedding == nullptr || embedding->shape.size() != 2 || embedding->shape[0] == 0 ||
-      embedding->shape[0] > kMostVocabulary) {
-    throw Error(ErrorCode::kInput, file.path().string() + ": tensor token_embd.weight",
-                "expected a matrix of at most " + std::to_string(kMostVocabulary) + " rows");
-  }
+  const auto refuse = [&](const std::string& problem) {
+    throw Error(ErrorCode::kInput, file.path().string() + ": tensor token_embd.weight", problem);
+  };
+  if (embedding == nullptr) refuse("is missing");
+  if (embedding->shape.size() != 2)
+    refuse("found " + std::to_string(embedding->shape.size()) + " dimensions, expected a matrix");
+  if (embedding->shape[0] == 0 || embedding->shape[0] > kMostVocabulary)
+    refuse("found " + std::to_string(embedding->shape[0]) + " rows, expected 1 to " + std::to_string(kMostVocabulary));
   return static_cast<std::size_t>(embedding->shape[0]);
 }
 

@@ -1,10 +1,13 @@
 #pragma once
 
-#include <cmath>
+#include <algorithm>
 #include <cstdint>
+#include <limits>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "core/error.h"
 #include "io/gguf.h"
@@ -18,10 +21,21 @@ class GgufKeys {
       : file_(file), prefix_(std::string(architecture) + ".") {}
 
   bool has(std::string_view key) const { return file_.has(name(key)); }
+  /// One number for all layers, or the same for each of them.
   std::uint64_t unsigned_integer(std::string_view key, std::uint64_t most) const {
-    if (has(key) && std::holds_alternative<GgufArray>(value(key)))
-      fail(ErrorCode::kUnsupported, key, "found a per-layer list, supported are: one number for all layers");
-    return file_.get_unsigned(name(key), most);
+    if (!has(key) || !std::holds_alternative<GgufArray>(value(key))) return file_.get_unsigned(name(key), most);
+    const auto* list = std::get_if<std::vector<std::int64_t>>(&std::get<GgufArray>(value(key)));
+    if (list == nullptr || key == kLayers || list->size() != file_.get_unsigned(name(kLayers), UINT32_MAX))
+      fail(ErrorCode::kInput, key, "found a list, expected a number, or one for each layer");
+    const auto [least, greatest] = std::ranges::minmax(*list);
+    if (least != greatest)
+      fail(ErrorCode::kUnsupported, key,
+           "found " + std::to_string(least) + " to " + std::to_string(greatest) +
+               " by layer, supported are: layers that are all alike");
+    if (least < 0 || static_cast<std::uint64_t>(least) > most)
+      fail(ErrorCode::kInput, key,
+           "found " + std::to_string(least) + ", expected a number from 0 to " + std::to_string(most));
+    return static_cast<std::uint64_t>(least);
   }
   /// From 1 to `most`.
   std::size_t count(std::string_view key, std::uint64_t most) const {
@@ -38,10 +52,11 @@ class GgufKeys {
   bool nonzero(std::string_view key) const { return has(key) && unsigned_integer(key, UINT64_MAX) != 0; }
   double positive(std::string_view key) const {
     const double value = real(key);
-    if (!(value > 0) || !std::isfinite(value)) {
-      fail(ErrorCode::kInput, key, "found " + std::to_string(value) + ", expected a number above 0");
-    }
-    return value;
+    if (value >= double{std::numeric_limits<float>::min()} && value <= double{std::numeric_limits<float>::max()})
+      return value;
+    std::ostringstream found;
+    found << value;
+    fail(ErrorCode::kInput, key, "found " + found.str() + ", expected a number above 0 in the range of f32");
   }
   double positive_or(std::string_view key, double otherwise) const { return has(key) ? positive(key) : otherwise; }
   /// @throws Error `code` naming file and key.
@@ -50,6 +65,7 @@ class GgufKeys {
   }
 
  private:
+  static constexpr std::string_view kLayers = "block_count";
   std::string name(std::string_view key) const { return prefix_ + std::string(key); }
   const GgufFile& file_;
   std::string prefix_;

@@ -55,7 +55,7 @@ void refuse_quantised(const JsonCursor& root, const std::string& where) {
 /// A soft cap: null means none, a missing key the class's default.
 float softcap(const JsonCursor& root, std::string_view key, float otherwise) {
   if (key.empty() || !root.value().contains(key)) return otherwise;
-  return root.at(key).is_null() ? 0 : static_cast<float>(root.at(key).positive());
+  return root.at(key).is_null() ? 0 : static_cast<float>(root.at(key).positive_f32());
 }
 
 /// What the layers compute beside the row's own arithmetic.
@@ -65,7 +65,7 @@ void parse_arithmetic(const JsonCursor& root, const Architecture& row, ModelConf
   config.arithmetic.activation = hf_activation(root, row);
   config.arithmetic.parallel_residual = flag(root, keys.parallel_residual, row.arithmetic.parallel_residual);
   if (!keys.attention_scalar.empty()) {
-    const double scalar = root.has(keys.attention_scalar) ? root.at(keys.attention_scalar).positive() : 256;
+    const double scalar = root.has(keys.attention_scalar) ? root.at(keys.attention_scalar).positive_f32() : 256;
     config.attention_scale = static_cast<float>(1 / std::sqrt(scalar));
   }
   config.attention_softcap = softcap(root, keys.attention_softcap, keys.attention_softcap_default);
@@ -98,7 +98,7 @@ ParsedConfig parse_hf_config(const std::filesystem::path& path) {
   config.vocabulary = count(root, "vocab_size", kMostVocabulary);
   config.context = root.has("max_position_embeddings") ? count(root, "max_position_embeddings", kMostContext)
                                                        : row.keys.context_default;
-  config.norm_epsilon = static_cast<float>(root.at(row.keys.norm_epsilon).positive());
+  config.norm_epsilon = static_cast<float>(root.at(row.keys.norm_epsilon).positive_f32());
   config.tied_head = flag(root, "tie_word_embeddings", row.keys.tied_head_default);
   parse_arithmetic(root, row, config);
   parse_hf_rope(root, row.rope, config, parsed.notes);

@@ -13,8 +13,9 @@ namespace kvs {
 namespace {
 
 /// Projections of one layer stacked into one matrix, so that one product serves them all.
+/// @param zero  gets the names of those whose weights are all zero
 std::unique_ptr<Weight> make_fused(Backend& backend, const ModelTensors& tensors, std::size_t layer,
-                                   std::span<const TensorRole> roles) {
+                                   std::span<const TensorRole> roles, std::vector<std::string>* zero = nullptr) {
   std::vector<TensorRows> parts;
   std::vector<float> bias;
   std::size_t rows = 0;
@@ -29,16 +30,24 @@ std::unique_ptr<Weight> make_fused(Backend& backend, const ModelTensors& tensors
   }
   WeightSource source{.rows = rows, .columns = parts.front().columns(), .read = {}, .bias = {}};
   if (biased) source.bias = bias;
-  source.read = [&parts](std::size_t first, std::size_t count, std::span<float> out) {
-    for (const TensorRows& part : parts) {
+  std::vector<std::uint8_t> says(parts.size());  // whether a weight is not zero
+  source.read = [&parts, &says](std::size_t first, std::size_t count, std::span<float> out) {
+    for (std::size_t n = 0; n < parts.size(); ++n) {
+      const TensorRows& part = parts[n];
       const std::size_t here = first < part.rows() ? std::min(count, part.rows() - first) : 0;
-      if (here > 0) part.read(first, here, out.first(here * part.columns()));
+      const std::span<float> values = out.first(here * part.columns());
+      if (here > 0) part.read(first, here, values);
+      if (says[n] == 0) says[n] = std::ranges::any_of(values, [](float value) { return value != 0; }) ? 1 : 0;
       out = out.subspan(here * part.columns());
       first -= std::min(first, part.rows());
       count -= here;
     }
   };
-  return backend.make_weight(source);
+  auto weight = backend.make_weight(source);
+  if (zero != nullptr)
+    for (std::size_t n = 0; n < parts.size(); ++n)
+      if (says[n] == 0) zero->push_back(tensors.name(roles[n], layer));
+  return weight;
 }
 
 BackendTensor<float, 1> make_vector(Backend& backend, const std::vector<float>& values) {
@@ -56,7 +65,8 @@ NormWeights make_norm(Backend& backend, const ModelTensors& tensors, TensorRole 
   return norm;
 }
 
-LayerWeights make_layer(Backend& backend, const ModelTensors& tensors, std::size_t layer) {
+LayerWeights make_layer(Backend& backend, const ModelTensors& tensors, std::size_t layer,
+                        std::vector<std::string>* zero) {
   using enum TensorRole;
   LayerWeights weights;
   weights.attention_norm = make_norm(backend, tensors, kAttentionNorm, layer);
@@ -65,11 +75,11 @@ LayerWeights make_layer(Backend& backend, const ModelTensors& tensors, std::size
   weights.key_norm = make_norm(backend, tensors, kKeyNorm, layer);
   weights.attention_output_norm = make_norm(backend, tensors, kAttentionOutputNorm, layer);
   weights.feed_forward_output_norm = make_norm(backend, tensors, kFeedForwardOutputNorm, layer);
-  weights.qkv = make_fused(backend, tensors, layer, std::array{kQuery, kKey, kValue});
-  weights.output = make_fused(backend, tensors, layer, std::array{kOutput});
-  weights.gate_up = tensors.has(kGate, layer) ? make_fused(backend, tensors, layer, std::array{kGate, kUp})
-                                              : make_fused(backend, tensors, layer, std::array{kUp});
-  weights.down = make_fused(backend, tensors, layer, std::array{kDown});
+  weights.qkv = make_fused(backend, tensors, layer, std::array{kQuery, kKey, kValue}, zero);
+  weights.output = make_fused(backend, tensors, layer, std::array{kOutput}, zero);
+  weights.gate_up = tensors.has(kGate, layer) ? make_fused(backend, tensors, layer, std::array{kGate, kUp}, zero)
+                                              : make_fused(backend, tensors, layer, std::array{kUp}, zero);
+  weights.down = make_fused(backend, tensors, layer, std::array{kDown}, zero);
   return weights;
 }
 
@@ -144,8 +154,8 @@ Model::Model(const ModelSource& source, Backend& backend, const std::function<vo
   const std::size_t room = budget == 0 ? room_for_weights(backend) : budget - std::min(budget, head_->bytes());
   layers_ = std::make_unique<LayerStore>(
       backend, config_.layers,
-      [&tensors](Backend& memory, std::size_t layer) {
-        LayerWeights weights = make_layer(memory, tensors, layer);
+      [this, &tensors](Backend& memory, std::size_t layer) {
+        LayerWeights weights = make_layer(memory, tensors, layer, loaded_ ? nullptr : &zero_projections_);
         tensors.check_unchanged();
         return weights;
       },
@@ -153,6 +163,7 @@ Model::Model(const ModelSource& source, Backend& backend, const std::function<vo
       [&](std::size_t done) {
         if (progress) progress(done, config_.layers);
       });
+  loaded_ = true;
 }
 
 Model::~Model() = default;

@@ -106,12 +106,16 @@ class Model {
   /// out: [token, d_model], scaled where the architecture scales them. @throws Error kInput if an id is outside the
   /// vocabulary.
   void embed(std::span<const std::int32_t> tokens, BackendView<float, 2> out) const;
+  /// Names of the projections whose weights are all zero, of streamed layers only the first.
+  const std::vector<std::string>& zero_projections() const noexcept { return zero_projections_; }
   /// Backend memory that the weights hold for good.
   std::size_t weight_bytes() const noexcept;
 
  private:
   ModelConfig config_;
   Backend* backend_;
+  std::vector<std::string> zero_projections_;
+  bool loaded_ = false;
   std::unique_ptr<LayerStore> layers_;
   std::unique_ptr<Weight> head_;
   NormWeights final_norm_;

@@ -66,6 +66,8 @@ class ModelTensors {
 
   /// layer: 0 for tensors that belong to no layer.
   TensorRows rows(TensorRole role, std::size_t layer = 0) const;
+  /// As the file has it.
+  const std::string& name(TensorRole role, std::size_t layer = 0) const { return found(role, layer).weight->name; }
   /// Empty if the projection has none.
   std::vector<float> bias(TensorRole role, std::size_t layer) const;
   bool has(TensorRole role, std::size_t layer = 0) const { return found(role, layer).weight != nullptr; }

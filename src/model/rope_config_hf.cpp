@@ -33,7 +33,7 @@ std::size_t rotary_dim(const JsonCursor& root, const JsonCursor& scaling, const 
   double share = defaults.share;
   std::string place = root.place();
   const auto read = [&](const JsonCursor& object, std::string_view key) {
-    share = object.at(key).positive();
+    share = object.at(key).positive_f32();
     place = object.at(key).place();
     if (share > 1) object.at(key).fail("a share of a head's channels, at most 1");
   };
@@ -60,7 +60,7 @@ RopeScalingContext scaling_context(const JsonCursor& root, const RopeDefaults& d
                              .original_context = defaults.original_context,
                              .su_is_longrope = defaults.su_is_longrope};
   constexpr std::string_view kOriginal = "original_max_position_embeddings";
-  if (root.has(kOriginal)) context.original_context = root.at(kOriginal).positive();
+  if (root.has(kOriginal)) context.original_context = root.at(kOriginal).positive_f32();
   return context;
 }
 
@@ -84,7 +84,7 @@ RopeParameters parse_nested(const JsonCursor& nested, std::string_view type, dou
   RopeParameters rope{.theta = theta, .rotary_dim = channels};
   if (!nested.has(type)) return rope;
   const JsonCursor object = nested.at(type);
-  if (object.has("rope_theta")) rope.theta = object.at("rope_theta").positive();
+  if (object.has("rope_theta")) rope.theta = object.at("rope_theta").positive_f32();
   RopeScalingContext own = context;
   own.original_context = 0;
   rope.scaling = parse_rope_scaling(object, own);
@@ -122,12 +122,12 @@ void parse_hf_rope(const JsonCursor& root, const RopeDefaults& defaults, ModelCo
   const std::size_t share = rotary_dim(root, scaling, defaults, config.head_dim);
   RopeParameters rope{.theta = defaults.theta, .rotary_dim = share + share % 2};
   const std::string_view theta_key = first_key(root, {"rope_theta", "rotary_emb_base"});
-  if (!theta_key.empty()) rope.theta = root.at(theta_key).positive();
+  if (!theta_key.empty()) rope.theta = root.at(theta_key).positive_f32();
   const RopeScalingContext context = scaling_context(root, defaults, rope, config);
   if (defaults.window_theta == 0) {
     refuse_per_layer_type(scaling);
     if (!scaling.is_null() && scaling.has("rope_theta")) {
-      const double theta = scaling.at("rope_theta").positive();
+      const double theta = scaling.at("rope_theta").positive_f32();
       if (!theta_key.empty() && theta != rope.theta)
         scaling.at("rope_theta")
             .fail(describe_json(root.at(theta_key).value()) + ", which /" + std::string(theta_key) + " says");
@@ -139,7 +139,7 @@ void parse_hf_rope(const JsonCursor& root, const RopeDefaults& defaults, ModelCo
     return;
   }
   RopeParameters local{.theta = defaults.window_theta, .rotary_dim = rope.rotary_dim};
-  if (root.has("rope_local_base_freq")) local.theta = root.at("rope_local_base_freq").positive();
+  if (root.has("rope_local_base_freq")) local.theta = root.at("rope_local_base_freq").positive_f32();
   if (per_layer_type(scaling)) {
     rope = parse_nested(scaling, kFull, rope.theta, context, rope.rotary_dim);
     local = parse_nested(scaling, kSliding, local.theta, context, rope.rotary_dim);

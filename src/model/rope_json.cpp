@@ -14,14 +14,14 @@ constexpr std::size_t kMostKinds = 8;
 constexpr std::size_t kMostRotaryDim = 1 << 16;
 
 double positive_or(const JsonCursor& rope, std::string_view key, double otherwise) {
-  return rope.has(key) ? rope.at(key).positive() : otherwise;
+  return rope.has(key) ? rope.at(key).positive_f32() : otherwise;
 }
 
 std::vector<float> factor_list(const JsonCursor& list, std::size_t chunks) {
   if (list.array_size() != chunks) list.fail("a list of " + std::to_string(chunks) + " numbers (rotated channels / 2)");
   std::vector<float> factors;
   for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
-    factors.push_back(static_cast<float>(list.at(chunk).positive()));
+    factors.push_back(static_cast<float>(list.at(chunk).positive_f32()));
     if (!(factors.back() > 0) || !std::isfinite(factors.back())) list.at(chunk).fail("a number that f32 holds");
   }
   return factors;
@@ -33,14 +33,14 @@ double original_context(const JsonCursor& rope, const RopeScalingContext& contex
 }
 
 double factor_of(const JsonCursor& rope, const RopeScalingContext& context, double original) {
-  return rope.has("factor") ? rope.at("factor").positive() : context.context / original;
+  return rope.has("factor") ? rope.at("factor").positive_f32() : context.context / original;
 }
 
 RopeScaling parse_llama3(const JsonCursor& rope, const RopeScalingContext& context) {
   RopeScaling scaling{.type = Type::kLlama3};
-  scaling.factor = rope.at("factor").positive();
-  scaling.low_frequency_factor = rope.at("low_freq_factor").positive();
-  scaling.high_frequency_factor = rope.at("high_freq_factor").positive();
+  scaling.factor = rope.at("factor").positive_f32();
+  scaling.low_frequency_factor = rope.at("low_freq_factor").positive_f32();
+  scaling.high_frequency_factor = rope.at("high_freq_factor").positive_f32();
   if (!(scaling.high_frequency_factor > scaling.low_frequency_factor)) {
     rope.at("high_freq_factor").fail("a number above low_freq_factor");
   }
@@ -64,7 +64,7 @@ RopeScaling parse_yarn(const JsonCursor& rope, const RopeScalingContext& context
   const double mscale = rope.has("mscale") ? rope.at("mscale").real() : 0;
   const double all_dim = rope.has("mscale_all_dim") ? rope.at("mscale_all_dim").real() : 0;
   if (rope.has("attention_factor")) {
-    scaling.attention_factor = rope.at("attention_factor").positive();
+    scaling.attention_factor = rope.at("attention_factor").positive_f32();
   } else if (mscale != 0 && all_dim != 0) {
     scaling.attention_factor = yarn_temperature(scaling.factor, mscale) / yarn_temperature(scaling.factor, all_dim);
     if (!(scaling.attention_factor > 0)) rope.at("mscale").fail("a weight whose attention factor is above 0");
@@ -81,7 +81,7 @@ RopeScaling parse_longrope(const JsonCursor& rope, const RopeScalingContext& con
   scaling.long_factors = factor_list(rope.at("long_factor"), context.chunks);
   const double factor = factor_of(rope, context, scaling.original_context);
   if (rope.has("attention_factor")) {
-    scaling.attention_factor = rope.at("attention_factor").positive();
+    scaling.attention_factor = rope.at("attention_factor").positive_f32();
   } else if (factor > 1) {
     if (!(scaling.original_context > 1)) rope.fail("original_max_position_embeddings above 1");
     scaling.attention_factor = std::sqrt(1 + std::log(factor) / std::log(scaling.original_context));
@@ -103,11 +103,11 @@ RopeScaling parse_rope_scaling(const JsonCursor& rope, const RopeScalingContext&
   const std::string& type = rope.at(key).string();
   if (context.su_is_longrope && (type == "su" || type == "yarn")) return parse_longrope(rope, context);
   if (type == "default") return {};
-  if (type == "linear") return {.type = Type::kLinear, .factor = rope.at("factor").positive()};
+  if (type == "linear") return {.type = Type::kLinear, .factor = rope.at("factor").positive_f32()};
   if (type == "dynamic") {
     if (context.chunks < 2) rope.at(key).fail("a type other than dynamic for heads of a single RoPE chunk");
     return {.type = Type::kDynamic,
-            .factor = rope.at("factor").positive(),
+            .factor = rope.at("factor").positive_f32(),
             .original_context = positive_or(rope, "max_position_embeddings", context.context)};
   }
   if (type == "llama3") return parse_llama3(rope, context);
@@ -171,7 +171,7 @@ std::vector<RopeParameters> ropes_from_json(const JsonCursor& list) {
   for (std::size_t kind = 0; kind < list.array_size(); ++kind) {
     const JsonCursor object = list.at(kind);
     RopeParameters& rope = ropes.emplace_back();
-    rope.theta = object.at("theta").positive();
+    rope.theta = object.at("theta").positive_f32();
     rope.rotary_dim = static_cast<std::size_t>(object.at("rotary_dim").unsigned_integer(kMostRotaryDim));
     if (rope.rotary_dim == 0 || rope.rotary_dim % 2 != 0 || rope.rotary_dim != ropes.front().rotary_dim) {
       object.at("rotary_dim").fail("an even number above 0, the same for all kinds");

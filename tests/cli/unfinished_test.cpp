@@ -1,7 +1,9 @@
 // What a run leaves that was refused late, cannot be finished, or was killed.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -96,6 +98,35 @@ TEST_F(UnfinishedRuns, NamesFromFilesAreEscapedInNotes) {
   const Outcome outcome = run("kvcalibrate", words);
   EXPECT_EQ(outcome.status, 0);
   EXPECT_THAT(outcome.err, AllOf(HasSubstr("evil\\x1b[2J\\xc2\\x9bkey"), Not(HasSubstr("\x1b"))));
+}
+
+TEST_F(UnfinishedRuns, ProjectionsOfZerosAreNamed) {
+  const std::string name = "model.layers.2.self_attn.k_proj.weight";
+  std::string bytes = slurp(folder_ / "model/model.safetensors");
+  std::uint64_t header = 0;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  const auto range = parse_json(bytes.substr(sizeof header, header), "header").at(name).at("data_offsets");
+  const auto begin = sizeof header + header + range[0].get<std::size_t>();
+  std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(begin), range[1].get<int>() - range[0].get<int>(), '\0');
+  std::ofstream(folder_ / "model/model.safetensors", std::ios::binary) << bytes;
+  std::vector<std::string> words = with_text("eval", {"--method", "full"});
+  std::erase(words, "--quiet");
+  const Outcome outcome = run("kvcalibrate", words);
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_THAT(outcome.err, HasSubstr("warning: " + name + ": all weights are zero\n"));
+  EXPECT_THAT(outcome.err, Not(HasSubstr("q_proj")));
+}
+
+TEST_F(UnfinishedRuns, LongNamesOfOutputsBesideAreRefusedFirst) {
+  const std::string name(250, 'n');
+  expect_refused("kvcalibrate", with_text("compare", {"--budgets", "50%", "--out", folder_ / ("out/" + name)}), 2,
+                 "found a file name of ");
+}
+
+TEST_F(UnfinishedRuns, AreClearedOfTheTensorsThatTheyBegan) {
+  std::ofstream(folder_ / "out/.t.safetensors.4194305.tmp") << "begun";
+  ASSERT_EQ(run("kvcalibrate", with_text("transform", {"--budget", "50%", "--out", folder_ / "out/t.json"})).status, 0);
+  EXPECT_THAT(left(), ::testing::UnorderedElementsAre("t.json", "t.safetensors"));
 }
 
 TEST_F(UnfinishedRuns, SharesOfNothingAreRefused) {

@@ -56,11 +56,39 @@ TEST(GgufConfig, LlamaKeepsItsArithmetic) {
   EXPECT_EQ(config.attention_scale, 0);
 }
 
+TEST(GgufConfig, ListsByLayerOfEqualNumbersAreOneNumber) {
+  FakeGguf file = metadata("llama");
+  file.values["llama.attention.head_count_kv"] = GgufArray(std::vector<std::int64_t>{1, 1, 1});
+  EXPECT_EQ(parse_gguf_config(file).config.kv_heads, 1U);
+  file.values["llama.attention.head_count_kv"] = GgufArray(std::vector<std::int64_t>{1, 1});
+  expect_refused(file, ErrorCode::kInput, "head_count_kv: found a list, expected a number, or one for each layer");
+  file.values["llama.attention.head_count_kv"] = GgufArray(std::vector<std::int64_t>{-1, -1, -1});
+  expect_refused(file, ErrorCode::kInput, "head_count_kv: found -1, expected");
+  file.values["llama.block_count"] = GgufArray(std::vector<std::int64_t>{3});
+  expect_refused(file, ErrorCode::kInput, "block_count: found a list");
+}
+
+TEST(GgufConfig, ConstantsBeyondF32AreRefused) {
+  for (const double value : {1e300, 1e-300}) {
+    FakeGguf file = metadata("llama");
+    file.values["llama.attention.layer_norm_rms_epsilon"] = value;
+    expect_refused(file, ErrorCode::kInput, "expected a number above 0 in the range of f32");
+  }
+}
+
+TEST(GgufConfig, NamesWhatIsWrongWithAnEmbedding) {
+  FakeGguf file = metadata("llama");
+  file.values.erase("llama.vocab_size");
+  expect_refused(file, ErrorCode::kInput, "token_embd.weight: is missing");
+  file.add_tensor("token_embd.weight", {1, 2, 3});
+  expect_refused(file, ErrorCode::kInput, "token_embd.weight: found 1 dimensions, expected a matrix");
+}
+
 TEST(GgufConfig, ListsByLayerAreNotSupported) {
   for (const char* key : {"attention.head_count_kv", "attention.head_count", "feed_forward_length"}) {
     FakeGguf file = metadata("llama");
     file.values[std::string("llama.") + key] = GgufArray(std::vector<std::int64_t>{2, 1, 2});
-    expect_refused(file, ErrorCode::kUnsupported, std::string(key) + ": found a per-layer list");
+    expect_refused(file, ErrorCode::kUnsupported, std::string(key) + ": found 1 to 2 by layer");
   }
 }
 

@@ -179,7 +179,7 @@ TEST_F(ModelSourceTest, RefusesValuesThatAreNoCounts) {
 }
 
 TEST_F(ModelSourceTest, RefusesImpossibleConstants) {
-  for (const Json& value : {Json(0), Json(-1), Json("10000")}) {
+  for (const Json& value : {Json(0), Json(-1), Json(1e300), Json(1e-300), Json("10000")}) {
     expect_config_error(ErrorCode::kInput, HasSubstr("/rope_parameters/rope_theta"),
                         [&](Json& config) { config["rope_parameters"]["rope_theta"] = value; });
     expect_config_error(ErrorCode::kInput, HasSubstr("/rms_norm_eps"),

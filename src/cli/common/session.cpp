@@ -135,6 +135,8 @@ ModelSession load_model(std::unique_ptr<ModelSource> source, const Options& opti
   session.model = std::make_unique<Model>(
       *session.source, *session.backend,
       [&](std::size_t done, std::size_t) { progress.update(static_cast<double>(done)); }, weights_budget(options));
+  for (const std::string& name : session.model->zero_projections())
+    remark("warning: " + name + ": all weights are zero", run.quiet);
   warn_of_streaming(session.model->placement(), session.config().layers, run.quiet);
   session.decoder = std::make_unique<Decoder>(*session.model);
   return session;

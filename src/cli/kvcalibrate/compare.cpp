@@ -75,10 +75,11 @@ std::vector<FrontCell> front_of(const Json& comparison, std::span<const CompareC
 std::vector<std::filesystem::path> other_outputs(const Options& options, std::span<const double> budgets) {
   std::vector<std::filesystem::path> paths = figure_paths(options.text("out"), "_pareto");
   paths.push_back(speed_path(options));
-  if (options.has("best-dir") && std::filesystem::exists(options.text("best-dir")))
+  std::error_code none;  // a name that is too long is refused with the others
+  if (options.has("best-dir") && std::filesystem::exists(options.text("best-dir"), none))
     for (const double budget : budgets)
       paths.push_back(std::filesystem::path(options.text("best-dir")) / budget_file("best", budget));
-  if (!std::filesystem::exists(calibration_folder(options))) return paths;
+  if (!std::filesystem::exists(calibration_folder(options), none)) return paths;
   for (const SeriesMethod* const method : compared_series(options))
     for (const double budget : budgets) {
       paths.push_back(calibration_folder(options) / budget_file(std::string(method->name), budget));
