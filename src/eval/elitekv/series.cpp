@@ -111,6 +111,7 @@ std::vector<EliteCandidate> elite_candidates(const ModelConfig& model, double sh
   sizes.resize(std::min(sizes.size(), count));
   std::ranges::sort(sizes, {}, &EliteAllocation::r);
   std::vector<EliteCandidate> candidates;
+  candidates.reserve(sizes.size());
   for (const EliteAllocation& size : sizes) candidates.push_back({size, true});
   return candidates;
 }
