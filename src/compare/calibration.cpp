@@ -18,14 +18,6 @@ std::size_t share_of_full(const CacheMethod& method, const ModelConfig& model, s
   return static_cast<std::size_t>(budget * static_cast<double>(CacheSizes(method, shape, model.layers, tokens).full()));
 }
 
-/// Tokens that the layers with a sliding window hold of a document, summed over them.
-std::size_t windowed_tokens(const ModelConfig& model, std::size_t tokens) {
-  std::size_t sum = 0;
-  for (std::size_t layer = 0; layer < model.layers; ++layer)
-    if (const std::size_t window = model.window(layer); window > 0) sum += std::min(window, tokens);
-  return sum;
-}
-
 /// The place in the method's grid that is best on the documents.
 Json calibrated_place(Decoder& decoder, const CacheMethod& method, const CompareGrid& grid, const BudgetText& text,
                       double budget) {

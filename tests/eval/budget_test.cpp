@@ -141,6 +141,20 @@ TEST(BudgetSpace, ThePrefixLeavesRoomForWhatFollows) {
   EXPECT_EQ(prefix(4), 48U - 48 / 4 / 2);  // half of the budget's rows
 }
 
+TEST(BudgetSpace, WindowsTakeTheirBytesFirst) {
+  ModelConfig model;
+  model.layers = 2;
+  model.kv_heads = model.query_heads = 1;
+  model.head_dim = 32;
+  model.d_model = 32;
+  model.context = 64;
+  model.windows = {8, 0};
+  constexpr std::size_t kRow = 2 * 32 * 2, kLength = 40;
+  EXPECT_EQ(windowed_tokens(model, kLength), 8);
+  const BudgetSpace space(*find_cache_method("lagkv"), model, kLength, (8 + kLength / 2) * kRow, Json::object());
+  EXPECT_EQ(space.room().rows, kLength / 2);
+}
+
 TEST(BudgetSpace, CodedRowsAreMore) {
   const BudgetCase at;
   const std::size_t bytes = at.sizes("full").full() / 4;

@@ -19,12 +19,26 @@ std::size_t standard_prefix(std::size_t tokens, std::size_t rows) {
   return tokens - std::max(std::min(tokens, kScored), std::min(tokens / 4, rows / 2));
 }
 
+/// Tokens of `tokens` that a layer without a sliding window holds when those with one, of which `windows` of `all`
+/// bytes are, hold theirs whole.
+std::size_t rows_within(std::size_t bytes, std::size_t windows, std::size_t all, std::size_t tokens) {
+  if (windows == all) windows = 0;  // no layer is without: all share
+  return std::min(tokens, (bytes - std::min(bytes, windows)) * tokens / (all - windows));
+}
+
 /// Of settings, by the method or by the model's shape.
 bool is_refusal(const Error& error) {
   return error.code() == ErrorCode::kUsage || error.code() == ErrorCode::kUnsupported;
 }
 
 }  // namespace
+
+std::size_t windowed_tokens(const ModelConfig& model, std::size_t tokens) {
+  std::size_t sum = 0;
+  for (std::size_t layer = 0; layer < model.layers; ++layer)
+    if (const std::size_t window = model.window(layer); window > 0) sum += std::min(window, tokens);
+  return sum;
+}
 
 BudgetSpace::BudgetSpace(const CacheMethod& method, const ModelConfig& model, std::size_t tokens, std::size_t bytes,
                          Json fixed)
@@ -36,7 +50,8 @@ BudgetSpace::BudgetSpace(const CacheMethod& method, const ModelConfig& model, st
       shape_(cache_shape(model)),
       sizes_(method_, shape_, model.layers, tokens),
       grid_(budget_grid(method.name)) {
-  const std::size_t rows = bytes * tokens / sizes_.full();
+  const std::size_t windows = sizes_.full() / model.cached_tokens(tokens) * windowed_tokens(model, tokens),
+                    rows = rows_within(bytes, windows, sizes_.full(), tokens);
   if (method.prefill == Prefill::kWhole && !fixed_.contains("prefix")) fixed_["prefix"] = standard_prefix(tokens, rows);
   room_ = {.tokens = tokens, .rows = rows};
   measure_room();
@@ -47,7 +62,13 @@ void BudgetSpace::measure_room() {
   try {
     const Prefix prefix = cache(whole).prefix();
     if (prefix.whole) room_.later = tokens_ - std::min(tokens_, prefix.tokens);
-    room_.rows = std::min(tokens_, bytes_ * tokens_ / sizes_.total(whole));
+    const std::vector<std::size_t> layers = sizes_.by_layer(whole);
+    std::size_t windows = 0, all = 0;
+    for (std::size_t layer = 0; layer < layers.size(); ++layer) {
+      all += layers[layer];
+      if (model_.window(layer) > 0) windows += layers[layer];
+    }
+    room_.rows = rows_within(bytes_, windows, all, tokens_);
   } catch (const Error& error) {
     if (!is_refusal(error)) throw;
   }

@@ -12,6 +12,9 @@
 
 namespace kvs {
 
+/// Tokens that the layers with a sliding window hold of a document, summed over them.
+std::size_t windowed_tokens(const ModelConfig& model, std::size_t tokens);
+
 /// The settings of one method under one budget. Settings that it gives have a value for every parameter.
 class BudgetSpace {
  public:
