@@ -9,8 +9,10 @@
 #include <array>
 #include <cctype>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <sstream>
 
 #include "core/error.h"
 #include "core/interrupt.h"
@@ -24,6 +26,7 @@ namespace {
 constexpr std::size_t kLargestFigure = 256UL << 20;
 
 [[noreturn]] void fail(std::string_view problem) { throw Error(ErrorCode::kEnvironment, "gnuplot", problem); }
+constexpr std::string_view kMissing = "not found, expected on PATH (Debian: apt-get install gnuplot-nox)";
 
 /// A file without a name, in memory: nothing is left of it when this process and gnuplot have ended, however they end.
 class MemoryFile {
@@ -103,7 +106,7 @@ pid_t start(const MemoryFile& script, const MemoryFile& messages,
   pid_t child = 0;
   const int status =
       ::posix_spawnp(&child, program.c_str(), files.get(), nullptr, arguments.data(), environment.data());
-  if (status == ENOENT) fail("not found, expected on PATH (Debian: apt-get install gnuplot-nox)");
+  if (status == ENOENT) fail(kMissing);
   if (status != 0) fail(std::string("cannot be started: ") + std::strerror(status));
   return child;
 }
@@ -116,7 +119,21 @@ std::string last_words(const MemoryFile& messages) {
   return line == std::string::npos ? text : text.substr(line + 1);
 }
 
+std::string ending_of(int status) {
+  return WIFSIGNALED(status) ? "killed by signal " + std::to_string(WTERMSIG(status))
+                             : "ended with status " + std::to_string(WEXITSTATUS(status));
+}
+
 }  // namespace
+
+void check_gnuplot() {
+  const char* const folders = ::getenv("PATH");  // NOLINT(concurrency-mt-unsafe): nothing here sets a variable
+  if (folders == nullptr) return;                // the search is then the system's own
+  std::istringstream list(folders);
+  for (std::string folder; std::getline(list, folder, ':');)
+    if (::access((folder.empty() ? "gnuplot" : folder + "/gnuplot").c_str(), X_OK) == 0) return;
+  fail(kMissing);
+}
 
 std::vector<std::string> run_gnuplot(std::string_view script, std::span<const std::string> outputs) {
   const MemoryFile commands("script"), messages("messages");
@@ -132,7 +149,7 @@ std::vector<std::string> run_gnuplot(std::string_view script, std::span<const st
     if (errno != EINTR) fail(std::string("cannot be waited for: ") + std::strerror(errno));
   }
   check_interrupt();
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) fail("failed: " + last_words(messages));
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) fail(ending_of(status) + ": " + last_words(messages));
   std::vector<std::string> contents;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     contents.push_back(files[i]->text());

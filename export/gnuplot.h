@@ -7,6 +7,9 @@
 
 namespace kvs {
 
+/// For commands that draw when hours are over. @throws Error kEnvironment if gnuplot is missing.
+void check_gnuplot();
+
 /// Runs `script` with gnuplot. Everything passes through files in memory, so that nothing is left behind even when this
 /// process is killed. User start-up files are not read.
 /// @param outputs  names of variables, set before the script, that each hold the path of a file it must write

@@ -92,6 +92,14 @@ std::vector<Axis::Tick> Axis::ticks(std::size_t most, Label label) const {
   return ticks;
 }
 
+Axis layer_axis(const std::vector<std::size_t>& layers) {
+  return {static_cast<double>(layers.front()), static_cast<double>(layers.back())};
+}
+
+std::size_t layer_ticks(const std::vector<std::size_t>& layers) {
+  return std::clamp<std::size_t>(layers.size() - 1, 1, 6);
+}
+
 std::string plain_label(double value) {
   const double size = std::abs(value);
   if (size == 0 || (size > 0.999e-3 && size < 1e6)) return shown_short(value, 7);

@@ -39,6 +39,10 @@ class Axis {
   Scale scale_;
 };
 
+/// From the first layer to the last, and ticks that are whole layers.
+Axis layer_axis(const std::vector<std::size_t>& layers);
+std::size_t layer_ticks(const std::vector<std::size_t>& layers);
+
 /// "0.5", "100", "1e6", "1e−4".
 std::string plain_label(double value);
 /// A share: "25 %".

@@ -56,11 +56,11 @@ Markup similarity_drawing(const JsonCursor& bands, const std::string& id, const 
                                    " of a text and its copy with synonyms, by layer and "
                                    "half of the frequencies, where " +
                                    group + "."},
-                     .x = Axis(static_cast<double>(layers.front()), static_cast<double>(layers.back())),
+                     .x = layer_axis(layers),
                      .y = similarity_axis(lines),
                      .x_name = "layer",
                      .y_name = "similarity",
-                     .x_ticks = std::min<std::size_t>(6, std::max<std::size_t>(1, layers.size() - 1)),
+                     .x_ticks = layer_ticks(layers),
                      .lines = lines});
 }
 

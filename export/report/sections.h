@@ -19,6 +19,7 @@ Section comparison_section(const ReportInputs& inputs);
 Section evaluations_section(const ReportInputs& inputs);
 Section tasks_section(const ReportInputs& inputs);
 Section spectra_section(const ReportInputs& inputs);
+Section coding_gain_section(const ReportInputs& inputs);
 Section elite_section(const ReportInputs& inputs);
 Section ablation_section(const ReportInputs& inputs);
 Section allocation_section(const ReportInputs& inputs);

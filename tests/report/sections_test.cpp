@@ -23,9 +23,9 @@ std::size_t count(const std::string& text, const std::string& part) {
 
 TEST(ReportSections, AreEmptyWithoutTheirResults) {
   const ReportInputs inputs = read_outputs({"cost.json"});
-  for (const auto make :
-       {comparison_section, evaluations_section, tasks_section, spectra_section, elite_section, ablation_section,
-        configs_section, allocation_section, perturbation_section, retention_section, scores_section, latency_section})
+  for (const auto make : {comparison_section, evaluations_section, tasks_section, spectra_section, coding_gain_section,
+                          elite_section, ablation_section, configs_section, allocation_section, perturbation_section,
+                          retention_section, scores_section, latency_section})
     EXPECT_TRUE(make(inputs).body.empty());
   EXPECT_FALSE(cost_section(inputs).body.empty());
 }
@@ -43,6 +43,23 @@ TEST(ReportSections, SpectraOfOlderFilesHaveNoCurves) {
   const std::string html = spectra_section(changed_output(OutputKind::kSpectrum, spectrum)).body.html();
   EXPECT_EQ(count(html, "class=\"curve "), 0U);
   EXPECT_EQ(count(html, "class=\"map\""), 3U);
+}
+
+TEST(ReportSections, CodingGainsHaveALineForEachStepAndTheVerdicts) {
+  const Section section = coding_gain_section(read_outputs({"spectrum.json"}));
+  const std::string html = section.body.html();
+  EXPECT_EQ(count(html, "class=\"point "), 2U * 6U * 4U);  // six steps of keys and of values in four layers
+  EXPECT_EQ(count(html, "<tr"), 1U + 2U * 3U);
+  EXPECT_THAT(html, HasSubstr("keys and values, layer 3: "));
+  ASSERT_EQ(section.findings.size(), 7U);
+  EXPECT_THAT(section.findings[3], HasSubstr("A transform across channels can pay"));
+  Json older = output_json("spectrum.json");
+  older.erase("coding_gain");
+  EXPECT_TRUE(coding_gain_section(changed_output(OutputKind::kSpectrum, older)).body.empty());
+  Json few = output_json("spectrum.json");  // too few tokens for a KLT of both
+  for (Json& gain : few["coding_gain"]["mean_removed"]["joint"]) gain = nullptr;
+  EXPECT_EQ(count(coding_gain_section(changed_output(OutputKind::kSpectrum, few)).body.html(), "class=\"point "),
+            2U * 5U * 4U);
 }
 
 TEST(ReportSections, EliteMapsHaveTheOrderOfPicks) {
@@ -236,6 +253,9 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{OutputKind::kSpectrum, "spectrum.json", "/states/v/all_tokens/with_dc/heads/2/low_share",
                spectra_section},
         Damage{OutputKind::kSpectrum, "spectrum.json", "/layers", spectra_section},
+        Damage{OutputKind::kSpectrum, "spectrum.json", "/coding_gain/mean_removed/v/layers/head", coding_gain_section},
+        Damage{OutputKind::kSpectrum, "spectrum.json", "/coding_gain/mean_removed/joint/1", coding_gain_section},
+        Damage{OutputKind::kSpectrum, "spectrum.json", "/coding_gain/families/2", coding_gain_section},
         Damage{OutputKind::kConfig, "faedkv.json", "/calibration/ablation/delta/1", ablation_section},
         Damage{OutputKind::kConfig, "faedkv.json", "/calibration/ablation/interval/1/1", ablation_section},
         Damage{OutputKind::kEvaluation, "lagkv.eval.json", "/bytes_ratio", evaluations_section},
