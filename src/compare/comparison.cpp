@@ -11,12 +11,6 @@ namespace {
 
 using Cells = std::vector<std::size_t>;
 
-/// Documents [first, last) of some cells.
-struct Round {
-  std::size_t first, last;
-  Cells cells;
-};
-
 Json to_record(const Round& round) { return {{"first", round.first}, {"last", round.last}, {"cells", round.cells}}; }
 Round round_from(const Json& record) {
   return {record.at("first").get<std::size_t>(), record.at("last").get<std::size_t>(), record.at("cells").get<Cells>()};
@@ -33,8 +27,7 @@ class Comparison {
         plan_(plan),
         records_(records),
         progress_(progress),
-        results_(make.size()),
-        seconds_(make.size()) {}
+        results_(make.size()) {}
 
   std::vector<CellResult> run() {
     Cells active(make_.size());
@@ -42,7 +35,7 @@ class Comparison {
     for (std::size_t done = 0; done < documents_.size() && !active.empty() && !out_of_time_;) {
       const std::size_t target =
           plan_.all ? documents_.size() : std::min(documents_.size(), std::max<std::size_t>(1, 2 * done));
-      const Round round = recorded([&] { return affordable({done, target, active}); });
+      const Round round = recorded([&] { return within_time({done, target, active}); });
       if (round.last == round.first) break;
       score(round);
       done = round.last;
@@ -62,41 +55,26 @@ class Comparison {
   }
 
   double left() const { return plan_.seconds ? *plan_.seconds - spent_ : 0; }
-  /// Of a document with these cells, by what they took so far.
-  double cost(const Cells& cells) const {
-    double seconds = 0;
-    for (const std::size_t n : cells) seconds += seconds_[n] / static_cast<double>(results_[n].scores.kl.size());
-    return seconds;
-  }
   std::vector<CellScores> scores() const {
     std::vector<CellScores> all;
     for (const CellResult& result : results_) all.push_back(result.scores);
     return all;
   }
-
-  Round affordable(Round round) const {
-    if (!plan_.seconds || round.first == 0) return round;
-    const auto documents = static_cast<double>(round.last - round.first);
-    const auto all = scores();
-    const std::size_t front = pareto_front(all).size();
-    while (round.cells.size() > front && documents * cost(round.cells) > left())
-      round.cells = most_promising(all, round.cells, round.cells.size() - 1);
-    const double each = cost(round.cells);
-    if (documents * each > left()) round.last = round.first + static_cast<std::size_t>(std::max(0.0, left()) / each);
-    return round;
+  /// The first document's cells have no measured cost yet.
+  Round within_time(const Round& round) const {
+    return plan_.seconds && round.first > 0 ? affordable(round, scores(), documents_.size(), left()) : round;
   }
 
   void score(const Round& round) {
-    const auto documents = static_cast<double>(round.last - round.first);
+    const auto passes = static_cast<double>((round.last - round.first) * round.cells.size());
     const double before = spent_;
+    double scored = 0;
     for (std::size_t d = round.first; d < round.last; ++d) {
       std::optional<ReferencePass> reference;
       for (const std::size_t n : round.cells) {
         if (out_of_time_) return;
         score(n, d, reference);
-        const double expected = round.first == 0 ? spent_ / static_cast<double>(d * round.cells.size() + n + 1) *
-                                                       documents * static_cast<double>(round.cells.size())
-                                                 : before + documents * cost(round.cells);
+        const double expected = before + (spent_ - before) / ++scored * passes;
         if (progress_) progress_(spent_, std::max(spent_, expected));
       }
     }
@@ -109,7 +87,6 @@ class Comparison {
       if (!out_of_time_) add(n, evaluation_from(record.at("evaluation")), record.at("seconds").get<double>());
       return;
     }
-    // The first document's cells have no measured cost yet.
     if (plan_.seconds && d == 0 && left() < 0) {
       out_of_time_ = true;
       return records_.keep({{"out_of_time", true}});
@@ -130,7 +107,7 @@ class Comparison {
     const Divergence& divergence = document.full->divergence;
     result.scores.kl.push_back(divergence.kl / static_cast<double>(divergence.tokens));
     result.scores.bytes = static_cast<double>(result.sum.cache.peak.stored);
-    seconds_[n] += seconds;
+    result.scores.seconds += seconds;
     spent_ += seconds;
   }
 
@@ -151,7 +128,6 @@ class Comparison {
   RunRecords& records_;
   const std::function<void(double, double)>& progress_;
   std::vector<CellResult> results_;
-  std::vector<double> seconds_;  // [cell] of all its documents
   double spent_ = 0;
   bool out_of_time_ = false;
 };

@@ -29,8 +29,7 @@ struct CellResult {
 /// Scores caches on documents beside the full cache, which passes over each document once for all of them.
 ///
 /// Documents come in rounds: to 1, 2, 4, … in all. After a round the cells that are beaten() stop. Where `seconds` are
-/// given a round must fit what is left of them, by the time that its cells took so far: the least promising cells but
-/// the front's stay behind, then documents. What a round is of stands in the records, so that a run that is resumed
+/// given a round is what of it is affordable(). What a round is of stands in the records, so that a run that is resumed
 /// scores the same cells on the same documents, and its results are the same bits.
 /// @param make     a fresh cache of each cell; prefixes are at most the plan's
 /// @param progress  called with the seconds spent and those still expected

@@ -30,6 +30,13 @@ double reached(std::span<const CellScores> cells, double bytes) {
   return least;
 }
 
+/// Seconds that a document takes.
+double cost(std::span<const CellScores> cells, std::span<const std::size_t> some) {
+  double seconds = 0;
+  for (const std::size_t n : some) seconds += cells[n].seconds / static_cast<double>(cells[n].kl.size());
+  return seconds;
+}
+
 }  // namespace
 
 double log_divergence(double kl) {
@@ -73,6 +80,17 @@ std::vector<std::size_t> most_promising(std::span<const CellScores> cells, std::
   order.resize(std::min(count, order.size()));
   std::ranges::sort(order);
   return order;
+}
+
+Round affordable(Round round, std::span<const CellScores> cells, std::size_t documents, double seconds) {
+  const auto passes = static_cast<double>(round.last - round.first);
+  const std::vector<std::size_t> front = pareto_front(cells);
+  const double kept = static_cast<double>(documents - round.last) * cost(cells, front);
+  while (round.cells.size() > front.size() && passes * cost(cells, round.cells) + kept > seconds)
+    round.cells = most_promising(cells, round.cells, round.cells.size() - 1);
+  const double each = cost(cells, round.cells);
+  if (passes * each > seconds) round.last = round.first + static_cast<std::size_t>(std::max(0.0, seconds) / each);
+  return round;
 }
 
 }  // namespace kvs

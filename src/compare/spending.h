@@ -10,6 +10,13 @@ namespace kvs {
 struct CellScores {
   double bytes = 0;        // the most that it held
   std::vector<double> kl;  // mean KL divergence from the full cache, nats a token, of the first documents
+  double seconds = 0;      // that these documents took
+};
+
+/// Documents [first, last) of some cells.
+struct Round {
+  std::size_t first = 0, last = 0;
+  std::vector<std::size_t> cells;
 };
 
 /// Its logarithm. Divergences below 1e-9 are rounding, and alike.
@@ -31,5 +38,9 @@ std::vector<std::size_t> pareto_front(std::span<const CellScores> cells);
 /// front's at their bytes.
 std::vector<std::size_t> most_promising(std::span<const CellScores> cells, std::span<const std::size_t> active,
                                         std::size_t count);
+
+/// What of a round after the first fits `seconds`, by what its cells took so far, when the front's passes over all
+/// `documents` must fit too: the least promising cells but the front's stay behind, then documents.
+Round affordable(Round round, std::span<const CellScores> cells, std::size_t documents, double seconds);
 
 }  // namespace kvs

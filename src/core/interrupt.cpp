@@ -22,7 +22,11 @@ void install_signal_handlers() {
   struct sigaction action {};
   action.sa_handler = note_signal;
   sigemptyset(&action.sa_mask);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &action, nullptr);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction callers {};
+    sigaction(signal, nullptr, &callers);
+    if (callers.sa_handler != SIG_IGN) sigaction(signal, &action, nullptr);  // nohup ignores SIGHUP: so it stays
+  }
   std::signal(SIGPIPE, SIG_IGN);  // NOLINT(cert-err33-c): cannot fail for these two
   std::signal(SIGXFSZ, SIG_IGN);
 }

@@ -78,9 +78,7 @@ std::optional<Checkpoint::State> Checkpoint::load(bool resume, bool force) const
   for (const auto& path : files_) {
     auto found = read_state(path);
     if (!found) continue;
-    if (!resume)
-      throw Error(ErrorCode::kConflict, path.string(),
-                  "found an unfinished run, expected resume to go on or force to drop it");
+    if (!resume) refuse_unfinished(path);
     if (const std::string differences = identity_differences(found->first, identity_); !differences.empty())
       throw Error(ErrorCode::kConflict, path.string(), "belongs to another run: " + differences);
     if (!newest || found->second.documents >= newest->documents) newest = std::move(found->second);

@@ -65,7 +65,7 @@ class Reader {
 
   void check_options() const {
     const auto refuse = [](std::string_view option, std::string_view problem) {
-      throw Error(ErrorCode::kUsage, option, problem);
+      throw Error(ErrorCode::kUsage, "--" + std::string(option), problem);
     };
     if (options_.texts.empty() == !options_.tokens_file) refuse("text", "expected either texts or a file of tokens");
     if (std::count(options_.texts.begin(), options_.texts.end(), "-") > 1) refuse("text", "found - twice");

@@ -25,6 +25,17 @@ std::int64_t modified_ns(const struct stat& status) noexcept {
   return std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
 }
 
+/// Calls write(rest) until nothing is left.
+template <class Write>
+void write_all(const fs::path& path, std::span<const std::byte> bytes, Write write) {
+  while (!bytes.empty()) {
+    const ssize_t written = write(bytes);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) throw_errno(ErrorCode::kEnvironment, path, "cannot write", written < 0 ? errno : ENOSPC);
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+}
+
 }  // namespace
 
 Descriptor open_regular(const fs::path& path, struct stat& status) {
@@ -112,13 +123,24 @@ std::string read_text_file(const fs::path& path, std::size_t limit) {
 }
 
 void write_at(int descriptor, const fs::path& path, std::span<const std::byte> bytes, std::uint64_t offset) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::pwrite(descriptor, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) throw_errno(ErrorCode::kEnvironment, path, "cannot write", written < 0 ? errno : ENOSPC);
-    bytes = bytes.subspan(static_cast<std::size_t>(written));
-    offset += static_cast<std::uint64_t>(written);
-  }
+  write_all(path, bytes, [&](std::span<const std::byte> rest) {
+    return ::pwrite(descriptor, rest.data(), rest.size(), static_cast<off_t>(offset + bytes.size() - rest.size()));
+  });
+}
+
+void append_to(int descriptor, const fs::path& path, std::span<const std::byte> bytes) {
+  write_all(path, bytes,
+            [&](std::span<const std::byte> rest) { return ::write(descriptor, rest.data(), rest.size()); });
+}
+
+void refuse_existing(const fs::path& output, const std::string& what) {
+  throw Error(ErrorCode::kConflict, output.native(),
+              "found a " + what + " that exists, expected a free name, or --force to replace it");
+}
+
+void refuse_unfinished(const fs::path& kept) {
+  throw Error(ErrorCode::kConflict, kept.string(),
+              "found an unfinished run, expected --resume to go on or --force to drop it");
 }
 
 void sync_directory(const fs::path& directory) {
@@ -146,9 +168,7 @@ void check_output(const fs::path& output, bool force) {
   if (S_ISDIR(status.st_mode))
     throw Error(ErrorCode::kEnvironment, output.native(), "found a directory, expected a file");
   if (!S_ISREG(status.st_mode)) throw Error(ErrorCode::kEnvironment, output.native(), "the output is no regular file");
-  if (!force)
-    throw Error(ErrorCode::kConflict, output.native(),
-                "found a file that exists, expected a free name, or force to replace it");
+  if (!force) refuse_existing(output);
 }
 
 void write_file_atomically(const fs::path& output, std::string_view bytes, bool force) {

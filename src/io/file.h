@@ -69,10 +69,18 @@ void check_output(const std::filesystem::path& output, bool force);
 ///         temporary removed and the old file untouched.
 void write_file_atomically(const std::filesystem::path& output, std::string_view bytes, bool force);
 
+/// @throws Error kConflict: a file (or a folder) is there already.
+[[noreturn]] void refuse_existing(const std::filesystem::path& output, const std::string& what = "file");
+/// @throws Error kConflict: what an unfinished run keeps is there.
+[[noreturn]] void refuse_unfinished(const std::filesystem::path& kept);
+
 /// Writes all of `bytes` at `offset` (short writes and EINTR handled). @throws Error kEnvironment with path and errno
 /// text.
 void write_at(int descriptor, const std::filesystem::path& path, std::span<const std::byte> bytes,
               std::uint64_t offset);
+
+/// The same behind what was written, or at the end of a file opened to append.
+void append_to(int descriptor, const std::filesystem::path& path, std::span<const std::byte> bytes);
 
 /// fsync of a directory, so that a rename in it survives. @throws Error kEnvironment.
 void sync_directory(const std::filesystem::path& directory);

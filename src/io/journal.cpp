@@ -17,37 +17,46 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A line is [RECORD,"e3069283"]: valid JSON, its CRC-32C over the bytes of RECORD.
+// A line is [RECORD,"e3069283"]: valid JSON, the CRC-32C over the bytes of all records up to this one. So a line that
+// is lost, repeated or of another process shows.
 constexpr std::string_view kLineEnd = "\"]\n";
 constexpr std::size_t kChecksumDigits = 8;
 constexpr std::size_t kTail = 2 + kChecksumDigits + kLineEnd.size();
 constexpr std::size_t kMostBytes = 1UL << 30;
 
-std::string checksum(std::string_view record) {
+std::uint32_t continued(std::uint32_t crc, std::string_view record) {
+  return crc32c(std::as_bytes(std::span(record)), crc);
+}
+
+std::string digits_of(std::uint32_t crc) {
   constexpr char kHex[] = "0123456789abcdef";
-  const std::uint32_t crc = crc32c(std::as_bytes(std::span(record)));
   std::string text;
   for (int shift = 28; shift >= 0; shift -= 4) text += kHex[(crc >> shift) & 15];
   return text;
 }
 
-std::string make_line(const Json& record) {
+/// @param crc  in: of the lines before; out: with this one
+std::string make_line(const Json& record, std::uint32_t& crc) {
   const std::string text = dump_json(record, -1);
-  return '[' + text + ",\"" + checksum(text) + std::string(kLineEnd);
+  crc = continued(crc, text);
+  return '[' + text + ",\"" + digits_of(crc) + std::string(kLineEnd);
 }
 
-/// The record of a line (with its newline), or nothing if the line is damaged.
-std::optional<std::string_view> record_of(std::string_view line) {
+/// The record of a line (with its newline), or nothing if the line is damaged or not the next one.
+/// @param crc  of the lines before
+std::optional<std::string_view> record_of(std::string_view line, std::uint32_t crc) {
   if (line.size() <= 1 + kTail || line.front() != '[' || !line.ends_with(kLineEnd)) return std::nullopt;
   const std::string_view record = line.substr(1, line.size() - 1 - kTail);
   const std::string_view stored = line.substr(1 + record.size());
-  if (!stored.starts_with(",\"") || stored.substr(2, kChecksumDigits) != checksum(record)) return std::nullopt;
+  if (!stored.starts_with(",\"") || stored.substr(2, kChecksumDigits) != digits_of(continued(crc, record)))
+    return std::nullopt;
   return record;
 }
 
 struct Lines {
   Journal::Content content;
   std::size_t good_bytes = 0;  // where a torn last line starts
+  std::uint32_t crc = 0;       // of the records before it
 };
 
 Lines read_lines(const fs::path& path) {
@@ -58,10 +67,11 @@ Lines read_lines(const fs::path& path) {
     const std::size_t newline = text.find('\n', lines.good_bytes);
     const std::size_t end = newline == std::string::npos ? text.size() : newline + 1;
     const std::string where = path.native() + ": line " + std::to_string(number + 1);
-    const auto record = record_of(std::string_view(text).substr(lines.good_bytes, end - lines.good_bytes));
+    const auto record = record_of(std::string_view(text).substr(lines.good_bytes, end - lines.good_bytes), lines.crc);
     // Line 0 was renamed into place whole, so only a later one can be torn.
     if (!record && number > 0 && end == text.size()) break;
     if (!record) throw Error(ErrorCode::kInput, where, "damaged: its CRC-32C does not match");
+    lines.crc = continued(lines.crc, *record);
     Json value = parse_json(*record, where);
     if (number == 0)
       lines.content.identity = std::move(value);
@@ -101,11 +111,13 @@ Descriptor open_to_append(const fs::path& path) {
 
 }  // namespace
 
-Journal::Journal(fs::path path, int descriptor) noexcept : path_(std::move(path)), descriptor_(descriptor) {}
+Journal::Journal(fs::path path, int descriptor, std::uint32_t crc) noexcept
+    : path_(std::move(path)), descriptor_(descriptor), crc_(crc) {}
 
 Journal::Journal(Journal&& other) noexcept
     : path_(std::move(other.path_)),
       descriptor_(std::exchange(other.descriptor_, -1)),
+      crc_(other.crc_),
       records_(std::move(other.records_)) {}
 
 Journal::~Journal() {
@@ -113,8 +125,9 @@ Journal::~Journal() {
 }
 
 Journal Journal::create(const fs::path& path, const Json& identity) {
-  write_file_atomically(path, make_line(identity), false);
-  return Journal(path, open_to_append(path).release());
+  std::uint32_t crc = 0;
+  write_file_atomically(path, make_line(identity, crc), false);
+  return Journal(path, open_to_append(path).release(), crc);
 }
 
 Journal Journal::resume(const fs::path& path, const Json& identity) {
@@ -126,7 +139,7 @@ Journal Journal::resume(const fs::path& path, const Json& identity) {
   // The torn line must go, or the next append would end up on it and damage both.
   if (::ftruncate(file.get(), static_cast<off_t>(lines.good_bytes)) != 0 || ::fdatasync(file.get()) != 0)
     throw_errno(ErrorCode::kEnvironment, path, "cannot cut a torn line off", errno);
-  Journal journal(path, file.release());
+  Journal journal(path, file.release(), lines.crc);
   journal.records_ = std::move(lines.content.records);
   return journal;
 }
@@ -136,15 +149,9 @@ Journal::Content Journal::read(const fs::path& path) { return read_lines(path).c
 void Journal::append(const Json& record) {
   if (descriptor_ < 0)
     throw Error(ErrorCode::kInternal, path_.native(), "append to a journal that failed or was removed");
-  const std::string line = make_line(record);
+  const std::string line = make_line(record, crc_);
   Descriptor file(std::exchange(descriptor_, -1));  // after a failure nothing may be written behind a torn line
-  ssize_t written = 0;
-  do written = ::write(file.get(), line.data(), line.size());
-  while (written < 0 && errno == EINTR);
-  if (written < 0) throw_errno(ErrorCode::kEnvironment, path_, "cannot write", errno);
-  if (static_cast<std::size_t>(written) != line.size())
-    throw Error(ErrorCode::kEnvironment, path_.native(),
-                "wrote " + std::to_string(written) + " of " + std::to_string(line.size()) + " bytes: disk full?");
+  append_to(file.get(), path_, std::as_bytes(std::span(line)));
   if (::fdatasync(file.get()) != 0) throw_errno(ErrorCode::kEnvironment, path_, "cannot sync", errno);
   records_.push_back(record);
   descriptor_ = file.release();

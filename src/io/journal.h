@@ -9,10 +9,11 @@
 
 namespace kvs {
 
-/// An append-only file of JSON lines, each closed by its own CRC-32C. Line 0 says what run it belongs to; every later
-/// line is one finished unit of work (a document, or a document's layer), appended with one write and made durable
-/// before append() returns. A torn last line is dropped on reading; a damaged line elsewhere is an error. A line reads
-/// [RECORD,"e3069283"], the CRC being that of RECORD's bytes. Line 0 appears whole or not at all.
+/// An append-only file of JSON lines, each closed by a CRC-32C. Line 0 says what run it belongs to; every later line is
+/// one finished unit of work (a document, or a document's layer), appended and made durable before append()
+/// returns. A torn last line is dropped on reading; a line elsewhere that is damaged, lost or repeated is an
+/// error. A line reads [RECORD,"e3069283"], the CRC being that of all records up to this one. Line 0 appears whole or
+/// not at all.
 class Journal {
  public:
   /// A new journal with `identity` as line 0. @throws Error kConflict if the file exists; kEnvironment on I/O failure.
@@ -38,9 +39,10 @@ class Journal {
   void remove();
 
  private:
-  Journal(std::filesystem::path path, int descriptor) noexcept;
+  Journal(std::filesystem::path path, int descriptor, std::uint32_t crc) noexcept;
   std::filesystem::path path_;
   int descriptor_ = -1;
+  std::uint32_t crc_ = 0;  // of the records so far
   std::vector<Json> records_;
 };
 

@@ -240,6 +240,8 @@ std::string describe_json(const Json& value) {
   if (value.is_object()) return "an object of " + std::to_string(value.size()) + " members";
   if (value.is_array()) return "an array of " + std::to_string(value.size()) + " elements";
   if (const auto* text = value.get_ptr<const Json::string_t*>()) return '"' + printable(*text, kShown) + '"';
+  if (const auto* real = value.get_ptr<const double*>(); real != nullptr && !std::isfinite(*real))
+    return std::isnan(*real) ? "nan" : *real > 0 ? "inf" : "-inf";  // options can be; dump() has null for them
   return value.dump();
 }
 

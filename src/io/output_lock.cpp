@@ -40,6 +40,18 @@ bool is_still_named(int descriptor, const fs::path& path) {
          ours.st_ino == named.st_ino;
 }
 
+/// Of a locked file. On a full disk it goes away again.
+void write_owner(int descriptor, const fs::path& path) {
+  const std::string text = std::to_string(::getpid()) + "\n";
+  try {
+    if (::ftruncate(descriptor, 0) != 0) throw_errno(ErrorCode::kEnvironment, path, "cannot write", errno);
+    write_at(descriptor, path, std::as_bytes(std::span(text)), 0);
+  } catch (const Error&) {
+    ::unlink(path.c_str());
+    throw;
+  }
+}
+
 void take_flock(int descriptor, const fs::path& path) {
   int result = 0;
   do result = ::flock(descriptor, LOCK_EX | LOCK_NB);
@@ -97,9 +109,7 @@ OutputLock::OutputLock(const fs::path& output, bool enabled, std::span<const fs:
     if (!is_still_named(file.get(), path_)) continue;
     // A file of the user's that happens to have this name must be neither overwritten nor deleted.
     if (!read_owner(file.get())) throw Error(ErrorCode::kConflict, path_.native(), "exists and is no lock file");
-    const std::string text = std::to_string(::getpid()) + "\n";
-    if (::ftruncate(file.get(), 0) != 0) throw_errno(ErrorCode::kEnvironment, path_, "cannot write", errno);
-    write_at(file.get(), path_, std::as_bytes(std::span(text)), 0);
+    write_owner(file.get(), path_);
     held_locks().push_back(path_.native());
     descriptor_ = file.release();
     remove_stale_temporaries(target);

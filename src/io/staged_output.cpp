@@ -60,11 +60,6 @@ void sync_file(const fs::path& path) {
   if (!file.is_open() || ::fsync(file.get()) != 0) throw_errno(ErrorCode::kEnvironment, path, "cannot sync", errno);
 }
 
-[[noreturn]] void refuse_existing(const fs::path& output, const char* what) {
-  throw Error(ErrorCode::kConflict, output.native(),
-              std::string("found a ") + what + " that exists, expected a free name, or force to replace it");
-}
-
 }  // namespace
 
 StagedOutput::StagedOutput(const fs::path& output, Kind kind)

@@ -128,7 +128,7 @@ ParsedConfig parse_gguf_config(const GgufFile& file) {
   const GgufKeys keys(file, name);
 
   ModelConfig& config = parsed.config;
-  config.name = file.has("general.name") ? std::string(file.get_string("general.name")) : file.path().stem().string();
+  config.name = shown_name(file.has("general.name") ? file.get_string("general.name") : file.path().stem().native());
   config.architecture = row.name;
   config.adjacent_pairs = row.gguf_interleaved;
   config.layers = keys.count("block_count", kMostLayers);

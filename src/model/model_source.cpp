@@ -125,7 +125,7 @@ std::unique_ptr<ModelSource> open_folder(const fs::path& folder) {
     throw Error(ErrorCode::kInput, config.string(), "is missing; expected a Hugging Face folder or a GGUF file");
   }
   ParsedConfig parsed = parse_hf_config(config);
-  parsed.config.name = fs::canonical(folder).filename().string();
+  parsed.config.name = shown_name(fs::canonical(folder).filename().native());
   const fs::path adapter = folder / "adapter_config.json";
   if (fs::exists(adapter)) parsed.notes.push_back(adapter.string() + ": the adapter beside the weights is not applied");
   return std::make_unique<FolderSource>(folder, ModelFormat::kHuggingFace, open_safetensors(weights_of(folder)),

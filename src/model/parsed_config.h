@@ -2,8 +2,10 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "core/error.h"
 #include "model/architecture.h"
 #include "model/config.h"
 
@@ -25,6 +27,9 @@ ParsedConfig parse_hf_config(const std::filesystem::path& path);
 
 /// The same from GGUF metadata; `vocabulary` and `tied_head` follow from the tensors present.
 ParsedConfig parse_gguf_config(const GgufFile& file);
+
+/// A model's name as outputs hold it: files and folders may have names that are no text, or endless ones.
+inline std::string shown_name(std::string_view name) { return printable(name, 200); }
 
 /// Checks that hold for either format and fills what follows from the rest (head_dim 0: d_model / query_heads).
 /// @param names  the format's keys of d_model, query_heads, kv_heads, head_dim, for messages

@@ -51,7 +51,7 @@ std::vector<TaskSample> fitted_samples(const TaskRequest& request, const FittedT
 }
 
 void refuse_length(std::size_t length) {
-  throw Error(ErrorCode::kUsage, "length",
+  throw Error(ErrorCode::kUsage, "--lengths",
               "found " + std::to_string(length) + " tokens, expected more: the task and its answer have no room");
 }
 

@@ -17,12 +17,9 @@ class CalibratePrograms : public ::testing::Test {
     write_tiny_model(folder_ / "model");
     write_tokens_file(folder_ / "tokens.jsonl", 3, 70);
   }
-  std::vector<std::string> with_text(const std::string& command, std::vector<std::string> more,
+  std::vector<std::string> with_text(const std::string& command, const std::vector<std::string>& more,
                                      const std::string& model = "model") const {
-    std::vector<std::string> words{command,    "--model", folder_ / model, "--tokens-file", folder_ / "tokens.jsonl",
-                                   "--window", "32",      "--quiet",       "--threads",     "1"};
-    words.insert(words.end(), more.begin(), more.end());
-    return words;
+    return words_on_texts(command, folder_ / model, folder_ / "tokens.jsonl", more);
   }
   std::vector<std::string> faedkv(const std::string& out, std::vector<std::string> more = {}) const {
     more.insert(more.end(), {"--chunks", "4", "--sinks", "2", "--recent", "3", "--out", folder_ / out});

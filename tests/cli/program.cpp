@@ -45,9 +45,17 @@ Outcome run_with(const std::string& program, const std::vector<std::string>& arg
   std::vector<char*> argv{const_cast<char*>(path.c_str())};
   for (const auto& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
+  posix_spawnattr_t attributes;  // a program leaves signals ignored that are, as they may be where the tests run
+  sigset_t heeded;
+  sigemptyset(&heeded);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&heeded, number);
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setsigdefault(&attributes, &heeded);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
   pid_t child = 0;
-  if (posix_spawn(&child, path.c_str(), &actions, nullptr, argv.data(), environ) != 0)
+  if (posix_spawn(&child, path.c_str(), &actions, &attributes, argv.data(), environ) != 0)
     throw std::runtime_error("cannot start " + path);
+  posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   int status = 0;
   while (signal != 0 && !due()) {
@@ -59,6 +67,17 @@ Outcome run_with(const std::string& program, const std::vector<std::string>& arg
   return {status_of(status), slurp(out), slurp(err)};
 }
 
+/// Files above this are compared by size and time alone.
+constexpr std::uintmax_t kLarge = 16U << 20;
+
+std::string kept_of(const std::filesystem::directory_entry& entry) {
+  if (entry.is_symlink()) return "link to " + std::filesystem::read_symlink(entry.path()).string();
+  if (!entry.is_regular_file()) return entry.is_directory() ? "a folder" : "a special file";
+  if (entry.file_size() <= kLarge) return slurp(entry.path());
+  return std::to_string(entry.file_size()) + " bytes of " +
+         std::to_string(entry.last_write_time().time_since_epoch().count());
+}
+
 }  // namespace
 
 Outcome run(const std::string& program, const std::vector<std::string>& arguments) {
@@ -66,8 +85,8 @@ Outcome run(const std::string& program, const std::vector<std::string>& argument
 }
 
 Outcome run_and_interrupt(const std::string& program, const std::vector<std::string>& arguments,
-                          const std::filesystem::path& journal) {
-  return run_with(program, arguments, SIGINT, [&] {
+                          const std::filesystem::path& journal, int signal) {
+  return run_with(program, arguments, signal, [&] {
     const std::string lines = slurp(journal);  // what it belongs to, then what is done: without that none is left
     return std::ranges::count(lines, '\n') > 1;
   });
@@ -94,12 +113,35 @@ std::string slurp(const std::filesystem::path& path) {
   return text.str();
 }
 
+std::vector<std::string> words_on_texts(const std::string& command, const std::filesystem::path& model,
+                                        const std::filesystem::path& tokens, const std::vector<std::string>& more,
+                                        const std::string& threads) {
+  std::vector<std::string> words{command,    "--model", model,     "--tokens-file", tokens,
+                                 "--window", "32",      "--quiet", "--threads",     threads};
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+std::map<std::string, std::string> contents_of(const std::filesystem::path& folder) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder))
+    files[entry.path().lexically_relative(folder)] = kept_of(entry);
+  return files;
+}
+
 TemporaryFolder::TemporaryFolder() {
   std::string pattern = (std::filesystem::temp_directory_path() / "kvs-cli-XXXXXX").string();
   if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
   path_ = pattern;
 }
 TemporaryFolder::~TemporaryFolder() { std::filesystem::remove_all(path_); }
+
+std::vector<float> tiny_weights(std::mt19937& random, std::size_t size, std::size_t inputs) {
+  const float scale = 2.0F / std::sqrt(static_cast<float>(inputs));
+  std::vector<float> values(size);
+  for (float& value : values) value = scale * (static_cast<float>(random() >> 8) * 0x1p-23F - 1.0F);
+  return values;
+}
 
 void write_tiny_model(const std::filesystem::path& folder, TinyKind kind) {
   std::filesystem::create_directories(folder);
@@ -109,10 +151,7 @@ void write_tiny_model(const std::filesystem::path& folder, TinyKind kind) {
   const auto add = [&](const std::string& name, std::vector<std::size_t> shape, bool ones = false) {
     std::size_t size = 1;
     for (const std::size_t extent : shape) size *= extent;
-    std::vector<float> values(size, 1.0F);
-    const float scale = 2.0F / std::sqrt(static_cast<float>(shape.back()));
-    for (float& value : values)
-      if (!ones) value = scale * (static_cast<float>(random() >> 8) * 0x1p-23F - 1.0F);
+    std::vector<float> values = ones ? std::vector<float>(size, 1.0F) : tiny_weights(random, size, shape.back());
     tensors.push_back({name, std::move(shape), std::move(values)});
   };
   add("model.embed_tokens.weight", {kVocabulary, kModel});

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <signal.h>
+
 #include <filesystem>
+#include <map>
 #include <random>
 #include <string>
 #include <vector>
@@ -16,10 +19,10 @@ struct Outcome {
 /// Runs a program of build/<preset>/bin, or one given by absolute path, with `arguments` and waits for it.
 Outcome run(const std::string& program, const std::vector<std::string>& arguments);
 
-/// Starts it, sends SIGINT once a unit of work stands in `journal`, waits. The outcome of a program that ended before
+/// Starts it, sends `signal` once a unit of work stands in `journal`, waits. The outcome of a program that ended before
 /// is its own.
 Outcome run_and_interrupt(const std::string& program, const std::vector<std::string>& arguments,
-                          const std::filesystem::path& journal);
+                          const std::filesystem::path& journal, int signal = SIGINT);
 
 /// Runs `first` and, for as long as a SIGKILL at a random time stops it, `again`; the last of many tries is let alone.
 /// Expects it to end with status 0. @return the number of kills.
@@ -27,6 +30,14 @@ int run_with_kills(const std::string& program, const std::vector<std::string>& f
                    const std::vector<std::string>& again, std::mt19937& random);
 
 std::string slurp(const std::filesystem::path& path);
+
+/// COMMAND on a model and a file of tokens, in windows of 32, quietly, with `more`.
+std::vector<std::string> words_on_texts(const std::string& command, const std::filesystem::path& model,
+                                        const std::filesystem::path& tokens, const std::vector<std::string>& more,
+                                        const std::string& threads = "1");
+
+/// Each file and folder below `folder` with what is in it.
+std::map<std::string, std::string> contents_of(const std::filesystem::path& folder);
 
 /// A folder that lives as long as the object.
 class TemporaryFolder {
@@ -46,6 +57,9 @@ class TemporaryFolder {
 /// Biased: with biases of q, k, v and output. Normed: a Qwen 3, that is with QK-norm.
 enum class TinyKind { kPlain, kBiased, kNormed };
 void write_tiny_model(const std::filesystem::path& folder, TinyKind kind = TinyKind::kPlain);
+
+/// Weights of a matrix that takes `inputs` values.
+std::vector<float> tiny_weights(std::mt19937& random, std::size_t size, std::size_t inputs);
 
 /// `lines` texts of `tokens` ids below 64, one JSON array per line.
 void write_tokens_file(const std::filesystem::path& path, std::size_t lines, std::size_t tokens);

@@ -107,7 +107,7 @@ TEST_F(TaskPrograms, RefuseWhatCannotBeAsked) {
   refuse(4, {"--task", path, "--method", "full"}, "long.jsonl: question 1: found 2137 tokens");
   refuse(2, {"--task", "haystack", "--method", "full"}, "--task: found 'haystack', expected one of passkey, needle");
   refuse(2, {"--task", "ruler-niah-single-2", "--method", "full"}, "--text: found nothing");
-  refuse(2, {"--task", "needle", "--lengths", "60", "--method", "full"}, "length: found 60 tokens");
+  refuse(2, {"--task", "needle", "--lengths", "60", "--method", "full"}, "--lengths: found 60 tokens");
   refuse(2, {"--task", "needle", "--window", "60", "--method", "full"}, "--window: found together with --task");
   refuse(2, {"--task", "needle", "--method", "lagkv", "--set", "prefix=8"}, "--set prefix: found together with --task");
   refuse(2, {"--task", "needle", "--method", "l2norm", "--prefill", "stepwise"}, "--prefill: found stepwise");

@@ -44,5 +44,28 @@ TEST(Spending, TheFrontIsTheMostPromising) {
   EXPECT_THAT(most_promising(cells, kAll, 3), ElementsAre(1, 2, 3));
 }
 
+class Affordable : public ::testing::Test {
+ protected:
+  /// A second document for all four cells, of four; each takes 10 s a document, and the front (0 and 1) needs 40 s more
+  /// for the last two.
+  Round within(double seconds) const { return affordable({1, 2, kAll}, cells_, 4, seconds); }
+
+  std::vector<CellScores> cells_{{50, {0.2}, 10}, {100, {0.1}, 10}, {60, {0.5}, 10}, {60, {0.3}, 10}};
+};
+
+TEST_F(Affordable, KeepsTimeForTheFrontsOtherDocuments) {
+  EXPECT_THAT(within(80).cells, ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(within(79).cells, ElementsAre(0, 1, 3));
+  EXPECT_THAT(within(60).cells, ElementsAre(0, 1));
+  EXPECT_EQ(within(60).last, 2u);
+}
+
+TEST_F(Affordable, LeavesDocumentsOutWhereTheFrontAloneTakesTooLong) {
+  EXPECT_THAT(within(20).cells, ElementsAre(0, 1));
+  EXPECT_EQ(within(20).last, 2u);
+  EXPECT_EQ(within(19).last, 1u);
+  EXPECT_EQ(within(-1).last, 1u);
+}
+
 }  // namespace
 }  // namespace kvs

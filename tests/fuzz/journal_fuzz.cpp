@@ -11,12 +11,14 @@ using kvs::fuzz::require;
 
 std::string with_checksums(std::string_view text) {
   std::string journal;
+  std::uint32_t sum = 0;
   while (true) {
     const std::size_t newline = text.find('\n');
     if (newline == text.npos) return journal + std::string(text);
     const std::string record(text.substr(0, newline));
+    sum = kvs::crc32c(std::as_bytes(std::span(record)), sum);
     char crc[9];
-    std::snprintf(crc, sizeof crc, "%08x", kvs::crc32c(std::as_bytes(std::span(record))));
+    std::snprintf(crc, sizeof crc, "%08x", sum);
     journal += '[' + record + ",\"" + crc + "\"]\n";
     text.remove_prefix(newline + 1);
   }

@@ -198,7 +198,7 @@ TEST_F(CorpusTest, TokensFileGivesIdsWithoutATokenizer) {
   EXPECT_EQ(corpus.short_texts, 1U);
 }
 
-// The numbers in the names below are those of the project's list of bad inputs.
+// The numbers in the names below are those of tests/catalogue/README.md.
 
 TEST_F(CorpusTest, Bad76EmptyOrBlankCorpus) {
   expect_error(options({write("a.txt", "")}), ErrorCode::kData, "0 documents");

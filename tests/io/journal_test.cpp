@@ -28,12 +28,13 @@ class JournalFile : public testing::Test {
   Json identity_{{"schema", 1}, {"model", "abc"}, {"options", {{"window", 1024}, {"taper", 0.1}}}};
 };
 
-TEST_F(JournalFile, IsJsonLinesThatCarryTheCrcOfTheirRecord) {
-  { Journal journal = Journal::create(path_, {{"a", 1}}); }
-  const std::string record = R"({"a":1})";
-  char crc[9];
-  std::snprintf(crc, sizeof crc, "%08x", crc32c_by_table(std::as_bytes(std::span(record))));
-  EXPECT_EQ(read_all(path_), "[" + record + ",\"" + crc + "\"]\n");
+TEST_F(JournalFile, IsJsonLinesThatCarryTheCrcOfTheRecordsSoFar) {
+  Journal::create(path_, {{"a", 1}}).append({{"b", 2}});
+  const std::string records = R"({"a":1}{"b":2})";
+  char first[9], second[9];
+  std::snprintf(first, sizeof first, "%08x", crc32c_by_table(std::as_bytes(std::span(records).first(7))));
+  std::snprintf(second, sizeof second, "%08x", crc32c_by_table(std::as_bytes(std::span(records))));
+  EXPECT_EQ(read_all(path_), std::string(R"([{"a":1},")") + first + "\"]\n" + R"([{"b":2},")" + second + "\"]\n");
   EXPECT_THAT(directory_.names(), ElementsAre("out.journal"));
 }
 
@@ -90,6 +91,21 @@ TEST_F(JournalFile, NamesTheDamagedLine) {
   directory_.write("out.journal", text);
   expect_error(ErrorCode::kInput, "line 2: damaged", [&] { Journal::resume(path_, identity_); });
   EXPECT_EQ(read_all(path_), text);
+}
+
+TEST_F(JournalFile, RefusesLinesThatAreLostRepeatedOrInAnotherOrder) {
+  const std::string whole = make_three();
+  std::vector<std::string> lines;
+  for (std::size_t from = 0; from < whole.size(); from = whole.find('\n', from) + 1)
+    lines.push_back(whole.substr(from, whole.find('\n', from) + 1 - from));
+  directory_.write("out.journal", lines[0] + lines[2] + lines[3]);
+  expect_error(ErrorCode::kInput, "line 2: damaged", [&] { Journal::read(path_); });
+  directory_.write("out.journal", lines[0] + lines[1] + lines[1] + lines[2]);
+  expect_error(ErrorCode::kInput, "line 3: damaged", [&] { Journal::read(path_); });
+  directory_.write("out.journal", lines[0] + lines[2] + lines[1] + lines[3]);
+  expect_error(ErrorCode::kInput, "line 2: damaged", [&] { Journal::read(path_); });
+  directory_.write("out.journal", lines[0] + lines[1] + lines[3]);  // as a torn line: its work is done again
+  EXPECT_EQ(Journal::read(path_).records.size(), 1U);
 }
 
 TEST_F(JournalFile, RefusesAMissingAnEmptyAndAForeignFile) {

@@ -213,7 +213,7 @@ TEST(Tokenizer, BosIsWhatTheTemplatePutsFirstWhereTheConfigurationNamesNone) {
 
 TEST(Tokenizer, InvalidUtf8IsRefused) { EXPECT_THROW(encode(small_document(), "a\xFF"), Error); }
 
-// The numbers in the names below are those of the project's list of bad inputs.
+// The numbers in the names below are those of tests/catalogue/README.md.
 
 TEST(TokenizerJson, Bad67MissingOrCutInHalf) {
   EXPECT_THROW(load_tokenizer_json("/nonexistent/tokenizer.json"), Error);

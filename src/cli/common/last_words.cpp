@@ -2,7 +2,9 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
+#include <exception>
 #include <iostream>
 #include <new>
 #include <system_error>
@@ -14,6 +16,13 @@ namespace kvs {
 namespace {
 
 std::string_view dying_program;
+std::atomic<bool> memory_ran_out = false;
+
+/// As without a handler. An exception that nobody caught is unknown to std::terminate(), its cause is not.
+[[noreturn]] void on_exhausted_memory() {
+  memory_ran_out = true;
+  throw std::bad_alloc();
+}
 
 [[noreturn]] void end(int status) noexcept {
   release_locks_of_dying_program();
@@ -22,7 +31,9 @@ std::string_view dying_program;
 
 [[noreturn]] void on_terminate() noexcept {
   std::set_terminate([] { end(static_cast<int>(ErrorCode::kEnvironment)); });  // no memory for the line, either
-  end(report(dying_program, std::current_exception()));
+  std::exception_ptr reason = std::current_exception();
+  if (!reason && memory_ran_out) reason = std::make_exception_ptr(std::bad_alloc());
+  end(report(dying_program, reason));
 }
 
 /// No command ends with status 1.
@@ -61,6 +72,7 @@ int report(std::string_view program, const std::exception_ptr& failure) noexcept
 void install_last_words(std::string_view program) noexcept {
   dying_program = program;
   std::set_terminate(on_terminate);
+  std::set_new_handler(on_exhausted_memory);
   (void)::on_exit(on_end, nullptr);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <boost/program_options.hpp>
+#include <limits>
 #include <ostream>
 #include <set>
 #include <sstream>
@@ -18,6 +19,9 @@ namespace {
 [[noreturn]] void refuse(const std::string& name, std::string_view found, const std::string& expected) {
   throw Error(ErrorCode::kUsage, "--" + name, "found '" + std::string(found) + "', expected " + expected);
 }
+
+/// What no option takes goes by this name, which no word on a command line is likely to have.
+constexpr const char* kStray = "stray word";
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
@@ -250,6 +254,11 @@ Options OptionTable::parse_words(const std::vector<std::string>& words) const {
   po::options_description all;
   for (const auto& group : state_->groups) all.add(*group);
   all.add(state_->hidden);
+  po::positional_options_description positional = state_->positional;
+  if (positional.max_total_count() != std::numeric_limits<unsigned>::max()) {
+    all.add_options()(kStray, po::value<std::vector<std::string>>());
+    positional.add(kStray, -1);
+  }
   // Boost takes whatever follows an option as its value, the next option too.
   for (std::size_t n = 0; n + 1 < words.size(); ++n) {
     const auto* description = words[n].starts_with("--") ? all.find_nothrow(words[n].substr(2), false) : nullptr;
@@ -260,8 +269,11 @@ Options OptionTable::parse_words(const std::vector<std::string>& words) const {
   try {
     namespace style = po::command_line_style;
     constexpr int kStyle = style::allow_long | style::long_allow_adjacent | style::long_allow_next;
-    const auto parsed = po::command_line_parser(words).options(all).positional(state_->positional).style(kStyle).run();
+    const auto parsed = po::command_line_parser(words).options(all).positional(positional).style(kStyle).run();
     for (const auto& option : parsed.options) {
+      if (option.string_key == kStray)
+        throw Error(ErrorCode::kUsage, "command line",
+                    "found '" + option.value.front() + "', expected an option; see --help");
       const auto& semantic = *all.find(option.string_key, false).semantic();
       if (result.has(option.string_key) && semantic.max_tokens() <= 1)
         throw Error(ErrorCode::kUsage, "--" + option.string_key, "found twice, expected once");
@@ -272,7 +284,8 @@ Options OptionTable::parse_words(const std::vector<std::string>& words) const {
     }
   } catch (const po::unknown_option& error) {
     std::vector<std::string> known;
-    for (const auto& option : all.options()) known.push_back("--" + option->long_name());
+    for (const auto& option : all.options())
+      if (option->long_name() != kStray) known.push_back("--" + option->long_name());
     throw Error(
         ErrorCode::kUsage, error.get_option_name(),
         "found an option that is not known, expected one of --help" + did_you_mean(error.get_option_name(), known));

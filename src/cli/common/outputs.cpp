@@ -2,12 +2,14 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
 #include <iostream>
 #include <set>
 
 #include "core/error.h"
 #include "export/config.h"
+#include "export/gnuplot.h"
 #include "io/descriptor.h"
 #include "io/file.h"
 #include "io/input_files.h"
@@ -64,9 +66,7 @@ InputFiles input_files(const Options& options) {
 }  // namespace
 
 void check_journal(const std::filesystem::path& output, const RunOptions& run) {
-  if (!run.replace() && std::filesystem::exists(journal_path(output)))
-    throw Error(ErrorCode::kConflict, journal_path(output).string(),
-                "found an unfinished run, expected --resume to go on or --force to drop it");
+  if (!run.replace() && std::filesystem::exists(journal_path(output))) refuse_unfinished(journal_path(output));
 }
 
 Journal open_journal(const std::filesystem::path& output, const Json& identity, const RunOptions& run) {
@@ -114,6 +114,7 @@ void check_outputs(const std::filesystem::path& main, std::span<const std::files
   check_inputs_spared(all, options);
   check_output(main, run.replace());  // is_finished says more when the run is known
   for (const auto& path : others) check_output(path, run.replace());
+  if (std::ranges::any_of(others, [](const auto& path) { return path.extension() == ".svg"; })) check_gnuplot();
 }
 
 bool is_finished(const std::filesystem::path& main, const std::filesystem::path& state, const RunOptions& run,

@@ -30,7 +30,7 @@ void drop_hopeless_runs(ErrorCode code);
 /// @throws Error kUsage, also if an output lies in a model's folder or a name is too long; as read_config for --config.
 void check_inputs_spared(std::span<const std::filesystem::path> outputs, const Options& options);
 /// Checks every output before any work: `main`, which is written last, and the files that go with it.
-/// @throws as check_inputs_spared and check_output.
+/// @throws as check_inputs_spared and check_output; kEnvironment if one is a figure and gnuplot is missing.
 void check_outputs(const std::filesystem::path& main, std::span<const std::filesystem::path> others,
                    const Options& options, const RunOptions& run);
 /// With --resume: true if `main` is there already because the very same run has finished, so that nothing is to do.

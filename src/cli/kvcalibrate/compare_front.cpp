@@ -1,5 +1,6 @@
 #include "cli/kvcalibrate/compare_front.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "cli/common/progress.h"
@@ -42,6 +43,16 @@ Json retrieval_json(const std::string& task, std::span<const TaskResult> results
   return json;
 }
 
+/// How many questions fit, when the first one has shown what it takes; a tenth is left for others that take longer.
+/// @param fit  by the first one's time
+std::size_t recorded_count(RunRecords& records, double fit, std::size_t all) {
+  constexpr double kSafe = 0.9;
+  if (records.replays()) return records.next().at("questions").get<std::size_t>();
+  const auto count = static_cast<std::size_t>(std::clamp(kSafe * fit, 1.0, static_cast<double>(all)));
+  records.keep({{"questions", count}});
+  return count;
+}
+
 CacheChoice full_choice() { return {.name = "full", .method = find_cache_method("full")}; }
 
 }  // namespace
@@ -64,13 +75,11 @@ FrontAnswers ask_front(const Options& options, const RunOptions& run, const Mode
   };
   Progress progress("compare " + options.text("task"), static_cast<double>(caches * samples.size()), run.quiet);
   std::vector<std::vector<TaskResult>> results(caches);
-  double spent = 0;
-  for (std::size_t n = 0; n < samples.size(); ++n) {
+  std::size_t count = samples.size();
+  for (std::size_t n = 0; n < count; ++n) {
     Json record;
     if (records.replays()) {
       record = records.next();
-    } else if (seconds && n > 0 && spent + spent / static_cast<double>(n) > *seconds) {
-      records.keep(record = {{"out_of_time", true}});
     } else {
       const auto start = std::chrono::steady_clock::now();
       record["question"] = n;
@@ -82,8 +91,7 @@ FrontAnswers ask_front(const Options& options, const RunOptions& run, const Mode
       record["seconds"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       records.keep(record);
     }
-    if (record.contains("out_of_time")) break;
-    spent += record.at("seconds").get<double>();
+    if (n == 0 && seconds) count = recorded_count(records, *seconds / record.at("seconds").get<double>(), count);
     for (std::size_t i = 0; i < caches; ++i) {
       results[i].push_back(task_result_from(record.at("answers")[i]));
       if (i > 0) results[i].back().full = results.front().back().answer;

@@ -27,7 +27,8 @@ OptionTable report_options() {
       .value("out", "FILE", "the page")
       .flag("force", "replace a page that exists")
       .flag("quiet", "nothing on stderr but errors")
-      .flag("json", "print the result as JSON on stdout");
+      .flag("json", "print the result as JSON on stdout")
+      .flag("no-lock", "do not lock the output (file systems without locks)");
   return table;
 }
 
@@ -51,8 +52,10 @@ void run_report(Arguments arguments) {
   run.force = options->flag("force");
   run.quiet = options->flag("quiet");
   run.json = options->flag("json");
+  run.lock = !options->flag("no-lock");
   const std::filesystem::path out = options->text("out");
   check_output(out, run.force);
+  const OutputLock lock(out, run.lock);
   const std::vector<std::filesystem::path> paths(options->list("PATH").begin(), options->list("PATH").end());
   const ReportInputs inputs = read_report_inputs(paths);
   InputFiles read;  // of folders only what is read: a page may lie in one

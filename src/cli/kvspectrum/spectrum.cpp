@@ -3,11 +3,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <iostream>
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <span>
 #include <sstream>
 
 #include "analyzers/moments.h"
@@ -232,20 +234,17 @@ void run_spectrum(Arguments arguments) {
   const auto ops = make_spectral_ops(input.source->backend());
   const SpectrumAccumulator::Settings settings{transform,    input.sinks,    input.layers,
                                                input.states, input.kv_heads, input.head_dim};
-  const auto of_this_run = [&](const Json& report) {
-    return report.value("/source/command"_json_pointer, Json()) == options->command();
-  };
-  if (is_finished(folder / "spectrum.json", out, run, of_this_run))
-    return print_result(run,
-                        parse_json(read_text_file(folder / "spectrum.json", std::size_t{1} << 30), "spectrum.json"),
-                        (folder / "spectrum.json").string() + ": finished before\n");
+  const auto of_this_run = [&](const Json& report) { return report.value("command", Json()) == options->command(); };
   const OutputFolder made(folder);
-  std::vector<std::filesystem::path> others;
+  std::vector<std::filesystem::path> outputs{folder / "spectrum.json"};
   const bool figure = input.gain && has_whole_gains(*input.gain, input.source->documents() * input.gain->counted());
   for (const std::string& name : spectrum_report_files(settings, figure))
-    if (name != "spectrum.json") others.push_back(folder / name);
-  const OutputLock lock(out, run.lock, others);
-  check_outputs(folder / "spectrum.json", others, *options, run);
+    if (folder / name != outputs.front()) outputs.push_back(folder / name);
+  const OutputLock lock(out, run.lock, outputs);
+  if (is_finished(outputs.front(), out, run, of_this_run))
+    return print_result(run, parse_json(read_text_file(outputs.front(), std::size_t{1} << 30), "spectrum.json"),
+                        outputs.front().string() + ": finished before\n");
+  check_outputs(outputs.front(), std::span(outputs).subspan(1), *options, run);
   Sums sums{SpectrumAccumulator(*ops, settings, tokens), nullptr};
   if (input.gain) sums.moments = std::make_unique<MomentSource>(*input.source, *input.gain, input.layers);
   Checkpoint checkpoint(out, input.identity);

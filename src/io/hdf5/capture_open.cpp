@@ -81,7 +81,7 @@ void check_digest(const OpenCapture& capture, const Expected& expected) {
 
 Error unfinished_error(const fs::path& path, const std::string& state) {
   return Error(ErrorCode::kConflict, path.native(),
-               "an unfinished capture" + state + "; resume finishes it, or " +
+               "an unfinished capture" + state + "; --resume finishes it, or " +
                    "what there is can be read as an incomplete capture");
 }
 

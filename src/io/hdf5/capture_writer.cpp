@@ -40,11 +40,6 @@ void remove_if_there(const fs::path& path) {
     throw_errno(ErrorCode::kEnvironment, path, "cannot delete", errno);
 }
 
-[[noreturn]] void throw_exists(const fs::path& output) {
-  throw Error(ErrorCode::kConflict, output.native(),
-              "found a file that exists, expected a free name, or force to replace it");
-}
-
 /// The journal's line 0: every result-changing fact of the run at top level, so that a conflict names it.
 Json journal_identity(const CaptureHeader& header, const Json& run) {
   Json identity{{"format", "kvspectrum-capture-journal"}, {"version", kCaptureVersion}};
@@ -132,7 +127,7 @@ void CaptureFileWriter::open(const fs::path& path) {
 void CaptureFileWriter::resume() {
   journal_.emplace(Journal::resume(paths_.journal, identity_));
   const bool replacing = is_there(paths_.output);
-  if (replacing && journal_->records().empty()) throw_exists(paths_.output);
+  if (replacing && journal_->records().empty()) refuse_existing(paths_.output);
   if (journal_->records().empty()) {
     journal_.reset();
     return start(false);
@@ -145,8 +140,8 @@ void CaptureFileWriter::resume() {
   if (digest != progress_.index.metadata_sha256)
     throw Error(ErrorCode::kInput, paths_.partial.native(),
                 "found metadata with SHA-256 " + digest + ", expected " + progress_.index.metadata_sha256 +
-                    " as in the journal; force starts again");
-  if (replacing && !progress_.replaces) throw_exists(paths_.output);
+                    " as in the journal; --force starts again");
+  if (replacing && !progress_.replaces) refuse_existing(paths_.output);
 }
 
 /// Nothing is left to do but to remove what a kill after the last rename left.
@@ -228,7 +223,7 @@ void CaptureFileWriter::check_stored(std::uint64_t document) {
       throw Error(ErrorCode::kInput, place(document, i),
                   "found CRC-32C " + checksum_text(found) + ", expected " +
                       checksum_text(progress_.index.checksums[at]) +
-                      " as written; the disk changed it; force starts again");
+                      " as written; the disk changed it; --force starts again");
   }
 }
 
@@ -266,7 +261,7 @@ void CaptureFileWriter::move_into_place() {
     result = ::renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE);
   // A file system without RENAME_NOREPLACE: a hard link does not replace either.
   if (result != 0 && (errno == EINVAL || errno == ENOSYS) && (result = ::link(from, to)) == 0) ::unlink(from);
-  if (result != 0 && errno == EEXIST) throw_exists(paths_.output);
+  if (result != 0 && errno == EEXIST) refuse_existing(paths_.output);
   if (result != 0) throw_errno(ErrorCode::kEnvironment, paths_.output, "cannot put the new file in place", errno);
   sync_directory(directory_of(paths_.output));
 }
@@ -292,10 +287,10 @@ Beginning decide(const CapturePaths& paths, const CaptureWriter::Options& option
   if (options.resume && unfinished) return Beginning::kResume;
   if (options.resume && is_finished(paths, identity)) return Beginning::kFinished;
   if (options.force) return Beginning::kStart;
-  if (is_there(paths.output)) throw_exists(paths.output);
+  if (is_there(paths.output)) refuse_existing(paths.output);
   if (unfinished)
     throw Error(ErrorCode::kConflict, paths.partial.native(),
-                "an unfinished capture exists; resume goes on with it, force discards it");
+                "an unfinished capture exists; --resume goes on with it, --force discards it");
   return Beginning::kStart;
 }
 
