@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "calibrate/transform/bits.h"
 #include "core/error.h"
@@ -17,28 +18,49 @@ std::string tensor_name(std::size_t layer, const std::string& what) {
 
 std::vector<float> floats(std::span<const std::size_t> values) { return {values.begin(), values.end()}; }
 
-/// Whole numbers of at most kMostBits, of as many bytes as the config says.
-std::vector<std::size_t> bits_of(const std::vector<float>& values, std::size_t bytes, const std::string& where) {
+std::string_view name_of(TransformRows rows) { return kTransformRowNames[static_cast<std::size_t>(rows)]; }
+
+/// Whole numbers of at most kMostBits.
+std::vector<std::size_t> bits_of(const std::vector<float>& values, const std::string& where) {
   std::vector<std::size_t> bits;
   for (const float value : values) {
     if (!(value >= 0 && value <= static_cast<float>(kMostBits)) || value != std::floor(value))
       throw Error(ErrorCode::kInput, where, "found " + std::to_string(value) + ", expected bits from 0 to 8");
     bits.push_back(static_cast<std::size_t>(value));
   }
-  if (code_bytes(bits) != bytes)
-    throw Error(ErrorCode::kInput, where,
-                "found " + std::to_string(code_bytes(bits)) + " bytes of a token, expected " + std::to_string(bytes) +
-                    ", as code_bytes says");
   return bits;
+}
+
+/// As many bytes as the config says, and in all heads as many bits.
+void check_bits(const TransformLayer& layer, const TransformShape& shape, std::size_t bytes, const std::string& where) {
+  if (const std::size_t found = code_bytes(layer, shape); found != bytes)
+    throw Error(ErrorCode::kInput, where,
+                "found " + std::to_string(found) + " bytes of a token, expected " + std::to_string(bytes) +
+                    ", as code_bytes says");
+  const auto sum = [&](const RowSet& set, std::size_t row) {
+    const auto of_row = std::span(layer.bits).subspan(set.first + row * set.size, set.size);
+    return std::reduce(of_row.begin(), of_row.end());
+  };
+  for (const RowSet& set : row_sets(layer.rows, shape))
+    for (std::size_t row = 1; row < set.count; ++row)
+      if (sum(set, row) != sum(set, 0))
+        throw Error(ErrorCode::kInput, where,
+                    "found " + std::to_string(sum(set, 0)) + " and " + std::to_string(sum(set, row)) +
+                        " bits, expected as many in every head");
+}
+
+/// Of analysis and of synthesis.
+std::vector<std::uint64_t> products_shape(TransformRows rows, const TransformShape& shape) {
+  const std::uint64_t values = 2 * shape.kv_heads * shape.head_dim;
+  if (rows == TransformRows::kLayer) return {values, values};
+  return {shape.kv_heads, shape.head_dim, shape.head_dim};
 }
 
 }  // namespace
 
 Json transform_parameters(const TransformConfig& config) {
-  return {{"layers", config.layers},
-          {"sinks", config.sinks},
-          {"code_bytes", config.code_bytes},
-          {"thresholds", config.thresholds},
+  return {{"layers", config.layers},    {"rows", name_of(config.rows)},    {"sinks", config.sinks},
+          {"recent", config.recent},    {"code_bytes", config.code_bytes}, {"thresholds", config.thresholds},
           {"outliers", config.outliers}};
 }
 
@@ -56,7 +78,10 @@ TransformConfig read_transform_config(const Json& json, const std::string& where
   const JsonCursor root(json, where), parameters = root.at("parameters"), calibration = root.at("calibration");
   TransformConfig config;
   config.layers = config_layers(root);
+  config.rows =
+      parameters.at("rows").value() == name_of(TransformRows::kHead) ? TransformRows::kHead : TransformRows::kLayer;
   config.sinks = parameters.at("sinks").unsigned_integer();
+  config.recent = parameters.at("recent").unsigned_integer();
   for (const char* const list : {"code_bytes", "thresholds"})
     expect_length(parameters.at(list), config.layers.size(), "layers");
   config.code_bytes = parameters.at("code_bytes").value().get<std::vector<std::size_t>>();
@@ -72,17 +97,26 @@ TransformConfig read_transform_config(const Json& json, const std::string& where
   return config;
 }
 
-std::vector<OutputTensor> transform_tensors(const std::vector<TransformLayer>& layers) {
+std::size_t code_bytes(const TransformLayer& layer, const TransformShape& shape) {
+  std::size_t bytes = 0;
+  for (const RowSet& set : row_sets(layer.rows, shape))
+    for (std::size_t row = 0; row < set.count; ++row)
+      bytes += code_bytes(std::span(layer.bits).subspan(set.first + row * set.size, set.size));
+  return bytes;
+}
+
+std::vector<OutputTensor> transform_tensors(const std::vector<TransformLayer>& layers, const TransformShape& shape) {
   std::vector<OutputTensor> tensors{
       held_tensor("books", {kMostBits + 1, kTrellisBooks / (kMostBits + 1)}, layers.front().books)};
   for (const TransformLayer& layer : layers) {
     const std::size_t values = layer.values();
-    const auto add = [&](const std::string& name, std::vector<std::uint64_t> shape, std::vector<float> held) {
-      tensors.push_back(held_tensor(tensor_name(layer.layer, name), std::move(shape), std::move(held)));
+    const auto add = [&](const std::string& name, std::vector<std::uint64_t> size, std::vector<float> held) {
+      tensors.push_back(held_tensor(tensor_name(layer.layer, name), std::move(size), std::move(held)));
     };
     add("mean", {values}, layer.mean);
-    add("analysis", {values, values}, layer.analysis);
-    add("synthesis", {values, values}, layer.synthesis);
+    add("analysis", products_shape(layer.rows, shape), layer.analysis);
+    add("synthesis", products_shape(layer.rows, shape), layer.synthesis);
+    if (layer.rows == TransformRows::kHead) add("deviations", {values / 2}, layer.deviations);
     add("bits", {values}, floats(layer.bits));
     add("weights", {values}, layer.weights);
   }
@@ -92,28 +126,33 @@ std::vector<OutputTensor> transform_tensors(const std::vector<TransformLayer>& l
 std::vector<TransformLayer> read_transform_layers(const Json& json, const std::filesystem::path& path) {
   const TransformConfig config = read_transform_config(json, path.string());
   const JsonCursor model = JsonCursor(json, path.string()).at("model");
-  const std::size_t values = 2 * model.at("kv_heads").unsigned_integer() * model.at("head_dim").unsigned_integer();
+  const TransformShape shape{model.at("kv_heads").unsigned_integer(), model.at("head_dim").unsigned_integer()};
+  const std::size_t values = 2 * shape.kv_heads * shape.head_dim;
   const std::filesystem::path file = path.parent_path() / json.at("files").at(0).at("path").get<std::string>();
   const auto archive = open_safetensors(file);
   const FactorReader read = reader_of(*archive, file);
   const std::vector<float> books = read("books", {kMostBits + 1, kTrellisBooks / (kMostBits + 1)});
   std::vector<TransformLayer> layers;
   for (std::size_t n = 0; n < config.layers.size(); ++n) {
-    const auto tensor = [&](const std::string& what, const std::vector<std::uint64_t>& shape) {
-      return read(tensor_name(config.layers[n], what), shape);
+    const auto tensor = [&](const std::string& what, const std::vector<std::uint64_t>& size) {
+      return read(tensor_name(config.layers[n], what), size);
     };
-    const std::string bits = tensor_name(config.layers[n], "bits");
-    layers.push_back(
-        {.layer = config.layers[n],
-         .mean = tensor("mean", {values}),
-         .analysis = tensor("analysis", {values, values}),
-         .synthesis = tensor("synthesis", {values, values}),
-         .bits = bits_of(tensor("bits", {values}), config.code_bytes[n], file.string() + ": tensor " + bits),
-         .weights = tensor("weights", {values}),
-         .threshold = static_cast<float>(config.thresholds[n]),
-         .outliers = config.outliers,
-         .books = books,
-         .sinks = config.sinks});
+    const bool by_head = config.rows == TransformRows::kHead;
+    const std::string bits = file.string() + ": tensor " + tensor_name(config.layers[n], "bits");
+    layers.push_back({.layer = config.layers[n],
+                      .rows = config.rows,
+                      .mean = tensor("mean", {values}),
+                      .analysis = tensor("analysis", products_shape(config.rows, shape)),
+                      .synthesis = tensor("synthesis", products_shape(config.rows, shape)),
+                      .deviations = by_head ? tensor("deviations", {values / 2}) : std::vector<float>(),
+                      .bits = bits_of(tensor("bits", {values}), bits),
+                      .weights = tensor("weights", {values}),
+                      .threshold = static_cast<float>(config.thresholds[n]),
+                      .outliers = config.outliers,
+                      .books = books,
+                      .sinks = config.sinks,
+                      .recent = config.recent});
+    check_bits(layers.back(), shape, config.code_bytes[n], bits);
   }
   return layers;
 }

@@ -14,8 +14,10 @@ namespace kvs {
 
 /// What a transform config says beside its model and its provenance. Lists are by position in `layers`.
 struct TransformConfig {
-  std::vector<std::size_t> layers;      // ascending; the others keep everything
+  std::vector<std::size_t> layers;  // ascending; the others keep everything
+  TransformRows rows = TransformRows::kLayer;
   std::size_t sinks = 0;                // first tokens that stay in full
+  std::size_t recent = 0;               // TransformLayer::recent
   std::vector<std::size_t> code_bytes;  // of a token's codes
   std::vector<double> thresholds;       // TransformLayer::threshold
   double outliers = 0;                  // TransformLayer::outliers
@@ -31,8 +33,12 @@ Json transform_calibration(const TransformConfig& config);
 /// @param where  the file, for messages;  @throws Error kInput
 TransformConfig read_transform_config(const Json& config, const std::string& where);
 
-/// The tensors of the file beside the config: `books` and, of each layer, mean, analysis, synthesis, bits and weights.
-std::vector<OutputTensor> transform_tensors(const std::vector<TransformLayer>& layers);
+/// Bytes of a token's codes in a layer, without gains.
+std::size_t code_bytes(const TransformLayer& layer, const TransformShape& shape);
+
+/// The tensors of the file beside the config: `books` and, of each layer, mean, analysis, synthesis, bits and weights,
+/// and deviations with TransformRows::kHead.
+std::vector<OutputTensor> transform_tensors(const std::vector<TransformLayer>& layers, const TransformShape& shape);
 /// Reads them. @param path  of the config, which read_config() has checked;  @throws Error kInput naming the tensor
 std::vector<TransformLayer> read_transform_layers(const Json& config, const std::filesystem::path& path);
 

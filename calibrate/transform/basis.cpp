@@ -30,12 +30,15 @@ std::vector<double> covariance(const TransformMoments& moments, std::size_t n, c
 
 /// L of each head's keys, then of each head's values: [head, head_dim, head_dim].
 std::vector<double> cost_factors(CalibrationOps& ops, const TransformMoments& moments, std::size_t n,
-                                 const TransformScales& scales) {
+                                 const TransformScales& scales, TransformRows rows) {
   std::vector<double> factors = moments.key_costs(n), values = moments.value_costs(n);
-  for (double& cost : factors) cost *= scales.keys;
+  const std::size_t head_dim = moments.geometry().head_dim, block = head_dim * head_dim;
+  for (std::size_t at = 0; at < factors.size(); ++at) {
+    const bool diagonal = at % block % (head_dim + 1) == 0;
+    factors[at] *= diagonal || rows == TransformRows::kLayer ? scales.keys : 0;
+  }
   for (double& cost : values) cost *= scales.values;
   factors.insert(factors.end(), values.begin(), values.end());
-  const std::size_t head_dim = moments.geometry().head_dim, block = head_dim * head_dim;
   for (std::size_t at = 0; at < factors.size(); at += block)
     damped_cholesky(ops, Matrix(std::span(factors).subspan(at, block), {head_dim, head_dim}), kDamping);
   return factors;
@@ -61,26 +64,57 @@ void transpose(std::vector<double>& square, std::size_t size) {
       std::swap(square[row * size + column], square[column * size + row]);
 }
 
+/// Values [first, first + size) that have coefficients in common.
+struct Block {
+  std::size_t first, size;
+};
+
+std::vector<Block> blocks_of(const TransformGeometry& geometry, TransformRows rows) {
+  const std::size_t values = geometry.values(), keys = values / 2;
+  if (rows == TransformRows::kLayer) return {{0, values}};
+  std::vector<Block> blocks;
+  for (std::size_t channel = 0; channel < keys; ++channel) blocks.push_back({channel, 1});
+  for (std::size_t first = keys; first < values; first += geometry.head_dim)
+    blocks.push_back({first, geometry.head_dim});
+  return blocks;
+}
+
+/// Appends Λ and Uᵀ, [coefficient, value], of a block of U Λ Uᵀ.
+void decompose(CalibrationOps& ops, const std::vector<double>& weighed, std::size_t values, const Block& block,
+               std::vector<double>& variances, std::vector<double>& vectors) {
+  const auto [first, size] = block;
+  std::vector<double> part(size * size);
+  for (std::size_t row = 0; row < size; ++row)
+    std::copy_n(&weighed[(first + row) * values + first], size, &part[row * size]);
+  const SingularValues found =
+      size == 1 ? SingularValues{part, {1}, {1}} : ops.svd(TensorView<const double, 2>(part, {size, size}), size);
+  variances.insert(variances.end(), found.singular.begin(), found.singular.end());
+  vectors.resize(vectors.size() + size * values);
+  double* const rows = vectors.data() + vectors.size() - size * values;
+  for (std::size_t row = 0; row < size; ++row) std::copy_n(&found.right[row * size], size, rows + row * values + first);
+}
+
 }  // namespace
 
 TransformBasis transform_basis(CalibrationOps& ops, const TransformMoments& moments, std::size_t n,
-                               const TransformScales& scales) {
+                               const TransformScales& scales, TransformRows rows) {
   const std::size_t values = moments.geometry().values(), head_dim = moments.geometry().head_dim;
   TransformBasis basis;
   basis.mean.assign(moments.sum(n).begin(), moments.sum(n).end());
   for (double& mean : basis.mean) mean /= moments.tokens();
-  const std::vector<double> factors = cost_factors(ops, moments, n, scales);
+  const std::vector<double> factors = cost_factors(ops, moments, n, scales, rows);
   std::vector<double> weighed = covariance(moments, n, basis.mean);
   multiply_blocks(ops, weighed, values, factors, head_dim, Triangular::kMultiply);
   transpose(weighed, values);  // Lᵀ Σ, as Σ is symmetric
   multiply_blocks(ops, weighed, values, factors, head_dim, Triangular::kMultiply);
-  const SingularValues found = ops.svd(TensorView<const double, 2>(weighed, {values, values}), values);
-  basis.variances = found.singular;
-  const double most = basis.variances.front();
+  std::vector<double> vectors;
+  for (const Block& block : blocks_of(moments.geometry(), rows))
+    decompose(ops, weighed, values, block, basis.variances, vectors);
+  const double most = *std::ranges::max_element(basis.variances);
   if (!(most > 0))
     throw Error(ErrorCode::kData, "layer " + std::to_string(moments.geometry().layers[n]),
                 "found keys and values that never change, expected some that do");
-  basis.synthesis = found.right;  // rows: coefficients
+  basis.synthesis = vectors;
   multiply_blocks(ops, basis.synthesis, values, factors, head_dim, Triangular::kSolve);
   basis.analysis.resize(values * values);  // Uᵀ Lᵀ
   for (double& variance : basis.variances) variance = std::max(variance, kLeastVariance * most);
@@ -89,11 +123,11 @@ TransformBasis transform_basis(CalibrationOps& ops, const TransformMoments& mome
       const double* const lower = &factors[i * head_dim];  // row i of its head's L
       const std::size_t first = i / head_dim * head_dim;
       double product = 0;
-      for (std::size_t j = 0; j <= i % head_dim; ++j) product += lower[j] * found.right[row * values + first + j];
+      for (std::size_t j = 0; j <= i % head_dim; ++j) product += lower[j] * vectors[row * values + first + j];
       basis.analysis[row * values + i] = product;
     }
   for (std::size_t row = 0; row < values; ++row) {
-    const double* const vector = &found.right[row * values];
+    const double* const vector = &vectors[row * values];
     basis.key_shares.push_back(std::inner_product(vector, vector + values / 2, vector, 0.0));
     const double deviation = std::sqrt(basis.variances[row]);
     for (std::size_t column = 0; column < values; ++column) {

@@ -7,19 +7,62 @@
 namespace kvs {
 namespace {
 
-/// The next bit of a coefficient.
-struct Step {
-  double gain = 0;
-  std::size_t layer = 0, coefficient = 0;
+double gain(double variance, std::size_t bits) { return variance * (kTrellisError[bits] - kTrellisError[bits + 1]); }
 
-  /// Ties: the first one comes first.
-  friend bool operator<(const Step& a, const Step& b) {
-    if (a.gain != b.gain) return a.gain < b.gain;
-    return std::pair(b.layer, b.coefficient) < std::pair(a.layer, a.coefficient);
+/// A row, to which bits are added.
+class RowBits {
+ public:
+  explicit RowBits(const std::vector<double>& variances) : variances_(&variances), bits_(variances.size()) {
+    for (std::size_t n = 0; n < variances.size(); ++n) push(n);
   }
+
+  const std::vector<std::size_t>& bits() const noexcept { return bits_; }
+  /// Adds the eight best bits, or what there is. @return what they take away
+  double add_byte() {
+    double sum = 0;
+    for (std::size_t n = 0; n < 8 && !steps_.empty(); ++n) {
+      const auto [gain, behind] = steps_.top();
+      const std::size_t coefficient = bits_.size() - behind;
+      steps_.pop();
+      sum += gain;
+      if (++bits_[coefficient] < kMostBits) push(coefficient);
+    }
+    return sum;
+  }
+
+ private:
+  /// Ties: the first coefficient comes first.
+  void push(std::size_t n) { steps_.emplace(gain((*variances_)[n], bits_[n]), bits_.size() - n); }
+
+  const std::vector<double>* variances_;
+  std::vector<std::size_t> bits_;
+  std::priority_queue<std::pair<double, std::size_t>> steps_;  // gain of the next bit, coefficients from this one on
 };
 
-double gain(double variance, std::size_t bits) { return variance * (kTrellisError[bits] - kTrellisError[bits + 1]); }
+/// Some rows with their next byte, which they may not get.
+struct NextByte {
+  explicit NextByte(const CodeRows& of) : tokens(of.tokens) {
+    for (const std::vector<double>& variances : of.variances) rows.emplace_back(variances);
+    advance();
+  }
+
+  std::size_t bytes() const noexcept { return rows.size() * tokens; }
+  void advance() {
+    bits.clear();
+    double sum = 0;
+    for (RowBits& row : rows) {
+      bits.push_back(row.bits());
+      sum += row.add_byte();
+    }
+    worth = sum / static_cast<double>(bytes());
+  }
+  bool is_full() const { return bits.front() == rows.front().bits(); }
+
+  std::size_t tokens;
+  std::vector<RowBits> rows;
+  CodeBits bits;     // without the next byte
+  double worth = 0;  // of the next one, by byte that is held
+};
 
 }  // namespace
 
@@ -27,24 +70,21 @@ std::size_t code_bytes(std::span<const std::size_t> bits) noexcept {
   return (std::reduce(bits.begin(), bits.end()) + 7) / 8;
 }
 
-std::vector<std::vector<std::size_t>> allocate_bits(std::span<const std::vector<double>> variances, std::size_t bytes) {
-  std::vector<std::vector<std::size_t>> bits;
-  std::vector<std::size_t> used(variances.size());  // bits of each layer
-  std::priority_queue<Step> steps;
-  for (std::size_t layer = 0; layer < variances.size(); ++layer) {
-    bits.emplace_back(variances[layer].size());
-    for (std::size_t n = 0; n < variances[layer].size(); ++n) steps.push({gain(variances[layer][n], 0), layer, n});
+std::vector<CodeBits> allocate_bits(std::span<const CodeRows> all, std::size_t bytes) {
+  std::vector<NextByte> next(all.begin(), all.end());
+  std::priority_queue<std::pair<double, std::size_t>> order;  // worth, rows from these on: ties as above
+  for (std::size_t n = 0; n < next.size(); ++n) order.emplace(next[n].worth, next.size() - n);
+  for (std::size_t left = bytes; !order.empty();) {
+    const std::size_t n = next.size() - order.top().second;
+    order.pop();
+    if (next[n].bytes() > left || next[n].is_full()) continue;
+    left -= next[n].bytes();
+    next[n].advance();
+    order.emplace(next[n].worth, next.size() - n);
   }
-  // A layer that begins a byte pays for all of it; once no byte is left, those that are begun are filled.
-  for (std::size_t left = bytes; !steps.empty();) {
-    const auto [of, layer, n] = steps.top();
-    steps.pop();
-    const bool begins = used[layer] % 8 == 0;
-    if (begins && left == 0) continue;
-    left -= begins ? 1 : 0;
-    ++used[layer];
-    if (++bits[layer][n] < kMostBits) steps.push({gain(variances[layer][n], bits[layer][n]), layer, n});
-  }
+  std::vector<CodeBits> bits;
+  bits.reserve(next.size());
+  for (NextByte& rows : next) bits.push_back(std::move(rows.bits));
   return bits;
 }
 

@@ -14,10 +14,17 @@ namespace kvs {
 namespace {
 
 constexpr std::size_t kStates = 256;
-/// From so many bits on books are widened by √3 before they meet real coefficients, whose tails are heavier than
-/// Gaussian ones: Lloyd's iteration does not move entries to where no value came close. At high rates the best entries
-/// are as dense as the cube root of the values. Source: Bennett (1948), Bell System Technical Journal 27(3).
-constexpr std::size_t kWideBits = 4;
+/// From so many bits on entries are spread before they meet real coefficients, whose tails are heavier than Gaussian
+/// ones: Lloyd's iteration does not move entries to where no value came close.
+constexpr std::size_t kSpreadBits = 4;
+
+/// Entries as dense as a normal distribution become as dense as Cauchy's: at high rates the best density is the cube
+/// root of that of the values, and Cauchy's is that of Student's t with five degrees of freedom. Source: Bennett
+/// (1948), Bell System Technical Journal 27(3).
+float spread(float entry) {
+  const double below = std::erfc(-static_cast<double>(entry) / std::numbers::sqrt2) / 2;
+  return static_cast<float>(std::tan(std::numbers::pi * (below - 0.5)));
+}
 
 /// Gaussian values by Box & Muller's transform: the standard leaves a distribution's bits to the library.
 std::vector<float> gaussian(std::size_t count) {
@@ -38,7 +45,7 @@ class CodedSamples {
       : samples_(&samples), values_(samples.bits.size()), count_(samples.rows.size() / values_) {
     const double most = *std::ranges::max_element(samples.variances);
     for (const double variance : samples.variances) weights_.push_back(static_cast<float>(variance / most));
-    RowBuffer buffer(trellis_store(books, samples.bits, weights_));
+    RowBuffer buffer(trellis_store(books, trellis_coefficients(samples.bits, weights_)));
     const BackendTensor<float, 4> rows(backend, {1, 1, count_, values_});
     backend.upload(rows.view().data(), samples.rows.data(), rows.bytes());
     buffer.append(backend, rows.view(), 0, count_);
@@ -91,16 +98,15 @@ TrellisBooks::TrellisBooks(Backend& backend) : backend_(&backend), books_(gaussi
   for (std::size_t bits = 1; bits <= kMostBits; ++bits)
     samples.push_back({rows, std::vector(kValues, bits), std::vector(kValues, 1.0)});
   for (std::size_t n = 0; n < kIterations; ++n) fit(samples, 0);
-  for (std::size_t entry = kWideBits * kStates; entry < kTrellisBooks; ++entry)
-    books_[entry] *= std::numbers::sqrt3_v<float>;
+  for (std::size_t entry = kSpreadBits * kStates; entry < kTrellisBooks; ++entry) books_[entry] = spread(books_[entry]);
 }
 
-std::vector<double> TrellisBooks::fit(std::span<const TrellisSamples> layers, double outliers,
+std::vector<double> TrellisBooks::fit(std::span<const TrellisSamples> all, double outliers,
                                       const std::function<void(std::size_t)>& done) {
   std::vector<double> sums(kTrellisBooks), weights(kTrellisBooks), greatest;
-  for (std::size_t layer = 0; layer < layers.size(); ++layer) {
-    if (done) done(layer);
-    const CodedSamples coded(*backend_, layers[layer], books_);
+  for (std::size_t n = 0; n < all.size(); ++n) {
+    if (done) done(n);
+    const CodedSamples coded(*backend_, all[n], books_);
     std::vector<double> costs(coded.count());
     for (std::size_t row = 0; row < costs.size(); ++row) costs[row] = coded.cost(row);
     std::vector<double> sorted = costs;

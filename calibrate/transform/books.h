@@ -25,11 +25,11 @@ class TrellisBooks {
   explicit TrellisBooks(Backend& backend);
 
   const std::vector<float>& books() const noexcept { return books_; }
-  /// One iteration. Of each layer's rows the `outliers` (a share) that cost most are left out; entries that nothing
-  /// uses stay.
-  /// @param done  called before each layer
-  /// @return of each layer the greatest cost of a row that was not left out, of variances relative to the greatest one
-  std::vector<double> fit(std::span<const TrellisSamples> layers, double outliers,
+  /// One iteration. Of the rows of each of `all` the `outliers` (a share) that cost most are left out; entries that
+  /// nothing uses stay.
+  /// @param done  called before each entry of `all`
+  /// @return of each entry the greatest cost of a row that was not left out, of variances relative to the greatest one
+  std::vector<double> fit(std::span<const TrellisSamples> all, double outliers,
                           const std::function<void(std::size_t)>& done = {});
 
  private:

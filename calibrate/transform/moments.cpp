@@ -55,9 +55,15 @@ Rows attention_weights(const Rows& q, const Rows& k, const ScoreRule& rule) {
 }
 
 /// @param q, k, v  [token, head_dim], the first two rotated
+/// @param near  a query reads so many keys, its own the last of them, before they are coded
 HeadCosts head_costs(const Rows& q, const Rows& k, const Rows& v, const Rows& output, const ScoreRule& rule,
-                     const Angles& angles, const std::vector<std::size_t>& keys, std::size_t sinks) {
-  const Rows p = attention_weights(q, k, rule), o = p * v, v_output = v * output, o_output = o * output;
+                     const Angles& angles, const std::vector<std::size_t>& keys, std::size_t sinks, std::size_t near) {
+  Rows p = attention_weights(q, k, rule);
+  const Rows o = p * v, v_output = v * output, o_output = o * output;
+  for (Eigen::Index i = 0; i < p.rows(); ++i) {
+    const Eigen::Index count = std::min(i + 1, index(near));
+    p.row(i).segment(i + 1 - count, count).setZero();
+  }
   const Eigen::VectorXf v_norm = v_output.cwiseProduct(v).rowwise().sum(),
                         o_norm = o_output.cwiseProduct(o).rowwise().sum();
   HeadCosts costs{Rows::Zero(q.cols(), q.cols()),
@@ -151,7 +157,8 @@ void TransformMoments::add_layer(Backend& backend, const DocumentStates& states,
     const std::size_t kv = head / geometry_.group();
     const Eigen::Map<const DoubleRows> output(outputs_[n].data() + head * head_dim * head_dim, index(head_dim),
                                               index(head_dim));
-    costs[head] = head_costs(q[head], k[kv], v[kv], output.cast<float>(), rules_[n], angles, keys, geometry_.sinks);
+    costs[head] = head_costs(q[head], k[kv], v[kv], output.cast<float>(), rules_[n], angles, keys, geometry_.sinks,
+                             geometry_.recent * 3 / 2);
   }
   for (std::size_t head = 0; head < heads; ++head) {
     const std::size_t at = n * heads + head;

@@ -13,7 +13,8 @@ namespace kvs {
 struct TransformGeometry {
   std::vector<std::size_t> layers;  // ascending
   std::size_t query_heads = 0, kv_heads = 0, head_dim = 0;
-  std::size_t sinks = 0;  // first tokens of a document, which are not coded
+  std::size_t sinks = 0;   // first tokens of a document, which are not coded
+  std::size_t recent = 0;  // TransformLayer::recent
 
   std::size_t values() const noexcept { return 2 * kv_heads * head_dim; }
   std::size_t group() const noexcept { return query_heads / kv_heads; }
@@ -23,6 +24,7 @@ struct TransformGeometry {
 /// values; and of what errors in them cost at the attention's output, to first order and as if they were independent
 /// from token to token. With attention weights p, values v and results o, an error ε of key j of query head h costs
 /// Σ_i p_ij² ‖W_o,h (v_j − o_i)‖² (scale · R_i q_i · R_j ε)², one of value j Σ_i p_ij² ‖W_o,h ε‖².
+/// Queries that find key j among those that wait are left out: the first 3/2 · recent from j on, in the mean.
 /// All of its state is in vectors of doubles, so that a checkpoint can keep it.
 class TransformMoments {
  public:

@@ -8,10 +8,14 @@
 
 namespace kvs {
 
-/// Rows of trellis-coded coefficients (RowKind::kTrellis).
-/// @param books    [bits 0 … 8][state]
+/// Rows of trellis-coded values (RowKind::kTrellis).
+/// @param books   [bits 0 … 8][state]
+/// @param values  [head, value]; the bits of all heads have the same sum
+RowStore trellis_store(std::span<const float> books, std::span<const TrellisValue> values, std::size_t heads = 1);
+
+/// The same of one head's coefficients: without offsets, of unit variance.
 /// @param bits     [coefficient]
 /// @param weights  [coefficient]: what a squared error costs; at most 1
-RowStore trellis_store(std::span<const float> books, std::span<const std::size_t> bits, std::span<const float> weights);
+std::vector<TrellisValue> trellis_coefficients(std::span<const std::size_t> bits, std::span<const float> weights);
 
 }  // namespace kvs

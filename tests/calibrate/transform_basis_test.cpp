@@ -92,7 +92,7 @@ TEST_F(TransformBasisTest, CostsAreThoseOfTheAttentionsOutput) {
 
 TEST_F(TransformBasisTest, CoefficientsHaveUnitVarianceAndComeBack) {
   const TransformMoments sums = moments();
-  const TransformBasis basis = transform_basis(*ops_, sums, 0, {});
+  const TransformBasis basis = transform_basis(*ops_, sums, 0, {}, TransformRows::kLayer);
   const std::size_t values = basis.mean.size();
   for (std::size_t a = 0; a < values; ++a)
     for (std::size_t b = 0; b < values; ++b) {
@@ -114,7 +114,7 @@ TEST_F(TransformBasisTest, CoefficientsHaveUnitVarianceAndComeBack) {
 
 TEST_F(TransformBasisTest, AChannelThatNeverChangesGetsNoVariance) {
   constant_ = StateKind::kKPre;
-  const TransformBasis basis = transform_basis(*ops_, moments(), 0, {});
+  const TransformBasis basis = transform_basis(*ops_, moments(), 0, {}, TransformRows::kLayer);
   EXPECT_NEAR(basis.mean[1], 3, 1e-6);
   EXPECT_LT(basis.variances[14], 1e-9 * basis.variances[0]);  // channel 1 of both heads' keys
   EXPECT_GT(basis.variances[13], 1e-9 * basis.variances[0]);
@@ -123,7 +123,7 @@ TEST_F(TransformBasisTest, AChannelThatNeverChangesGetsNoVariance) {
 TEST_F(TransformBasisTest, ALayerInWhichNothingChangesIsAnError) {
   std::ranges::fill(random_, 1.0F);
   try {
-    (void)transform_basis(*ops_, moments(), 0, {});
+    (void)transform_basis(*ops_, moments(), 0, {}, TransformRows::kLayer);
     FAIL() << "expected an error";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kData);
@@ -132,8 +132,8 @@ TEST_F(TransformBasisTest, ALayerInWhichNothingChangesIsAnError) {
 
 TEST_F(TransformBasisTest, ScalesWeighKeysAgainstValues) {
   const TransformMoments sums = moments();
-  const TransformBasis keys = transform_basis(*ops_, sums, 0, {1000, 1}),
-                       values = transform_basis(*ops_, sums, 0, {1, 1000});
+  const TransformBasis keys = transform_basis(*ops_, sums, 0, {1000, 1}, TransformRows::kLayer),
+                       values = transform_basis(*ops_, sums, 0, {1, 1000}, TransformRows::kLayer);
   EXPECT_GT(keys.key_shares.front(), 0.9);
   EXPECT_LT(values.key_shares.front(), 0.1);
 }

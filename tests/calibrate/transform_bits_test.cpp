@@ -11,6 +11,11 @@ namespace {
 using ::testing::Each;
 using ::testing::ElementsAre;
 
+std::vector<std::size_t> bits_of(const std::vector<double>& variances, std::size_t bytes) {
+  const CodeRows rows{{variances}};
+  return allocate_bits({&rows, 1}, bytes).front().front();
+}
+
 double error_of(const std::vector<double>& variances, const std::vector<std::size_t>& bits) {
   double sum = 0;
   for (std::size_t n = 0; n < bits.size(); ++n) sum += variances[n] * kTrellisError[bits[n]];
@@ -29,24 +34,35 @@ double least_error(const std::vector<double>& variances, std::size_t n, std::siz
 TEST(AllocateBits, IsTheBestOfAllWaysToSpendThem) {
   const std::vector<double> variances{40, 9, 9, 2.5, 0.3, 0};
   for (const std::size_t bytes : {1, 2}) {
-    const auto bits = allocate_bits({&variances, 1}, bytes).front();
+    const auto bits = bits_of(variances, bytes);
     EXPECT_NEAR(error_of(variances, bits), least_error(variances, 0, 8 * bytes), 1e-12) << bytes << " bytes";
     EXPECT_EQ(code_bytes(bits), bytes);
   }
 }
 
 TEST(AllocateBits, LayersShareOneBudgetOfWholeBytes) {
-  // 8 bits: the first layer's only coefficient is worth 100 times those of the second, which gets none until that is
-  // full: kTrellisError falls by a factor of 3.6 to 2.9 with each bit, 100 < 3⁵.
-  const std::vector<std::vector<double>> variances{{100}, {1, 1}};
-  const auto one = allocate_bits(variances, 1), two = allocate_bits(variances, 2);
-  EXPECT_THAT(one, ElementsAre(ElementsAre(8), ElementsAre(0, 0)));
-  EXPECT_THAT(two, ElementsAre(ElementsAre(8), ElementsAre(4, 4)));
+  // A byte is worth 100 (1 − D(8)) in the first layer, 2 (1 − D(4)) in the second, where it goes half and half.
+  const std::vector<CodeRows> layers{{{{100}}}, {{{1, 1}}}};
+  EXPECT_THAT(allocate_bits(layers, 1), ElementsAre(ElementsAre(ElementsAre(8)), ElementsAre(ElementsAre(0, 0))));
+  EXPECT_THAT(allocate_bits(layers, 2), ElementsAre(ElementsAre(ElementsAre(8)), ElementsAre(ElementsAre(4, 4))));
 }
 
-TEST(AllocateBits, FillsTheCoefficientsAndNotMore) {
-  const std::vector<double> variances{1, 2};
-  EXPECT_THAT(allocate_bits({&variances, 1}, 100).front(), Each(kMostBits));
+TEST(AllocateBits, RowsThatBelongTogetherGetTheSameBytes) {
+  const std::vector<CodeRows> layers{{{{9, 1}, {1, 1}}}, {{{2, 2}}}};
+  // A byte of each of the first two is worth (10 + 2) (1 − D(4)) / 2 or a little more, one of the third 4 (1 − D(4)).
+  EXPECT_THAT(allocate_bits(layers, 2),
+              ElementsAre(ElementsAre(ElementsAre(5, 3), ElementsAre(4, 4)), ElementsAre(ElementsAre(0, 0))));
+  EXPECT_THAT(allocate_bits(layers, 1),
+              ElementsAre(ElementsAre(ElementsAre(0, 0), ElementsAre(0, 0)), ElementsAre(ElementsAre(4, 4))));
+}
+
+TEST(AllocateBits, FillsTheCoefficientsAndNotMore) { EXPECT_THAT(bits_of({1, 2}, 100), Each(kMostBits)); }
+
+TEST(AllocateBits, ALayerThatHoldsFewerTokensPaysLess) {
+  // A first byte of the first layer is worth 2 (1 − D(4)) / 8, a second of the other one 2 (D(4) − D(8)).
+  const std::vector<CodeRows> layers{{{{1, 1}}, 8}, {{{1, 1}}, 1}};
+  EXPECT_THAT(allocate_bits(layers, 7), ElementsAre(ElementsAre(ElementsAre(0, 0)), ElementsAre(ElementsAre(8, 8))));
+  EXPECT_THAT(allocate_bits(layers, 9), ElementsAre(ElementsAre(ElementsAre(4, 4)), ElementsAre(ElementsAre(4, 4))));
 }
 
 TEST(AllocateBits, ErrorsAreConvexInBits) {

@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 class TransformProgram : public CalibratePrograms {
  protected:
   Outcome transform(const std::string& out, std::vector<std::string> more = {}) const {
-    more.insert(more.end(), {"--sinks", "1", "--out", folder_ / out});
+    more.insert(more.end(), {"--sinks", "1", "--recent", "2", "--out", folder_ / out});
     return run("kvcalibrate", with_text("transform", more));
   }
 };
@@ -22,13 +22,13 @@ class TransformProgram : public CalibratePrograms {
 TEST_F(TransformProgram, CalibratesWhatEvalRuns) {
   const Outcome made = transform("half.json", {"--budget", "50%"});
   ASSERT_EQ(made.status, 0) << made.err;
-  ASSERT_EQ(transform("eighth.json", {"--budget", "20%", "--costs", folder_ / "half.json"}).status, 0);
+  ASSERT_EQ(transform("third.json", {"--budget", "30%", "--costs", folder_ / "half.json"}).status, 0);
   expect_valid("half.json");
-  expect_valid("eighth.json");
-  EXPECT_EQ(config("half.json").at("calibration").at("costs"), config("eighth.json").at("calibration").at("costs"));
+  expect_valid("third.json");
+  EXPECT_EQ(config("half.json").at("calibration").at("costs"), config("third.json").at("calibration").at("costs"));
   const auto kl = [&](const char* name) { return evaluated({"--config", folder_ / name}).at("kl").get<double>(); };
   EXPECT_LT(kl("half.json"), 0.01);
-  EXPECT_GT(kl("eighth.json"), kl("half.json"));
+  EXPECT_GT(kl("third.json"), kl("half.json"));
 }
 
 TEST_F(TransformProgram, ABudgetIsWhatEvalMeasures) {
@@ -41,9 +41,26 @@ TEST_F(TransformProgram, ABudgetIsWhatEvalMeasures) {
   EXPECT_GE(bytes, 0.8 * budget.at("bytes").get<double>());  // two outliers a layer are counted
 }
 
+TEST_F(TransformProgram, RowsByHeadAreATransformToo) {
+  ASSERT_EQ(transform("layer.json", {"--budget", "60%"}).status, 0);
+  const Outcome made = transform("head.json", {"--budget", "60%", "--rows", "head"});
+  ASSERT_EQ(made.status, 0) << made.err;
+  expect_valid("head.json");
+  const Json budget = config("head.json").at("calibration").at("budget");
+  const Json layer = evaluated({"--config", folder_ / "layer.json"}),
+             head = evaluated({"--config", folder_ / "head.json"});
+  EXPECT_GT(head.at("kl"), layer.at("kl"));
+  EXPECT_LT(head.at("kl").get<double>(), 0.05);
+  const double bytes = head.at("bytes_per_token").get<double>() * budget.at("window").get<double>();
+  EXPECT_LE(bytes, budget.at("bytes").get<double>());
+  const Outcome outliers = transform("x.json", {"--budget", "60%", "--rows", "head", "--outliers", "0.1"});
+  EXPECT_EQ(outliers.status, 2);
+  EXPECT_THAT(outliers.err, HasSubstr("--outliers: found "));
+}
+
 TEST_F(TransformProgram, KilledAndResumedIsIdentical) {
   const auto words = [&](std::vector<std::string> more) {
-    more.insert(more.end(), {"--budget", "30%", "--out", folder_ / "k.json"});
+    more.insert(more.end(), {"--budget", "30%", "--recent", "2", "--out", folder_ / "k.json"});
     return with_text("transform", more);
   };
   ASSERT_EQ(run("kvcalibrate", words({})).status, 0);

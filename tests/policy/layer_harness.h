@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,12 +18,12 @@ inline std::unique_ptr<LayerCache> layer_cache(const std::string& method, const 
   return find_cache_method(method)->make(parameters, {.index = 2, .shape = {}});
 }
 
-/// Feeds a cache tokens of states that are turned by angles of 0. With queries of zeros each token's attention is the
-/// mean of all values that it reads.
+/// Feeds a cache tokens of states, whose first chunk is turned by position · `angle`. With queries of zeros each
+/// token's attention is the mean of all values that it reads.
 class LayerHarness {
  public:
-  LayerHarness(LayerCache& cache, std::size_t kv_heads, std::size_t head_dim)
-      : cache_(&cache), kv_heads_(kv_heads), head_dim_(head_dim) {}
+  LayerHarness(LayerCache& cache, std::size_t kv_heads, std::size_t head_dim, std::size_t window = 0, float angle = 0)
+      : cache_(&cache), kv_heads_(kv_heads), head_dim_(head_dim), window_(window), angle_(angle) {}
 
   Backend& backend() const noexcept { return *backend_; }
 
@@ -43,8 +44,14 @@ class LayerHarness {
     std::vector<float> asked(kv_heads_ * count * head_dim_);
     for (std::size_t n = 0; n < kv_heads_ * count; ++n) asked[n * head_dim_] = query;
     const auto queries = uploaded<4>(*backend_, asked, {1, kv_heads_, count, head_dim_});
-    const auto cosine = uploaded<2>(*backend_, std::vector<float>(all, 1.0F), {all, 1}),
-               sine = uploaded<2>(*backend_, std::vector<float>(all, 0.0F), {all, 1});
+    const std::size_t positions = std::max(all, cache_->positions(all));
+    std::vector<float> cosines, sines;
+    for (std::size_t position = 0; position < positions; ++position) {
+      cosines.push_back(std::cos(static_cast<float>(position) * angle_));
+      sines.push_back(std::sin(static_cast<float>(position) * angle_));
+    }
+    const auto cosine = uploaded<2>(*backend_, cosines, {positions, 1}),
+               sine = uploaded<2>(*backend_, sines, {positions, 1});
     const OwnedOperand out(*backend_, count, kv_heads_ * head_dim_);
     LayerStates states{.backend = *backend_,
                        .layer = 0,
@@ -53,7 +60,8 @@ class LayerHarness {
                        .x = {},
                        .q = queries.view(),
                        .k = keys.view(),
-                       .v = values.view()};
+                       .v = values.view(),
+                       .window = window_};
     cache_->attend(states, out);
     return out.values();
   }
@@ -73,7 +81,8 @@ class LayerHarness {
 
   Backend* backend_ = &cpu();
   LayerCache* cache_;
-  std::size_t kv_heads_, head_dim_;
+  std::size_t kv_heads_, head_dim_, window_;
+  float angle_;
 };
 
 }  // namespace kvs::test

@@ -58,15 +58,14 @@ OptionTable compare_options() {
        "kvcalibrate compare --model SmolLM2.gguf --text book.txt --config elitekv.json --best-dir best --out c.json"});
   table.value("budgets", "LIST", "shares of the full cache's bytes at 2 bytes a value", "75%,50%,34.4%,25%,12.5%,9.4%")
       .value("methods", "LIST", "methods that are tried at each budget",
-             "full,streaming,dropping,freqkv,lagkv,h2o,snapkv,l2norm,faedkv,kivi,elitekv,transform")
+             "full,streaming,dropping,freqkv,lagkv,h2o,snapkv,l2norm,faedkv,kivi,elitekv,transform,transform-head")
       .value("stores", "LIST", "storage types of the full cache, KIND or KIND/KIND of keys and values",
              "q8_0,q5_0,q4_0,q8_0/q4_0,fp8,int4_per_token_head,turboquant_4bit_nc,turboquant_3bit_nc,quarot4")
       .value("compose", "LIST", "storage types that the other methods are combined with; none", "q8_0,q4_0")
       .list("config", "FILE", "a config that takes part, and its rows stored as --compose says; may repeat")
       .list("calibration-text", "PATH",
             "calibrate freqkv, lagkv, faedkv, elitekv and transform to each budget on this text before they are "
-            "compared on "
-            "--text; may repeat")
+            "compared on --text; may repeat")
       .value("calibration-window", "T", "tokens of its documents", "1024")
       .value("calibration-windows", "A:B", "of each of these texts its windows A to B-1 (default: all)")
       .value("calibration-documents", "N", "at most so many of its documents in all (default: all)")

@@ -50,9 +50,9 @@ double elitekv_memory(const SeriesSize& size) { return elite_series_memory(size.
 
 class TransformConfigs final : public ConfigSeries {
  public:
-  explicit TransformConfigs(const SeriesInput& input)
+  TransformConfigs(const SeriesInput& input, TransformRows rows)
       : states_(*input.session.decoder, {input.documents.begin(), input.documents.end()}),
-        series_(*input.session.source, *input.session.decoder, states_, input.documents, input.tokens) {}
+        series_(*input.session.source, *input.session.decoder, states_, input.documents, input.tokens, rows) {}
 
   void write(double share, const std::filesystem::path& file, const Provenance& provenance, bool force,
              const SeriesProgress& progress) override {
@@ -64,11 +64,17 @@ class TransformConfigs final : public ConfigSeries {
   TransformSeries series_;
 };
 
+template <TransformRows rows>
+std::unique_ptr<ConfigSeries> start_transform(const SeriesInput& input) {
+  return std::make_unique<TransformConfigs>(input, rows);
+}
+
+TransformGeometry geometry_of(const SeriesSize& size) { return standard_transform_geometry(size.model, size.tokens); }
 double transform_passes(const SeriesSize& size, std::size_t) {
-  return transform_passes(transform_geometry(size.model, kTransformSinks), {size.documents, size.tokens});
+  return transform_passes(geometry_of(size), {size.documents, size.tokens});
 }
 double transform_coded_values(const SeriesSize& size, std::size_t budgets, std::size_t scored) {
-  const TransformGeometry geometry = transform_geometry(size.model, kTransformSinks);
+  const TransformGeometry geometry = geometry_of(size);
   TransformText text{size.documents, size.tokens};
   const double first = transform_coded_values(geometry, text);
   text.measured = false;
@@ -76,17 +82,15 @@ double transform_coded_values(const SeriesSize& size, std::size_t budgets, std::
          static_cast<double>(budgets * scored * geometry.layers.size() * geometry.values());
 }
 double transform_memory(const SeriesSize& size) {
-  return transform_memory(transform_geometry(size.model, kTransformSinks), {size.documents, size.tokens},
-                          size.model.d_model);
+  return transform_memory(geometry_of(size), {size.documents, size.tokens}, size.model.d_model);
 }
 
 constexpr std::array kMethods{
     SeriesMethod{"elitekv", true, start_elitekv, elitekv_passes, elitekv_coded_values, elitekv_memory},
-    SeriesMethod{"transform", false,
-                 [](const SeriesInput& input) -> std::unique_ptr<ConfigSeries> {
-                   return std::make_unique<TransformConfigs>(input);
-                 },
-                 transform_passes, transform_coded_values, transform_memory},
+    SeriesMethod{"transform", false, start_transform<TransformRows::kLayer>, transform_passes, transform_coded_values,
+                 transform_memory},
+    SeriesMethod{"transform-head", false, start_transform<TransformRows::kHead>, transform_passes,
+                 transform_coded_values, transform_memory},
 };
 
 }  // namespace

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <optional>
@@ -27,11 +28,22 @@ OptionTable transform_options() {
                     {"kvcalibrate transform --model SmolLM2.gguf --text book.txt --window 512 --documents 16 "
                      "--budget 12.5% --out transform.json"});
   table.value("out", "FILE", "the config to write; its tensors go beside it")
-      .value("budget", "SIZE",
-             "a share of the full 16-bit cache, such as 12.5% or 0.125, or bytes such as '4096B a token': about so "
-             "much is held of a document of --window tokens")
+      .value(
+          "budget", "SIZE",
+          "a share of the full 16-bit cache, such as 12.5% or 0.125, or bytes such as '4096B a token': the most that "
+          "is held of a document of --length tokens")
+      .value("length", "N", "tokens of the documents that the budget is for (default: of the text's, --window)")
       .value("sinks", "N", "first tokens that stay in full", std::to_string(kTransformSinks))
-      .value("outliers", "x", "share of the other tokens that may stay in full: those that come out worst", "0.005")
+      .value("recent", "N",
+             "tokens that are coded together, once twice as many wait in q8_0; 0: each when it comes (default: a 32nd "
+             "of --length, at most 16)")
+      .value("rows", "layer|head",
+             "what is coded together: all of a token, or a head's keys by channel and a head's values, which attention "
+             "reads as they are: faster to read, and larger at the same quality",
+             "layer")
+      .value("outliers", "x",
+             "share of the other tokens that may stay in full, those that come out worst (default: 0.005; with --rows "
+             "head: none)")
       .value("costs", "FILE",
              "take what errors cost from a transform config of the model (default: measure it, by coding one layer at "
              "a time)");
@@ -51,6 +63,29 @@ std::vector<TransformScales> scales_of(const Options& options, const ModelSource
     throw Error(ErrorCode::kUsage, "--costs",
                 "found a config of " + config.at("method").get<std::string>() + ", expected one of transform");
   return read_transform_config(config, path.string()).scales;
+}
+
+/// Tokens of the documents that the budget is for.
+std::size_t document_length(const Options& options, std::size_t tokens) {
+  constexpr std::int64_t kLongest = std::int64_t{1} << 30;
+  return options.has("length") ? static_cast<std::size_t>(options.integer("length", 1, kLongest)) : tokens;
+}
+
+/// --recent, of documents of so many tokens.
+std::size_t recent_tokens(const Options& options, std::size_t tokens) {
+  if (!options.has("recent")) return transform_recent(tokens);
+  return static_cast<std::size_t>(options.integer("recent", 0, static_cast<std::int64_t>(tokens) / 4));
+}
+
+TransformRows rows_of(const Options& options) {
+  const auto name = std::ranges::find(kTransformRowNames, options.choice("rows", kTransformRowNames));
+  return static_cast<TransformRows>(name - kTransformRowNames.begin());
+}
+
+double outliers_of(const Options& options) {
+  const TransformRows rows = rows_of(options);
+  if (!options.has("outliers")) return transform_outliers(rows);
+  return options.real("outliers", 0, rows == TransformRows::kHead ? 0 : 0.5);
 }
 
 void add_documents(TransformMoments& moments, StateSource& source, Checkpoint& checkpoint, const RunOptions& run) {
@@ -90,19 +125,21 @@ void run_transform(Arguments arguments) {
       }))
     return print_result(run, read_config(out), out.string() + ": finished before\n");
   const auto documents = tokens_of(corpus);
-  const std::size_t tokens = documents.front().size();
+  const std::size_t tokens = documents.front().size(), length = document_length(*options, tokens);
   const TransformGeometry geometry = transform_geometry(
-      source->config(), static_cast<std::size_t>(options->integer("sinks", 0, static_cast<std::int64_t>(tokens) - 1)));
+      source->config(), static_cast<std::size_t>(options->integer("sinks", 0, static_cast<std::int64_t>(tokens) - 1)),
+      recent_tokens(*options, std::min(tokens, length)));
   const TransformPlan plan{
-      .bytes = budget_bytes(options->text("budget"), full_cache_bytes(source->config(), tokens), tokens),
-      .tokens = tokens,
-      .outliers = options->real("outliers", 0, 0.5),
+      .bytes = budget_bytes(options->text("budget"), full_cache_bytes(source->config(), length), length),
+      .tokens = length,
+      .outliers = outliers_of(*options),
+      .rows = rows_of(*options),
       .scales = scales_of(*options, *source)};
   if (const std::size_t least = least_transform_bytes(source->config(), geometry, plan); plan.bytes < least)
     throw Error(ErrorCode::kUsage, "--budget",
-                "found " + std::to_string(plan.bytes) + " bytes of a document of " + std::to_string(tokens) +
+                "found " + std::to_string(plan.bytes) + " bytes of a document of " + std::to_string(length) +
                     " tokens, expected at least " + std::to_string(least) +
-                    ", what gains, sinks, outliers and layers that are not coded take");
+                    ", what gains, sinks, outliers and tokens that wait take");
   Checkpoint checkpoint(out, run_identity(*options, source->sha256(), corpus));
   TransformMoments moments = transform_moments(*source, geometry);
   ModelSession session = load_model(std::move(source), *options, run);

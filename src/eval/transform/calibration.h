@@ -20,16 +20,23 @@ inline constexpr std::size_t kTransformFirstIterations = 3, kTransformIterations
 struct TransformPlan {
   std::size_t bytes = 0;  // stored, of all layers: what a document of `tokens` tokens may take
   std::size_t tokens = 0;
-  double outliers = 0.005;  // share of the tokens of a layer that stay in full
+  double outliers = 0;  // share of the tokens of a layer that stay in full; 0 with TransformRows::kHead
+  TransformRows rows = TransformRows::kLayer;
   /// [layer] what errors cost, relative to the first-order estimate; empty: as coding one layer alone is measured to.
   std::vector<TransformScales> scales = {};
 };
 
-/// The layers that the transform coder is for: those without a sliding window.
-TransformGeometry transform_geometry(const ModelConfig& model, std::size_t sinks);
+/// The standard of TransformPlan::outliers.
+double transform_outliers(TransformRows rows) noexcept;
+/// The standard of TransformLayer::recent for documents of so many tokens: a 32nd of them, at most 16.
+std::size_t transform_recent(std::size_t tokens) noexcept;
+/// The transform coder of all layers.
+TransformGeometry transform_geometry(const ModelConfig& model, std::size_t sinks, std::size_t recent);
+/// The same with the standard sinks and tokens that wait, for documents of so many tokens.
+TransformGeometry standard_transform_geometry(const ModelConfig& model, std::size_t tokens);
 TransformMoments transform_moments(const ModelSource& source, const TransformGeometry& geometry);
 
-/// What gains, sinks, outliers and layers that are not coded take of a document: the least budget.
+/// What gains, sinks, outliers and tokens that wait take of a document: the least budget.
 std::size_t least_transform_bytes(const ModelConfig& model, const TransformGeometry& geometry,
                                   const TransformPlan& plan);
 

@@ -11,26 +11,6 @@ namespace {
 
 enum Candidate : std::size_t { kFull, kKeys, kValues };
 
-/// Attention of a whole document over keys, or values, as the transform coder holds them, the other side as it comes.
-class OneSide final : public LayerCache {
- public:
-  OneSide(std::shared_ptr<const TransformProducts> products, bool keys) : products_(std::move(products)), keys_(keys) {}
-
-  void attend(LayerStates& states, const Operand& out) override {
-    const BackendView<float, 4>& other = keys_ ? states.v : states.k;
-    const BackendTensor<float, 4> as_it_comes = copy_of<float, 4>(states.backend, other);
-    hold_transformed(products_, states);
-    states.backend.copy(other.data(), as_it_comes.view().data(), as_it_comes.bytes());
-    rotate_at(states, states.first_position);
-    attend_rows(states, {}, out);
-  }
-  CacheBytes bytes() const noexcept override { return {}; }
-
- private:
-  std::shared_ptr<const TransformProducts> products_;
-  bool keys_;
-};
-
 double mean(const std::vector<double>& losses) {
   return std::reduce(losses.begin(), losses.end()) / static_cast<double>(losses.size());
 }
@@ -47,11 +27,11 @@ std::vector<TransformScales> coding_losses(Decoder& decoder, std::span<const std
     indices.push_back(layer.layer);
     products.push_back(make_transform_products(decoder.model().backend(), layer, {model.kv_heads, model.head_dim}));
   }
-  LayerLosses losses(decoder, documents, indices,
-                     [&](std::size_t n, std::size_t candidate) -> std::unique_ptr<LayerCache> {
-                       if (candidate == kFull) return make_full_cache();
-                       return std::make_unique<OneSide>(products[n], candidate == kKeys);
-                     });
+  LayerLosses losses(
+      decoder, documents, indices, [&](std::size_t n, std::size_t candidate) -> std::unique_ptr<LayerCache> {
+        if (candidate == kFull) return make_full_cache();
+        return make_transform_cache(products[n], candidate == kKeys ? CodedSides::kKeys : CodedSides::kValues);
+      });
   std::vector<TransformScales> result;
   for (std::size_t n = 0; n < layers.size(); ++n) {
     done(n);

@@ -8,13 +8,14 @@
 namespace kvs {
 
 TransformSeries::TransformSeries(const ModelSource& source, Decoder& decoder, StateSource& states,
-                                 std::span<const std::vector<std::int32_t>> documents, std::size_t tokens)
+                                 std::span<const std::vector<std::int32_t>> documents, std::size_t tokens,
+                                 TransformRows rows)
     : source_(source),
       decoder_(decoder),
       states_(states),
       documents_(documents),
-      plan_{.tokens = tokens},
-      moments_(transform_moments(source, transform_geometry(source.config(), kTransformSinks))) {}
+      plan_{.tokens = tokens, .outliers = transform_outliers(rows), .rows = rows},
+      moments_(transform_moments(source, standard_transform_geometry(source.config(), tokens))) {}
 
 void TransformSeries::sum(const TransformProgress& progress) {
   if (summed_) return;
@@ -31,7 +32,7 @@ void TransformSeries::write(double share, const std::filesystem::path& file, con
   const ModelConfig& model = source_.config();
   plan_.bytes = static_cast<std::size_t>(share * full_cache_bytes(model, plan_.tokens));
   if (plan_.bytes < least_transform_bytes(model, moments_.geometry(), plan_))
-    throw Error(ErrorCode::kUsage, "transform", "needs more for gains, sinks, outliers and layers that are not coded");
+    throw Error(ErrorCode::kUsage, "transform", "needs more for gains, sinks, outliers and tokens that wait");
   sum(progress);
   const TransformCalibration found = calibrate_transform(decoder_, moments_, documents_, plan_, progress);
   plan_.scales = found.config.scales;

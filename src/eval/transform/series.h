@@ -16,11 +16,11 @@ class TransformSeries {
   /// @param documents  that it is calibrated on;  @param states  theirs
   /// @param tokens     of the documents that budgets are of
   TransformSeries(const ModelSource& source, Decoder& decoder, StateSource& states,
-                  std::span<const std::vector<std::int32_t>> documents, std::size_t tokens);
+                  std::span<const std::vector<std::int32_t>> documents, std::size_t tokens, TransformRows rows);
 
   /// Writes the config of `share` of the full cache and its tensors beside it (.safetensors). The first call passes
   /// over the documents and measures costs.
-  /// @throws Error kUsage if gains, sinks, outliers and layers that are not coded take more
+  /// @throws Error kUsage if gains, sinks, outliers and tokens that wait take more
   void write(double share, const std::filesystem::path& file, const Provenance& provenance, bool force,
              const TransformProgress& progress);
 

@@ -26,6 +26,11 @@ struct Trellis {
     return static_cast<unsigned>(value.bits);
   }
 
+  /// The state whose last bit lies `shift` bits before the end of a byte.
+  static KVS_CODEC unsigned state_at(const std::uint8_t* byte, unsigned shift) noexcept {
+    return ((static_cast<unsigned>(byte[-1]) << 8 | byte[0]) >> shift) & (kStates - 1);
+  }
+
   /// The root mean square of what is coded.
   KVS_CODEC static float gain_of(const TrellisValue* values, std::size_t count, const float* x) noexcept {
     float sum = 0, coded = 0;
@@ -100,8 +105,7 @@ struct Trellis {
     for (std::size_t i = 0; i < count; ++i) {
       const unsigned bits = bits_of_value(values[i]);
       last += bits;
-      const std::uint8_t* const at = from + last / 8;
-      const unsigned state = ((static_cast<unsigned>(at[-1]) << 8 | at[0]) >> (7 - last % 8)) & (kStates - 1);
+      const unsigned state = state_at(from + last / 8, static_cast<unsigned>(7 - last % 8));
       x[i] = values[i].offset + gain * values[i].scale * tables.books[bits * kStates + state];
     }
   }
