@@ -1,0 +1,89 @@
+#include "tests/faults/commands.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+namespace kvs::testing {
+namespace {
+
+using Words = std::vector<std::string>;
+
+Words with_text(const TemporaryFolder& inputs, const std::string& command, const Words& more,
+                const std::string& threads = "1") {
+  return words_on_texts(command, inputs / "model", inputs / "tokens.jsonl", more, threads);
+}
+
+void expect_done(const std::string& program, const Words& words) {
+  const Outcome outcome = run(program, words);
+  ASSERT_EQ(outcome.status, 0) << words.front() << ": " << outcome.err;
+}
+
+}  // namespace
+
+void make_fault_inputs(const TemporaryFolder& inputs) {
+  write_tiny_model(inputs / "model");
+  write_tokens_file(inputs / "tokens.jsonl", 3, 70);
+  expect_done("kvspectrum", with_text(inputs, "capture", {"--out", inputs / "c.h5"}));
+  expect_done("kvcalibrate", with_text(inputs, "elitekv", {"--elite", "2", "--rank", "8", "--out", inputs / "e.json"}));
+  std::filesystem::create_directories(inputs / "results");
+  expect_done("kvcalibrate", with_text(inputs, "eval", {"--method", "full", "--out", inputs / "results/full.json"}));
+}
+
+std::vector<FaultyCommand> faulty_commands(const TemporaryFolder& inputs, const std::string& out,
+                                           const std::string& threads) {
+  const auto text = [&](const std::string& command, const Words& more) {
+    return with_text(inputs, command, more, threads);
+  };
+  const std::string budget = "75%", config = out + "/o.json";
+  return {
+      {"capture", "kvspectrum", text("capture", {"--out", out + "/c.h5"}), true, {"c.h5", "c.h5.manifest.json"}},
+      {"spectrum", "kvspectrum", text("spectrum", {"--out-dir", out + "/s"}), true, {}},
+      {"spectrum_of_a_capture",
+       "kvspectrum",
+       {"spectrum", "--capture", inputs / "c.h5", "--gain", "off", "--out-dir", out + "/s", "--quiet"},
+       true,
+       {}},
+      {"scores", "kvspectrum", text("scores", {"--lag", "8", "--sinks", "4", "--out", config}), false, {"o.json"}},
+      {"retain", "kvspectrum", text("retain", {"--keep", "0.5", "--prefix", "20", "--out", config}), true, {"o.json"}},
+      {"report", "kvspectrum", {"report", inputs / "results", "--out", out + "/r.html"}, false, {"r.html"}},
+      {"faedkv",
+       "kvcalibrate",
+       text("faedkv", {"--chunks", "4", "--sinks", "2", "--recent", "3", "--out", config}),
+       true,
+       {"o.json"}},
+      {"elitekv",
+       "kvcalibrate",
+       text("elitekv", {"--elite", "2", "--rank", "8", "--out", config}),
+       true,
+       {"o.json", "o.safetensors"}},
+      {"lagkv",
+       "kvcalibrate",
+       text("lagkv", {"--budget", budget, "--held-windows", "1:", "--windows", "0:1", "--out", config}),
+       true,
+       {"o.json"}},
+      {"transform",
+       "kvcalibrate",
+       text("transform", {"--budget", "50%", "--sinks", "1", "--recent", "2", "--out", config}),
+       true,
+       {"o.json", "o.safetensors"}},
+      {"eval",
+       "kvcalibrate",
+       text("eval", {"--method", "lagkv", "--set", "lag=4", "ratio=0.25", "sinks=2", "--out", config}),
+       false,
+       {"o.json"}},
+      {"compare",
+       "kvcalibrate",
+       text("compare", {"--methods", "streaming", "--stores", "q8_0", "--compose", "none", "--budgets", "50%", "--full",
+                        "--decode", "0", "--out", config}),
+       true,
+       {"o.json"}},
+      {"export_hf",
+       "kvcalibrate",
+       {"export", "--to", "elitekv", "--config", inputs / "e.json", "--model", inputs / "model", "--out", out + "/m"},
+       false,
+       {}},
+  };
+}
+
+}  // namespace kvs::testing

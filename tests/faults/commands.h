@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tests/cli/program.h"
+
+namespace kvs::testing {
+
+/// A command that writes, on the tiny model.
+struct FaultyCommand {
+  std::string name, program;
+  std::vector<std::string> arguments;
+  bool resumes = false;              // takes --resume
+  std::vector<std::string> outputs;  // files that it replaces with --force, below its folder
+};
+
+/// @param inputs  a folder that make_fault_inputs() filled;  @param out  where outputs go
+std::vector<FaultyCommand> faulty_commands(const TemporaryFolder& inputs, const std::string& out,
+                                           const std::string& threads = "1");
+
+void make_fault_inputs(const TemporaryFolder& inputs);
+
+}  // namespace kvs::testing
