@@ -88,11 +88,16 @@ double outliers_of(const Options& options) {
   return options.real("outliers", 0, rows == TransformRows::kHead ? 0 : 0.5);
 }
 
-void add_documents(TransformMoments& moments, StateSource& source, Checkpoint& checkpoint, const RunOptions& run) {
+/// @return what was measured by a run before
+std::vector<TransformScales> add_documents(TransformMoments& moments, StateSource& source, Checkpoint& checkpoint,
+                                           const RunOptions& run) {
   std::size_t done = 0;
+  std::vector<TransformScales> losses;
   if (const auto state = checkpoint.load(run.resume, run.force)) {
     moments.restore(state->sums);
     done = state->documents;
+    if (state->extra.is_array())
+      for (const Json& loss : state->extra) losses.push_back({loss.at(0).get<double>(), loss.at(1).get<double>()});
   }
   Progress progress("moments", static_cast<double>(source.documents()), run.quiet);
   for (; done < source.documents(); ++done) {
@@ -100,6 +105,14 @@ void add_documents(TransformMoments& moments, StateSource& source, Checkpoint& c
     moments.add(source, done);
     if (checkpoint.due()) checkpoint.save(done + 1, moments.state());
   }
+  return losses;
+}
+
+void save_losses(std::span<const TransformScales> losses, const TransformMoments& moments, std::size_t documents,
+                 Checkpoint& checkpoint) {
+  Json pairs = Json::array();
+  for (const TransformScales& loss : losses) pairs.push_back({loss.keys, loss.values});
+  checkpoint.save(documents, moments.state(), pairs);
 }
 
 std::string summary(const TransformConfig& config) {
@@ -129,12 +142,11 @@ void run_transform(Arguments arguments) {
   const TransformGeometry geometry = transform_geometry(
       source->config(), static_cast<std::size_t>(options->integer("sinks", 0, static_cast<std::int64_t>(tokens) - 1)),
       recent_tokens(*options, std::min(tokens, length)));
-  const TransformPlan plan{
-      .bytes = budget_bytes(options->text("budget"), full_cache_bytes(source->config(), length), length),
-      .tokens = length,
-      .outliers = outliers_of(*options),
-      .rows = rows_of(*options),
-      .scales = scales_of(*options, *source)};
+  TransformPlan plan{.bytes = budget_bytes(options->text("budget"), full_cache_bytes(source->config(), length), length),
+                     .tokens = length,
+                     .outliers = outliers_of(*options),
+                     .rows = rows_of(*options),
+                     .scales = scales_of(*options, *source)};
   if (const std::size_t least = least_transform_bytes(source->config(), geometry, plan); plan.bytes < least)
     throw Error(ErrorCode::kUsage, "--budget",
                 "found " + std::to_string(plan.bytes) + " bytes of a document of " + std::to_string(length) +
@@ -150,14 +162,18 @@ void run_transform(Arguments arguments) {
        .coded_values = transform_coded_values(geometry, text)},
       *session.backend, run);
   LiveSource live(*session.decoder, documents);
-  add_documents(moments, live, checkpoint, run);
+  plan.losses = add_documents(moments, live, checkpoint, run);
   std::optional<Progress> progress;
   std::string_view current;
   const TransformCalibration found = calibrate_transform(
-      *session.decoder, moments, documents, plan, [&](std::string_view step, std::size_t done, std::size_t total) {
+      *session.decoder, moments, documents, plan,
+      [&](std::string_view step, std::size_t done, std::size_t total) {
         if (step != current || done == 0) progress.emplace(std::string(step), static_cast<double>(total), run.quiet);
         current = step;
         progress->update(static_cast<double>(done));
+      },
+      [&](std::span<const TransformScales> losses) {
+        if (checkpoint.due()) save_losses(losses, moments, documents.size(), checkpoint);
       });
   progress.reset();
   const Json config =

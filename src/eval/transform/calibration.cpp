@@ -238,7 +238,8 @@ std::size_t least_transform_bytes(const ModelConfig& model, const TransformGeome
 
 TransformCalibration calibrate_transform(Decoder& decoder, const TransformMoments& moments,
                                          std::span<const std::vector<std::int32_t>> documents,
-                                         const TransformPlan& plan, const TransformProgress& progress) {
+                                         const TransformPlan& plan, const TransformProgress& progress,
+                                         const TransformMeasured& measured) {
   const TransformGeometry& geometry = moments.geometry();
   const std::size_t layers = geometry.layers.size(),
                     bytes = plan.bytes - least_transform_bytes(decoder.model().config(), geometry, plan);  // of codes
@@ -259,8 +260,11 @@ TransformCalibration calibrate_transform(Decoder& decoder, const TransformMoment
       coder.bits.push_back(coding.bits({&basis, 1}, one_token, kMeasuredBits * geometry.values() / 8).front());
     coding.fit_books(kTransformFirstIterations, coder, books);
     const std::vector<TransformScales> losses =
-        coding_losses(decoder, measured_documents(documents), layers_of(geometry, plan, coder, books),
-                      [&](std::size_t n) { progress("costs", n, layers); });
+        coding_losses(decoder, measured_documents(documents), layers_of(geometry, plan, coder, books), plan.losses,
+                      [&](std::span<const TransformScales> known) {
+                        progress("costs", known.size(), layers);
+                        if (measured) measured(known);
+                      });
     for (std::size_t n = 0; n < layers; ++n) {
       const TransformScales expected = estimated(coder.bases[n], coder.bits[n]);
       scales[n] = {losses[n].keys / expected.keys, losses[n].values / expected.values};

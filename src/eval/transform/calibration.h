@@ -24,6 +24,8 @@ struct TransformPlan {
   TransformRows rows = TransformRows::kLayer;
   /// [layer] what errors cost, relative to the first-order estimate; empty: as coding one layer alone is measured to.
   std::vector<TransformScales> scales = {};
+  /// What coding the keys and the values of the first layers alone was measured to cost, by a run that was stopped.
+  std::vector<TransformScales> losses = {};
 };
 
 /// The standard of TransformPlan::outliers.
@@ -48,6 +50,9 @@ struct TransformCalibration {
 /// Called with a step's name and what is done of it.
 using TransformProgress = std::function<void(std::string_view step, std::size_t done, std::size_t total)>;
 
+/// Called with TransformPlan::losses as they become known.
+using TransformMeasured = std::function<void(std::span<const TransformScales> losses)>;
+
 /// Calibrates the transform coder to a budget:
 ///  1. Every layer gets its basis by what its errors cost at the attention's output, and codes of 2 bits a number in
 ///     the mean; books are fitted to them.
@@ -59,6 +64,7 @@ using TransformProgress = std::function<void(std::string_view step, std::size_t 
 /// @param plan  of at least least_transform_bytes()
 TransformCalibration calibrate_transform(Decoder& decoder, const TransformMoments& moments,
                                          std::span<const std::vector<std::int32_t>> documents,
-                                         const TransformPlan& plan, const TransformProgress& progress);
+                                         const TransformPlan& plan, const TransformProgress& progress,
+                                         const TransformMeasured& measured = {});
 
 }  // namespace kvs

@@ -19,7 +19,8 @@ double mean(const std::vector<double>& losses) {
 
 std::vector<TransformScales> coding_losses(Decoder& decoder, std::span<const std::vector<std::int32_t>> documents,
                                            const std::vector<TransformLayer>& layers,
-                                           const std::function<void(std::size_t)>& done) {
+                                           std::vector<TransformScales> losses,
+                                           const std::function<void(std::span<const TransformScales>)>& done) {
   const ModelConfig& model = decoder.model().config();
   std::vector<std::size_t> indices;
   std::vector<std::shared_ptr<const TransformProducts>> products;
@@ -27,22 +28,22 @@ std::vector<TransformScales> coding_losses(Decoder& decoder, std::span<const std
     indices.push_back(layer.layer);
     products.push_back(make_transform_products(decoder.model().backend(), layer, {model.kv_heads, model.head_dim}));
   }
-  LayerLosses losses(
+  LayerLosses measured(
       decoder, documents, indices, [&](std::size_t n, std::size_t candidate) -> std::unique_ptr<LayerCache> {
         if (candidate == kFull) return make_full_cache();
         return make_transform_cache(products[n], candidate == kKeys ? CodedSides::kKeys : CodedSides::kValues);
       });
-  std::vector<TransformScales> result;
-  for (std::size_t n = 0; n < layers.size(); ++n) {
-    done(n);
+  for (std::size_t n = losses.size(); n < layers.size(); ++n) {
+    done(losses);
     check_interrupt();
     LayerChoice choice(layers.size(), kFull);
     choice[n] = kKeys;
-    const double keys = mean(losses.divergence(choice));
+    const double keys = mean(measured.divergence(choice));
     choice[n] = kValues;
-    result.push_back({keys, mean(losses.divergence(choice))});
+    losses.push_back({keys, mean(measured.divergence(choice))});
   }
-  return result;
+  done(losses);
+  return losses;
 }
 
 }  // namespace kvs

@@ -13,9 +13,11 @@ namespace kvs {
 
 /// What coding the keys, or the values, of one layer alone costs in KL divergence from the full cache's predictions,
 /// nats a token, for each of `layers`: 2 passes a layer and document from that layer on.
-/// @param done  called before each layer with its position
+/// @param losses  of the first of `layers`, known before
+/// @param done    called before each of the others, and at the end, with what is known by then
 std::vector<TransformScales> coding_losses(Decoder& decoder, std::span<const std::vector<std::int32_t>> documents,
                                            const std::vector<TransformLayer>& layers,
-                                           const std::function<void(std::size_t)>& done);
+                                           std::vector<TransformScales> losses,
+                                           const std::function<void(std::span<const TransformScales>)>& done);
 
 }  // namespace kvs
