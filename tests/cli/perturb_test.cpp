@@ -9,18 +9,11 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// A text of rays and beams, and a WordNet that knows these two words as one.
 class PerturbProgram : public TextPrograms {
  protected:
   PerturbProgram() {
-    std::filesystem::create_directory(folder_ / "wordnet");
-    for (const char* part : {"noun", "verb", "adj", "adv"})
-      for (const char* file : {"index.", "data."})
-        std::ofstream(folder_ / "wordnet" / (std::string(file) + part)) << "  the licence\n";
-    std::ofstream(folder_ / "wordnet/index.noun") << "rays n 1 0 1 0 00000000  \nbeam n 1 0 1 0 00000000  \n";
-    std::ofstream(folder_ / "wordnet/data.noun") << "00000000 19 n 02 rays 0 beam 0 000 | light  \n";
-    std::ofstream text(folder_ / "text.txt");
-    for (int n = 0; n < 40; ++n) text << "if all the rays are at one place, then ";
+    write_small_wordnet(folder_ / "wordnet");
+    write_text_of_rays(folder_ / "text.txt", 40);
   }
   Outcome perturb(std::vector<std::string> more) const {
     std::vector<std::string> words{"perturb", "--model", folder_ / "model", "--text", folder_ / "text.txt"};

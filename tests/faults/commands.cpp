@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
+
+#include "tests/cli/text_fixture.h"
 
 namespace kvs::testing {
 namespace {
@@ -23,9 +26,14 @@ void expect_done(const std::string& program, const Words& words) {
 
 void make_fault_inputs(const TemporaryFolder& inputs) {
   write_tiny_model(inputs / "model");
+  std::ofstream(inputs / "model/tokenizer.json") << dump_json(letters_tokenizer());
   write_tokens_file(inputs / "tokens.jsonl", 3, 70);
+  write_small_wordnet(inputs / "wordnet");
+  write_text_of_rays(inputs / "text.txt", 10);
   expect_done("kvspectrum", with_text(inputs, "capture", {"--out", inputs / "c.h5"}));
-  expect_done("kvcalibrate", with_text(inputs, "elitekv", {"--elite", "2", "--rank", "8", "--out", inputs / "e.json"}));
+  expect_done(
+      "kvcalibrate",
+      with_text(inputs, "elitekv", {"--elite", "2", "--rank", "8", "--disjoint", "on", "--out", inputs / "e.json"}));
   std::filesystem::create_directories(inputs / "results");
   expect_done("kvcalibrate", with_text(inputs, "eval", {"--method", "full", "--out", inputs / "results/full.json"}));
 }
@@ -46,6 +54,12 @@ std::vector<FaultyCommand> faulty_commands(const TemporaryFolder& inputs, const 
        {}},
       {"scores", "kvspectrum", text("scores", {"--lag", "8", "--sinks", "4", "--out", config}), false, {"o.json"}},
       {"retain", "kvspectrum", text("retain", {"--keep", "0.5", "--prefix", "20", "--out", config}), true, {"o.json"}},
+      {"perturb",
+       "kvspectrum",
+       {"perturb", "--model", inputs / "model", "--text", inputs / "text.txt", "--wordnet", inputs / "wordnet",
+        "--share", "0.05", "--window", "128", "--threads", threads, "--quiet", "--out", config},
+       true,
+       {"o.json"}},
       {"report", "kvspectrum", {"report", inputs / "results", "--out", out + "/r.html"}, false, {"r.html"}},
       {"faedkv",
        "kvcalibrate",
@@ -62,6 +76,12 @@ std::vector<FaultyCommand> faulty_commands(const TemporaryFolder& inputs, const 
        text("lagkv", {"--budget", budget, "--held-windows", "1:", "--windows", "0:1", "--out", config}),
        true,
        {"o.json"}},
+      {"freqkv",
+       "kvcalibrate",
+       text("freqkv", {"--budget", budget, "--held-windows", "1:", "--windows", "0:1", "--out", config}),
+       true,
+       {"o.json"}},
+      {"store", "kvcalibrate", text("store", {"--per", "head", "--out", config}), false, {"o.json"}},
       {"transform",
        "kvcalibrate",
        text("transform", {"--budget", "50%", "--sinks", "1", "--recent", "2", "--out", config}),
@@ -83,6 +103,26 @@ std::vector<FaultyCommand> faulty_commands(const TemporaryFolder& inputs, const 
        {"export", "--to", "elitekv", "--config", inputs / "e.json", "--model", inputs / "model", "--out", out + "/m"},
        false,
        {}},
+      {"export_gguf",
+       "kvcalibrate",
+       {"export", "--to", "gguf-deepseek2", "--config", inputs / "e.json", "--model", inputs / "model", "--out",
+        out + "/m.gguf"},
+       false,
+       {"m.gguf"}},
+      {"latency",
+       "kvcalibrate",
+       text("latency", {"--lengths", "8", "--decode", "2", "--repeats", "1", "--cache", "streaming cache_size=8",
+                        "--out", config}),
+       false,
+       {"o.json"},
+       true},
+      {"generate",
+       "kvcalibrate",
+       {"generate", "--model", inputs / "model", "--prompt", "all the rays", "--tokens", "4", "--threads", threads,
+        "--quiet"},
+       false,
+       {}},
+      {"cost", "kvcalibrate", {"cost", "--model", inputs / "model", "--tokens", "64", "--lag", "8"}, false, {}},
   };
 }
 

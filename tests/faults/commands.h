@@ -7,12 +7,13 @@
 
 namespace kvs::testing {
 
-/// A command that writes, on the tiny model.
+/// A command on the tiny model.
 struct FaultyCommand {
   std::string name, program;
   std::vector<std::string> arguments;
   bool resumes = false;              // takes --resume
   std::vector<std::string> outputs;  // files that it replaces with --force, below its folder
+  bool varies = false;               // outputs hold times
 };
 
 /// @param inputs  a folder that make_fault_inputs() filled;  @param out  where outputs go
