@@ -4,6 +4,7 @@
 #include <fstream>
 #include <random>
 
+#include "io/file.h"
 #include "io/json.h"
 #include "kernels/instruction_set.h"
 #include "tests/cli/program.h"
@@ -102,6 +103,14 @@ TEST_F(CaptureProgram, LeavesAnExistingOutputAloneWithoutForce) {
   EXPECT_THAT(refused.err, StartsWith("kvspectrum: error: "));
   EXPECT_EQ(slurp(folder_ / "a.h5"), "precious");
   EXPECT_EQ(run("kvspectrum", capture("a.h5", {"--force"})).status, 0);
+}
+
+TEST_F(CaptureProgram, LocksItsOutputBeforeItReadsAModel) {
+  const OutputLock lock(folder_ / "a.h5");
+  std::filesystem::remove_all(folder_ / "model");
+  const Outcome refused = run("kvspectrum", capture("a.h5"));
+  EXPECT_EQ(refused.status, 7);
+  EXPECT_THAT(refused.err, HasSubstr("is being written by process"));
 }
 
 TEST_F(CaptureProgram, LayersThatExceedTheBudgetAreStreamedToTheSameBytes) {

@@ -231,29 +231,5 @@ TEST_F(EvalPrograms, EvalRefusesWhatItCannotRunInOneLine) {
   too_little({"--method", "lagkv", "--set", "prefix=31"}, "found a prefix of 31 tokens in documents of 32");
 }
 
-TEST_F(EvalPrograms, GenerateNeedsATokenizerAndAPrompt) {
-  const Outcome none = run("kvcalibrate", {"generate", "--model", folder_ / "model", "--prompt", "x"});
-  EXPECT_EQ(none.status, 3);
-  EXPECT_THAT(none.err, HasSubstr("tokenizer"));
-  EXPECT_EQ(run("kvcalibrate", {"generate", "--model", folder_ / "model"}).status, 2);
-}
-
-TEST_F(EvalPrograms, GenerateContinuesAPromptOfTheRealModel) {
-  const char* model = std::getenv("KVS_MODEL");
-  if (model == nullptr) GTEST_SKIP() << "set KVS_MODEL to the path that scripts/fetch_model.sh prints";
-  const std::vector<std::string> words{"generate", "--model", model,    "--prompt", "The capital of France is",
-                                       "--tokens", "24",      "--quiet"};
-  const Outcome full = run("kvcalibrate", words);
-  EXPECT_EQ(full.status, 0) << full.err;
-  EXPECT_THAT(full.out, HasSubstr("Paris"));
-  auto compressed = words;
-  compressed.insert(compressed.end(), {"--method", "freqkv", "--set", "cache_size=12", "--json"});
-  const Outcome freqkv = run("kvcalibrate", compressed);
-  EXPECT_EQ(freqkv.status, 0) << freqkv.err;
-  const Json result = parse_json(freqkv.out, "stdout");
-  EXPECT_EQ(result.at("ids").size(), 24U);
-  EXPECT_GT(result.at("compressions").get<int>(), 3);
-}
-
 }  // namespace
 }  // namespace kvs::testing

@@ -55,6 +55,7 @@ void run_capture(Arguments arguments) {
   // A run that was killed after its last rename has its output in place already; the writer knows its own.
   check_inputs_spared(std::span(&out, 1), *options);
   check_output(out, run.replace());
+  const OutputLock lock(out, run.lock);
 
   auto source = open_model(*options);
   const auto layers = options->indices("layers", source->config().layers);
@@ -66,7 +67,7 @@ void run_capture(Arguments arguments) {
   // Loading checks the device and every weight: nothing is left on disk if they will not do.
   ModelSession session = load_model(std::move(source), *options, run);
   const auto writer =
-      CaptureWriter::open(out, header, identity, {.force = run.force, .resume = run.resume, .lock = run.lock});
+      CaptureWriter::open(out, header, identity, {.force = run.force, .resume = run.resume, .lock = false});
   drop_if_hopeless(out);
   const std::size_t first = writer->next_document();
   const auto left = static_cast<double>(documents.size() - first);
