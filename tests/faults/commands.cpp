@@ -121,8 +121,16 @@ std::vector<FaultyCommand> faulty_commands(const TemporaryFolder& inputs, const 
        {"generate", "--model", inputs / "model", "--prompt", "all the rays", "--tokens", "4", "--threads", threads,
         "--quiet"},
        false,
-       {}},
-      {"cost", "kvcalibrate", {"cost", "--model", inputs / "model", "--tokens", "64", "--lag", "8"}, false, {}},
+       {},
+       false,
+       true},
+      {"cost",
+       "kvcalibrate",
+       {"cost", "--model", inputs / "model", "--tokens", "64", "--lag", "8"},
+       false,
+       {},
+       false,
+       true},
   };
 }
 

@@ -14,6 +14,7 @@ struct FaultyCommand {
   bool resumes = false;              // takes --resume
   std::vector<std::string> outputs;  // files that it replaces with --force, below its folder
   bool varies = false;               // outputs hold times
+  bool prints = false;               // and writes no file
 };
 
 /// @param inputs  a folder that make_fault_inputs() filled;  @param out  where outputs go

@@ -167,7 +167,7 @@ TEST_P(FaultsTest, EndsWellAndIsMadeGood) {
   std::map<std::string, std::string> cleans[2];  // of a first run, and of one that replaces
   for (const bool over : {true, false}) {
     begin(over);
-    const Outcome whole = start(0, "0", over && !command_.outputs.empty());
+    const Outcome whole = start(0, "0", over && !command_.prints);
     ASSERT_EQ(whole.status, 0) << whole.err;
     cleans[over ? 1 : 0] = contents_of(out_);
   }

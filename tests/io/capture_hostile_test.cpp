@@ -168,6 +168,16 @@ TEST_F(HostileCapture, SizesThatNoFileHolds) {
   expect_refused(ErrorCode::kInput, "/doc/00000/tokens: found shape [17]");
 }
 
+TEST_F(HostileCapture, AttributeOfMoreMemoryThanTheFileMayTake) {
+  std::string bytes = read_all(path_);
+  const std::size_t name = bytes.find(std::string("layers\0", 7)),
+                    extent = bytes.find(std::string("\2\0\0\0\0\0\0\0", 8), name);
+  ASSERT_LT(extent, name + 100);
+  bytes[extent + 3] = 4;  // 2^26 + 2 layers of 4 bytes
+  directory_.write("out.h5", bytes);
+  expect_refused(ErrorCode::kInput, "");
+}
+
 TEST_F(HostileCapture, AttributesMissingOrOfAnotherKind) {
   const std::int64_t number = 3;
   replace_attribute("architecture", H5T_NATIVE_INT64, &number);

@@ -1,5 +1,7 @@
 #include "io/hdf5/capture_inspect.h"
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "io/hdf5/capture_walk.h"
 #include "io/hdf5/handle.h"
@@ -7,6 +9,13 @@
 
 namespace kvs {
 namespace {
+
+/// What the child may take. A dataset's description takes less memory than in the file; the library keeps at most 32
+/// MiB of metadata.
+std::size_t memory_for(std::uint64_t file_bytes) {
+  constexpr std::uint64_t kLibrary = 64U << 20, kMost = 512U << 20;
+  return std::min(kLibrary + file_bytes, kMost);
+}
 
 /// Runs in the child: everything libhdf5 does with a file that is read.
 std::string inspect(int descriptor, const std::string& path, std::uint64_t file_bytes,
@@ -38,7 +47,8 @@ std::string inspect(int descriptor, const std::string& path, std::uint64_t file_
 CaptureStructure inspect_capture(int descriptor, const std::filesystem::path& path, std::uint64_t file_bytes,
                                  const std::optional<StateSet>& states) {
   const std::string text =
-      run_isolated(path.native(), [&] { return inspect(descriptor, path.native(), file_bytes, states); });
+      run_isolated(path.native(), [&] { return inspect(descriptor, path.native(), file_bytes, states); },
+                   {.memory_bytes = memory_for(file_bytes)});
   const Json found = parse_json(text, path.native());
   const JsonCursor cursor(found, path.native());
   CaptureStructure structure;

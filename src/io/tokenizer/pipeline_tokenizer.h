@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -15,8 +16,12 @@
 
 namespace kvs {
 
-/// No vocabulary in use comes near it; ids from files are refused above it, so that they may index memory.
+/// No vocabulary in use comes near it.
 inline constexpr std::size_t kMaxVocabulary = std::size_t{1} << 24;
+/// Ids in a file of so many bytes are below this, so that they may index memory: a token takes more than one.
+constexpr std::size_t id_limit(std::size_t file_bytes) {
+  return std::clamp(file_bytes, std::size_t{1} << 16, kMaxVocabulary);
+}
 
 /// The tokens of a vocabulary, for decode and find.
 struct TokenTable {

@@ -110,7 +110,7 @@ class SentencePieceTokenizer final : public Tokenizer {
 };
 
 /// added_tokens.json beside a tokenizer.model: texts that were added to its pieces, and their ids.
-std::vector<AddedToken> added_beside(const std::filesystem::path& path) {
+std::vector<AddedToken> added_beside(const std::filesystem::path& path, std::size_t ids) {
   constexpr std::size_t kAddedLimit = 16UL << 20;
   const std::filesystem::path file = path.parent_path() / "added_tokens.json";
   std::error_code error;
@@ -121,7 +121,7 @@ std::vector<AddedToken> added_beside(const std::filesystem::path& path) {
   if (!root.value().is_object()) root.fail("an object of tokens and ids");
   for (const auto& [text, value] : root.value().items()) {
     const JsonCursor cursor(value, file.string(), "/" + printable(text, 100));
-    const auto id = static_cast<std::int32_t>(cursor.unsigned_integer(kMaxVocabulary - 1));
+    const auto id = static_cast<std::int32_t>(cursor.unsigned_integer(ids - 1));
     if (!text.empty()) added.push_back({.text = text, .id = id});
   }
   return added;
@@ -143,7 +143,8 @@ std::unique_ptr<Tokenizer> parse_tokenizer_model(std::string_view bytes, std::st
 }
 
 std::unique_ptr<Tokenizer> load_tokenizer_model(const std::filesystem::path& path) {
-  return parse_tokenizer_model(read_text_file(path, kModelFileLimit), path.string(), added_beside(path));
+  const std::string bytes = read_text_file(path, kModelFileLimit);
+  return parse_tokenizer_model(bytes, path.string(), added_beside(path, id_limit(bytes.size())));
 }
 
 }  // namespace kvs

@@ -17,8 +17,8 @@ constexpr std::size_t kJsonFileLimit = 256UL << 20;
 
 class TokenizerBuilder {
  public:
-  TokenizerBuilder(const Json& document, std::string_view where)
-      : file_{std::string(where)}, root_(document, file_.where) {}
+  TokenizerBuilder(const Json& document, std::string_view where, std::size_t bytes)
+      : file_{std::string(where), id_limit(bytes)}, root_(document, file_.where) {}
 
   std::unique_ptr<Tokenizer> build(std::string_view bos) {
     if (root_.has("version") && root_.at("version").string() != "1.0") {
@@ -82,13 +82,13 @@ class TokenizerBuilder {
     }
   }
 
-  /// Ids are known to be below kMaxVocabulary before anything is sized by them.
+  /// Ids are known to be below the limit before anything is sized by them.
   std::uint64_t added_size() const {
     std::uint64_t size = 0;
     if (!root_.has("added_tokens")) return size;
     const JsonCursor list = root_.at("added_tokens");
     for (std::size_t i = 0; i < list.array_size(); ++i) {
-      size = std::max(size, TokenizerJson::id_at(list.at(i).at("id")) + 1);
+      size = std::max(size, file_.id_at(list.at(i).at("id")) + 1);
     }
     return size;
   }
@@ -101,7 +101,7 @@ class TokenizerBuilder {
       const JsonCursor entry = list.at(i);
       const std::string& text = entry.at("content").string();
       if (text.empty()) continue;  // as `tokenizers`: it can match nothing
-      const std::uint64_t id = TokenizerJson::id_at(entry.at("id"));
+      const std::uint64_t id = file_.id_at(entry.at("id"));
       claim_added(entry, text, id);
       AddedToken token{.text = text,
                        .id = static_cast<std::int32_t>(id),
@@ -158,7 +158,7 @@ std::string bos_beside(const std::filesystem::path& path) {
 
 std::unique_ptr<Tokenizer> parse_tokenizer_json(std::string_view bytes, std::string_view where, std::string_view bos) {
   const Json document = parse_json(bytes, where, {.bytes = kJsonFileLimit});
-  return TokenizerBuilder(document, where).build(bos);
+  return TokenizerBuilder(document, where, bytes.size()).build(bos);
 }
 
 std::unique_ptr<Tokenizer> load_tokenizer_json(const std::filesystem::path& path) {

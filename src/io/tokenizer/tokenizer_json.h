@@ -13,6 +13,7 @@ namespace kvs {
 /// What the readers of a tokenizer.json's parts share: the file's name, and how they refuse.
 struct TokenizerJson {
   std::string where;
+  std::size_t ids;  // all are below it
 
   static std::string shown(std::string_view text) { return '"' + printable(text, 100) + '"'; }
   [[noreturn]] void unsupported(const JsonCursor& at, std::string_view what, std::string_view name,
@@ -26,7 +27,7 @@ struct TokenizerJson {
   static bool is_true(const JsonCursor& object, std::string_view key) {
     return object.has(key) && object.at(key).boolean();
   }
-  static std::uint64_t id_at(const JsonCursor& cursor) { return cursor.unsigned_integer(kMaxVocabulary - 1); }
+  std::uint64_t id_at(const JsonCursor& cursor) const { return cursor.unsigned_integer(ids - 1); }
 };
 
 /// Everything between added tokens and model.

@@ -63,10 +63,10 @@ class BpeReader final : public JsonModelReader {
 
  private:
   std::uint64_t checked_id(const std::string& text, const Json& id) const {
-    if (!id.is_number_integer() || id < 0 || id >= kMaxVocabulary) {
+    if (!id.is_number_integer() || id < 0 || id >= file_.ids) {
       file_.malformed(vocabulary_, "token " + TokenizerJson::shown(text) + " has id " +
                                        printable(id.dump(-1, ' ', false, Json::error_handler_t::replace), 40) +
-                                       ", expected an integer from 0 to " + std::to_string(kMaxVocabulary - 1));
+                                       ", expected an integer from 0 to " + std::to_string(file_.ids - 1));
     }
     return id.get<std::uint64_t>();
   }
