@@ -38,6 +38,17 @@ TEST_F(GenerateProgram, ContinuesAPromptOfTheRealModel) {
   EXPECT_GT(result.at("compressions").get<int>(), 3);
 }
 
+TEST_F(GenerateProgram, TakesIdsThatAreNoTokensForNoText) {
+  Json tokenizer = letters_tokenizer();
+  tokenizer["model"]["vocab"] = Json{{"#", 0}, {"a", 1}};  // of the model's 64
+  std::ofstream(folder_ / "model/tokenizer.json") << dump_json(tokenizer);
+  const Outcome made = run("kvcalibrate", {"generate", "--model", folder_ / "model", "--prompt", "a", "--json"});
+  ASSERT_EQ(made.status, 0) << made.err;
+  const Json result = parse_json(made.out, "stdout");
+  EXPECT_EQ(result.at("ids").size(), 64U);
+  EXPECT_LT(result.at("text").get<std::string>().size(), 64U);
+}
+
 TEST_F(GenerateProgram, EscapesControlCharactersOnATerminalAlone) {
   Json tokenizer = letters_tokenizer();
   Json& vocabulary = tokenizer["model"]["vocab"] = Json{{"#", 0}, {"a", 1}};

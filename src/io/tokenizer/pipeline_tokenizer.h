@@ -33,7 +33,7 @@ struct TokenTable {
     bytes.resize(size);
     known.resize(size);
   }
-  /// The bytes that `ids` stand for. @throws Error kInternal on an id that is no token.
+  /// The bytes that `ids` stand for. An id that is no token has none, as in `tokenizers`: a model may predict one.
   std::string decode(const std::vector<std::int32_t>& ids) const;
   /// The id of this text, or -1.
   std::int32_t find(std::string_view text) const noexcept;

@@ -18,7 +18,7 @@ class Tokenizer {
 
   /// Ids of `text` (valid UTF-8), special tokens in it parsed, none added.
   virtual std::vector<std::int32_t> encode(std::string_view text) const = 0;
-  /// The bytes that `ids` stand for. @throws Error kInternal on an id outside the vocabulary.
+  /// The bytes that `ids` stand for. An id that is no token has none, as in `tokenizers`: a model may predict one.
   virtual std::string decode(const std::vector<std::int32_t>& ids) const = 0;
   virtual std::size_t vocabulary_size() const noexcept = 0;
   /// The begin-of-sequence id, or -1 if the model has none.
