@@ -54,6 +54,11 @@ TEST_F(LimitedMemory, ThatIsTooSmallForThreadsIsSaid) {
   EXPECT_THAT(outcome.err, HasSubstr("threads: found room for "));
 }
 
+TEST_F(LimitedMemory, ThatThreadsFillLeavesNoRoomForGeneratedCode) {
+  for (std::size_t mebibytes = 196; mebibytes <= 232; mebibytes += 6)
+    run_within(mebibytes, "kvcalibrate", with_text("eval", {"--method", "full"}), "64");
+}
+
 TEST_F(LimitedMemory, ThatIsTooSmallForDecompositionsIsSaid) {
   const Outcome outcome = run_within(400, "kvcalibrate", factors(), "1");
   EXPECT_EQ(outcome.status, 6);

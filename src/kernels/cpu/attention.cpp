@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <atomic>
+#include <exception>
 #include <utility>
 
 #include "kernels/cpu/attention_block.h"
@@ -59,7 +60,7 @@ std::vector<cpu::KeyRun> runs_of(const States& past, const States& own, const st
 void pack_states(const StatesLayout& layout, const States& states, std::byte* packed,
                  const std::vector<cpu::AlignedBuffer>& scratch) {
   const std::size_t per_head = states.chunks(), all = states.all_chunks(), head_dim = layout.head_dim();
-  std::atomic<bool> refused = false;
+  std::exception_ptr refusal;
 #pragma omp parallel for num_threads(static_cast <int>(scratch.size())) schedule(dynamic, 1)
   for (std::size_t i = 0; i < all; ++i) {
     const std::size_t pair = i / per_head, member = pair / states.heads, head = pair % states.heads;
@@ -69,11 +70,12 @@ void pack_states(const StatesLayout& layout, const States& states, std::byte* pa
     try {
       layout.pack(states.k.read(member, head, first, count, keys), states.v.read(member, head, first, count, values),
                   count, spare, packed + (states.first_chunk + i) * layout.chunk_bytes());
-    } catch (const Error&) {  // an exception must not leave the parallel region
-      refused = true;
+    } catch (...) {  // an exception must not leave the parallel region
+#pragma omp critical
+      refusal = std::current_exception();
     }
   }
-  cpu::require(!refused, "attention", "keys and values that can be packed");
+  if (refusal) std::rethrow_exception(refusal);
 }
 
 }  // namespace

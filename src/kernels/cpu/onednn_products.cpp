@@ -1,3 +1,5 @@
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -21,6 +23,15 @@ using dnnl::memory;
 
 constexpr std::size_t kMostProducts = 4096;  // about 50 KiB of generated code each
 constexpr std::size_t kMostLayouts = 1024;
+
+/// oneDNN does not ask whether it got memory for the code that it generates (2.6: a SIGSEGV).
+void require_room() {
+  constexpr std::size_t kRoom = std::size_t{16} << 20;
+  void* const room = ::mmap(nullptr, kRoom, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (room == MAP_FAILED)
+    throw Error(ErrorCode::kEnvironment, "oneDNN", "found no 16 MiB of address space for the code that it generates");
+  ::munmap(room, kRoom);
+}
 
 /// oneDNN's statuses become the library's error, here and nowhere else.
 template <class Work>
@@ -127,6 +138,7 @@ class OnednnEngine final : public ProductEngine {
     auto& found = layouts_[{n, k}];
     if (found == nullptr) {
       const OneThreadEach guard;
+      require_room();
       found = checked("choosing a layout", [&] { return std::make_shared<OnednnLayout>(n, k, type()); });
     }
     return found;
@@ -152,6 +164,7 @@ class OnednnEngine final : public ProductEngine {
     const auto [entry, fresh] = products_.try_emplace(Key{shape, layout.n(), layout.k()});
     if (!fresh) return entry->second;
     const OneThreadEach guard;
+    require_room();
     checked("compiling a product", [&] {
       const auto part = onednn(layout).leading_part(shape.n, shape.k);
       if (!part) return 0;
