@@ -85,6 +85,18 @@ void add_gains(Json& cells, std::span<const CellResult> results) {
   }
 }
 
+/// Gives each cell what it loses against the best of its budget.
+void add_losses(Json& cells, const Json& best, std::span<const CellResult> results) {
+  for (std::size_t n = 0; n < cells.size(); ++n) {
+    Json& cell = cells[n];
+    cell["over_best"] = nullptr;
+    if (cell.at("documents") == 0) continue;
+    for (const Json& of : best)
+      if (of.at("budget") == cell.at("budget") && !of.at("cell").is_null() && of.at("cell") != n)
+        cell["over_best"] = relative_to(results[n], results[of.at("cell").get<std::size_t>()]);
+  }
+}
+
 std::size_t most_documents(const Json& cells) {
   std::size_t most = 1;
   for (const Json& cell : cells) most = std::max(most, cell.at("documents").get<std::size_t>());
@@ -124,6 +136,11 @@ std::string cell_line(const Json& cell) {
   text += interval.is_null() ? std::string(20, ' ')
                              : line("  %8.4f–%-8.4f", interval[0].get<double>(), interval[1].get<double>());
   text += line(" %3zu", cell.at("documents").get<std::size_t>());
+  if (const Json& loss = cell.at("over_best"); !loss.is_null()) {
+    const Json &kl = loss.at("kl"), &range = kl.at("interval");
+    text += line("  × %.3g", kl.at("mean").get<double>());
+    if (!range.is_null()) text += line(" (%.3g–%.3g)", range[0].get<double>(), range[1].get<double>());
+  }
   if (cell.at("front").get<bool>()) text += "  front";
   if (cell.at("stopped").get<bool>()) text += "  stopped";
   return text + '\n';
@@ -194,6 +211,7 @@ Json comparison_json(std::span<const CompareCell> cells, std::span<const CellRes
   for (const std::size_t n : pareto_front(scores)) all[n]["front"] = true;
   add_gains(all, results);
   json["best"] = best_cells(all, budgets);
+  add_losses(all, json["best"], results);
   return json;
 }
 
@@ -208,8 +226,8 @@ std::string comparison_text(const Json& comparison, const Json& speeds) {
     };
     return key(cells[a]) < key(cells[b]);
   });
-  std::string text = line("  %-34s%8s  %9s %8s  %7s  %-18s %3s\n", "", "bytes", "ppl ratio", "KL", "top 1",
-                          "95 % of the ratio", "doc");
+  std::string text = line("  %-34s%8s  %9s %8s  %7s  %-18s %3s  %s\n", "", "bytes", "ppl ratio", "KL", "top 1",
+                          "95 % of the ratio", "doc", "KL × best's (95 %)");
   double budget = 0;
   for (const std::size_t n : order) {
     if (cells[n].at("budget") != budget) {

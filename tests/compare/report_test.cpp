@@ -73,5 +73,27 @@ TEST(ComparisonGains, NeedTheSameBudgetAndStorageType) {
   EXPECT_EQ(comparison_text(result, nullptr).find("relative to"), std::string::npos);
 }
 
+TEST(ComparisonLosses, ArePairedWithTheBestOfTheBudget) {
+  const Json result = comparison_of({cell("best", 0.5, false), cell("worse", 0.5, false)},
+                                    {result_of({3, 3}, {0.1, 0.2}), result_of({3.1, 3.3}, {0.2, 1.6})});
+  EXPECT_TRUE(result.at("cells")[0].at("over_best").is_null());
+  const Json& loss = result.at("cells")[1].at("over_best");
+  EXPECT_EQ(loss.at("documents"), 2);
+  EXPECT_NEAR(loss.at("ppl").at("mean"), std::exp(0.2), 1e-12);
+  EXPECT_NEAR(loss.at("kl").at("mean"), 4, 1e-12);  // the geometric mean of 2 and 8
+  // ln 2 each way from the mean is one standard error; Student's t of one degree has 12.7062 at 97.5 %.
+  EXPECT_NEAR(loss.at("kl").at("interval")[0], 4 * std::exp(-12.7062 * std::log(2)), 1e-5);
+  EXPECT_THAT(comparison_text(result, nullptr), HasSubstr("  2  × 4 ("));
+}
+
+TEST(ComparisonLosses, AreOverTheDocumentsOfTheCellThatStopped) {
+  const Json result = comparison_of({cell("best", 0.5, false), cell("stopped", 0.5, false)},
+                                    {result_of({3, 3}, {0.1, 0.2}), result_of({3.1}, {0.5})});
+  const Json& loss = result.at("cells")[1].at("over_best");
+  EXPECT_EQ(loss.at("documents"), 1);
+  EXPECT_NEAR(loss.at("kl").at("mean"), 5, 1e-12);
+  EXPECT_TRUE(loss.at("kl").at("interval").is_null());
+}
+
 }  // namespace
 }  // namespace kvs
