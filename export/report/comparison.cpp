@@ -17,13 +17,13 @@ std::optional<double> optional_real(const JsonCursor& of, const char* name) {
 /// A ratio as a change.
 double change(const JsonCursor& ratio) { return ratio.at("mean").positive() - 1; }
 
-ComparisonGain read_gain(const JsonCursor& gain) {
-  const JsonCursor ppl = gain.at("ppl"), kl = gain.at("kl");
+ComparisonChange read_change(const JsonCursor& of) {
+  const JsonCursor ppl = of.at("ppl"), kl = of.at("kl");
   return {.ppl = change(ppl),
           .kl = change(kl),
           .ppl_interval = ratio_interval(ppl),
           .kl_interval = ratio_interval(kl),
-          .documents = gain.at("documents").unsigned_integer(kMostCount)};
+          .documents = of.at("documents").unsigned_integer(kMostCount)};
 }
 
 ComparisonCell read_cell(const JsonCursor& cell) {
@@ -51,7 +51,8 @@ ComparisonCell read_cell(const JsonCursor& cell) {
     if (result.interval && (*result.loss < result.interval->first || *result.loss > result.interval->second))
       ratio.at("interval").fail("an interval around the ratio");
   }
-  if (cell.has("over_standard")) result.gain = read_gain(cell.at("over_standard"));
+  if (cell.has("over_standard")) result.gain = read_change(cell.at("over_standard"));
+  if (cell.has("over_best")) result.loss_to_best = read_change(cell.at("over_best"));
   if (cell.has("retrieval")) {
     result.accuracy = cell.at("retrieval").at("accuracy").real();
     result.log_likelihood = cell.at("retrieval").at("log_likelihood").real();

@@ -11,8 +11,8 @@
 
 namespace kvs {
 
-/// A calibrated cache relative to its method's standard at the same budget, as changes with 95 % intervals.
-struct ComparisonGain {
+/// A cache relative to another one at the same budget, as changes with 95 % intervals.
+struct ComparisonChange {
   double ppl, kl;
   std::optional<std::pair<double, double>> ppl_interval, kl_interval;
   std::size_t documents;
@@ -27,7 +27,8 @@ struct ComparisonCell {
   // Nothing where it was not measured.
   std::optional<double> bytes, ppl, loss, kl, top1, accuracy, log_likelihood, speed;  // loss: relative change of ppl
   std::optional<std::pair<double, double>> interval;                                  // of the loss, 95 %
-  std::optional<ComparisonGain> gain;
+  std::optional<ComparisonChange> gain;  // of what is calibrated, over its method's standard
+  std::optional<ComparisonChange> loss_to_best;
 };
 
 struct Comparison {

@@ -25,6 +25,16 @@ std::string told_cell(const ComparisonCell& cell) {
          counted(cell.documents, "document");
 }
 
+/// Divergence as a multiple of that of the budget's best cache, with its interval.
+Cell times_best(const ComparisonCell& cell) {
+  if (!cell.loss_to_best) return Cell::missing();
+  const ComparisonChange& loss = *cell.loss_to_best;
+  std::string words = "×\u00A0" + shown(1 + loss.kl);
+  if (loss.kl_interval)
+    words += " (" + shown(1 + loss.kl_interval->first) + " to " + shown(1 + loss.kl_interval->second) + ")";
+  return {words, loss.kl};
+}
+
 std::vector<TradePoint> compared_points(const Comparison& comparison) {
   std::vector<TradePoint> points;
   for (const ComparisonCell& cell : comparison.cells)
@@ -53,6 +63,9 @@ Markup cells_table(const Comparison& comparison) {
                                       {"Perplexity", true, "change from the full cache's"},
                                       {"95\u00A0%", true, "interval of the change, over documents"},
                                       {"KL", true, "divergence from the full cache's predictions, nats a token"},
+                                      {"KL × best", true,
+                                       "relative to the best cache of the budget, with its 95\u00A0% interval, paired "
+                                       "over documents"},
                                       {"Top-1", true, "tokens with the full cache's first choice"},
                                       {"Retrieval", true, "questions answered"},
                                       {"Log-lik.", true, "of the right answers, nats a token"},
@@ -67,6 +80,7 @@ Markup cells_table(const Comparison& comparison) {
                cell_of(cell.loss, as_change),
                interval_cell(cell.interval),
                cell_of(cell.kl, as_number),
+               times_best(cell),
                cell_of(cell.top1, as_percent),
                cell_of(cell.accuracy, as_percent),
                cell_of(cell.log_likelihood, as_number),

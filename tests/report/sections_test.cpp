@@ -30,6 +30,11 @@ TEST(ReportSections, AreEmptyWithoutTheirResults) {
   EXPECT_FALSE(cost_section(inputs).body.empty());
 }
 
+TEST(ReportSections, ComparedCachesStandBesideTheBestOfTheirBudget) {
+  EXPECT_THAT(comparison_section(read_outputs({"comparison.json"})).body.html(),
+              AllOf(HasSubstr("KL × best"), HasSubstr("×\u00A080.0 (52.0 to 123)")));
+}
+
 TEST(ReportSections, SpectraHaveACurveForEachLayerAndAMapForEachState) {
   const std::string html = spectra_section(read_outputs({"spectrum.json"})).body.html();
   EXPECT_EQ(count(html, "class=\"curve "), 3U * 4U);  // k_pre, k_post, v of four layers
@@ -264,6 +269,7 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{OutputKind::kComparison, "comparison.json", "/cells/0/ratio/ppl", comparison_section},
         Damage{OutputKind::kComparison, "comparison.json", "/cells/0/ratio/interval", comparison_section},
         Damage{OutputKind::kComparison, "comparison.json", "/best/0/cell", comparison_section},
+        Damage{OutputKind::kComparison, "comparison.json", "/cells/2/over_best/kl/mean", comparison_section},
         Damage{OutputKind::kCost, "cost.json", "/lagkv/rows/0/held", cost_section},
         Damage{OutputKind::kPerturbation, "perturb.json", "/layers", perturbation_section},
         Damage{OutputKind::kPerturbation, "perturb.json", "/states/v/same_count/high/mean/1", perturbation_section},
