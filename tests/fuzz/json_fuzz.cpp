@@ -1,12 +1,18 @@
 // parse_json accepts only what the library's own parser and RapidJSON accept, with the same result, and survives being
 // read by a cursor; what it accepted is written and read back unchanged.
+#ifdef __clang__  // RapidJSON 1.1.0 adds to null pointers
+#pragma clang attribute push(__attribute__((no_sanitize("undefined"))), apply_to = function)
+#endif
 #include <rapidjson/error/en.h>
 #include <rapidjson/memorystream.h>
 #include <rapidjson/reader.h>
+#ifdef __clang__
+#pragma clang attribute pop
+#endif
 
-#include <cmath>
-#include <limits>
+#include <cstdlib>
 
+#include "core/checked.h"
 #include "io/json.h"
 #include "tests/fuzz/fuzz_target.h"
 
@@ -21,12 +27,20 @@ class Builder {
  public:
   bool Null() { return put(nullptr); }
   bool Bool(bool value) { return put(value); }
-  bool Int(int value) { return put(value); }
-  bool Uint(unsigned value) { return put(value); }
-  bool Int64(std::int64_t value) { return put(value); }
-  bool Uint64(std::uint64_t value) { return put(value); }
-  bool Double(double value) { return put(value); }
-  bool RawNumber(const char*, rapidjson::SizeType, bool) { return false; }
+  bool Int(int) { return false; }
+  bool Uint(unsigned) { return false; }
+  bool Int64(std::int64_t) { return false; }
+  bool Uint64(std::uint64_t) { return false; }
+  bool Double(double) { return false; }
+  /// By the C++ library: RapidJSON 1.1.0 rounds some numbers twice.
+  bool RawNumber(const char* text, rapidjson::SizeType size, bool) {
+    const std::string number(text, size);
+    if (number.find_first_of(".eE") == number.npos) {
+      if (const auto value = kvs::parse_integer<std::uint64_t>(number)) return put(*value);
+      if (const auto value = kvs::parse_integer<std::int64_t>(number)) return put(*value);
+    }
+    return put(std::strtod(number.c_str(), nullptr));
+  }
   bool String(const char* text, rapidjson::SizeType size, bool) { return put(std::string(text, size)); }
   bool StartObject() { return open(Json::object()); }
   bool StartArray() { return open(Json::array()); }
@@ -66,30 +80,15 @@ class Builder {
   std::vector<std::string> keys_;
 };
 
-/// Equal; of doubles nearly so: RapidJSON 1.1.0 rounds long ones twice and errs in subnormal ones and in zeros with an
-/// exponent.
-bool is_same(const Json& a, const Json& b) {
-  if (a.is_number_float() && b.is_number()) {
-    const double left = a.get<double>(), right = b.get<double>();
-    return left == 0 || std::abs(left - right) <= std::abs(left) * 0x1p-48 + std::numeric_limits<double>::min();
-  }
-  if (!a.is_structured()) return a == b;
-  if (a.type() != b.type() || a.size() != b.size()) return false;
-  auto other = b.begin();
-  for (auto item = a.begin(); item != a.end(); ++item, ++other)
-    if ((a.is_object() && item.key() != other.key()) || !is_same(*item, *other)) return false;
-  return true;
-}
-
 void compare_with_rapidjson(std::string_view text, const Json& value) {
   rapidjson::MemoryStream stream(text.data(), text.size());
   rapidjson::Reader reader;
   Builder builder;
-  constexpr unsigned kStrict = rapidjson::kParseFullPrecisionFlag | rapidjson::kParseValidateEncodingFlag;
+  constexpr unsigned kStrict = rapidjson::kParseNumbersAsStringsFlag | rapidjson::kParseValidateEncodingFlag;
   const auto result = reader.Parse<kStrict>(stream, builder);
   if (result.Code() == rapidjson::kParseErrorNumberTooBig) return;  // it takes 0e400 for one
   require(!result.IsError(), rapidjson::GetParseError_En(result.Code()));
-  require(is_same(value, builder.value()), "parsed another value than RapidJSON");
+  require(value == builder.value(), "parsed another value than RapidJSON");
 }
 
 /// Asks every getter of every value. The answer or the refusal must agree with the value's kind.
