@@ -1,5 +1,7 @@
 #include "model/layer_store.h"
 
+#include <omp.h>
+
 #include <algorithm>
 #include <chrono>
 #include <string>
@@ -66,7 +68,10 @@ LayerWeights LayerStore::load_whole(std::size_t layer) {
 
 void LayerStore::load_ahead(std::size_t layer) {
   next_layer_ = layer;
-  next_ = std::async(std::launch::async, [this, layer] { return load_whole(layer); });
+  next_ = std::async(std::launch::async, [this, layer, threads = omp_get_max_threads()] {
+    omp_set_num_threads(threads);  // a new thread knows the environment's number alone
+    return load_whole(layer);
+  });
 }
 
 void LayerStore::turn_to(std::size_t layer) {

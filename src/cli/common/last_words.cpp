@@ -1,9 +1,12 @@
 #include "cli/common/last_words.h"
 
+#include <dlfcn.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <iostream>
 #include <new>
@@ -39,6 +42,12 @@ std::atomic<bool> memory_ran_out = false;
 /// No command ends with status 1.
 void on_end(int status, void*) noexcept {
   if (status == EXIT_FAILURE) end(static_cast<int>(ErrorCode::kEnvironment));
+}
+
+/// Whether the code at `address` is libgomp's.
+bool is_of_openmp(const void* address) noexcept {
+  Dl_info found{};
+  return ::dladdr(address, &found) != 0 && std::strstr(found.dli_fname, "libgomp") != nullptr;
 }
 
 }  // namespace
@@ -77,3 +86,16 @@ void install_last_words(std::string_view program) noexcept {
 }
 
 }  // namespace kvs
+
+/// Stands before glibc's: where libgomp gets no thread it would end the program with two lines of its own.
+extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*),
+                              void* argument) noexcept {
+  using Create = int(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
+  static const auto create = reinterpret_cast<Create*>(::dlsym(RTLD_NEXT, "pthread_create"));
+  const int error = create(thread, attributes, run, argument);
+  if (error != 0 && kvs::is_of_openmp(__builtin_return_address(0)))
+    kvs::end(kvs::report(kvs::dying_program, std::make_exception_ptr(kvs::Error(
+                                                 kvs::ErrorCode::kEnvironment, "threads",
+                                                 "cannot be made: " + std::generic_category().message(error)))));
+  return error;
+}

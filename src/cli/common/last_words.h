@@ -10,8 +10,8 @@ namespace kvs {
 int report(std::string_view program, const std::exception_ptr& failure) noexcept;
 
 /// Ends the program likewise where main cannot return: an exception that a thread or a noexcept function lets go, most
-/// often for want of memory, or a library that calls exit(1) (libgomp without threads, FFTW without memory). Locks of
-/// outputs are released.
+/// often for want of memory, a thread that libgomp cannot make, or a library that calls exit(1) (FFTW without memory).
+/// Locks of outputs are released.
 void install_last_words(std::string_view program) noexcept;
 
 }  // namespace kvs

@@ -1,5 +1,7 @@
 #include "cli/common/session.h"
 
+#include <omp.h>
+
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -121,6 +123,7 @@ std::unique_ptr<ModelSource> open_model(const Options& options) { return ModelSo
 std::unique_ptr<Backend> open_backend(const Options& options) {
   const DType type = *dtype_from_name(options.text("dtype"));
   const int threads = options.has("threads") ? static_cast<int>(options.integer("threads", 1, kMostThreads)) : 0;
+  if (threads > 0) omp_set_num_threads(threads);  // outside the backend, too
   auto backend = make_backend(options.text("device"), type, threads);
   backend->on_note([quiet = options.flag("quiet")](const std::string& line) { remark("note: " + line, quiet); });
   return backend;

@@ -35,7 +35,7 @@ void release_aligned(void* memory) noexcept { std::free(memory); }
 
 namespace {
 
-/// OMP_NUM_THREADS is heeded, by default it is all processors. Regions outside the backend have as many.
+/// OMP_NUM_THREADS is heeded, by default it is all processors. Regions outside the backend have omp_get_max_threads().
 int reserved_threads(int threads) {
   const int others = omp_get_max_threads();
   cpu::reserve_threads(std::max(threads, others));
