@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Sets the machine up, builds and runs every test; prints what each stage took. Needs nothing but a Debian 12 base.
-#   --long  every fuzz target for 2 minutes instead of 5 s, and the tests of label "long"
+#   --long  every fuzz target for 2 minutes instead of 5 s, and the tests of labels "long"
 # tests/README.md describes the stages.
 set -euo pipefail
 cd "$(dirname "$0")/.."
