@@ -86,6 +86,40 @@ TEST_F(ComparePrograms, AConfigTakesPart) {
   EXPECT_GE(found->at("budget"), found->at("bytes_ratio"));
 }
 
+TEST_F(ComparePrograms, AConfigThatIsTheBestIsCopiedWithItsFiles) {
+  ASSERT_EQ(run("kvcalibrate", elitekv("e.json", {"--rank", "8"})).status, 0);
+  const Outcome outcome = run(
+      "kvcalibrate", with_text("compare", {"--methods", "full", "--stores", "q8_0", "--compose", "none", "--budgets",
+                                           "60%,55%", "--full", "--decode", "0", "--config", folder_ / "e.json",
+                                           "--best-dir", folder_ / "best", "--out", folder_ / "c.json"}));
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  for (const char* name : {"best/best_60.json", "best/best_55.json"}) {
+    EXPECT_EQ(config(name).at("method"), "elitekv");
+    expect_valid(name);
+  }
+  EXPECT_EQ(slurp(folder_ / "best/e.safetensors"), slurp(folder_ / "e.safetensors"));
+}
+
+TEST_F(ComparePrograms, FoldersThatCannotTakeTheBestAreRefusedFirst) {
+  ASSERT_EQ(run("kvcalibrate", elitekv("e.json", {"--rank", "8"})).status, 0);
+  const auto refuse = [&](int status, const std::string& folder, const std::string& part) {
+    const Outcome outcome =
+        run("kvcalibrate", compare("c.json", {"--config", folder_ / "e.json", "--best-dir", folder_ / folder}));
+    EXPECT_EQ(outcome.status, status) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(part));
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "c.json.journal"));
+  };
+  refuse(2, "model/best", "lies in the folder of the model");
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "model/best"));
+  refuse(2, ".", "e.safetensors: the output is the input");
+  refuse(6, "tokens.jsonl/best", "tokens.jsonl/best: cannot be made a folder");
+  refuse(6, std::string(256, 'b'), "cannot be made a folder");
+  std::filesystem::create_directory(folder_ / "other");
+  std::ofstream(folder_ / "other/e.safetensors") << "kept";
+  refuse(7, "other", "other/e.safetensors");
+  EXPECT_EQ(slurp(folder_ / "other/e.safetensors"), "kept");
+}
+
 TEST_F(ComparePrograms, MethodsAreCalibratedOnAnotherTextFirst) {
   const Json result = compared("c.json", calibrated({"--full", "--best-dir", folder_ / "best"}));
   EXPECT_EQ(result.at("calibration").at("documents"), 3);

@@ -77,5 +77,15 @@ TEST_F(PerturbProgram, SaysWhatIsMissing) {
   refuse(3, {"--wordnet", wordnet}, "data.noun: offset 7");
 }
 
+TEST_F(PerturbProgram, SparesWordnet) {
+  const std::filesystem::path index = folder_ / "wordnet/index.noun";
+  const std::string before = slurp(index);
+  std::filesystem::create_hard_link(index, folder_ / "p.json");
+  const Outcome outcome = perturb({"--wordnet", folder_ / "wordnet", "--force"});
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("p.json: the output is the input"));
+  EXPECT_EQ(slurp(index), before);
+}
+
 }  // namespace
 }  // namespace kvs::testing

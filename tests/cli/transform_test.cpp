@@ -23,6 +23,9 @@ TEST_F(TransformProgram, CalibratesWhatEvalRuns) {
   const Outcome made = transform("half.json", {"--budget", "50%"});
   ASSERT_EQ(made.status, 0) << made.err;
   ASSERT_EQ(transform("third.json", {"--budget", "30%", "--costs", folder_ / "half.json"}).status, 0);
+  const Outcome over = transform("half.json", {"--budget", "30%", "--costs", folder_ / "half.json", "--force"});
+  EXPECT_EQ(over.status, 2);
+  EXPECT_THAT(over.err, HasSubstr("half.json: the output is the input"));
   expect_valid("half.json");
   expect_valid("third.json");
   EXPECT_EQ(config("half.json").at("calibration").at("costs"), config("third.json").at("calibration").at("costs"));

@@ -228,6 +228,10 @@ std::optional<Options> OptionTable::parse(Arguments arguments, std::ostream& out
   }
   for (const auto& [name, standard] : state_->standards)
     if (!result.has(name)) result.values_[name] = {standard};
+  for (const auto& group : state_->groups)
+    for (const auto& option : group->options())
+      if (const std::string form = option->semantic()->name(); form == "FILE" || form == "DIR" || form == "PATH")
+        result.paths_.insert(option->long_name());
   if (!state_->positional_name.empty() && !result.has(state_->positional_name))
     throw Error(ErrorCode::kUsage, state_->positional_name, "found nothing, expected a value; see --help");
   std::istringstream usage(state_->usage);

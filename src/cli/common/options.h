@@ -38,6 +38,8 @@ class Options {
   /// "4,8,16": integers in [least, most], in the order given.
   std::vector<std::size_t> integers(const std::string& name, std::size_t least, std::size_t most) const;
 
+  /// The options whose values are files or folders: FILE, DIR or PATH in --help.
+  const std::set<std::string>& paths() const noexcept { return paths_; }
   /// The command line, quoted for a shell, as it is recorded in outputs.
   const std::string& command() const noexcept { return command_; }
   /// The options that change results, by name (defaults filled in): what a resumed run must share with the one before.
@@ -47,7 +49,7 @@ class Options {
  private:
   friend class OptionTable;
   std::map<std::string, std::vector<std::string>> values_;
-  std::set<std::string> given_;
+  std::set<std::string> given_, paths_;
   std::string command_;
 };
 

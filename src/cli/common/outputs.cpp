@@ -24,6 +24,9 @@ constexpr const char* kKeptState[] = {".journal", ".partial", ".checkpoint.0", "
 constexpr const char* kBesideOutput[] = {".lock",          ".journal",      ".partial",     ".partial.new",
                                          ".manifest.json", ".checkpoint.0", ".checkpoint.1"};
 
+/// Options of files and folders that a command writes.
+constexpr std::string_view kWritten[] = {"out", "out-dir", "save-config", "best-dir", "calibration-dir"};
+
 constexpr std::size_t kMostReportBytes = std::size_t{1} << 30;
 
 std::filesystem::path journal_path(const std::filesystem::path& output) { return output.string() + ".journal"; }
@@ -45,20 +48,24 @@ std::vector<std::filesystem::path>& unfinished_outputs() {
   return outputs;
 }
 
+void add_files_of(const std::filesystem::path& config, InputFiles& inputs) {
+  const Json read = read_config(config);
+  for (const Json& file : read.at("files")) inputs.add(config.parent_path() / file.at("path").get<std::string>());
+}
+
+/// What every option of a file or folder names, but for those that name what is written.
 InputFiles input_files(const Options& options) {
   InputFiles inputs;
-  for (const std::string& path : options.list("model")) inputs.add_model(path);
-  for (const std::string& path : options.list("tokens-file")) inputs.add(path);
   for (const std::string& path : options.list("task")) inputs.add(path);  // one that is a name is no file
-  for (const char* const texts : {"text", "calibration-text"})
-    for (const std::string& path : options.list(texts)) path == "-" ? inputs.add_standard_input() : inputs.add(path);
-  for (const std::string& path : options.list("capture"))
-    for (const char* ending : {"", ".manifest.json", ".partial", ".journal"}) inputs.add(path + ending);
-  for (const std::string& path : options.list("config")) {
-    inputs.add(path);
-    const Json config = read_config(path);
-    for (const Json& file : config.at("files"))
-      inputs.add(std::filesystem::path(path).parent_path() / file.at("path").get<std::string>());
+  for (const std::string& name : options.paths()) {
+    if (std::ranges::find(kWritten, name) != std::end(kWritten)) continue;
+    for (const std::string& path : options.list(name)) {
+      path == "-" ? inputs.add_standard_input() : inputs.add(path);
+      if (name == "model") inputs.add_model(path);
+      if (name == "config" || name == "costs") add_files_of(path, inputs);
+      if (name == "capture")
+        for (const char* ending : {".manifest.json", ".partial", ".journal"}) inputs.add(path + ending);
+    }
   }
   return inputs;
 }
@@ -115,6 +122,22 @@ void check_outputs(const std::filesystem::path& main, std::span<const std::files
   check_output(main, run.replace());  // is_finished says more when the run is known
   for (const auto& path : others) check_output(path, run.replace());
   if (std::ranges::any_of(others, [](const auto& path) { return path.extension() == ".svg"; })) check_gnuplot();
+}
+
+OutputFolder::OutputFolder(const std::filesystem::path& folder) {
+  std::error_code error;
+  for (std::filesystem::path path = std::filesystem::absolute(folder); !std::filesystem::exists(path, error);
+       path = path.parent_path())
+    made_.push_back(path);
+  std::filesystem::create_directories(folder, error);
+  if (!error && std::filesystem::is_directory(folder)) return;
+  remove_empty();
+  throw Error(ErrorCode::kEnvironment, folder.string(),
+              "cannot be made a folder: " + (error ? error.message() : std::string("a file is there")));
+}
+OutputFolder::~OutputFolder() { remove_empty(); }
+void OutputFolder::remove_empty() const noexcept {
+  for (const std::filesystem::path& path : made_) ::rmdir(path.c_str());  // fails on one that holds something
 }
 
 bool is_finished(const std::filesystem::path& main, const std::filesystem::path& state, const RunOptions& run,

@@ -33,6 +33,19 @@ void check_inputs_spared(std::span<const std::filesystem::path> outputs, const O
 /// @throws as check_inputs_spared and check_output; kEnvironment if one is a figure and gnuplot is missing.
 void check_outputs(const std::filesystem::path& main, std::span<const std::filesystem::path> others,
                    const Options& options, const RunOptions& run);
+/// A folder for outputs, made if it is not there, with those above it; what was made goes again if it stays empty.
+class OutputFolder {
+ public:
+  /// @throws Error kEnvironment
+  explicit OutputFolder(const std::filesystem::path& folder);
+  ~OutputFolder();
+  OutputFolder(const OutputFolder&) = delete;
+  OutputFolder& operator=(const OutputFolder&) = delete;
+
+ private:
+  void remove_empty() const noexcept;
+  std::vector<std::filesystem::path> made_;  // from within
+};
 /// With --resume: true if `main` is there already because the very same run has finished, so that nothing is to do.
 /// @param state  the output beside which an unfinished run would have left its journal or checkpoints
 /// @param same   whether what `main` holds is of the same run

@@ -2,7 +2,11 @@
 #include <chrono>
 #include <filesystem>
 #include <iostream>
+#include <iterator>
+#include <map>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "cli/common/estimate.h"
 #include "cli/common/outputs.h"
@@ -25,21 +29,42 @@ constexpr std::size_t kMostComparisonBytes = std::size_t{1} << 30;
 constexpr double kCellPasses = 2;  // what a cell's pass takes relative to one without a cache, in the mean
 constexpr double kScoring = 0.9;   // of --time; the rest is the front's
 
-/// Copies a config and the files that it names.
-void copy_config(const std::filesystem::path& from, const std::filesystem::path& to, bool force) {
-  for (const Json& file : read_config(from).at("files")) {
-    const std::string name = file.at("path");
-    const auto how = force ? std::filesystem::copy_options::overwrite_existing : std::filesystem::copy_options::none;
-    std::filesystem::copy_file(from.parent_path() / name, to.parent_path() / name, how);
+/// The files that the configs of --config name, with what they come from, by their names in --best-dir.
+std::map<std::filesystem::path, std::filesystem::path> files_to_copy(const Options& options) {
+  std::map<std::filesystem::path, std::filesystem::path> copies;
+  for (const std::string& path : options.list("config")) {
+    const Json config = read_config(path);
+    for (const Json& file : config.at("files")) {
+      const std::string name = file.at("path");
+      const auto from = std::filesystem::path(path).parent_path() / name;
+      const auto [found, fresh] = copies.emplace(std::filesystem::path(options.text("best-dir")) / name, from);
+      if (!fresh && sha256_of_file(found->second) != sha256_of_file(from))
+        throw Error(ErrorCode::kUsage, from.string(),
+                    "has the name of " + found->second.string() + ", expected names of their own for --best-dir");
+    }
   }
-  write_file_atomically(to, read_text_file(from, kMostComparisonBytes), force);
+  return copies;
+}
+
+void copy_file(const std::filesystem::path& from, const std::filesystem::path& to, bool force) {
+  const MappedFile file(from);
+  write_file_atomically(to, {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()}, force);
+}
+
+/// Copies a config and the files that it names; those may be there from another budget.
+void copy_config(const std::filesystem::path& from, const std::filesystem::path& to, bool force) {
+  const Json config = read_config(from);
+  for (const Json& file : config.at("files")) {
+    const std::string name = file.at("path");
+    copy_file(from.parent_path() / name, to.parent_path() / name, true);
+  }
+  copy_file(from, to, force);
 }
 
 /// The best cell of each budget as a config. One that came as a config is copied; how its rows are stored stands in the
 /// comparison.
 void write_best(const Options& options, const RunOptions& run, const Json& comparison,
                 std::span<const CompareCell> cells, const ModelSession& session, const Provenance& record) {
-  std::filesystem::create_directories(options.text("best-dir"));
   for (const Json& best : comparison.at("best")) {
     if (best.at("cell").is_null()) continue;
     const auto n = best.at("cell").get<std::size_t>();
@@ -75,11 +100,11 @@ std::vector<FrontCell> front_of(const Json& comparison, std::span<const CompareC
 std::vector<std::filesystem::path> other_outputs(const Options& options, std::span<const double> budgets) {
   std::vector<std::filesystem::path> paths = figure_paths(options.text("out"), "_pareto");
   paths.push_back(speed_path(options));
-  std::error_code none;  // a name that is too long is refused with the others
-  if (options.has("best-dir") && std::filesystem::exists(options.text("best-dir"), none))
+  if (options.has("best-dir")) {
     for (const double budget : budgets)
       paths.push_back(std::filesystem::path(options.text("best-dir")) / budget_file("best", budget));
-  if (!std::filesystem::exists(calibration_folder(options), none)) return paths;
+    for (const auto& [to, from] : files_to_copy(options)) paths.push_back(to);
+  }
   for (const SeriesMethod* const method : compared_series(options))
     for (const double budget : budgets) {
       paths.push_back(calibration_folder(options) / budget_file(std::string(method->name), budget));
@@ -253,7 +278,13 @@ void run_compare(Arguments arguments) {
     throw Error(ErrorCode::kUsage, "--full", "found together with --time");
   const Clock clock(*options);
   const std::string out = options->text("out");
-  const auto others = other_outputs(*options, compare_grid(*options).budgets);
+  std::vector<std::filesystem::path> outputs{out};
+  std::ranges::copy(other_outputs(*options, compare_grid(*options).budgets), std::back_inserter(outputs));
+  const std::span others = std::span(outputs).subspan(1);
+  check_inputs_spared(outputs, *options);
+  std::optional<OutputFolder> best, calibrated;
+  if (options->has("best-dir")) best.emplace(options->text("best-dir"));
+  if (!compared_series(*options).empty()) calibrated.emplace(calibration_folder(*options));
   check_outputs(out, others, *options, run);
   const OutputLock lock(out, run.lock, others);
 

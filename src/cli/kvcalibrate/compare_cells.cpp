@@ -23,7 +23,6 @@ std::vector<CompareCell> series_cells(const SeriesMethod& method, const SeriesIn
   std::unique_ptr<ConfigSeries> series;
   const auto calibrate = [&](double budget, const std::filesystem::path& file) -> Json {
     if (!series) series = method.start(input);
-    std::filesystem::create_directories(folder);
     std::optional<Progress> progress;
     std::string_view current;
     series->write(budget, file, record, run.replace(), [&](std::string_view step, std::size_t done, std::size_t total) {

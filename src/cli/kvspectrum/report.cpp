@@ -54,7 +54,7 @@ void run_report(Arguments arguments) {
   run.json = options->flag("json");
   run.lock = !options->flag("no-lock");
   const std::filesystem::path out = options->text("out");
-  check_output(out, run.force);
+  check_outputs(out, {}, *options, run);
   const OutputLock lock(out, run.lock);
   const std::vector<std::filesystem::path> paths(options->list("PATH").begin(), options->list("PATH").end());
   const ReportInputs inputs = read_report_inputs(paths);

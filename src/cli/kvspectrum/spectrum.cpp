@@ -1,7 +1,5 @@
 #include "analyzers/spectrum.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -191,25 +189,6 @@ void accumulate(Sums& sums, StateSource& source, std::size_t first, Checkpoint& 
     if (checkpoint.due()) checkpoint.save(document + 1, sums.all());
   }
 }
-
-/// A folder that is made if it is not there, and goes again if nothing is written into it.
-class OutputFolder {
- public:
-  explicit OutputFolder(std::filesystem::path folder) : folder_(std::move(folder)) {
-    std::error_code error;
-    made_ = std::filesystem::create_directories(folder_, error);
-    if (error) throw Error(ErrorCode::kEnvironment, folder_.string(), "cannot be made a folder: " + error.message());
-  }
-  ~OutputFolder() {
-    if (made_) ::rmdir(folder_.c_str());  // fails on one that holds something
-  }
-  OutputFolder(const OutputFolder&) = delete;
-  OutputFolder& operator=(const OutputFolder&) = delete;
-
- private:
-  std::filesystem::path folder_;
-  bool made_ = false;
-};
 
 }  // namespace
 
