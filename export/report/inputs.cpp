@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "export/schema_check.h"
+#include "io/descriptor.h"
 #include "io/file.h"
 
 namespace kvs {
@@ -81,13 +82,13 @@ class Reader {
   void add_folder(const fs::path& folder) {
     std::error_code error;
     fs::recursive_directory_iterator entries(folder, error), end;
-    if (error) throw Error(ErrorCode::kInput, folder.string(), "cannot be read: " + error.message());
+    if (error) throw Error(code_of_read_errno(error.value()), folder.string(), "cannot be read: " + error.message());
     std::set<fs::path> files;
     while (entries != end) {
       if (entries.depth() >= kMostFolderDepth) entries.disable_recursion_pending();
       if (entries->is_regular_file(error)) files.insert(entries->path());
       entries.increment(error);
-      if (error) throw Error(ErrorCode::kInput, folder.string(), "cannot be read: " + error.message());
+      if (error) throw Error(code_of_read_errno(error.value()), folder.string(), "cannot be read: " + error.message());
     }
     for (const fs::path& file : files) add_found(file, file.lexically_relative(folder).string());
   }

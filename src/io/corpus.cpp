@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/interrupt.h"
 #include "core/utf8.h"
+#include "io/descriptor.h"
 #include "io/file_kind.h"
 #include "io/json_line.h"
 #include "io/text_source.h"
@@ -37,7 +38,8 @@ std::vector<fs::path> files_of(const fs::path& folder) {
     std::error_code of_entry;
     if (entry->is_regular_file(of_entry)) files.push_back(entry->path());
   }
-  if (error) throw Error(ErrorCode::kInput, folder.native(), "the folder cannot be read: " + error.message());
+  if (error)
+    throw Error(code_of_read_errno(error.value()), folder.native(), "the folder cannot be read: " + error.message());
   std::sort(files.begin(), files.end(), [](const fs::path& a, const fs::path& b) { return a.native() < b.native(); });
   return files;
 }

@@ -72,16 +72,27 @@ TEST_F(Catalogue, N120_LimitOfMemory) {
 }
 
 TEST_F(Catalogue, N120_LimitOfDescriptors) {
-  bool done = false;
-  for (int most = 4; most < 40 && !done; ++most) {
-    const Outcome outcome = run_after("ulimit -n " + std::to_string(most), "kvspectrum", capture_words());
-    done = outcome.status == 0;
-    if (done || outcome.status == 127) continue;  // 127: the loader could not open a library
-    EXPECT_EQ(outcome.status, 6) << most << ": " << outcome.err;
-    EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << most << ": " << outcome.err;
-    EXPECT_EQ(slurp(folder_ / "out/earlier"), "made before") << most;
-  }
-  EXPECT_TRUE(done);
+  const auto starve = [&](const Words& words, const std::string& earlier) {
+    bool done = false;
+    for (int most = 4; most < 40 && !done; ++most) {
+      const Outcome outcome = run_after("ulimit -n " + std::to_string(most), "kvspectrum", words);
+      done = outcome.status == 0;
+      if (done || outcome.status == 127) continue;  // 127: the loader could not open a library
+      EXPECT_EQ(outcome.status, 6) << words.front() << ' ' << most << ": " << outcome.err;
+      EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << words.front() << ' ' << most << ": " << outcome.err;
+      EXPECT_EQ(slurp(folder_ / "out/earlier"), earlier) << words.front() << ' ' << most;
+    }
+    EXPECT_TRUE(done) << words.front();
+  };
+  starve(capture_words(), "made before");
+  const std::string made = slurp(folder_ / "out/earlier");
+  starve({"verify", folder_ / "out/earlier"}, made);
+  fs::create_directory(folder_ / "results");
+  expect_done("kvcalibrate", calibrate_words("eval", {"--method", "full", "--out", folder_ / "results/full.json"}));
+  starve({"report", folder_ / "results", "--out", folder_ / "report.html"}, made);
+  starve({"spectrum", "--capture", folder_ / "out/earlier", "--gain", "off", "--out-dir", folder_ / "s", "--quiet",
+          "--force"},
+         made);
 }
 
 TEST_F(Catalogue, N122_StandardOutputClosed) {

@@ -1,8 +1,12 @@
 #include "io/hdf5/capture_inspect.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
+#include <cerrno>
 
 #include "core/error.h"
+#include "io/descriptor.h"
 #include "io/hdf5/capture_walk.h"
 #include "io/hdf5/handle.h"
 #include "io/hdf5/isolated.h"
@@ -17,6 +21,12 @@ std::size_t memory_for(std::uint64_t file_bytes) {
   return std::min(kLibrary + file_bytes, kMost);
 }
 
+/// What a walk takes is far below; a file that makes the library turn in circles ends there.
+unsigned seconds_for(std::uint64_t file_bytes) {
+  constexpr std::uint64_t kLeast = 15, kBytesEach = 2U << 20, kMost = 3600;
+  return static_cast<unsigned>(std::min(kLeast + file_bytes / kBytesEach, kMost));
+}
+
 /// Runs in the child: everything libhdf5 does with a file that is read.
 std::string inspect(int descriptor, const std::string& path, std::uint64_t file_bytes,
                     const std::optional<StateSet>& states) {
@@ -27,6 +37,8 @@ std::string inspect(int descriptor, const std::string& path, std::uint64_t file_
   scope.check(H5Pset_evict_on_close(access.get(), true), "cache");
   // By descriptor: the same file whose digest was checked, whatever its name leads to by now.
   const std::string name = "/proc/self/fd/" + std::to_string(descriptor);
+  if (const Descriptor probe = open_descriptor(name, O_RDONLY); !probe.is_open())
+    throw_errno(code_of_read_errno(errno), path, "cannot be opened again", errno);
   const Hdf5Handle file =
       scope.own(H5Fopen(name.c_str(), H5F_ACC_RDONLY, access.get()), H5Fclose, "is no readable HDF5 file");
   Json found = read_attributes(scope, file.get());
@@ -48,7 +60,7 @@ CaptureStructure inspect_capture(int descriptor, const std::filesystem::path& pa
                                  const std::optional<StateSet>& states) {
   const std::string text =
       run_isolated(path.native(), [&] { return inspect(descriptor, path.native(), file_bytes, states); },
-                   {.memory_bytes = memory_for(file_bytes)});
+                   {.memory_bytes = memory_for(file_bytes), .cpu_seconds = seconds_for(file_bytes)});
   const Json found = parse_json(text, path.native());
   const JsonCursor cursor(found, path.native());
   CaptureStructure structure;
