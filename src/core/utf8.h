@@ -9,7 +9,7 @@ namespace kvs {
 /// (empty, a stray continuation, an overlong form, a surrogate, above U+10FFFF, cut off). Unicode 15, table 3-7.
 std::size_t utf8_length(std::string_view text) noexcept;
 
-/// True of a control character, C0 with DEL or C1, that takes all of `character`.
+/// True of a control character (C0, DEL, C1, separators of lines, turns of direction) that takes all of `character`.
 bool is_control(std::string_view character) noexcept;
 
 /// Byte offset of the first byte that is not part of well-formed UTF-8, or npos if all of `text` is.

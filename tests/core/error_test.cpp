@@ -11,6 +11,8 @@ TEST(Printable, EscapesControlCharactersAndBrokenUtf8) {
   EXPECT_EQ(printable("a\x1b[2Jb\n"), "a\\x1b[2Jb\\x0a");
   EXPECT_EQ(printable("h\xc3\xa9"), "h\xc3\xa9");
   EXPECT_EQ(printable("\xc3("), "\\xc3(");
+  EXPECT_EQ(printable("a\u202eb\u2028\u2069"), "a\\xe2\\x80\\xaeb\\xe2\\x80\\xa8\\xe2\\x81\\xa9");
+  EXPECT_EQ(printable("\u2027\u202f\u2065\u206a"), "\u2027\u202f\u2065\u206a");
   EXPECT_EQ(printable("a\xc2\x9b"
                       "2Jb\x7f"),
             "a\\xc2\\x9b2Jb\\x7f");  // C1: some terminals obey it as they do ESC [
