@@ -123,8 +123,8 @@ TEST_F(CalibratePrograms, ElitekvWithFactorsOfFullRankEqualsPartialRope) {
 TEST_F(CalibratePrograms, ElitekvSeparateFactorsShareTheBudget) {
   ASSERT_EQ(run("kvcalibrate", elitekv("s.json", {"--rank", "10", "--factorization", "separate"})).status, 0);
   expect_valid("s.json");
-  for (const Json& ranks : config("s.json").at("parameters").at("ranks"))
-    EXPECT_EQ(ranks[0].get<int>() + ranks[1].get<int>(), 10);
+  const Json parameters = config("s.json").at("parameters");
+  for (const Json& ranks : parameters.at("ranks")) EXPECT_EQ(ranks[0].get<int>() + ranks[1].get<int>(), 10);
   EXPECT_GT(perplexity({"--config", folder_ / "s.json"}), 1);
 }
 
@@ -273,7 +273,8 @@ TEST_F(CalibratePrograms, ElitekvBaselinesAndDisjointSets) {
   EXPECT_EQ(config("low.json").at("parameters").at("elite")[0][0], Json({2, 3}));
   EXPECT_EQ(config("uniform.json").at("parameters").at("elite")[0][0], Json({0, 3}));
   ASSERT_EQ(run("kvcalibrate", elitekv("d.json", {"--disjoint", "on"})).status, 0);
-  for (const Json& heads : config("d.json").at("parameters").at("elite"))
+  const Json parameters = config("d.json").at("parameters");
+  for (const Json& heads : parameters.at("elite"))
     for (const Json& chunk : heads[0])
       EXPECT_EQ(std::count(heads[1].begin(), heads[1].end(), chunk), 0) << heads.dump();
 }

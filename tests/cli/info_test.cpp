@@ -99,7 +99,8 @@ TEST_F(InfoProgram, ATokenizerThatCannotBeUsedIsSaidAndIsNoError) {
 }
 
 TEST_F(InfoProgram, AMethodThatDoesNotApplySaysWhyAndItsCommandRefusesInTheSameWords) {
-  for (const Json& row : info().at("methods")) EXPECT_TRUE(row.at("applies")) << row.at("command");
+  const Json methods = info().at("methods");
+  for (const Json& row : methods) EXPECT_TRUE(row.at("applies")) << row.at("command");
   // The same tensors as heads of 2 channels: one chunk, which 8 KV heads cannot share out.
   set("head_dim", 2);
   set("num_attention_heads", 24);
