@@ -44,6 +44,9 @@ TEST_F(Catalogue, N106_NumbersThatAreNone) {
   for (const char* value : {"0", "1", "-1", "1e3", "10x", "99999999999999999999", "nan", "", " 32", "+32", "0x20"})
     expect_refused("kvspectrum", with_window(capture_words(), value), 2,
                    {"--window", std::string("found '") + value + "'"});
+  for (const char* range : {"5:1", "2:2", "-1:-4", ":0", "1", "a:b"})
+    expect_refused("kvspectrum", plus(capture_words(), {"--windows", range}), 2,
+                   {"--windows", std::string("found '") + range + "', expected A:B"});
 }
 
 TEST_F(Catalogue, N107_NumbersOfChunks) {

@@ -64,7 +64,11 @@ std::pair<std::optional<std::int64_t>, std::optional<std::int64_t>> window_range
     return value;
   };
   if (colon == std::string::npos) refuse();
-  return {bound(std::string_view(range).substr(0, colon)), bound(std::string_view(range).substr(colon + 1))};
+  const auto first = bound(std::string_view(range).substr(0, colon)),
+             last = bound(std::string_view(range).substr(colon + 1));
+  const bool comparable = first && last && (*first < 0) == (*last < 0);
+  if ((comparable && *first >= *last) || last == 0) refuse();  // it selects nothing, whatever the text
+  return {first, last};
 }
 
 }  // namespace
