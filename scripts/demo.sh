@@ -49,6 +49,8 @@ run $bin/kvcalibrate validate "$out/elitekv.json"
 run $bin/kvcalibrate eval --model "$model" --text $text --window 512 --windows -4: --method full --out "$out/full.eval.json" --force
 run $bin/kvcalibrate eval --model "$model" --text $text --window 512 --windows -4: --config "$out/elitekv.json" \
   --out "$out/elitekv.eval.json" --force
+run $bin/kvcalibrate compare --model "$model" --text $text --window 512 --windows -4: --budgets 50%,25% --time 2m \
+  --task needle --dtype $dtype --out "$out/compare.json" --force
 run $bin/kvspectrum report "$out" --out "$out/report.html" --force
 
 echo

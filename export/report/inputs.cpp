@@ -38,8 +38,9 @@ constexpr std::array kKinds{
     KindRow{OutputKind::kEvaluation, "evaluation", "", {"method", "ppl", "tool_version"}},
     KindRow{OutputKind::kCost, "cost by arithmetic", "", {"geometry", "products_per_token", "bytes_per_token"}}};
 
-/// What the programs write beside results.
-constexpr std::array<std::string_view, 5> kCompanions{".svg", ".png", ".h5", ".safetensors", ".html"};
+/// How names end that the programs write beside results.
+constexpr std::array<std::string_view, 7> kCompanions{".svg",  ".png",           ".h5",  ".safetensors",
+                                                      ".html", ".manifest.json", ".lock"};
 
 std::optional<OutputKind> kind_of(const Json& json) {
   if (!json.is_object()) return {};
@@ -120,7 +121,8 @@ class Reader {
       }
     }
     if (!kind) {
-      if (std::ranges::find(kCompanions, path.extension()) == kCompanions.end()) inputs.skipped.push_back(name);
+      const auto ends_name = [&](std::string_view ending) { return name.ends_with(ending); };
+      if (std::ranges::none_of(kCompanions, ends_name)) inputs.skipped.push_back(name);
       return;
     }
     output.kind = *kind;

@@ -47,6 +47,7 @@ TEST_F(ReportProgram, MakesOnePageOfWhatBothProgramsWrite) {
   make_results();
   write("results/notes.txt", "not ours");
   write("results/other.json", R"({"format": "another program's"})");
+  write("results/states.h5.manifest.json", "{}");
   const Outcome outcome = report({folder_ / "results"});
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("from 6 results"));
