@@ -27,6 +27,11 @@ target_link_libraries(kvs_sentencepiece INTERFACE ${SENTENCEPIECE_LIBRARY})
 find_path(VALIJSON_INCLUDE_DIR valijson/validator.hpp REQUIRED)
 add_library(kvs_valijson INTERFACE)
 target_include_directories(kvs_valijson SYSTEM INTERFACE ${VALIJSON_INCLUDE_DIR})
+# For runs of several ranks alone.
+find_package(MPI COMPONENTS C QUIET)
+if(NOT MPI_C_FOUND)
+  message(STATUS "No Open MPI (libopenmpi-dev): the programs run as one process each")
+endif()
 
 if(KVS_CUDA)
   include(CheckLanguage)

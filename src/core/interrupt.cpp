@@ -2,14 +2,17 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 
 #include "core/error.h"
+#include "core/stop_request.h"
 
 namespace kvs {
 namespace {
 
 volatile std::sig_atomic_t g_signal = 0;
+std::atomic<bool> g_stop = false;
 
 extern "C" void note_signal(int signal) {
   if (g_signal != 0) _exit(128 + signal);
@@ -33,7 +36,10 @@ void install_signal_handlers() {
 
 int pending_signal() noexcept { return static_cast<int>(g_signal); }
 
+void request_stop() noexcept { g_stop = true; }
+
 void check_interrupt() {
+  if (g_stop) throw Interrupted(SIGTERM);
   if (g_signal != 0) throw Interrupted(static_cast<int>(g_signal));
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "ranks/one_process.h"
 
 namespace kvs {
 namespace {
@@ -135,16 +136,24 @@ Evaluation evaluation_from(const Json& record) {
 }
 
 Evaluation evaluate(Decoder& decoder, std::span<const std::vector<std::int32_t>> documents, const EvaluationPlan& plan,
-                    const std::function<void(std::size_t)>& done, Journal* journal) {
+                    const std::function<void(std::size_t)>& done, Journal* journal, Ranks* ranks) {
+  const auto alone = make_one_process();
+  if (ranks == nullptr) ranks = alone.get();
   Evaluation result;
-  for (std::size_t n = 0; n < documents.size(); ++n) {
-    const bool is_done = journal != nullptr && n < journal->records().size();
-    const Evaluation document =
-        is_done ? evaluation_from(journal->records()[n]) : evaluate_document(decoder, documents[n], plan);
-    if (journal != nullptr && !is_done) journal->append(to_record(document));
-    result += document;
-    if (done) done(n + 1);
-  }
+  const auto add = [&](std::size_t document, const Json& record) {
+    result += evaluation_from(record);
+    if (done) done(document + 1);
+  };
+  const auto first = ranks->tell(Json(journal == nullptr ? 0 : journal->records().size())).get<std::size_t>();
+  if (journal != nullptr)
+    for (std::size_t n = 0; n < first; ++n) add(n, journal->records()[n]);
+  ranks->share(
+      {.first = first, .last = documents.size()},
+      [&](std::size_t n) { return UnitResult{to_record(evaluate_document(decoder, documents[n], plan))}; },
+      [&](std::size_t n, const UnitResult& document) {
+        if (journal != nullptr) journal->append(document.record);
+        add(n, document.record);
+      });
   return result;
 }
 

@@ -11,6 +11,7 @@
 #include "eval/divergence.h"
 #include "eval/perplexity.h"
 #include "io/journal.h"
+#include "ranks/ranks.h"
 
 namespace kvs {
 
@@ -59,8 +60,10 @@ Evaluation evaluation_from(const Json& record);
 /// Perplexity is over the scored tokens: those that have a token before them and follow the prefix.
 /// @param done     called after each document with the number of documents done
 /// @param journal  keeps the documents that are done; those that it holds are not run again
+/// @param ranks    share the documents, and rank 0 has the result; nullptr: this process runs all
 /// @throws Error kData if no token of a document is scored
 Evaluation evaluate(Decoder& decoder, std::span<const std::vector<std::int32_t>> documents, const EvaluationPlan& plan,
-                    const std::function<void(std::size_t)>& done = {}, Journal* journal = nullptr);
+                    const std::function<void(std::size_t)>& done = {}, Journal* journal = nullptr,
+                    Ranks* ranks = nullptr);
 
 }  // namespace kvs

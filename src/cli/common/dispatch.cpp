@@ -8,6 +8,7 @@
 
 #include "cli/common/last_words.h"
 #include "cli/common/outputs.h"
+#include "cli/common/program_ranks.h"
 #include "core/error.h"
 #include "core/interrupt.h"
 #include "version.h"
@@ -16,6 +17,7 @@ namespace kvs {
 namespace {
 
 void print_help(std::string_view program, std::string_view purpose, std::span<const Subcommand> commands) {
+  if (!program_launch().leads()) return;
   std::cout << program << ' ' << kToolVersion << ": " << purpose << "\n\nUsage: " << program
             << " COMMAND [options]\n\nCommands:\n";
   for (const Subcommand& command : commands)
@@ -24,17 +26,28 @@ void print_help(std::string_view program, std::string_view purpose, std::span<co
   std::cout << "\n`" << program << " COMMAND --help` lists a command's options with examples.\n";
 }
 
+void run_command(std::string_view program, const Subcommand& command, Arguments arguments) {
+  const std::size_t ranks = program_launch().size;
+  if (ranks > 1 && !command.shared)
+    throw Error(ErrorCode::kUnsupported, std::string(program) + ' ' + std::string(command.name),
+                "found " + std::to_string(ranks) + " ranks, expected one process: they do not share its work");
+  join_ranks(program);
+  command.run(arguments);
+  program_ranks().finish();
+}
+
 void run(std::string_view program, std::string_view purpose, std::span<const Subcommand> commands,
          const std::vector<std::string>& words) {
   if (words.empty())
     throw Error(ErrorCode::kUsage, program, "found no command; see " + std::string(program) + " --help");
   if (words[0] == "--help" || words[0] == "-h" || words[0] == "help") return print_help(program, purpose, commands);
   if (words[0] == "--version") {
+    if (!program_launch().leads()) return;
     std::cout << program << ' ' << kToolVersion << '\n';
     return;
   }
   for (const Subcommand& command : commands)
-    if (command.name == words[0]) return command.run(std::span(words).subspan(1));
+    if (command.name == words[0]) return run_command(program, command, std::span(words).subspan(1));
   std::string names;
   for (const Subcommand& command : commands) names += (names.empty() ? "" : ", ") + std::string(command.name);
   throw Error(ErrorCode::kUsage, program, "found command '" + words[0] + "', expected one of " + names);
@@ -54,6 +67,36 @@ void clean_up(ErrorCode code) noexcept {
   }
 }
 
+/// What an interruption on rank 0 comes from: another rank's error, or itself.
+std::exception_ptr cause_of(const std::exception_ptr& failure) noexcept {
+  try {
+    program_ranks().check();
+  } catch (const Error&) {
+    return std::current_exception();
+  } catch (const std::exception&) {
+  }
+  return failure;
+}
+
+/// Says what ended the program, for several ranks once.  @return its status.
+int end_after(std::string_view program, const std::exception_ptr& failure) noexcept {
+  if (!program_launch().leads()) return report_to_rank_0(program, failure);
+  try {
+    std::rethrow_exception(failure);
+  } catch (const Interrupted&) {
+    const std::exception_ptr cause = cause_of(failure);
+    // The launcher ends several ranks, mostly because one has died: that one's line is there.
+    if (cause == failure && !program_launch().alone()) return last_words(failure).status;
+    const int status = report(program, cause);
+    if (cause != failure) clean_up(static_cast<ErrorCode>(status));
+    return status;
+  } catch (...) {
+    const int status = report(program, failure);
+    clean_up(static_cast<ErrorCode>(status));
+    return status;
+  }
+}
+
 }  // namespace
 
 int run_program(std::string_view program, std::string_view purpose, std::span<const Subcommand> commands, int argc,
@@ -66,12 +109,8 @@ int run_program(std::string_view program, std::string_view purpose, std::span<co
     std::cout.flush();
     if (!std::cout) throw Error(ErrorCode::kEnvironment, "standard output", "cannot be written to (closed or full)");
     return 0;
-  } catch (const Interrupted&) {
-    return report(program, std::current_exception());
   } catch (...) {
-    const int status = report(program, std::current_exception());
-    clean_up(static_cast<ErrorCode>(status));
-    return status;
+    return end_after(program, std::current_exception());
   }
 }
 

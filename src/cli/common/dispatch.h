@@ -13,6 +13,7 @@ struct Subcommand {
   std::string_view name;
   std::string_view summary;
   void (*run)(Arguments arguments);
+  bool shared = false;  // whether several ranks share its work (docs/scale.md)
 };
 
 /// The body of both mains: finds the command, runs it, and is the only place that turns an error into a line on stderr

@@ -44,25 +44,26 @@ void on_end(int status, void*) noexcept {
   if (status == EXIT_FAILURE) end(static_cast<int>(ErrorCode::kEnvironment));
 }
 
+constexpr std::string_view kInternal = "internal: ", kInterrupted = "interrupted; ";
+
 /// Whether the code at `address` is libgomp's.
 bool is_of_openmp(const void* address) noexcept {
   Dl_info found{};
   return ::dladdr(address, &found) != 0 && std::strstr(found.dli_fname, "libgomp") != nullptr;
 }
 
-}  // namespace
-
-int report(std::string_view program, const std::exception_ptr& failure) noexcept {
+/// Takes no memory of its own.  @param say  is told what it is and the rest of the line.  @return the status
+template <class Say>
+int describe(const std::exception_ptr& failure, const Say& say) noexcept {
   const auto complain = [&](ErrorCode code, std::string_view kind, std::string_view line) {
-    std::cerr << program << ": error: " << kind << line << std::endl;
+    say(kind, line);
     return static_cast<int>(code);
   };
-  constexpr std::string_view kInternal = "internal: ";
   try {
     if (failure) std::rethrow_exception(failure);
     return complain(ErrorCode::kInternal, kInternal, "ended without a reason");
   } catch (const Interrupted& interrupted) {
-    std::cerr << program << ": interrupted; commands that take --resume go on from here with it" << std::endl;
+    say(kInterrupted, "commands that take --resume go on from here with it");
     return 128 + interrupted.signal();
   } catch (const Error& error) {
     return complain(error.code(), "", error.what());
@@ -76,6 +77,21 @@ int report(std::string_view program, const std::exception_ptr& failure) noexcept
   } catch (...) {
     return complain(ErrorCode::kInternal, kInternal, "unknown exception");
   }
+}
+
+}  // namespace
+
+LastWords last_words(const std::exception_ptr& failure) {
+  LastWords words;
+  words.status =
+      describe(failure, [&](std::string_view kind, std::string_view line) { words.line.append(kind).append(line); });
+  return words;
+}
+
+int report(std::string_view program, const std::exception_ptr& failure) noexcept {
+  return describe(failure, [&](std::string_view kind, std::string_view line) {
+    std::cerr << program << ": " << (kind == kInterrupted ? "" : "error: ") << kind << line << std::endl;
+  });
 }
 
 void install_last_words(std::string_view program) noexcept {

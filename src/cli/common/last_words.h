@@ -1,6 +1,7 @@
 #pragma once
 
 #include <exception>
+#include <string>
 #include <string_view>
 
 namespace kvs {
@@ -8,6 +9,12 @@ namespace kvs {
 /// How a program ends after an exception: the one place where errors become lines on stderr and exit statuses
 /// (docs/errors.md).  @return the status.
 int report(std::string_view program, const std::exception_ptr& failure) noexcept;
+/// The same, not said.
+struct LastWords {
+  int status = 0;
+  std::string line;  // without "PROGRAM: error: "
+};
+LastWords last_words(const std::exception_ptr& failure);
 
 /// Ends the program likewise where main cannot return: an exception that a thread or a noexcept function lets go, most
 /// often for want of memory, a thread that libgomp cannot make, or a library that calls exit(1) (FFTW without memory).

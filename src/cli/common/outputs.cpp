@@ -73,7 +73,8 @@ InputFiles input_files(const Options& options) {
 }  // namespace
 
 void check_journal(const std::filesystem::path& output, const RunOptions& run) {
-  if (!run.replace() && std::filesystem::exists(journal_path(output))) refuse_unfinished(journal_path(output));
+  if (run.leads() && !run.replace() && std::filesystem::exists(journal_path(output)))
+    refuse_unfinished(journal_path(output));
 }
 
 Journal open_journal(const std::filesystem::path& output, const Json& identity, const RunOptions& run) {
@@ -116,6 +117,7 @@ void check_inputs_spared(std::span<const std::filesystem::path> outputs, const O
 
 void check_outputs(const std::filesystem::path& main, std::span<const std::filesystem::path> others,
                    const Options& options, const RunOptions& run) {
+  if (!run.leads()) return;
   std::vector<std::filesystem::path> all{main};
   all.insert(all.end(), others.begin(), others.end());
   check_inputs_spared(all, options);
@@ -140,14 +142,23 @@ void OutputFolder::remove_empty() const noexcept {
   for (const std::filesystem::path& path : made_) ::rmdir(path.c_str());  // fails on one that holds something
 }
 
-bool is_finished(const std::filesystem::path& main, const std::filesystem::path& state, const RunOptions& run,
-                 const std::function<bool(const Json&)>& same) {
+namespace {
+
+bool was_finished(const std::filesystem::path& main, const std::filesystem::path& state, const RunOptions& run,
+                  const std::function<bool(const Json&)>& same) {
   if (run.force || !std::filesystem::exists(main)) return false;
   for (const char* ending : {".journal", ".checkpoint.0", ".checkpoint.1"})
     if (run.resume && std::filesystem::exists(state.string() + ending)) return false;
   if (run.resume && same(parse_json(read_text_file(main, kMostReportBytes), main.string()))) return true;
   check_output(main, false);
   return false;
+}
+
+}  // namespace
+
+bool is_finished(const std::filesystem::path& main, const std::filesystem::path& state, const RunOptions& run,
+                 const std::function<bool(const Json&)>& same) {
+  return run.ranks->tell(Json(run.leads() && was_finished(main, state, run, same))).get<bool>();
 }
 
 bool is_of_run(const Json& output, const std::string& provenance, const Options& options,
@@ -169,6 +180,7 @@ std::vector<std::filesystem::path> figure_paths(const std::filesystem::path& mai
 }
 
 void print_result(const RunOptions& run, const Json& json, const std::string& text) {
+  if (!run.leads()) return;
   if (run.json) {
     std::cout << dump_json(json) << '\n';
   } else if (!text.empty()) {

@@ -12,9 +12,11 @@
 
 namespace kvs {
 
+// Of several ranks rank 0 owns the outputs: elsewhere functions that are given a RunOptions check and print nothing.
+
 /// @throws Error kConflict if OUT.journal is there without --resume or --force.
 void check_journal(const std::filesystem::path& output, const RunOptions& run);
-/// The journal OUT.journal of a long run: a new one, or with --resume the one that is there.
+/// The journal OUT.journal of a long run, which rank 0 alone opens: a new one, or with --resume the one that is there.
 /// @throws Error kConflict as check_journal, or if it belongs to another run.
 Journal open_journal(const std::filesystem::path& output, const Json& identity, const RunOptions& run);
 
@@ -46,7 +48,8 @@ class OutputFolder {
   void remove_empty() const noexcept;
   std::vector<std::filesystem::path> made_;  // from within
 };
-/// With --resume: true if `main` is there already because the very same run has finished, so that nothing is to do.
+/// With --resume: true, on all ranks, if `main` is there already because the very same run has finished, so that
+/// nothing is to do.
 /// @param state  the output beside which an unfinished run would have left its journal or checkpoints
 /// @param same   whether what `main` holds is of the same run
 /// @throws Error kConflict if `main` is another run's, or without --resume and --force anyone's.

@@ -11,6 +11,7 @@
 #include "cli/common/progress.h"
 #include "core/checked.h"
 #include "core/error.h"
+#include "io/checkpoint.h"
 #include "kernels/instruction_set.h"
 #include "version.h"
 
@@ -113,9 +114,9 @@ RunOptions run_options(const Options& options) {
   RunOptions run;
   run.force = options.flag("force");
   run.resume = options.flag("resume");
-  run.quiet = options.flag("quiet");
+  run.quiet = options.flag("quiet") || !run.leads();
   run.json = options.flag("json");
-  run.lock = !options.flag("no-lock");
+  run.lock = !options.flag("no-lock") && run.leads();
   run.seed = options.integer("seed", 0, std::numeric_limits<std::int64_t>::max());
   if (run.force && run.resume)
     throw Error(ErrorCode::kUsage, "--force", "found together with --resume, expected at most one of them");
@@ -126,11 +127,27 @@ std::unique_ptr<ModelSource> open_model(const Options& options) { return ModelSo
 
 std::unique_ptr<Backend> open_backend(const Options& options) {
   const DType type = *dtype_from_name(options.text("dtype"));
-  const int threads = options.has("threads") ? static_cast<int>(options.integer("threads", 1, kMostThreads)) : 0;
+  int threads = program_launch().alone() ? 0 : own_processors(program_launch());
+  if (options.has("threads")) threads = static_cast<int>(options.integer("threads", 1, kMostThreads));
   if (threads > 0) omp_set_num_threads(threads);  // outside the backend, too
   auto backend = make_backend(options.text("device"), type, threads);
-  backend->on_note([quiet = options.flag("quiet")](const std::string& line) { remark("note: " + line, quiet); });
+  backend->on_note([quiet = options.flag("quiet") || !program_ranks().leads()](const std::string& line) {
+    remark("note: " + line, quiet);
+  });
   return backend;
+}
+
+void require_agreement(const RunOptions& run, const Json& identity, const Backend& backend) {
+  if (run.ranks->alone()) return;
+  Json own = identity;
+  own["device"] = backend.device();
+  own["dtype"] = name_of(backend.compute_type());
+  own["threads"] = backend.device() == "cpu" ? omp_get_max_threads() : 0;
+  const std::vector<Json> all = run.ranks->gather(own);
+  for (std::size_t rank = 1; rank < all.size(); ++rank)
+    if (all[rank] != own)
+      throw Error(ErrorCode::kConflict, run.ranks->name(rank),
+                  "differs from rank 0: " + identity_differences(own, all[rank]));
 }
 
 ModelSession load_model(std::unique_ptr<ModelSource> source, const Options& options, const RunOptions& run) {
@@ -158,6 +175,8 @@ Corpus load_corpus(const Options& options, const RunOptions& run, const ModelSou
     throw Error(ErrorCode::kUsage, "--" + names.text,
                 std::string("found ") + (corpus.tokens_file ? "--tokens-file as well" : "nothing") +
                     ", expected either --text or --tokens-file");
+  if (!run.ranks->alone() && std::ranges::find(corpus.texts, "-") != corpus.texts.end())
+    throw Error(ErrorCode::kUsage, "--" + names.text, "found - with several ranks, expected files that each can read");
   corpus.window = static_cast<std::size_t>(options.integer(names.window, 2, kMostWindow));
   if (options.has(names.stride))
     corpus.stride =

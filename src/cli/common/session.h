@@ -10,6 +10,7 @@
 
 #include "capture/capture_source.h"
 #include "cli/common/options.h"
+#include "cli/common/program_ranks.h"
 #include "export/config.h"
 #include "io/corpus.h"
 #include "io/json.h"
@@ -27,7 +28,10 @@ void add_run_options(OptionTable& table, bool resumable);  // --seed --force --q
 struct RunOptions {
   bool force = false, resume = false, quiet = false, json = false, lock = true;
   std::int64_t seed = 0;
+  Ranks* ranks = &program_ranks();
 
+  /// Whether this process owns the outputs, what is kept for --resume, and what is said: it alone, or rank 0.
+  bool leads() const noexcept { return ranks->leads(); }
   /// Whether files that go with the main output may be replaced: a run that was killed may have left them.
   bool replace() const noexcept { return force || resume; }
 };
@@ -48,6 +52,10 @@ struct ModelSession {
 std::unique_ptr<ModelSource> open_model(const Options& options);
 /// Makes the backend of --device, --dtype and --threads.
 std::unique_ptr<Backend> open_backend(const Options& options);
+/// Refuses ranks that differ from rank 0 in `identity` (run_identity() and what else makes the run), device, number
+/// type or threads. To be called by all of them before the first document and before anything is written.
+/// @throws Error kConflict on rank 0, naming rank, host and what differs
+void require_agreement(const RunOptions& run, const Json& identity, const Backend& backend);
 /// Loads the weights, with a progress bar, and warns if layers will be streamed.
 ModelSession load_model(std::unique_ptr<ModelSource> source, const Options& options, const RunOptions& run);
 

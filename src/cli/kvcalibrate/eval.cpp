@@ -87,7 +87,11 @@ void run_eval(Arguments arguments) {
   const RunOptions run = run_options(*options);
   if (run.resume && !options->has("out"))
     throw Error(ErrorCode::kUsage, "--resume", "found without --out, beside which a run keeps what is done");
-  if (options->has("task")) return run_eval_task(*options, run);
+  if (options->has("task")) {
+    if (!run.ranks->alone())
+      throw Error(ErrorCode::kUnsupported, "--task", "found several ranks, expected one process: they do not share it");
+    return run_eval_task(*options, run);
+  }
   refuse_task_options(*options);
   const std::optional<OutputLock> lock = take_outputs(*options, run);
   auto source = open_model(*options);
@@ -109,7 +113,8 @@ void run_eval(Arguments arguments) {
   ModelSession session = load_model(std::move(source), *options, run);
   const ModelConfig& config = session.config();
   std::optional<Journal> journal;
-  if (options->has("out")) journal.emplace(open_journal(options->text("out"), identity, run));
+  require_agreement(run, identity, *session.backend);
+  if (options->has("out") && run.leads()) journal.emplace(open_journal(options->text("out"), identity, run));
   EvaluationPlan plan{.make = cache_maker(choice, session, tokens)};
   plan.compare = !choice.is_full() && options->text("against") == "full";
   if (options->has("stride")) plan.last = static_cast<std::size_t>(options->integer("stride", 1, kLongestWindow));
@@ -123,7 +128,8 @@ void run_eval(Arguments arguments) {
   Progress progress("eval", static_cast<double>(documents.size()), run.quiet);
   const Evaluation evaluation = evaluate(
       *session.decoder, documents, plan, [&](std::size_t done) { progress.update(static_cast<double>(done)); },
-      journal ? &*journal : nullptr);
+      journal ? &*journal : nullptr, run.ranks);
+  if (!run.leads()) return;
   const Provenance record = provenance(*options, run, corpus);
   Json result{{"method", choice.name}};
   result.update(evaluation_json(evaluation, config, tokens));

@@ -12,7 +12,7 @@ int main(int argc, char** argv) {
       kvs::Subcommand{"transform", "a transform coder for the whole cache under one budget of bytes",
                       kvs::run_transform},
       kvs::Subcommand{"store", "measure the scales of an fp8 cache", kvs::run_store},
-      kvs::Subcommand{"eval", "perplexity and cache size of a method or a config", kvs::run_eval},
+      kvs::Subcommand{"eval", "perplexity and cache size of a method or a config", kvs::run_eval, true},
       kvs::Subcommand{"compare", "methods and storage types at equal bytes: what each loses, and the best",
                       kvs::run_compare},
       kvs::Subcommand{"generate", "continue a prompt with a cache at work", kvs::run_generate},

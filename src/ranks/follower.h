@@ -1,0 +1,13 @@
+#pragma once
+
+#include <memory>
+
+#include "ranks/ranks.h"
+#include "ranks/transport.h"
+
+namespace kvs {
+
+/// A rank other than 0. Speaks with rank 0 from the thread that calls it.
+std::unique_ptr<Ranks> make_follower(std::unique_ptr<Transport> transport);
+
+}  // namespace kvs

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "ranks/ranks.h"
+
+namespace kvs {
+
+/// Which unit a rank gets next. Nobody is kWindow units for each rank ahead of what is taken, so that results do not
+/// pile up behind a slow rank.
+class HandOut {
+ public:
+  static constexpr std::size_t kWindow = 4;
+
+  HandOut(const Units& units, std::size_t ranks) : units_(units), next_(units.bound ? ranks : 1), ranks_(ranks) {
+    for (std::size_t rank = 0; rank < next_.size(); ++rank)
+      next_[rank] = units.bound ? units.first + (rank + ranks - units.first % ranks) % ranks : units.first;
+  }
+
+  /// Whether nothing is left for a rank.
+  bool is_over(std::size_t rank) const noexcept { return next(rank) >= units_.last; }
+  /// The next unit; none while the window is full or nothing is left.
+  std::optional<std::size_t> take(std::size_t rank, std::size_t taken) {
+    const std::size_t unit = next(rank);
+    if (unit >= units_.last || unit >= taken + kWindow * ranks_) return std::nullopt;
+    next_[units_.bound ? rank : 0] += units_.bound ? ranks_ : 1;
+    return unit;
+  }
+
+ private:
+  std::size_t next(std::size_t rank) const noexcept { return next_[units_.bound ? rank : 0]; }
+
+  Units units_;
+  std::vector<std::size_t> next_;  // [rank] of bound units, else one for all
+  std::size_t ranks_;
+};
+
+}  // namespace kvs

@@ -1,0 +1,79 @@
+#include "ranks/launch.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kvs {
+namespace {
+
+std::optional<std::size_t> number(const char* name) {
+  const char* const text = std::getenv(name);
+  if (text == nullptr) return std::nullopt;
+  const std::string_view view(text);
+  std::size_t value = 0;
+  const auto [end, error] = std::from_chars(view.data(), view.data() + view.size(), value);
+  if (error != std::errc() || end != view.data() + view.size()) return std::nullopt;
+  return value;
+}
+
+/// The variables in which a launcher tells a process its place.
+struct Names {
+  const char *size, *rank, *local_size, *local_rank;
+};
+constexpr Names kLaunchers[] = {
+    {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
+    {"PMI_SIZE", "PMI_RANK", "MPI_LOCALNRANKS", "MPI_LOCALRANKID"},
+    {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_STEP_TASKS_PER_NODE", "SLURM_LOCALID"}};
+
+std::vector<std::string_view> words(std::string_view list) {
+  std::vector<std::string_view> found;
+  while (!list.empty()) {
+    const std::size_t comma = std::min(list.find(','), list.size());
+    found.push_back(list.substr(0, comma));
+    list.remove_prefix(std::min(comma + 1, list.size()));
+  }
+  return found;
+}
+
+}  // namespace
+
+Launch launch_of_environment() {
+  for (const Names& names : kLaunchers) {
+    const auto size = number(names.size), rank = number(names.rank);
+    if (!size || !rank || *size < 2 || *rank >= *size) continue;
+    Launch launch{.size = *size, .rank = *rank};
+    launch.local_rank = number(names.local_rank).value_or(0);
+    launch.local_size = std::max(number(names.local_size).value_or(1), launch.local_rank + 1);
+    return launch;
+  }
+  return {};
+}
+
+void take_own_gpu(const Launch& launch) {
+  constexpr char kVisible[] = "CUDA_VISIBLE_DEVICES";
+  const char* const visible = std::getenv(kVisible);
+  std::string own = std::to_string(launch.local_rank);
+  if (visible != nullptr) {
+    const auto devices = words(visible);
+    if (devices.size() == 1) return;  // the launcher has chosen
+    own = launch.local_rank < devices.size() ? devices[launch.local_rank] : "";
+  }
+  ::setenv(kVisible, own.c_str(), 1);
+}
+
+int own_processors(const Launch& launch) {
+  const auto online = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
+  cpu_set_t set;
+  const int bound = ::sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : online;
+  return bound < online ? bound : std::max(1, online / static_cast<int>(launch.local_size));
+}
+
+}  // namespace kvs

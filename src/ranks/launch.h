@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstddef>
+
+namespace kvs {
+
+/// How a launcher started this process: mpirun of Open MPI, one that speaks PMI (MPICH's), or srun.
+struct Launch {
+  std::size_t size = 1, rank = 0;              // of all processes
+  std::size_t local_size = 1, local_rank = 0;  // of those on this machine
+
+  bool alone() const noexcept { return size == 1; }
+  bool leads() const noexcept { return rank == 0; }
+};
+
+/// As the environment tells it. No library is loaded for it.
+Launch launch_of_environment();
+
+/// Lets this process see one GPU, that of its place on this machine, of those in CUDA_VISIBLE_DEVICES or of all.
+void take_own_gpu(const Launch& launch);
+
+/// Processors for this process: those that it is bound to, or its part of the machine's.
+int own_processors(const Launch& launch);
+
+}  // namespace kvs

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "ranks/ranks.h"
+#include "ranks/transport.h"
+
+namespace kvs {
+
+/// Rank 0 of several. A thread of its own speaks with the others: it hands out units and takes in results while this
+/// rank computes, too.
+/// @param open  called by that thread, the only one that uses the transport
+/// @throws what `open` throws
+std::unique_ptr<Ranks> make_leader(std::function<std::unique_ptr<Transport>()> open);
+
+}  // namespace kvs
