@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <utility>
 
 #include "analyzers/matrix.h"
@@ -131,11 +132,11 @@ void MomentSource::visit(std::size_t document, const StateNeeds& needs, const Si
     const auto at = std::ranges::lower_bound(layers_, states.layer);
     if (at == layers_.end() || *at != states.layer)
       throw Error(ErrorCode::kInternal, "moments", "layer " + std::to_string(states.layer) + " was not announced");
-    add(states, moments_[static_cast<std::size_t>(at - layers_.begin())]);
+    add_states(states, moments_[static_cast<std::size_t>(at - layers_.begin())]);
   });
 }
 
-void MomentSource::add(const DocumentStates& states, LayerMoments& moments) {
+void MomentSource::add_states(const DocumentStates& states, LayerMoments& moments) {
   const std::vector<Matrix> heads = tokens_by_head(states, shape_, backend());
   const std::vector<Task> tasks = tasks_of(shape_, moments);
   // Memory is taken here: an exception must not leave a parallel region. Inside it Eigen's products run on one thread
@@ -176,15 +177,36 @@ std::vector<std::span<const double>> MomentSource::sums() const {
   return all;
 }
 
-void MomentSource::restore(std::span<const std::vector<double>> sums) {
-  std::vector<std::vector<double>*> own;
+std::vector<std::vector<double>*> MomentSource::all_tables() {
+  std::vector<std::vector<double>*> all;
   for (LayerMoments& layer : moments_)
-    for (std::vector<double>* table : tables(layer)) own.push_back(table);
+    for (std::vector<double>* table : tables(layer)) all.push_back(table);
+  return all;
+}
+
+void MomentSource::check_sizes(std::span<const std::vector<double>> sums) {
   if (!std::ranges::equal(
-          own, sums, {}, [](const auto* table) { return table->size(); },
+          all_tables(), sums, {}, [](const auto* table) { return table->size(); },
           [](const auto& saved) { return saved.size(); }))
     throw Error(ErrorCode::kInput, "spectrum checkpoint", "its moments do not have this run's sizes");
+}
+
+void MomentSource::restore(std::span<const std::vector<double>> sums) {
+  check_sizes(sums);
+  const auto own = all_tables();
   for (std::size_t n = 0; n < own.size(); ++n) *own[n] = sums[n];
+}
+
+std::vector<std::vector<double>> MomentSource::take_sums() {
+  std::vector<std::vector<double>> all;
+  for (std::vector<double>* const table : all_tables()) all.push_back(std::move(*table));
+  return all;
+}
+
+void MomentSource::add(std::span<const std::vector<double>> sums) {
+  check_sizes(sums);
+  const auto own = all_tables();
+  for (std::size_t n = 0; n < own.size(); ++n) std::ranges::transform(*own[n], sums[n], own[n]->begin(), std::plus());
 }
 
 }  // namespace kvs

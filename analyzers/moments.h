@@ -46,8 +46,8 @@ struct LayerMoments {
 };
 
 /// Passes another source's states on and adds up moments on the way, so that one pass serves other analyses, too.
-/// Every document's products are formed alone and added in order of documents: sums() saved after a document and given
-/// to restore() go on with the same bits, and so does any number of threads.
+/// Sums of single documents, added in their order, do not depend on the number of threads nor on who takes them. sums()
+/// saved after a document and given to restore() go on with the same bits.
 /// Cost a layer and token: about (heads² + 2 · lags · heads) head_dim² multiply-adds. Works on the host.
 class MomentSource final : public StateSource {
  public:
@@ -67,9 +67,15 @@ class MomentSource final : public StateSource {
   std::vector<std::span<const double>> sums() const;
   /// @throws Error kInput if the sizes differ.
   void restore(std::span<const std::vector<double>> sums);
+  /// The sums themselves, after which this is of no use.
+  std::vector<std::vector<double>> take_sums();
+  /// Adds the next documents' sums. @throws as restore
+  void add(std::span<const std::vector<double>> sums);
 
  private:
-  void add(const DocumentStates& states, LayerMoments& moments);
+  std::vector<std::vector<double>*> all_tables();
+  void check_sizes(std::span<const std::vector<double>> sums);
+  void add_states(const DocumentStates& states, LayerMoments& moments);
   void add_queries(const DocumentStates& states, LayerMoments& moments);
 
   StateSource* inner_;

@@ -11,7 +11,7 @@
 namespace kvs {
 namespace {
 
-void add(std::vector<double>& to, const std::vector<double>& values) {
+void add_values(std::vector<double>& to, const std::vector<double>& values) {
   for (std::size_t i = 0; i < to.size(); ++i) to[i] += values[i];
 }
 
@@ -71,8 +71,8 @@ bool SpectrumAccumulator::add_document(StateSource& source, std::size_t document
     throw;
   }
   for (const StateKind state : settings_.states) {
-    add(power_[state].values, document_[state].values);
-    add(without_sinks_[state].values, document_without_[state].values);
+    add_values(power_[state].values, document_[state].values);
+    add_values(without_sinks_[state].values, document_without_[state].values);
   }
   ++documents_.front();
   return true;
@@ -143,12 +143,34 @@ std::vector<std::span<const double>> SpectrumAccumulator::sums() const {
   return all;
 }
 
-void SpectrumAccumulator::restore(std::span<const std::vector<double>> sums) {
+void SpectrumAccumulator::check_sizes(std::span<const std::vector<double>> sums) {
   const std::vector<std::vector<double>*> own = tables();
   bool fits = own.size() == sums.size();
   for (std::size_t i = 0; fits && i < own.size(); ++i) fits = own[i]->size() == sums[i].size();
   if (!fits) throw Error(ErrorCode::kInput, "spectrum checkpoint", "its sums do not have this run's sizes");
+}
+
+void SpectrumAccumulator::restore(std::span<const std::vector<double>> sums) {
+  check_sizes(sums);
+  const std::vector<std::vector<double>*> own = tables();
   for (std::size_t i = 0; i < own.size(); ++i) *own[i] = sums[i];
+}
+
+std::vector<std::vector<double>> SpectrumAccumulator::take_sums() {
+  std::vector<std::vector<double>> all;
+  for (std::vector<double>* const table : tables()) all.push_back(std::move(*table));
+  return all;
+}
+
+void SpectrumAccumulator::add(std::span<const std::vector<double>> sums) {
+  check_sizes(sums);
+  const std::vector<std::vector<double>*> own = tables();
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    const bool flags =
+        std::ranges::any_of(settings_.states, [&](StateKind state) { return own[i] == &constant_[state]; });
+    for (std::size_t n = 0; n < sums[i].size(); ++n)
+      (*own[i])[n] = flags ? std::min((*own[i])[n], sums[i][n]) : (*own[i])[n] + sums[i][n];
+  }
 }
 
 Spectrum SpectrumAccumulator::result() const {

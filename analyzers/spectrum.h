@@ -80,6 +80,10 @@ class SpectrumAccumulator {
   std::vector<std::span<const double>> sums() const;
   /// Goes on from what sums() gave. @throws Error kInput if the sizes differ.
   void restore(std::span<const std::vector<double>> sums);
+  /// The sums themselves, after which this is of no use.
+  std::vector<std::vector<double>> take_sums();
+  /// Adds the next documents' sums, of an accumulator of these settings. @throws as restore
+  void add(std::span<const std::vector<double>> sums);
   /// The means so far. @throws Error kData without documents.
   Spectrum result() const;
 
@@ -87,6 +91,7 @@ class SpectrumAccumulator {
   void add_state(const DocumentStates& states, StateKind state, std::size_t layer, Backend& backend);
   void note_constant_channels(BackendView<const float, 3> states, StateKind state, std::size_t layer, Backend& backend);
   std::vector<std::vector<double>*> tables();
+  void check_sizes(std::span<const std::vector<double>> sums);
 
   SpectralOps* ops_;
   Settings settings_;

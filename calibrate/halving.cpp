@@ -33,15 +33,17 @@ double HalvedCandidate::mean() const noexcept {
   return std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(losses.size());
 }
 
-std::vector<HalvedCandidate> halve(std::size_t candidates, std::size_t documents, const CandidateLoss& loss) {
+std::vector<HalvedCandidate> halve(std::size_t candidates, std::size_t documents, const TrialLosses& losses) {
   std::vector<HalvedCandidate> all(candidates);
   for (std::size_t n = 0; n < candidates; ++n) all[n].candidate = n;
   std::size_t alive = candidates;
   for (std::size_t done = 0, next = 0; done < documents && (done == 0 || alive > 1); done = next) {
     next = next_documents(done, documents);
+    std::vector<CandidateTrial> round;
     for (std::size_t n = 0; n < alive; ++n)
-      for (std::size_t document = done; document < next; ++document)
-        all[n].losses.push_back(loss(all[n].candidate, document));
+      for (std::size_t document = done; document < next; ++document) round.push_back({all[n].candidate, document});
+    const std::vector<double> found = losses(round);
+    for (std::size_t n = 0; n < round.size(); ++n) all[n / (next - done)].losses.push_back(found[n]);
     const auto last = all.begin() + static_cast<std::ptrdiff_t>(alive);
     std::sort(all.begin(), last, [](const HalvedCandidate& a, const HalvedCandidate& b) {
       return std::pair(a.mean(), a.candidate) < std::pair(b.mean(), b.candidate);

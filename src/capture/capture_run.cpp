@@ -98,12 +98,12 @@ std::uint64_t capture_bytes(const CaptureHeader& header) noexcept {
   return header.documents * (states + header.tokens * sizeof(std::int32_t) + (header.tokens - 1) * sizeof(float));
 }
 
-void capture_document(Decoder& decoder, std::span<const std::int32_t> tokens, const CaptureHeader& header,
-                      CaptureStream& stream) {
-  stream.begin_document(tokens);
+void capture_document(Decoder& decoder, std::uint64_t document, std::span<const std::int32_t> tokens,
+                      const CaptureHeader& header, CaptureStream& stream) {
+  stream.begin_document(document, tokens);
   CaptureHook hook(header, stream);
   stream.write_nll(document_nll(decoder, tokens, &hook));
-  stream.commit_document();
+  stream.store_document(document);
 }
 
 }  // namespace kvs

@@ -23,9 +23,9 @@ std::vector<RopeAngles> rope_angles_of(const CaptureHeader& header);
 /// Bytes of data that a capture of this header takes on disk.
 std::uint64_t capture_bytes(const CaptureHeader& header) noexcept;
 
-/// Runs one document and hands its states, layer by layer, and its NLL to `stream`, which commits it in its own time.
+/// Runs one document and hands its states, layer by layer, and its NLL to `stream`, which stores it in its own time.
 /// @param header  of the stream's capture
-void capture_document(Decoder& decoder, std::span<const std::int32_t> tokens, const CaptureHeader& header,
-                      CaptureStream& stream);
+void capture_document(Decoder& decoder, std::uint64_t document, std::span<const std::int32_t> tokens,
+                      const CaptureHeader& header, CaptureStream& stream);
 
 }  // namespace kvs

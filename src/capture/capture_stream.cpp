@@ -16,7 +16,7 @@ std::size_t largest_state(const CaptureHeader& header) {
 
 }  // namespace
 
-CaptureStream::CaptureStream(Backend& backend, CaptureWriter& writer, const CaptureHeader& header) : writer_(&writer) {
+CaptureStream::CaptureStream(Backend& backend, CapturePart& part, const CaptureHeader& header) : part_(&part) {
   const std::size_t threads = std::min(backend.spare_threads(), kMostThreads);
   for (std::size_t n = 0; n < threads + 1; ++n) {  // each thread writes one while the device fills another
     buffers_.push_back(backend.make_staging(largest_state(header), header.store));
@@ -35,39 +35,48 @@ CaptureStream::~CaptureStream() { stop(); }
 void CaptureStream::stop() {
   {
     const std::scoped_lock lock(mutex_);
-    while (!jobs_.empty() && !jobs_.back().commits) jobs_.pop_back();
+    while (!jobs_.empty() && !jobs_.back().stores) jobs_.pop_back();
     stop_ = true;
   }
   changed_.notify_all();
   for (std::thread& thread : threads_) thread.join();
 }
 
-void CaptureStream::begin_document(std::span<const std::int32_t> tokens) {
-  add({[this, ids = std::vector<std::int32_t>(tokens.begin(), tokens.end())] { writer_->begin_document(ids); }, true});
+void CaptureStream::begin_document(std::uint64_t document, std::span<const std::int32_t> tokens) {
+  add({[this, document, ids = std::vector<std::int32_t>(tokens.begin(), tokens.end())] {
+         part_->begin_document(document, ids);
+       },
+       true});
 }
 
 void CaptureStream::write_states(std::int32_t layer, StateKind kind, BackendView<const float, 3> states) {
   Staging* const buffer = free_buffer();
   buffer->start(states.span());
   add({[this, buffer, layer, kind] {
-    writer_->write_stored(layer, kind, buffer->wait());
+    part_->write_stored(layer, kind, buffer->wait());
     const std::scoped_lock lock(mutex_);
     free_.push_back(buffer);
   }});
 }
 
 void CaptureStream::write_nll(std::vector<float> nll) {
-  add({[this, values = std::move(nll)] { writer_->write_nll(values); }});
+  add({[this, values = std::move(nll)] { part_->write_nll(values); }});
 }
 
-void CaptureStream::commit_document() {
-  add({[this] { writer_->commit_document(); }, true, true});
+void CaptureStream::store_document(std::uint64_t document) {
+  add({[this, document] {
+         Json record = part_->store_document();
+         const std::scoped_lock lock(mutex_);
+         stored_.emplace(document, std::move(record));
+       },
+       true, true});
 }
 
-void CaptureStream::drain() {
+Json CaptureStream::stored(std::uint64_t document) {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return failure_ || (jobs_.empty() && running_ == 0); });
-  rethrow(lock);
+  changed_.wait(lock, [&] { return failure_ || stored_.contains(document); });
+  if (!stored_.contains(document)) rethrow(lock);
+  return std::move(stored_.extract(document).mapped());
 }
 
 /// After a failure: once no thread is at work any more.

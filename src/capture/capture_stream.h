@@ -5,6 +5,7 @@
 #include <deque>
 #include <exception>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -17,31 +18,31 @@
 namespace kvs {
 
 /// Writes a capture beside the forward pass: states leave the device through a few staging buffers and are converted,
-/// checked and written by threads of their own. Documents are begun and committed in order, each commit after all of
-/// its document's data; a document's datasets may be written at the same time.
+/// checked and written by threads of their own. Documents are begun and stored one after the other, each stored after
+/// all of its data; a document's datasets may be written at the same time.
 /// What a thread throws is thrown again by the next call here; nothing is written after it.
 class CaptureStream {
  public:
-  /// @param writer  used by the threads alone from now on until drain() returns
-  CaptureStream(Backend& backend, CaptureWriter& writer, const CaptureHeader& header);
-  /// Commits the documents that are complete, and leaves the rest of what is queued unwritten.
+  /// @param part  used by the threads alone
+  CaptureStream(Backend& backend, CapturePart& part, const CaptureHeader& header);
+  /// Stores the documents that are complete, and leaves the rest of what is queued unwritten.
   ~CaptureStream();
   CaptureStream(const CaptureStream&) = delete;
   CaptureStream& operator=(const CaptureStream&) = delete;
 
-  void begin_document(std::span<const std::int32_t> tokens);
+  void begin_document(std::uint64_t document, std::span<const std::int32_t> tokens);
   /// states: [heads, tokens, head_dim]; may be overwritten as soon as this returns. Waits while all buffers are in use.
   void write_states(std::int32_t layer, StateKind kind, BackendView<const float, 3> states);
   void write_nll(std::vector<float> nll);
-  void commit_document();
-  /// Waits until everything is written and committed.
-  void drain();
+  void store_document(std::uint64_t document);
+  /// Waits until a document is stored: its record for CaptureWriter::commit(), once. Any thread may call it.
+  Json stored(std::uint64_t document);
 
  private:
   struct Job {
     std::function<void()> work;
     bool alone = false;  // starts after all earlier jobs and before any later one
-    bool commits = false;
+    bool stores = false;
   };
 
   void add(Job job);
@@ -51,13 +52,14 @@ class CaptureStream {
   Staging* free_buffer();
   void rethrow(std::unique_lock<std::mutex>& lock);
 
-  CaptureWriter* writer_;
+  CapturePart* part_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Job> jobs_;
   std::size_t running_ = 0;
   bool alone_ = false, stop_ = false;
   std::exception_ptr failure_;
+  std::map<std::uint64_t, Json> stored_;  // documents' records that nobody has asked for
   std::vector<std::unique_ptr<Staging>> buffers_;
   std::vector<Staging*> free_;
   std::vector<std::thread> threads_;

@@ -14,7 +14,7 @@
 namespace kvs {
 
 /// Calibrations one after the other, each kept in the records with its time, so that a run that goes on has the same
-/// ones.
+/// ones. Rank 0 makes them all, and the others wait.
 class CalibrationQueue {
  public:
   CalibrationQueue(RunRecords& records, std::optional<double> seconds) : records_(&records), limit_(seconds) {}
@@ -25,6 +25,8 @@ class CalibrationQueue {
   double seconds() const noexcept { return spent_; }
 
  private:
+  Json made(const Json& what, const std::function<Json()>& calibrate);
+
   RunRecords* records_;
   std::optional<double> limit_;
   double spent_ = 0;

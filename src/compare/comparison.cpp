@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "core/interrupt.h"
+#include "ranks/watch.h"
 
 namespace kvs {
 namespace {
@@ -26,6 +27,7 @@ class Comparison {
         make_(make),
         plan_(plan),
         records_(records),
+        ranks_(records.ranks()),
         progress_(progress),
         results_(make.size()) {}
 
@@ -46,15 +48,19 @@ class Comparison {
   }
 
  private:
-  /// The round that the records have next, or the one that `make` plans, which they then keep.
+  /// The round that the records of rank 0 have next, or the one that `make` plans, which they then keep.
   Round recorded(const std::function<Round()>& make) {
-    if (records_.replays()) return round_from(records_.next().at("round"));
-    Round round = make();
-    records_.keep({{"round", to_record(round)}});
-    return round;
+    Json round;
+    if (records_.replays()) {
+      round = records_.next().at("round");
+    } else if (ranks_.leads()) {
+      round = to_record(make());
+      records_.keep({{"round", round}});
+    }
+    return round_from(ranks_.tell(std::move(round)));
   }
 
-  double left() const { return plan_.seconds ? *plan_.seconds - spent_ : 0; }
+  double left() const { return plan_.seconds ? *plan_.seconds - spent_ / static_cast<double>(ranks_.size()) : 0; }
   std::vector<CellScores> scores() const {
     std::vector<CellScores> all;
     for (const CellResult& result : results_) all.push_back(result.scores);
@@ -65,40 +71,54 @@ class Comparison {
     return plan_.seconds && round.first > 0 ? affordable(round, scores(), documents_.size(), left()) : round;
   }
 
+  /// The passes of a round, document by document: those that the records have, then the others.
   void score(const Round& round) {
-    const auto passes = static_cast<double>((round.last - round.first) * round.cells.size());
+    const std::size_t cells = round.cells.size(), passes = (round.last - round.first) * cells;
     const double before = spent_;
-    double scored = 0;
-    for (std::size_t d = round.first; d < round.last; ++d) {
-      std::optional<ReferencePass> reference;
-      for (const std::size_t n : round.cells) {
-        if (out_of_time_) return;
-        score(n, d, reference);
-        const double expected = before + (spent_ - before) / ++scored * passes;
-        if (progress_) progress_(spent_, std::max(spent_, expected));
-      }
-    }
+    std::size_t scored = 0;
+    const auto take = [&](const Json& record) {
+      if (out_of_time_) return;
+      out_of_time_ = record.contains("out_of_time");
+      if (out_of_time_) return;
+      add(record.at("cell").get<std::size_t>(), evaluation_from(record.at("evaluation")),
+          record.at("seconds").get<double>());
+      const double expected = before + (spent_ - before) / static_cast<double>(++scored) * static_cast<double>(passes);
+      if (progress_) progress_(spent_, std::max(spent_, expected));
+    };
+    Json known = Json::array();
+    while (records_.replays() && known.size() < passes && (known.empty() || !known.back().contains("out_of_time")))
+      known.push_back(records_.next());
+    known = ranks_.tell(std::move(known));
+    for (const Json& record : known) take(record);
+    if (out_of_time_) return;
+    const double seconds_left = left();
+    double own_seconds = 0;
+    const auto measure = [&](std::size_t pass) -> Json {
+      if (plan_.seconds && round.first == 0 && own_seconds > seconds_left) return {{"out_of_time", true}};
+      Json record = scored_pass(round.cells[pass % cells], round.first + pass / cells);
+      own_seconds += record.at("seconds").get<double>();
+      return record;
+    };
+    const auto journal_and_take = [&](std::size_t, const Json& record) {
+      if (!out_of_time_) records_.keep(record);
+      take(record);
+    };
+    const std::vector<Json> records = ranks_.share_with_all(
+        {.first = known.size(), .last = passes, .per_document = cells}, measure, journal_and_take);
+    if (!ranks_.leads()) std::ranges::for_each(records, take);
+    reference_.reset();
   }
 
-  void score(std::size_t n, std::size_t d, std::optional<ReferencePass>& reference) {
-    if (records_.replays()) {
-      const Json& record = records_.next();
-      out_of_time_ = record.contains("out_of_time");
-      if (!out_of_time_) add(n, evaluation_from(record.at("evaluation")), record.at("seconds").get<double>());
-      return;
-    }
-    if (plan_.seconds && d == 0 && left() < 0) {
-      out_of_time_ = true;
-      return records_.keep({{"out_of_time", true}});
-    }
+  Json scored_pass(std::size_t n, std::size_t d) {
     check_interrupt();
+    note_document(d);
     const auto start = std::chrono::steady_clock::now();
     const EvaluationPlan plan{.make = make_[n], .last = documents_[d].size() - 1 - plan_.prefix};
-    if (!reference) reference = reference_pass(decoder_, documents_[d], plan_.prefix, plan);
-    const Evaluation evaluation = evaluate_document(decoder_, documents_[d], plan, &*reference);
+    if (!reference_ || referred_ != d) reference_ = reference_pass(decoder_, documents_[d], plan_.prefix, plan);
+    referred_ = d;
+    const Evaluation evaluation = evaluate_document(decoder_, documents_[d], plan, &*reference_);
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    records_.keep({{"document", d}, {"cell", n}, {"seconds", seconds}, {"evaluation", kvs::to_record(evaluation)}});
-    add(n, evaluation, seconds);
+    return {{"document", d}, {"cell", n}, {"seconds", seconds}, {"evaluation", kvs::to_record(evaluation)}};
   }
 
   void add(std::size_t n, const Evaluation& document, double seconds) {
@@ -126,8 +146,11 @@ class Comparison {
   std::span<const std::function<Cache()>> make_;
   const ComparisonPlan& plan_;
   RunRecords& records_;
+  Ranks& ranks_;
   const std::function<void(double, double)>& progress_;
   std::vector<CellResult> results_;
+  std::optional<ReferencePass> reference_;  // of document referred_
+  std::size_t referred_ = 0;
   double spent_ = 0;
   bool out_of_time_ = false;
 };

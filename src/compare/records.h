@@ -1,16 +1,24 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 
 #include "io/journal.h"
+#include "ranks/one_process.h"
+#include "ranks/ranks.h"
 
 namespace kvs {
 
-/// The steps of a run in their order. Those that its journal holds are told again instead of being done.
+/// The steps of a run in their order. Those that its journal holds are told again instead of being done. Of several
+/// ranks rank 0 has the records, and says what follows from them.
 class RunRecords {
  public:
   /// @param journal  nullptr: nothing is kept
-  explicit RunRecords(Journal* journal) noexcept : journal_(journal) {}
+  /// @param ranks    that share the steps; nullptr: this process does all
+  explicit RunRecords(Journal* journal, Ranks* ranks = nullptr)
+      : journal_(journal), alone_(make_one_process()), ranks_(ranks == nullptr ? alone_.get() : ranks) {}
+
+  Ranks& ranks() const noexcept { return *ranks_; }
 
   /// Whether next() has a record of the run before.
   bool replays() const noexcept { return journal_ != nullptr && next_ < journal_->records().size(); }
@@ -29,6 +37,8 @@ class RunRecords {
 
  private:
   Journal* journal_;
+  std::unique_ptr<Ranks> alone_;
+  Ranks* ranks_;
   std::size_t next_ = 0;
   double replayed_seconds_ = 0;
 };

@@ -5,6 +5,8 @@
 #include <iterator>
 #include <numeric>
 
+#include "ranks/watch.h"
+
 namespace kvs {
 namespace {
 
@@ -40,14 +42,6 @@ std::vector<ChunkRace> judge(const AblationPlan& plan, const AblationTable& tabl
     for (std::size_t n = 0; n < judged.size(); ++n) races[n * counts + k] = judged[n];
   }
   return races;
-}
-
-bool complete(const AblationPlan& plan, const AblationTable& table, const Choice& choice, std::size_t document) {
-  for (std::size_t n = 0; n < choice.size(); ++n)
-    if (!choice[n].empty() && !table.has(document, plan.layers[n / plan.chunk_counts.size()],
-                                         plan.chunk_counts[n % plan.chunk_counts.size()]))
-      return false;
-  return table.has_base(document);
 }
 
 }  // namespace
@@ -132,84 +126,132 @@ namespace {
 
 class AblationRun {
  public:
-  AblationRun(AblationForward& forward, const AblationPlan& plan, Journal& journal)
-      : forward_(forward), plan_(plan), journal_(journal), table_(plan) {
-    for (const Json& unit : journal.records()) table_.store(unit);
+  AblationRun(AblationForward& forward, const AblationPlan& plan, std::span<const std::vector<std::int32_t>> documents,
+              Ranks& ranks, Journal* journal)
+      : forward_(forward),
+        plan_(plan),
+        documents_(documents),
+        ranks_(ranks),
+        journal_(journal),
+        before_(plan),
+        table_(plan) {
+    const Json units = ranks.tell(journal == nullptr ? Json::array() : Json(journal->records()));
+    for (const Json& unit : units) before_.store(unit);
+    table_ = before_;
   }
   AblationTable& table() { return table_; }
 
+  /// All of `choice` in documents one after the other. Layers of a document follow each other in a rank, too.
   /// @param made  is told the passes of each finished unit
-  void document(std::size_t document, std::span<const std::int32_t> tokens, const Choice& choice,
-                const std::function<void(std::size_t)>& made) {
-    if (complete(plan_, table_, choice, document)) return made(passes_of(choice));
-    forward_.begin(tokens);
-    for (std::size_t n = 0; n < choice.size(); ++n) {
-      const std::size_t layer = plan_.layers[n / plan_.chunk_counts.size()],
-                        chunks = plan_.chunk_counts[n % plan_.chunk_counts.size()];
-      if (!choice[n].empty() && !table_.has(document, layer, chunks)) ablate(document, layer, chunks, choice[n]);
-      made(choice[n].size());
-    }
-    if (!table_.has_base(document)) record({{"document", document}, {"base", forward_.base()}});
+  void run(std::span<const std::size_t> order, const Choice& choice, const std::function<void(std::size_t)>& made) {
+    const std::size_t units = choice.size() + 1;  // the last is the base
+    const auto measure = [&](std::size_t unit) { return measured(order[unit / units], unit % units, choice); };
+    const auto take = [&](std::size_t unit, const Json& record) {
+      if (!record.is_null()) {
+        if (journal_ != nullptr) journal_->append(record);
+        table_.store(record);
+      }
+      if (unit % units < choice.size()) made(choice[unit % units].size());
+    };
+    const Units all{.last = order.size() * units, .per_document = units};
+    if (!plan_.race)
+      return ranks_.share(
+          all, [&](std::size_t unit) { return UnitResult{measure(unit)}; },
+          [&](std::size_t unit, const UnitResult& result) { take(unit, result.record); });
+    const std::vector<Json> records = ranks_.share_with_all(all, measure, take);
+    for (const Json& record : records)
+      if (!ranks_.leads() && !record.is_null()) table_.store(record);
   }
 
  private:
-  void ablate(std::size_t document, std::size_t layer, std::size_t chunks, const std::vector<std::size_t>& ablated) {
-    const std::vector<double> gains = ablation_gains(plan_.grid_of(chunks), ablated);
+  /// Null if a run before has made it.
+  Json measured(std::size_t document, std::size_t n, const Choice& choice) {
+    if (n == choice.size()) {
+      if (before_.has_base(document)) return nullptr;
+      begin(document);
+      begun_.reset();
+      return {{"document", document}, {"base", forward_.base()}};
+    }
+    const std::size_t layer = plan_.layers[n / plan_.chunk_counts.size()],
+                      chunks = plan_.chunk_counts[n % plan_.chunk_counts.size()];
+    if (choice[n].empty() || before_.has(document, layer, chunks)) return nullptr;
+    begin(document);
+    const std::vector<double> gains = ablation_gains(plan_.grid_of(chunks), choice[n]);
     Json unit{{"document", document}, {"layer", layer}, {"chunks", chunks}};
-    if (plan_.race) unit["ablated"] = ablated;
-    unit["nll"] = forward_.variants(layer, {gains, {ablated.size(), gains.size() / ablated.size()}});
-    record(unit);
+    if (plan_.race) unit["ablated"] = choice[n];
+    unit["nll"] = forward_.variants(layer, {gains, {choice[n].size(), gains.size() / choice[n].size()}});
+    return unit;
   }
-  void record(const Json& unit) {
-    journal_.append(unit);
-    table_.store(unit);
+  void begin(std::size_t document) {
+    if (begun_ == document) return;
+    note_document(document);
+    forward_.begin(documents_[document]);
+    begun_ = document;
   }
 
   AblationForward& forward_;
   const AblationPlan& plan_;
-  Journal& journal_;
-  AblationTable table_;
+  std::span<const std::vector<std::int32_t>> documents_;
+  Ranks& ranks_;
+  Journal* journal_;
+  AblationTable before_, table_;      // of the run before; of both
+  std::optional<std::size_t> begun_;  // document of forward_
 };
 
 }  // namespace
 
 AblationTable ablate(AblationForward& forward, const AblationPlan& plan,
-                     std::span<const std::vector<std::int32_t>> documents, Journal& journal,
+                     std::span<const std::vector<std::int32_t>> documents, Ranks& ranks, Journal* journal,
                      const AblationProgress& progress) {
-  AblationRun run(forward, plan, journal);
+  AblationRun run(forward, plan, documents, ranks, journal);
   const std::size_t count = documents.size();
   const auto order = plan.race ? shuffled_documents(count, plan.race->seed) : all_below(count);
   std::size_t done = 0, most = plan.most_passes(count);
+  const auto made = [&](std::size_t passes) { progress(done += passes, most); };
   Choice choice = every_chunk(plan);
+  if (!plan.race) {
+    run.run(order, choice, made);
+    return std::move(run.table());
+  }
+  std::size_t planned = 0;  // passes of the documents so far, as `done` on rank 0
   for (std::size_t n = 0; n < count; ++n) {
-    if (plan.race && n >= least_documents(count)) {
+    if (n >= least_documents(count)) {
       const auto races = judge(plan, run.table(), std::span(order).first(n));
       choice = open_chunks(races, choice, plan.variants());
       const std::size_t open = passes_of(choice), documents_left = count - n;
-      most = std::min(most, done + open * documents_left);
-      choice = open_chunks(races, choice, chunks_to_go_on(open, documents_left, most - done));
+      most = std::min(most, planned + open * documents_left);
+      choice = open_chunks(races, choice, chunks_to_go_on(open, documents_left, most - planned));
     }
-    run.document(order[n], documents[order[n]], choice, [&](std::size_t passes) { progress(done += passes, most); });
+    run.run(std::span(order).subspan(n, 1), choice, made);
+    planned += passes_of(choice);
   }
   return std::move(run.table());
 }
 
 std::vector<double> kept_perplexities(AblationForward& forward, const AblationPlan& plan, const AblationTable& table,
-                                      std::span<const std::vector<std::int32_t>> documents) {
+                                      std::span<const std::vector<std::int32_t>> documents, Ranks& ranks) {
   std::vector<double> gains;  // [chunk count, (keys, values), layer, bin]
-  for (const std::size_t count : plan.chunk_counts) {
-    std::vector<double> of_layers;
-    for (const auto& chunks : choose_chunks(plan, table.sums(count)))
-      std::ranges::copy(gains_keeping(plan.grid_of(count), chunks), std::back_inserter(of_layers));
-    for (int state = 0; state < 2; ++state) std::ranges::copy(of_layers, std::back_inserter(gains));
-  }
+  if (ranks.leads())
+    for (const std::size_t count : plan.chunk_counts) {
+      std::vector<double> of_layers;
+      for (const auto& chunks : choose_chunks(plan, table.sums(count)))
+        std::ranges::copy(gains_keeping(plan.grid_of(count), chunks), std::back_inserter(of_layers));
+      for (int state = 0; state < 2; ++state) std::ranges::copy(of_layers, std::back_inserter(gains));
+    }
+  gains = std::move(ranks.tell(UnitResult{Json(), {std::move(gains)}}).sums.front());
   const std::size_t counts = plan.chunk_counts.size(), layers = plan.layers.size();
   std::vector<double> nll(counts);
-  for (const auto& tokens : documents) {
-    forward.begin(tokens);
-    const auto sums = forward.filtered(plan.layers, {gains, {counts, 2, layers, gains.size() / (counts * 2 * layers)}});
-    for (std::size_t n = 0; n < counts; ++n) nll[n] += sums[n];
-  }
+  ranks.share(
+      {.last = documents.size()},
+      [&](std::size_t n) {
+        forward.begin(documents[n]);
+        return UnitResult{
+            Json(),
+            {forward.filtered(plan.layers, {gains, {counts, 2, layers, gains.size() / (counts * 2 * layers)}})}};
+      },
+      [&](std::size_t, const UnitResult& document) {
+        for (std::size_t n = 0; n < counts; ++n) nll[n] += document.sums.front()[n];
+      });
   for (double& value : nll) value = std::exp(value / static_cast<double>(plan.setup.scored() * documents.size()));
   return nll;
 }

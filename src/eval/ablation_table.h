@@ -14,6 +14,7 @@
 #include "calibrate/faedkv.h"
 #include "eval/ablation.h"
 #include "io/journal.h"
+#include "ranks/ranks.h"
 
 namespace kvs {
 
@@ -70,15 +71,19 @@ std::vector<std::vector<std::size_t>> choose_chunks(const AblationPlan& plan, co
 
 using AblationProgress = std::function<void(std::size_t done, std::size_t most)>;
 
-/// Makes every pass of the plan that the journal does not hold yet, document by document. A race judges before each
-/// document by those before it, so that a resumed run makes the same choices.
+/// Makes every pass of the plan that the journal does not hold yet, document by document; ranks share a document's
+/// layers. A race judges before each document by those before it, so that a resumed run makes the same choices.
+/// @param journal   of rank 0; nullptr elsewhere
 /// @param progress  is told the passes made and how many it will be at most
+/// @return on rank 0, and in a race on all; elsewhere what a run before has made
 AblationTable ablate(AblationForward& forward, const AblationPlan& plan,
-                     std::span<const std::vector<std::int32_t>> documents, Journal& journal,
+                     std::span<const std::vector<std::int32_t>> documents, Ranks& ranks, Journal* journal,
                      const AblationProgress& progress);
 
 /// The perplexity of the documents with every layer cut down to its chosen chunks, for each chunk count of the plan.
+/// Ranks share the documents; the result is rank 0's.
+/// @param table  of rank 0
 std::vector<double> kept_perplexities(AblationForward& forward, const AblationPlan& plan, const AblationTable& table,
-                                      std::span<const std::vector<std::int32_t>> documents);
+                                      std::span<const std::vector<std::int32_t>> documents, Ranks& ranks);
 
 }  // namespace kvs

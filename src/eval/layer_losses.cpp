@@ -18,7 +18,11 @@ LayerLosses::LayerLosses(Decoder& decoder, std::span<const std::vector<std::int3
   }
 }
 
-ResidualStream LayerLosses::run(Document& document, const LayerChoice& choice, std::size_t first) {
+ResidualStream LayerLosses::run(Document& document, const LayerChoice& choice) {
+  const LayerChoice& last = document.last;
+  const auto differs = last.empty() ? last.begin() : std::ranges::mismatch(last, choice).in1;
+  const std::size_t first = std::min(static_cast<std::size_t>(differs - last.begin()), layers_.size() - 1);
+  document.last.clear();  // until all that follows is there
   std::vector<std::unique_ptr<LayerCache>> caches;
   for (std::size_t layer = 0; layer < decoder_->model().config().layers; ++layer) {
     const auto at = std::ranges::lower_bound(layers_, layer);
@@ -33,25 +37,25 @@ ResidualStream LayerLosses::run(Document& document, const LayerChoice& choice, s
     document.entering[n] = decoder_->repeat(hidden, 1);
   }
   decoder_->advance(hidden, decoder_->model().config().layers, nullptr, &cache);
+  document.last = choice;
   return hidden;
 }
 
-std::vector<double> LayerLosses::measure(const LayerChoice& choice,
-                                         const std::function<double(DocumentLoss&, const ResidualStream&)>& loss) {
-  const auto differs = last_.empty() ? last_.begin() : std::ranges::mismatch(last_, choice).in1;
-  const std::size_t first = std::min(static_cast<std::size_t>(differs - last_.begin()), layers_.size() - 1);
+std::vector<double> LayerLosses::nll(const LayerChoice& choice) {
   std::vector<double> losses;
-  for (Document& document : documents_) losses.push_back(loss(document.loss, run(document, choice, first)));
-  last_ = choice;
+  for (Document& document : documents_) losses.push_back(document.loss.nll(run(document, choice)));
   return losses;
 }
 
-std::vector<double> LayerLosses::nll(const LayerChoice& choice) {
-  return measure(choice, [](DocumentLoss& loss, const ResidualStream& hidden) { return loss.nll(hidden); });
+std::vector<double> LayerLosses::divergence(const LayerChoice& choice) {
+  std::vector<double> losses;
+  for (std::size_t n = 0; n < documents_.size(); ++n) losses.push_back(divergence(choice, n));
+  return losses;
 }
 
-std::vector<double> LayerLosses::divergence(const LayerChoice& choice) {
-  return measure(choice, [](DocumentLoss& loss, const ResidualStream& hidden) { return loss.divergence(hidden); });
+double LayerLosses::divergence(const LayerChoice& choice, std::size_t document) {
+  Document& one = documents_[document];
+  return one.loss.divergence(run(one, choice));
 }
 
 }  // namespace kvs

@@ -30,23 +30,23 @@ class LayerLosses {
   /// DocumentLoss::nll() and divergence() of each document.
   std::vector<double> nll(const LayerChoice& choice);
   std::vector<double> divergence(const LayerChoice& choice);
+  /// Of one document, whichever others were asked for.
+  double divergence(const LayerChoice& choice, std::size_t document);
 
  private:
   struct Document {
     DocumentLoss loss;
     std::vector<ResidualStream> entering;  // [n] the stream before layers[n]
+    LayerChoice last = {};                 // that `entering` is of; empty: nothing yet
   };
 
-  std::vector<double> measure(const LayerChoice& choice,
-                              const std::function<double(DocumentLoss&, const ResidualStream&)>& loss);
-  ResidualStream run(Document& document, const LayerChoice& choice, std::size_t first);
+  ResidualStream run(Document& document, const LayerChoice& choice);
 
   Decoder* decoder_;
   std::vector<std::size_t> layers_;
   MakeLayer make_;
   Prefix prefix_;
   std::vector<Document> documents_;
-  LayerChoice last_;  // that `entering` is of; empty: nothing yet
 };
 
 }  // namespace kvs

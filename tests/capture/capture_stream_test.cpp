@@ -28,19 +28,18 @@ CaptureHeader header_of(DType store) {
 }
 
 /// Notes what reaches it, and slowly.
-class SlowWriter final : public CaptureWriter {
+class SlowPart final : public CapturePart {
  public:
-  std::uint64_t next_document() const noexcept override { return committed_; }
-  void begin_document(std::span<const std::int32_t> tokens) override {
+  void begin_document(std::uint64_t document, std::span<const std::int32_t> tokens) override {
     EXPECT_EQ(active_, 0);
-    EXPECT_TRUE(written_.empty()) << "begun before the last document's commit";
+    EXPECT_EQ(document, stored_);
+    EXPECT_TRUE(written_.empty()) << "begun before the last document was stored";
     tokens_.assign(tokens.begin(), tokens.end());
   }
-  void write_states(std::int32_t, StateKind, TensorView<const float, 3>) override { ADD_FAILURE(); }
   void write_stored(std::int32_t layer, StateKind kind, std::span<const std::byte> states) override {
     ++active_;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    if (committed_ == fail_in_) throw Error(ErrorCode::kEnvironment, "disk", "is full");
+    if (stored_ == fail_in_) throw Error(ErrorCode::kEnvironment, "disk", "is full");
     const std::scoped_lock lock(mutex_);
     EXPECT_TRUE(written_.emplace(layer, kind).second);
     last_.assign(states.begin(), states.end());
@@ -50,16 +49,15 @@ class SlowWriter final : public CaptureWriter {
     const std::scoped_lock lock(mutex_);
     EXPECT_EQ(nll.size(), 2U);
   }
-  void commit_document() override {
-    EXPECT_EQ(active_, 0) << "committed while its data were being written";
+  Json store_document() override {
+    EXPECT_EQ(active_, 0) << "stored while its data were being written";
     EXPECT_EQ(written_.size(), 2U * kLayers);
-    EXPECT_EQ(tokens_.front(), static_cast<std::int32_t>(committed_));
+    EXPECT_EQ(tokens_.front(), static_cast<std::int32_t>(stored_));
     written_.clear();
-    ++committed_;
+    return stored_++;
   }
-  void finish() override {}
 
-  std::uint64_t committed_ = 0, fail_in_ = UINT64_MAX;
+  std::uint64_t stored_ = 0, fail_in_ = UINT64_MAX;
   std::atomic<int> active_ = 0;
   std::mutex mutex_;
   std::set<std::pair<std::int32_t, StateKind>> written_;
@@ -79,7 +77,7 @@ struct Pass {
   }
   void operator()(CaptureStream& stream, std::int32_t document, bool whole = true) {
     const std::int32_t tokens[] = {document, 1, 2};
-    stream.begin_document(tokens);
+    stream.begin_document(static_cast<std::uint64_t>(document), tokens);
     for (std::int32_t layer = 0; layer < kLayers; ++layer) {
       fill(static_cast<float>(document));
       stream.write_states(layer, StateKind::kQPre, q.view());
@@ -88,57 +86,57 @@ struct Pass {
     }
     if (!whole) return;
     stream.write_nll({0.5F, 0.25F});
-    stream.commit_document();
+    stream.store_document(static_cast<std::uint64_t>(document));
   }
 };
 
-TEST(CaptureStream, CommitsDocumentsInOrderWithAllTheirData) {
+TEST(CaptureStream, StoresDocumentsInOrderWithAllTheirData) {
   Pass pass;
-  SlowWriter writer;
-  CaptureStream stream(*pass.backend, writer, header_of(DType::kF32));
+  SlowPart part;
+  CaptureStream stream(*pass.backend, part, header_of(DType::kF32));
   for (std::int32_t document = 0; document < 10; ++document) pass(stream, document);
-  stream.drain();
-  EXPECT_EQ(writer.committed_, 10U);
+  for (std::uint64_t document = 0; document < 10; ++document) EXPECT_EQ(stream.stored(document), document);
+  EXPECT_EQ(part.stored_, 10U);
 }
 
 TEST(CaptureStream, HandsOverStatesAsTheyWereInTheStoredType) {
   for (const DType store : {DType::kF32, DType::kF16, DType::kBF16}) {
     Pass pass;
-    SlowWriter writer;
-    CaptureStream stream(*pass.backend, writer, header_of(store));
+    SlowPart part;
+    CaptureStream stream(*pass.backend, part, header_of(store));
     pass(stream, 0);
-    stream.drain();
-    EXPECT_EQ(writer.last_.size() % (2 * 3 * 2 * item_size(store)), 0U);
-    EXPECT_EQ(writer.last_[0], std::byte{0}) << "document 0 holds zeros, not what came after";
+    (void)stream.stored(0);
+    EXPECT_EQ(part.last_.size() % (2 * 3 * 2 * item_size(store)), 0U);
+    EXPECT_EQ(part.last_[0], std::byte{0}) << "document 0 holds zeros, not what came after";
   }
 }
 
-TEST(CaptureStream, ThrowsWhatAWriterThrewAndWritesNoMore) {
+TEST(CaptureStream, ThrowsWhatAPartThrewAndWritesNoMore) {
   Pass pass;
-  SlowWriter writer;
-  writer.fail_in_ = 2;
-  CaptureStream stream(*pass.backend, writer, header_of(DType::kF16));
+  SlowPart part;
+  part.fail_in_ = 2;
+  CaptureStream stream(*pass.backend, part, header_of(DType::kF16));
   try {
     for (std::int32_t document = 0; document < 50; ++document) pass(stream, document);
-    stream.drain();
+    (void)stream.stored(49);
     FAIL() << "no error";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kEnvironment);
   }
-  EXPECT_THROW(stream.drain(), Error) << "an error stays";
-  EXPECT_EQ(writer.committed_, 2U);
+  EXPECT_THROW((void)stream.stored(49), Error) << "an error stays";
+  EXPECT_EQ(part.stored_, 2U);
 }
 
-TEST(CaptureStream, IsDestroyedWithWholeDocumentsCommittedAndTheLastOneNot) {
+TEST(CaptureStream, IsDestroyedWithWholeDocumentsStoredAndTheLastOneNot) {
   Pass pass;
-  SlowWriter writer;
+  SlowPart part;
   {
-    CaptureStream stream(*pass.backend, writer, header_of(DType::kF16));
+    CaptureStream stream(*pass.backend, part, header_of(DType::kF16));
     pass(stream, 0);
     pass(stream, 1);
     pass(stream, 2, false);
   }
-  EXPECT_EQ(writer.committed_, 2U);
+  EXPECT_EQ(part.stored_, 2U);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "ranks/one_process.h"
 #include "tests/eval/tiny_model.h"
 
 namespace kvs {
@@ -31,12 +32,13 @@ class AblationPasses : public ::testing::Test {
     const auto path = tiny_.folder / name;
     Journal journal = std::filesystem::exists(path) ? Journal::resume(path, {}) : Journal::create(path, {});
     AblationForward forward(*tiny_.decoder, *ops_, plan_.setup);
-    return ablate(forward, plan_, documents_, journal, [this](std::size_t done, std::size_t most) {
+    return ablate(forward, plan_, documents_, *ranks_, &journal, [this](std::size_t done, std::size_t most) {
       progress_.push_back({done, most});
     });
   }
   TinyModel tiny_;
   std::unique_ptr<SpectralOps> ops_ = make_spectral_ops(*tiny_.backend);
+  std::unique_ptr<Ranks> ranks_ = make_one_process();
   AblationPlan plan_;
   std::vector<std::vector<std::int32_t>> documents_;
   std::vector<std::pair<std::size_t, std::size_t>> progress_;  // (done, most)

@@ -19,6 +19,21 @@ const SharedCommand kCommands[] = {
      "eval",
      {"--method", "lagkv", "--set", "lag=4", "ratio=0.25", "sinks=2", "--out", "OUT"},
      "eval.json"},
+    {"kvspectrum", "capture", {"--states", "q_pre,k_pre,v", "--store", "bf16", "--out", "OUT"}, "capture.h5"},
+    {"kvspectrum", "spectrum", {"--out-dir", "OUT"}, "spectrum"},
+    {"kvcalibrate", "faedkv", {"--chunks", "4", "--sinks", "2", "--recent", "3", "--out", "OUT"}, "faedkv.json"},
+    {"kvcalibrate",
+     "faedkv",
+     {"--chunks", "4", "--sinks", "2", "--recent", "3", "--passes", "90", "--sweep", "2,3", "--out", "OUT"},
+     "race.json"},
+    {"kvcalibrate", "elitekv", {"--elite", "2", "--rank", "12", "--out", "OUT"}, "factors.json"},
+    {"kvcalibrate", "elitekv", {"--elite", "2", "--norm", "1", "--out", "OUT"}, "distance.json"},
+    {"kvcalibrate", "freqkv", {"--budget", "50%", "--by-layer", "1", "--out", "OUT"}, "freqkv.json"},
+    {"kvcalibrate", "lagkv", {"--budget", "75%", "--out", "OUT"}, "lagkv.json"},
+    {"kvcalibrate",
+     "compare",
+     {"--full", "--decode", "0", "--methods", "full,streaming,lagkv", "--budgets", "50%", "--out", "OUT"},
+     "compare.json"},
 };
 
 class SameBits : public Ranks, public ::testing::WithParamInterface<SharedCommand> {};

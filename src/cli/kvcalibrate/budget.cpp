@@ -4,6 +4,7 @@
 #include <charconv>
 #include <filesystem>
 #include <iostream>
+#include <optional>
 
 #include "calibrate/budget/grid.h"
 #include "calibrate/chunk_race.h"
@@ -174,7 +175,9 @@ void run_budget(std::string_view method, const Options& options) {
   const Json identity = run_identity(options, source->sha256(), corpus);
   check_journal(out, run);
   ModelSession session = load_model(std::move(source), options, run);
-  Journal journal = open_journal(out, identity, run);
+  require_agreement(run, identity, *session.backend);
+  std::optional<Journal> journal;
+  if (run.leads()) journal.emplace(open_journal(out, identity, run));
   announce_budget(session, method, plan, text, run);
   std::optional<Progress> progress;
   const BudgetCalibration found = calibrate_to_budget(
@@ -183,13 +186,14 @@ void run_budget(std::string_view method, const Options& options) {
         if (!progress) progress.emplace(std::string(method), static_cast<double>(most), run.quiet);
         progress->update(static_cast<double>(done));
       },
-      &journal);
+      journal ? &*journal : nullptr, run.ranks);
   progress.reset();
+  if (!run.leads()) return;
   const Json config = make_config(std::string(method), session.config(), session.source->sha256(), found.settings(),
                                   {{"allocation", budget_json(found)}}, provenance(options, run, corpus),
                                   budget_quality(found, tokens), {});
   write_file_atomically(out, dump_json(config) + "\n", run.replace());
-  journal.remove();
+  journal->remove();
   print_result(run, config, std::string(method) + ": " + budget_summary(found, tokens, static_cast<std::size_t>(full)));
 }
 

@@ -297,12 +297,15 @@ void run_compare(Arguments arguments) {
   check_journal(out, run);
 
   const ModelSession session = load_model(std::move(source), *options, run);
-  Journal journal = open_journal(out, identity, run);
-  RunRecords records(&journal);
+  require_agreement(run, identity, *session.backend);
+  std::optional<Journal> journal;
+  if (run.leads()) journal.emplace(open_journal(out, identity, run));
+  RunRecords records(journal ? &*journal : nullptr, run.ranks);
   announce_compare(*options, run, session, input);
   if (input.plan.seconds) *input.plan.seconds -= clock.spent();
   calibrate(*options, run, session, records, input);
   const std::vector<CellResult> results = score(run, session, records, input);
+  if (!run.leads()) return;
 
   const Provenance record = provenance(*options, run, input.corpus);
   Json result = result_json(session, input, results, record);
@@ -310,7 +313,7 @@ void run_compare(Arguments arguments) {
   if (options->has("best-dir")) write_best(*options, run, result, input.cells, session, record);
   write_pareto(out, run, session, input, result);
   write_file_atomically(out, dump_json(result) + "\n", run.replace());
-  journal.remove();
+  journal->remove();
   print_result(run, result, "compare: " + out + '\n' + comparison_text(result, speeds));
 }
 

@@ -26,15 +26,51 @@
 namespace kvs {
 namespace {
 
-/// Steps that are saved, up to the `last` one.
-void run_search(EliteSearch& search, std::size_t last, Checkpoint& checkpoint, const RunOptions& run) {
-  if (const auto state = checkpoint.load(run.resume, run.force)) search.restore(*state);
+/// Units up to the `last` one, pass by pass: ranks share a pass's documents, and rank 0 has the sums. The others get
+/// them for as long as passes follow.
+/// @param checkpoint  saves them now and then; nullptr: nothing is saved
+void run_search(EliteSearch& search, std::size_t last, Checkpoint* checkpoint, const RunOptions& run) {
   Progress progress("elitekv", static_cast<double>(last), run.quiet);
+  const auto state = [&] {
+    UnitResult words{{{"done", search.done()}, {"extra", search.extra()}}};
+    for (const std::span<const double> sum : search.sums()) words.sums.emplace_back(sum.begin(), sum.end());
+    return words;
+  };
   while (search.done() < last) {
-    progress.update(static_cast<double>(search.done()));
-    search.step();
-    if (checkpoint.due()) search.save(checkpoint);
+    search.begin_pass();
+    const std::size_t documents = search.documents(), pass = search.done() / documents * documents,
+                      end = std::min(last, pass + documents);
+    // Where passes repeat, a rank may still hold a document's states.
+    run.ranks->share(
+        {.first = search.done() - pass, .last = end - pass, .bound = search.units() > documents},
+        [&](std::size_t document) {
+          return UnitResult{Json(), search.measure(pass + document)};
+        },
+        [&](std::size_t, const UnitResult& document) {
+          search.add(document.sums);
+          progress.update(static_cast<double>(search.done()));
+          if (checkpoint != nullptr && checkpoint->due())
+            checkpoint->save(search.done(), search.sums(), search.extra());
+        });
+    if (end == last) return;
+    if (run.ranks->alone()) continue;
+    UnitResult told = run.ranks->tell(run.leads() ? state() : UnitResult());
+    if (!run.leads())
+      search.restore({told.record.at("done").get<std::uint64_t>(), std::move(told.sums), told.record.at("extra")});
   }
+}
+
+/// Goes on from what a run before has saved, on all ranks.
+void go_on(EliteSearch& search, const Checkpoint& checkpoint, const std::filesystem::path& out, const RunOptions& run) {
+  UnitResult saved;
+  if (run.leads()) {
+    if (auto state = checkpoint.load(run.resume, run.force))
+      saved = {{{"done", state->documents}, {"extra", state->extra}}, std::move(state->sums)};
+    drop_if_hopeless(out);
+  }
+  saved = run.ranks->tell(std::move(saved));
+  if (!saved.record.is_null())
+    search.restore({saved.record.at("done").get<std::uint64_t>(), std::move(saved.sums), saved.record.at("extra")});
 }
 
 /// Second moments of x from a live pass of their own: with --capture the states carry no x.
@@ -164,9 +200,11 @@ void run_elitekv(Arguments arguments) {
   announce_search(input, *options, plan, found, held_out > 0, run);
   const auto ops = make_calibration_ops(input.source->backend());
   EliteSearch search(plan, *ops, *input.source, input.held ? *input.held : *input.source);
+  require_agreement(run, input.identity, input.source->backend());
   Checkpoint checkpoint(out, input.identity);
-  drop_if_hopeless(out);
-  run_search(search, search.units() - held_out, checkpoint, run);
+  go_on(search, checkpoint, out, run);
+  run_search(search, search.units() - held_out, &checkpoint, run);
+  if (!run.leads()) return;
   if (held_out > 0) {
     choose(input, *options, run, search, *ops, held_out, found);
     while (search.done() < search.units()) search.step();  // not saved: another run would choose by what it fitted

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <optional>
 
 #include "cli/common/ablation_options.h"
 #include "cli/common/estimate.h"
@@ -114,10 +115,10 @@ std::vector<std::filesystem::path> figure_files(const std::filesystem::path& out
 }
 
 AblationTable run_passes(AblationForward& forward, const AblationPlan& plan,
-                         const std::vector<std::vector<std::int32_t>>& documents, Journal& journal,
+                         const std::vector<std::vector<std::int32_t>>& documents, Journal* journal,
                          const RunOptions& run) {
   Progress progress("faedkv", static_cast<double>(plan.most_passes(documents.size())), run.quiet);
-  return ablate(forward, plan, documents, journal, [&](std::size_t done, std::size_t most) {
+  return ablate(forward, plan, documents, *run.ranks, journal, [&](std::size_t done, std::size_t most) {
     progress.update(static_cast<double>(done), static_cast<double>(most));
   });
 }
@@ -157,7 +158,9 @@ void run_faedkv(Arguments arguments) {
   const Json identity = run_identity(*options, source->sha256(), corpus);
   check_journal(out, run);
   ModelSession session = load_model(std::move(source), *options, run);
-  Journal journal = open_journal(out, identity, run);  // after loading, which may refuse the device or the weights
+  require_agreement(run, identity, *session.backend);
+  std::optional<Journal> journal;  // after loading, which may refuse the device or the weights
+  if (run.leads()) journal.emplace(open_journal(out, identity, run));
   announce({.flops = ablation_flops(plan, session.config(), documents.size()),
             .memory_bytes = ablation_memory(session.config(), static_cast<double>(session.model->weight_bytes()),
                                             plan.setup.tokens),
@@ -166,8 +169,9 @@ void run_faedkv(Arguments arguments) {
 
   const auto ops = make_spectral_ops(*session.backend);
   AblationForward forward(*session.decoder, *ops, plan.setup);
-  const AblationTable table = run_passes(forward, plan, documents, journal, run);
-  const std::vector<double> ppl = kept_perplexities(forward, plan, table, documents);
+  const AblationTable table = run_passes(forward, plan, documents, journal ? &*journal : nullptr, run);
+  const std::vector<double> ppl = kept_perplexities(forward, plan, table, documents, *run.ranks);
+  if (!run.leads()) return;
   const FaedkvFindings findings = find(plan, table, ppl.front());
   Json quality{{"text", "calibration documents"},
                {"ppl_full", findings.result.ppl_base},
@@ -188,7 +192,7 @@ void run_faedkv(Arguments arguments) {
   for (std::size_t n = 0; n < ppl.size(); ++n) figures.sweep.emplace_back(plan.chunk_counts[n], ppl[n]);
   write_faedkv_figures(out, figures, plan.setup, *session.decoder, *ops, run);
   write_file_atomically(out, dump_json(config) + "\n", run.replace());
-  journal.remove();
+  journal->remove();
   print_result(run, config, summary(plan, findings));
 }
 

@@ -1,5 +1,7 @@
 #include <filesystem>
 #include <iostream>
+#include <memory>
+#include <span>
 
 #include "capture/capture_run.h"
 #include "cli/common/estimate.h"
@@ -43,6 +45,31 @@ StateSet states_of(const Options& options) {
   return states;
 }
 
+/// Captures documents from `first` on. Each rank writes its own into the one file that rank 0 has laid out.
+/// @param writer  nullptr but on rank 0
+void capture_rest(const ModelSession& session, std::span<const std::vector<std::int32_t>> documents,
+                  const CaptureHeader& header, std::size_t first, const std::filesystem::path& out,
+                  const RunOptions& run, CaptureWriter* writer) {
+  std::unique_ptr<CapturePart> others;
+  if (!run.ranks->alone()) {
+    const Json layout = run.ranks->tell(writer != nullptr ? writer->layout() : Json());
+    if (writer == nullptr) others = CapturePart::open(out, header, layout);
+  }
+  CaptureStream stream(*session.backend, writer != nullptr ? writer->part() : *others, header);
+  Progress progress("capture", static_cast<double>(documents.size()), run.quiet);
+  progress.update(static_cast<double>(first));
+  run.ranks->share_late(
+      {.first = first, .last = documents.size()},
+      [&](std::size_t n) -> PendingResult {
+        capture_document(*session.decoder, n, documents[n], header, stream);
+        return [&stream, n] { return UnitResult{stream.stored(n)}; };
+      },
+      [&](std::size_t n, const UnitResult& document) {
+        writer->commit(document.record);
+        progress.update(static_cast<double>(n + 1));
+      });
+}
+
 }  // namespace
 
 void run_capture(Arguments arguments) {
@@ -54,7 +81,7 @@ void run_capture(Arguments arguments) {
   const std::filesystem::path out = options->text("out");
   // A run that was killed after its last rename has its output in place already; the writer knows its own.
   check_inputs_spared(std::span(&out, 1), *options);
-  check_output(out, run.replace());
+  if (run.leads()) check_output(out, run.replace());
   const OutputLock lock(out, run.lock);
 
   auto source = open_model(*options);
@@ -66,22 +93,20 @@ void run_capture(Arguments arguments) {
   const Json identity = run_identity(*options, source->sha256(), corpus);
   // Loading checks the device and every weight: nothing is left on disk if they will not do.
   ModelSession session = load_model(std::move(source), *options, run);
-  const auto writer =
-      CaptureWriter::open(out, header, identity, {.force = run.force, .resume = run.resume, .lock = false});
-  drop_if_hopeless(out);
-  const std::size_t first = writer->next_document();
+  require_agreement(run, identity, *session.backend);
+  std::unique_ptr<CaptureWriter> writer;  // of rank 0
+  if (run.leads()) {
+    writer = CaptureWriter::open(out, header, identity, {.force = run.force, .resume = run.resume, .lock = false});
+    drop_if_hopeless(out);
+  }
+  const auto first = run.ranks->tell(Json(writer ? writer->next_document() : 0)).get<std::size_t>();
   const auto left = static_cast<double>(documents.size() - first);
   announce({.flops = left * forward_flops(session.config(), static_cast<double>(header.tokens)),
             .memory_bytes = session_memory(session, header.tokens),
             .disk_bytes = static_cast<double>(capture_bytes(header))},
            *session.backend, run);
-  CaptureStream stream(*session.backend, *writer, header);
-  Progress progress("capture", static_cast<double>(documents.size()), run.quiet);
-  for (std::size_t n = first; n < documents.size(); ++n) {
-    progress.update(static_cast<double>(n));
-    capture_document(*session.decoder, documents[n], header, stream);
-  }
-  stream.drain();
+  if (first < documents.size()) capture_rest(session, documents, header, first, out, run, writer.get());
+  if (!run.leads()) return;
   writer->finish();
   print_result(run,
                {{"out", out.string()},

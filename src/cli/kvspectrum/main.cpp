@@ -6,8 +6,9 @@
 int main(int argc, char** argv) {
   constexpr std::array kCommands{
       kvs::Subcommand{"info", "what a model is, what its cache takes, and which methods apply to it", kvs::run_info},
-      kvs::Subcommand{"capture", "run texts through a model and store its KV states (HDF5)", kvs::run_capture},
-      kvs::Subcommand{"spectrum", "power spectra of keys and values along tokens, with figures", kvs::run_spectrum},
+      kvs::Subcommand{"capture", "run texts through a model and store its KV states (HDF5)", kvs::run_capture, true},
+      kvs::Subcommand{"spectrum", "power spectra of keys and values along tokens, with figures", kvs::run_spectrum,
+                      true},
       kvs::Subcommand{"perturb", "what synonyms change in the low and the high frequencies of keys and values",
                       kvs::run_perturb},
       kvs::Subcommand{"retain", "perplexity against the band of frequencies that keys and values keep",

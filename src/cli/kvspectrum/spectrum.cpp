@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <functional>
 #include <iostream>
 #include <iterator>
 #include <memory>
@@ -78,7 +79,8 @@ void set_sizes(const Options& options, std::size_t tokens, bool queries, Input& 
                              .first_token = input.sinks};
 }
 
-double gain_memory(const Input& input) { return input.gain ? moment_bytes(*input.gain, input.layers.size()) : 0; }
+/// Of all documents and of one.
+double gain_memory(const Input& input) { return input.gain ? 2 * moment_bytes(*input.gain, input.layers.size()) : 0; }
 double gain_flops(const Input& input, std::size_t documents) {
   return input.gain ? static_cast<double>(documents) * moment_flops(*input.gain, input.layers.size()) : 0;
 }
@@ -173,21 +175,47 @@ struct Sums {
     if (moments != nullptr) std::ranges::copy(moments->sums(), std::back_inserter(sums));
     return sums;
   }
+  std::vector<std::vector<double>> take_all() {
+    std::vector<std::vector<double>> sums = spectrum.take_sums();
+    if (moments != nullptr) std::ranges::move(moments->take_sums(), std::back_inserter(sums));
+    return sums;
+  }
   void restore(std::span<const std::vector<double>> sums) {
     const std::size_t own = std::min(spectrum.sums().size(), sums.size());
     spectrum.restore(sums.first(own));
     if (moments != nullptr) moments->restore(sums.subspan(own));
   }
+  void add(std::span<const std::vector<double>> sums) {
+    const std::size_t own = spectrum.sums().size();
+    spectrum.add(sums.first(own));
+    if (moments != nullptr) moments->add(sums.subspan(own));
+  }
 };
 
-void accumulate(Sums& sums, StateSource& source, std::size_t first, Checkpoint& checkpoint, const RunOptions& run) {
-  StateSource& passed = sums.moments == nullptr ? source : *sums.moments;
+Sums empty_sums(SpectralOps& ops, const SpectrumAccumulator::Settings& settings, const Input& input) {
+  Sums sums{SpectrumAccumulator(ops, settings, input.source->tokens()), nullptr};
+  if (input.gain) sums.moments = std::make_unique<MomentSource>(*input.source, *input.gain, input.layers);
+  return sums;
+}
+
+/// Documents from `first` on, each by itself first: ranks share them. Rank 0 has the sums.
+/// @param empty  of no document
+void accumulate(const std::function<Sums()>& empty, StateSource& source, std::size_t first, Sums& sums,
+                Checkpoint& checkpoint, const RunOptions& run) {
   Progress progress("spectrum", static_cast<double>(source.documents()), run.quiet);
-  for (std::size_t document = first; document < source.documents(); ++document) {
-    progress.update(static_cast<double>(document));
-    sums.spectrum.add_document(passed, document);
-    if (checkpoint.due()) checkpoint.save(document + 1, sums.all());
-  }
+  progress.update(static_cast<double>(first));
+  run.ranks->share(
+      {.first = first, .last = source.documents()},
+      [&](std::size_t n) {
+        Sums document = empty();
+        document.spectrum.add_document(document.moments ? *document.moments : source, n);
+        return UnitResult{Json(), document.take_all()};
+      },
+      [&](std::size_t n, const UnitResult& document) {
+        sums.add(document.sums);
+        progress.update(static_cast<double>(n + 1));
+        if (checkpoint.due()) checkpoint.save(n + 1, sums.all());
+      });
 }
 
 }  // namespace
@@ -209,12 +237,12 @@ void run_spectrum(Arguments arguments) {
   } else {
     open_live(*options, run, input);
   }
-  const std::size_t tokens = input.source->tokens();
   const auto ops = make_spectral_ops(input.source->backend());
   const SpectrumAccumulator::Settings settings{transform,    input.sinks,    input.layers,
                                                input.states, input.kv_heads, input.head_dim};
   const auto of_this_run = [&](const Json& report) { return report.value("command", Json()) == options->command(); };
-  const OutputFolder made(folder);
+  std::optional<OutputFolder> made;
+  if (run.leads()) made.emplace(folder);
   std::vector<std::filesystem::path> outputs{folder / "spectrum.json"};
   const bool figure = input.gain && has_whole_gains(*input.gain, input.source->documents() * input.gain->counted());
   for (const std::string& name : spectrum_report_files(settings, figure))
@@ -224,16 +252,21 @@ void run_spectrum(Arguments arguments) {
     return print_result(run, parse_json(read_text_file(outputs.front(), std::size_t{1} << 30), "spectrum.json"),
                         outputs.front().string() + ": finished before\n");
   check_outputs(outputs.front(), std::span(outputs).subspan(1), *options, run);
-  Sums sums{SpectrumAccumulator(*ops, settings, tokens), nullptr};
-  if (input.gain) sums.moments = std::make_unique<MomentSource>(*input.source, *input.gain, input.layers);
+  require_agreement(run, input.identity, input.source->backend());
+  const auto empty = [&] { return empty_sums(*ops, settings, input); };
+  Sums sums = empty();
   Checkpoint checkpoint(out, input.identity);
   std::size_t first = 0;
-  if (const auto state = checkpoint.load(run.resume, run.force)) {
-    sums.restore(state->sums);
-    first = state->documents;
+  if (run.leads()) {
+    if (const auto state = checkpoint.load(run.resume, run.force)) {
+      sums.restore(state->sums);
+      first = state->documents;
+    }
+    drop_if_hopeless(out);
   }
-  drop_if_hopeless(out);
-  accumulate(sums, *input.source, first, checkpoint, run);
+  first = run.ranks->tell(Json(first)).get<std::size_t>();
+  accumulate(empty, *input.source, first, sums, checkpoint, run);
+  if (!run.leads()) return;
 
   const Spectrum spectrum = sums.spectrum.result();
   std::optional<ModelGains> gains;

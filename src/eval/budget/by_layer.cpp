@@ -46,8 +46,9 @@ Json settings_by_layer(BudgetSpace& space, Decoder& decoder, std::size_t candida
   LayerBudget budget{lattice.layers, space.bytes() - space.sizes().total(uniform), rounds, layers.size()};
   for (const auto& candidates : lattice.layers) budget.size += candidates[lattice.start].size;
   const LayerAllocation found =
-      allocate_layers(budget, LayerChoice(layers.size(), lattice.start),
-                      [&](const LayerChoice& choice) { return log.next([&] { return losses.divergence(choice); }); });
+      allocate_layers(budget, LayerChoice(layers.size(), lattice.start), [&](const LayerChoice& choice) {
+        return log.together(documents.size(), [&](std::size_t n) { return losses.divergence(choice, n); });
+      });
   std::vector<Json> of_layers;
   for (const std::size_t layer : named) {
     const auto n = static_cast<std::size_t>(std::ranges::find(layers, layer) - layers.begin());

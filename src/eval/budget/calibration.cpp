@@ -8,6 +8,8 @@
 #include "eval/budget/by_layer.h"
 #include "policy/document_cache.h"
 #include "policy/methods.h"
+#include "ranks/one_process.h"
+#include "ranks/watch.h"
 
 namespace kvs {
 namespace {
@@ -38,25 +40,20 @@ std::vector<HalvedCandidate> screened(Decoder& decoder, const BudgetSpace& space
   for (std::size_t n = 0; n < text.measured.size(); ++n)
     losses.emplace_back(text.full.empty() ? std::make_shared<FullPass>(decoder, text.measured[n]) : text.full[n],
                         prefix);
-  const auto loss = [&](std::size_t candidate, std::size_t document) {
-    const auto measure = [&] {
-      DocumentLoss& of = losses[document];
-      return std::vector{of.divergence(run_with(decoder, space, of.tokens(), candidates[candidate]))};
-    };
-    return log.next(measure).front();
+  const auto measure = [&](std::span<const CandidateTrial> round) {
+    return log.each(round.size(), [&](std::size_t n) {
+      note_document(round[n].document);
+      DocumentLoss& of = losses[round[n].document];
+      return of.divergence(run_with(decoder, space, of.tokens(), candidates[round[n].candidate]));
+    });
   };
-  return halve(candidates.size(), losses.size(), loss);
+  return halve(candidates.size(), losses.size(), measure);
 }
 
 /// Mean NLL of each document. @param run  a pass over one
 std::vector<double> held_nll(Decoder& decoder, Documents held, std::size_t prefix, LossLog& log,
                              const std::function<ResidualStream(std::span<const std::int32_t>)>& run) {
-  std::vector<double> nll;
-  for (const auto& document : held) {
-    const auto measure = [&] { return std::vector{DocumentLoss(decoder, document, prefix).nll(run(document))}; };
-    nll.push_back(log.next(measure).front());
-  }
-  return nll;
+  return log.each(held.size(), [&](std::size_t n) { return DocumentLoss(decoder, held[n], prefix).nll(run(held[n])); });
 }
 
 }  // namespace
@@ -69,10 +66,11 @@ std::optional<PairedDifference> BudgetCalibration::difference_from(std::string_v
 
 BudgetCalibration calibrate_to_budget(Decoder& decoder, std::string_view method, const BudgetPlan& plan,
                                       const BudgetText& text, const std::function<void(std::size_t, std::size_t)>& done,
-                                      Journal* journal) {
+                                      Journal* journal, Ranks* ranks) {
+  const auto alone = make_one_process();
   BudgetSpace space(method_of(method), decoder.model().config(), text.measured.front().size(), plan.bytes, plan.fixed);
   const std::vector<Json> candidates = space.candidates();
-  LossLog log(done, most_losses(space.model(), method, plan, text), journal);
+  LossLog log(done, most_losses(space.model(), method, plan, text), journal, ranks == nullptr ? *alone : *ranks);
   BudgetCalibration found;
   const std::size_t prefix = space.cache(candidates.front()).prefix().tokens;
   const auto ranked = screened(decoder, space, candidates, text, prefix, log);

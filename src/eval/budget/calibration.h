@@ -15,6 +15,7 @@
 #include "io/journal.h"
 #include "io/json.h"
 #include "model/decoder.h"
+#include "ranks/ranks.h"
 
 namespace kvs {
 
@@ -66,13 +67,14 @@ struct BudgetCalibration {
 ///  2. With rounds, layers trade sizes under the one budget, and may take the runner-up settings (allocate_layers).
 ///  3. Documents held out decide between the layers' own settings, one for all (`uniform`) and the paper's at the same
 ///     bytes (`standard`), by their NLL.
-/// @param done     called before each measurement with their number so far and at most
+/// @param done     called after each measurement with their number so far and at most
 /// @param journal  keeps the losses that were measured; those that it holds are not measured again
+/// @param ranks    share the losses, and all have the result; nullptr: this process measures all
 /// @throws Error kUsage if no setting reaches the budget, naming the least that one needs
 BudgetCalibration calibrate_to_budget(Decoder& decoder, std::string_view method, const BudgetPlan& plan,
                                       const BudgetText& text,
                                       const std::function<void(std::size_t, std::size_t)>& done = {},
-                                      Journal* journal = nullptr);
+                                      Journal* journal = nullptr, Ranks* ranks = nullptr);
 
 /// Losses of single documents that it measures at most.
 std::size_t most_losses(const ModelConfig& model, std::string_view method, const BudgetPlan& plan,

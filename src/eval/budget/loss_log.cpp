@@ -1,18 +1,54 @@
 #include "eval/budget/loss_log.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace kvs {
 
-std::vector<double> LossLog::next(const std::function<std::vector<double>()>& measure) {
+LossLog::LossLog(Done done, std::size_t most, Journal* journal, Ranks& ranks)
+    : done_(std::move(done)), most_(most), journal_(journal), ranks_(&ranks) {
+  const Json records = ranks.tell(journal == nullptr ? Json::array() : Json(journal->records()));
+  before_.assign(records.begin(), records.end());
+  count(0);
+}
+
+void LossLog::count(std::size_t losses) {
+  measured_ += losses;
   if (done_) done_(measured_, most_);
+}
+
+std::vector<double> LossLog::shared(const Units& items, const Measure& measure,
+                                    const std::function<void(const Json&)>& take) {
+  const std::vector<Json> losses = ranks_->share_with_all(
+      items, [&](std::size_t n) { return Json(measure(n)); }, [&](std::size_t, const Json& loss) { take(loss); });
+  std::vector<double> found;
+  for (const Json& loss : losses) found.push_back(loss.get<double>());
+  return found;
+}
+
+std::vector<double> LossLog::each(std::size_t items, const Measure& measure) {
+  const std::size_t known = std::min(items, before_.size() - replayed_);
   std::vector<double> losses;
-  if (journal_ != nullptr && records_ < journal_->records().size()) {
-    losses = journal_->records()[records_].get<std::vector<double>>();
+  for (std::size_t n = 0; n < known; ++n) losses.push_back(before_[replayed_++].at(0).get<double>());
+  count(known);
+  const auto rest = shared({.first = known, .last = items}, measure, [&](const Json& loss) {
+    if (journal_ != nullptr) journal_->append(Json::array({loss}));
+    count(1);
+  });
+  if (!ranks_->leads()) count(rest.size());
+  losses.insert(losses.end(), rest.begin(), rest.end());
+  return losses;
+}
+
+std::vector<double> LossLog::together(std::size_t items, const Measure& measure) {
+  std::vector<double> losses;
+  if (replayed_ < before_.size()) {
+    losses = before_[replayed_++].get<std::vector<double>>();
   } else {
-    losses = measure();
+    losses = shared({.last = items, .bound = true}, measure, [](const Json&) {});
     if (journal_ != nullptr) journal_->append(losses);
   }
-  ++records_;
-  measured_ += losses.size();
+  count(losses.size());
   return losses;
 }
 

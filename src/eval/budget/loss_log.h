@@ -5,27 +5,38 @@
 #include <vector>
 
 #include "io/journal.h"
+#include "ranks/ranks.h"
 
 namespace kvs {
 
 /// Losses in the order in which a calibration measures them: counted, and kept by a journal, so that a run that goes on
-/// gets those that are there without measuring them.
+/// gets those that are there without measuring them. Ranks share what is measured and all have the losses.
 class LossLog {
  public:
   using Done = std::function<void(std::size_t, std::size_t)>;
+  /// The loss of item n.
+  using Measure = std::function<double(std::size_t n)>;
 
-  /// @param done  called before each measurement with the losses so far and at most; @param journal  or nullptr
-  LossLog(Done done, std::size_t most, Journal* journal) : done_(std::move(done)), most_(most), journal_(journal) {}
+  /// @param done     called with the losses so far and at most
+  /// @param journal  or nullptr; of several ranks that of rank 0
+  LossLog(Done done, std::size_t most, Journal* journal, Ranks& ranks);
 
-  /// What the journal holds next, or what `measure` gives.
-  std::vector<double> next(const std::function<std::vector<double>()>& measure);
+  /// The losses of items, each by itself in the journal.
+  std::vector<double> each(std::size_t items, const Measure& measure);
+  /// The same of items that the journal holds together, each measured by the rank that measured it before.
+  std::vector<double> together(std::size_t items, const Measure& measure);
   /// Losses of single documents so far.
   std::size_t measured() const noexcept { return measured_; }
 
  private:
+  std::vector<double> shared(const Units& items, const Measure& measure, const std::function<void(const Json&)>& take);
+  void count(std::size_t losses);
+
   Done done_;
-  std::size_t most_, measured_ = 0, records_ = 0;
+  std::size_t most_, measured_ = 0, replayed_ = 0;
   Journal* journal_;
+  Ranks* ranks_;
+  std::vector<Json> before_;  // the journal's records when it was opened
 };
 
 }  // namespace kvs

@@ -1,6 +1,8 @@
 #include "eval/elitekv/search.h"
 
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 #include "calibrate/second_moment_source.h"
 #include "core/error.h"
@@ -48,23 +50,52 @@ std::size_t EliteSearch::units() const noexcept {
   return passes * source_->documents();
 }
 
-void EliteSearch::step() {
+void EliteSearch::begin_pass() { document_ = distance_; }
+
+std::vector<std::vector<double>> EliteSearch::measure(std::size_t unit) {
+  const std::size_t document = unit % source_->documents();
+  if (!document_) return measure_statistics(document);
+  std::ranges::fill(document_->sums(), 0.0);
+  document_->add(*ops_, *repeated_, document);
+  return {{document_->sums().begin(), document_->sums().end()}};
+}
+
+std::vector<std::vector<double>> EliteSearch::measure_statistics(std::size_t document) {
+  if (attention_) {
+    AttentionStatistics sums(plan_.geometry, plan_.rules, plan_.d_model);
+    sums.add(*ops_, *source_, document);
+    return {std::move(sums.pairs), std::move(sums.moments)};
+  }
+  RopeStatistics sums(plan_.geometry, plan_.baseline == EliteBaseline::kContribution);
+  std::vector<double> moments(moments_.size());
+  if (moments.empty()) {
+    sums.add(*ops_, *source_, document);
+  } else {
+    SecondMomentSource tap(*source_, *ops_, plan_.geometry.layers, plan_.d_model, moments);
+    sums.add(*ops_, tap, document);
+  }
+  return {std::move(sums.gram), std::move(sums.query_norms), std::move(sums.key_norms), std::move(moments)};
+}
+
+void EliteSearch::add(std::span<const std::vector<double>> sums) {
+  const auto add_to = [](std::span<double> to, std::span<const double> from) {
+    if (to.size() != from.size())
+      throw Error(ErrorCode::kInternal, "elite search", "a document's sums are of another size");
+    std::ranges::transform(to, from, to.begin(), std::plus());
+  };
   const std::size_t documents = source_->documents(), document = done_ % documents;
   if (distance_) {
-    distance_->add(*ops_, *repeated_, document);
+    add_to(distance_->sums(), sums.front());
     if (document + 1 == documents) distance_->finish_pass();
   } else {
-    add_statistics(document);
+    const auto to = attention_
+                        ? std::vector{&attention_->pairs, &attention_->moments}
+                        : std::vector{&statistics_.gram, &statistics_.query_norms, &statistics_.key_norms, &moments_};
+    for (std::size_t n = 0; n < to.size(); ++n) add_to(*to[n], sums[n]);
+    if (!attention_) statistics_.tokens += static_cast<double>(source_->tokens());
     if (document + 1 == documents && plan_.norm == 1) start_distance();
   }
   ++done_;
-}
-
-void EliteSearch::add_statistics(std::size_t document) {
-  if (attention_) return attention_->add(*ops_, *source_, document);
-  if (plan_.d_model == 0) return statistics_.add(*ops_, *source_, document);
-  SecondMomentSource tap(*source_, *ops_, plan_.geometry.layers, plan_.d_model, moments_);
-  statistics_.add(*ops_, tap, document);
 }
 
 void EliteSearch::start_distance() {
@@ -102,17 +133,18 @@ std::vector<ElitePicks> EliteSearch::layer_picks(std::size_t layer, std::size_t 
   return picks;
 }
 
-void EliteSearch::save(Checkpoint& checkpoint) {
+std::vector<std::span<const double>> EliteSearch::sums() {
   const std::span<const double> none;
-  const std::span<const double> sums[] = {statistics_.gram,
-                                          statistics_.query_norms,
-                                          statistics_.key_norms,
-                                          moments_,
-                                          attention_ ? attention_->pairs : none,
-                                          attention_ ? attention_->moments : none,
-                                          distance_ ? distance_->sums() : none};
-  checkpoint.save(done_, sums, distance_ ? picks_json(distance_->picks()) : Json());
+  return {statistics_.gram,
+          statistics_.query_norms,
+          statistics_.key_norms,
+          moments_,
+          attention_ ? attention_->pairs : none,
+          attention_ ? attention_->moments : none,
+          distance_ ? distance_->sums() : none};
 }
+
+Json EliteSearch::extra() const { return distance_ ? picks_json(distance_->picks()) : Json(); }
 
 void EliteSearch::restore(const Checkpoint::State& state) {
   std::vector<double> none;

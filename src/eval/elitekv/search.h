@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,7 @@ struct EliteSearchPlan {
 
 /// The passes over documents that a RoPElite calibration takes, one document at a time, so that it can be saved between
 /// any two: first one pass for Gram matrices, norms and second moments (if any of them is needed), then, for p = 1, one
-/// pass per pick.
+/// pass per pick. A document's sums are made alone and added in the order of documents, so that others may make them.
 class EliteSearch {
  public:
   /// @param source    of the first pass; it may give x
@@ -33,9 +34,21 @@ class EliteSearch {
 
   std::size_t units() const noexcept;
   std::size_t done() const noexcept { return done_; }
-  /// One document of one pass.
-  void step();
-  void save(Checkpoint& checkpoint);
+  std::size_t documents() const noexcept { return source_->documents(); }
+  /// To be called before the first measure() of a pass.
+  void begin_pass();
+  /// The sums of one unit, a document of the pass. Reads nothing that add() writes.
+  std::vector<std::vector<double>> measure(std::size_t unit);
+  /// Adds those of unit done().
+  void add(std::span<const std::vector<double>> sums);
+  /// The next unit, measured and added.
+  void step() {
+    begin_pass();
+    add(measure(done_));
+  }
+  /// The sums so far and what else it takes to go on.
+  std::vector<std::span<const double>> sums();
+  Json extra() const;
   void restore(const Checkpoint::State& state);
 
   /// [layer][head], when all units are done.
@@ -53,7 +66,7 @@ class EliteSearch {
   const AttentionStatistics* attention() const noexcept { return attention_ ? &*attention_ : nullptr; }
 
  private:
-  void add_statistics(std::size_t document);
+  std::vector<std::vector<double>> measure_statistics(std::size_t document);
   void start_distance();
   std::vector<ElitePicks> layer_picks(std::size_t layer, std::size_t count) const;
 
@@ -66,6 +79,7 @@ class EliteSearch {
   std::optional<AttentionStatistics> attention_;
   std::vector<double> moments_;  // [layer, d_model, d_model]
   std::optional<DistanceSearch> distance_;
+  std::optional<DistanceSearch> document_;  // at the same pick, for the sums of one document
 };
 
 }  // namespace kvs

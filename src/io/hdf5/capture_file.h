@@ -36,6 +36,26 @@ struct CaptureHeader {
   std::uint32_t heads_of(StateKind kind) const noexcept { return kind == StateKind::kQPre ? query_heads : kv_heads; }
 };
 
+/// Writes documents into a capture that is laid out, in any order. Several processes may, each its own documents. What
+/// is written counts once CaptureWriter::commit() has its record.
+class CapturePart {
+ public:
+  /// Another process's capture.  @param layout  what CaptureWriter::layout() says there
+  /// @throws Error kEnvironment if OUT.partial is not that process's: the folder is not shared
+  static std::unique_ptr<CapturePart> open(const std::filesystem::path& output, const CaptureHeader& header,
+                                           const Json& layout);
+  virtual ~CapturePart() = default;
+
+  virtual void begin_document(std::uint64_t document, std::span<const std::int32_t> tokens) = 0;
+  /// Datasets of one document may be written by several threads at a time; all other calls need it alone.
+  /// states: [heads, tokens, head_dim] in the stored type.  @throws Error kData on NaN or infinity
+  virtual void write_stored(std::int32_t layer, StateKind kind, std::span<const std::byte> states) = 0;
+  virtual void write_nll(std::span<const float> nll) = 0;
+  /// Makes the document durable.  @return its record, with every dataset's checksum
+  /// @throws Error kInternal if a dataset of it was not written
+  virtual Json store_document() = 0;
+};
+
 /// Writes a capture crash-safely: every dataset laid out first, data by pwrite at the datasets' offsets with HDF5
 /// closed, one journal line commits each document. After a kill, resume() goes on with the first document not
 /// committed.
@@ -64,6 +84,13 @@ class CaptureWriter {
   virtual void write_nll(std::span<const float> nll) = 0;
   /// Makes the document durable and commits it. @throws Error kInternal if a dataset of it was not written.
   virtual void commit_document() = 0;
+
+  /// For documents that are written through parts, here or in other processes, and committed in their order.
+  virtual CapturePart& part() noexcept = 0;
+  virtual Json layout() const = 0;
+  /// @param record  of next_document(), by store_document() of a part
+  virtual void commit(const Json& record) = 0;
+
   /// Checks every CRC, writes OUT.manifest.json, renames into place, deletes the journal.
   virtual void finish() = 0;
 };

@@ -17,6 +17,7 @@
 #include "io/hdf5/capture_convert.h"
 #include "io/hdf5/capture_io.h"
 #include "io/hdf5/capture_layout.h"
+#include "io/hdf5/capture_part.h"
 #include "io/hdf5/capture_paths.h"
 #include "io/hdf5/capture_records.h"
 #include "io/hdf5/capture_skeleton.h"
@@ -56,8 +57,8 @@ class CaptureFileWriter final : public CaptureWriter {
       : paths_(std::move(paths)),
         lock_(std::move(lock)),
         header_(header),
-        layout_(std::move(layout)),
-        identity_(std::move(identity)) {}
+        identity_(std::move(identity)),
+        part_(paths_.output, header, std::move(layout)) {}
 
   void start(bool replaces);
   void resume();
@@ -68,31 +69,26 @@ class CaptureFileWriter final : public CaptureWriter {
   void write_states(std::int32_t layer, StateKind kind, TensorView<const float, 3> states) override;
   void write_stored(std::int32_t layer, StateKind kind, std::span<const std::byte> states) override;
   void write_nll(std::span<const float> nll) override;
-  void commit_document() override;
+  void commit_document() override { commit(part_.store_document()); }
+  CapturePart& part() noexcept override { return part_; }
+  Json layout() const override { return layout_record(progress_); }
+  void commit(const Json& record) override;
   void finish() override;
 
  private:
-  void write_dataset(std::size_t dataset, std::span<const std::byte> bytes);
   void check_stored(std::uint64_t document);
-  void open(const fs::path& path);
   void sync();
   void put_together();
   void move_into_place();
-  std::string place(std::uint64_t document, std::size_t dataset) const {
-    return paths_.output.native() + ": " + document_group(document) + "/" + layout_.datasets[dataset].name;
-  }
 
   CapturePaths paths_;
   std::optional<OutputLock> lock_;
   CaptureHeader header_;
-  CaptureLayout layout_;
   Json identity_;
   CaptureProgress progress_;
-  std::optional<Descriptor> file_;  // OUT.partial
-  bool finished_ = false;           // OUT was there, from a run like this one
+  CaptureFilePart part_;   // of OUT.partial
+  bool finished_ = false;  // OUT was there, from a run like this one
   std::optional<Journal> journal_;
-  std::vector<std::uint32_t> checksums_;  // [dataset] of the document being written
-  std::vector<std::uint8_t> written_;     // [dataset], bytes for threads to set; empty between documents
 };
 
 /// From nothing to an OUT.partial with an empty journal. On failure nothing is left behind.
@@ -103,11 +99,11 @@ void CaptureFileWriter::start(bool replaces) {
   remove_if_there(paths_.partial);
   remove_if_there(paths_.fresh);
   progress_ = {};
-  progress_.index = create_skeleton(paths_.fresh, header_, layout_, progress_.complete_offset);
+  progress_.index = create_skeleton(paths_.fresh, header_, part_.layout(), progress_.complete_offset);
   progress_.replaces = replaces;
   try {
-    open(paths_.fresh);
-    if (::fsync(file_->get()) != 0) throw_errno(ErrorCode::kEnvironment, paths_.fresh, "cannot sync", errno);
+    part_.open(paths_.fresh, progress_.index.offsets);
+    if (::fsync(part_.descriptor()) != 0) throw_errno(ErrorCode::kEnvironment, paths_.fresh, "cannot sync", errno);
     if (::rename(paths_.fresh.c_str(), paths_.partial.c_str()) != 0)
       throw_errno(ErrorCode::kEnvironment, paths_.partial, "cannot put the new file in place", errno);
     sync_directory(directory);
@@ -119,11 +115,6 @@ void CaptureFileWriter::start(bool replaces) {
   }
 }
 
-void CaptureFileWriter::open(const fs::path& path) {
-  file_.emplace(open_descriptor(path, O_RDWR | O_NOFOLLOW));
-  if (!file_->is_open()) throw_errno(ErrorCode::kEnvironment, path, "cannot open", errno);
-}
-
 void CaptureFileWriter::resume() {
   journal_.emplace(Journal::resume(paths_.journal, identity_));
   const bool replacing = is_there(paths_.output);
@@ -132,11 +123,11 @@ void CaptureFileWriter::resume() {
     journal_.reset();
     return start(false);
   }
-  open(paths_.partial);
   progress_ = progress_from_journal(journal_->records(), paths_.journal.native(), fs::file_size(paths_.partial));
-  check_index(progress_.index, layout_, header_.documents, paths_.journal.native());
+  part_.open(paths_.partial, progress_.index.offsets);
+  check_index(progress_.index, part_.layout(), header_.documents, paths_.journal.native());
   const auto ranges = metadata_ranges(progress_.index, paths_.journal.native());
-  const std::string digest = metadata_digest(file_->get(), paths_.partial, ranges, progress_.complete_offset);
+  const std::string digest = metadata_digest(part_.descriptor(), paths_.partial, ranges, progress_.complete_offset);
   if (digest != progress_.index.metadata_sha256)
     throw Error(ErrorCode::kInput, paths_.partial.native(),
                 "found metadata with SHA-256 " + digest + ", expected " + progress_.index.metadata_sha256 +
@@ -151,14 +142,14 @@ void CaptureFileWriter::be_finished() {
 }
 
 void CaptureFileWriter::begin_document(std::span<const std::int32_t> tokens) {
-  if (progress_.committed >= header_.documents)
-    throw Error(ErrorCode::kInternal, paths_.output.native(), "all documents are written already");
-  checksums_.assign(layout_.datasets.size(), 0);
-  written_.assign(layout_.datasets.size(), 0);
-  write_dataset(0, std::as_bytes(tokens));
+  part_.begin_document(progress_.committed, tokens);
 }
 
-void CaptureFileWriter::write_nll(std::span<const float> nll) { write_dataset(1, std::as_bytes(nll)); }
+void CaptureFileWriter::write_nll(std::span<const float> nll) { part_.write_nll(nll); }
+
+void CaptureFileWriter::write_stored(std::int32_t layer, StateKind kind, std::span<const std::byte> states) {
+  part_.write_stored(layer, kind, states);
+}
 
 void CaptureFileWriter::write_states(std::int32_t layer, StateKind kind, TensorView<const float, 3> states) {
   if (states.shape() != std::array<std::size_t, 3>{header_.heads_of(kind), header_.tokens, header_.head_dim})
@@ -169,58 +160,28 @@ void CaptureFileWriter::write_states(std::int32_t layer, StateKind kind, TensorV
   write_stored(layer, kind, narrowed);
 }
 
-void CaptureFileWriter::write_stored(std::int32_t layer, StateKind kind, std::span<const std::byte> states) {
-  const auto dataset = dataset_of(header_, layer, kind);
-  if (!dataset || states.size() != layout_.datasets[*dataset].bytes)
-    throw Error(ErrorCode::kInternal, paths_.output.native(), "states that this capture does not hold");
-  const std::size_t count = states.size() / item_size(header_.store);
-  if (const std::size_t bad = find_non_finite(header_.store, states.data(), count); bad != count) {
-    float value = 0;
-    widen(header_.store, states.data() + bad * item_size(header_.store), {&value, 1});
-    throw Error(ErrorCode::kData, place(progress_.committed, *dataset),
-                "layer " + std::to_string(layer) + ", " + position_text(header_, bad) + ": found " +
-                    std::to_string(value) + " as " + std::string(name_of(header_.store)) +
-                    ", expected a finite number");
-  }
-  write_dataset(*dataset, states);
-}
-
-void CaptureFileWriter::write_dataset(std::size_t dataset, std::span<const std::byte> bytes) {
-  if (written_.empty() || written_[dataset] != 0 || bytes.size() != layout_.datasets[dataset].bytes)
-    throw Error(ErrorCode::kInternal, place(progress_.committed, dataset),
-                "expected " + std::to_string(layout_.datasets[dataset].bytes) + " bytes once in a document, found " +
-                    std::to_string(bytes.size()));
-  const std::uint64_t offset = progress_.index.offsets[progress_.committed * layout_.datasets.size() + dataset];
-  write_at(file_->get(), paths_.partial, bytes, offset);
-  checksums_[dataset] = crc32c(bytes);
-  written_[dataset] = 1;
-}
-
 /// Never called again after it failed: the kernel may have dropped the pages that it could not write.
 void CaptureFileWriter::sync() {
-  if (::fdatasync(file_->get()) != 0) throw_errno(ErrorCode::kEnvironment, paths_.partial, "cannot sync", errno);
+  if (::fdatasync(part_.descriptor()) != 0) throw_errno(ErrorCode::kEnvironment, paths_.partial, "cannot sync", errno);
 }
 
-void CaptureFileWriter::commit_document() {
-  const auto missing = std::ranges::find(written_, 0);
-  if (written_.empty() || missing != written_.end())
-    throw Error(ErrorCode::kInternal, paths_.output.native(), "a document was committed before it was written");
-  sync();
-  journal_->append(document_record(progress_.committed, header_.tokens, checksums_));
+void CaptureFileWriter::commit(const Json& record) {
+  if (record.at("document") != progress_.committed)
+    throw Error(ErrorCode::kInternal, paths_.output.native(), "documents were committed out of order");
+  journal_->append(record);
   auto& checksums = progress_.index.checksums;
-  checksums.insert(checksums.end(), checksums_.begin(), checksums_.end());
+  for (const Json& checksum : record.at("crc32c")) checksums.push_back(checksum.get<std::uint32_t>());
   ++progress_.committed;
-  written_.clear();
 }
 
 void CaptureFileWriter::check_stored(std::uint64_t document) {
-  const std::size_t datasets = layout_.datasets.size();
-  for (std::size_t i = 0; i < datasets; ++i) {
-    const std::size_t at = document * datasets + i;
+  const auto& datasets = part_.layout().datasets;
+  for (std::size_t i = 0; i < datasets.size(); ++i) {
+    const std::size_t at = document * datasets.size() + i;
     const std::uint32_t found =
-        stored_checksum(file_->get(), paths_.partial, progress_.index.offsets[at], layout_.datasets[i].bytes);
+        stored_checksum(part_.descriptor(), paths_.partial, progress_.index.offsets[at], datasets[i].bytes);
     if (found != progress_.index.checksums[at])
-      throw Error(ErrorCode::kInput, place(document, i),
+      throw Error(ErrorCode::kInput, part_.place(document, i),
                   "found CRC-32C " + checksum_text(found) + ", expected " +
                       checksum_text(progress_.index.checksums[at]) +
                       " as written; the disk changed it; --force starts again");
@@ -234,7 +195,7 @@ void CaptureFileWriter::finish() {
   remove_if_there(paths_.journal);
   sync_directory(directory_of(paths_.output));
   journal_.reset();
-  file_.reset();
+  part_.close();
   lock_.reset();
 }
 
@@ -243,10 +204,10 @@ void CaptureFileWriter::put_together() {
     check_interrupt();
     check_stored(document);
   }
-  write_at(file_->get(), paths_.partial, std::as_bytes(std::span(&kComplete, 1)), progress_.complete_offset);
+  write_at(part_.descriptor(), paths_.partial, std::as_bytes(std::span(&kComplete, 1)), progress_.complete_offset);
   sync();
   const auto ranges = metadata_ranges(progress_.index, paths_.partial.native());
-  progress_.index.metadata_sha256 = metadata_digest(file_->get(), paths_.partial, ranges);
+  progress_.index.metadata_sha256 = metadata_digest(part_.descriptor(), paths_.partial, ranges);
   write_file_atomically(paths_.manifest, dump_json(manifest_of(progress_.index, identity_), -1) + "\n", true);
   move_into_place();
 }

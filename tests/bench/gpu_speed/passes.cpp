@@ -107,16 +107,18 @@ Json measure_capture(Session& s) {
   double first = 0, later = 0, finish = 0;
   {
     const auto writer = CaptureWriter::open(path, header, Json::object(), {.force = true});
-    CaptureStream stream(*s.backend, *writer, header);
-    const auto run = [&] { capture_document(*s.decoder, s.document(s.tokens), header, stream); };
+    CaptureStream stream(*s.backend, writer->part(), header);
+    const auto run = [&](std::uint64_t n) { capture_document(*s.decoder, n, s.document(s.tokens), header, stream); };
+    const auto commit = [&](std::uint64_t n) { writer->commit(stream.stored(n)); };
     first = seconds([&] {
-      run();
-      stream.drain();
+      run(0);
+      commit(0);
     });
     later = seconds([&] {
-      run();
-      run();
-      stream.drain();
+      run(1);
+      run(2);
+      commit(1);
+      commit(2);
     });
     finish = seconds([&] { writer->finish(); });
   }
