@@ -34,6 +34,7 @@ class MemoryReader final : public CaptureReader {
     header_.documents = 2;
   }
   const CaptureHeader& header() const noexcept override { return header_; }
+  const Json& identity() const noexcept override { return identity_; }
   bool has_checksums() const noexcept override { return true; }
   std::uint64_t documents() const noexcept override { return 2; }
   std::vector<std::int32_t> tokens(std::uint64_t) override { return {1, 2, 3}; }
@@ -42,6 +43,7 @@ class MemoryReader final : public CaptureReader {
     for (std::size_t i = 0; i < out.size(); ++i) out.data()[i] = value(document, layer, kind, i);
     return !(document == 1 && damaged);
   }
+  std::vector<std::byte> read_stored(std::uint64_t, std::int32_t, StateKind) override { return {}; }
   static float value(std::uint64_t document, std::int32_t layer, StateKind kind, std::size_t index) {
     return static_cast<float>(1000 * document + 100 * static_cast<std::size_t>(layer) + 30 * static_cast<int>(kind) +
                               index);
@@ -57,6 +59,7 @@ class MemoryReader final : public CaptureReader {
 
  private:
   CaptureHeader header_;
+  Json identity_;
 };
 
 std::vector<float> expected(std::uint64_t document, std::int32_t layer, StateKind kind, std::size_t size) {

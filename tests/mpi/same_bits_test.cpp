@@ -20,6 +20,7 @@ const SharedCommand kCommands[] = {
      {"--method", "lagkv", "--set", "lag=4", "ratio=0.25", "sinks=2", "--out", "OUT"},
      "eval.json"},
     {"kvspectrum", "capture", {"--states", "q_pre,k_pre,v", "--store", "bf16", "--out", "OUT"}, "capture.h5"},
+    {"kvspectrum", "capture", {"--split", "4", "--out", "OUT"}, "parts.h5"},
     {"kvspectrum", "spectrum", {"--out-dir", "OUT"}, "spectrum"},
     {"kvcalibrate", "faedkv", {"--chunks", "4", "--sinks", "2", "--recent", "3", "--out", "OUT"}, "faedkv.json"},
     {"kvcalibrate",

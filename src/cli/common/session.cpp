@@ -117,7 +117,7 @@ RunOptions run_options(const Options& options) {
   run.quiet = options.flag("quiet") || !run.leads();
   run.json = options.flag("json");
   run.lock = !options.flag("no-lock") && run.leads();
-  run.seed = options.integer("seed", 0, std::numeric_limits<std::int64_t>::max());
+  if (options.has("seed")) run.seed = options.integer("seed", 0, std::numeric_limits<std::int64_t>::max());
   if (run.force && run.resume)
     throw Error(ErrorCode::kUsage, "--force", "found together with --resume, expected at most one of them");
   return run;

@@ -1,9 +1,14 @@
 #include <filesystem>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "capture/capture_run.h"
+#include "capture/capture_split.h"
+#include "capture/capture_stream.h"
 #include "cli/common/estimate.h"
 #include "cli/common/outputs.h"
 #include "cli/common/progress.h"
@@ -11,6 +16,8 @@
 #include "cli/kvspectrum/commands.h"
 #include "core/error.h"
 #include "io/file.h"
+#include "ranks/one_process.h"
+#include "ranks/watch.h"
 
 namespace kvs {
 namespace {
@@ -24,7 +31,8 @@ OptionTable capture_options() {
   table.value("out", "FILE", "the capture to write")
       .value("states", "LIST", "any of q_pre,k_pre,k_post,v", "k_pre,v")
       .value("layers", "LIST", "such as 0,14-16", "all")
-      .value("store", "f32|f16|bf16", "type of the stored states", "f32");
+      .value("store", "f32|f16|bf16", "type of the stored states", "f32")
+      .value("split", "N", "N files instead of one, OUT-00001-of-0000N.h5 and so on, which kvspectrum merge joins");
   add_model_options(table);
   add_text_options(table);
   add_run_options(table, true);
@@ -45,29 +53,90 @@ StateSet states_of(const Options& options) {
   return states;
 }
 
-/// Captures documents from `first` on. Each rank writes its own into the one file that rank 0 has laid out.
+/// What is to be captured.
+struct CaptureJob {
+  std::span<const std::vector<std::int32_t>> documents;
+  CaptureHeader header;
+  Json identity;
+  CaptureWriter::Options options;
+};
+
+void announce_rest(const ModelSession& session, const CaptureJob& job, std::size_t documents, const RunOptions& run) {
+  const auto tokens = static_cast<double>(job.header.tokens);
+  announce({.flops = static_cast<double>(documents) * forward_flops(session.config(), tokens),
+            .memory_bytes = session_memory(session, job.header.tokens),
+            .disk_bytes = static_cast<double>(capture_bytes(job.header))},
+           *session.backend, run);
+}
+
+/// Documents from `first` on. Ranks write theirs into the one file that rank 0 has laid out.
 /// @param writer  nullptr but on rank 0
-void capture_rest(const ModelSession& session, std::span<const std::vector<std::int32_t>> documents,
-                  const CaptureHeader& header, std::size_t first, const std::filesystem::path& out,
-                  const RunOptions& run, CaptureWriter* writer) {
-  std::unique_ptr<CapturePart> others;
-  if (!run.ranks->alone()) {
-    const Json layout = run.ranks->tell(writer != nullptr ? writer->layout() : Json());
-    if (writer == nullptr) others = CapturePart::open(out, header, layout);
-  }
-  CaptureStream stream(*session.backend, writer != nullptr ? writer->part() : *others, header);
-  Progress progress("capture", static_cast<double>(documents.size()), run.quiet);
-  progress.update(static_cast<double>(first));
-  run.ranks->share_late(
-      {.first = first, .last = documents.size()},
+/// @param done    is told the documents in place
+void write_documents(const ModelSession& session, const CaptureJob& job, std::size_t first, CapturePart& part,
+                     CaptureWriter* writer, Ranks& ranks, const std::function<void(std::size_t)>& done) {
+  CaptureStream stream(*session.backend, part, job.header);
+  ranks.share_late(
+      {.first = first, .last = job.documents.size()},
       [&](std::size_t n) -> PendingResult {
-        capture_document(*session.decoder, n, documents[n], header, stream);
+        capture_document(*session.decoder, n, job.documents[n], job.header, stream);
         return [&stream, n] { return UnitResult{stream.stored(n)}; };
       },
       [&](std::size_t n, const UnitResult& document) {
         writer->commit(document.record);
-        progress.update(static_cast<double>(n + 1));
+        done(n + 1);
       });
+}
+
+/// One file. @return the documents that a run before has captured
+std::size_t capture_whole(const ModelSession& session, const CaptureJob& job, const std::filesystem::path& out,
+                          const RunOptions& run) {
+  std::unique_ptr<CaptureWriter> writer;  // of rank 0
+  if (run.leads()) {
+    writer = CaptureWriter::open(out, job.header, job.identity, job.options);
+    drop_if_hopeless(out);
+  }
+  const auto first = run.ranks->tell(Json(writer ? writer->next_document() : 0)).get<std::size_t>();
+  announce_rest(session, job, job.documents.size() - first, run);
+  if (first < job.documents.size()) {
+    const Json layout = run.ranks->tell(writer ? writer->layout() : Json());
+    const auto others = writer ? nullptr : CapturePart::open(out, job.header, layout);
+    Progress progress("capture", static_cast<double>(job.documents.size()), run.quiet);
+    progress.update(static_cast<double>(first));
+    write_documents(session, job, first, writer ? writer->part() : *others, writer.get(), *run.ranks,
+                    [&](std::size_t done) { progress.update(static_cast<double>(done)); });
+  }
+  if (writer) writer->finish();
+  return first;
+}
+
+/// One file for each part, each written by one rank. @return as above, on rank 0
+std::size_t capture_parts(const ModelSession& session, const CaptureJob& job, const CaptureSplit& split,
+                          const std::filesystem::path& out, const RunOptions& run) {
+  announce_rest(session, job, split.documents, run);
+  std::size_t found = 0;
+  Progress progress("capture", static_cast<double>(split.documents), run.quiet);
+  progress.update(0);
+  run.ranks->share(
+      {.last = split.parts},
+      [&](std::size_t part) {
+        const std::size_t before = split.first(part), size = split.first(part + 1) - before;
+        const CaptureJob own{job.documents.subspan(before, size), split.header(job.header, part),
+                             split.identity(job.identity, part), job.options};
+        const auto writer = CaptureWriter::open(split.path(out, part), own.header, own.identity, own.options);
+        const std::size_t first = writer->next_document();
+        const auto alone = make_one_process();
+        note_document(before + first);
+        if (first < size)
+          write_documents(session, own, first, writer->part(), writer.get(), *alone,
+                          [&](std::size_t done) { note_document(before + done); });
+        writer->finish();
+        return UnitResult{Json(first)};
+      },
+      [&](std::size_t part, const UnitResult& result) {
+        found += result.record.get<std::size_t>();
+        progress.update(static_cast<double>(split.first(part + 1)));
+      });
+  return found;
 }
 
 }  // namespace
@@ -79,46 +148,50 @@ void run_capture(Arguments arguments) {
   const DType store = *dtype_from_name(options->text("store"));
   const auto states = states_of(*options);
   const std::filesystem::path out = options->text("out");
+  const bool splits = options->has("split");
+  CaptureSplit split;
+  if (splits) split.parts = static_cast<std::size_t>(options->integer("split", 1, kMostSplitParts));
+  const std::vector<std::filesystem::path> files = splits ? split.paths(out) : std::vector{out};
   // A run that was killed after its last rename has its output in place already; the writer knows its own.
-  check_inputs_spared(std::span(&out, 1), *options);
-  if (run.leads()) check_output(out, run.replace());
-  const OutputLock lock(out, run.lock);
+  check_inputs_spared(files, *options);
+  if (run.leads())
+    for (const auto& file : files) check_output(file, run.replace());
+  const OutputLock lock(out, run.lock && !splits);
 
   auto source = open_model(*options);
   const auto layers = options->indices("layers", source->config().layers);
   const Corpus corpus = load_corpus(*options, run, *source);
   const auto documents = tokens_of(corpus);
-  const CaptureHeader header = capture_header(source->config(), source->sha256(), layers, states, store,
-                                              documents.front().size(), documents.size());
-  const Json identity = run_identity(*options, source->sha256(), corpus);
+  split.documents = documents.size();
+  if (split.parts > documents.size())
+    throw Error(ErrorCode::kUsage, "--split",
+                "found " + std::to_string(split.parts) + ", expected at most the " + std::to_string(documents.size()) +
+                    " documents");
+  CaptureJob job{documents,
+                 capture_header(source->config(), source->sha256(), layers, states, store, documents.front().size(),
+                                documents.size()),
+                 run_identity(*options, source->sha256(), corpus),
+                 {.force = run.force, .resume = run.resume, .lock = splits && !options->flag("no-lock")}};
+  job.identity["options"].erase("split");  // a part's identity says which it is
   // Loading checks the device and every weight: nothing is left on disk if they will not do.
-  ModelSession session = load_model(std::move(source), *options, run);
-  require_agreement(run, identity, *session.backend);
-  std::unique_ptr<CaptureWriter> writer;  // of rank 0
-  if (run.leads()) {
-    writer = CaptureWriter::open(out, header, identity, {.force = run.force, .resume = run.resume, .lock = false});
-    drop_if_hopeless(out);
-  }
-  const auto first = run.ranks->tell(Json(writer ? writer->next_document() : 0)).get<std::size_t>();
-  const auto left = static_cast<double>(documents.size() - first);
-  announce({.flops = left * forward_flops(session.config(), static_cast<double>(header.tokens)),
-            .memory_bytes = session_memory(session, header.tokens),
-            .disk_bytes = static_cast<double>(capture_bytes(header))},
-           *session.backend, run);
-  if (first < documents.size()) capture_rest(session, documents, header, first, out, run, writer.get());
+  const ModelSession session = load_model(std::move(source), *options, run);
+  require_agreement(run, job.identity, *session.backend);
+  const std::size_t found =
+      splits ? capture_parts(session, job, split, out, run) : capture_whole(session, job, out, run);
   if (!run.leads()) return;
-  writer->finish();
-  print_result(run,
-               {{"out", out.string()},
-                {"documents", documents.size()},
-                {"tokens", header.tokens},
-                {"layers", header.layers},
-                {"bytes", capture_bytes(header)},
-                {"resumed_at", first},
-                {"tokens_dropped", corpus.tokens_dropped}},
-               out.string() + ": " + std::to_string(documents.size()) + " documents of " +
-                   std::to_string(header.tokens) + " tokens, " +
-                   human_bytes(static_cast<double>(capture_bytes(header))) + "\n");
+  const std::uint64_t bytes = capture_bytes(job.header);
+  Json result{{"out", out.string()},
+              {"documents", documents.size()},
+              {"tokens", job.header.tokens},
+              {"layers", job.header.layers},
+              {"bytes", bytes},
+              {"resumed_at", found},
+              {"tokens_dropped", corpus.tokens_dropped}};
+  if (splits) result["files"] = std::vector<std::string>(files.begin(), files.end());
+  print_result(run, result,
+               files.front().string() + (files.size() > 1 ? " … " + files.back().string() : "") + ": " +
+                   std::to_string(documents.size()) + " documents of " + std::to_string(job.header.tokens) +
+                   " tokens, " + human_bytes(static_cast<double>(bytes)) + "\n");
 }
 
 }  // namespace kvs

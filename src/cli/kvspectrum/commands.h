@@ -6,6 +6,7 @@ namespace kvs {
 
 void run_capture(Arguments arguments);
 void run_info(Arguments arguments);
+void run_merge(Arguments arguments);
 void run_perturb(Arguments arguments);
 void run_report(Arguments arguments);
 void run_retain(Arguments arguments);

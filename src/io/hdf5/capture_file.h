@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -107,6 +108,8 @@ class CaptureReader {
   virtual ~CaptureReader() = default;
 
   virtual const CaptureHeader& header() const noexcept = 0;
+  /// What the run that wrote it said of itself (CaptureWriter::open); null without a manifest.
+  virtual const Json& identity() const noexcept = 0;
   /// False for a finished capture without its manifest: nothing says what its data should be.
   virtual bool has_checksums() const noexcept = 0;
   /// Documents that can be read (all, or the committed ones of an unfinished capture).
@@ -117,6 +120,8 @@ class CaptureReader {
   /// @throws Error kInput naming the dataset if the CRC does not match; kData on NaN or infinity with layer, head,
   /// token.
   virtual bool read_states(std::uint64_t document, std::int32_t layer, StateKind kind, TensorView<float, 3> out) = 0;
+  /// The bytes in the stored type.  @throws Error kInput if the CRC does not match
+  virtual std::vector<std::byte> read_stored(std::uint64_t document, std::int32_t layer, StateKind kind) = 0;
 };
 
 /// Checks all CRCs of a capture and, with `report`, says what is wrong. @return number of damaged datasets.

@@ -45,6 +45,7 @@ void check_not_being_written(const fs::path& output) {
 struct Expected {
   CaptureTrust trust = CaptureTrust::kNone;
   std::string source;  // its file name
+  Json identity;
   CaptureIndex index;
   std::uint64_t committed = 0;
   std::optional<std::uint64_t> complete_offset;
@@ -56,6 +57,7 @@ Expected read_expected(const CapturePaths& paths, bool unfinished, std::uint64_t
   if (!unfinished && fs::exists(paths.manifest, ignored)) {
     expected.source = paths.manifest.native();
     const Json manifest = parse_json(read_text_file(paths.manifest, kMostManifestBytes), expected.source);
+    expected.identity = manifest.value("identity", Json());
     expected.index = index_from_manifest(manifest, expected.source, file_bytes);
     expected.committed = expected.index.offsets.size() / expected.index.names.size();
     expected.trust = CaptureTrust::kManifest;
@@ -120,6 +122,7 @@ OpenCapture open_capture(const fs::path& path, bool allow_incomplete, bool walk)
   capture.header = std::move(found.header);
   capture.layout = layout_of(capture.header, capture.path.native());
   capture.trust = expected.trust;
+  capture.identity = std::move(expected.identity);
   if (!unfinished && !found.complete)
     throw unfinished_error(capture.path, " (its attribute complete is 0) without its journal");
   if (trusted) {

@@ -22,6 +22,7 @@ class CaptureFileReader final : public CaptureReader {
   }
 
   const CaptureHeader& header() const noexcept override { return capture_.header; }
+  const Json& identity() const noexcept override { return capture_.identity; }
   bool has_checksums() const noexcept override { return capture_.trust != CaptureTrust::kNone; }
   std::uint64_t documents() const noexcept override { return capture_.documents; }
   std::vector<std::int32_t> tokens(std::uint64_t document) override {
@@ -35,8 +36,14 @@ class CaptureFileReader final : public CaptureReader {
     return values;
   }
   bool read_states(std::uint64_t document, std::int32_t layer, StateKind kind, TensorView<float, 3> out) override;
+  std::vector<std::byte> read_stored(std::uint64_t document, std::int32_t layer, StateKind kind) override;
 
  private:
+  std::size_t find_dataset(std::int32_t layer, StateKind kind) const {
+    const auto dataset = dataset_of(capture_.header, layer, kind);
+    if (!dataset) throw Error(ErrorCode::kInternal, capture_.path.native(), "states that this capture does not hold");
+    return *dataset;
+  }
   void check_document(std::uint64_t document) const {
     if (document >= capture_.documents)
       throw Error(ErrorCode::kInternal, capture_.path.native(), "no document " + std::to_string(document));
@@ -86,8 +93,8 @@ bool CaptureFileReader::read_states(std::uint64_t document, std::int32_t layer, 
                                     TensorView<float, 3> out) {
   check_document(document);
   const CaptureHeader& header = capture_.header;
-  const auto dataset = dataset_of(header, layer, kind);
-  if (!dataset || out.shape() != std::array<std::size_t, 3>{header.heads_of(kind), header.tokens, header.head_dim})
+  const std::size_t dataset = find_dataset(layer, kind);
+  if (out.shape() != std::array<std::size_t, 3>{header.heads_of(kind), header.tokens, header.head_dim})
     throw Error(ErrorCode::kInternal, capture_.path.native(), "states that this capture does not hold");
   const std::size_t block = kCaptureBlock / item_size(header.store), size = out.size();
   std::uint32_t checksum = 0;
@@ -95,18 +102,25 @@ bool CaptureFileReader::read_states(std::uint64_t document, std::int32_t layer, 
   for (std::size_t first = 0; first < size; first += block) {
     const std::span<float> part = out.span().subspan(first, std::min(block, size - first));
     const std::size_t found =
-        read_block(capture_.offset(document, *dataset) + first * item_size(header.store), part, checksum);
+        read_block(capture_.offset(document, dataset) + first * item_size(header.store), part, checksum);
     if (found != part.size()) bad = std::min(bad, first + found);
   }
-  if (!is_sound(document, *dataset, checksum)) {
+  if (!is_sound(document, dataset, checksum)) {
     if (options_.skip_corrupt) return false;
-    throw_damaged(capture_, document, *dataset, checksum);
+    throw_damaged(capture_, document, dataset, checksum);
   }
   if (bad != size)
-    throw Error(ErrorCode::kData, capture_.place(document, *dataset),
+    throw Error(ErrorCode::kData, capture_.place(document, dataset),
                 "layer " + std::to_string(layer) + ", " + position_text(header, bad) + ": found " +
                     std::to_string(out.data()[bad]) + ", expected finite numbers");
   return true;
+}
+
+std::vector<std::byte> CaptureFileReader::read_stored(std::uint64_t document, std::int32_t layer, StateKind kind) {
+  const std::size_t dataset = find_dataset(layer, kind);
+  std::vector<std::byte> bytes(capture_.layout.datasets[dataset].bytes);
+  read_whole(document, dataset, bytes);
+  return bytes;
 }
 
 std::string_view name_of(CaptureTrust trust) noexcept {

@@ -1,0 +1,60 @@
+#include <filesystem>
+#include <iostream>
+#include <optional>
+#include <vector>
+
+#include "capture/capture_run.h"
+#include "capture/capture_split.h"
+#include "cli/common/estimate.h"
+#include "cli/common/outputs.h"
+#include "cli/common/progress.h"
+#include "cli/kvspectrum/commands.h"
+#include "io/input_files.h"
+
+namespace kvs {
+namespace {
+
+OptionTable merge_options() {
+  OptionTable table("kvspectrum merge FILE … --out FILE [options]",
+                    "Joins the parts that kvspectrum capture --split has written into one capture, the bytes of a run "
+                    "without --split. The parts stay.",
+                    {"kvspectrum merge book-*.h5 --out book.h5"});
+  table.positionals("FILE", "every part, in any order")
+      .value("out", "FILE", "the capture to write")
+      .flag("force", "replace an output that exists")
+      .flag("resume", "go on with an interrupted merge")
+      .flag("quiet", "nothing on stderr but errors")
+      .flag("json", "print the result as JSON on stdout")
+      .flag("no-lock", "do not lock the output (file systems without locks)");
+  return table;
+}
+
+}  // namespace
+
+void run_merge(Arguments arguments) {
+  const auto options = merge_options().parse(arguments, std::cout);
+  if (!options) return;
+  const RunOptions run = run_options(*options);
+  const std::filesystem::path out = options->text("out");
+  const std::vector<std::filesystem::path> files(options->list("FILE").begin(), options->list("FILE").end());
+  check_inputs_spared(std::span(&out, 1), *options);
+  InputFiles read;
+  for (const std::filesystem::path& file : files)
+    for (const char* ending : {"", ".manifest.json"}) read.add(file.native() + ending);
+  for (const char* ending : {"", ".manifest.json"}) read.check_spared(out.native() + ending);
+  std::optional<Progress> progress;
+  const CaptureHeader header = merge_captures(files, out, {.force = run.force, .resume = run.resume, .lock = run.lock},
+                                              [&](std::size_t done, std::size_t of) {
+                                                if (!progress)
+                                                  progress.emplace("merge", static_cast<double>(of), run.quiet);
+                                                progress->update(static_cast<double>(done));
+                                              });
+  progress.reset();
+  const auto bytes = capture_bytes(header);
+  print_result(run, {{"out", out.string()}, {"parts", files.size()}, {"documents", header.documents}, {"bytes", bytes}},
+               out.string() + ": " + std::to_string(header.documents) + " documents of " +
+                   std::to_string(header.tokens) + " tokens from " + std::to_string(files.size()) + " parts, " +
+                   human_bytes(static_cast<double>(bytes)) + "\n");
+}
+
+}  // namespace kvs

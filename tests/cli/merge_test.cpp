@@ -1,0 +1,101 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <random>
+
+#include "io/json.h"
+#include "tests/cli/program.h"
+
+namespace kvs::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// 12 documents of 32 tokens.
+class Merge : public ::testing::Test {
+ protected:
+  Merge() {
+    write_tiny_model(folder_ / "model");
+    write_tokens_file(folder_ / "tokens.jsonl", 6, 70);
+  }
+  std::vector<std::string> capture(const std::string& out, std::vector<std::string> more = {}) const {
+    more.insert(more.end(), {"--store", "bf16", "--out", folder_ / out});
+    return words_on_texts("capture", folder_ / "model", folder_ / "tokens.jsonl", more);
+  }
+  std::vector<std::string> merge(const std::vector<std::string>& parts, const std::string& out,
+                                 const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> words{"merge"};
+    for (const std::string& part : parts) words.push_back(folder_ / part);
+    words.insert(words.end(), {"--out", folder_ / out, "--quiet"});
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+  void expect_bytes_of_one_run(const std::string& name) const {
+    ASSERT_EQ(run("kvspectrum", capture("whole.h5")).status, 0);
+    for (const char* ending : {"", ".manifest.json"})
+      EXPECT_TRUE(slurp(folder_ / (name + ending)) == slurp(folder_ / (std::string("whole.h5") + ending))) << ending;
+  }
+  void expect_refused(const std::vector<std::string>& words, int status, const std::string& line) const {
+    const Outcome outcome = run("kvspectrum", words);
+    EXPECT_EQ(outcome.status, status) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(line));
+    EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "out.h5"));
+  }
+
+  const std::vector<std::string> parts_{"a-00003-of-00003.h5", "a-00001-of-00003.h5", "a-00002-of-00003.h5"};
+  TemporaryFolder folder_;
+};
+
+TEST_F(Merge, PartsJoinToTheBytesOfOneCapture) {
+  ASSERT_EQ(run("kvspectrum", capture("a.h5", {"--split", "5"})).status, 0);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "a.h5"));
+  std::vector<std::string> parts;
+  for (const char* number : {"4", "2", "1", "5", "3"}) parts.push_back("a-0000" + std::string(number) + "-of-00005.h5");
+  for (const std::string& part : parts) EXPECT_EQ(run("kvspectrum", {"verify", folder_ / part}).status, 0);
+  const Outcome merged = run("kvspectrum", merge(parts, "out.h5", {"--json"}));
+  ASSERT_EQ(merged.status, 0) << merged.err;
+  EXPECT_EQ(parse_json(merged.out, "stdout").at("documents"), 12);
+  expect_bytes_of_one_run("out.h5");
+}
+
+TEST_F(Merge, KilledCapturesAndMergesGoOn) {
+  write_tokens_file(folder_ / "tokens.jsonl", 60, 70);
+  std::mt19937 random(3);
+  int kills = run_with_kills("kvspectrum", capture("a.h5", {"--split", "3"}),
+                             capture("a.h5", {"--split", "3", "--resume"}), random);
+  kills += run_with_kills("kvspectrum", merge(parts_, "out.h5"), merge(parts_, "out.h5", {"--resume"}), random);
+  EXPECT_GT(kills, 0);
+  expect_bytes_of_one_run("out.h5");
+}
+
+TEST_F(Merge, RefusesWhatAreNotAllPartsOfOneRun) {
+  ASSERT_EQ(run("kvspectrum", capture("a.h5", {"--split", "3"})).status, 0);
+  ASSERT_EQ(run("kvspectrum", capture("b.h5", {"--split", "3", "--documents", "6"})).status, 0);
+  ASSERT_EQ(run("kvspectrum", capture("whole.h5")).status, 0);
+  expect_refused(merge({parts_[0], parts_[1]}, "out.h5"), 3,
+                 "a-00001-of-00003.h5: found 2 of its run's 3 parts, expected all of them");
+  expect_refused(merge({parts_[0], parts_[1], parts_[1]}, "out.h5"), 3,
+                 "a-00001-of-00003.h5: found part 1 twice, expected it once");
+  expect_refused(merge({parts_[0], parts_[1], "b-00002-of-00003.h5"}, "out.h5"), 7, "b-00002-of-00003.h5");
+  expect_refused(merge({"whole.h5"}, "out.h5"), 3, "found a whole capture, expected a part written with --split");
+  expect_refused(merge(parts_, parts_[1], {"--force"}), 2, parts_[1]);
+}
+
+TEST_F(Merge, RefusesADamagedPartAndSaysWhere) {
+  ASSERT_EQ(run("kvspectrum", capture("a.h5", {"--split", "3"})).status, 0);
+  std::string bytes = slurp(folder_ / parts_[0]);
+  bytes[bytes.size() - 100] ^= 4;
+  std::ofstream(folder_ / parts_[0], std::ios::binary) << bytes;
+  expect_refused(merge(parts_, "out.h5"), 3, "a-00003-of-00003.h5: /doc/00003/");
+}
+
+TEST_F(Merge, RefusesMorePartsThanDocuments) {
+  expect_refused(capture("out.h5", {"--split", "13"}), 2, "--split: found 13, expected at most the 12 documents");
+  expect_refused(capture("out.h5", {"--split", "0"}), 2, "--split");
+}
+
+}  // namespace
+}  // namespace kvs::testing
