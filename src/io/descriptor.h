@@ -73,4 +73,7 @@ Descriptor open_regular(const std::filesystem::path& path, struct stat& status);
 /// @throws Error kEnvironment for a link that cannot be read or a chain of more than 40.
 std::filesystem::path resolve_output(std::filesystem::path path);
 
+/// The same without links, "." and ".." anywhere: two names of one file that may not exist yet are equal.
+std::filesystem::path full_output_path(const std::filesystem::path& path, std::error_code& error);
+
 }  // namespace kvs

@@ -59,6 +59,11 @@ fs::path resolve_output(fs::path path) {
   throw_errno(ErrorCode::kEnvironment, path, "cannot follow the link", ELOOP);
 }
 
+fs::path full_output_path(const fs::path& path, std::error_code& error) {
+  const fs::path absolute = fs::absolute(resolve_output(path), error);  // weakly_canonical() leaves "new" relative
+  return error ? absolute : fs::weakly_canonical(absolute, error);
+}
+
 MappedFile::MappedFile(const fs::path& path) : path_(path) {
   struct stat status {};
   const Descriptor file = open_regular(path, status);

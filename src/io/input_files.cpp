@@ -94,7 +94,7 @@ void InputFiles::check_spared(const fs::path& output) const {
     if (S_ISDIR(status.st_mode)) check_holds_none(output);
   }
   std::error_code error;
-  fs::path folder = fs::weakly_canonical(resolve_output(output), error);
+  fs::path folder = full_output_path(output, error);
   while (!error && folder.has_relative_path()) {
     folder = folder.parent_path();
     if (!status_of(folder, status)) continue;

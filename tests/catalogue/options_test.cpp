@@ -105,6 +105,18 @@ TEST_F(Catalogue, N111_AnOutputThatIsAnInput) {
   refuse("hard");
   fs::create_symlink("tokens.jsonl", folder_ / "soft");
   refuse("soft");
+
+  // Names as a user types them: below the folder that the program runs in.
+  const auto refuse_in = [&](const std::string& folder, const std::string& named, Words words, const char* reason) {
+    words.insert(words.end(), {"--method", "full"});
+    expect_refused_after("cd " + (folder_ / folder).string(), "kvcalibrate", calibrate_words("eval", words), 2,
+                         {named, reason});
+  };
+  for (const char* out : {"new.json", "./new.json", "../model/new.json"})
+    refuse_in("model", out, {"--out", out}, "the folder of the model");
+  fs::create_symlink("new.json", folder_ / "link.json");
+  for (const char* config : {"new.json", "./new.json", "model/../new.json", "link.json"})
+    refuse_in("", config, {"--save-config", config, "--out", "new.json"}, "the name of two outputs");
 }
 
 TEST_F(Catalogue, N112_AnOutputThatExists) {
@@ -112,6 +124,9 @@ TEST_F(Catalogue, N112_AnOutputThatExists) {
   std::erase(words, "--force");
   expect_refused("kvspectrum", words, 7, {"out/earlier", "found a file that exists", "--force"});
   expect_refused("kvspectrum", plus(capture_words(), {"--resume"}), 2, {"--force", "--resume"});
+  *(std::ranges::find(words, "--out") + 1) = folder_ / "c.h5";
+  write("c.h5.manifest.json", "of the user's");
+  expect_refused("kvspectrum", words, 7, {"c.h5.manifest.json", "found a file that exists", "--force"});
 }
 
 TEST_F(Catalogue, N113_NoGpu) {

@@ -106,7 +106,7 @@ void check_inputs_spared(std::span<const std::filesystem::path> outputs, const O
     check_name(output);
     inputs.check_spared(output);
     std::error_code unresolved;  // check_output says what is wrong with it
-    if (!names.insert(std::filesystem::weakly_canonical(output, unresolved)).second && !unresolved)
+    if (!names.insert(full_output_path(output, unresolved)).second && !unresolved)
       throw Error(ErrorCode::kUsage, output.string(), "is the name of two outputs, expected another --out");
   }
   for (const char* ending : kBesideOutput) {

@@ -252,6 +252,7 @@ Beginning decide(const CapturePaths& paths, const CaptureWriter::Options& option
   if (unfinished)
     throw Error(ErrorCode::kConflict, paths.partial.native(),
                 "an unfinished capture exists; --resume goes on with it, --force discards it");
+  if (is_there(paths.manifest)) refuse_existing(paths.manifest);
   return Beginning::kStart;
 }
 
