@@ -56,9 +56,6 @@ class OutputLock {
   int descriptor_ = -1;
 };
 
-/// Removes the lock files of every OutputLock that lives: for a program that ends without unwinding.
-void release_locks_of_dying_program() noexcept;
-
 /// Fails early, before any long work: @throws Error kConflict if `output` exists and !force; kEnvironment if its
 /// directory is missing or not writable or `output` is a directory.
 void check_output(const std::filesystem::path& output, bool force);

@@ -9,11 +9,11 @@
 #include <optional>
 #include <string>
 #include <system_error>
-#include <vector>
 
 #include "core/checked.h"
 #include "core/error.h"
 #include "io/descriptor.h"
+#include "io/dying_program.h"
 #include "io/file.h"
 
 namespace kvs {
@@ -85,17 +85,7 @@ void remove_stale_temporaries(const fs::path& output) {
   }
 }
 
-/// The lock files that this process holds. Never destroyed: it is read while a program ends.
-std::vector<std::string>& held_locks() {
-  static auto& paths = *new std::vector<std::string>;
-  return paths;
-}
-
 }  // namespace
-
-void release_locks_of_dying_program() noexcept {
-  for (const std::string& path : held_locks()) ::unlink(path.c_str());
-}
 
 OutputLock::OutputLock(const fs::path& output, bool enabled, std::span<const fs::path> others) {
   if (!enabled) return;
@@ -110,7 +100,7 @@ OutputLock::OutputLock(const fs::path& output, bool enabled, std::span<const fs:
     // A file of the user's that happens to have this name must be neither overwritten nor deleted.
     if (!read_owner(file.get())) throw Error(ErrorCode::kConflict, path_.native(), "exists and is no lock file");
     write_owner(file.get(), path_);
-    held_locks().push_back(path_.native());
+    remove_with_program(path_);
     descriptor_ = file.release();
     remove_stale_temporaries(target);
     for (const fs::path& other : others) remove_stale_temporaries(resolve_output(other));
@@ -126,7 +116,7 @@ OutputLock::~OutputLock() {
   // Removed while still locked: after the close another process may already hold a lock of this name.
   ::unlink(path_.c_str());
   ::close(descriptor_);
-  std::erase(held_locks(), path_.native());
+  forget_with_program(path_);
 }
 
 }  // namespace kvs

@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "io/descriptor.h"
 #include "io/digest.h"
+#include "io/dying_program.h"
 #include "io/file.h"
 
 namespace kvs {
@@ -75,11 +76,13 @@ StagedOutput::StagedOutput(const fs::path& output, Kind kind)
     error = create(temporary_, kind);
   }
   if (error != 0) throw_errno(ErrorCode::kEnvironment, temporary_, "cannot create", error);
+  remove_with_program(temporary_);
 }
 
 StagedOutput::~StagedOutput() {
   std::error_code ignored;
   if (armed_) fs::remove_all(temporary_, ignored);
+  forget_with_program(temporary_);
 }
 
 void StagedOutput::commit(bool force) {

@@ -67,14 +67,5 @@ TEST_F(LimitedMemory, ThatIsTooSmallForDecompositionsIsSaid) {
   EXPECT_EQ(run_within(1000, "kvcalibrate", factors(), "1").status, 0);
 }
 
-TEST_F(LimitedMemory, EndsEveryRunInOrder) {
-  for (std::size_t mebibytes = 160; mebibytes <= 1000; mebibytes += 120)
-    for (const char* const threads : {"1", "8"}) {
-      run_within(mebibytes, "kvcalibrate", faedkv("out/f.json"), threads);
-      run_within(mebibytes, "kvcalibrate", factors(), threads);
-      run_within(mebibytes, "kvspectrum", with_text("spectrum", {"--out-dir", folder_ / "out/s"}), threads);
-    }
-}
-
 }  // namespace
 }  // namespace kvs::testing

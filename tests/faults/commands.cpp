@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -23,6 +24,11 @@ void expect_done(const std::string& program, const Words& words) {
 }
 
 }  // namespace
+
+bool tries_all() {
+  const char* const wanted = std::getenv("KVS_FAULTS");
+  return wanted != nullptr && std::string(wanted) == "all";
+}
 
 void make_fault_inputs(const TemporaryFolder& inputs) {
   write_tiny_model(inputs / "model");
@@ -49,7 +55,8 @@ std::vector<FaultyCommand> faulty_commands(const TemporaryFolder& inputs, const 
       {"spectrum", "kvspectrum", text("spectrum", {"--out-dir", out + "/s"}), true, {}},
       {"spectrum_of_a_capture",
        "kvspectrum",
-       {"spectrum", "--capture", inputs / "c.h5", "--gain", "off", "--out-dir", out + "/s", "--quiet"},
+       {"spectrum", "--capture", inputs / "c.h5", "--gain", "off", "--threads", threads, "--out-dir", out + "/s",
+        "--quiet"},
        true,
        {}},
       {"scores", "kvspectrum", text("scores", {"--lag", "8", "--sinks", "4", "--out", config}), false, {"o.json"}},
@@ -131,7 +138,13 @@ std::vector<FaultyCommand> faulty_commands(const TemporaryFolder& inputs, const 
        {},
        false,
        true},
+      {"verify", "kvspectrum", {"verify", inputs / "c.h5"}, false, {}, false, true},
+      {"info", "kvspectrum", {"info", inputs / "model"}, false, {}, false, true},
+      {"validate", "kvcalibrate", {"validate", inputs / "e.json"}, false, {}, false, true},
   };
 }
+
+std::size_t faulty_command_count() { return faulty_commands(TemporaryFolder(), "").size(); }
+std::string name_of_faulty_command(std::size_t index) { return faulty_commands(TemporaryFolder(), "").at(index).name; }
 
 }  // namespace kvs::testing

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,12 @@ struct FaultyCommand {
 std::vector<FaultyCommand> faulty_commands(const TemporaryFolder& inputs, const std::string& out,
                                            const std::string& threads = "1");
 
+std::size_t faulty_command_count();
+std::string name_of_faulty_command(std::size_t index);
+
 void make_fault_inputs(const TemporaryFolder& inputs);
+
+/// Whether every place is tried (KVS_FAULTS=all) or a few.
+bool tries_all();
 
 }  // namespace kvs::testing

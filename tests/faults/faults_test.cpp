@@ -79,8 +79,7 @@ std::vector<std::string> names_of(const std::map<std::string, std::string>& file
 /// Calls from 1 to `count`: all, every hundredth of malloc; or the last and one before it, none of malloc.
 std::set<std::size_t> places(const std::string& call, std::size_t count, std::mt19937& random) {
   std::set<std::size_t> chosen;
-  const char* const wanted = std::getenv("KVS_FAULTS");
-  const bool all = wanted != nullptr && std::string(wanted) == "all", many = call == "malloc";
+  const bool all = tries_all(), many = call == "malloc";
   for (std::size_t at = 1; all && at <= count; at += many ? 100 : 1) chosen.insert(at);
   if (all || many || count == 0) return chosen;
   return {count, 1 + random() % count};
@@ -162,7 +161,7 @@ class FaultsTest : public ::testing::TestWithParam<std::tuple<std::size_t, std::
 };
 
 TEST_P(FaultsTest, EndsWellAndIsMadeGood) {
-  if (call_ == "malloc" && std::getenv("KVS_FAULTS") == nullptr) GTEST_SKIP() << "of malloc with KVS_FAULTS=all";
+  if (call_ == "malloc" && !tries_all()) GTEST_SKIP() << "of malloc with KVS_FAULTS=all";
   std::map<std::string, std::string> cleans[2];  // of a first run, and of one that replaces
   for (const bool over : {true, false}) {
     begin(over);
@@ -173,12 +172,14 @@ TEST_P(FaultsTest, EndsWellAndIsMadeGood) {
   const std::size_t count = calls();
   std::mt19937 random(static_cast<std::uint32_t>(count));
   bool replaces = false;
+  int runs = 0;
   for (const Fault& fault : faults_of(call_))
     for (const std::size_t at : places(call_, count, random)) {
       SCOPED_TRACE(command_.name + ": " + call_ + " " + std::to_string(at) + " of " + std::to_string(count) + ", " +
                    fault.name + (replaces ? ", over old files" : ""));
       const auto& clean = cleans[replaces ? 1 : 0];
       begin(replaces);
+      ++runs;
       const Outcome outcome = start(at, fault.with, replaces);
       if (fault.harmless) {
         EXPECT_EQ(outcome.status, 0) << outcome.err;
@@ -193,14 +194,14 @@ TEST_P(FaultsTest, EndsWellAndIsMadeGood) {
       replaces = !replaces && !command_.outputs.empty();
       if (HasFailure()) break;
     }
+  RecordProperty("runs", runs);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, FaultsTest,
-                         ::testing::Combine(::testing::Range<std::size_t>(0, 20), ::testing::ValuesIn(kCalls)),
+                         ::testing::Combine(::testing::Range<std::size_t>(0, faulty_command_count()),
+                                            ::testing::ValuesIn(kCalls)),
                          [](const auto& of) {
-                           static const TemporaryFolder kNowhere;
-                           return faulty_commands(kNowhere, "")[std::get<0>(of.param)].name + "_" +
-                                  std::get<1>(of.param);
+                           return name_of_faulty_command(std::get<0>(of.param)) + "_" + std::get<1>(of.param);
                          });
 
 }  // namespace

@@ -13,7 +13,7 @@
 #include <system_error>
 
 #include "core/error.h"
-#include "io/file.h"
+#include "io/dying_program.h"
 
 namespace kvs {
 namespace {
@@ -28,7 +28,7 @@ std::atomic<bool> memory_ran_out = false;
 }
 
 [[noreturn]] void end(int status) noexcept {
-  release_locks_of_dying_program();
+  remove_files_of_dying_program();
   ::_exit(status);
 }
 

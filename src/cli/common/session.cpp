@@ -40,6 +40,15 @@ std::size_t weights_budget(const Options& options) {
   return *count * unit;
 }
 
+/// @return --threads or, of a rank beside others, its part of the processors, which from here on every parallel region
+/// obeys; 0 with neither
+int chosen_threads(const Options& options) {
+  int threads = program_launch().alone() ? 0 : own_processors(program_launch());
+  if (options.has("threads")) threads = static_cast<int>(options.integer("threads", 1, kMostThreads));
+  if (threads > 0) omp_set_num_threads(threads);
+  return threads;
+}
+
 void warn_of_streaming(const WeightPlacement& placement, std::size_t layers, bool quiet) {
   if (placement.streamed_layers == 0) return;
   const double bytes = static_cast<double>(placement.streamed_layers) * static_cast<double>(placement.layer_bytes);
@@ -123,14 +132,14 @@ RunOptions run_options(const Options& options) {
   return run;
 }
 
-std::unique_ptr<ModelSource> open_model(const Options& options) { return ModelSource::open(options.text("model")); }
+std::unique_ptr<ModelSource> open_model(const Options& options) {
+  chosen_threads(options);  // weights are read before there is a backend
+  return ModelSource::open(options.text("model"));
+}
 
 std::unique_ptr<Backend> open_backend(const Options& options) {
   const DType type = *dtype_from_name(options.text("dtype"));
-  int threads = program_launch().alone() ? 0 : own_processors(program_launch());
-  if (options.has("threads")) threads = static_cast<int>(options.integer("threads", 1, kMostThreads));
-  if (threads > 0) omp_set_num_threads(threads);  // outside the backend, too
-  auto backend = make_backend(options.text("device"), type, threads);
+  auto backend = make_backend(options.text("device"), type, chosen_threads(options));
   backend->on_note([quiet = options.flag("quiet") || !program_ranks().leads()](const std::string& line) {
     remark("note: " + line, quiet);
   });

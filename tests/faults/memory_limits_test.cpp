@@ -1,0 +1,100 @@
+// Every command where address space is limited, as by `ulimit -v`: it ends with 0, or with 6, one line and no lock.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <random>
+#include <set>
+
+#include "tests/faults/commands.h"
+
+namespace kvs::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kLeast = 160, kMost = 1000, kStep = 20;  // MiB; below, the loader itself fails
+
+/// All, or two and the last.
+std::set<std::size_t> limits(std::size_t seed) {
+  std::set<std::size_t> chosen{kMost};
+  std::mt19937 random(static_cast<std::uint32_t>(seed));
+  for (std::size_t limit = kLeast; tries_all() && limit < kMost; limit += kStep) chosen.insert(limit);
+  while (chosen.size() < 3) chosen.insert(kLeast + kStep * (random() % ((kMost - kLeast) / kStep)));
+  return chosen;
+}
+
+class LimitedProgramTest : public ::testing::Test {
+ protected:
+  LimitedProgramTest() { make_fault_inputs(inputs_); }
+
+  Outcome run_within(const FaultyCommand& command, std::size_t mebibytes, const std::string& threads) const {
+    std::vector<std::string> words{"OMP_NUM_THREADS=" + threads,
+                                   "timeout",
+                                   "--signal=KILL",
+                                   "20",
+                                   "prlimit",
+                                   "--as=" + std::to_string(mebibytes << 20),
+                                   std::string(KVS_BINARY_DIR) + "/" + command.program};
+    words.insert(words.end(), command.arguments.begin(), command.arguments.end());
+    fs::remove_all(out_);
+    fs::create_directory(out_);
+    return run("/usr/bin/env", words);
+  }
+
+  /// Of a command with --threads the environment asks for more than there is room for: the option goes before it.
+  static std::string environment_of(const FaultyCommand& command, const std::string& threads) {
+    const bool given = std::ranges::find(command.arguments, "--threads") != command.arguments.end();
+    return given ? "1000" : threads;
+  }
+
+  TemporaryFolder inputs_, root_;
+  const std::string out_ = root_ / "out";
+};
+
+TEST_F(LimitedProgramTest, WhoseThreadsCannotBeMadeLeavesNoTemporary) {
+  int exports = 0;
+  for (const FaultyCommand& command : faulty_commands(inputs_, out_)) {
+    if (!command.name.starts_with("export")) continue;
+    const Outcome outcome = run_within(command, 300, "1000");
+    EXPECT_EQ(outcome.status, 6) << outcome.err;
+    EXPECT_THAT(outcome.err, ::testing::HasSubstr("threads: cannot be made"));
+    EXPECT_THAT(contents_of(out_), ::testing::IsEmpty());
+    ++exports;
+  }
+  EXPECT_EQ(exports, 2);
+}
+
+class MemoryLimitsTest : public LimitedProgramTest,
+                         public ::testing::WithParamInterface<std::tuple<std::size_t, std::string>> {};
+
+TEST_P(MemoryLimitsTest, EndEveryRunInOrder) {
+  const auto& [index, threads] = GetParam();
+  const FaultyCommand command = faulty_commands(inputs_, out_, threads).at(index);
+  for (const std::size_t limit : limits(index)) {
+    SCOPED_TRACE(command.name + " --threads " + threads + " in " + std::to_string(limit) + " MiB");
+    const Outcome outcome = run_within(command, limit, environment_of(command, threads));
+    EXPECT_THAT(outcome.status, ::testing::AnyOf(0, 6)) << outcome.err;
+    std::string lines = outcome.err;
+    if (lines.starts_with("note: ")) lines.erase(0, lines.find('\n') + 1);  // of a GGUF without tokenizer
+    EXPECT_EQ(std::ranges::count(lines, '\n'), outcome.status == 0 ? 0 : 1) << outcome.err;
+    for (const auto& [name, bytes] : contents_of(out_)) {
+      EXPECT_FALSE(name.ends_with(".lock") || name.ends_with(".tmp")) << name;
+      const bool is_output = std::ranges::find(command.outputs, name) != command.outputs.end();
+      EXPECT_FALSE(outcome.status != 0 && is_output) << name;
+    }
+    if (limit == kMost && threads == "1") {
+      EXPECT_EQ(outcome.status, 0) << outcome.err;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, MemoryLimitsTest,
+                         ::testing::Combine(::testing::Range<std::size_t>(0, faulty_command_count()),
+                                            ::testing::Values("1", "8")),
+                         [](const auto& of) {
+                           return name_of_faulty_command(std::get<0>(of.param)) + "_" + std::get<1>(of.param);
+                         });
+
+}  // namespace
+}  // namespace kvs::testing
