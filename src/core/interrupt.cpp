@@ -15,6 +15,7 @@ volatile std::sig_atomic_t g_signal = 0;
 std::atomic<bool> g_stop = false;
 
 extern "C" void note_signal(int signal) {
+  if (g_signal != 0 && signal == SIGXCPU) return;  // which comes again with every second
   if (g_signal != 0) _exit(128 + signal);
   g_signal = signal;
 }
@@ -25,7 +26,7 @@ void install_signal_handlers() {
   struct sigaction action {};
   action.sa_handler = note_signal;
   sigemptyset(&action.sa_mask);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGXCPU}) {
     struct sigaction callers {};
     sigaction(signal, nullptr, &callers);
     if (callers.sa_handler != SIG_IGN) sigaction(signal, &action, nullptr);  // nohup ignores SIGHUP: so it stays

@@ -2,9 +2,9 @@
 
 namespace kvs {
 
-/// Installs handlers for SIGINT, SIGTERM and SIGHUP that only note the signal, but for those that the caller ignores
-/// (nohup), and ignores SIGPIPE and SIGXFSZ. A second signal of the three ends the process at once with
-/// 128 + its number.
+/// Installs handlers for SIGINT, SIGTERM, SIGHUP and SIGXCPU (ulimit -t) that only note the signal, but for those that
+/// the caller ignores (nohup), and ignores SIGPIPE and SIGXFSZ. A second signal of the first three ends the process at
+/// once with 128 + its number.
 void install_signal_handlers();
 
 /// The signal that asked this process to stop, or 0.

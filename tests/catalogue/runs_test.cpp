@@ -26,7 +26,7 @@ std::vector<std::string> long_words(const TemporaryFolder& folder, const std::ve
 
 TEST_F(Catalogue, N117_Signals) {
   write_tokens_file(folder_ / "long.jsonl", 600, 40);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGXCPU}) {
     fs::remove(folder_ / "out/long.json.journal");
     const Outcome outcome =
         run_and_interrupt("kvcalibrate", long_words(folder_), folder_ / "out/long.json.journal", signal);

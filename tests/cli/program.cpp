@@ -48,7 +48,7 @@ Outcome run_with(const std::string& program, const std::vector<std::string>& arg
   posix_spawnattr_t attributes;  // a program leaves signals ignored that are, as they may be where the tests run
   sigset_t heeded;
   sigemptyset(&heeded);
-  for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&heeded, number);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGXCPU}) sigaddset(&heeded, number);
   posix_spawnattr_init(&attributes);
   posix_spawnattr_setsigdefault(&attributes, &heeded);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);

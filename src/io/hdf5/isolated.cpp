@@ -64,7 +64,7 @@ std::string run_task(const std::function<std::string()>& task) {
 }
 
 [[noreturn]] void be_child(int output, const std::function<std::string()>& task, const IsolationLimits& limits) {
-  for (const int number : {SIGINT, SIGTERM, SIGHUP}) ::signal(number, SIG_DFL);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGXCPU}) ::signal(number, SIG_DFL);
   limit(RLIMIT_CORE, 0);
   limit(RLIMIT_FSIZE, 0);
   limit(RLIMIT_CPU, limits.cpu_seconds);
