@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstdlib>
 #include <fstream>
 #include <random>
 #include <sstream>
@@ -14,12 +13,9 @@
 namespace kvs::testing {
 namespace {
 
-std::vector<std::string> words_of(int ranks, const std::string& program, const std::vector<std::string>& arguments) {
-  std::vector<std::string> words{"--allow-run-as-root", "--oversubscribe", "-n", std::to_string(ranks),
-                                 std::string(KVS_BINARY_DIR) + "/" + program};
-  words.insert(words.end(), arguments.begin(), arguments.end());
-  return words;
-}
+using Clock = std::chrono::steady_clock;
+
+std::string path_of(const std::string& program) { return std::string(KVS_BINARY_DIR) + "/" + program; }
 
 /// Processes of the program that were told to write `output`, mpirun left out.
 std::vector<pid_t> processes_of(const std::string& program, const std::string& output) {
@@ -29,44 +25,77 @@ std::vector<pid_t> processes_of(const std::string& program, const std::string& o
     const std::string name = entry.path().filename();
     if (!std::ranges::all_of(name, [](char c) { return c >= '0' && c <= '9'; })) continue;
     const std::string words = slurp(entry.path() / "cmdline");
-    const std::string own = std::string(KVS_BINARY_DIR) + "/" + program + '\0';
-    if (words.starts_with(own) && words.find(output) != std::string::npos) found.push_back(std::stoi(name));
+    if (words.starts_with(path_of(program) + '\0') && words.find(output) != std::string::npos)
+      found.push_back(std::stoi(name));
   }
   std::ranges::sort(found);
   return found;
 }
 
-}  // namespace
-
-Outcome run_ranks(int ranks, const std::string& program, const std::vector<std::string>& arguments) {
-  return run(KVS_MPIRUN, words_of(ranks, program, arguments));
+bool has_begun(const std::string& program, const Kill& kill) {
+  if (kill.journal.empty()) return !processes_of(program, kill.output).empty();
+  return std::ranges::count(slurp(kill.output.native() + kill.journal), '\n') > 1;
 }
 
-Outcome run_ranks_and_kill_one(int ranks, const std::string& program, const std::vector<std::string>& arguments,
-                               const std::filesystem::path& output, const std::string& ending, unsigned victim,
-                               int milliseconds) {
+}  // namespace
+
+Outcome run_ranks(int ranks, const std::string& program, const std::vector<std::string>& words) {
+  std::vector<std::string> all{"--allow-run-as-root", "--oversubscribe", "-n", std::to_string(ranks), path_of(program)};
+  all.insert(all.end(), words.begin(), words.end());
+  return run(KVS_MPIRUN, all);
+}
+
+Outcome run_ranks(const std::string& program, const std::vector<Rank>& ranks) {
+  std::vector<std::string> all{"--allow-run-as-root", "--oversubscribe"};
+  for (const Rank& rank : ranks) {
+    if (&rank != &ranks.front()) all.emplace_back(":");
+    all.insert(all.end(), {"-n", "1"});
+    all.insert(all.end(), rank.before.begin(), rank.before.end());
+    all.push_back(path_of(program));
+    all.insert(all.end(), rank.words.begin(), rank.words.end());
+  }
+  return run(KVS_MPIRUN, all);
+}
+
+Killed run_ranks_and_kill_one(int ranks, const std::string& program, const std::vector<std::string>& words,
+                              const Kill& kill) {
   std::atomic<bool> over = false;
+  Clock::time_point killed;
   std::thread killer([&] {
-    const std::filesystem::path state = output.string() + ending;
-    const auto begun = [&] {
-      const std::string lines = slurp(state);
-      return std::ranges::count(lines, '\n') > 1;
-    };
-    while (!over && !begun()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
-    const auto processes = processes_of(program, output);
-    if (!over && !processes.empty()) kill(processes[victim % processes.size()], SIGKILL);
+    while (!over && !has_begun(program, kill)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::this_thread::sleep_for(std::chrono::milliseconds(kill.milliseconds));
+    const auto processes = processes_of(program, kill.output);
+    killed = Clock::now();
+    if (!over && !processes.empty()) ::kill(processes[kill.victim % processes.size()], SIGKILL);
   });
-  const Outcome outcome = run_ranks(ranks, program, arguments);
+  Outcome outcome = run_ranks(ranks, program, words);
+  const auto end = Clock::now();
   over = true;
   killer.join();
-  return outcome;
+  return {std::move(outcome), std::chrono::duration<double>(end - killed).count()};
 }
 
 void Ranks::SetUp() {
   if (!std::filesystem::exists(KVS_MPIRUN)) GTEST_SKIP() << "found no mpirun; scripts/setup.sh installs it";
   write_tiny_model(folder_ / "model");
   write_texts(6);
+  std::filesystem::create_directory(folder_ / "out");
+}
+
+std::vector<std::string> Ranks::words_of(const SharedCommand& command) const {
+  std::vector<std::string> more = command.more;
+  std::ranges::replace(more, std::string("OUT"), output_of(command).native());
+  return with_text(command.command, more);
+}
+
+std::map<std::string, std::string> Ranks::outputs_after(const Outcome& outcome, const std::string& program) const {
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_THAT(own_lines(outcome.err, program), ::testing::IsEmpty());
+  auto files = contents_of(folder_ / "out");
+  EXPECT_FALSE(files.empty());
+  std::filesystem::remove_all(folder_ / "out");
+  std::filesystem::create_directory(folder_ / "out");
+  return files;
 }
 
 void Ranks::write_texts(std::size_t lines) const {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -11,14 +12,40 @@
 
 namespace kvs::testing {
 
-/// `ranks` processes of a program under mpirun.
-Outcome run_ranks(int ranks, const std::string& program, const std::vector<std::string>& arguments);
+/// What one rank runs. `words` is the command line after the program's path; `before` stands before that path, such as
+/// {"env", "NAME=VALUE"}.
+struct Rank {
+  std::vector<std::string> words, before = {};
+};
 
-/// The same; once a unit of work stands in `state` and `milliseconds` more have passed, one of the processes whose
-/// command line names `state`'s output is killed. @param victim  which, counted through them
-Outcome run_ranks_and_kill_one(int ranks, const std::string& program, const std::vector<std::string>& arguments,
-                               const std::filesystem::path& output, const std::string& ending, unsigned victim,
-                               int milliseconds);
+/// `ranks` processes of a program under mpirun.
+Outcome run_ranks(int ranks, const std::string& program, const std::vector<std::string>& words);
+/// Ranks that differ.
+Outcome run_ranks(const std::string& program, const std::vector<Rank>& ranks);
+
+/// When a process of a run is killed, and which.
+struct Kill {
+  std::filesystem::path output;  // that the run's command line names
+  std::string journal = "";      // ending of the file that holds a record by then; empty: processes are there
+  int milliseconds = 0;          // after that
+  unsigned victim = 0;           // of the processes by number, modulo how many there are
+};
+struct Killed {
+  Outcome outcome;
+  double seconds = 0;  // from the kill to the end of mpirun
+};
+Killed run_ranks_and_kill_one(int ranks, const std::string& program, const std::vector<std::string>& words,
+                              const Kill& kill);
+
+/// A command that ranks share, and what it writes.
+struct SharedCommand {
+  std::string program, command;
+  std::vector<std::string> more;  // with OUT for the output's path
+  std::string out;                // a file or a folder
+};
+/// One of each kind.
+std::vector<SharedCommand> shared_commands();
+std::string name_of_command(const ::testing::TestParamInfo<SharedCommand>& info);
 
 /// The programs on a tiny model and texts of mixed lengths.
 class Ranks : public ::testing::Test {
@@ -28,6 +55,11 @@ class Ranks : public ::testing::Test {
   std::vector<std::string> with_text(const std::string& command, const std::vector<std::string>& more) const {
     return words_on_texts(command, folder_ / "model", folder_ / "tokens.jsonl", more);
   }
+  /// The words of a shared command that writes into a folder of its own.
+  std::vector<std::string> words_of(const SharedCommand& command) const;
+  std::filesystem::path output_of(const SharedCommand& command) const { return folder_ / "out" / command.out; }
+  /// What a shared command has written, which is then deleted. Expects that it ended well and said nothing.
+  std::map<std::string, std::string> outputs_after(const Outcome& outcome, const std::string& program) const;
   void write_texts(std::size_t lines) const;
 
   TemporaryFolder folder_;

@@ -2,74 +2,20 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
 
 #include "io/json.h"
+#include "kernels/instruction_set.h"
 #include "tests/mpi/ranks.h"
 
 namespace kvs::testing {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::SizeIs;
-
-const std::vector<std::string> kLagkv{"--method", "lagkv", "--set", "lag=4", "ratio=0.25", "sinks=2"};
-
-TEST_F(Ranks, ADeadRankIsNamedAndAnotherNumberOfRanksGoesOn) {
-  write_texts(400);
-  const auto command = [&](const std::string& out, const std::vector<std::string>& more) {
-    std::vector<std::string> words = kLagkv;
-    words.insert(words.end(), {"--out", folder_ / out});
-    words.insert(words.end(), more.begin(), more.end());
-    return with_text("eval", words);
-  };
-  // The same words as the ranks', since an output says how it was made.
-  const std::string out = "eval.json";
-  ASSERT_EQ(run("kvcalibrate", command(out, {})).status, 0);
-  const std::string expected = slurp(folder_ / out);
-  std::filesystem::remove(folder_ / out);
-  int kills = 0;
-  for (unsigned victim = 0; victim < 6; ++victim) {
-    std::filesystem::remove(folder_ / out);
-    const Outcome killed = run_ranks_and_kill_one(3, "kvcalibrate", command(out, {}), folder_ / out, ".journal", victim,
-                                                  static_cast<int>(victim) * 20);
-    if (killed.status == 0) continue;  // it had ended
-    ++kills;
-    const auto lines = own_lines(killed.err, "kvcalibrate");
-    ASSERT_THAT(lines, SizeIs(1)) << killed.err;
-    EXPECT_THAT(lines.front(), HasSubstr(" on ")) << victim;
-    EXPECT_THAT(lines.front(), HasSubstr("document")) << victim;
-    EXPECT_FALSE(std::filesystem::exists(folder_ / out));
-    const Outcome resumed = run_ranks(2, "kvcalibrate", command(out, {"--resume"}));
-    ASSERT_EQ(resumed.status, 0) << resumed.err;
-    const std::string found = slurp(folder_ / out);
-    EXPECT_EQ(found.substr(0, found.find("\"command\"")), expected.substr(0, expected.find("\"command\"")));
-  }
-  EXPECT_GE(kills, 1);
-}
-
-TEST_F(Ranks, AKilledCaptureGoesOnWithAnotherNumberOfRanks) {
-  write_texts(200);
-  const auto capture = [&](const std::vector<std::string>& more) {
-    std::vector<std::string> words{"--out", folder_ / "out.h5"};
-    words.insert(words.end(), more.begin(), more.end());
-    return with_text("capture", words);
-  };
-  const auto outputs = [&] {
-    const auto bytes = std::pair(slurp(folder_ / "out.h5"), slurp(folder_ / "out.h5.manifest.json"));
-    for (const char* name : {"out.h5", "out.h5.manifest.json"}) std::filesystem::remove(folder_ / name);
-    return bytes;
-  };
-  ASSERT_EQ(run("kvspectrum", capture({})).status, 0);
-  const auto expected = outputs();
-  for (unsigned victim = 0; victim < 4; ++victim) {
-    const Outcome killed = run_ranks_and_kill_one(3, "kvspectrum", capture({}), folder_ / "out.h5", ".journal", victim,
-                                                  static_cast<int>(victim) * 30);
-    const Outcome resumed = killed.status == 0 ? killed : run_ranks(2, "kvspectrum", capture({"--resume"}));
-    ASSERT_EQ(resumed.status, 0) << resumed.err;
-    EXPECT_TRUE(outputs() == expected) << victim;
-  }
-}
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
 
 TEST_F(Ranks, MemoryDoesNotGrowWithDocuments) {
   const auto most_after = [&](const std::string& documents) {
@@ -92,32 +38,69 @@ TEST_F(Ranks, MoreRanksThanDocumentsHaveNothingToDo) {
   EXPECT_EQ(parse_json(shared.out, "ranks").at("ppl"), parse_json(alone.out, "one").at("ppl"));
 }
 
-TEST_F(Ranks, OneThatDiffersIsNamed) {
-  // mpirun takes several programs, here with options of their own.
-  auto words = with_text("eval", {"--method", "full"});
-  std::vector<std::string> all{"--allow-run-as-root", "--oversubscribe", "-n", "1"};
-  for (const char* const threads : {"1", "2"}) {
-    if (threads[0] == '2') all.insert(all.end(), {":", "-n", "1"});
-    all.emplace_back(std::string(KVS_BINARY_DIR) + "/kvcalibrate");
-    *(std::ranges::find(words, std::string("--threads")) + 1) = threads;
-    all.insert(all.end(), words.begin(), words.end());
+/// Two ranks, the second of which is not as the first: one line names it, and nothing is left.
+class UnlikeRanks : public Ranks {
+ protected:
+  std::vector<std::string> words(const std::string& name, const std::string& value) const {
+    auto words = with_text("capture", {"--out", folder_ / "out" / "c.h5"});
+    const auto at = std::ranges::find(words, name);
+    if (at == words.end())
+      words.insert(words.end(), {name, value});
+    else
+      *(at + 1) = value;
+    return words;
   }
-  const Outcome outcome = run(KVS_MPIRUN, all);
-  EXPECT_EQ(outcome.status, 7);
-  const auto lines = own_lines(outcome.err, "kvcalibrate");
-  ASSERT_THAT(lines, SizeIs(1)) << outcome.err;
-  EXPECT_THAT(lines.front(), HasSubstr("rank 1 on "));
-  EXPECT_THAT(lines.front(), HasSubstr("threads"));
+  void expect_refused(const Rank& second, int status, const std::string& difference) const {
+    const Outcome outcome =
+        run_ranks("kvspectrum", {{with_text("capture", {"--out", folder_ / "out" / "c.h5"})}, second});
+    EXPECT_EQ(outcome.status, status) << outcome.err;
+    EXPECT_THAT(own_lines(outcome.err, "kvspectrum"),
+                ElementsAre(AllOf(StartsWith("kvspectrum: error: rank 1 on "), HasSubstr(difference))))
+        << outcome.err;
+    EXPECT_THAT(contents_of(folder_ / "out"), IsEmpty());
+  }
+};
+
+TEST_F(UnlikeRanks, InThreadsModelOrTextsAreRefusedBeforeTheFirstDocument) {
+  expect_refused({words("--threads", "2")}, 7, "threads");
+  write_tiny_model(folder_ / "other", TinyKind::kBiased);
+  expect_refused({words("--model", folder_ / "other")}, 7, "model_sha256");
+  std::ofstream(folder_ / "other.jsonl") << slurp(folder_ / "tokens.jsonl") << slurp(folder_ / "tokens.jsonl");
+  expect_refused({words("--tokens-file", folder_ / "other.jsonl")}, 7, "text_sha256");
+}
+
+TEST_F(UnlikeRanks, OfAnOlderProcessorAreRefused) {
+  if (instruction_set() == InstructionSet::kAvx2) GTEST_SKIP() << "this processor has nothing above AVX2";
+  expect_refused({words("--threads", "1"), {"env", "DNNL_MAX_CPU_ISA=AVX2"}}, 7, "instruction_set");
+}
+
+TEST_F(UnlikeRanks, WithoutAGpuAreNamed) {
+  expect_refused({words("--device", "cuda"), {"env", "CUDA_VISIBLE_DEVICES="}}, 6, "cuda");
+}
+
+TEST_F(UnlikeRanks, ThatSeeAnotherFolderAreRefused) {
+  const std::string elsewhere = "mount -t tmpfs none '" + (folder_ / "out").native() + "' && exec \"$0\" \"$@\"";
+  const std::vector<std::string> before{"unshare", "-m", "sh", "-c", elsewhere};
+  if (run("/usr/bin/unshare", {"-m", "sh", "-c", elsewhere, "true"}).status != 0)
+    GTEST_SKIP() << "cannot mount a file system of its own";
+  const auto own = with_text("capture", {"--out", folder_ / "out" / "c.h5"});
+  const Outcome outcome = run_ranks("kvspectrum", {{own}, {own, before}});
+  EXPECT_EQ(outcome.status, 6) << outcome.err;
+  EXPECT_THAT(own_lines(outcome.err, "kvspectrum"),
+              ElementsAre(AllOf(StartsWith("kvspectrum: error: rank 1 on "), HasSubstr("c.h5.partial: found none"),
+                                HasSubstr("all ranks need one folder"))));
 }
 
 TEST_F(Ranks, OneLineSaysWhatAllOfThemWouldSay) {
-  const Outcome usage = run_ranks(3, "kvcalibrate", with_text("eval", {"--method", "nothing"}));
-  EXPECT_EQ(usage.status, 2);
-  EXPECT_THAT(own_lines(usage.err, "kvcalibrate"), SizeIs(1)) << usage.err;
-  const Outcome model =
-      run_ranks(2, "kvcalibrate", {"eval", "--model", folder_ / "none.gguf", "--text", folder_ / "t"});
-  EXPECT_EQ(model.status, 3);
-  EXPECT_THAT(own_lines(model.err, "kvcalibrate"), SizeIs(1)) << model.err;
+  const auto expect_one_line = [](int status, const std::string& program, const std::vector<std::string>& words) {
+    const Outcome outcome = run_ranks(3, program, words);
+    EXPECT_EQ(outcome.status, status);
+    EXPECT_THAT(own_lines(outcome.err, program), ::testing::SizeIs(1)) << outcome.err;
+  };
+  expect_one_line(2, "kvcalibrate", with_text("eval", {"--method", "nothing"}));
+  expect_one_line(3, "kvcalibrate", {"eval", "--model", folder_ / "none.gguf", "--text", folder_ / "t"});
+  expect_one_line(6, "kvspectrum", with_text("capture", {"--out", folder_ / "none" / "c.h5"}));
+  expect_one_line(6, "kvspectrum", with_text("capture", {"--out", "/proc/c.h5"}));
 }
 
 TEST_F(Ranks, ACommandThatIsNotSharedIsRefused) {
