@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -62,6 +63,24 @@ TEST(Isolated, StopsATaskThatTakesTooMuchMemory) {
                  {.memory_bytes = 16UL << 20});
   };
   expect_error(ErrorCode::kInput, "more memory", act);
+}
+
+TEST(Isolated, AFailureWithoutTheMemoryThatIsAllowedIsTheEnvironments) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "AddressSanitizer takes its own address space";
+#endif
+  const auto fail = [] { run_isolated("f", []() -> std::string { throw Error(ErrorCode::kInput, "f", "missing"); }); };
+  std::size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  rlimit callers{};
+  ASSERT_EQ(::getrlimit(RLIMIT_AS, &callers), 0);
+  rlimit tight = callers;
+  tight.rlim_cur = pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) + (64UL << 20);
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &tight), 0);
+  expect_error(ErrorCode::kEnvironment, "found less than 512 MiB", fail);
+  EXPECT_EQ(run_isolated("f", [] { return std::string("read"); }), "read");
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &callers), 0);
+  expect_error(ErrorCode::kInput, "f: missing", fail);
 }
 
 TEST(Isolated, TaskCanWriteNoFile) {

@@ -38,6 +38,12 @@ std::size_t address_space() {
   return pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
 }
 
+/// Whether the caller's limit (ulimit -v) leaves a child less than `bytes`.
+bool is_cramped(std::size_t bytes) {
+  rlimit now{};
+  return ::getrlimit(RLIMIT_AS, &now) == 0 && now.rlim_cur != RLIM_INFINITY && now.rlim_cur < address_space() + bytes;
+}
+
 bool send(int descriptor, std::string_view text) {
   while (!text.empty()) {
     const ssize_t sent = ::write(descriptor, text.data(), text.size());
@@ -95,9 +101,8 @@ std::string receive(int descriptor, std::size_t most) {
   throw Error(static_cast<ErrorCode>(*code), what.substr(0, colon), what.substr(colon + 2));
 }
 
-}  // namespace
-
-std::string run_isolated(std::string_view file, const std::function<std::string()>& task, IsolationLimits limits) {
+std::string result_of_child(std::string_view file, const std::function<std::string()>& task,
+                            const IsolationLimits& limits) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0)
     throw_errno(ErrorCode::kEnvironment, file, "cannot make a pipe to read it", errno);
@@ -119,6 +124,21 @@ std::string run_isolated(std::string_view file, const std::function<std::string(
     throw Error(ErrorCode::kInput, file, "the HDF5 library failed on this file");
   if (text[0] == kError) rethrow(file, std::string_view(text).substr(1));
   return text.substr(1);
+}
+
+}  // namespace
+
+std::string run_isolated(std::string_view file, const std::function<std::string()>& task, IsolationLimits limits) {
+  const bool cramped = is_cramped(limits.memory_bytes);
+  try {
+    return result_of_child(file, task, limits);
+  } catch (const Error& error) {
+    // The HDF5 library takes want of memory for damage.
+    if (!cramped || error.code() != ErrorCode::kInput) throw;
+    throw Error(ErrorCode::kEnvironment, "memory",
+                "found less than " + std::to_string(limits.memory_bytes >> 20) +
+                    " MiB of address space, which the HDF5 library may take; without them: " + error.what());
+  }
 }
 
 }  // namespace kvs

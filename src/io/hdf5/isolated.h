@@ -18,7 +18,8 @@ struct IsolationLimits {
 /// with a hostile file: whatever happens to the child, the caller goes on.
 /// @param file  what the child reads, for messages
 /// @throws Error as the task threw it; kInput "the HDF5 library failed on this file" if the child died of a signal or a
-///         limit; kEnvironment if there is no child to be had. Interrupted if a signal asked both to stop.
+///         limit; kEnvironment if there is no child to be had, or it failed where the caller's limit left it less
+///         memory. Interrupted if a signal asked both to stop.
 std::string run_isolated(std::string_view file, const std::function<std::string()>& task, IsolationLimits limits = {});
 
 }  // namespace kvs
