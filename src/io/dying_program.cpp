@@ -4,8 +4,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <ranges>
 #include <string>
 #include <vector>
 
@@ -39,8 +37,9 @@ void forget_with_program(const std::filesystem::path& path) noexcept { std::eras
 
 void remove_files_of_dying_program() noexcept {
   if (files().owner != ::getpid()) return;
-  for (const std::string& path : files().paths | std::views::reverse)
-    if (::unlink(path.c_str()) != 0) remove_folder(path.c_str());
+  const std::vector<std::string>& paths = files().paths;
+  for (auto path = paths.rbegin(); path != paths.rend(); ++path)
+    if (::unlink(path->c_str()) != 0) remove_folder(path->c_str());
 }
 
 }  // namespace kvs
