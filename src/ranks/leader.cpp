@@ -1,5 +1,6 @@
 #include "ranks/leader.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -25,7 +26,7 @@ namespace {
 
 using Open = std::function<std::unique_ptr<Transport>()>;
 
-constexpr std::chrono::microseconds kIdle{500};
+constexpr std::chrono::microseconds kLeastPause{20}, kMostPause{2000};  // between two looks for messages
 constexpr std::chrono::milliseconds kLook{20};
 
 class Leader final : public Ranks {
@@ -97,7 +98,6 @@ class Leader final : public Ranks {
     Taker taker(units.first, take, [this] { check(); });
     open(units, taker);
     try {
-      std::optional<std::pair<std::size_t, PendingResult>> before;
       while (const auto unit = next_unit()) {
         note_document(*unit / units.per_document);
         PendingResult result = start(*unit);
@@ -164,8 +164,14 @@ class Leader final : public Ranks {
     }
     opened.set_value();
     try {
+      auto pause = kLeastPause;
       while (!stop_) {
-        if (!serve_once()) std::this_thread::sleep_for(kIdle);
+        if (serve_once()) {
+          pause = kLeastPause;
+          continue;
+        }
+        std::this_thread::sleep_for(pause);
+        pause = std::min(2 * pause, kMostPause);
       }
       if (done_) say_goodbye();
     } catch (const Error& error) {
@@ -193,7 +199,7 @@ class Leader final : public Ranks {
 
   void say_goodbye() {
     for (std::size_t rank = 1; rank < size_; ++rank) transport_->send(rank, encode(Message{Talk::kDone}));
-    while (!transport_->flushed()) std::this_thread::sleep_for(kIdle);
+    while (!transport_->flushed()) std::this_thread::sleep_for(kLeastPause);
     transport_->finish();
   }
 

@@ -17,7 +17,11 @@ fi
 
 hosts=$(mktemp)
 down() {
-  for n in 1 2 3; do ip netns del kvshost$n || true; done
+  for n in 1 2 3; do
+    ip netns pids kvshost$n | xargs -r kill -KILL || true
+    ip link del kvsport$n || true
+    ip netns del kvshost$n || true
+  done
   ip link del kvsbridge || true
   rm -f "$hosts"
 }

@@ -32,10 +32,13 @@ TEST_F(Ranks, MemoryDoesNotGrowWithDocuments) {
 }
 
 TEST_F(Ranks, MoreRanksThanDocumentsHaveNothingToDo) {
-  const auto words = with_text("eval", {"--method", "full", "--documents", "1", "--json"});
+  auto words = with_text("eval", {"--method", "full", "--documents", "1", "--json"});
+  std::erase(words, "--quiet");
   const Outcome alone = run("kvcalibrate", words), shared = run_ranks(3, "kvcalibrate", words);
   ASSERT_EQ(shared.status, 0) << shared.err;
   EXPECT_EQ(parse_json(shared.out, "ranks").at("ppl"), parse_json(alone.out, "one").at("ppl"));
+  EXPECT_THAT(shared.err,
+              HasSubstr("note: 3 ranks share fewer documents (1): those that get none wait for the others\n"));
 }
 
 /// Two ranks, the second of which is not as the first: one line names it, and nothing is left.

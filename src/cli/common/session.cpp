@@ -157,6 +157,12 @@ void require_agreement(const RunOptions& run, const Json& identity, const Backen
     if (all[rank] != own)
       throw Error(ErrorCode::kConflict, run.ranks->name(rank),
                   "differs from rank 0: " + identity_differences(own, all[rank]));
+  const Json& source = identity.contains("capture") ? identity.at("capture") : identity;
+  const auto documents = source.at("documents").get<std::size_t>();
+  if (documents < run.ranks->size())
+    remark("note: " + std::to_string(run.ranks->size()) + " ranks share fewer documents (" + std::to_string(documents) +
+               "): those that get none wait for the others",
+           run.quiet);
 }
 
 ModelSession load_model(std::unique_ptr<ModelSource> source, const Options& options, const RunOptions& run) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <list>
 #include <map>
 #include <memory>
@@ -31,6 +32,8 @@ void require(int status, const char* what) {
 class MpiTransport final : public Transport {
  public:
   explicit MpiTransport(bool thread_may_differ) {
+    // PMIx locks memory that it shares with mpirun otherwise, which waits for ever if a rank is killed with the lock.
+    ::setenv("PMIX_MCA_gds", "hash", 0);
     int level = MPI_THREAD_SINGLE;
     require(MPI_Init_thread(nullptr, nullptr, thread_may_differ ? MPI_THREAD_SERIALIZED : MPI_THREAD_FUNNELED, &level),
             "MPI_Init_thread");
