@@ -1,5 +1,6 @@
 #include "ranks/message.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "core/error.h"
@@ -74,7 +75,7 @@ UnitResult decode_result(std::string_view bytes) {
     const std::uint64_t count = get(bytes);
     const std::string_view values = cut(bytes, count * sizeof(double));
     sum.resize(count);
-    std::memcpy(sum.data(), values.data(), values.size());
+    std::ranges::copy(values, reinterpret_cast<char*>(sum.data()));
   }
   return result;
 }
