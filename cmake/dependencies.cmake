@@ -27,6 +27,7 @@ target_link_libraries(kvs_sentencepiece INTERFACE ${SENTENCEPIECE_LIBRARY})
 find_path(VALIJSON_INCLUDE_DIR valijson/validator.hpp REQUIRED)
 add_library(kvs_valijson INTERFACE)
 target_include_directories(kvs_valijson SYSTEM INTERFACE ${VALIJSON_INCLUDE_DIR})
+target_compile_definitions(kvs_valijson INTERFACE VALIJSON_USE_EXCEPTIONS=1)  # else it aborts
 # For runs of several ranks alone.
 find_package(MPI COMPONENTS C QUIET)
 if(NOT MPI_C_FOUND)

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const std::string kCalls[] = {"open", "write", "fsync", "rename", "unlink", "truncate", "mmap", "thread", "malloc"};
+const std::string kCalls[] = {"open", "write", "fsync", "rename", "unlink", "truncate", "mmap", "thread", "new"};
 
 constexpr const char* kKept[] = {".lock", ".checkpoint", ".journal"};
 
@@ -39,7 +39,7 @@ std::vector<Fault> faults_of(const std::string& call) {
   if (call == "write")
     return {{"ENOSPC", kNoSpace.c_str()}, {"EINTR", kInterrupted.c_str(), true}, {"short", "short", true}, killed};
   if (call == "thread") return {{"EAGAIN", kAgain.c_str()}};
-  if (call == "mmap" || call == "malloc") return {{"ENOMEM", kMemory.c_str()}};
+  if (call == "mmap" || call == "new") return {{"ENOMEM", kMemory.c_str()}};
   return {{"EIO", kBroken.c_str()}, killed};
 }
 
@@ -76,10 +76,10 @@ std::vector<std::string> names_of(const std::map<std::string, std::string>& file
   return names;
 }
 
-/// Calls from 1 to `count`: all, every hundredth of malloc; or the last and one before it, none of malloc.
+/// Calls from 1 to `count`: all, every hundredth of new; or the last and one before it, none of new.
 std::set<std::size_t> places(const std::string& call, std::size_t count, std::mt19937& random) {
   std::set<std::size_t> chosen;
-  const bool all = tries_all(), many = call == "malloc";
+  const bool all = tries_all(), many = call == "new";
   for (std::size_t at = 1; all && at <= count; at += many ? 100 : 1) chosen.insert(at);
   if (all || many || count == 0) return chosen;
   return {count, 1 + random() % count};
@@ -161,7 +161,7 @@ class FaultsTest : public ::testing::TestWithParam<std::tuple<std::size_t, std::
 };
 
 TEST_P(FaultsTest, EndsWellAndIsMadeGood) {
-  if (call_ == "malloc" && !tries_all()) GTEST_SKIP() << "of malloc with KVS_FAULTS=all";
+  if (call_ == "new" && !tries_all()) GTEST_SKIP() << "of new with KVS_FAULTS=all";
   std::map<std::string, std::string> cleans[2];  // of a first run, and of one that replaces
   for (const bool over : {true, false}) {
     begin(over);

@@ -43,6 +43,7 @@ struct SharedCommand {
   std::vector<std::string> more;  // with OUT for the output's path
   std::string out;                // a file or a folder
 };
+inline void PrintTo(const SharedCommand& shared, std::ostream* out) { *out << shared.program << ' ' << shared.command; }
 /// One of each kind.
 std::vector<SharedCommand> shared_commands();
 std::string name_of_command(const ::testing::TestParamInfo<SharedCommand>& info);

@@ -45,6 +45,7 @@ void on_end(int status, void*) noexcept {
 }
 
 constexpr std::string_view kInternal = "internal: ", kInterrupted = "interrupted; ";
+constexpr std::string_view kTooLittle = "found too little, expected enough for this model and window; see the estimate";
 
 /// Whether the code at `address` is libgomp's.
 bool is_of_openmp(const void* address) noexcept {
@@ -68,11 +69,11 @@ int describe(const std::exception_ptr& failure, const Say& say) noexcept {
   } catch (const Error& error) {
     return complain(error.code(), "", error.what());
   } catch (const std::bad_alloc&) {
-    return complain(ErrorCode::kEnvironment,
-                    "memory: ", "found too little, expected enough for this model and window; see the estimate");
+    return complain(ErrorCode::kEnvironment, "memory: ", kTooLittle);
   } catch (const std::system_error& error) {  // threads that cannot be made, a disk that fails
     return complain(ErrorCode::kEnvironment, "system: ", printable(error.what()));
   } catch (const std::exception& error) {
+    if (memory_ran_out) return complain(ErrorCode::kEnvironment, "memory: ", kTooLittle);  // a library's own words
     return complain(ErrorCode::kInternal, kInternal, printable(error.what()));
   } catch (...) {
     return complain(ErrorCode::kInternal, kInternal, "unknown exception");
