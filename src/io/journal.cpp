@@ -59,15 +59,15 @@ struct Lines {
   std::uint32_t crc = 0;       // of the records before it
 };
 
-Lines read_lines(const fs::path& path) {
-  const std::string text = read_text_file(path, kMostBytes);
+/// @param name  of the journal, for errors
+Lines parse_lines(std::string_view text, const std::string& name) {
   Lines lines;
   std::size_t number = 0;
   while (lines.good_bytes < text.size()) {
     const std::size_t newline = text.find('\n', lines.good_bytes);
     const std::size_t end = newline == std::string::npos ? text.size() : newline + 1;
-    const std::string where = path.native() + ": line " + std::to_string(number + 1);
-    const auto record = record_of(std::string_view(text).substr(lines.good_bytes, end - lines.good_bytes), lines.crc);
+    const std::string where = name + ": line " + std::to_string(number + 1);
+    const auto record = record_of(text.substr(lines.good_bytes, end - lines.good_bytes), lines.crc);
     // Line 0 was renamed into place whole, so only a later one can be torn.
     if (!record && number > 0 && end == text.size()) break;
     if (!record) throw Error(ErrorCode::kInput, where, "damaged: its CRC-32C does not match");
@@ -80,9 +80,11 @@ Lines read_lines(const fs::path& path) {
     lines.good_bytes = end;
     ++number;
   }
-  if (number == 0) throw Error(ErrorCode::kInput, path.native(), "the journal is empty");
+  if (number == 0) throw Error(ErrorCode::kInput, name, "the journal is empty");
   return lines;
 }
+
+Lines read_lines(const fs::path& path) { return parse_lines(read_text_file(path, kMostBytes), path.native()); }
 
 std::string shown(const Json* value) { return value == nullptr ? "nothing" : printable(value->dump(), 80); }
 
@@ -145,6 +147,10 @@ Journal Journal::resume(const fs::path& path, const Json& identity) {
 }
 
 Journal::Content Journal::read(const fs::path& path) { return read_lines(path).content; }
+
+Journal::Content Journal::parse(std::string_view text, const std::string& name) {
+  return parse_lines(text, name).content;
+}
 
 void Journal::append(const Json& record) {
   if (descriptor_ < 0)

@@ -2,7 +2,8 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "io/json.h"
@@ -29,6 +30,8 @@ class Journal {
     std::vector<Json> records;
   };
   static Content read(const std::filesystem::path& path);
+  /// The same of a journal's bytes. @param name  for errors
+  static Content parse(std::string_view text, const std::string& name);
 
   Journal(Journal&&) noexcept;
   ~Journal();

@@ -1,13 +1,8 @@
 #pragma once
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
-#include <string>
 #include <string_view>
 
 #include "core/error.h"
@@ -37,20 +32,5 @@ void accept_or_refuse(Act&& act) {
       require(static_cast<unsigned char>(c) >= 0x20 && c != 0x7f, "a message with a control character");
   }
 }
-
-/// The input as a file in memory, for readers that take a path.
-class MemoryFile {
- public:
-  MemoryFile(const std::uint8_t* data, std::size_t size) : descriptor_(::memfd_create("fuzz", MFD_CLOEXEC)) {
-    if (descriptor_ < 0 || ::write(descriptor_, data, size) != static_cast<ssize_t>(size)) report("memfd failed");
-  }
-  ~MemoryFile() { ::close(descriptor_); }
-  MemoryFile(const MemoryFile&) = delete;
-
-  std::filesystem::path path() const { return "/proc/self/fd/" + std::to_string(descriptor_); }
-
- private:
-  int descriptor_;
-};
 
 }  // namespace kvs::fuzz
