@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,6 +22,15 @@ std::optional<std::size_t> number(const char* name) {
   std::size_t value = 0;
   const auto [end, error] = std::from_chars(view.data(), view.data() + view.size(), value);
   if (error != std::errc() || end != view.data() + view.size()) return std::nullopt;
+  return value;
+}
+
+/// Of a list such as Slurm's "8(x4),2", one entry for each host: the first, which all ranks see alike.
+std::optional<std::size_t> first_number(const char* name) {
+  const char* const text = std::getenv(name);
+  if (text == nullptr) return std::nullopt;
+  std::size_t value = 0;
+  if (std::from_chars(text, text + std::strlen(text), value).ec != std::errc()) return std::nullopt;
   return value;
 }
 
@@ -48,10 +58,10 @@ std::vector<std::string_view> words(std::string_view list) {
 Launch launch_of_environment() {
   for (const Names& names : kLaunchers) {
     const auto size = number(names.size), rank = number(names.rank);
-    if (!size || !rank || *size < 2 || *rank >= *size) continue;
+    if (!size || !rank || *rank >= *size) continue;  // else the innermost launcher, though it started one process alone
     Launch launch{.size = *size, .rank = *rank};
     launch.local_rank = number(names.local_rank).value_or(0);
-    launch.local_size = std::max(number(names.local_size).value_or(1), launch.local_rank + 1);
+    launch.local_size = std::max(first_number(names.local_size).value_or(1), launch.local_rank + 1);
     return launch;
   }
   return {};

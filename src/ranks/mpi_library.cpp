@@ -5,8 +5,6 @@
 #include <filesystem>
 #include <string>
 
-#include "core/error.h"
-
 namespace kvs {
 namespace {
 
@@ -36,9 +34,10 @@ std::unique_ptr<Transport> open_mpi(bool thread_may_differ, std::size_t expected
   std::unique_ptr<Transport> transport(reinterpret_cast<OpenTransport>(open)(thread_may_differ, reason));
   if (!transport) throw Error(ErrorCode::kEnvironment, "MPI", reason);
   if (transport->size() != expected)
-    throw Error(ErrorCode::kEnvironment, "MPI",
-                "found " + std::to_string(transport->size()) + " ranks, expected the " + std::to_string(expected) +
-                    " that were launched: start them with the mpirun of Open MPI, or with srun --mpi=pmix");
+    throw ForeignLauncher(ErrorCode::kEnvironment, "MPI",
+                          "found " + std::to_string(transport->size()) + " ranks, expected the " +
+                              std::to_string(expected) +
+                              " that were launched: start them with the mpirun of Open MPI, or with srun --mpi=pmix");
   return transport;
 }
 

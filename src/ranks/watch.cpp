@@ -64,15 +64,25 @@ void handle(int signal, void (*handler)(int)) {
   sigaction(signal, &action, nullptr);
 }
 
+/// Whether the program ends with this status itself (docs/errors.md). MPI ends it with others.
+bool is_own_status(int status) noexcept {
+  return status == 0 ||
+         (status >= static_cast<int>(ErrorCode::kUsage) && status <= static_cast<int>(ErrorCode::kConflict)) ||
+         status == static_cast<int>(ErrorCode::kInternal) || (status > 128 && status < 128 + 32);
+}
+
 [[noreturn]] void watch() {
   for (const int signal : kForwarded) handle(signal, forward);
   int status = 0;
   while (::waitpid(g_child, &status, 0) < 0 && errno == EINTR) {
   }
-  if (WIFEXITED(status)) ::_exit(WEXITSTATUS(status));
-  const int signal = WTERMSIG(status);
-  if (g_ending != 0) ::_exit(128 + signal);
-  say("was killed by signal ", signal);
+  const bool killed = WIFSIGNALED(status);
+  const int code = killed ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  if (g_ending != 0 || (!killed && is_own_status(code))) ::_exit(code);
+  if (killed)
+    say("was killed by signal ", WTERMSIG(status));
+  else
+    say("was ended by MPI, whose lines say why, with status ", code);
   ::_exit(static_cast<int>(ErrorCode::kEnvironment));
 }
 

@@ -15,7 +15,8 @@ class LaunchTest : public ::testing::Test {
   void set(const char* name, const char* value) { ::setenv(name, value, 1); }
   void TearDown() override {
     for (const char* name : {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE",
-                             "OMPI_COMM_WORLD_LOCAL_RANK", "PMI_SIZE", "PMI_RANK", kVisible})
+                             "OMPI_COMM_WORLD_LOCAL_RANK", "PMI_SIZE", "PMI_RANK", "SLURM_STEP_NUM_TASKS",
+                             "SLURM_PROCID", "SLURM_STEP_TASKS_PER_NODE", "SLURM_LOCALID", kVisible})
       ::unsetenv(name);
   }
   std::string visible_to(std::size_t local_rank) {
@@ -29,6 +30,24 @@ TEST_F(LaunchTest, IsOneProcessWithoutALauncherOrWithOneOfOne) {
   set("OMPI_COMM_WORLD_SIZE", "1");
   set("OMPI_COMM_WORLD_RANK", "0");
   EXPECT_TRUE(launch_of_environment().alone());
+}
+
+TEST_F(LaunchTest, IsOfTheInnermostLauncher) {
+  set("SLURM_STEP_NUM_TASKS", "4");  // mpirun's daemon on this host is a task of srun's
+  set("SLURM_PROCID", "3");
+  set("OMPI_COMM_WORLD_SIZE", "1");
+  set("OMPI_COMM_WORLD_RANK", "0");
+  EXPECT_TRUE(launch_of_environment().alone());
+}
+
+TEST_F(LaunchTest, SlurmListsItsHosts) {
+  set("SLURM_STEP_NUM_TASKS", "18");
+  set("SLURM_PROCID", "8");
+  set("SLURM_STEP_TASKS_PER_NODE", "8(x2),2");
+  set("SLURM_LOCALID", "0");
+  const Launch launch = launch_of_environment();
+  EXPECT_EQ(launch.size, 18U);
+  EXPECT_EQ(launch.local_size, 8U) << "the same for all ranks of a host";
 }
 
 TEST_F(LaunchTest, IsWhatTheLauncherSays) {

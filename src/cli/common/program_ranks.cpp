@@ -24,6 +24,17 @@ std::unique_ptr<Ranks>& own_ranks() {
   return ranks;
 }
 
+/// Other launchers than mpirun may let ranks live on that rank 0's end does not reach.
+bool is_said_by_rank_0(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const ForeignLauncher&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
 void silence_standard_output() {
   const int nothing = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
   if (nothing < 0 || ::dup2(nothing, STDOUT_FILENO) < 0)
@@ -56,7 +67,7 @@ int report_to_rank_0(std::string_view program, const std::exception_ptr& failure
   constexpr std::chrono::seconds kForRank0{3};  // which mostly meets the same, and its end is that of all
   try {
     const LastWords words = last_words(failure);
-    if (pending_signal() != 0) return words.status;
+    if (pending_signal() != 0 || is_said_by_rank_0(failure)) return words.status;
     if (!program_ranks().alone()) {
       program_ranks().fail(words.status, words.line);
       return words.status;
