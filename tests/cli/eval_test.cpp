@@ -144,6 +144,19 @@ TEST_F(EvalPrograms, EvalKilledAndResumedIsIdentical) {
   EXPECT_EQ(run("kvcalibrate", with_text("eval", {"--method", "full", "--resume"})).status, 2);  // no --out
 }
 
+TEST_F(EvalPrograms, EvalGoesOnOnlyWithTheModelsConfigThatItBeganWith) {
+  write_tokens_file(folder_ / "tokens.jsonl", 400, 70);
+  auto words = with_text("eval", {"--method", "full", "--out", folder_ / "e.json"});
+  ASSERT_EQ(run_and_interrupt("kvcalibrate", words, folder_ / "e.json.journal").status, 130);
+  Json config = parse_json(slurp(folder_ / "model" / "config.json"), "config.json");
+  config["rms_norm_eps"] = 0.5;
+  std::ofstream(folder_ / "model" / "config.json") << dump_json(config);
+  words.emplace_back("--resume");
+  const Outcome other = run("kvcalibrate", words);
+  EXPECT_EQ(other.status, 7);
+  EXPECT_THAT(other.err, HasSubstr("model_config.norm_epsilon"));
+}
+
 TEST_F(EvalPrograms, EvalTimesPrefillAndDecodeApart) {
   const auto evaluate = [&](std::vector<std::string> more) {
     more.insert(more.end(), {"--method", "lagkv", "--set", "lag=4", "sinks=2", "--json"});

@@ -12,7 +12,9 @@
 #include "core/checked.h"
 #include "core/error.h"
 #include "io/checkpoint.h"
+#include "io/digest.h"
 #include "kernels/instruction_set.h"
+#include "model/config_json.h"
 #include "version.h"
 
 namespace kvs {
@@ -79,6 +81,16 @@ std::pair<std::optional<std::int64_t>, std::optional<std::int64_t>> window_range
   const bool comparable = first && last && (*first < 0) == (*last < 0);
   if ((comparable && *first >= *last) || last == 0) refuse();  // it selects nothing, whatever the text
   return {first, last};
+}
+
+Json common_identity(const Options& options, const std::string& model_sha256, const Corpus& corpus) {
+  return {{"tool_version", kToolVersion},
+          {"options", options.result_options()},
+          {"instruction_set", name_of(instruction_set())},
+          {"model_sha256", model_sha256},
+          {"text_sha256", corpus.text_sha256},
+          {"tokens_sha256", tokens_sha256(corpus)},
+          {"documents", corpus.documents.size()}};
 }
 
 }  // namespace
@@ -271,13 +283,23 @@ std::vector<std::vector<std::int32_t>> documents_in_turn(const Corpus& corpus) {
   return documents;
 }
 
-Json run_identity(const Options& options, const std::string& model_sha256, const Corpus& corpus) {
-  return {{"tool_version", kToolVersion},
-          {"options", options.result_options()},
-          {"instruction_set", name_of(instruction_set())},
-          {"model_sha256", model_sha256},
-          {"text_sha256", corpus.text_sha256},
-          {"documents", corpus.documents.size()}};
+std::string tokens_sha256(const Corpus& corpus) {
+  Sha256 digest;
+  for (const Document& document : corpus.documents) digest.update(std::as_bytes(std::span(document.tokens)));
+  return digest.finish();
+}
+
+Json run_identity(const Options& options, const ModelSource& model, const Corpus& corpus) {
+  Json identity = common_identity(options, model.sha256(), corpus);
+  identity["model_config"] = config_json(model.config());
+  return identity;
+}
+
+Json run_identity(const Options& options, CaptureReader& capture, const Corpus& corpus) {
+  Json identity = common_identity(options, capture.header().model_sha256, corpus);
+  identity["capture"] = {
+      {"tokens", capture.header().tokens}, {"documents", capture.documents()}, {"sha256", capture.contents_sha256()}};
+  return identity;
 }
 
 Provenance provenance(const Options& options, const RunOptions& run, const Corpus& corpus) {

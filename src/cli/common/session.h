@@ -90,8 +90,12 @@ std::vector<std::vector<std::int32_t>> documents_in_turn(const Corpus& corpus);
 
 /// What a resumed run must have in common with the one before: every option that changes results (not --threads,
 /// --resume, --force, --quiet, --json, --no-lock, and not where things lie on disk), the processor's instruction set,
-/// whose products round in another order, the model and the texts.
-Json run_identity(const Options& options, const std::string& model_sha256, const Corpus& corpus);
+/// whose products round in another order, the model, the texts and what a tokenizer made of them.
+Json run_identity(const Options& options, const ModelSource& model, const Corpus& corpus);
+/// The same of a run on a capture. @param corpus  that it reads as well
+Json run_identity(const Options& options, CaptureReader& capture, const Corpus& corpus = {});
+/// SHA-256 of all documents' ids.
+std::string tokens_sha256(const Corpus& corpus);
 Provenance provenance(const Options& options, const RunOptions& run, const Corpus& corpus);
 
 }  // namespace kvs

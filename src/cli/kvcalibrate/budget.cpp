@@ -172,7 +172,7 @@ void run_budget(std::string_view method, const Options& options) {
       .bytes = budget_bytes(options.text("budget"), full, tokens),
       .fixed = parse_settings(options.list("set"), "--set"),
       .rounds = options.has("by-layer") ? static_cast<std::size_t>(options.integer("by-layer", 1, 1000)) : 0};
-  const Json identity = run_identity(options, source->sha256(), corpus);
+  const Json identity = run_identity(options, *source, corpus);
   check_journal(out, run);
   ModelSession session = load_model(std::move(source), options, run);
   require_agreement(run, identity, *session.backend);

@@ -115,8 +115,11 @@ std::vector<std::filesystem::path> other_outputs(const Options& options, std::sp
 
 Json identity_of(const Options& options, const ModelSource& source, const Corpus& corpus,
                  const std::optional<Corpus>& calibration) {
-  Json identity = run_identity(options, source.sha256(), corpus);
-  if (calibration) identity["calibration_text_sha256"] = calibration->text_sha256;
+  Json identity = run_identity(options, source, corpus);
+  if (calibration) {
+    identity["calibration_text_sha256"] = calibration->text_sha256;
+    identity["calibration_tokens_sha256"] = tokens_sha256(*calibration);
+  }
   if (options.has("config"))
     for (const std::string& path : options.list("config")) identity["configs"].push_back(sha256_of_file(path));
   return identity;

@@ -7,6 +7,7 @@
 #include "capture/held_source.h"
 #include "capture/live_source.h"
 #include "core/error.h"
+#include "model/config_json.h"
 
 namespace kvs {
 namespace {
@@ -40,8 +41,8 @@ void open_capture(const Options& options, const RunOptions& run, EliteInput& inp
   } else {
     refuse_options(options, kTextOptions, "--capture and without --whiten");
   }
-  input.identity = run_identity(options, input.model_sha256, input.corpus);
-  input.identity["capture"] = {{"tokens", header.tokens}, {"documents", input.reader->documents()}};
+  input.identity = run_identity(options, *input.reader, input.corpus);
+  if (input.model) input.identity["model_config"] = config_json(input.config);
 }
 
 void open_live(const Options& options, const RunOptions& run, EliteInput& input) {
@@ -49,7 +50,7 @@ void open_live(const Options& options, const RunOptions& run, EliteInput& input)
   input.config = input.model->config();
   input.model_sha256 = input.model->sha256();
   input.corpus = load_corpus(options, run, *input.model);
-  input.identity = run_identity(options, input.model_sha256, input.corpus);
+  input.identity = run_identity(options, *input.model, input.corpus);
 }
 
 }  // namespace

@@ -74,7 +74,7 @@ Json config_of(const CacheChoice& choice, const ModelSession& session, const Pro
 
 /// What --resume must find again, the config's content included.
 Json eval_identity(const Options& options, const ModelSource& source, const Corpus& corpus) {
-  Json identity = run_identity(options, source.sha256(), corpus);
+  Json identity = run_identity(options, source, corpus);
   if (options.has("config")) identity["config_sha256"] = sha256_of_file(options.text("config"));
   return identity;
 }

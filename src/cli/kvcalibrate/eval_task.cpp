@@ -168,7 +168,7 @@ void run_eval_task(const Options& options, const RunOptions& run) {
 
   Corpus read;  // what says which texts a run is of
   read.text_sha256 = input.sha256;
-  Json identity = run_identity(options, source->sha256(), read);
+  Json identity = run_identity(options, *source, read);
   if (options.has("config")) identity["config_sha256"] = sha256_of_file(options.text("config"));
   if (options.has("out")) {
     const std::string out = options.text("out");

@@ -155,7 +155,7 @@ void run_faedkv(Arguments arguments) {
       }))
     return print_result(run, read_config(out), out.string() + ": finished before\n");
   const FaedkvPlan plan = make_plan(*options, source->config(), documents, run);
-  const Json identity = run_identity(*options, source->sha256(), corpus);
+  const Json identity = run_identity(*options, *source, corpus);
   check_journal(out, run);
   ModelSession session = load_model(std::move(source), *options, run);
   require_agreement(run, identity, *session.backend);

@@ -152,7 +152,7 @@ void run_transform(Arguments arguments) {
                 "found " + std::to_string(plan.bytes) + " bytes of a document of " + std::to_string(length) +
                     " tokens, expected at least " + std::to_string(least) +
                     ", what gains, sinks, outliers and tokens that wait take");
-  Checkpoint checkpoint(out, run_identity(*options, source->sha256(), corpus));
+  Checkpoint checkpoint(out, run_identity(*options, *source, corpus));
   TransformMoments moments = transform_moments(*source, geometry);
   ModelSession session = load_model(std::move(source), *options, run);
   const TransformText text{documents.size(), tokens, plan.scales.empty()};

@@ -100,6 +100,7 @@ std::size_t capture_whole(const ModelSession& session, const CaptureJob& job, co
   if (first < job.documents.size()) {
     const Json layout = run.ranks->tell(writer ? writer->layout() : Json());
     const auto others = writer ? nullptr : CapturePart::open(out, job.header, layout);
+    run.ranks->gather(Json());  // no document before all ranks have found the file
     Progress progress("capture", static_cast<double>(job.documents.size()), run.quiet);
     progress.update(static_cast<double>(first));
     write_documents(session, job, first, writer ? writer->part() : *others, writer.get(), *run.ranks,
@@ -113,6 +114,10 @@ std::size_t capture_whole(const ModelSession& session, const CaptureJob& job, co
 std::size_t capture_parts(const ModelSession& session, const CaptureJob& job, const CaptureSplit& split,
                           const std::filesystem::path& out, const RunOptions& run) {
   announce_rest(session, job, split.documents, run);
+  if (split.parts < run.ranks->size() && run.ranks->size() <= split.documents)
+    remark("note: " + std::to_string(run.ranks->size()) + " ranks share fewer files (" + std::to_string(split.parts) +
+               "): those that get none wait for the others",
+           run.quiet);
   std::size_t found = 0;
   Progress progress("capture", static_cast<double>(split.documents), run.quiet);
   progress.update(0);
@@ -170,7 +175,7 @@ void run_capture(Arguments arguments) {
   CaptureJob job{documents,
                  capture_header(source->config(), source->sha256(), layers, states, store, documents.front().size(),
                                 documents.size()),
-                 run_identity(*options, source->sha256(), corpus),
+                 run_identity(*options, *source, corpus),
                  {.force = run.force, .resume = run.resume, .lock = splits && !options->flag("no-lock")}};
   job.identity["options"].erase("split");  // a part's identity says which it is
   // Loading checks the device and every weight: nothing is left on disk if they will not do.

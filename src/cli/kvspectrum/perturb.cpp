@@ -126,7 +126,7 @@ void run_perturb(Arguments arguments) {
     remark("note: left out " + std::to_string(versions.left_out) + " of " + std::to_string(corpus.documents.size()) +
                " documents: no word to replace, or fewer than " + std::to_string(plan.tokens) + " tokens afterwards",
            run.quiet);
-  const Json identity = run_identity(*options, source->sha256(), corpus);
+  const Json identity = run_identity(*options, *source, corpus);
   check_journal(out, run);
   ModelSession session = load_model(std::move(source), *options, run);
   Journal journal = open_journal(out, identity, run);

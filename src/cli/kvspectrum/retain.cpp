@@ -125,7 +125,7 @@ void run_retain(Arguments arguments) {
     return print_result(run, parse_json(read_text_file(out, std::size_t{1} << 30), out.string()),
                         out.string() + ": finished before\n");
   const RetentionPlan plan = make_plan(*options, *source, documents.front().size());
-  Json identity = run_identity(*options, source->sha256(), corpus);
+  Json identity = run_identity(*options, *source, corpus);
   if (options->has("config")) identity["config_sha256"] = sha256_of_file(options->text("config"));
   check_journal(out, run);
   ModelSession session = load_model(std::move(source), *options, run);

@@ -110,8 +110,7 @@ void open_capture(const Options& options, const RunOptions& run, Input& input) {
   input.states = spectrum_states(header, path);
   input.kv_heads = header.kv_heads;
   input.head_dim = header.head_dim;
-  input.identity = run_identity(options, header.model_sha256, {});
-  input.identity["capture"] = {{"tokens", header.tokens}, {"documents", input.reader->documents()}};
+  input.identity = run_identity(options, *input.reader);
   set_sizes(options, header.tokens, header.states.contains(StateKind::kQPre), input);
   announce({.flops = gain_flops(input, input.source->documents()),
             .memory_bytes = captured_memory(header) + gain_memory(input),
@@ -123,7 +122,7 @@ void open_live(const Options& options, const RunOptions& run, Input& input) {
   auto model = open_model(options);
   input.layers = options.indices("layers", model->config().layers);
   const Corpus corpus = load_corpus(options, run, *model);
-  input.identity = run_identity(options, model->sha256(), corpus);
+  input.identity = run_identity(options, *model, corpus);
   input.session = load_model(std::move(model), options, run);
   const ModelConfig& config = input.session.config();
   input.origin = {config.name,
