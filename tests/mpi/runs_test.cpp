@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <sstream>
+#include <utility>
 
 #include "io/json.h"
 #include "kernels/instruction_set.h"
+#include "tests/cli/letters_tokenizer.h"
 #include "tests/mpi/ranks.h"
 
 namespace kvs::testing {
@@ -14,7 +17,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
 TEST_F(Ranks, MemoryDoesNotGrowWithDocuments) {
@@ -54,13 +56,15 @@ class UnlikeRanks : public Ranks {
     return words;
   }
   void expect_refused(const Rank& second, int status, const std::string& difference) const {
-    const Outcome outcome =
-        run_ranks("kvspectrum", {{with_text("capture", {"--out", folder_ / "out" / "c.h5"})}, second});
+    expect_refused({with_text("capture", {"--out", folder_ / "out" / "c.h5"})}, second, status, difference);
+  }
+  void expect_refused(const Rank& first, const Rank& second, int status, const std::string& difference) const {
+    const Outcome outcome = run_ranks("kvspectrum", {first, second});
     EXPECT_EQ(outcome.status, status) << outcome.err;
     EXPECT_THAT(own_lines(outcome.err, "kvspectrum"),
                 ElementsAre(AllOf(StartsWith("kvspectrum: error: rank 1 on "), HasSubstr(difference))))
         << outcome.err;
-    EXPECT_THAT(contents_of(folder_ / "out"), IsEmpty());
+    EXPECT_TRUE(std::filesystem::is_empty(folder_ / "out"));
   }
 };
 
@@ -70,6 +74,44 @@ TEST_F(UnlikeRanks, InThreadsModelOrTextsAreRefusedBeforeTheFirstDocument) {
   expect_refused({words("--model", folder_ / "other")}, 7, "model_sha256");
   std::ofstream(folder_ / "other.jsonl") << slurp(folder_ / "tokens.jsonl") << slurp(folder_ / "tokens.jsonl");
   expect_refused({words("--tokens-file", folder_ / "other.jsonl")}, 7, "text_sha256");
+}
+
+TEST_F(UnlikeRanks, InWhatAConfigSaysAreRefused) {
+  write_tiny_model(folder_ / "other");
+  Json config = parse_json(slurp(folder_ / "other" / "config.json"), "config.json");
+  config["rms_norm_eps"] = 0.5;  // the tensors are the same
+  std::ofstream(folder_ / "other" / "config.json") << dump_json(config);
+  expect_refused({words("--model", folder_ / "other")}, 7, "model_config.norm_epsilon");
+}
+
+TEST_F(UnlikeRanks, InTheTokenizerAreRefused) {
+  std::ofstream(folder_ / "text.txt") << std::string(200, 'a') << std::string(200, 'b');
+  write_tiny_model(folder_ / "other");
+  Json tokenizer = letters_tokenizer();
+  std::ofstream(folder_ / "model" / "tokenizer.json") << dump_json(tokenizer);
+  Json& vocabulary = tokenizer["model"]["vocab"];
+  std::swap(vocabulary["a"], vocabulary["b"]);
+  std::ofstream(folder_ / "other" / "tokenizer.json") << dump_json(tokenizer);
+  const auto on_text = [&](const std::string& model) {
+    return std::vector<std::string>{
+        "spectrum",  "--model", folder_ / model, "--text",    folder_ / "text.txt", "--window", "32",
+        "--threads", "1",       "--quiet",       "--out-dir", folder_ / "out" / "s"};
+  };
+  expect_refused({on_text("model")}, {on_text("other")}, 7, "tokens_sha256");
+}
+
+TEST_F(UnlikeRanks, InTheCaptureAreRefused) {
+  const auto capture = [&](const std::string& name) {
+    ASSERT_EQ(run("kvspectrum", with_text("capture", {"--documents", "3", "--out", folder_ / name})).status, 0);
+  };
+  capture("one.h5");
+  write_tokens_file(folder_ / "tokens.jsonl", 3, 32);
+  capture("other.h5");
+  const auto spectrum_of = [&](const std::string& name) {
+    return std::vector<std::string>{"spectrum", "--capture", folder_ / name, "--threads",
+                                    "1",        "--quiet",   "--out-dir",    folder_ / "out" / "s"};
+  };
+  expect_refused({spectrum_of("one.h5")}, {spectrum_of("other.h5")}, 7, "capture.sha256");
 }
 
 TEST_F(UnlikeRanks, OfAnOlderProcessorAreRefused) {
@@ -82,16 +124,20 @@ TEST_F(UnlikeRanks, WithoutAGpuAreNamed) {
 }
 
 TEST_F(UnlikeRanks, ThatSeeAnotherFolderAreRefused) {
-  const std::string elsewhere = "mount -t tmpfs none '" + (folder_ / "out").native() + "' && exec \"$0\" \"$@\"";
+  // With what an earlier run of the same command has left there.
+  const auto own = with_text("capture", {"--out", folder_ / "out" / "c.h5"});
+  ASSERT_EQ(run_and_interrupt("kvspectrum", own, folder_ / "out" / "c.h5.journal", SIGKILL).status, 1000 + SIGKILL);
+  std::filesystem::rename(folder_ / "out", folder_ / "left");
+  std::filesystem::create_directory(folder_ / "out");
+  const std::string out = (folder_ / "out").native(), left = (folder_ / "left").native(),
+                    elsewhere = "mount --bind '" + left + "' '" + out + "' && exec \"$0\" \"$@\"";
   const std::vector<std::string> before{"unshare", "-m", "sh", "-c", elsewhere};
   if (run("/usr/bin/unshare", {"-m", "sh", "-c", elsewhere, "true"}).status != 0)
     GTEST_SKIP() << "cannot mount a file system of its own";
-  const auto own = with_text("capture", {"--out", folder_ / "out" / "c.h5"});
-  const Outcome outcome = run_ranks("kvspectrum", {{own}, {own, before}});
-  EXPECT_EQ(outcome.status, 6) << outcome.err;
-  EXPECT_THAT(own_lines(outcome.err, "kvspectrum"),
-              ElementsAre(AllOf(StartsWith("kvspectrum: error: rank 1 on "), HasSubstr("c.h5.partial: found none"),
-                                HasSubstr("all ranks need one folder"))));
+  expect_refused({own, before}, 6, "c.h5.partial: found that of another run, expected the file of rank 0");
+  std::filesystem::remove_all(left);
+  std::filesystem::create_directory(left);
+  expect_refused({own, before}, 6, "c.h5.partial: found none, expected the file of rank 0: all ranks need one folder");
 }
 
 TEST_F(Ranks, OneLineSaysWhatAllOfThemWouldSay) {
@@ -115,16 +161,30 @@ TEST_F(Ranks, ACommandThatIsNotSharedIsRefused) {
   EXPECT_EQ(outcome.out, "");
 }
 
-TEST_F(Ranks, AnotherMpiThanTheLaunchersIsRefused) {
-  // As MPICH's mpirun tells its processes their place.
-  ::setenv("PMI_SIZE", "2", 1);
-  ::setenv("PMI_RANK", "0", 1);
-  const Outcome outcome = run("kvcalibrate", with_text("eval", {"--method", "full", "--out", folder_ / "e.json"}));
-  ::unsetenv("PMI_SIZE");
-  ::unsetenv("PMI_RANK");
-  EXPECT_EQ(outcome.status, 6);
-  EXPECT_THAT(outcome.err, HasSubstr("kvcalibrate: error: MPI: found 1 ranks, expected the 2 that were launched"));
+TEST_F(Ranks, AnotherMpiThanTheLaunchersIsRefusedByRank0) {
+  for (const std::string rank : {"0", "1"}) {  // as MPICH's mpirun tells its processes their place
+    const Outcome outcome =
+        run("/usr/bin/env", {"PMI_SIZE=2", "PMI_RANK=" + rank, std::string(KVS_BINARY_DIR) + "/kvcalibrate", "eval",
+                             "--method", "full", "--out", folder_ / "e.json"});
+    EXPECT_EQ(outcome.status, 6);
+    const std::string line = "kvcalibrate: error: MPI: found 1 ranks, expected the 2 that were launched";
+    EXPECT_THAT(outcome.err, StartsWith(rank == "0" ? line : ""));
+    EXPECT_EQ(outcome.err.empty(), rank != "0");
+  }
   EXPECT_FALSE(std::filesystem::exists(folder_ / "e.json"));
+}
+
+TEST_F(Ranks, WhatAnMpirunThatIsGoneLeftInTheEnvironmentIsStatus6) {
+  std::vector<std::string> words;
+  std::istringstream left(run(KVS_MPIRUN, {"--allow-run-as-root", "-n", "1", "env"}).out);
+  for (std::string line; std::getline(left, line);)
+    if (line.starts_with("OMPI_") || line.starts_with("PMIX_")) words.push_back(line);
+  words.insert(words.end(), {"OMPI_COMM_WORLD_SIZE=2", std::string(KVS_BINARY_DIR) + "/kvcalibrate", "eval"});
+  const Outcome outcome = run("/usr/bin/env", words);
+  EXPECT_EQ(outcome.status, 6);
+  EXPECT_THAT(own_lines(outcome.err, "kvcalibrate"),
+              ElementsAre(AllOf(StartsWith("kvcalibrate: error: rank 0 on "), HasSubstr("was ended by MPI"))))
+      << outcome.err;
 }
 
 }  // namespace

@@ -48,6 +48,11 @@ std::vector<std::filesystem::path>& unfinished_outputs() {
   return outputs;
 }
 
+/// A capture's journal begins with what says how its file is laid out.
+bool holds_nothing(const std::vector<Json>& records) {
+  return records.empty() || (records.size() == 1 && records.front().contains("run_id"));
+}
+
 void add_files_of(const std::filesystem::path& config, InputFiles& inputs) {
   const Json read = read_config(config);
   for (const Json& file : read.at("files")) inputs.add(config.parent_path() / file.at("path").get<std::string>());
@@ -93,7 +98,7 @@ void drop_hopeless_runs(ErrorCode code) {
   for (const std::filesystem::path& output : unfinished_outputs()) {
     const OutputLock lock(output, true);
     const std::filesystem::path journal = journal_path(output);
-    const bool idle = std::filesystem::exists(journal) && Journal::read(journal).records.empty();
+    const bool idle = std::filesystem::exists(journal) && holds_nothing(Journal::read(journal).records);
     if (code != ErrorCode::kData && !idle) continue;
     for (const char* ending : kKeptState) std::filesystem::remove(output.string() + ending);
   }

@@ -15,6 +15,7 @@
 #include "io/hdf5/capture_io.h"
 #include "io/hdf5/capture_paths.h"
 #include "io/hdf5/capture_records.h"
+#include "io/journal.h"
 
 namespace kvs {
 
@@ -82,16 +83,13 @@ std::unique_ptr<CapturePart> CapturePart::open(const std::filesystem::path& outp
   };
   std::error_code error;
   const std::uintmax_t bytes = std::filesystem::file_size(paths.partial, error);
-  if (error) foreign("found none");
-  if (bytes != layout.at("file_bytes").get<std::uintmax_t>()) foreign("found a file of another size");
+  if (error || !std::filesystem::exists(paths.journal)) foreign("found none");
+  const std::vector<Json> records = Journal::read(paths.journal).records;
+  if (records.empty() || records.front() != layout) foreign("found that of another run");  // by its random run_id
   CaptureProgress progress = progress_from_journal(std::span(&layout, 1), where, bytes);
   auto part = std::make_unique<CaptureFilePart>(paths.output, header, layout_of(header, output.native()));
   check_index(progress.index, part->layout(), header.documents, where);
-  const auto ranges = metadata_ranges(progress.index, where);
-  part->open(paths.partial, progress.index.offsets);
-  if (metadata_digest(part->descriptor(), paths.partial, ranges, progress.complete_offset) !=
-      progress.index.metadata_sha256)
-    foreign("found a file of another run");
+  part->open(paths.partial, std::move(progress.index.offsets));
   return part;
 }
 

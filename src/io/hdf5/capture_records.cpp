@@ -112,6 +112,7 @@ Json layout_record(const CaptureProgress& progress) {
               {"metadata_sha256", index.metadata_sha256},
               {"complete_offset", progress.complete_offset},
               {"replaces", progress.replaces},
+              {"run_id", progress.run_id},
               {"names", index.names},
               {"bytes", index.bytes},
               {"offsets", std::move(documents)}};
@@ -136,6 +137,7 @@ CaptureProgress progress_from_journal(std::span<const Json> records, std::string
   if (!lies_between_datasets(progress.index, progress.complete_offset, where))
     layout.at("complete_offset").fail("an offset outside the datasets");
   progress.replaces = layout.at("replaces").boolean();
+  progress.run_id = layout.at("run_id").string();
   progress.committed = records.size() - 1;
   if (progress.committed > rows)
     throw Error(ErrorCode::kInput, where,

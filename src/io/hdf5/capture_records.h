@@ -28,6 +28,7 @@ struct CaptureProgress {
   std::uint64_t complete_offset = 0;  // where the attribute `complete` lies
   bool replaces = false;              // begun with force: the output may exist until the end
   std::uint64_t committed = 0;        // documents
+  std::string run_id = {};            // random: no other run's journal has it
 };
 
 /// The journal's first record, written when the file is laid out; then one record per document.

@@ -7,6 +7,7 @@
 #include <bit>
 #include <cerrno>
 #include <optional>
+#include <random>
 #include <utility>
 
 #include "core/error.h"
@@ -39,6 +40,11 @@ bool is_there(const fs::path& path) {
 void remove_if_there(const fs::path& path) {
   if (::unlink(path.c_str()) != 0 && errno != ENOENT)
     throw_errno(ErrorCode::kEnvironment, path, "cannot delete", errno);
+}
+
+std::string random_id() {
+  std::random_device random;
+  return checksum_text(random()) + checksum_text(random());
 }
 
 /// The journal's line 0: every result-changing fact of the run at top level, so that a conflict names it.
@@ -101,6 +107,7 @@ void CaptureFileWriter::start(bool replaces) {
   progress_ = {};
   progress_.index = create_skeleton(paths_.fresh, header_, part_.layout(), progress_.complete_offset);
   progress_.replaces = replaces;
+  progress_.run_id = random_id();
   try {
     part_.open(paths_.fresh, progress_.index.offsets);
     if (::fsync(part_.descriptor()) != 0) throw_errno(ErrorCode::kEnvironment, paths_.fresh, "cannot sync", errno);
