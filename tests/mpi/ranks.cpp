@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <fstream>
+#include <iostream>
 #include <random>
 #include <sstream>
 #include <thread>
@@ -17,19 +18,36 @@ using Clock = std::chrono::steady_clock;
 
 std::string path_of(const std::string& program) { return std::string(KVS_BINARY_DIR) + "/" + program; }
 
-/// Processes of the program that were told to write `output`, mpirun left out.
-std::vector<pid_t> processes_of(const std::string& program, const std::string& output) {
+/// Processes of the executable `path` whose command line names `output`.
+std::vector<pid_t> processes_at(const std::string& path, const std::string& output) {
   std::vector<pid_t> found;
   std::error_code gone;
   for (const auto& entry : std::filesystem::directory_iterator("/proc", gone)) {
     const std::string name = entry.path().filename();
     if (!std::ranges::all_of(name, [](char c) { return c >= '0' && c <= '9'; })) continue;
     const std::string words = slurp(entry.path() / "cmdline");
-    if (words.starts_with(path_of(program) + '\0') && words.find(output) != std::string::npos)
-      found.push_back(std::stoi(name));
+    if (words.starts_with(path + '\0') && words.find(output) != std::string::npos) found.push_back(std::stoi(name));
   }
   std::ranges::sort(found);
   return found;
+}
+
+/// Those of the program that were told to write it, mpirun left out.
+std::vector<pid_t> processes_of(const std::string& program, const std::string& output) {
+  return processes_at(path_of(program), output);
+}
+
+/// The server of PMIx 4.2 in mpirun has freed a lock that it waits for at its end if a rank was killed in the instant
+/// in which it connects (docs/scale.md): then nothing of the run is left but mpirun.
+void end_stuck_mpirun(const std::string& program, const std::string& output, const std::atomic<bool>& over) {
+  constexpr std::chrono::seconds kPatience{20};
+  for (auto alone_since = Clock::now(); !over; std::this_thread::sleep_for(std::chrono::milliseconds(100))) {
+    if (!processes_of(program, output).empty()) alone_since = Clock::now();
+    if (Clock::now() - alone_since < kPatience) continue;
+    for (const pid_t process : processes_at(KVS_MPIRUN, output)) ::kill(process, SIGKILL);
+    std::cout << "mpirun did not end after its ranks: killed\n";
+    return;
+  }
 }
 
 bool has_begun(const std::string& program, const Kill& kill) {
@@ -67,6 +85,7 @@ Killed run_ranks_and_kill_one(int ranks, const std::string& program, const std::
     const auto processes = processes_of(program, kill.output);
     killed = Clock::now();
     if (!over && !processes.empty()) ::kill(processes[kill.victim % processes.size()], SIGKILL);
+    end_stuck_mpirun(program, kill.output, over);
   });
   Outcome outcome = run_ranks(ranks, program, words);
   const auto end = Clock::now();
