@@ -70,16 +70,23 @@ Comparison read_comparison(const Output& output) {
                         .documents = root.at("documents").unsigned_integer(kMostCount),
                         .budgets = reals(root.at("budgets")),
                         .cells = {},
-                        .best = {}};
+                        .best = {},
+                        .smallest = {}};
   std::ranges::sort(comparison.budgets, std::greater{});
   for (std::size_t n = 0; n < cells.array_size(); ++n) comparison.cells.push_back(read_cell(cells.at(n)));
-  for (std::size_t n = 0; n < best.array_size(); ++n) {
-    if (!best.at(n).has("cell")) continue;  // nothing reaches the budget
-    const JsonCursor cell = best.at(n).at("cell");
+  const auto cell_of = [&](const JsonCursor& one) -> std::optional<std::size_t> {
+    if (!one.has("cell")) return std::nullopt;
+    const JsonCursor cell = one.at("cell");
     const std::uint64_t index = cell.unsigned_integer(kMostCount);
     if (index >= comparison.cells.size()) cell.fail("the index of a cell");
-    comparison.best[best.at(n).at("budget").positive()] = index;
-  }
+    return index;
+  };
+  for (std::size_t n = 0; n < best.array_size(); ++n)
+    if (const auto cell = cell_of(best.at(n))) comparison.best[best.at(n).at("budget").positive()] = *cell;
+  if (!root.has("smallest")) return comparison;
+  const JsonCursor smallest = root.at("smallest");
+  for (std::size_t n = 0; n < smallest.array_size(); ++n)
+    comparison.smallest[smallest.at(n).at("loss").positive()] = cell_of(smallest.at(n));
   return comparison;
 }
 

@@ -37,7 +37,8 @@ struct Comparison {
   std::size_t tokens = 0, documents = 0;
   std::vector<double> budgets;  // descending
   std::vector<ComparisonCell> cells;
-  std::map<double, std::size_t, std::greater<>> best;  // cell by budget
+  std::map<double, std::size_t, std::greater<>> best;     // cell by budget
+  std::map<double, std::optional<std::size_t>> smallest;  // cell of the front by loss; nothing: all cost more
 };
 
 /// @throws Error kInput where it is not as docs/compare.md says.

@@ -13,7 +13,6 @@ namespace {
 
 /// A cache that more than doubles perplexity is of no use.
 constexpr double kUseless = 1.0;
-constexpr std::array kLosses{0.01, 0.05};
 constexpr std::size_t kMostNamed = 4;  // methods in a sentence
 
 bool is_measured(const ComparisonCell& cell) { return cell.loss && cell.kl && cell.bytes && cell.error.empty(); }
@@ -26,11 +25,11 @@ std::size_t most_documents(std::span<const ComparisonCell* const> cells) {
   return most;
 }
 
-/// The measured cells of a budget (0: of all), those of least divergence first.
+/// The measured cells of a budget, those of least divergence first.
 std::vector<const ComparisonCell*> measured_cells(const Comparison& comparison, double budget) {
   std::vector<const ComparisonCell*> cells;
   for (const ComparisonCell& cell : comparison.cells)
-    if ((budget == 0 || cell.budget == budget) && is_measured(cell)) cells.push_back(&cell);
+    if (cell.budget == budget && is_measured(cell)) cells.push_back(&cell);
   std::ranges::stable_sort(cells, {}, [](const ComparisonCell* cell) { return *cell->kl; });
   return cells;
 }
@@ -66,18 +65,13 @@ std::string at_budget(const Comparison& comparison, double budget) {
   return words.empty() ? words : "At " + size_words(budget) + " of the bytes, " + words + ".";
 }
 
-/// The cell of fewest bytes that costs at most `loss`.
-std::string smallest(const Comparison& comparison, double loss) {
-  const ComparisonCell* found = nullptr;
-  const auto cells = measured_cells(comparison, 0);
-  const std::size_t documents = most_documents(cells);
-  for (const ComparisonCell* cell : cells)
-    if (!cell->stopped && cell->documents == documents && *cell->loss <= loss &&
-        (found == nullptr || *cell->bytes < *found->bytes))
-      found = cell;
-  if (found == nullptr) return "No cache that was compared costs at most " + shown_percent(loss) + " of perplexity.";
-  return "The smallest cache that costs at most " + shown_percent(loss) + " of perplexity is " + spoken(found->label) +
-         " at " + shown_percent(*found->bytes) + " of the bytes (" + shown_change(*found->loss) + ").";
+std::string smallest(const Comparison& comparison, double loss, std::optional<std::size_t> n) {
+  if (!n) return "No cache of the front costs at most " + shown_percent(loss) + " of perplexity.";
+  const ComparisonCell& cell = comparison.cells[*n];
+  if (!is_measured(cell)) return "";
+  return "The smallest cache of the front that costs at most " + shown_percent(loss) + " of perplexity is " +
+         spoken(cell.label) + " at " + shown_percent(*cell.bytes) +
+         " of the bytes: " + perplexity_change(*cell.loss, cell.interval) + ".";
 }
 
 /// Calibrated settings against their papers' at the same bytes.
@@ -104,7 +98,7 @@ std::string gained(const Comparison& comparison) {
 std::vector<std::string> comparison_findings(const Comparison& comparison) {
   std::vector<std::string> findings;
   for (const double budget : comparison.budgets) findings.push_back(at_budget(comparison, budget));
-  for (const double loss : kLosses) findings.push_back(smallest(comparison, loss));
+  for (const auto& [loss, cell] : comparison.smallest) findings.push_back(smallest(comparison, loss, cell));
   findings.push_back(gained(comparison));
   std::erase(findings, std::string());
   return findings;

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "export/report/comparison.h"
 #include "export/report/numbers.h"
@@ -124,28 +125,55 @@ const Output* config_of(const ComparisonCell& cell, const ReportInputs& inputs) 
   return nullptr;
 }
 
+/// Chosen cells by what they were chosen for: `named`, a share.
+class Winners {
+ public:
+  Winners(const char* caption, const char* named)
+      : table_(caption, {{named},
+                         {"Cache", false},
+                         {"Bytes"},
+                         {"Perplexity"},
+                         {"95\u00A0%", true, "interval of the change, over documents"},
+                         {"Retrieval"},
+                         {"Settings", false},
+                         {"Config", false}}) {}
+
+  void add(double share, const ComparisonCell& cell) {
+    table_.row({{shown_tenths(share), share},
+                cell.label,
+                cell_of(cell.bytes, as_percent),
+                cell_of(cell.loss, as_change),
+                interval_cell(cell.interval),
+                cell_of(cell.accuracy, as_percent),
+                cell.settings,
+                cell.config});
+  }
+  Markup markup() const { return table_.empty() ? Markup() : table_.markup(); }
+
+ private:
+  Table table_;
+};
+
 Markup winners(const Comparison& comparison, const ReportInputs& inputs) {
-  Table table(
-      "The best cache of each size",
-      {{"Budget"}, {"Cache", false}, {"Bytes"}, {"Perplexity"}, {"Retrieval"}, {"Settings", false}, {"Config", false}});
+  Winners best("The best cache of each size", "Budget"), smallest("The smallest cache of each loss", "Loss at most");
+  std::set<std::size_t> chosen;
+  for (const auto& [budget, n] : comparison.best) {
+    best.add(budget, comparison.cells[n]);
+    chosen.insert(n);
+  }
+  for (const auto& [loss, n] : comparison.smallest) {
+    if (!n) continue;
+    smallest.add(loss, comparison.cells[*n]);
+    chosen.insert(*n);
+  }
   Markup commands;
-  for (const auto& [budget, index] : comparison.best) {
-    const ComparisonCell& cell = comparison.cells[index];
-    table.row({{shown_tenths(budget), budget},
-               cell.label,
-               cell_of(cell.bytes, as_percent),
-               cell_of(cell.loss, as_change),
-               cell_of(cell.accuracy, as_percent),
-               cell.settings,
-               cell.config});
-    if (const Output* config = config_of(cell, inputs))
+  for (const std::size_t n : chosen)
+    if (const Output* config = config_of(comparison.cells[n], inputs))
       commands += element("dt", config->name) +
                   element("dd", element("code", config->root().at("calibration").at("command").string()));
-  }
-  if (table.empty()) return {};
-  return table.markup() + (commands.empty()
-                               ? Markup()
-                               : folded("Commands of these configs", element("dl", {{"class", "commands"}}, commands)));
+  if (!commands.empty())
+    commands = folded("Commands of these configs", element("dl", {{"class", "commands"}}, commands));
+  return best.markup() + smallest.markup() + commands;
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <numeric>
+#include <utility>
 
 #include "calibrate/paired_difference.h"
 #include "eval/evaluation_report.h"
@@ -13,6 +14,7 @@ namespace kvs {
 namespace {
 
 constexpr double kRoundedShare = 1 + 1e-9;
+constexpr const char* kNoTime = "no time was left";
 
 Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
 
@@ -30,11 +32,12 @@ Json cell_json(const CompareCell& cell, const CellResult& result, std::span<cons
             {"stopped", result.stopped},
             {"front", false},
             {"retrieval", nullptr},
-            {"error", nullptr}};
+            {"error", nullptr},
+            {"needs", cell.needs > 0 ? Json(cell.needs) : Json()}};
   if (!cell.error.empty())
     json["error"] = cell.error;
   else if (!scored)
-    json["error"] = "no time was left";
+    json["error"] = kNoTime;
   if (!scored) return json;
   const Json found = evaluation_json(result.sum, model, window);
   if (cell.budget == 0) {
@@ -118,6 +121,27 @@ Json best_cells(const Json& cells, std::span<const double> budgets) {
   return all;
 }
 
+/// What a cell is said to cost: the most that its interval holds, or its mean.
+double cost_of(const Json& cell) {
+  const Json &ratio = cell.at("ratio"), &interval = ratio.at("interval");
+  return (interval.is_null() ? ratio.at("ppl") : interval[1]).get<double>() - 1;
+}
+
+Json smallest_cells(const Json& cells, std::span<const double> losses) {
+  Json all = Json::array();
+  for (const double loss : losses) {
+    Json smallest;
+    for (std::size_t n = 0; n < cells.size(); ++n) {
+      const Json& cell = cells[n];
+      if (!cell.at("front").get<bool>() || cost_of(cell) > loss) continue;
+      if (smallest.is_null() || cell.at("bytes_ratio") < cells[smallest.get<std::size_t>()].at("bytes_ratio"))
+        smallest = n;
+    }
+    all.push_back({{"loss", loss}, {"cell", smallest}});
+  }
+  return all;
+}
+
 template <class... Arguments>
 std::string line(const char* format, Arguments... arguments) {
   char text[256];
@@ -146,6 +170,54 @@ std::string cell_line(const Json& cell) {
   return text + '\n';
 }
 
+/// "h2o + q8_0 (24.8 %), perplexity × 1.0184 (0.9997–1.0367), KL 0.0236".
+std::string chosen_text(const Json& cell) {
+  const Json& interval = cell.at("ratio").at("interval");
+  return cell.at("label").get<std::string>() + line(" (%.1f %%)", 100 * cell.at("bytes_ratio").get<double>()) +
+         line(", perplexity × %.4f", cell.at("ratio").at("ppl").get<double>()) +
+         (interval.is_null() ? "" : line(" (%.4f–%.4f)", interval[0].get<double>(), interval[1].get<double>())) +
+         line(", KL %.4f\n", cell.at("kl").get<double>());
+}
+
+/// Why nothing is the best of a budget: no time was left for its cells, or all need more; then what comes nearest.
+std::string unreached_text(const Json& cells, double budget) {
+  const Json* nearest = nullptr;
+  double least = 0;
+  for (const Json& cell : cells) {
+    if (cell.at("budget") == budget && (cell.at("error") == kNoTime || cell.at("documents") > 0))
+      return "nothing was scored on as many documents as elsewhere\n";
+    const Json& share = cell.contains("bytes_ratio") ? cell.at("bytes_ratio") : cell.at("needs");
+    if (share.is_null() || (nearest != nullptr && share.get<double>() >= least)) continue;
+    nearest = &cell;
+    least = share;
+  }
+  if (nearest == nullptr) return "nothing reaches it\n";
+  return "nothing reaches it; nearest is " + nearest->at("label").get<std::string>() +
+         line(" with %.3g %%\n", 100 * least);
+}
+
+std::string best_text(const Json& comparison) {
+  const Json& cells = comparison.at("cells");
+  std::string text = "best\n";
+  for (const Json& best : comparison.at("best")) {
+    const auto budget = best.at("budget").get<double>();
+    text += line("  %5.3g %%: ", 100 * budget);
+    text += best.at("cell").is_null() ? unreached_text(cells, budget)
+                                      : chosen_text(cells[best.at("cell").get<std::size_t>()]);
+  }
+  return text;
+}
+
+std::string smallest_text(const Json& comparison) {
+  std::string text;
+  for (const Json& smallest : comparison.at("smallest")) {
+    text += line("  %5.3g %%: ", 100 * smallest.at("loss").get<double>());
+    text += smallest.at("cell").is_null() ? std::string("no cache of the front costs so little\n")
+                                          : chosen_text(comparison.at("cells")[smallest.at("cell").get<std::size_t>()]);
+  }
+  return text.empty() ? text : "smallest that costs at most\n" + text;
+}
+
 std::string retrieval_text(const Json& comparison) {
   const Json& full = comparison.at("full").at("retrieval");
   if (full.is_null()) return "";
@@ -153,9 +225,10 @@ std::string retrieval_text(const Json& comparison) {
     return line("  %-34s%6.1f %%  %5.1f %%  %8.4f\n", label.c_str(), 100 * bytes,
                 100 * found.at("accuracy").get<double>(), found.at("log_likelihood").get<double>());
   };
-  std::string text = full.at("task").get<std::string>() + ", " + full.at("questions").dump() +
-                     " questions: bytes, accuracy, log-likelihood of the answer per token\n" +
-                     answers("full cache", 1, full);
+  const auto questions = full.at("questions").get<std::size_t>();
+  std::string text = full.at("task").get<std::string>() +
+                     line(", %zu question%s", questions, questions == 1 ? "" : "s") +
+                     ": bytes, accuracy, log-likelihood of the answer per token\n" + answers("full cache", 1, full);
   for (const Json& cell : comparison.at("cells"))
     if (!cell.at("retrieval").is_null())
       text += answers(cell.at("label"), cell.at("bytes_ratio"), cell.at("retrieval"));
@@ -196,9 +269,9 @@ std::string speed_text(const Json& speeds) {
 }  // namespace
 
 Json comparison_json(std::span<const CompareCell> cells, std::span<const CellResult> results,
-                     std::span<const double> budgets, const ModelConfig& model, std::size_t window) {
-  Json json{{"full", {{"ppl", nullptr}, {"retrieval", nullptr}}}, {"budgets", budgets}, {"cells", Json::array()}};
-  Json& all = json["cells"];
+                     const ComparisonGoals& goals, const ModelConfig& model, std::size_t window) {
+  const std::span<const double> budgets = goals.budgets;
+  Json all = Json::array(), full{{"ppl", nullptr}, {"retrieval", nullptr}};
   std::vector<CellScores> scores;
   const CellResult* longest = nullptr;
   for (std::size_t n = 0; n < cells.size(); ++n) {
@@ -207,12 +280,16 @@ Json comparison_json(std::span<const CompareCell> cells, std::span<const CellRes
     if (!scores.back().kl.empty() && (longest == nullptr || scores.back().kl.size() > longest->scores.kl.size()))
       longest = &results[n];
   }
-  if (longest != nullptr) json["full"]["ppl"] = longest->sum.full->sum.perplexity();
+  if (longest != nullptr) full["ppl"] = longest->sum.full->sum.perplexity();
   for (const std::size_t n : pareto_front(scores)) all[n]["front"] = true;
   add_gains(all, results);
-  json["best"] = best_cells(all, budgets);
-  add_losses(all, json["best"], results);
-  return json;
+  Json best = best_cells(all, budgets), smallest = smallest_cells(all, goals.losses);
+  add_losses(all, best, results);
+  return {{"full", std::move(full)},
+          {"budgets", budgets},
+          {"cells", std::move(all)},
+          {"best", std::move(best)},
+          {"smallest", std::move(smallest)}};
 }
 
 std::string comparison_text(const Json& comparison, const Json& speeds) {
@@ -236,19 +313,8 @@ std::string comparison_text(const Json& comparison, const Json& speeds) {
     }
     text += cell_line(cells[n]);
   }
-  text += "best\n";
-  for (const Json& best : comparison.at("best")) {
-    const double share = 100 * best.at("budget").get<double>();
-    if (best.at("cell").is_null()) {
-      text += line("  %5.3g %%: nothing reaches it\n", share);
-      continue;
-    }
-    const Json& cell = cells[best.at("cell").get<std::size_t>()];
-    const std::string label = cell.at("label");
-    text += line("  %5.3g %%: %s, perplexity × %.4f, KL %.4f\n", share, label.c_str(),
-                 cell.at("ratio").at("ppl").get<double>(), cell.at("kl").get<double>());
-  }
-  return text + gains_text(cells) + retrieval_text(comparison) + speed_text(speeds);
+  return text + best_text(comparison) + smallest_text(comparison) + gains_text(cells) + retrieval_text(comparison) +
+         speed_text(speeds);
 }
 
 ParetoPlot pareto_plot(const Json& comparison, const std::string& heading) {

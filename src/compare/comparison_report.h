@@ -10,12 +10,20 @@
 
 namespace kvs {
 
-/// `full`, `budgets`, `cells` and `best` of a comparison (docs/compare.md), without times: the same whenever it is run.
-/// best: for each budget the cell of least divergence that holds no more, of those with the most documents.
+/// What the best cell is named for.
+struct ComparisonGoals {
+  std::span<const double> budgets;  // descending shares of the full cache's bytes
+  std::span<const double> losses;   // ascending relative changes of perplexity
+};
+
+/// `full`, `budgets`, `cells`, `best` and `smallest` of a comparison (docs/compare.md), without times: the same
+/// whenever it is run. best: for each budget the cell of least divergence that holds no more, of those with the most
+/// documents. smallest: for each loss the first cell of the front that costs no more, by the upper end of its 95 %
+/// interval where it has one.
 Json comparison_json(std::span<const CompareCell> cells, std::span<const CellResult> results,
-                     std::span<const double> budgets, const ModelConfig& model, std::size_t window);
-/// A line for each cell, by budget and divergence, what is best at each budget, and what the front retrieves and how
-/// fast it decodes. @param speeds  null: not measured
+                     const ComparisonGoals& goals, const ModelConfig& model, std::size_t window);
+/// A line for each cell, by budget and divergence, what is best at each budget and smallest at each loss, and what the
+/// front retrieves and how fast it decodes. @param speeds  null: not measured
 std::string comparison_text(const Json& comparison, const Json& speeds);
 ParetoPlot pareto_plot(const Json& comparison, const std::string& heading);
 

@@ -81,6 +81,7 @@ class CellMaker {
     cell.budget = least_holding(grid_.budgets, share);
     if (cell.budget == 0) {
       cell.budget = grid_.budgets.front();
+      cell.needs = share;
       cell.error = "takes " + percent(share);
     }
     cells_.push_back(std::move(cell));
@@ -94,10 +95,12 @@ class CellMaker {
       const std::optional<Json> fitted = sizes.fitted(base, static_cast<std::size_t>(budget * full));
       if (fitted && keeps_everything(method, *fitted, grid_.tokens))
         return;  // nothing is left to do: the storage type alone
-      if (fitted)
+      if (fitted) {
         cell.settings = *fitted;
-      else
-        cell.error = "needs " + percent(static_cast<double>(sizes.least(base)) / full);
+      } else {
+        cell.needs = static_cast<double>(sizes.least(base)) / full;
+        cell.error = "needs " + percent(cell.needs);
+      }
     } catch (const Error& error) {
       cell.error = error.what();
     }

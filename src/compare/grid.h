@@ -19,6 +19,7 @@ struct CompareCell {
   Json settings = Json::object();
   std::string config = {};  // a file that has the method's other parameters
   std::string error = {};   // why it has no settings
+  double needs = 0;         // where that is its size, the least share of the full cache's bytes that it takes
   bool calibrated = false;  // its settings were chosen on a text
 };
 

@@ -60,7 +60,15 @@ TEST_F(ComparePrograms, ScoresEveryCellAsEvalDoes) {
 }
 
 TEST_F(ComparePrograms, TheBestIsWrittenAndIsWhatWasScored) {
-  const Json result = compared("c.json", {"--full", "--best-dir", folder_ / "best"});
+  const Json result = compared("c.json", {"--full", "--best-dir", folder_ / "best", "--losses", "1%,80%"});
+  const Json& smallest = result.at("smallest");
+  ASSERT_EQ(smallest.size(), 2);
+  EXPECT_TRUE(smallest[0].at("cell").is_null());
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "best/smallest_1.json"));
+  const Json& small = result.at("cells").at(smallest[1].at("cell").get<std::size_t>());
+  EXPECT_LE(small.at("ratio").at("interval")[1], 1.8);
+  EXPECT_NEAR(perplexity({"--config", folder_ / "best/smallest_80.json", "--set", "prefix=20"}),
+              small.at("ppl").get<double>(), 1e-9);
   for (const Json& best : result.at("best")) {
     const Json& found = result.at("cells").at(best.at("cell").get<std::size_t>());
     EXPECT_LE(found.at("bytes_ratio"), best.at("budget"));
@@ -98,6 +106,35 @@ TEST_F(ComparePrograms, AConfigThatIsTheBestIsCopiedWithItsFiles) {
     expect_valid(name);
   }
   EXPECT_EQ(slurp(folder_ / "best/e.safetensors"), slurp(folder_ / "e.safetensors"));
+}
+
+TEST_F(ComparePrograms, AConfigThatIsTheBestHasTheStorageTypeOfItsCell) {
+  ASSERT_EQ(run("kvcalibrate", elitekv("e.json", {"--rank", "8"})).status, 0);
+  const Outcome outcome =
+      run("kvcalibrate",
+          with_text("compare", {"--methods", "full", "--stores", "q8_0", "--compose", "fp8", "--budgets", "30%",
+                                "--prefix", "0", "--full", "--decode", "0", "--config", folder_ / "e.json",
+                                "--best-dir", folder_ / "best", "--out", folder_ / "c.json"}));
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const Json result = config("c.json"), best = config("best/best_30.json");
+  const Json& found = result.at("cells").at(result.at("best")[0].at("cell").get<std::size_t>());
+  ASSERT_EQ(found.at("label"), "elitekv (e) + fp8");
+  EXPECT_EQ(best.at("parameters").at("store"), "fp8");
+  expect_valid("best/best_30.json");
+  EXPECT_NEAR(perplexity({"--config", folder_ / "best/best_30.json"}), found.at("ppl").get<double>(), 1e-9);
+}
+
+TEST_F(ComparePrograms, SettingsThatWereCalibratedNameTheirText) {
+  std::ofstream(folder_ / "other.txt") << std::string(60, 'a') + ' ' + std::string(60, 'b');
+  const Json result =
+      compared("c.json", {"--full", "--best-dir", folder_ / "best", "--methods", "freqkv", "--decode", "0",
+                          "--calibration-text", folder_ / "other.txt", "--calibration-window", "48"});
+  const Json& found = result.at("cells").at(result.at("best")[1].at("cell").get<std::size_t>());
+  ASSERT_EQ(found.at("label"), "freqkv, calibrated");
+  const Json calibration = config("best/best_50.json").at("calibration");
+  EXPECT_EQ(calibration.at("text_sha256"), result.at("calibration").at("text_sha256"));
+  EXPECT_EQ(calibration.at("documents"), result.at("calibration").at("documents"));
+  EXPECT_NE(calibration.at("text_sha256"), result.at("text_sha256"));
 }
 
 TEST_F(ComparePrograms, FoldersThatCannotTakeTheBestAreRefusedFirst) {

@@ -35,7 +35,8 @@ ModelConfig shape() {
 }
 
 Json comparison_of(const std::vector<CompareCell>& cells, const std::vector<CellResult>& results) {
-  return comparison_json(cells, results, std::vector{0.5, 0.25}, shape(), 32);
+  const std::vector budgets{0.5, 0.25}, losses{0.01, 0.2};
+  return comparison_json(cells, results, {budgets, losses}, shape(), 32);
 }
 
 CompareCell cell(const std::string& label, double budget, bool calibrated, const std::string& store = "") {
@@ -93,6 +94,51 @@ TEST(ComparisonLosses, AreOverTheDocumentsOfTheCellThatStopped) {
   EXPECT_EQ(loss.at("documents"), 1);
   EXPECT_NEAR(loss.at("kl").at("mean"), 5, 1e-12);
   EXPECT_TRUE(loss.at("kl").at("interval").is_null());
+}
+
+/// A cell with that many bytes at its peak.
+CellResult holding(std::size_t bytes, const std::vector<double>& nll, const std::vector<double>& kl) {
+  CellResult result = result_of(nll, kl);
+  result.sum.cache.peak.stored = bytes;
+  result.scores.bytes = static_cast<double>(bytes);
+  return result;
+}
+
+TEST(ComparisonSmallest, IsTheFirstOfTheFrontThatCostsNoMoreByItsInterval) {
+  // Full cache: 2 nats. Mean differences of 0.005 exactly, of 0.1 give or take 0.001, of 0.1 give or take 0.05; 0.004
+  // with more bytes and divergence than the first, so not of the front.
+  const Json result = comparison_of(
+      {cell("q8_0", 0.5, false), cell("sure", 0.25, false), cell("unsure", 0.25, false), cell("lucky", 0.5, false)},
+      {holding(128, {2.005, 2.005}, {0.1, 0.1}), holding(64, {2.099, 2.101}, {0.2, 0.2}),
+       holding(32, {2.05, 2.15}, {0.3, 0.3}), holding(129, {2.004, 2.004}, {0.4, 0.4})});
+  ASSERT_EQ(result.at("smallest").size(), 2);
+  EXPECT_EQ(result.at("smallest")[0], Json({{"loss", 0.01}, {"cell", 0}}));
+  EXPECT_EQ(result.at("smallest")[1], Json({{"loss", 0.2}, {"cell", 1}}));  // 0.1 + 12.7 · 0.001, not 0.1 + 12.7 · 0.05
+  EXPECT_THAT(comparison_text(result, nullptr), HasSubstr("smallest that costs at most\n      1 %: q8_0 ("));
+}
+
+TEST(ComparisonSmallest, IsNoneWhereAllCostMore) {
+  const Json result = comparison_of({cell("lagkv", 0.5, false)}, {result_of({3, 4}, {0.4, 0.2})});
+  EXPECT_TRUE(result.at("smallest")[0].at("cell").is_null());
+  EXPECT_THAT(comparison_text(result, nullptr), HasSubstr("1 %: no cache of the front costs so little"));
+}
+
+TEST(ComparisonBest, NamesWhatIsNearestToABudgetThatNothingReaches) {
+  CompareCell large = cell("lagkv", 0.25, false), larger = cell("snapkv", 0.25, false);
+  large.error = "needs 28.1 %";
+  large.needs = 0.281;
+  larger.error = "needs 53.1 %";
+  larger.needs = 0.531;
+  const Json result = comparison_of({cell("h2o", 0.5, false), larger, large}, {holding(128, {2}, {0.1}), {}, {}});
+  EXPECT_EQ(result.at("cells")[1].at("needs"), 0.531);
+  EXPECT_TRUE(result.at("cells")[0].at("needs").is_null());
+  EXPECT_THAT(comparison_text(result, nullptr), HasSubstr("25 %: nothing reaches it; nearest is lagkv with 28.1 %"));
+}
+
+TEST(ComparisonBest, SaysWhereTimeWasMissingInsteadOfASetting) {
+  const Json result =
+      comparison_of({cell("h2o", 0.5, false), cell("h2o", 0.25, false)}, {holding(128, {2}, {0.1}), CellResult()});
+  EXPECT_THAT(comparison_text(result, nullptr), HasSubstr("25 %: nothing was scored on as many documents"));
 }
 
 }  // namespace

@@ -23,10 +23,10 @@ TEST(ComparisonFindings, AreSentencesAboutItsNumbers) {
           "At half of the bytes, q8_0 costs 0.1\u00A0% (not told from 0) of perplexity, LagKV (calibrated) 5\u00A0%, "
           "LagKV 8\u00A0%; not usable on this model without training: FreqKV (calibrated) (+210\u00A0%).",
           "At a quarter of the bytes, LagKV (calibrated) + q8_0 costs 3\u00A0% of perplexity.",
-          "The smallest cache that costs at most 1\u00A0% of perplexity is q8_0 at 50\u00A0% of the bytes "
-          "(+0.10\u00A0%).",
-          "The smallest cache that costs at most 5\u00A0% of perplexity is LagKV (calibrated) + q8_0 at 25\u00A0% of "
-          "the bytes (+3.0\u00A0%).",
+          "The smallest cache of the front that costs at most 1\u00A0% of perplexity is q8_0 at 50\u00A0% of the "
+          "bytes: perplexity +0.10\u00A0% (95\u00A0%: \u22120.05 to +0.25\u00A0%).",
+          "The smallest cache of the front that costs at most 5\u00A0% of perplexity is LagKV (calibrated) + q8_0 at "
+          "25\u00A0% of the bytes: perplexity +3.0\u00A0% (95\u00A0%: +1.0 to +5.0\u00A0%).",
           "Calibration beats the settings of the paper in 1 of 1 pair of the same size, clearly in 1; most for LagKV "
           "(calibrated) at 50\u00A0%: perplexity \u22122.8\u00A0% (95\u00A0%: \u22124.0 to \u22121.6\u00A0%)."));
 }
@@ -36,12 +36,19 @@ TEST(ComparisonFindings, FollowTheNumbersWhereTheyChange) {
   json["cells"][1]["ratio"] = {{"ppl", 1.09}, {"interval", {1.05, 1.13}}};  // now the paper's are better
   json["cells"][1]["over_standard"]["ppl"] = {{"mean", 1.01}, {"interval", {0.98, 1.04}}};
   json["cells"][0]["ratio"] = {{"ppl", 1.02}, {"interval", {1.01, 1.03}}};
+  json["smallest"][0]["cell"] = nullptr;
   const auto findings = comparison_findings(comparison_of(json));
   EXPECT_THAT(findings,
               Contains(HasSubstr("q8_0 costs 2\u00A0% of perplexity, LagKV (calibrated) 9\u00A0%, LagKV 8\u00A0%;")));
   EXPECT_THAT(findings,
               Contains("Calibration beats the settings of the paper in 0 of 1 pair of the same size, clearly in 0."));
-  EXPECT_THAT(findings, Contains("No cache that was compared costs at most 1\u00A0% of perplexity."));
+  EXPECT_THAT(findings, Contains("No cache of the front costs at most 1\u00A0% of perplexity."));
+}
+
+TEST(ComparisonFindings, NameNoSmallestCacheWhereNoneWasChosen) {
+  Json json = output_json("comparison.json");
+  json.erase("smallest");  // of an older program
+  EXPECT_THAT(comparison_findings(comparison_of(json)), Not(Contains(HasSubstr("smallest"))));
 }
 
 TEST(ComparisonFindings, NameNoCostOfWhatWasStoppedEarly) {
@@ -50,7 +57,6 @@ TEST(ComparisonFindings, NameNoCostOfWhatWasStoppedEarly) {
   const auto findings = comparison_findings(comparison_of(json));
   EXPECT_THAT(findings,
               Contains(HasSubstr("At half of the bytes, LagKV (calibrated) costs 5\u00A0% of perplexity, LagKV")));
-  EXPECT_THAT(findings, Contains("No cache that was compared costs at most 1\u00A0% of perplexity."));
 }
 
 TEST(ComparisonFindings, CompareOnlyWhatHasAsManyDocuments) {

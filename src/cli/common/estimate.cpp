@@ -108,9 +108,11 @@ void announce(const Estimate& estimate, Backend& backend, const RunOptions& run)
   if (estimate.read_bytes > 0) line += ", " + human_bytes(estimate.read_bytes) + " read";
   // Products alone run at the probed rate; the rest of a pass adds about a fifth (docs/performance.md).
   const double computing = estimate.flops > 0 ? 1.2 * estimate.flops * seconds_per_flop(backend) : 0;
-  line += std::string(estimate.at_most ? ", at most " : ", ") +
-          human_seconds(computing + estimate.read_bytes / kCaptureBytesPerSecond +
-                        estimate.coded_values / kCodedValuesPerSecond / omp_get_max_threads());
+  const double seconds = computing + estimate.read_bytes / kCaptureBytesPerSecond +
+                         estimate.coded_values / kCodedValuesPerSecond / omp_get_max_threads();
+  line += ", ";
+  if (estimate.limit && *estimate.limit < seconds) line += human_seconds(*estimate.limit) + " of ";
+  line += (estimate.at_most ? "at most " : "") + human_seconds(seconds);
   line += " on " + std::string(backend.device()) + processor_note(backend);
   remark(line, false);
 }

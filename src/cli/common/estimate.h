@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "cli/common/session.h"
 #include "core/dtype.h"
 #include "io/hdf5/capture_file.h"
@@ -12,6 +14,7 @@ struct Estimate {
   double read_bytes = 0;                               // of captures
   double coded_values = 0;                             // by the transform coder's trellis
   bool at_most = false;                                // the work may end earlier
+  std::optional<double> limit = std::nullopt;          // seconds after which it ends in any case
 };
 /// Says "estimate: … on DEVICE" on stderr unless quiet; the time from one timed product and from the rate at which
 /// captures are read and values are coded (docs/performance.md).

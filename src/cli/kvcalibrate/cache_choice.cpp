@@ -69,6 +69,9 @@ CacheChoice configured(const std::filesystem::path& path, const ModelSource& sou
                 "found " + choice.name + ", expected elitekv, transform, " + method_names());
   require_method(config.at("files").empty() ? MethodId::kEvalElite : MethodId::kFactors, source.config());
   choice.elite = load_elite_config(config, path, source);
+  if (const Json& parameters = config.at("parameters"); parameters.contains("store"))
+    choice.parameters.push_back(
+        {{{"store", parameters.at("store")}}, path.string() + ": /parameters/", ErrorCode::kInput});
   return choice;
 }
 

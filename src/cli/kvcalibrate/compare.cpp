@@ -51,39 +51,66 @@ void copy_file(const std::filesystem::path& from, const std::filesystem::path& t
   write_file_atomically(to, {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()}, force);
 }
 
-/// Copies a config and the files that it names; those may be there from another budget.
-void copy_config(const std::filesystem::path& from, const std::filesystem::path& to, bool force) {
-  const Json config = read_config(from);
+/// A cell's config with what it was given beside that one; copies the files that it names, which may be there from
+/// another cell.
+Json copied_config(const CompareCell& cell, const std::filesystem::path& folder) {
+  const std::filesystem::path from(cell.config);
+  Json config = read_config(from);
   for (const Json& file : config.at("files")) {
     const std::string name = file.at("path");
-    copy_file(from.parent_path() / name, to.parent_path() / name, true);
+    copy_file(from.parent_path() / name, folder / name, true);
   }
-  copy_file(from, to, force);
+  config.at("parameters").update(cell.settings);
+  return config;
 }
 
-/// The best cell of each budget as a config. One that came as a config is copied; how its rows are stored stands in the
-/// comparison.
-void write_best(const Options& options, const RunOptions& run, const Json& comparison,
-                std::span<const CompareCell> cells, const ModelSession& session, const Provenance& record) {
-  for (const Json& best : comparison.at("best")) {
-    if (best.at("cell").is_null()) continue;
-    const auto n = best.at("cell").get<std::size_t>();
-    const auto to = std::filesystem::path(options.text("best-dir")) / budget_file("best", best.at("budget"));
-    if (!cells[n].config.empty()) {
-      copy_config(cells[n].config, to, run.replace());
-      continue;
-    }
-    const Json& found = comparison.at("cells")[n];
-    const Json quality{
-        {"text", "compared documents"},
-        {"ppl", found.at("ppl")},
-        {"ppl_full", comparison.at("full").at("ppl")},
-        {"bytes_per_token", found.at("bytes_ratio").get<double>() * full_cache_bytes(session.config(), 1)}};
-    const Json config = make_config(cells[n].method, session.config(), session.source->sha256(),
-                                    cell_choice(cells[n], *session.source).resolved(session.config()), Json::object(),
-                                    record, quality, {});
-    write_file_atomically(to, dump_json(config) + "\n", run.replace());
+/// A folder of configs for cells of a comparison.
+class BestConfigs {
+ public:
+  /// @param record  of the text that is compared; `calibrated`: of that which settings were chosen on
+  BestConfigs(const Json& comparison, std::span<const CompareCell> cells, const ModelSession& session,
+              const Provenance& record, const Provenance& calibrated)
+      : comparison_(comparison), cells_(cells), session_(session), record_(record), calibrated_(calibrated) {}
+
+  void write(const Json& n, const std::filesystem::path& to, bool force) const {
+    if (n.is_null()) return;
+    const CompareCell& cell = cells_[n.get<std::size_t>()];
+    const Json config = cell.config.empty() ? made_config(cell, comparison_.at("cells")[n.get<std::size_t>()])
+                                            : copied_config(cell, to.parent_path());
+    write_file_atomically(to, dump_json(config) + "\n", force);
   }
+
+ private:
+  Json made_config(const CompareCell& cell, const Json& found) const {
+    const ModelConfig& model = session_.config();
+    const Json quality{{"text", "compared documents"},
+                       {"ppl", found.at("ppl")},
+                       {"ppl_full", comparison_.at("full").at("ppl")},
+                       {"bytes_per_token", found.at("bytes_ratio").get<double>() * full_cache_bytes(model, 1)}};
+    return make_config(cell.method, model, session_.source->sha256(),
+                       cell_choice(cell, *session_.source).resolved(model), Json::object(),
+                       cell.calibrated ? calibrated_ : record_, quality, {});
+  }
+
+  const Json& comparison_;
+  std::span<const CompareCell> cells_;
+  const ModelSession& session_;
+  const Provenance &record_, &calibrated_;
+};
+
+std::filesystem::path best_path(const Options& options, double budget) {
+  return std::filesystem::path(options.text("best-dir")) / share_file("best", budget);
+}
+std::filesystem::path smallest_path(const Options& options, double loss) {
+  return std::filesystem::path(options.text("best-dir")) / share_file("smallest", loss);
+}
+
+/// The best cell of each budget and the smallest of each loss.
+void write_best(const Options& options, const RunOptions& run, const Json& comparison, const BestConfigs& configs) {
+  for (const Json& one : comparison.at("best"))
+    configs.write(one.at("cell"), best_path(options, one.at("budget")), run.replace());
+  for (const Json& one : comparison.at("smallest"))
+    configs.write(one.at("cell"), smallest_path(options, one.at("loss")), run.replace());
 }
 
 std::filesystem::path speed_path(const Options& options) { return beside(options.text("out"), "_speed") += ".json"; }
@@ -101,13 +128,13 @@ std::vector<std::filesystem::path> other_outputs(const Options& options, std::sp
   std::vector<std::filesystem::path> paths = figure_paths(options.text("out"), "_pareto");
   paths.push_back(speed_path(options));
   if (options.has("best-dir")) {
-    for (const double budget : budgets)
-      paths.push_back(std::filesystem::path(options.text("best-dir")) / budget_file("best", budget));
+    for (const double budget : budgets) paths.push_back(best_path(options, budget));
+    for (const double loss : compare_losses(options)) paths.push_back(smallest_path(options, loss));
     for (const auto& [to, from] : files_to_copy(options)) paths.push_back(to);
   }
   for (const SeriesMethod* const method : compared_series(options))
     for (const double budget : budgets) {
-      paths.push_back(calibration_folder(options) / budget_file(std::string(method->name), budget));
+      paths.push_back(calibration_folder(options) / share_file(std::string(method->name), budget));
       paths.push_back(std::filesystem::path(paths.back()).replace_extension(".safetensors"));
     }
   return paths;
@@ -176,7 +203,8 @@ void announce_compare(const Options& options, const RunOptions& run, const Model
             .memory_bytes =
                 std::max(before.memory_bytes, session_memory(session, tokens) + 4 * full_cache_bytes(model, tokens)),
             .coded_values = before.coded_values,
-            .at_most = !input.plan.all},
+            .at_most = !input.plan.all,
+            .limit = options.has("time") ? std::optional(compare_seconds(options)) : std::nullopt},
            *session.backend, run);
 }
 
@@ -224,8 +252,8 @@ std::vector<CellResult> score(const RunOptions& run, const ModelSession& session
   return results;
 }
 
-Json result_json(const ModelSession& session, const CompareInput& input, std::span<const CellResult> results,
-                 const Provenance& record) {
+Json result_json(const Options& options, const ModelSession& session, const CompareInput& input,
+                 std::span<const CellResult> results, const Provenance& record) {
   const std::size_t tokens = input.grid.tokens;
   Json result{{"format", "kvspectrum-comparison"},
               {"version", 1},
@@ -239,7 +267,8 @@ Json result_json(const ModelSession& session, const CompareInput& input, std::sp
               {"tokens", tokens},
               {"documents", input.documents.size()},
               {"prefix", input.plan.prefix}};
-  result.update(comparison_json(input.cells, results, input.grid.budgets, session.config(), tokens));
+  const std::vector<double> losses = compare_losses(options);
+  result.update(comparison_json(input.cells, results, {input.grid.budgets, losses}, session.config(), tokens));
   return result;
 }
 
@@ -311,9 +340,13 @@ void run_compare(Arguments arguments) {
   if (!run.leads()) return;
 
   const Provenance record = provenance(*options, run, input.corpus);
-  Json result = result_json(session, input, results, record);
+  Json result = result_json(*options, session, input, results, record);
   const Json speeds = look_at_front(*options, run, session, input, clock, records, result);
-  if (options->has("best-dir")) write_best(*options, run, result, input.cells, session, record);
+  if (options->has("best-dir")) {
+    Provenance chosen = input.calibration ? provenance(*options, run, *input.calibration) : record;
+    chosen.window = record.window;
+    write_best(*options, run, result, {result, input.cells, session, record, chosen});
+  }
   write_pareto(out, run, session, input, result);
   write_file_atomically(out, dump_json(result) + "\n", run.replace());
   journal->remove();

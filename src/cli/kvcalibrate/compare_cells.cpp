@@ -34,7 +34,7 @@ std::vector<CompareCell> series_cells(const SeriesMethod& method, const SeriesIn
   };
   std::vector<CompareCell> cells;
   for (const double budget : grid.budgets) {
-    const std::filesystem::path file = folder / budget_file(name, budget);
+    const std::filesystem::path file = folder / share_file(name, budget);
     const Json found = queue.next({{"method", name}, {"budget", budget}}, [&] { return calibrate(budget, file); });
     if (found.contains("error")) {
       cells.push_back(

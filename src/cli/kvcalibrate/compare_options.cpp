@@ -19,7 +19,7 @@ const SeriesMethod* find_series(const std::string& name) {
 }
 
 /// "75%" or "0.75".
-double share_of(const std::string& word) {
+double share_of(const std::string& word, const char* option) {
   const bool percent = word.ends_with('%');
   try {
     std::size_t end = 0;
@@ -27,12 +27,12 @@ double share_of(const std::string& word) {
     if (end == word.size() - (percent ? 1 : 0) && value > 0 && value <= 1) return value;
   } catch (const std::exception&) {
   }
-  throw Error(ErrorCode::kUsage, "--budgets", "found '" + word + "', expected a share such as 25% or 0.25");
+  throw Error(ErrorCode::kUsage, option, "found '" + word + "', expected a share such as 25% or 0.25");
 }
 
 std::vector<double> budgets_of(const Options& options) {
   std::vector<double> budgets;
-  for (const std::string& word : options.words("budgets")) budgets.push_back(share_of(word));
+  for (const std::string& word : options.words("budgets")) budgets.push_back(share_of(word, "--budgets"));
   std::ranges::sort(budgets, std::greater());
   budgets.erase(std::ranges::unique(budgets).begin(), budgets.end());
   return budgets;
@@ -52,11 +52,13 @@ OptionTable compare_options() {
   OptionTable table(
       "kvcalibrate compare --model PATH --text PATH --out FILE [options]",
       "Runs methods and storage types beside the full cache at equal bytes: perplexity, KL divergence, first choices, "
-      "the Pareto front, and the best of every budget. Cells that are clearly beaten on the first documents stop.",
+      "the Pareto front, the best of every budget and the smallest of every loss. Cells that are clearly beaten on the "
+      "first documents stop.",
       {"kvcalibrate compare --model SmolLM2.gguf --text book.txt --window 2048 --documents 8 --time 60m --out c.json",
        "kvcalibrate compare --model SmolLM2.gguf --text book.txt --calibration-text other.txt --time 60m --out c.json",
        "kvcalibrate compare --model SmolLM2.gguf --text book.txt --config elitekv.json --best-dir best --out c.json"});
   table.value("budgets", "LIST", "shares of the full cache's bytes at 2 bytes a value", "75%,50%,34.4%,25%,12.5%,9.4%")
+      .value("losses", "LIST", "losses of perplexity for which the smallest cache is named", "1%,5%")
       .value("methods", "LIST", "methods that are tried at each budget",
              "full,streaming,dropping,freqkv,lagkv,h2o,snapkv,l2norm,faedkv,kivi,elitekv,transform,transform-head")
       .value("stores", "LIST", "storage types of the full cache, KIND or KIND/KIND of keys and values",
@@ -77,12 +79,20 @@ OptionTable compare_options() {
       .flag("full", "score every cell on every document")
       .value("decode", "N", "tokens that the front's caches are timed on, one at a time; 0: no times", "16")
       .value("out", "FILE", "the comparison (JSON); FILE_pareto: the figure; FILE_speed: the front's decoding")
-      .value("best-dir", "DIR", "where to write the best config of each budget");
+      .value("best-dir", "DIR", "where to write the best config of each budget and the smallest of each loss");
   add_question_options(table);
   add_model_options(table);
   add_text_options(table);
   add_run_options(table, true);
   return table;
+}
+
+std::vector<double> compare_losses(const Options& options) {
+  std::vector<double> losses;
+  for (const std::string& word : options.words("losses")) losses.push_back(share_of(word, "--losses"));
+  std::ranges::sort(losses);
+  losses.erase(std::ranges::unique(losses).begin(), losses.end());
+  return losses;
 }
 
 double compare_seconds(const Options& options) {
@@ -164,10 +174,10 @@ std::filesystem::path calibration_folder(const Options& options) {
                                         : beside(options.text("out"), "_calibrated");
 }
 
-std::string budget_file(const std::string& name, double budget) {
-  char share[32];
-  std::snprintf(share, sizeof share, "%.4g", 100 * budget);
-  return name + '_' + share + ".json";
+std::string share_file(const std::string& name, double share) {
+  char percent[32];
+  std::snprintf(percent, sizeof percent, "%.4g", 100 * share);
+  return name + '_' + percent + ".json";
 }
 
 }  // namespace kvs

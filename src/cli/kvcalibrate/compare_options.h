@@ -18,6 +18,8 @@ OptionTable compare_options();
 CompareGrid compare_grid(const Options& options);
 /// Those of --methods that write configs; none without --calibration-text.
 std::vector<const SeriesMethod*> compared_series(const Options& options);
+/// Ascending --losses; none: no smallest caches are named.
+std::vector<double> compare_losses(const Options& options);
 /// --time in seconds.
 double compare_seconds(const Options& options);
 /// --prefix or its default for documents of `tokens` tokens.
@@ -28,7 +30,7 @@ std::size_t compare_decode(const Options& options, std::size_t most);
 Corpus load_calibration(const Options& options, const RunOptions& run, const ModelSource& model, const Corpus& scored);
 /// --calibration-dir or its default.
 std::filesystem::path calibration_folder(const Options& options);
-/// "lagkv_25.json": what belongs to a budget.
-std::string budget_file(const std::string& name, double budget);
+/// "lagkv_25.json": what belongs to a budget, or to a loss.
+std::string share_file(const std::string& name, double share);
 
 }  // namespace kvs
