@@ -22,10 +22,12 @@ namespace {
 namespace fs = std::filesystem;
 
 /// What a lock file says: "" just after its creation, else "PID\n". Nothing for a file that is no lock of ours.
-std::optional<std::string> read_owner(int descriptor) {
+std::optional<std::string> read_owner(int descriptor, const fs::path& path) {
   std::array<char, 32> text{};
-  const ssize_t size = ::pread(descriptor, text.data(), text.size(), 0);
-  if (size < 0) return std::nullopt;
+  ssize_t size = 0;
+  do size = ::pread(descriptor, text.data(), text.size(), 0);
+  while (size < 0 && errno == EINTR);
+  if (size < 0) throw_errno(ErrorCode::kEnvironment, path, "cannot read", errno);
   if (size == 0) return "";
   const std::string_view line(text.data(), static_cast<std::size_t>(size));
   if (line.back() != '\n' || !parse_integer<int>(line.substr(0, line.size() - 1))) return std::nullopt;
@@ -59,9 +61,15 @@ void take_flock(int descriptor, const fs::path& path) {
   if (result == 0) return;
   if (errno != EWOULDBLOCK)
     throw_errno(ErrorCode::kEnvironment, path, "cannot lock (--no-lock goes on without a lock)", errno);
-  const std::string owner = read_owner(descriptor).value_or("");
+  const std::string owner = read_owner(descriptor, path).value_or("");
   throw Error(ErrorCode::kConflict, path.native(),
               "the output is being written by " + (owner.empty() ? "another process" : "process " + owner));
+}
+
+/// Of a run that cannot lock: what it made goes, a holder's file, which says who that is, stays.
+void remove_nobodys(int descriptor, const fs::path& path) noexcept {
+  struct stat status {};
+  if (::fstat(descriptor, &status) == 0 && status.st_size == 0) ::unlink(path.c_str());
 }
 
 /// The process id of ".OUTPUT_NAME.<pid>.tmp", a StagedOutput's temporary, or that of a file beside the output
@@ -95,10 +103,16 @@ OutputLock::OutputLock(const fs::path& output, bool enabled, std::span<const fs:
   for (;;) {
     Descriptor file = open_descriptor(path_, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0644);
     if (!file.is_open()) throw_errno(ErrorCode::kEnvironment, path_, "cannot create the lock file", errno);
-    take_flock(file.get(), path_);
-    if (!is_still_named(file.get(), path_)) continue;
-    // A file of the user's that happens to have this name must be neither overwritten nor deleted.
-    if (!read_owner(file.get())) throw Error(ErrorCode::kConflict, path_.native(), "exists and is no lock file");
+    try {
+      take_flock(file.get(), path_);
+      if (!is_still_named(file.get(), path_)) continue;
+      // A file of the user's that happens to have this name must be neither overwritten nor deleted.
+      if (!read_owner(file.get(), path_))
+        throw Error(ErrorCode::kConflict, path_.native(), "exists and is no lock file");
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::kEnvironment) remove_nobodys(file.get(), path_);
+      throw;
+    }
     write_owner(file.get(), path_);
     remove_with_program(path_);
     descriptor_ = file.release();
