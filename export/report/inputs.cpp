@@ -76,8 +76,7 @@ class Reader {
     output.kind = *kind;
     keep(std::move(output));
     const fs::path speeds = path.parent_path() / (path.stem().string() + "_speed.json");
-    std::error_code missing;
-    if (*kind == OutputKind::kComparison && fs::exists(speeds, missing)) add_file(speeds);
+    if (*kind == OutputKind::kComparison && is_there(speeds)) add_file(speeds);
   }
 
   void add_folder(const fs::path& folder) {
@@ -162,8 +161,8 @@ std::vector<const Output*> ReportInputs::of(OutputKind kind) const {
 ReportInputs read_report_inputs(std::span<const fs::path> paths) {
   Reader reader;
   for (const fs::path& path : paths) {
-    std::error_code missing;  // add_file says what is wrong with it
-    if (fs::is_directory(path, missing)) {
+    struct stat status {};  // add_file says what is wrong with it
+    if (find_status(path, status) && S_ISDIR(status.st_mode)) {
       reader.add_folder(path);
     } else {
       reader.add_file(path);

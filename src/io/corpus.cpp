@@ -35,8 +35,8 @@ std::vector<fs::path> files_of(const fs::path& folder) {
   std::vector<fs::path> files;
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    std::error_code of_entry;
-    if (entry->is_regular_file(of_entry)) files.push_back(entry->path());
+    struct stat status {};
+    if (find_status(entry->path(), status) && S_ISREG(status.st_mode)) files.push_back(entry->path());
   }
   if (error)
     throw Error(code_of_read_errno(error.value()), folder.native(), "the folder cannot be read: " + error.message());
@@ -46,7 +46,7 @@ std::vector<fs::path> files_of(const fs::path& folder) {
 
 bool is_folder(const std::string& path) {
   struct stat status {};
-  return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+  return find_status(path, status) && S_ISDIR(status.st_mode);
 }
 
 class Reader {

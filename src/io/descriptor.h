@@ -65,6 +65,13 @@ inline ErrorCode code_of_read_errno(int error) noexcept {
   return environment ? ErrorCode::kEnvironment : ErrorCode::kInput;
 }
 
+/// Whether `path` leads to something, and what. A failing disk or want of memory is no absence. @throws Error
+/// kEnvironment.
+bool find_status(const std::filesystem::path& path, struct stat& status);
+bool is_there(const std::filesystem::path& path);
+/// The same of the last component itself, if that is a symbolic link.
+bool find_link_status(const std::filesystem::path& path, struct stat& status);
+
 /// Opens a regular file to read and gives its status. @throws Error kInput if it is missing or something else (a FIFO
 /// is not waited for); kEnvironment when descriptors run out.
 Descriptor open_regular(const std::filesystem::path& path, struct stat& status);

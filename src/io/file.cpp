@@ -25,6 +25,14 @@ std::int64_t modified_ns(const struct stat& status) noexcept {
   return std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
 }
 
+/// @param result  of a call that was to find out what `path` is
+bool is_found(int result, const fs::path& path) {
+  if (result == 0) return true;
+  if (code_of_read_errno(errno) == ErrorCode::kEnvironment)
+    throw_errno(ErrorCode::kEnvironment, path, "cannot stat", errno);
+  return false;
+}
+
 /// Calls write(rest) until nothing is left.
 template <class Write>
 void write_all(const fs::path& path, std::span<const std::byte> bytes, Write write) {
@@ -38,6 +46,15 @@ void write_all(const fs::path& path, std::span<const std::byte> bytes, Write wri
 
 }  // namespace
 
+bool find_status(const fs::path& path, struct stat& status) { return is_found(::stat(path.c_str(), &status), path); }
+bool find_link_status(const fs::path& path, struct stat& status) {
+  return is_found(::lstat(path.c_str(), &status), path);
+}
+bool is_there(const fs::path& path) {
+  struct stat status {};
+  return find_status(path, status);
+}
+
 Descriptor open_regular(const fs::path& path, struct stat& status) {
   // O_NONBLOCK: opening a FIFO must not wait for a writer.
   Descriptor file = open_descriptor(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
@@ -50,8 +67,9 @@ Descriptor open_regular(const fs::path& path, struct stat& status) {
 
 fs::path resolve_output(fs::path path) {
   for (int links = 0; links < 40; ++links) {
+    struct stat status {};
+    if (!find_link_status(path, status) || !S_ISLNK(status.st_mode)) return path;
     std::error_code error;
-    if (!fs::is_symlink(fs::symlink_status(path, error))) return path;
     const fs::path target = fs::read_symlink(path, error);
     if (error) throw_errno(ErrorCode::kEnvironment, path, "cannot follow the link", error.value());
     path = target.is_absolute() ? target : directory_of(path) / target;
@@ -88,7 +106,7 @@ MappedFile::MappedFile(MappedFile&& other) noexcept
 
 void MappedFile::check_unchanged() const {
   struct stat status {};
-  if (::stat(path_.c_str(), &status) != 0 || static_cast<std::size_t>(status.st_size) != bytes_.size() ||
+  if (!find_status(path_, status) || static_cast<std::size_t>(status.st_size) != bytes_.size() ||
       status.st_ino != inode_ || modified_ns(status) != modified_ns_)
     throw Error(ErrorCode::kInput, path_.native(), "changed while reading");
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "io/descriptor.h"
 #include "io/file.h"
 #include "io/gguf_parse.h"
 #include "io/gguf_split.h"
@@ -57,8 +58,7 @@ class MappedGguf final : public GgufFile {
 
   void add_part(const std::filesystem::path& path, const GgufSplit& given, std::uint64_t number) {
     const std::string part = "part " + std::to_string(number + 1) + " of " + std::to_string(given.count);
-    std::error_code error;
-    if (!std::filesystem::exists(path, error))
+    if (!is_there(path))
       throw Error(ErrorCode::kUnsupported, path.native(),  // what is there is sound, but no model
                   "found nothing, expected " + part + " of the split GGUF file");
     MappedFile file(path);

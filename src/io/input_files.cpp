@@ -12,8 +12,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool status_of(const fs::path& path, struct stat& status) noexcept { return ::stat(path.c_str(), &status) == 0; }
-
 /// The entries of `folder`, with `Walk` fs::recursive_directory_iterator those of its folders, too.
 template <class Walk, class Visit>
 void visit_entries(const fs::path& folder, const Visit& visit) {
@@ -21,6 +19,8 @@ void visit_entries(const fs::path& folder, const Visit& visit) {
   for (Walk entry(folder, fs::directory_options::skip_permission_denied, error), end; !error && entry != end;
        entry.increment(error))
     visit(entry->path());
+  if (error && code_of_read_errno(error.value()) == ErrorCode::kEnvironment)
+    throw_errno(ErrorCode::kEnvironment, folder, "cannot be read", error.value());
 }
 
 }  // namespace
@@ -31,18 +31,18 @@ void InputFiles::add_status(const struct stat& status, const std::string& name) 
 
 void InputFiles::add(const fs::path& path) {
   struct stat status {};
-  if (!status_of(path, status)) return;
+  if (!find_status(path, status)) return;
   add_status(status, path.native());
   if (S_ISDIR(status.st_mode))
     visit_entries<fs::directory_iterator>(path, [&](const fs::path& file) {
       struct stat found {};
-      if (status_of(file, found)) add_status(found, file.native());
+      if (find_status(file, found)) add_status(found, file.native());
     });
 }
 
 void InputFiles::add_model(const fs::path& path) {
   struct stat status {};
-  if (!status_of(path, status)) return;
+  if (!find_status(path, status)) return;
   if (!S_ISDIR(status.st_mode)) {
     add_status(status, path.native());
     add_gguf_parts(path);
@@ -51,7 +51,7 @@ void InputFiles::add_model(const fs::path& path) {
   model_folders_.emplace(Identity{status.st_dev, status.st_ino}, path.native());
   visit_entries<fs::recursive_directory_iterator>(path, [&](const fs::path& file) {
     struct stat found {};
-    if (status_of(file, found)) add_status(found, file.native());
+    if (find_status(file, found)) add_status(found, file.native());
   });
 }
 
@@ -65,7 +65,7 @@ void InputFiles::add_gguf_parts(const fs::path& path) {
   visit_entries<fs::directory_iterator>(directory_of(path), [&](const fs::path& file) {
     const std::string other = file.filename().native();
     struct stat found {};
-    if (other.size() == name.size() && other.starts_with(stem) && other.ends_with(count) && status_of(file, found))
+    if (other.size() == name.size() && other.starts_with(stem) && other.ends_with(count) && find_status(file, found))
       add_status(found, file.native());
   });
 }
@@ -78,7 +78,7 @@ void InputFiles::add_standard_input() {
 void InputFiles::check_holds_none(const fs::path& folder) const {
   visit_entries<fs::recursive_directory_iterator>(folder, [&](const fs::path& file) {
     struct stat status {};
-    if (!status_of(file, status)) return;
+    if (!find_status(file, status)) return;
     const auto found = files_.find({status.st_dev, status.st_ino});
     if (found != files_.end())
       throw Error(ErrorCode::kUsage, folder.native(), "the output is a folder that holds the input " + found->second);
@@ -87,7 +87,7 @@ void InputFiles::check_holds_none(const fs::path& folder) const {
 
 void InputFiles::check_spared(const fs::path& output) const {
   struct stat status {};
-  if (status_of(output, status)) {
+  if (find_status(output, status)) {
     const auto found = files_.find({status.st_dev, status.st_ino});
     if (found != files_.end())
       throw Error(ErrorCode::kUsage, output.native(), "the output is the input " + found->second);
@@ -97,7 +97,7 @@ void InputFiles::check_spared(const fs::path& output) const {
   fs::path folder = full_output_path(output, error);
   while (!error && folder.has_relative_path()) {
     folder = folder.parent_path();
-    if (!status_of(folder, status)) continue;
+    if (!find_status(folder, status)) continue;
     const auto found = model_folders_.find({status.st_dev, status.st_ino});
     if (found != model_folders_.end())
       throw Error(ErrorCode::kUsage, output.native(),

@@ -38,8 +38,8 @@ std::optional<std::string> read_owner(int descriptor, const fs::path& path) {
 bool is_still_named(int descriptor, const fs::path& path) {
   struct stat ours {
   }, named{};
-  return ::fstat(descriptor, &ours) == 0 && ::lstat(path.c_str(), &named) == 0 && ours.st_dev == named.st_dev &&
-         ours.st_ino == named.st_ino;
+  if (::fstat(descriptor, &ours) != 0) throw_errno(ErrorCode::kEnvironment, path, "cannot stat", errno);
+  return find_link_status(path, named) && ours.st_dev == named.st_dev && ours.st_ino == named.st_ino;
 }
 
 /// Of a locked file. On a full disk it goes away again.

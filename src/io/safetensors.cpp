@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "io/descriptor.h"
 #include "io/file.h"
 #include "io/mapped_tensors.h"
 #include "io/safetensors_parse.h"
@@ -43,9 +44,10 @@ class SafetensorsArchive final : public TensorArchive {
 /// A hostile index may come with a link to any file of this machine. Links inside the model's folder are fine, and so
 /// is the layout of Hugging Face's cache, where snapshots/REVISION/FILE links to ../../blobs/DIGEST.
 void refuse_escaping_link(const fs::path& folder, const std::string& name) {
-  std::error_code error;
+  struct stat status {};
   const fs::path shard = folder / name;
-  if (!fs::is_symlink(fs::symlink_status(shard, error))) return;
+  if (!find_link_status(shard, status) || !S_ISLNK(status.st_mode)) return;
+  std::error_code error;
   const fs::path home = fs::weakly_canonical(folder, error), target = fs::weakly_canonical(shard, error);
   if (error) throw Error(ErrorCode::kInput, shard.native(), "cannot follow the link: " + error.message());
   const auto inside = [&](const fs::path& parent) {

@@ -38,15 +38,6 @@ int create(const fs::path& path, StagedOutput::Kind kind) {
   return open_descriptor(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0666).is_open() ? 0 : errno;
 }
 
-/// 0 or errno. A file system without RENAME_NOREPLACE gets a hard link, which does not replace either.
-int rename_to_new(const fs::path& from, const fs::path& to) {
-  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return 0;
-  if (errno != EINVAL && errno != ENOSYS) return errno;
-  if (::link(from.c_str(), to.c_str()) != 0) return errno;
-  ::unlink(from.c_str());
-  return 0;
-}
-
 /// 0 or errno. A folder cannot be renamed over another that holds files: the two change places.
 int rename_over(const fs::path& from, const fs::path& to, StagedOutput::Kind kind) {
   if (kind == StagedOutput::Kind::kFolder) {
@@ -62,6 +53,14 @@ void sync_file(const fs::path& path) {
 }
 
 }  // namespace
+
+int rename_to_new(const fs::path& from, const fs::path& to) noexcept {
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return 0;
+  if (errno != EINVAL && errno != ENOSYS) return errno;
+  if (::link(from.c_str(), to.c_str()) != 0) return errno;
+  ::unlink(from.c_str());
+  return 0;
+}
 
 StagedOutput::StagedOutput(const fs::path& output, Kind kind)
     : output_(output),
@@ -103,8 +102,8 @@ void StagedOutput::commit(bool force) {
 
 void check_output_folder(const fs::path& output, bool force, std::string_view record) {
   const fs::path resolved = resolve_output(output);
-  std::error_code error;
-  if (!fs::exists(fs::symlink_status(resolved, error))) return check_output(resolved, force);
+  struct stat status {};
+  if (!find_link_status(resolved, status)) return check_output(resolved, force);
   if (!fs::is_directory(resolved))
     throw Error(ErrorCode::kEnvironment, output.native(), "found no folder under this name, expected a folder");
   if (!force) refuse_existing(output, "folder");

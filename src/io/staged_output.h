@@ -29,6 +29,10 @@ class StagedOutput {
   bool armed_ = true;
 };
 
+/// 0 or errno: EEXIST where `to` is there. A file system without RENAME_NOREPLACE gets a hard link, which does not
+/// replace either.
+int rename_to_new(const std::filesystem::path& from, const std::filesystem::path& to) noexcept;
+
 /// As check_output for a folder. With `force` it replaces only a folder that holds a file `record`, one that was made
 /// by a command of this program: others may hold anything. @throws Error kUsage, kConflict, kEnvironment.
 void check_output_folder(const std::filesystem::path& output, bool force, std::string_view record);

@@ -45,7 +45,7 @@ TextSource::TextSource(Descriptor file, std::string name, bool is_stream)
 
 TextSource TextSource::open(const std::filesystem::path& path) {
   struct stat status {};
-  if (::stat(path.c_str(), &status) != 0) throw_errno(ErrorCode::kInput, path, "cannot be read", errno);
+  if (::stat(path.c_str(), &status) != 0) throw_errno(code_of_read_errno(errno), path, "cannot be read", errno);
   require_regular(path, status);
   // Between the two calls the name may have become a FIFO: O_NONBLOCK keeps open from waiting for a writer.
   Descriptor file = open_descriptor(path, O_RDONLY | O_NONBLOCK);

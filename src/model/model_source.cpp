@@ -1,6 +1,7 @@
 #include <mutex>
 
 #include "core/error.h"
+#include "io/descriptor.h"
 #include "io/gguf.h"
 #include "model/foreign_model.h"
 #include "model/model.h"
@@ -145,11 +146,10 @@ std::unique_ptr<ModelSource> open_file(const fs::path& path) {
 }  // namespace
 
 std::unique_ptr<ModelSource> ModelSource::open(const fs::path& path) {
-  std::error_code error;
-  const fs::file_status status = fs::status(path, error);
-  if (!fs::exists(status)) throw Error(ErrorCode::kInput, path.string(), "no such file or folder");
-  if (fs::is_directory(status)) return open_folder(path);
-  if (!fs::is_regular_file(status)) {
+  struct stat status {};
+  if (!find_status(path, status)) throw Error(ErrorCode::kInput, path.string(), "no such file or folder");
+  if (S_ISDIR(status.st_mode)) return open_folder(path);
+  if (!S_ISREG(status.st_mode)) {
     throw Error(ErrorCode::kInput, path.string(), "is no regular file, expected a GGUF file or a Hugging Face folder");
   }
   return open_file(path);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "io/descriptor.h"
 #include "io/file.h"
 #include "io/hdf5/capture_inspect.h"
 #include "io/hdf5/capture_io.h"
@@ -53,8 +54,7 @@ struct Expected {
 
 Expected read_expected(const CapturePaths& paths, bool unfinished, std::uint64_t file_bytes) {
   Expected expected;
-  std::error_code ignored;
-  if (!unfinished && fs::exists(paths.manifest, ignored)) {
+  if (!unfinished && is_there(paths.manifest)) {
     expected.source = paths.manifest.native();
     const Json manifest = parse_json(read_text_file(paths.manifest, kMostManifestBytes), expected.source);
     expected.identity = manifest.value("identity", Json());
@@ -104,8 +104,7 @@ CaptureIndex index_from_walk(const CaptureLayout& layout, std::vector<std::uint6
 
 OpenCapture open_capture(const fs::path& path, bool allow_incomplete, bool walk) {
   const CapturePaths paths(base_name(path));
-  std::error_code ignored;
-  const bool unfinished = paths.output != path || (!fs::exists(path, ignored) && fs::exists(paths.partial, ignored));
+  const bool unfinished = paths.output != path || (!is_there(path) && is_there(paths.partial));
   struct stat status {};
   OpenCapture capture{unfinished ? paths.partial : path, open_regular(unfinished ? paths.partial : path, status)};
   const auto file_bytes = static_cast<std::uint64_t>(status.st_size);

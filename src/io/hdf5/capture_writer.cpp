@@ -1,4 +1,3 @@
-#include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -23,6 +22,7 @@
 #include "io/hdf5/capture_records.h"
 #include "io/hdf5/capture_skeleton.h"
 #include "io/journal.h"
+#include "io/staged_output.h"
 
 namespace kvs {
 namespace {
@@ -32,9 +32,9 @@ namespace fs = std::filesystem;
 static_assert(std::endian::native == std::endian::little, "captures are written as the numbers lie in memory");
 constexpr std::int64_t kComplete = 1;
 
-bool is_there(const fs::path& path) {
+bool is_named(const fs::path& path) {
   struct stat status {};
-  return ::lstat(path.c_str(), &status) == 0;
+  return find_link_status(path, status);
 }
 
 void remove_if_there(const fs::path& path) {
@@ -124,7 +124,7 @@ void CaptureFileWriter::start(bool replaces) {
 
 void CaptureFileWriter::resume() {
   journal_.emplace(Journal::resume(paths_.journal, identity_));
-  const bool replacing = is_there(paths_.output);
+  const bool replacing = is_named(paths_.output);
   if (replacing && journal_->records().empty()) refuse_existing(paths_.output);
   if (journal_->records().empty()) {
     journal_.reset();
@@ -220,24 +220,20 @@ void CaptureFileWriter::put_together() {
 }
 
 void CaptureFileWriter::move_into_place() {
-  const char* const from = paths_.partial.c_str();
-  const char* const to = paths_.output.c_str();
-  int result = 0;
-  if (progress_.replaces)
-    result = ::rename(from, to);
-  else
-    result = ::renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE);
-  // A file system without RENAME_NOREPLACE: a hard link does not replace either.
-  if (result != 0 && (errno == EINVAL || errno == ENOSYS) && (result = ::link(from, to)) == 0) ::unlink(from);
-  if (result != 0 && errno == EEXIST) refuse_existing(paths_.output);
-  if (result != 0) throw_errno(ErrorCode::kEnvironment, paths_.output, "cannot put the new file in place", errno);
+  int error = 0;
+  if (!progress_.replaces)
+    error = rename_to_new(paths_.partial, paths_.output);
+  else if (::rename(paths_.partial.c_str(), paths_.output.c_str()) != 0)
+    error = errno;
+  if (error == EEXIST) refuse_existing(paths_.output);
+  if (error != 0) throw_errno(ErrorCode::kEnvironment, paths_.output, "cannot put the new file in place", error);
   sync_directory(directory_of(paths_.output));
 }
 
 /// Whether OUT is what the run `identity` would write: it stays when a run is killed after its last rename, and to ask
 /// for a finished run again does no harm.
 bool is_finished(const CapturePaths& paths, const Json& identity) {
-  if (!is_there(paths.output) || !is_there(paths.manifest)) return false;
+  if (!is_named(paths.output) || !is_named(paths.manifest)) return false;
   const std::string where = paths.manifest.native();
   const Json manifest = parse_json(read_text_file(paths.manifest, kMostManifestBytes), where);
   if (!manifest.is_object() || !manifest.contains("identity") || manifest["identity"] != identity) return false;
@@ -251,15 +247,15 @@ enum class Beginning { kStart, kResume, kFinished };
 
 /// Refuses to lose an output or an unfinished run that nobody asked to replace.
 Beginning decide(const CapturePaths& paths, const CaptureWriter::Options& options, const Json& identity) {
-  const bool unfinished = is_there(paths.journal) && is_there(paths.partial);
+  const bool unfinished = is_named(paths.journal) && is_named(paths.partial);
   if (options.resume && unfinished) return Beginning::kResume;
   if (options.resume && is_finished(paths, identity)) return Beginning::kFinished;
   if (options.force) return Beginning::kStart;
-  if (is_there(paths.output)) refuse_existing(paths.output);
+  if (is_named(paths.output)) refuse_existing(paths.output);
   if (unfinished)
     throw Error(ErrorCode::kConflict, paths.partial.native(),
                 "an unfinished capture exists; --resume goes on with it, --force discards it");
-  if (is_there(paths.manifest)) refuse_existing(paths.manifest);
+  if (is_named(paths.manifest)) refuse_existing(paths.manifest);
   return Beginning::kStart;
 }
 

@@ -80,7 +80,7 @@ std::string run_task(const std::function<std::string()>& task) {
 
 std::string receive(int descriptor, std::size_t most) {
   std::string text;
-  std::array<char, 1UL << 16> block{};
+  std::array<char, 4096> block{};  // of the stack, which may be small
   for (;;) {
     const ssize_t got = ::read(descriptor, block.data(), block.size());
     if (got < 0 && errno == EINTR) continue;

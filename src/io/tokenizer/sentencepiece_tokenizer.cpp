@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/utf8.h"
+#include "io/descriptor.h"
 #include "io/file.h"
 #include "io/json.h"
 #include "io/tokenizer/byte_alphabet.h"
@@ -113,9 +114,8 @@ class SentencePieceTokenizer final : public Tokenizer {
 std::vector<AddedToken> added_beside(const std::filesystem::path& path, std::size_t ids) {
   constexpr std::size_t kAddedLimit = 16UL << 20;
   const std::filesystem::path file = path.parent_path() / "added_tokens.json";
-  std::error_code error;
   std::vector<AddedToken> added;
-  if (!std::filesystem::exists(file, error)) return added;
+  if (!is_there(file)) return added;
   const Json document = parse_json(read_text_file(file, kAddedLimit), file.string(), {.bytes = kAddedLimit});
   const JsonCursor root(document, file.string());
   if (!root.value().is_object()) root.fail("an object of tokens and ids");

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "io/descriptor.h"
 #include "io/file.h"
 
 namespace kvs {
@@ -145,8 +146,7 @@ class TokenizerBuilder {
 std::string bos_beside(const std::filesystem::path& path) {
   constexpr std::size_t kConfigLimit = 16UL << 20;
   const std::filesystem::path config = path.parent_path() / "tokenizer_config.json";
-  std::error_code error;
-  if (!std::filesystem::exists(config, error)) return {};
+  if (!is_there(config)) return {};
   const Json document = parse_json(read_text_file(config, kConfigLimit), config.string(), {.bytes = kConfigLimit});
   const JsonCursor root(document, config.string());
   if (!root.has("bos_token")) return {};
