@@ -1,8 +1,10 @@
 #include "export/gnuplot.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,6 +26,8 @@ namespace kvs {
 namespace {
 
 constexpr std::size_t kLargestFigure = 256UL << 20;
+/// With fewer gnuplot finds no fonts, says nothing and draws without letters.
+constexpr std::size_t kLeastDescriptors = 32;
 
 [[noreturn]] void fail(std::string_view problem) { throw Error(ErrorCode::kEnvironment, "gnuplot", problem); }
 constexpr std::string_view kMissing = "not found, expected on PATH (Debian: apt-get install gnuplot-nox)";
@@ -75,6 +79,27 @@ class SpawnFiles {
   posix_spawn_file_actions_t actions_;
 };
 
+/// It minds no write that fails; with SIGXFSZ as it was before this program ignored that, a limit of file sizes ends
+/// it.
+class SpawnSignals {
+ public:
+  SpawnSignals() {
+    sigset_t heeded;
+    ::sigemptyset(&heeded);
+    for (const int signal : {SIGXFSZ, SIGPIPE}) ::sigaddset(&heeded, signal);
+    ::posix_spawnattr_init(&attributes_);
+    ::posix_spawnattr_setsigdefault(&attributes_, &heeded);
+    ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGDEF);
+  }
+  ~SpawnSignals() { ::posix_spawnattr_destroy(&attributes_); }
+  SpawnSignals(const SpawnSignals&) = delete;
+  SpawnSignals& operator=(const SpawnSignals&) = delete;
+  const posix_spawnattr_t* get() const noexcept { return &attributes_; }
+
+ private:
+  posix_spawnattr_t attributes_;
+};
+
 /// This process's environment, with numbers written and messages worded the same everywhere.
 std::vector<std::string> plain_environment() {
   std::vector<std::string> variables;
@@ -103,9 +128,10 @@ pid_t start(const MemoryFile& script, const MemoryFile& messages,
   environment.reserve(variables.size() + 1);
   for (std::string& variable : variables) environment.push_back(variable.data());
   environment.push_back(nullptr);
+  const SpawnSignals signals;
   pid_t child = 0;
   const int status =
-      ::posix_spawnp(&child, program.c_str(), files.get(), nullptr, arguments.data(), environment.data());
+      ::posix_spawnp(&child, program.c_str(), files.get(), signals.get(), arguments.data(), environment.data());
   if (status == ENOENT) fail(kMissing);
   if (status != 0) fail(std::string("cannot be started: ") + std::strerror(status));
   return child;
@@ -124,9 +150,25 @@ std::string ending_of(int status) {
                              : "ended with status " + std::to_string(WEXITSTATUS(status));
 }
 
+void check_descriptors() {
+  rlimit now{};
+  if (::getrlimit(RLIMIT_NOFILE, &now) != 0 || now.rlim_cur >= kLeastDescriptors) return;
+  fail("found a limit of " + std::to_string(now.rlim_cur) + " open files, expected at least " +
+       std::to_string(kLeastDescriptors) + " (ulimit -n)");
+}
+
+/// What a writer without room leaves has no end.
+void check_whole(std::string_view figure, const std::string& name) {
+  const std::string_view text = figure.substr(0, figure.find_last_not_of('\n') + 1);
+  const bool png = figure.starts_with("\x89PNG");
+  if (png ? figure.ends_with("IEND\xAE\x42\x60\x82") : text.ends_with("</svg>")) return;
+  fail("wrote a part of " + name + " (" + std::to_string(figure.size()) + " bytes)");
+}
+
 }  // namespace
 
 void check_gnuplot() {
+  check_descriptors();
   const char* const folders = ::getenv("PATH");  // NOLINT(concurrency-mt-unsafe): nothing here sets a variable
   if (folders == nullptr) return;                // the search is then the system's own
   std::istringstream list(folders);
@@ -136,6 +178,7 @@ void check_gnuplot() {
 }
 
 std::vector<std::string> run_gnuplot(std::string_view script, std::span<const std::string> outputs) {
+  check_descriptors();
   const MemoryFile commands("script"), messages("messages");
   std::vector<std::unique_ptr<MemoryFile>> files;
   for (const std::string& variable : outputs) {
@@ -154,6 +197,7 @@ std::vector<std::string> run_gnuplot(std::string_view script, std::span<const st
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     contents.push_back(files[i]->text());
     if (contents.back().empty()) fail("did not write " + outputs[i] + ": " + last_words(messages));
+    check_whole(contents.back(), outputs[i]);
   }
   return contents;
 }

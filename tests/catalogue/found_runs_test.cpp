@@ -59,7 +59,10 @@ TEST_F(Catalogue, N153_GnuplotMissingFailingOrKilled) {
   for (const auto& [script, part] :
        {std::pair{"#!/bin/sh\nexit 3\n", "gnuplot: ended with status 3"},
         std::pair{"#!/bin/sh\nkill -9 $$\n", "gnuplot: killed by signal 9"},
-        std::pair{"#!/bin/sh\necho no terminal\nexit 1\n", "no terminal"}, std::pair{"#!/bin/sh\n", "did not write"}}) {
+        std::pair{"#!/bin/sh\necho no terminal\nexit 1\n", "no terminal"}, std::pair{"#!/bin/sh\n", "did not write"},
+        std::pair{"#!/bin/sh\nwhile IFS=\\' read -r name file rest; do\n"
+                  "case $file in /dev/fd/*) echo '<svg>' > \"$file\" ;; esac\ndone < \"$2\"\n",
+                  "gnuplot: wrote a part of svg_file (6 bytes)"}}) {
     fs::remove(folder_ / "out/earlier.journal");
     write("bin/gnuplot", script);
     fs::permissions(folder_ / "bin/gnuplot", fs::perms::owner_all);
@@ -69,6 +72,17 @@ TEST_F(Catalogue, N153_GnuplotMissingFailingOrKilled) {
     EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
     EXPECT_EQ(slurp(folder_ / "out/earlier"), "made before");
   }
+}
+
+// It minds neither: figures would be cut short, or without letters.
+TEST_F(Catalogue, N153_GnuplotWithoutRoomOrDescriptors) {
+  const Words words = calibrate_words(
+      "faedkv", {"--chunks", "4", "--sinks", "2", "--recent", "3", "--out", folder_ / "out/earlier", "--force"});
+  expect_refused_after("ulimit -n 9", "kvcalibrate", words, 6, {"gnuplot: found a limit of 9 open files"});
+  const Outcome outcome = run_after("ulimit -f 20", "kvcalibrate", words);
+  EXPECT_EQ(outcome.status, 6);
+  EXPECT_THAT(outcome.err, HasSubstr("gnuplot: killed by signal 25"));
+  EXPECT_EQ(slurp(folder_ / "out/earlier"), "made before");
 }
 
 TEST_F(Catalogue, N154_StandardStreamsClosedOrFull) {
