@@ -36,6 +36,11 @@ std::string with_settings(const std::string& method, const Json& settings) {
   return name;
 }
 
+/// Of settings, not of a run that lacks memory or reads a broken file.
+bool is_refusal(const Error& error) noexcept {
+  return error.code() == ErrorCode::kUsage || error.code() == ErrorCode::kUnsupported;
+}
+
 class CellMaker {
  public:
   CellMaker(const CompareGrid& grid, const ModelConfig& model)
@@ -72,6 +77,7 @@ class CellMaker {
     try {
       share = static_cast<double>(sizes.total(cell.settings)) / static_cast<double>(sizes.full());
     } catch (const Error& error) {
+      if (!is_refusal(error)) throw;
       cell.error = error.what();
       cell.budget = grid_.budgets.front();
       cells_.push_back(std::move(cell));
@@ -102,6 +108,7 @@ class CellMaker {
         cell.error = "needs " + percent(cell.needs);
       }
     } catch (const Error& error) {
+      if (!is_refusal(error)) throw;
       cell.error = error.what();
     }
     cells_.push_back(std::move(cell));
