@@ -37,6 +37,7 @@ void make_fault_inputs(const TemporaryFolder& inputs) {
   write_small_wordnet(inputs / "wordnet");
   write_text_of_rays(inputs / "text.txt", 10);
   expect_done("kvspectrum", with_text(inputs, "capture", {"--out", inputs / "c.h5"}));
+  expect_done("kvspectrum", with_text(inputs, "capture", {"--split", "2", "--out", inputs / "part.h5"}));
   expect_done(
       "kvcalibrate",
       with_text(inputs, "elitekv", {"--elite", "2", "--rank", "8", "--disjoint", "on", "--out", inputs / "e.json"}));
@@ -52,6 +53,17 @@ std::vector<FaultyCommand> faulty_commands(const TemporaryFolder& inputs, const 
   const std::string budget = "75%", config = out + "/o.json";
   return {
       {"capture", "kvspectrum", text("capture", {"--out", out + "/c.h5"}), true, {"c.h5", "c.h5.manifest.json"}},
+      {"capture_split",
+       "kvspectrum",
+       text("capture", {"--split", "2", "--out", out + "/c.h5"}),
+       true,
+       {"c-00001-of-00002.h5", "c-00002-of-00002.h5"}},
+      {"merge",
+       "kvspectrum",
+       {"merge", inputs / "part-00001-of-00002.h5", inputs / "part-00002-of-00002.h5", "--out", out + "/c.h5",
+        "--quiet"},
+       true,
+       {"c.h5", "c.h5.manifest.json"}},
       {"spectrum", "kvspectrum", text("spectrum", {"--out-dir", out + "/s"}), true, {}},
       {"spectrum_of_a_capture",
        "kvspectrum",
