@@ -1,6 +1,7 @@
 // The trellis codec: what is coded, in how many bytes, and that no other path through the trellis is better.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "tests/kernels/held_rows.h"
@@ -74,6 +75,61 @@ TEST_F(TrellisRows, AreTheBestOfAllStreams) {
       least = std::min(least, sum);
     }
     EXPECT_NEAR(found, least, 1e-5 * least) << "row " << row;
+  }
+}
+
+/// The stream of bits of a row by the definition: the cheapest state before each, of equal ones the lowest.
+std::vector<bool> best_stream(const std::vector<unsigned>& bits, const std::vector<float>& weights,
+                              const std::vector<float>& all, const float* x, float gain, unsigned first) {
+  std::vector<float> cost(kStates, 1e30F);
+  cost[first] = 0;
+  std::vector<std::vector<std::size_t>> before;
+  for (std::size_t n = 0; n < bits.size(); ++n) {
+    const std::size_t windows = kStates >> bits[n];
+    const float z = (x[n] - 0.25F * static_cast<float>(n)) / 2 * (1 / gain);
+    std::vector<float> next(kStates);
+    std::vector<std::size_t>& from = before.emplace_back(kStates);
+    for (std::size_t s = 0; s < kStates; ++s) {
+      from[s] = s >> bits[n];
+      for (std::size_t p = s >> bits[n]; p < kStates; p += windows)
+        if (cost[p] < cost[from[s]]) from[s] = p;
+      const float error = z - all[bits[n] * kStates + s];
+      next[s] = weights[n] * (error * error) + cost[from[s]];
+    }
+    cost = next;
+  }
+  auto state = static_cast<std::size_t>(std::ranges::min_element(cost) - cost.begin());
+  std::vector<bool> stream;
+  for (std::size_t n = bits.size(); n-- > 0; state = before[n][state])
+    for (unsigned bit = 0; bit < bits[n]; ++bit) stream.push_back((state >> bit & 1U) != 0);
+  std::reverse(stream.begin(), stream.end());
+  return stream;
+}
+
+// Every rate, and books in which many entries are equal.
+TEST_F(TrellisRows, AreTheStreamsOfTheDefinition) {
+  constexpr std::size_t kRows = 30;
+  const std::vector<unsigned> bits{8, 5, 1, 7, 2, 6, 3, 4, 1, 1, 8, 2, 5};
+  const std::size_t count = bits.size(), sum = 53;
+  std::vector<float> weights;
+  for (std::size_t n = 0; n < count; ++n) weights.push_back(1 / static_cast<float>(1 + n % 4));
+  for (const bool ties : {false, true}) {
+    std::vector<float> all = tables(bits, weights), x = random_values(kRows * count, 13);
+    if (ties)
+      for (std::size_t n = 0; n < kTrellisBooks; ++n) all[n] = std::round(2 * all[n]) / 2;
+    const CodedRows rows(*backend_, format_of(bits), x, 1, count, all);
+    const std::vector<std::byte> bytes = rows.bytes();
+    const std::size_t row_bytes = 2 + (sum + 7) / 8;
+    ASSERT_EQ(bytes.size(), kRows * row_bytes);
+    for (std::size_t row = 0; row < kRows; ++row) {
+      const std::byte* const at = bytes.data() + row * row_bytes;
+      const auto low = std::to_integer<unsigned>(at[0]), high = std::to_integer<unsigned>(at[1]);
+      const float gain = f16_to_f32(static_cast<std::uint16_t>(low | high << 8));
+      std::vector<bool> found;
+      for (std::size_t n = 0; n < sum; ++n)
+        found.push_back((std::to_integer<unsigned>(at[2 + n / 8]) >> (7 - n % 8) & 1U) != 0);
+      EXPECT_EQ(found, best_stream(bits, weights, all, &x[row * count], gain, high)) << "row " << row;
+    }
   }
 }
 

@@ -16,7 +16,7 @@ namespace {  // NOLINT: see scalars.h
 /// stream is QTIP's, Tseng et al. (2024), arXiv:2406.11235, section 3.1. Ours: rates by value, books fitted to what is
 /// coded.
 struct Trellis {
-  static constexpr std::size_t kStates = 256, kGain = 2;
+  static constexpr std::size_t kStates = 256, kGain = 2, kLanes = 16;
   static constexpr float kLeastGain = 0.05F, kMostGain = 60000, kFar = 1e30F;
 
   static KVS_CODEC const TrellisValue* values_of(const RowTables& tables) noexcept {
@@ -43,24 +43,63 @@ struct Trellis {
     return coded > 0 ? clamped(std::sqrt(sum / coded), kLeastGain, kMostGain) : 1;
   }
 
-  /// One value: the least cost of each state before it, and by which of the earlier states.
-  /// @param cost  [state], overwritten;  @param back  [state >> bits]
-  KVS_CODEC static void advance(unsigned bits, float z, float weight, const float* book, float* cost, float* least,
+  /// Of states and those half of them further on the better ones: the cheaper, of equal ones the lower. This and what
+  /// follows are loops that compilers turn into vectors: nothing in them overlaps, nothing in them branches.
+  KVS_CODEC static void keep_better(std::size_t half, float* __restrict__ cost, float* __restrict__ state,
+                                    const float* __restrict__ other_cost,
+                                    const float* __restrict__ other_state) noexcept {
+    for (std::size_t p = 0; p < half; ++p) {
+      const float mine = cost[p], other = other_cost[p], low = state[p], high = other_state[p];
+      const bool better = (other < mine) | ((other == mine) & (high < low));
+      cost[p] = better ? other : mine;
+      state[p] = better ? high : low;
+    }
+  }
+
+  /// The cost of each state behind a value: its error's, and the least of the states before it.
+  /// @tparam kSame  states `1 << kSame` side by side, of kLanes at most, come after the same ones
+  /// @param least  [state >> bits]
+  template <unsigned kSame>
+  KVS_CODEC static void add_errors(unsigned bits, float z, float weight, const float* __restrict__ book,
+                                   const float* __restrict__ least, float* __restrict__ cost) noexcept {
+    for (std::size_t first = 0; first < kStates; first += kLanes)
+      for (std::size_t lane = 0; lane < kLanes; ++lane) {
+        const float error = z - book[first + lane];
+        cost[first + lane] = weight * (error * error) + least[(first >> bits) + (lane >> kSame)];
+      }
+  }
+
+  /// One value.
+  /// @param cost  [state], overwritten;  @param scratch  [state]
+  /// @param back  [state >> bits]: the cheapest state before it
+  KVS_CODEC static void advance(unsigned bits, float z, float weight, const float* book, float* cost, float* scratch,
                                 std::uint8_t* back) noexcept {
     const std::size_t windows = kStates >> bits;  // what states before and after it share
-    for (std::size_t p = 0; p < windows; ++p) {
-      least[p] = cost[p];
-      back[p] = 0;
-    }
-    for (unsigned k = 1; k < 1U << bits; ++k)
-      for (std::size_t p = 0; p < windows; ++p) {
-        const float other = cost[k * windows + p];
-        back[p] = other < least[p] ? static_cast<std::uint8_t>(k) : back[p];
-        least[p] = smaller_of(other, least[p]);
-      }
-    for (std::size_t s = 0; s < kStates; ++s) {
-      const float error = z - book[s];
-      cost[s] = weight * (error * error) + least[s >> bits];
+    float* const state = scratch;
+    for (int s = 0; s < static_cast<int>(kStates); ++s) state[s] = static_cast<float>(s);
+    const auto halve = [&](std::size_t half) {
+      if (half >= windows) keep_better(half, cost, state, cost + half, state + half);
+    };
+    halve(128);  // constants: loops have no ends to care for
+    halve(64);
+    halve(32);
+    halve(16);
+    halve(8);
+    halve(4);
+    halve(2);
+    halve(1);
+    for (std::size_t p = 0; p < windows; ++p) back[p] = static_cast<std::uint8_t>(static_cast<int>(state[p]));
+    float* const least = scratch;
+    std::memcpy(least, cost, kStates / 2 * sizeof(float));
+    switch (bits) {
+      case 1:
+        return add_errors<1>(bits, z, weight, book, least, cost);
+      case 2:
+        return add_errors<2>(bits, z, weight, book, least, cost);
+      case 3:
+        return add_errors<3>(bits, z, weight, book, least, cost);
+      default:
+        return add_errors<4>(bits, z, weight, book, least, cost);
     }
   }
 
@@ -70,14 +109,15 @@ struct Trellis {
     const TrellisValue* const values = values_of(tables);
     put_half(to, gain_of(values, count, x));
     const float inverse = 1 / half_at(to);
-    float *const cost = scratch, *const least = scratch + kStates;
+    float* const cost = scratch;
     auto* const back = reinterpret_cast<std::uint8_t*>(scratch + 2 * kStates);  // [value, kStates / 2]
     for (std::size_t s = 0; s < kStates; ++s) cost[s] = s == to[1] ? 0 : kFar;
     for (std::size_t i = 0; i < count; ++i) {
       const unsigned bits = bits_of_value(values[i]);
       if (bits == 0) continue;
       const float z = (x[i] - values[i].offset) / values[i].scale * inverse;
-      advance(bits, z, values[i].weight, tables.books + bits * kStates, cost, least, back + i * (kStates / 2));
+      advance(bits, z, values[i].weight, tables.books + bits * kStates, cost, scratch + kStates,
+              back + i * (kStates / 2));
     }
     std::size_t state = 0;
     for (std::size_t s = 1; s < kStates; ++s) state = cost[s] < cost[state] ? s : state;
@@ -92,8 +132,7 @@ struct Trellis {
         to[kGain + at / 8] = static_cast<std::uint8_t>(to[kGain + at / 8] | ((state >> n) & 1U) << (7 - at % 8));
       }
       end -= bits;
-      const std::size_t window = state >> bits;
-      state = back[i * (kStates / 2) + window] * (kStates >> bits) + window;
+      state = back[i * (kStates / 2) + (state >> bits)];
     }
   }
 
