@@ -135,11 +135,16 @@ double activated(double x, Activation activation) {
       return x / 2 * (1 + std::tanh(std::sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
     case Activation::kGeluErf:
       return x / 2 * std::erfc(-x / std::sqrt(2.0));
+    case Activation::kGeluSigmoid:
+      return x / (1 + std::exp(-1.702 * x));
+    case Activation::kRelu:
+      return std::max(x, 0.0);
   }
   return 0;
 }
 
-constexpr Activation kActivations[] = {Activation::kSilu, Activation::kGeluTanh, Activation::kGeluErf};
+constexpr Activation kActivations[] = {Activation::kSilu, Activation::kGeluTanh, Activation::kGeluErf,
+                                       Activation::kGeluSigmoid, Activation::kRelu};
 
 TEST_P(Rows, RaiseMultipliesByTheActivatedGate) {
   for (const Activation activation : kActivations) {

@@ -24,6 +24,12 @@ struct GeluTanh {
 struct GeluErf {
   static __device__ float of(float x) { return x * (0.5F * erfcf(x * -0.70710678118F)); }
 };
+struct GeluSigmoid {
+  static __device__ float of(float x) { return x / (1.0F + expf(-1.702F * x)); }
+};
+struct Relu {
+  static __device__ float of(float x) { return x < 0.0F ? 0.0F : x; }
+};
 
 /// A thread takes N channels of every gridDim.y-th row. x: [row, stride]; where stride is twice the columns the second
 /// half of a row multiplies. `bias`, if not null, is [stride].
@@ -74,6 +80,10 @@ void activate(const T* x, const float* bias, std::size_t stride, Activation acti
       return launch<GeluTanh>(x, bias, stride, out, stream);
     case Activation::kGeluErf:
       return launch<GeluErf>(x, bias, stride, out, stream);
+    case Activation::kGeluSigmoid:
+      return launch<GeluSigmoid>(x, bias, stride, out, stream);
+    case Activation::kRelu:
+      return launch<Relu>(x, bias, stride, out, stream);
   }
 }
 

@@ -18,6 +18,12 @@ struct GeluTanh {
 struct GeluErf {
   static Lanes of(Lanes x) { return x * (0.5F * erfc(x * -0x1.6a09e6p-1F)); }  // −1/√2
 };
+struct GeluSigmoid {
+  static Lanes of(Lanes x) { return x / (1.0F + exp(-1.702F * x)); }
+};
+struct Relu {
+  static Lanes of(Lanes x) { return x < 0.0F ? Lanes{} : x; }
+};
 
 template <class Function, class T>
 void activate_as(const float* x, const float* up, std::size_t count, T* out) {
@@ -36,6 +42,8 @@ void choose(Activation kind, const float* x, const float* up, std::size_t count,
   if (kind == Activation::kSilu) activate_as<Silu>(x, up, count, out);
   if (kind == Activation::kGeluTanh) activate_as<GeluTanh>(x, up, count, out);
   if (kind == Activation::kGeluErf) activate_as<GeluErf>(x, up, count, out);
+  if (kind == Activation::kGeluSigmoid) activate_as<GeluSigmoid>(x, up, count, out);
+  if (kind == Activation::kRelu) activate_as<Relu>(x, up, count, out);
 }
 
 }  // namespace
