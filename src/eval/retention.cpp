@@ -69,12 +69,16 @@ Retention retain(AblationForward& forward, const RetentionPlan& plan,
   const std::array<std::size_t, 4> shape{plan.variants(), 2, plan.layers.size(),
                                          gains.size() / (plan.variants() * 2 * plan.layers.size())};
   for (std::size_t n = 0; n < documents.size(); ++n) {
-    if (n == journal.records().size()) {
+    Json record;
+    if (n < journal.records().size()) {
+      record = journal.records()[n];
+    } else {
       forward.begin(documents[n]);
       const double full = forward.base();
-      journal.append({{"full", full}, {"kept", forward.filtered(plan.layers, {gains, shape})}});
+      record = {{"full", full}, {"kept", forward.filtered(plan.layers, {gains, shape})}};
+      journal.append(record);
     }
-    add_document(result, journal.records()[n], plan.setup.scored());
+    add_document(result, record, plan.setup.scored());
     done(n + 1);
   }
   return result;

@@ -159,7 +159,6 @@ void Journal::append(const Json& record) {
   Descriptor file(std::exchange(descriptor_, -1));  // after a failure nothing may be written behind a torn line
   append_to(file.get(), path_, std::as_bytes(std::span(line)));
   if (::fdatasync(file.get()) != 0) throw_errno(ErrorCode::kEnvironment, path_, "cannot sync", errno);
-  records_.push_back(record);
   descriptor_ = file.release();
 }
 

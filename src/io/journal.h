@@ -19,7 +19,7 @@ class Journal {
  public:
   /// A new journal with `identity` as line 0. @throws Error kConflict if the file exists; kEnvironment on I/O failure.
   static Journal create(const std::filesystem::path& path, const Json& identity);
-  /// Opens an existing journal to go on with it; records() holds what it has.
+  /// Opens an existing journal to go on with it; records() holds what it had, and nothing of what is appended.
   /// @throws Error kConflict listing every member that differs if `identity` is not the one stored (JSON equality);
   ///         kInput if a line other than the last is damaged.
   static Journal resume(const std::filesystem::path& path, const Json& identity);

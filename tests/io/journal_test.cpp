@@ -45,7 +45,7 @@ TEST_F(JournalFile, ResumesWithItsRecordsAndGoesOn) {
     EXPECT_THAT(journal.records(), ElementsAre(Json{{"doc", 0}}, Json{{"doc", 1}}, Json{{"doc", 2}}));
     Journal moved(std::move(journal));
     moved.append({{"doc", 3}});
-    EXPECT_EQ(moved.records().size(), 4U);
+    EXPECT_EQ(moved.records().size(), 3U) << "memory does not grow with what is appended";
   }
   const Journal::Content content = Journal::read(path_);
   EXPECT_EQ(content.identity, identity_);
