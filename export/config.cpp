@@ -103,7 +103,9 @@ void check_config_model(const Json& config, const std::filesystem::path& path, c
   for (const auto& [field, wanted] : identity.items())
     compare("rope." + field, rope.contains(field) ? rope.at(field) : Json(), wanted);
   if (!differences.empty())
-    throw Error(ErrorCode::kConflict, path.string() + ": model", "config for another model: found " + differences);
+    throw Error(ErrorCode::kConflict, path.string() + ": model",
+                "found a config for " + found.at("name").get<std::string>() + ", expected one for " + model.name + ": " +
+                    differences);
 }
 
 }  // namespace kvs

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "export/report/numbers.h"
 #include "export/report/parts.h"
 #include "export/report/settings.h"
 
@@ -61,6 +62,17 @@ ComparisonCell read_cell(const JsonCursor& cell) {
 }
 
 }  // namespace
+
+std::string documents_of(const Comparison& comparison, std::size_t scored) {
+  return (scored < comparison.documents ? shown_count(scored) + " of " : "") +
+         counted(comparison.documents, "document");
+}
+
+std::size_t most_scored(const Comparison& comparison) {
+  std::size_t most = 0;
+  for (const ComparisonCell& cell : comparison.cells) most = std::max(most, cell.documents);
+  return most;
+}
 
 Comparison read_comparison(const Output& output) {
   const JsonCursor root = output.root(), cells = root.at("cells"), best = root.at("best");

@@ -41,6 +41,10 @@ struct Comparison {
   std::map<double, std::optional<std::size_t>> smallest;  // cell of the front by loss; nothing: all cost more
 };
 
+/// "8 documents", or "2 of 8 documents" where `scored` were.
+std::string documents_of(const Comparison& comparison, std::size_t scored);
+/// The documents of the cells that were scored on most.
+std::size_t most_scored(const Comparison& comparison);
 /// @throws Error kInput where it is not as docs/compare.md says.
 Comparison read_comparison(const Output& output);
 /// Decode speeds by label and budget.

@@ -62,7 +62,9 @@ std::string at_budget(const Comparison& comparison, double budget) {
   }
   if (!useless.empty()) useless = "not usable on this model without training: " + useless;
   const std::string words = usable + (usable.empty() || useless.empty() ? "" : "; ") + useless;
-  return words.empty() ? words : "At " + size_words(budget) + " of the bytes, " + words + ".";
+  const std::string where =
+      !usable.empty() && documents < comparison.documents ? "on " + documents_of(comparison, documents) + ", " : "";
+  return words.empty() ? words : "At " + size_words(budget) + " of the bytes, " + where + words + ".";
 }
 
 std::string smallest(const Comparison& comparison, double loss, std::optional<std::size_t> n) {

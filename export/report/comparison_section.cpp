@@ -184,8 +184,9 @@ Section comparison_section(const ReportInputs& inputs) {
   for (const Output* output : inputs.of(OutputKind::kComparison)) {
     Comparison comparison = read_comparison(*output);
     for (const Output* speeds : inputs.of(OutputKind::kSpeeds)) add_speeds(*speeds, comparison);
-    const std::string extent = counted(comparison.documents, "document") + " of " + shown_count(comparison.tokens) +
-                               " tokens; the full cache has perplexity " + shown(comparison.full_ppl, 4);
+    const std::string extent = documents_of(comparison, most_scored(comparison)) + " of " +
+                               shown_count(comparison.tokens) + " tokens; the full cache has perplexity " +
+                               shown(comparison.full_ppl, 4);
     const std::vector<TradePoint> points = compared_points(comparison);
     section.body += winners(comparison, inputs);
     if (!points.empty())

@@ -317,8 +317,14 @@ std::string comparison_text(const Json& comparison, const Json& speeds) {
          speed_text(speeds);
 }
 
-ParetoPlot pareto_plot(const Json& comparison, const std::string& heading) {
-  ParetoPlot plot{heading, {}};
+ParetoPlot pareto_plot(const Json& comparison) {
+  const auto count = [&](const char* name) { return comparison.at(name).get<std::size_t>(); };
+  const std::size_t all = count("documents"), scored = most_documents(comparison.at("cells"));
+  const std::string name = comparison.at("model").at("name");
+  ParetoPlot plot{name + " · " + (scored < all ? std::to_string(scored) + " of " : "") + std::to_string(all) +
+                      (all == 1 ? " document of " : " documents of ") + std::to_string(count("tokens")) +
+                      " tokens, the last " + std::to_string(count("tokens") - count("prefix")) + " scored",
+                  {}};
   for (const Json& cell : comparison.at("cells")) {
     if (cell.at("documents") == 0) continue;
     plot.points.push_back(

@@ -265,7 +265,9 @@ TEST_F(ComparePrograms, RefusesWhatItCannotDo) {
   ASSERT_EQ(run("kvcalibrate", faedkv("f.json")).status, 0);
   write_tiny_model(folder_ / "other", TinyKind::kBiased);
   auto words = with_text("compare", {"--out", out, "--config", folder_ / "f.json"}, "other");
-  EXPECT_EQ(run("kvcalibrate", words).status, 7);
+  const Outcome outcome = run("kvcalibrate", words);
+  EXPECT_EQ(outcome.status, 7);
+  EXPECT_THAT(outcome.err, HasSubstr("found a config for model, expected one for other: "));
   EXPECT_FALSE(std::filesystem::exists(out));
 }
 

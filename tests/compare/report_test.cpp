@@ -117,6 +117,14 @@ TEST(ComparisonSmallest, IsTheFirstOfTheFrontThatCostsNoMoreByItsInterval) {
   EXPECT_THAT(comparison_text(result, nullptr), HasSubstr("smallest that costs at most\n      1 %: q8_0 ("));
 }
 
+TEST(ComparisonPareto, SaysOnHowManyDocumentsItsFrontWasScored) {
+  Json result = comparison_of({cell("lagkv", 0.5, false)}, {result_of({3, 4}, {0.4, 0.2})});
+  result.update({{"model", {{"name", "M"}}}, {"documents", 8}, {"tokens", 32}, {"prefix", 20}});
+  EXPECT_EQ(pareto_plot(result).heading, "M · 2 of 8 documents of 32 tokens, the last 12 scored");
+  result["documents"] = 2;
+  EXPECT_EQ(pareto_plot(result).heading, "M · 2 documents of 32 tokens, the last 12 scored");
+}
+
 TEST(ComparisonSmallest, IsNoneWhereAllCostMore) {
   const Json result = comparison_of({cell("lagkv", 0.5, false)}, {result_of({3, 4}, {0.4, 0.2})});
   EXPECT_TRUE(result.at("smallest")[0].at("cell").is_null());

@@ -59,6 +59,13 @@ TEST(ComparisonFindings, NameNoCostOfWhatWasStoppedEarly) {
               Contains(HasSubstr("At half of the bytes, LagKV (calibrated) costs 5\u00A0% of perplexity, LagKV")));
 }
 
+TEST(ComparisonFindings, SayOnHowFewDocumentsACostWasMeasured) {
+  Json json = output_json("comparison.json");
+  for (Json& cell : json["cells"]) cell["documents"] = 1;
+  EXPECT_THAT(comparison_findings(comparison_of(json)),
+              Contains(HasSubstr("At half of the bytes, on 1 of 8 documents, q8_0 costs 0.1")));
+}
+
 TEST(ComparisonFindings, CompareOnlyWhatHasAsManyDocuments) {
   Json json = output_json("comparison.json");
   json["cells"][0]["documents"] = 7;

@@ -290,12 +290,8 @@ Json look_at_front(const Options& options, const RunOptions& run, const ModelSes
   return speeds;
 }
 
-void write_pareto(const std::filesystem::path& out, const RunOptions& run, const ModelSession& session,
-                  const CompareInput& input, const Json& result) {
-  const std::size_t tokens = input.grid.tokens;
-  const ParetoPlot plot = pareto_plot(result, session.config().name + " · " + std::to_string(input.documents.size()) +
-                                                  " documents of " + std::to_string(tokens) + " tokens, the last " +
-                                                  std::to_string(tokens - input.plan.prefix) + " scored");
+void write_pareto(const std::filesystem::path& out, const RunOptions& run, const Json& result) {
+  const ParetoPlot plot = pareto_plot(result);
   if (!plot.points.empty()) write_figure(beside(out, "_pareto"), render_pareto(plot), run.replace());
 }
 
@@ -347,7 +343,7 @@ void run_compare(Arguments arguments) {
     chosen.window = record.window;
     write_best(*options, run, result, {result, input.cells, session, record, chosen});
   }
-  write_pareto(out, run, session, input, result);
+  write_pareto(out, run, result);
   write_file_atomically(out, dump_json(result) + "\n", run.replace());
   journal->remove();
   print_result(run, result, "compare: " + out + '\n' + comparison_text(result, speeds));
