@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <system_error>
+#include <vector>
 
 #include "core/checked.h"
 #include "core/error.h"
@@ -42,16 +43,18 @@ bool is_still_named(int descriptor, const fs::path& path) {
   return find_link_status(path, named) && ours.st_dev == named.st_dev && ours.st_ino == named.st_ino;
 }
 
-/// Of a locked file. On a full disk it goes away again.
+/// Of a locked file.
 void write_owner(int descriptor, const fs::path& path) {
   const std::string text = std::to_string(::getpid()) + "\n";
-  try {
-    if (::ftruncate(descriptor, 0) != 0) throw_errno(ErrorCode::kEnvironment, path, "cannot write", errno);
-    write_at(descriptor, path, std::as_bytes(std::span(text)), 0);
-  } catch (const Error&) {
-    ::unlink(path.c_str());
-    throw;
-  }
+  if (::ftruncate(descriptor, 0) != 0) throw_errno(ErrorCode::kEnvironment, path, "cannot write", errno);
+  write_at(descriptor, path, std::as_bytes(std::span(text)), 0);
+}
+
+/// Removed while still locked: after the close another process may already hold a lock of this name.
+void let_go(int descriptor, const fs::path& path) noexcept {
+  ::unlink(path.c_str());
+  ::close(descriptor);
+  forget_with_program(path);
 }
 
 void take_flock(int descriptor, const fs::path& path) {
@@ -98,6 +101,8 @@ void remove_stale_temporaries(const fs::path& output) {
 OutputLock::OutputLock(const fs::path& output, bool enabled, std::span<const fs::path> others) {
   if (!enabled) return;
   const fs::path target = resolve_output(output);
+  std::vector<fs::path> written{target};  // before there is a lock: what cannot be looked at leaves none
+  for (const fs::path& other : others) written.push_back(resolve_output(other));
   path_ = target;
   path_ += ".lock";
   for (;;) {
@@ -109,15 +114,20 @@ OutputLock::OutputLock(const fs::path& output, bool enabled, std::span<const fs:
       // A file of the user's that happens to have this name must be neither overwritten nor deleted.
       if (!read_owner(file.get(), path_))
         throw Error(ErrorCode::kConflict, path_.native(), "exists and is no lock file");
-    } catch (const Error& error) {
-      if (error.code() == ErrorCode::kEnvironment) remove_nobodys(file.get(), path_);
+    } catch (const std::exception& failure) {
+      const auto* const error = dynamic_cast<const Error*>(&failure);
+      if (error == nullptr || error->code() == ErrorCode::kEnvironment) remove_nobodys(file.get(), path_);
       throw;
     }
-    write_owner(file.get(), path_);
-    remove_with_program(path_);
     descriptor_ = file.release();
-    remove_stale_temporaries(target);
-    for (const fs::path& other : others) remove_stale_temporaries(resolve_output(other));
+    try {
+      remove_with_program(path_);
+      write_owner(descriptor_, path_);
+      for (const fs::path& one : written) remove_stale_temporaries(one);
+    } catch (...) {  // no destructor runs
+      let_go(descriptor_, path_);
+      throw;
+    }
     return;
   }
 }
@@ -126,11 +136,7 @@ OutputLock::OutputLock(OutputLock&& other) noexcept
     : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)) {}
 
 OutputLock::~OutputLock() {
-  if (descriptor_ < 0) return;
-  // Removed while still locked: after the close another process may already hold a lock of this name.
-  ::unlink(path_.c_str());
-  ::close(descriptor_);
-  forget_with_program(path_);
+  if (descriptor_ >= 0) let_go(descriptor_, path_);
 }
 
 }  // namespace kvs

@@ -67,6 +67,7 @@ StagedOutput::StagedOutput(const fs::path& output, Kind kind)
       target_(resolve_output(output)),
       temporary_(directory_of(target_) / temporary_name(target_)),
       kind_(kind) {
+  remove_with_program(temporary_);  // which may lack memory: before there is anything
   int error = create(temporary_, kind);
   // The name carries this process's id, so an existing one was left by a dead process that had the same id.
   if (error == EEXIST) {
@@ -74,8 +75,9 @@ StagedOutput::StagedOutput(const fs::path& output, Kind kind)
     fs::remove_all(temporary_, ignored);
     error = create(temporary_, kind);
   }
-  if (error != 0) throw_errno(ErrorCode::kEnvironment, temporary_, "cannot create", error);
-  remove_with_program(temporary_);
+  if (error == 0) return;
+  forget_with_program(temporary_);
+  throw_errno(ErrorCode::kEnvironment, temporary_, "cannot create", error);
 }
 
 StagedOutput::~StagedOutput() {
