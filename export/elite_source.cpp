@@ -1,6 +1,7 @@
 #include "export/elite_source.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/error.h"
 
@@ -82,6 +83,10 @@ FactorReader reader_of(const TensorArchive& archive, const std::filesystem::path
     std::vector<float> values(tensor->rows() * tensor->columns());
     read_rows(*tensor, 0, tensor->rows(), values);
     archive.release(tensor->bytes);
+    const auto bad = std::ranges::find_if_not(values, [](float value) { return std::isfinite(value); });
+    if (bad != values.end())
+      throw Error(ErrorCode::kInput, path.string() + ": tensor " + name,
+                  "found " + std::to_string(*bad) + ", expected finite numbers");
     return values;
   };
 }

@@ -33,7 +33,7 @@ struct FactorTensor {
   std::vector<float> values;
 };
 
-/// A tensor of a config's factors by its name. @throws Error kInput unless it has this shape
+/// A tensor of a config's factors by its name. @throws Error kInput unless it has this shape and is finite
 using FactorReader =
     std::function<std::vector<float>(const std::string& name, const std::vector<std::uint64_t>& shape)>;
 

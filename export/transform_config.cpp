@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "calibrate/transform/bits.h"
 #include "core/error.h"
@@ -20,15 +21,21 @@ std::vector<float> floats(std::span<const std::size_t> values) { return {values.
 
 std::string_view name_of(TransformRows rows) { return kTransformRowNames[static_cast<std::size_t>(rows)]; }
 
-/// Whole numbers of at most kMostBits.
-std::vector<std::size_t> bits_of(const std::vector<float>& values, const std::string& where) {
-  std::vector<std::size_t> bits;
-  for (const float value : values) {
-    if (!(value >= 0 && value <= static_cast<float>(kMostBits)) || value != std::floor(value))
-      throw Error(ErrorCode::kInput, where, "found " + std::to_string(value) + ", expected bits from 0 to 8");
-    bits.push_back(static_cast<std::size_t>(value));
-  }
-  return bits;
+/// @throws Error kInput for the first value that is not `good`.
+std::vector<float> checked(std::vector<float> values, bool (*good)(float), const char* expected,
+                           const std::string& where) {
+  const auto bad = std::ranges::find_if_not(values, good);
+  if (bad != values.end())
+    throw Error(ErrorCode::kInput, where, "found " + std::to_string(*bad) + ", expected " + expected);
+  return values;
+}
+
+std::vector<std::size_t> bits_of(std::vector<float> values, const std::string& where) {
+  const auto good = [](float value) {
+    return value >= 0 && value <= static_cast<float>(kMostBits) && value == std::floor(value);
+  };
+  values = checked(std::move(values), good, "bits from 0 to 8", where);
+  return {values.begin(), values.end()};
 }
 
 /// As many bytes as the config says, and in all heads as many bits.
@@ -80,8 +87,8 @@ TransformConfig read_transform_config(const Json& json, const std::string& where
   config.layers = config_layers(root);
   config.rows =
       parameters.at("rows").value() == name_of(TransformRows::kHead) ? TransformRows::kHead : TransformRows::kLayer;
-  config.sinks = parameters.at("sinks").unsigned_integer();
-  config.recent = parameters.at("recent").unsigned_integer();
+  config.sinks = parameters.at("sinks").unsigned_integer(kMostTransformTokens);
+  config.recent = parameters.at("recent").unsigned_integer(kMostTransformTokens);
   for (const char* const list : {"code_bytes", "thresholds"})
     expect_length(parameters.at(list), config.layers.size(), "layers");
   config.code_bytes = parameters.at("code_bytes").value().get<std::vector<std::size_t>>();
@@ -137,22 +144,31 @@ std::vector<TransformLayer> read_transform_layers(const Json& json, const std::f
     const auto tensor = [&](const std::string& what, const std::vector<std::uint64_t>& size) {
       return read(tensor_name(config.layers[n], what), size);
     };
-    const bool by_head = config.rows == TransformRows::kHead;
-    const std::string bits = file.string() + ": tensor " + tensor_name(config.layers[n], "bits");
+    const auto where = [&](const std::string& what) {
+      return file.string() + ": tensor " + tensor_name(config.layers[n], what);
+    };
+    const auto deviations = [&] {
+      const auto good = [](float value) { return value > 0; };
+      return checked(tensor("deviations", {values / 2}), good, "numbers above 0", where("deviations"));
+    };
+    const auto weights = [&] {
+      const auto good = [](float value) { return value >= 0 && value <= 1; };
+      return checked(tensor("weights", {values}), good, "numbers from 0 to 1", where("weights"));
+    };
     layers.push_back({.layer = config.layers[n],
                       .rows = config.rows,
                       .mean = tensor("mean", {values}),
                       .analysis = tensor("analysis", products_shape(config.rows, shape)),
                       .synthesis = tensor("synthesis", products_shape(config.rows, shape)),
-                      .deviations = by_head ? tensor("deviations", {values / 2}) : std::vector<float>(),
-                      .bits = bits_of(tensor("bits", {values}), bits),
-                      .weights = tensor("weights", {values}),
-                      .threshold = static_cast<float>(config.thresholds[n]),
+                      .deviations = config.rows == TransformRows::kHead ? deviations() : std::vector<float>(),
+                      .bits = bits_of(tensor("bits", {values}), where("bits")),
+                      .weights = weights(),
+                      .threshold = config.thresholds[n],
                       .outliers = config.outliers,
                       .books = books,
                       .sinks = config.sinks,
                       .recent = config.recent});
-    check_bits(layers.back(), shape, config.code_bytes[n], bits);
+    check_bits(layers.back(), shape, config.code_bytes[n], where("bits"));
   }
   return layers;
 }

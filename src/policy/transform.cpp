@@ -59,7 +59,8 @@ class TransformCache final : public LayerCache {
   }
   CacheBytes peak() const noexcept override { return peak_; }
   std::size_t positions(std::size_t tokens) const noexcept override {
-    return codes_->attends() ? tokens + std::max<std::size_t>(1, products_->sinks) - 1 : tokens;  // late_rows()
+    const std::size_t sinks = codes_->attends() ? std::min(products_->sinks, tokens) : 0;  // late_rows()
+    return tokens + std::max<std::size_t>(1, sinks) - 1;
   }
 
  private:

@@ -32,7 +32,7 @@ struct TransformLayer {
   std::vector<float> deviations = {};  // kHead, of keys: [kv_head · channel]; coefficients are (x − mean) / deviation
   std::vector<std::size_t> bits;       // [coefficient], 0 to 8; kHead: those of keys first, head by head
   std::vector<float> weights;          // [coefficient]: what a squared error of one costs, relative to the costliest
-  float threshold = 0;                 // a token whose errors cost more stays in full; kLayer alone
+  double threshold = 0;                // a token whose errors cost more stays in full; kLayer alone
   double outliers = 0;       // of coded tokens this share; each beyond it doubles the threshold: kMoreOutliers
   std::vector<float> books;  // [bits 0 … 8][state]: codecs/trellis.h; all layers have the same
   std::size_t sinks = 0;     // first tokens that stay in full

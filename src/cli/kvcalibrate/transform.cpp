@@ -62,13 +62,18 @@ std::vector<TransformScales> scales_of(const Options& options, const ModelSource
   if (config.at("method") != "transform")
     throw Error(ErrorCode::kUsage, "--costs",
                 "found a config of " + config.at("method").get<std::string>() + ", expected one of transform");
-  return read_transform_config(config, path.string()).scales;
+  const TransformConfig costs = read_transform_config(config, path.string());
+  if (costs.layers.size() != model.config().layers)
+    throw Error(ErrorCode::kUsage, "--costs",
+                "found a config of " + std::to_string(costs.layers.size()) + " of " +
+                    std::to_string(model.config().layers) + " layers, expected all");
+  return costs.scales;
 }
 
 /// Tokens of the documents that the budget is for.
 std::size_t document_length(const Options& options, std::size_t tokens) {
-  constexpr std::int64_t kLongest = std::int64_t{1} << 30;
-  return options.has("length") ? static_cast<std::size_t>(options.integer("length", 1, kLongest)) : tokens;
+  constexpr auto kMost = static_cast<std::int64_t>(kMostTransformTokens);
+  return options.has("length") ? static_cast<std::size_t>(options.integer("length", 1, kMost)) : tokens;
 }
 
 /// --recent, of documents of so many tokens.

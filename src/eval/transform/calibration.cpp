@@ -127,7 +127,7 @@ std::vector<TransformLayer> layers_of(const TransformGeometry& geometry, const T
     layer.bits = coder.bits[n];
     const double most = *std::ranges::max_element(basis.variances);
     for (const double variance : basis.variances) layer.weights.push_back(static_cast<float>(variance / most));
-    layer.threshold = static_cast<float>(coder.thresholds[n]);
+    layer.threshold = coder.thresholds[n];
     layer.outliers = plan.outliers;
     layer.books = books.books();
     layer.sinks = geometry.sinks;
