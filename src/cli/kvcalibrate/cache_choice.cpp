@@ -96,7 +96,7 @@ void check(const CacheChoice& choice, const ModelSource& source) {
 }  // namespace
 
 void add_cache_options(OptionTable& table) {
-  table.value("config", "FILE", "a config of a method of the list above, or of elitekv")
+  table.value("config", "FILE", "a config of a method of the list above, of elitekv or of transform")
       .value("method", "NAME", "a method of the list above")
       .list("set", "NAME=VALUE", "parameters of --method, or instead of a --config's; may repeat");
 }

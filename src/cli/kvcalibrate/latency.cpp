@@ -30,7 +30,7 @@ OptionTable latency_options() {
        "\"freqkv cache_size=512\" \"lagkv ratio=0.25\" --out latency.json",
        "kvcalibrate latency --model SmolLM2.gguf --text book.txt --config elitekv.json"});
   table.list("cache", "CACHE", "a method with its parameters, as one word; may repeat")
-      .list("config", "FILE", "a config of a method of the list above, or of elitekv; may repeat")
+      .list("config", "FILE", "a config of a method of the list above, of elitekv or of transform; may repeat")
       .value("lengths", "LIST", "tokens of the prefill, within --window", "256,512,992")
       .value("decode", "N", "tokens that follow one at a time", "16")
       .value("repeats", "N", "of each measurement, after one that does not count", "5")
