@@ -8,7 +8,7 @@
 #include <dnnl.hpp>
 
 #include "kernels/backend.h"
-#include "tests/kernels/support.h"
+#include "tests/kernels/held_rows.h"
 
 namespace {
 
@@ -180,6 +180,27 @@ void split_and_rope(benchmark::State& state) {
           run);
 }
 
+/// Trellis codes of all values at one rate, by one thread.
+void encode_trellis(benchmark::State& state) {
+  constexpr std::size_t kRows = 16, kValues = 2 * kKvHeads * kHeadDim;
+  const auto bits = static_cast<std::size_t>(state.range(0));
+  const kvs::RowFormat format{.kind = kvs::RowKind::kTrellis, .group = static_cast<std::uint32_t>(bits * kValues)};
+  const auto backend = kvs::make_backend("cpu", DType::kF32, 1);
+  std::vector<float> tables = random_values(kvs::kTrellisBooks, 1);
+  for (std::size_t n = 0; n < kValues; ++n) tables.insert(tables.end(), {0, 1, 1, static_cast<float>(bits)});
+  const std::vector<float> values = random_values(kRows * kValues, 2);
+  const auto run = [&] { return kvs::test::CodedRows(*backend, format, values, 1, kValues, tables); };
+  const std::vector<float> held = download(*backend, run().decoded().view());
+  double error = 0, energy = 0;
+  for (std::size_t n = 0; n < values.size(); ++n) {
+    error += std::pow(values[n] - held[n], 2);
+    energy += std::pow(values[n], 2);
+  }
+  if (!(error < 0.5 * energy)) return state.SkipWithError("wrong result");
+  best_of(state, static_cast<double>(values.size()), "Gvalues", run);
+  state.counters["ns_a_value"] = 1 / state.counters["Gvalues"];
+}
+
 void model_products(benchmark::internal::Benchmark* benchmark) {
   for (const int type : {0, 1})
     for (const auto& [n, k] : {std::pair(960, 576), {576, 576}, {3072, 576}, {576, 1536}})
@@ -207,6 +228,7 @@ BENCHMARK(attention)->ArgNames({"bf16", "tokens"})->Args({0, kTokens})->Args({1,
 BENCHMARK(rms_norm)->ArgName("bf16")->Arg(0)->Arg(1)->UseRealTime();
 BENCHMARK(up_projection)->ArgName("bf16")->Arg(0)->Arg(1)->UseRealTime();
 BENCHMARK(split_and_rope)->UseRealTime();
+BENCHMARK(encode_trellis)->ArgName("bits")->DenseRange(1, 8)->UseRealTime();
 
 }  // namespace
 
