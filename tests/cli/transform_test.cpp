@@ -88,6 +88,16 @@ TEST_F(TransformProgram, RefusesWhatCannotBe) {
   EXPECT_THAT(small.err, HasSubstr("--budget: found "));
   EXPECT_THAT(small.err, HasSubstr("expected at least "));
   ASSERT_EQ(transform("c.json", {"--budget", "30%"}).status, 0);
+  Json one_layer = config("c.json");
+  for (Json* const list : {&one_layer["parameters"]["layers"], &one_layer["parameters"]["code_bytes"],
+                           &one_layer["parameters"]["thresholds"], &one_layer["calibration"]["costs"]["keys"],
+                           &one_layer["calibration"]["costs"]["values"]})
+    list->erase(0);
+  std::ofstream(folder_ / "one.json") << one_layer.dump();
+  expect_valid("one.json");
+  const Outcome costs = transform("x.json", {"--budget", "30%", "--costs", folder_ / "one.json"});
+  EXPECT_EQ(costs.status, 2) << costs.err;
+  EXPECT_THAT(costs.err, HasSubstr("--costs: found a config of "));
   write_tiny_model(folder_ / "other", TinyKind::kNormed);
   const Outcome other = run("kvcalibrate", with_text("eval", {"--config", folder_ / "c.json"}, "other"));
   EXPECT_EQ(other.status, 7) << other.err;
