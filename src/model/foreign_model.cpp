@@ -16,7 +16,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kSave = "load it with its own program and save it by Transformers' save_pretrained()";
+constexpr std::string_view kSource = "use the model that it was made from";
 constexpr std::string_view kPickle = "a pickle, which can run code";
+constexpr std::string_view kGgml = "weights in GGML's format, which GGUF replaced",
+                           kGgmlAdvice = "convert it by llama.cpp's convert_llama_ggml_to_gguf.py, or fetch a GGUF";
 
 /// Files of one kind begin and end like this.
 struct Kind {
@@ -31,17 +34,29 @@ constexpr std::array kKinds{
          "merge it into its base model: PEFT's merge_and_unload(), then save_pretrained()"},
     Kind{"model_index", ".json", "a pipeline of Diffusers", "no language model is in it"},
     Kind{"pytorch_model", ".bin", kPickle, kSave},
-    Kind{"openvino_", ".xml", "a graph of OpenVINO", "use the model that it was made from"},
-    Kind{"", ".onnx", "an ONNX graph", "use the model that it was made from"},
-    Kind{"onnx", "", "an ONNX graph", "use the model that it was made from"},
-    Kind{"", ".tflite", "a graph of TensorFlow Lite", "use the model that it was made from"},
-    Kind{"", ".engine", "an engine of TensorRT", "use the model that it was made from"},
-    Kind{"", ".mlpackage", "a package of Core ML", "use the model that it was made from"},
+    Kind{"pytorch_model", ".bin.index.json", "an index of pickles, which can run code", kSave},
+    Kind{"ggml", ".bin", kGgml, kGgmlAdvice},
+    Kind{"", ".ggml", kGgml, kGgmlAdvice},
+    Kind{"openvino_", ".xml", "a graph of OpenVINO", kSource},
+    Kind{"", ".onnx", "an ONNX graph", kSource},
+    Kind{"onnx", "", "an ONNX graph", kSource},
+    Kind{"", ".tflite", "a graph of TensorFlow Lite", kSource},
+    Kind{"", ".litertlm", "a model of LiteRT", kSource},
+    Kind{"", ".pte", "a program of ExecuTorch", kSource},
+    Kind{"", ".engine", "an engine of TensorRT", kSource},
+    Kind{"", ".mlpackage", "a package of Core ML", kSource},
+    Kind{"", ".mlmodel", "a model of Core ML", kSource},
+    Kind{"", ".llamafile", "a llamafile, which is a program", "use the GGUF that it was made from"},
     Kind{"consolidated", ".pth", "Meta's own checkpoint, a pickle",
          "convert it by Transformers' convert_llama_weights_to_hf.py"},
     Kind{"consolidated", ".safetensors", "Mistral's own checkpoint, whose tensors have other names",
          "use the files that are named model*.safetensors"},
     Kind{"", ".h5", "weights of TensorFlow", kSave},
+    Kind{"", ".ckpt.index", "weights of TensorFlow", kSave},
+    Kind{"saved_model", ".pb", "a graph of TensorFlow", kSave},
+    Kind{"", ".keras", "a model of Keras", kSave},
+    Kind{"", ".npz", "weights of MLX or NumPy", kSave},
+    Kind{"", ".distcp", "a distributed checkpoint of PyTorch, a pickle", kSave},
     Kind{"", ".msgpack", "weights of Flax", kSave},
     Kind{"", ".nemo", "an archive of NeMo", kSave},
     Kind{"", ".bin", kPickle, kSave},
@@ -74,12 +89,30 @@ std::string first_bytes(const fs::path& path) {
   return bytes;
 }
 
+/// What is in `folder`, and two levels below it unless a model of its own is there.
+std::vector<fs::path> files_of(const fs::path& folder) {
+  constexpr int kLevels = 2;
+  constexpr std::size_t kMostFiles = 10000;
+  std::vector<fs::path> files, below;
+  bool other_model = false;
+  fs::recursive_directory_iterator entry(folder, fs::directory_options::skip_permission_denied);
+  std::error_code error;
+  for (; entry != fs::recursive_directory_iterator() && files.size() + below.size() < kMostFiles;
+       entry.increment(error)) {
+    if (entry.depth() >= kLevels) entry.disable_recursion_pending();
+    const fs::path& path = entry->path();
+    other_model = other_model || path.extension() == ".gguf" || (entry.depth() > 0 && path.filename() == "config.json");
+    (entry.depth() > 0 ? below : files).push_back(path);
+  }
+  if (!other_model) files.insert(files.end(), below.begin(), below.end());
+  std::ranges::sort(files);  // the same file is named whatever the file system's order
+  return files;
+}
+
 }  // namespace
 
 void refuse_foreign_folder(const fs::path& folder) {
-  std::vector<fs::path> files;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) files.push_back(entry.path());
-  std::ranges::sort(files);  // the same file is named whatever the file system's order
+  const std::vector<fs::path> files = files_of(folder);
   const fs::path* first = nullptr;
   const Kind* kind = nullptr;
   for (const fs::path& file : files) {
@@ -89,18 +122,28 @@ void refuse_foreign_folder(const fs::path& folder) {
     first = &file;
   }
   if (kind != nullptr) refuse(*first, kind->name, kind->advice);
-  const auto gguf = std::ranges::find(files, ".gguf", [](const fs::path& file) { return file.extension().string(); });
-  if (gguf == files.end()) return;
-  throw Error(ErrorCode::kInput, folder.string(),
-              "found a folder with " + gguf->filename().string() + ", expected that file itself");
+  const auto of_type = [&](std::string_view extension) {
+    const auto file = std::ranges::find_if(files, [&](const fs::path& path) { return path.extension() == extension; });
+    return file == files.end() ? std::string() : file->lexically_relative(folder).string();
+  };
+  if (const std::string gguf = of_type(".gguf"); !gguf.empty())
+    throw Error(ErrorCode::kInput, folder.string(), "found a folder with " + gguf + ", expected that file itself");
+  if (const std::string other = of_type(".safetensors"); !other.empty()) {
+    throw Error(ErrorCode::kInput, folder.string(),
+                "found " + other +
+                    ", expected weights by the names of Transformers: model.safetensors or "
+                    "model.safetensors.index.json");
+  }
 }
 
 void refuse_foreign_file(const fs::path& file) {
   const std::string magic = first_bytes(file);
   if (magic == "GGUF") return;
+  if (magic == "lmgg" || magic == "fmgg" || magic == "tjgg") refuse(file, kGgml, kGgmlAdvice);
   const Kind* kind = kind_of(file.filename().string());
   if (kind != nullptr) refuse(file, kind->name, kind->advice);
-  if (magic == "PK\x03\x04" || magic.starts_with("\x80\x02")) refuse(file, "a zip or a pickle", kSave);
+  const bool pickled = magic.size() > 1 && magic[0] == '\x80' && magic[1] >= 2 && magic[1] <= 5;
+  if (pickled || magic == "PK\x03\x04") refuse(file, "a zip or a pickle", kSave);
 }
 
 }  // namespace kvs

@@ -138,6 +138,9 @@ std::unique_ptr<ModelSource> open_file(const fs::path& path) {
   if (path.extension() == ".safetensors") {
     throw Error(ErrorCode::kInput, path.string(), "found bare weights, expected the folder that also has config.json");
   }
+  if (path.extension() == ".json") {
+    throw Error(ErrorCode::kInput, path.string(), "found a JSON file, expected the folder with it and the weights");
+  }
   std::unique_ptr<GgufFile> file = GgufFile::open(path);
   ParsedConfig parsed = parse_gguf_config(*file);
   return std::make_unique<GgufSource>(path, std::move(file), std::move(parsed));

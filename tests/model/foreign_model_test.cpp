@@ -39,7 +39,10 @@ TEST_P(ForeignFolder, IsNamedWithAndWithoutAConfig) {
   for (const bool with_config : {false, true}) {
     const test::TemporaryDirectory folder;
     if (with_config) folder.write("config.json", kConfig);
-    for (const char* file : GetParam().files) folder.write(file, "x");
+    for (const char* file : GetParam().files) {
+      std::filesystem::create_directories((folder / file).parent_path());
+      folder.write(file, "x");
+    }
     expect_refusal(ErrorCode::kUnsupported,
                    AllOf(HasSubstr((folder / GetParam().culprit).string()), HasSubstr(GetParam().what)), folder.path());
   }
@@ -67,7 +70,14 @@ INSTANTIATE_TEST_SUITE_P(
         ForeignFiles{"Onnx", {"model.onnx", "model.onnx_data"}, "model.onnx", "an ONNX graph"},
         ForeignFiles{"OnnxFolder", {"onnx"}, "onnx", "an ONNX graph"},
         ForeignFiles{"OpenVino", {"openvino_model.bin", "openvino_model.xml"}, "openvino_model.xml", "OpenVINO"},
-        ForeignFiles{"TensorFlow", {"tf_model.h5"}, "tf_model.h5", "TensorFlow"}),
+        ForeignFiles{"TensorFlow", {"tf_model.h5"}, "tf_model.h5", "TensorFlow"},
+        ForeignFiles{"TensorFlowCheckpoint", {"m.ckpt.index", "m.ckpt.data-0"}, "m.ckpt.index", "TensorFlow"},
+        ForeignFiles{"PickleIndex", {"pytorch_model.bin.index.json"}, "pytorch_model.bin.index.json", "pickles"},
+        ForeignFiles{"Ggml", {"ggml-model-q4_0.bin"}, "ggml-model-q4_0.bin", "GGUF replaced"},
+        ForeignFiles{"MetaBelow", {"original/consolidated.00.pth"}, "original/consolidated.00.pth", "Meta's"},
+        ForeignFiles{"AdapterBelow", {"style/adapter_config.json"}, "style/adapter_config.json", "an adapter"},
+        ForeignFiles{"Megatron", {"iter_1/mp_rank_00/model.pt"}, "iter_1/mp_rank_00/model.pt", "a pickle"},
+        ForeignFiles{"Distributed", {"model_0/__0_0.distcp"}, "model_0/__0_0.distcp", "distributed checkpoint"}),
     [](const auto& files) { return std::string(files.param.name); });
 
 TEST(ForeignFile, IsNamedWhenItIsGivenItself) {
@@ -77,6 +87,32 @@ TEST(ForeignFile, IsNamedWhenItIsGivenItself) {
                                    std::pair{"model.onnx", "an ONNX graph"}, std::pair{"model.bin", "a pickle"}}) {
     expect_refusal(ErrorCode::kUnsupported, HasSubstr(what), folder.write(file, "x"));
   }
+}
+
+TEST(ForeignFile, ItsFirstBytesSayMoreThanItsName) {
+  const test::TemporaryDirectory folder;
+  for (const auto& [file, bytes, what] :
+       {std::tuple{"m.bin", "tjgg1234", "GGUF replaced"}, std::tuple{"m", "PK\x03\x04zip", "a zip or a pickle"},
+        std::tuple{"p", "\x80\x04pickle", "a zip or a pickle"},
+        std::tuple{"consolidated.00.pth", "PK\x03\x04zip", "Meta's own checkpoint"}}) {
+    expect_refusal(ErrorCode::kUnsupported, HasSubstr(what), folder.write(file, bytes));
+  }
+  expect_refusal(ErrorCode::kInput, HasSubstr("the folder with it"), folder.write("config.json", "{}"));
+}
+
+TEST(ForeignFile, AModelBelowIsNotWhatTheFolderAboveHolds) {
+  const test::TemporaryDirectory folder;
+  std::filesystem::create_directories(folder / "other");
+  folder.write("other/pytorch_model.bin", "x");
+  folder.write("other/config.json", kConfig);
+  expect_refusal(ErrorCode::kInput, HasSubstr("config.json: is missing"), folder.path());
+}
+
+TEST(ForeignFile, SafetensorsOfAnotherNameAreNamed) {
+  const test::TemporaryDirectory folder;
+  folder.write("config.json", kConfig);
+  folder.write("gptq_model-4bit-128g.safetensors", "x");
+  expect_refusal(ErrorCode::kInput, AllOf(HasSubstr("gptq_model-4bit-128g"), HasSubstr("by the names")), folder.path());
 }
 
 TEST(ForeignFile, AFolderOfGgufFilesIsAskedForTheFile) {
