@@ -74,6 +74,8 @@ enum class WindowRule : std::uint8_t {
 /// How a config.json says what differs between models of one family; defaults are those of its Transformers class.
 struct ConfigKeys {
   std::string_view norm_epsilon = "rms_norm_eps";
+  float norm_epsilon_default = 1e-6F;
+  std::string_view kv_heads = "num_key_value_heads";  // empty: as many as query heads
   std::string_view activation = "hidden_act";
   std::string_view attention_bias = {};  // switch of BiasGroup::kAttention; empty: there is none
   bool attention_bias_default = false;

@@ -26,9 +26,10 @@ bool flag(const JsonCursor& root, std::string_view key, bool otherwise = false) 
 
 /// Classes differ in what a missing key means; null means as many as query heads in all of them.
 std::size_t kv_heads(const JsonCursor& root, const Architecture& row, std::size_t query_heads) {
-  constexpr std::string_view kKey = "num_key_value_heads";
-  if (root.has(kKey)) return count(root, kKey, kMostHeads);
-  return root.value().contains(kKey) || row.keys.kv_heads_default == 0 ? query_heads : row.keys.kv_heads_default;
+  const std::string_view key = row.keys.kv_heads;
+  if (key.empty()) return query_heads;
+  if (root.has(key)) return count(root, key, kMostHeads);
+  return root.value().contains(key) || row.keys.kv_heads_default == 0 ? query_heads : row.keys.kv_heads_default;
 }
 
 const Architecture& find_row(const JsonCursor& root, const std::string& where) {
@@ -98,7 +99,9 @@ ParsedConfig parse_hf_config(const std::filesystem::path& path) {
   config.vocabulary = count(root, "vocab_size", kMostVocabulary);
   config.context = root.has("max_position_embeddings") ? count(root, "max_position_embeddings", kMostContext)
                                                        : row.keys.context_default;
-  config.norm_epsilon = static_cast<float>(root.at(row.keys.norm_epsilon).positive_f32());
+  const std::string_view epsilon = row.keys.norm_epsilon;
+  config.norm_epsilon =
+      root.has(epsilon) ? static_cast<float>(root.at(epsilon).positive_f32()) : row.keys.norm_epsilon_default;
   config.tied_head = flag(root, "tie_word_embeddings", row.keys.tied_head_default);
   parse_arithmetic(root, row, config);
   parse_hf_rope(root, row.rope, config, parsed.notes);

@@ -178,13 +178,15 @@ Activation named_activation(const JsonCursor& cursor) {
   const std::string& name = cursor.string();
   if (name == "silu" || name == "swish") return Activation::kSilu;
   if (name == "gelu" || name == "gelu_python") return Activation::kGeluErf;
+  if (name == "quick_gelu") return Activation::kGeluSigmoid;
+  if (name == "relu") return Activation::kRelu;
   for (const std::string_view tanh :
        {"gelu_pytorch_tanh", "gelu_new", "gelu_fast", "gelu_accurate", "gelu_python_tanh"}) {
     if (name == tanh) return Activation::kGeluTanh;
   }
-  throw Error(
-      ErrorCode::kUnsupported, cursor.place(),
-      "found \"" + name.substr(0, 80) + "\", supported are: silu, gelu, gelu_pytorch_tanh, gelu_new, gelu_fast");
+  throw Error(ErrorCode::kUnsupported, cursor.place(),
+              "found \"" + name.substr(0, 80) +
+                  "\", supported are: silu, gelu, gelu_pytorch_tanh, gelu_new, gelu_fast, quick_gelu, relu");
 }
 
 }  // namespace

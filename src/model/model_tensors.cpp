@@ -128,13 +128,14 @@ void ModelTensors::find(Parts parts, std::size_t layer, const ParsedConfig& pars
     if (spec.per_layer()) missing.whole_layers = std::min(missing.whole_layers, layer);
     missing.untied_head = missing.untied_head || spec.role == TensorRole::kHead;
   };
-  std::vector<std::string> names = file_names(spec, format_, layer, ".weight");
+  const Architecture& row = *parsed.architecture;
+  std::vector<std::string> names = file_names(row, spec, format_, layer, ".weight");
   if (spec.role == TensorRole::kEmbedding && format_ == ModelFormat::kHuggingFace) names = embedding_names_;
   const StoredTensor *weight = find_checked(parts, names, false, parsed.config), *bias = nullptr;
   if (weight == nullptr && !spec.optional) miss(names.front());
   const bool asked = biased(spec, parsed);
   if (asked || (spec.bias != BiasGroup::kNone && format_ == ModelFormat::kGguf)) {
-    names = file_names(spec, format_, layer, ".bias");
+    names = file_names(row, spec, format_, layer, ".bias");
     bias = find_checked(parts, names, true, parsed.config);
     if (bias == nullptr && asked) miss(names.front());
   }
@@ -153,7 +154,8 @@ void ModelTensors::note_unused(ParsedConfig& parsed) const {
     if (!std::ranges::binary_search(used, tensor.name)) unused.push_back(tensor.name);
   }
   if (unused.empty()) return;
-  parsed.notes.push_back(std::to_string(unused.size()) + " tensors are not used by the config: " + name_list(unused));
+  parsed.notes.push_back(std::to_string(unused.size()) + (unused.size() == 1 ? " tensor is" : " tensors are") +
+                         " not used by the config: " + name_list(unused));
 }
 
 const ModelTensors::Found& ModelTensors::found(TensorRole role, std::size_t layer) const {

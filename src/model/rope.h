@@ -21,6 +21,7 @@ struct RopeScalingContext {
   double context;               // max_position_embeddings
   double original_context = 0;  // original_max_position_embeddings beside the scaling; 0: there is none
   bool su_is_longrope = false;  // Phi-3: "su" and "yarn" are old names of longrope
+  bool inside = false;          // as rope_scaling_json() wrote it: the context of dynamic is in the object itself
 };
 
 /// Reads rope_scaling or rope_parameters, whose null or missing type means none, or what rope_scaling_json() wrote.

@@ -15,6 +15,7 @@ class GgufKeys;
 /// What an architecture's configs leave unsaid about RoPE: part of its row in the architecture table.
 struct RopeDefaults {
   double theta = 10000;
+  std::string_view theta_key = "rope_theta";  // config.json key of the base
   /// Gemma 3: layers with a window have a RoPE of their own with this base, without scaling; 0: all layers are alike.
   double window_theta = 0;
   /// config.json key of the share of a head's channels that turn; empty: Transformers turns whole heads whatever a

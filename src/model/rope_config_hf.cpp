@@ -27,6 +27,14 @@ JsonCursor scaling_object(const JsonCursor& root) {
   return {kNone, root.place()};
 }
 
+/// A key of other classes' configs, which Transformers passes over in this one, may only repeat what holds.
+void refuse_unless_same(const JsonCursor& root, std::string_view key, std::string_view own, double holds) {
+  if (key == own || !root.has(key) || root.at(key).positive_f32() == holds) return;
+  throw Error(ErrorCode::kUnsupported, root.at(key).place(),
+              "found " + describe_json(root.at(key).value()) +
+                  ", which Transformers passes over in this architecture; supported is: " + describe_json(Json(holds)));
+}
+
 /// How many channels turn: int(head_dim · share), as Transformers rounds.
 std::size_t rotary_dim(const JsonCursor& root, const JsonCursor& scaling, const RopeDefaults& defaults,
                        std::size_t head_dim) {
@@ -37,14 +45,15 @@ std::size_t rotary_dim(const JsonCursor& root, const JsonCursor& scaling, const 
     place = object.at(key).place();
     if (share > 1) object.at(key).fail("a share of a head's channels, at most 1");
   };
-  const std::string_view beside = first_key(root, {defaults.share_key, "partial_rotary_factor", "rotary_pct"});
-  if (!beside.empty()) read(root, beside);
+  if (!defaults.share_key.empty() && root.has(defaults.share_key)) read(root, defaults.share_key);
   if (!scaling.is_null() && scaling.has("partial_rotary_factor")) read(scaling, "partial_rotary_factor");
   if (share != 1 && defaults.share_key.empty()) {
     throw Error(
         ErrorCode::kUnsupported, place,
         "found a part of each head rotated, which this architecture does not do in Transformers; supported is: 1");
   }
+  for (const std::string_view key : {"partial_rotary_factor", "rotary_pct"})
+    refuse_unless_same(root, key, defaults.share_key, share);
   const auto channels = static_cast<std::size_t>(static_cast<double>(head_dim) * share);
   if (channels == 0) {
     throw Error(ErrorCode::kInput, place,
@@ -84,6 +93,11 @@ RopeParameters parse_nested(const JsonCursor& nested, std::string_view type, dou
   RopeParameters rope{.theta = theta, .rotary_dim = channels};
   if (!nested.has(type)) return rope;
   const JsonCursor object = nested.at(type);
+  for (const JsonCursor& place : {nested, object}) {
+    if (!place.has("truncate") || place.at("truncate").boolean()) continue;
+    throw Error(ErrorCode::kUnsupported, place.at("truncate").place(),
+                "found false, which Transformers 5 passes over per type of layer; supported is: true");
+  }
   if (object.has("rope_theta")) rope.theta = object.at("rope_theta").positive_f32();
   RopeScalingContext own = context;
   own.original_context = 0;
@@ -91,13 +105,42 @@ RopeParameters parse_nested(const JsonCursor& nested, std::string_view type, dou
   return rope;
 }
 
+/// The base inside `scaling`, which a key beside it may only repeat.
+double theta_of(const JsonCursor& root, const JsonCursor& scaling, std::string_view beside, double otherwise) {
+  const double theta = beside.empty() ? otherwise : root.at(beside).positive_f32();
+  if (scaling.is_null() || !scaling.has("rope_theta")) return theta;
+  const JsonCursor inside = scaling.at("rope_theta");
+  if (!beside.empty() && inside.positive_f32() != theta)
+    inside.fail(describe_json(root.at(beside).value()) + ", which /" + std::string(beside) + " says");
+  return inside.positive_f32();
+}
+
+/// Of models with a RoPE per type of layer Transformers 5 lays rope_scaling over the full-attention layers' object,
+/// whose rope_type stays where rope_scaling has another name for it, and rope_parameters of no type are passed over.
+void refuse_passed_over(const JsonCursor& root, const JsonCursor& scaling) {
+  if (scaling.is_null()) return;
+  const bool old = root.has("rope_scaling") && !root.at("rope_scaling").value().empty();
+  if (!old && !per_layer_type(scaling)) scaling.fail("an object for each type of layer");
+  const auto refuse = [&](const std::string& problem) {
+    throw Error(ErrorCode::kUnsupported, scaling.place(), problem);
+  };
+  if (!old) return;
+  if (per_layer_type(scaling))
+    refuse("found RoPE parameters per type of layer, which Transformers reads in rope_parameters only");
+  if (root.has("rope_parameters") && !root.at("rope_parameters").value().empty())
+    refuse("found rope_scaling beside rope_parameters, supported is: one of them");
+  if (!scaling.has("rope_type") && scaling.has("type") && scaling.at("type").string() != "default")
+    refuse("found the key type, which Transformers 5 passes over in this architecture; expected rope_type");
+}
+
 /// Of n channels, n odd, Transformers computes (n + 1) / 2 frequencies base^(−2c / n) and turns n + 1 channels by them:
 /// the frequencies of a head part of n + 1 channels and the base base^((n + 1) / n).
 void complete_pair(const JsonCursor& scaling, RopeParameters& rope, std::vector<std::string>& notes) {
-  using Type = RopeScaling::Type;
   const std::size_t turned = rope.rotary_dim, asked = turned - 1;
   const std::string found = std::to_string(asked) + " rotated channels, an odd number";
-  if (rope.scaling.type != Type::kDefault && rope.scaling.type != Type::kLinear && rope.scaling.type != Type::kLlama3) {
+  const std::string_view key = scaling.is_null() ? "" : first_key(scaling, {"rope_type", "type"});
+  const std::string type = key.empty() ? "default" : scaling.at(key).string();
+  if (type != "default" && type != "linear" && type != "llama3") {
     throw Error(ErrorCode::kUnsupported, scaling.place(),
                 "found this RoPE scaling of " + found + "; supported are: default, linear, llama3, or an even number");
   }
@@ -120,32 +163,25 @@ void parse_hf_rope(const JsonCursor& root, const RopeDefaults& defaults, ModelCo
                    std::vector<std::string>& notes) {
   const JsonCursor scaling = scaling_object(root);
   const std::size_t share = rotary_dim(root, scaling, defaults, config.head_dim);
-  RopeParameters rope{.theta = defaults.theta, .rotary_dim = share + share % 2};
-  const std::string_view theta_key = first_key(root, {"rope_theta", "rotary_emb_base"});
-  if (!theta_key.empty()) rope.theta = root.at(theta_key).positive_f32();
+  RopeParameters rope{.theta = theta_of(root, scaling, first_key(root, {defaults.theta_key}), defaults.theta),
+                      .rotary_dim = share + share % 2};
+  for (const std::string_view key : {"rope_theta", "rotary_emb_base"})
+    refuse_unless_same(root, key, defaults.theta_key, rope.theta);
   const RopeScalingContext context = scaling_context(root, defaults, rope, config);
   if (defaults.window_theta == 0) {
     refuse_per_layer_type(scaling);
-    if (!scaling.is_null() && scaling.has("rope_theta")) {
-      const double theta = scaling.at("rope_theta").positive_f32();
-      if (!theta_key.empty() && theta != rope.theta)
-        scaling.at("rope_theta")
-            .fail(describe_json(root.at(theta_key).value()) + ", which /" + std::string(theta_key) + " says");
-      rope.theta = theta;
-    }
-    rope.scaling = parse_rope_scaling(scaling, context);
     if (share % 2 != 0) complete_pair(scaling, rope, notes);
+    rope.scaling = parse_rope_scaling(scaling, context);
     config.ropes = {rope};
     return;
   }
+  refuse_passed_over(root, scaling);
   RopeParameters local{.theta = defaults.window_theta, .rotary_dim = rope.rotary_dim};
   if (root.has("rope_local_base_freq")) local.theta = root.at("rope_local_base_freq").positive_f32();
   if (per_layer_type(scaling)) {
     rope = parse_nested(scaling, kFull, rope.theta, context, rope.rotary_dim);
     local = parse_nested(scaling, kSliding, local.theta, context, rope.rotary_dim);
   } else {
-    // Transformers would pass over what rope_parameters says of no type; rope_scaling is of the full-attention layers.
-    if (!scaling.is_null() && !root.has("rope_scaling")) scaling.fail("an object for each type of layer");
     rope.scaling = parse_rope_scaling(scaling, context);
   }
   set_window_rope(config, rope, local);

@@ -108,7 +108,7 @@ RopeScaling parse_rope_scaling(const JsonCursor& rope, const RopeScalingContext&
     if (context.chunks < 2) rope.at(key).fail("a type other than dynamic for heads of a single RoPE chunk");
     return {.type = Type::kDynamic,
             .factor = rope.at("factor").positive_f32(),
-            .original_context = positive_or(rope, "max_position_embeddings", context.context)};
+            .original_context = context.inside ? rope.at("max_position_embeddings").positive_f32() : context.context};
   }
   if (type == "llama3") return parse_llama3(rope, context);
   if (type == "yarn") return parse_yarn(rope, context);
@@ -177,7 +177,7 @@ std::vector<RopeParameters> ropes_from_json(const JsonCursor& list) {
       object.at("rotary_dim").fail("an even number above 0, the same for all kinds");
     }
     // Context is written into the scaling itself, so what a config says beside it is not needed.
-    rope.scaling = parse_rope_scaling(object.at("scaling"), {.chunks = rope.chunks(), .context = 1});
+    rope.scaling = parse_rope_scaling(object.at("scaling"), {.chunks = rope.chunks(), .context = 1, .inside = true});
   }
   return ropes;
 }

@@ -29,12 +29,14 @@ std::string_view name_in(const TensorSpec& spec, ModelFormat format) {
   return format == ModelFormat::kGguf ? spec.gguf : spec.hf;
 }
 
-std::vector<std::string> file_names(const TensorSpec& spec, ModelFormat format, std::size_t layer,
-                                    std::string_view ending) {
+std::vector<std::string> file_names(const Architecture& row, const TensorSpec& spec, ModelFormat format,
+                                    std::size_t layer, std::string_view ending) {
   std::vector<std::string> names{with_layer(name_in(spec, format), layer)};
   if (format == ModelFormat::kHuggingFace) {
-    const std::size_t dot = names.front().find('.');
-    if (dot != std::string::npos) names.push_back(names.front().substr(dot + 1));
+    const std::string_view embedding = spec_of(row, TensorRole::kEmbedding).hf;
+    const std::string prefix(embedding.substr(0, embedding.find('.') + 1)), name = names.front();
+    if (name.starts_with(prefix)) names.push_back(name.substr(prefix.size()));
+    names.push_back(prefix + name);
     if (!spec.hf_other.empty()) names.push_back(with_layer(spec.hf_other, layer));
   }
   for (std::string& name : names) name += ending;
@@ -50,7 +52,8 @@ const StoredTensor* find_any(const TensorArchive& archive, std::span<const std::
 
 std::vector<std::string> settle_head(const TensorArchive& archive, ParsedConfig& parsed) {
   const auto names_of = [&](TensorRole role) {
-    return file_names(spec_of(*parsed.architecture, role), ModelFormat::kHuggingFace, 0, ".weight");
+    const Architecture& row = *parsed.architecture;
+    return file_names(row, spec_of(row, role), ModelFormat::kHuggingFace, 0, ".weight");
   };
   std::vector<std::string> names = names_of(TensorRole::kEmbedding), heads = names_of(TensorRole::kHead);
   const StoredTensor *embedding = find_any(archive, names), *head = find_any(archive, heads);

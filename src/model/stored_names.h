@@ -15,11 +15,11 @@ namespace kvs {
 /// The table's name of a tensor in `format`; empty: the format has no such tensor.
 std::string_view name_in(const TensorSpec& spec, ModelFormat format);
 
-/// What a file may call a tensor: by its name, without the prefix that a base class's own checkpoint lacks, by its name
-/// in other versions of Transformers.
+/// What a file may call a tensor of `row`: by its name, without the prefix that a base class's own checkpoint lacks,
+/// with one more of a model that held the whole one, by its name in other versions of Transformers.
 /// @param ending  ".weight" or ".bias"
-std::vector<std::string> file_names(const TensorSpec& spec, ModelFormat format, std::size_t layer,
-                                    std::string_view ending);
+std::vector<std::string> file_names(const Architecture& row, const TensorSpec& spec, ModelFormat format,
+                                    std::size_t layer, std::string_view ending);
 
 /// The first of `names` that is there, or nullptr.
 const StoredTensor* find_any(const TensorArchive& archive, std::span<const std::string> names);

@@ -189,7 +189,7 @@ TEST_F(ModelSourceTest, RefusesImpossibleConstants) {
 
 TEST_F(ModelSourceTest, NamesAMissingKey) {
   for (const char* key :
-       {"num_hidden_layers", "hidden_size", "intermediate_size", "num_attention_heads", "vocab_size", "rms_norm_eps"}) {
+       {"num_hidden_layers", "hidden_size", "intermediate_size", "num_attention_heads", "vocab_size"}) {
     expect_config_error(ErrorCode::kInput, HasSubstr(key), [&](Json& config) { config.erase(key); });
   }
 }
@@ -213,7 +213,7 @@ TEST_F(ModelSourceTest, RefusesByNameWhatItDoesNotHandle) {
     expect_config_error(ErrorCode::kUnsupported, HasSubstr(name), change);
   };
   expect("MambaForCausalLM", [](Json& config) { config["architectures"][0] = "MambaForCausalLM"; });
-  expect("relu", [](Json& config) { config["hidden_act"] = "relu"; });
+  expect("relu2", [](Json& config) { config["hidden_act"] = "relu2"; });
   expect("/attention_multiplier", [](Json& config) { config["attention_multiplier"] = 0.5; });
   expect("\"su\"", [](Json& config) { config["rope_parameters"]["rope_type"] = "su"; });
   expect("full_attention", [](Json& config) {
@@ -242,21 +242,24 @@ TEST_F(ModelSourceTest, MistralsWindowFollowsTheConfig) {
   EXPECT_EQ(ModelSource::open(folder())->config().architecture, "mistral");
 }
 
-TEST_F(ModelSourceTest, MissingHeadCountsAndContextAreThoseOfTheClass) {
-  // Transformers 5.23: configuration_*.py of each class. {class, KV heads without the key, context without the key}
+TEST_F(ModelSourceTest, MissingKeysAreWhatTheyAreInTheClass) {
+  // Transformers 5.24: configuration_*.py of each class. {class, KV heads, context and epsilon without their keys}
   struct Row {
     const char* name;
     std::size_t kv_heads, context;
+    float epsilon;
   };
-  for (const auto& [name, kv_heads, context] :
-       {Row{"LlamaForCausalLM", 32, 2048}, Row{"MistralForCausalLM", 8, 131072}, Row{"Qwen2ForCausalLM", 32, 32768},
-        Row{"Qwen3ForCausalLM", 32, 32768}, Row{"Gemma2ForCausalLM", 4, 8192}, Row{"Gemma3ForCausalLM", 4, 131072},
-        Row{"Phi3ForCausalLM", 32, 4096}, Row{"Olmo2ForCausalLM", 32, 2048}, Row{"GPTNeoXForCausalLM", 32, 2048}}) {
+  for (const auto& [name, kv_heads, context, epsilon] :
+       {Row{"LlamaForCausalLM", 32, 2048, 1e-6F}, Row{"MistralForCausalLM", 8, 131072, 1e-6F},
+        Row{"Qwen2ForCausalLM", 32, 32768, 1e-6F}, Row{"Qwen3ForCausalLM", 32, 32768, 1e-6F},
+        Row{"Gemma2ForCausalLM", 4, 8192, 1e-6F}, Row{"Gemma3ForCausalLM", 4, 131072, 1e-6F},
+        Row{"Phi3ForCausalLM", 32, 4096, 1e-5F}, Row{"Olmo2ForCausalLM", 32, 2048, 1e-5F},
+        Row{"GPTNeoXForCausalLM", 32, 2048, 1e-5F}}) {
     for (const bool null : {false, true}) {
       Json config = Json::parse(read_bytes(test::golden_path("tiny_llama_gqa") / "config.json"));
       config["architectures"][0] = name;
       config["num_attention_heads"] = 32;
-      config["layer_norm_eps"] = 1e-5;
+      config.erase("rms_norm_eps");
       config.erase("hidden_act");
       config.erase("max_position_embeddings");
       config.erase("num_key_value_heads");
@@ -266,6 +269,7 @@ TEST_F(ModelSourceTest, MissingHeadCountsAndContextAreThoseOfTheClass) {
       const ParsedConfig parsed = parse_hf_config(folder() / "config.json");
       EXPECT_EQ(parsed.config.kv_heads, null ? 32U : kv_heads) << name;
       EXPECT_EQ(parsed.config.context, context) << name;
+      EXPECT_EQ(parsed.config.norm_epsilon, epsilon) << name;
     }
   }
 }
@@ -275,6 +279,8 @@ TEST_F(ModelSourceTest, EveryNameOfAnActivationIsKnown) {
       {"silu", Activation::kSilu},
       {"swish", Activation::kSilu},
       {"gelu", Activation::kGeluErf},
+      {"quick_gelu", Activation::kGeluSigmoid},
+      {"relu", Activation::kRelu},
       {"gelu_python", Activation::kGeluErf},
       {"gelu_new", Activation::kGeluTanh},
       {"gelu_fast", Activation::kGeluTanh},
@@ -286,7 +292,7 @@ TEST_F(ModelSourceTest, EveryNameOfAnActivationIsKnown) {
     open_with([&](Json& config) { config["hidden_act"] = name; });
     EXPECT_EQ(ModelSource::open(folder())->config().arithmetic.activation, activation) << name;
   }
-  for (const char* name : {"quick_gelu", "gelu_10", "relu2"}) {
+  for (const char* name : {"gelu_10", "relu2"}) {
     expect_config_error(ErrorCode::kUnsupported, HasSubstr(name), [&](Json& config) { config["hidden_act"] = name; });
   }
 }

@@ -17,7 +17,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Kind = RopeScaling::Type;
 
-constexpr RopeDefaults kPartial{.share_key = "rotary_pct", .share = 0.25};
+constexpr RopeDefaults kPartial{.theta_key = "rotary_emb_base", .share_key = "rotary_pct", .share = 0.25};
 constexpr RopeDefaults kTwoKinds{.theta = 1e6, .window_theta = 1e4};
 
 /// Three layers, the first two with a window, heads of 8 channels.
@@ -67,6 +67,25 @@ TEST(HfRope, APartOfEachHeadTurnsWhereTheArchitectureSaysSo) {
   EXPECT_EQ(parse_hf(R"({"partial_rotary_factor": 1.0})").rotary_dim(), 8U);
 }
 
+TEST(HfRope, KeysOfOtherClassesMayOnlyRepeatWhatHolds) {
+  EXPECT_THAT(complaint(ErrorCode::kUnsupported, [] { parse_hf(R"({"rotary_emb_base": 500})"); }),
+              HasSubstr("/rotary_emb_base: found 500"));
+  EXPECT_THAT(complaint(ErrorCode::kUnsupported, [] { parse_hf(R"({"rope_theta": 500})", kPartial); }),
+              HasSubstr("/rope_theta: found 500"));
+  EXPECT_THAT(complaint(ErrorCode::kUnsupported, [] { parse_hf(R"({"partial_rotary_factor": 0.5})", kPartial); }),
+              HasSubstr("/partial_rotary_factor: found 0.5"));
+  const RopeParameters same =
+      parse_hf(R"({"rope_theta": 500, "rotary_emb_base": 500, "rotary_pct": 0.5, "partial_rotary_factor": 0.5})",
+               kPartial)
+          .ropes[0];
+  EXPECT_EQ(same, (RopeParameters{.theta = 500, .rotary_dim = 4}));
+}
+
+TEST(HfRope, TheContextOfDynamicScalingIsTheModels) {
+  const char* json = R"({"rope_scaling": {"rope_type": "dynamic", "factor": 2, "max_position_embeddings": 32}})";
+  EXPECT_EQ(parse_hf(json).ropes[0].scaling.original_context, 64);
+}
+
 TEST(HfRope, AShareThatTransformersWouldPassOverIsRefused) {
   for (const char* json :
        {R"({"partial_rotary_factor": 0.5})", R"({"rope_scaling": {"partial_rotary_factor": 0.5}})"}) {
@@ -106,7 +125,8 @@ TEST(HfRope, OfAnOddShareOneMoreChannelTurns) {
 TEST(HfRope, AnOddShareIsRefusedWhereScalingDependsOnTheWidth) {
   for (const char* scaling :
        {R"({"rope_type": "dynamic", "factor": 2})", R"({"rope_type": "yarn", "factor": 2})",
-        R"({"rope_type": "longrope", "short_factor": [1, 1], "long_factor": [2, 2], "factor": 2})"}) {
+        R"({"rope_type": "longrope", "short_factor": [1, 1], "long_factor": [2, 2], "factor": 2})",
+        R"({"type": "longrope", "short_factor": [1], "long_factor": [2], "factor": 2})"}) {
     const std::string json = std::string(R"({"rotary_pct": 0.375, "rope_scaling": )") + scaling + "}";
     EXPECT_THAT(complaint(ErrorCode::kUnsupported, [&] { parse_hf(json, kPartial); }),
                 HasSubstr("3 rotated channels, an odd number"));
@@ -137,6 +157,25 @@ TEST(HfRope, WhatItCannotHonourIsRefusedByName) {
               HasSubstr("full_attention"));
   EXPECT_THAT(complaint(ErrorCode::kInput, [] { parse_hf(R"({"rope_parameters": {"factor": 2}})", kTwoKinds); }),
               HasSubstr("/rope_parameters"));
+}
+
+TEST(HfRope, WhatTransformersPassesOverOfTwoKindsIsRefused) {
+  for (const char* json : {R"({"rope_scaling": {"type": "linear", "factor": 8}})",
+                           R"({"rope_scaling": {"full_attention": {"rope_type": "linear", "factor": 8}}})",
+                           R"({"rope_scaling": {"rope_type": "linear", "factor": 8},
+            "rope_parameters": {"full_attention": {"rope_type": "default"}}})"}) {
+    EXPECT_THAT(complaint(ErrorCode::kUnsupported, [&] { parse_hf(json, kTwoKinds); }), HasSubstr("/rope_scaling"));
+  }
+  EXPECT_THAT(complaint(ErrorCode::kUnsupported,
+                        [] {
+                          parse_hf(R"({"rope_parameters": {"full_attention": {
+                            "rope_type": "yarn", "factor": 4, "truncate": false}}})",
+                                   kTwoKinds);
+                        }),
+              HasSubstr("/rope_parameters/full_attention/truncate"));
+  const ModelConfig said = parse_hf(R"({"rope_scaling": {"type": "default", "rope_theta": 500}})", kTwoKinds);
+  EXPECT_EQ(said.rope(2).theta, 500);
+  EXPECT_EQ(said.rope(0).theta, 1e4);
 }
 
 TEST(HfRope, AnEmptyScalingDoesNotHideTheOtherObject) {

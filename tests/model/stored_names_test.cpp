@@ -143,6 +143,17 @@ TEST_F(StoredNames, ABaseClassStoresNamesWithoutItsPrefix) {
   EXPECT_THAT(complaint(), HasSubstr("missing: model.layers.2.mlp.up_proj.weight"));
 }
 
+TEST_F(StoredNames, AModelThatHeldTheWholeOneAddsItsPrefix) {
+  const std::vector<float> whole = run().nll;
+  for (NamedTensor& tensor : tensors_) tensor.name = "model." + tensor.name;
+  EXPECT_EQ(run().nll, whole);
+  EXPECT_THAT(open()->notes(), IsEmpty());
+  remove("model.lm_head.weight");
+  EXPECT_THAT(complaint(), HasSubstr("missing: lm_head.weight"));
+  for (NamedTensor& tensor : tensors_) tensor.name = "other." + tensor.name;
+  EXPECT_THAT(complaint(), HasSubstr("missing: model.embed_tokens.weight, model.norm.weight"));
+}
+
 struct StoredNamesOfNeox : StoredNames {
   StoredNamesOfNeox() : StoredNames("gpt_neox") {}
 };
