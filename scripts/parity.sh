@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Compares the forward pass with Transformers on tiny random models of every architecture and RoPE type, from safetensors
-# and from GGUF, and what is taken of damaged files with their packages. Needs the network once: pip packages go into
+# Compares the forward pass with Transformers on tiny models of every architecture and RoPE type, from safetensors and
+# from GGUF, and on models and configs drawn at random, and what is taken of damaged files with their packages. Needs the network once: pip packages go into
 # build/parity/venv. Usage: scripts/parity.sh [PRESET]
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -17,5 +17,5 @@ rm -rf "$folder/models"
 PYTHONDONTWRITEBYTECODE=1 "$python" tests/parity/make_models.py "$folder/models"
 
 cmake --preset "$preset" -DKVS_PARITY_PYTHON="$python" >/dev/null
-cmake --build --preset "$preset" --target kvs_parity_test tokenize_lines read_files -- -j "$(nproc)"
+cmake --build --preset "$preset" --target kvs_parity_test tokenize_lines read_files model_nll -- -j "$(nproc)"
 KVS_PARITY_DIR=$folder/models OMP_WAIT_POLICY=passive ctest --preset "$preset" -L parity --no-tests=error -j "$(nproc)"
