@@ -9,9 +9,11 @@ folder=$PWD/build/parity
 python=$folder/venv/bin/python
 
 mkdir -p "$folder"
-if [[ ! -x $python ]]; then
+if ! cmp -s tests/parity/requirements.txt "$folder/ready"; then
+  rm -rf "$folder/ready" "$folder/venv"
   python3 -m venv "$folder/venv"
-  "$folder/venv/bin/pip" install --quiet torch transformers safetensors gguf
+  "$folder/venv/bin/pip" install --quiet --require-hashes -r tests/parity/requirements.txt
+  cp tests/parity/requirements.txt "$folder/ready"
 fi
 rm -rf "$folder/models"
 PYTHONDONTWRITEBYTECODE=1 "$python" tests/parity/make_models.py "$folder/models"

@@ -10,7 +10,7 @@ rm -rf "$folder/ready" "$folder/venv"
 python3 -m venv "$folder/venv"
 # Without AMX: llama.cpp's path for it has crashed.
 export CMAKE_ARGS="-DGGML_NATIVE=OFF -DGGML_AVX2=ON -DGGML_FMA=ON -DGGML_F16C=ON"
-if ! "$folder/venv/bin/pip" install --quiet --disable-pip-version-check -r "$requirements"; then
+if ! "$folder/venv/bin/pip" install --quiet --disable-pip-version-check --require-hashes -r "$requirements"; then
   echo "skipped: the packages of tests/engines/requirements.txt cannot be installed (is there a network?)"
   exit 77
 fi

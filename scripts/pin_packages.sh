@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Pins Python packages of tests: writes FILE.txt from FILE.in, every package that those of FILE.in need with its version
+# and the SHA-256 of its file for this Python and processor. Installs nothing. Usage: pin_packages.sh FILE.in...
+set -euo pipefail
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+python3 -m venv "$work/venv"
+"$work/venv/bin/pip" install --quiet --disable-pip-version-check --upgrade pip  # one that resolves by metadata alone
+for wanted in "$@"; do
+  "$work/venv/bin/pip" install --quiet --dry-run --ignore-installed --report "$work/report" -r "$wanted"
+  "$work/venv/bin/python" - "$work/report" "${wanted##*/}" >"$work/pinned" <<'PYTHON'
+import json, sys
+
+print(f"# Made by scripts/pin_packages.sh from {sys.argv[2]}, for CPython 3.11 on x86-64.")
+for line in sorted(
+    f"{package['metadata']['name'].lower()}=={package['metadata']['version']} "
+    f"--hash=sha256:{package['download_info']['archive_info']['hashes']['sha256']}"
+    for package in json.load(open(sys.argv[1]))["install"]
+):
+    print(line)
+PYTHON
+  mv "$work/pinned" "${wanted%.in}.txt"
+done
