@@ -1,11 +1,13 @@
 #include "export/report/html.h"
 
+#include "core/error.h"
+
 namespace kvs {
 namespace {
 
 /// The one place where text becomes part of a page, in content and in double-quoted attributes.
 void append_escaped(std::string& html, std::string_view words) {
-  for (const char c : words) {
+  for (const char c : printable_text(words)) {
     switch (c) {
       case '&':
         html += "&amp;";
@@ -23,11 +25,7 @@ void append_escaped(std::string& html, std::string_view words) {
         html += "&#39;";
         break;
       default:
-        if ((static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t') || c == 0x7f) {
-          html += "\xEF\xBF\xBD";
-        } else {
-          html += c;
-        }
+        html += c;
     }
   }
 }

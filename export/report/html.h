@@ -33,7 +33,8 @@ class Markup {
 /// Name and value; the value is escaped as text is, and an empty one leaves the attribute out.
 using Attributes = std::initializer_list<std::pair<std::string_view, std::string>>;
 
-/// `words` as they are: markup in them is shown, not obeyed. Control characters but line ends become U+FFFD.
+/// `words` as they are: markup in them is shown, not obeyed. Control characters and broken
+/// UTF-8 are shown as printable_text() does.
 Markup text(std::string_view words);
 /// <name attributes>content</name>, of HTML or SVG.
 Markup element(std::string_view name, Attributes attributes, const Markup& content = {});

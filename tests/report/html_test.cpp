@@ -13,12 +13,13 @@ TEST(ReportHtml, ShowsMarkupInTextAndAttributesAsItIs) {
             "<p title=\"" + harmless + "\">" + harmless + "</p>");
 }
 
-TEST(ReportHtml, ReplacesControlCharacters) {
+TEST(ReportHtml, ShowsControlCharactersAndBrokenUtf8) {
   EXPECT_EQ(text(std::string("a\0b\x1b"
                              "c\nd",
                              7))
                 .html(),
-            "a\uFFFDb\uFFFDc\nd");
+            "a\\x00b\\x1bc\nd");
+  EXPECT_EQ(text("a\u202Eb\xc2\x9b\xff").html(), "a\\xe2\\x80\\xaeb\\xc2\\x9b\\xff");
 }
 
 TEST(ReportHtml, LeavesEmptyAttributesOut) { EXPECT_EQ(element("td", {{"class", ""}}).html(), "<td></td>"); }
