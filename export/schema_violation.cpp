@@ -24,7 +24,7 @@ bool holds(const Json& condition, const Json& value) {
 void expand(const Json& schema, const Json& node, const Json& value, Nodes& nodes) {
   if (node.contains("$ref")) {
     const auto target = node.at("$ref").get<std::string>();
-    return expand(schema, schema.at(nlohmann::ordered_json::json_pointer(target.substr(1))), value, nodes);
+    return expand(schema, schema.at(Json::json_pointer(target.substr(1))), value, nodes);
   }
   nodes.push_back(&node);
   if (node.contains("allOf"))

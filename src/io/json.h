@@ -8,10 +8,14 @@
 #include <string_view>
 #include <vector>
 
+#include "io/json_allocator.h"
+
 namespace kvs {
 
-/// The one JSON type of the project: objects keep the order in which their members were written.
-using Json = nlohmann::ordered_json;
+/// The one JSON type of the project: objects keep the order in which their members were written (nlohmann's
+/// ordered_json), and memory may run out.
+using Json = nlohmann::basic_json<nlohmann::ordered_map, std::vector, std::string, bool, std::int64_t, std::uint64_t,
+                                  double, JsonAllocator>;
 
 struct JsonLimits {
   std::size_t bytes = 64UL << 20;
