@@ -76,6 +76,7 @@ Json make_config(const std::string& method, const ModelConfig& model, const std:
   calibration["documents"] = provenance.documents;
   calibration["tokens"] = provenance.tokens;
   calibration["seed"] = provenance.seed;
+  calibration.update(provenance.inputs);
   Json list = Json::array();
   for (const ConfigFile& file : files) list.push_back({{"path", file.name}, {"sha256", file.sha256}});
   return {{"format", "kvspectrum-config"},
@@ -104,8 +105,8 @@ void check_config_model(const Json& config, const std::filesystem::path& path, c
     compare("rope." + field, rope.contains(field) ? rope.at(field) : Json(), wanted);
   if (!differences.empty())
     throw Error(ErrorCode::kConflict, path.string() + ": model",
-                "found a config for " + found.at("name").get<std::string>() + ", expected one for " + model.name + ": " +
-                    differences);
+                "found a config for " + found.at("name").get<std::string>() + ", expected one for " + model.name +
+                    ": " + differences);
 }
 
 }  // namespace kvs

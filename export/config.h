@@ -20,6 +20,7 @@ struct Provenance {
   std::uint64_t documents = 0, tokens = 0;
   std::uint64_t window = 0;  // tokens of each document, which RoPE's frequencies may depend on
   std::int64_t seed = 0;
+  Json inputs = Json::object();  // SHA-256 of what else was read, by names such as config_sha256
 };
 
 /// A file that belongs to a config, beside it.

@@ -85,8 +85,9 @@ FactorReader reader_of(const TensorArchive& archive, const std::filesystem::path
     archive.release(tensor->bytes);
     const auto bad = std::ranges::find_if_not(values, [](float value) { return std::isfinite(value); });
     if (bad != values.end())
-      throw Error(ErrorCode::kInput, path.string() + ": tensor " + name,
-                  "found " + std::to_string(*bad) + ", expected finite numbers");
+      throw Error(ErrorCode::kData, path.string() + ": tensor " + name,
+                  "found " + std::to_string(*bad) + " at index " + std::to_string(bad - values.begin()) +
+                      ", expected finite numbers");
     return values;
   };
 }

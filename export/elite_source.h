@@ -33,7 +33,8 @@ struct FactorTensor {
   std::vector<float> values;
 };
 
-/// A tensor of a config's factors by its name. @throws Error kInput unless it has this shape and is finite
+/// A tensor of a config's factors by its name. @throws Error kInput unless it has this shape; kData on NaN or infinity
+/// in a file
 using FactorReader =
     std::function<std::vector<float>(const std::string& name, const std::vector<std::uint64_t>& shape)>;
 

@@ -5,7 +5,7 @@
 #include "core/error.h"
 #include "export/exporters/engine_store.h"
 #include "export/exporters/hf_folder.h"
-#include "io/file.h"
+#include "io/staged_output.h"
 #include "model/model_tensors.h"
 
 namespace kvs {
@@ -59,7 +59,7 @@ Json write_hf_generation(const ExportJob& job) {
         "quantised whole; its loss is another one, with 2 bits a much larger one");
   else
     notes.push_back("Transformers' fp8 takes its own scales from the first tokens: those of the config are not used");
-  write_file_atomically(job.out, dump_json(config) + "\n", true);
+  write_staged(job.out, dump_json(config) + "\n");
   return {{"settings", config.at("cache_config")}, {"notes", notes}};
 }
 

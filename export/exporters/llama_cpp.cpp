@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 #include "export/exporters/engine_store.h"
-#include "io/file.h"
+#include "io/staged_output.h"
 #include "model/cache_shape.h"
 #include "model/model_tensors.h"
 
@@ -43,7 +43,7 @@ Json write_llama_cpp(const ExportJob& job) {
   }
   text += "[" + model.stem().string() + "]\nmodel = " + model.string() + "\nctk = " + store.k + "\nctv = " + store.v +
           "\nfa = on\n";
-  write_file_atomically(job.out, text, true);
+  write_staged(job.out, text);
   return {{"settings", {{"ctk", store.k}, {"ctv", store.v}, {"fa", "on"}}}, {"notes", notes}};
 }
 

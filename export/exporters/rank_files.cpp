@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 #include "export/elite_source.h"
-#include "io/file.h"
+#include "io/staged_output.h"
 #include "io/torch_file.h"
 
 namespace kvs {
@@ -58,7 +58,7 @@ std::string elitekv_ranks(const EliteConfig& config, const ModelConfig& model) {
 
 Json write_elitekv_rank(const ExportJob& job) {
   const EliteConfig config = sets_of_all_layers(job);
-  write_file_atomically(job.out, elitekv_ranks(config, job.model.config()), true);
+  write_staged(job.out, elitekv_ranks(config, job.model.config()));
   return summary(config);
 }
 
@@ -77,7 +77,7 @@ Json write_mha2mla_rank(const ExportJob& job) {
       for (std::size_t place = 0; place < order.size(); ++place) rank[order[place]] = static_cast<std::int64_t>(place);
       for (int half = 0; half < 2; ++half) ranks.values.insert(ranks.values.end(), rank.begin(), rank.end());
     }
-  write_file_atomically(job.out, torch_file(ranks), true);
+  write_staged(job.out, torch_file(ranks));
   return summary(config);
 }
 

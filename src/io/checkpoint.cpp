@@ -70,7 +70,8 @@ std::string identity_differences(const Json& stored, const Json& now) {
 }
 
 Checkpoint::Checkpoint(const std::filesystem::path& output, Json identity)
-    : files_{output.string() + ".checkpoint.0", output.string() + ".checkpoint.1"}, identity_(std::move(identity)) {}
+    : files_{resolve_output(output) += ".checkpoint.0", resolve_output(output) += ".checkpoint.1"},
+      identity_(std::move(identity)) {}
 
 std::optional<Checkpoint::State> Checkpoint::load(bool resume, bool force) const {
   if (force) remove();

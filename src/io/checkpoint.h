@@ -12,8 +12,8 @@
 namespace kvs {
 
 /// Running sums of a long calculation, saved so that it can go on after a kill with bit-identical results: the sums are
-/// stored as they are and documents are added in order. The last two checkpoints are kept, beside the output, as
-/// OUT.checkpoint.0 and .1; each is written atomically and closed by a CRC-32C.
+/// stored as they are and documents are added in order. The last two checkpoints are kept, beside the output (a link is
+/// followed), as OUT.checkpoint.0 and .1; each is written atomically and closed by a CRC-32C.
 class Checkpoint {
  public:
   struct State {

@@ -196,9 +196,7 @@ void check_output(const fs::path& output, bool force) {
 
 void write_file_atomically(const fs::path& output, std::string_view bytes, bool force) {
   StagedOutput staged(output, StagedOutput::Kind::kFile);
-  const Descriptor file = open_descriptor(staged.path(), O_WRONLY | O_NOFOLLOW);
-  if (!file.is_open()) throw_errno(ErrorCode::kEnvironment, staged.path(), "cannot open", errno);
-  write_at(file.get(), staged.path(), std::as_bytes(std::span(bytes)), 0);
+  write_staged(staged.path(), bytes);
   staged.commit(force);
 }
 

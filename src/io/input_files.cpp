@@ -40,6 +40,13 @@ void InputFiles::add(const fs::path& path) {
     });
 }
 
+void InputFiles::add_texts(const fs::path& path) {
+  add(path);
+  struct stat status {};
+  if (find_status(path, status) && S_ISDIR(status.st_mode))
+    text_folders_.emplace(Identity{status.st_dev, status.st_ino}, path.native());
+}
+
 void InputFiles::add_model(const fs::path& path) {
   struct stat status {};
   if (!find_status(path, status)) return;
@@ -93,15 +100,25 @@ void InputFiles::check_spared(const fs::path& output) const {
       throw Error(ErrorCode::kUsage, output.native(), "the output is the input " + found->second);
     if (S_ISDIR(status.st_mode)) check_holds_none(output);
   }
+  check_lies_outside(output);
+}
+
+void InputFiles::check_lies_outside(const fs::path& output) const {
+  const auto refuse = [&](const std::string& what, const std::string& name) {
+    throw Error(ErrorCode::kUsage, output.native(),
+                "the output lies in the folder of " + what + name + ", expected another folder");
+  };
   std::error_code error;
-  fs::path folder = full_output_path(output, error);
-  while (!error && folder.has_relative_path()) {
+  const fs::path path = full_output_path(output, error);
+  struct stat status {};
+  for (fs::path folder = path; !error && folder.has_relative_path();) {
     folder = folder.parent_path();
     if (!find_status(folder, status)) continue;
-    const auto found = model_folders_.find({status.st_dev, status.st_ino});
-    if (found != model_folders_.end())
-      throw Error(ErrorCode::kUsage, output.native(),
-                  "the output lies in the folder of the model " + found->second + ", expected another folder");
+    const Identity identity{status.st_dev, status.st_ino};
+    if (const auto model = model_folders_.find(identity); model != model_folders_.end())
+      refuse("the model ", model->second);
+    if (folder != path.parent_path()) continue;  // of a folder of texts only the files are read
+    if (const auto texts = text_folders_.find(identity); texts != text_folders_.end()) refuse("texts ", texts->second);
   }
 }
 

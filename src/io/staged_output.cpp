@@ -102,6 +102,12 @@ void StagedOutput::commit(bool force) {
   armed_ = false;
 }
 
+void write_staged(const fs::path& staged, std::string_view bytes) {
+  const Descriptor file = open_descriptor(staged, O_WRONLY | O_NOFOLLOW);
+  if (!file.is_open()) throw_errno(ErrorCode::kEnvironment, staged, "cannot open", errno);
+  write_at(file.get(), staged, std::as_bytes(std::span(bytes)), 0);
+}
+
 void check_output_folder(const fs::path& output, bool force, std::string_view record) {
   const fs::path resolved = resolve_output(output);
   struct stat status {};

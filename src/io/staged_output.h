@@ -32,6 +32,8 @@ class StagedOutput {
 /// 0 or errno: EEXIST where `to` is there. A file system without RENAME_NOREPLACE gets a hard link, which does not
 /// replace either.
 int rename_to_new(const std::filesystem::path& from, const std::filesystem::path& to) noexcept;
+/// Writes all of the file that StagedOutput::path() names. @throws Error kEnvironment.
+void write_staged(const std::filesystem::path& staged, std::string_view bytes);
 
 /// As check_output for a folder. With `force` it replaces only a folder that holds a file `record`, one that was made
 /// by a command of this program: others may hold anything. @throws Error kUsage, kConflict, kEnvironment.

@@ -6,6 +6,7 @@
 
 #include "core/checked.h"
 #include "core/error.h"
+#include "io/digest.h"
 
 namespace kvs {
 namespace {
@@ -100,10 +101,13 @@ std::filesystem::path existing(const std::filesystem::path& path) {
 }  // namespace
 
 WordNet::WordNet(const std::filesystem::path& folder) {
+  Sha256 digest;
   for (const std::string part : kPartsOfSpeech) {
     const std::filesystem::path path = existing(folder / ("index." + part));
     PartOfSpeech& of_part = parts_.emplace_back(PartOfSpeech{MappedFile(existing(folder / ("data." + part))), {}});
     const std::string index = read_text_file(path, kMostFileBytes);
+    digest.update(index);
+    digest.update(of_part.data.bytes());
     std::size_t line_number = 0;
     for (std::string_view rest = index; !rest.empty();) {
       const std::size_t end = std::min(rest.find('\n'), rest.size());
@@ -116,6 +120,7 @@ WordNet::WordNet(const std::filesystem::path& folder) {
       if (is_plain_word(word)) of_part.senses.insert_or_assign(std::string(word), senses_of(fields));
     }
   }
+  sha256_ = digest.finish();
 }
 
 std::vector<std::string> WordNet::synonyms(std::string_view word) const {

@@ -25,6 +25,8 @@ class WordNet {
   /// nouns are given; nor is there anything for what is not such a word.
   /// @throws Error kInput if the index points to what is not a synset
   std::vector<std::string> synonyms(std::string_view word) const;
+  /// Of all its files.
+  const std::string& sha256() const noexcept { return sha256_; }
 
  private:
   /// The senses of each word, most frequent first, as offsets in `data`.
@@ -34,6 +36,7 @@ class WordNet {
   };
 
   std::vector<PartOfSpeech> parts_;
+  std::string sha256_;
 };
 
 }  // namespace kvs

@@ -148,6 +148,10 @@ StateStore read_kinds(Parameters& parameters, std::size_t layer, const CacheShap
 
 }  // namespace
 
+bool is_store(std::string_view name) noexcept {
+  return std::ranges::find(kStores, name, &StoreKind::name) != kStores.end();
+}
+
 StateStore read_store(Parameters& parameters, std::size_t layer, const CacheShape& shape) {
   return read_kinds(parameters, layer, shape, true);
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string_view>
 #include <vector>
 
 #include "kernels/row_format.h"
@@ -27,6 +28,9 @@ struct CacheShape {
   bool adjacent_pairs = false;
   std::vector<std::size_t> windows = {};  // of each layer, 0: none; empty: no layer has one
 };
+
+/// Whether `store` takes this name.
+bool is_store(std::string_view name) noexcept;
 
 /// `store`, `store_k`, `store_v`, `rotate`, `layout`, `scale_k`, `scale_v` and `store_skip_layers` of the layer that
 /// `parameters` have selected: the caches of inference engines, bit for bit as they write and read them

@@ -36,7 +36,7 @@ class MemoryReader final : public CaptureReader {
   const CaptureHeader& header() const noexcept override { return header_; }
   const Json& identity() const noexcept override { return identity_; }
   bool has_checksums() const noexcept override { return true; }
-  std::string contents_sha256() override { return ""; }
+  std::string sha256() override { return ""; }
   std::uint64_t documents() const noexcept override { return 2; }
   std::vector<std::int32_t> tokens(std::uint64_t) override { return {1, 2, 3}; }
   std::vector<float> nll(std::uint64_t) override { return {0, 0}; }

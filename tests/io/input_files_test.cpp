@@ -31,6 +31,19 @@ TEST(InputFiles, SparesTheFilesOfAFolderOfTexts) {
   EXPECT_NO_THROW(inputs.check_spared(directory / "texts/config.json"));
 }
 
+TEST(InputFiles, LeavesNoRoomAmongTextsButBelowThem) {
+  const TemporaryDirectory directory;
+  fs::create_directories(directory / "texts/below");
+  fs::create_symlink("texts", directory / "alias");
+  InputFiles inputs;
+  inputs.add_texts(directory.write("file", "x"));
+  inputs.add_texts(directory / "texts");
+  for (const char* name : {"texts/new.json", "alias/new.json", "texts/below/../new.json"})
+    expect_error(ErrorCode::kUsage, "folder of texts", [&] { inputs.check_spared(directory / name); });
+  expect_error(ErrorCode::kUsage, "the output is the input", [&] { inputs.check_spared(directory / "file"); });
+  for (const char* name : {"texts/below/new.json", "new.json"}) EXPECT_NO_THROW(inputs.check_spared(directory / name));
+}
+
 TEST(InputFiles, LeavesNoRoomInAModelsFolderAndSparesWhatItsLinksLeadTo) {
   const TemporaryDirectory directory;
   fs::create_directories(directory / "model/more");

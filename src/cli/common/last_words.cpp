@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <filesystem>
 #include <iostream>
 #include <new>
 #include <system_error>
@@ -70,6 +71,10 @@ int describe(const std::exception_ptr& failure, const Say& say) noexcept {
     return complain(error.code(), "", error.what());
   } catch (const std::bad_alloc&) {
     return complain(ErrorCode::kEnvironment, "memory: ", kTooLittle);
+  } catch (const std::filesystem::filesystem_error& error) {
+    return complain(
+        ErrorCode::kEnvironment, "",
+        printable(error.path1().native()) + ": found " + error.code().message() + ", expected a usable path");
   } catch (const std::system_error& error) {  // threads that cannot be made, a disk that fails
     return complain(ErrorCode::kEnvironment, "system: ", printable(error.what()));
   } catch (const std::exception& error) {

@@ -47,6 +47,8 @@ void check_form(const std::string& name, const std::string& placeholder, const s
   if (placeholder.find('|') != std::string::npos) check_choice(name, value, split(placeholder, '|'));
 }
 
+bool is_path_form(const std::string& form) { return form == "FILE" || form == "DIR" || form == "PATH"; }
+
 }  // namespace
 
 std::string shell_quoted(std::string_view text) {
@@ -230,8 +232,8 @@ std::optional<Options> OptionTable::parse(Arguments arguments, std::ostream& out
     if (!result.has(name)) result.values_[name] = {standard};
   for (const auto& group : state_->groups)
     for (const auto& option : group->options())
-      if (const std::string form = option->semantic()->name(); form == "FILE" || form == "DIR" || form == "PATH")
-        result.paths_.insert(option->long_name());
+      if (is_path_form(option->semantic()->name())) result.paths_.insert(option->long_name());
+  if (is_path_form(state_->positional_name)) result.paths_.insert(state_->positional_name);
   if (!state_->positional_name.empty() && !result.has(state_->positional_name))
     throw Error(ErrorCode::kUsage, state_->positional_name, "found nothing, expected a value; see --help");
   std::istringstream usage(state_->usage);

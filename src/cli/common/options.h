@@ -38,7 +38,7 @@ class Options {
   /// "4,8,16": integers in [least, most], in the order given.
   std::vector<std::size_t> integers(const std::string& name, std::size_t least, std::size_t most) const;
 
-  /// The options whose values are files or folders: FILE, DIR or PATH in --help.
+  /// The options whose values are files or folders: FILE, DIR or PATH in --help; so a word without an option.
   const std::set<std::string>& paths() const noexcept { return paths_; }
   /// The command line, quoted for a shell, as it is recorded in outputs.
   const std::string& command() const noexcept { return command_; }

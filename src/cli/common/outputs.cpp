@@ -29,17 +29,21 @@ constexpr std::string_view kWritten[] = {"out", "out-dir", "save-config", "best-
 
 constexpr std::size_t kMostReportBytes = std::size_t{1} << 30;
 
-std::filesystem::path journal_path(const std::filesystem::path& output) { return output.string() + ".journal"; }
+/// A file beside `output`, or beside what a link of that name leads to.
+std::filesystem::path kept_path(const std::filesystem::path& output, const char* ending) {
+  return resolve_output(output) += ending;
+}
+std::filesystem::path journal_path(const std::filesystem::path& output) { return kept_path(output, ".journal"); }
 
-/// Checks that a file of this name can be made: before any work rather than at the end.
+/// Checks that a file of this name and the folders above it can be made: before any work rather than at the end.
 void check_name(const std::filesystem::path& path) {
   const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
   const long limit = ::pathconf(folder.c_str(), _PC_NAME_MAX);
-  const std::size_t most = limit > 0 ? static_cast<std::size_t>(limit) : NAME_MAX,
-                    size = path.filename().native().size();
-  if (size > most)
-    throw Error(ErrorCode::kUsage, path.string(),
-                "found a file name of " + std::to_string(size) + " bytes, expected at most " + std::to_string(most));
+  const std::size_t most = limit > 0 ? static_cast<std::size_t>(limit) : NAME_MAX;
+  for (const std::filesystem::path& name : path)
+    if (const std::size_t size = name.native().size(); size > most)
+      throw Error(ErrorCode::kUsage, path.string(),
+                  "found a file name of " + std::to_string(size) + " bytes, expected at most " + std::to_string(most));
 }
 
 /// Files that a run keeps until it has finished, by the output that they lie beside.
@@ -51,6 +55,21 @@ std::vector<std::filesystem::path>& unfinished_outputs() {
 /// A capture's journal begins with what says how its file is laid out.
 bool holds_nothing(const std::vector<Json>& records) {
   return records.empty() || (records.size() == 1 && records.front().contains("run_id"));
+}
+
+bool is_folder(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::is_directory(path, error);
+}
+
+/// Beside a capture, or beside what a link of that name leads to.
+void add_files_beside(const std::string& capture, InputFiles& inputs) {
+  std::error_code unresolved;
+  const std::string target = std::filesystem::canonical(capture, unresolved).string();
+  for (const char* ending : {".manifest.json", ".partial", ".journal"}) {
+    inputs.add(capture + ending);
+    if (!unresolved) inputs.add(target + ending);
+  }
 }
 
 void add_files_of(const std::filesystem::path& config, InputFiles& inputs) {
@@ -65,11 +84,14 @@ InputFiles input_files(const Options& options) {
   for (const std::string& name : options.paths()) {
     if (std::ranges::find(kWritten, name) != std::end(kWritten)) continue;
     for (const std::string& path : options.list(name)) {
-      path == "-" ? inputs.add_standard_input() : inputs.add(path);
+      if (name == "PATH" && is_folder(path)) continue;  // a report says which of its files are results
+      if (path == "-")
+        inputs.add_standard_input();
+      else
+        name == "text" || name == "calibration-text" ? inputs.add_texts(path) : inputs.add(path);
       if (name == "model") inputs.add_model(path);
       if (name == "config" || name == "costs") add_files_of(path, inputs);
-      if (name == "capture")
-        for (const char* ending : {".manifest.json", ".partial", ".journal"}) inputs.add(path + ending);
+      if (name == "capture" || name == "FILE") add_files_beside(path, inputs);
     }
   }
   return inputs;
@@ -92,7 +114,14 @@ Journal open_journal(const std::filesystem::path& output, const Json& identity, 
   return journal;
 }
 
-void drop_if_hopeless(const std::filesystem::path& output) { unfinished_outputs().push_back(resolve_output(output)); }
+std::optional<Checkpoint::State> load_checkpoint(const Checkpoint& checkpoint, const std::filesystem::path& output,
+                                                 const RunOptions& run) {
+  auto state = checkpoint.load(run.resume, run.force);
+  drop_if_hopeless(output);
+  return state;
+}
+
+void drop_if_hopeless(const std::filesystem::path& output) { unfinished_outputs().push_back(output); }
 
 void drop_hopeless_runs(ErrorCode code) {
   for (const std::filesystem::path& output : unfinished_outputs()) {
@@ -100,24 +129,23 @@ void drop_hopeless_runs(ErrorCode code) {
     const std::filesystem::path journal = journal_path(output);
     const bool idle = std::filesystem::exists(journal) && holds_nothing(Journal::read(journal).records);
     if (code != ErrorCode::kData && !idle) continue;
-    for (const char* ending : kKeptState) std::filesystem::remove(output.string() + ending);
+    for (const char* ending : kKeptState) std::filesystem::remove(kept_path(output, ending));
   }
 }
 
-void check_inputs_spared(std::span<const std::filesystem::path> outputs, const Options& options) {
+void check_inputs_spared(std::span<const std::filesystem::path> outputs, const Options& options, std::size_t keeping) {
   const InputFiles inputs = input_files(options);
   std::set<std::filesystem::path> names;
-  for (const auto& output : outputs) {
-    check_name(output);
-    inputs.check_spared(output);
+  const auto check = [&](const std::filesystem::path& path) {
+    check_name(path);
+    inputs.check_spared(path);
     std::error_code unresolved;  // check_output says what is wrong with it
-    if (!names.insert(full_output_path(output, unresolved)).second && !unresolved)
-      throw Error(ErrorCode::kUsage, output.string(), "is the name of two outputs, expected another --out");
-  }
-  for (const char* ending : kBesideOutput) {
-    check_name(outputs.front().string() + ending);
-    inputs.check_spared(outputs.front().string() + ending);
-  }
+    if (!names.insert(full_output_path(path, unresolved)).second && !unresolved)
+      throw Error(ErrorCode::kUsage, path.string(), "is the name of two outputs, expected another --out");
+  };
+  for (const auto& output : outputs) check(output);
+  for (const auto& output : outputs.first(keeping))
+    for (const char* ending : kBesideOutput) check(kept_path(output, ending));
 }
 
 void check_outputs(const std::filesystem::path& main, std::span<const std::filesystem::path> others,
@@ -133,7 +161,7 @@ void check_outputs(const std::filesystem::path& main, std::span<const std::files
 
 OutputFolder::OutputFolder(const std::filesystem::path& folder) {
   std::error_code error;
-  for (std::filesystem::path path = std::filesystem::absolute(folder); !std::filesystem::exists(path, error);
+  for (std::filesystem::path path = std::filesystem::absolute(folder); !std::filesystem::exists(path, error) && !error;
        path = path.parent_path())
     made_.push_back(path);
   std::filesystem::create_directories(folder, error);
@@ -142,6 +170,7 @@ OutputFolder::OutputFolder(const std::filesystem::path& folder) {
   throw Error(ErrorCode::kEnvironment, folder.string(),
               "cannot be made a folder: " + (error ? error.message() : std::string("a file is there")));
 }
+void OutputFolder::check(const std::filesystem::path& folder) { const OutputFolder made(folder); }
 OutputFolder::~OutputFolder() { remove_empty(); }
 void OutputFolder::remove_empty() const noexcept {
   for (const std::filesystem::path& path : made_) ::rmdir(path.c_str());  // fails on one that holds something
@@ -153,7 +182,7 @@ bool was_finished(const std::filesystem::path& main, const std::filesystem::path
                   const std::function<bool(const Json&)>& same) {
   if (run.force || !std::filesystem::exists(main)) return false;
   for (const char* ending : {".journal", ".checkpoint.0", ".checkpoint.1"})
-    if (run.resume && std::filesystem::exists(state.string() + ending)) return false;
+    if (run.resume && std::filesystem::exists(kept_path(state, ending))) return false;
   if (run.resume && same(parse_json(read_text_file(main, kMostReportBytes), main.string()))) return true;
   check_output(main, false);
   return false;
@@ -166,14 +195,15 @@ bool is_finished(const std::filesystem::path& main, const std::filesystem::path&
   return run.ranks->tell(Json(run.leads() && was_finished(main, state, run, same))).get<bool>();
 }
 
-bool is_of_run(const Json& output, const std::string& provenance, const Options& options,
-               const std::string& model_sha256, const Corpus& corpus) {
+bool is_of_run(const Json& output, const std::string& provenance, const Options& options, const Json& identity) {
   const auto is = [&](const std::string& pointer, const Json& wanted) {
     const Json::json_pointer at(pointer);
     return output.contains(at) && output.at(at) == wanted;
   };
-  return is(provenance + "/command", options.command()) && is(provenance + "/tool_version", kToolVersion) &&
-         is("/model/sha256", model_sha256) && is(provenance + "/text_sha256", corpus.text_sha256);
+  for (const auto& [name, digest] : identity.items())
+    if (name.ends_with("_sha256") && !is(name == "model_sha256" ? "/model/sha256" : provenance + '/' + name, digest))
+      return false;
+  return is(provenance + "/command", options.command()) && is(provenance + "/tool_version", kToolVersion);
 }
 
 std::filesystem::path beside(const std::filesystem::path& main, const std::string& suffix) {

@@ -2,12 +2,14 @@
 
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "cli/common/session.h"
 #include "core/error.h"
+#include "io/checkpoint.h"
 #include "io/journal.h"
 
 namespace kvs {
@@ -20,17 +22,23 @@ void check_journal(const std::filesystem::path& output, const RunOptions& run);
 /// @throws Error kConflict as check_journal, or if it belongs to another run.
 Journal open_journal(const std::filesystem::path& output, const Json& identity, const RunOptions& run);
 
+/// Checkpoint::load() of what lies beside `output`.
+std::optional<Checkpoint::State> load_checkpoint(const Checkpoint& checkpoint, const std::filesystem::path& output,
+                                                 const RunOptions& run);
+
 /// From here on what the run keeps beside `output` for --resume (journal, checkpoints, the unfinished capture) is its
-/// own, and goes with it if there is no use in resuming. open_journal calls it.
+/// own, and goes with it if there is no use in resuming. open_journal and load_checkpoint call it.
 void drop_if_hopeless(const std::filesystem::path& output);
 /// After an error: drops what a run kept that met one of kData, which it would meet again, or that has done nothing
 /// yet.
 void drop_hopeless_runs(ErrorCode code);
 
-/// Checks that writing `outputs` and the files that a run keeps beside the first of them (lock, journal, checkpoints,
-/// manifest, the unfinished file) destroys nothing that the command reads, and no output another.
-/// @throws Error kUsage, also if an output lies in a model's folder or a name is too long; as read_config for --config.
-void check_inputs_spared(std::span<const std::filesystem::path> outputs, const Options& options);
+/// Checks that writing `outputs` and the files that a run keeps beside the first `keeping` of them (lock, journal,
+/// checkpoints, manifest, the unfinished file) destroys nothing that the command reads, and none of them another.
+/// @throws Error kUsage, also if an output lies in the folder of a model or of texts or a name is too long; as
+///         read_config for --config.
+void check_inputs_spared(std::span<const std::filesystem::path> outputs, const Options& options,
+                         std::size_t keeping = 1);
 /// Checks every output before any work: `main`, which is written last, and the files that go with it.
 /// @throws as check_inputs_spared and check_output; kEnvironment if one is a figure and gnuplot is missing.
 void check_outputs(const std::filesystem::path& main, std::span<const std::filesystem::path> others,
@@ -40,6 +48,8 @@ class OutputFolder {
  public:
   /// @throws Error kEnvironment
   explicit OutputFolder(const std::filesystem::path& folder);
+  /// Throws as the constructor does where `folder` cannot be made, and leaves nothing.
+  static void check(const std::filesystem::path& folder);
   ~OutputFolder();
   OutputFolder(const OutputFolder&) = delete;
   OutputFolder& operator=(const OutputFolder&) = delete;
@@ -56,8 +66,8 @@ class OutputFolder {
 bool is_finished(const std::filesystem::path& main, const std::filesystem::path& state, const RunOptions& run,
                  const std::function<bool(const Json&)>& same);
 /// `same` of is_finished for an output whose member at `provenance` (a JSON pointer) says how it was made.
-bool is_of_run(const Json& output, const std::string& provenance, const Options& options,
-               const std::string& model_sha256, const Corpus& corpus);
+/// @param identity  as run_identity(): its digests are those that the output records
+bool is_of_run(const Json& output, const std::string& provenance, const Options& options, const Json& identity);
 /// SVG and PNG of a figure beside `main`: the stem of main, then `suffix`.
 std::vector<std::filesystem::path> figure_paths(const std::filesystem::path& main, const std::string& suffix);
 std::filesystem::path beside(const std::filesystem::path& main, const std::string& suffix);

@@ -84,13 +84,15 @@ std::pair<std::optional<std::int64_t>, std::optional<std::int64_t>> window_range
 }
 
 Json common_identity(const Options& options, const std::string& model_sha256, const Corpus& corpus) {
-  return {{"tool_version", kToolVersion},
-          {"options", options.result_options()},
-          {"instruction_set", name_of(instruction_set())},
-          {"model_sha256", model_sha256},
-          {"text_sha256", corpus.text_sha256},
-          {"tokens_sha256", tokens_sha256(corpus)},
-          {"documents", corpus.documents.size()}};
+  Json identity{{"tool_version", kToolVersion},
+                {"options", options.result_options()},
+                {"instruction_set", name_of(instruction_set())},
+                {"model_sha256", model_sha256},
+                {"text_sha256", corpus.text_sha256},
+                {"tokens", digest_of_tokens(corpus)},
+                {"documents", corpus.documents.size()}};
+  identity.update(digests_of_configs(options));
+  return identity;
 }
 
 }  // namespace
@@ -283,7 +285,17 @@ std::vector<std::vector<std::int32_t>> documents_in_turn(const Corpus& corpus) {
   return documents;
 }
 
-std::string tokens_sha256(const Corpus& corpus) {
+Json digests_of_configs(const Options& options) {
+  Json digests = Json::object();
+  for (const std::string name : {"config", "costs"}) {
+    std::vector<std::string> found;
+    for (const std::string& path : options.list(name)) found.push_back(sha256_of_file(path));
+    if (!found.empty()) digests[name + "_sha256"] = found.size() == 1 ? Json(found.front()) : Json(found);
+  }
+  return digests;
+}
+
+std::string digest_of_tokens(const Corpus& corpus) {
   Sha256 digest;
   for (const Document& document : corpus.documents) digest.update(std::as_bytes(std::span(document.tokens)));
   return digest.finish();
@@ -297,13 +309,14 @@ Json run_identity(const Options& options, const ModelSource& model, const Corpus
 
 Json run_identity(const Options& options, CaptureReader& capture, const Corpus& corpus) {
   Json identity = common_identity(options, capture.header().model_sha256, corpus);
-  identity["capture"] = {
-      {"tokens", capture.header().tokens}, {"documents", capture.documents()}, {"sha256", capture.contents_sha256()}};
+  identity["capture_sha256"] = capture.sha256();
   return identity;
 }
 
 Provenance provenance(const Options& options, const RunOptions& run, const Corpus& corpus) {
-  Provenance record{options.command(), kToolVersion, corpus.text_sha256, corpus.documents.size(), 0, 0, run.seed};
+  Provenance record{
+      options.command(),          kToolVersion, corpus.text_sha256, corpus.documents.size(), 0, 0, run.seed,
+      digests_of_configs(options)};
   if (!corpus.documents.empty()) record.window = corpus.documents.front().tokens.size();
   for (const Document& document : corpus.documents) record.tokens += document.tokens.size();
   return record;

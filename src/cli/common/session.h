@@ -88,14 +88,19 @@ std::vector<std::vector<std::int32_t>> tokens_of(const Corpus& corpus);
 /// The same with the texts in turn, so that the first documents are of every kind.
 std::vector<std::vector<std::int32_t>> documents_in_turn(const Corpus& corpus);
 
+/// SHA-256 of the configs that a command reads (which hold those of their files), as outputs record them:
+/// `config_sha256`, of several a list, and `costs_sha256`.
+Json digests_of_configs(const Options& options);
 /// What a resumed run must have in common with the one before: every option that changes results (not --threads,
 /// --resume, --force, --quiet, --json, --no-lock, and not where things lie on disk), the processor's instruction set,
-/// whose products round in another order, the model, the texts and what a tokenizer made of them.
+/// whose products round in another order, the model, the texts, what a tokenizer made of them, and the configs. A
+/// command adds what else it reads, each as a member whose name ends in `_sha256`, and its output records the same
+/// (Provenance::inputs).
 Json run_identity(const Options& options, const ModelSource& model, const Corpus& corpus);
 /// The same of a run on a capture. @param corpus  that it reads as well
 Json run_identity(const Options& options, CaptureReader& capture, const Corpus& corpus = {});
 /// SHA-256 of all documents' ids.
-std::string tokens_sha256(const Corpus& corpus);
+std::string digest_of_tokens(const Corpus& corpus);
 Provenance provenance(const Options& options, const RunOptions& run, const Corpus& corpus);
 
 }  // namespace kvs

@@ -160,9 +160,9 @@ void run_budget(std::string_view method, const Options& options) {
   const OutputLock lock(out, run.lock);
   auto source = open_model(options);
   const Corpus corpus = load_corpus(options, run, *source);
-  if (is_finished(out, out, run, [&](const Json& config) {
-        return is_of_run(config, "/calibration", options, source->sha256(), corpus);
-      }))
+  const Json identity = run_identity(options, *source, corpus);
+  if (is_finished(out, out, run,
+                  [&](const Json& config) { return is_of_run(config, "/calibration", options, identity); }))
     return print_result(run, read_config(out), out.string() + ": finished before\n");
   const SplitDocuments documents = split_documents(options, run, *source, corpus);
   const BudgetText text = documents.text();
@@ -172,7 +172,6 @@ void run_budget(std::string_view method, const Options& options) {
       .bytes = budget_bytes(options.text("budget"), full, tokens),
       .fixed = parse_settings(options.list("set"), "--set"),
       .rounds = options.has("by-layer") ? static_cast<std::size_t>(options.integer("by-layer", 1, 1000)) : 0};
-  const Json identity = run_identity(options, *source, corpus);
   check_journal(out, run);
   ModelSession session = load_model(std::move(source), options, run);
   require_agreement(run, identity, *session.backend);

@@ -145,10 +145,8 @@ Json identity_of(const Options& options, const ModelSource& source, const Corpus
   Json identity = run_identity(options, source, corpus);
   if (calibration) {
     identity["calibration_text_sha256"] = calibration->text_sha256;
-    identity["calibration_tokens_sha256"] = tokens_sha256(*calibration);
+    identity["calibration_tokens"] = digest_of_tokens(*calibration);
   }
-  if (options.has("config"))
-    for (const std::string& path : options.list("config")) identity["configs"].push_back(sha256_of_file(path));
   return identity;
 }
 
@@ -267,6 +265,8 @@ Json result_json(const Options& options, const ModelSession& session, const Comp
               {"tokens", tokens},
               {"documents", input.documents.size()},
               {"prefix", input.plan.prefix}};
+  if (input.calibration) result["calibration_text_sha256"] = input.calibration->text_sha256;
+  result.update(record.inputs);
   const std::vector<double> losses = compare_losses(options);
   result.update(comparison_json(input.cells, results, {input.grid.budgets, losses}, session.config(), tokens));
   return result;
@@ -319,8 +319,7 @@ void run_compare(Arguments arguments) {
   auto source = open_model(*options);
   CompareInput input = compare_input(*options, run, *source);
   const Json identity = identity_of(*options, *source, input.corpus, input.calibration);
-  if (is_finished(out, out, run,
-                  [&](const Json& json) { return is_of_run(json, "", *options, source->sha256(), input.corpus); }))
+  if (is_finished(out, out, run, [&](const Json& json) { return is_of_run(json, "", *options, identity); }))
     return print_result(run, parse_json(read_text_file(out, kMostComparisonBytes), out), out + ": finished before\n");
   check_journal(out, run);
 

@@ -6,7 +6,9 @@
 
 #include "cli/common/outputs.h"
 #include "cli/kvcalibrate/eval_task.h"
+#include "core/checked.h"
 #include "core/error.h"
+#include "policy/row_store.h"
 
 namespace kvs {
 namespace {
@@ -21,13 +23,22 @@ const SeriesMethod* find_series(const std::string& name) {
 /// "75%" or "0.75".
 double share_of(const std::string& word, const char* option) {
   const bool percent = word.ends_with('%');
-  try {
-    std::size_t end = 0;
-    const double value = std::stod(word, &end) / (percent ? 100 : 1);
-    if (end == word.size() - (percent ? 1 : 0) && value > 0 && value <= 1) return value;
-  } catch (const std::exception&) {
-  }
+  const auto number = parse_real(std::string_view(word).substr(0, word.size() - (percent ? 1 : 0)));
+  if (const double value = number.value_or(0) / (percent ? 100 : 1); value > 0 && value <= 1) return value;
   throw Error(ErrorCode::kUsage, option, "found '" + word + "', expected a share such as 25% or 0.25");
+}
+
+/// Storage types, KIND or KIND/KIND.
+std::vector<std::string> store_words(const Options& options, const std::string& name) {
+  const std::vector<std::string> words = options.words(name);
+  for (const std::string& word : words) {
+    const Json settings = store_settings(word);
+    for (const auto& [key, kind] : settings.items())
+      if (!is_store(kind.get<std::string>()))
+        throw Error(ErrorCode::kUsage, "--" + name,
+                    "found '" + word + "', expected KIND or KIND/KIND of the storage types that eval --help lists");
+  }
+  return words;
 }
 
 std::vector<double> budgets_of(const Options& options) {
@@ -98,12 +109,9 @@ std::vector<double> compare_losses(const Options& options) {
 double compare_seconds(const Options& options) {
   const std::string& text = options.text("time");
   static const std::map<char, double> kUnits{{'s', 1}, {'m', 60}, {'h', 3600}};
-  try {
-    std::size_t end = 0;
-    const double value = std::stod(text, &end);
-    const auto unit = kUnits.find(text.empty() ? ' ' : text.back());
-    if (end + 1 == text.size() && unit != kUnits.end() && value > 0) return value * unit->second;
-  } catch (const std::exception&) {
+  if (const auto unit = kUnits.find(text.empty() ? ' ' : text.back()); unit != kUnits.end()) {
+    const auto value = parse_real(std::string_view(text).substr(0, text.size() - 1));
+    if (value.value_or(0) > 0) return *value * unit->second;
   }
   throw Error(ErrorCode::kUsage, "--time", "found '" + text + "', expected a time such as 30s, 60m or 2h");
 }
@@ -117,8 +125,8 @@ CompareGrid compare_grid(const Options& options) {
                   "found '" + name + "', which is none of those that eval --help lists");
     grid.methods.push_back(name);
   }
-  grid.stores = options.words("stores");
-  if (options.text("compose") != "none") grid.composed = options.words("compose");
+  grid.stores = store_words(options, "stores");
+  if (options.text("compose") != "none") grid.composed = store_words(options, "compose");
   return grid;
 }
 

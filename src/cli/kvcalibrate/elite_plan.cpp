@@ -88,7 +88,7 @@ std::vector<EliteAllocation> allocations(const Options& options, const ModelConf
     if (options.has(name)) throw Error(ErrorCode::kUsage, "--ratio", std::string("found beside --") + name);
   if (options.integer("norm", 1, 2) == 1)
     throw Error(ErrorCode::kUsage, "--ratio", "needs --norm 2: with 1 every r is a search of its own");
-  const double ratio = options.real("ratio", 0, 1);
+  const double ratio = options.share("ratio");
   const EliteShape shape{model.d_model, model.kv_heads, model.head_dim, model.chunks()};
   auto result = elite_allocations(shape, ratio, options.flag("allow-more-parameters"), rank_step(options, shape));
   if (result.empty())

@@ -64,9 +64,8 @@ void run_search(EliteSearch& search, std::size_t last, Checkpoint* checkpoint, c
 void go_on(EliteSearch& search, const Checkpoint& checkpoint, const std::filesystem::path& out, const RunOptions& run) {
   UnitResult saved;
   if (run.leads()) {
-    if (auto state = checkpoint.load(run.resume, run.force))
+    if (auto state = load_checkpoint(checkpoint, out, run))
       saved = {{{"done", state->documents}, {"extra", state->extra}}, std::move(state->sums)};
-    drop_if_hopeless(out);
   }
   saved = run.ranks->tell(std::move(saved));
   if (!saved.record.is_null())
@@ -185,9 +184,8 @@ void run_elitekv(Arguments arguments) {
   const Whitening whitening = planned_whitening(*options);
 
   EliteInput input = open_elite_input(*options, run, whitening != Whitening::kOff);
-  if (is_finished(out, out, run, [&](const Json& config) {
-        return is_of_run(config, "/calibration", *options, input.model_sha256, input.corpus);
-      }))
+  if (is_finished(out, out, run,
+                  [&](const Json& config) { return is_of_run(config, "/calibration", *options, input.identity); }))
     return print_result(run, read_config(out), out.string() + ": finished before\n");
   EliteSearchPlan plan = search_plan(*options, input, norm);
   by_layer_plan(*options, input.config);  // refuses before the search
@@ -218,6 +216,7 @@ void run_elitekv(Arguments arguments) {
     record.documents = input.source->documents();
     record.window = input.source->tokens();
     record.tokens = record.documents * input.source->tokens();
+    record.inputs["capture_sha256"] = input.identity.at("capture_sha256");
   }
   const Json config = make_config("elitekv", input.config, input.model_sha256, elite_parameters(found),
                                   elite_calibration(found), record, Json::object(), files);

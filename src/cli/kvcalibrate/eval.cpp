@@ -14,7 +14,6 @@
 #include "eval/evaluation.h"
 #include "eval/evaluation_report.h"
 #include "export/config.h"
-#include "io/digest.h"
 #include "io/file.h"
 #include "io/journal.h"
 
@@ -72,13 +71,6 @@ Json config_of(const CacheChoice& choice, const ModelSession& session, const Pro
                      Json::object(), record, quality, {});
 }
 
-/// What --resume must find again, the config's content included.
-Json eval_identity(const Options& options, const ModelSource& source, const Corpus& corpus) {
-  Json identity = run_identity(options, source, corpus);
-  if (options.has("config")) identity["config_sha256"] = sha256_of_file(options.text("config"));
-  return identity;
-}
-
 }  // namespace
 
 void run_eval(Arguments arguments) {
@@ -102,11 +94,10 @@ void run_eval(Arguments arguments) {
       *options, run, *source, [&](std::size_t tokens) { return cache_positions(choice, source->config(), tokens); });
   const auto documents = tokens_of(corpus);
   const std::size_t tokens = documents.front().size();
-  const Json identity = eval_identity(*options, *source, corpus);
+  const Json identity = run_identity(*options, *source, corpus);
   if (options->has("out")) {
     const std::string out = options->text("out");
-    if (is_finished(out, out, run,
-                    [&](const Json& json) { return is_of_run(json, "", *options, source->sha256(), corpus); }))
+    if (is_finished(out, out, run, [&](const Json& json) { return is_of_run(json, "", *options, identity); }))
       return print_result(run, parse_json(read_text_file(out, kMostResultBytes), out), out + ": finished before\n");
     check_journal(out, run);
   }
@@ -148,7 +139,7 @@ void run_eval(Arguments arguments) {
                      {"command", record.command},
                      {"tool_version", record.tool_version}});
   if (plan.last > 0) result["stride"] = plan.last;
-  if (identity.contains("config_sha256")) result["config_sha256"] = identity.at("config_sha256");
+  result.update(record.inputs);
   if (options->has("save-config"))
     write_file_atomically(options->text("save-config"), dump_json(config_of(choice, session, record, result)) + "\n",
                           run.replace());

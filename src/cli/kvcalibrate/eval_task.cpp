@@ -11,7 +11,6 @@
 #include "cli/kvcalibrate/task_input.h"
 #include "core/error.h"
 #include "export/figures/retrieval_map.h"
-#include "io/digest.h"
 #include "io/file.h"
 #include "tasks/task_report.h"
 #include "version.h"
@@ -69,6 +68,7 @@ Json result_json(const Options& options, const TaskInput& input, const TaskCache
                      {"text_sha256", input.sha256},
                      {"command", options.command()},
                      {"tool_version", kToolVersion}});
+  result.update(digests_of_configs(options));
   return result;
 }
 
@@ -168,12 +168,10 @@ void run_eval_task(const Options& options, const RunOptions& run) {
 
   Corpus read;  // what says which texts a run is of
   read.text_sha256 = input.sha256;
-  Json identity = run_identity(options, *source, read);
-  if (options.has("config")) identity["config_sha256"] = sha256_of_file(options.text("config"));
+  const Json identity = run_identity(options, *source, read);
   if (options.has("out")) {
     const std::string out = options.text("out");
-    if (is_finished(out, out, run,
-                    [&](const Json& json) { return is_of_run(json, "", options, source->sha256(), read); }))
+    if (is_finished(out, out, run, [&](const Json& json) { return is_of_run(json, "", options, identity); }))
       return print_result(run, parse_json(read_text_file(out, kMostTaskBytes), out), out + ": finished before\n");
     check_journal(out, run);
   }

@@ -150,12 +150,11 @@ void run_faedkv(Arguments arguments) {
   auto source = open_model(*options);
   const Corpus corpus = load_corpus(*options, run, *source);
   const auto documents = tokens_of(corpus);
-  if (is_finished(out, out, run, [&](const Json& config) {
-        return is_of_run(config, "/calibration", *options, source->sha256(), corpus);
-      }))
+  const Json identity = run_identity(*options, *source, corpus);
+  if (is_finished(out, out, run,
+                  [&](const Json& config) { return is_of_run(config, "/calibration", *options, identity); }))
     return print_result(run, read_config(out), out.string() + ": finished before\n");
   const FaedkvPlan plan = make_plan(*options, source->config(), documents, run);
-  const Json identity = run_identity(*options, *source, corpus);
   check_journal(out, run);
   ModelSession session = load_model(std::move(source), *options, run);
   require_agreement(run, identity, *session.backend);

@@ -95,10 +95,10 @@ double outliers_of(const Options& options) {
 
 /// @return what was measured by a run before
 std::vector<TransformScales> add_documents(TransformMoments& moments, StateSource& source, Checkpoint& checkpoint,
-                                           const RunOptions& run) {
+                                           const std::filesystem::path& out, const RunOptions& run) {
   std::size_t done = 0;
   std::vector<TransformScales> losses;
-  if (const auto state = checkpoint.load(run.resume, run.force)) {
+  if (const auto state = load_checkpoint(checkpoint, out, run)) {
     moments.restore(state->sums);
     done = state->documents;
     if (state->extra.is_array())
@@ -138,9 +138,9 @@ void run_transform(Arguments arguments) {
   const OutputLock lock(out, run.lock, std::span(&tensors, 1));
   auto source = open_model(*options);
   const Corpus corpus = load_corpus(*options, run, *source);
-  if (is_finished(out, out, run, [&](const Json& config) {
-        return is_of_run(config, "/calibration", *options, source->sha256(), corpus);
-      }))
+  const Json identity = run_identity(*options, *source, corpus);
+  if (is_finished(out, out, run,
+                  [&](const Json& config) { return is_of_run(config, "/calibration", *options, identity); }))
     return print_result(run, read_config(out), out.string() + ": finished before\n");
   const auto documents = tokens_of(corpus);
   const std::size_t tokens = documents.front().size(), length = document_length(*options, tokens);
@@ -157,7 +157,7 @@ void run_transform(Arguments arguments) {
                 "found " + std::to_string(plan.bytes) + " bytes of a document of " + std::to_string(length) +
                     " tokens, expected at least " + std::to_string(least) +
                     ", what gains, sinks, outliers and tokens that wait take");
-  Checkpoint checkpoint(out, run_identity(*options, *source, corpus));
+  Checkpoint checkpoint(out, identity);
   TransformMoments moments = transform_moments(*source, geometry);
   ModelSession session = load_model(std::move(source), *options, run);
   const TransformText text{documents.size(), tokens, plan.scales.empty()};
@@ -167,7 +167,7 @@ void run_transform(Arguments arguments) {
        .coded_values = transform_coded_values(geometry, text)},
       *session.backend, run);
   LiveSource live(*session.decoder, documents);
-  plan.losses = add_documents(moments, live, checkpoint, run);
+  plan.losses = add_documents(moments, live, checkpoint, out, run);
   std::optional<Progress> progress;
   std::string_view current;
   const TransformCalibration found = calibrate_transform(

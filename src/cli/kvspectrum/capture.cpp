@@ -128,6 +128,7 @@ std::size_t capture_parts(const ModelSession& session, const CaptureJob& job, co
         const CaptureJob own{job.documents.subspan(before, size), split.header(job.header, part),
                              split.identity(job.identity, part), job.options};
         const auto writer = CaptureWriter::open(split.path(out, part), own.header, own.identity, own.options);
+        drop_if_hopeless(split.path(out, part));
         const std::size_t first = writer->next_document();
         const auto alone = make_one_process();
         note_document(before + first);
@@ -158,7 +159,7 @@ void run_capture(Arguments arguments) {
   if (splits) split.parts = static_cast<std::size_t>(options->integer("split", 1, kMostSplitParts));
   const std::vector<std::filesystem::path> files = splits ? split.paths(out) : std::vector{out};
   // A run that was killed after its last rename has its output in place already; the writer knows its own.
-  check_inputs_spared(files, *options);
+  check_inputs_spared(files, *options, files.size());
   if (run.leads())
     for (const auto& file : files) check_output(file, run.replace());
   const OutputLock lock(out, run.lock && !splits);

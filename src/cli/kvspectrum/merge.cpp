@@ -9,7 +9,6 @@
 #include "cli/common/outputs.h"
 #include "cli/common/progress.h"
 #include "cli/kvspectrum/commands.h"
-#include "io/input_files.h"
 
 namespace kvs {
 namespace {
@@ -38,10 +37,6 @@ void run_merge(Arguments arguments) {
   const std::filesystem::path out = options->text("out");
   const std::vector<std::filesystem::path> files(options->list("FILE").begin(), options->list("FILE").end());
   check_inputs_spared(std::span(&out, 1), *options);
-  InputFiles read;
-  for (const std::filesystem::path& file : files)
-    for (const char* ending : {"", ".manifest.json"}) read.add(file.native() + ending);
-  for (const char* ending : {"", ".manifest.json"}) read.check_spared(out.native() + ending);
   std::optional<Progress> progress;
   const CaptureHeader header = merge_captures(files, out, {.force = run.force, .resume = run.resume, .lock = run.lock},
                                               [&](std::size_t done, std::size_t of) {

@@ -114,8 +114,9 @@ void run_perturb(Arguments arguments) {
   const WordNet wordnet(options->text("wordnet"));
   auto source = open_model(*options);
   const Corpus corpus = load_corpus(*options, run, *source);
-  if (is_finished(out, out, run,
-                  [&](const Json& json) { return is_of_run(json, "", *options, source->sha256(), corpus); }))
+  Json identity = run_identity(*options, *source, corpus);
+  identity["wordnet_sha256"] = wordnet.sha256();
+  if (is_finished(out, out, run, [&](const Json& json) { return is_of_run(json, "", *options, identity); }))
     return print_result(run, parse_json(read_text_file(out, std::size_t{1} << 30), out.string()),
                         out.string() + ": finished before\n");
   const std::size_t window = corpus.documents.front().tokens.size();
@@ -126,7 +127,6 @@ void run_perturb(Arguments arguments) {
     remark("note: left out " + std::to_string(versions.left_out) + " of " + std::to_string(corpus.documents.size()) +
                " documents: no word to replace, or fewer than " + std::to_string(plan.tokens) + " tokens afterwards",
            run.quiet);
-  const Json identity = run_identity(*options, *source, corpus);
   check_journal(out, run);
   ModelSession session = load_model(std::move(source), *options, run);
   Journal journal = open_journal(out, identity, run);
@@ -143,6 +143,7 @@ void run_perturb(Arguments arguments) {
               {"command", record.command},
               {"tool_version", record.tool_version},
               {"text_sha256", record.text_sha256},
+              {"wordnet_sha256", wordnet.sha256()},
               {"seed", run.seed},
               {"share", plan.share},
               {"window", window},

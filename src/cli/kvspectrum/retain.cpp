@@ -11,7 +11,6 @@
 #include "core/checked.h"
 #include "core/error.h"
 #include "eval/retention_report.h"
-#include "io/digest.h"
 #include "io/file.h"
 #include "version.h"
 
@@ -120,13 +119,11 @@ void run_retain(Arguments arguments) {
   auto source = open_model(*options);
   const Corpus corpus = load_corpus(*options, run, *source);
   const auto documents = tokens_of(corpus);
-  if (is_finished(out, out, run,
-                  [&](const Json& json) { return is_of_run(json, "", *options, source->sha256(), corpus); }))
+  const Json identity = run_identity(*options, *source, corpus);
+  if (is_finished(out, out, run, [&](const Json& json) { return is_of_run(json, "", *options, identity); }))
     return print_result(run, parse_json(read_text_file(out, std::size_t{1} << 30), out.string()),
                         out.string() + ": finished before\n");
   const RetentionPlan plan = make_plan(*options, *source, documents.front().size());
-  Json identity = run_identity(*options, *source, corpus);
-  if (options->has("config")) identity["config_sha256"] = sha256_of_file(options->text("config"));
   check_journal(out, run);
   ModelSession session = load_model(std::move(source), *options, run);
   Journal journal = open_journal(out, identity, run);
@@ -145,7 +142,7 @@ void run_retain(Arguments arguments) {
               {"text_sha256", record.text_sha256},
               {"documents", documents.size()},
               {"window", plan.setup.tokens}};
-  if (identity.contains("config_sha256")) result["config_sha256"] = identity.at("config_sha256");
+  result.update(record.inputs);
   result.update(retention_json(plan, retention));
   const std::string heading = session.config().name + " · " + plan.setup.subject() + " · " +
                               std::to_string(documents.size()) + " × " + std::to_string(plan.setup.tokens) + " tokens";

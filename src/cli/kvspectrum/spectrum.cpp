@@ -111,6 +111,8 @@ void open_capture(const Options& options, const RunOptions& run, Input& input) {
   input.kv_heads = header.kv_heads;
   input.head_dim = header.head_dim;
   input.identity = run_identity(options, *input.reader);
+  input.identity.erase("text_sha256");
+  input.origin.source["capture_sha256"] = input.identity.at("capture_sha256");
   set_sizes(options, header.tokens, header.states.contains(StateKind::kQPre), input);
   announce({.flops = gain_flops(input, input.source->documents()),
             .memory_bytes = captured_memory(header) + gain_memory(input),
@@ -228,6 +230,7 @@ void run_spectrum(Arguments arguments) {
   const std::filesystem::path out = folder / "spectrum.h5";
   check_inputs_spared(std::array{out, folder / "spectrum.json"}, *options);
   // Nothing is created before the input is known to be good, and no model loaded for a report that cannot be written.
+  if (run.leads()) OutputFolder::check(folder);
   if (std::filesystem::exists(folder / "spectrum.json")) check_outputs(folder / "spectrum.json", {}, *options, run);
 
   Input input;
@@ -239,7 +242,7 @@ void run_spectrum(Arguments arguments) {
   const auto ops = make_spectral_ops(input.source->backend());
   const SpectrumAccumulator::Settings settings{transform,    input.sinks,    input.layers,
                                                input.states, input.kv_heads, input.head_dim};
-  const auto of_this_run = [&](const Json& report) { return report.value("command", Json()) == options->command(); };
+  const auto of_this_run = [&](const Json& report) { return is_of_run(report, "", *options, input.identity); };
   std::optional<OutputFolder> made;
   if (run.leads()) made.emplace(folder);
   std::vector<std::filesystem::path> outputs{folder / "spectrum.json"};
@@ -257,11 +260,10 @@ void run_spectrum(Arguments arguments) {
   Checkpoint checkpoint(out, input.identity);
   std::size_t first = 0;
   if (run.leads()) {
-    if (const auto state = checkpoint.load(run.resume, run.force)) {
+    if (const auto state = load_checkpoint(checkpoint, out, run)) {
       sums.restore(state->sums);
       first = state->documents;
     }
-    drop_if_hopeless(out);
   }
   first = run.ranks->tell(Json(first)).get<std::size_t>();
   accumulate(empty, *input.source, first, sums, checkpoint, run);

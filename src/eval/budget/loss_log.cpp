@@ -1,7 +1,11 @@
 #include "eval/budget/loss_log.h"
 
 #include <algorithm>
+#include <cmath>
+#include <string>
 #include <utility>
+
+#include "core/error.h"
 
 namespace kvs {
 
@@ -19,8 +23,14 @@ void LossLog::count(std::size_t losses) {
 
 std::vector<double> LossLog::shared(const Units& items, const Measure& measure,
                                     const std::function<void(const Json&)>& take) {
-  const std::vector<Json> losses = ranks_->share_with_all(
-      items, [&](std::size_t n) { return Json(measure(n)); }, [&](std::size_t, const Json& loss) { take(loss); });
+  const auto measured = [&](std::size_t n) {
+    const double loss = measure(n);
+    if (!std::isfinite(loss))
+      throw Error(ErrorCode::kData, "measured loss", "found " + std::to_string(loss) + ", expected a finite number");
+    return Json(loss);
+  };
+  const std::vector<Json> losses =
+      ranks_->share_with_all(items, measured, [&](std::size_t, const Json& loss) { take(loss); });
   std::vector<double> found;
   for (const Json& loss : losses) found.push_back(loss.get<double>());
   return found;

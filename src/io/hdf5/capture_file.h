@@ -110,10 +110,10 @@ class CaptureReader {
   virtual const CaptureHeader& header() const noexcept = 0;
   /// What the run that wrote it said of itself (CaptureWriter::open); null without a manifest.
   virtual const Json& identity() const noexcept = 0;
+  /// Of its header and the checksums of what can be read; without a manifest of its tokens instead of these.
+  virtual std::string sha256() = 0;
   /// False for a finished capture without its manifest: nothing says what its data should be.
   virtual bool has_checksums() const noexcept = 0;
-  /// SHA-256 of its header and of the checksums of its data; without a manifest of its tokens instead of these.
-  virtual std::string contents_sha256() = 0;
   /// Documents that can be read (all, or the committed ones of an unfinished capture).
   virtual std::uint64_t documents() const noexcept = 0;
   virtual std::vector<std::int32_t> tokens(std::uint64_t document) = 0;

@@ -30,6 +30,14 @@ fs::path base_name(const fs::path& path) {
   return name.ends_with(kEnding) ? fs::path(name.substr(0, name.size() - kEnding.size())) : path;
 }
 
+/// The files beside a capture; of a link without a manifest those beside what it leads to.
+CapturePaths paths_of(const fs::path& path) {
+  CapturePaths paths(base_name(path));
+  std::error_code none, unresolved;
+  const fs::path target = fs::canonical(paths.output, unresolved);
+  return unresolved || fs::exists(paths.manifest, none) ? paths : CapturePaths(target);
+}
+
 /// @throws Error kConflict if a live process holds the lock of `output`.
 void check_not_being_written(const fs::path& output) {
   const Descriptor lock = open_descriptor(CapturePaths::with(output, ".lock"), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
@@ -103,8 +111,8 @@ CaptureIndex index_from_walk(const CaptureLayout& layout, std::vector<std::uint6
 }  // namespace
 
 OpenCapture open_capture(const fs::path& path, bool allow_incomplete, bool walk) {
-  const CapturePaths paths(base_name(path));
-  const bool unfinished = paths.output != path || (!is_there(path) && is_there(paths.partial));
+  const CapturePaths paths = paths_of(path);
+  const bool unfinished = base_name(path) != path || (!is_there(path) && is_there(paths.partial));
   struct stat status {};
   OpenCapture capture{unfinished ? paths.partial : path, open_regular(unfinished ? paths.partial : path, status)};
   const auto file_bytes = static_cast<std::uint64_t>(status.st_size);

@@ -24,16 +24,7 @@ class CaptureFileReader final : public CaptureReader {
   const CaptureHeader& header() const noexcept override { return capture_.header; }
   const Json& identity() const noexcept override { return capture_.identity; }
   bool has_checksums() const noexcept override { return capture_.trust != CaptureTrust::kNone; }
-  std::string contents_sha256() override {
-    Sha256 digest;
-    digest.update(dump_json(header_to_json(capture_.header), -1));
-    digest.update(std::as_bytes(std::span(capture_.index.checksums)));
-    for (std::uint64_t document = 0; !has_checksums() && document < documents(); ++document) {
-      const std::vector<std::int32_t> ids = tokens(document);
-      digest.update(std::as_bytes(std::span(ids)));
-    }
-    return digest.finish();
-  }
+  std::string sha256() override;
   std::uint64_t documents() const noexcept override { return capture_.documents; }
   std::vector<std::int32_t> tokens(std::uint64_t document) override {
     std::vector<std::int32_t> values(capture_.header.tokens);
@@ -66,6 +57,20 @@ class CaptureFileReader final : public CaptureReader {
   Options options_;
   std::vector<std::byte> buffer_;
 };
+
+std::string CaptureFileReader::sha256() {
+  Sha256 digest;
+  digest.update(dump_json(header_to_json(capture_.header), -1));
+  if (has_checksums()) {
+    digest.update(std::as_bytes(std::span(capture_.index.checksums)));
+  } else {
+    for (std::uint64_t document = 0; document < documents(); ++document) {
+      const std::vector<std::int32_t> values = tokens(document);
+      digest.update(std::as_bytes(std::span(values)));
+    }
+  }
+  return digest.finish();
+}
 
 /// Whether the checksum is the recorded one, which a file without manifest does not have.
 bool CaptureFileReader::is_sound(std::uint64_t document, std::size_t dataset, std::uint32_t found) const {
