@@ -181,13 +181,13 @@ TEST_F(Catalogue, N162_RunsOfAnotherCapture) {
   write("c.h5", damaged);
   EXPECT_EQ(run("kvspectrum", spectrum).status, 3);
   ASSERT_TRUE(fs::exists(folder_ / "out/s/spectrum.h5.checkpoint.0"));
-  capture({"--windows", "0:1"});
+  capture({"--documents", "1"});
   expect_refused("kvspectrum", joined(spectrum, {"--resume"}), 7, {"capture_sha256"});
   capture({});
   expect_done("kvspectrum", joined(spectrum, {"--resume"}));
   expect_done("kvcalibrate", elite);
   for (const bool checked : {true, false}) {
-    capture({"--seed", "1", "--bos", "off", "--windows", "-1:"});
+    capture({"--documents", "1"});
     if (!checked) fs::remove(folder_ / "c.h5.manifest.json");
     expect_refused("kvspectrum", joined(spectrum, {"--resume"}), 7, {"found a file that exists"});
     expect_refused("kvcalibrate", joined(elite, {"--resume"}), 7, {"found a file that exists"});
