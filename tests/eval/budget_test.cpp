@@ -62,6 +62,17 @@ struct BudgetCase {
   std::size_t measurements = 0;
 };
 
+// A prefix of 36 of 48 tokens has no place for the paper's 22 chunks, or for its 50 recent tokens.
+TEST(BudgetCalibration, MeasuresTheRoomOfShortDocumentsThatThePaperHasNoSettingFor) {
+  BudgetCase at;
+  const std::size_t bytes = at.sizes("full").full() * 13 / 20;
+  BudgetSpace space(*find_cache_method("faedkv"), at.tiny.model->config(), kBudgetTokens, bytes, Json::object());
+  for (const Json& settings : space.candidates()) {
+    EXPECT_EQ(settings.at("prefix"), 36);
+    EXPECT_LE(at.sizes("faedkv").total(settings), bytes);
+  }
+}
+
 TEST(BudgetCalibration, GivesSettingsThatReachTheBudgetAndSaysWhatTheyDo) {
   BudgetCase at;
   for (const char* method : {"freqkv", "lagkv", "faedkv", "streaming"}) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -57,21 +58,27 @@ BudgetSpace::BudgetSpace(const CacheMethod& method, const ModelConfig& model, st
   measure_room();
 }
 
+/// By the first settings that documents of this length admit: the paper's need not be.
 void BudgetSpace::measure_room() {
-  const Json whole = sizes_.largest(with_fixed(grid_.standards().front()));
-  try {
-    const Prefix prefix = cache(whole).prefix();
-    if (prefix.whole) room_.later = tokens_ - std::min(tokens_, prefix.tokens);
-    const std::vector<std::size_t> layers = sizes_.by_layer(whole);
-    std::size_t windows = 0, all = 0;
-    for (std::size_t layer = 0; layer < layers.size(); ++layer) {
-      all += layers[layer];
-      if (model_.window(layer) > 0) windows += layers[layer];
+  std::vector<Json> settings = grid_.standards();
+  std::ranges::move(grid_.settings(room_), std::back_inserter(settings));
+  for (const Json& one : settings) try {
+      return measure_room(sizes_.largest(with_fixed(one)));
+    } catch (const Error& error) {
+      if (!is_refusal(error)) throw;
     }
-    room_.rows = rows_within(bytes_, windows, all, tokens_);
-  } catch (const Error& error) {
-    if (!is_refusal(error)) throw;
+}
+
+void BudgetSpace::measure_room(const Json& whole) {
+  const Prefix prefix = cache(whole).prefix();
+  const std::vector<std::size_t> layers = sizes_.by_layer(whole);
+  if (prefix.whole) room_.later = tokens_ - std::min(tokens_, prefix.tokens);
+  std::size_t windows = 0, all = 0;
+  for (std::size_t layer = 0; layer < layers.size(); ++layer) {
+    all += layers[layer];
+    if (model_.window(layer) > 0) windows += layers[layer];
   }
+  room_.rows = rows_within(bytes_, windows, all, tokens_);
 }
 
 Parameters BudgetSpace::parameters(const Json& settings) const {

@@ -51,6 +51,7 @@ class BudgetSpace {
 
  private:
   void measure_room();
+  void measure_room(const Json& whole);
   Parameters parameters(const Json& settings) const;
   Json with_fixed(Json settings) const;
   Json resolved(const Json& settings) const;
