@@ -186,7 +186,7 @@ TEST_F(SmolLm2, TokenizerJsonOfTheSameVocabularyGivesTheIdsOfTransformers) {
   vocabulary.reserve(tokens.size());
   constexpr std::size_t kSpecialTokens = 17;  // the first ids of this model
   for (std::size_t id = 0; id < tokens.size(); ++id) {
-    static_cast<std::vector<Json::object_t::value_type>&>(vocabulary).emplace_back(std::string(tokens[id]), id);
+    static_cast<Json::object_t::Container&>(vocabulary).emplace_back(std::string(tokens[id]), id);
     if (id < kSpecialTokens) document["added_tokens"].push_back({{"id", id}, {"content", tokens[id]}});
   }
   document["model"]["vocab"] = std::move(vocabulary);
