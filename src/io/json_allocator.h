@@ -12,7 +12,8 @@ bool is_in_json_reserve(const void* block) noexcept;
 
 /// std::allocator for a JSON value's parts, but that the few bytes of one container never fail: where they do, a null
 /// that becomes an object or an array (operator[], push_back) is left without one, and nlohmann 3.11.2's destructor
-/// follows the null pointer. What a container then holds fails as it should, by std::bad_alloc.
+/// follows the null pointer. What a container then holds fails as it should, by std::bad_alloc. (That destructor takes
+/// memory of its own; where there is none it ends the program by std::terminate.)
 template <class T>
 struct JsonAllocator {
   using value_type = T;

@@ -153,12 +153,12 @@ TEST(FileFaults, ShortWritesAndInterruptionsAreGoneOnFrom) {
 
 TEST(FileFaults, AFileSystemWithoutNoReplaceGetsALinkThatDoesNotReplaceEither) {
   const TemporaryDirectory directory;
-  // Call 4 is the rename, after pwrite, fsync and close.
+  // Call 6 is the rename, after close, pwrite, close, fsync and close.
   const auto write = [&] { write_file_atomically(directory / "f", "new", false); };
-  EXPECT_FALSE(run_with({.countdown = 4, .error = EINVAL}, write).threw);
+  EXPECT_FALSE(run_with({.countdown = 6, .error = EINVAL}, write).threw);
   EXPECT_EQ(read_all(directory / "f"), "new");
   directory.write("f", "other");
-  fault = {.countdown = 4, .error = EINVAL};
+  fault = {.countdown = 6, .error = EINVAL};
   armed = true;
   expect_error(ErrorCode::kConflict, "exists", write);
   armed = false;

