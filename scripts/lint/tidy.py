@@ -4,7 +4,7 @@
 Most of clang-tidy's time goes into headers of the standard library, GoogleTest and nlohmann, once per source. So the
 sources of a folder that have the same flags are checked as one translation unit that includes them all; a source that
 clashes with its neighbours (two anonymous functions of one name) is put off to a second one. A unit whose files, flags
-and list have not changed since it was found clean is not checked again.
+and list have not changed since it was found clean, in whatever clone, is not checked again (~/.cache/kvspectrum/tidy).
 
 Usage: tidy.py BUILD_FOLDER [FILE...]   with files: only those, a header by a source that includes it
 """
@@ -19,6 +19,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "kvspectrum" / "tidy"
 FINDING = re.compile(r"^(/[^:\n]+):(\d+):(\d+): (?:warning|error): (.*)$", re.MULTILINE)
 # clang 14 takes neither structured bindings in lambdas and OpenMP regions nor all views of libstdc++ 12; GCC does.
 CLANG_LACKS = "reference to local binding"
@@ -83,7 +84,7 @@ def run_unit(build, name, flags, sources):
 
 
 def check(build, name, flags, sources, key, includes):
-    marker = build / "tidy" / key
+    marker = CACHE / key
     if marker.exists():
         return []
     found, left, part = [], list(sources), 0
@@ -114,6 +115,7 @@ def selected(sources, wanted, includes):
 def main():
     build = pathlib.Path(sys.argv[1]).resolve()
     (build / "tidy").mkdir(exist_ok=True)
+    CACHE.mkdir(parents=True, exist_ok=True)
     includes = Includes(build)
     groups = units(build)
     if len(sys.argv) > 2:
@@ -126,9 +128,9 @@ def main():
     for number, ((folder, flags), sources) in enumerate(groups.items()):
         if not sources:
             continue
-        digest = hashlib.sha256((version + repr(flags)).encode())
+        digest = hashlib.sha256((version + repr(flags).replace(f"{ROOT}/", "")).encode())
         for file in sorted(set().union(*(includes.of(source) for source in sources))):
-            digest.update(f"{file}".encode() + file.read_bytes())
+            digest.update(f"{file.relative_to(ROOT)}".encode() + file.read_bytes())
         jobs.append((len(sources), f"{folder}_{number}", flags, sources, digest.hexdigest(), includes))
     jobs.sort(key=lambda job: -job[0])
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
