@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "export/exporters/engine_store.h"
 #include "export/exporters/hf_folder.h"
+#include "io/file.h"
 #include "io/staged_output.h"
 #include "model/model_tensors.h"
 

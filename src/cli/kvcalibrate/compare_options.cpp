@@ -30,7 +30,7 @@ double share_of(const std::string& word, const char* option) {
 
 /// Storage types, KIND or KIND/KIND.
 std::vector<std::string> store_words(const Options& options, const std::string& name) {
-  const std::vector<std::string> words = options.words(name);
+  std::vector<std::string> words = options.words(name);
   for (const std::string& word : words) {
     const Json settings = store_settings(word);
     for (const auto& [key, kind] : settings.items())

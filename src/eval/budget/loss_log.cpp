@@ -32,6 +32,7 @@ std::vector<double> LossLog::shared(const Units& items, const Measure& measure,
   const std::vector<Json> losses =
       ranks_->share_with_all(items, measured, [&](std::size_t, const Json& loss) { take(loss); });
   std::vector<double> found;
+  found.reserve(losses.size());
   for (const Json& loss : losses) found.push_back(loss.get<double>());
   return found;
 }
