@@ -1,5 +1,7 @@
 #include "io/json_allocator.h"
 
+#ifndef __SANITIZE_ADDRESS__  // which ends a program that has no memory left
+
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -56,13 +58,11 @@ void take_memory() {
 }
 
 TEST(JsonAllocator, ANullThatFindsNoMemoryToBecomeAContainerFollowsNoNullPointer) {
-#ifdef __SANITIZE_ADDRESS__
-  GTEST_SKIP() << "AddressSanitizer ends a program that has no memory left";
-#else
   EXPECT_EXIT(fill_nulls_without_memory(), testing::ExitedWithCode(0), "");
   EXPECT_EXIT(allocate_without_memory(), testing::ExitedWithCode(0), "");
-#endif
 }
 
 }  // namespace
 }  // namespace kvs::test
+
+#endif
