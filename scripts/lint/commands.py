@@ -55,10 +55,11 @@ class Tree:
         self.files = {path.name for path in tracked("scripts/*", "tests/*", "src/*")}
 
     def is_target(self, name):
-        """By name in a CMakeLists.txt, or by its rules: a test program per folder, a program per benchmark's source."""
+        """By name in a CMakeLists.txt, or by its rules: a program per folder of tests, per benchmark and per fuzz target."""
         folder = re.fullmatch(r"kvs_(\w+)_test", name)
         has_folder = folder and (ROOT / "tests" / folder[1]).is_dir()
-        return name in self.cmake_words or f"{name}.cpp" in self.files or has_folder
+        sources = {f"{name}.cpp", f"{name.removeprefix('kvs_')}.cpp"}
+        return name in self.cmake_words or bool(sources & self.files) or has_folder
 
     def faults(self, words):
         for option, value in zip(words, words[1:]):
