@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <numeric>
+#include <optional>
+#include <utility>
 
 #include "core/interrupt.h"
 #include "ranks/watch.h"
@@ -34,30 +36,34 @@ class Comparison {
   std::vector<CellResult> run() {
     Cells active(make_.size());
     std::iota(active.begin(), active.end(), 0);
-    for (std::size_t done = 0; done < documents_.size() && !active.empty() && !out_of_time_;) {
-      const std::size_t target =
-          plan_.all ? documents_.size() : std::min(documents_.size(), std::max<std::size_t>(1, 2 * done));
-      const Round round = recorded([&] { return within_time({done, target, active}); });
-      if (round.last == round.first) break;
-      score(round);
-      done = round.last;
-      active = round.cells;
-      if (!plan_.all && done < documents_.size()) stop_beaten(active);
+    std::size_t done = 0;
+    while (const std::optional<Round> round = next_round(done, active)) {
+      score(*round);
+      done = round->last;
+      active = round->cells;
+      if (ranks_.leads() && !plan_.all && done < documents_.size()) stop_beaten(active);
     }
     return std::move(results_);
   }
 
  private:
-  /// The round that the records of rank 0 have next, or the one that `make` plans, which they then keep.
-  Round recorded(const std::function<Round()>& make) {
-    Json round;
-    if (records_.replays()) {
-      round = records_.next().at("round");
-    } else if (ranks_.leads()) {
-      round = to_record(make());
-      records_.keep({{"round", round}});
+  /// The round that rank 0 has in its records or plans, on every rank; nothing when all is done or the time is over.
+  std::optional<Round> next_round(std::size_t done, const Cells& active) {
+    Json next;
+    if (ranks_.leads() && done < documents_.size() && !active.empty() && !out_of_time_) {
+      if (records_.replays()) {
+        next = records_.next().at("round");
+      } else {
+        const std::size_t target =
+            plan_.all ? documents_.size() : std::min(documents_.size(), std::max<std::size_t>(1, 2 * done));
+        next = to_record(within_time({done, target, active}));
+        records_.keep({{"round", next}});
+      }
     }
-    return round_from(ranks_.tell(std::move(round)));
+    next = ranks_.tell(std::move(next));
+    if (next.is_null()) return std::nullopt;
+    const Round round = round_from(next);
+    return round.last == round.first ? std::nullopt : std::optional(round);
   }
 
   double left() const { return plan_.seconds ? *plan_.seconds - spent_ / static_cast<double>(ranks_.size()) : 0; }
@@ -85,27 +91,21 @@ class Comparison {
       const double expected = before + (spent_ - before) / static_cast<double>(++scored) * static_cast<double>(passes);
       if (progress_) progress_(spent_, std::max(spent_, expected));
     };
-    Json known = Json::array();
-    while (records_.replays() && known.size() < passes && (known.empty() || !known.back().contains("out_of_time")))
-      known.push_back(records_.next());
-    known = ranks_.tell(std::move(known));
-    for (const Json& record : known) take(record);
-    if (out_of_time_) return;
-    const double seconds_left = left();
+    while (records_.replays() && scored < passes && !out_of_time_) take(records_.next());
+    const Json rest = ranks_.tell({{"first", out_of_time_ ? passes : scored}, {"seconds", left()}});
+    const double seconds_left = rest.at("seconds").get<double>();
     double own_seconds = 0;
-    const auto measure = [&](std::size_t pass) -> Json {
-      if (plan_.seconds && round.first == 0 && own_seconds > seconds_left) return {{"out_of_time", true}};
+    const auto measure = [&](std::size_t pass) -> UnitResult {
+      if (plan_.seconds && round.first == 0 && own_seconds > seconds_left) return {Json{{"out_of_time", true}}};
       Json record = scored_pass(round.cells[pass % cells], round.first + pass / cells);
       own_seconds += record.at("seconds").get<double>();
-      return record;
+      return {std::move(record)};
     };
-    const auto journal_and_take = [&](std::size_t, const Json& record) {
-      if (!out_of_time_) records_.keep(record);
-      take(record);
-    };
-    const std::vector<Json> records = ranks_.share_with_all(
-        {.first = known.size(), .last = passes, .per_document = cells}, measure, journal_and_take);
-    if (!ranks_.leads()) std::ranges::for_each(records, take);
+    ranks_.share({.first = rest.at("first").get<std::size_t>(), .last = passes, .per_document = cells}, measure,
+                 [&](std::size_t, const UnitResult& result) {
+                   if (!out_of_time_) records_.keep(result.record);
+                   take(result.record);
+                 });
     reference_.reset();
   }
 

@@ -31,10 +31,10 @@ struct CellResult {
 /// Documents come in rounds: to 1, 2, 4, … in all. After a round the cells that are beaten() stop. Where `seconds` are
 /// given a round is what of it is affordable(). What a round is of stands in the records, so that a run that is resumed
 /// scores the same cells on the same documents, and its results are the same bits. The records' ranks share a round's
-/// passes and all have the results; of `seconds` each rank spends its part.
+/// passes; of `seconds` each rank spends its part.
 /// @param make     a fresh cache of each cell; prefixes are at most the plan's
 /// @param progress  called with the seconds spent and those still expected
-/// @return one result for each cell; no scores where the time was over before
+/// @return on rank 0: one result for each cell; no scores where the time was over before
 std::vector<CellResult> score_cells(Decoder& decoder, std::span<const std::vector<std::int32_t>> documents,
                                     std::span<const std::function<Cache()>> make, const ComparisonPlan& plan,
                                     RunRecords& records, const std::function<void(double, double)>& progress);

@@ -238,8 +238,10 @@ TEST_F(ComparePrograms, KilledRunsResumeToTheSameBytes) {
   }
 }
 
-TEST_F(ComparePrograms, WithoutTimeCellsSayThatNoneWasLeft) {
-  const Json result = compared("c.json", {"--time", "0.000001s"});
+TEST_F(ComparePrograms, WithoutTimeNothingIsScoredTimedOrAsked) {
+  const Json result = compared("c.json", {"--time", "0.000001s", "--task", "needle", "--lengths", "600"});
+  EXPECT_TRUE(result.at("full").at("retrieval").is_null());
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "c_speed.json"));
   std::size_t scored = 0;
   for (const Json& one : result.at("cells")) scored += one.at("documents").get<std::size_t>();
   EXPECT_EQ(scored, 0U);  // loading took longer

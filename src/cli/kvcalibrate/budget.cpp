@@ -197,11 +197,15 @@ void run_budget(std::string_view method, const Options& options) {
 }
 
 void run_freqkv(Arguments arguments) {
-  run_method("freqkv", "Chooses FreqKV's γ, sinks and band for a byte budget, with sizes by layer.", arguments);
+  run_method("freqkv",
+             "Chooses FreqKV's size, recent slots and sinks for a byte budget; with --by-layer a size for each layer.",
+             arguments);
 }
 
 void run_lagkv(Arguments arguments) {
-  run_method("lagkv", "Chooses LagKV's partitions, sinks and score for a byte budget, with sizes by layer.", arguments);
+  run_method("lagkv",
+             "Chooses LagKV's partitions and how much values count for a byte budget; with --by-layer for each layer.",
+             arguments);
 }
 
 }  // namespace kvs

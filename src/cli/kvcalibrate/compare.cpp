@@ -115,11 +115,15 @@ void write_best(const Options& options, const RunOptions& run, const Json& compa
 
 std::filesystem::path speed_path(const Options& options) { return beside(options.text("out"), "_speed") += ".json"; }
 
-std::vector<FrontCell> front_of(const Json& comparison, std::span<const CompareCell> cells) {
+std::vector<FrontCell> front_of(const Json& comparison, std::span<const CompareCell> cells,
+                                std::span<const CellResult> results) {
   std::vector<FrontCell> front;
   for (std::size_t n = 0; n < cells.size(); ++n)
-    if (const Json& found = comparison.at("cells")[n]; found.at("front").get<bool>())
-      front.push_back({n, &cells[n], found.at("budget").get<double>()});
+    if (const Json& found = comparison.at("cells")[n]; found.at("front").get<bool>()) {
+      const CellScores& scores = results[n].scores;
+      front.push_back(
+          {n, &cells[n], found.at("budget").get<double>(), scores.seconds / static_cast<double>(scores.kl.size())});
+    }
   return front;
 }
 
@@ -274,17 +278,18 @@ Json result_json(const Options& options, const ModelSession& session, const Comp
 
 /// Times the front and asks it the questions, whose answers join the result. @return the times
 Json look_at_front(const Options& options, const RunOptions& run, const ModelSession& session,
-                   const CompareInput& input, const Clock& clock, RunRecords& records, Json& result) {
-  const std::vector<FrontCell> front = front_of(result, input.cells);
+                   const CompareInput& input, std::span<const CellResult> results, const Clock& clock,
+                   RunRecords& records, Json& result) {
+  const std::vector<FrontCell> front = front_of(result, input.cells, results);
   Json speeds;
   if (input.decode > 0) {
     std::optional<double> most = clock.left(records);
     if (most && options.has("task")) *most /= 2;
     speeds = time_front(session, run, input.documents.front(), input.decode, front, most);
-    write_file_atomically(speed_path(options), dump_json(speeds) + "\n", run.replace());
+    if (!speeds.is_null()) write_file_atomically(speed_path(options), dump_json(speeds) + "\n", run.replace());
   }
   if (!options.has("task")) return speeds;
-  const FrontAnswers answers = ask_front(options, run, session, front, records, clock.left(records));
+  const FrontAnswers answers = ask_front(options, run, session, input.grid.tokens, front, records, clock.left(records));
   result["full"]["retrieval"] = answers.full;
   for (std::size_t i = 0; i < front.size(); ++i) result["cells"][front[i].cell]["retrieval"] = answers.cells[i];
   return speeds;
@@ -336,7 +341,7 @@ void run_compare(Arguments arguments) {
 
   const Provenance record = provenance(*options, run, input.corpus);
   Json result = result_json(*options, session, input, results, record);
-  const Json speeds = look_at_front(*options, run, session, input, clock, records, result);
+  const Json speeds = look_at_front(*options, run, session, input, results, clock, records, result);
   if (options->has("best-dir")) {
     Provenance chosen = input.calibration ? provenance(*options, run, *input.calibration) : record;
     chosen.window = record.window;

@@ -49,6 +49,21 @@ std::vector<CompareCell> series_cells(const SeriesMethod& method, const SeriesIn
   return cells;
 }
 
+SeriesSize series_size(const ModelSession& session, const CompareGrid& grid,
+                       std::span<const std::vector<std::int32_t>> documents) {
+  return {session.config(), session.backend->compute_type(), documents.size(), documents.front().size(),
+          grid.budgets.front()};
+}
+
+/// The methods of series by the passes that they take, so that a short time is enough for most of them.
+std::vector<const SeriesMethod*> cheapest_first(const Options& options, const SeriesSize& size,
+                                                const CompareGrid& grid) {
+  std::vector<const SeriesMethod*> methods = compared_series(options);
+  std::ranges::stable_sort(methods, {},
+                           [&](const SeriesMethod* method) { return method->passes(size, grid.budgets.size()); });
+  return methods;
+}
+
 }  // namespace
 
 CacheChoice cell_choice(const CompareCell& cell, const ModelSource& source) {
@@ -83,7 +98,7 @@ std::vector<CompareCell> calibrated_cells(const Options& options, const RunOptio
   const auto documents = tokens_of(corpus);
   CalibrationQueue queue(records, most_seconds);
   std::vector<CompareCell> cells;
-  for (const SeriesMethod* const method : compared_series(options))
+  for (const SeriesMethod* const method : cheapest_first(options, series_size(session, grid, documents), grid))
     for (CompareCell& cell : series_cells(*method, {session, documents, grid.tokens, grid.budgets.front()}, grid,
                                           calibration_folder(options), provenance(options, run, corpus), run, queue))
       cells.push_back(std::move(cell));
@@ -113,7 +128,7 @@ Estimate calibration_estimate(const Options& options, const ModelSession& sessio
   const ModelConfig& model = session.config();
   const auto documents = tokens_of(corpus);
   const std::size_t tokens = documents.front().size();
-  const SeriesSize size{model, session.backend->compute_type(), documents.size(), tokens, grid.budgets.front()};
+  const SeriesSize size = series_size(session, grid, documents);
   double passes = 0, coded = 0, most = 0;
   for (const SeriesMethod* const method : compared_series(options)) {
     passes += method->passes(size, grid.budgets.size());

@@ -43,14 +43,25 @@ Json retrieval_json(const std::string& task, std::span<const TaskResult> results
   return json;
 }
 
-/// How many questions fit, when the first one has shown what it takes; a tenth is left for others that take longer.
-/// @param fit  by the first one's time
-std::size_t recorded_count(RunRecords& records, double fit, std::size_t all) {
+/// Seconds that a document of the comparison takes with the full cache and every cell of the front, about.
+double pass_seconds(std::span<const FrontCell> front) {
+  double sum = 0;
+  for (const FrontCell& cell : front) sum += cell.seconds;
+  return sum + sum / static_cast<double>(std::max<std::size_t>(1, front.size()));
+}
+
+/// How many questions fit; a tenth is left for others that take longer.
+/// @param seconds  that all of them may take;  @param one  that one takes
+std::size_t recorded_count(RunRecords& records, double seconds, double one, std::size_t all) {
   constexpr double kSafe = 0.9;
   if (records.replays()) return records.next().at("questions").get<std::size_t>();
-  const auto count = static_cast<std::size_t>(std::clamp(kSafe * fit, 1.0, static_cast<double>(all)));
+  const auto count = static_cast<std::size_t>(std::clamp(kSafe * seconds / one, 0.0, static_cast<double>(all)));
   records.keep({{"questions", count}});
   return count;
+}
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 CacheChoice full_choice() { return {.name = "full", .method = find_cache_method("full")}; }
@@ -61,7 +72,7 @@ void check_questions(const Options& options, const RunOptions& run, const ModelS
   (void)FrontQuestions(options, run, source);
 }
 
-FrontAnswers ask_front(const Options& options, const RunOptions& run, const ModelSession& session,
+FrontAnswers ask_front(const Options& options, const RunOptions& run, const ModelSession& session, std::size_t tokens,
                        std::span<const FrontCell> front, RunRecords& records, std::optional<double> seconds) {
   const FrontQuestions questions(options, run, *session.source);
   const TaskPlan plan = questions.plan(options);
@@ -73,9 +84,17 @@ FrontAnswers ask_front(const Options& options, const RunOptions& run, const Mode
                         prompt_cache_maker({choice, whole ? "context" : "stepwise"}, session, questions.longest));
     return run_task(std::span(samples).subspan(n, 1), plan, model, nullptr).front();
   };
+  std::size_t count = samples.size();
+  if (seconds) {  // a prompt is prefilled with and without its answer
+    const double share = static_cast<double>(questions.longest) / static_cast<double>(tokens);
+    count = recorded_count(records, *seconds, 2 * share * pass_seconds(front), count);
+    if (count == 0) {
+      remark("note: no time is left to ask the questions of --task " + options.text("task"), run.quiet);
+      return {nullptr, std::vector<Json>(front.size())};
+    }
+  }
   Progress progress("compare " + options.text("task"), static_cast<double>(caches * samples.size()), run.quiet);
   std::vector<std::vector<TaskResult>> results(caches);
-  std::size_t count = samples.size();
   for (std::size_t n = 0; n < count; ++n) {
     Json record;
     if (records.replays()) {
@@ -88,10 +107,12 @@ FrontAnswers ask_front(const Options& options, const RunOptions& run, const Mode
         record["answers"].push_back(to_json(ask_one(choice, n)));
         progress.update(static_cast<double>(n * caches + i + 1));
       }
-      record["seconds"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      record["seconds"] = seconds_since(start);
       records.keep(record);
     }
-    if (n == 0 && seconds) count = recorded_count(records, *seconds / record.at("seconds").get<double>(), count);
+    if (n == 0 && seconds)
+      count = std::max<std::size_t>(
+          1, recorded_count(records, *seconds, record.at("seconds").get<double>(), samples.size()));
     for (std::size_t i = 0; i < caches; ++i) {
       results[i].push_back(task_result_from(record.at("answers")[i]));
       if (i > 0) results[i].back().full = results.front().back().answer;
@@ -104,6 +125,10 @@ FrontAnswers ask_front(const Options& options, const RunOptions& run, const Mode
 
 Json time_front(const ModelSession& session, const RunOptions& run, std::span<const std::int32_t> document,
                 std::size_t decode, std::span<const FrontCell> front, std::optional<double> seconds) {
+  if (seconds && pass_seconds(front) > *seconds) {
+    remark("note: no time is left to time the front", run.quiet);
+    return nullptr;
+  }
   std::vector<TimedCache> caches{{"full", cache_maker(full_choice(), session, document.size())}};
   for (const FrontCell& cell : front)
     caches.push_back({cell.of->label, cache_maker(cell_choice(*cell.of, *session.source), session, document.size())});

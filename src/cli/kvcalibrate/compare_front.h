@@ -14,25 +14,29 @@ namespace kvs {
 struct FrontCell {
   std::size_t cell = 0;  // in the comparison
   const CompareCell* of = nullptr;
-  double budget = 0;  // that it falls under
+  double budget = 0;   // that it falls under
+  double seconds = 0;  // that a document took
 };
 
 /// Asks the questions of --task with the full cache and those of the front: {task, accuracy, log_likelihood (nats a
 /// token), questions} of the full cache and of each cell, which also have the `difference` of the likelihoods and its
 /// interval. Methods that need a whole prefix take a question's context as such. Each question goes to all of them and
 /// is kept in the records with their answers.
-/// @param seconds  no question but the first begins if it would end later, by the time of those before
+/// @param tokens  of the comparison's documents
+/// @param seconds  of all questions: so many are asked as fit by the first one's time; none, and all is null, where by
+///                 the cells' own times not even that one does
 struct FrontAnswers {
   Json full;
   std::vector<Json> cells;
 };
 FrontAnswers ask_front(const Options& options, const RunOptions& run, const ModelSession& session,
-                       std::span<const FrontCell> front, RunRecords& records, std::optional<double> seconds);
+                       std::size_t tokens, std::span<const FrontCell> front, RunRecords& records,
+                       std::optional<double> seconds);
 /// @throws Error as the task's generator, kUnsupported for questions beyond the model's context: before any work.
 void check_questions(const Options& options, const RunOptions& run, const ModelSource& source);
 
 /// Tokens per second that the front's caches and the full cache decode, taking turns, at the end of `document`: the
-/// content of FILE_speed.json. Medians of three, or of so many as fit into `seconds`.
+/// content of FILE_speed.json. Medians of three, or of so many as fit into `seconds`; null where none does.
 Json time_front(const ModelSession& session, const RunOptions& run, std::span<const std::int32_t> document,
                 std::size_t decode, std::span<const FrontCell> front, std::optional<double> seconds);
 
