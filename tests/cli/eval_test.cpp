@@ -174,6 +174,9 @@ TEST_F(EvalPrograms, EvalTimesPrefillAndDecodeApart) {
     EXPECT_NEAR(other.at("ppl").get<double>(), groups.at("ppl").get<double>(), 1e-4);
     EXPECT_EQ(other.at("compressions"), groups.at("compressions"));
   }
+  const Outcome refused = run("kvcalibrate", with_text("eval", {"--method", "full", "--decode", "33"}));
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_THAT(refused.err, HasSubstr("--decode: found '33', expected a whole number from 0 to 32"));
 }
 
 TEST_F(EvalPrograms, EvalScoresTheLastTokensOfWindowsThatOverlap) {

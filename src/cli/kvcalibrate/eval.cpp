@@ -94,6 +94,7 @@ void run_eval(Arguments arguments) {
       *options, run, *source, [&](std::size_t tokens) { return cache_positions(choice, source->config(), tokens); });
   const auto documents = tokens_of(corpus);
   const std::size_t tokens = documents.front().size();
+  const auto decode = static_cast<std::size_t>(options->integer("decode", 0, static_cast<std::int64_t>(tokens)));
   const Json identity = run_identity(*options, *source, corpus);
   if (options->has("out")) {
     const std::string out = options->text("out");
@@ -109,7 +110,7 @@ void run_eval(Arguments arguments) {
   EvaluationPlan plan{.make = cache_maker(choice, session, tokens)};
   plan.compare = !choice.is_full() && options->text("against") == "full";
   if (options->has("stride")) plan.last = static_cast<std::size_t>(options->integer("stride", 1, kLongestWindow));
-  plan.decode = static_cast<std::size_t>(options->integer("decode", 0, kLongestWindow));
+  plan.decode = decode;
   announce({.flops = (plan.compare ? 2 : 1) * static_cast<double>(documents.size()) *
                      forward_flops(config, static_cast<double>(tokens)),
             // The cache's rows are f32 and their buffers double.
