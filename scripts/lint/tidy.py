@@ -128,7 +128,7 @@ def main():
     for number, ((folder, flags), sources) in enumerate(groups.items()):
         if not sources:
             continue
-        digest = hashlib.sha256((version + repr(flags).replace(f"{ROOT}/", "")).encode())
+        digest = hashlib.sha256((version + repr(flags).replace(str(ROOT), "")).encode())
         for file in sorted(set().union(*(includes.of(source) for source in sources))):
             digest.update(f"{file.relative_to(ROOT)}".encode() + file.read_bytes())
         jobs.append((len(sources), f"{folder}_{number}", flags, sources, digest.hexdigest(), includes))
