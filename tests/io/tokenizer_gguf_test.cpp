@@ -117,6 +117,11 @@ TEST_F(TokenizerGguf, TypesThatDoNotFitTheTokensAreRefused) {
   expect_error(ErrorCode::kInput, "tokenizer.ggml.token_type: expected an array of integers");
 }
 
+TEST_F(TokenizerGguf, SpecialTokensThatWouldPartACharacterAreRefused) {
+  add_token("\x80", 3);
+  expect_error(ErrorCode::kInput, "token 6 \"\\x80\" is special and not UTF-8");
+}
+
 TEST_F(TokenizerGguf, TokensMustBeUniqueAndSpeltInTheByteAlphabet) {
   add_token("b c");
   expect_error(ErrorCode::kInput, "token 6 \"b c\" has a character outside the byte alphabet");

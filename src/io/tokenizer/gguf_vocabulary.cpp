@@ -6,6 +6,8 @@
 #include <utility>
 #include <variant>
 
+#include "core/utf8.h"
+
 namespace kvs {
 namespace {
 
@@ -145,6 +147,8 @@ GgufVocabulary read_gguf_vocabulary(const GgufFile& file) {
     }
     vocabulary.is_special.push_back(is_special(text, types[id]));
     if (!vocabulary.is_special.back()) continue;
+    if (find_invalid_utf8(text) != text.npos)  // in a text it would part a character
+      vocabulary.fail(ErrorCode::kInput, kGgufTokens, vocabulary.describe(id) + " is special and not UTF-8");
     vocabulary.tokens.bytes[id] = text;
     vocabulary.added.push_back(
         {.text = text, .id = static_cast<std::int32_t>(id), .rstrip = strips && !never_strips(text)});
