@@ -34,8 +34,10 @@ std::vector<const ComparisonCell*> measured_cells(const Comparison& comparison, 
   return cells;
 }
 
-std::string cost_of(const ComparisonCell& cell) {
-  return (*cell.loss <= 0 ? shown_change(*cell.loss) : shown_percent(*cell.loss, 2)) + zero_note(cell.interval);
+/// What a cell costs, with the noun for the first of a sentence.
+std::string cost_of(const ComparisonCell& cell, bool first) {
+  if (*cell.loss <= 0) return (first ? "no perplexity (" : "none (") + shown_change(*cell.loss) + ')';
+  return shown_percent(*cell.loss, 2) + zero_note(cell.interval) + (first ? " of perplexity" : "");
 }
 
 /// "half", "a quarter", "34.4 %".
@@ -56,8 +58,8 @@ std::string at_budget(const Comparison& comparison, double budget) {
     if (*cell->loss > kUseless) {
       useless += (useless.empty() ? "" : ", ") + spoken(cell->label) + " (" + shown_change(*cell->loss) + ")";
     } else if (!cell->stopped && cell->documents == documents && named++ < kMostNamed) {
-      usable += (named == 1 ? spoken(cell->label) + " costs " + cost_of(*cell) + " of perplexity"
-                            : ", " + spoken(cell->label) + ' ' + cost_of(*cell));
+      const bool first = named == 1;
+      usable += (first ? "" : ", ") + spoken(cell->label) + (first ? " costs " : " ") + cost_of(*cell, first);
     }
   }
   if (!useless.empty()) useless = "not usable on this model without training: " + useless;

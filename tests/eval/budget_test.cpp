@@ -133,7 +133,7 @@ TEST(BudgetCalibration, RefusesABudgetThatNoSettingReaches) {
     FAIL() << "expected an error";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kUsage);
-    EXPECT_THAT(error.what(), ::testing::AllOf(HasSubstr("budget of lagkv: found "), HasSubstr("5.0 %"),
+    EXPECT_THAT(error.what(), ::testing::AllOf(HasSubstr("budget: found "), HasSubstr("5.0 %"),
                                                HasSubstr("expected at least"), HasSubstr("\"lag\":8")));
   }
   EXPECT_EQ(at.measurements, 0U);

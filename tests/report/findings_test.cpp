@@ -45,6 +45,16 @@ TEST(ComparisonFindings, FollowTheNumbersWhereTheyChange) {
   EXPECT_THAT(findings, Contains("No cache of the front costs at most 1\u00A0% of perplexity."));
 }
 
+TEST(ComparisonFindings, CallNoGainACost) {
+  Json json = output_json("comparison.json");
+  json["cells"][0]["ratio"] = {{"ppl", 0.999}, {"interval", {0.99, 1.01}}};
+  EXPECT_THAT(comparison_findings(comparison_of(json)),
+              Contains(HasSubstr("q8_0 costs no perplexity (\u22120.10\u00A0%), LagKV (calibrated) 5\u00A0%, LagKV")));
+  json["cells"][1]["ratio"] = {{"ppl", 0.998}, {"interval", {0.99, 1.01}}};
+  EXPECT_THAT(comparison_findings(comparison_of(json)),
+              Contains(HasSubstr("LagKV (calibrated) none (\u22120.20\u00A0%)")));
+}
+
 TEST(ComparisonFindings, NameNoSmallestCacheWhereNoneWasChosen) {
   Json json = output_json("comparison.json");
   json.erase("smallest");  // of an older program

@@ -172,7 +172,7 @@ void BudgetSpace::refuse(const std::vector<Json>& settings) {
                   100 * static_cast<double>(bytes) / static_cast<double>(sizes_.full()));
     return std::to_string(bytes / tokens_) + " B a token (" + share + ")";
   };
-  throw Error(ErrorCode::kUsage, "budget of " + std::string(method_.name),
+  throw Error(ErrorCode::kUsage, "budget",
               "found " + described(bytes_) + ", expected at least " + described(nearest->first) + ", which takes " +
                   nearest->second.dump());
 }
