@@ -98,7 +98,7 @@ std::bitset<256> Bpe::bytes_joined_before(std::string_view marker) const {
   std::vector<int> last(begins.size(), kMarker);  // byte
   for (const auto& [text, symbol] : symbols_) {
     begins[symbol] = text.starts_with(marker);
-    if (!text.ends_with(marker)) last[symbol] = static_cast<unsigned char>(text.back());
+    if (!text.empty() && !text.ends_with(marker)) last[symbol] = static_cast<unsigned char>(text.back());
   }
   merges_.for_each([&](std::uint32_t left, std::uint32_t right) {
     if (begins[right] && last[left] != kMarker) joined.set(static_cast<std::size_t>(last[left]));
