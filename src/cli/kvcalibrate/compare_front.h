@@ -29,9 +29,8 @@ struct FrontAnswers {
   Json full;
   std::vector<Json> cells;
 };
-FrontAnswers ask_front(const Options& options, const RunOptions& run, const ModelSession& session,
-                       std::size_t tokens, std::span<const FrontCell> front, RunRecords& records,
-                       std::optional<double> seconds);
+FrontAnswers ask_front(const Options& options, const RunOptions& run, const ModelSession& session, std::size_t tokens,
+                       std::span<const FrontCell> front, RunRecords& records, std::optional<double> seconds);
 /// @throws Error as the task's generator, kUnsupported for questions beyond the model's context: before any work.
 void check_questions(const Options& options, const RunOptions& run, const ModelSource& source);
 
