@@ -58,14 +58,15 @@ std::vector<CompareCell> cells_at(std::size_t place, const CompareGrid& grid, co
 
 }  // namespace
 
-Json CalibrationQueue::next(const Json& what, const std::function<Json()>& calibrate) {
+Json CalibrationQueue::next(const Json& what, const std::function<Json()>& calibrate, double expected) {
   Ranks& ranks = records_->ranks();
-  const Json told = ranks.tell(ranks.leads() ? Json{{"found", made(what, calibrate)}, {"spent", spent_}} : Json());
+  const Json told =
+      ranks.tell(ranks.leads() ? Json{{"found", made(what, calibrate, expected)}, {"spent", spent_}} : Json());
   spent_ = told.at("spent").get<double>();
   return told.at("found");
 }
 
-Json CalibrationQueue::made(const Json& what, const std::function<Json()>& calibrate) {
+Json CalibrationQueue::made(const Json& what, const std::function<Json()>& calibrate, double expected) {
   if (records_->replays()) {
     const Json& record = records_->next();
     spent_ += record.at("seconds").get<double>();
@@ -73,7 +74,7 @@ Json CalibrationQueue::made(const Json& what, const std::function<Json()>& calib
   }
   const auto start = std::chrono::steady_clock::now();
   Json found;
-  if (limit_ && spent_ > *limit_) {
+  if (limit_ && spent_ + expected > *limit_) {
     found = {{"error", "no time was left to calibrate it"}};
   } else {
     try {
@@ -106,8 +107,9 @@ bool is_calibrated(std::string_view method) {
 
 std::vector<CompareCell> compare_calibrated(Decoder& decoder, const CompareGrid& grid,
                                             std::span<const std::vector<std::int32_t>> documents,
-                                            CalibrationQueue& queue,
+                                            CalibrationQueue& queue, double pass_seconds,
                                             const std::function<void(std::size_t, std::size_t)>& progress) {
+  const ModelConfig& model = decoder.model().config();
   std::vector<const CacheMethod*> methods;
   for (const std::string& name : grid.methods)
     if (is_calibrated(name)) methods.push_back(find_cache_method(name));
@@ -118,9 +120,13 @@ std::vector<CompareCell> compare_calibrated(Decoder& decoder, const CompareGrid&
   for (const double budget : grid.budgets)
     for (const CacheMethod* const method : methods) {
       progress(done++, methods.size() * grid.budgets.size());
-      const Json found = queue.next({{"method", method->name}, {"budget", budget}}, [&] {
-        return calibrated_place(decoder, *method, grid, {documents, {}, full}, budget);
-      });
+      const auto passes = static_cast<double>(most_losses(model, method->name, {}, {documents, {}}));
+      const Json found = queue.next(
+          {{"method", method->name}, {"budget", budget}},
+          [&] {
+            return calibrated_place(decoder, *method, grid, {documents, {}, full}, budget);
+          },
+          passes * pass_seconds);
       if (found.contains("error")) {
         cells.push_back({.label = std::string(method->name) + ", calibrated",
                          .method = std::string(method->name),
@@ -129,7 +135,7 @@ std::vector<CompareCell> compare_calibrated(Decoder& decoder, const CompareGrid&
                          .calibrated = true});
         continue;
       }
-      for (CompareCell& cell : cells_at(found.at("place"), grid, decoder.model().config(), *method, budget))
+      for (CompareCell& cell : cells_at(found.at("place"), grid, model, *method, budget))
         cells.push_back(std::move(cell));
     }
   return cells;

@@ -19,13 +19,13 @@ class CalibrationQueue {
  public:
   CalibrationQueue(RunRecords& records, std::optional<double> seconds) : records_(&records), limit_(seconds) {}
 
-  /// What `calibrate` gives, {"error": …} where it throws kUsage or kUnsupported, or where no time is left.
-  /// @param what  names it in the records
-  Json next(const Json& what, const std::function<Json()>& calibrate);
+  /// What `calibrate` gives, {"error": …} where it throws kUsage or kUnsupported, or where too little time is left.
+  /// @param what  names it in the records;  @param expected  seconds that it will take
+  Json next(const Json& what, const std::function<Json()>& calibrate, double expected);
   double seconds() const noexcept { return spent_; }
 
  private:
-  Json made(const Json& what, const std::function<Json()>& calibrate);
+  Json made(const Json& what, const std::function<Json()>& calibrate, double expected);
 
   RunRecords* records_;
   std::optional<double> limit_;
@@ -41,11 +41,11 @@ bool is_calibrated(std::string_view method);
 
 /// The cells of the grid's methods that can be calibrated, each calibrated to each budget (calibrate_to_budget: one
 /// setting for all layers, screened by divergence). A calibration that fails is a cell with its reason.
-/// @param documents  of one length
+/// @param documents  of one length;  @param pass_seconds  that a pass over one of them takes
 /// @param progress  called before each calibration with its method and the number of those done and of all
 std::vector<CompareCell> compare_calibrated(Decoder& decoder, const CompareGrid& grid,
                                             std::span<const std::vector<std::int32_t>> documents,
-                                            CalibrationQueue& queue,
+                                            CalibrationQueue& queue, double pass_seconds,
                                             const std::function<void(std::size_t, std::size_t)>& progress);
 
 }  // namespace kvs

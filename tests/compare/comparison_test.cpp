@@ -97,17 +97,25 @@ TEST(CalibrationQueue, TellsWhatWasFoundBeforeAndRefusesAfterItsTime) {
     Journal journal = Journal::create(path, Json::object());
     RunRecords records(&journal);
     CalibrationQueue queue(records, 0.0);
-    EXPECT_EQ(queue.next("a", calibrate).at("gamma"), 0.5);
-    EXPECT_THAT(queue.next("b", calibrate).at("error").get<std::string>(), HasSubstr("no time was left"));
+    EXPECT_EQ(queue.next("a", calibrate, 0).at("gamma"), 0.5);
+    EXPECT_THAT(queue.next("b", calibrate, 0).at("error").get<std::string>(), HasSubstr("no time was left"));
     EXPECT_EQ(calls, 1);
   }
   Journal journal = Journal::resume(path, Json::object());
   RunRecords records(&journal);
   CalibrationQueue queue(records, std::nullopt);
-  EXPECT_EQ(queue.next("a", calibrate).at("gamma"), 0.5);
-  EXPECT_TRUE(queue.next("b", calibrate).contains("error"));
+  EXPECT_EQ(queue.next("a", calibrate, 0).at("gamma"), 0.5);
+  EXPECT_TRUE(queue.next("b", calibrate, 0).contains("error"));
   EXPECT_EQ(calls, 1);
-  EXPECT_THAT(queue.next("c", fail).at("error").get<std::string>(), HasSubstr("needs more"));
+  EXPECT_THAT(queue.next("c", fail, 0).at("error").get<std::string>(), HasSubstr("needs more"));
+}
+
+TEST(CalibrationQueue, BeginsNothingThatWouldEndTooLate) {
+  RunRecords records(nullptr);
+  CalibrationQueue queue(records, 100.0);
+  const auto calibrate = [] { return Json{{"gamma", 0.5}}; };
+  EXPECT_TRUE(queue.next("a", calibrate, 101).contains("error"));
+  EXPECT_EQ(queue.next("b", calibrate, 99).at("gamma"), 0.5);
 }
 
 TEST(CompareCalibrated, LayersWithoutAWindowHaveTheirShareOfShorterDocuments) {
@@ -128,7 +136,7 @@ TEST(CompareCalibrated, SettingsAreSolvedForTheDocumentsThatAreScored) {
   RunRecords records(nullptr);
   CalibrationQueue queue(records, std::nullopt);
   const auto cells =
-      compare_calibrated(*tiny.decoder, grid, std::span(texts).first(2), queue, [](std::size_t, std::size_t) {});
+      compare_calibrated(*tiny.decoder, grid, std::span(texts).first(2), queue, 0, [](std::size_t, std::size_t) {});
   ASSERT_FALSE(cells.empty());
   for (const CompareCell& cell : cells) {
     EXPECT_TRUE(cell.calibrated);

@@ -101,15 +101,19 @@ double forward_flops(const ModelConfig& c, double tokens) {
   return static_cast<double>(c.layers) * layer_flops(c, tokens) + head_flops(c, tokens);
 }
 
+double expected_seconds(const Estimate& estimate, Backend& backend) {
+  // Products alone run at the probed rate; the rest of a pass adds about a fifth (docs/performance.md).
+  const double computing = estimate.flops > 0 ? 1.2 * estimate.flops * seconds_per_flop(backend) : 0;
+  return computing + estimate.read_bytes / kCaptureBytesPerSecond +
+         estimate.coded_values / kCodedValuesPerSecond / omp_get_max_threads();
+}
+
 void announce(const Estimate& estimate, Backend& backend, const RunOptions& run) {
   if (run.quiet) return;
   std::string line = "estimate: " + human_bytes(estimate.memory_bytes) + " memory";
   if (estimate.disk_bytes > 0) line += ", " + human_bytes(estimate.disk_bytes) + " disk";
   if (estimate.read_bytes > 0) line += ", " + human_bytes(estimate.read_bytes) + " read";
-  // Products alone run at the probed rate; the rest of a pass adds about a fifth (docs/performance.md).
-  const double computing = estimate.flops > 0 ? 1.2 * estimate.flops * seconds_per_flop(backend) : 0;
-  const double seconds = computing + estimate.read_bytes / kCaptureBytesPerSecond +
-                         estimate.coded_values / kCodedValuesPerSecond / omp_get_max_threads();
+  const double seconds = expected_seconds(estimate, backend);
   line += ", ";
   if (estimate.limit && *estimate.limit < seconds) line += human_seconds(*estimate.limit) + " of ";
   line += (estimate.at_most ? "at most " : "") + human_seconds(seconds);

@@ -16,8 +16,10 @@ struct Estimate {
   bool at_most = false;                                // the work may end earlier
   std::optional<double> limit = std::nullopt;          // seconds after which it ends in any case
 };
-/// Says "estimate: … on DEVICE" on stderr unless quiet; the time from one timed product and from the rate at which
-/// captures are read and values are coded (docs/performance.md).
+/// Seconds that it will take: from products that are timed now, the first time, and from the rates at which captures
+/// are read and values are coded (docs/performance.md). `limit` aside.
+double expected_seconds(const Estimate& estimate, Backend& backend);
+/// Says "estimate: … on DEVICE" on stderr unless quiet.
 void announce(const Estimate& estimate, Backend& backend, const RunOptions& run);
 /// FLOPs of one layer, and of the language-model head, for `tokens` new tokens after `past` others.
 double layer_flops(const ModelConfig& config, double tokens, double past = 0);

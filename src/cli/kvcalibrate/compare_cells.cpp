@@ -15,6 +15,23 @@
 namespace kvs {
 namespace {
 
+SeriesSize series_size(const ModelSession& session, const CompareGrid& grid,
+                       std::span<const std::vector<std::int32_t>> documents) {
+  return {session.config(), session.backend->compute_type(), documents.size(), documents.front().size(),
+          grid.budgets.front()};
+}
+
+/// Seconds that a series takes for one budget more than `done`.
+double step_seconds(const SeriesMethod& method, const SeriesSize& size, std::size_t done, Backend& backend) {
+  double passes = method.passes(size, done + 1), coded = method.coded_values(size, done + 1, 0);
+  if (done > 0) {
+    passes -= method.passes(size, done);
+    coded -= method.coded_values(size, done, 0);
+  }
+  return expected_seconds(
+      {.flops = passes * forward_flops(size.model, static_cast<double>(size.tokens)), .coded_values = coded}, backend);
+}
+
 /// The cells of a method's configs for every budget, or the reasons why there is none.
 std::vector<CompareCell> series_cells(const SeriesMethod& method, const SeriesInput& input, const CompareGrid& grid,
                                       const std::filesystem::path& folder, const Provenance& record,
@@ -32,10 +49,14 @@ std::vector<CompareCell> series_cells(const SeriesMethod& method, const SeriesIn
     });
     return {{"sha256", sha256_of_file(file)}};
   };
+  const SeriesSize size = series_size(input.session, grid, input.documents);
   std::vector<CompareCell> cells;
+  std::size_t made = 0;
   for (const double budget : grid.budgets) {
     const std::filesystem::path file = folder / share_file(name, budget);
-    const Json found = queue.next({{"method", name}, {"budget", budget}}, [&] { return calibrate(budget, file); });
+    const Json found = queue.next(
+        {{"method", name}, {"budget", budget}}, [&] { return calibrate(budget, file); },
+        step_seconds(method, size, made, *input.session.backend));
     if (found.contains("error")) {
       cells.push_back(
           {.label = name, .method = name, .budget = budget, .error = found.at("error"), .calibrated = true});
@@ -43,16 +64,11 @@ std::vector<CompareCell> series_cells(const SeriesMethod& method, const SeriesIn
     }
     if (!std::filesystem::exists(file) || sha256_of_file(file) != found.at("sha256"))
       throw Error(ErrorCode::kConflict, file.string(), "is not what the run before wrote; expected it, or --force");
+    ++made;
     const std::vector<std::string> config{file.string()};
     for (CompareCell& cell : config_cells(config, grid, *input.session.source)) cells.push_back(std::move(cell));
   }
   return cells;
-}
-
-SeriesSize series_size(const ModelSession& session, const CompareGrid& grid,
-                       std::span<const std::vector<std::int32_t>> documents) {
-  return {session.config(), session.backend->compute_type(), documents.size(), documents.front().size(),
-          grid.budgets.front()};
 }
 
 /// The methods of series by the passes that they take, so that a short time is enough for most of them.
@@ -108,7 +124,9 @@ std::vector<CompareCell> calibrated_cells(const Options& options, const RunOptio
     progress->update(static_cast<double>(count));
   };
   const auto in_turn = documents_in_turn(corpus);
-  for (CompareCell& cell : compare_calibrated(*session.decoder, grid, in_turn, queue, done))
+  const double pass_seconds = expected_seconds(
+      {.flops = forward_flops(session.config(), static_cast<double>(documents.front().size()))}, *session.backend);
+  for (CompareCell& cell : compare_calibrated(*session.decoder, grid, in_turn, queue, pass_seconds, done))
     cells.push_back(std::move(cell));
   seconds += queue.seconds();
   return cells;
