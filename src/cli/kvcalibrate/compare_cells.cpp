@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <functional>
+#include <map>
+#include <numeric>
 
 #include "cli/common/progress.h"
 #include "cli/kvcalibrate/compare_options.h"
@@ -78,6 +80,16 @@ std::vector<const SeriesMethod*> cheapest_first(const Options& options, const Se
   std::ranges::stable_sort(methods, {},
                            [&](const SeriesMethod* method) { return method->passes(size, grid.budgets.size()); });
   return methods;
+}
+
+/// Every cell, the budgets taking turns: where the time ends early each has some that are scored.
+std::vector<std::size_t> budgets_in_turn(std::span<const CompareCell> cells) {
+  std::map<double, std::size_t> count;
+  std::vector<std::size_t> turn, order(cells.size());
+  for (const CompareCell& cell : cells) turn.push_back(count[cell.budget]++);
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, {}, [&](std::size_t n) { return turn[n]; });
+  return order;
 }
 
 }  // namespace
@@ -166,7 +178,7 @@ Estimate calibration_estimate(const Options& options, const ModelSession& sessio
 
 RunnableCells runnable_cells(std::vector<CompareCell>& cells, const ModelSession& session, std::size_t tokens) {
   RunnableCells all;
-  for (std::size_t n = 0; n < cells.size(); ++n) {
+  for (const std::size_t n : budgets_in_turn(cells)) {
     if (!cells[n].error.empty()) continue;
     try {
       // A config's factors are loaded for each document, so that those of one cell are held at a time.

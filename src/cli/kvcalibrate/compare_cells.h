@@ -32,7 +32,8 @@ std::size_t most_calibrated_cells(const Options& options, const CompareGrid& gri
 Estimate calibration_estimate(const Options& options, const ModelSession& session, const CompareGrid& grid,
                               const Corpus& corpus, std::size_t scored);
 
-/// Makers of the cells' caches. A cell whose cache cannot be made keeps the reason and is left out.
+/// Makers of the cells' caches, the budgets taking turns. A cell whose cache cannot be made keeps the reason and is
+/// left out.
 struct RunnableCells {
   std::vector<std::size_t> cells;
   std::vector<std::function<Cache()>> make;
