@@ -239,7 +239,8 @@ TEST_F(ComparePrograms, KilledRunsResumeToTheSameBytes) {
 }
 
 TEST_F(ComparePrograms, WithoutTimeNothingIsScoredTimedOrAsked) {
-  const Json result = compared("c.json", {"--time", "0.000001s", "--task", "needle", "--lengths", "600"});
+  std::ofstream(folder_ / "c_speed.json") << "of a run before";
+  const Json result = compared("c.json", {"--force", "--time", "0.000001s", "--task", "needle", "--lengths", "600"});
   EXPECT_TRUE(result.at("full").at("retrieval").is_null());
   EXPECT_FALSE(std::filesystem::exists(folder_ / "c_speed.json"));
   std::size_t scored = 0;

@@ -286,8 +286,11 @@ Json look_at_front(const Options& options, const RunOptions& run, const ModelSes
     std::optional<double> most = clock.left(records);
     if (most && options.has("task")) *most /= 2;
     speeds = time_front(session, run, input.documents.front(), input.decode, front, most);
-    if (!speeds.is_null()) write_file_atomically(speed_path(options), dump_json(speeds) + "\n", run.replace());
   }
+  if (speeds.is_null())
+    std::filesystem::remove(speed_path(options));  // of what --force replaces
+  else
+    write_file_atomically(speed_path(options), dump_json(speeds) + "\n", run.replace());
   if (!options.has("task")) return speeds;
   const FrontAnswers answers = ask_front(options, run, session, input.grid.tokens, front, records, clock.left(records));
   result["full"]["retrieval"] = answers.full;
