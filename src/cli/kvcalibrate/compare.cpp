@@ -27,7 +27,7 @@ namespace {
 
 constexpr std::size_t kMostComparisonBytes = std::size_t{1} << 30;
 constexpr double kCellPasses = 2;  // what a cell's pass takes relative to one without a cache, in the mean
-constexpr double kScoring = 0.9;   // of --time; the rest is the front's
+constexpr double kTimes = 0.1, kQuestions = 0.1;  // of --time, for the front's
 
 /// The files that the configs of --config name, with what they come from, by their names in --best-dir.
 std::map<std::filesystem::path, std::filesystem::path> files_to_copy(const Options& options) {
@@ -176,7 +176,8 @@ CompareInput compare_input(const Options& options, const RunOptions& run, const 
   CompareInput input;
   input.grid = compare_grid(options);
   input.plan.all = options.flag("full");
-  if (options.has("time")) input.plan.seconds = kScoring * compare_seconds(options);
+  if (options.has("time"))
+    input.plan.seconds = (1 - kTimes - (options.has("task") ? kQuestions : 0)) * compare_seconds(options);
   input.corpus = load_corpus(options, run, source);
   input.documents = documents_in_turn(input.corpus);
   if (!options.list("calibration-text").empty())
