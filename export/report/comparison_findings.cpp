@@ -37,7 +37,7 @@ std::vector<const ComparisonCell*> measured_cells(const Comparison& comparison, 
 /// What a cell costs, with the noun for the first of a sentence.
 std::string cost_of(const ComparisonCell& cell, bool first) {
   if (*cell.loss <= 0) return (first ? "no perplexity (" : "none (") + shown_change(*cell.loss) + ')';
-  return shown_percent(*cell.loss, 2) + zero_note(cell.interval) + (first ? " of perplexity" : "");
+  return shown_percent(*cell.loss, 2) + (first ? " of perplexity" : "") + zero_note(cell.interval);
 }
 
 /// "half", "a quarter", "34.4 %".

@@ -20,7 +20,7 @@ TEST(ComparisonFindings, AreSentencesAboutItsNumbers) {
   EXPECT_THAT(
       comparison_findings(comparison_of(output_json("comparison.json"))),
       ElementsAre(
-          "At half of the bytes, q8_0 costs 0.1\u00A0% (not told from 0) of perplexity, LagKV (calibrated) 5\u00A0%, "
+          "At half of the bytes, q8_0 costs 0.1\u00A0% of perplexity (not told from 0), LagKV (calibrated) 5\u00A0%, "
           "LagKV 8\u00A0%; not usable on this model without training: FreqKV (calibrated) (+210\u00A0%).",
           "At a quarter of the bytes, LagKV (calibrated) + q8_0 costs 3\u00A0% of perplexity.",
           "The smallest cache of the front that costs at most 1\u00A0% of perplexity is q8_0 at 50\u00A0% of the "
