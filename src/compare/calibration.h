@@ -23,6 +23,8 @@ class CalibrationQueue {
   /// @param what  names it in the records;  @param expected  seconds that it will take
   Json next(const Json& what, const std::function<Json()>& calibrate, double expected);
   double seconds() const noexcept { return spent_; }
+  /// Whether what next() expects matters.
+  bool is_limited() const noexcept { return limit_.has_value(); }
 
  private:
   Json made(const Json& what, const std::function<Json()>& calibrate, double expected);

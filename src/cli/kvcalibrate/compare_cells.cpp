@@ -58,7 +58,7 @@ std::vector<CompareCell> series_cells(const SeriesMethod& method, const SeriesIn
     const std::filesystem::path file = folder / share_file(name, budget);
     const Json found = queue.next(
         {{"method", name}, {"budget", budget}}, [&] { return calibrate(budget, file); },
-        step_seconds(method, size, made, *input.session.backend));
+        queue.is_limited() ? step_seconds(method, size, made, *input.session.backend) : 0);
     if (found.contains("error")) {
       cells.push_back(
           {.label = name, .method = name, .budget = budget, .error = found.at("error"), .calibrated = true});
@@ -136,8 +136,10 @@ std::vector<CompareCell> calibrated_cells(const Options& options, const RunOptio
     progress->update(static_cast<double>(count));
   };
   const auto in_turn = documents_in_turn(corpus);
-  const double pass_seconds = expected_seconds(
-      {.flops = forward_flops(session.config(), static_cast<double>(documents.front().size()))}, *session.backend);
+  double pass_seconds = 0;
+  if (queue.is_limited())
+    pass_seconds = expected_seconds(
+        {.flops = forward_flops(session.config(), static_cast<double>(documents.front().size()))}, *session.backend);
   for (CompareCell& cell : compare_calibrated(*session.decoder, grid, in_turn, queue, pass_seconds, done))
     cells.push_back(std::move(cell));
   seconds += queue.seconds();

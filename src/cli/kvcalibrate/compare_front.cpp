@@ -60,10 +60,6 @@ std::size_t recorded_count(RunRecords& records, double seconds, double one, std:
   return count;
 }
 
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
 CacheChoice full_choice() { return {.name = "full", .method = find_cache_method("full")}; }
 
 }  // namespace
@@ -107,7 +103,7 @@ FrontAnswers ask_front(const Options& options, const RunOptions& run, const Mode
         record["answers"].push_back(to_json(ask_one(choice, n)));
         progress.update(static_cast<double>(n * caches + i + 1));
       }
-      record["seconds"] = seconds_since(start);
+      record["seconds"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       records.keep(record);
     }
     if (n == 0 && seconds)
