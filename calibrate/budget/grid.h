@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "analyzers/spectrum.h"
 #include "policy/parameters.h"
 
 namespace kvs {
@@ -30,6 +31,9 @@ struct BudgetGrid {
   /// What is tried: few settings, along the axes that were found to matter (docs/budgets.md). Where the method has no
   /// size to choose, also what layers trade.
   std::vector<Json> (*settings)(const BudgetRoom& room);
+  /// What layers may have instead of `settings` at the same bytes, beside other sizes: [n] that of spectrum.layers[n],
+  /// by the DCT of its states. nullptr: nothing.
+  std::vector<Json> (*by_spectra)(const Spectrum& spectrum, const Json& settings) = nullptr;
 };
 
 /// Each is defined in the file of its name; budget/grids.cpp lists them.

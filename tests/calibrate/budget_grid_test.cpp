@@ -38,6 +38,55 @@ TEST(BudgetGrid, HasFewSettingsAndAStandardForEveryMethod) {
   EXPECT_EQ(budget_grid("streaming").settings({1024, 512, 256}), std::vector{Json::object()});
 }
 
+/// Keys before RoPE and values of `layers` of one head.
+Spectrum spectrum_of(const std::vector<std::vector<double>>& layers) {
+  Spectrum spectrum;
+  spectrum.states = {StateKind::kKPre, StateKind::kV};
+  for (const StateKind state : {StateKind::kKPre, StateKind::kV}) {
+    PowerTable& table = spectrum.without_sinks[state] = PowerTable(layers.size(), 1, layers.front().size());
+    for (std::size_t n = 0; n < layers.size(); ++n) std::ranges::copy(layers[n], table.row(n, 0).begin());
+  }
+  for (std::size_t n = 0; n < layers.size(); ++n) spectrum.layers.push_back(n);
+  return spectrum;
+}
+
+std::vector<double> proposed_gammas(const Spectrum& spectrum, const Json& settings) {
+  std::vector<double> gammas;
+  for (const Json& layer : budget_grid("freqkv").by_spectra(spectrum, settings)) {
+    Json others = layer;
+    others["gamma"] = settings.at("gamma");
+    EXPECT_EQ(others, settings);
+    gammas.push_back(layer.at("gamma"));
+  }
+  return gammas;
+}
+
+// Where m of ten bins stay a flat layer loses 10 − m ninths of its energy without DC, and one with all of it in the
+// lowest bin nothing from two on: eight and two bins lose as much, five on average.
+TEST(BudgetGrid, LayersOfFreqkvKeepWhatLosesTheSameShareOfTheirEnergy) {
+  using ::testing::ElementsAre;
+  const Spectrum spectrum = spectrum_of({{99, 1, 1, 1, 1, 1, 1, 1, 1, 1}, {0, 7, 0, 0, 0, 0, 0, 0, 0, 0}});
+  Json settings{{"cache_size", 104}, {"sinks", 4}, {"gamma", 0.5}, {"recent", 0}, {"rope", "pre"}};
+  EXPECT_THAT(proposed_gammas(spectrum, settings), ElementsAre(0.8, 0.2));  // 80 and 20 of 100 slots
+  settings["recent"] = 50;                                                  // 25 of 50 smoothed slots where γ is 0.75
+  settings["gamma"] = 0.75;
+  EXPECT_THAT(proposed_gammas(spectrum, settings), ElementsAre(0.9, 0.6));
+  settings["gamma"] = {0.5, 0.75};
+  EXPECT_EQ(budget_grid("freqkv").by_spectra(spectrum, settings), std::vector(2, settings));
+}
+
+TEST(BudgetGrid, EqualSpectraGiveEveryLayerTheSameGammaAndConstantStatesAreNoLoss) {
+  const Json settings{{"cache_size", 56}, {"sinks", 4}, {"gamma", 0.95}, {"recent", 40}, {"rope", "pre"}};
+  const std::vector<double> flat(13, 1.0), constant{5, 0, 0, 0};
+  const std::vector<double> same = proposed_gammas(spectrum_of({flat, flat}), settings);
+  EXPECT_EQ(same[0], same[1]);
+  for (const double gamma : proposed_gammas(spectrum_of({constant, constant}), settings)) {
+    const auto kept = static_cast<std::size_t>(gamma * 52);
+    EXPECT_GT(kept, 40U);
+    EXPECT_LT(kept, 52U);
+  }
+}
+
 TEST(BudgetGrid, SharesHaveALeastValue) {
   constexpr std::array kShares{0.1, 0.25, 0.5};
   EXPECT_EQ(shares_of("x", 30, kShares, 5).values, (std::vector<Json>{5, 7, 15}));

@@ -4,6 +4,7 @@
 
 #include <numeric>
 
+#include "capture/live_source.h"
 #include "eval/budget/calibration.h"
 #include "eval/budget/lattice.h"
 #include "eval/budget/space.h"
@@ -103,6 +104,28 @@ TEST(BudgetCalibration, LetsLayersTradeUnderTheSameBudget) {
     EXPECT_LE(layers->bytes, at.half().bytes) << method;
     EXPECT_THAT(layers->nll, ::testing::Pointwise(::testing::DoubleNear(2e-6), at.evaluated(method, layers->settings)));
   }
+}
+
+// A text's spectra propose a γ of its own to each layer, a step more that costs no bytes, unless a γ is given.
+TEST(BudgetCalibration, LetsLayersTryWhatTheirSpectraPropose) {
+  constexpr std::size_t kLonger = 4;
+  BudgetCase at;
+  at.documents.assign(2, TinyModel::tokens(kLonger * kBudgetTokens));
+  std::ranges::reverse(at.documents[0]);
+  LiveSource states(*at.tiny.decoder, {at.documents[0]});
+  const auto calibrated = [&](StateSource* source, Json fixed) {
+    fixed["recent"] = 48;
+    fixed["sinks"] = 4;
+    const BudgetPlan plan{kLonger * at.sizes("full").full() * 5 / 8, std::move(fixed), 1};  // 120 slots
+    BudgetText text{std::span(at.documents).first(1), std::span(at.documents).last(1)};
+    text.states = source;
+    BudgetCalibration found = calibrate_to_budget(*at.tiny.decoder, "freqkv", plan, text);
+    for (const BudgetContender& one : found.contenders) EXPECT_LE(one.bytes, plan.bytes) << one.name;
+    return found;
+  };
+  EXPECT_GT(calibrated(&states, {}).measured, calibrated(nullptr, {}).measured);
+  const Json given{{"gamma", 0.9}};
+  EXPECT_EQ(calibrated(&states, given).measured, calibrated(nullptr, given).measured);
 }
 
 TEST(BudgetCalibration, GoesOnWithAJournal) {
@@ -207,15 +230,43 @@ TEST(BudgetLattice, StepsFromSizeToSize) {
   const BudgetLattice lattice = sized_lattice(sizes, scaled, layers);
   ASSERT_EQ(lattice.layers.size(), 2U);
   const auto size_of = [&](std::size_t candidate) {
-    return lattice.settings[candidate].at("cache_size").get<std::size_t>();
+    return lattice.settings[1][candidate].at("cache_size").get<std::size_t>();
   };
   EXPECT_EQ(size_of(lattice.start), kBudgetTokens / 4);
   std::vector<std::size_t> reached;
   for (const std::size_t step : lattice.layers[1][lattice.start].steps) reached.push_back(size_of(step));
   EXPECT_THAT(reached, ::testing::UnorderedElementsAre(9, 15));  // 12 · 2^(∓1/3)
   const std::size_t row = at.sizes("full").full() / at.tiny.model->config().layers / kBudgetTokens;
-  for (std::size_t candidate = 0; candidate < lattice.settings.size(); ++candidate)
-    EXPECT_EQ(lattice.layers[0][candidate].size, size_of(candidate) * row);
+  for (std::size_t candidate = 0; candidate < lattice.settings[1].size(); ++candidate)
+    EXPECT_EQ(lattice.layers[1][candidate].size, size_of(candidate) * row);
+}
+
+TEST(BudgetLattice, StepsToALayersOwnSettingsOfTheSameSizeAndBack) {
+  const BudgetCase at;
+  CacheSizes sizes = at.sizes("streaming");
+  const std::vector<std::size_t> layers{0, 2};
+  const auto scaled = [&](double share) {
+    return sizes.fitted({{"sinks", 4}}, static_cast<std::size_t>(share * static_cast<double>(sizes.full() / 4)));
+  };
+  const auto own = [](const Json& settings) {
+    Json other = settings;
+    other["sinks"] = 2;
+    return std::vector{settings, other};  // layers[0] has none
+  };
+  const BudgetLattice lattice = sized_lattice(sizes, scaled, layers, own);
+  const auto steps_of = [&](std::size_t n, std::size_t candidate) {
+    std::vector<std::pair<int, int>> reached;  // sinks, cache_size
+    for (const std::size_t step : lattice.layers[n][candidate].steps)
+      reached.emplace_back(lattice.settings[n][step].at("sinks"), lattice.settings[n][step].at("cache_size"));
+    return reached;
+  };
+  using ::testing::UnorderedElementsAre;
+  EXPECT_THAT(steps_of(0, lattice.start), UnorderedElementsAre(std::pair(4, 9), std::pair(4, 15)));
+  EXPECT_THAT(steps_of(1, lattice.start), UnorderedElementsAre(std::pair(4, 9), std::pair(4, 15), std::pair(2, 12)));
+  const std::size_t twin = lattice.layers[1][lattice.start].steps.back();
+  EXPECT_EQ(lattice.settings[1][twin], own(lattice.settings[1][lattice.start])[1]);
+  EXPECT_EQ(lattice.layers[1][twin].size, lattice.layers[1][lattice.start].size);
+  EXPECT_THAT(steps_of(1, twin), UnorderedElementsAre(std::pair(2, 9), std::pair(2, 15), std::pair(4, 12)));
 }
 
 TEST(BudgetLattice, StepsOfStoresChangeOneSideToTheNextKind) {

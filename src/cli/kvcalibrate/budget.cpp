@@ -8,6 +8,7 @@
 
 #include "calibrate/budget/grid.h"
 #include "calibrate/chunk_race.h"
+#include "capture/live_source.h"
 #include "cli/common/estimate.h"
 #include "cli/common/outputs.h"
 #include "cli/common/progress.h"
@@ -165,7 +166,7 @@ void run_budget(std::string_view method, const Options& options) {
                   [&](const Json& config) { return is_of_run(config, "/calibration", options, identity); }))
     return print_result(run, read_config(out), out.string() + ": finished before\n");
   const SplitDocuments documents = split_documents(options, run, *source, corpus);
-  const BudgetText text = documents.text();
+  BudgetText text = documents.text();
   const std::size_t tokens = text.measured.front().size();
   const double full = full_cache_bytes(source->config(), tokens);
   const BudgetPlan plan{
@@ -178,6 +179,8 @@ void run_budget(std::string_view method, const Options& options) {
   std::optional<Journal> journal;
   if (run.leads()) journal.emplace(open_journal(out, identity, run));
   announce_budget(session, method, plan, text, run);
+  LiveSource states(*session.decoder, {text.measured.begin(), text.measured.end()});
+  text.states = &states;
   std::optional<Progress> progress;
   const BudgetCalibration found = calibrate_to_budget(
       *session.decoder, method, plan, text,
@@ -198,7 +201,8 @@ void run_budget(std::string_view method, const Options& options) {
 
 void run_freqkv(Arguments arguments) {
   run_method("freqkv",
-             "Chooses FreqKV's size, recent slots and sinks for a byte budget; with --by-layer a size for each layer.",
+             "Chooses FreqKV's size, recent slots and sinks for a byte budget; with --by-layer a size and γ for each "
+             "layer.",
              arguments);
 }
 

@@ -79,7 +79,8 @@ BudgetCalibration calibrate_to_budget(Decoder& decoder, std::string_view method,
   const std::size_t best = ranked.front().candidate;
   if (plan.rounds > 0)
     found.contenders.push_back(
-        {"layers", settings_by_layer(space, decoder, best, plan.rounds, layer_documents(text.measured), log)});
+        {"layers", settings_by_layer(space, decoder, best, plan.rounds,
+                                     {layer_documents(text.measured), {}, {}, text.states}, log)});
   found.contenders.push_back({"uniform", candidates[best]});
   if (auto standard = space.standard()) found.contenders.push_back({"standard", std::move(*standard)});
   for (BudgetContender& contender : found.contenders) {

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "analyzers/state_source.h"
 #include "calibrate/paired_difference.h"
 #include "eval/document_loss.h"
 #include "io/journal.h"
@@ -32,6 +33,8 @@ struct BudgetText {
   std::span<const std::vector<std::int32_t>> held;      // nothing was chosen by: they decide
   /// [measured document] the full cache's, for calibrations that share them; empty: each makes its own.
   std::span<const std::shared_ptr<FullPass>> full = {};
+  /// Of the measured documents, for layers that trade; nullptr: what spectra propose is not tried.
+  StateSource* states = nullptr;
 };
 
 /// Settings of a method, sizes included, and what they did on the documents held out.
@@ -64,7 +67,8 @@ struct BudgetCalibration {
 /// Calibrates a method to a byte budget:
 ///  1. Every setting of its grid gets the greatest size that the budget allows. They are screened by the divergence
 ///     from the full cache's predictions, by successive halving over the measured documents (calibrate/halving.h).
-///  2. With rounds, layers trade sizes under the one budget, and may take the runner-up settings (allocate_layers).
+///  2. With rounds, layers trade sizes under the one budget, and may take what their spectra propose (allocate_layers,
+///     BudgetGrid::by_spectra).
 ///  3. Documents held out decide between the layers' own settings, one for all (`uniform`) and the paper's at the same
 ///     bytes (`standard`), by their NLL.
 /// @param done     called after each measurement with their number so far and at most

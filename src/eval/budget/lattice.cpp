@@ -7,13 +7,35 @@
 namespace kvs {
 namespace {
 
-/// Bytes by layer and the steps that all layers share.
-void add_layers(CacheSizes& sizes, const std::vector<std::vector<std::size_t>>& steps,
-                std::span<const std::size_t> layers, BudgetLattice& lattice) {
+/// Settings and steps that all layers share.
+BudgetLattice shared_lattice(CacheSizes& sizes, const std::vector<Json>& settings,
+                             const std::vector<std::vector<std::size_t>>& steps, std::size_t start,
+                             std::span<const std::size_t> layers) {
+  BudgetLattice lattice{std::vector(layers.size(), settings), {}, start};
   lattice.layers.resize(layers.size());
-  for (std::size_t candidate = 0; candidate < steps.size(); ++candidate) {
-    const std::vector<std::size_t> bytes = sizes.by_layer(lattice.settings[candidate]);
+  for (std::size_t candidate = 0; candidate < settings.size(); ++candidate) {
+    const std::vector<std::size_t> bytes = sizes.by_layer(settings[candidate]);
     for (std::size_t n = 0; n < layers.size(); ++n) lattice.layers[n].push_back({bytes[layers[n]], steps[candidate]});
+  }
+  return lattice;
+}
+
+/// Doubles every layer's candidates: those of its own settings, with the same steps between them, follow the shared
+/// ones. A step leads from each to its counterpart, unless that is the same.
+void add_own(const LayerSettings& own, std::size_t shared, BudgetLattice& lattice) {
+  for (std::size_t candidate = 0; candidate < shared; ++candidate) {
+    const std::vector<Json> found = own(lattice.settings.front()[candidate]);
+    for (std::size_t n = 0; n < found.size(); ++n) {
+      auto& candidates = lattice.layers[n];
+      LayerCandidate counterpart{candidates[candidate].size, {}};
+      for (const std::size_t step : candidates[candidate].steps) counterpart.steps.push_back(shared + step);
+      if (found[n] != lattice.settings[n][candidate]) {
+        candidates[candidate].steps.push_back(shared + candidate);
+        counterpart.steps.push_back(candidate);
+      }
+      candidates.push_back(std::move(counterpart));
+      lattice.settings[n].push_back(found[n]);
+    }
   }
 }
 
@@ -26,36 +48,38 @@ bool differ_in_one(const Json& a, const Json& b) {
 
 }  // namespace
 
-BudgetLattice sized_lattice(CacheSizes& sizes, const ScaledSettings& scaled, std::span<const std::size_t> layers) {
+BudgetLattice sized_lattice(CacheSizes& sizes, const ScaledSettings& scaled, std::span<const std::size_t> layers,
+                            const LayerSettings& own) {
   constexpr int kSteps = 3;  // an octave, either way
-  BudgetLattice lattice;
+  std::vector<Json> settings;
+  std::size_t start = 0;
   for (int step = -kSteps; step <= kSteps; ++step) {
-    auto settings = scaled(std::exp2(static_cast<double>(step) / kSteps));
-    if (!settings || std::ranges::find(lattice.settings, *settings) != lattice.settings.end()) continue;
-    if (step <= 0) lattice.start = lattice.settings.size();
-    lattice.settings.push_back(std::move(*settings));
+    auto one = scaled(std::exp2(static_cast<double>(step) / kSteps));
+    if (!one || std::ranges::find(settings, *one) != settings.end()) continue;
+    if (step <= 0) start = settings.size();
+    settings.push_back(std::move(*one));
   }
-  std::vector<std::vector<std::size_t>> steps(lattice.settings.size());
+  std::vector<std::vector<std::size_t>> steps(settings.size());
   for (std::size_t larger = 1; larger < steps.size(); ++larger) {
     steps[larger].push_back(larger - 1);
     steps[larger - 1].push_back(larger);
   }
-  add_layers(sizes, steps, layers, lattice);
+  BudgetLattice lattice = shared_lattice(sizes, settings, steps, start, layers);
+  if (own) add_own(own, settings.size(), lattice);
   return lattice;
 }
 
-BudgetLattice plain_lattice(CacheSizes& sizes, std::vector<Json> settings, std::size_t start,
+BudgetLattice plain_lattice(CacheSizes& sizes, const std::vector<Json>& settings, std::size_t start,
                             std::span<const std::size_t> layers) {
-  BudgetLattice lattice{.settings = std::move(settings), .layers = {}, .start = start};
-  std::vector<std::size_t> order(lattice.settings.size());
+  std::vector<std::size_t> order(settings.size());
   for (std::size_t n = 0; n < order.size(); ++n) order[n] = n;
-  std::ranges::stable_sort(order, {}, [&](std::size_t n) { return sizes.total(lattice.settings[n]); });
+  std::ranges::stable_sort(order, {}, [&](std::size_t n) { return sizes.total(settings[n]); });
   std::vector<std::vector<std::size_t>> steps(order.size());
   for (std::size_t rank = 0; rank < order.size(); ++rank) {
     std::map<std::string, std::size_t> next;  // of the parameter that differs
-    const Json& from = lattice.settings[order[rank]];
+    const Json& from = settings[order[rank]];
     for (std::size_t larger = rank + 1; larger < order.size(); ++larger) {
-      const Json& to = lattice.settings[order[larger]];
+      const Json& to = settings[order[larger]];
       if (!differ_in_one(from, to)) continue;
       for (const auto& [name, value] : from.items())
         if (to.at(name) != value) next.emplace(name, order[larger]);
@@ -65,8 +89,7 @@ BudgetLattice plain_lattice(CacheSizes& sizes, std::vector<Json> settings, std::
       steps[larger].push_back(order[rank]);
     }
   }
-  add_layers(sizes, steps, layers, lattice);
-  return lattice;
+  return shared_lattice(sizes, settings, steps, start, layers);
 }
 
 Json by_layer_settings(const std::vector<Json>& layers) {

@@ -13,7 +13,7 @@ namespace kvs {
 
 /// The candidates of layers that trade sizes under one budget.
 struct BudgetLattice {
-  std::vector<Json> settings;                       // [candidate] sizes included, the same for all layers
+  std::vector<std::vector<Json>> settings;          // [n][candidate] of layers[n], sizes included
   std::vector<std::vector<LayerCandidate>> layers;  // [n][candidate] their stored bytes in layers[n]
   std::size_t start = 0;
 };
@@ -21,12 +21,18 @@ struct BudgetLattice {
 /// What a layer has at a share of the budget, if there is anything of that size.
 using ScaledSettings = std::function<std::optional<Json>(double share)>;
 
-/// Sizes of a method around one budget, from half of it to twice, three an octave. A step is the next of them.
+/// [n] what layers[n] has instead of settings, at the same bytes.
+using LayerSettings = std::function<std::vector<Json>(const Json& settings)>;
+
+/// Sizes of a method around one budget, from half of it to twice, three an octave. A step is the next of them, or to
+/// the layer's own settings of the same size and back.
 /// @param scaled  of which that at the whole budget is the start;  @param layers  of the model
-BudgetLattice sized_lattice(CacheSizes& sizes, const ScaledSettings& scaled, std::span<const std::size_t> layers);
+/// @param own     empty: layers have none
+BudgetLattice sized_lattice(CacheSizes& sizes, const ScaledSettings& scaled, std::span<const std::size_t> layers,
+                            const LayerSettings& own = {});
 /// The same for a method without a size to choose. A step changes one parameter to the setting that is next in bytes.
 /// @param start  of `settings`
-BudgetLattice plain_lattice(CacheSizes& sizes, std::vector<Json> settings, std::size_t start,
+BudgetLattice plain_lattice(CacheSizes& sizes, const std::vector<Json>& settings, std::size_t start,
                             std::span<const std::size_t> layers);
 
 /// One settings object of those of each layer: a list where they differ.

@@ -46,6 +46,8 @@ class BudgetSpace {
   /// All of the grid's settings, whatever their size, of a method that has none to choose.
   std::vector<Json> unsized() const;
 
+  /// With what is given in place of what `settings` has.
+  Json with_fixed(Json settings) const;
   Cache cache(const Json& settings) const;
   std::unique_ptr<LayerCache> layer_cache(const Json& settings, std::size_t layer) const;
 
@@ -53,7 +55,6 @@ class BudgetSpace {
   void measure_room();
   void measure_room(const Json& whole);
   Parameters parameters(const Json& settings) const;
-  Json with_fixed(Json settings) const;
   Json resolved(const Json& settings) const;
   std::optional<Json> fitted(const Json& settings, std::size_t bytes);
   [[noreturn]] void refuse(const std::vector<Json>& settings);
