@@ -43,6 +43,11 @@ void require_attention(bool holds, const std::string& expected) {
   if (!holds) throw Error(ErrorCode::kInternal, "attention", "shapes do not fit: expected " + expected);
 }
 
+bool fits(const BinnedStates& states, const AttentionInput& in) {
+  return states.sums.shape() == std::array{in.k.extent(1), states.bins(), std::size_t{2}, in.k.extent(3)} &&
+         states.grid.samples == in.spectrum.samples() && states.grid.samples >= in.spectrum.tokens;
+}
+
 bool fits(const HeldRows& rows, const AttentionInput& in) {
   const auto& [members, heads, capacity, head_dim] = rows.shape;
   return rows.empty() || ((members == in.q.extent(0) || members == 1) && heads == in.k.extent(1) &&
@@ -70,12 +75,9 @@ void check_attention(const AttentionInput& input, const Operand& out) {
                                            input.mass.shape() == std::array{k[1], past.count() + 1}),
                     "a mass of [kv_head, past + 1] of one token, and groups of at most 256 query heads");
   require_attention(input.scale > 0 && input.softcap >= 0, "a positive scale, and a soft cap or 0");
-  const KeySpectrum& spectrum = input.spectrum;
-  if (spectrum.tokens == 0) return;
-  const std::array<std::size_t, 4> shape{k[1], spectrum.grid.bins.size(), 2, head_dim};
-  require_attention(
-      spectrum.k.shape() == shape && spectrum.v.shape() == shape && spectrum.tokens <= spectrum.grid.samples,
-      "a spectrum of [kv_head, bin, 2, head_dim]");
+  if (input.spectrum.tokens == 0) return;
+  require_attention(fits(input.spectrum.k, input) && fits(input.spectrum.v, input),
+                    "a spectrum of [kv_head, bin, 2, head_dim] of the same samples");
   require_attention(members == 1 && input.window == 0 && rows <= kMostQueryRows,
                     "a spectrum for few tokens of one member without a window");
 }

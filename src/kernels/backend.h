@@ -133,11 +133,20 @@ struct BinGrid {
   std::size_t samples = 0;
 };
 
-/// Keys and values of earlier tokens as some bins of their spectrum along the token axis, channel by channel.
-struct KeySpectrum {
-  BackendView<const float, 4> k, v;  // [kv_head, bin, (real, imaginary), head_dim]: Σ_n x[n] e^{−j2πbn/samples}
+/// Keys or values as some bins of their spectrum along the token axis, channel by channel.
+struct BinnedStates {
+  BackendView<const float, 4> sums;  // [kv_head, bin, (real, imaginary), head_dim]: Σ_n x[n] e^{−j2πbn/samples}
   BinGrid grid = {};
+
+  std::size_t bins() const noexcept { return grid.bins.size(); }
+};
+
+/// Keys and values of earlier tokens, each as its own bins of the same samples.
+struct KeySpectrum {
+  BinnedStates k, v;
   std::size_t tokens = 0;  // samples 0 … tokens − 1 are read
+
+  std::size_t samples() const noexcept { return k.grid.samples; }
 };
 
 /// Keys and values that the queries of a batch read.

@@ -64,7 +64,8 @@ std::string obstacle_of(const FaedkvOptions& options, std::size_t prefix) {
 /// before RoPE are held as such and rotated for each group.
 class FaedkvCache final : public LayerCache {
  public:
-  explicit FaedkvCache(const FaedkvOptions& options) : options_(options), spectrum_(options.chunks, options.kept) {}
+  explicit FaedkvCache(const FaedkvOptions& options)
+      : options_(options), spectrum_(options.chunks, options.kept, options.kept) {}
 
   void attend(LayerStates& states, const Operand& out) override {
     if (!ages()) return attend_together(states, out);

@@ -21,22 +21,24 @@ std::vector<std::uint32_t> bins_of_chunks(std::size_t chunks, const std::vector<
 
 CacheBytes TokenSpectrum::bytes() const noexcept {
   constexpr std::size_t kStoredReal = 2;
-  const std::size_t reals = k_.view().size() + v_.view().size();
-  return {.stored = reals * kStoredReal, .used = reals * sizeof(float) + bins_.bytes()};
+  CacheBytes bytes;
+  for (const States* const states : {&k_, &v_})
+    bytes += {.stored = states->sums.view().size() * kStoredReal, .used = states->sums.bytes() + states->bins.bytes()};
+  return bytes;
 }
 
 void TokenSpectrum::transform(Backend& backend, const TokenRows::Part& rows, std::size_t samples) {
-  const std::vector<std::uint32_t> bins = bins_of_chunks(chunks_, kept_, samples);
   const auto [members, heads, tokens, head_dim] = rows.k.view().shape();
-  bins_ = BackendTensor<std::uint32_t, 1>(backend, {bins.size()});
-  backend.upload(bins_.view().data(), bins.data(), bins_.bytes());
-  k_ = BackendTensor<float, 4>(backend, {heads, bins.size(), 2, head_dim});
-  v_ = BackendTensor<float, 4>(backend, k_.view().shape());
   samples_ = samples;
   tokens_ = tokens;
   const auto ops = make_spectral_ops(backend);
-  ops->analyze(rows.k.view().slice(0), grid(), k_.view());
-  ops->analyze(rows.v.view().slice(0), grid(), v_.view());
+  for (const auto& [states, x] : {std::pair(&k_, rows.k.view()), std::pair(&v_, rows.v.view())}) {
+    const std::vector<std::uint32_t> bins = bins_of_chunks(chunks_, states->kept, samples);
+    states->bins = BackendTensor<std::uint32_t, 1>(backend, {bins.size()});
+    backend.upload(states->bins.view().data(), bins.data(), states->bins.bytes());
+    states->sums = BackendTensor<float, 4>(backend, {heads, bins.size(), 2, head_dim});
+    ops->analyze(x.slice(0), grid(*states), states->sums.view());
+  }
 }
 
 void TokenSpectrum::add(Backend& backend, BackendView<const float, 4> k, BackendView<const float, 4> v, std::size_t row,
@@ -46,16 +48,16 @@ void TokenSpectrum::add(Backend& backend, BackendView<const float, 4> k, Backend
   }
   const std::size_t place = tokens_ < samples_ ? tokens_++ : wrapped_++ % samples_;
   const auto ops = make_spectral_ops(backend);
-  ops->add_sample(k.slice(0), row, place, grid(), k_.view());
-  ops->add_sample(v.slice(0), row, place, grid(), v_.view());
+  ops->add_sample(k.slice(0), row, place, grid(k_), k_.sums.view());
+  ops->add_sample(v.slice(0), row, place, grid(v_), v_.sums.view());
 }
 
 TokenRows::Part TokenSpectrum::restored(Backend& backend) const {
-  const std::array<std::size_t, 4> shape{1, k_.view().extent(0), tokens_, k_.view().extent(3)};
+  const std::array<std::size_t, 4> shape{1, k_.sums.view().extent(0), tokens_, k_.sums.view().extent(3)};
   TokenRows::Part rows{BackendTensor<float, 4>(backend, shape), BackendTensor<float, 4>(backend, shape)};
   const auto ops = make_spectral_ops(backend);
-  ops->synthesize(k_.view(), grid(), rows.k.view().slice(0));
-  ops->synthesize(v_.view(), grid(), rows.v.view().slice(0));
+  ops->synthesize(k_.sums.view(), grid(k_), rows.k.view().slice(0));
+  ops->synthesize(v_.sums.view(), grid(v_), rows.v.view().slice(0));
   return rows;
 }
 

@@ -7,9 +7,9 @@
 
 namespace kvs {
 
-/// Keys and values of consecutive tokens as some chunks of their spectrum along the token axis, channel by channel: a
-/// grid of M samples, of which the first N are tokens. What is held are the sums Σ_n x[n] e^{−j2πbn/M} over the bins b
-/// of the chunks, N times FAEDKV's state: a token more is a term more, and every token weighs the same.
+/// Keys and values of consecutive tokens, each as some chunks of their spectrum along the token axis, channel by
+/// channel: a grid of M samples, of which the first N are tokens. What is held are the sums Σ_n x[n] e^{−j2πbn/M} over
+/// the bins b of the chunks, N times FAEDKV's state: a token more is a term more, and every token weighs the same.
 class TokenSpectrum {
  public:
   /// What a token finds that comes to a full grid. kRebuild: twice the samples, the same chunks of them, filled with
@@ -17,12 +17,13 @@ class TokenSpectrum {
   /// (FaedkvUpdate).
   enum class Full { kRebuild, kWrap };
 
-  /// @param kept  of chunks 0 … chunks − 1, ascending
-  TokenSpectrum(std::size_t chunks, std::vector<std::size_t> kept) : chunks_(chunks), kept_(std::move(kept)) {}
+  /// @param kept_k, kept_v  of chunks 0 … chunks − 1, ascending
+  TokenSpectrum(std::size_t chunks, std::vector<std::size_t> kept_k, std::vector<std::size_t> kept_v)
+      : chunks_(chunks), k_{std::move(kept_k)}, v_{std::move(kept_v)} {}
 
   std::size_t tokens() const noexcept { return tokens_; }    // N
   std::size_t samples() const noexcept { return samples_; }  // M, at least N
-  KeySpectrum view() const noexcept { return {k_.view(), v_.view(), grid(), tokens_}; }
+  KeySpectrum view() const noexcept { return {view_of(k_), view_of(v_), tokens_}; }
   /// A complex bin of a channel counts 4 bytes as stored.
   CacheBytes bytes() const noexcept;
 
@@ -34,15 +35,21 @@ class TokenSpectrum {
   TokenRows::Part restored(Backend& backend) const;
 
  private:
-  BinGrid grid() const noexcept { return {bins_.view(), samples_}; }
+  /// Keys or values.
+  struct States {
+    std::vector<std::size_t> kept;
+    BackendTensor<std::uint32_t, 1> bins = {};
+    BackendTensor<float, 4> sums = {};
+  };
+
+  BinGrid grid(const States& states) const noexcept { return {states.bins.view(), samples_}; }
+  BinnedStates view_of(const States& states) const noexcept { return {states.sums.view(), grid(states)}; }
   void transform(Backend& backend, const TokenRows::Part& rows, std::size_t samples);
 
   std::size_t chunks_;
-  std::vector<std::size_t> kept_;
   std::size_t tokens_ = 0, samples_ = 0;
   std::size_t wrapped_ = 0;  // tokens laid on others
-  BackendTensor<std::uint32_t, 1> bins_;
-  BackendTensor<float, 4> k_, v_;  // [kv_head, bin, (real, imaginary), head_dim]
+  States k_, v_;
 };
 
 }  // namespace kvs

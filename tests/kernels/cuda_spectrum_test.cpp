@@ -9,14 +9,14 @@ TEST_F(BothDevices, BinsOfTokensAndTheWayBack) {
   for (const SpectrumCase& c : spectrum_cases()) {
     SCOPED_TRACE(testing::Message() << c);
     const auto [cpu, cuda] = both([&](Backend& backend) {
-      const Spectrum spectrum(backend, c);
+      const Spectrum spectrum(backend, c, c.bins, 1);
       const auto rows =
           uploaded<3>(backend, random_values(c.kv_heads * 3 * c.head_dim, 8), {c.kv_heads, 3, c.head_dim});
       const auto ops = make_spectral_ops(backend);
-      ops->add_sample(rows.view(), 2, c.samples - 1, spectrum.grid(c), spectrum.k.view());
+      ops->add_sample(rows.view(), 2, c.samples - 1, spectrum.grid(), spectrum.sums.view());
       const BackendTensor<float, 3> tokens(backend, {c.kv_heads, c.compressed, c.head_dim});
-      ops->synthesize(spectrum.k.view(), spectrum.grid(c), tokens.view());
-      return std::pair(download(backend, spectrum.k.view()), download(backend, tokens.view()));
+      ops->synthesize(spectrum.sums.view(), spectrum.grid(), tokens.view());
+      return std::pair(download(backend, spectrum.sums.view()), download(backend, tokens.view()));
     });
     // Sums of at most 100 values below 1 in double, rounded to f32 twice.
     expect_close(cuda.first, cpu.first, 1e-6, 0x1p-22);

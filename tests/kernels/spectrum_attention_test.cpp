@@ -26,6 +26,23 @@ TEST_P(SpectrumAttention, IsAttentionOverTheTokensThatItGivesBack) {
 TEST(SpectrumAttentionInput, RefusesWhatItCannotRead) {
   const auto backend = make_backend("cpu", DType::kF32, 1);
   SpectrumCase c = spectrum_cases()[1];
+  const Spectrum keys(*backend, c, c.bins, 1), values(*backend, c, c.bins_v, 2);
+  const auto row = uploaded<4>(*backend, std::vector<float>(c.kv_heads * c.head_dim), {1, c.kv_heads, 1, c.head_dim});
+  const OwnedOperand out(*backend, 1, c.kv_heads * c.head_dim);
+  AttentionInput in{.q = row.view(), .k = row.view(), .v = row.view()};
+  in.spectrum = {keys.view(), values.view(), c.compressed};
+  EXPECT_NO_THROW(check_attention(in, out));
+  for (auto* const states : {&in.spectrum.k, &in.spectrum.v}) {
+    const BinnedStates fitting = *states;
+    states->grid.bins = (states == &in.spectrum.k ? values : keys).bins.view();
+    EXPECT_THROW(check_attention(in, out), Error);  // other bins than sums
+    *states = fitting;
+    ++states->grid.samples;
+    EXPECT_THROW(check_attention(in, out), Error);  // other samples than the other's
+    *states = fitting;
+  }
+  in.spectrum.tokens = c.samples + 1;
+  EXPECT_THROW(check_attention(in, out), Error);
   c.tokens = kMostQueryRows / 3 + 1;
   EXPECT_THROW(attend_spectrum(*backend, c, false), Error);
 }

@@ -18,12 +18,16 @@ struct Shape {
       : head_dim(in.q.extent(3)),
         pairs(in.k.extent(1)),
         rows(in.q.extent(1) / pairs * in.q.extent(2)),
-        bins(in.spectrum.grid.bins.size()),
-        samples(in.spectrum.grid.samples),
+        samples(in.spectrum.samples()),
         tokens(in.spectrum.tokens),
         stride(padded(RealFft::buffer_size(samples))) {}
 
-  std::size_t head_dim, pairs, rows, bins, samples, tokens;
+  /// What a KV head has of keys or of values.
+  const float* of_pair(const BinnedStates& states, std::size_t pair) const {
+    return states.sums.data() + pair * states.bins() * 2 * head_dim;
+  }
+
+  std::size_t head_dim, pairs, rows, samples, tokens;
   std::size_t stride;  // floats of a thread's signal
 };
 
@@ -68,17 +72,17 @@ void SpectrumAttention::prepare(const AttentionInput& in, int threads) {
 
 void SpectrumAttention::run(const AttentionInput& in, const float* queries, const Results& results) const noexcept {
   const Shape s(in);
-  const BinGrid& grid = in.spectrum.grid;
+  const BinnedStates &k = in.spectrum.k, &v = in.spectrum.v;
   float* const signal =
       static_cast<float*>(signals_.data()) + static_cast<std::size_t>(omp_get_thread_num()) * s.stride;
-  const std::size_t read = padded(s.tokens), begin = 0, spectrum = s.bins * 2 * s.head_dim;
+  const std::size_t read = padded(s.tokens), begin = 0;
 #pragma omp for schedule(dynamic, 1) nowait
   for (std::size_t task = 0; task < s.pairs * s.rows; ++task) {
     const std::size_t pair = task / s.rows, row = task % s.rows;
     float* const largest = results.first + pair * results.stride;
     float* const mix = largest + 2 * s.rows + row * s.head_dim;
     std::fill_n(signal, s.stride, 0.0F);
-    multiply_keys(grid, in.spectrum.k.data() + pair * spectrum, queries + task * s.head_dim, s.head_dim, signal);
+    multiply_keys(k.grid, s.of_pair(k, pair), queries + task * s.head_dim, s.head_dim, signal);
     transform_->backward(signal);
     loops().weigh_row({.rows = 1,
                        .keys = s.tokens,
@@ -99,7 +103,7 @@ void SpectrumAttention::run(const AttentionInput& in, const float* queries, cons
     std::fill(signal + read, signal + s.stride, 0.0F);
     transform_->forward(signal);
     for (std::size_t channel = 0; channel < s.head_dim; channel += kChannelBlock)
-      mix_values(grid, in.spectrum.v.data() + pair * spectrum + channel, signal, s.head_dim,
+      mix_values(v.grid, s.of_pair(v, pair) + channel, signal, s.head_dim,
                  std::min(kChannelBlock, s.head_dim - channel), mix + channel);
   }
 }

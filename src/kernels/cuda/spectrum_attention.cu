@@ -7,11 +7,21 @@
 namespace kvs::cuda {
 namespace {
 
+/// BinnedStates as kernels see them.
+struct HeldBins {
+  const float* sums;
+  const std::uint32_t* numbers;
+  std::size_t count;
+
+  explicit HeldBins(const BinnedStates& states)
+      : sums(states.sums.data()), numbers(states.grid.bins.data()), count(states.bins()) {}
+};
+
 /// AttentionInput as kernels see it. A query is (head, token), heads outermost, as in q.
 struct Layout {
-  const float *q, *k, *v, *past_k, *past_v, *spectrum_k, *spectrum_v;
-  const std::uint32_t* bins;
-  std::size_t query_heads, kv_heads, tokens, head_dim, past, past_stride, bin_count, samples, spectrum_tokens;
+  const float *q, *k, *v, *past_k, *past_v;
+  HeldBins spectrum_k, spectrum_v;
+  std::size_t query_heads, kv_heads, tokens, head_dim, past, past_stride, samples, spectrum_tokens;
   float scale, softcap;
 
   explicit Layout(const AttentionInput& in)
@@ -20,17 +30,15 @@ struct Layout {
         v(in.v.data()),
         past_k(static_cast<const float*>(in.past.k.data)),
         past_v(static_cast<const float*>(in.past.v.data)),
-        spectrum_k(in.spectrum.k.data()),
-        spectrum_v(in.spectrum.v.data()),
-        bins(in.spectrum.grid.bins.data()),
+        spectrum_k(in.spectrum.k),
+        spectrum_v(in.spectrum.v),
         query_heads(in.q.extent(1)),
         kv_heads(in.k.extent(1)),
         tokens(in.q.extent(2)),
         head_dim(in.q.extent(3)),
         past(in.past.count()),
         past_stride(in.past.k.shape[2]),
-        bin_count(in.spectrum.grid.bins.size()),
-        samples(in.spectrum.grid.samples),
+        samples(in.spectrum.samples()),
         spectrum_tokens(in.spectrum.tokens),
         scale(in.scale),
         softcap(in.softcap) {}
@@ -42,12 +50,12 @@ struct Layout {
   __device__ const float* row_of(const float* of_past, const float* own, std::size_t head, std::size_t row) const {
     return row < past ? of_past + (head * past_stride + row) * head_dim : own + (head * tokens + row - past) * head_dim;
   }
-  __device__ const float* bin_of(const float* spectrum, std::size_t head, std::size_t n) const {
-    return spectrum + (head * bin_count + n) * 2 * head_dim;
+  __device__ const float* bin_of(const HeldBins& bins, std::size_t head, std::size_t n) const {
+    return bins.sums + (head * bins.count + n) * 2 * head_dim;
   }
-  /// How often bin n counts, its mirror image included, in an inverse transform.
-  __device__ double share(std::size_t n) const {
-    const bool own_mirror = bins[n] == 0 || 2 * std::size_t{bins[n]} == samples;
+  /// How often a bin counts, its mirror image included, in an inverse transform.
+  __device__ double share(std::size_t bin) const {
+    const bool own_mirror = bin == 0 || 2 * bin == samples;
     return (own_mirror ? 1.0 : 2.0) / static_cast<double>(samples);
   }
   __device__ float score(float product) const {
@@ -66,11 +74,12 @@ __device__ float dot(const float* a, const float* b, std::size_t count) {
 /// One warp a bin; blockIdx.y is the query. The other bins are 0 already.
 __global__ void multiply_bins(Layout in, cuDoubleComplex* signals) {
   const std::size_t n = global_index() / 32, query = blockIdx.y;
-  if (n >= in.bin_count) return;  // a whole warp
+  if (n >= in.spectrum_k.count) return;  // a whole warp
+  const std::size_t bin = in.spectrum_k.numbers[n];
   const float* const q = in.q + query * in.head_dim;
   const float* const k = in.bin_of(in.spectrum_k, in.kv_head(query), n);
-  const double real = dot(q, k, in.head_dim), imaginary = dot(q, k + in.head_dim, in.head_dim), share = in.share(n);
-  if (threadIdx.x % 32 == 0) signals[in.bins[n] * in.queries() + query] = {share * real, share * imaginary};
+  const double real = dot(q, k, in.head_dim), imaginary = dot(q, k + in.head_dim, in.head_dim), share = in.share(bin);
+  if (threadIdx.x % 32 == 0) signals[bin * in.queries() + query] = {share * real, share * imaginary};
 }
 
 /// One warp a row; blockIdx.y is the query.
@@ -114,10 +123,11 @@ __global__ void mix_values(Layout in, const cuDoubleComplex* signals, const floa
                     channel = std::size_t{blockIdx.x} * 32 + lane;
   float sum = 0;
   if (channel < in.head_dim) {
-    for (std::size_t n = warp; n < in.bin_count; n += kWarps) {
-      const cuDoubleComplex w = signals[in.bins[n] * in.queries() + query];
+    for (std::size_t n = warp; n < in.spectrum_v.count; n += kWarps) {
+      const std::size_t bin = in.spectrum_v.numbers[n];
+      const cuDoubleComplex w = signals[bin * in.queries() + query];
       const float* const v = in.bin_of(in.spectrum_v, head, n) + channel;
-      sum += static_cast<float>(in.share(n) * (w.x * v[0] + w.y * v[in.head_dim]));
+      sum += static_cast<float>(in.share(bin) * (w.x * v[0] + w.y * v[in.head_dim]));
     }
     for (std::size_t row = warp; row < in.rows(); row += kWarps)
       sum += weights[query * in.rows() + row] * in.row_of(in.past_v, in.v, head, row)[channel];
@@ -140,7 +150,8 @@ void SpectrumAttention::run(const AttentionInput& in, DType type, const Operand&
   context_.clear(signals_.data(), values * sizeof(cuDoubleComplex));
   const unsigned per_query = grid_rows(queries, "attention");
   const auto warps = [&](std::size_t count) { return Grid{dim3(blocks_for(count * 32), per_query)}; };
-  launch_kernel("multiply_bins", multiply_bins, warps(layout.bin_count), context_.stream(), layout, signals_.data());
+  launch_kernel("multiply_bins", multiply_bins, warps(layout.spectrum_k.count), context_.stream(), layout,
+                signals_.data());
   plans_.run(signals_.data(), layout.samples, queries, CUFFT_INVERSE);
   launch_kernel("score_rows", score_rows, warps(layout.rows()), context_.stream(), layout, scores_.data());
   launch_kernel("weigh", weigh, {per_query}, context_.stream(), layout, signals_.data(), scores_.data());
