@@ -158,9 +158,7 @@ Json common_settings(const CompareGrid& grid, const CacheMethod& method, const s
 }
 
 bool keeps_everything(const CacheMethod& method, const Json& settings, std::size_t tokens) {
-  Json whole = settings;
-  whole.update(method.sized(1, tokens, settings));
-  return whole == settings;
+  return with_greatest_size(method, tokens, settings) == settings;
 }
 
 }  // namespace kvs

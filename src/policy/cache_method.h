@@ -29,7 +29,8 @@ struct CacheMethod {
   /// Whether it keeps rows of tokens, which may be stored in any form (read_store()).
   bool rows = true;
   /// What sets its size: the parameters with which it keeps about `share` (0 to 1) of a document of `tokens` tokens (of
-  /// its prefix, where that is what it compresses) beside the others of `settings`. More share is never less bytes.
+  /// its prefix, where that is what it compresses) beside the others of `settings`. More share is never less bytes. A
+  /// method may leave what `settings` give of its size: resolved settings then have no other (with_greatest_size()).
   /// nullptr: the method has no size to choose.
   Json (*sized)(double share, std::size_t tokens, const Json& settings) = nullptr;
 };

@@ -39,6 +39,14 @@ BackendTensor<float, 2> angles(Backend& backend, std::size_t positions, float va
 
 }  // namespace
 
+Json with_greatest_size(const CacheMethod& method, std::size_t tokens, const Json& settings) {
+  const Json sizes = method.sized(1, tokens, Json::object());
+  Json all = settings, others = settings;
+  for (const auto& [name, value] : sizes.items()) others.erase(name);
+  all.update(method.sized(1, tokens, others));
+  return all;
+}
+
 CacheSizes::CacheSizes(const CacheMethod& method, const CacheShape& shape, std::size_t layers, std::size_t tokens)
     : method_(&method),
       shape_(&shape),

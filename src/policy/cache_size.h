@@ -10,6 +10,9 @@
 
 namespace kvs {
 
+/// `settings` with what keeps all of a document, whatever of a size (CacheMethod::sized) they give.
+Json with_greatest_size(const CacheMethod& method, std::size_t tokens, const Json& settings);
+
 /// What caches of one method hold of a document, found by running a layer of each kind on states of zeros: sizes do not
 /// depend on what states hold.
 class CacheSizes {
@@ -32,8 +35,10 @@ class CacheSizes {
   std::optional<Json> fitted(const Json& settings, std::size_t bytes);
   /// The smallest size that the method takes.
   std::size_t least(const Json& settings);
-  /// `settings` with what keeps all of a document.
-  Json largest(const Json& settings) const { return method_->sized == nullptr ? settings : sized(settings, tokens_); }
+  /// `settings` with what keeps all of a document; of a method without a size as they are.
+  Json largest(const Json& settings) const {
+    return method_->sized == nullptr ? settings : with_greatest_size(*method_, tokens_, settings);
+  }
 
  private:
   Json sized(const Json& settings, std::size_t kept) const;

@@ -24,7 +24,8 @@ enum class FaedkvUpdate { kCorrected, kLiteral };
 struct FaedkvOptions {
   std::size_t sinks = 10, recent = 50;  // S, R: tokens at both ends of the prefix that stay rows
   std::size_t chunks = 22;              // C: what the half spectrum is cut into
-  std::vector<std::size_t> kept;        // chunks that stay, ascending
+  std::vector<std::size_t> kept;        // chunks of keys that stay, ascending
+  std::vector<std::size_t> kept_v;      // of values
   bool before_rope = false;             // transform keys before RoPE (k_pre)
   bool age = false;  // tokens that leave the R recent ones enter the spectrum; off: what follows the prefix stays rows
   FaedkvUpdate update = FaedkvUpdate::kCorrected;
@@ -41,18 +42,20 @@ std::string obstacle_of(const FaedkvOptions& options, std::size_t prefix) {
   if (options.chunks > bins)
     return "found " + std::to_string(options.chunks) + " chunks, expected at most the " + std::to_string(bins) +
            " bins of " + std::to_string(tokens) + " tokens";
-  if (options.kept.empty()) return "found no chunk that is kept, expected at least one";
-  if (options.kept.back() >= options.chunks)
-    return "found chunk " + std::to_string(options.kept.back()) + ", expected numbers below " +
-           std::to_string(options.chunks);
+  for (const auto* const kept : {&options.kept, &options.kept_v}) {
+    if (kept->empty()) return "found no chunk that is kept, expected at least one";
+    if (kept->back() >= options.chunks)
+      return "found chunk " + std::to_string(kept->back()) + ", expected numbers below " +
+             std::to_string(options.chunks);
+  }
   if (options.before_rope && options.age && options.update == FaedkvUpdate::kLiteral)
     return "found key_space k_pre with the literal update, expected k_post: two tokens share a place, not a position";
   return {};
 }
 
 /// FAEDKV at work. A prefix attends to all of itself; at its end the N = P − S − R tokens between its sinks and its
-/// recent ones become the kept chunks of their DFT. A few tokens read the spectrum as it is (Backend::attention); more
-/// of them, and keys before RoPE, get the tokens back as rows first.
+/// recent ones become the kept chunks of their DFT, of keys and of values each their own. A few tokens read the
+/// spectrum as it is (Backend::attention); more of them, and keys before RoPE, get the tokens back as rows first.
 /// Source: FAEDKV, sections on compression and on the incremental transform. Deviations: the half spectrum, so that
 /// states stay real; keys after RoPE by default; kCorrected. The paper's kLiteral update lays each token on the one M
 /// tokens before it: S ← e^{−j2πk/M} (S + x/M) turns every sample by one place, so that the new one comes to stand
@@ -65,7 +68,7 @@ std::string obstacle_of(const FaedkvOptions& options, std::size_t prefix) {
 class FaedkvCache final : public LayerCache {
  public:
   explicit FaedkvCache(const FaedkvOptions& options)
-      : options_(options), spectrum_(options.chunks, options.kept, options.kept) {}
+      : options_(options), spectrum_(options.chunks, options.kept, options.kept_v) {}
 
   void attend(LayerStates& states, const Operand& out) override {
     if (!ages()) return attend_together(states, out);
@@ -195,7 +198,9 @@ std::unique_ptr<LayerCache> make_faedkv(Parameters& parameters, const CacheLayer
   options.recent = parameters.count("recent", options.recent, 0);
   options.chunks = parameters.count("chunks", options.chunks, 1);
   options.kept = parameters.indices("kept", {0}, options.chunks);
+  options.kept_v = parameters.indices("kept_v", options.kept, options.chunks, "kept");
   std::ranges::sort(options.kept);
+  std::ranges::sort(options.kept_v);
   options.before_rope = parameters.choice("key_space", kKeySpaces) == 1;
   options.age = parameters.on_off("age", options.age);
   options.update = static_cast<FaedkvUpdate>(parameters.choice("update", kUpdates));
@@ -206,16 +211,22 @@ std::unique_ptr<LayerCache> make_faedkv(Parameters& parameters, const CacheLayer
   const std::size_t prefix =
       parameters.count("prefix", Parameters::kRequired, 1, options.sinks + options.recent + tokens - 1);
   const std::string obstacle = obstacle_of(options, prefix);
-  if (options.half_dft && !obstacle.empty()) parameters.refuse(options.kept.empty() ? "kept" : "update", obstacle);
+  if (options.half_dft && !obstacle.empty()) {
+    const char* const other = options.kept_v.empty() ? "kept_v" : "update";
+    parameters.refuse(options.kept.empty() ? "kept" : other, obstacle);
+  }
   return std::make_unique<FaedkvCache>(options);
 }
 
-/// The lowest chunks.
+/// The lowest chunks, of what `settings` do not say which chunks to keep of: keys, values, or both.
 Json sized_faedkv(double share, std::size_t, const Json& settings) {
-  std::vector<std::size_t> kept(static_cast<std::size_t>(
+  std::vector<std::size_t> lowest(static_cast<std::size_t>(
       std::llround(share * static_cast<double>(settings.value("chunks", FaedkvOptions{}.chunks)))));
-  std::iota(kept.begin(), kept.end(), 0);
-  return {{"kept", kept}};
+  std::iota(lowest.begin(), lowest.end(), 0);
+  Json sized = Json::object();
+  for (const char* const name : {"kept", "kept_v"})
+    if (!settings.contains(name)) sized[name] = lowest;
+  return sized;
 }
 
 }  // namespace

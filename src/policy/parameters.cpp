@@ -196,8 +196,8 @@ bool Parameters::on_off(std::string_view name, bool standard) {
 }
 
 std::vector<std::size_t> Parameters::indices(std::string_view name, std::vector<std::size_t> standard,
-                                             std::size_t limit) {
-  note({.name = std::string(name), .kind = ParameterSpec::Kind::kIndices, .standard = standard});
+                                             std::size_t limit, std::string_view like) {
+  note({.name = std::string(name), .kind = ParameterSpec::Kind::kIndices, .standard = standard, .like = like});
   const Json* found = find(name, true);
   std::vector<std::size_t> numbers = found == nullptr ? std::move(standard) : std::vector<std::size_t>();
   if (found != nullptr && found->is_array() && !found->empty() && found->front().is_array()) found = find(name);

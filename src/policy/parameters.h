@@ -35,6 +35,7 @@ struct ParameterSpec {
   double least = 0, most = 0;           // kCount: no most; kReal
   std::vector<std::string> words = {};  // kWord
   bool per_layer = true;                // a list gives each layer its own value
+  std::string_view like = {};           // a parameter whose value it has unless it is given; empty: `standard`
 };
 
 /// A method's parameters. Reading them is what describes them: a name, its kind, its standard and its bounds stand in
@@ -69,7 +70,9 @@ class Parameters {
   bool on_off(std::string_view name, bool standard);
   /// Numbers below `limit`, whatever the layer: one, a list of them, or the word none. A list of lists has one for each
   /// layer.
-  std::vector<std::size_t> indices(std::string_view name, std::vector<std::size_t> standard, std::size_t limit);
+  /// @param like  the parameter that `standard` is the value of, if it is one's
+  std::vector<std::size_t> indices(std::string_view name, std::vector<std::size_t> standard, std::size_t limit,
+                                   std::string_view like = {});
   /// Index of the word among `words`; `standard` is the first.
   std::size_t choice(std::string_view name, std::span<const std::string_view> words);
 

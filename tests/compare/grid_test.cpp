@@ -59,6 +59,16 @@ TEST(CompareGrid, AStorageTypeHasOneSize) {
   EXPECT_TRUE(std::ranges::none_of(cells, [](const CompareCell& one) { return one.label == "f16"; }));
 }
 
+TEST(CompareGrid, AMethodThatKeepsKeysAloneDoesNotKeepEverything) {
+  const auto keeps = [](const Json& kept, const Json& kept_v) {
+    return keeps_everything(*find_cache_method("faedkv"),
+                            {{"prefix", 150}, {"chunks", 3}, {"kept", kept}, {"kept_v", kept_v}}, 200);
+  };
+  EXPECT_TRUE(keeps({0, 1, 2}, {0, 1, 2}));
+  EXPECT_FALSE(keeps({0, 1, 2}, {0, 1}));
+  EXPECT_FALSE(keeps({0, 1}, {0, 1, 2}));
+}
+
 TEST(CompareGrid, WhatAStorageTypeReachesAloneIsNoCell) {
   const auto cells = cells_of({"streaming"}, {}, {"q4_0"});
   EXPECT_TRUE(std::ranges::none_of(

@@ -104,12 +104,41 @@ INSTANTIATE_TEST_SUITE_P(
              24 + 18,
              43,
              1},
+        // Bins of keys alone and of values alone take as much as a row each: 9 of 39 and 9 + 10, 38 of 153 and 38 + 38.
+        Case{"faedkv",
+             {"prefix=100", "sinks=4", "recent=20", "chunks=4", "kept=0", "kept_v=0,2"},
+             24 + 9 + 19 + 100,
+             152,
+             1},
+        Case{"faedkv",
+             {"prefix=100", "sinks=4", "recent=20", "chunks=4", "kept=0", "kept_v=0,2", "age=on"},
+             24 + 38 + 76,
+             139,
+             3},
+        Case{"faedkv",
+             {"prefix=100", "sinks=4", "recent=20", "chunks=4", "kept=0,2", "kept_v=0", "age=on", "key_space=k_pre"},
+             24 + 76 + 38,
+             139,
+             3},
         // Chunks 1, 2 and 4 of 5 of 51 bins are [10, 30) and [40, 51).
         Case{"faedkv", {"prefix=100", "sinks=0", "recent=0", "chunks=5", "kept=1-2,4", "age=off"}, 62 + 100, 162, 1},
         Case{"l2norm", {"prefix=50", "ratio=0.4", "skip_layers=none"}, 170, 170, 1},
         // One head in the place of two.
         Case{"gqa", {"heads=1"}, 100, 100, 0}),
     [](const auto& c) { return std::string(c.param.method) + std::to_string(c.index); });
+
+TEST(CachedRunOfSpectra, ValuesKeepTheChunksOfKeysUnlessToldOtherwise) {
+  TinyModel tiny;
+  const auto of = [&](const std::vector<std::string>& chunks) {
+    std::vector<std::string> settings{"prefix=100", "sinks=4", "recent=20", "chunks=4", "age=on"};
+    settings.insert(settings.end(), chunks.begin(), chunks.end());
+    return losses(tiny, "faedkv", settings, 200, 1);
+  };
+  const Losses without = of({"kept=0,2"}), with = of({"kept=0,2", "kept_v=2,0"}), other = of({"kept=0,2", "kept_v=0"});
+  EXPECT_EQ(without.nll, with.nll);
+  EXPECT_EQ(without.report.peak.stored, with.report.peak.stored);
+  EXPECT_GT(largest_difference(without.nll, other.nll), 1e-4);
+}
 
 /// Rounding may turn a code over, and with it the rank of a token: a step of the store, no longer of rounding.
 TEST(CachedRunOfCodes, AnySplitOfATextHoldsAsMuchAndLosesAsMuch) {

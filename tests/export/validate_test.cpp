@@ -143,6 +143,9 @@ TEST_F(Validate, SizesMayDifferByLayer) {
 
 TEST_F(Validate, TakesWhatTheToolWrites) {
   EXPECT_EQ(complaint(faedkv()), "");
+  Json chunks_of_values = faedkv();
+  chunks_of_values["parameters"]["kept_v"] = Json::parse("[[0, 1], [0]]");
+  EXPECT_EQ(complaint(chunks_of_values), "");
   EXPECT_EQ(complaint(elite(true)), "");
   EXPECT_EQ(complaint(elite(false)), "");
 }
@@ -175,6 +178,10 @@ TEST_F(Validate, SaysWhatItFoundAndExpectedOfAValue) {
               HasSubstr(R"(/parameters/transform: found "fft", expected one of dft, dct)"));
   EXPECT_THAT(after(faedkv(), [](Json& c) { c["parameters"]["kept"][1][0] = -1; }),
               HasSubstr("/parameters/kept: found an array of 1 elements, expected numbers below 2, or none"));
+  EXPECT_THAT(after(faedkv(), [](Json& c) { c["parameters"]["kept_v"] = Json::array({2}); }),
+              HasSubstr("/parameters/kept_v: found an array of 1 elements, expected numbers below 2, or none"));
+  EXPECT_THAT(after(faedkv(), [](Json& c) { c["parameters"]["kept_v"] = Json::parse("[[1], []]"); }),
+              HasSubstr("/parameters/kept_v: found no chunk that is kept"));
   EXPECT_THAT(after(faedkv(), [](Json& c) { c["model"]["head_dim"] = 5; }), HasSubstr("a multiple of 2"));
 }
 

@@ -66,6 +66,30 @@ TEST(CacheSize, FitsTheGreatestThatABudgetHolds) {
   EXPECT_EQ(sizes("l2norm").total(*half), kModelLayers * 125 * kRowBytes);
 }
 
+TEST(CacheSize, LeavesChunksThatAreGivenAsTheyAre) {
+  // Of 150 tokens 4 and 10 stay rows, 136 become 69 bins in 23 chunks; a bin of keys and values takes as much as two
+  // rows, and 50 come after the prefix.
+  const Json given{{"prefix", 150}, {"sinks", 4}, {"recent", 10}, {"chunks", 23}};
+  const auto with = [&](Json settings, const Json& more) {
+    settings.update(more);
+    return settings;
+  };
+  const auto fitted = [&](const Json& more, std::size_t rows) {
+    return sizes("faedkv").fitted(with(given, more), kModelLayers * (4 + 10 + 50 + rows) * kRowBytes);
+  };
+  const Json lowest = Json::array({0}), two{0, 1}, four{0, 1, 2, 3}, others{7, 9};
+  EXPECT_EQ(fitted(Json::object(), 2 * 2 * 3), with(given, {{"kept", two}, {"kept_v", two}}));
+  EXPECT_EQ(fitted({{"kept_v", lowest}}, (4 + 1) * 3), with(given, {{"kept_v", lowest}, {"kept", four}}));
+  EXPECT_EQ(fitted({{"kept", lowest}}, (4 + 1) * 3), with(given, {{"kept", lowest}, {"kept_v", four}}));
+  const Json both{{"kept", others}, {"kept_v", lowest}};
+  EXPECT_EQ(fitted(both, 20 * 3), with(given, both));
+  EXPECT_EQ(fitted(both, 2 * 3), std::nullopt);
+  std::vector<std::size_t> all(23);
+  std::iota(all.begin(), all.end(), 0);
+  EXPECT_EQ(sizes("faedkv").largest(with(given, both)), with(given, {{"kept", all}, {"kept_v", all}}));
+  EXPECT_EQ(sizes("faedkv").largest(given), with(given, {{"kept", all}, {"kept_v", all}}));
+}
+
 TEST(CacheSize, HasNothingForABudgetThatIsTooSmall) {
   EXPECT_FALSE(sizes("lagkv").fitted({{"lag", 40}}, kModelLayers * 50 * kRowBytes));
   EXPECT_FALSE(sizes("l2norm").fitted({{"prefix", 100}}, kModelLayers * 50 * kRowBytes));
@@ -84,20 +108,25 @@ TEST(CacheSize, GivesMoreBytesForMoreShare) {
   for (const CacheMethod* method : cache_methods()) {
     if (method->sized == nullptr) continue;
     CacheSizes of(*method, shape(), kModelLayers, kDocument);
-    Json settings = Json::object();
-    if (method->name == "lagkv") settings["lag"] = 16;
-    if (method->prefill == Prefill::kWhole) settings["prefix"] = 150;
-    std::size_t before = 0, found = 0;
-    for (std::size_t part = 1; part <= 8; ++part) {
-      const std::size_t bytes = part * of.full() / 8;
-      const auto fitted = of.fitted(settings, bytes);
-      if (!fitted) continue;
-      ++found;
-      EXPECT_LE(of.total(*fitted), bytes) << method->name;
-      EXPECT_GE(of.total(*fitted), before) << method->name;
-      before = of.total(*fitted);
+    Json common = Json::object();
+    if (method->name == "lagkv") common["lag"] = 16;
+    if (method->prefill == Prefill::kWhole) common["prefix"] = 150;
+    std::vector<Json> ways{common};
+    if (method->name == "faedkv")
+      for (const char* const given : {"kept", "kept_v"}) ways.emplace_back(common)[given] = Json::array({0});
+    for (const Json& settings : ways) {
+      std::size_t before = 0, found = 0;
+      for (std::size_t part = 1; part <= 8; ++part) {
+        const std::size_t bytes = part * of.full() / 8;
+        const auto fitted = of.fitted(settings, bytes);
+        if (!fitted) continue;
+        ++found;
+        EXPECT_LE(of.total(*fitted), bytes) << method->name << settings;
+        EXPECT_GE(of.total(*fitted), before) << method->name << settings;
+        before = of.total(*fitted);
+      }
+      EXPECT_GE(found, 2U) << method->name << settings;
     }
-    EXPECT_GE(found, 2U) << method->name;
   }
 }
 

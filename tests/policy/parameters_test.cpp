@@ -52,6 +52,9 @@ TEST(MakeCache, RefusesWhatNoMethodCanWorkWith) {
   for (const char* kept : {"22", "4-22", "5-4", "1-2-3", "0,x", "-1", "0-", "0-99999999999"})
     refuse("faedkv", {"prefix=800", std::string("kept=") + kept}, "expected numbers below 22, or none");
   refuse("faedkv", {"prefix=800", "kept=none"}, "--set kept: found no chunk that is kept");
+  refuse("faedkv", {"prefix=800", "kept_v=22"}, "--set kept_v: found 22, expected numbers below 22, or none");
+  refuse("faedkv", {"prefix=800", "kept_v=none"}, "--set kept_v: found no chunk that is kept");
+  refuse("faedkv", {"prefix=800", "kept=none", "kept_v=0"}, "--set kept: found no chunk that is kept");
   refuse("faedkv", {"prefix=800", "kept=0/1"}, "--set kept: found a list of 2, expected a value for each of 3 layers");
   refuse("faedkv", {"prefix=800", "age=on", "update=literal", "key_space=k_pre"}, "expected k_post");
   refuse("faedkv", {"prefix=800", "prefill=stepwise"}, "expected whole");
@@ -118,6 +121,19 @@ TEST(Parameters, AreCompleteOnceTheyAreRead) {
       Json::parse(R"({"layers": [0, 1, 2], "store": "none", "store_k": "store", "store_v": "store", "rotate": "on",
       "layout": "engine", "scale_k": 1.0, "scale_v": 1.0, "store_skip_layers": [], "ratio": 0.5,
       "skip_layers": [0, 1], "prefix": 4, "prefill": "whole"})"));
+}
+
+TEST(Parameters, ValuesKeepTheChunksOfKeysUnlessToldOtherwise) {
+  const auto kept_v = [](const std::vector<std::string>& settings) {
+    Parameters parameters({{parse_settings(settings, "settings"), "", ErrorCode::kUsage}}, 2);
+    (void)make_cache(*find_cache_method("faedkv"), parameters, {.kv_heads = 1, .head_dim = 64});
+    return parameters.resolved().at("kept_v");
+  };
+  EXPECT_EQ(kept_v({"prefix=800"}), Json::array({0}));
+  EXPECT_EQ(kept_v({"prefix=800", "kept=3,5"}), Json({3, 5}));
+  EXPECT_EQ(kept_v({"prefix=800", "kept=3/0,5"}), Json::parse("[[3], [0, 5]]"));
+  EXPECT_EQ(kept_v({"prefix=800", "kept=3/0,5", "kept_v=1"}), Json::array({1}));
+  EXPECT_EQ(kept_v({"prefix=800", "kept=3", "kept_v=1/2,4"}), Json::parse("[[1], [2, 4]]"));
 }
 
 TEST(Parameters, ScalesOfHeadsStayListsByLayer) {
