@@ -117,11 +117,11 @@ ROWS = {"full": 64, "streaming": 9, "dropping": 7 + 2, "freqkv": 7 + 2, "lagkv":
         "snapkv": 11 + 34, "l2norm": 15 + 34, "gqa": 64, "faedkv": 2 + 4, "elitekv": 64}
 
 
-def layer_of(method):
+def layer_of(method, **changes):
     kind = METHODS[method]
     prefix = PREFIX if kind.always_whole else 0
     module = SimpleNamespace(head_dim=HEAD_DIM, config=SimpleNamespace(num_key_value_heads=KV_HEADS))
-    return kind(Parameters(SMALL[method], "test", 0), Setting(module, Rotation(Embedding()), prefix))
+    return kind(Parameters({**SMALL[method], **changes}, "test", 0), Setting(module, Rotation(Embedding()), prefix))
 
 
 def check_cuts(method):
@@ -138,6 +138,25 @@ def check_cuts(method):
     assert at_once.rows == ROWS[method], (method, at_once.rows)
     at_once.reset()
     assert at_once.rows == 0 and torch.equal(at_once.run(states), expected)
+
+
+def check_chunks_of_values():
+    """What a config says of values alone; those of keys where it says nothing, and of each layer."""
+    states = random_states(PREFIX)
+
+    def spectra(**changes):
+        layer = layer_of("faedkv", **changes)
+        layer.run(states)
+        return layer.spectra
+
+    for keys, values, changes in (([0, 2], [0, 2], {}), ([0, 2], [1], {"kept_v": [1]}), ([1], [1], {"kept": [[1]]}),
+                                  ([0, 2], [0, 1], {"kept_v": [[1, 0]]})):
+        assert [spectrum.kept for spectrum in spectra(**changes)] == [keys, values], changes
+    keys, values = spectra(kept_v=[1])
+    assert torch.equal(keys.sums, spectra()[0].sums) and torch.equal(values.sums, spectra(kept=[1])[1].sums)
+    for chunks in ([3], "none"):
+        refused(lambda: layer_of("faedkv", kept_v=chunks), "/parameters/kept_v:", "some numbers below 3")
+        refused(lambda: layer_of("faedkv", kept=chunks), "/parameters/kept:", "some numbers below 3")
 
 
 def check_first_tokens(method):
@@ -180,4 +199,5 @@ assert set(SMALL) == set(METHODS) and METHODS["full"] is CalibratedLayer
 for each in METHODS:
     check_cuts(each)
     check_first_tokens(each)
+check_chunks_of_values()
 check_refusals()

@@ -27,6 +27,7 @@ SETTINGS = [
     ("gqa", "heads=1", "layers=10,20"),
     ("faedkv", "kept=0-10", *WHOLE),
     ("faedkv", "kept=0-10", "age=on", *WHOLE),
+    ("faedkv", "kept=0-10", "kept_v=0-1,5", "age=on", *WHOLE),
     ("faedkv", "kept=0-10", "key_space=k_pre", "age=on", *WHOLE),
     ("faedkv", "kept=0-20", "age=on", "update=literal", *WHOLE),
 ]

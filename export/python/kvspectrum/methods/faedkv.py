@@ -44,16 +44,19 @@ class Spectrum:
 
 class FaedkvLayer(CalibratedLayer):
     """Of a prefix the first `sinks` and the last `recent` tokens stay rows; those between them become the chunks `kept`
-    of the `chunks` of their half spectrum, of keys after RoPE or (key_space=k_pre) before it, and of values. Later
-    tokens are rows (age=off), or push the oldest recent one into the spectrum (age=on): exactly, a full grid being
-    rebuilt with twice the samples (update=corrected), or laid on an older token as the paper's update does (literal).
-    The middle is brought back as rows for each group that attends. Source: FAEDKV; deviations as in docs/faedkv.md."""
+    of the `chunks` of their half spectrum, of keys after RoPE or (key_space=k_pre) before it, and `kept_v` (absent: as
+    `kept`) of values. Later tokens are rows (age=off), or push the oldest recent one into the spectrum (age=on):
+    exactly, a full grid being rebuilt with twice the samples (update=corrected), or laid on an older token as the
+    paper's update does (literal). The middle is brought back as rows for each group that attends. Source: FAEDKV;
+    deviations as in docs/faedkv.md."""
 
     always_whole = True
 
     def __init__(self, parameters, setting):
         self.sinks, self.recent = parameters.count("sinks"), parameters.count("recent")
-        self.chunks, self.kept = parameters.count("chunks", 1), parameters.indices("kept")
+        self.chunks = parameters.count("chunks", 1)
+        self.kept = [self.chunks_of(parameters, name)
+                     for name in ("kept", "kept_v" if "kept_v" in parameters else "kept")]
         self.before_rope = parameters.word("key_space", "k_post", "k_pre") == "k_pre"
         self.age = parameters.on("age")
         self.wraps = parameters.word("update", "corrected", "literal") == "literal"
@@ -63,12 +66,16 @@ class FaedkvLayer(CalibratedLayer):
         if middle < 1 or self.chunks > middle // 2 + 1:
             parameters.refuse("prefix", f"found {setting.prefix}, expected one with {self.chunks} bins between "
                                         f"{self.sinks} sinks and {self.recent} recent tokens")
-        if not self.kept or self.kept[-1] >= self.chunks:
-            parameters.refuse("kept", f"found {self.kept}, expected some numbers below {self.chunks}")
         if self.before_rope and self.age and self.wraps:
             parameters.refuse("update", "found literal with key_space k_pre, expected k_post: two tokens share a "
                                         "place, not a position")
         super().__init__(parameters, setting)
+
+    def chunks_of(self, parameters, name):
+        kept = parameters.indices(name)
+        if not kept or kept[-1] >= self.chunks:
+            parameters.refuse(name, f"found {kept}, expected some numbers below {self.chunks}")
+        return kept
 
     def reset(self):
         super().reset()
@@ -106,5 +113,6 @@ class FaedkvLayer(CalibratedLayer):
 
     def end_prefix(self):
         last = self.rows - self.recent
-        self.spectra = [Spectrum(x[..., self.sinks:last, :], self.chunks, self.kept) for x in (self.keys, self.values)]
+        self.spectra = [Spectrum(x[..., self.sinks:last, :], self.chunks, kept)
+                        for x, kept in zip((self.keys, self.values), self.kept)]
         self.drop_rows(self.sinks, last)
