@@ -28,6 +28,19 @@ TEST(BudgetGrid, SharesTheRoomOut) {
   EXPECT_THAT(tried("lagkv", {.tokens = 64, .rows = 16}, "lag"), ElementsAre(8));
   EXPECT_THAT(tried("lagkv", {.tokens = 64, .rows = 16}, "sinks"), ElementsAre(2));
   EXPECT_THAT(tried("faedkv", {.tokens = 64, .rows = 8, .later = 16}, "recent"), ElementsAre(0));
+  EXPECT_THAT(tried("faedkv", {.tokens = 64, .rows = 8, .later = 16}, "sinks"), ElementsAre(1));
+}
+
+TEST(BudgetGrid, LeavesKeysOrValuesTheirLowestChunkAlone) {
+  const std::vector<Json> all = budget_grid("faedkv").settings({.tokens = 1024, .rows = 256, .later = 128});
+  ASSERT_EQ(all.size(), 12U);  // of four shares of recent tokens
+  const Json lowest = Json::array({0});
+  for (std::size_t n = 0; n < all.size(); ++n) {
+    EXPECT_EQ(all[n].at("recent"), all[n / 3 * 3].at("recent"));
+    EXPECT_EQ(all[n].at("sinks"), 10);
+    EXPECT_EQ(all[n].value("kept_v", Json()), n % 3 == 1 ? lowest : Json());
+    EXPECT_EQ(all[n].value("kept", Json()), n % 3 == 2 ? lowest : Json());
+  }
 }
 
 TEST(BudgetGrid, HasFewSettingsAndAStandardForEveryMethod) {

@@ -193,6 +193,21 @@ TEST(BudgetSpace, WindowsTakeTheirBytesFirst) {
   EXPECT_EQ(space.room().rows, kLength / 2);
 }
 
+TEST(BudgetSpace, ChunksThatAreGivenStayAndLeaveTheRoomAsItIs) {
+  BudgetCase at;
+  const auto space_of = [&](Json given) {
+    given.update({{"prefix", 40}, {"chunks", 6}});
+    return BudgetSpace(*find_cache_method("faedkv"), at.tiny.model->config(), kBudgetTokens, at.half().bytes, given);
+  };
+  for (const char* const name : {"kept", "kept_v"}) {
+    BudgetSpace space = space_of({{name, Json::array({0})}, {"sinks", 2}, {"recent", 4}});
+    EXPECT_EQ(space.room().rows, space_of({{"sinks", 2}, {"recent", 4}}).room().rows) << name;
+    const std::vector<Json> candidates = space.candidates();
+    EXPECT_EQ(candidates.size(), 2U) << name;  // what the other is as sized, and its lowest chunk alone
+    for (const Json& settings : candidates) EXPECT_EQ(settings.at(name), Json::array({0})) << name;
+  }
+}
+
 TEST(BudgetSpace, CodedRowsAreMore) {
   const BudgetCase at;
   const std::size_t bytes = at.sizes("full").full() / 4;
