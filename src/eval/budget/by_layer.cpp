@@ -43,9 +43,9 @@ BudgetLattice lattice_of(BudgetSpace& space, std::size_t candidate, const Json& 
     return sized_lattice(
         space.sizes(), [&](double share) { return space.scaled(candidate, share); }, layers,
         proposed(space, layers, text));
-  std::vector<Json> all = space.unsized();
+  const std::vector<Json> all = space.unsized();
   const auto start = std::ranges::find(all, uniform) - all.begin();
-  return plain_lattice(space.sizes(), std::move(all), static_cast<std::size_t>(start), layers);
+  return plain_lattice(space.sizes(), all, static_cast<std::size_t>(start), layers);
 }
 
 std::size_t most_positions(const BudgetSpace& space, const BudgetLattice& lattice) {
