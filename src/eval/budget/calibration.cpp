@@ -77,11 +77,11 @@ BudgetCalibration calibrate_to_budget(Decoder& decoder, std::string_view method,
   for (const HalvedCandidate& one : ranked)
     found.trials.push_back({candidates[one.candidate], space.place(one.candidate), one.losses.size(), one.mean()});
   const std::size_t best = ranked.front().candidate;
+  found.contenders.push_back({"uniform", candidates[best]});  // which wins where layers trade nothing
   if (plan.rounds > 0)
     found.contenders.push_back(
         {"layers", settings_by_layer(space, decoder, best, plan.rounds,
                                      {layer_documents(text.measured), {}, {}, text.states}, log)});
-  found.contenders.push_back({"uniform", candidates[best]});
   if (auto standard = space.standard()) found.contenders.push_back({"standard", std::move(*standard)});
   for (BudgetContender& contender : found.contenders) {
     contender.bytes = space.sizes().total(contender.settings);
