@@ -66,7 +66,8 @@ double gamma_of(std::size_t kept, std::size_t slots) {
 /// γ by layer. Of the slots that a compression smooths every layer keeps the share at which all lose the same share of
 /// their energy, the mean over layers being that of the γ in `settings`. A γ costs no bytes: a layer holds all of its
 /// slots before it compresses.
-/// Spectra are those of a text's states, a compression's signal is shorter and half of it was smoothed before.
+/// The spectra are those of whole documents. A compression's signal is shorter, and most of it was smoothed before:
+/// shares of bins are taken over as they are.
 std::vector<Json> freqkv_by_spectra(const Spectrum& spectrum, const Json& settings) {
   std::vector<Json> all(spectrum.layers.size(), settings);
   for (const char* const name : {"cache_size", "sinks", "gamma", "recent", "rope"})
