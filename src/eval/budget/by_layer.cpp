@@ -1,6 +1,7 @@
 #include "eval/budget/by_layer.h"
 
 #include <algorithm>
+#include <set>
 
 #include "eval/budget/lattice.h"
 #include "eval/layer_losses.h"
@@ -49,9 +50,10 @@ BudgetLattice lattice_of(BudgetSpace& space, std::size_t candidate, const Json& 
 }
 
 std::size_t most_positions(const BudgetSpace& space, const BudgetLattice& lattice) {
+  std::set<Json> settings;  // most are those of every layer
+  for (const auto& of_layer : lattice.settings) settings.insert(of_layer.begin(), of_layer.end());
   std::size_t most = 0;
-  for (const auto& of_layer : lattice.settings)
-    for (const Json& one : of_layer) most = std::max(most, space.cache(one).positions(space.tokens()));
+  for (const Json& one : settings) most = std::max(most, space.cache(one).positions(space.tokens()));
   return most;
 }
 
