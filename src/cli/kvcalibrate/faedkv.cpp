@@ -26,7 +26,7 @@ OptionTable faedkv_options() {
   OptionTable table(
       "kvcalibrate faedkv --model PATH --text PATH --out FILE [options]",
       "Ablates each chunk of each layer's spectrum and keeps, per layer, those whose loss hurts most. With --budget: "
-      "chooses sinks, recent tokens and chunks for so many bytes, with sizes by layer.",
+      "chooses recent tokens and chunks, of keys and values apart, for so many bytes; with --by-layer for each layer.",
       {"kvcalibrate faedkv --model SmolLM2.gguf --text book.txt --documents 8 --out faedkv.json",
        "kvcalibrate faedkv --model SmolLM2.gguf --text book.txt --protocol in-place --chunks 8 "
        "--sweep 4,8,16,22 --dtype bf16 --out faedkv.json",
