@@ -85,14 +85,16 @@ int owner_of_temporary(std::string_view name, const std::string& output_name) {
   return parse_integer<int>(rest.substr(rest.rfind('.') + 1)).value_or(0);  // npos + 1 is 0: no dot
 }
 
-/// Temporaries of `output` that a killed process left. The lock is held, so nobody alive is writing them.
-void remove_stale_temporaries(const fs::path& output) {
+/// Temporaries of `output` that a killed process left.
+/// @param last_holder  of the lock, 0 for none. It writes no more, even if the system still knows that id: of a process
+///                     whose parent has not asked for its end, or of a new one.
+void remove_stale_temporaries(const fs::path& output, int last_holder) {
   const std::string name = output.filename().native().substr(0, 200);
   std::error_code ignored;
   for (fs::directory_iterator entry(directory_of(output), ignored), end; entry != end; entry.increment(ignored)) {
     const int pid = owner_of_temporary(entry->path().filename().native(), name);
     std::error_code kept;
-    if (pid > 0 && ::kill(pid, 0) != 0 && errno == ESRCH) fs::remove_all(entry->path(), kept);
+    if (pid > 0 && (pid == last_holder || (::kill(pid, 0) != 0 && errno == ESRCH))) fs::remove_all(entry->path(), kept);
   }
 }
 
@@ -108,12 +110,13 @@ OutputLock::OutputLock(const fs::path& output, bool enabled, std::span<const fs:
   for (;;) {
     Descriptor file = open_descriptor(path_, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0644);
     if (!file.is_open()) throw_errno(ErrorCode::kEnvironment, path_, "cannot create the lock file", errno);
+    std::optional<std::string> last_holder;
     try {
       take_flock(file.get(), path_);
       if (!is_still_named(file.get(), path_)) continue;
+      last_holder = read_owner(file.get(), path_);
       // A file of the user's that happens to have this name must be neither overwritten nor deleted.
-      if (!read_owner(file.get(), path_))
-        throw Error(ErrorCode::kConflict, path_.native(), "exists and is no lock file");
+      if (!last_holder) throw Error(ErrorCode::kConflict, path_.native(), "exists and is no lock file");
     } catch (const std::exception& failure) {
       const auto* const error = dynamic_cast<const Error*>(&failure);
       if (error == nullptr || error->code() == ErrorCode::kEnvironment) remove_nobodys(file.get(), path_);
@@ -123,7 +126,8 @@ OutputLock::OutputLock(const fs::path& output, bool enabled, std::span<const fs:
     try {
       remove_with_program(path_);
       write_owner(descriptor_, path_);
-      for (const fs::path& one : written) remove_stale_temporaries(one);
+      const int last = parse_integer<int>(*last_holder).value_or(0);
+      for (const fs::path& one : written) remove_stale_temporaries(one, last);
     } catch (...) {  // no destructor runs
       let_go(descriptor_, path_);
       throw;

@@ -17,20 +17,6 @@ using ::testing::StartsWith;
 
 constexpr int kInternal = 70, kSignal = 1000;
 
-/// Names of what differs, for a message.
-std::string difference(const std::map<std::string, std::string>& before,
-                       const std::map<std::string, std::string>& after) {
-  std::string names;
-  for (const auto& [name, bytes] : before)
-    if (!after.contains(name)) names += " -" + name;
-  for (const auto& [name, bytes] : after)
-    if (!before.contains(name))
-      names += " +" + name;
-    else if (before.at(name) != bytes)
-      names += " *" + name;
-  return names;
-}
-
 }  // namespace
 
 Catalogue::Catalogue() {

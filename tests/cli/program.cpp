@@ -129,6 +129,19 @@ std::map<std::string, std::string> contents_of(const std::filesystem::path& fold
   return files;
 }
 
+std::string difference(const std::map<std::string, std::string>& before,
+                       const std::map<std::string, std::string>& after) {
+  std::string names;
+  for (const auto& [name, bytes] : before)
+    if (!after.contains(name)) names += " -" + name;
+  for (const auto& [name, bytes] : after)
+    if (!before.contains(name))
+      names += " +" + name;
+    else if (before.at(name) != bytes)
+      names += " *" + name;
+  return names;
+}
+
 TemporaryFolder::TemporaryFolder() {
   std::string pattern = (std::filesystem::temp_directory_path() / "kvs-cli-XXXXXX").string();
   if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp failed");

@@ -38,6 +38,9 @@ std::vector<std::string> words_on_texts(const std::string& command, const std::f
 
 /// Each file and folder below `folder` with what is in it.
 std::map<std::string, std::string> contents_of(const std::filesystem::path& folder);
+/// Names of what differs between two of them, for a message: "-" gone, "+" new, "*" changed.
+std::string difference(const std::map<std::string, std::string>& before,
+                       const std::map<std::string, std::string>& after);
 
 /// A folder that lives as long as the object.
 class TemporaryFolder {

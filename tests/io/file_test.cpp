@@ -215,6 +215,24 @@ TEST(OutputLock, TakesOverFromADeadProcessAndRemovesOnlyItsTemporaries) {  // ca
   EXPECT_EQ(directory.names(), kept);
 }
 
+TEST(OutputLock, RemovesTemporariesOfAHolderThatHasEndedThoughItsIdIsStillKnown) {
+  const TemporaryDirectory directory;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const OutputLock lock(directory / "out");
+    directory.write(".out." + std::to_string(::getpid()) + ".tmp", "");
+    directory.write(".out.journal." + std::to_string(::getpid()) + ".tmp", "");
+    ::raise(SIGKILL);
+  }
+  siginfo_t ended{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT), 0);  // it stays a zombie
+  EXPECT_EQ(::kill(child, 0), 0);
+  EXPECT_EQ(directory.names().size(), 3);
+  { const OutputLock lock(directory / "out"); }
+  EXPECT_THAT(directory.names(), ElementsAre());
+  ::waitpid(child, nullptr, 0);
+}
+
 TEST(OutputLock, LeavesAFileThatIsNoLockAlone) {
   const TemporaryDirectory directory;
   for (const char* text : {"[[package]]\n", "12", "12\n13\n"}) {

@@ -43,7 +43,7 @@ TEST_P(Kills, AnotherNumberOfRanksGoesOnToTheSameBytes) {
                     .victim = static_cast<unsigned>(random())};
     Outcome outcome = run_ranks_and_kill_one(ranks, program, words, kill).outcome;
     if (outcome.status != 0) outcome = run_ranks(others, program, again);
-    EXPECT_TRUE(outputs_after(outcome, program) == expected)
+    EXPECT_EQ(difference(expected, outputs_after(outcome, program)), "")
         << "kill " << n << " of process " << kill.victim << " after " << kill.milliseconds << " ms, ranks: " << ranks;
   }
 }
