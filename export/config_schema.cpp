@@ -39,8 +39,8 @@ Json parameters_schema(const CacheMethod& method, const Json& shared) {
     const Json one = value_schema(spec);
     Json& schema = properties[spec.name] = one;
     if (spec.per_layer) schema = {{"anyOf", {one, {{"type", "array"}, {"items", one}}}}};
-    if (!spec.like.empty())
-      schema["description"] = "Default: as " + std::string(spec.like) + '.';
+    if (!spec.default_from.empty())
+      schema["description"] = "Default: as " + std::string(spec.default_from) + '.';
     else if (spec.name != "layers" && !spec.standard.is_null())
       schema["default"] = spec.standard;
     if (const auto found = shared.find(spec.name); found != shared.end() && *found == schema)

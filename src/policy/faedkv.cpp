@@ -219,9 +219,10 @@ std::unique_ptr<LayerCache> make_faedkv(Parameters& parameters, const CacheLayer
 }
 
 /// The lowest chunks, of what `settings` do not say which chunks to keep of: keys, values, or both.
-Json sized_faedkv(double share, std::size_t, const Json& settings) {
-  std::vector<std::size_t> lowest(static_cast<std::size_t>(
-      std::llround(share * static_cast<double>(settings.value("chunks", FaedkvOptions{}.chunks)))));
+Json sized_faedkv(double share, std::size_t tokens, const Json& settings) {
+  // More chunks than tokens are refused when the cache is made.
+  const std::size_t chunks = std::min(tokens, shared_count(settings, "chunks", FaedkvOptions{}.chunks));
+  std::vector<std::size_t> lowest(static_cast<std::size_t>(std::llround(share * static_cast<double>(chunks))));
   std::iota(lowest.begin(), lowest.end(), 0);
   Json sized = Json::object();
   for (const char* const name : {"kept", "kept_v"})

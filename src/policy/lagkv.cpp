@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -84,7 +85,7 @@ std::unique_ptr<LayerCache> make_lagkv(Parameters& parameters, const CacheLayer&
 /// The ratio of a whole number of tokens of each partition.
 Json sized_lagkv(double share, std::size_t, const Json& settings) {
   LagkvOptions options;
-  options.lag = settings.value("lag", options.lag);
+  options.lag = std::max<std::size_t>(1, shared_count(settings, "lag", options.lag));
   const auto lag = static_cast<double>(options.lag), kept = std::round(share * lag);
   options.ratio = kept / lag;
   if (static_cast<double>(options.kept()) < kept) options.ratio = std::nextafter(options.ratio, 1.0);

@@ -8,6 +8,8 @@
 namespace kvs {
 namespace {
 
+constexpr std::int64_t kMostCount = std::int64_t{1} << 40;  // of a count
+
 /// "a, b, c"
 std::string joined(const auto& words) {
   std::string list;
@@ -135,7 +137,6 @@ const Json* Parameters::find(std::string_view name, bool whole_lists) const {
 }
 
 std::size_t Parameters::count(std::string_view name, std::size_t standard, std::size_t least, std::size_t more) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 40;
   note({.name = std::string(name),
         .kind = ParameterSpec::Kind::kCount,
         .standard = standard < least ? Json() : Json(standard),
@@ -144,10 +145,10 @@ std::size_t Parameters::count(std::string_view name, std::size_t standard, std::
   const Json* const value = find(name);
   const bool missing = value == nullptr && standard < least && !describing_;
   if (missing || (value != nullptr &&
-                  (!value->is_number_integer() || *value < static_cast<std::int64_t>(least) || *value > kMost)))
+                  (!value->is_number_integer() || *value < static_cast<std::int64_t>(least) || *value > kMostCount)))
     refuse(name, "found " + (missing ? "nothing" : describe_json(*value)) + ", expected a whole number of at least " +
                      std::to_string(least) +
-                     (missing || *value < kMost ? "" : " and at most " + std::to_string(kMost)));
+                     (missing || *value < kMostCount ? "" : " and at most " + std::to_string(kMostCount)));
   const auto result = value == nullptr ? std::max(standard, least) : value->get<std::size_t>();
   give(name, result);
   return result;
@@ -196,8 +197,11 @@ bool Parameters::on_off(std::string_view name, bool standard) {
 }
 
 std::vector<std::size_t> Parameters::indices(std::string_view name, std::vector<std::size_t> standard,
-                                             std::size_t limit, std::string_view like) {
-  note({.name = std::string(name), .kind = ParameterSpec::Kind::kIndices, .standard = standard, .like = like});
+                                             std::size_t limit, std::string_view default_from) {
+  note({.name = std::string(name),
+        .kind = ParameterSpec::Kind::kIndices,
+        .standard = standard,
+        .default_from = default_from});
   const Json* found = find(name, true);
   std::vector<std::size_t> numbers = found == nullptr ? std::move(standard) : std::vector<std::size_t>();
   if (found != nullptr && found->is_array() && !found->empty() && found->front().is_array()) found = find(name);
@@ -250,6 +254,16 @@ Json Parameters::resolved() const {
     all[spec.name] = same && !values.empty() && !of_heads ? values.front() : Json(values);
   }
   return all;
+}
+
+std::size_t shared_count(const Json& settings, const std::string& name, std::size_t standard) {
+  const auto found = settings.find(name);
+  if (found == settings.end()) return standard;
+  if (!found->is_number_integer() || *found < 0 || *found > kMostCount)
+    throw Error(
+        ErrorCode::kUsage, name,
+        "found " + describe_json(*found) + ", expected one whole number for all layers where a budget sets the size");
+  return found->get<std::size_t>();
 }
 
 }  // namespace kvs

@@ -35,7 +35,7 @@ struct ParameterSpec {
   double least = 0, most = 0;           // kCount: no most; kReal
   std::vector<std::string> words = {};  // kWord
   bool per_layer = true;                // a list gives each layer its own value
-  std::string_view like = {};           // a parameter whose value it has unless it is given; empty: `standard`
+  std::string_view default_from = {};   // a parameter whose value it has unless it is given; empty: `standard`
 };
 
 /// A method's parameters. Reading them is what describes them: a name, its kind, its standard and its bounds stand in
@@ -70,9 +70,9 @@ class Parameters {
   bool on_off(std::string_view name, bool standard);
   /// Numbers below `limit`, whatever the layer: one, a list of them, or the word none. A list of lists has one for each
   /// layer.
-  /// @param like  the parameter that `standard` is the value of, if it is one's
+  /// @param default_from  the parameter that `standard` is the value of, if it is one's
   std::vector<std::size_t> indices(std::string_view name, std::vector<std::size_t> standard, std::size_t limit,
-                                   std::string_view like = {});
+                                   std::string_view default_from = {});
   /// Index of the word among `words`; `standard` is the first.
   std::size_t choice(std::string_view name, std::span<const std::string_view> words);
 
@@ -99,5 +99,10 @@ class Parameters {
   std::vector<ParameterSpec> specs_;
   std::map<std::string, std::vector<Json>, std::less<>> given_;  // [position], or one for all
 };
+
+/// The count that `settings` give for all layers, else `standard`: what a method reckons a size with that a budget sets
+/// (CacheMethod::sized).
+/// @throws Error kUsage for what is no one whole number, such as a list by layer
+std::size_t shared_count(const Json& settings, const std::string& name, std::size_t standard);
 
 }  // namespace kvs

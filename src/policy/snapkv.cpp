@@ -98,7 +98,7 @@ std::unique_ptr<LayerCache> make_snapkv(Parameters& parameters, const CacheLayer
 
 /// Of the prefix.
 Json sized_snapkv(double share, std::size_t tokens, const Json& settings) {
-  return {{"cache_size", std::llround(share * static_cast<double>(settings.value("prefix", tokens)))}};
+  return {{"cache_size", std::llround(share * static_cast<double>(shared_count(settings, "prefix", tokens)))}};
 }
 
 }  // namespace

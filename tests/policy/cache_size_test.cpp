@@ -45,6 +45,27 @@ TEST(CacheSize, CountsLayersByThemselves) {
   EXPECT_EQ(sizes("streaming", windowed).full(), (2 * kDocument + 64) * kRowBytes);
 }
 
+TEST(CacheSize, IsReckonedByNumbersForAllLayers) {
+  struct Case {
+    const char* method;
+    Json settings;
+    std::string named;
+  };
+  const std::vector<Case> cases{{"lagkv", {{"lag", {10, 20, 10}}}, "lag"},
+                                {"lagkv", {{"lag", 0}}, "lag"},
+                                {"snapkv", {{"prefix", {150, 100, 50}}}, "prefix"},
+                                {"faedkv", {{"chunks", "few"}, {"prefix", 150}}, "chunks"},
+                                {"faedkv", {{"chunks", -1}, {"prefix", 150}}, "chunks"},
+                                {"faedkv", {{"chunks", 1LL << 40}, {"prefix", 150}}, "prefix"}};  // too short for them
+  for (const Case& one : cases) try {
+      (void)sizes(one.method).fitted(one.settings, 100 * kModelLayers * kRowBytes);
+      ADD_FAILURE() << one.method << ' ' << one.settings;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kUsage) << one.settings;
+      EXPECT_TRUE(std::string(error.what()).starts_with(one.named + ": found ")) << error.what();
+    }
+}
+
 TEST(CacheSize, FitsTheGreatestThatABudgetHolds) {
   struct Case {
     const char* method;
