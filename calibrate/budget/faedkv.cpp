@@ -14,13 +14,16 @@ std::vector<Json> faedkv_standards() {
 
 /// Rows against bins: recent tokens have a share of what sinks and one chunk leave, and chunks what is left then, the
 /// lowest first, of keys and values alike or but for the lowest one all of keys or all of values. Chunks are fine,
-/// eight tokens' worth of the prefix each, so that few bins beside DC may stay.
+/// eight tokens' worth of the prefix each, so that few bins beside DC may stay. What recent tokens leave has a bin for
+/// every chunk.
 std::vector<Json> faedkv_settings(const BudgetRoom& room) {
   constexpr std::array kRecent{0.5, 0.75, 0.875, 1.0};
-  constexpr std::size_t kTokensOfAChunk = 8, kMostSinks = 10, kRowsOfASink = 8;
-  const std::size_t chunks = std::max<std::size_t>(1, (room.tokens - room.later) / kTokensOfAChunk),
-                    sinks = std::min(kMostSinks, room.rows / kRowsOfASink), rows = room.of_prefix(),
-                    others = rows - std::min(rows, sinks + kTokensOfAChunk);
+  constexpr std::size_t kTokensOfAChunk = 8, kMostSinks = 10;
+  const std::size_t prefix = room.tokens - room.later, sinks = room.sinks(kMostSinks),
+                    chunks = std::max<std::size_t>(1, room.count("chunks", prefix / kTokensOfAChunk)),
+                    chunk = (prefix + chunks - 1) / chunks,
+                    rows = std::min(room.of_prefix(), prefix - std::min(prefix, 2 * chunks)),
+                    others = rows - std::min(rows, sinks + chunk);
   const Json lowest = Json::array({0}), spectra[] = {Json::object(), {{"kept_v", lowest}}, {{"kept", lowest}}};
   std::vector<Json> all;
   for (const Json& rest :

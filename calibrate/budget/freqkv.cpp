@@ -56,7 +56,7 @@ std::vector<double> equal_losses(const std::vector<std::vector<double>>& lost, d
 
 /// The shortest decimal of which `slots` slots keep `kept`.
 double gamma_of(std::size_t kept, std::size_t slots) {
-  for (double unit = 100;; unit *= 10) {
+  for (double unit = 10;; unit *= 10) {
     const double units = static_cast<double>(kept) * unit / static_cast<double>(slots);
     for (const double whole : {std::ceil(units), std::floor(units) + 1})
       if (static_cast<std::size_t>(whole / unit * static_cast<double>(slots)) == kept) return whole / unit;
@@ -67,11 +67,13 @@ double gamma_of(std::size_t kept, std::size_t slots) {
 /// their energy, the mean over layers being that of the γ in `settings`. A γ costs no bytes: a layer holds all of its
 /// slots before it compresses.
 /// The spectra are those of whole documents. A compression's signal is shorter, and most of it was smoothed before:
-/// shares of bins are taken over as they are.
-std::vector<Json> freqkv_by_spectra(const Spectrum& spectrum, const Json& settings) {
-  std::vector<Json> all(spectrum.layers.size(), settings);
-  for (const char* const name : {"cache_size", "sinks", "gamma", "recent", "rope"})
-    if (settings.at(name).is_array()) return all;  // given by layer already
+/// shares of bins are taken over as they are. Nothing is proposed for the high band, nor to layers that were given
+/// other values of their own.
+std::vector<Json> gamma_by_spectra(const Spectrum& spectrum, const Json& settings) {
+  std::vector<Json> all(spectrum.layers.size(), settings.at("gamma"));
+  for (const char* const name : {"cache_size", "sinks", "recent", "rope", "band"})
+    if (settings.at(name).is_array()) return all;
+  if (settings.at("band") != "low") return all;
   const SlotOptions options{
       .cache_size = settings.at("cache_size"), .sinks = settings.at("sinks"), .gamma = settings.at("gamma")};
   const auto slots = options.compressible(), recent = settings.at("recent").get<std::size_t>();
@@ -81,14 +83,15 @@ std::vector<Json> freqkv_by_spectra(const Spectrum& spectrum, const Json& settin
   for (std::size_t n = 0; n < spectrum.layers.size(); ++n) lost.push_back(lost_energy(spectrum, keys, n));
   const std::vector<double> shares = equal_losses(lost, static_cast<double>(options.kept() - recent) / smoothed);
   for (std::size_t n = 0; n < all.size(); ++n) {
-    const auto kept = recent + static_cast<std::size_t>(std::lround(shares[n] * smoothed));
-    all[n]["gamma"] = gamma_of(std::clamp(kept, recent + 1, slots - 1), slots);
+    const auto wanted = recent + static_cast<std::size_t>(std::lround(shares[n] * smoothed)),
+               kept = std::clamp(wanted, recent + 1, slots - 1);
+    if (kept != options.kept()) all[n] = gamma_of(kept, slots);
   }
   return all;
 }
 
 }  // namespace
 
-constinit const BudgetGrid kFreqkvGrid{"freqkv", freqkv_standards, freqkv_settings, freqkv_by_spectra};
+constinit const BudgetGrid kFreqkvGrid{"freqkv", freqkv_standards, freqkv_settings, {"gamma", gamma_by_spectra}};
 
 }  // namespace kvs

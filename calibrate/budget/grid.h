@@ -14,12 +14,24 @@ namespace kvs {
 
 /// What a budget allows of a document: the room that settings share out.
 struct BudgetRoom {
-  std::size_t tokens = 0;  // of a document
-  std::size_t rows = 0;    // tokens whose keys and values the budget holds
-  std::size_t later = 0;   // tokens after a prefix that is compressed at its end
+  std::size_t tokens = 0;       // of a document
+  std::size_t rows = 0;         // tokens whose keys and values the budget holds
+  std::size_t later = 0;        // tokens after a prefix that is compressed at its end
+  Json given = Json::object();  // settings that are fixed: they take the place of a grid's
 
   /// Rows for the tokens of the prefix.
   std::size_t of_prefix() const noexcept { return rows - std::min(rows, later); }
+  /// The number that is given for all layers, or else `own`.
+  std::size_t count(const std::string& parameter, std::size_t own) const;
+  /// An eighth of the rows, `most` at most, unless sinks are given.
+  std::size_t sinks(std::size_t most) const;
+};
+
+/// What layers may have of one parameter at the same bytes, beside what settings have.
+struct LayerProposal {
+  std::string_view parameter = {};
+  /// [n] that of spectrum.layers[n], by the DCT of its states.
+  std::vector<Json> (*by_spectra)(const Spectrum& spectrum, const Json& settings) = nullptr;
 };
 
 /// What a method brings to a calibration to a byte budget: settings (as Parameters takes them) without what sets the
@@ -31,9 +43,7 @@ struct BudgetGrid {
   /// What is tried: few settings, along the axes that were found to matter (docs/budgets.md). Where the method has no
   /// size to choose, also what layers trade.
   std::vector<Json> (*settings)(const BudgetRoom& room);
-  /// What layers may have instead of `settings` at the same bytes, beside other sizes: [n] that of spectrum.layers[n],
-  /// by the DCT of its states. nullptr: nothing.
-  std::vector<Json> (*by_spectra)(const Spectrum& spectrum, const Json& settings) = nullptr;
+  LayerProposal proposal = {};
 };
 
 /// Each is defined in the file of its name; budget/grids.cpp lists them.

@@ -6,6 +6,16 @@
 
 namespace kvs {
 
+std::size_t BudgetRoom::count(const std::string& parameter, std::size_t own) const {
+  const auto found = given.find(parameter);
+  return found != given.end() && found->is_number_integer() && *found >= 0 ? found->get<std::size_t>() : own;
+}
+
+std::size_t BudgetRoom::sinks(std::size_t most) const {
+  constexpr std::size_t kRowsOfASink = 8;
+  return count("sinks", std::min(most, rows / kRowsOfASink));
+}
+
 BudgetGrid budget_grid(std::string_view method) noexcept {
   constexpr auto kStandard = +[] { return std::vector{Json::object()}; };
   constexpr auto kStandardAlone = +[](const BudgetRoom&) { return std::vector{Json::object()}; };

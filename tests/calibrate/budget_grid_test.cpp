@@ -31,6 +31,18 @@ TEST(BudgetGrid, SharesTheRoomOut) {
   EXPECT_THAT(tried("faedkv", {.tokens = 64, .rows = 8, .later = 16}, "sinks"), ElementsAre(1));
 }
 
+TEST(BudgetGrid, RecentTokensOfFaedkvLeaveRoomForChunksAndSinksThatAreGiven) {
+  const auto most = [](const BudgetRoom& room) { return *tried("faedkv", room, "recent").rbegin(); };
+  BudgetRoom half{.tokens = 1024, .rows = 512, .later = 256};
+  EXPECT_EQ(most(half), 256 - 10 - 8);
+  half.given = {{"chunks", 22}, {"sinks", 64}};
+  EXPECT_EQ(most(half), 256 - 64 - 35);  // a 22nd of 768 tokens is less than 35
+  half.given = {{"chunks", {22, 30}}};   // of layers: the grid's own reckoning
+  EXPECT_EQ(most(half), 256 - 10 - 8);
+  // 96 chunks need as many bins, of twice as many tokens.
+  EXPECT_EQ(most({.tokens = 1024, .rows = 1000, .later = 256}), 768 - 2 * 96 - 10 - 8);
+}
+
 TEST(BudgetGrid, LeavesKeysOrValuesTheirLowestChunkAlone) {
   const std::vector<Json> all = budget_grid("faedkv").settings({.tokens = 1024, .rows = 256, .later = 128});
   ASSERT_EQ(all.size(), 12U);  // of four shares of recent tokens
@@ -65,12 +77,7 @@ Spectrum spectrum_of(const std::vector<std::vector<double>>& layers) {
 
 std::vector<double> proposed_gammas(const Spectrum& spectrum, const Json& settings) {
   std::vector<double> gammas;
-  for (const Json& layer : budget_grid("freqkv").by_spectra(spectrum, settings)) {
-    Json others = layer;
-    others["gamma"] = settings.at("gamma");
-    EXPECT_EQ(others, settings);
-    gammas.push_back(layer.at("gamma"));
-  }
+  for (const Json& gamma : budget_grid("freqkv").proposal.by_spectra(spectrum, settings)) gammas.push_back(gamma);
   return gammas;
 }
 
@@ -79,17 +86,22 @@ std::vector<double> proposed_gammas(const Spectrum& spectrum, const Json& settin
 TEST(BudgetGrid, LayersOfFreqkvKeepWhatLosesTheSameShareOfTheirEnergy) {
   using ::testing::ElementsAre;
   const Spectrum spectrum = spectrum_of({{99, 1, 1, 1, 1, 1, 1, 1, 1, 1}, {0, 7, 0, 0, 0, 0, 0, 0, 0, 0}});
-  Json settings{{"cache_size", 104}, {"sinks", 4}, {"gamma", 0.5}, {"recent", 0}, {"rope", "pre"}};
+  Json settings{{"cache_size", 104}, {"sinks", 4}, {"gamma", 0.5}, {"recent", 0}, {"rope", "pre"}, {"band", "low"}};
   EXPECT_THAT(proposed_gammas(spectrum, settings), ElementsAre(0.8, 0.2));  // 80 and 20 of 100 slots
   settings["recent"] = 50;                                                  // 25 of 50 smoothed slots where γ is 0.75
   settings["gamma"] = 0.75;
   EXPECT_THAT(proposed_gammas(spectrum, settings), ElementsAre(0.9, 0.6));
-  settings["gamma"] = {0.5, 0.75};
-  EXPECT_EQ(budget_grid("freqkv").by_spectra(spectrum, settings), std::vector(2, settings));
+  EXPECT_EQ(budget_grid("freqkv").proposal.parameter, "gamma");
+  for (const auto& [name, value] : {std::pair("recent", Json{50, 25}), {"band", Json("high")}}) {
+    Json others = settings;
+    others[name] = value;
+    EXPECT_THAT(proposed_gammas(spectrum, others), ElementsAre(0.75, 0.75)) << name;
+  }
 }
 
 TEST(BudgetGrid, EqualSpectraGiveEveryLayerTheSameGammaAndConstantStatesAreNoLoss) {
-  const Json settings{{"cache_size", 56}, {"sinks", 4}, {"gamma", 0.95}, {"recent", 40}, {"rope", "pre"}};
+  const Json settings{{"cache_size", 56}, {"sinks", 4},    {"gamma", 0.95},
+                      {"recent", 40},     {"rope", "pre"}, {"band", "low"}};
   const std::vector<double> flat(13, 1.0), constant{5, 0, 0, 0};
   const std::vector<double> same = proposed_gammas(spectrum_of({flat, flat}), settings);
   EXPECT_EQ(same[0], same[1]);

@@ -106,26 +106,57 @@ TEST(BudgetCalibration, LetsLayersTradeUnderTheSameBudget) {
   }
 }
 
-// A text's spectra propose a γ of its own to each layer, a step more that costs no bytes, unless a γ is given.
-TEST(BudgetCalibration, LetsLayersTryWhatTheirSpectraPropose) {
-  constexpr std::size_t kLonger = 4;
-  BudgetCase at;
-  at.documents.assign(2, TinyModel::tokens(kLonger * kBudgetTokens));
-  std::ranges::reverse(at.documents[0]);
-  LiveSource states(*at.tiny.decoder, {at.documents[0]});
-  const auto calibrated = [&](StateSource* source, Json fixed) {
+/// Layers that their spectra propose a γ to, on two longer documents.
+struct ProposalCase : BudgetCase {
+  static constexpr std::size_t kLonger = 4;
+
+  ProposalCase() {
+    documents.assign(2, TinyModel::tokens(kLonger * kBudgetTokens));
+    std::ranges::reverse(documents[0]);
+  }
+  BudgetCalibration calibrated(StateSource* source, Json fixed = Json::object(), Journal* journal = nullptr) {
     fixed["recent"] = 48;
     fixed["sinks"] = 4;
-    const BudgetPlan plan{kLonger * at.sizes("full").full() * 5 / 8, std::move(fixed), 1};  // 120 slots
-    BudgetText text{std::span(at.documents).first(1), std::span(at.documents).last(1)};
-    text.states = source;
-    BudgetCalibration found = calibrate_to_budget(*at.tiny.decoder, "freqkv", plan, text);
+    const BudgetPlan plan{kLonger * sizes("full").full() * 5 / 8, std::move(fixed), 1};  // 120 slots
+    BudgetText two{std::span(documents).first(1), std::span(documents).last(1)};
+    two.states = source;
+    BudgetCalibration found = calibrate_to_budget(*tiny.decoder, "freqkv", plan, two, {}, journal);
     for (const BudgetContender& one : found.contenders) EXPECT_LE(one.bytes, plan.bytes) << one.name;
     return found;
-  };
-  EXPECT_GT(calibrated(&states, {}).measured, calibrated(nullptr, {}).measured);
+  }
+
+  LiveSource states{*tiny.decoder, {documents[0]}};
+};
+
+// A γ of its own is a step more that costs no bytes, unless a γ is given.
+TEST(BudgetCalibration, LetsLayersTryWhatTheirSpectraPropose) {
+  ProposalCase at;
+  EXPECT_GT(at.calibrated(&at.states).measured, at.calibrated(nullptr).measured);
   const Json given{{"gamma", 0.9}};
-  EXPECT_EQ(calibrated(&states, given).measured, calibrated(nullptr, given).measured);
+  EXPECT_EQ(at.calibrated(&at.states, given).measured, at.calibrated(nullptr, given).measured);
+}
+
+TEST(BudgetCalibration, GoesOnWithTheProposalsThatItsJournalHolds) {
+  ProposalCase at;
+  const test::TemporaryDirectory folder;
+  const auto path = folder.path() / "j";
+  Journal first = Journal::create(path, Json::object());
+  const BudgetCalibration whole = at.calibrated(&at.states, {}, &first);
+  const std::vector<Json> records = Journal::read(path).records;
+  const auto is_proposal = [](const Json& record) { return record.front().is_array(); };
+  const auto proposal = std::ranges::find_if(records, is_proposal);
+  ASSERT_NE(proposal, records.end());
+  EXPECT_EQ(std::ranges::count_if(records, is_proposal), 1);
+  const auto partial = folder.path() / "partial";
+  {
+    Journal half = Journal::create(partial, Json::object());
+    for (auto record = records.begin(); record <= proposal + 3; ++record) half.append(*record);
+  }
+  Journal begun = Journal::resume(partial, Json::object());
+  LiveSource others(*at.tiny.decoder, {at.documents[1]});  // as another machine's rounding, but more so
+  const BudgetCalibration resumed = at.calibrated(&others, {}, &begun);
+  EXPECT_EQ(Journal::read(partial).records, records);
+  EXPECT_EQ(resumed.settings(), whole.settings());
 }
 
 TEST(BudgetCalibration, GoesOnWithAJournal) {
@@ -208,6 +239,18 @@ TEST(BudgetSpace, ChunksThatAreGivenStayAndLeaveTheRoomAsItIs) {
   }
 }
 
+TEST(BudgetSpace, RefusesASizeThatIsGiven) {
+  const BudgetCase at;
+  for (const auto& [method, name] : {std::pair("lagkv", "ratio"), {"freqkv", "cache_size"}}) try {
+      const BudgetSpace space(*find_cache_method(method), at.tiny.model->config(), kBudgetTokens, at.half().bytes,
+                              {{name, 1}});
+      ADD_FAILURE() << method;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kUsage);
+      EXPECT_THAT(error.what(), ::testing::HasSubstr(name));
+    }
+}
+
 TEST(BudgetSpace, CodedRowsAreMore) {
   const BudgetCase at;
   const std::size_t bytes = at.sizes("full").full() / 4;
@@ -263,12 +306,8 @@ TEST(BudgetLattice, StepsToALayersOwnSettingsOfTheSameSizeAndBack) {
   const auto scaled = [&](double share) {
     return sizes.fitted({{"sinks", 4}}, static_cast<std::size_t>(share * static_cast<double>(sizes.full() / 4)));
   };
-  const auto own = [](const Json& settings) {
-    Json other = settings;
-    other["sinks"] = 2;
-    return std::vector{settings, other};  // layers[0] has none
-  };
-  const BudgetLattice lattice = sized_lattice(sizes, scaled, layers, own);
+  BudgetLattice lattice = sized_lattice(sizes, scaled, layers);
+  add_own_values("sinks", std::vector(lattice.settings.front().size(), Json{4, 2}), lattice);  // layers[0] has none
   const auto steps_of = [&](std::size_t n, std::size_t candidate) {
     std::vector<std::pair<int, int>> reached;  // sinks, cache_size
     for (const std::size_t step : lattice.layers[n][candidate].steps)
@@ -279,7 +318,9 @@ TEST(BudgetLattice, StepsToALayersOwnSettingsOfTheSameSizeAndBack) {
   EXPECT_THAT(steps_of(0, lattice.start), UnorderedElementsAre(std::pair(4, 9), std::pair(4, 15)));
   EXPECT_THAT(steps_of(1, lattice.start), UnorderedElementsAre(std::pair(4, 9), std::pair(4, 15), std::pair(2, 12)));
   const std::size_t twin = lattice.layers[1][lattice.start].steps.back();
-  EXPECT_EQ(lattice.settings[1][twin], own(lattice.settings[1][lattice.start])[1]);
+  Json own = lattice.settings[1][lattice.start];
+  own["sinks"] = 2;
+  EXPECT_EQ(lattice.settings[1][twin], own);
   EXPECT_EQ(lattice.layers[1][twin].size, lattice.layers[1][lattice.start].size);
   EXPECT_THAT(steps_of(1, twin), UnorderedElementsAre(std::pair(2, 9), std::pair(2, 15), std::pair(4, 12)));
 }

@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <set>
+#include <string>
 
 #include "eval/budget/lattice.h"
 #include "eval/layer_losses.h"
+#include "ranks/watch.h"
 
 namespace kvs {
 namespace {
+
+using Documents = std::span<const std::vector<std::int32_t>>;
 
 /// Layers of the settings that choose what they keep.
 std::vector<std::size_t> trading_layers(const ModelConfig& model, const std::vector<std::size_t>& named) {
@@ -16,37 +20,56 @@ std::vector<std::size_t> trading_layers(const ModelConfig& model, const std::vec
   return layers;
 }
 
-/// Of the text's measured documents.
-Spectrum spectrum_of(const ModelConfig& model, const std::vector<std::size_t>& layers, const BudgetText& text) {
-  const auto ops = make_spectral_ops(text.states->backend());
-  const std::size_t tokens = text.states->tokens();
-  SpectrumAccumulator::Settings settings{.layers = layers, .kv_heads = model.kv_heads, .head_dim = model.head_dim};
-  settings.sinks = std::min(settings.sinks, tokens - 1);
-  SpectrumAccumulator sums(*ops, std::move(settings), tokens);
-  for (std::size_t document = 0; document < text.measured.size(); ++document) sums.add_document(*text.states, document);
-  return sums.result();
+/// Of the first `documents` of a source, which ranks share. Rank 0 has it.
+Spectrum shared_spectrum(StateSource& states, SpectrumAccumulator::Settings settings, std::size_t documents,
+                         Ranks& ranks) {
+  const auto ops = make_spectral_ops(states.backend());
+  settings.sinks = std::min(settings.sinks, states.tokens() - 1);
+  const auto empty = [&] { return SpectrumAccumulator(*ops, settings, states.tokens()); };
+  SpectrumAccumulator sums = empty();
+  ranks.share(
+      {.last = documents},
+      [&](std::size_t n) {
+        note_document(n);
+        SpectrumAccumulator document = empty();
+        document.add_document(states, n);
+        return UnitResult{Json(), document.take_sums()};
+      },
+      [&](std::size_t, const UnitResult& document) { sums.add(document.sums); });
+  return ranks.leads() ? sums.result() : Spectrum();
 }
 
-/// What spectra propose to layers, but for settings that are given; empty if nothing.
-LayerSettings proposed(const BudgetSpace& space, const std::vector<std::size_t>& layers, const BudgetText& text) {
-  const auto by_spectra = space.grid().by_spectra;
-  if (by_spectra == nullptr || text.states == nullptr || layers.empty()) return {};
-  return [&space, by_spectra, spectrum = spectrum_of(space.model(), layers, text)](const Json& settings) {
-    std::vector<Json> all = by_spectra(spectrum, settings);
-    for (Json& one : all) one = space.with_fixed(std::move(one));
-    return all;
-  };
+/// What spectra propose to layers: [candidate][n] of layers[n], the candidates being those of all layers.
+Json proposed_values(const BudgetSpace& space, const std::vector<Json>& settings,
+                     const std::vector<std::size_t>& layers, StateSource& states, std::size_t documents, Ranks& ranks) {
+  const ModelConfig& model = space.model();
+  const Spectrum spectrum = shared_spectrum(
+      states, {.layers = layers, .kv_heads = model.kv_heads, .head_dim = model.head_dim}, documents, ranks);
+  Json all = Json::array();
+  if (!ranks.leads()) return all;
+  for (const Json& one : settings) all.push_back(space.grid().proposal.by_spectra(spectrum, one));
+  return all;
 }
 
 BudgetLattice lattice_of(BudgetSpace& space, std::size_t candidate, const Json& uniform,
-                         const std::vector<std::size_t>& layers, const BudgetText& text) {
-  if (space.method().sized != nullptr)
-    return sized_lattice(
-        space.sizes(), [&](double share) { return space.scaled(candidate, share); }, layers,
-        proposed(space, layers, text));
-  const std::vector<Json> all = space.unsized();
-  const auto start = std::ranges::find(all, uniform) - all.begin();
-  return plain_lattice(space.sizes(), all, static_cast<std::size_t>(start), layers);
+                         const std::vector<std::size_t>& layers, Documents documents, StateSource* states,
+                         LossLog& log) {
+  if (space.method().sized == nullptr) {
+    const std::vector<Json> all = space.unsized();
+    const auto start = std::ranges::find(all, uniform) - all.begin();
+    return plain_lattice(space.sizes(), all, static_cast<std::size_t>(start), layers);
+  }
+  BudgetLattice lattice = sized_lattice(
+      space.sizes(), [&](double share) { return space.scaled(candidate, share); }, layers);
+  const LayerProposal& proposal = space.grid().proposal;
+  const std::string parameter(proposal.parameter);
+  if (proposal.by_spectra == nullptr || states == nullptr || layers.empty() || space.is_given(parameter))
+    return lattice;
+  const Json proposed = log.kept([&](Ranks& ranks) {
+    return proposed_values(space, lattice.settings.front(), layers, *states, documents.size(), ranks);
+  });
+  add_own_values(parameter, proposed, lattice);
+  return lattice;
 }
 
 std::size_t most_positions(const BudgetSpace& space, const BudgetLattice& lattice) {
@@ -60,20 +83,20 @@ std::size_t most_positions(const BudgetSpace& space, const BudgetLattice& lattic
 }  // namespace
 
 Json settings_by_layer(BudgetSpace& space, Decoder& decoder, std::size_t candidate, std::size_t rounds,
-                       const BudgetText& text, LossLog& log) {
+                       std::span<const std::vector<std::int32_t>> documents, StateSource* states, LossLog& log) {
   const Json uniform = *space.scaled(candidate, 1);
   const auto named = uniform.at("layers").get<std::vector<std::size_t>>();
   const std::vector<std::size_t> layers = trading_layers(space.model(), named);
-  const BudgetLattice lattice = lattice_of(space, candidate, uniform, layers, text);
+  const BudgetLattice lattice = lattice_of(space, candidate, uniform, layers, documents, states, log);
   LayerLosses losses(
-      decoder, text.measured, layers,
+      decoder, documents, layers,
       [&](std::size_t n, std::size_t one) { return space.layer_cache(lattice.settings[n][one], layers[n]); },
       space.cache(uniform).prefix(), most_positions(space, lattice));
   LayerBudget budget{lattice.layers, space.bytes() - space.sizes().total(uniform), rounds, layers.size()};
   for (const auto& candidates : lattice.layers) budget.size += candidates[lattice.start].size;
   const LayerAllocation found =
       allocate_layers(budget, LayerChoice(layers.size(), lattice.start), [&](const LayerChoice& choice) {
-        return log.together(text.measured.size(), [&](std::size_t n) { return losses.divergence(choice, n); });
+        return log.together(documents.size(), [&](std::size_t n) { return losses.divergence(choice, n); });
       });
   std::vector<Json> of_layers;
   for (const std::size_t layer : named) {

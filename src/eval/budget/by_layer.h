@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "eval/budget/calibration.h"
+#include "analyzers/state_source.h"
 #include "eval/budget/loss_log.h"
 #include "eval/budget/space.h"
 #include "model/decoder.h"
@@ -15,10 +15,11 @@ namespace kvs {
 /// predictions. Layers with a sliding window take no part.
 /// @param candidate  of BudgetSpace::candidates(), with which all layers start
 /// @param rounds     as LayerBudget
-/// @param text       whose measured documents, the first of text.states, are used
+/// @param documents  that it is measured on, the first of `states`
+/// @param states     whose spectra propose settings to layers (BudgetGrid::proposal); nullptr: nothing is proposed
 /// @return settings with a list by layer where layers differ
 Json settings_by_layer(BudgetSpace& space, Decoder& decoder, std::size_t candidate, std::size_t rounds,
-                       const BudgetText& text, LossLog& log);
+                       std::span<const std::vector<std::int32_t>> documents, StateSource* states, LossLog& log);
 
 /// The joint losses that it measures at most, but for those of trades made together.
 std::size_t by_layer_losses(const ModelConfig& model, std::size_t rounds) noexcept;

@@ -79,9 +79,8 @@ BudgetCalibration calibrate_to_budget(Decoder& decoder, std::string_view method,
   const std::size_t best = ranked.front().candidate;
   found.contenders.push_back({"uniform", candidates[best]});  // which wins where layers trade nothing
   if (plan.rounds > 0)
-    found.contenders.push_back(
-        {"layers", settings_by_layer(space, decoder, best, plan.rounds,
-                                     {layer_documents(text.measured), {}, {}, text.states}, log)});
+    found.contenders.push_back({"layers", settings_by_layer(space, decoder, best, plan.rounds,
+                                                            layer_documents(text.measured), text.states, log)});
   if (auto standard = space.standard()) found.contenders.push_back({"standard", std::move(*standard)});
   for (BudgetContender& contender : found.contenders) {
     contender.bytes = space.sizes().total(contender.settings);

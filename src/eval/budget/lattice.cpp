@@ -20,25 +20,6 @@ BudgetLattice shared_lattice(CacheSizes& sizes, const std::vector<Json>& setting
   return lattice;
 }
 
-/// Doubles every layer's candidates: those of its own settings, with the same steps between them, follow the shared
-/// ones. A step leads from each to its counterpart, unless that is the same.
-void add_own(const LayerSettings& own, std::size_t shared, BudgetLattice& lattice) {
-  for (std::size_t candidate = 0; candidate < shared; ++candidate) {
-    const std::vector<Json> found = own(lattice.settings.front()[candidate]);
-    for (std::size_t n = 0; n < found.size(); ++n) {
-      auto& candidates = lattice.layers[n];
-      LayerCandidate counterpart{candidates[candidate].size, {}};
-      for (const std::size_t step : candidates[candidate].steps) counterpart.steps.push_back(shared + step);
-      if (found[n] != lattice.settings[n][candidate]) {
-        candidates[candidate].steps.push_back(shared + candidate);
-        counterpart.steps.push_back(candidate);
-      }
-      candidates.push_back(std::move(counterpart));
-      lattice.settings[n].push_back(found[n]);
-    }
-  }
-}
-
 /// Whether two settings have all parameters but one in common.
 bool differ_in_one(const Json& a, const Json& b) {
   const auto differences =
@@ -48,8 +29,7 @@ bool differ_in_one(const Json& a, const Json& b) {
 
 }  // namespace
 
-BudgetLattice sized_lattice(CacheSizes& sizes, const ScaledSettings& scaled, std::span<const std::size_t> layers,
-                            const LayerSettings& own) {
+BudgetLattice sized_lattice(CacheSizes& sizes, const ScaledSettings& scaled, std::span<const std::size_t> layers) {
   constexpr int kSteps = 3;  // an octave, either way
   std::vector<Json> settings;
   std::size_t start = 0;
@@ -64,9 +44,25 @@ BudgetLattice sized_lattice(CacheSizes& sizes, const ScaledSettings& scaled, std
     steps[larger].push_back(larger - 1);
     steps[larger - 1].push_back(larger);
   }
-  BudgetLattice lattice = shared_lattice(sizes, settings, steps, start, layers);
-  if (own) add_own(own, settings.size(), lattice);
-  return lattice;
+  return shared_lattice(sizes, settings, steps, start, layers);
+}
+
+void add_own_values(const std::string& parameter, const Json& own, BudgetLattice& lattice) {
+  const std::size_t shared = own.size();
+  for (std::size_t candidate = 0; candidate < shared; ++candidate)
+    for (std::size_t n = 0; n < lattice.layers.size(); ++n) {
+      auto& candidates = lattice.layers[n];
+      LayerCandidate counterpart{candidates[candidate].size, {}};
+      for (const std::size_t step : candidates[candidate].steps) counterpart.steps.push_back(shared + step);
+      Json settings = lattice.settings[n][candidate];
+      settings[parameter] = own.at(candidate).at(n);
+      if (settings != lattice.settings[n][candidate]) {
+        candidates[candidate].steps.push_back(shared + candidate);
+        counterpart.steps.push_back(candidate);
+      }
+      candidates.push_back(std::move(counterpart));
+      lattice.settings[n].push_back(std::move(settings));
+    }
 }
 
 BudgetLattice plain_lattice(CacheSizes& sizes, const std::vector<Json>& settings, std::size_t start,

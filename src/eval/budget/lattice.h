@@ -21,15 +21,13 @@ struct BudgetLattice {
 /// What a layer has at a share of the budget, if there is anything of that size.
 using ScaledSettings = std::function<std::optional<Json>(double share)>;
 
-/// [n] what layers[n] has instead of settings, at the same bytes.
-using LayerSettings = std::function<std::vector<Json>(const Json& settings)>;
-
-/// Sizes of a method around one budget, from half of it to twice, three an octave. A step is the next of them, or to
-/// the layer's own settings of the same size and back.
+/// Sizes of a method around one budget, from half of it to twice, three an octave. A step is the next of them.
 /// @param scaled  of which that at the whole budget is the start;  @param layers  of the model
-/// @param own     empty: layers have none
-BudgetLattice sized_lattice(CacheSizes& sizes, const ScaledSettings& scaled, std::span<const std::size_t> layers,
-                            const LayerSettings& own = {});
+BudgetLattice sized_lattice(CacheSizes& sizes, const ScaledSettings& scaled, std::span<const std::size_t> layers);
+/// Doubles every layer's candidates: those with its own value of a parameter follow, of the same bytes and with the
+/// same steps between them. A step leads from each to its counterpart and back, unless the two are the same.
+/// @param own  [candidate][n] of layers[n]
+void add_own_values(const std::string& parameter, const Json& own, BudgetLattice& lattice);
 /// The same for a method without a size to choose. A step changes one parameter to the setting that is next in bytes.
 /// @param start  of `settings`
 BudgetLattice plain_lattice(CacheSizes& sizes, const std::vector<Json>& settings, std::size_t start,

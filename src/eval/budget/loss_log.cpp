@@ -63,4 +63,11 @@ std::vector<double> LossLog::together(std::size_t items, const Measure& measure)
   return losses;
 }
 
+Json LossLog::kept(const std::function<Json(Ranks&)>& find) {
+  if (replayed_ < before_.size()) return before_[replayed_++];
+  Json found = ranks_->tell(find(*ranks_));
+  if (journal_ != nullptr) journal_->append(found);
+  return found;
+}
+
 }  // namespace kvs

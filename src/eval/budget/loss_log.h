@@ -10,7 +10,8 @@
 namespace kvs {
 
 /// Losses in the order in which a calibration measures them: counted, and kept by a journal, so that a run that goes on
-/// gets those that are there without measuring them. Ranks share what is measured and all have the losses.
+/// gets those that are there without measuring them. Ranks share what is measured and all have the losses. What
+/// decides which losses are measured, beside losses, is kept there, too.
 class LossLog {
  public:
   using Done = std::function<void(std::size_t, std::size_t)>;
@@ -25,6 +26,8 @@ class LossLog {
   std::vector<double> each(std::size_t items, const Measure& measure);
   /// The same of items that the journal holds together, each measured by the rank that measured it before.
   std::vector<double> together(std::size_t items, const Measure& measure);
+  /// What rank 0 finds, or found before. @param find  called on every rank
+  Json kept(const std::function<Json(Ranks&)>& find);
   /// Losses of single documents so far.
   std::size_t measured() const noexcept { return measured_; }
 

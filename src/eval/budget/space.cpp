@@ -54,8 +54,17 @@ BudgetSpace::BudgetSpace(const CacheMethod& method, const ModelConfig& model, st
   const std::size_t windows = sizes_.full() / model.cached_tokens(tokens) * windowed_tokens(model, tokens),
                     rows = rows_within(bytes, windows, sizes_.full(), tokens);
   if (method.prefill == Prefill::kWhole && !fixed_.contains("prefix")) fixed_["prefix"] = standard_prefix(tokens, rows);
-  room_ = {.tokens = tokens, .rows = rows};
+  check_given();
+  room_ = {.tokens = tokens, .rows = rows, .given = fixed_};
   measure_room();
+}
+
+void BudgetSpace::check_given() const {
+  if (method_.sized == nullptr) return;
+  const Json size = method_.sized(1, tokens_, fixed_);
+  for (const auto& [name, value] : size.items())
+    if (fixed_.contains(name))
+      throw Error(ErrorCode::kUsage, "--set", "found " + name + ", which the budget sets, expected other parameters");
 }
 
 /// By the first settings that documents of this length admit: the paper's need not be.

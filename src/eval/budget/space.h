@@ -20,6 +20,7 @@ class BudgetSpace {
  public:
   /// @param model   which must outlive this;  @param tokens  of a document
   /// @param bytes   of all layers, at most;   @param fixed   what every setting has in common
+  /// @throws Error kUsage if that is the size, which the bytes give
   BudgetSpace(const CacheMethod& method, const ModelConfig& model, std::size_t tokens, std::size_t bytes, Json fixed);
 
   const CacheMethod& method() const noexcept { return method_; }
@@ -46,12 +47,16 @@ class BudgetSpace {
   /// All of the grid's settings, whatever their size, of a method that has none to choose.
   std::vector<Json> unsized() const;
 
-  /// With what is given in place of what `settings` has.
-  Json with_fixed(Json settings) const;
+  /// Whether a parameter is given.
+  bool is_given(const std::string& parameter) const { return fixed_.contains(parameter); }
   Cache cache(const Json& settings) const;
   std::unique_ptr<LayerCache> layer_cache(const Json& settings, std::size_t layer) const;
 
  private:
+  /// @throws Error kUsage if what is given is the size
+  void check_given() const;
+  /// With what is given in place of what `settings` has.
+  Json with_fixed(Json settings) const;
   void measure_room();
   void measure_room(const Json& whole);
   Parameters parameters(const Json& settings) const;
