@@ -67,11 +67,11 @@ double gamma_of(std::size_t kept, std::size_t slots) {
 /// their energy, the mean over layers being that of the γ in `settings`. A γ costs no bytes: a layer holds all of its
 /// slots before it compresses.
 /// The spectra are those of whole documents. A compression's signal is shorter, and most of it was smoothed before:
-/// shares of bins are taken over as they are. Nothing is proposed for the high band, nor to layers that were given
-/// other values of their own.
+/// shares of bins are taken over as they are. Nothing is proposed for the high band, nor where another parameter is
+/// given by layer.
 std::vector<Json> gamma_by_spectra(const Spectrum& spectrum, const Json& settings) {
   std::vector<Json> all(spectrum.layers.size(), settings.at("gamma"));
-  for (const char* const name : {"cache_size", "sinks", "recent", "rope", "band"})
+  for (const char* const name : {"sinks", "recent", "rope", "band"})
     if (settings.at(name).is_array()) return all;
   if (settings.at("band") != "low") return all;
   const SlotOptions options{

@@ -75,26 +75,35 @@ void remove_nobodys(int descriptor, const fs::path& path) noexcept {
   if (::fstat(descriptor, &status) == 0 && status.st_size == 0) ::unlink(path.c_str());
 }
 
-/// The process id of ".OUTPUT_NAME.<pid>.tmp", a StagedOutput's temporary, or that of a file beside the output
-/// (".OUTPUT_NAME.journal.<pid>.tmp"); 0 for any other name.
-int owner_of_temporary(std::string_view name, const std::string& output_name) {
-  const std::string start = "." + output_name + ".";
-  constexpr std::string_view kEnd = ".tmp";
-  if (!name.starts_with(start) || !name.ends_with(kEnd) || name.size() <= start.size() + kEnd.size()) return 0;
-  const std::string_view rest = name.substr(start.size(), name.size() - start.size() - kEnd.size());
-  return parse_integer<int>(rest.substr(rest.rfind('.') + 1)).value_or(0);  // npos + 1 is 0: no dot
+struct Temporary {
+  std::string output;
+  int pid = 0;
+};
+
+/// What `name` says if it is that of a temporary of the output (a StagedOutput's ".OUTPUT.<pid>.tmp"), of a file beside
+/// it (".OUTPUT.journal.<pid>.tmp"), or of another output whose name begins alike.
+std::optional<Temporary> temporary_of(const std::string& name, const std::string& output) {
+  const std::string start = "." + output + ".", end = ".tmp";
+  if (!name.starts_with(start) || !name.ends_with(end) || name.size() <= start.size() + end.size()) return std::nullopt;
+  const std::string whole = name.substr(1, name.size() - 1 - end.size());  // OUTPUT.<pid>
+  const std::size_t dot = whole.rfind('.');
+  const auto pid = parse_integer<int>(std::string_view(whole).substr(dot + 1));
+  return pid && *pid > 0 ? std::optional<Temporary>({whole.substr(0, dot), *pid}) : std::nullopt;
 }
 
-/// Temporaries of `output` that a killed process left.
+/// Temporaries of `output`, which is locked, that a killed process left.
 /// @param last_holder  of the lock, 0 for none. It writes no more, even if the system still knows that id: of a process
 ///                     whose parent has not asked for its end, or of a new one.
 void remove_stale_temporaries(const fs::path& output, int last_holder) {
+  const fs::path folder = directory_of(output);
   const std::string name = output.filename().native().substr(0, 200);
   std::error_code ignored;
-  for (fs::directory_iterator entry(directory_of(output), ignored), end; entry != end; entry.increment(ignored)) {
-    const int pid = owner_of_temporary(entry->path().filename().native(), name);
+  for (fs::directory_iterator entry(folder, ignored), end; entry != end; entry.increment(ignored)) {
+    const auto found = temporary_of(entry->path().filename().native(), name);
+    if (!found || (found->output != name && fs::exists(folder / (found->output + ".lock"), ignored))) continue;
     std::error_code kept;
-    if (pid > 0 && (pid == last_holder || (::kill(pid, 0) != 0 && errno == ESRCH))) fs::remove_all(entry->path(), kept);
+    if (found->pid == last_holder || (::kill(found->pid, 0) != 0 && errno == ESRCH))
+      fs::remove_all(entry->path(), kept);
   }
 }
 

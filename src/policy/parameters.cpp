@@ -259,10 +259,13 @@ Json Parameters::resolved() const {
 std::size_t shared_count(const Json& settings, const std::string& name, std::size_t standard) {
   const auto found = settings.find(name);
   if (found == settings.end()) return standard;
-  if (!found->is_number_integer() || *found < 0 || *found > kMostCount)
-    throw Error(
-        ErrorCode::kUsage, name,
-        "found " + describe_json(*found) + ", expected one whole number for all layers where a budget sets the size");
+  std::string expected;
+  if (!found->is_number_integer())
+    expected = "one whole number for all layers where a budget sets the size";
+  else if (*found < 0 || *found > kMostCount)
+    expected = "a whole number from 0 to " + std::to_string(kMostCount);
+  if (!expected.empty())
+    throw Error(ErrorCode::kUsage, name, "found " + describe_json(*found) + ", expected " + expected);
   return found->get<std::size_t>();
 }
 

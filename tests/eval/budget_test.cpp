@@ -239,6 +239,20 @@ TEST(BudgetSpace, ChunksThatAreGivenStayAndLeaveTheRoomAsItIs) {
   }
 }
 
+// 22 chunks need 42 tokens of a prefix of 48, and the budget's 32 rows have room for 4 sinks.
+TEST(BudgetSpace, LeavesRoomForManyChunksThatAreGiven) {
+  const BudgetCase at;
+  constexpr std::size_t kLength = 64;
+  const Json given{{"chunks", 22}};
+  const CacheMethod& method = *find_cache_method("faedkv");
+  CacheSizes sizes(method, at.shape, at.tiny.model->config().layers, kLength);
+  BudgetSpace space(method, at.tiny.model->config(), kLength, sizes.full() / 2, given);
+  for (const Json& settings : space.candidates()) {
+    EXPECT_EQ(settings.at("prefix"), 48);
+    EXPECT_LE(sizes.total(settings), sizes.full() / 2);
+  }
+}
+
 TEST(BudgetSpace, RefusesASizeThatIsGiven) {
   const BudgetCase at;
   for (const auto& [method, name] : {std::pair("lagkv", "ratio"), {"freqkv", "cache_size"}}) try {

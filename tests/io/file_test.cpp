@@ -233,6 +233,16 @@ TEST(OutputLock, RemovesTemporariesOfAHolderThatHasEndedThoughItsIdIsStillKnown)
   ::waitpid(child, nullptr, 0);
 }
 
+TEST(OutputLock, LeavesTemporariesOfALockedOutputWhoseNameBeginsAlike) {
+  const TemporaryDirectory directory;
+  const std::string dead = std::to_string(dead_pid());
+  const OutputLock other(directory / "out.json");
+  directory.write(".out.json." + dead + ".tmp", "");  // as another machine's process
+  directory.write(".out.toml." + dead + ".tmp", "");
+  { const OutputLock lock(directory / "out"); }
+  EXPECT_THAT(directory.names(), ElementsAre(".out.json." + dead + ".tmp", "out.json.lock"));
+}
+
 TEST(OutputLock, LeavesAFileThatIsNoLockAlone) {
   const TemporaryDirectory directory;
   for (const char* text : {"[[package]]\n", "12", "12\n13\n"}) {

@@ -135,7 +135,7 @@ void add_budget_options(OptionTable& table) {
              "a share of the full 16-bit cache, such as 12.5% or 0.125, or bytes such as '4096B a token': at most so "
              "much is held of a document at any time")
       .list("set", "NAME=VALUE",
-            "with --budget: parameters that are given, such as store=q8_0, but for the size; may repeat")
+            "with --budget: parameters to fix, such as store=q8_0; not the size, which the budget sets; may repeat")
       .value("by-layer", "N",
              "with --budget: layers trade sizes under it, by the loss of all together: N rounds of measuring every "
              "step")

@@ -56,6 +56,7 @@ BudgetSpace::BudgetSpace(const CacheMethod& method, const ModelConfig& model, st
   if (method.prefill == Prefill::kWhole && !fixed_.contains("prefix")) fixed_["prefix"] = standard_prefix(tokens, rows);
   check_given();
   room_ = {.tokens = tokens, .rows = rows, .given = fixed_};
+  if (method.prefill == Prefill::kWhole) room_.later = tokens - std::min(tokens, room_.count("prefix", tokens));
   measure_room();
 }
 

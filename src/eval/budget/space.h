@@ -20,7 +20,7 @@ class BudgetSpace {
  public:
   /// @param model   which must outlive this;  @param tokens  of a document
   /// @param bytes   of all layers, at most;   @param fixed   what every setting has in common
-  /// @throws Error kUsage if that is the size, which the bytes give
+  /// @throws Error kUsage if `fixed` gives the size, which the bytes set, or no number that it is reckoned from
   BudgetSpace(const CacheMethod& method, const ModelConfig& model, std::size_t tokens, std::size_t bytes, Json fixed);
 
   const CacheMethod& method() const noexcept { return method_; }
@@ -53,7 +53,7 @@ class BudgetSpace {
   std::unique_ptr<LayerCache> layer_cache(const Json& settings, std::size_t layer) const;
 
  private:
-  /// @throws Error kUsage if what is given is the size
+  /// @throws Error kUsage as the constructor
   void check_given() const;
   /// With what is given in place of what `settings` has.
   Json with_fixed(Json settings) const;
