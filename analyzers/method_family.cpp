@@ -5,14 +5,14 @@
 namespace kvs {
 namespace {
 
-Verdict verdict_of(double value, double pays, double idle) {
-  if (value >= pays) return Verdict::kPays;
-  return value < idle ? Verdict::kCannotPay : Verdict::kHardlyPays;
+FamilyVerdict verdict_of(double value, double pays, double idle) {
+  if (value >= pays) return FamilyVerdict::kPays;
+  return value < idle ? FamilyVerdict::kCannotPay : FamilyVerdict::kHardlyPays;
 }
 
-Verdict opposite(Verdict verdict) {
-  if (verdict == Verdict::kHardlyPays) return verdict;
-  return verdict == Verdict::kPays ? Verdict::kCannotPay : Verdict::kPays;
+FamilyVerdict opposite(FamilyVerdict verdict) {
+  if (verdict == FamilyVerdict::kHardlyPays) return verdict;
+  return verdict == FamilyVerdict::kPays ? FamilyVerdict::kCannotPay : FamilyVerdict::kPays;
 }
 
 }  // namespace
@@ -25,7 +25,7 @@ std::vector<FamilyFinding> family_findings(const ModelGains& gains) {
   std::vector<FamilyFinding> findings;
   if (states.empty()) return findings;
   const auto add = [&](MethodFamily family, double pays, double idle, auto&& value) {
-    FamilyFinding& finding = findings.emplace_back(FamilyFinding{family, {}, Verdict::kCannotPay});
+    FamilyFinding& finding = findings.emplace_back(FamilyFinding{family, {}, FamilyVerdict::kCannotPay});
     double largest = 0;
     for (const auto& [state, steps] : states) {
       finding.saves.emplace_back(state, value(steps));

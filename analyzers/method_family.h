@@ -13,7 +13,7 @@ namespace kvs {
 enum class MethodFamily { kMean, kTokens, kChannels, kTransform, kLowRank, kJoint, kPlain };
 inline constexpr std::array<std::string_view, 7> kMethodFamilyNames{"mean",     "tokens", "channels", "transform",
                                                                     "low_rank", "joint",  "plain"};
-enum class Verdict { kPays, kHardlyPays, kCannotPay };
+enum class FamilyVerdict { kPays, kHardlyPays, kCannotPay };
 inline constexpr std::array<std::string_view, 3> kVerdictNames{"can pay", "can hardly pay", "cannot pay"};
 
 /// Bits a real from which a family can pay, and below which it cannot: at 2 to 4 bits a real, 0.25 bit is 6 to 12 % of
@@ -27,7 +27,7 @@ inline constexpr double kPayingShare = 0.25, kIdleShare = 0.1;
 struct FamilyFinding {
   MethodFamily family;
   std::vector<std::pair<StateKind, double>> saves;  // k_pre, v; joint: of both, under each
-  Verdict verdict;                                  // of the larger; plain: cannot pay where it leaves kPayingBits
+  FamilyVerdict verdict;                            // of the larger; plain: cannot pay where it leaves kPayingBits
 };
 /// Empty where neither k_pre nor v was measured.
 std::vector<FamilyFinding> family_findings(const ModelGains& gains);

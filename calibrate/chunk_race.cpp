@@ -62,7 +62,9 @@ ChunkRace judge_chunks(const ChunkLosses& losses, std::size_t kept, double confi
     }
     const double to_keep = clear_of(above, losses.size() - kept), to_drop = clear_of(below, kept);
     race.margin.push_back(std::max(to_keep, to_drop));
-    race.verdict.push_back(to_keep > 1 ? Verdict::kKept : to_drop > 1 ? Verdict::kDropped : Verdict::kOpen);
+    race.verdict.push_back(to_keep > 1   ? ChunkVerdict::kKept
+                           : to_drop > 1 ? ChunkVerdict::kDropped
+                                         : ChunkVerdict::kOpen);
   }
   return race;
 }
@@ -87,7 +89,7 @@ std::vector<std::vector<std::size_t>> open_chunks(std::span<const ChunkRace> rac
   std::vector<Open> open;
   for (std::size_t n = 0; n < races.size(); ++n)
     for (const std::size_t chunk : among[n])
-      if (races[n].verdict[chunk] == Verdict::kOpen) open.push_back({races[n].margin[chunk], n, chunk});
+      if (races[n].verdict[chunk] == ChunkVerdict::kOpen) open.push_back({races[n].margin[chunk], n, chunk});
   std::ranges::stable_sort(open, {}, &Open::margin);
   open.resize(std::min(most, open.size()));
   std::vector<std::vector<std::size_t>> chosen(races.size());

@@ -11,11 +11,11 @@ namespace kvs {
 /// Of one layer: [chunk][document], nothing where the chunk was not ablated (AblationSums::losses).
 using ChunkLosses = std::vector<std::vector<std::optional<double>>>;
 
-enum class Verdict { kDropped, kOpen, kKept };
+enum class ChunkVerdict { kDropped, kOpen, kKept };
 
 /// Where the chunks of a layer stand.
 struct ChunkRace {
-  std::vector<Verdict> verdict;  // [chunk]
+  std::vector<ChunkVerdict> verdict;  // [chunk]
   /// [chunk]: how clear of the threshold it lies, as a multiple of what a verdict needs; above 1 there is one.
   std::vector<double> margin;
 };

@@ -27,6 +27,9 @@ endif()
 if(KVS_WERROR)
   target_compile_options(kvs_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
 endif()
+if(CMAKE_INTERPROCEDURAL_OPTIMIZATION)  # the link sees all definitions of a type: each must be the same
+  target_link_options(kvs_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wodr;-Werror=odr>)
+endif()
 # The oldest processor that runs this: x86-64-v3 (AVX2, FMA). A target for another one sets its property KVS_MARCH.
 set(march $<TARGET_PROPERTY:KVS_MARCH>)
 target_compile_options(kvs_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-march=$<IF:$<BOOL:${march}>,${march},x86-64-v3>>)

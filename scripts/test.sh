@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # Sets the machine up, builds and runs every test; prints what each stage took. Needs nothing but a Debian 12 base.
-#   --long  every fuzz target for 2 minutes instead of 5 s, and the tests of labels "long"
+#   --long  every fuzz target for 2 minutes instead of 5 s, the unit tests without optimisation, and the tests of labels
+#           "long"
 # tests/README.md describes the stages.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+long=
 case ${*:-} in
   "") fuzz_seconds=5 skip=(-LE long) ;;
-  --long) fuzz_seconds=120 skip=() ;;
+  --long) fuzz_seconds=120 skip=() long=yes ;;
   *) echo "test.sh: error: found '$*', expected --long or nothing" >&2; exit 2 ;;
 esac
 jobs=$(nproc)
@@ -38,6 +40,10 @@ stage "lint" scripts/lint.sh
 stage "build for AddressSanitizer and UndefinedBehaviorSanitizer" build asan
 # The tests of the real model run in the Release suite.
 stage "unit tests under the sanitizers" env -u KVS_MODEL ctest --preset asan -L unit -j "$jobs"
+if [ -n "$long" ]; then
+  stage "build without optimisation, every type's definitions compared" build debug
+  stage "unit tests without optimisation" env -u KVS_MODEL ctest --preset debug -L unit -j "$jobs"
+fi
 stage "build of the fuzz targets" build fuzz
 stage "fuzz targets" ctest --preset fuzz -L fuzz -j "$jobs"
 if command -v nvcc >/dev/null; then

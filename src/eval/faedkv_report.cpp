@@ -20,7 +20,7 @@ Json interval_json(const AblationResult& result) {
 std::vector<std::size_t> open_in(const ChunkRace& race) {
   std::vector<std::size_t> chunks;
   for (std::size_t chunk = 0; chunk < race.verdict.size(); ++chunk)
-    if (race.verdict[chunk] == Verdict::kOpen) chunks.push_back(chunk);
+    if (race.verdict[chunk] == ChunkVerdict::kOpen) chunks.push_back(chunk);
   return chunks;
 }
 

@@ -19,7 +19,7 @@ class MetadataParser {
  public:
   explicit MetadataParser(GgufReader& reader) : reader_(reader) {}
 
-  GgufKeys parse(std::uint64_t count) {
+  GgufKeyValues parse(std::uint64_t count) {
     for (std::uint64_t index = 0; index < count; ++index) {
       const std::uint64_t start = reader_.offset();
       const std::string key = read_key();
@@ -171,11 +171,13 @@ class MetadataParser {
   GgufReader& reader_;
   std::string what_;  // the key being read, for messages
   std::uint64_t elements_ = 0;
-  GgufKeys keys_;
+  GgufKeyValues keys_;
 };
 
 }  // namespace
 
-GgufKeys read_gguf_metadata(GgufReader& reader, std::uint64_t count) { return MetadataParser(reader).parse(count); }
+GgufKeyValues read_gguf_metadata(GgufReader& reader, std::uint64_t count) {
+  return MetadataParser(reader).parse(count);
+}
 
 }  // namespace kvs

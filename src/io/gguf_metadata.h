@@ -8,12 +8,12 @@
 namespace kvs {
 
 /// The key-value part of a GGUF file, which starts at `reader`.
-struct GgufKeys {
+struct GgufKeyValues {
   GgufMetadata metadata;
   GgufEncoded encoded;
   std::uint64_t alignment = 32;  // of tensors, in bytes: general.alignment
 };
 
-GgufKeys read_gguf_metadata(GgufReader& reader, std::uint64_t count);
+GgufKeyValues read_gguf_metadata(GgufReader& reader, std::uint64_t count);
 
 }  // namespace kvs

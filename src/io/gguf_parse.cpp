@@ -40,7 +40,7 @@ class GgufParser {
     read_magic();
     const std::uint64_t tensors = reader_.read_count("number of tensors", kLeastTensorBytes, kMostEntries);
     const std::uint64_t keys = reader_.read_count("number of metadata keys", kLeastKeyBytes, kMostEntries);
-    GgufKeys read = read_gguf_metadata(reader_, keys);
+    GgufKeyValues read = read_gguf_metadata(reader_, keys);
     alignment_ = read.alignment;
     entries_.reserve(tensors);
     for (std::uint64_t index = 0; index < tensors; ++index) read_entry();

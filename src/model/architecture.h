@@ -37,7 +37,16 @@ enum class TensorRole : std::uint8_t {
 inline constexpr std::size_t kTensorRoles = 19;
 
 /// What an extent of a tensor's shape must be equal to.
-enum class Axis : std::uint8_t { kNone, kVocabulary, kModel, kQueryRows, kKeyRows, kFeedForward, kChunks, kHeadDim };
+enum class TensorAxis : std::uint8_t {
+  kNone,
+  kVocabulary,
+  kModel,
+  kQueryRows,
+  kKeyRows,
+  kFeedForward,
+  kChunks,
+  kHeadDim
+};
 
 /// Whether a tensor has a bias: never, always, or as one of the config's switches says.
 enum class BiasGroup : std::uint8_t { kNone, kAlways, kAttention, kFeedForward };
@@ -47,7 +56,7 @@ enum class BiasGroup : std::uint8_t { kNone, kAlways, kAttention, kFeedForward }
 struct TensorSpec {
   TensorRole role;
   std::string_view hf, gguf;  // empty: the format has no such tensor
-  Axis rows, columns;         // columns kNone: a vector of `rows`
+  TensorAxis rows, columns;   // columns kNone: a vector of `rows`
   BiasGroup bias = BiasGroup::kNone;
   bool optional = false;           // absent from a file that does not need it
   std::string_view hf_other = {};  // a second name, of other versions of Transformers
@@ -56,12 +65,12 @@ struct TensorSpec {
 };
 
 /// Divisors of RoPE's frequencies, which a GGUF of any architecture may hold.
-inline constexpr std::array kRopeTensors{
-    TensorSpec{TensorRole::kRopeFactors, "", "rope_freqs", Axis::kChunks, Axis::kNone, BiasGroup::kNone, true},
-    TensorSpec{TensorRole::kRopeLongFactors, "", "rope_factors_long", Axis::kChunks, Axis::kNone, BiasGroup::kNone,
-               true},
-    TensorSpec{TensorRole::kRopeShortFactors, "", "rope_factors_short", Axis::kChunks, Axis::kNone, BiasGroup::kNone,
-               true}};
+inline constexpr std::array kRopeTensors{TensorSpec{TensorRole::kRopeFactors, "", "rope_freqs", TensorAxis::kChunks,
+                                                    TensorAxis::kNone, BiasGroup::kNone, true},
+                                         TensorSpec{TensorRole::kRopeLongFactors, "", "rope_factors_long",
+                                                    TensorAxis::kChunks, TensorAxis::kNone, BiasGroup::kNone, true},
+                                         TensorSpec{TensorRole::kRopeShortFactors, "", "rope_factors_short",
+                                                    TensorAxis::kChunks, TensorAxis::kNone, BiasGroup::kNone, true}};
 
 /// Which layers attend to a sliding window, and how a config says so.
 enum class WindowRule : std::uint8_t {

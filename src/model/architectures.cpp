@@ -6,7 +6,7 @@ namespace kvs {
 namespace {
 
 using enum TensorRole;
-using enum Axis;
+using enum TensorAxis;
 using B = BiasGroup;
 
 // Projections and norms whose names most families share. `bias`: of q, k, v; `output_bias`: of the output projection.
@@ -27,10 +27,10 @@ constexpr TensorSpec o_proj(B bias) {
   return {kOutput, "model.layers.{}.self_attn.o_proj", "blk.{}.attn_output", kModel, kQueryRows, bias};
 }
 /// @param rows  kHeadDim: one gain for every head; else one per channel of the whole row
-constexpr TensorSpec q_norm(Axis rows) {
+constexpr TensorSpec q_norm(TensorAxis rows) {
   return {kQueryNorm, "model.layers.{}.self_attn.q_norm", "blk.{}.attn_q_norm", rows, kNone};
 }
-constexpr TensorSpec k_norm(Axis rows) {
+constexpr TensorSpec k_norm(TensorAxis rows) {
   return {kKeyNorm, "model.layers.{}.self_attn.k_norm", "blk.{}.attn_k_norm", rows, kNone};
 }
 /// The second norm of a block pair: Llama's name of the feed-forward block's input norm.

@@ -20,29 +20,29 @@ std::string shape_text(const Extents& shape) {
 
 }  // namespace
 
-Extent extent_of(Axis axis, const ModelConfig& config, ModelFormat format) {
+Extent extent_of(TensorAxis axis, const ModelConfig& config, ModelFormat format) {
   const bool hf = format == ModelFormat::kHuggingFace;
   const auto product = [&](std::string_view key, std::size_t heads) {
     return std::string(key) + " " + std::to_string(heads) + " x head size " + std::to_string(config.head_dim);
   };
   switch (axis) {
-    case Axis::kVocabulary:
+    case TensorAxis::kVocabulary:
       return {config.vocabulary, hf ? "vocab_size" : "vocab_size or rows of token_embd"};
-    case Axis::kModel:
+    case TensorAxis::kModel:
       return {config.d_model, hf ? "hidden_size" : "embedding_length"};
-    case Axis::kQueryRows:
+    case TensorAxis::kQueryRows:
       return {config.query_heads * config.head_dim,
               product(hf ? "num_attention_heads" : "attention.head_count", config.query_heads)};
-    case Axis::kKeyRows:
+    case TensorAxis::kKeyRows:
       return {config.kv_heads * config.head_dim,
               product(hf ? "num_key_value_heads" : "attention.head_count_kv", config.kv_heads)};
-    case Axis::kFeedForward:
+    case TensorAxis::kFeedForward:
       return {config.d_ff, hf ? "intermediate_size" : "feed_forward_length"};
-    case Axis::kChunks:
+    case TensorAxis::kChunks:
       return {config.chunks(), "rotated channels / 2"};
-    case Axis::kHeadDim:
+    case TensorAxis::kHeadDim:
       return {config.head_dim, hf ? "head_dim" : "attention.key_length"};
-    case Axis::kNone:
+    case TensorAxis::kNone:
       break;
   }
   return {0, ""};
@@ -57,7 +57,7 @@ void check_shape(const TensorArchive& archive, const StoredTensor& tensor, std::
     expected[0].size += rows.size;
     expected[0].source += (expected[0].source.empty() ? "" : " + ") + rows.source;
   }
-  if (parts.front().columns != Axis::kNone && !bias) {
+  if (parts.front().columns != TensorAxis::kNone && !bias) {
     expected.push_back(extent_of(parts.front().columns, config, format));
   }
   const bool fits = std::ranges::equal(tensor.shape, expected, {}, {}, &Extent::size);

@@ -17,7 +17,7 @@ struct Extent {
   std::size_t size;
   std::string source;  // the config's keys that it follows from
 };
-Extent extent_of(Axis axis, const ModelConfig& config, ModelFormat format);
+Extent extent_of(TensorAxis axis, const ModelConfig& config, ModelFormat format);
 
 /// Checks one stored tensor, which holds the rows of all `parts`, against the config.
 /// @param bias  whether it is their bias, a vector

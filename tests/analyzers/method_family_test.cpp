@@ -43,13 +43,13 @@ TEST(MethodFamily, VerdictsFollowTheLargerStatesMeanOverLayers) {
       gains_with(state_gains_of(0.52, 0.1, 0.1, 0.42, 0.18, 0), state_gains_of(0, 0.22, 0, 0, 0, 0.6), 0.3);
   const std::vector<FamilyFinding> findings = family_findings(gains);
   const auto verdict = [&](MethodFamily family) { return finding_of(findings, family).verdict; };
-  EXPECT_EQ(verdict(MethodFamily::kMean), Verdict::kPays);            // 0.26
-  EXPECT_EQ(verdict(MethodFamily::kTokens), Verdict::kCannotPay);     // 0.09
-  EXPECT_EQ(verdict(MethodFamily::kChannels), Verdict::kHardlyPays);  // 0.11, of v
-  EXPECT_EQ(verdict(MethodFamily::kTransform), Verdict::kPays);       // (0.1 + 0.42) / 2
-  EXPECT_EQ(verdict(MethodFamily::kLowRank), Verdict::kPays);         // 30 %, of v
-  EXPECT_EQ(verdict(MethodFamily::kJoint), Verdict::kHardlyPays);     // 0.15
-  EXPECT_EQ(verdict(MethodFamily::kPlain), Verdict::kCannotPay);      // leaves 0.81
+  EXPECT_EQ(verdict(MethodFamily::kMean), FamilyVerdict::kPays);            // 0.26
+  EXPECT_EQ(verdict(MethodFamily::kTokens), FamilyVerdict::kCannotPay);     // 0.09
+  EXPECT_EQ(verdict(MethodFamily::kChannels), FamilyVerdict::kHardlyPays);  // 0.11, of v
+  EXPECT_EQ(verdict(MethodFamily::kTransform), FamilyVerdict::kPays);       // (0.1 + 0.42) / 2
+  EXPECT_EQ(verdict(MethodFamily::kLowRank), FamilyVerdict::kPays);         // 30 %, of v
+  EXPECT_EQ(verdict(MethodFamily::kJoint), FamilyVerdict::kHardlyPays);     // 0.15
+  EXPECT_EQ(verdict(MethodFamily::kPlain), FamilyVerdict::kCannotPay);      // leaves 0.81
   EXPECT_NEAR(finding_of(findings, MethodFamily::kPlain).saves[0].second, (0.52 + 0.1 + 0.1 + 0.42 + 0.18 + 0.3) / 2,
               1e-6);
 }
@@ -58,7 +58,7 @@ TEST(MethodFamily, PlainQuantisationPaysWhereNothingElseDoes) {
   const ModelGains gains =
       gains_with(state_gains_of(0, 0, 0.1, 0, 0, 0), state_gains_of(0, 0, 0, 0, 0, 0), std::nullopt);
   const std::vector<FamilyFinding> findings = family_findings(gains);
-  EXPECT_EQ(finding_of(findings, MethodFamily::kPlain).verdict, Verdict::kPays);
+  EXPECT_EQ(finding_of(findings, MethodFamily::kPlain).verdict, FamilyVerdict::kPays);
   EXPECT_TRUE(
       std::ranges::none_of(findings, [](const auto& finding) { return finding.family == MethodFamily::kJoint; }));
 }

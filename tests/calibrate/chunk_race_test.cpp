@@ -14,7 +14,7 @@ using ::testing::IsEmpty;
 using ::testing::Lt;
 
 constexpr auto kNone = std::nullopt;
-constexpr Verdict kKept = Verdict::kKept, kOpen = Verdict::kOpen, kDropped = Verdict::kDropped;
+constexpr ChunkVerdict kKept = ChunkVerdict::kKept, kOpen = ChunkVerdict::kOpen, kDropped = ChunkVerdict::kDropped;
 
 TEST(JudgeChunks, WhatDocumentsHaveInCommonDoesNotBlurADifference) {
   // Document 2 is a hundred times as hard as document 1 for both chunks: each one's own interval is ±12.7 · 49.5 about

@@ -80,7 +80,7 @@ TEST_F(AblationPasses, DecidedChunksGetNoMoreDocuments) {
   std::size_t decided = 0;
   for (std::size_t layer = 0; layer < kLayers; ++layer) {
     for (std::size_t chunk = 0; chunk < kChunks; ++chunk) {
-      const bool open = early[layer].verdict[chunk] == Verdict::kOpen;
+      const bool open = early[layer].verdict[chunk] == ChunkVerdict::kOpen;
       EXPECT_EQ(result.documents[layer][chunk] == 2, !open) << layer << ' ' << chunk;
       decided += open ? 0 : 1;
     }
@@ -90,8 +90,8 @@ TEST_F(AblationPasses, DecidedChunksGetNoMoreDocuments) {
   const auto late = judge_layers(plan_, table.sums(kChunks));
   for (std::size_t layer = 0; layer < kLayers; ++layer) {
     for (std::size_t chunk = 0; chunk < kChunks; ++chunk) {
-      const Verdict before = early[layer].verdict[chunk];
-      EXPECT_TRUE(before == Verdict::kOpen || late[layer].verdict[chunk] == before) << layer << ' ' << chunk;
+      const ChunkVerdict before = early[layer].verdict[chunk];
+      EXPECT_TRUE(before == ChunkVerdict::kOpen || late[layer].verdict[chunk] == before) << layer << ' ' << chunk;
     }
   }
 }
@@ -117,7 +117,7 @@ TEST_F(AblationPasses, OneDocumentLeavesEveryChunkOpen) {
   const AblationTable table = ablate_into("one");
   EXPECT_EQ(table.passes(), 16U);
   for (const ChunkRace& race : judge_layers(plan_, table.sums(kChunks)))
-    EXPECT_THAT(race.verdict, Each(Verdict::kOpen));
+    EXPECT_THAT(race.verdict, Each(ChunkVerdict::kOpen));
 }
 
 }  // namespace

@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+"""No name of a type stands for two things in one namespace: where two files of one program define a class of the same
+name, the linker keeps one destructor of the two and says nothing. Anonymous namespaces are a file's own.
+
+Usage: check_names.py ROOT, after a test of itself.
+"""
+import pathlib
+import re
+import sys
+
+FOLDERS = ("src", "analyzers", "calibrate", "export", "tests")
+ENDINGS = {".h", ".cpp", ".cu", ".cuh"}
+# Comments, raw and plain literals, characters (not the ' of 1'000), preprocessor lines with their continuations.
+NOISE = re.compile(
+    r'//[^\n]*|/\*.*?\*/|R"(?P<mark>[^(\s]*)\(.*?\)(?P=mark)"|"(?:\\.|[^"\\\n])*"|(?<![0-9A-Za-z_])\'(?:\\.|[^\'\\\n])+\''
+    r"|^[ \t]*#(?:\\\n|[^\n])*",
+    re.DOTALL | re.MULTILINE,
+)
+NAMESPACE = re.compile(r"(?:inline\s+)?namespace\s*([\w:]*)\s*$")
+TYPE = re.compile(
+    r"(?:^|[;{}>\s])(?:class|struct|union|enum(?:\s+class|\s+struct)?)\s+(?:alignas\([^)]*\)\s*|\[\[[^\]]*\]\]\s*)*"
+    r"(\w+)\s*(?:final\s*)?(?::[^:].*)?$",
+    re.DOTALL,
+)
+ALIAS = re.compile(r"\busing\s+(\w+)\s*=")
+
+
+def definitions(text):
+    """The (namespace, name) of each type and alias that `text` defines outside functions and classes."""
+    text = NOISE.sub(lambda match: "\n" * match.group().count("\n"), text)
+    scopes = []  # of each open brace its namespace; None: a function, a class or an anonymous namespace
+    start = 0
+    for match in re.finditer(r"[{};]", text):
+        head = text[start:match.start()].strip()
+        start = match.end()
+        if match.group() == "}":
+            if scopes:
+                scopes.pop()
+            continue
+        outside = None not in scopes
+        space = "::".join(scope for scope in scopes if scope)
+        if match.group() == ";":
+            alias = ALIAS.match(head)
+            if outside and alias:
+                yield space, alias.group(1)
+            continue
+        namespace, kind = NAMESPACE.search(head), TYPE.search(head)
+        if namespace:
+            scopes.append(namespace.group(1) or None)
+            continue
+        if outside and kind and "(" not in head[kind.start():].split(":")[0] and not is_special(head):
+            yield space, kind.group(1)
+        scopes.append(None)
+
+
+def is_special(head):
+    """Whether `head` specialises a template, which has its general one's name."""
+    return re.match(r"template\s*<\s*>", head) is not None
+
+
+def program_of(path):
+    """Tests are programs of their own, one a folder; a benchmark or a fuzz target is one file."""
+    parts = path.parts
+    if parts[0] != "tests":
+        return "the programs"
+    return str(path) if parts[1] in ("bench", "fuzz") else parts[1]
+
+
+def is_stand_in(path, root):
+    """A file of the emulated device that takes the place of one in src, which is not part of that program."""
+    parts = path.parts
+    return parts[:2] == ("tests", "emulation") and (root / "src").joinpath(*parts[2:]).exists()
+
+
+def repeated(files):
+    """Lines that name what several of `files`, (path, text), define in one program."""
+    places = {}
+    for path, text in files:
+        for name in set(definitions(text)):
+            places.setdefault(name, []).append(path)
+    lines = []
+    for (space, name), paths in sorted(places.items()):
+        own = [path for path in paths if program_of(path) == "the programs"]
+        for program in sorted({program_of(path) for path in paths}):
+            meet = own if program == "the programs" else [p for p in paths if program_of(p) == program] + own
+            if len(meet) > 1:
+                lines.append(f"{space}::{name} is defined in " + " and ".join(sorted(map(str, meet))))
+    return lines
+
+
+def self_test():
+    one = pathlib.Path("src/a/one.h")
+    two = pathlib.Path("src/b/two.h")
+
+    def found(first, second):
+        return len(repeated([(one, first), (two, second)]))
+
+    assert found("namespace kvs { class A final : public B { int b; }; }", "namespace kvs {\nstruct A {\n};\n}") == 1
+    assert found("namespace kvs { enum class A : int { kX }; }", "namespace kvs { using A = int; }") == 1
+    assert found("namespace kvs::io { class A {}; }", "namespace kvs { namespace io { class A {}; } }") == 1
+    assert found("namespace kvs { class A {}; }", "namespace kvs { class A; }") == 0
+    assert found("namespace kvs { class A {}; }", "namespace kvs { namespace { class A {}; } }") == 0
+    assert found("namespace kvs { class A {}; }", "namespace kvs::cpu { class A {}; }") == 0
+    assert found("namespace kvs { class A {}; }", "namespace kvs { struct B { struct A {}; }; }") == 0
+    assert found("namespace kvs { class A {}; }", "namespace kvs { // class A {};\n const char* a = \"class A {\"; }") == 0
+    assert found("template <> struct std::hash<A> {};", "template <> struct std::hash<B> {};") == 0
+
+
+def main(arguments):
+    self_test()
+    root = pathlib.Path(arguments[0])
+    files = [
+        (path.relative_to(root), path.read_text(encoding="utf-8"))
+        for folder in FOLDERS
+        for path in sorted((root / folder).rglob("*"))
+        if path.suffix in ENDINGS and not is_stand_in(path.relative_to(root), root)
+    ]
+    lines = repeated(files)
+    print("\n".join(lines))
+    return 1 if lines else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
