@@ -17,4 +17,7 @@ void check_gnuplot();
 /// Interrupted.
 std::vector<std::string> run_gnuplot(std::string_view script, std::span<const std::string> outputs);
 
+/// Whether an SVG or PNG has its end.
+bool is_whole_figure(std::string_view bytes) noexcept;
+
 }  // namespace kvs

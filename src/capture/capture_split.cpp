@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/interrupt.h"
 #include "io/checkpoint.h"
+#include "io/descriptor.h"
 
 namespace kvs {
 namespace {
@@ -19,6 +20,19 @@ constexpr char kPart[] = "part", kParts[] = "parts";  // in the identity of a pa
 std::string five_digits(std::size_t value) {
   const std::string digits = std::to_string(value);
   return std::string(5 - std::min<std::size_t>(5, digits.size()), '0') + digits;
+}
+
+/// Whether a run into `out` may write a file of this name: that of the whole, or of a part of any number.
+bool is_file_of(std::string_view name, const std::filesystem::path& out) {
+  if (name == out.filename().native()) return true;
+  const std::string stem = out.stem().native() + "-", extension = out.extension().native();
+  if (!name.starts_with(stem) || !name.ends_with(extension)) return false;
+  name.remove_prefix(stem.size());
+  name.remove_suffix(std::min(name.size(), extension.size()));
+  constexpr std::string_view kForm = "00000-of-00000";
+  return name.size() == kForm.size() && std::ranges::equal(name, kForm, [](char letter, char form) {
+           return form == '0' ? letter >= '0' && letter <= '9' : letter == form;
+         });
 }
 
 /// One file of a split capture.
@@ -101,6 +115,24 @@ Json CaptureSplit::identity(Json whole, std::size_t part) const {
   whole[kPart] = part + 1;
   whole[kParts] = parts;
   return whole;
+}
+
+std::vector<std::filesystem::path> unfinished_other_splits(const std::filesystem::path& out,
+                                                           std::span<const std::filesystem::path> files) {
+  std::vector<std::filesystem::path> found;
+  std::error_code ignored;
+  for (std::filesystem::directory_iterator entry(directory_of(out), ignored), end; entry != end;
+       entry.increment(ignored)) {
+    const std::string name = entry->path().filename().native();
+    for (const std::string_view ending : {".partial", ".partial.new", ".journal"}) {
+      if (!name.ends_with(ending)) continue;
+      const std::filesystem::path file = name.substr(0, name.size() - ending.size());
+      const auto is_it = [&](const std::filesystem::path& own) { return own.filename() == file; };
+      if (is_file_of(file.native(), out) && std::ranges::none_of(files, is_it)) found.push_back(entry->path());
+    }
+  }
+  std::ranges::sort(found);
+  return found;
 }
 
 CaptureHeader merge_captures(std::span<const std::filesystem::path> files, const std::filesystem::path& output,

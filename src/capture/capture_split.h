@@ -28,6 +28,10 @@ struct CaptureSplit {
   Json identity(Json whole, std::size_t part) const;
 };
 
+/// What unfinished runs into `out` keep beside files that are none of `files`: runs with another number of parts.
+std::vector<std::filesystem::path> unfinished_other_splits(const std::filesystem::path& out,
+                                                           std::span<const std::filesystem::path> files);
+
 /// Joins the parts of a split capture into the file and manifest that the run would have written without a split, byte
 /// for byte. Memory: one dataset.
 /// @param files     every part, in any order

@@ -31,8 +31,9 @@ void install_signal_handlers() {
     sigaction(signal, nullptr, &callers);
     if (callers.sa_handler != SIG_IGN) sigaction(signal, &action, nullptr);  // nohup ignores SIGHUP: so it stays
   }
-  std::signal(SIGPIPE, SIG_IGN);  // NOLINT(cert-err33-c): cannot fail for these two
+  std::signal(SIGPIPE, SIG_IGN);  // NOLINT(cert-err33-c): cannot fail for these three
   std::signal(SIGXFSZ, SIG_IGN);
+  std::signal(SIGCHLD, SIG_DFL);
 }
 
 int pending_signal() noexcept { return static_cast<int>(g_signal); }

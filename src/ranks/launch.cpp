@@ -1,10 +1,8 @@
 #include "ranks/launch.h"
 
-#include <sched.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
@@ -79,11 +77,11 @@ void take_own_gpu(const Launch& launch) {
   ::setenv(kVisible, own.c_str(), 1);
 }
 
-int own_processors(const Launch& launch) {
-  const auto online = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
-  cpu_set_t set;
-  const int bound = ::sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : online;
-  return bound < online ? bound : std::max(1, online / static_cast<int>(launch.local_size));
+int own_processors(const Launch& launch, const Processors& machine) {
+  const auto ranks = static_cast<int>(launch.local_size);
+  const int own = machine.usable < machine.online ? machine.usable : std::max(1, machine.online / ranks);
+  if (!machine.quota || *machine.quota >= static_cast<double>(own) * ranks) return own;
+  return std::clamp(static_cast<int>(std::ceil(*machine.quota / ranks)), 1, own);
 }
 
 }  // namespace kvs

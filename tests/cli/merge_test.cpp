@@ -97,5 +97,25 @@ TEST_F(Merge, RefusesMorePartsThanDocuments) {
   expect_refused(capture("out.h5", {"--split", "0"}), 2, "--split");
 }
 
+TEST_F(Merge, ARunThatWasStoppedGoesOnWithItsOwnPartsAlone) {
+  write_tokens_file(folder_ / "tokens.jsonl", 200, 70);
+  ASSERT_EQ(run_and_interrupt("kvspectrum", capture("a.h5", {"--split", "3"}), folder_ / "a-00001-of-00003.h5.journal")
+                .status,
+            130);
+  const auto kept = contents_of(folder_ / "");
+  for (const char* const parts : {"1", "4", "12"})
+    for (const std::vector<std::string>& how :
+         {std::vector<std::string>{"--split", parts, "--resume"}, {"--split", parts}}) {
+      const Outcome outcome = run("kvspectrum", capture("a.h5", how));
+      EXPECT_EQ(outcome.status, 7) << outcome.err;
+      EXPECT_THAT(outcome.err, HasSubstr("found an unfinished run with another --split"));
+    }
+  EXPECT_EQ(run("kvspectrum", capture("a.h5", {"--resume"})).status, 7) << "one file";
+  EXPECT_EQ(difference(kept, contents_of(folder_ / "")), "");
+  ASSERT_EQ(run("kvspectrum", capture("a.h5", {"--split", "4", "--force"})).status, 0);
+  for (const auto& [name, bytes] : contents_of(folder_ / ""))
+    EXPECT_FALSE(name.ends_with(".partial") || name.ends_with(".journal") || name.ends_with(".lock")) << name;
+}
+
 }  // namespace
 }  // namespace kvs::testing

@@ -134,5 +134,28 @@ TEST_F(UnfinishedRuns, SharesOfNothingAreRefused) {
                  "--keep: found '0', expected a number above 0 and at most 1");
 }
 
+/// The last line of `err`, after "to go on: ".
+std::string command_that_goes_on(const std::string& err) {
+  const std::size_t at = err.find("to go on: ");
+  return at == std::string::npos ? "" : err.substr(at + std::string("to go on: ").size());
+}
+
+TEST_F(UnfinishedRuns, SayHowFarTheyAreAndTheCommandThatGoesOn) {
+  const std::string path = "PATH='" KVS_BINARY_DIR "':\"$PATH\" exec ";
+  write_tokens_file(folder_ / "tokens.jsonl", 200, 70);
+  const std::filesystem::path out = folder_ / "out/it's $(new).json";
+  const Outcome stopped =
+      run_and_interrupt("kvcalibrate", faedkv("out/it's $(new).json", {"--force"}), out.native() + ".journal");
+  ASSERT_EQ(stopped.status, 130);
+  EXPECT_THAT(stopped.err,
+              ::testing::MatchesRegex("kvcalibrate: interrupted at [0-9]+ % of faedkv; to go on: kvcalibrate "
+                                      "faedkv .* --resume\n"));
+  const Outcome done = run("/bin/bash", {"-c", path + command_that_goes_on(stopped.err)});
+  EXPECT_EQ(done.status, 0) << done.err;
+  EXPECT_TRUE(std::filesystem::exists(out));
+  EXPECT_EQ(parse_json(slurp(out), "c").at("calibration").at("command").get<std::string>() + " --resume\n",
+            command_that_goes_on(stopped.err));
+}
+
 }  // namespace
 }  // namespace kvs::testing

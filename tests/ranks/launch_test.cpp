@@ -82,5 +82,17 @@ TEST_F(LaunchTest, ARankTakesTheGpuOfItsPlaceOnItsMachine) {
   EXPECT_EQ(visible_to(3), "7") << "the launcher has chosen";
 }
 
+TEST(OwnProcessors, AreThoseOfTheMachineAndItsQuota) {
+  const Launch alone, one_of_four{.size = 4, .local_size = 4};
+  EXPECT_EQ(own_processors(alone, {.online = 8, .usable = 8, .quota = {}}), 8);
+  EXPECT_EQ(own_processors(alone, {.online = 8, .usable = 3, .quota = {}}), 3);
+  EXPECT_EQ(own_processors(alone, {.online = 8, .usable = 8, .quota = 0.5}), 1);
+  EXPECT_EQ(own_processors(alone, {.online = 8, .usable = 8, .quota = 2.5}), 3);
+  EXPECT_EQ(own_processors(alone, {.online = 8, .usable = 2, .quota = 4.0}), 2);
+  EXPECT_EQ(own_processors(one_of_four, {.online = 8, .usable = 8, .quota = {}}), 2);
+  EXPECT_EQ(own_processors(one_of_four, {.online = 64, .usable = 64, .quota = 8.0}), 2);
+  EXPECT_EQ(own_processors(one_of_four, {.online = 2, .usable = 2, .quota = {}}), 1);
+}
+
 }  // namespace
 }  // namespace kvs

@@ -1,11 +1,14 @@
 #include "cli/common/dispatch.h"
 
 #include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <exception>
 #include <iostream>
 
+#include "cli/common/environment.h"
 #include "cli/common/last_words.h"
 #include "cli/common/outputs.h"
 #include "cli/common/program_ranks.h"
@@ -40,7 +43,7 @@ void run(std::string_view program, std::string_view purpose, std::span<const Sub
          const std::vector<std::string>& words) {
   if (words.empty())
     throw Error(ErrorCode::kUsage, program, "found no command; see " + std::string(program) + " --help");
-  if (words[0] == "--help" || words[0] == "-h" || words[0] == "help") return print_help(program, purpose, commands);
+  if (is_help(words[0]) || words[0] == "help") return print_help(program, purpose, commands);
   if (words[0] == "--version") {
     if (!program_launch().leads()) return;
     std::cout << program << ' ' << kToolVersion << '\n';
@@ -78,6 +81,21 @@ std::exception_ptr cause_of(const std::exception_ptr& failure) noexcept {
   return failure;
 }
 
+/// Whether nobody reads standard output any more, such as a pipe to `head` that has read enough.
+bool is_output_closed() noexcept {
+  pollfd output{.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
+  return ::poll(&output, 1, 0) == 1 && (output.revents & POLLERR) != 0;
+}
+
+/// @throws Error kEnvironment unless all of the output has been written, or enough of a help that was asked for.
+void finish_output(const std::vector<std::string>& words) {
+  std::cout.flush();
+  if (std::cout) return;
+  const bool help = !words.empty() && (asks_for_help(words) || words[0] == "help" || words[0] == "--version");
+  if (!help || !is_output_closed())
+    throw Error(ErrorCode::kEnvironment, "standard output", "cannot be written to (closed or full)");
+}
+
 /// Says what ended the program, for several ranks once.  @return its status.
 int end_after(std::string_view program, const std::exception_ptr& failure) noexcept {
   if (!program_launch().leads()) return report_to_rank_0(program, failure);
@@ -102,12 +120,13 @@ int end_after(std::string_view program, const std::exception_ptr& failure) noexc
 int run_program(std::string_view program, std::string_view purpose, std::span<const Subcommand> commands, int argc,
                 char** argv) noexcept {
   try {
+    settle_environment();
     occupy_standard_descriptors();
     install_signal_handlers();
     install_last_words(program);
-    run(program, purpose, commands, {argv + std::min(argc, 1), argv + argc});
-    std::cout.flush();
-    if (!std::cout) throw Error(ErrorCode::kEnvironment, "standard output", "cannot be written to (closed or full)");
+    const std::vector<std::string> words{argv + std::min(argc, 1), argv + argc};
+    run(program, purpose, commands, words);
+    finish_output(words);
     return 0;
   } catch (...) {
     return end_after(program, std::current_exception());

@@ -1,18 +1,16 @@
 #include "cli/common/last_words.h"
 
-#include <dlfcn.h>
-#include <pthread.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
-#include <cstring>
 #include <exception>
 #include <filesystem>
 #include <iostream>
 #include <new>
 #include <system_error>
 
+#include "cli/common/interruption.h"
 #include "core/error.h"
 #include "io/dying_program.h"
 
@@ -37,7 +35,7 @@ std::atomic<bool> memory_ran_out = false;
   std::set_terminate([] { end(static_cast<int>(ErrorCode::kEnvironment)); });  // no memory for the line, either
   std::exception_ptr reason = std::current_exception();
   if (!reason && memory_ran_out) reason = std::make_exception_ptr(std::bad_alloc());
-  end(report(dying_program, reason));
+  end_program(reason);
 }
 
 /// No command ends with status 1.
@@ -45,14 +43,8 @@ void on_end(int status, void*) noexcept {
   if (status == EXIT_FAILURE) end(static_cast<int>(ErrorCode::kEnvironment));
 }
 
-constexpr std::string_view kInternal = "internal: ", kInterrupted = "interrupted; ";
+constexpr std::string_view kInternal = "internal: ", kInterrupted = "interrupted";
 constexpr std::string_view kTooLittle = "found too little, expected enough for this model and window; see the estimate";
-
-/// Whether the code at `address` is libgomp's.
-bool is_of_openmp(const void* address) noexcept {
-  Dl_info found{};
-  return ::dladdr(address, &found) != 0 && std::strstr(found.dli_fname, "libgomp") != nullptr;
-}
 
 /// Takes no memory of its own.  @param say  is told what it is and the rest of the line.  @return the status
 template <class Say>
@@ -65,7 +57,11 @@ int describe(const std::exception_ptr& failure, const Say& say) noexcept {
     if (failure) std::rethrow_exception(failure);
     return complain(ErrorCode::kInternal, kInternal, "ended without a reason");
   } catch (const Interrupted& interrupted) {
-    say(kInterrupted, "commands that take --resume go on from here with it");
+    try {
+      say(kInterrupted, interruption());
+    } catch (const std::bad_alloc&) {
+      say(kInterrupted, "; commands that take --resume go on from here with it");
+    }
     return 128 + interrupted.signal();
   } catch (const Error& error) {
     return complain(error.code(), "", error.what());
@@ -107,17 +103,6 @@ void install_last_words(std::string_view program) noexcept {
   (void)::on_exit(on_end, nullptr);
 }
 
-}  // namespace kvs
+void end_program(const std::exception_ptr& failure) noexcept { end(report(dying_program, failure)); }
 
-/// Stands before glibc's: where libgomp gets no thread it would end the program with two lines of its own.
-extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*),
-                              void* argument) noexcept {
-  using Create = int(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
-  static const auto create = reinterpret_cast<Create*>(::dlsym(RTLD_NEXT, "pthread_create"));
-  const int error = create(thread, attributes, run, argument);
-  if (error != 0 && kvs::is_of_openmp(__builtin_return_address(0)))
-    kvs::end(kvs::report(kvs::dying_program, std::make_exception_ptr(kvs::Error(
-                                                 kvs::ErrorCode::kEnvironment, "threads",
-                                                 "cannot be made: " + std::generic_category().message(error)))));
-  return error;
-}
+}  // namespace kvs

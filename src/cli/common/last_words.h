@@ -16,9 +16,10 @@ struct LastWords {
 };
 LastWords last_words(const std::exception_ptr& failure);
 
-/// Ends the program likewise where main cannot return: an exception that a thread or a noexcept function lets go, most
-/// often for want of memory, a thread that libgomp cannot make, or a library that calls exit(1) (FFTW without memory).
-/// Locks of outputs are released.
+/// Ends the program likewise where main cannot return, and releases locks of outputs.
+[[noreturn]] void end_program(const std::exception_ptr& failure) noexcept;
+/// Does so for an exception that a thread or a noexcept function lets go, most often for want of memory, and for a
+/// library that calls exit(1) (FFTW without memory).
 void install_last_words(std::string_view program) noexcept;
 
 }  // namespace kvs

@@ -23,6 +23,9 @@ namespace {
 /// What no option takes goes by this name, which no word on a command line is likely to have.
 constexpr const char* kStray = "stray word";
 
+/// Words that follow it are values, whatever they begin with.
+constexpr const char* kEndOfOptions = "--";
+
 std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
   for (std::size_t from = 0;;) {
@@ -59,8 +62,14 @@ std::string shell_quoted(std::string_view text) {
   return quoted + "'";
 }
 
+bool is_help(std::string_view word) noexcept { return word == "--help" || word == "-h"; }
+bool asks_for_help(Arguments words) noexcept {
+  return std::any_of(words.begin(), std::ranges::find(words, kEndOfOptions), is_help);
+}
+
 bool Options::has(const std::string& name) const { return values_.contains(name); }
 bool Options::flag(const std::string& name) const { return has(name); }
+bool Options::takes(const std::string& name) const { return known_.contains(name); }
 bool Options::given(const std::string& name) const { return given_.contains(name); }
 
 const std::vector<std::string>& Options::list(const std::string& name) const {
@@ -222,7 +231,10 @@ std::optional<Options> OptionTable::parse(Arguments arguments, std::ostream& out
   for (const std::string& word : words)  // outputs record the command, and JSON is UTF-8
     if (find_invalid_utf8(word) < word.size())
       throw Error(ErrorCode::kUsage, word, "found bytes that are not UTF-8, expected UTF-8 in names and values");
-  const bool help = std::erase_if(words, [](const std::string& word) { return word == "--help" || word == "-h"; }) > 0;
+  const auto end_of_options = std::ranges::find(words, kEndOfOptions);
+  const auto helpless = std::remove_if(words.begin(), end_of_options, is_help);
+  const bool help = helpless != end_of_options;
+  words.erase(helpless, end_of_options);
   Options result = parse_words(words);
   if (help) {
     print_help(out);
@@ -231,8 +243,10 @@ std::optional<Options> OptionTable::parse(Arguments arguments, std::ostream& out
   for (const auto& [name, standard] : state_->standards)
     if (!result.has(name)) result.values_[name] = {standard};
   for (const auto& group : state_->groups)
-    for (const auto& option : group->options())
+    for (const auto& option : group->options()) {
+      result.known_.insert(option->long_name());
       if (is_path_form(option->semantic()->name())) result.paths_.insert(option->long_name());
+    }
   if (is_path_form(state_->positional_name)) result.paths_.insert(state_->positional_name);
   if (!state_->positional_name.empty() && !result.has(state_->positional_name))
     throw Error(ErrorCode::kUsage, state_->positional_name, "found nothing, expected a value; see --help");
@@ -240,9 +254,9 @@ std::optional<Options> OptionTable::parse(Arguments arguments, std::ostream& out
   std::string program, subcommand;
   usage >> program >> subcommand;
   result.command_ = program + ' ' + subcommand;
-  // A resumed run is the same run: it records the same command.
+  // A resumed run is the same run: it records the same command. Nor is one another that replaces what was there.
   for (const auto& word : words)
-    if (word != "--resume") result.command_ += ' ' + shell_quoted(word);
+    if (word != "--resume" && word != "--force") result.command_ += ' ' + shell_quoted(word);
   return result;
 }
 
@@ -266,7 +280,7 @@ Options OptionTable::parse_words(const std::vector<std::string>& words) const {
     positional.add(kStray, -1);
   }
   // Boost takes whatever follows an option as its value, the next option too.
-  for (std::size_t n = 0; n + 1 < words.size(); ++n) {
+  for (std::size_t n = 0; n + 1 < words.size() && words[n] != kEndOfOptions; ++n) {
     const auto* description = words[n].starts_with("--") ? all.find_nothrow(words[n].substr(2), false) : nullptr;
     if (description != nullptr && description->semantic()->min_tokens() > 0 && words[n + 1].starts_with("--"))
       throw Error(ErrorCode::kUsage, words[n], "found '" + words[n + 1] + "', expected a value");

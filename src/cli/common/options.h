@@ -22,6 +22,8 @@ class Options {
   bool flag(const std::string& name) const;
   /// True if it stood on the command line: has() is true for a default, too.
   bool given(const std::string& name) const;
+  /// Whether the command has an option of this name.
+  bool takes(const std::string& name) const;
   const std::string& text(const std::string& name) const;
   /// All values of a repeatable option, in order.
   const std::vector<std::string>& list(const std::string& name) const;
@@ -40,7 +42,7 @@ class Options {
 
   /// The options whose values are files or folders: FILE, DIR or PATH in --help; so a word without an option.
   const std::set<std::string>& paths() const noexcept { return paths_; }
-  /// The command line, quoted for a shell, as it is recorded in outputs.
+  /// The command line, quoted for a shell, as it is recorded in outputs: without --resume and --force.
   const std::string& command() const noexcept { return command_; }
   /// The options that change results, by name (defaults filled in): what a resumed run must share with the one before.
   /// Left out: how a run behaves (--threads, --resume, --force, --quiet, --json, --no-lock) and where files lie.
@@ -49,7 +51,7 @@ class Options {
  private:
   friend class OptionTable;
   std::map<std::string, std::vector<std::string>> values_;
-  std::set<std::string> given_, paths_;
+  std::set<std::string> known_, given_, paths_;
   std::string command_;
 };
 
@@ -87,6 +89,10 @@ class OptionTable {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+/// Whether `word` is --help or -h, and whether one of `words` before "--" is.
+bool is_help(std::string_view word) noexcept;
+bool asks_for_help(Arguments words) noexcept;
 
 /// `text` as one word for a POSIX shell.
 std::string shell_quoted(std::string_view text);

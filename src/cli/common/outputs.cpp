@@ -7,6 +7,9 @@
 #include <iostream>
 #include <set>
 
+#include "cli/common/interruption.h"
+#include "cli/common/progress.h"
+#include "cli/common/whole_outputs.h"
 #include "core/error.h"
 #include "export/config.h"
 #include "export/gnuplot.h"
@@ -121,7 +124,10 @@ std::optional<Checkpoint::State> load_checkpoint(const Checkpoint& checkpoint, c
   return state;
 }
 
-void drop_if_hopeless(const std::filesystem::path& output) { unfinished_outputs().push_back(output); }
+void drop_if_hopeless(const std::filesystem::path& output) {
+  unfinished_outputs().push_back(output);
+  note_kept_state();
+}
 
 void drop_hopeless_runs(ErrorCode code) {
   for (const std::filesystem::path& output : unfinished_outputs()) {
@@ -179,20 +185,29 @@ void OutputFolder::remove_empty() const noexcept {
 namespace {
 
 bool was_finished(const std::filesystem::path& main, const std::filesystem::path& state, const RunOptions& run,
-                  const std::function<bool(const Json&)>& same) {
+                  const std::function<bool(const Json&)>& same, const OtherOutputs& others) {
   if (run.force || !std::filesystem::exists(main)) return false;
   for (const char* ending : {".journal", ".checkpoint.0", ".checkpoint.1"})
     if (run.resume && std::filesystem::exists(kept_path(state, ending))) return false;
-  if (run.resume && same(parse_json(read_text_file(main, kMostReportBytes), main.string()))) return true;
-  check_output(main, false);
-  return false;
+  const Json json = run.resume ? parse_json(read_text_file(main, kMostReportBytes), main.string()) : Json();
+  if (!run.resume || !same(json)) {
+    check_output(main, false);
+    return false;
+  }
+  const auto files = others ? others(json) : std::vector<std::filesystem::path>();
+  const auto damaged = find_damaged_output(main, json, files);
+  if (damaged)
+    remark("note: " + main.string() + ": finished before, but " + damaged->string() +
+               " is missing or damaged: the run starts anew",
+           run.quiet);
+  return !damaged;
 }
 
 }  // namespace
 
 bool is_finished(const std::filesystem::path& main, const std::filesystem::path& state, const RunOptions& run,
-                 const std::function<bool(const Json&)>& same) {
-  return run.ranks->tell(Json(run.leads() && was_finished(main, state, run, same))).get<bool>();
+                 const std::function<bool(const Json&)>& same, const OtherOutputs& others) {
+  return run.ranks->tell(Json(run.leads() && was_finished(main, state, run, same, others))).get<bool>();
 }
 
 bool is_of_run(const Json& output, const std::string& provenance, const Options& options, const Json& identity) {

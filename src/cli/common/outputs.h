@@ -58,13 +58,15 @@ class OutputFolder {
   void remove_empty() const noexcept;
   std::vector<std::filesystem::path> made_;  // from within
 };
+/// The files that a run has written beside its main output, by what that holds.
+using OtherOutputs = std::function<std::vector<std::filesystem::path>(const Json&)>;
 /// With --resume: true, on all ranks, if `main` is there already because the very same run has finished, so that
-/// nothing is to do.
-/// @param state  the output beside which an unfinished run would have left its journal or checkpoints
-/// @param same   whether what `main` holds is of the same run
+/// nothing is to do. Where one of its files is missing or damaged the run starts anew, and a line on stderr says so.
+/// @param state   the output beside which an unfinished run would have left its journal or checkpoints
+/// @param same    whether what `main` holds is of the same run
 /// @throws Error kConflict if `main` is another run's, or without --resume and --force anyone's.
 bool is_finished(const std::filesystem::path& main, const std::filesystem::path& state, const RunOptions& run,
-                 const std::function<bool(const Json&)>& same);
+                 const std::function<bool(const Json&)>& same, const OtherOutputs& others = {});
 /// `same` of is_finished for an output whose member at `provenance` (a JSON pointer) says how it was made.
 /// @param identity  as run_identity(): its digests are those that the output records
 bool is_of_run(const Json& output, const std::string& provenance, const Options& options, const Json& identity);

@@ -1,14 +1,18 @@
 #include "cli/common/progress.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <iostream>
 
+#include "cli/common/interruption.h"
 #include "core/error.h"
+#include "core/utf8.h"
 
 namespace kvs {
 namespace {
@@ -23,6 +27,38 @@ std::string formatted(const char* format, Values... values) {
   return buffer.data();
 }
 
+/// Whether standard error is a terminal that can clear a line.
+bool draws_bars() noexcept {
+  const char* const kind = std::getenv("TERM");
+  return ::isatty(STDERR_FILENO) == 1 && kind != nullptr && std::string_view(kind) != "dumb";
+}
+
+/// Columns of a terminal, 80 where it does not say.
+std::size_t terminal_columns() noexcept {
+  constexpr std::size_t kUsual = 80;
+  winsize size{};
+  return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUsual;
+}
+
+/// At most two columns for each character that is not ASCII.
+std::size_t width_of(std::string_view text) noexcept {
+  std::size_t width = 0;
+  for (std::size_t at = 0; at < text.size(); at += std::max<std::size_t>(utf8_length(text.substr(at)), 1))
+    width += static_cast<unsigned char>(text[at]) < 0x80 ? 1 : 2;
+  return width;
+}
+
+/// The start of `text` that takes at most `columns`.
+std::string_view fitting(std::string_view text, std::size_t columns) noexcept {
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const std::size_t next = at + std::max<std::size_t>(utf8_length(text.substr(at)), 1);
+    if (width_of(text.substr(0, next)) > columns) break;
+    at = next;
+  }
+  return text.substr(0, at);
+}
+
 }  // namespace
 
 std::string human_bytes(double bytes) {
@@ -33,21 +69,36 @@ std::string human_bytes(double bytes) {
 }
 
 std::string human_seconds(double seconds) {
+  constexpr double kMost = 2e9;  // of more there is no int
+  if (!(seconds < kMost)) seconds = kMost;
   if (seconds < 10) return formatted("%.1f s", seconds);
   if (seconds < 60) return formatted("%.0f s", seconds);
   if (seconds < 3600) return formatted("%d min %d s", static_cast<int>(seconds) / 60, static_cast<int>(seconds) % 60);
   return formatted("%d h %d min", static_cast<int>(seconds) / 3600, static_cast<int>(seconds) / 60 % 60);
 }
 
+std::string progress_bar(std::string_view label, double share, std::string_view left, std::size_t columns) {
+  constexpr std::size_t kLongestBar = 30, kShortestBar = 5, kFrame = 3;  // "[", "] "
+  const std::size_t room = std::max<std::size_t>(columns, 1) - 1;        // a full line would wrap
+  std::string rest = formatted("%3.0f %%", 100 * share);
+  if (width_of(label) + rest.size() + left.size() + 3 <= room) rest += "  " + std::string(left);
+  const std::string_view shown = fitting(label, room - std::min(room, rest.size() + 1));
+  const std::size_t used = width_of(shown) + 1 + rest.size();
+  if (room < used + kFrame + kShortestBar) return std::string(shown) + ' ' + rest;
+  const std::size_t bar = std::min(kLongestBar, room - used - kFrame);
+  const auto filled = static_cast<std::size_t>(share * static_cast<double>(bar));
+  return std::string(shown) + " [" + std::string(filled, '#') + std::string(bar - filled, ' ') + "] " + rest;
+}
+
 void remark(const std::string& line, bool quiet) {
   if (!quiet) std::cerr << printable(line, std::string::npos) << std::endl;
 }
 
-Progress::Progress(std::string label, double total, bool quiet)
-    : label_(std::move(label)),
+Progress::Progress(const std::string& label, double total, bool quiet)
+    : label_(printable(label)),
       total_(std::max(total, 1e-9)),
       quiet_(quiet),
-      terminal_(isatty(STDERR_FILENO) == 1),
+      terminal_(draws_bars()),
       start_(Clock::now()),
       last_drawn_(start_) {}
 
@@ -56,6 +107,8 @@ Progress::~Progress() {
 }
 
 void Progress::update(double done) {
+  const double share = std::clamp(done / total_, 0.0, 1.0);
+  note_progress(label_, share);
   if (quiet_) return;
   if (first_done_ < 0) first_done_ = done;
   last_done_ = done;
@@ -64,7 +117,7 @@ void Progress::update(double done) {
                                      : std::chrono::duration_cast<Clock::duration>(kLogInterval)))
     return;
   last_drawn_ = now;
-  draw(done);
+  draw(done, share);
 }
 
 void Progress::update(double done, double total) {
@@ -72,20 +125,15 @@ void Progress::update(double done, double total) {
   update(done);
 }
 
-void Progress::draw(double done) {
-  const double share = std::clamp(done / total_, 0.0, 1.0);
+void Progress::draw(double done, double share) {
   const double elapsed = std::chrono::duration<double>(Clock::now() - start_).count();
   const double rate = (done - first_done_) / std::max(elapsed, 1e-9);
   const std::string left = rate > 0 ? human_seconds((total_ - done) / rate) + " left" : "";
-  const std::string percent = formatted("%3.0f %%", 100 * share);
-  if (!terminal_) {
-    std::cerr << label_ << ": " << percent << (left.empty() ? "" : ", ") << left << std::endl;
-    return;
-  }
-  constexpr int kWidth = 30;
-  const auto filled = static_cast<std::size_t>(share * kWidth);
-  std::cerr << '\r' << label_ << " [" << std::string(filled, '#') << std::string(kWidth - filled, ' ') << "] "
-            << percent << "  " << left << "\033[K" << std::flush;
+  if (terminal_)
+    std::cerr << '\r' << progress_bar(label_, share, left, terminal_columns()) << "\033[K" << std::flush;
+  else
+    std::cerr << label_ << ": " << formatted("%3.0f %%", 100 * share) << (left.empty() ? "" : ", ") << left
+              << std::endl;
 }
 
 }  // namespace kvs

@@ -1,14 +1,17 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <string>
+#include <string_view>
 
 namespace kvs {
 
 /// Progress on stderr: a bar with the time left on a terminal, a line now and then elsewhere, nothing when quiet.
 class Progress {
  public:
-  Progress(std::string label, double total, bool quiet);
+  /// @param label  the phase: the command's name, or "COMMAND: PHASE" where it has several
+  Progress(const std::string& label, double total, bool quiet);
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -20,12 +23,16 @@ class Progress {
 
  private:
   using Clock = std::chrono::steady_clock;
-  void draw(double done);
+  void draw(double done, double share);
   std::string label_;
   double total_, first_done_ = -1, last_done_ = 0;
   bool quiet_, terminal_;
   Clock::time_point start_, last_drawn_;
 };
+
+/// "LABEL [####    ]  50 %  1.5 s left" in fewer than `columns` columns: the bar gives way first, then the time, then
+/// the label's end.
+std::string progress_bar(std::string_view label, double share, std::string_view left, std::size_t columns);
 
 /// "1.5 GiB", "12 MiB"; "2 min 5 s".
 std::string human_bytes(double bytes);

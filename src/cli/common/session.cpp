@@ -1,16 +1,20 @@
 #include "cli/common/session.h"
 
 #include <omp.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
 #include <map>
 #include <tuple>
 #include <utility>
 
+#include "cli/common/interruption.h"
 #include "cli/common/progress.h"
 #include "core/checked.h"
 #include "core/error.h"
+#include "core/processor_quota.h"
 #include "io/checkpoint.h"
 #include "io/digest.h"
 #include "kernels/instruction_set.h"
@@ -42,13 +46,32 @@ std::size_t weights_budget(const Options& options) {
   return *count * unit;
 }
 
-/// @return --threads or, of a rank beside others, its part of the processors, which from here on every parallel region
-/// obeys; 0 with neither
+/// Without --threads: OMP_NUM_THREADS, else the processors for this process. Of a rank beside others only the latter.
+int standard_threads() {
+  const char* const wanted = std::getenv("OMP_NUM_THREADS");
+  if (program_launch().alone() && wanted != nullptr && *wanted != '\0') return omp_get_max_threads();
+  const auto online = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
+  // OMP_PROC_BIND leaves this thread one processor alone: OpenMP knows how many there were before.
+  return own_processors(program_launch(),
+                        {.online = online, .usable = omp_get_num_procs(), .quota = processor_quota()});
+}
+
+/// The threads that every parallel region has from here on.
 int chosen_threads(const Options& options) {
-  int threads = program_launch().alone() ? 0 : own_processors(program_launch());
-  if (options.has("threads")) threads = static_cast<int>(options.integer("threads", 1, kMostThreads));
-  if (threads > 0) omp_set_num_threads(threads);
+  static const int standard = standard_threads();
+  const int threads = options.has("threads") ? static_cast<int>(options.integer("threads", 1, kMostThreads)) : standard;
+  omp_set_num_threads(threads);
   return threads;
+}
+
+/// --threads is a wish that the OpenMP environment may not grant.
+void note_fewer_threads(const Options& options, bool quiet) {
+  if (!options.has("threads")) return;
+  const std::int64_t wanted = options.integer("threads", 1, kMostThreads);
+  if (omp_get_max_threads() < wanted)
+    remark("note: --threads " + std::to_string(wanted) + ": the environment (OMP_THREAD_LIMIT) leaves " +
+               std::to_string(omp_get_max_threads()),
+           quiet);
 }
 
 void warn_of_streaming(const WeightPlacement& placement, std::size_t layers, bool quiet) {
@@ -105,7 +128,7 @@ void add_model_options(OptionTable& table) {
              std::string("the type of weights and matrix products; bf16 takes half of the memory and is ") +
                  (has_bf16_products() ? "faster on this processor" : "no faster on this processor"),
              "f32")
-      .value("threads", "N", "processor threads (default: all)")
+      .value("threads", "N", "processor threads (default: all that this process may use)")
       .value("weights-budget", "SIZE",
              "memory of the device for weights, such as 24GiB; what exceeds it is read from disk in every pass "
              "(default: most of a GPU's free memory, no limit on the CPU)");
@@ -134,6 +157,7 @@ void add_run_options(OptionTable& table, bool resumable) {
 }
 
 RunOptions run_options(const Options& options) {
+  note_command(options);
   RunOptions run;
   run.force = options.flag("force");
   run.resume = options.flag("resume");
@@ -154,9 +178,9 @@ std::unique_ptr<ModelSource> open_model(const Options& options) {
 std::unique_ptr<Backend> open_backend(const Options& options) {
   const DType type = *dtype_from_name(options.text("dtype"));
   auto backend = make_backend(options.text("device"), type, chosen_threads(options));
-  backend->on_note([quiet = options.flag("quiet") || !program_ranks().leads()](const std::string& line) {
-    remark("note: " + line, quiet);
-  });
+  const bool quiet = options.flag("quiet") || !program_ranks().leads();
+  backend->on_note([quiet](const std::string& line) { remark("note: " + line, quiet); });
+  if (backend->device() == "cpu") note_fewer_threads(options, quiet);
   return backend;
 }
 

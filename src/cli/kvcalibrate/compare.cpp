@@ -144,6 +144,18 @@ std::vector<std::filesystem::path> other_outputs(const Options& options, std::sp
   return paths;
 }
 
+/// Those of them that a run with this result has written, but for the times and the calibrations.
+std::vector<std::filesystem::path> written_outputs(const Options& options, const Json& result) {
+  std::vector<std::filesystem::path> paths;
+  if (!pareto_plot(result).points.empty()) paths = figure_paths(options.text("out"), "_pareto");
+  if (!options.has("best-dir")) return paths;
+  for (const Json& one : result.at("best"))
+    if (!one.at("cell").is_null()) paths.push_back(best_path(options, one.at("budget")));
+  for (const Json& one : result.at("smallest"))
+    if (!one.at("cell").is_null()) paths.push_back(smallest_path(options, one.at("loss")));
+  return paths;
+}
+
 Json identity_of(const Options& options, const ModelSource& source, const Corpus& corpus,
                  const std::optional<Corpus>& calibration) {
   Json identity = run_identity(options, source, corpus);
@@ -246,7 +258,7 @@ void calibrate(const Options& options, const RunOptions& run, const ModelSession
 std::vector<CellResult> score(const RunOptions& run, const ModelSession& session, RunRecords& records,
                               CompareInput& input) {
   const RunnableCells ready = runnable_cells(input.cells, session, input.grid.tokens);
-  Progress progress("compare", 1, run.quiet);
+  Progress progress("compare: scores", 1, run.quiet);
   const std::vector<CellResult> scored =
       score_cells(*session.decoder, input.documents, ready.make, input.plan, records,
                   [&](double spent, double expected) { progress.update(spent, expected); });
@@ -328,7 +340,9 @@ void run_compare(Arguments arguments) {
   auto source = open_model(*options);
   CompareInput input = compare_input(*options, run, *source);
   const Json identity = identity_of(*options, *source, input.corpus, input.calibration);
-  if (is_finished(out, out, run, [&](const Json& json) { return is_of_run(json, "", *options, identity); }))
+  if (is_finished(
+          out, out, run, [&](const Json& json) { return is_of_run(json, "", *options, identity); },
+          [&](const Json& json) { return written_outputs(*options, json); }))
     return print_result(run, parse_json(read_text_file(out, kMostComparisonBytes), out), out + ": finished before\n");
   check_journal(out, run);
 

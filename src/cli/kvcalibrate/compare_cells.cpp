@@ -45,7 +45,8 @@ std::vector<CompareCell> series_cells(const SeriesMethod& method, const SeriesIn
     std::optional<Progress> progress;
     std::string_view current;
     series->write(budget, file, record, run.replace(), [&](std::string_view step, std::size_t done, std::size_t total) {
-      if (step != current) progress.emplace(name + ' ' + std::string(step), static_cast<double>(total), run.quiet);
+      if (step != current)
+        progress.emplace("compare: " + name + ' ' + std::string(step), static_cast<double>(total), run.quiet);
       current = step;
       progress->update(static_cast<double>(done));
     });

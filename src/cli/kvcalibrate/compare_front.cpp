@@ -89,7 +89,7 @@ FrontAnswers ask_front(const Options& options, const RunOptions& run, const Mode
       return {nullptr, std::vector<Json>(front.size())};
     }
   }
-  Progress progress("compare " + options.text("task"), static_cast<double>(caches * samples.size()), run.quiet);
+  Progress progress("compare: " + options.text("task"), static_cast<double>(caches * samples.size()), run.quiet);
   std::vector<std::vector<TaskResult>> results(caches);
   for (std::size_t n = 0; n < count; ++n) {
     Json record;
@@ -133,7 +133,7 @@ Json time_front(const ModelSession& session, const RunOptions& run, std::span<co
                          .repeats = kTimedRuns,
                          .warm_up = false,
                          .seconds = seconds};
-  Progress progress("compare times", static_cast<double>(kTimedRuns * caches.size()), run.quiet);
+  Progress progress("compare: times", static_cast<double>(kTimedRuns * caches.size()), run.quiet);
   const auto cells = measure_latency(*session.decoder, document, caches, plan,
                                      [&](std::size_t runs) { progress.update(static_cast<double>(runs)); });
   const Json found = latency_json(plan, caches, cells).at("caches");

@@ -30,7 +30,7 @@ namespace {
 /// them for as long as passes follow.
 /// @param checkpoint  saves them now and then; nullptr: nothing is saved
 void run_search(EliteSearch& search, std::size_t last, Checkpoint* checkpoint, const RunOptions& run) {
-  Progress progress("elitekv", static_cast<double>(last), run.quiet);
+  Progress progress("elitekv: search", static_cast<double>(last), run.quiet);
   const auto state = [&] {
     UnitResult words{{{"done", search.done()}, {"extra", search.extra()}}};
     for (const std::span<const double> sum : search.sums()) words.sums.emplace_back(sum.begin(), sum.end());
@@ -77,7 +77,7 @@ std::vector<double> live_moments(EliteInput& input, const Options& options, cons
                                  const std::vector<std::size_t>& layers, CalibrationOps& ops) {
   input.session = load_model(std::move(input.model), options, run);
   LiveSource live(*input.session.decoder, tokens_of(input.corpus));
-  Progress progress("whitening", static_cast<double>(live.documents()), run.quiet);
+  Progress progress("elitekv: whitening", static_cast<double>(live.documents()), run.quiet);
   return second_moments(live, ops, layers, input.config.d_model,
                         [&](std::size_t done) { progress.update(static_cast<double>(done)); });
 }
@@ -93,7 +93,7 @@ void choose(const EliteInput& input, const Options& options, const RunOptions& r
   const FactorInput factors{*input.files(), ops, search.moments(), fitted * held.front().size(), search.attention()};
   if (options.has("ratio")) {
     const auto tried = candidates(options, input.config);
-    Progress progress("pairs", static_cast<double>(tried.size()), run.quiet);
+    Progress progress("elitekv: pairs", static_cast<double>(tried.size()), run.quiet);
     choose_allocation(factors, decoder, search, tried, held, config,
                       [&](std::size_t done) { progress.update(static_cast<double>(done)); });
   }
@@ -184,8 +184,10 @@ void run_elitekv(Arguments arguments) {
   const Whitening whitening = planned_whitening(*options);
 
   EliteInput input = open_elite_input(*options, run, whitening != Whitening::kOff);
-  if (is_finished(out, out, run,
-                  [&](const Json& config) { return is_of_run(config, "/calibration", *options, input.identity); }))
+  if (is_finished(
+          out, out, run,
+          [&](const Json& config) { return is_of_run(config, "/calibration", *options, input.identity); },
+          [&](const Json&) { return others; }))
     return print_result(run, read_config(out), out.string() + ": finished before\n");
   EliteSearchPlan plan = search_plan(*options, input, norm);
   by_layer_plan(*options, input.config);  // refuses before the search

@@ -51,6 +51,12 @@ OptionTable eval_options() {
   return table;
 }
 
+/// The files that are written beside --out.
+std::vector<std::filesystem::path> saved_configs(const Options& options) {
+  if (!options.has("save-config")) return {};
+  return {options.text("save-config")};
+}
+
 /// Checks and locks the outputs that the options name before any work.
 std::optional<OutputLock> take_outputs(const Options& options, const RunOptions& run) {
   std::vector<std::filesystem::path> outputs;
@@ -98,7 +104,9 @@ void run_eval(Arguments arguments) {
   const Json identity = run_identity(*options, *source, corpus);
   if (options->has("out")) {
     const std::string out = options->text("out");
-    if (is_finished(out, out, run, [&](const Json& json) { return is_of_run(json, "", *options, identity); }))
+    if (is_finished(
+            out, out, run, [&](const Json& json) { return is_of_run(json, "", *options, identity); },
+            [&](const Json&) { return saved_configs(*options); }))
       return print_result(run, parse_json(read_text_file(out, kMostResultBytes), out), out + ": finished before\n");
     check_journal(out, run);
   }

@@ -82,13 +82,18 @@ std::vector<TaskResult> ask_all(const Options& options, const RunOptions& run, c
             .memory_bytes = session_memory(session, longest)},
            *session.backend, run);
 
-  Progress progress("eval " + options.text("task"), static_cast<double>(input.samples.size()), run.quiet);
+  Progress progress("eval: " + options.text("task"), static_cast<double>(input.samples.size()), run.quiet);
   CachedAnswers model(*session.decoder, prompt_cache_maker(cache, session, longest));
   const TaskCache full_cache{{.name = "full", .method = find_cache_method("full")}, "stepwise"};
   CachedAnswers full(*session.decoder, prompt_cache_maker(full_cache, session, longest));
   return run_task(
       input.samples, plan, model, compare ? &full : nullptr,
       [&](std::size_t done) { progress.update(static_cast<double>(done)); }, journal ? &*journal : nullptr);
+}
+
+/// Whether a map of the result has been drawn: all questions have depths.
+bool has_map(const Json& result) {
+  return std::ranges::all_of(result.at("samples"), [](const Json& sample) { return sample.contains("depth"); });
 }
 
 void write_outputs(const std::string& out, const RunOptions& run, const CacheChoice& choice,
@@ -171,7 +176,9 @@ void run_eval_task(const Options& options, const RunOptions& run) {
   const Json identity = run_identity(options, *source, read);
   if (options.has("out")) {
     const std::string out = options.text("out");
-    if (is_finished(out, out, run, [&](const Json& json) { return is_of_run(json, "", options, identity); }))
+    if (is_finished(
+            out, out, run, [&](const Json& json) { return is_of_run(json, "", options, identity); },
+            [&](const Json& json) { return has_map(json) ? figures : std::vector<std::filesystem::path>(); }))
       return print_result(run, parse_json(read_text_file(out, kMostTaskBytes), out), out + ": finished before\n");
     check_journal(out, run);
   }

@@ -151,8 +151,9 @@ void run_faedkv(Arguments arguments) {
   const Corpus corpus = load_corpus(*options, run, *source);
   const auto documents = tokens_of(corpus);
   const Json identity = run_identity(*options, *source, corpus);
-  if (is_finished(out, out, run,
-                  [&](const Json& config) { return is_of_run(config, "/calibration", *options, identity); }))
+  if (is_finished(
+          out, out, run, [&](const Json& config) { return is_of_run(config, "/calibration", *options, identity); },
+          [&](const Json&) { return figure_files(out, options->has("sweep")); }))
     return print_result(run, read_config(out), out.string() + ": finished before\n");
   const FaedkvPlan plan = make_plan(*options, source->config(), documents, run);
   check_journal(out, run);

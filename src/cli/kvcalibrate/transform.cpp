@@ -104,7 +104,7 @@ std::vector<TransformScales> add_documents(TransformMoments& moments, StateSourc
     if (state->extra.is_array())
       for (const Json& loss : state->extra) losses.push_back({loss.at(0).get<double>(), loss.at(1).get<double>()});
   }
-  Progress progress("moments", static_cast<double>(source.documents()), run.quiet);
+  Progress progress("transform: moments", static_cast<double>(source.documents()), run.quiet);
   for (; done < source.documents(); ++done) {
     progress.update(static_cast<double>(done));
     moments.add(source, done);
@@ -139,8 +139,9 @@ void run_transform(Arguments arguments) {
   auto source = open_model(*options);
   const Corpus corpus = load_corpus(*options, run, *source);
   const Json identity = run_identity(*options, *source, corpus);
-  if (is_finished(out, out, run,
-                  [&](const Json& config) { return is_of_run(config, "/calibration", *options, identity); }))
+  if (is_finished(
+          out, out, run, [&](const Json& config) { return is_of_run(config, "/calibration", *options, identity); },
+          [&](const Json&) { return std::vector{tensors}; }))
     return print_result(run, read_config(out), out.string() + ": finished before\n");
   const auto documents = tokens_of(corpus);
   const std::size_t tokens = documents.front().size(), length = document_length(*options, tokens);

@@ -145,6 +145,21 @@ std::size_t capture_parts(const ModelSession& session, const CaptureJob& job, co
   return found;
 }
 
+/// A run with another --split would begin anew beside what this one has kept.
+void settle_other_splits(const std::filesystem::path& out, std::span<const std::filesystem::path> files,
+                         const RunOptions& run) {
+  for (const std::filesystem::path& kept : unfinished_other_splits(out, files)) {
+    if (!run.force)
+      throw Error(ErrorCode::kConflict, kept.string(),
+                  "found an unfinished run with another --split, expected the same --split to go on or --force to drop "
+                  "it");
+    std::filesystem::path file = kept;
+    while (file.extension() != out.extension()) file.replace_extension();
+    const OutputLock lock(file);  // which no process holds that is alive
+    std::filesystem::remove(kept);
+  }
+}
+
 }  // namespace
 
 void run_capture(Arguments arguments) {
@@ -160,8 +175,10 @@ void run_capture(Arguments arguments) {
   const std::vector<std::filesystem::path> files = splits ? split.paths(out) : std::vector{out};
   // A run that was killed after its last rename has its output in place already; the writer knows its own.
   check_inputs_spared(files, *options, files.size());
-  if (run.leads())
+  if (run.leads()) {
     for (const auto& file : files) check_output(file, run.replace());
+    settle_other_splits(out, files, run);
+  }
   const OutputLock lock(out, run.lock && !splits);
 
   auto source = open_model(*options);

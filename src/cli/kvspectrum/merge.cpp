@@ -6,6 +6,7 @@
 #include "capture/capture_run.h"
 #include "capture/capture_split.h"
 #include "cli/common/estimate.h"
+#include "cli/common/interruption.h"
 #include "cli/common/outputs.h"
 #include "cli/common/progress.h"
 #include "cli/kvspectrum/commands.h"
@@ -42,6 +43,7 @@ void run_merge(Arguments arguments) {
                                               [&](std::size_t done, std::size_t of) {
                                                 if (!progress)
                                                   progress.emplace("merge", static_cast<double>(of), run.quiet);
+                                                note_kept_state();
                                                 progress->update(static_cast<double>(done));
                                               });
   progress.reset();

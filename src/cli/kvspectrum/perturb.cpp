@@ -116,7 +116,9 @@ void run_perturb(Arguments arguments) {
   const Corpus corpus = load_corpus(*options, run, *source);
   Json identity = run_identity(*options, *source, corpus);
   identity["wordnet_sha256"] = wordnet.sha256();
-  if (is_finished(out, out, run, [&](const Json& json) { return is_of_run(json, "", *options, identity); }))
+  if (is_finished(
+          out, out, run, [&](const Json& json) { return is_of_run(json, "", *options, identity); },
+          [&](const Json&) { return figure_paths(out, ""); }))
     return print_result(run, parse_json(read_text_file(out, std::size_t{1} << 30), out.string()),
                         out.string() + ": finished before\n");
   const std::size_t window = corpus.documents.front().tokens.size();

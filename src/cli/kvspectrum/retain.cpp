@@ -120,7 +120,9 @@ void run_retain(Arguments arguments) {
   const Corpus corpus = load_corpus(*options, run, *source);
   const auto documents = tokens_of(corpus);
   const Json identity = run_identity(*options, *source, corpus);
-  if (is_finished(out, out, run, [&](const Json& json) { return is_of_run(json, "", *options, identity); }))
+  if (is_finished(
+          out, out, run, [&](const Json& json) { return is_of_run(json, "", *options, identity); },
+          [&](const Json&) { return figure_paths(out, ""); }))
     return print_result(run, parse_json(read_text_file(out, std::size_t{1} << 30), out.string()),
                         out.string() + ": finished before\n");
   const RetentionPlan plan = make_plan(*options, *source, documents.front().size());

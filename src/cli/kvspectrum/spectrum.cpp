@@ -250,7 +250,7 @@ void run_spectrum(Arguments arguments) {
   for (const std::string& name : spectrum_report_files(settings, figure))
     if (folder / name != outputs.front()) outputs.push_back(folder / name);
   const OutputLock lock(out, run.lock, outputs);
-  if (is_finished(outputs.front(), out, run, of_this_run))
+  if (is_finished(outputs.front(), out, run, of_this_run, [&](const Json&) { return outputs; }))
     return print_result(run, parse_json(read_text_file(outputs.front(), std::size_t{1} << 30), "spectrum.json"),
                         outputs.front().string() + ": finished before\n");
   check_outputs(outputs.front(), std::span(outputs).subspan(1), *options, run);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "kernels/cpu/thread_team.h"
 
 namespace kvs::cpu {
 namespace {
@@ -89,7 +90,7 @@ const LapackLibrary& lapack() {
   static std::mutex mutex;
   static int ready = 0;  // threads that have their buffers
   const std::scoped_lock lock(mutex);
-  const int threads = omp_get_max_threads();
+  const int threads = settle_threads(omp_get_max_threads());
   // One for the caller, and as much again for the libraries themselves.
   if (ready == 0) require_room(static_cast<std::size_t>(threads) + 2, threads);
   static const Loaded loaded;

@@ -39,7 +39,7 @@ namespace {
 int reserved_threads(int threads) {
   const int others = omp_get_max_threads();
   cpu::reserve_threads(std::max(threads, others));
-  return threads > 0 ? threads : others;
+  return cpu::settle_threads(threads > 0 ? threads : others);
 }
 
 DType checked_type(DType type) {

@@ -1,9 +1,11 @@
 #include "kernels/cpu/thread_team.h"
 
 #include <malloc.h>
+#include <omp.h>
 #include <pthread.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <latch>
 #include <string>
 #include <system_error>
@@ -34,19 +36,6 @@ int try_threads(std::size_t count, std::size_t& made) {
   return error;
 }
 
-/// Stacks that glibc keeps for the next threads when some end (it keeps 40 MiB), as they do where regions of several
-/// sizes take turns: 8 MiB, its default, is more than anything here needs.
-void make_stacks_small() {
-  constexpr std::size_t kStackBytes = std::size_t{2} << 20;
-  pthread_attr_t attributes;
-  std::size_t bytes = 0;
-  if (::pthread_getattr_default_np(&attributes) != 0) return;
-  if (::pthread_attr_getstacksize(&attributes, &bytes) == 0 && bytes > kStackBytes &&
-      ::pthread_attr_setstacksize(&attributes, kStackBytes) == 0)
-    (void)::pthread_setattr_default_np(&attributes);
-  ::pthread_attr_destroy(&attributes);
-}
-
 /// Where address space is limited, threads share one heap: glibc would reserve 64 MiB or more for each.
 void share_heap() {
   struct rlimit limit {};
@@ -57,7 +46,6 @@ void share_heap() {
 
 void reserve_threads(int threads) {
   share_heap();
-  make_stacks_small();
   std::size_t made = 0;
   // At least one, which loads what the end of a thread needs.
   const int error = try_threads(threads > 1 ? static_cast<std::size_t>(threads) - 1 : 1, made);
@@ -65,6 +53,17 @@ void reserve_threads(int threads) {
     throw Error(ErrorCode::kEnvironment, "threads",
                 "found room for " + std::to_string(made + 1) + ", expected " + std::to_string(threads) + ": " +
                     std::generic_category().message(error));
+}
+
+int settle_threads(int threads) {
+  ::omp_set_dynamic(0);
+  if (::omp_get_max_active_levels() < 1) ::omp_set_max_active_levels(1);
+  int found = 1;
+#pragma omp parallel num_threads(std::max(threads, ::omp_get_max_threads()))
+#pragma omp single
+  found = ::omp_get_num_threads();
+  ::omp_set_num_threads(std::min(::omp_get_max_threads(), found));
+  return std::min(threads, found);
 }
 
 }  // namespace kvs::cpu

@@ -1,0 +1,74 @@
+#include "cli/common/whole_outputs.h"
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include "core/error.h"
+#include "export/gnuplot.h"
+#include "io/digest.h"
+#include "io/file.h"
+
+namespace kvs {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A superblock of version 0, which all files have that the programs write, holds the file's size.
+bool is_whole_hdf5(std::string_view bytes) {
+  constexpr std::string_view kSignature = "\x89HDF\r\n\x1a\n";
+  constexpr std::size_t kEnd = 40;
+  std::uint64_t size = 0;
+  if (!bytes.starts_with(kSignature) || bytes.size() < kEnd + sizeof size || bytes[kSignature.size()] != 0)
+    return false;
+  std::memcpy(&size, bytes.data() + kEnd, sizeof size);
+  return bytes.size() >= size;
+}
+
+bool is_whole(const fs::path& path) {
+  std::error_code error;
+  if (!fs::is_regular_file(path, error) || fs::file_size(path, error) == 0 || error) return false;
+  const MappedFile file(path);
+  const std::string_view bytes(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
+  const fs::path extension = path.extension();
+  if (extension == ".svg" || extension == ".png") return is_whole_figure(bytes);
+  return extension != ".h5" || is_whole_hdf5(bytes);
+}
+
+/// The first damaged one of the files whose SHA-256 a config holds in its member `files`.
+std::optional<fs::path> find_damaged_file(const fs::path& config, const Json& json) {
+  if (!json.is_object() || !json.contains("files") || !json.at("files").is_array()) return std::nullopt;
+  for (const Json& file : json.at("files")) {
+    if (!file.is_object() || !file.contains("path") || !file.at("path").is_string()) continue;
+    const fs::path path = config.parent_path() / file.at("path").get<std::string>();
+    std::error_code error;
+    if (!fs::is_regular_file(path, error) || file.value("sha256", Json()) != sha256_of_file(path)) return path;
+  }
+  return std::nullopt;
+}
+
+/// `path` itself, a file whose SHA-256 it holds, or nothing.
+std::optional<fs::path> find_damage(const fs::path& path) {
+  if (!is_whole(path)) return path;
+  if (path.extension() != ".json") return std::nullopt;
+  const MappedFile file(path);
+  Json json;
+  try {
+    json = parse_json({reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()}, path.native());
+  } catch (const Error&) {
+    return path;
+  }
+  return find_damaged_file(path, json);
+}
+
+}  // namespace
+
+std::optional<fs::path> find_damaged_output(const fs::path& main, const Json& json, std::span<const fs::path> others) {
+  for (const fs::path& path : others)
+    if (path != main)
+      if (auto damaged = find_damage(path)) return damaged;
+  return find_damaged_file(main, json);
+}
+
+}  // namespace kvs
