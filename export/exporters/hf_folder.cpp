@@ -22,12 +22,8 @@ constexpr std::array kTokenizerFiles{"tokenizer.json",  "tokenizer_config.json",
 constexpr std::array kSpecialIds{"bos_token_id", "eos_token_id"};
 
 void copy_tokenizer(const fs::path& from, const fs::path& to) {
-  for (const char* name : kTokenizerFiles) {
-    if (!fs::exists(from / name)) continue;
-    std::error_code error;
-    fs::copy_file(from / name, to / name, error);
-    if (error) throw Error(ErrorCode::kEnvironment, (to / name).native(), "cannot copy: " + error.message());
-  }
+  for (const char* name : kTokenizerFiles)
+    if (fs::exists(from / name)) copy_regular_file(from / name, to / name);
 }
 
 /// The ids of special tokens as the source's config.json has them.

@@ -62,9 +62,7 @@ void copy_folder(const fs::path& from, const fs::path& to) {
   for (const fs::directory_entry& entry : fs::directory_iterator(from)) {
     const fs::path name = entry.path().filename();
     if (!entry.is_regular_file() || name == "config.json" || name == kIndex || name == kExportRecord) continue;
-    std::error_code error;
-    fs::copy_file(entry.path(), to / name, error);
-    if (error) throw Error(ErrorCode::kEnvironment, (to / name).native(), "cannot copy: " + error.message());
+    copy_regular_file(entry.path(), to / name);
   }
 }
 

@@ -145,6 +145,14 @@ std::string read_text_file(const fs::path& path, std::size_t limit) {
   }
 }
 
+void copy_regular_file(const fs::path& from, const fs::path& to) {
+  struct stat status {};
+  (void)open_regular(from, status);  // which says what is wrong with it
+  std::error_code error;
+  fs::copy_file(from, to, error);
+  if (error) throw_errno(ErrorCode::kEnvironment, from, "cannot be copied to the output", error.value());
+}
+
 void write_at(int descriptor, const fs::path& path, std::span<const std::byte> bytes, std::uint64_t offset) {
   write_all(path, bytes, [&](std::span<const std::byte> rest) {
     return ::pwrite(descriptor, rest.data(), rest.size(), static_cast<off_t>(offset + bytes.size() - rest.size()));

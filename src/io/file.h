@@ -38,6 +38,9 @@ class MappedFile {
 /// A whole regular file. @throws Error kInput if missing, a directory, unreadable or above `limit` bytes.
 std::string read_text_file(const std::filesystem::path& path, std::size_t limit);
 
+/// A copy of a regular file under a new name. @throws Error kInput, naming `from`, as read_text_file; kEnvironment.
+void copy_regular_file(const std::filesystem::path& from, const std::filesystem::path& to);
+
 /// An exclusive flock on "OUT.lock" for as long as the object lives; the lock file holds this process's id.
 /// It is removed on release. A lock file left by a dead process is taken over, and its temporaries are removed.
 class OutputLock {

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <string_view>
 
 #include "core/error.h"
@@ -11,6 +12,8 @@ namespace kvs {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr const char* kStandardInput = "standard input";
 
 /// The entries of `folder`, with `Walk` fs::recursive_directory_iterator those of its folders, too.
 template <class Walk, class Visit>
@@ -79,17 +82,19 @@ void InputFiles::add_gguf_parts(const fs::path& path) {
 
 void InputFiles::add_standard_input() {
   struct stat status {};
-  if (::fstat(STDIN_FILENO, &status) == 0) add_status(status, "standard input");
+  if (::fstat(STDIN_FILENO, &status) == 0) add_status(status, kStandardInput);
 }
 
+/// The inputs are looked for above the folder, not all of the folder for inputs: it may be a disk.
 void InputFiles::check_holds_none(const fs::path& folder) const {
-  visit_entries<fs::recursive_directory_iterator>(folder, [&](const fs::path& file) {
-    struct stat status {};
-    if (!find_status(file, status)) return;
-    const auto found = files_.find({status.st_dev, status.st_ino});
-    if (found != files_.end())
-      throw Error(ErrorCode::kUsage, folder.native(), "the output is a folder that holds the input " + found->second);
-  });
+  std::error_code error;
+  const fs::path whole = fs::canonical(folder, error);
+  if (error) return;
+  for (const auto& [identity, name] : files_) {
+    const fs::path file = fs::canonical(name == kStandardInput ? "/dev/stdin" : name, error);
+    if (!error && std::ranges::mismatch(whole, file).in1 == whole.end())
+      throw Error(ErrorCode::kUsage, folder.native(), "the output is a folder that holds the input " + name);
+  }
 }
 
 void InputFiles::check_spared(const fs::path& output) const {

@@ -54,6 +54,20 @@ TEST(MappedFile, RefusesWhatCannotBeMapped) {
   expect_error(ErrorCode::kInput, "No such file", [&] { MappedFile file{fs::path(cut)}; });
 }
 
+TEST(CopyRegularFile, NamesTheSourceThatCannotBeCopied) {
+  const TemporaryDirectory directory;
+  ASSERT_EQ(::mkfifo((directory / "fifo").c_str(), 0600), 0);
+  const auto copy = [&](const char* name) { copy_regular_file(directory / name, directory / "copy"); };
+  expect_error(ErrorCode::kInput, "fifo: expected a regular file", [&] { copy("fifo"); });
+  expect_error(ErrorCode::kInput, "found a directory, expected a file",
+               [&] { copy_regular_file(directory.path(), directory / "copy"); });
+  expect_error(ErrorCode::kInput, "missing: cannot open", [&] { copy("missing"); });
+  EXPECT_FALSE(fs::exists(directory / "copy"));
+  directory.write("empty", "");
+  copy("empty");
+  EXPECT_TRUE(fs::is_empty(directory / "copy"));
+}
+
 TEST(MappedFile, NoticesThatTheFileWasReplacedTruncatedOrRemoved) {
   const TemporaryDirectory directory;
   const MappedFile replaced(directory.write("a", "abc")), cut(directory.write("b", "abc"));

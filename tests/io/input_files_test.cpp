@@ -79,6 +79,12 @@ TEST(InputFiles, SparesAFolderThatHoldsAnInput) {
   expect_error(ErrorCode::kUsage, "holds the input", [&] { inputs.check_spared(directory / "out"); });
   fs::create_directory(directory / "free");
   EXPECT_NO_THROW(inputs.check_spared(directory / "free"));
+  fs::create_directory(directory / "out2");
+  EXPECT_NO_THROW(inputs.check_spared(directory / "out2")) << "its name begins alike";
+  directory.write("out2/config.json", "{}");
+  fs::create_symlink(directory / "out2/config.json", directory / "link");
+  inputs.add(directory / "link");
+  expect_error(ErrorCode::kUsage, "holds the input", [&] { inputs.check_spared(directory / "out2"); });
 }
 
 }  // namespace
