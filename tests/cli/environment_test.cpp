@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "tests/cli/calibrate_fixture.h"
 
@@ -98,6 +99,13 @@ TEST_F(CallersEnvironment, NoVariableChangesWhatIsComputedOrPrinted) {
                                      "POSIXLY_CORRECT=1",
                                      "OPENSSL_CONF=/nowhere"})
     EXPECT_EQ(difference(plain, outputs_after(std::string("exec env ") + variable, transform())), "") << variable;
+}
+
+TEST_F(CallersEnvironment, AConfigurationOfOpenSslWithoutDigests) {
+  const auto plain = outputs_after("exec", transform());
+  std::ofstream(folder_ / "null.cnf") << "openssl_conf = i\n[i]\nproviders = p\n[p]\nnull = n\n[n]\nactivate = 1\n";
+  const std::string setup = "exec env OPENSSL_CONF='" + (folder_ / "null.cnf").string() + "'";
+  EXPECT_EQ(difference(plain, outputs_after(setup, transform())), "");
 }
 
 TEST_F(CallersEnvironment, ALimitOfThreadsIsThatOfThreads) {

@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -50,6 +51,20 @@ TEST_F(ExportProgram, ReplacesAFileByForceAlone) {
   EXPECT_EQ(slurp(folder_ / "ranks.pt"), written);
   EXPECT_EQ(to("elitekv-rank", "ranks.pt", {"--force"}).status, 0);
   EXPECT_NE(slurp(folder_ / "ranks.pt"), written);
+}
+
+TEST_F(ExportProgram, NamesASourceThatCannotBeCopied) {
+  const std::filesystem::path source = folder_ / "model/merges.txt";
+  std::filesystem::create_directory(source);
+  const Outcome folder = to("hf-youtu", "out");
+  EXPECT_EQ(folder.status, 3);
+  EXPECT_EQ(folder.err, "kvcalibrate: error: " + source.string() + ": found a directory, expected a file\n");
+  std::filesystem::remove(source);
+  ASSERT_EQ(::mkfifo(source.c_str(), 0600), 0);
+  const Outcome fifo = to("hf-youtu", "out");
+  EXPECT_EQ(fifo.status, 3);
+  EXPECT_EQ(fifo.err, "kvcalibrate: error: " + source.string() + ": expected a regular file\n");
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "out"));
 }
 
 TEST_F(ExportProgram, SparesItsInputs) {

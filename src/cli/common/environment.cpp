@@ -20,9 +20,9 @@ namespace {
 /// Switches of oneDNN that print into standard output, write files, compute in bf16 what is f32, or sum otherwise.
 constexpr const char* kOneDnnSwitches[] = {"VERBOSE",     "VERBOSE_TIMESTAMP",   "JIT_DUMP",
                                            "JIT_PROFILE", "DEFAULT_FPMATH_MODE", "CPU_ISA_HINTS"};
-/// Variables by which OpenBLAS sums otherwise or prints, and HDF5 prints or loads other code.
-constexpr const char* kOtherSwitches[] = {"OPENBLAS_BLOCK_FACTOR", "OPENBLAS_VERBOSE",   "OMP_ADAPTIVE", "HDF5_DEBUG",
-                                          "HDF5_PLUGIN_PATH",      "HDF5_PLUGIN_PRELOAD"};
+/// Variables by which OpenBLAS sums otherwise or prints, HDF5 prints or loads other code, and OpenSSL has no SHA-256.
+constexpr const char* kOtherSwitches[] = {"OPENBLAS_BLOCK_FACTOR", "OPENBLAS_VERBOSE",    "OMP_ADAPTIVE", "HDF5_DEBUG",
+                                          "HDF5_PLUGIN_PATH",      "HDF5_PLUGIN_PRELOAD", "OPENSSL_CONF"};
 
 void clear_switches() {
   for (const std::string name : kOneDnnSwitches)

@@ -49,7 +49,8 @@ std::size_t weights_budget(const Options& options) {
 /// Without --threads: OMP_NUM_THREADS, else the processors for this process. Of a rank beside others only the latter.
 int standard_threads() {
   const char* const wanted = std::getenv("OMP_NUM_THREADS");
-  if (program_launch().alone() && wanted != nullptr && *wanted != '\0') return omp_get_max_threads();
+  const bool heeded = wanted != nullptr && std::strtol(wanted, nullptr, 10) > 0;
+  if (program_launch().alone() && heeded) return omp_get_max_threads();
   const auto online = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
   // OMP_PROC_BIND leaves this thread one processor alone: OpenMP knows how many there were before.
   return own_processors(program_launch(),
