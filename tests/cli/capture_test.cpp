@@ -155,6 +155,22 @@ TEST_F(CaptureProgram, StopsOnSigintWithAResumableState) {
   EXPECT_EQ(run("kvspectrum", capture("a.h5", {"--resume"})).status, 0);
 }
 
+TEST_F(CaptureProgram, AFinishedOneThatIsGoneOrEmptyIsMadeAgain) {
+  ASSERT_EQ(run("kvspectrum", capture("a.h5")).status, 0);
+  const auto whole = contents_of(folder_ / "");
+  const std::filesystem::path file = folder_ / "a.h5";
+  for (const bool gone : {true, false}) {
+    if (gone) std::filesystem::remove(file);
+    if (!gone) std::filesystem::resize_file(file, 0);
+    const Outcome again = run("kvspectrum", capture("a.h5", {"--resume"}));
+    EXPECT_EQ(again.status, 0) << again.err;
+    EXPECT_EQ(difference(whole, contents_of(folder_ / "")), "");
+  }
+  std::ofstream(file) << "another file, which its owner may want";
+  EXPECT_EQ(run("kvspectrum", capture("a.h5", {"--resume"})).status, 3);
+  EXPECT_EQ(slurp(file), "another file, which its owner may want");
+}
+
 TEST_F(CaptureProgram, RefusesToResumeAnotherRun) {
   write_tokens_file(folder_ / "tokens.jsonl", 400, 70);
   ASSERT_EQ(run_and_interrupt("kvspectrum", capture("a.h5"), folder_ / "a.h5.journal").status, 130);

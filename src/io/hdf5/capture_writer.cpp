@@ -230,26 +230,34 @@ void CaptureFileWriter::move_into_place() {
   sync_directory(directory_of(paths_.output));
 }
 
-/// Whether OUT is what the run `identity` would write: it stays when a run is killed after its last rename, and to ask
-/// for a finished run again does no harm.
-bool is_finished(const CapturePaths& paths, const Json& identity) {
-  if (!is_named(paths.output) || !is_named(paths.manifest)) return false;
+/// Whether OUT, which is there, has its manifest's layout. @throws Error kInput if it has another size
+bool is_whole(const CapturePaths& paths, const Json& manifest) {
   const std::string where = paths.manifest.native();
-  const Json manifest = parse_json(read_text_file(paths.manifest, kMostManifestBytes), where);
-  if (!manifest.is_object() || !manifest.contains("identity") || manifest["identity"] != identity) return false;
   struct stat status {};
   const Descriptor file = open_regular(paths.output, status);
   const CaptureIndex index = index_from_manifest(manifest, where, static_cast<std::uint64_t>(status.st_size));
   return metadata_digest(file.get(), paths.output, metadata_ranges(index, where)) == index.metadata_sha256;
 }
 
-enum class Beginning { kStart, kResume, kFinished };
+enum class Beginning { kStart, kReplace, kResume, kFinished };
+
+/// How to go on where the run `identity` has finished: its capture stays when it is killed after its last rename, and
+/// to ask for it again does no harm. One that is gone or empty is made again. Nothing: OUT is no such run's.
+std::optional<Beginning> beginning_after_end(const CapturePaths& paths, const Json& identity) {
+  if (!is_named(paths.manifest)) return std::nullopt;
+  const Json manifest = parse_json(read_text_file(paths.manifest, kMostManifestBytes), paths.manifest.native());
+  if (!manifest.is_object() || !manifest.contains("identity") || manifest["identity"] != identity) return std::nullopt;
+  std::error_code error;
+  if (!is_named(paths.output) || (fs::is_empty(paths.output, error) && !error)) return Beginning::kReplace;
+  return is_whole(paths, manifest) ? std::optional(Beginning::kFinished) : std::nullopt;
+}
 
 /// Refuses to lose an output or an unfinished run that nobody asked to replace.
 Beginning decide(const CapturePaths& paths, const CaptureWriter::Options& options, const Json& identity) {
   const bool unfinished = is_named(paths.journal) && is_named(paths.partial);
   if (options.resume && unfinished) return Beginning::kResume;
-  if (options.resume && is_finished(paths, identity)) return Beginning::kFinished;
+  if (options.resume)
+    if (const auto beginning = beginning_after_end(paths, identity)) return *beginning;
   if (options.force) return Beginning::kStart;
   if (is_named(paths.output)) refuse_existing(paths.output);
   if (unfinished)
@@ -275,7 +283,7 @@ std::unique_ptr<CaptureWriter> CaptureWriter::open(const fs::path& output, const
   else if (beginning == Beginning::kFinished)
     writer->be_finished();
   else
-    writer->start(options.force);
+    writer->start(options.force || beginning == Beginning::kReplace);
   return writer;
 }
 
