@@ -117,5 +117,13 @@ TEST_F(Merge, ARunThatWasStoppedGoesOnWithItsOwnPartsAlone) {
     EXPECT_FALSE(name.ends_with(".partial") || name.ends_with(".journal") || name.ends_with(".lock")) << name;
 }
 
+TEST_F(Merge, TakesFilesAfterTwoDashes) {
+  ASSERT_EQ(run("kvspectrum", capture("a.h5", {"--split", "3"})).status, 0);
+  std::vector<std::string> words{"merge", "--out", folder_ / "out.h5", "--quiet", "--"};
+  for (const std::string& part : parts_) words.push_back(folder_ / part);
+  ASSERT_EQ(run("kvspectrum", words).status, 0);
+  expect_bytes_of_one_run("out.h5");
+}
+
 }  // namespace
 }  // namespace kvs::testing

@@ -9,7 +9,7 @@ namespace kvs {
 namespace {
 
 struct RunningCommand {
-  std::string command, phase;
+  std::string command, phase;  // the command that goes on
   double share = 0;
   bool resumable = false, kept = false;
 };
@@ -22,7 +22,7 @@ RunningCommand& running() {
 }  // namespace
 
 void note_command(const Options& options) {
-  running().command = options.command();
+  running().command = options.resumed_command();
   running().resumable = options.takes("resume");
   running().kept = options.has("resume");  // by the run before
 }
@@ -40,7 +40,7 @@ std::string interruption() {
   if (!run.phase.empty())
     text = " at " + std::to_string(std::lround(100 * std::clamp(run.share, 0.0, 1.0))) + " % of " + run.phase;
   if (!run.resumable || run.command.empty()) return text;
-  text += run.kept ? "; to go on: " + run.command + " --resume" : "; nothing is kept: the same command starts anew";
+  text += run.kept ? "; to go on: " + run.command : "; nothing is kept: the same command starts anew";
   return printable(text, std::string::npos);
 }
 

@@ -255,8 +255,13 @@ std::optional<Options> OptionTable::parse(Arguments arguments, std::ostream& out
   usage >> program >> subcommand;
   result.command_ = program + ' ' + subcommand;
   // A resumed run is the same run: it records the same command. Nor is one another that replaces what was there.
-  for (const auto& word : words)
-    if (word != "--resume" && word != "--force") result.command_ += ' ' + shell_quoted(word);
+  const auto values = std::ranges::find(words, kEndOfOptions);
+  for (auto word = words.begin(); word != values; ++word)
+    if (*word != "--resume" && *word != "--force") result.command_ += ' ' + shell_quoted(*word);
+  result.resumed_command_ = result.command_ + " --resume";
+  for (auto word = values; word != words.end(); ++word)
+    for (std::string* const command : {&result.command_, &result.resumed_command_})
+      *command += ' ' + shell_quoted(*word);
   return result;
 }
 

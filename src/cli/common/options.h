@@ -44,6 +44,8 @@ class Options {
   const std::set<std::string>& paths() const noexcept { return paths_; }
   /// The command line, quoted for a shell, as it is recorded in outputs: without --resume and --force.
   const std::string& command() const noexcept { return command_; }
+  /// The same with --resume.
+  const std::string& resumed_command() const noexcept { return resumed_command_; }
   /// The options that change results, by name (defaults filled in): what a resumed run must share with the one before.
   /// Left out: how a run behaves (--threads, --resume, --force, --quiet, --json, --no-lock) and where files lie.
   std::map<std::string, std::vector<std::string>> result_options() const;
@@ -52,7 +54,7 @@ class Options {
   friend class OptionTable;
   std::map<std::string, std::vector<std::string>> values_;
   std::set<std::string> known_, given_, paths_;
-  std::string command_;
+  std::string command_, resumed_command_;
 };
 
 /// What a command accepts, from which both parsing and --help follow.
