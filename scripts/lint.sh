@@ -44,7 +44,7 @@ check_format() { files '*.cpp' '*.h' '*.cu' '*.cuh' | xargs -0r clang-format-14 
 check_tidy() {
   local sources=()
   if [ -n "$base" ]; then
-    mapfile -d '' -t sources < <(files '*.cpp' '*.h' '*.cu' '*.cuh')
+    mapfile -d '' -t sources < <(files '*.cpp' '*.h' '*.cu' '*.cuh' ':!third_party')
     [ ${#sources[@]} -ne 0 ] || return 0
   fi
   cmake -S . -B build/lint -G Ninja -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_BUILD_TYPE=Release \

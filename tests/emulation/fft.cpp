@@ -1,7 +1,8 @@
-// cuFFT over FFTW: complex transforms of double precision along the first axis of [sample, signal].
+// cuFFT over PocketFFT: complex transforms of double precision along the first axis of [sample, signal].
 #include <cufft.h>
-#include <fftw3.h>
+#include <pocketfft_hdronly.h>
 
+#include <complex>
 #include <map>
 
 #include "tests/emulation/grid.h"
@@ -70,13 +71,11 @@ cufftResult cufftExecZ2Z(cufftHandle handle, cufftDoubleComplex* in, cufftDouble
   check_device_memory(in, bytes, "the input of an FFT");
   check_device_memory(out, bytes, "the output of an FFT");
   enqueue(plan.stream, [=] {
-    const int samples = static_cast<int>(plan.samples), signals = static_cast<int>(plan.signals);
-    auto* const from = reinterpret_cast<fftw_complex*>(in);
-    auto* const to = reinterpret_cast<fftw_complex*>(out);
-    auto* const made = fftw_plan_many_dft(1, &samples, signals, from, nullptr, signals, 1, to, nullptr, signals, 1,
-                                          direction == CUFFT_FORWARD ? FFTW_FORWARD : FFTW_BACKWARD, FFTW_ESTIMATE);
-    fftw_execute(made);
-    fftw_destroy_plan(made);
+    const auto samples = static_cast<std::size_t>(plan.samples), signals = static_cast<std::size_t>(plan.signals);
+    const pocketfft::stride_t strides{static_cast<std::ptrdiff_t>(signals * sizeof(*in)), sizeof(*in)};
+    pocketfft::c2c({samples, signals}, strides, strides, {0}, direction == CUFFT_FORWARD,
+                   reinterpret_cast<const std::complex<double>*>(in), reinterpret_cast<std::complex<double>*>(out),
+                   1.0);
   });
   return CUFFT_SUCCESS;
 }

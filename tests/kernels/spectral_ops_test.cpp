@@ -113,7 +113,7 @@ std::vector<float> run_filter(const States& states, Transform transform, std::si
 }
 
 class EveryLength : public testing::TestWithParam<std::size_t> {};
-INSTANTIATE_TEST_SUITE_P(SpectralOps, EveryLength, testing::Values(1, 2, 3, 7, 64, 1000));
+INSTANTIATE_TEST_SUITE_P(SpectralOps, EveryLength, testing::Values(1, 2, 3, 7, 64, 1000, 1021));  // 1021 is prime
 
 // Double sums over N ≤ 1000 samples of order 1: the naive sums themselves are good to about 1e-12 of the power.
 constexpr double kRelative = 1e-10;
@@ -201,6 +201,18 @@ TEST(SpectralPower, AConstantChannelHasOnlyDc) {
     const std::vector<double> power = run_power(states, transform);
     EXPECT_NEAR(power[0], 64 * 9.0, 1e-10);  // (Σ x)²/N
     for (std::size_t k = 1; k < power.size(); ++k) EXPECT_LT(power[k], 1e-25);
+  }
+}
+
+// ±1 in turn has the DFT's last bin alone, |X|² = N; the other bins hold rounding, of which an FFT has O(√(log N)).
+TEST(SpectralPower, AnAlternatingSignalHasItsLastBinAloneAtEveryUsualLength) {
+  for (const std::size_t tokens : {508, 512, 1020, 1024, 2044, 2048, 4096, 8188, 8192, 32764, 32768}) {
+    States states(1, tokens, 2);
+    for (std::size_t t = 0; t < tokens; ++t) states.values[2 * t] = states.values[2 * t + 1] = t % 2 == 0 ? 1 : -1;
+    const std::vector<double> power = run_power(states, Transform::kDft);
+    const auto energy = static_cast<double>(tokens);
+    EXPECT_NEAR(power.back() / energy, 1, 1e-13) << tokens;
+    for (std::size_t k = 0; k + 1 < power.size(); ++k) ASSERT_LT(power[k], 1e-28 * energy) << "bin " << k;
   }
 }
 

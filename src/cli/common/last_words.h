@@ -19,7 +19,7 @@ LastWords last_words(const std::exception_ptr& failure);
 /// Ends the program likewise where main cannot return, and releases locks of outputs.
 [[noreturn]] void end_program(const std::exception_ptr& failure) noexcept;
 /// Does so for an exception that a thread or a noexcept function lets go, most often for want of memory, and for a
-/// library that calls exit(1) (FFTW without memory).
+/// library that calls exit(1).
 void install_last_words(std::string_view program) noexcept;
 
 }  // namespace kvs

@@ -1,61 +1,61 @@
 #pragma once
 
-#include <complex>
 #include <cstddef>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <utility>
 
+#include "kernels/cpu/aligned.h"
+
 namespace kvs {
 
 /// Sign of the exponent: kForward is e^{−j2πkn/N}. Neither direction scales.
 enum class FftDirection { kForward, kBackward };
 
-/// FFTW's planner keeps global state, so planning and destroying take turns in the whole process.
-std::mutex& fft_planner_mutex();
+/// Signals that one transform takes side by side, each in a lane of its own.
+inline constexpr std::size_t kFftSignals = 4;
+using FftLanes = double __attribute__((vector_size(8 * kFftSignals)));
 
-/// Memory aligned as FFTW's plans expect it.
+/// One complex sample, or one bin, of each signal.
+struct FftSample {
+  FftLanes real, imaginary;
+};
+
+/// Samples in aligned memory, undefined at first.
 class FftBuffer {
  public:
   /// @throws Error kEnvironment if there is no memory.
-  explicit FftBuffer(std::size_t size);
-  std::complex<double>* data() const noexcept { return data_.get(); }
-  std::size_t size() const noexcept { return size_; }
+  explicit FftBuffer(std::size_t size) { memory_.reserve(size * sizeof(FftSample)); }
+  FftSample* data() const noexcept { return static_cast<FftSample*>(memory_.data()); }
 
  private:
-  struct Free {
-    void operator()(std::complex<double>* data) const noexcept;
-  };
-  std::unique_ptr<std::complex<double>, Free> data_;
-  std::size_t size_;
+  cpu::AlignedBuffer memory_;
 };
 
-/// One complex transform of a fixed length in double precision, contiguous and out of place.
+/// Complex transforms of a fixed length in double precision, of kFftSignals signals at once: PocketFFT's, of which each
+/// signal gets the same bits in every lane, beside whatever others. Lengths with large prime factors go by Bluestein's
+/// algorithm, so that every length costs O(N log N).
 class FftPlan {
  public:
   /// @throws Error kUnsupported above 2³¹ − 1 samples; kUsage for none.
-  FftPlan(std::size_t samples, FftDirection direction);
+  explicit FftPlan(std::size_t samples);
 
-  /// `to` and `from` start FftBuffers or lie a multiple of 64 bytes behind their start, and do not overlap.
-  /// Thread-safe.
-  void run(std::complex<double>* from, std::complex<double>* to) const noexcept;
+  /// In place. Thread-safe. Ends the program if there is no memory for a copy of the signals.
+  void run(FftSample* signals, FftDirection direction) const noexcept;
 
  private:
-  std::shared_ptr<void> plan_;
+  std::shared_ptr<const void> plan_;
 };
 
-/// Plans by length and direction, made once. Thread-safe; a plan lives as long as this object.
-///
-/// Plans are estimated and not measured: a measured plan depends on the timing of the moment, and another plan rounds
-/// differently, which would break bit-identical resumes. For contiguous powers of two the estimate is also as fast.
+/// Plans by length, made once. Thread-safe; a plan lives as long as this object.
 class FftPlans {
  public:
-  const FftPlan& get(std::size_t samples, FftDirection direction);
+  const FftPlan& get(std::size_t samples);
 
  private:
   std::mutex mutex_;
-  std::map<std::pair<std::size_t, FftDirection>, FftPlan> plans_;
+  std::map<std::size_t, FftPlan> plans_;
 };
 
 }  // namespace kvs
