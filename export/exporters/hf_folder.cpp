@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "io/file.h"
 #include "io/gguf.h"
+#include "io/python_json.h"
 #include "io/safetensors_writer.h"
 #include "io/tokenizer/tokenizer_json_writer.h"
 #include "model/model_tensors.h"
@@ -29,7 +30,7 @@ void copy_tokenizer(const fs::path& from, const fs::path& to) {
 /// The ids of special tokens as the source's config.json has them.
 Json special_ids(const fs::path& folder) {
   const fs::path path = folder / "config.json";
-  const Json config = parse_json(read_text_file(path, kMostConfigBytes), path.string());
+  const Json config = parse_python_json(read_text_file(path, kMostConfigBytes), path.string());
   Json ids = Json::object();
   for (const char* name : kSpecialIds) ids[name] = config.value(name, Json());
   return ids;

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "core/error.h"
 #include "io/descriptor.h"
@@ -43,6 +44,7 @@ class MappedGguf final : public GgufFile {
   void check_unchanged() const override { mapped_.check_unchanged(); }
   void release(std::span<const std::byte> bytes) const noexcept override { mapped_.release(bytes); }
   const std::filesystem::path& path() const noexcept override { return mapped_.files().front().path(); }
+  std::span<const std::string> warnings() const noexcept override { return warnings_; }
   const GgufMetadata& metadata() const noexcept override { return metadata_; }
   const GgufEncoded& encoded() const noexcept override { return encoded_; }
 
@@ -53,6 +55,7 @@ class MappedGguf final : public GgufFile {
       encoded_ = std::move(contents.encoded);
     }
     tensors_found_ += contents.tensors.size();
+    if (!contents.warning.empty()) warnings_.push_back(std::move(contents.warning));
     mapped_.add(std::move(file), std::move(contents.tensors));
   }
 
@@ -91,6 +94,7 @@ class MappedGguf final : public GgufFile {
   MappedTensors mapped_;
   GgufMetadata metadata_;
   GgufEncoded encoded_;
+  std::vector<std::string> warnings_;
   std::size_t tensors_found_ = 0;
 };
 

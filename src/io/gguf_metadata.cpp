@@ -59,11 +59,7 @@ class MetadataParser {
     return reader_.read<T>(what_);
   }
 
-  bool read_bool() {
-    const auto byte = read<std::uint8_t>();
-    if (byte > 1) reader_.fail_at(reader_.offset() - 1, what_, "found boolean " + std::to_string(byte));
-    return byte == 1;
-  }
+  bool read_bool() { return read<std::uint8_t>() != 0; }  // as llama.cpp does
 
   GgufValue read_scalar(Type type) {
     switch (type) {

@@ -46,7 +46,7 @@ class GgufParser {
     for (std::uint64_t index = 0; index < tensors; ++index) read_entry();
     place_entries();
 
-    GgufContents contents{std::move(read.metadata), std::move(read.encoded), {}};
+    GgufContents contents{std::move(read.metadata), std::move(read.encoded), {}, std::move(warning_)};
     contents.tensors.reserve(entries_.size());
     for (Entry& entry : entries_) contents.tensors.push_back(std::move(entry.tensor));
     std::ranges::sort(contents.tensors, {}, &StoredTensor::name);
@@ -121,7 +121,8 @@ class GgufParser {
     return *size;
   }
 
-  /// Tensors, each padded to the alignment, must fill the data section. The padding of the last may be missing.
+  /// Tensors, each padded to the alignment, must follow each other without a gap. The padding of the last may be
+  /// missing, and what is behind the last is passed over.
   void place_entries() {
     const auto data = rounded_up(reader_.offset(), alignment_);  // below 2^63 + 65536: cannot overflow
     const std::uint64_t start = *data, size = file_.size() - std::min<std::uint64_t>(start, file_.size());
@@ -150,17 +151,20 @@ class GgufParser {
       covered = *padded;
       before = &entry;
     }
-    if (covered < size) fail_uncovered(start + covered, file_.size());
+    if (covered < size) warning_ = where_ + ": " + uncovered(start + covered, file_.size()) + ", behind the last";
+  }
+
+  static std::string uncovered(std::uint64_t begin, std::uint64_t end) {
+    return "bytes " + std::to_string(begin) + ".." + std::to_string(end - 1) + " belong to no tensor";
   }
 
   [[noreturn]] void fail_uncovered(std::uint64_t begin, std::uint64_t end) const {
-    reader_.fail_at(begin, "data",
-                    "bytes " + std::to_string(begin) + ".." + std::to_string(end - 1) + " belong to no tensor");
+    reader_.fail_at(begin, "data", uncovered(begin, end));
   }
 
   std::span<const std::byte> file_;
   GgufReader reader_;
-  std::string where_;
+  std::string where_, warning_;
   std::uint64_t alignment_ = 0;
   std::unordered_set<std::string_view> names_;
   std::vector<Entry> entries_;

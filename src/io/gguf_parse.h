@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -13,6 +14,7 @@ struct GgufContents {
   GgufMetadata metadata;
   GgufEncoded encoded;
   std::vector<StoredTensor> tensors;  // in byte order of names
+  std::string warning;                // of what is odd and does no harm, or empty
 };
 
 /// Everything in one GGUF file (whole, or a part of a split one) but the numbers, as views into `file`.

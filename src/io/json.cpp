@@ -4,11 +4,13 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <utility>
 
 #include "core/error.h"
 #include "core/utf8.h"
+#include "io/python_json.h"
 
 namespace kvs {
 namespace {
@@ -28,6 +30,36 @@ std::string escape_pointer(std::string_view key) {
   throw Error(ErrorCode::kInput, where,
               "line " + std::to_string(line) + ", column " + std::to_string(offset - line_start + 1) + " (byte " +
                   std::to_string(offset) + "): " + std::string(problem));
+}
+
+/// Python's words for numbers that JSON does not have.
+struct PythonWords {
+  std::string text;                    // digits instead of each word, as many as it has letters
+  std::map<std::size_t, double> ends;  // behind each word, and what it says
+};
+
+PythonWords replace_python_words(std::string_view text) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  constexpr std::pair<std::string_view, double> kWords[] = {
+      {"NaN", std::numeric_limits<double>::quiet_NaN()}, {"Infinity", kInfinity}, {"-Infinity", -kInfinity}};
+  constexpr std::string_view kAround = " \t\r\n,:[]{}";
+  PythonWords found{std::string(text), {}};
+  bool in_string = false;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    if (in_string && text[at] == '\\')
+      ++at;
+    else if (text[at] == '"')
+      in_string = !in_string;
+    if (in_string || (at > 0 && kAround.find(text[at - 1]) == kAround.npos)) continue;
+    for (const auto& [word, number] : kWords) {
+      const std::size_t end = at + word.size();
+      if (!text.substr(at).starts_with(word) || (end < text.size() && kAround.find(text[end]) == kAround.npos))
+        continue;
+      found.text.replace(at, word.size(), word.size(), '1');
+      found.ends.emplace(end, number);
+    }
+  }
+  return found;
 }
 
 /// Walks the text and tells through `reached` how far the lexer has come, which its events do not say.
@@ -61,8 +93,8 @@ class TrackingIterator {
 /// gathered here and checked for duplicates once per object, in O(n log n).
 class Builder {
  public:
-  Builder(std::string_view text, std::string_view where, const JsonLimits& limits)
-      : text_(text), where_(where), limits_(limits) {}
+  Builder(std::string_view text, std::string_view where, const JsonLimits& limits, std::map<std::size_t, double> words)
+      : text_(text), where_(where), limits_(limits), words_(std::move(words)) {}
 
   Json parse() {
     Json::sax_parse(TrackingIterator(text_.data(), &reached_), TrackingIterator(text_.data() + text_.size(), &reached_),
@@ -73,7 +105,11 @@ class Builder {
   bool null() { return add(nullptr); }
   bool boolean(bool value) { return add(value); }
   bool number_integer(std::int64_t value) { return add(value); }
-  bool number_unsigned(std::uint64_t value) { return add(value); }
+  bool number_unsigned(std::uint64_t value) {
+    auto word = words_.find(offset() - 1);  // the lexer has read the character behind a number, if there is one
+    if (word == words_.end()) word = words_.find(offset());
+    return word == words_.end() ? add(value) : add(word->second);
+  }
   bool number_float(double value, const std::string&) { return add(value); }
   bool string(std::string& value) { return add(std::move(value)); }
   bool start_object(std::size_t) { return open(true); }
@@ -183,6 +219,7 @@ class Builder {
 
   std::string_view text_, where_;
   const JsonLimits& limits_;
+  std::map<std::size_t, double> words_;  // that stand for numbers, by where they end
   const char* reached_ = text_.data();
   std::vector<Frame> open_;
   std::size_t values_ = 0;
@@ -214,9 +251,7 @@ void check_writable(const Json& value, std::string& pointer) {
     }
 }
 
-}  // namespace
-
-Json parse_json(std::string_view text, std::string_view where, JsonLimits limits) {
+void check_text(std::string_view text, std::string_view where, const JsonLimits& limits) {
   if (text.size() > limits.bytes)
     throw Error(ErrorCode::kInput, where,
                 "found " + std::to_string(text.size()) + " bytes, expected at most " + std::to_string(limits.bytes));
@@ -227,7 +262,19 @@ Json parse_json(std::string_view text, std::string_view where, JsonLimits limits
   if (const std::size_t at = text.find('\0'); at != text.npos)
     fail_at(text, where, at, at < 4 ? "found a NUL byte (UTF-16?), expected UTF-8 JSON" : "found a NUL byte");
   if (const std::size_t at = find_invalid_utf8(text); at != text.npos) fail_at(text, where, at, "found invalid UTF-8");
-  return Builder(text, where, limits).parse();
+}
+
+}  // namespace
+
+Json parse_json(std::string_view text, std::string_view where, JsonLimits limits) {
+  check_text(text, where, limits);
+  return Builder(text, where, limits, {}).parse();
+}
+
+Json parse_python_json(std::string_view text, std::string_view where, JsonLimits limits) {
+  check_text(text, where, limits);
+  const PythonWords words = replace_python_words(text);
+  return Builder(words.text, where, limits, words.ends).parse();
 }
 
 std::string dump_json(const Json& value, int indent) {

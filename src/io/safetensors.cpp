@@ -3,6 +3,7 @@
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "core/error.h"
 #include "io/descriptor.h"
@@ -60,13 +61,20 @@ void refuse_escaping_link(const fs::path& folder, const std::string& name) {
               "a link to " + target.native() + ", expected a file inside the model's folder");
 }
 
-void check_shards_hold(const SafetensorsArchive& archive, const SafetensorsIndex& index, const fs::path& folder) {
+/// The shards say what they hold, as in Transformers; a model that lacks a tensor is refused by its config.
+void warn_of_misplaced(SafetensorsArchive& archive, const SafetensorsIndex& index, const fs::path& path) {
+  constexpr std::size_t kShown = 5;
+  std::vector<std::string> misplaced;
   for (const auto& [name, shard] : index.shard_of) {
     const StoredTensor* tensor = archive.find(name);
-    if (tensor == nullptr || archive.file_of(*tensor) != folder / shard)
-      throw Error(ErrorCode::kInput, (folder / shard).native(),
-                  "tensor \"" + printable(name, 80) + "\" is not in this shard, where the index puts it");
+    if (tensor == nullptr || archive.file_of(*tensor).filename() != shard) misplaced.push_back(printable(name, 80));
   }
+  if (misplaced.empty()) return;
+  std::string names;
+  for (std::size_t n = 0; n < std::min(misplaced.size(), kShown); ++n) names += (n > 0 ? ", " : "") + misplaced[n];
+  archive.warn(path.native() + ": " + std::to_string(misplaced.size()) +
+               (misplaced.size() == 1 ? " tensor is" : " tensors are") + " not in the shard where the index puts " +
+               (misplaced.size() == 1 ? "it: " : "them: ") + names + (misplaced.size() > kShown ? ", ..." : ""));
 }
 
 std::unique_ptr<TensorArchive> open_index(const fs::path& path) {
@@ -80,7 +88,7 @@ std::unique_ptr<TensorArchive> open_index(const fs::path& path) {
     archive->add_file(folder / shard);
   }
   archive->finish();
-  check_shards_hold(*archive, index, folder);
+  warn_of_misplaced(*archive, index, path);
   std::uint64_t total = 0;
   for (const StoredTensor& tensor : archive->tensors()) total += tensor.bytes.size();
   if (index.total_size && *index.total_size != total)

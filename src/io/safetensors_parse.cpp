@@ -93,6 +93,7 @@ class HeaderParser {
   }
 
   void check_metadata(const Json& metadata) const {
+    if (metadata.is_null()) return;
     if (!metadata.is_object())
       fail("__metadata__", "found " + short_dump(metadata) + ", expected an object of strings");
     for (const auto& [key, value] : metadata.items())
@@ -111,15 +112,13 @@ class HeaderParser {
     if (!value.is_object()) fail_tensor(name, "found " + short_dump(value) + ", expected an object");
     const Json *dtype = nullptr, *shape = nullptr, *offsets = nullptr;
     for (const auto& [key, member] : value.items()) {
-      if (key == "dtype" && member.is_string())
-        dtype = &member;
-      else if (key == "shape" && member.is_array())
-        shape = &member;
-      else if (key == "data_offsets" && member.is_array() && member.size() == 2)
-        offsets = &member;
-      else
+      const bool is_dtype = key == "dtype", is_shape = key == "shape", is_offsets = key == "data_offsets";
+      if (!is_dtype && !is_shape && !is_offsets) continue;  // as the format's crate does
+      const bool fits = is_dtype ? member.is_string() : member.is_array() && (is_shape || member.size() == 2);
+      if (!fits)
         fail_tensor(name, "found " + in_quotes(key) + ": " + short_dump(member) +
                               ", expected dtype (a string), shape (a list) and data_offsets (two integers)");
+      (is_dtype ? dtype : is_shape ? shape : offsets) = &member;
     }
     if (dtype == nullptr || shape == nullptr || offsets == nullptr)
       fail_tensor(name, std::string("found no ") + (dtype == nullptr   ? "dtype"

@@ -61,8 +61,8 @@ std::string model_digest(const TensorArchive& archive, std::span<const std::stri
 
 /// Opens one *.safetensors file, or the shards of a model.safetensors.index.json (any path that ends in ".json").
 /// Every file is mapped and its header checked whole; the bytes of tensors are not touched.
-/// Format: the safetensors project's README.md; stricter than its crate in that duplicate names, unknown members of a
-/// tensor and a metadata value of null are refused.
+/// Format: the safetensors project's README.md; stricter than its crate in that duplicate names are refused. Where the
+/// index puts tensors into other shards than hold them, a warning says so.
 /// @throws Error kInput on anything malformed, missing or inconsistent; kUnsupported for a pickle or a zip.
 std::unique_ptr<TensorArchive> open_safetensors(const std::filesystem::path& path);
 

@@ -126,6 +126,8 @@ struct Architecture {
 /// @throws Error kUnsupported with the supported names.
 const Architecture& architecture_of_hf_class(std::string_view hf_class, std::string_view where);
 const Architecture& architecture_of_model_type(std::string_view model_type, std::string_view where);
+/// The same, nullptr if it is not supported.
+const Architecture* find_model_type(std::string_view model_type) noexcept;
 const Architecture& architecture_of_gguf(std::string_view gguf, std::string_view where);
 
 /// `name` with "{}" replaced by `layer`.

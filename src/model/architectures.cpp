@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "core/error.h"
 #include "model/architecture.h"
 
@@ -330,6 +332,11 @@ const Architecture& architecture_of_hf_class(std::string_view hf_class, std::str
 
 const Architecture& architecture_of_model_type(std::string_view model_type, std::string_view where) {
   return find_architecture(&Architecture::model_type, model_type, where);
+}
+
+const Architecture* find_model_type(std::string_view model_type) noexcept {
+  const auto* row = std::ranges::find(kArchitectures, model_type, &Architecture::model_type);
+  return row == kArchitectures.end() ? nullptr : row;
 }
 
 const Architecture& architecture_of_gguf(std::string_view gguf, std::string_view where) {

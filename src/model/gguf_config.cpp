@@ -116,6 +116,19 @@ std::size_t embedding_rows(const GgufFile& file) {
   return static_cast<std::size_t>(embedding->shape[0]);
 }
 
+/// Rows of the embedding. llama.cpp passes over the key vocab_size, which says another number in some fine-tunes.
+std::size_t vocabulary_of(const GgufFile& file, const GgufKeys& keys, std::vector<std::string>& notes) {
+  constexpr std::string_view kKey = "vocab_size";
+  if (!keys.has(kKey)) return embedding_rows(file);
+  const std::size_t stated = keys.count(kKey, kMostVocabulary);
+  if (file.find("token_embd.weight") == nullptr) return stated;
+  const std::size_t rows = embedding_rows(file);
+  if (rows != stated)
+    notes.push_back(file.path().string() + ": vocab_size is " + std::to_string(stated) +
+                    ", but token_embd.weight has " + std::to_string(rows) + " rows, which count, as in llama.cpp");
+  return rows;
+}
+
 }  // namespace
 
 ParsedConfig parse_gguf_config(const GgufFile& file) {
@@ -141,7 +154,7 @@ ParsedConfig parse_gguf_config(const GgufFile& file) {
   complete_geometry(config, where,
                     {"embedding_length", "attention.head_count", "attention.head_count_kv", "attention.key_length"});
   check_options(keys, row, config);
-  config.vocabulary = keys.has("vocab_size") ? keys.count("vocab_size", kMostVocabulary) : embedding_rows(file);
+  config.vocabulary = vocabulary_of(file, keys, parsed.notes);
   config.context = keys.count("context_length", kMostContext);
   config.norm_epsilon = static_cast<float>(keys.positive(
       row.arithmetic.norm == NormKind::kRms ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon"));

@@ -2,7 +2,7 @@
 
 #include "core/error.h"
 #include "io/file.h"
-#include "io/json.h"
+#include "io/python_json.h"
 #include "model/hf_options.h"
 #include "model/parsed_config.h"
 
@@ -32,14 +32,39 @@ std::size_t kv_heads(const JsonCursor& root, const Architecture& row, std::size_
   return root.value().contains(key) || row.keys.kv_heads_default == 0 ? query_heads : row.keys.kv_heads_default;
 }
 
-const Architecture& find_row(const JsonCursor& root, const std::string& where) {
-  if (root.has("architectures")) {
-    const JsonCursor classes = root.at("architectures");
-    if (classes.array_size() == 0) classes.fail("the name of a class");
-    const JsonCursor first = classes.at(std::size_t{0});
-    return architecture_of_hf_class(first.string(), where + ": " + first.pointer());
+const Architecture& row_of_class(const JsonCursor& root) {
+  const JsonCursor classes = root.at("architectures");
+  if (classes.array_size() == 0) classes.fail("the name of a class");
+  const JsonCursor first = classes.at(std::size_t{0});
+  return architecture_of_hf_class(first.string(), first.place());
+}
+
+/// A line if `architectures` says another class than `row`'s.
+void note_other_class(const JsonCursor& root, const Architecture& row, std::vector<std::string>& notes) {
+  if (!root.has("architectures")) return;
+  const JsonCursor classes = root.at("architectures");
+  const bool listed = classes.value().is_array() && !classes.value().empty();
+  const Json& first = listed ? classes.value().front() : classes.value();
+  if (listed && (first == row.hf_class || first == row.hf_base_class)) return;
+  notes.push_back(classes.place() + ": found " + describe_json(first) + "; model_type says " +
+                  std::string(row.hf_class) + ", which holds, as in Transformers");
+}
+
+/// Transformers goes by model_type. The class counts where that says nothing that is known.
+const Architecture& find_row(const JsonCursor& root, std::vector<std::string>& notes) {
+  constexpr std::string_view kType = "model_type";
+  const Architecture* row = root.has(kType) ? find_model_type(root.at(kType).string()) : nullptr;
+  if (row == nullptr && !root.has("architectures"))
+    return architecture_of_model_type(root.at(kType).string(), root.at(kType).place());
+  if (row != nullptr) {
+    note_other_class(root, *row, notes);
+    return *row;
   }
-  return architecture_of_model_type(root.at("model_type").string(), where + ": /model_type");
+  row = &row_of_class(root);
+  if (root.has(kType))
+    notes.push_back(root.at(kType).place() + ": found " + describe_json(root.at(kType).value()) +
+                    ", which is not known; architectures says " + std::string(row->hf_class) + ", which holds");
+  return *row;
 }
 
 void refuse_quantised(const JsonCursor& root, const std::string& where) {
@@ -78,10 +103,10 @@ void parse_arithmetic(const JsonCursor& root, const Architecture& row, ModelConf
 
 ParsedConfig parse_hf_config(const std::filesystem::path& path) {
   const std::string where = path.string();
-  const Json json = parse_json(read_text_file(path, kConfigBytes), where, {.bytes = kConfigBytes, .depth = 64});
+  const Json json = parse_python_json(read_text_file(path, kConfigBytes), where, {.bytes = kConfigBytes, .depth = 64});
   const JsonCursor root(json, where);
   ParsedConfig parsed;
-  parsed.architecture = &find_row(root, where);
+  parsed.architecture = &find_row(root, parsed.notes);
   const Architecture& row = *parsed.architecture;
   refuse_quantised(root, where);
   check_hf_options(root, row, parsed.notes);

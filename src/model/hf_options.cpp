@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "core/error.h"
 #include "model/parsed_config.h"
@@ -114,6 +115,8 @@ bool neutral(const Json& value, double number) {
   return value.is_null() || (value.is_array() && value.empty());
 }
 
+void append(std::string& list, const std::string& key) { list += (list.empty() ? "" : ", ") + printable(key, 80); }
+
 bool reads(const Architecture& row, std::string_view key) {
   const ConfigKeys& keys = row.keys;
   if (key == "sliding_window") return row.windows != WindowRule::kNone;
@@ -192,20 +195,23 @@ Activation named_activation(const JsonCursor& cursor) {
 }  // namespace
 
 void check_hf_options(const JsonCursor& root, const Architecture& row, std::vector<std::string>& notes) {
-  std::string unknown;
+  std::string unknown, not_finite;  // where one has a part, reading it refuses it
   for (const std::string& key : root.keys()) {
+    const auto* number = root.at(key).value().get_ptr<const double*>();
+    if (number != nullptr && !std::isfinite(*number)) append(not_finite, key);
     const auto* found = std::ranges::find(kArithmeticKeys, key, &ArithmeticKey::name);
     if (found == kArithmeticKeys.end()) {
       if (std::ranges::find(kOtherKeys, key) != kOtherKeys.end() || key == row.keys.norm_epsilon) continue;
-      unknown += (unknown.empty() ? "" : ", ") + key.substr(0, 80);
+      append(unknown, key);
       continue;
     }
     // Bidirectional attention is read by none: every class here is a causal decoder.
     if (reads(row, key) || neutral(root.at(key).value(), found->number)) continue;
     throw Error(ErrorCode::kUnsupported, root.at(key).place(),
-                "found " + root.at(key).value().dump().substr(0, 80) + ", which " + std::string(row.hf_class) +
+                "found " + describe_json(root.at(key).value()) + ", which " + std::string(row.hf_class) +
                     " does not compute with here; expected the key to be absent or to change nothing");
   }
+  if (!not_finite.empty()) notes.push_back(root.place() + ": NaN or infinity has no effect in: " + not_finite);
   if (!unknown.empty()) notes.push_back(root.place() + ": keys that nothing is known of have no effect: " + unknown);
 }
 

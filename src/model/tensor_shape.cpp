@@ -27,7 +27,7 @@ Extent extent_of(TensorAxis axis, const ModelConfig& config, ModelFormat format)
   };
   switch (axis) {
     case TensorAxis::kVocabulary:
-      return {config.vocabulary, hf ? "vocab_size" : "vocab_size or rows of token_embd"};
+      return {config.vocabulary, hf ? "vocab_size" : "rows of token_embd"};
     case TensorAxis::kModel:
       return {config.d_model, hf ? "hidden_size" : "embedding_length"};
     case TensorAxis::kQueryRows:

@@ -61,7 +61,9 @@ TEST_F(Catalogue, N57_ConstantsThatCannotBe) {
     expect_model_refused(3, {kConfig, std::string("/") + key, std::string("found ") + value});
   }
   write(kConfig, with_text_at(sound, "rope_theta", "NaN"));
-  expect_model_refused(3, {kConfig, "line"});
+  expect_model_refused(3, {kConfig, "/rope_theta: found nan, expected a finite number"});
+  write(kConfig, with_text_at(sound, "rms_norm_eps", "Infinity"));
+  expect_model_refused(3, {kConfig, "/rms_norm_eps: found inf, expected a finite number"});
 }
 
 TEST_F(Catalogue, N58_AKeyIsMissingOrTheClassUnknown) {
@@ -75,6 +77,7 @@ TEST_F(Catalogue, N58_AKeyIsMissingOrTheClassUnknown) {
   }
   Json config = sound;
   config["architectures"] = {"MambaForCausalLM"};
+  config["model_type"] = "mamba";
   write(kConfig, config.dump());
   expect_model_refused(4, {kConfig, "MambaForCausalLM", "LlamaForCausalLM"});
 }

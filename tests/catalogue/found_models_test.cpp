@@ -92,6 +92,7 @@ TEST_F(Catalogue, N147_ValuesOfAnotherKind) {
         ChangedMember{"architectures", {1}, 3, "found 1, expected a string"}}) {
     Json config = sound;
     config[change.key] = change.value;
+    if (change.key == std::string_view("architectures")) config.erase("model_type");  // which else says it
     write("model/config.json", config.dump());
     expect_model_refused(change.status, {"config.json: /", change.key, change.part});
   }

@@ -126,6 +126,7 @@ TEST_F(InfoProgram, WhatCannotBeReadEndsWithItsStatus) {
   EXPECT_EQ(run("kvspectrum", {"info", folder_ / "model", "--window", "1"}).status, 2);
   EXPECT_EQ(run("kvspectrum", {"info", folder_ / "absent"}).status, 3);
   set("architectures", {"MambaForCausalLM"});
+  set("model_type", "mamba");
   const Outcome unknown = run("kvspectrum", {"info", folder_ / "model"});
   EXPECT_EQ(unknown.status, 4);
   EXPECT_THAT(unknown.err, HasSubstr("MambaForCausalLM"));

@@ -1,11 +1,10 @@
-#include "io/json.h"
-
 #include <gmock/gmock.h>
 
 #include <bit>
 #include <cmath>
 #include <random>
 
+#include "io/python_json.h"
 #include "tests/io/temporary_directory.h"
 
 namespace kvs::test {
@@ -85,6 +84,25 @@ TEST(ParseJson, RefusesNumbersThatOverflowAndNonNumbers) {  // catalogue items 5
   for (const char* text : {"1e400", "-1e400", "1e999999"}) expect_refused(text, "number overflow");
   for (const char* text : {"NaN", "Infinity", "nan", "01", "+1", ".5", "1.", "0x10", "1e", "-", "'a'", "// c\n1"})
     expect_refused(text, "syntax error");
+}
+
+TEST(ParsePythonJson, TakesPythonsWordsForNumbers) {
+  const Json value =
+      parse_python_json(R"({"a":NaN,"b":[Infinity, -Infinity],"c":11111111,"d":"NaN \" Infinity"})", "f");
+  EXPECT_TRUE(std::isnan(value.at("a").get<double>()));
+  EXPECT_EQ(value.at("b").at(0).get<double>(), std::numeric_limits<double>::infinity());
+  EXPECT_EQ(value.at("b").at(1).get<double>(), -std::numeric_limits<double>::infinity());
+  EXPECT_TRUE(std::isnan(parse_python_json("NaN", "f").get<double>()));
+  EXPECT_EQ(value.at("c").get<std::uint64_t>(), 11111111U);
+  EXPECT_EQ(value.at("d").get<std::string>(), "NaN \" Infinity");
+  for (const char* text : {"[NaN1]", "[1NaN]", "[NaNNaN]", "[--Infinity]", "[nan]", "[inf]", "[Infinity0]", "{NaN:1}"})
+    expect_error(ErrorCode::kInput, "syntax error", [&] { parse_python_json(text, "f"); });
+  expect_error(ErrorCode::kInput, "line 2, column 9",  // places are those of the text
+               [&] { parse_python_json("{\"a\":NaN\n,\"b\":1, x}", "f"); });
+  expect_error(ErrorCode::kInput, "/a: found nan, expected a finite number",
+               [&] { (void)JsonCursor(value, "f").at("a").real(); });
+  expect_error(ErrorCode::kInput, "/a: found nan, expected an integer",
+               [&] { (void)JsonCursor(value, "f").at("a").integer(); });
 }
 
 TEST(ParseJson, KeepsIntegersOf64BitsExactAndTurnsLargerOnesIntoDoubles) {

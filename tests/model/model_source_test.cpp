@@ -212,7 +212,10 @@ TEST_F(ModelSourceTest, RefusesByNameWhatItDoesNotHandle) {
   const auto expect = [&](const char* name, const std::function<void(Json&)>& change) {
     expect_config_error(ErrorCode::kUnsupported, HasSubstr(name), change);
   };
-  expect("MambaForCausalLM", [](Json& config) { config["architectures"][0] = "MambaForCausalLM"; });
+  expect("MambaForCausalLM", [](Json& config) {
+    config["architectures"][0] = "MambaForCausalLM";
+    config["model_type"] = "mamba";
+  });
   expect("relu2", [](Json& config) { config["hidden_act"] = "relu2"; });
   expect("/attention_multiplier", [](Json& config) { config["attention_multiplier"] = 0.5; });
   expect("\"su\"", [](Json& config) { config["rope_parameters"]["rope_type"] = "su"; });
@@ -231,7 +234,7 @@ TEST_F(ModelSourceTest, RefusesByNameWhatItDoesNotHandle) {
 TEST_F(ModelSourceTest, MistralsWindowFollowsTheConfig) {
   const auto windows = [&](const std::function<void(Json&)>& change) {
     open_with([&](Json& config) {
-      config["architectures"][0] = "MistralForCausalLM";
+      config["model_type"] = "mistral";
       change(config);
     });
     return ModelSource::open(folder())->config().windows;
@@ -258,6 +261,7 @@ TEST_F(ModelSourceTest, MissingKeysAreWhatTheyAreInTheClass) {
     for (const bool null : {false, true}) {
       Json config = Json::parse(read_bytes(test::golden_path("tiny_llama_gqa") / "config.json"));
       config["architectures"][0] = name;
+      config.erase("model_type");
       config["num_attention_heads"] = 32;
       config.erase("rms_norm_eps");
       config.erase("hidden_act");
@@ -294,6 +298,64 @@ TEST_F(ModelSourceTest, EveryNameOfAnActivationIsKnown) {
   }
   for (const char* name : {"gelu_10", "relu2"}) {
     expect_config_error(ErrorCode::kUnsupported, HasSubstr(name), [&](Json& config) { config["hidden_act"] = name; });
+  }
+}
+
+TEST_F(ModelSourceTest, GoesByModelTypeAsTransformersDoes) {
+  const auto notes = [&](const Json& classes) {
+    open_with([&](Json& config) { config["architectures"] = classes; });
+    const auto source = ModelSource::open(folder());
+    EXPECT_EQ(source->config().architecture, "llama") << classes;
+    return source->notes();
+  };
+  for (const Json& same : {Json(), Json::array({"LlamaForCausalLM"}), Json::array({"LlamaModel", "X"})})
+    EXPECT_THAT(notes(same), testing::IsEmpty()) << same;
+  for (const Json& other :
+       {Json::array({"LLaMAForCausalLM"}), Json::array({"MistralForCausalLM"}), Json::array(), Json::array({1}),
+        Json::array({nullptr}), Json("LlamaForCausalLM"), Json(5), Json::object()})
+    EXPECT_THAT(notes(other), testing::ElementsAre(AllOf(HasSubstr("/architectures: found "),
+                                                         HasSubstr("model_type says LlamaForCausalLM"))))
+        << other;
+  open_with([](Json& config) { config["model_type"] = "llama-of-mine"; });
+  EXPECT_THAT(ModelSource::open(folder())->notes(), testing::ElementsAre(HasSubstr("found \"llama-of-mine\"")));
+  expect_config_error(ErrorCode::kInput, HasSubstr("/model_type: found 3, expected a string"),
+                      [](Json& config) { config["model_type"] = 3; });
+}
+
+/// `text` with NaN, Infinity and -Infinity instead of the value 123454321.
+std::vector<std::string> with_python_words(const Json& config) {
+  std::vector<std::string> texts;
+  for (const char* word : {"NaN", "Infinity", "-Infinity"}) {
+    std::string text = config.dump();
+    const std::size_t at = text.find("123454321");
+    texts.push_back(text.replace(at, 9, word));
+  }
+  return texts;
+}
+
+TEST_F(ModelSourceTest, TakesNumbersThatAreNotFiniteWhereTheyHaveNoPart) {
+  const Json sound = Json::parse(read_bytes(test::golden_path("tiny_llama_gqa") / "config.json"));
+  // Keys of a class, of none, and of other classes alone.
+  for (const char* key :
+       {"initializer_range", "attention_dropout", "of_mine", "rope_local_base_freq", "layer_norm_eps"}) {
+    Json config = sound;
+    config[key] = 123454321;
+    for (const std::string& text : with_python_words(config)) {
+      write_bytes(folder() / "config.json", text);
+      EXPECT_THAT(ModelSource::open(folder())->notes(),
+                  testing::Contains(AllOf(HasSubstr("NaN or infinity has no effect in: "), HasSubstr(key))));
+    }
+  }
+  for (const char* key : {"rms_norm_eps", "hidden_size", "head_dim", "num_hidden_layers", "vocab_size", "rope_theta",
+                          "max_position_embeddings", "tie_word_embeddings", "attention_multiplier", "clip_qkv"}) {
+    Json config = sound;
+    config[key] = 123454321;
+    for (const std::string& text : with_python_words(config)) {
+      write_bytes(folder() / "config.json", text);
+      const bool other = key == std::string_view("attention_multiplier") || key == std::string_view("clip_qkv");
+      expect_error(other ? ErrorCode::kUnsupported : ErrorCode::kInput, AllOf(HasSubstr(key), HasSubstr("found ")),
+                   [&] { ModelSource::open(folder()); });
+    }
   }
 }
 
@@ -390,8 +452,13 @@ TEST_F(ModelSourceTest, GgufCountsAreChecked) {
   }
   expect_error(ErrorCode::kInput, HasSubstr("layer_norm_rms_epsilon"),
                [&] { open_gguf_with<float>("llama.attention.layer_norm_rms_epsilon", 0); });
-  expect_error(ErrorCode::kInput, AllOf(HasSubstr("token_embd.weight"), HasSubstr("[64, 32]")),
-               [&] { open_gguf_with<std::uint32_t>("llama.vocab_size", 65); });
+}
+
+TEST_F(ModelSourceTest, TheEmbeddingSaysTheVocabularyOfAGguf) {
+  open_gguf_with<std::uint32_t>("llama.vocab_size", 65);
+  const auto source = ModelSource::open(gguf());
+  EXPECT_EQ(source->config().vocabulary, 64U);
+  EXPECT_THAT(source->notes(), testing::ElementsAre(AllOf(HasSubstr("vocab_size is 65"), HasSubstr("64 rows"))));
 }
 
 TEST_F(ModelSourceTest, GgufOfAnotherArchitecture) {
