@@ -1,30 +1,36 @@
 """What the tests of the package kvspectrum (export/python) share: a model, and configs as kvcalibrate writes them."""
 
+import inspect
 import json
 import subprocess
 
 import torch
+from transformers import LlamaForCausalLM
 
 from exports import BINARIES, FOLDER, MODEL
 
 torch.set_grad_enabled(False)
 
 
-def evaluate(tokens, *options):
+# What models call their cache: `cache` from Transformers 5.24 on, `past_key_values` before.
+CACHE = "cache" if "cache" in inspect.signature(LlamaForCausalLM.forward).parameters else "past_key_values"
+
+
+def evaluate(tokens, *options, model=MODEL):
     """kvcalibrate eval of `tokens` as one document: its result."""
     file = FOLDER / "tokens.jsonl"
     file.write_text(json.dumps(tokens) + "\n")
-    done = subprocess.run([BINARIES / "kvcalibrate", "eval", "--model", MODEL, "--tokens-file", file, "--window",
+    done = subprocess.run([BINARIES / "kvcalibrate", "eval", "--model", model, "--tokens-file", file, "--window",
                            str(len(tokens)), "--against", "none", "--threads", "1", "--json", "--quiet", "--force",
                            *map(str, options)], check=True, stdout=subprocess.PIPE)
     return json.loads(done.stdout)
 
 
-def save_config(tokens, method, *settings):
+def save_config(tokens, method, *settings, model=MODEL):
     """@return the config's path, and what `eval` measured"""
     config = FOLDER / f"adapter-{method}.json"
     chosen = ["--set", *settings] if settings else []
-    return config, evaluate(tokens, "--method", method, *chosen, "--save-config", config)
+    return config, evaluate(tokens, "--method", method, *chosen, "--save-config", config, model=model)
 
 
 def scored(logits, tokens, prefix):

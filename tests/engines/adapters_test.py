@@ -6,7 +6,7 @@ import torch
 
 from transformers import AutoModelForCausalLM
 
-from adapters import evaluate, load_model, save_config, scored
+from adapters import CACHE, evaluate, load_model, save_config, scored
 from exports import FOLDER, SMOLLM2_CONFIG, TEXT, calibrate, check, logits, tiny_config, tiny_config_by_layer, tiny_model
 from kvspectrum import CalibratedCache, ConfigError
 
@@ -39,7 +39,7 @@ PROMPT = torch.tensor([tokens[:128]])
 
 def decode(ids, cache, pieces=None):
     """Of a text that goes in at once, or in pieces of so many tokens."""
-    rows = [model(piece, past_key_values=cache).logits[0] for piece in torch.tensor([ids]).split(pieces or len(ids), 1)]
+    rows = [model(piece, **{CACHE: cache}).logits[0] for piece in torch.tensor([ids]).split(pieces or len(ids), 1)]
     return torch.cat(rows)
 
 
@@ -51,7 +51,7 @@ def check_perplexity(name, config, ours, prefix):
 def check_generation(name, config, prefix):
     """Greedy: every new token is the first choice of one pass over prompt and answer with a fresh cache."""
     fresh = [CalibratedCache.from_config(config, model, prefix) for _ in range(2)]
-    out = model.generate(PROMPT, past_key_values=fresh[0], max_new_tokens=12, do_sample=False)[0].tolist()
+    out = model.generate(PROMPT, **{CACHE: fresh[0]}, max_new_tokens=12, do_sample=False)[0].tolist()
     chosen = decode(out[:-1], fresh[1]).argmax(-1)[PROMPT.shape[1] - 1:].tolist()
     assert out[PROMPT.shape[1]:] == chosen, (name, out[PROMPT.shape[1]:], chosen)
     assert fresh[0].get_seq_length() == len(out) - 1
@@ -91,7 +91,7 @@ def check_tiny_elitekv():
             config = make(source)
             parameters = json.loads(config.read_text())["parameters"]
             assert ("fitted" in name) == ("outputs" in parameters) and ("fitted" not in name or "queries" in parameters)
-            theirs = tiny(torch.tensor([ids]), past_key_values=CalibratedCache.from_config(config, tiny)).logits[0]
+            theirs = tiny(torch.tensor([ids]), **{CACHE: CalibratedCache.from_config(config, tiny)}).logits[0]
             check(f"elitekv, tiny, RoPE {rope.get('rope_type', 'default')}, {name}: largest difference of logits",
                   abs(theirs.numpy() - logits(source, config, ids)).max(), 5e-4)
     plain = AutoModelForCausalLM.from_pretrained(tiny_model(0)[0])
@@ -136,7 +136,7 @@ for taker, ids, mask, word in ((model, PROMPT.repeat(2, 1), None, "batch of 2"),
                                (model, PROMPT, torch.arange(128)[None] > 3, "with a mask"),
                                (other, torch.zeros(1, 3, dtype=torch.int64), None, "from_config was not called with")):
     try:
-        taker(ids, attention_mask=mask, past_key_values=CalibratedCache.from_config(SMOLLM2_CONFIG, model))
+        taker(ids, attention_mask=mask, **{CACHE: CalibratedCache.from_config(SMOLLM2_CONFIG, model)})
     except ValueError as error:
         assert word in str(error), error
         print("refused:", error)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs export/python into the venv that setup.sh made, from a copy: a build leaves files beside its sources.
+# Installs export/python into the venvs that setup.sh made, from a copy: a build leaves files beside its sources.
 # Usage: install_package.sh FOLDER. Ends with status 77 (skipped) where pip cannot have its build backend.
 set -euo pipefail
 folder=$1
@@ -9,8 +9,10 @@ if [[ ! -e $folder/ready ]]; then
 fi
 rm -rf "$folder/package"
 cp -r "$(dirname "$0")/../../export/python" "$folder/package"
-if ! "$folder/venv/bin/pip" install --quiet --disable-pip-version-check --no-deps --force-reinstall "$folder/package"
-then
-  echo "skipped: setuptools cannot be had (is there a network?)"
-  exit 77
-fi
+for venv in venv oldest; do
+  if ! "$folder/$venv/bin/pip" install --quiet --disable-pip-version-check --no-deps --force-reinstall "$folder/package"
+  then
+    echo "skipped: setuptools cannot be had (is there a network?)"
+    exit 77
+  fi
+done

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Runs a test of this folder in the venv that setup.sh made. Usage: run.sh FOLDER TEST.py BINARIES
+# Runs a test of this folder in a venv that setup.sh made. Usage: run.sh FOLDER VENV TEST.py BINARIES
 set -euo pipefail
-folder=$1
-if [[ ! -e $folder/ready ]]; then
-  echo "skipped: no engines in $folder (setup.sh)"
+folder=$1 venv=$1/$2
+if [[ ! -e $folder/ready || ! -e $venv/bin/python ]]; then
+  echo "skipped: no engines in $venv (setup.sh)"
   exit 77
 fi
 if [[ -z ${KVS_MODEL:-} ]]; then
@@ -11,4 +11,4 @@ if [[ -z ${KVS_MODEL:-} ]]; then
   exit 77
 fi
 export HF_HUB_OFFLINE=1 TOKENIZERS_PARALLELISM=false PYTHONDONTWRITEBYTECODE=1
-exec "$folder/venv/bin/python" "$(dirname "$0")/$2" "$3" "$folder"
+exec "$venv/bin/python" "$(dirname "$0")/$3" "$4" "$folder"

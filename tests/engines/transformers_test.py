@@ -4,21 +4,26 @@ import itertools
 import json
 
 import torch
+import transformers
 from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache
 
+from adapters import CACHE
 from exports import (FOLDER, MODEL, SMOLLM2_CONFIG, TEXT, check, export, logits, nll, tiny_config, tiny_config_by_layer,
                      tiny_model)
 
 torch.set_grad_enabled(False)
+# Transformers 5.0 has no Youtu.
+TARGETS = [target for target, name in (("hf-youtu", "YoutuForCausalLM"), ("hf-deepseek", "DeepseekV3ForCausalLM"))
+           if hasattr(transformers, name)]
 
 
 def compare(name, model, config, tokens, dtype=torch.float32, most=5e-4):
     ours = logits(model, config, tokens)
-    for target in ("hf-youtu", "hf-deepseek"):
+    for target in TARGETS:
         folder = export(target, config, model, FOLDER / target)
         engine = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype)
         cache = DynamicCache(config=engine.config)
-        theirs = engine(torch.tensor([tokens]), past_key_values=cache).logits[0].float().numpy()
+        theirs = engine(torch.tensor([tokens]), **{CACHE: cache}).logits[0].float().numpy()
         check(f"{name}, {type(engine).__name__}: largest difference of logits", abs(theirs - ours).max(), most)
         stated = json.loads((folder / "kvspectrum-export.json").read_text())["cache"]["values_per_token_and_layer"]
         for layer in cache.layers:
@@ -36,7 +41,7 @@ def check_smollm2():
     ours = logits(MODEL, config, tokens)
     compare("SmolLM2", MODEL, config, tokens)
 
-    export("hf-youtu", config, MODEL, FOLDER / "hf-bf16", "--dtype", "bf16")
+    export(TARGETS[0], config, MODEL, FOLDER / "hf-bf16", "--dtype", "bf16")
     half = AutoModelForCausalLM.from_pretrained(FOLDER / "hf-bf16", dtype=torch.float32)
     theirs = half(torch.tensor([tokens])).logits[0].numpy()
     check("SmolLM2, weights in bf16: difference of the mean NLL",

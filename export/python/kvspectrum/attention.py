@@ -8,6 +8,7 @@ import inspect
 from dataclasses import dataclass, replace
 
 import torch
+import transformers
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
@@ -16,6 +17,8 @@ from kvspectrum.config import ConfigError
 from kvspectrum.layer import CalibratedLayer
 
 NAME = "kvspectrum"
+CACHE_NAMES = ("cache", "past_key_values")  # what models call their cache: from Transformers 5.24 on, and before
+UNSUPPORTED = ("softcap", "s_aux", "position_bias", "sliding_window")  # what changes scores, in some models
 
 
 @dataclass
@@ -42,13 +45,16 @@ def kvspectrum_attention(module, query, key, value, attention_mask, dropout=0.0,
     if query.shape[0] != 1 or attention_mask is not None:
         mask = "" if attention_mask is None else " with a mask"
         raise ValueError(f"CalibratedCache: found a batch of {query.shape[0]}{mask}, expected one sequence, not padded")
+    found = [name for name in UNSUPPORTED if kwargs.get(name) is not None]
+    if found:
+        raise ValueError(f"CalibratedCache: found attention with {', '.join(found)}, expected none: no method has it")
     layer, x = calibrated
     out = layer.run(States(query, key, value, x, query.shape[-1] ** -0.5 if scaling is None else scaling))
     return out.transpose(1, 2).contiguous(), None
 
 
 def before_attention(module, args, kwargs):
-    cache = kwargs.get("past_key_values")
+    cache = next((kwargs[name] for name in CACHE_NAMES if kwargs.get(name) is not None), None)
     layer = cache.layers[module.layer_idx] if cache is not None and len(cache.layers) > module.layer_idx else None
     if not isinstance(layer, CalibratedLayer):
         return None
@@ -64,11 +70,14 @@ def before_attention(module, args, kwargs):
 
 def attach(model):
     """Gives `model` the attention function and the hooks. @return its attention modules, one for each layer"""
-    modules = [layer.self_attn for layer in model.get_decoder().layers]
-    wanted = {"position_embeddings", "past_key_values", "kwargs"}
-    if not wanted <= set(inspect.signature(modules[0].forward).parameters):
-        raise ConfigError(f"{type(model).__name__}: found another attention module, expected one that takes "
-                          "position_embeddings and past_key_values, as Llama's")
+    modules = [getattr(layer, "self_attn", None) for layer in model.get_decoder().layers]
+    if None in modules:
+        raise ConfigError(f"{type(model).__name__}: found layers without self_attn, expected layers as Llama's")
+    taken = set(inspect.signature(modules[0].forward).parameters)
+    if not ({"position_embeddings", "kwargs"} <= taken and taken & set(CACHE_NAMES)):
+        raise ConfigError(f"{type(model).__name__} of Transformers {transformers.__version__}: found an attention module "
+                          f"that takes {', '.join(sorted(taken))}, expected position_embeddings and "
+                          f"{' or '.join(CACHE_NAMES)}, as Llama's")
     AttentionInterface.register(NAME, kvspectrum_attention)
     AttentionMaskInterface.register(NAME, sdpa_mask)
     model.set_attn_implementation(NAME)

@@ -124,6 +124,8 @@ class Config:
         kinds = set(getattr(text, "layer_types", None) or ["full_attention"])
         if kinds != {"full_attention"} or getattr(text, "sliding_window", None):
             raise ConfigError(f"{type(model).__name__}: found layers with a sliding window, expected full attention")
+        if getattr(text, "attn_logit_softcapping", None):
+            raise ConfigError(f"{type(model).__name__}: found attn_logit_softcapping, expected scores without a cap")
         rope, embedding = self.model["rope"], getattr(decoder, "rotary_emb", None)
         kind = getattr(embedding, "rope_type", None)
         if not hasattr(embedding, "inv_freq") or len(rope["frequencies"]) != 1 or kind in ("dynamic", "longrope"):
