@@ -72,8 +72,8 @@ bool is_there(const std::filesystem::path& path);
 /// The same of the last component itself, if that is a symbolic link.
 bool find_link_status(const std::filesystem::path& path, struct stat& status);
 
-/// Opens a regular file to read and gives its status. @throws Error kInput if it is missing or something else (a FIFO
-/// is not waited for); kEnvironment when descriptors run out.
+/// Opens a regular file to read and gives its status. @throws Error kInput if it is missing, something else (a FIFO is
+/// not waited for) or a Git LFS pointer; kEnvironment when descriptors run out.
 Descriptor open_regular(const std::filesystem::path& path, struct stat& status);
 
 /// `path` with every symbolic link in its last component followed, also when the target does not exist yet.

@@ -12,6 +12,7 @@
 
 #include "core/error.h"
 #include "io/descriptor.h"
+#include "io/file_kind.h"
 #include "io/staged_output.h"
 
 namespace kvs {
@@ -44,6 +45,15 @@ void write_all(const fs::path& path, std::span<const std::byte> bytes, Write wri
   }
 }
 
+/// As many as tell what a file is.
+std::string first_bytes(const Descriptor& file, const fs::path& path) {
+  std::string bytes(kKindBytes, '\0');
+  const ssize_t got = ::pread(file.get(), bytes.data(), bytes.size(), 0);
+  if (got < 0) throw_errno(code_of_read_errno(errno), path, "cannot read", errno);
+  bytes.resize(static_cast<std::size_t>(got));
+  return bytes;
+}
+
 }  // namespace
 
 bool find_status(const fs::path& path, struct stat& status) { return is_found(::stat(path.c_str(), &status), path); }
@@ -62,6 +72,7 @@ Descriptor open_regular(const fs::path& path, struct stat& status) {
   if (::fstat(file.get(), &status) != 0) throw_errno(ErrorCode::kEnvironment, path, "cannot stat", errno);
   if (S_ISDIR(status.st_mode)) throw Error(ErrorCode::kInput, path.native(), "found a directory, expected a file");
   if (!S_ISREG(status.st_mode)) throw Error(ErrorCode::kInput, path.native(), "expected a regular file");
+  refuse_lfs_pointer(first_bytes(file, path), path.native());
   return file;
 }
 

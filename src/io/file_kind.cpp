@@ -38,7 +38,13 @@ constexpr std::array kKinds{
 
 }  // namespace
 
+void refuse_lfs_pointer(std::string_view first_bytes, std::string_view name) {
+  if (first_bytes.starts_with("version https://git-lfs."))
+    throw Error(ErrorCode::kInput, name, "found a Git LFS pointer, fetch the file that it stands for (git lfs pull)");
+}
+
 void refuse_foreign_text(std::string_view first_bytes, std::string_view name) {
+  refuse_lfs_pointer(first_bytes, name);
   const Kind* found = nullptr;
   for (const Kind& kind : kKinds) {
     if (!first_bytes.starts_with(kind.magic)) continue;

@@ -36,7 +36,6 @@ class GgufParser {
       : file_(file), reader_(file, where), where_(where) {}
 
   GgufContents parse() {
-    refuse_lfs_pointer(file_, where_);
     read_magic();
     const std::uint64_t tensors = reader_.read_count("number of tensors", kLeastTensorBytes, kMostEntries);
     const std::uint64_t keys = reader_.read_count("number of metadata keys", kLeastKeyBytes, kMostEntries);

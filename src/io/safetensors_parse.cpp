@@ -65,7 +65,6 @@ class HeaderParser {
   }
 
   Json parse_header() {
-    refuse_lfs_pointer(file_, where_);
     if (file_.size() < kPrefix)
       fail("byte 0", "found " + std::to_string(file_.size()) + " bytes, need 8 for the header length");
     std::uint64_t length = 0;
@@ -195,18 +194,11 @@ class HeaderParser {
 
 }  // namespace
 
-void refuse_lfs_pointer(std::span<const std::byte> file, std::string_view where) {
-  const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
-  if (text.starts_with("version https://git-lfs"))
-    throw Error(ErrorCode::kInput, where, "found a Git LFS pointer, fetch the file (git lfs pull)");
-}
-
 std::vector<StoredTensor> parse_safetensors(std::span<const std::byte> file, std::string_view where) {
   return HeaderParser(file, where).parse();
 }
 
 SafetensorsIndex parse_safetensors_index(std::string_view json, std::string_view where) {
-  refuse_lfs_pointer(std::as_bytes(std::span(json)), where);
   const Json document = parse_json(json, where, kIndexLimits);
   const JsonCursor root(document, std::string(where));
   const JsonCursor map = root.at("weight_map");

@@ -24,7 +24,4 @@ struct SafetensorsIndex {
 };
 SafetensorsIndex parse_safetensors_index(std::string_view json, std::string_view where);
 
-/// @throws Error kInput with a hint if `file` is a Git LFS pointer, a small text that stands for a large file.
-void refuse_lfs_pointer(std::span<const std::byte> file, std::string_view where);
-
 }  // namespace kvs

@@ -4,6 +4,7 @@
 #include "io/descriptor.h"
 #include "io/gguf.h"
 #include "model/foreign_model.h"
+#include "model/hub_cache.h"
 #include "model/model.h"
 #include "model/model_tensors.h"
 
@@ -122,6 +123,7 @@ fs::path weights_of(const fs::path& folder) {
 std::unique_ptr<ModelSource> open_folder(const fs::path& folder) {
   const fs::path config = folder / "config.json";
   if (!fs::exists(config)) {
+    refuse_hub_cache(folder);
     if (!fs::exists(folder / "model.safetensors")) refuse_foreign_folder(folder);
     throw Error(ErrorCode::kInput, config.string(), "is missing; expected a Hugging Face folder or a GGUF file");
   }
@@ -134,6 +136,8 @@ std::unique_ptr<ModelSource> open_folder(const fs::path& folder) {
 }
 
 std::unique_ptr<ModelSource> open_file(const fs::path& path) {
+  struct stat status {};
+  (void)open_regular(path, status);  // refuses a Git LFS pointer under any name
   refuse_foreign_file(path);
   if (path.extension() == ".safetensors") {
     throw Error(ErrorCode::kInput, path.string(), "found bare weights, expected the folder that also has config.json");
@@ -150,7 +154,8 @@ std::unique_ptr<ModelSource> open_file(const fs::path& path) {
 
 std::unique_ptr<ModelSource> ModelSource::open(const fs::path& path) {
   struct stat status {};
-  if (!find_status(path, status)) throw Error(ErrorCode::kInput, path.string(), "no such file or folder");
+  if (!find_status(path, status))
+    throw Error(ErrorCode::kInput, path.string(), "no such file or folder" + hub_advice(path));
   if (S_ISDIR(status.st_mode)) return open_folder(path);
   if (!S_ISREG(status.st_mode)) {
     throw Error(ErrorCode::kInput, path.string(), "is no regular file, expected a GGUF file or a Hugging Face folder");

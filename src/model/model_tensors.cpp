@@ -17,6 +17,36 @@ std::string name_list(std::span<const std::string> names) {
   return text + (names.size() > kNamesShown ? ", ..." : "");
 }
 
+/// Whether the file has half of the names and more, with `found` in the place of their beginning `expected`.
+bool is_beginning(const TensorArchive& archive, std::span<const std::string> names, std::string_view found,
+                  std::string_view expected) {
+  const auto is_stored = [&](const std::string& name) {
+    const std::string other = std::string(found).append(name, std::min(expected.size(), name.size()));
+    return name.starts_with(expected) && find_any(archive, std::span(&other, 1)) != nullptr;
+  };
+  return 2 * std::ranges::count_if(names, is_stored) >= std::ssize(names);
+}
+
+/// Where the file's names begin with something else than the missing ones, as those of a wrapped module do
+/// (`_orig_mod.` of torch.compile, `module.` of DataParallel): both beginnings, for a message; else nothing.
+std::string other_beginning(const TensorArchive& archive, std::span<const std::string> missing) {
+  const std::string_view name = missing.front();
+  // Up to the number of a layer, which is no part of a beginning.
+  const std::size_t last = std::min(name.find_first_of("0123456789"), name.rfind('.'));
+  for (std::size_t kept = 0; kept < last; kept = name.find('.', kept) + 1) {
+    const std::string_view expected = name.substr(0, kept), rest = name.substr(kept);
+    for (const StoredTensor& tensor : archive.tensors()) {
+      if (!tensor.name.ends_with(rest)) continue;
+      const std::string found = tensor.name.substr(0, tensor.name.size() - rest.size());
+      const bool is_whole = found.empty() || found.ends_with('.');
+      if (is_whole && found != expected && is_beginning(archive, missing, found, expected))
+        return "; names in the file begin with \"" + printable(found) + "\", expected \"" + std::string(expected) +
+               "\"";
+    }
+  }
+  return {};
+}
+
 bool is_norm(TensorRole role) {
   switch (role) {
     case TensorRole::kFinalNorm:
@@ -58,6 +88,7 @@ void ModelTensors::fail_missing(const Missing& missing) const {
   const std::size_t count = missing.names.size();
   std::string text = std::to_string(count) + (count == 1 ? " tensor is missing: " : " tensors are missing: ") +
                      name_list(missing.names);
+  text += other_beginning(*archive_, missing.names);
   if (missing.untied_head) text += "; tie_word_embeddings is false, so the head must be stored";
   if (missing.whole_layers < layers_.size()) {
     text += "; the config asks for " + std::to_string(layers_.size()) + " layers, the weights hold the first " +

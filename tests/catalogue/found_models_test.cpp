@@ -2,8 +2,11 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <cstring>
+#include <utility>
 
 #include "tests/catalogue/catalogue.h"
+#include "tests/catalogue/tensor_file.h"
 #include "tests/catalogue/tiny_gguf.h"
 #include "tests/io/gguf_builder.h"
 
@@ -132,6 +135,28 @@ TEST_F(Catalogue, N150_MissingTensorsOfEveryLayer) {
     config["attention_bias"] = true;
   });
   expect_model_refused(3, {"16 tensors are missing", "model.layers.0.self_attn.q_proj.bias"});
+}
+
+TEST_F(Catalogue, N150_NamesThatBeginOtherwise) {
+  const TensorFile whole(folder_ / "model/model.safetensors");
+  for (const auto& [from, to] : {std::pair{"", "_orig_mod."}, std::pair{"", "module."}, std::pair{"", "module.module."},
+                                 std::pair{"model.", "model._orig_mod."}, std::pair{"model.", "transformer.body."}}) {
+    TensorFile renamed = whole;
+    renamed.header = Json::object();
+    for (const auto& [name, entry] : whole.header.items())
+      renamed.header[name.starts_with(from) && name != "__metadata__" ? to + name.substr(std::strlen(from)) : name] =
+          entry;
+    write("model/model.safetensors", renamed.bytes());
+    const std::string found = std::string("names in the file begin with \"") + to;
+    expect_model_refused(3, {"tensors are missing", found, "expected \""});
+  }
+  TensorFile less = whole;
+  less.header.erase("model.layers.2.self_attn.q_proj.weight");
+  write("model/model.safetensors", less.bytes());
+  Words words = capture_words();
+  const Outcome outcome = run("kvspectrum", words);
+  EXPECT_EQ(outcome.status, 3);
+  EXPECT_THAT(outcome.err, ::testing::Not(::testing::HasSubstr("begin with")));
 }
 
 }  // namespace

@@ -131,7 +131,6 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         Bad{"Magic", "\x1b[2J" + u32(3), "byte 0: magic: found \"\\x1b[2J\", expected \"GGUF\""},
         Bad{"Short", "GGU", "found \"GGU\""}, Bad{"OnlyMagic", "GGUF", "byte 4: version: found 0 bytes, need 4"},
-        Bad{"LfsPointer", "version https://git-lfs.github.com/spec/v1\n", "Git LFS pointer, fetch"},
         Bad{"Version0", gguf({.version = 0}), "byte 4: version: found 0, expected 2 or 3", ErrorCode::kUnsupported},
         Bad{"Version1", gguf({.version = 1}), "found 1, expected 2 or 3", ErrorCode::kUnsupported},
         Bad{"Version4", gguf({.version = 4}), "found 4, expected 2 or 3", ErrorCode::kUnsupported},

@@ -190,7 +190,6 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"HeaderLengthJustAboveTheLimit", little_endian(100000001) + "{}", "expected at most 100000000"},
         Bad{"HeaderBeyondTheFile", little_endian(1000) + std::string(112, ' '),
             "byte 0: found header length 1000, but 112 bytes follow it"},
-        Bad{"LfsPointer", "version https://git-lfs.github.com/spec/v1\noid sha256:1\n", "Git LFS pointer, fetch"},
         Bad{"Zip", std::string("PK\3\4\24\0\0\0\10\0\10\0", 12), "only safetensors and GGUF", ErrorCode::kUnsupported},
         Bad{"Pickle", "\x80\x02}q\x01X\x06weight", "only safetensors and GGUF", ErrorCode::kUnsupported}),
     [](const auto& test_case) { return std::string(test_case.param.name); });
