@@ -11,6 +11,9 @@ namespace kvs {
 /// The largest size in [least, most] that `fits`, by bisection; `least` if none was found.
 std::size_t largest_size(std::size_t least, std::size_t most, const std::function<bool(std::size_t)>& fits);
 
+/// The most units of a text without end that `fits`, which none of them does; a token may have several units.
+std::size_t most_units(std::size_t length, const std::function<bool(std::size_t)>& fits);
+
 /// How RULER makes samples of a length: one search over sizes, in which every try draws, then one sample after another.
 /// Source: NVIDIA/RULER, scripts/data/synthetic (Apache-2.0).
 struct FittedTask {
@@ -21,6 +24,7 @@ struct FittedTask {
   std::size_t search_room = 0;                  // and besides in the search
   std::function<TaskSample(std::size_t)> make;  // of so many units
   std::function<TaskSample(std::size_t)> finish;  // a sample that is kept
+  bool any_size = false;  // where `step` units do not fit, for which RULER tries for ever, steps are shorter
 };
 /// @throws Error kUsage where nothing fits.
 std::vector<TaskSample> fitted_samples(const TaskRequest& request, const FittedTask& task);

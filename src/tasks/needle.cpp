@@ -12,28 +12,30 @@ constexpr std::size_t kNeedleRoom = 32;
 
 /// One needle between the sentences of a text, at a depth: the test of Kamradt (2023) with RULER's needle and question.
 std::vector<TaskSample> make_needles_at_depths(const TaskRequest& request) {
-  const WordSupply supply(request.haystack.empty() ? kNoise : request.haystack);
+  const UnitSupply supply(request.haystack.empty() ? kNoise : request.haystack);
   PythonRandom random(request.seed);
   std::vector<TaskSample> samples;
   for (const double depth : request.depths)
     for (std::size_t n = 0; n < request.samples; ++n) {
       const std::string key = random.choice(compound_words()), value = std::to_string(random.between(1000000, 9999999));
-      const auto make = [&](std::size_t words) {
-        const std::string text = supply.first(words);
+      const auto make = [&](std::size_t units) {
+        const std::string text = supply.first(units);
+        const std::vector<std::string_view> hay = parts_of(text);
+        const auto place = static_cast<std::size_t>(static_cast<double>(hay.size()) * depth);
         std::vector<std::string> parts;
-        for (const std::string_view sentence : sentences_of(text)) parts.emplace_back(sentence);
-        const auto place = static_cast<std::ptrdiff_t>(static_cast<double>(parts.size()) * depth);
-        parts.insert(parts.begin() + place, magic_needle("numbers", key, value));
+        if (place > 0) parts.emplace_back(whole_of(std::span(hay).first(place)));
+        parts.push_back(magic_needle("numbers", key, value));
+        if (place < hay.size()) parts.emplace_back(whole_of(std::span(hay).subspan(place)));
         TaskSample sample = magic_question(joined(parts, " "), "numbers", std::span(&key, 1), {value});
         sample.depth = depth;
         sample.length = request.length;
         return sample;
       };
-      const auto fits = [&](std::size_t words) {
-        return request.tokenizer.encode(make(words).prompt()).size() + kNeedleRoom <= request.length;
+      const auto fits = [&](std::size_t units) {
+        return request.tokenizer.encode(make(units).prompt()).size() + kNeedleRoom <= request.length;
       };
       if (!fits(0)) refuse_length(request.length);
-      samples.push_back(make(largest_size(0, request.length, fits)));
+      samples.push_back(make(most_units(request.length, fits)));
     }
   return samples;
 }

@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "core/utf8.h"
+#include "io/file_kind.h"
 #include "io/json_line.h"
 #include "io/text_source.h"
 #include "tasks/haystack.h"
@@ -12,8 +13,8 @@ namespace {
 std::vector<std::string> strings_of(const JsonCursor& list, std::size_t least) {
   std::vector<std::string> strings;
   for (std::size_t n = 0; n < list.array_size(); ++n) {
-    strings.push_back(list.at(n).string());
-    if (stripped(strings.back()).empty()) list.at(n).fail("a text");
+    strings.emplace_back(stripped(list.at(n).string()));
+    if (strings.back().empty()) list.at(n).fail("a text");
   }
   if (strings.size() < least) list.fail(least == 1 ? "at least one" : "at least two");
   return strings;
@@ -45,19 +46,38 @@ void check_utf8(std::string_view text, const std::string& where) {
                 "byte " + std::to_string(bad) + ": found " + printable(text.substr(bad, 1)) + ", expected UTF-8");
 }
 
-}  // namespace
-
-QuestionFile read_questions(const std::filesystem::path& path) {
-  TextSource source = TextSource::open(path);
-  QuestionFile file;
+/// The lines of a *.jsonl file that hold something, as JSON. Calls take(line, where).
+template <class Take>
+void for_each_object(TextSource& source, const Take& take) {
   for (TextSource::Line line; source.next(line);) {
     if (line.is_too_long) throw Error(ErrorCode::kInput, source.name(), too_long_problem(line.number));
     if (stripped(line.bytes).empty()) continue;
     const std::string where = source.name() + ": line " + std::to_string(line.number);
     check_utf8(line.bytes, where);
     const Json object = parse_json_line(line.bytes, where, line.has_newline);
-    file.samples.push_back(question_of(JsonCursor(object, where)));
+    take(JsonCursor(object, where));
   }
+}
+
+/// What a file of --text says: all of it, or the `text` of each line of a *.jsonl file.
+std::string text_of(TextSource& source, const std::filesystem::path& path) {
+  std::string text;
+  if (path.extension() == ".jsonl") {
+    for_each_object(source, [&](const JsonCursor& line) { text += line.at("text").string() + '\n'; });
+    return text;
+  }
+  text = source.read_rest();
+  check_utf8(text, source.name());
+  return text;
+}
+
+}  // namespace
+
+QuestionFile read_questions(const std::filesystem::path& path) {
+  TextSource source = TextSource::open(path);
+  refuse_foreign_text(source.peek(kKindBytes), source.name());
+  QuestionFile file;
+  for_each_object(source, [&](const JsonCursor& line) { file.samples.push_back(question_of(line)); });
   if (file.samples.empty()) throw Error(ErrorCode::kData, source.name(), "found no question, expected one a line");
   file.sha256 = source.finish_digest();
   return file;
@@ -67,10 +87,11 @@ std::string read_haystack(std::span<const std::string> paths, std::vector<std::s
   std::string text;
   for (const std::string& path : paths) {
     TextSource source = TextSource::open(path);
+    refuse_foreign_text(source.peek(kKindBytes), source.name());
+    const std::string read = text_of(source, path);
+    if (stripped(read).empty()) throw Error(ErrorCode::kInput, path, "found no word, expected a text");
     if (!text.empty()) text += '\n';
-    text += source.read_rest();
-    check_utf8(text, path);
-    if (stripped(text).empty()) throw Error(ErrorCode::kInput, path, "found no word, expected a text");
+    text += read;
     sha256.push_back(source.finish_digest());
   }
   return std::string(stripped(text));

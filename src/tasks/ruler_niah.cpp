@@ -29,7 +29,7 @@ struct NeedleShape {
 constexpr std::size_t kNiahRoom = 128;
 
 /// Needles in a haystack, as RULER's niah.py draws them from a seed. Sentences of an essay are parted by
-/// sentences_of(), and words come from words.h.
+/// parts_of(), and words come from words.h.
 /// Source: NVIDIA/RULER, scripts/data/synthetic/niah.py and constants.py (Apache-2.0): prompts and draws.
 class NeedleMaker {
  public:
@@ -63,11 +63,11 @@ class NeedleMaker {
     return kind == Kind::kWords ? random_.choice(compound_words()) : random_.uuid();
   }
 
-  /// `size` words of the essay, needles between its sentences at some of 40 depths.
+  /// `size` units of the essay, needles between its sentences at some of 40 depths.
   std::string in_essay(std::size_t size, const std::vector<std::string>& needles) {
     constexpr std::size_t kDepths = 40;
     const std::string text = essay_.first(size);
-    const std::vector<std::string_view> sentences = sentences_of(text);
+    const std::vector<std::string_view> sentences = parts_of(text);
     std::vector<std::size_t> places;
     for (const std::size_t depth : random_.sample(kDepths, needles.size())) {
       const double percent = std::nearbyint(static_cast<double>(depth) * (100.0 / (kDepths - 1)));
@@ -78,7 +78,7 @@ class NeedleMaker {
     std::vector<std::string> parts;
     std::size_t next = 0;
     for (std::size_t n = 0; n < places.size(); ++n) {
-      parts.push_back(joined(std::span(sentences).subspan(next, places[n] - next), " "));
+      parts.emplace_back(whole_of(std::span(sentences).subspan(next, places[n] - next)));
       if (n < needles.size()) parts.push_back(needles[n]);
       next = places[n];
     }
@@ -106,7 +106,7 @@ class NeedleMaker {
   NeedleShape shape_;
   PythonRandom random_;
   std::uint64_t seed_;
-  WordSupply essay_;
+  UnitSupply essay_;
 };
 
 constexpr std::array kShapes{
@@ -125,14 +125,17 @@ std::vector<TaskSample> make_needles(const TaskRequest& request) {
   constexpr std::size_t kShort = 4096;  // texts of lines that are shorter are fitted line by line
   const NeedleShape& shape = kShapes[kShape];
   NeedleMaker maker(shape, request);
-  const std::size_t step = shape.hay == Hay::kEssay ? 500 : request.length < kShort ? 5 : 25;
+  constexpr std::size_t kWords = 500, kCharacters = 20;
+  const std::size_t words = UnitSupply(request.haystack).is_cut() ? kCharacters : kWords;
+  const std::size_t step = shape.hay == Hay::kEssay ? words : request.length < kShort ? 5 : 25;
   const auto make = [&](std::size_t size) { return maker.make(size); };
   return fitted_samples(request, {.step = step,
-                                  .probe = step,
+                                  .probe = shape.hay == Hay::kEssay ? kWords : step,
                                   .most = [](double units) { return static_cast<std::size_t>(units * 3); },
                                   .answer_room = kNiahRoom,
                                   .make = make,
-                                  .finish = make});
+                                  .finish = make,
+                                  .any_size = shape.hay == Hay::kEssay});
 }
 
 template <std::size_t kShape>

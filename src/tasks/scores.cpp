@@ -5,23 +5,39 @@
 #include <map>
 #include <vector>
 
+#include "tasks/characters.h"
 #include "tasks/haystack.h"
 
 namespace kvs {
 namespace {
 
-/// How often each word stands in a text: lower case, no punctuation, no articles.
-std::map<std::string, std::size_t> word_counts(std::string_view text) {
-  std::string plain;
-  for (const char c : lower_case(text))
-    if (std::ispunct(static_cast<unsigned char>(c)) == 0) plain += c;
-  std::map<std::string, std::size_t> counts;
-  for (const std::string_view word : words_of(plain))
-    if (word != "a" && word != "an" && word != "the") ++counts[std::string(word)];
+using Words = std::map<std::u32string, std::size_t>;
+
+/// re.sub(r"\b(a|an|the)\b", " ", …) of a text in lower case: what stands between two ends of \w.
+void blank_articles(std::u32string& text) {
+  for (auto first = text.begin(); first != text.end();) {
+    const auto last = std::find_if_not(first, text.end(), is_word_character);
+    const std::u32string_view run(first, last);
+    if (run == U"a" || run == U"an" || run == U"the") std::fill(first, last, U' ');
+    first = std::find_if(last, text.end(), is_word_character);
+  }
+}
+
+/// How often each word stands in a text, as SQuAD's normalize_answer leaves it.
+Words word_counts(std::string_view text) {
+  std::u32string plain = lower_case(characters_of(text));
+  std::erase_if(plain, [](char32_t c) { return c < 0x80 && std::ispunct(static_cast<int>(c)) != 0; });
+  blank_articles(plain);
+  Words counts;
+  for (auto first = plain.begin(); first != plain.end();) {
+    const auto last = std::find_if(first, plain.end(), is_space);
+    if (last != first) ++counts[std::u32string(first, last)];
+    first = std::find_if_not(last, plain.end(), is_space);
+  }
   return counts;
 }
 
-std::size_t total(const std::map<std::string, std::size_t>& counts) {
+std::size_t total(const Words& counts) {
   std::size_t sum = 0;
   for (const auto& [word, count] : counts) sum += count;
   return sum;
@@ -29,29 +45,23 @@ std::size_t total(const std::map<std::string, std::size_t>& counts) {
 
 }  // namespace
 
-std::string lower_case(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return lower;
-}
-
 bool holds_answer(std::string_view text, std::string_view answer) {
-  return lower_case(text).find(lower_case(answer)) != std::string::npos;
+  return lower_case(characters_of(text)).find(lower_case(characters_of(answer))) != std::u32string::npos;
 }
 
 double longest_common_share(std::string_view answer, std::string_view text) {
-  if (answer.empty()) return 1;
-  std::vector<std::size_t> row(text.size() + 1), last(row);  // [n] of what ends before text[n]
+  const std::u32string wanted = lower_case(characters_of(answer)), found = lower_case(characters_of(text));
+  if (wanted.empty()) return 1;
+  std::vector<std::size_t> row(found.size() + 1), last(row);  // [n] of what ends before found[n]
   std::size_t longest = 0;
-  for (const char c : answer) {
+  for (const char32_t c : wanted) {
     std::swap(row, last);
-    for (std::size_t n = 0; n < text.size(); ++n) {
-      row[n + 1] = c == text[n] ? last[n] + 1 : 0;
+    for (std::size_t n = 0; n < found.size(); ++n) {
+      row[n + 1] = c == found[n] ? last[n] + 1 : 0;
       longest = std::max(longest, row[n + 1]);
     }
   }
-  return static_cast<double>(longest) / static_cast<double>(answer.size());
+  return static_cast<double>(longest) / static_cast<double>(wanted.size());
 }
 
 double word_f1(std::string_view answer, std::string_view text) {

@@ -16,14 +16,12 @@ struct Scores {
   double f1 = 0;        // of its first line's words, the best answer's
 };
 
-/// Letters in lower case, whatever else; what is compared.
-std::string lower_case(std::string_view text);
-/// Whether `answer` stands in `text`, whatever the case. Source: RULER's string_match.
+/// Whether `answer` stands in `text`, both in Python's lower case: RULER's string_match. Forms of normalisation differ.
 bool holds_answer(std::string_view text, std::string_view answer);
-/// Length of the longest common substring over that of `answer`. Source: longctx_bench's partial_match, LagKV's needle
-/// score. O(|answer| · |text|).
+/// Length of the longest common substring over that of `answer`, in characters of Python's lower case. Source:
+/// longctx_bench's partial_match, LagKV's needle score, where answers are digits. O(|answer| · |text|).
 double longest_common_share(std::string_view answer, std::string_view text);
-/// F1 of words in lower case without punctuation and articles. Source: SQuAD's evaluation, as LongBench.
+/// F1 of words in lower case without ASCII punctuation and articles. Source: SQuAD's evaluation, as LongBench.
 double word_f1(std::string_view answer, std::string_view text);
 
 Scores score_text(std::string_view text, std::span<const std::string> answers, AnswerRule rule);

@@ -58,6 +58,16 @@ Json difference_json(std::span<const TaskResult> results) {
   return json;
 }
 
+/// The least and the most.
+Json prompt_tokens_json(std::span<const TaskResult> results) {
+  const auto [least, most] = std::ranges::minmax(results, {}, &TaskResult::prompt_tokens);
+  return {least.prompt_tokens, most.prompt_tokens};
+}
+
+std::string prompt_tokens(const Json& range) {
+  return range[0] == range[1] ? range[0].dump() : range[0].dump() + " to " + range[1].dump();
+}
+
 std::string percent(const Json& share) {
   std::ostringstream out;
   out.precision(3);
@@ -83,7 +93,7 @@ Json task_json(std::span<const TaskResult> results) {
     full.add(*result.full);
     as_full += result.answer.first_token == result.full->first_token ? 1 : 0;
   }
-  Json json{{"questions", results.size()}};
+  Json json{{"questions", results.size()}, {"prompt_tokens", prompt_tokens_json(results)}};
   json.update(sum.json());
   if (full.answers > 0) {
     if (sum.generated > 0) json["first_token_as_full"] = sum.mean(as_full);
@@ -98,7 +108,8 @@ bool is_failed(const Json& report) {
 }
 
 std::string task_summary(const Json& report) {
-  std::string text = percent(report.at("accuracy")) + " of " + report.at("questions").dump() + " questions right";
+  std::string text = percent(report.at("accuracy")) + " of " + report.at("questions").dump() + " questions of " +
+                     prompt_tokens(report.at("prompt_tokens")) + " tokens right";
   if (report.contains("recall"))
     text += ", " + percent(report.at("recall")) + " of the answers, partial " + percent(report.at("partial")) +
             ", first token " + percent(report.at("first_token"));

@@ -9,7 +9,8 @@
 
 namespace kvs {
 
-/// What answers have in common (docs/tasks.md): means over questions; log_likelihood is per token of the right answers.
+/// What answers have in common (docs/tasks.md): means over questions; log_likelihood is per token of the right answers;
+/// prompt_tokens are the least and the most.
 /// Beside the full cache `full` has the same of it, `first_token_as_full` the share of answers that begin alike, and
 /// `difference` how much more probable the answers are than there, with its 95 % interval over questions.
 Json task_json(std::span<const TaskResult> results);

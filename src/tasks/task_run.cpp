@@ -67,7 +67,7 @@ Answer ask(AnswerModel& model, const TaskSample& sample, const Prompt& prompt, c
     if (first < 0) first = id;
     // A model may have more ids than its tokenizer, which stand for nothing.
     if (static_cast<std::size_t>(id) < plan.tokenizer.vocabulary_size()) said.push_back(id);
-    text = plan.tokenizer.decode(said);
+    text = readable(plan.tokenizer.decode(said));
     const std::string_view content = stripped(text);
     if (any) return content.empty() || text.find('\n', text.find(content)) == std::string::npos;
     return !std::ranges::all_of(sample.answers, [&](const std::string& answer) { return holds_answer(text, answer); });
@@ -78,7 +78,7 @@ Answer ask(AnswerModel& model, const TaskSample& sample, const Prompt& prompt, c
           .first_token = first,
           .first_right = first == right.ids[right.first],
           .bytes_ratio = likelihood.bytes_ratio,
-          .text = readable(text)};
+          .text = text};
 }
 
 std::vector<TaskResult> run_task(std::span<const TaskSample> samples, const TaskPlan& plan, AnswerModel& model,

@@ -71,12 +71,58 @@ TEST_F(Questions, AreRefusedWithLineAndField) {
 
 TEST_F(Questions, HaystacksAreFilesOneAfterTheOther) {
   std::vector<std::string> sha256;
-  const std::string path = file("\n Some words.\n").string();
+  const std::string path = (folder_.path() / "hay.txt").string();
+  std::ofstream(path) << "\n Some words.\n";
   EXPECT_EQ(read_haystack(std::vector<std::string>{path, path}, sha256), "Some words.\n\n\n Some words.");
   EXPECT_EQ(sha256.size(), 2U);
   EXPECT_EQ(read_haystack({}, sha256), "");
-  file(" \n");
-  EXPECT_THROW(read_haystack(std::span(&path, 1), sha256), Error);
+}
+
+class Haystacks : public Questions {
+ protected:
+  std::string read(const std::string& name, const std::string& content) {
+    const std::string path = (folder_.path() / name).string();
+    std::ofstream(path, std::ios::binary) << content;
+    std::vector<std::string> sha256;
+    std::string text = read_haystack(std::span(&path, 1), sha256);
+    EXPECT_EQ(sha256, std::vector<std::string>{sha256_of(content)});
+    return text;
+  }
+  void refuse(const std::string& name, const std::string& content, ErrorCode code, const std::string& part) {
+    try {
+      (void)read(name, content);
+      ADD_FAILURE() << name;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), code) << error.what();
+      EXPECT_THAT(error.what(), ::testing::AllOf(HasSubstr(name), HasSubstr(part)));
+    }
+  }
+};
+
+TEST_F(Haystacks, AreTheTextsOfLinesOfJson) {
+  EXPECT_EQ(read("a.jsonl", "{\"text\": \"One \\u00e9.\"}\r\n\n{\"id\": 1, \"text\": \"Two.\"}"), "One é.\nTwo.");
+  refuse("b.jsonl", "{\"text\": 3}\n", ErrorCode::kInput, "line 1: /text");
+  refuse("b.jsonl", "{\"content\": \"a\"}\n", ErrorCode::kInput, "line 1");
+  refuse("b.jsonl", "{\"text\": \" \"}\n", ErrorCode::kInput, "found no word");
+}
+
+TEST_F(Haystacks, OfOtherKindsAreRefusedByName) {
+  refuse("a.parquet", "PAR1....PAR1", ErrorCode::kUnsupported, "Parquet");
+  refuse("a.txt", "PAR1....PAR1", ErrorCode::kUnsupported, "Parquet");
+  refuse("a.gz", "\x1f\x8b..", ErrorCode::kUnsupported, "gzip");
+  refuse("a.txt", "%PDF-1.4", ErrorCode::kUnsupported, "PDF");
+  refuse("a.txt", "version https://git-lfs.github.com/spec/v1\n", ErrorCode::kInput, "Git LFS pointer");
+  refuse("a.txt", " \n", ErrorCode::kInput, "found no word");
+  refuse("a.txt", "a\xff", ErrorCode::kInput, "byte 1");
+}
+
+TEST_F(Questions, AnswersHaveNoBlanksAtTheirEnds) {
+  const QuestionFile read = read_questions(file(
+      "{\"context\": \"c\", \"question\": \"q\", \"answers\": [\" Newton\\n\"]}\r\n"
+      "{\"context\": \"c\", \"question\": \"q\", \"choices\": [\" red\", \" \\ud83d\\ude42\"], \"answer\": 1}\r\n"));
+  EXPECT_THAT(read.samples[0].answers, ElementsAre("Newton"));
+  EXPECT_THAT(read.samples[1].choices, ElementsAre("red", "🙂"));
+  EXPECT_THAT(read.samples[1].answers, ElementsAre("🙂"));
 }
 
 }  // namespace

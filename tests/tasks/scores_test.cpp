@@ -2,7 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
+#include <string>
 #include <vector>
+
+#include "io/json.h"
+#include "tasks/characters.h"
 
 namespace kvs {
 namespace {
@@ -32,6 +38,74 @@ TEST(Scores, F1IsOfTheFirstLinesWords) {
   EXPECT_EQ(word_f1("cat cat", "Cat, cat!"), 1);
   EXPECT_EQ(word_f1("cat", "dog"), 0);
   EXPECT_EQ(score_text("\n cat\nand more of it", std::vector<std::string>{"cat"}, AnswerRule::kAny).f1, 1);
+}
+
+// By Python's str and SQuAD's normalize_answer (golden/make_scores_golden.py).
+class ScoresGolden : public ::testing::Test {
+ protected:
+  static Json golden() {
+    std::ifstream file(std::string(KVS_GOLDEN_DIR) + "/scores.json");
+    return parse_json(std::string(std::istreambuf_iterator<char>(file), {}), "scores.json");
+  }
+  /// Every character that the golden program's Unicode knows: whether it `holds`, and whether one of `ranges` has it.
+  template <class Holds>
+  void compare(const std::string& name, const Holds& holds) const {
+    const auto in = [&](const Json& ranges, char32_t character) {
+      for (const Json& range : ranges)
+        if (character >= range[0].get<char32_t>() && character <= range[1].get<char32_t>()) return true;
+      return false;
+    };
+    const Json& ranges = golden_.at(name);
+    for (const Json& range : golden_.at("assigned"))
+      for (auto character = range[0].get<char32_t>(); character <= range[1].get<char32_t>(); ++character)
+        if (holds(character) != in(ranges, character)) {
+          ADD_FAILURE() << name << ": U+" << std::hex << static_cast<std::uint32_t>(character);
+          return;
+        }
+  }
+  Json golden_ = golden();
+};
+
+TEST_F(ScoresGolden, LowerCaseIsPythons) {
+  const Json& lower = golden_.at("lower");
+  compare("assigned", [&](char32_t character) {
+    const std::string key = std::to_string(static_cast<std::uint32_t>(character));
+    const std::u32string expected =
+        lower.contains(key) ? characters_of(lower.at(key).get<std::string>()) : std::u32string(1, character);
+    return character == U'\u03A3' || lower_case(std::u32string(1, character)) == expected;
+  });
+}
+
+TEST_F(ScoresGolden, SigmaIsFinalWhereItIsInPython) {
+  constexpr char32_t kFinal = 0x3C2;
+  compare("final_behind", [](char32_t c) { return lower_case(std::u32string{c, U'Σ'}).back() == kFinal; });
+  compare("final_behind_a", [](char32_t c) { return lower_case(std::u32string{U'A', c, U'Σ'}).back() == kFinal; });
+  compare("final_before", [](char32_t c) { return lower_case(std::u32string{U'A', U'Σ', c})[1] == kFinal; });
+  compare("final_before_a", [](char32_t c) { return lower_case(std::u32string{U'A', U'Σ', c, U'A'})[1] == kFinal; });
+}
+
+TEST_F(ScoresGolden, SpacesAndWordsArePythons) {
+  compare("space", is_space);
+  compare("word", is_word_character);
+}
+
+TEST_F(ScoresGolden, AnswersAreHeldAndSharedAsThere) {
+  for (const Json& pair : golden_.at("pairs")) {
+    const auto answer = pair.at("answer").get<std::string>(), text = pair.at("text").get<std::string>();
+    EXPECT_EQ(holds_answer(text, answer), pair.at("holds").get<bool>()) << pair.dump();
+    EXPECT_DOUBLE_EQ(word_f1(answer, text), pair.at("f1").get<double>()) << pair.dump();
+  }
+}
+
+TEST(Scores, PartialCountsCharacters) {
+  EXPECT_DOUBLE_EQ(longest_common_share("ÉCOLE", "école"), 1);
+  EXPECT_DOUBLE_EQ(longest_common_share("東京都", "京都"), 2.0 / 3);
+  EXPECT_EQ(longest_common_share("東", "某"), 0);  // which have a byte in common
+}
+
+TEST(Scores, BytesThatAreNoTextAreNoAnswer) {
+  EXPECT_FALSE(holds_answer("\xC3", "É"));
+  EXPECT_TRUE(holds_answer("\xC3\xA9\xC3", "É"));
 }
 
 }  // namespace

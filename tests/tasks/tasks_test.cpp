@@ -1,6 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <fstream>
 #include <iterator>
 #include <set>
@@ -79,7 +82,86 @@ TEST(Haystack, PartsTextsAtBlanks) {
   EXPECT_THAT(words_of(" a\nbc  d"), ElementsAre("a", "bc", "d"));
   EXPECT_THAT(sentences_of(" One. Two?\nThree: 3.5 e.g.\t"), ElementsAre("One.", "Two?", "Three: 3.5 e.g."));
   EXPECT_THAT(sentences_of("  "), ElementsAre());
-  EXPECT_EQ(WordSupply("a b c").first(5), "a b c a b");
+  EXPECT_EQ(UnitSupply("a b c").first(5), "a b c a b");
+  EXPECT_EQ(UnitSupply("a\n\nb  c ").first_as_written(5), "a\n\nb  c a\n\nb");
+}
+
+/// "甲乙丙…" without a blank, so many characters.
+std::string ideographs(std::size_t count) {
+  std::string text;
+  for (std::size_t n = 0; n < count; ++n) {
+    const std::uint32_t code = 0x4E00 + static_cast<std::uint32_t>(n * 7919 % 20000);
+    text += static_cast<char>(0xE0U | (code >> 12U));
+    text += static_cast<char>(0x80U | ((code >> 6U) & 0x3FU));
+    text += static_cast<char>(0x80U | (code & 0x3FU));
+  }
+  return text;
+}
+
+TEST(Haystack, WithoutBlanksCharactersAreUnits) {
+  const std::string text = ideographs(100);
+  EXPECT_EQ(UnitSupply(text).first(5), text.substr(0, 15));
+  EXPECT_EQ(UnitSupply(text).first(102), text + " " + text.substr(0, 6));
+  EXPECT_EQ(UnitSupply("ab " + text + "\ncd").first_as_written(102), "ab " + text + "\ncd");
+  EXPECT_TRUE(UnitSupply("a word, then " + text).is_cut());
+  EXPECT_FALSE(UnitSupply("words and words of a text " + text.substr(0, 30)).is_cut());
+  EXPECT_EQ(UnitSupply(text.substr(0, 30) + " b").first(2), text.substr(0, 30) + " b");  // a word of 30 bytes
+}
+
+TEST(Haystack, SentencesEndAtTheirScriptsFullStops) {
+  EXPECT_THAT(sentences_of("今天好。他说：“是吗？”不！ End. x"),
+              ElementsAre("今天好。", "他说：“是吗？”", "不！", "End.", "x"));
+  EXPECT_THAT(parts_of("One two. Three four. Five."), ElementsAre("One two.", "Three four.", "Five."));
+  EXPECT_THAT(parts_of("One. two three four five"), ElementsAre("One.", "two", "three", "four", "five"));
+}
+
+/// Where the needle of a prompt stands, in what is before and behind it.
+double depth_of(const TaskSample& sample, const std::string& needle, const std::string& first) {
+  const std::size_t begin = sample.context.find(first), at = sample.context.find(needle);
+  EXPECT_NE(at, std::string::npos);
+  return static_cast<double>(at - std::min(begin, at)) /
+         static_cast<double>(sample.context.size() - std::min(begin, at) - needle.size());
+}
+
+TEST(TaskGenerators, FillTheLengthFromAnyHaystack) {
+  const test::FourByteTokenizer tokenizer;
+  const std::vector<double> depths{0, 0.5, 1};
+  std::string letters;
+  for (std::size_t n = 0; n < 3000; ++n) letters += "abcdefgh"[n * n % 8];
+  for (const std::string& hay : {ideographs(3000), ideographs(7), letters, std::string("word"), std::string("é"),
+                                 std::string("🙂🙃"), ideographs(40) + "\n" + ideographs(12) + " two words"})
+    for (const TaskDefinition* task : task_definitions()) {
+      constexpr std::size_t kLength = 2048;
+      for (const TaskSample& sample :
+           task->make({.tokenizer = tokenizer, .length = kLength, .haystack = hay, .depths = depths})) {
+        const std::size_t tokens = tokenizer.encode(sample.prompt()).size() + task->answer_tokens;
+        EXPECT_LE(tokens, kLength) << task->name;
+        // RULER's own steps are 500 words of a text, 25 lines of noise, words …
+        const bool is_exact = task->has_depths || (task->needs_haystack && UnitSupply(hay).is_cut());
+        EXPECT_GE(tokens, is_exact ? kLength - kLength / 20 : kLength / 3) << task->name << ": " << hay.substr(0, 12);
+      }
+    }
+}
+
+TEST(TaskGenerators, NeedlesLieAtTheirDepthWithoutSentences) {
+  const test::FourByteTokenizer tokenizer;
+  const std::vector<double> depths{0, 0.25, 0.5, 1};
+  for (const std::string& hay : {ideographs(3000), std::string("no full stop at all here"), ideographs(20) + "。"})
+    for (const TaskSample& sample :
+         kNeedleTask.make({.tokenizer = tokenizer, .length = 2048, .haystack = hay, .depths = depths})) {
+      const std::size_t at = sample.context.find("One of the special");
+      const std::string needle = sample.context.substr(at, sample.context.find('.', at) + 1 - at);
+      EXPECT_NEAR(depth_of(sample, needle, hay.substr(0, 3)), *sample.depth, 0.02) << hay.substr(0, 9);
+    }
+}
+
+TEST(TaskGenerators, OneLongLineIsNoMoreWorkThanManyWords) {
+  const test::FourByteTokenizer tokenizer;
+  const std::string line(std::size_t{4} << 20U, 'x');
+  const auto started = std::chrono::steady_clock::now();
+  for (const TaskDefinition& task : kRulerNeedleTasks)
+    (void)task.make({.tokenizer = tokenizer, .length = 4096, .haystack = line});
+  EXPECT_LT(std::chrono::steady_clock::now() - started, std::chrono::seconds(20));  // minutes where a line is a word
 }
 
 }  // namespace

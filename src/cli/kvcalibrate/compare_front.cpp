@@ -19,7 +19,7 @@ constexpr std::size_t kTimedRuns = 3;
 struct FrontQuestions {
   FrontQuestions(const Options& options, const RunOptions& run, const ModelSource& source)
       : tokenizer(source.load_tokenizer()), input(task_input(options, run, source.config(), *tokenizer)) {
-    longest = longest_question(input, plan(options), source.config(), options.text("task"));
+    longest = longest_question(input, plan(options), source.config(), run, options.text("task"));
   }
   TaskPlan plan(const Options& options) const {
     return {.tokenizer = *tokenizer,

@@ -169,7 +169,7 @@ void run_eval_task(const Options& options, const RunOptions& run) {
                       .rule = input.rule,
                       .answer_tokens = input.answer_tokens,
                       .bos = options.on_off("bos") ? tokenizer->bos() : -1};
-  const std::size_t longest = longest_question(input, plan, source->config(), options.text("task"));
+  const std::size_t longest = longest_question(input, plan, source->config(), run, options.text("task"));
 
   Corpus read;  // what says which texts a run is of
   read.text_sha256 = input.sha256;

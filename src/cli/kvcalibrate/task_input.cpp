@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <utility>
 
+#include "cli/common/progress.h"
 #include "core/error.h"
 #include "tasks/question_file.h"
 
@@ -38,6 +41,35 @@ void check_length(std::size_t tokens, const ModelConfig& model, const std::strin
                 "found " + std::to_string(tokens) + " tokens, expected at most the model's context of " +
                     std::to_string(model.context));
 }
+
+/// What questions have of the tokens that --lengths asks for.
+class QuestionLengths {
+ public:
+  void add(std::size_t asked, std::size_t tokens) {
+    auto& [least, most] = found_.try_emplace(asked, tokens, tokens).first->second;
+    least = std::min(least, tokens);
+    most = std::max(most, tokens);
+  }
+
+  /// A remark for each length that they fall short of by a tenth. @throws Error kUsage for less than a quarter of it.
+  void check(const std::string& task, bool quiet) const {
+    for (const auto& [asked, range] : found_) {
+      const auto& [least, most] = range;
+      const std::string found = std::to_string(least) + (most > least ? " to " + std::to_string(most) : "");
+      const std::string tokens = std::to_string(asked) + " tokens";
+      if (least < asked / 4)
+        throw Error(ErrorCode::kUsage, "--lengths",
+                    task + ": found questions of " + found + " tokens, expected " + tokens);
+      if (least < asked - asked / 10)
+        remark("note: questions of " + task + " have " + found + " tokens with their answers where " + tokens +
+                   " were asked for: the text grows in steps",
+               quiet);
+    }
+  }
+
+ private:
+  std::map<std::size_t, std::pair<std::size_t, std::size_t>> found_;  // least and most, by length
+};
 
 TaskInput make_samples(const Options& options, const RunOptions& run, const ModelConfig& model,
                        const Tokenizer& tokenizer) {
@@ -88,8 +120,9 @@ TaskInput task_input(const Options& options, const RunOptions& run, const ModelC
 }
 
 std::size_t longest_question(const TaskInput& input, const TaskPlan& plan, const ModelConfig& model,
-                             const std::string& name) {
+                             const RunOptions& run, const std::string& name) {
   std::size_t longest = 0;
+  QuestionLengths lengths;
   for (std::size_t n = 0; n < input.samples.size(); ++n) {
     const TaskSample& sample = input.samples[n];
     const Prompt prompt = encode_prompt(plan.tokenizer, sample, plan.rule, plan.bos);
@@ -97,7 +130,9 @@ std::size_t longest_question(const TaskInput& input, const TaskPlan& plan, const
     const std::size_t tokens = std::max(prompt.longest(), prompt.ids.size() + room);
     check_length(tokens, model, name + ": question " + std::to_string(n + 1));
     longest = std::max(longest, tokens);
+    if (sample.length > 0) lengths.add(sample.length, tokens);
   }
+  lengths.check(name, run.quiet);
   return longest;
 }
 

@@ -24,9 +24,10 @@ struct TaskInput {
 /// @throws Error as the generators and read_questions(); kUsage for an option that the task does not take.
 TaskInput task_input(const Options& options, const RunOptions& run, const ModelConfig& model,
                      const Tokenizer& tokenizer);
-/// The tokens of the longest question with the room for its answer. @throws Error kUnsupported beyond the context.
+/// The tokens of the longest question with the room for its answer. Says where questions are shorter than asked for.
+/// @throws Error kUnsupported beyond the context, kUsage for less than a quarter of --lengths.
 std::size_t longest_question(const TaskInput& input, const TaskPlan& plan, const ModelConfig& model,
-                             const std::string& name);
+                             const RunOptions& run, const std::string& name);
 /// @throws Error kUsage for the first of `names` that stands on the command line.
 void refuse_together(const Options& options, std::span<const std::string_view> names, const std::string& beside);
 

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace kvs {
+
+/// The code points of a text. Bytes that are no UTF-8 become U+FFFD.
+std::u32string characters_of(std::string_view text);
+
+/// Python's str.lower(): the full mapping of each character, and ς for a Σ that ends a word.
+std::u32string lower_case(std::u32string_view text);
+
+/// Python's str.isspace() of one character.
+bool is_space(char32_t character) noexcept;
+
+/// \w of Python's re: letters, numbers and the underscore.
+bool is_word_character(char32_t character) noexcept;
+
+}  // namespace kvs
