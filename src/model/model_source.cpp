@@ -3,6 +3,7 @@
 #include "core/error.h"
 #include "io/descriptor.h"
 #include "io/gguf.h"
+#include "model/bounded_tokenizer.h"
 #include "model/foreign_model.h"
 #include "model/hub_cache.h"
 #include "model/model.h"
@@ -62,13 +63,6 @@ class OpenedSource : public ModelSource {
     return tensors_.bias(role_of(kind), layer);
   }
 
- protected:
-  [[noreturn]] void fail_vocabulary(const fs::path& file, const Tokenizer& tokenizer, std::string_view relation) const {
-    throw Error(ErrorCode::kInput, file.string(),
-                "found " + std::to_string(tokenizer.vocabulary_size()) + " tokens, expected " + std::string(relation) +
-                    " the " + std::to_string(config().vocabulary) + " rows of the embedding");
-  }
-
  private:
   fs::path path_;
   ModelFormat format_;
@@ -86,7 +80,10 @@ class GgufSource final : public OpenedSource {
 
   std::unique_ptr<Tokenizer> load_tokenizer() const override {
     std::unique_ptr<Tokenizer> tokenizer = load_tokenizer_gguf(static_cast<const GgufFile&>(archive()));
-    if (tokenizer->vocabulary_size() != config().vocabulary) fail_vocabulary(path(), *tokenizer, "exactly");
+    if (tokenizer->vocabulary_size() != config().vocabulary)
+      throw Error(ErrorCode::kInput, path().string(),
+                  "found " + std::to_string(tokenizer->vocabulary_size()) + " tokens, expected exactly the " +
+                      std::to_string(config().vocabulary) + " rows of the embedding");
     return tokenizer;
   }
 };
@@ -104,9 +101,8 @@ class FolderSource final : public OpenedSource {
                   "is missing; expected it or tokenizer.model beside config.json, or use --tokens-file");
     }
     if (!has_json) file = model;
-    std::unique_ptr<Tokenizer> tokenizer = has_json ? load_tokenizer_json(file) : load_tokenizer_model(file);
-    if (tokenizer->vocabulary_size() > config().vocabulary) fail_vocabulary(file, *tokenizer, "at most");
-    return tokenizer;
+    return bound_tokenizer(has_json ? load_tokenizer_json(file) : load_tokenizer_model(file), config().vocabulary,
+                           file.string());
   }
 };
 

@@ -14,6 +14,7 @@
 #include "io/json.h"
 #include "io/safetensors_parse.h"
 #include "io/tokenizer/pipeline_tokenizer.h"
+#include "io/tokenizer/tokenizer_settings.h"
 #include "tests/io/gguf_builder.h"
 #include "tests/io/temporary_directory.h"
 
@@ -66,7 +67,7 @@ void read_safetensors(const std::string& bytes) { parse_safetensors(std::as_byte
 void read_index(const std::string& bytes) { parse_safetensors_index(bytes, "input"); }
 void read_gguf(const std::string& bytes) { gguf::parse(bytes); }
 void read_tokenizer_json(const std::string& bytes) { parse_tokenizer_json(bytes, "input"); }
-void read_tokenizer_model(const std::string& bytes) { parse_tokenizer_model(bytes, "input"); }
+void read_tokenizer_model(const std::string& bytes) { parse_tokenizer_model(bytes, "input", {}); }
 
 class ParserMemory : public testing::Test {
  protected:

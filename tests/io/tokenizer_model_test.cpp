@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "io/tokenizer/pipeline_tokenizer.h"
+#include "io/tokenizer/tokenizer_settings.h"
 #include "tests/io/piece_type.h"
 #include "tests/io/temporary_directory.h"
 
@@ -51,7 +52,7 @@ std::string settings(Kind kind, const std::string& normalizer = "") {
   return message(2, number(3, kind)) + message(3, normalizer);
 }
 
-std::unique_ptr<Tokenizer> parse(const std::string& bytes) { return parse_tokenizer_model(bytes, "t.model"); }
+std::unique_ptr<Tokenizer> parse(const std::string& bytes) { return parse_tokenizer_model(bytes, "t.model", {}); }
 
 void expect_model_error(const std::string& bytes, ErrorCode code, const std::string& text) {
   try {
@@ -110,17 +111,27 @@ TEST(TokenizerModel, LoadsAFile) {
 TEST(TokenizerModel, AddedTokensBesideItAreFoundInTheText) {
   const test::TemporaryDirectory folder;
   const auto path = folder.write("tokenizer.model", pieces() + settings(kBpe));
-  folder.write("added_tokens.json", R"({"<x>": 9, "ab": 6})");
+  folder.write("added_tokens.json", R"({"<x>": 8, "ab": 6})");
   const auto tokenizer = load_tokenizer_model(path);
-  EXPECT_THAT(tokenizer->encode("a<x>aab"), ElementsAre(7, 9, 7, 6));
-  EXPECT_EQ(tokenizer->vocabulary_size(), 10U);
-  EXPECT_EQ(tokenizer->decode({9, 6}), "<x>ab");
-  EXPECT_EQ(tokenizer->decode({6, 8}), "ab");  // 8: a gap
-  for (const char* wrong :
-       {R"({"<x>": 3})", R"({"<x>": 8, "<y>": 8})", R"({"ab": 8})", R"({"<x>": -1})", R"({"<x>": 16777216})"}) {
+  EXPECT_THAT(tokenizer->encode("a<x>aab"), ElementsAre(7, 8, 7, 6));
+  EXPECT_EQ(tokenizer->vocabulary_size(), 9U);
+  EXPECT_EQ(tokenizer->decode({8, 6}), "<x>ab");
+  EXPECT_THAT(tokenizer->notes(), ElementsAre());
+  for (const char* wrong : {R"({"<x>": -1})", R"({"<x>": 16777216})"}) {
     folder.write("added_tokens.json", wrong);
     EXPECT_THROW(load_tokenizer_model(path), Error) << wrong;
   }
+}
+
+TEST(TokenizerModel, TokensOfItsConfigurationAreAddedAsTransformersAddsThem) {
+  const test::TemporaryDirectory folder;
+  const auto path = folder.write("tokenizer.model", pieces() + settings(kBpe));
+  folder.write("tokenizer_config.json", R"({"bos_token": "</s>", "additional_special_tokens": ["<y>"],
+    "added_tokens_decoder": {"20": {"content": "<x>", "rstrip": true}}})");
+  const auto tokenizer = load_tokenizer_model(path);
+  EXPECT_THAT(tokenizer->encode("a<x>  a<y>"), ElementsAre(7, 8, 7, 9));
+  EXPECT_EQ(tokenizer->bos(), 2);
+  EXPECT_THAT(tokenizer->notes(), ElementsAre(HasSubstr("\"<x>\" has id 8")));
 }
 
 TEST(TokenizerModel, EveryTruncationIsRefusedOrLoads) {

@@ -1,5 +1,6 @@
 // Reads one JSON string a line from standard input and writes its ids as one JSON array a line: what
-// tests/parity/tokenizers_parity.py compares with other programs.
+// tests/parity/tokenizers_parity.py and auto_tokenizer_parity.py compare with other programs. Notes go to standard
+// error.
 //
 // Usage: tokenize_lines FILE     (a tokenizer.json, a *.model of SentencePiece, or a *.gguf)
 #include <cstdio>
@@ -25,6 +26,7 @@ std::unique_ptr<kvs::Tokenizer> load(const std::filesystem::path& path) {
 int main(int argc, char** argv) try {
   if (argc != 2) throw kvs::Error(kvs::ErrorCode::kUsage, "tokenize_lines", "expected one file");
   const auto tokenizer = load(argv[1]);
+  for (const std::string& note : tokenizer->notes()) std::fprintf(stderr, "note: %s\n", note.c_str());
   for (std::string line; std::getline(std::cin, line);) {
     const kvs::Json text = kvs::parse_json(line, "standard input");
     std::cout << kvs::Json(tokenizer->encode(text.get_ref<const std::string&>())).dump() << '\n';

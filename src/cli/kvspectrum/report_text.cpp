@@ -73,6 +73,7 @@ void write_tokenizer(std::ostream& out, const Json& tokenizer) {
     out << "cannot be used, --tokens-file can: " << tokenizer.at("error").get<std::string>() << '\n';
   } else {
     out << tokenizer.at("kind").get<std::string>() << ", " << tokenizer.at("tokens") << " tokens\n";
+    for (const Json& note : tokenizer.at("notes")) label(out, "") << note.get<std::string>() << '\n';
   }
 }
 

@@ -55,6 +55,7 @@ void AddedTokens::split_leftmost(std::string_view text, const Sink& sink) const 
     }
     std::size_t begin = at, end = at + longest->text.size();
     at = end;
+    if (longest->is_split) continue;
     if (longest->single_word && (ends_with_word(text.substr(0, begin)) || starts_with_word(text.substr(end)))) continue;
     if (longest->lstrip) begin = std::max(space_at_end(text.substr(0, begin)), done);
     if (longest->rstrip) end += space_at_start(text.substr(end));

@@ -16,6 +16,7 @@ struct AddedToken {
   bool single_word = false;  // only where no word character touches it
   bool lstrip = false;       // takes the white space on its left with it
   bool rstrip = false;
+  bool is_split = false;  // takes its place in the search alone: the model splits it as plain text
 };
 
 /// Cuts texts at added tokens. Thread-safe after construction.

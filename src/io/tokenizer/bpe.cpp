@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/error.h"
 #include "core/utf8.h"
 
 namespace kvs {
@@ -136,7 +137,13 @@ void Bpe::cut(std::string_view word, Scratch& scratch) const {
     if (symbol != kNone) {
       put_down();
       scratch.push(symbol);
-    } else if (!fall_back(unit, scratch) && unknown_ != kNone) {
+    } else if (fall_back(unit, scratch)) {
+      continue;
+    } else if (unknown_error_) {
+      throw Error(ErrorCode::kInput, unknown_error_->first,
+                  "found " + unknown_error_->second + ", which is no token, expected one: a text has " + '"' +
+                      printable(unit, 20) + "\", which has none");
+    } else if (unknown_ != kNone) {
       if (!fuse_unknown_) put_down();
       pending = true;
     }

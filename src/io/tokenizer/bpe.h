@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "io/string_map.h"
@@ -37,6 +39,8 @@ class Bpe final : public WordModel {
     unknown_ = id;
     fuse_unknown_ = fuse;
   }
+  /// A unit that has no token is an error of `where`: `token`, which was to stand for it, is none.
+  void refuse_unknown(std::string where, std::string token) { unknown_error_ = {std::move(where), std::move(token)}; }
   void add_token(std::string bytes, std::uint32_t id);
   /// The symbol of these bytes, or kNone.
   std::uint32_t find(std::string_view bytes) const noexcept;
@@ -78,6 +82,7 @@ class Bpe final : public WordModel {
   BpeOptions options_;
   std::uint32_t unknown_ = kNone;
   bool fuse_unknown_ = false;
+  std::optional<std::pair<std::string, std::string>> unknown_error_;
   StringMap<std::uint32_t> symbols_;
   std::vector<std::string> untold_;  // bytes of the symbols that are no token
   ByteSymbols byte_symbols_, fallback_, leftovers_;

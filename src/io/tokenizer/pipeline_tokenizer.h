@@ -16,6 +16,8 @@
 
 namespace kvs {
 
+struct TokenizerSettings;
+
 /// No vocabulary in use comes near it.
 inline constexpr std::size_t kMaxVocabulary = std::size_t{1} << 24;
 /// Ids in a file of so many bytes are below this, so that they may index memory: a token takes more than one.
@@ -51,6 +53,7 @@ struct TokenizerParts {
   std::unique_ptr<const WordModel> model;
   TokenTable tokens;
   std::int32_t bos = -1;
+  std::vector<std::string> notes;
 };
 
 /// The way of Hugging Face `tokenizers`: added tokens are cut out, the rest is normalised, cut into words by one step
@@ -64,17 +67,16 @@ class PipelineTokenizer final : public Tokenizer {
   std::size_t vocabulary_size() const noexcept override { return parts_.tokens.bytes.size(); }
   std::int32_t bos() const noexcept override { return parts_.bos; }
   std::int32_t find(std::string_view token) const noexcept override { return parts_.tokens.find(token); }
+  const std::vector<std::string>& notes() const noexcept override { return parts_.notes; }
 
  private:
   TokenizerParts parts_;
 };
 
 /// A tokenizer from the bytes of a tokenizer.json. @param where  the file, for messages.
-/// @param bos  text of the begin-of-sequence token, or empty
-std::unique_ptr<Tokenizer> parse_tokenizer_json(std::string_view bytes, std::string_view where,
-                                                std::string_view bos = {});
-/// A tokenizer from the bytes of a tokenizer.model. @param added  tokens that are no pieces of it, or that are special
+std::unique_ptr<Tokenizer> parse_tokenizer_json(std::string_view bytes, std::string_view where);
+/// A tokenizer from the bytes of a tokenizer.model. @param settings  of the files beside it
 std::unique_ptr<Tokenizer> parse_tokenizer_model(std::string_view bytes, std::string_view where,
-                                                 const std::vector<AddedToken>& added = {});
+                                                 const TokenizerSettings& settings);
 
 }  // namespace kvs

@@ -25,10 +25,12 @@ class Tokenizer {
   virtual std::int32_t bos() const noexcept = 0;
   /// The id of exactly this token text, or -1.
   virtual std::int32_t find(std::string_view token) const noexcept = 0;
+  /// What a user should know of it: where its ids may be others than those of the program whose file it is.
+  virtual const std::vector<std::string>& notes() const noexcept = 0;
 };
 
-/// From a Hugging Face tokenizer.json (id for id with the `tokenizers` library); bos from tokenizer_config.json beside
-/// it, else what its template puts before a text.
+/// From a Hugging Face tokenizer.json and the files beside it (docs/tokenizers.md), id for id with AutoTokenizer of
+/// Transformers 5.24; bos is the files' `bos_token`, else what the template puts before a text.
 /// @throws Error kInput if malformed; kUnsupported, by name, for a model, normalizer, pre-tokenizer or pattern it does
 /// not know.
 std::unique_ptr<Tokenizer> load_tokenizer_json(const std::filesystem::path& path);

@@ -22,11 +22,8 @@ const GgufPreTokenizer& find_pre(const GgufVocabulary& vocabulary) {
 void add_tokens(Bpe& bpe, GgufVocabulary& vocabulary) {
   for (std::size_t id = 0; id < vocabulary.texts.size(); ++id) {
     std::optional<std::string> bytes = bytes_of_token(vocabulary.texts[id]);
-    if (!bytes && !vocabulary.is_special[id]) {
-      vocabulary.fail(ErrorCode::kInput, kGgufTokens,
-                      vocabulary.describe(id) + " has a character outside the byte alphabet");
-    }
-    if (!vocabulary.is_special[id]) vocabulary.tokens.bytes[id] = *bytes;
+    // A text outside the byte alphabet is made by no word.
+    if (!vocabulary.is_special[id]) vocabulary.tokens.bytes[id] = bytes.value_or(vocabulary.texts[id]);
     if (bytes) bpe.add_token(std::move(*bytes), static_cast<std::uint32_t>(id));
   }
 }
@@ -39,11 +36,7 @@ void add_merges(Bpe& bpe, const GgufVocabulary& vocabulary) {
     const std::size_t space = merge.find(' ', 1);
     const auto left = bytes_of_token(merge.substr(0, space));
     const auto right = space == std::string_view::npos ? std::nullopt : bytes_of_token(merge.substr(space + 1));
-    if (!left || !right || left->empty() || right->empty()) {
-      vocabulary.fail(ErrorCode::kInput, kKey,
-                      "merge " + std::to_string(rank) + " is " + GgufVocabulary::shown(merge) +
-                          ", expected two tokens with one space between");
-    }
+    if (!left || !right || left->empty() || right->empty()) continue;  // of texts that no word has, as in llama.cpp
     const std::uint32_t a = bpe.find_or_make(*left), b = bpe.find_or_make(*right);
     bpe.add_merge(a, b, static_cast<std::uint32_t>(rank), bpe.find_or_make(*left + *right));
   }

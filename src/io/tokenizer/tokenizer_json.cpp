@@ -4,12 +4,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
-#include <system_error>
 #include <utility>
 #include <vector>
 
-#include "io/descriptor.h"
 #include "io/file.h"
+#include "io/tokenizer/added_vocabulary.h"
+#include "io/tokenizer/auto_tokenizer.h"
+#include "io/tokenizer/tokenizer_class.h"
+#include "io/tokenizer/tokenizer_settings.h"
 
 namespace kvs {
 namespace {
@@ -18,10 +20,10 @@ constexpr std::size_t kJsonFileLimit = 256UL << 20;
 
 class TokenizerBuilder {
  public:
-  TokenizerBuilder(const Json& document, std::string_view where, std::size_t bytes)
-      : file_{std::string(where), id_limit(bytes)}, root_(document, file_.where) {}
+  TokenizerBuilder(const Json& document, std::string_view where, std::size_t bytes, const TokenizerSettings& settings)
+      : file_{std::string(where), id_limit(bytes)}, root_(document, file_.where), settings_(settings) {}
 
-  std::unique_ptr<Tokenizer> build(std::string_view bos) {
+  std::unique_ptr<Tokenizer> build() {
     if (root_.has("version") && root_.at("version").string() != "1.0") {
       file_.unsupported(root_.at("version"), "version", root_.at("version").string(), "1.0");
     }
@@ -29,14 +31,23 @@ class TokenizerBuilder {
     JsonSteps steps = read_tokenizer_steps(root_, file_);
     parts_.normalizers = std::move(steps.normalizers);
     parts_.steps = std::move(steps.splits);
+    for (const std::string& text : settings_.notes) note(text);
     const auto model = make_model_reader(root_.at("model"), file_, steps.has_byte_level);
-    parts_.tokens.resize(std::max(model->size(), added_size()));
+    parts_.tokens.resize(model->size());
     model->claim_tokens(parts_.tokens);
-    read_added_tokens();
+    AddedVocabulary added(parts_.tokens, model->count());
+    add_own(added);
+    note_unknown_bos();
+    for (const std::string& text : added.add_all(settings_)) note(text);
+    parts_.added = AddedTokens(added.tokens(false, settings_.split_special_tokens));
+    parts_.added_normalized = normalized_tokens(added);
+    added_ = added.json();
     parts_.model = model->read(parts_.tokens, parts_.steps);
-    choose_bos(bos);
+    choose_bos();
     return std::make_unique<PipelineTokenizer>(std::move(parts_));
   }
+  /// All added tokens, once they are read.
+  const Json& added() const { return added_; }
 
  private:
   /// All of these only put special tokens around a text, which is not asked for here; what they put before it is the
@@ -68,14 +79,18 @@ class TokenizerBuilder {
     if (!template_bos_) template_bos_.emplace(id);
   }
 
-  void choose_bos(std::string_view bos) {
-    if (!bos.empty()) {
-      parts_.bos = parts_.tokens.find(bos);
-      if (parts_.bos < 0) {
-        throw Error(
-            ErrorCode::kInput, file_.where,
-            "the bos_token " + TokenizerJson::shown(bos) + " of tokenizer_config.json is not in the vocabulary");
-      }
+  void note_unknown_bos() {
+    const AddedSpec* bos = settings_.find_named("bos_token");
+    if (bos == nullptr || parts_.tokens.find(bos->content) >= 0) return;
+    const auto is_bos = [&](const auto& row) { return row.second.content == bos->content; };
+    if (std::ranges::any_of(settings_.added, is_bos)) return;
+    note("the bos_token " + TokenizerJson::shown(bos->content) +
+         " is not in the vocabulary; as in Transformers it becomes a new token, which no text was trained with");
+  }
+
+  void choose_bos() {
+    if (const AddedSpec* bos = settings_.find_named("bos_token"); bos != nullptr) {
+      parts_.bos = parts_.tokens.find(bos->content);
     } else if (template_bos_) {
       const std::uint64_t id = template_bos_->unsigned_integer(parts_.tokens.known.size() - 1);
       if (!parts_.tokens.known[id]) template_bos_->fail("the id of a token");
@@ -83,86 +98,66 @@ class TokenizerBuilder {
     }
   }
 
-  /// Ids are known to be below the limit before anything is sized by them.
-  std::uint64_t added_size() const {
-    std::uint64_t size = 0;
-    if (!root_.has("added_tokens")) return size;
-    const JsonCursor list = root_.at("added_tokens");
-    for (std::size_t i = 0; i < list.array_size(); ++i) {
-      size = std::max(size, file_.id_at(list.at(i).at("id")) + 1);
-    }
-    return size;
-  }
-
-  void read_added_tokens() {
+  /// The list of tokenizer.json. `tokenizers` reads no ids there, it gives them.
+  void add_own(AddedVocabulary& added) {
     if (!root_.has("added_tokens")) return;
     const JsonCursor list = root_.at("added_tokens");
-    std::vector<AddedToken> plain, normalized;
     for (std::size_t i = 0; i < list.array_size(); ++i) {
       const JsonCursor entry = list.at(i);
-      const std::string& text = entry.at("content").string();
-      if (text.empty()) continue;  // as `tokenizers`: it can match nothing
-      const std::uint64_t id = file_.id_at(entry.at("id"));
-      claim_added(entry, text, id);
-      AddedToken token{.text = text,
-                       .id = static_cast<std::int32_t>(id),
-                       .single_word = TokenizerJson::is_true(entry, "single_word"),
-                       .lstrip = TokenizerJson::is_true(entry, "lstrip"),
-                       .rstrip = TokenizerJson::is_true(entry, "rstrip")};
-      if (!TokenizerJson::is_true(entry, "normalized")) {
-        plain.push_back(std::move(token));
-        continue;
-      }
-      std::string storage;
-      token.text = normalize(parts_.normalizers, text, storage);
-      if (token.text.empty()) file_.malformed(entry, "token " + TokenizerJson::shown(text) + " normalises to nothing");
-      normalized.push_back(std::move(token));
+      const AddedSpec token = read_added_spec(entry);
+      const std::uint64_t stated = file_.id_at(entry.at("id"));
+      note(AddedVocabulary::other_id_note(token, stated, added.add(token)));
     }
-    parts_.added = AddedTokens(std::move(plain));
-    parts_.added_normalized = AddedTokens(std::move(normalized));
   }
 
-  void claim_added(const JsonCursor& entry, const std::string& text, std::uint64_t id) {
-    const std::int32_t known = parts_.tokens.find(text);
-    if (known < 0) {
-      claim_token(parts_.tokens, entry, file_, text, id);
-    } else if (static_cast<std::uint64_t>(known) != id) {
-      file_.malformed(entry, "token " + TokenizerJson::shown(text) + " has id " + std::to_string(id) +
-                                 ", elsewhere it has " + std::to_string(known));
-    } else if (!parts_.tokens.bytes[id].empty()) {
-      file_.malformed(entry,
-                      "token " + TokenizerJson::shown(text) + " with id " + std::to_string(id) + " is added twice");
+  /// Texts are found as they stand after normalisation.
+  AddedTokens normalized_tokens(const AddedVocabulary& added) const {
+    std::vector<AddedToken> tokens = added.tokens(true, settings_.split_special_tokens);
+    for (AddedToken& token : tokens) {
+      std::string storage;
+      std::string text(normalize(parts_.normalizers, token.text, storage));
+      if (text.empty())
+        throw Error(ErrorCode::kInput, file_.where,
+                    "the added token " + TokenizerJson::shown(token.text) + " normalises to nothing");
+      token.text = std::move(text);
     }
-    parts_.tokens.bytes[id] = text;
+    return AddedTokens(std::move(tokens));
+  }
+
+  void note(const std::string& text) {
+    if (!text.empty()) parts_.notes.push_back(file_.where + ": " + text);
   }
 
   TokenizerJson file_;
   JsonCursor root_;
+  const TokenizerSettings& settings_;
+  Json added_ = Json::array();
   TokenizerParts parts_;
   std::optional<JsonCursor> template_bos_;
 };
 
-/// The `bos_token` of the tokenizer_config.json beside `path`, or "": tokenizer.json itself names none.
-std::string bos_beside(const std::filesystem::path& path) {
-  constexpr std::size_t kConfigLimit = 16UL << 20;
-  const std::filesystem::path config = path.parent_path() / "tokenizer_config.json";
-  if (!is_there(config)) return {};
-  const Json document = parse_json(read_text_file(config, kConfigLimit), config.string(), {.bytes = kConfigLimit});
-  const JsonCursor root(document, config.string());
-  if (!root.has("bos_token")) return {};
-  const JsonCursor bos = root.at("bos_token");
-  return bos.value().is_object() ? bos.at("content").string() : bos.string();
-}
-
 }  // namespace
 
-std::unique_ptr<Tokenizer> parse_tokenizer_json(std::string_view bytes, std::string_view where, std::string_view bos) {
+std::unique_ptr<Tokenizer> parse_tokenizer_json(std::string_view bytes, std::string_view where) {
   const Json document = parse_json(bytes, where, {.bytes = kJsonFileLimit});
-  return TokenizerBuilder(document, where, bytes.size()).build(bos);
+  const TokenizerSettings settings;
+  return TokenizerBuilder(document, where, bytes.size(), settings).build();
+}
+
+AutoTokenizerFile read_auto_tokenizer(const std::filesystem::path& path) {
+  const std::string bytes = read_text_file(path, kJsonFileLimit);
+  AutoTokenizerFile file;
+  file.document = parse_json(bytes, path.string(), {.bytes = kJsonFileLimit});
+  file.settings = read_tokenizer_settings(path.parent_path(), file.document);
+  apply_tokenizer_class(file.document, file.settings);
+  TokenizerBuilder builder(file.document, path.string(), bytes.size(), file.settings);
+  file.tokenizer = builder.build();
+  file.document["added_tokens"] = builder.added();
+  return file;
 }
 
 std::unique_ptr<Tokenizer> load_tokenizer_json(const std::filesystem::path& path) {
-  return parse_tokenizer_json(read_text_file(path, kJsonFileLimit), path.string(), bos_beside(path));
+  return read_auto_tokenizer(path).tokenizer;
 }
 
 }  // namespace kvs

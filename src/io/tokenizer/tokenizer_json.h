@@ -44,6 +44,8 @@ class JsonModelReader {
   virtual ~JsonModelReader() = default;
   /// One more than the highest id.
   virtual std::uint64_t size() const = 0;
+  /// The number of tokens: less than size() where ids have gaps.
+  virtual std::size_t count() const = 0;
   /// Names each token to `tokens`, which is of the right size.
   virtual void claim_tokens(TokenTable& tokens) const = 0;
   /// The model; fills in the bytes of the tokens that have none yet.
@@ -52,9 +54,5 @@ class JsonModelReader {
 /// @throws Error kUnsupported for a model or an option that is not known.
 std::unique_ptr<JsonModelReader> make_model_reader(const JsonCursor& model, const TokenizerJson& file,
                                                    bool is_byte_level);
-
-/// Gives `id` to `text`. @throws Error kInput if it is taken.
-void claim_token(TokenTable& tokens, const JsonCursor& at, const TokenizerJson& file, const std::string& text,
-                 std::uint64_t id);
 
 }  // namespace kvs

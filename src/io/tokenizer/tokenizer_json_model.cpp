@@ -38,9 +38,12 @@ class BpeReader final : public JsonModelReader {
     return size;
   }
 
+  std::size_t count() const override { return vocabulary_.value().size(); }
+
   void claim_tokens(TokenTable& tokens) const override {
     for (const auto& [text, id] : vocabulary_.value().items()) {
-      claim_token(tokens, vocabulary_, file_, text, id.get<std::uint64_t>());
+      tokens.ids_by_text.emplace(text, id.get<std::int32_t>());  // an object names a text once
+      tokens.known[id.get<std::uint64_t>()] = true;
     }
   }
 
@@ -51,7 +54,7 @@ class BpeReader final : public JsonModelReader {
                                                 .ignore_merges = TokenizerJson::is_true(model_, "ignore_merges")});
     add_tokens(*bpe, tokens);
     if (falls_back_) bpe->set_byte_fallback(byte_tokens(*bpe));
-    if (model_.has("unk_token")) bpe->set_unknown(unknown(tokens), TokenizerJson::is_true(model_, "fuse_unk"));
+    if (model_.has("unk_token")) set_unknown(*bpe);
     add_merges(*bpe);
     // Words of these models are whole texts; shorter ones repeat.
     if (!is_byte_level_) {
@@ -82,13 +85,9 @@ class BpeReader final : public JsonModelReader {
       const auto id = value.get<std::uint64_t>();
       const bool is_added = !tokens.bytes[id].empty();
       std::optional<std::string> bytes = spelling(text);
-      if (!bytes) {
-        if (is_added) continue;  // is only ever found as a whole
-        file_.malformed(vocabulary_, "token " + TokenizerJson::shown(text) + " with id " + std::to_string(id) +
-                                         " has a character outside the byte alphabet");
-      }
-      if (!is_added) tokens.bytes[id] = is_byte_level_ ? *bytes : bytes_of_marked_token(text);
-      bpe.add_token(std::move(*bytes), static_cast<std::uint32_t>(id));
+      if (!is_added) tokens.bytes[id] = is_byte_level_ ? bytes.value_or(text) : bytes_of_marked_token(text);
+      // A text outside the byte alphabet is only ever found as a whole.
+      if (bytes) bpe.add_token(std::move(*bytes), static_cast<std::uint32_t>(id));
     }
   }
 
@@ -101,10 +100,15 @@ class BpeReader final : public JsonModelReader {
     return ids;
   }
 
-  std::uint32_t unknown(const TokenTable& tokens) const {
-    const JsonCursor token = model_.at("unk_token");
-    if (!vocabulary_.value().contains(token.string())) token.fail("a token of the vocabulary");
-    return static_cast<std::uint32_t>(tokens.find(token.string()));
+  /// Only a token of the vocabulary counts. One that is none is an error where a text needs it, as in `tokenizers`.
+  void set_unknown(Bpe& bpe) const {
+    const std::string& token = model_.at("unk_token").string();
+    const auto row = vocabulary_.value().find(token);
+    if (row == vocabulary_.value().end()) {
+      bpe.refuse_unknown(file_.where + ": " + model_.at("unk_token").pointer(), TokenizerJson::shown(token));
+    } else {
+      bpe.set_unknown(row->get<std::uint32_t>(), TokenizerJson::is_true(model_, "fuse_unk"));
+    }
   }
 
   void add_merges(Bpe& bpe) const {
@@ -194,6 +198,7 @@ class UnigramReader final : public JsonModelReader {
   }
 
   std::uint64_t size() const override { return pieces_.size(); }
+  std::size_t count() const override { return pieces_.size(); }
 
   void claim_tokens(TokenTable& tokens) const override {
     for (std::size_t id = 0; id < pieces_.size(); ++id) {
@@ -226,18 +231,6 @@ std::unique_ptr<JsonModelReader> make_model_reader(const JsonCursor& model, cons
     file.unsupported(model.at("type"), "model", type, is_byte_level ? "with ByteLevel, BPE" : "BPE, Unigram");
   }
   return std::make_unique<UnigramReader>(model, file);
-}
-
-void claim_token(TokenTable& tokens, const JsonCursor& at, const TokenizerJson& file, const std::string& text,
-                 std::uint64_t id) {
-  if (tokens.known[id]) {
-    file.malformed(
-        at, "token " + TokenizerJson::shown(text) + " has id " + std::to_string(id) + ", which an earlier token has");
-  }
-  if (!tokens.ids_by_text.emplace(text, static_cast<std::int32_t>(id)).second) {
-    file.malformed(at, "token " + TokenizerJson::shown(text) + " is there twice");
-  }
-  tokens.known[id] = true;
 }
 
 }  // namespace kvs
