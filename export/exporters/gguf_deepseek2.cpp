@@ -69,9 +69,9 @@ std::vector<OutputTensor> gguf_tensors(const MlaModel& mla) {
 }
 
 /// @return why there is none, or empty
-std::string add_tokenizer(const ModelSource& model, GgufMetadataWriter& metadata) {
+std::string add_tokenizer(const ModelSource& model, GgufMetadataWriter& metadata, std::vector<std::string>& notes) {
   if (model.format() != ModelFormat::kGguf)
-    return add_tokenizer_json(model.path(), model.config().vocabulary, metadata);
+    return add_tokenizer_json(model.path(), model.config().vocabulary, metadata, notes);
   for (const auto& [key, value] : dynamic_cast<const GgufFile&>(model.archive()).encoded())
     if (key.starts_with("tokenizer.")) metadata.add_encoded(key, value);
   return {};
@@ -88,10 +88,12 @@ Json write_gguf_deepseek2(const ExportJob& job) {
   metadata.add("general.file_type", job.type == DType::kF32 ? kAllF32 : kMostlyBf16);
   add_geometry(mla, metadata);
   Json result{{"cache", cache_json(mla.model(), mla.shape().rank, mla.shape().rope)}, {"notes", Json::array()}};
-  if (const std::string obstacle = add_tokenizer(job.model, metadata); !obstacle.empty()) {
+  std::vector<std::string> notes;
+  if (const std::string obstacle = add_tokenizer(job.model, metadata, notes); !obstacle.empty()) {
     metadata.add("tokenizer.ggml.model", "none");
-    result["notes"].push_back("no tokenizer is written, so that the model takes token ids alone: " + obstacle);
+    notes.push_back("no tokenizer is written, so that the model takes token ids alone: " + obstacle);
   }
+  result["notes"] = notes;
   const std::vector<OutputTensor> tensors = gguf_tensors(mla);
   write_gguf(job.out, metadata, tensors, byte_progress(job, tensors));
   return result;

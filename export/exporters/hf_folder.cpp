@@ -9,6 +9,7 @@
 #include "io/python_json.h"
 #include "io/safetensors_writer.h"
 #include "io/tokenizer/tokenizer_json_writer.h"
+#include "io/tokenizer/tokenizer_settings.h"
 #include "model/model_tensors.h"
 
 namespace kvs {
@@ -16,15 +17,31 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kMoreTemplates = "additional_chat_templates";
+constexpr std::size_t kMostTokenizerBytes = std::size_t{256} << 20;
 constexpr std::array kTokenizerFiles{"tokenizer.json",  "tokenizer_config.json", "special_tokens_map.json",
                                      "tokenizer.model", "added_tokens.json",     "vocab.json",
                                      "merges.txt",      "chat_template.jinja",   "generation_config.json"};
 // No pad_token_id: YoutuForCausalLM clears the row of the embedding that it names, whatever the checkpoint holds.
 constexpr std::array kSpecialIds{"bos_token_id", "eos_token_id"};
 
+/// The class is said by name: AutoTokenizer would choose another for the type of model that is written.
+void keep_tokenizer_class(const fs::path& from, const fs::path& to) {
+  if (!fs::exists(from / "tokenizer.json")) return;
+  const fs::path tokenizer = from / "tokenizer.json", path = to / "tokenizer_config.json";
+  const TokenizerSettings settings = read_tokenizer_settings(
+      from,
+      parse_json(read_text_file(tokenizer, kMostTokenizerBytes), tokenizer.string(), {.bytes = kMostTokenizerBytes}));
+  Json config = fs::exists(path) ? parse_json(read_text_file(path, kMostConfigBytes), path.string()) : Json::object();
+  config["tokenizer_class"] = settings.class_name.empty() ? "PreTrainedTokenizerFast" : settings.class_name;
+  write_file_atomically(path, dump_json(config) + "\n", true);
+}
+
 void copy_tokenizer(const fs::path& from, const fs::path& to) {
   for (const char* name : kTokenizerFiles)
     if (fs::exists(from / name)) copy_regular_file(from / name, to / name);
+  copy_more_templates(from, to);
+  keep_tokenizer_class(from, to);
 }
 
 /// The ids of special tokens as the source's config.json has them.
@@ -55,6 +72,14 @@ double shortest_decimal(float value) {
 }
 
 }  // namespace
+
+void copy_more_templates(const fs::path& from, const fs::path& to) {
+  const fs::path folder = from / kMoreTemplates;
+  if (!fs::is_directory(folder)) return;
+  fs::create_directory(to / kMoreTemplates);
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder))
+    if (entry.is_regular_file()) copy_regular_file(entry.path(), to / kMoreTemplates / entry.path().filename());
+}
 
 Json special_ids(const ModelSource& model) {
   if (model.format() == ModelFormat::kGguf) return special_ids(dynamic_cast<const GgufFile&>(model.archive()));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <span>
 #include <vector>
 
@@ -20,6 +21,8 @@ Json write_hf_folder(const ExportJob& job, Json config, std::span<const OutputTe
 
 /// The ids of the model's special tokens by their names in config.json; null where there is none.
 Json special_ids(const ModelSource& model);
+/// Copies the folder of chat templates beside chat_template.jinja, if there is one.
+void copy_more_templates(const std::filesystem::path& from, const std::filesystem::path& to);
 inline constexpr std::size_t kMostConfigBytes = std::size_t{16} << 20;
 
 }  // namespace kvs

@@ -64,24 +64,24 @@ void copy_folder(const fs::path& from, const fs::path& to) {
     if (!entry.is_regular_file() || name == "config.json" || name == kIndex || name == kExportRecord) continue;
     copy_regular_file(entry.path(), to / name);
   }
+  copy_more_templates(from, to);
 }
 
-/// The model's index, or one of its only file, with the scales' tensors.
+/// An index of the files that the model was read from, with the scales' tensors. The folder's own may be of other
+/// files.
 Json index_with(const ExportJob& job, std::span<const OutputTensor> scales) {
-  const fs::path path = job.model.path() / kIndex;
   Json index{{"metadata", Json::object()}, {"weight_map", Json::object()}};
-  if (fs::exists(path)) {
-    index = parse_json(read_text_file(path, kMostConfigBytes), path.string());
-  } else {
-    const TensorArchive& archive = job.model.archive();
-    std::uint64_t bytes = 0;
-    for (const StoredTensor& tensor : archive.tensors()) {
-      index["weight_map"][tensor.name] = archive.file_of(tensor).filename().string();
-      bytes += tensor.bytes.size();
-    }
-    index["metadata"]["total_size"] = bytes;
+  const TensorArchive& archive = job.model.archive();
+  std::uint64_t bytes = 0;
+  for (const StoredTensor& tensor : archive.tensors()) {
+    index["weight_map"][tensor.name] = archive.file_of(tensor).filename().string();
+    bytes += tensor.bytes.size();
   }
-  for (const OutputTensor& tensor : scales) index["weight_map"][tensor.name] = kScalesFile;
+  for (const OutputTensor& tensor : scales) {
+    index["weight_map"][tensor.name] = kScalesFile;
+    bytes += tensor.bytes();
+  }
+  index["metadata"]["total_size"] = bytes;
   return index;
 }
 

@@ -4,8 +4,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <set>
 #include <span>
 #include <string>
 
@@ -14,6 +16,7 @@
 #include "io/digest.h"
 #include "io/dying_program.h"
 #include "io/file.h"
+#include "io/json.h"
 
 namespace kvs {
 namespace {
@@ -50,6 +53,22 @@ int rename_over(const fs::path& from, const fs::path& to, StagedOutput::Kind kin
 void sync_file(const fs::path& path) {
   const Descriptor file = open_descriptor(path, O_RDONLY | O_NOFOLLOW);
   if (!file.is_open() || ::fsync(file.get()) != 0) throw_errno(ErrorCode::kEnvironment, path, "cannot sync", errno);
+}
+
+constexpr std::size_t kMostNamed = 3;
+
+/// The files of `folder` that its record at `path` does not list. A record that lists none leaves all of them.
+std::vector<std::string> files_beside(const fs::path& folder, const fs::path& path) {
+  constexpr std::size_t kLimit = std::size_t{16} << 20;
+  const Json record = parse_json(read_text_file(path, kLimit), path.string(), {.bytes = kLimit});
+  const JsonCursor root(record, path.string());
+  std::set<std::string> own{path.filename().native()};
+  for (std::size_t i = 0; root.has("files") && i < root.at("files").array_size(); ++i)
+    own.insert(root.at("files").at(i).string());
+  std::vector<std::string> strangers = files_of_folder(folder);
+  std::erase_if(strangers, [&](const std::string& name) { return own.contains(name); });
+  for (std::string& name : strangers) name = printable(name, 100);
+  return strangers;
 }
 
 }  // namespace
@@ -90,7 +109,8 @@ void StagedOutput::commit(bool force) {
   if (kind_ == Kind::kFile) {
     sync_file(temporary_);
   } else {
-    for (const fs::directory_entry& entry : fs::directory_iterator(temporary_)) sync_file(entry.path());
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(temporary_))
+      entry.is_directory() ? sync_directory(entry.path()) : sync_file(entry.path());
     sync_directory(temporary_);
   }
   const int error = force ? rename_over(temporary_, target_, kind_) : rename_to_new(temporary_, target_);
@@ -115,10 +135,27 @@ void check_output_folder(const fs::path& output, bool force, std::string_view re
   if (!fs::is_directory(resolved))
     throw Error(ErrorCode::kEnvironment, output.native(), "found no folder under this name, expected a folder");
   if (!force) refuse_existing(output, "folder");
-  if (!fs::exists(resolved / record))
+  const fs::path path = resolved / record;
+  if (!fs::exists(path))
     throw Error(
         ErrorCode::kConflict, output.native(),
         "found a folder without " + std::string(record) + ", expected one that this program wrote, or a free name");
+  const std::vector<std::string> strangers = files_beside(resolved, path);
+  if (strangers.empty()) return;
+  std::string names;
+  for (std::size_t i = 0; i < strangers.size() && i < kMostNamed; ++i) names += (i == 0 ? "" : ", ") + strangers[i];
+  if (strangers.size() > kMostNamed) names += " and " + std::to_string(strangers.size() - kMostNamed) + " more";
+  throw Error(ErrorCode::kConflict, output.native(),
+              "found " + names + ", which " + std::string(record) +
+                  " does not list as written, expected its files alone: move the others, or choose a free name");
+}
+
+std::vector<std::string> files_of_folder(const fs::path& folder) {
+  std::vector<std::string> names;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder))
+    if (entry.is_symlink() || !entry.is_directory()) names.push_back(entry.path().lexically_relative(folder).native());
+  std::ranges::sort(names);
+  return names;
 }
 
 }  // namespace kvs

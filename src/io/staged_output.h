@@ -1,7 +1,9 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace kvs {
 
@@ -35,8 +37,12 @@ int rename_to_new(const std::filesystem::path& from, const std::filesystem::path
 /// Writes all of the file that StagedOutput::path() names. @throws Error kEnvironment.
 void write_staged(const std::filesystem::path& staged, std::string_view bytes);
 
-/// As check_output for a folder. With `force` it replaces only a folder that holds a file `record`, one that was made
-/// by a command of this program: others may hold anything. @throws Error kUsage, kConflict, kEnvironment.
+/// As check_output for a folder. With `force` it replaces only a folder that holds a JSON file `record`, one that was
+/// made by a command of this program, and no file but those that its `files` lists: the others are the user's.
+/// @throws Error kUsage, kConflict naming such files, kEnvironment.
 void check_output_folder(const std::filesystem::path& output, bool force, std::string_view record);
+
+/// The files in a folder and its subfolders, by their paths in it, in order.
+std::vector<std::string> files_of_folder(const std::filesystem::path& folder);
 
 }  // namespace kvs

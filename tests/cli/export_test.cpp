@@ -9,6 +9,7 @@
 #include "io/gguf.h"
 #include "io/tensor_archive.h"
 #include "tests/cli/calibrate_fixture.h"
+#include "tests/cli/letters_tokenizer.h"
 #include "tests/io/safetensors_bytes.h"
 
 namespace kvs::testing {
@@ -115,10 +116,29 @@ TEST_F(ExportProgram, ReplacesOnlyAFolderOfItsOwn) {
   ASSERT_EQ(to("hf-deepseek", "out/", {"--force", "--dtype", "bf16"}).status, 0);
   EXPECT_THAT(slurp(folder_ / "out/config.json"), HasSubstr("deepseek_v3"));
   EXPECT_EQ(open_safetensors(folder_ / "out/model.safetensors")->tensors()[0].type_name, "BF16");
+  std::ofstream(folder_ / "out/notes.txt") << "mine";
+  const Outcome kept = to("hf-youtu", "out", {"--force"});
+  EXPECT_EQ(kept.status, 7);
+  EXPECT_THAT(kept.err, HasSubstr("found notes.txt, which kvspectrum-export.json does not list as written"));
+  EXPECT_EQ(slurp(folder_ / "out/notes.txt"), "mine");
   std::filesystem::create_directory(folder_ / "mine");
   const Outcome spared = to("hf-youtu", "mine", {"--force"});
   EXPECT_EQ(spared.status, 7);
   EXPECT_THAT(spared.err, HasSubstr("without kvspectrum-export.json"));
+}
+
+TEST_F(ExportProgram, AFolderKeepsWhatTheTokenizerIs) {
+  std::ofstream(folder_ / "model/tokenizer.json") << dump_json(letters_tokenizer());
+  std::ofstream(folder_ / "model/chat_template.jinja") << "{{ one }}";
+  std::filesystem::create_directory(folder_ / "model/additional_chat_templates");
+  std::ofstream(folder_ / "model/additional_chat_templates/rag.jinja") << "{{ two }}";
+  ASSERT_EQ(to("hf-youtu", "youtu").status, 0);
+  EXPECT_EQ(config("youtu/tokenizer_config.json").at("tokenizer_class"), "PreTrainedTokenizerFast");
+  EXPECT_EQ(slurp(folder_ / "youtu/additional_chat_templates/rag.jinja"), "{{ two }}");
+  EXPECT_EQ(to("hf-youtu", "youtu", {"--force"}).status, 0);  // its folders are its own
+  std::ofstream(folder_ / "model/tokenizer_config.json") << R"({"tokenizer_class": "GPT2TokenizerFast"})";
+  ASSERT_EQ(to("hf-deepseek", "deepseek").status, 0);
+  EXPECT_EQ(config("deepseek/tokenizer_config.json").at("tokenizer_class"), "GPT2Tokenizer");
 }
 
 /// All three that write latent attention refuse what it cannot be.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "io/tensor_archive.h"
 #include "tests/cli/calibrate_fixture.h"
@@ -64,6 +65,12 @@ TEST_F(StoreProgram, OneScaleForALayerIsAVectorOfOne) {
   const auto archive = open_safetensors(folder_ / "checkpoint/model.safetensors.index.json");
   EXPECT_EQ(archive->find("model.layers.0.self_attn.v_scale")->shape, std::vector<std::uint64_t>{1});
   EXPECT_EQ(config("checkpoint/config.json").at("quantization_config").at("kv_cache_scheme").at("strategy"), "tensor");
+  // An index of files that are not there is none of the model's.
+  std::ofstream(folder_ / "model/model.safetensors.index.json")
+      << R"({"metadata": {}, "weight_map": {"model.norm.weight": "model-00001-of-00002.safetensors"}})";
+  ASSERT_EQ(to("vllm-fp8", "fp8.json", "indexed").status, 0);
+  for (const auto& [tensor, file] : config("indexed/model.safetensors.index.json").at("weight_map").items())
+    EXPECT_TRUE(std::filesystem::exists(folder_ / "indexed" / file.get<std::string>())) << tensor;
   // A checkpoint has one scheme.
   std::filesystem::rename(folder_ / "model", folder_ / "plain");
   std::filesystem::rename(folder_ / "checkpoint", folder_ / "model");

@@ -90,8 +90,19 @@ TEST(CheckOutputFolder, SparesWhatNoCommandWrote) {
   fs::create_directory(out);
   expect_error(ErrorCode::kConflict, "exists", [&] { check_output_folder(out, false, "record"); });
   expect_error(ErrorCode::kConflict, "without record", [&] { check_output_folder(out, true, "record"); });
-  write_in(out, "record", "{}");
+  write_in(out, "record", R"({"files": ["a", "sub/b"]})");
+  fs::create_directory(out / "sub");
+  write_in(out, "a", "1");
+  write_in(out / "sub", "b", "1");
   EXPECT_NO_THROW(check_output_folder(out, true, "record"));
+  write_in(out / "sub", "notes.txt", "mine");
+  expect_error(ErrorCode::kConflict, "found sub/notes.txt, which record does not list",
+               [&] { check_output_folder(out, true, "record"); });
+  for (const char* name : {"c", "d", "e"}) write_in(out, name, "1");
+  expect_error(ErrorCode::kConflict, "found c, d, e and 1 more", [&] { check_output_folder(out, true, "record"); });
+  EXPECT_EQ(read_all(out / "sub" / "notes.txt"), "mine");
+  write_in(out, "record", "{}");  // of a version that listed nothing
+  expect_error(ErrorCode::kConflict, "found a, c, d and 3 more", [&] { check_output_folder(out, true, "record"); });
   expect_error(ErrorCode::kEnvironment, "no folder",
                [&] { check_output_folder(directory.write("file", "1"), true, "record"); });
 }

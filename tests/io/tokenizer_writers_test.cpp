@@ -21,9 +21,9 @@ class TokenizerForms : public ::testing::Test {
  protected:
   TokenizerForms() { fs::create_directory(folder_ / "back"); }
 
-  std::unique_ptr<GgufFile> to_gguf(const fs::path& folder) const {
+  std::unique_ptr<GgufFile> to_gguf(const fs::path& folder) {
     GgufMetadataWriter metadata;
-    EXPECT_EQ(add_tokenizer_json(folder, 0, metadata), "");
+    EXPECT_EQ(add_tokenizer_json(folder, 0, metadata, notes_), "");
     return write(metadata, folder / "m.gguf");
   }
   static std::unique_ptr<GgufFile> write(const GgufMetadataWriter& metadata, const fs::path& path) {
@@ -31,6 +31,26 @@ class TokenizerForms : public ::testing::Test {
     write_gguf(path, metadata, {});
     return GgufFile::open(path);
   }
+  /// A GGUF file of byte-level BPE: the bytes a, b, c, d and what is added.
+  std::unique_ptr<GgufFile> byte_level(std::vector<std::string_view> tokens, std::vector<std::int32_t> types,
+                                       std::vector<std::string_view> merges) {
+    tokens.insert(tokens.begin(), {"a", "b", "c", "d"});
+    types.insert(types.begin(), 4, kGgufNormal);
+    GgufMetadataWriter metadata;
+    metadata.add("tokenizer.ggml.model", "gpt2");
+    metadata.add("tokenizer.ggml.pre", "gpt-2");
+    metadata.add("tokenizer.ggml.tokens", std::span<const std::string_view>(tokens));
+    metadata.add("tokenizer.ggml.token_type", std::span<const std::int32_t>(types));
+    metadata.add("tokenizer.ggml.merges", std::span<const std::string_view>(merges));
+    metadata.add("tokenizer.chat_template", "{{ one }}");
+    metadata.add("tokenizer.chat_template.tool_use", "{{ two }}");
+    metadata.add("tokenizer.chat_templates", std::span<const std::string_view>(names_));
+    return write(metadata, folder_ / "m.gguf");
+  }
+  Json back(const char* name) { return parse_json(read_all(folder_ / "back" / name), name); }
+
+  std::vector<std::string_view> names_{"tool_use"};
+  std::vector<std::string> notes_;
   TemporaryDirectory folder_;
 };
 
@@ -80,12 +100,78 @@ TEST_F(TokenizerForms, IdsWithoutATokenAreUnused) {
   fs::copy_file(fs::path(KVS_GOLDEN_DIR) / "tokenizer_small.json", folder_ / "tokenizer.json");
   const std::size_t tokens = load_tokenizer_json(folder_ / "tokenizer.json")->vocabulary_size();
   GgufMetadataWriter metadata;
-  EXPECT_EQ(add_tokenizer_json(folder_.path(), tokens + 2, metadata), "");
+  EXPECT_EQ(add_tokenizer_json(folder_.path(), tokens + 2, metadata, notes_), "");
   const auto file = write(metadata, folder_ / "m.gguf");
   const auto& types = std::get<std::vector<std::int64_t>>(file->get_array("tokenizer.ggml.token_type"));
   EXPECT_EQ(types.size(), tokens + 2);
   EXPECT_EQ(types.back(), kGgufUnused);
   EXPECT_EQ(load_tokenizer_gguf(*file)->vocabulary_size(), tokens + 2);
+}
+
+TEST_F(TokenizerForms, OnlyControlTokensAreSpecial) {
+  const auto file =
+      byte_level({"<ctl>", "<usr>", "<|eot_id|>"}, {kGgufControl, kGgufUserDefined, kGgufUserDefined}, {});
+  EXPECT_EQ(write_tokenizer_json(*file, folder_ / "back"), "");
+  const Json tokenizer = back("tokenizer.json");
+  ASSERT_EQ(tokenizer.at("added_tokens").size(), 3U);
+  EXPECT_TRUE(tokenizer.at("added_tokens").at(0).at("special"));
+  EXPECT_FALSE(tokenizer.at("added_tokens").at(1).at("special"));
+  EXPECT_TRUE(tokenizer.at("added_tokens").at(2).at("special"));  // by its text, as in llama.cpp
+}
+
+TEST_F(TokenizerForms, MergesOfTextsThatNothingMakesAreLeftOut) {
+  const auto file = byte_level({"ab", "abc"}, {1, 1}, {"a b", "ab c", "zz d", "ac d"});
+  EXPECT_EQ(write_tokenizer_json(*file, folder_ / "back"), "");
+  EXPECT_EQ(back("tokenizer.json").at("model").at("merges"), Json({"a b", "ab c"}));
+  EXPECT_EQ(load_tokenizer_json(folder_ / "back" / "tokenizer.json")->encode("abcd acd"),
+            load_tokenizer_gguf(*file)->encode("abcd acd"));
+}
+
+TEST_F(TokenizerForms, AMergeThatMakesNoTokenIsSaidNotWritten) {
+  const auto file = byte_level({"abc"}, {1}, {"a b", "ab c"});  // "abc" by way of "ab", which is none
+  EXPECT_THAT(write_tokenizer_json(*file, folder_ / "back"), HasSubstr("found the merge \"a b\" of texts that are no"));
+  EXPECT_FALSE(fs::exists(folder_ / "back" / "tokenizer.json"));
+}
+
+TEST_F(TokenizerForms, ChatTemplatesKeepTheirNames) {
+  const auto file = byte_level({}, {}, {});
+  EXPECT_EQ(write_tokenizer_json(*file, folder_ / "back"), "");
+  const auto again = to_gguf(folder_ / "back");
+  EXPECT_EQ(again->get_string("tokenizer.chat_template"), "{{ one }}");
+  EXPECT_EQ(again->get_string("tokenizer.chat_template.tool_use"), "{{ two }}");
+  // A file of its own is taken before tokenizer_config.json.
+  folder_.write("back/chat_template.jinja", "{{ three }}");
+  const auto changed = to_gguf(folder_ / "back");
+  EXPECT_EQ(changed->get_string("tokenizer.chat_template"), "{{ three }}");
+  EXPECT_FALSE(changed->has("tokenizer.chat_template.tool_use"));
+  fs::create_directory(folder_ / "back" / "additional_chat_templates");
+  folder_.write("back/additional_chat_templates/rag.jinja", "{{ four }}");
+  EXPECT_EQ(to_gguf(folder_ / "back")->get_string("tokenizer.chat_template.rag"), "{{ four }}");
+}
+
+TEST_F(TokenizerForms, TokensBesideAreWrittenAndIdsOfConfigStandIn) {
+  fs::copy_file(fs::path(KVS_GOLDEN_DIR) / "tokenizer_small.json", folder_ / "tokenizer.json");
+  folder_.write("tokenizer_config.json", R"({"pad_token": "<x>", "added_tokens_decoder": {
+    "693": {"content": "<x>", "special": true}, "694": {"content": "<y>", "rstrip": true}}})");
+  folder_.write("config.json", R"({"model_type": "llama", "eos_token_id": [2, 1]})");
+  const auto file = to_gguf(folder_.path());
+  EXPECT_EQ(file->get_unsigned("tokenizer.ggml.eos_token_id", 9), 2U);
+  EXPECT_EQ(file->get_unsigned("tokenizer.ggml.padding_token_id", 999), 693U);
+  const auto& types = std::get<std::vector<std::int64_t>>(file->get_array("tokenizer.ggml.token_type"));
+  EXPECT_EQ(types.at(693), kGgufControl);
+  EXPECT_EQ(types.at(694), kGgufUserDefined);
+  EXPECT_EQ(load_tokenizer_gguf(*file)->encode("a<x>b<y>c"),
+            load_tokenizer_json(folder_ / "tokenizer.json")->encode("a<x>b<y>c"));
+  EXPECT_THAT(notes_, ::testing::Contains(HasSubstr("rstrip")));
+}
+
+TEST_F(TokenizerForms, AClassOfItsOwnIsWrittenAsItCuts) {
+  fs::copy_file(fs::path(KVS_GOLDEN_DIR) / "tokenizer_small.json", folder_ / "tokenizer.json");
+  folder_.write("config.json", R"({"model_type": "qwen2"})");
+  const auto file = to_gguf(folder_.path());
+  EXPECT_EQ(file->get_string("tokenizer.ggml.pre"), "qwen2");
+  EXPECT_EQ(load_tokenizer_gguf(*file)->encode(kText), load_tokenizer_json(folder_ / "tokenizer.json")->encode(kText));
+  EXPECT_THAT(notes_, ::testing::Contains(HasSubstr("NFC")));
 }
 
 TEST(TokenizerJsonWriter, SaysWhatItCannotWrite) {
@@ -101,9 +187,10 @@ TEST(TokenizerJsonWriter, SaysWhatItCannotWrite) {
 TEST(GgufTokenizerWriter, SaysWhatItCannotWrite) {
   const TemporaryDirectory folder;
   GgufMetadataWriter metadata;
-  EXPECT_EQ(add_tokenizer_json(folder.path(), 0, metadata), "found no tokenizer.json");
+  std::vector<std::string> notes;
+  EXPECT_EQ(add_tokenizer_json(folder.path(), 0, metadata, notes), "found no tokenizer.json");
   fs::copy_file(fs::path(KVS_GOLDEN_DIR) / "tokenizer_unigram.json", folder / "tokenizer.json");
-  EXPECT_EQ(add_tokenizer_json(folder.path(), 0, metadata), "found Unigram, expected BPE");
+  EXPECT_EQ(add_tokenizer_json(folder.path(), 0, metadata, notes), "found Unigram, expected BPE");
   EXPECT_EQ(metadata.count(), 0U);
 }
 
@@ -113,7 +200,8 @@ TEST(GgufTokenizerWriter, TakesNoMergesThatScoresDoNotStandFor) {
   tokenizer["normalizer"] = {{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", kSpaceMarker}};
   folder.write("tokenizer.json", dump_json(tokenizer));
   GgufMetadataWriter metadata;
-  EXPECT_THAT(add_tokenizer_json(folder.path(), 0, metadata), HasSubstr("merges"));
+  std::vector<std::string> notes;
+  EXPECT_THAT(add_tokenizer_json(folder.path(), 0, metadata, notes), HasSubstr("merges"));
 }
 
 }  // namespace

@@ -2,18 +2,21 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <optional>
+#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include "io/file.h"
 #include "io/json.h"
+#include "io/tokenizer/auto_tokenizer.h"
 #include "io/tokenizer/byte_alphabet.h"
+#include "io/tokenizer/chat_templates.h"
 #include "io/tokenizer/gguf_vocabulary.h"
 #include "io/tokenizer/split.h"
 #include "io/tokenizer/split_patterns.h"
-#include "io/tokenizer/tokenizer.h"
 
 namespace kvs {
 namespace {
@@ -44,6 +47,9 @@ std::optional<std::vector<std::string>> patterns_of(const Json& step) {
   return std::nullopt;
 }
 
+/// llama.cpp knows no normal form, and its own converter leaves this one out.
+bool is_nfc(const Json& normalizer) { return normalizer.is_object() && normalizer.value("type", Json()) == "NFC"; }
+
 /// The name of llama.cpp's pre-tokenizer that splits as this byte-level BPE does; empty if there is none.
 std::string_view pre_tokenizer_of(const Json& tokenizer) {
   struct Row {
@@ -51,7 +57,8 @@ std::string_view pre_tokenizer_of(const Json& tokenizer) {
     std::vector<std::string_view> patterns;  // as a tokenizer.json writes them
     bool ignore_merges;
   };
-  if (!tokenizer.value("normalizer", Json()).is_null() || !tokenizer.contains("pre_tokenizer")) return {};
+  const Json normalizer = tokenizer.value("normalizer", Json());
+  if ((!normalizer.is_null() && !is_nfc(normalizer)) || !tokenizer.contains("pre_tokenizer")) return {};
   const auto wanted = patterns_of(tokenizer.at("pre_tokenizer"));
   if (!wanted) return {};
   const bool ignore_merges = tokenizer.at("model").value("ignore_merges", false);
@@ -65,12 +72,24 @@ std::string_view pre_tokenizer_of(const Json& tokenizer) {
   return row == kRows.end() ? std::string_view() : row->name;
 }
 
+/// Spaces as markers and one before the text, without a split.
+bool is_metaspace(const Json& step) {
+  return step.is_object() && step.value("type", Json()) == "Metaspace" &&
+         step.value("replacement", Json()) == kSpaceMarker && !step.value("split", true);
+}
+
+/// A split at spaces, of which the step before leaves none.
+bool splits_nothing(const Json& step) {
+  return step.is_object() && step.value("type", Json()) == "Split" && step.at("pattern").value("String", Json()) == " ";
+}
+
 /// Of SentencePiece's BPE: whether a text gets a space before it; nothing for steps that llama.cpp does not take.
 std::optional<bool> space_prefix(const Json& tokenizer) {
   const Json replace{{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", kSpaceMarker}},
       prepend{{"type", "Prepend"}, {"prepend", kSpaceMarker}};
-  if (!tokenizer.value("pre_tokenizer", Json()).is_null()) return std::nullopt;
-  const Json normalizer = tokenizer.value("normalizer", Json());
+  const Json normalizer = tokenizer.value("normalizer", Json()), split = tokenizer.value("pre_tokenizer", Json());
+  if (normalizer.is_null() && is_metaspace(split)) return split.value("prepend_scheme", Json("always")) != "never";
+  if (!split.is_null() && !splits_nothing(split)) return std::nullopt;
   const Json steps = normalizer.is_object() ? normalizer.value("normalizers", Json::array({normalizer})) : Json();
   if (steps == Json::array({prepend, replace})) return true;
   if (steps == Json::array({replace})) return false;
@@ -149,37 +168,80 @@ std::optional<std::vector<float>> scores_of(const std::vector<std::string>& merg
   return scores;
 }
 
-void add_special_ids(const std::filesystem::path& folder, const Vocabulary& vocabulary, GgufMetadataWriter& metadata) {
-  const std::filesystem::path path = folder / "tokenizer_config.json";
-  if (!std::filesystem::exists(path)) return;
-  const Json config = parse_json(read_text_file(path, kMostBytes), path.string());
-  for (const auto& [name, key] :
-       {std::pair("bos_token", "bos_token_id"), std::pair("eos_token", "eos_token_id"),
-        std::pair("unk_token", "unknown_token_id"), std::pair("pad_token", "padding_token_id")}) {
-    if (!config.contains(name) || config.at(name).is_null()) continue;
-    const Json& token = config.at(name);
-    const auto found =
-        std::ranges::find(vocabulary.texts, (token.is_object() ? token.at("content") : token).get<std::string>());
-    if (found != vocabulary.texts.end())
-      metadata.add(std::string("tokenizer.ggml.") + key, static_cast<std::uint32_t>(found - vocabulary.texts.begin()));
-  }
-  metadata.add("tokenizer.ggml.add_bos_token", config.value("add_bos_token", false));
-  if (config.contains("chat_template") && config.at("chat_template").is_string())
-    metadata.add("tokenizer.chat_template", std::string_view(config.at("chat_template").get_ref<const std::string&>()));
-}
-
 template <class Strings>
 std::vector<std::string_view> views(const Strings& strings) {
   return {strings.begin(), strings.end()};
 }
 
+/// The id that config.json states, of a list the first; nothing where it states none.
+std::optional<std::uint32_t> id_of_config(const Json& config, const char* key) {
+  Json id = config.value(key, Json());
+  if (id.is_array() && !id.empty()) id = Json(id.front());
+  return id.is_number_unsigned() && id <= kMaxVocabulary ? std::optional(id.get<std::uint32_t>()) : std::nullopt;
+}
+
+void add_special_ids(const std::filesystem::path& folder, const AutoTokenizerFile& file, GgufMetadataWriter& metadata) {
+  if (file.tokenizer->bos() >= 0)
+    metadata.add("tokenizer.ggml.bos_token_id", static_cast<std::uint32_t>(file.tokenizer->bos()));
+  const std::filesystem::path path = folder / "config.json";
+  const Json config =
+      std::filesystem::exists(path) ? parse_json(read_text_file(path, kMostBytes), path.string()) : Json::object();
+  for (const auto& [name, key, of_config] : {std::tuple("eos_token", "eos_token_id", "eos_token_id"),
+                                             std::tuple("unk_token", "unknown_token_id", "unk_token_id"),
+                                             std::tuple("pad_token", "padding_token_id", "pad_token_id")}) {
+    const AddedSpec* token = file.settings.find_named(name);
+    const std::int32_t id = token == nullptr ? -1 : file.tokenizer->find(token->content);
+    const auto known = id < 0 ? id_of_config(config, of_config) : std::optional(static_cast<std::uint32_t>(id));
+    if (known) metadata.add(std::string("tokenizer.ggml.") + key, *known);
+  }
+}
+
+void add_chat_templates(const std::filesystem::path& folder, GgufMetadataWriter& metadata) {
+  std::vector<std::string> names;
+  for (const auto& [name, text] : read_chat_templates(folder)) {
+    if (name == "default") {
+      metadata.add("tokenizer.chat_template", std::string_view(text));
+      continue;
+    }
+    std::string safe = name;  // as the gguf package writes it
+    for (char& c : safe)
+      if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+    if (std::ranges::find(names, safe) != names.end()) continue;
+    metadata.add("tokenizer.chat_template." + safe, std::string_view(text));
+    names.push_back(safe);
+  }
+  if (!names.empty()) metadata.add("tokenizer.chat_templates", std::span<const std::string_view>(views(names)));
+}
+
+/// Where llama.cpp's ids may be others than Transformers'.
+std::vector<std::string> differences(const AutoTokenizerFile& file) {
+  std::vector<std::string> notes;
+  const Json& document = file.document;
+  const auto has_flag = [](const Json& token) {
+    return token.at("lstrip") || token.at("rstrip") || token.at("single_word");
+  };
+  if (std::ranges::any_of(document.at("added_tokens"), has_flag))
+    notes.emplace_back("llama.cpp knows no lstrip, rstrip and single_word: ids beside added tokens may differ");
+  if (is_nfc(document.value("normalizer", Json())))
+    notes.emplace_back("llama.cpp does not apply NFC: ids of texts in another normal form differ");
+  if (is_metaspace(document.value("pre_tokenizer", Json())))
+    notes.emplace_back(
+        "llama.cpp puts a space before every text between special tokens: ids after them, and of texts that begin with "
+        "a "
+        "space, differ");
+  if (file.settings.split_special_tokens)
+    notes.emplace_back("llama.cpp parses special tokens where it is asked to: split_special_tokens is not written");
+  return notes;
+}
+
 }  // namespace
 
-std::string add_tokenizer_json(const std::filesystem::path& folder, std::size_t tokens, GgufMetadataWriter& metadata) {
+std::string add_tokenizer_json(const std::filesystem::path& folder, std::size_t tokens, GgufMetadataWriter& metadata,
+                               std::vector<std::string>& notes) {
   const std::filesystem::path path = folder / "tokenizer.json";
   if (!std::filesystem::exists(path)) return "found no tokenizer.json";
-  (void)load_tokenizer_json(path);  // refuses what is malformed
-  const Json tokenizer = parse_json(read_text_file(path, kMostBytes), path.string(), {.bytes = kMostBytes});
+  const AutoTokenizerFile file = read_auto_tokenizer(path);
+  const Json& tokenizer = file.document;
   const Json& model = tokenizer.at("model");
   if (model.value("type", "BPE") != "BPE") return "found " + model.value("type", "") + ", expected BPE";
   const bool marked = model.value("byte_fallback", false);
@@ -202,7 +264,10 @@ std::string add_tokenizer_json(const std::filesystem::path& folder, std::size_t 
     metadata.add("tokenizer.ggml.merges", std::span<const std::string_view>(views(merges)));
   }
   metadata.add("tokenizer.ggml.token_type", std::span<const std::int32_t>(vocabulary.types));
-  add_special_ids(folder, vocabulary, metadata);
+  add_special_ids(folder, file, metadata);
+  add_chat_templates(folder, metadata);
+  for (std::vector<std::string> more : {file.tokenizer->notes(), differences(file)})
+    notes.insert(notes.end(), more.begin(), more.end());
   return {};
 }
 

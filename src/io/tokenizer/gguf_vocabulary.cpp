@@ -73,8 +73,8 @@ constexpr std::array<std::string_view, 59> kSpecialByText{"<|eot_id|>",
                                                           "<reponame>",
                                                           "<|file_sep|>"};
 
-bool is_special(std::string_view text, std::int64_t type) {
-  return type == kGgufControl || type == kGgufUserDefined || type == kGgufUnknown ||
+bool is_control(std::string_view text, std::int64_t type) {
+  return type == kGgufControl || type == kGgufUnknown ||
          std::find(kSpecialByText.begin(), kSpecialByText.end(), text) != kSpecialByText.end();
 }
 
@@ -145,7 +145,8 @@ GgufVocabulary read_gguf_vocabulary(const GgufFile& file) {
     if (!vocabulary.tokens.ids_by_text.emplace(text, static_cast<std::int32_t>(id)).second) {
       vocabulary.fail(ErrorCode::kInput, kGgufTokens, vocabulary.describe(id) + " has the text of an earlier token");
     }
-    vocabulary.is_special.push_back(is_special(text, types[id]));
+    vocabulary.is_shown.push_back(types[id] == kGgufUserDefined && !is_control(text, types[id]));
+    vocabulary.is_special.push_back(vocabulary.is_shown.back() || is_control(text, types[id]));
     if (!vocabulary.is_special.back()) continue;
     if (find_invalid_utf8(text) != text.npos)  // in a text it would part a character
       vocabulary.fail(ErrorCode::kInput, kGgufTokens, vocabulary.describe(id) + " is special and not UTF-8");

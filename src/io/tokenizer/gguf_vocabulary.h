@@ -33,6 +33,7 @@ struct GgufVocabulary {
   std::vector<bool> is_special;    // by id: only ever found as a whole
   TokenTable tokens;               // the bytes of special ones are filled in
   std::vector<AddedToken> added;   // the special ones
+  std::vector<bool> is_shown;      // by id: of the special ones, those that a decoded text shows (user-defined)
   std::int32_t bos = -1;
 
   [[noreturn]] void fail(ErrorCode code, std::string_view key, const std::string& problem) const;

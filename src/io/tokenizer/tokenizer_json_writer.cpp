@@ -1,7 +1,11 @@
 #include "io/tokenizer/tokenizer_json_writer.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
+#include <set>
+#include <utility>
+#include <variant>
 
 #include "io/file.h"
 #include "io/json.h"
@@ -27,7 +31,7 @@ Json added_tokens(const GgufVocabulary& vocabulary) {
                     {"lstrip", false},
                     {"rstrip", token.rstrip},
                     {"normalized", false},
-                    {"special", true}});
+                    {"special", !vocabulary.is_shown[static_cast<std::size_t>(token.id)]}});
   return list;
 }
 
@@ -78,10 +82,58 @@ Json bpe_model(const GgufVocabulary& vocabulary, Json merges) {
           {"merges", std::move(merges)}};
 }
 
+/// The merges that tokens are made by. llama.cpp merges texts, tokens or not, `tokenizers` tokens alone: a merge of a
+/// text that nothing makes changes nothing and is left out. `obstacle` gets one that changes ids.
+class TokenMerges {
+ public:
+  explicit TokenMerges(const GgufVocabulary& vocabulary)
+      : vocabulary_(vocabulary), merges_(vocabulary.strings(std::string(kPrefix) + "merges")) {
+    for (bool grows = true; grows;) {
+      grows = false;
+      for (const std::string_view merge : merges_) {
+        const auto [left, right] = sides(merge);
+        if (arises(left) && arises(right)) grows = made_.insert(std::string(left) + std::string(right)).second || grows;
+      }
+    }
+  }
+
+  Json take(std::string& obstacle) const {
+    Json taken = Json::array();
+    for (const std::string_view merge : merges_) {
+      const auto [left, right] = sides(merge);
+      const std::string made = std::string(left) + std::string(right);
+      if (is_token(left) && is_token(right) && is_token(made)) {
+        taken.push_back(std::string(merge));
+      } else if (arises(left) && arises(right)) {
+        obstacle = "found the merge " + GgufVocabulary::shown(merge) +
+                   " of texts that are no tokens, which a tokenizer.json cannot state";
+      }
+    }
+    return taken;
+  }
+
+ private:
+  static std::pair<std::string_view, std::string_view> sides(std::string_view merge) {
+    const std::size_t space = merge.find(' ', 1);
+    if (space == std::string_view::npos) return {};
+    return {merge.substr(0, space), merge.substr(space + 1)};
+  }
+  bool is_token(std::string_view text) const { return vocabulary_.tokens.find(text) >= 0; }
+  /// Before any merge a text is the characters that stand for its bytes.
+  bool arises(std::string_view text) const {
+    const auto bytes = bytes_of_token(text);
+    return (bytes && bytes->size() == 1) || made_.contains(text);
+  }
+
+  const GgufVocabulary& vocabulary_;
+  const std::vector<std::string_view>& merges_;
+  std::set<std::string, std::less<>> made_;
+};
+
 /// Byte-level BPE.
-Json byte_level_tokenizer(const GgufVocabulary& vocabulary, const GgufPreTokenizer& pre) {
+Json byte_level_tokenizer(const GgufVocabulary& vocabulary, const GgufPreTokenizer& pre, std::string& obstacle) {
   Json post = post_processor(vocabulary, false);
-  Json model = bpe_model(vocabulary, vocabulary.strings(std::string(kPrefix) + "merges"));
+  Json model = bpe_model(vocabulary, TokenMerges(vocabulary).take(obstacle));
   model["ignore_merges"] = pre.ignore_merges;
   return {{"normalizer", nullptr},
           {"pre_tokenizer", pre_tokenizer(pre)},
@@ -129,6 +181,21 @@ Json marked_tokenizer(const GgufVocabulary& vocabulary) {
           {"model", std::move(model)}};
 }
 
+/// One text, or a list where there are more with names; null where there is none.
+Json chat_templates(const GgufFile& file) {
+  constexpr std::string_view kDefault = "tokenizer.chat_template", kNames = "tokenizer.chat_templates";
+  const std::string one = text_of(file, std::string(kDefault), "");
+  Json list = Json::array();
+  if (!one.empty()) list.push_back({{"name", "default"}, {"template", one}});
+  if (file.has(kNames))
+    if (const auto* names = std::get_if<std::vector<std::string_view>>(&file.get_array(kNames)))
+      for (const std::string_view name : *names)
+        if (const std::string key = std::string(kDefault) + '.' + std::string(name); file.has(key))
+          list.push_back({{"name", name}, {"template", file.get_string(key)}});
+  if (list.empty()) return nullptr;
+  return list.size() == 1 && !one.empty() ? Json(one) : list;
+}
+
 Json tokenizer_config(const GgufVocabulary& vocabulary) {
   Json config{{"tokenizer_class", "PreTrainedTokenizerFast"}, {"clean_up_tokenization_spaces", false}};
   for (const auto& [name, key] :
@@ -138,8 +205,7 @@ Json tokenizer_config(const GgufVocabulary& vocabulary) {
     if (vocabulary.file.has(full))
       config[name] = vocabulary.texts[vocabulary.file.get_unsigned(full, vocabulary.texts.size() - 1)];
   }
-  if (const std::string chat = text_of(vocabulary.file, "tokenizer.chat_template", ""); !chat.empty())
-    config["chat_template"] = chat;
+  if (Json chat = chat_templates(vocabulary.file); !chat.is_null()) config["chat_template"] = std::move(chat);
   return config;
 }
 
@@ -156,7 +222,9 @@ std::string write_tokenizer_json(const GgufFile& file, const std::filesystem::pa
     const std::string name = text_of(file, std::string(kPrefix) + "pre", "default");
     const GgufPreTokenizer* pre = find_gguf_pre_tokenizer(name);
     if (pre == nullptr) return "found pre-tokenizer " + GgufVocabulary::shown(name) + ", which is not known";
-    tokenizer.update(byte_level_tokenizer(vocabulary, *pre));
+    std::string obstacle;
+    tokenizer.update(byte_level_tokenizer(vocabulary, *pre, obstacle));
+    if (!obstacle.empty()) return obstacle;
   } else {
     tokenizer.update(marked_tokenizer(vocabulary));
   }
