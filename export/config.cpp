@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "core/error.h"
+#include "io/tokenizer/tokenizer_digest.h"
 #include "model/rope.h"
 
 namespace kvs {
@@ -89,9 +90,9 @@ Json make_config(const std::string& method, const ModelConfig& model, const std:
           {"files", std::move(list)}};
 }
 
-void check_config_model(const Json& config, const std::filesystem::path& path, const ModelConfig& model,
-                        const std::string& model_sha256) {
-  Json expected = geometry_json(model, model_sha256);
+void check_config_model(const Json& config, const std::filesystem::path& path, const ModelSource& source) {
+  const ModelConfig& model = source.config();
+  Json expected = geometry_json(model, source.sha256());
   std::string differences;
   const auto compare = [&](const std::string& name, const Json& found, const Json& wanted) {
     if (found == wanted) return;
@@ -99,6 +100,11 @@ void check_config_model(const Json& config, const std::filesystem::path& path, c
   };
   const Json &found = config.at("model"), &rope = found.at("rope");
   expected.erase("name");
+  if (source.takes_other_weights() && found.at("sha256") != source.sha256()) {
+    expected.erase("sha256");
+    if (const Json& tokenizer = config.at("calibration").value("tokenizer_sha256", Json()); !tokenizer.is_null())
+      compare("tokenizer_sha256", tokenizer, tokenizer_digest(*source.load_tokenizer()));
+  }
   for (const auto& [field, wanted] : expected.items()) compare(field, found.at(field), wanted);
   const Json identity = rope_identity(model);
   for (const auto& [field, wanted] : identity.items())

@@ -9,6 +9,7 @@
 #include "calibrate/paired_difference.h"
 #include "io/json.h"
 #include "model/config.h"
+#include "model/model.h"
 
 namespace kvs {
 
@@ -49,9 +50,9 @@ Json make_config(const std::string& method, const ModelConfig& model, const std:
 Json read_config(const std::filesystem::path& path);
 
 /// @throws Error kConflict naming each differing field if `config` was made for another model or geometry. RoPE's
-/// frequencies are not compared: with dynamic and LongRoPE they depend on the window.
-void check_config_model(const Json& config, const std::filesystem::path& path, const ModelConfig& model,
-                        const std::string& model_sha256);
+/// frequencies are not compared: with dynamic and LongRoPE they depend on the window. Where the model takes other
+/// weights, its digest may differ, but the tokenizer may not.
+void check_config_model(const Json& config, const std::filesystem::path& path, const ModelSource& model);
 
 /// The schema's text (draft-07): export/kvspectrum-config.schema.json, where each method of cache_methods() has the
 /// parameters that its reader describes.

@@ -33,6 +33,7 @@ struct Corpus {
   std::vector<Document> documents;                  // in order: argument, file name, line, window
   std::vector<std::string> text_sha256;             // one per file read, in order
   std::vector<std::string> text_names;              // their names, in the same order
+  std::string tokenizer_sha256;                     // tokenizer_digest(), empty for texts of token ids
   std::size_t tokens_read = 0, tokens_dropped = 0;  // remainders shorter than a window are dropped and counted
   std::size_t replaced_bytes = 0, skipped_lines = 0, short_texts = 0;
 };

@@ -77,6 +77,13 @@ class ModelSource {
   virtual ModelFormat format() const noexcept = 0;
   /// Everything that the files hold, used or not.
   virtual const TensorArchive& archive() const noexcept = 0;
+
+  /// Whether configs of the same model with other weights are taken for it: those of its bf16 weights for its Q4 file.
+  bool takes_other_weights() const noexcept { return takes_other_weights_; }
+  void take_other_weights() noexcept { takes_other_weights_ = true; }
+
+ private:
+  bool takes_other_weights_ = false;
 };
 
 /// A model's weights in a backend's memory.

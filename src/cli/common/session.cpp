@@ -17,6 +17,7 @@
 #include "core/processor_quota.h"
 #include "io/checkpoint.h"
 #include "io/digest.h"
+#include "io/tokenizer/tokenizer_digest.h"
 #include "kernels/instruction_set.h"
 #include "model/config_json.h"
 #include "version.h"
@@ -171,9 +172,34 @@ RunOptions run_options(const Options& options) {
   return run;
 }
 
+namespace {
+
+/// Says what a config of other weights leaves open.
+void note_other_weights(const std::filesystem::path& path, const ModelSource& model, bool quiet) {
+  const Json config = read_config(path);
+  if (config.at("model").at("sha256") == model.sha256()) return;
+  remark("note: " + path.string() + " was made for other weights, those of " +
+             config.at("model").at("name").get<std::string>() + ": what it says of quality is not measured on these",
+         quiet);
+  if (!config.at("calibration").contains("tokenizer_sha256"))
+    remark("note: " + path.string() + " does not say which tokenizer it was made with, so that this is not compared",
+           quiet);
+}
+
+}  // namespace
+
 std::unique_ptr<ModelSource> open_model(const Options& options) {
   chosen_threads(options);  // weights are read before there is a backend
-  return ModelSource::open(options.text("model"));
+  auto source = ModelSource::open(options.text("model"));
+  if (options.flag("other-weights")) {
+    if (!options.has("config") && !options.has("costs"))
+      throw Error(ErrorCode::kUsage, "--other-weights", "found without a config, expected one of other weights");
+    source->take_other_weights();
+    const bool quiet = options.flag("quiet") || !program_ranks().leads();
+    for (const std::string name : {"config", "costs"})
+      for (const std::string& path : options.list(name)) note_other_weights(path, *source, quiet);
+  }
+  return source;
 }
 
 std::unique_ptr<Backend> open_backend(const Options& options) {
@@ -220,6 +246,12 @@ ModelSession load_model(std::unique_ptr<ModelSource> source, const Options& opti
   return session;
 }
 
+std::unique_ptr<Tokenizer> load_tokenizer(const ModelSource& model, const RunOptions& run) {
+  std::unique_ptr<Tokenizer> tokenizer = model.load_tokenizer();
+  for (const std::string& note : tokenizer->notes()) remark("note: " + note, run.quiet);
+  return tokenizer;
+}
+
 Corpus load_corpus(const Options& options, const RunOptions& run, const ModelSource& model,
                    const std::function<std::size_t(std::size_t)>& positions, const CorpusOptionNames& names) {
   CorpusOptions corpus;
@@ -244,8 +276,9 @@ Corpus load_corpus(const Options& options, const RunOptions& run, const ModelSou
   corpus.replace_invalid_utf8 = options.has("invalid-utf8") && options.choice("invalid-utf8", kReplace) == "replace";
   corpus.skip_bad_lines = options.flag("skip-bad-lines");
 
-  const auto tokenizer = corpus.tokens_file && !corpus.bos ? nullptr : model.load_tokenizer();
+  const auto tokenizer = corpus.tokens_file && !corpus.bos ? nullptr : load_tokenizer(model, run);
   Corpus read = read_corpus(corpus, tokenizer.get(), model.config().vocabulary);
+  if (tokenizer != nullptr && !corpus.texts.empty()) read.tokenizer_sha256 = tokenizer_digest(*tokenizer);
   if (read.tokens_dropped > 0)
     remark("text: " + std::to_string(read.documents.size()) + " documents of " + std::to_string(corpus.window) +
                " tokens; " + std::to_string(read.tokens_dropped) + " of " + std::to_string(read.tokens_read) +
@@ -312,12 +345,27 @@ std::vector<std::vector<std::int32_t>> documents_in_turn(const Corpus& corpus) {
 
 Json digests_of_configs(const Options& options) {
   Json digests = Json::object();
-  for (const std::string name : {"config", "costs"}) {
-    std::vector<std::string> found;
-    for (const std::string& path : options.list(name)) found.push_back(sha256_of_file(path));
+  const auto add = [&](const std::string& name, const std::vector<std::string>& found) {
     if (!found.empty()) digests[name + "_sha256"] = found.size() == 1 ? Json(found.front()) : Json(found);
+  };
+  for (const std::string name : {"config", "costs"}) {
+    std::vector<std::string> files, models;
+    for (const std::string& path : options.list(name)) {
+      files.push_back(sha256_of_file(path));
+      if (options.flag("other-weights"))
+        models.push_back(read_config(path).at("model").at("sha256").get<std::string>());
+    }
+    add(name, files);
+    add(name + "_model", models);
   }
   return digests;
+}
+
+void add_other_weights(OptionTable& table) {
+  table.flag(
+      "other-weights",
+      "take a config of the same model's other weights, such as bf16 for a Q4 file: geometry, RoPE and tokenizer "
+      "must be equal");
 }
 
 std::string digest_of_tokens(const Corpus& corpus) {
@@ -342,6 +390,7 @@ Provenance provenance(const Options& options, const RunOptions& run, const Corpu
   Provenance record{
       options.command(),          kToolVersion, corpus.text_sha256, corpus.documents.size(), 0, 0, run.seed,
       digests_of_configs(options)};
+  if (!corpus.tokenizer_sha256.empty()) record.inputs["tokenizer_sha256"] = corpus.tokenizer_sha256;
   if (!corpus.documents.empty()) record.window = corpus.documents.front().tokens.size();
   for (const Document& document : corpus.documents) record.tokens += document.tokens.size();
   return record;

@@ -72,6 +72,9 @@ std::vector<std::size_t> captured_layers(const Options& options, std::span<const
 std::unique_ptr<CaptureSource> open_capture_source(CaptureReader& reader, Backend& backend, const Options& options,
                                                    const RunOptions& run);
 
+/// The model's tokenizer; says where its ids may be others than its files promise.
+std::unique_ptr<Tokenizer> load_tokenizer(const ModelSource& model, const RunOptions& run);
+
 /// The options that say which documents are read; empty: there is none.
 struct CorpusOptionNames {
   std::string text = "text", tokens_file = "tokens-file", window = "window", stride = "stride", documents = "documents",
@@ -88,8 +91,11 @@ std::vector<std::vector<std::int32_t>> tokens_of(const Corpus& corpus);
 /// The same with the texts in turn, so that the first documents are of every kind.
 std::vector<std::vector<std::int32_t>> documents_in_turn(const Corpus& corpus);
 
+/// --other-weights, for commands with --config or --costs; open_model() obeys it.
+void add_other_weights(OptionTable& table);
 /// SHA-256 of the configs that a command reads (which hold those of their files), as outputs record them:
-/// `config_sha256`, of several a list, and `costs_sha256`.
+/// `config_sha256`, of several a list, and `costs_sha256`; with --other-weights `config_model_sha256`, too, the models
+/// that they were made for.
 Json digests_of_configs(const Options& options);
 /// What a resumed run must have in common with the one before: every option that changes results (not --threads,
 /// --resume, --force, --quiet, --json, --no-lock, and not where things lie on disk), the processor's instruction set,

@@ -52,7 +52,7 @@ std::string parameter_words(const ParameterSpec& spec) {
 /// What the config of `path` asks for.
 CacheChoice configured(const std::filesystem::path& path, const ModelSource& source) {
   const Json config = read_config(path);
-  check_config_model(config, path, source.config(), source.sha256());
+  check_config_model(config, path, source);
   CacheChoice choice;
   choice.name = config.at("method").get<std::string>();
   choice.method = find_cache_method(choice.name);
@@ -99,6 +99,7 @@ void add_cache_options(OptionTable& table) {
   table.value("config", "FILE", "a config of a method of the list above, of elitekv or of transform")
       .value("method", "NAME", "a method of the list above")
       .list("set", "NAME=VALUE", "parameters of --method, or instead of a --config's; may repeat");
+  add_other_weights(table);
 }
 
 std::string cache_method_lines() {

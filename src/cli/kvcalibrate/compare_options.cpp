@@ -91,6 +91,7 @@ OptionTable compare_options() {
       .value("decode", "N", "tokens that the front's caches are timed on, one at a time; 0: no times", "16")
       .value("out", "FILE", "the comparison (JSON); FILE_pareto: the figure; FILE_speed: the front's decoding")
       .value("best-dir", "DIR", "where to write the best config of each budget and the smallest of each loss");
+  add_other_weights(table);
   add_question_options(table);
   add_model_options(table);
   add_text_options(table);

@@ -161,7 +161,7 @@ void run_eval_task(const Options& options, const RunOptions& run) {
   if (options.has("out")) lock.emplace(options.text("out"), run.lock, figures);
   auto source = open_model(options);
   const TaskCache cache = task_cache(options, *source);
-  const auto tokenizer = source->load_tokenizer();
+  const auto tokenizer = load_tokenizer(*source, run);
   if (options.on_off("bos") && tokenizer->bos() < 0)
     throw Error(ErrorCode::kUsage, "--bos", "on, but the model has no such token");
   const TaskInput input = task_input(options, run, source->config(), *tokenizer);

@@ -43,6 +43,7 @@ OptionTable export_options() {
       .value("model", "PATH", "the model that it was made for: GGUF file, or folder with config.json and safetensors")
       .value("out", "PATH", "the file or folder to write")
       .value("dtype", "f32|bf16|f16", "of the matrices, where the format holds any", "f32");
+  add_other_weights(table);
   add_run_options(table, false);
   return table;
 }
@@ -92,7 +93,7 @@ void run_export(Arguments arguments) {
   const OutputLock lock(out, run.lock);
   const auto model = open_model(*options);
   const Json config = read_config(path);
-  check_config_model(config, path, model->config(), model->sha256());
+  check_config_model(config, path, *model);
   check_method(exporter, path, config);
 
   StagedOutput staged(out, exporter.kind);
@@ -106,12 +107,14 @@ void run_export(Arguments arguments) {
   Json result{{"to", exporter.name}, {"out", out.string()}};
   result.update(exporter.write(job));
   model->tensors().check_unchanged();
-  result.update(Json{{"config_sha256", sha256_of_file(path)},
-                     {"model_sha256", model->sha256()},
-                     {"command", options->command()},
-                     {"tool_version", kToolVersion}});
-  if (exporter.kind == StagedOutput::Kind::kFolder)
+  result.update(digests_of_configs(*options));
+  result.update(
+      Json{{"model_sha256", model->sha256()}, {"command", options->command()}, {"tool_version", kToolVersion}});
+  if (exporter.kind == StagedOutput::Kind::kFolder) {
+    result["files"] = files_of_folder(staged.path());
     write_file_atomically(staged.path() / kExportRecord, dump_json(result) + "\n", false);
+    check_output_folder(out, run.replace(), kExportRecord);  // again: the export took its time
+  }
   staged.commit(run.replace());
   if (result.contains("notes"))
     for (const Json& note : result.at("notes")) remark("note: " + note.get<std::string>(), run.quiet);

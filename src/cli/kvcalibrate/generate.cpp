@@ -68,7 +68,7 @@ void run_generate(Arguments arguments) {
   check_prompt(*options);
   auto source = open_model(*options);
   const CacheChoice choice = choose_cache(*options, *source, "full");
-  const auto tokenizer = source->load_tokenizer();
+  const auto tokenizer = load_tokenizer(*source, run);
   const std::vector<std::int32_t> prompt = prompt_ids(*options, *tokenizer);
   const ModelSession session = load_model(std::move(source), *options, run);
   Cache cache = cache_maker(choice, session, prompt.size() + count)();
@@ -100,22 +100,22 @@ void run_generate(Arguments arguments) {
     return;
   }
   std::size_t replaced = 0;
-  print_result(run,
-               {{"method", choice.name},
-                {"parameters", choice.given()},
-                {"prompt_ids", prompt},
-                {"ids", made.ids},
-                {"text", replace_invalid_utf8(text, replaced)},
-                {"bytes_end", made.end.stored},
-                {"bytes_allocated", made.end.used + made.end.spare},
-                {"compressions", made.compressions},
-                {"prefill_tokens_per_second", per_second(prompt.size(), made.prefill_seconds)},
-                {"decode_tokens_per_second", per_second(count - 1, made.decode_seconds)},
-                {"dtype", name_of(session.backend->compute_type())},
-                {"model", model_json(session.config(), session.source->sha256(), prompt.size() + count)},
-                {"command", options->command()},
-                {"tool_version", kToolVersion}},
-               "");
+  Json result{{"method", choice.name},
+              {"parameters", choice.given()},
+              {"prompt_ids", prompt},
+              {"ids", made.ids},
+              {"text", replace_invalid_utf8(text, replaced)},
+              {"bytes_end", made.end.stored},
+              {"bytes_allocated", made.end.used + made.end.spare},
+              {"compressions", made.compressions},
+              {"prefill_tokens_per_second", per_second(prompt.size(), made.prefill_seconds)},
+              {"decode_tokens_per_second", per_second(count - 1, made.decode_seconds)},
+              {"dtype", name_of(session.backend->compute_type())},
+              {"model", model_json(session.config(), session.source->sha256(), prompt.size() + count)},
+              {"command", options->command()},
+              {"tool_version", kToolVersion}};
+  result.update(digests_of_configs(*options));
+  print_result(run, result, "");
 }
 
 }  // namespace kvs

@@ -35,6 +35,7 @@ OptionTable latency_options() {
       .value("decode", "N", "tokens that follow one at a time", "16")
       .value("repeats", "N", "of each measurement, after one that does not count", "5")
       .value("out", "FILE", "also write the JSON result here, and the figure beside it");
+  add_other_weights(table);
   add_model_options(table);
   add_text_options(table);
   add_run_options(table, false);

@@ -47,6 +47,7 @@ OptionTable transform_options() {
       .value("costs", "FILE",
              "take what errors cost from a transform config of the model (default: measure it, by coding one layer at "
              "a time)");
+  add_other_weights(table);
   add_model_options(table);
   add_text_options(table);
   add_run_options(table, true);
@@ -58,7 +59,7 @@ std::vector<TransformScales> scales_of(const Options& options, const ModelSource
   if (!options.has("costs")) return {};
   const std::filesystem::path path = options.text("costs");
   const Json config = read_config(path);
-  check_config_model(config, path, model.config(), model.sha256());
+  check_config_model(config, path, model);
   if (config.at("method") != "transform")
     throw Error(ErrorCode::kUsage, "--costs",
                 "found a config of " + config.at("method").get<std::string>() + ", expected one of transform");

@@ -34,6 +34,7 @@ OptionTable retain_options() {
              "a faedkv config: whole chunks of its grid are kept, the lowest, the highest, and those of the largest Δ")
       .value("layers", "LIST", "layers that are cut, such as 0,14-16", "all");
   add_ablation_options(table, {.sinks = "4", .recent = "0", .transform = "dct", .key_space = "k_pre"});
+  add_other_weights(table);
   add_model_options(table);
   add_text_options(table);
   add_run_options(table, true);
@@ -58,7 +59,7 @@ void read_chunks(RetentionPlan& plan, const std::filesystem::path& path, const M
     throw Error(ErrorCode::kInput, path.string(),
                 "found a config of " + config.at("method").get<std::string>() +
                     ", expected one that kvcalibrate faedkv wrote, with its ablation");
-  check_config_model(config, path, source.config(), source.sha256());
+  check_config_model(config, path, source);
   const Json& parameters = config.at("parameters");
   AblationSetup& setup = plan.setup;
   setup.sinks = setup.continuation ? parameters.at("sinks").get<std::size_t>() : 0;

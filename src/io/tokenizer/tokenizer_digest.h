@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string>
+
+#include "io/tokenizer/tokenizer.h"
+
+namespace kvs {
+
+/// What makes two tokenizers the same, whatever files they come from: the SHA-256 of the ids of a fixed text of several
+/// scripts, digits and code. The text leaves out what llama.cpp cuts otherwise than a model's own tokenizer.json.
+std::string tokenizer_digest(const Tokenizer& tokenizer);
+
+}  // namespace kvs
