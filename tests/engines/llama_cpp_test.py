@@ -44,6 +44,17 @@ small_config = tiny_config(source)
 small = engine(export("gguf-deepseek2", small_config, source, FOLDER / "tiny.gguf"), 64)
 assert small.tokenize(text.encode(), add_bos=False, special=True)[:512] == tokens
 del small
+# A template that puts a token before a text asks llama.cpp for it, too.
+tokenizer = json.loads((source / "tokenizer.json").read_text())
+begin = tokenizer["model"]["vocab"]["<|im_start|>"]
+special, sequence = {"SpecialToken": {"id": "<|im_start|>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}
+tokenizer["post_processor"] = {"type": "TemplateProcessing", "single": [special, sequence], "pair": [special, sequence],
+                               "special_tokens": {"<|im_start|>": {"id": "<|im_start|>", "ids": [begin], "tokens": ["<|im_start|>"]}}}
+(source / "tokenizer.json").write_text(json.dumps(tokenizer))
+asked = Llama(str(export("gguf-deepseek2", tiny_config(source), source, FOLDER / "tiny.gguf")), vocab_only=True, verbose=False)
+assert asked.tokenize(b"The sun", add_bos=True, special=True) == AutoTokenizer.from_pretrained(source)("The sun")["input_ids"]
+assert asked.token_bos() == begin
+del asked
 for name, make in (("from safetensors", tiny_config), ("sizes by layer", tiny_config_by_layer)):
     small_config = make(source)
     small = engine(export("gguf-deepseek2", small_config, source, FOLDER / "tiny.gguf"), 64)

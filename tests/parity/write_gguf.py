@@ -52,7 +52,8 @@ def add_rope(writer, architecture, config, model, head_dim):
             writer.add_tensor(f"rope_factors_{length}.weight", np.array(rope[f"{length}_factor"], dtype=np.float32))
 
 
-def write_gguf(model, architecture, path):
+def write_gguf(model, architecture, path, add_tokenizer=None):
+    """@param add_tokenizer  called with the writer, to add keys of a tokenizer"""
     config = model.config
     head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     writer = gguf.GGUFWriter(path, architecture)
@@ -77,6 +78,8 @@ def write_gguf(model, architecture, path):
         writer.add_attn_logit_softcapping(config.attn_logit_softcapping)
         writer.add_final_logit_softcapping(config.final_logit_softcapping)
     add_rope(writer, architecture, config, model, head_dim)
+    if add_tokenizer:
+        add_tokenizer(writer)
     kind = {name: arch for arch, name in gguf.MODEL_ARCH_NAMES.items()}[architecture]
     names = gguf.get_tensor_name_map(kind, config.num_hidden_layers)
     for name, parameter in model.named_parameters():

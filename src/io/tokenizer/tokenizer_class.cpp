@@ -139,7 +139,7 @@ bool has_byte_level(const Json& step) {
   return false;
 }
 
-bool is_byte_level(const Json& tokenizer) {
+bool names_byte_level(const Json& tokenizer) {
   constexpr std::array kSteps{"normalizer", "pre_tokenizer", "post_processor", "decoder"};
   return tokenizer.is_object() && std::ranges::any_of(kSteps, [&](const char* step) {
            return tokenizer.contains(step) && has_byte_level(tokenizer.at(step));
@@ -154,7 +154,7 @@ struct ClassSteps {
   bool adds_special_again = false;                                         // without the flags that files give them
 };
 
-Json byte_level(bool prefix, bool split) {
+Json byte_level_step(bool prefix, bool split) {
   return {{"type", "ByteLevel"}, {"add_prefix_space", prefix}, {"trim_offsets", true}, {"use_regex", split}};
 }
 
@@ -162,7 +162,7 @@ Json split_then_byte_level(std::string_view pattern, bool prefix) {
   return {{"type", "Sequence"},
           {"pretokenizers",
            {{{"type", "Split"}, {"pattern", {{"Regex", pattern}}}, {"behavior", "Isolated"}, {"invert", false}},
-            byte_level(prefix, false)}}};
+            byte_level_step(prefix, false)}}};
 }
 
 /// Source: __init__ of each class in transformers/models/*/tokenization_*.py, version 5.24.
@@ -197,7 +197,7 @@ std::optional<ClassSteps> steps_of(const std::string& name, const TokenizerSetti
         .tokens = {{"eos_token", end}, {"unk_token", end}, {"pad_token", end}},
         .adds_special_again = name == "Qwen2Tokenizer"};
   if (name == "GPT2Tokenizer" || name == "GPTNeoXTokenizer") {
-    ClassSteps steps{.pre_tokenizer = byte_level(prefix, true),
+    ClassSteps steps{.pre_tokenizer = byte_level_step(prefix, true),
                      .tokens = {{"bos_token", end}, {"eos_token", end}, {"unk_token", end}}};
     if (name == "GPTNeoXTokenizer") {
       steps.normalizer = nfc;
@@ -231,7 +231,7 @@ std::string auto_tokenizer_class(const TokenizerClassNames& names, const Json& t
   const auto row = std::ranges::find(kRegistered, names.model_type, &Registered::model_type);
   const Registered registered = row == kRegistered.end() ? Registered{} : *row;
   const std::string named = without_fast(names.named.empty() ? names.of_model : names.named);
-  if (named == "LlamaTokenizer" && !registered.replaces_named && is_byte_level(tokenizer)) return {};
+  if (named == "LlamaTokenizer" && !registered.replaces_named && names_byte_level(tokenizer)) return {};
   if (named.empty() || named == registered.name) return with_own_steps(std::string(registered.name));
   if (registered.name.empty()) return with_own_steps(named);
   if (registered.name == kBackend) return {};

@@ -8,7 +8,7 @@ namespace kvs {
 namespace {
 
 /// Part of the format of configs: another text makes another digest of every tokenizer.
-constexpr std::string_view kText =
+constexpr std::string_view kProbeText =
     "The rays of light, in passing from one medium into another, are bent; 1704, 3.14 and 65536. Don't mix red, green "
     "and violet: antidisestablishmentarianism!\n"
     "def area(r):\n    return 3 * r ** 2  # about\n\tfor (int i = 0; i < n; ++i) { a[i] += b->c; }\n\n"
@@ -18,7 +18,7 @@ constexpr std::string_view kText =
 }  // namespace
 
 std::string tokenizer_digest(const Tokenizer& tokenizer) {
-  const std::vector<std::int32_t> ids = tokenizer.encode(kText);
+  const std::vector<std::int32_t> ids = tokenizer.encode(kProbeText);
   Sha256 digest;
   digest.update(std::as_bytes(std::span(ids)));
   return digest.finish();
