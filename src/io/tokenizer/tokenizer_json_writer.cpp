@@ -98,18 +98,18 @@ class TokenMerges {
   }
 
   Json take(std::string& obstacle) const {
-    Json taken = Json::array();
+    Json kept = Json::array();
     for (const std::string_view merge : merges_) {
       const auto [left, right] = sides(merge);
       const std::string made = std::string(left) + std::string(right);
       if (is_token(left) && is_token(right) && is_token(made)) {
-        taken.push_back(std::string(merge));
+        kept.push_back(std::string(merge));
       } else if (arises(left) && arises(right)) {
         obstacle = "found the merge " + GgufVocabulary::shown(merge) +
                    " of texts that are no tokens, which a tokenizer.json cannot state";
       }
     }
-    return taken;
+    return kept;
   }
 
  private:
