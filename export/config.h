@@ -44,9 +44,13 @@ std::string difference_text(const PairedDifference& difference);
 Json make_config(const std::string& method, const ModelConfig& model, const std::string& model_sha256, Json parameters,
                  Json calibration, const Provenance& provenance, Json quality, std::span<const ConfigFile> files);
 
-/// Reads a config and checks it against the schema, its own lists against each other, and its files' digests.
-/// @throws Error kInput on any violation (JSON pointer), unknown method or wrong digest; kUnsupported for a newer
-/// version.
+/// Checks what a config says: its parameters as the method reads them, the schema, its lists against each other.
+/// @param where  the file, for messages
+/// @throws Error kInput on any violation (JSON pointer) or unknown method; kUnsupported for a newer version.
+void check_config(const Json& config, const std::string& where);
+
+/// Reads a config and checks it, and the files beside it: digests, shapes and values of their tensors.
+/// @throws Error as check_config; kInput for a wrong digest or tensor, kData for NaN or infinity in one.
 Json read_config(const std::filesystem::path& path);
 
 /// @throws Error kConflict naming each differing field if `config` was made for another model or geometry. RoPE's
@@ -55,7 +59,9 @@ Json read_config(const std::filesystem::path& path);
 void check_config_model(const Json& config, const std::filesystem::path& path, const ModelSource& model);
 
 /// The schema's text (draft-07): export/kvspectrum-config.schema.json, where each method of cache_methods() has the
-/// parameters that its reader describes.
+/// parameters that its reader describes. `lists` in it is what draft-07 cannot say: check_config_lists().
 const std::string& config_schema();
+/// The same, parsed.
+const Json& parsed_config_schema();
 
 }  // namespace kvs

@@ -8,12 +8,14 @@
 
 namespace kvs {
 
-// Checks of a config's lists against each other. All throw Error kInput at the place of what is wrong.
+// Checks of lists against each other. All throw Error kInput at the place of what is wrong.
 
-/// `parameters.layers`, ascending.
+/// Checks a config that follows the schema against the table `lists` of config_schema(): lengths, order and bounds of
+/// its lists, and members that must agree. The table describes itself; Python's reader follows the same one.
+void check_config_lists(const Json& config, const std::string& where);
+
+/// `parameters.layers` of a config that has them.
 std::vector<std::size_t> config_layers(const JsonCursor& config);
-/// Distinct indices below `limit`. @param length  how many; 0: any number
-void check_index_list(const JsonCursor& list, std::size_t limit, std::size_t length = 0);
 /// @param what  that the list has one entry for
 void expect_length(const JsonCursor& list, std::size_t length, const std::string& what);
 

@@ -13,7 +13,9 @@ namespace {
 Json value_schema(const ParameterSpec& spec) {
   switch (spec.kind) {
     case ParameterSpec::Kind::kCount:
-      return {{"type", "integer"}, {"minimum", static_cast<std::uint64_t>(spec.least)}};
+      return {{"type", "integer"},
+              {"minimum", static_cast<std::uint64_t>(spec.least)},
+              {"maximum", static_cast<std::uint64_t>(spec.most)}};
     case ParameterSpec::Kind::kReal: {
       Json schema{{"type", "number"}, {"minimum", spec.least}};
       if (std::isfinite(spec.most)) schema["maximum"] = spec.most;
@@ -64,15 +66,22 @@ Json completed(Json schema) {
     if (std::ranges::find(names, Json(name)) != names.end()) continue;
     names.push_back(name);
     rules.push_back({{"if", {{"properties", {{"method", {{"const", name}}}}}}},
-                     {"then", {{"properties", {{"parameters", {{"$ref", "#/definitions/" + definition}}}}}}}});
+                     {"then",
+                      {{"properties",
+                        {{"parameters", {{"$ref", "#/definitions/" + definition}}}, {"files", {{"maxItems", 0}}}}}}}});
   }
   return schema;
 }
 
 }  // namespace
 
+const Json& parsed_config_schema() {
+  static const Json schema = completed(parse_json(embedded::config_schema, "schema"));
+  return schema;
+}
+
 const std::string& config_schema() {
-  static const std::string text = dump_json(completed(parse_json(embedded::config_schema, "schema"))) + '\n';
+  static const std::string text = dump_json(parsed_config_schema()) + '\n';
   return text;
 }
 

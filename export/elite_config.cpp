@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <array>
 
-#include "core/error.h"
 #include "export/config.h"
 #include "export/config_lists.h"
-#include "io/tensor_archive.h"
+#include "policy/parameters.h"
 
 namespace kvs {
 namespace {
@@ -16,37 +15,13 @@ constexpr std::array<std::string_view, 3> kWhitenings{"off", "on", "both"};  // 
 
 constexpr std::string_view factorization(bool joint) { return joint ? "joint" : "separate"; }
 
-/// The chunk ↔ frequency map: of every kind of RoPE a frequency per chunk, of every layer a kind.
-void check_rope(const JsonCursor& model) {
-  const JsonCursor rope = model.at("rope"), frequencies = rope.at("frequencies"), layers = rope.at("layer_kinds");
-  const auto rotary_dim = rope.at("rotary_dim").unsigned_integer(model.at("head_dim").unsigned_integer());
-  const std::size_t kinds = rope.has("kinds") ? rope.at("kinds").array_size() : 1;
-  expect_length(frequencies, kinds, "kinds");
-  expect_length(rope.at("factors"), kinds, "kinds");
-  for (std::size_t kind = 0; kind < kinds; ++kind) expect_length(frequencies.at(kind), rotary_dim / 2, "chunks");
-  expect_length(layers, model.at("layers").unsigned_integer(), "layers");
-  for (std::size_t n = 0; n < layers.array_size(); ++n)
-    if (layers.at(n).unsigned_integer() >= kinds) layers.at(n).fail("a kind below " + std::to_string(kinds));
-}
-
-std::vector<std::vector<ElitePicks>> read_picks(const JsonCursor& root, std::size_t layers, std::size_t heads,
-                                                const EliteConfig& config) {
-  const JsonCursor elite = root.at("parameters").at("elite"), error = root.at("calibration").at("ropelite").at("error");
-  const std::size_t chunks = root.at("model").at("rope").at("rotary_dim").unsigned_integer() / 2;
-  expect_length(error, layers, "layers");
-  expect_length(elite, layers, "layers");
-  std::vector<std::vector<ElitePicks>> picks(layers);
-  for (std::size_t n = 0; n < layers; ++n) {
-    expect_length(elite.at(n), heads, "heads");
-    expect_length(error.at(n), heads, "heads");
-    const std::size_t r = config.size_of(n).r;
-    for (std::size_t h = 0; h < heads; ++h) {
-      check_index_list(elite.at(n).at(h), chunks, r);
-      expect_length(error.at(n).at(h), r, "picks");
-      picks[n].push_back({elite.at(n).at(h).value().get<std::vector<std::size_t>>(),
-                          error.at(n).at(h).value().get<std::vector<double>>()});
-    }
-  }
+std::vector<std::vector<ElitePicks>> read_picks(const JsonCursor& root) {
+  const Json &elite = root.at("parameters").at("elite").value(),
+             &error = root.at("calibration").at("ropelite").at("error").value();
+  std::vector<std::vector<ElitePicks>> picks(elite.size());
+  for (std::size_t n = 0; n < elite.size(); ++n)
+    for (std::size_t h = 0; h < elite[n].size(); ++h)
+      picks[n].push_back({elite[n][h].get<std::vector<std::size_t>>(), error.at(n).at(h).get<std::vector<double>>()});
   return picks;
 }
 
@@ -73,7 +48,6 @@ Enum word_of(std::span<const std::string_view> words, const JsonCursor& word) {
 /// A parameter that all layers share or that has a list by layer.
 std::vector<std::size_t> of_layers(const JsonCursor& value, std::size_t layers) {
   if (!value.value().is_array()) return std::vector(layers, value.unsigned_integer());
-  expect_length(value, layers, "layers");
   return value.value().get<std::vector<std::size_t>>();
 }
 
@@ -81,14 +55,10 @@ std::vector<std::size_t> of_layers(const JsonCursor& value, std::size_t layers) 
 void read_sizes(const JsonCursor& root, EliteConfig& config) {
   const JsonCursor parameters = root.at("parameters"), r = parameters.at("r"), d_ckv = parameters.at("d_ckv");
   const bool factors = root.at("files").array_size() > 0;
-  const std::size_t layers = config.layers.size(),
-                    chunks = root.at("model").at("rope").at("rotary_dim").unsigned_integer() / 2;
+  const std::size_t layers = config.layers.size();
   const std::vector<std::size_t> rs = of_layers(r, layers),
                                  ranks = factors ? of_layers(d_ckv, layers) : std::vector<std::size_t>(layers);
-  for (std::size_t n = 0; n < layers; ++n) {
-    if (rs[n] > chunks) (r.value().is_array() ? r.at(n) : r).fail("at most " + std::to_string(chunks));
-    config.by_layer.push_back({rs[n], ranks[n]});
-  }
+  for (std::size_t n = 0; n < layers; ++n) config.by_layer.push_back({rs[n], ranks[n]});
   config.r = *std::ranges::max_element(rs);
   if (factors) config.rank = *std::ranges::max_element(ranks);
   if (!r.value().is_array() && !d_ckv.value().is_array()) config.by_layer.clear();
@@ -102,20 +72,9 @@ void read_factors(const JsonCursor& root, EliteConfig& config) {
   config.fitted_queries = parameters.has("queries");
   config.fitted_outputs = parameters.has("outputs");
   config.split = word_of<SingularSplit>(kSplits, parameters.at("split"));
-  const bool factors = config.rank.has_value();
-  if (factors) expect_length(singular, config.layers.size(), "layers");
-  if (factors != (singular.array_size() > 0)) root.at("files").fail("a file of factors beside singular_values");
   config.singular_values = read_singular_values(singular);
-  if (!factors) return;
-  if (config.joint) return;
-  const JsonCursor ranks = parameters.at("ranks");
-  expect_length(ranks, config.layers.size(), "layers");
-  for (std::size_t n = 0; n < config.layers.size(); ++n) {
-    config.ranks.emplace_back(ranks.at(n).at(0).unsigned_integer(), ranks.at(n).at(1).unsigned_integer());
-    const std::size_t d_ckv = config.size_of(n).d_ckv;
-    if (config.ranks[n].first + config.ranks[n].second != d_ckv)
-      ranks.at(n).fail("two ranks that add to d_ckv, " + std::to_string(d_ckv));
-  }
+  if (config.rank && !config.joint)
+    config.ranks = parameters.at("ranks").value().get<std::vector<std::pair<std::size_t, std::size_t>>>();
 }
 
 }  // namespace
@@ -196,9 +155,7 @@ Json elite_calibration(const EliteConfig& config) {
 }
 
 EliteConfig read_elite_config(const Json& config, const std::string& where) {
-  const JsonCursor root(config, where), parameters = root.at("parameters"), model = root.at("model"),
-                                        ropelite = root.at("calibration").at("ropelite");
-  check_rope(model);
+  const JsonCursor root(config, where), ropelite = root.at("calibration").at("ropelite");
   EliteConfig result;
   result.layers = config_layers(root);
   read_sizes(root, result);
@@ -206,41 +163,22 @@ EliteConfig read_elite_config(const Json& config, const std::string& where) {
   if (ropelite.at("granularity").string() == "query-head") result.granularity = Granularity::kQueryHead;
   result.by_attention = ropelite.has("pairs") && ropelite.at("pairs").string() == "attention";
   if (ropelite.has("method")) result.search = ropelite.at("method").string();
-  if (ropelite.at("layers").value() != parameters.at("layers").value())
-    ropelite.at("layers").fail("the layers of /parameters/layers");
-  const bool per_kv_head = result.granularity == Granularity::kKvHead;
-  const std::size_t heads = model.at(per_kv_head ? "kv_heads" : "query_heads").unsigned_integer();
-  result.picks = read_picks(root, result.layers.size(), heads, result);
+  result.picks = read_picks(root);
   read_factors(root, result);
   return result;
 }
 
-void check_elite_factors(const Json& json, const std::filesystem::path& path) {
-  const EliteConfig config = read_elite_config(json, path.string());
-  if (!config.rank) return;
-  const Json& model = json.at("model");
-  const std::filesystem::path file = path.parent_path() / json.at("files").at(0).at("path").get<std::string>();
-  const auto archive = open_safetensors(file);
-  const auto expect = [&](const std::string& name, std::size_t axis, std::uint64_t extent) {
-    const StoredTensor* tensor = archive->find(name);
-    if (tensor == nullptr || tensor->shape.size() != 2 || tensor->shape[axis] != extent)
-      throw Error(ErrorCode::kInput, file.string() + ": tensor " + name,
-                  "found " + (tensor == nullptr ? "none" : Json(tensor->shape).dump()) + ", expected " +
-                      (axis == 0 ? "rows" : "columns") + ": " + std::to_string(extent));
-  };
-  for (std::size_t n = 0; n < config.layers.size(); ++n) {
-    for (const EliteFactor& factor :
-         elite_factors(config, n, model.at("kv_heads").get<std::size_t>(), model.at("head_dim").get<std::size_t>())) {
-      expect(factor.up, 0, factor.rows);
-      expect(factor.up, 1, factor.rank);
-      expect(factor.down, 0, factor.rank);
-    }
-    const auto queries = model.at("query_heads").get<std::uint64_t>() * model.at("head_dim").get<std::uint64_t>();
-    if (config.fitted_queries) expect(elite_queries(config.layers[n]).weight, 0, queries);
-    if (!config.fitted_outputs) continue;
-    expect(elite_output(config.layers[n]), 0, queries);
-    expect(elite_output(config.layers[n]), 1, queries);
-  }
+std::vector<StateStore> read_elite_stores(const Json& config, const std::string& where) {
+  Json given = Json::object();
+  for (const char* const name : {"layers", "store"})
+    if (const auto found = config.at("parameters").find(name); found != config.at("parameters").end())
+      given[name] = *found;
+  const std::size_t layers = config.at("model").at("layers").get<std::size_t>();
+  Parameters parameters({{given, where + ": /parameters/", ErrorCode::kInput}}, layers);
+  std::vector<StateStore> stores(layers);
+  for (std::size_t layer = 0; layer < layers; ++layer)
+    if (parameters.select(layer)) stores[layer] = read_row_store(parameters, layer);
+  return stores;
 }
 
 }  // namespace kvs

@@ -11,6 +11,7 @@
 #include "calibrate/paired_difference.h"
 #include "calibrate/ropelite.h"
 #include "io/json.h"
+#include "policy/row_store.h"
 
 namespace kvs {
 
@@ -101,12 +102,10 @@ std::vector<EliteFactor> elite_factors(const EliteConfig& config, std::size_t n,
 Json elite_parameters(const EliteConfig& config);
 Json elite_calibration(const EliteConfig& config);
 
-/// Reads them, checked against the schema before, and checks their lists against each other and against the model.
-/// @param where  the file, for messages;  @throws Error kInput
+/// Reads them, checked by check_config before.  @param where  the file, for messages;  @throws Error kInput
 EliteConfig read_elite_config(const Json& config, const std::string& where);
 
-/// Checks the shapes of the factors that a config names.
-/// @throws Error kInput naming the tensor
-void check_elite_factors(const Json& config, const std::filesystem::path& path);
+/// How each of the model's layers holds elite rows and the latent. @throws Error as read_row_store
+std::vector<StateStore> read_elite_stores(const Json& config, const std::string& where);
 
 }  // namespace kvs

@@ -44,6 +44,9 @@ FactorReader reader_of(const std::vector<FactorTensor>& tensors);
 /// @param path  of the file, for messages
 FactorReader reader_of(const TensorArchive& archive, const std::filesystem::path& path);
 
+/// Checks the factors that a config names: shapes and values. @throws Error as FactorReader
+void check_elite_factors(const Json& config, const std::filesystem::path& path);
+
 /// The layer at position `n` of `config`. S-LRD's two pairs of factors become one whose up factor is block diagonal.
 /// @param read  called if the config has factors
 EliteLayer elite_layer(const EliteConfig& config, std::size_t n, const ModelSource& source, const FactorReader& read);

@@ -1,5 +1,6 @@
 #include "export/schema_check.h"
 
+#include <memory>
 #include <valijson/adapters/nlohmann_json_adapter.hpp>
 #include <valijson/schema.hpp>
 #include <valijson/schema_parser.hpp>
@@ -10,23 +11,30 @@
 #include "export/schema_violation.h"
 
 namespace kvs {
+namespace {
+
+std::unique_ptr<valijson::Schema> compiled() {
+  const auto document = nlohmann::json::parse(config_schema());
+  auto schema = std::make_unique<valijson::Schema>();
+  valijson::SchemaParser parser;
+  parser.populateSchema(valijson::adapters::NlohmannJsonAdapter(document), *schema);
+  return schema;
+}
+
+}  // namespace
 
 void check_schema(const Json& config, const std::string& where) {
-  // valijson's adapter takes nlohmann::json; both documents are small.
-  const auto schema_document = nlohmann::json::parse(config_schema());
+  // valijson's adapter takes nlohmann::json; the document is small.
+  static const std::unique_ptr<valijson::Schema> schema = compiled();
   const auto target = nlohmann::json::parse(config.dump());
-  valijson::Schema schema;
-  valijson::SchemaParser parser;
-  const valijson::adapters::NlohmannJsonAdapter schema_adapter(schema_document);
-  parser.populateSchema(schema_adapter, schema);
   valijson::Validator validator;
   valijson::ValidationResults results;
-  if (validator.validate(schema, valijson::adapters::NlohmannJsonAdapter(target), &results)) return;
+  if (validator.validate(*schema, valijson::adapters::NlohmannJsonAdapter(target), &results)) return;
   // The most specific complaint is the one with the longest path.
   valijson::ValidationResults::Error error, deepest;
   while (results.popError(error))
     if (deepest.description.empty() || error.context.size() > deepest.context.size()) deepest = error;
-  fail_schema(parse_json(config_schema(), "schema"), config, where, deepest.context, deepest.description);
+  fail_schema(parsed_config_schema(), config, where, deepest.context, deepest.description);
 }
 
 }  // namespace kvs

@@ -65,6 +65,7 @@ std::string expectation(const Json& node) {
   const auto text = [&](const char* key) { return node.at(key).dump(); };
   if (node.contains("const")) return text("const");
   if (node.contains("enum")) return "one of " + text("enum");
+  if (node.contains("not")) return node.value("description", "another value");
   std::string words;
   if (node.contains("type")) {
     const Json& type = node.at("type");
@@ -76,10 +77,12 @@ std::string expectation(const Json& node) {
   };
   add("minimum", "at least");
   add("exclusiveMinimum", "above");
+  add("maximum", "at most");
   add("multipleOf", "a multiple of");
   add("minLength", "of length at least");
   add("minItems", "with at least this many entries:");
   add("maxItems", "with at most this many entries:");
+  add("maxLength", "of length at most");
   add("pattern", "matching");
   return words;
 }

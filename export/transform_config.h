@@ -32,8 +32,7 @@ struct TransformConfig {
 Json transform_parameters(const TransformConfig& config);
 Json transform_calibration(const TransformConfig& config);
 
-/// Reads them, checked against the schema before, and checks their lists against each other and against the model.
-/// @param where  the file, for messages;  @throws Error kInput
+/// Reads them, checked by check_config before.  @param where  the file, for messages;  @throws Error kInput
 TransformConfig read_transform_config(const Json& config, const std::string& where);
 
 /// Bytes of a token's codes in a layer, without gains.

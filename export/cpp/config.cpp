@@ -7,6 +7,7 @@
 #include "export/config.h"
 #include "export/config_lists.h"
 #include "export/elite_config.h"
+#include "export/transform_config.h"
 #include "policy/methods.h"
 
 namespace kvspectrum {
@@ -49,6 +50,11 @@ const kvs::EliteConfig& elite_of(const std::optional<kvs::EliteConfig>& elite, c
   return *elite;
 }
 
+std::vector<kvs::ParameterSpec> transform_specs() {
+  return {{"rows", Kind::kWord},        {"sinks", Kind::kCount},     {"recent", Kind::kCount},
+          {"code_bytes", Kind::kCount}, {"thresholds", Kind::kReal}, {"outliers", Kind::kReal}};
+}
+
 }  // namespace
 
 Config Config::read(const std::filesystem::path& path) try {
@@ -74,12 +80,16 @@ Config Config::read(const std::filesystem::path& path) try {
     content->parameters = reader.resolved();
     content->specs = reader.specs();
     content->layers = content->parameters.at("layers").get<std::vector<std::size_t>>();
+  } else if (content->method == "transform") {
+    content->parameters = json.at("parameters");
+    content->specs = transform_specs();
+    content->layers = kvs::read_transform_config(json, content->where).layers;
   } else {
     content->elite = kvs::read_elite_config(json, content->where);
     content->layers = content->elite->layers;
   }
   return Config(std::move(content));
-} catch (const kvs::Error& error) {
+} catch (const std::exception& error) {
   throw Error(error.what());
 }
 

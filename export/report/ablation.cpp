@@ -2,7 +2,6 @@
 #include <cmath>
 #include <optional>
 
-#include "export/config_lists.h"
 #include "export/figures/ablation_map.h"
 #include "export/report/heat_map.h"
 #include "export/report/intervals.h"
@@ -33,12 +32,10 @@ struct Ablation {
 
 Ablation read_ablation(const Output& output) {
   const JsonCursor root = output.root(), ablation = root.at("calibration").at("ablation");
-  constexpr std::uint64_t kMostChunks = 1 << 16;
-  Ablation result{config_layers(root), ablation.at("chunks").unsigned_integer(kMostChunks), {}};
+  Ablation result{
+      ablation.at("layers").value().get<std::vector<std::size_t>>(), ablation.at("chunks").unsigned_integer(), {}};
   const JsonCursor delta = ablation.at("delta"), interval = ablation.at("interval");
-  for (const JsonCursor& list : {delta, interval}) expect_length(list, result.layers.size(), "layers");
   for (std::size_t n = 0; n < result.layers.size(); ++n) {
-    for (const JsonCursor& list : {delta, interval}) expect_length(list.at(n), result.chunks, "chunks");
     auto& row = result.losses.emplace_back();
     for (std::size_t chunk = 0; chunk < result.chunks; ++chunk) {
       row.push_back({result.layers[n], chunk, delta.at(n).at(chunk).real(), range_of(interval.at(n).at(chunk))});

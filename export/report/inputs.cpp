@@ -6,7 +6,7 @@
 #include <set>
 
 #include "core/error.h"
-#include "export/schema_check.h"
+#include "export/config.h"
 #include "io/descriptor.h"
 #include "io/file.h"
 
@@ -61,7 +61,7 @@ void check_form(const Output& output) {
       throw Error(ErrorCode::kUnsupported, output.name + ": /version",
                   "found " + std::to_string(version) + ", expected at most " + std::to_string(kResultVersion));
   }
-  if (output.kind == OutputKind::kConfig) check_schema(output.json, output.name);
+  if (output.kind == OutputKind::kConfig) check_config(output.json, output.name);
 }
 
 class Reader {

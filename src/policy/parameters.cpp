@@ -140,7 +140,8 @@ std::size_t Parameters::count(std::string_view name, std::size_t standard, std::
   note({.name = std::string(name),
         .kind = ParameterSpec::Kind::kCount,
         .standard = standard < least ? Json() : Json(standard),
-        .least = static_cast<double>(least)});
+        .least = static_cast<double>(least),
+        .most = static_cast<double>(kMostCount)});
   least += more;
   const Json* const value = find(name);
   const bool missing = value == nullptr && standard < least && !describing_;

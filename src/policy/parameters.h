@@ -32,7 +32,7 @@ struct ParameterSpec {
   std::string name;
   Kind kind;
   Json standard = {};                   // null: it is required
-  double least = 0, most = 0;           // kCount: no most; kReal
+  double least = 0, most = 0;           // of numbers
   std::vector<std::string> words = {};  // kWord
   bool per_layer = true;                // a list gives each layer its own value
   std::string_view default_from = {};   // a parameter whose value it has unless it is given; empty: `standard`

@@ -170,23 +170,30 @@ def check_first_tokens(method):
 
 def check_refusals():
     path = FOLDER / "refused.json"
-    document = {"format": "kvspectrum-config", "version": 1, "method": "dropping", "files": [],
-                "model": {"layers": 2}, "parameters": {"layers": [1], "sinks": 4, "cache_size": [16], "gamma": 0.5,
-                                                       "rope": "pre", "store": "q8_0"}}
+    sha256 = "a" * 64
+    rope = {"theta": 10000, "scaling": None, "pairing": "rotate-half", "rotary_dim": 4, "window": 32,
+            "frequencies": [[1, 0.01]], "factors": [1], "layer_kinds": [0, 0]}
+    document = {"format": "kvspectrum-config", "version": 1, "method": "dropping", "files": [], "quality": {},
+                "model": {"name": "tiny", "sha256": sha256, "architecture": "llama", "layers": 2, "query_heads": 2,
+                          "kv_heads": 1, "head_dim": 32, "rope": rope},
+                "calibration": {"command": "kvcalibrate eval", "tool_version": "1", "text_sha256": [], "documents": 1,
+                                "tokens": 32, "seed": 0},
+                "parameters": {"layers": [1], "sinks": 4, "cache_size": [16], "gamma": 0.5, "rope": "pre",
+                               "store": "q8_0"}}
 
     def config(**changes):
         path.write_text(json.dumps({**document, **changes}))
         return Config(path)
 
     assert config().parameters(0) is None and config().parameters(1).count("cache_size") == 16
-    refused(lambda: config(version=2), "version 1", str(path))
+    refused(lambda: config(version=2), "/version: found 2", str(path))
     refused(config().check_store, "/parameters/store:", "q8_0", "none")
     refused(lambda: config().parameters(1).count("lag"), "/parameters/lag:", "found null", "whole number")
     refused(lambda: config().parameters(1).word("rope", "off"), "found \"pre\"", "one of off")
     refused(lambda: Config(FOLDER / "no.json"), "no.json")
-    refused(config(files=[{"path": "tokens.json", "sha256": "0"}]).factors, "tokens.json", "expected SHA-256 0")
+    refused(lambda: config(files=[{"path": "../f", "sha256": sha256}]), "/files")
     document.pop("model")
-    refused(config, "found no model")
+    refused(config, "/model: found nothing")
     path.write_text("{")
     refused(lambda: Config(path), "expected a config")
     assert set(PRESSES) | set(WHY_NOT) == set(METHODS)

@@ -11,6 +11,7 @@
 #include "export/config.h"
 #include "io/digest.h"
 #include "io/file.h"
+#include "kvspectrum/config.h"
 #include "tests/io/safetensors_bytes.h"
 #include "tests/io/temporary_directory.h"
 
@@ -115,6 +116,27 @@ TEST_P(TransformTensors, ComeBackAsTheyWere) {
   EXPECT_EQ(found.books, expected.books);
   EXPECT_EQ(found.deviations, expected.deviations);
   EXPECT_EQ(found.threshold, expected.threshold);
+}
+
+TEST_P(TransformTensors, AreReadByEngines) {
+  (void)read([](auto&) {});
+  const auto config = kvspectrum::Config::read(folder_.write("again.json", test::read_all(folder_.path() / "t.json")));
+  EXPECT_EQ(config.method(), "transform");
+  EXPECT_EQ(config.layers(), std::vector<std::size_t>{1});
+  EXPECT_EQ(config.word("rows", 1), GetParam() == TransformRows::kHead ? "head" : "layer");
+  EXPECT_EQ(config.count("code_bytes", 1), code_bytes(layer(), kShape));
+  EXPECT_EQ(config.real("thresholds", 1), 1);
+  EXPECT_EQ(config.files().size(), 1U);
+}
+
+TEST_P(TransformTensors, BelongToSomeLayersWithAListEach) {
+  const auto with_setting = [&](const std::function<void(TransformConfig&)>& setting) {
+    return complaint([](auto&) {}, setting);
+  };
+  EXPECT_THAT(with_setting([](TransformConfig& c) { c.layers = {}; }), HasSubstr("/parameters/layers"));
+  EXPECT_THAT(with_setting([](TransformConfig& c) { c.code_bytes.push_back(3); }), HasSubstr("/parameters/code_bytes"));
+  EXPECT_THAT(with_setting([](TransformConfig& c) { c.thresholds.clear(); }), HasSubstr("/parameters/thresholds"));
+  EXPECT_THAT(with_setting([](TransformConfig& c) { c.scales.clear(); }), HasSubstr("/calibration/costs/keys"));
 }
 
 TEST_P(TransformTensors, AreAllThereInTheirShapes) {

@@ -80,6 +80,10 @@ class Validate : public ::testing::Test {
     return make_config("faedkv", small_model(), std::string(64, 'a'), parameters, calibration,
                        {"kvcalibrate faedkv", "1", {}, 1, 16, 16, 0}, Json::object(), {});
   }
+  /// A file beside the config, as one of elitekv has it.
+  static Json file_of_factors() {
+    return Json::parse("[{\"path\": \"factors.safetensors\", \"sha256\": \"" + std::string(64, 'a') + "\"}]");
+  }
   std::string complaint(const Json& config) const {
     try {
       read_config(folder_.write("config.json", dump_json(config)));
@@ -134,10 +138,10 @@ TEST_F(Validate, SizesMayDifferByLayer) {
     EXPECT_EQ(kvspectrum::Config::read(path).factors(1).back().rank, joint ? 3U : 2U);
     EXPECT_THAT(after(config, [](Json& c) { c["parameters"]["d_ckv"] = {3, 3}; }), HasSubstr("/parameters/d_ckv"));
     EXPECT_THAT(after(config, [](Json& c) { c["parameters"]["r"] = {3}; }),
-                HasSubstr("/parameters/r/0: found 3, expected at most 2"));
+                HasSubstr("/parameters/r/0: found 3, expected an integer from 0 to 2"));
     EXPECT_THAT(after(config, [](Json& c) { c["parameters"]["r"] = {2}; }), HasSubstr("/parameters/elite/0/0"));
     EXPECT_THAT(after(config, [](Json& c) { c["parameters"]["d_ckv"] = {2}; }),
-                HasSubstr(joint ? "tensor layers.1.up: found [6,3], expected columns: 2" : "/parameters/ranks/0"));
+                HasSubstr(joint ? "tensor layers.1.up: found shape [6,3], expected [6,2]" : "/parameters/ranks/0"));
   }
 }
 
@@ -215,15 +219,66 @@ TEST_F(Validate, ARacesListsHaveALayerEach) {
 
 TEST_F(Validate, ComparesRanksWithTheFactorsShapes) {
   EXPECT_THAT(after(elite(true), [](Json& c) { c["parameters"]["d_ckv"] = 4; }),
-              HasSubstr("factors.safetensors: tensor layers.1.up: found [6,3], expected columns: 4"));
+              HasSubstr("factors.safetensors: tensor layers.1.up: found shape [6,3], expected [6,4]"));
   EXPECT_THAT(after(elite(false), [](Json& c) { c["parameters"]["ranks"][0] = {2, 2}; }), HasSubstr("/ranks/0"));
   EXPECT_THAT(after(elite(false),
                     [](Json& c) {
                       c["parameters"]["ranks"][0] = {2, 1};
                     }),
-              HasSubstr("tensor layers.1.up_k: found [2,1], expected columns: 2"));
+              HasSubstr("tensor layers.1.up_k: found shape [2,1], expected [2,2]"));
   EXPECT_THAT(after(elite(true), [](Json& c) { c["calibration"]["singular_values"] = Json::array(); }),
               HasSubstr("/calibration/singular_values"));
+}
+
+TEST_F(Validate, EveryMethodsListsHaveSomeLayersInOrder) {
+  for (const Json& config : {elite(true), elite(false), faedkv()})
+    for (const char* const layers : {"[]", "[2, 0]", "[1, 1]", "[3]"}) {
+      const std::string found = after(config, [&](Json& c) { c["parameters"]["layers"] = Json::parse(layers); });
+      EXPECT_THAT(found, HasSubstr("/parameters/layers")) << layers;
+    }
+}
+
+TEST_F(Validate, AnAblationFitsTheParameters) {
+  const auto ablation = [&](const char* member, const char* value) {
+    return after(faedkv(), [&](Json& c) { c["calibration"]["ablation"][member] = Json::parse(value); });
+  };
+  EXPECT_THAT(ablation("layers", "[]"), HasSubstr("/calibration/ablation/layers: found an array of 0"));
+  EXPECT_THAT(ablation("layers", "[0, 0, 9]"), HasSubstr("what /parameters/layers says"));
+  EXPECT_THAT(ablation("chunks", "1"), HasSubstr("found 1, expected 2, what /parameters/chunks says"));
+  EXPECT_THAT(ablation("key_space", "\"k_pre\""), HasSubstr("/calibration/ablation/key_space"));
+  EXPECT_THAT(ablation("delta", "[[0.1, 0]]"), HasSubstr("/calibration/ablation/delta: found an array of 1"));
+  EXPECT_THAT(ablation("interval", "[[null, null], [null]]"), HasSubstr("/calibration/ablation/interval/1"));
+  const auto without = [&](const char* name) { return after(faedkv(), [&](Json& c) { c["parameters"].erase(name); }); };
+  EXPECT_THAT(without("chunks"), HasSubstr("/parameters/kept"));  // 22 chunks, more than the prefix has bins
+  EXPECT_THAT(without("layers"), HasSubstr("/parameters/kept"));  // three layers
+}
+
+TEST_F(Validate, FactorsAndWhatTheConfigSaysOfThemBelongTogether) {
+  const auto changed = [&](bool joint, const char* place, const char* value) {
+    return after(elite(joint), [&](Json& c) { c[Json::json_pointer(place)] = Json::parse(value); });
+  };
+  EXPECT_THAT(changed(true, "/files", "[]"), HasSubstr("/files: found nothing, expected what belongs to"));
+  EXPECT_THAT(changed(true, "/parameters/d_ckv", "null"), HasSubstr("/parameters/d_ckv: found nothing"));
+  EXPECT_THAT(changed(true, "/parameters/ranks", "[[1, 2]]"), HasSubstr("/parameters/ranks: found"));
+  EXPECT_THAT(changed(false, "/parameters/factorization", "\"joint\""), HasSubstr("/parameters/ranks: found"));
+  EXPECT_THAT(changed(true, "/parameters/factorization", "\"separate\""), HasSubstr("/parameters/ranks: found noth"));
+  EXPECT_THAT(changed(false, "/calibration/singular_values", "[[2, 1]]"), HasSubstr("/singular_values/0"));
+  EXPECT_THAT(changed(false, "/parameters/ranks", "[[1, 2], [1, 2]]"), HasSubstr("/parameters/ranks"));
+  EXPECT_THAT(changed(true, "/parameters/store", "[\"q8_0\", \"q8_0\"]"), HasSubstr("/parameters/store"));
+  EXPECT_THAT(changed(true, "/calibration/ropelite/layers", "[0]"), HasSubstr("/calibration/ropelite/layers"));
+  EXPECT_THAT(changed(true, "/calibration/ropelite/error", "[[[0.5, 0.1]]]"), HasSubstr("/ropelite/error/0/0"));
+}
+
+TEST_F(Validate, AllMethodsHaveTheirRopesListsAndNoFilesOfOthers) {
+  const auto changed = [&](const char* place, const char* value) {
+    return after(faedkv(), [&](Json& c) { c[Json::json_pointer(place)] = Json::parse(value); });
+  };
+  EXPECT_THAT(changed("/model/rope/frequencies", "[[1]]"), HasSubstr("/model/rope/frequencies/0"));
+  EXPECT_THAT(changed("/model/rope/factors", "[1, 1]"), HasSubstr("/model/rope/factors"));
+  EXPECT_THAT(changed("/model/rope/layer_kinds", "[0, 0]"), HasSubstr("/model/rope/layer_kinds"));
+  EXPECT_THAT(changed("/model/rope/rotary_dim", "6"), HasSubstr("/model/rope/rotary_dim"));
+  EXPECT_THAT(changed("/model/query_heads", "4611686018427387904"), HasSubstr("/model/query_heads"));
+  EXPECT_THAT(after(faedkv(), [](Json& c) { c["files"] = file_of_factors(); }), HasSubstr("/files: found an array of 1"));
 }
 
 TEST_F(Validate, ComparesFilesWithTheirDigests) {

@@ -16,6 +16,9 @@ int main(int argc, char** argv) try {
         std::cout << ", chunks";
         for (const std::size_t chunk : chunks) std::cout << ' ' << chunk;
       }
+    } else if (config.method() == "transform") {
+      std::cout << ", " << config.count("code_bytes", layer) << " bytes of codes a token, rows by "
+                << config.word("rows", layer);
     } else {
       std::cout << ", rows in " << config.word("store", layer);
       if (config.method() == "lagkv")

@@ -30,12 +30,12 @@ struct Factor {
   std::size_t rows = 0, rank = 0;
 };
 
-/// A calibrated config. Parameters have the names, the units and the standards of docs/caches.md; what the config does
-/// not say has its standard.
+/// A calibrated config. Parameters have the names, the units and the standards of docs/caches.md, those of `transform`
+/// the ones of docs/configs.md; what the config does not say has its standard.
 class Config {
  public:
-  /// Reads a file and checks it as `kvcalibrate validate` does: the schema, lists against each other, the digests of
-  /// the files beside it. @throws Error
+  /// Reads a file and checks it as `kvcalibrate validate` does: the schema, lists against each other, the digests and
+  /// the tensors of the files beside it. @throws Error
   static Config read(const std::filesystem::path& path);
 
   const std::string& method() const noexcept;

@@ -69,10 +69,21 @@ CacheChoice configured(const std::filesystem::path& path, const ModelSource& sou
                 "found " + choice.name + ", expected elitekv, transform, " + method_names());
   require_method(config.at("files").empty() ? MethodId::kEvalElite : MethodId::kFactors, source.config());
   choice.elite = load_elite_config(config, path, source);
-  if (const Json& parameters = config.at("parameters"); parameters.contains("store"))
-    choice.parameters.push_back(
-        {{{"store", parameters.at("store")}}, path.string() + ": /parameters/", ErrorCode::kInput});
+  const Json& parameters = config.at("parameters");
+  Json rows{{"layers", parameters.at("layers")}};
+  if (parameters.contains("store")) rows["store"] = parameters.at("store");
+  choice.parameters.push_back({std::move(rows), path.string() + ": /parameters/", ErrorCode::kInput});
   return choice;
+}
+
+/// Refuses settings that have no effect: the layers of an elitekv config are those that were calibrated, and all that a
+/// transform config says is measured.
+void refuse_settings(const CacheChoice& choice, const Json& settings) {
+  if (choice.method != nullptr || settings.empty()) return;
+  const bool elite = choice.transform.empty();
+  if (!elite || settings.contains("layers"))
+    throw Error(ErrorCode::kUsage, "--set " + (elite ? "layers" : settings.items().begin().key()),
+                "cannot be combined with a --config of " + choice.name);
 }
 
 CacheChoice named(const std::string& name, const std::string& option) {
@@ -129,6 +140,7 @@ bool CacheChoice::has_store() const {
 Json CacheChoice::given() const {
   Json all = Json::object();
   for (const ParameterSource& source : parameters) all.update(source.values);
+  if (method == nullptr) all.erase("layers");  // a config's, no choice
   return all;
 }
 
@@ -144,7 +156,9 @@ CacheChoice choose_cache(const Options& options, const ModelSource& source, cons
     throw Error(ErrorCode::kUsage, "--config", "expected either --config or --method");
   CacheChoice choice = has_config ? configured(options.text("config"), source)
                                   : named(has_method ? options.text("method") : standard, "--method");
-  choice.parameters.push_back({parse_settings(options.list("set"), "--set"), "--set ", ErrorCode::kUsage});
+  Json settings = parse_settings(options.list("set"), "--set");
+  refuse_settings(choice, settings);
+  choice.parameters.push_back({std::move(settings), "--set ", ErrorCode::kUsage});
   CacheChoice tried = choice;
   if (choice.method != nullptr) tried.parameters.push_back({assumed, "", ErrorCode::kInternal});
   check(tried, source);

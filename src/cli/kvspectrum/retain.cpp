@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "eval/retention_report.h"
 #include "io/file.h"
+#include "policy/methods.h"
 #include "version.h"
 
 namespace kvs {
@@ -52,6 +53,22 @@ std::vector<double> shares_of(const Options& options) {
   return shares;
 }
 
+/// The parameters of a faedkv config by which an ablation filters, standards included. @throws Error kUnsupported where
+/// layers differ: they are ablated alike.
+Json settings_of_all_layers(const Json& config, const std::filesystem::path& path) {
+  const Json& model = config.at("model");
+  const std::string where = path.string() + ": /parameters/";
+  Parameters reader({{config.at("parameters"), where, ErrorCode::kInput}}, model.at("layers").get<std::size_t>());
+  (void)make_cache(
+      *find_cache_method("faedkv"), reader,
+      {.kv_heads = model.at("kv_heads").get<std::size_t>(), .head_dim = model.at("head_dim").get<std::size_t>()});
+  const Json settings = reader.resolved();
+  for (const char* const name : {"sinks", "recent", "transform", "spectrum", "key_space"})
+    if (settings.at(name).is_array())
+      throw Error(ErrorCode::kUnsupported, where + name, "found a list by layer, expected one value for all layers");
+  return settings;
+}
+
 /// The grid of a faedkv config and the Δ of its chunks; what it says of the states goes into the plan, too.
 void read_chunks(RetentionPlan& plan, const std::filesystem::path& path, const ModelSource& source) {
   const Json config = read_config(path);
@@ -60,7 +77,7 @@ void read_chunks(RetentionPlan& plan, const std::filesystem::path& path, const M
                 "found a config of " + config.at("method").get<std::string>() +
                     ", expected one that kvcalibrate faedkv wrote, with its ablation");
   check_config_model(config, path, source);
-  const Json& parameters = config.at("parameters");
+  const Json parameters = settings_of_all_layers(config, path);
   AblationSetup& setup = plan.setup;
   setup.sinks = setup.continuation ? parameters.at("sinks").get<std::size_t>() : 0;
   setup.recent = setup.continuation ? parameters.at("recent").get<std::size_t>() : 0;

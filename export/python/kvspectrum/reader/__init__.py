@@ -1,0 +1,46 @@
+"""Reads a config as `kvcalibrate validate` does, with Python's own library alone."""
+
+import hashlib
+from pathlib import Path
+
+from kvspectrum.reader.error import ConfigError
+from kvspectrum.reader.json_text import parse
+from kvspectrum.reader.lists import check_lists
+from kvspectrum.reader.parameters import check_parameters, check_row_store
+from kvspectrum.reader.schema import check_schema
+from kvspectrum.reader.tensors import check_tensors
+
+__all__ = ["ConfigError", "read_config"]
+
+
+def _check_files(document, path):
+    for index, file in enumerate(document["files"]):
+        beside, expected = path.parent / file["path"], file["sha256"]
+        try:
+            found = hashlib.sha256(beside.read_bytes()).hexdigest() if beside.is_file() else "no file"
+        except ValueError:  # a zero byte in the name
+            found = "no file name"
+        if found != expected:
+            raise ConfigError(f"{path}: /files/{index}/sha256: found {expected}, expected {found}, of {beside}")
+
+
+def read_config(path):
+    """The document of the file at `path`, with the files beside it checked.
+    @raises ConfigError for what `kvcalibrate validate` refuses"""
+    path = Path(path)
+    try:
+        document = parse(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{path}: {error}, expected a config of kvspectrum") from error
+    if not isinstance(document, dict):
+        raise ConfigError(f"{path}: found no object, expected a config of kvspectrum")
+    check_schema(document, path)
+    if document["method"] in ("elitekv", "transform"):
+        check_row_store(document, path)
+    else:
+        check_parameters(document, path)
+    check_lists(document, path)
+    _check_files(document, path)
+    if document["files"]:
+        check_tensors(document, path.parent / document["files"][0]["path"])
+    return document
