@@ -58,9 +58,10 @@ class Mutator {
 
  private:
   /// What stands where something else should.
-  static constexpr std::array<const char*, 17> kValues{
-      "null", "true", "\"text\"", "\"\"", "\"none\"", "\"../f\"", "0", "-1", "1", "1.5", "2.0", "65536",
-      "1099511627776", "18446744073709551615", "1e300", "[]", "{}"};
+  static constexpr std::array kValues{
+      "null", "true", "\"text\"", "\"\"", "\"none\"", "\"../f\"", "0", "-1", "1", "1.5", "2.0", "65536", "1099511627776",
+      "18446744073709551615", "1e300", "[]", "{}", "\"q8_0\"", "\"quarot4\"", "[\"f16\", \"fp8\"]", "[0]", "[1, 1]",
+      "[3, 1]", "[[0], [1]]", "[0.5, 0.5]"};
 
   std::size_t below(std::size_t count) { return random_() % count; }
   template <class T>
@@ -143,7 +144,7 @@ class ConfigReaders : public CalibratePrograms {
     make("layer.json", {"transform", "--budget", "60%", "--sinks", "1", "--recent", "2"});
     make("head.json", {"transform", "--budget", "60%", "--rows", "head", "--sinks", "1", "--recent", "2"});
     const std::map<std::string, std::vector<std::string>> settings{
-        {"full", {"store=q8_0", "store_skip_layers=0", "layers=0,2"}},
+        {"full", {"store=f16", "store_skip_layers=0", "layers=0,2"}},
         {"streaming", {"cache_size=16,8,12,16"}},
         {"dropping", {"cache_size=16", "gamma=0.5,0.25,0.5,0.75"}},
         {"freqkv", {"cache_size=16", "recent=2"}},
