@@ -69,6 +69,12 @@ std::string difference_text(const PairedDifference& difference) {
   return text.str();
 }
 
+Provenance without_text(Provenance provenance) {
+  provenance.text_sha256.clear();
+  provenance.documents = provenance.tokens = 0;
+  return provenance;
+}
+
 Json make_config(const std::string& method, const ModelConfig& model, const std::string& model_sha256, Json parameters,
                  Json calibration, const Provenance& provenance, Json quality, std::span<const ConfigFile> files) {
   calibration["command"] = provenance.command;

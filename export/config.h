@@ -24,6 +24,9 @@ struct Provenance {
   Json inputs = Json::object();  // SHA-256 of what else was read, by names such as config_sha256
 };
 
+/// The same where no text was read to choose settings: those of a paper, or given ones.
+Provenance without_text(Provenance provenance);
+
 /// A file that belongs to a config, beside it.
 struct ConfigFile {
   std::string name;  // plain file name, relative to the config

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "calibrate/paired_difference.h"
+#include "io/record.h"
 
 namespace kvs {
 namespace {
@@ -99,13 +100,18 @@ Json perturbed_document_json(const PerturbedDocument& document) {
   return record;
 }
 
-PerturbedDocument perturbed_document_from(const Json& record) {
-  PerturbedDocument document{record.at("replaced").get<std::size_t>(), record.at("same_count").get<bool>(), {}};
+PerturbedDocument perturbed_document_from(const JsonCursor& record, const PerturbedDocument& planned,
+                                          std::size_t layers) {
+  require_record(record.at("replaced"), planned.replaced);
+  require_record(record.at("same_count"), planned.same_count);
+  PerturbedDocument document{planned.replaced, planned.same_count, std::vector<ByState<BandSimilarity>>(layers)};
   for (const StateKind state : kPerturbedStates) {
-    const Json& layers = record.at("layers").at(std::string(name_of(state)));
-    document.layers.resize(layers.size());
-    for (std::size_t layer = 0; layer < layers.size(); ++layer)
-      document.layers[layer][state] = layers[layer].get<BandSimilarity>();
+    const JsonCursor of_state = record.at("layers").at(name_of(state));
+    if (of_state.array_size() != layers) of_state.fail(std::to_string(layers) + " layers");
+    for (std::size_t layer = 0; layer < layers; ++layer) {
+      const std::vector<double> bands = record_reals(of_state.at(layer), kBinBands.size());
+      std::ranges::copy(bands, document.layers[layer][state].begin());
+    }
   }
   return document;
 }

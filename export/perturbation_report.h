@@ -39,6 +39,8 @@ std::string perturbation_summary(std::span<const PerturbedDocument> documents);
 
 /// A document as a record of a journal, and back.
 Json perturbed_document_json(const PerturbedDocument& document);
-PerturbedDocument perturbed_document_from(const Json& record);
+/// @param planned  the document that it is of, without layers;  @param layers  that it has. @throws Error kInput
+PerturbedDocument perturbed_document_from(const JsonCursor& record, const PerturbedDocument& planned,
+                                          std::size_t layers);
 
 }  // namespace kvs

@@ -58,6 +58,35 @@ std::vector<CompareCell> cells_at(std::size_t place, const CompareGrid& grid, co
 
 }  // namespace
 
+std::size_t CalibrationQueue::documents(std::string_view method, std::size_t all, std::size_t waiting,
+                                        const std::function<double(std::size_t)>& expected) {
+  Ranks& ranks = records_->ranks();
+  Json chosen;
+  if (ranks.leads()) {
+    if (records_->replays()) {
+      const JsonCursor record = records_->next();
+      require_record(record.at("calibrates"), method);
+      chosen = record_size(record.at("documents"), 1, all);
+    } else {
+      chosen = affordable_documents(all, waiting, expected);
+      records_->keep({{"calibrates", method}, {"documents", chosen}});
+    }
+  }
+  return ranks.tell(chosen).get<std::size_t>();
+}
+
+std::size_t CalibrationQueue::affordable_documents(std::size_t all, std::size_t waiting,
+                                                   const std::function<double(std::size_t)>& expected) const {
+  if (!limit_) return all;
+  const double share = (*limit_ - spent_) / static_cast<double>(waiting);
+  std::size_t fits = std::min(all, kLeastCalibrated), too_many = all + 1;
+  while (too_many - fits > 1) {
+    const std::size_t middle = fits + (too_many - fits) / 2;
+    (pace() * expected(middle) <= share ? fits : too_many) = middle;
+  }
+  return fits;
+}
+
 Json CalibrationQueue::next(const Json& what, const std::function<Json()>& calibrate, double expected) {
   Ranks& ranks = records_->ranks();
   const Json told =
@@ -66,27 +95,39 @@ Json CalibrationQueue::next(const Json& what, const std::function<Json()>& calib
   return told.at("found");
 }
 
+void CalibrationQueue::count(double seconds, double expected) {
+  spent_ += seconds;
+  expected_ += expected;
+  if (expected > 0) paced_ += seconds;
+}
+
 Json CalibrationQueue::made(const Json& what, const std::function<Json()>& calibrate, double expected) {
   if (records_->replays()) {
-    const Json& record = records_->next();
-    spent_ += record.at("seconds").get<double>();
-    return record.at("found");
+    const JsonCursor record = records_->next();
+    require_record(record.at("calibrated"), what);
+    count(record_seconds(record), record_real(record.at("expected")));
+    if (record.at("found").has("error")) (void)record.at("found").at("error").string();
+    return record.at("found").value();
   }
   const auto start = std::chrono::steady_clock::now();
   Json found;
-  if (limit_ && spent_ + expected > *limit_) {
-    found = {{"error", "no time was left to calibrate it"}};
+  double counted = 0;  // of what fails early nothing is learnt
+  if (limit_ && spent_ + pace() * expected > *limit_) {
+    found = {{"error", kNoTimeToCalibrate}};
   } else {
     try {
       found = calibrate();
+      counted = expected;
     } catch (const Error& error) {
-      if (error.code() != ErrorCode::kUsage && error.code() != ErrorCode::kUnsupported) throw;
+      if (error.code() != ErrorCode::kUsage && error.code() != ErrorCode::kUnsupported &&
+          error.code() != ErrorCode::kData)
+        throw;
       found = {{"error", error.what()}};
     }
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  spent_ += seconds;
-  records_->keep({{"calibrated", what}, {"seconds", seconds}, {"found", found}});
+  count(seconds, counted);
+  records_->keep({{"calibrated", what}, {"seconds", seconds}, {"expected", counted}, {"found", found}});
   return found;
 }
 
@@ -105,39 +146,38 @@ bool is_calibrated(std::string_view method) {
   return found != nullptr && found->sized != nullptr && budget_grid(method).settings({}).size() > 1;
 }
 
-std::vector<CompareCell> compare_calibrated(Decoder& decoder, const CompareGrid& grid,
-                                            std::span<const std::vector<std::int32_t>> documents,
-                                            CalibrationQueue& queue, double pass_seconds,
+std::size_t calibration_passes(const ModelConfig& model, std::string_view method, const BudgetText& text) {
+  return most_losses(model, method, {}, text);
+}
+
+std::vector<CompareCell> compare_calibrated(Decoder& decoder, const CompareGrid& grid, std::string_view method,
+                                            const BudgetText& text, CalibrationQueue& queue, double pass_seconds,
                                             const std::function<void(std::size_t, std::size_t)>& progress) {
   const ModelConfig& model = decoder.model().config();
-  std::vector<const CacheMethod*> methods;
-  for (const std::string& name : grid.methods)
-    if (is_calibrated(name)) methods.push_back(find_cache_method(name));
-  std::vector<std::shared_ptr<FullPass>> full;
-  for (const auto& document : documents) full.push_back(std::make_shared<FullPass>(decoder, document));
+  const CacheMethod& of = *find_cache_method(method);
+  const auto passes = static_cast<double>(calibration_passes(model, method, text));
   std::vector<CompareCell> cells;
   std::size_t done = 0;
-  for (const double budget : grid.budgets)
-    for (const CacheMethod* const method : methods) {
-      progress(done++, methods.size() * grid.budgets.size());
-      const auto passes = static_cast<double>(most_losses(model, method->name, {}, {documents, {}}));
-      const Json found = queue.next(
-          {{"method", method->name}, {"budget", budget}},
-          [&] {
-            return calibrated_place(decoder, *method, grid, {documents, {}, full}, budget);
-          },
-          passes * pass_seconds);
-      if (found.contains("error")) {
-        cells.push_back({.label = std::string(method->name) + ", calibrated",
-                         .method = std::string(method->name),
-                         .budget = budget,
-                         .error = found.at("error"),
-                         .calibrated = true});
-        continue;
-      }
-      for (CompareCell& cell : cells_at(found.at("place"), grid, model, *method, budget))
-        cells.push_back(std::move(cell));
+  for (const double budget : grid.budgets) {
+    progress(done++, grid.budgets.size());
+    const Json found = queue.next(
+        {{"method", method}, {"budget", budget}}, [&] { return calibrated_place(decoder, of, grid, text, budget); },
+        passes * pass_seconds);
+    if (found.contains("error")) {
+      cells.push_back({.label = std::string(method) + ", calibrated",
+                       .method = std::string(method),
+                       .budget = budget,
+                       .error = found.at("error"),
+                       .calibrated = true});
+      continue;
     }
+    const JsonCursor place(found, "the journal's calibration of " + std::string(method));
+    const std::size_t places = budget_grid(method).settings({}).size();
+    for (CompareCell& cell : cells_at(record_size(place.at("place"), 0, places - 1), grid, model, of, budget)) {
+      cell.calibration_documents = text.measured.size();
+      cells.push_back(std::move(cell));
+    }
+  }
   return cells;
 }
 

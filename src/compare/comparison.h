@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "compare/records.h"
@@ -11,6 +12,9 @@
 #include "eval/evaluation.h"
 
 namespace kvs {
+
+/// Contiguous parts of a document's scored tokens that losses are kept of.
+inline constexpr std::size_t kComparedParts = 8;
 
 /// How much is spent.
 struct ComparisonPlan {
@@ -21,17 +25,19 @@ struct ComparisonPlan {
 
 /// What a cell showed on the first documents, in their order.
 struct CellResult {
-  Evaluation sum;
-  CellScores scores;
-  bool stopped = false;  // beaten before all documents were scored
+  Evaluation sum = {};
+  CellScores scores = {};
+  bool stopped = false;    // beaten before all documents were scored
+  std::string error = {};  // why there are no scores: its cache fails, or a loss is no finite number
 };
 
 /// Scores caches on documents beside the full cache, which passes over each document once for all of them.
 ///
 /// Documents come in rounds: to 1, 2, 4, … in all. After a round the cells that are beaten() stop. Where `seconds` are
-/// given a round is what of it is affordable(). What a round is of stands in the records, so that a run that is resumed
-/// scores the same cells on the same documents, and its results are the same bits. The records' ranks share a round's
-/// passes; of `seconds` each rank spends its part.
+/// given the first of several documents takes at most half of them, in the order of the cells, and a later round is
+/// what of it is affordable(). What a round is of stands in the records, so that a run that is resumed scores the same
+/// cells on the same documents, and its results are the same bits. A cell that fails has no scores. The records' ranks
+/// share a round's passes; of `seconds` each rank spends its part.
 /// @param make     a fresh cache of each cell; prefixes are at most the plan's
 /// @param progress  called with the seconds spent and those still expected
 /// @return on rank 0: one result for each cell; no scores where the time was over before

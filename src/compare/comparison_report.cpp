@@ -7,14 +7,14 @@
 #include <numeric>
 #include <utility>
 
-#include "calibrate/paired_difference.h"
+#include "compare/calibration.h"
+#include "compare/choices.h"
+#include "compare/comparison_text.h"
+#include "compare/evidence.h"
 #include "eval/evaluation_report.h"
 
 namespace kvs {
 namespace {
-
-constexpr double kRoundedShare = 1 + 1e-9;
-constexpr const char* kNoTime = "no time was left";
 
 Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
 
@@ -34,25 +34,21 @@ Json cell_json(const CompareCell& cell, const CellResult& result, std::span<cons
             {"retrieval", nullptr},
             {"error", nullptr},
             {"needs", cell.needs > 0 ? Json(cell.needs) : Json()}};
-  if (!cell.error.empty())
-    json["error"] = cell.error;
+  if (const std::string& error = cell.error.empty() ? result.error : cell.error; !error.empty())
+    json["error"] = error;
   else if (!scored)
-    json["error"] = kNoTime;
+    json["error"] = kNoTimeToScore;
   if (!scored) return json;
   const Json found = evaluation_json(result.sum, model, window);
   if (cell.budget == 0) {
     const double holding = least_holding(budgets, found.at("bytes_ratio").get<double>());
     json["budget"] = holding == 0 ? budgets.front() : holding;
   }
-  for (const char* name : {"bytes_ratio", "ppl", "ratio", "kl", "top1"}) json[name] = found.at(name);
-  if (!json["ratio"].contains("interval")) json["ratio"]["interval"] = nullptr;
-  return json;
-}
-
-/// What a mean difference of logarithms says as a ratio, with its 95 % interval over documents.
-Json ratio_json(const PairedDifference& logarithms) {
-  Json json{{"mean", std::exp(logarithms.mean)}, {"interval", nullptr}};
-  if (const auto& interval = logarithms.interval) json["interval"] = {1 + interval->first, 1 + interval->second};
+  for (const char* name : {"bytes_ratio", "tokens_scored", "ppl", "kl", "top1"}) json[name] = found.at(name);
+  const LossDifferences lost = from_full(result);
+  json["ratio"] = ratio_of(lost.nll, lost.of_parts);
+  json["ratio"].erase("mean");
+  json["ratio"]["ppl"] = found.at("ratio").at("ppl");
   return json;
 }
 
@@ -65,16 +61,10 @@ bool is_standard_of(const Json& cell, const Json& calibrated) {
 
 /// Perplexity and divergence of a cell relative to another one's on the documents that both have.
 Json relative_to(const CellResult& result, const CellResult& other) {
-  const std::size_t documents = std::min(result.scores.kl.size(), other.scores.kl.size());
-  const PerplexitySum &sum = result.sum.sum, &others = other.sum.sum;
-  const double scored = static_cast<double>(sum.scored) / static_cast<double>(sum.per_document.size());
-  std::vector<double> nll, kl;
-  for (std::size_t n = 0; n < documents; ++n) {
-    nll.push_back((sum.per_document[n] - others.per_document[n]) / scored);
-    kl.push_back(log_divergence(result.scores.kl[n]) - log_divergence(other.scores.kl[n]));
-  }
-  return {
-      {"documents", documents}, {"ppl", ratio_json(paired_difference(nll))}, {"kl", ratio_json(paired_difference(kl))}};
+  const LossDifferences found = from_other(result, other);
+  return {{"documents", found.documents},
+          {"ppl", ratio_of(found.nll, found.of_parts)},
+          {"kl", ratio_of(found.kl, found.of_parts)}};
 }
 
 /// Gives each calibrated cell what it gains over its paper's standard at the same budget.
@@ -88,16 +78,41 @@ void add_gains(Json& cells, std::span<const CellResult> results) {
   }
 }
 
-/// Gives each cell what it loses against the best of its budget.
+/// Gives each cell what it loses against the one of least divergence at its budget.
 void add_losses(Json& cells, const Json& best, std::span<const CellResult> results) {
   for (std::size_t n = 0; n < cells.size(); ++n) {
     Json& cell = cells[n];
     cell["over_best"] = nullptr;
     if (cell.at("documents") == 0) continue;
     for (const Json& of : best)
-      if (of.at("budget") == cell.at("budget") && !of.at("cell").is_null() && of.at("cell") != n)
-        cell["over_best"] = relative_to(results[n], results[of.at("cell").get<std::size_t>()]);
+      if (of.at("budget") == cell.at("budget") && !of.at("leader").is_null() && of.at("leader") != n)
+        cell["over_best"] = relative_to(results[n], results[of.at("leader").get<std::size_t>()]);
   }
+}
+
+/// What no time was left for: the calibrations, the number of cells that were not scored, and both in words.
+Json left_out(const Json& cells) {
+  Json calibrations = Json::array();
+  std::size_t unscored = 0;
+  std::string names, last;
+  for (const Json& cell : cells) {
+    if (cell.at("error") == kNoTimeToScore) ++unscored;
+    if (cell.at("error") != kNoTimeToCalibrate) continue;
+    const std::string label = cell.at("label"), share = text_of("%.3g %%", 100 * cell.at("budget").get<double>());
+    calibrations.push_back({{"label", label}, {"budget", cell.at("budget")}});
+    if (label == last)
+      names += ", " + share;
+    else
+      names += (names.empty() ? " calibrating " : "; ") + label + " to " + share;
+    last = label;
+  }
+  Json left{{"calibrations", std::move(calibrations)}, {"unscored", unscored}, {"verdict", nullptr}};
+  if (names.empty() && unscored == 0) return left;
+  if (unscored > 0)
+    names += (names.empty() ? " scoring " : "; scoring ") + std::to_string(unscored) + " of " +
+             std::to_string(cells.size()) + " cells";
+  left["verdict"] = "no time was left for" + names;
+  return left;
 }
 
 std::size_t most_documents(const Json& cells) {
@@ -106,128 +121,58 @@ std::size_t most_documents(const Json& cells) {
   return most;
 }
 
-Json best_cells(const Json& cells, std::span<const double> budgets) {
-  const std::size_t documents = most_documents(cells);
-  Json all = Json::array();
-  for (const double budget : budgets) {
-    Json best;
-    for (std::size_t n = 0; n < cells.size(); ++n) {
-      const Json& cell = cells[n];
-      if (cell.at("documents") != documents || cell.at("bytes_ratio").get<double>() > budget * kRoundedShare) continue;
-      if (best.is_null() || cell.at("kl") < cells[best.get<std::size_t>()].at("kl")) best = n;
-    }
-    all.push_back({{"budget", budget}, {"cell", best}});
-  }
-  return all;
-}
-
-/// What a cell is said to cost: the most that its interval holds, or its mean.
-double cost_of(const Json& cell) {
-  const Json &ratio = cell.at("ratio"), &interval = ratio.at("interval");
-  return (interval.is_null() ? ratio.at("ppl") : interval[1]).get<double>() - 1;
-}
-
-Json smallest_cells(const Json& cells, std::span<const double> losses) {
-  Json all = Json::array();
-  for (const double loss : losses) {
-    Json smallest;
-    for (std::size_t n = 0; n < cells.size(); ++n) {
-      const Json& cell = cells[n];
-      if (!cell.at("front").get<bool>() || cost_of(cell) > loss) continue;
-      if (smallest.is_null() || cell.at("bytes_ratio") < cells[smallest.get<std::size_t>()].at("bytes_ratio"))
-        smallest = n;
-    }
-    all.push_back({{"loss", loss}, {"cell", smallest}});
-  }
-  return all;
-}
-
-template <class... Arguments>
-std::string line(const char* format, Arguments... arguments) {
-  char text[256];
-  std::snprintf(text, sizeof text, format, arguments...);
-  return text;
-}
-
 std::string cell_line(const Json& cell) {
   const std::string label = cell.at("label");
-  std::string text = line("  %-34s", label.c_str());
+  std::string text = text_of("  %-34s", label.c_str());
   if (cell.at("documents") == 0) return text + cell.at("error").get<std::string>() + '\n';
   const auto real = [&](const char* name) { return cell.at(name).get<double>(); };
-  text += line("%6.1f %%  %9.4f %8.4f  %5.1f %%", 100 * real("bytes_ratio"), cell.at("ratio").at("ppl").get<double>(),
-               real("kl"), 100 * real("top1"));
+  text += text_of("%6.1f %%  %9.4f %8.4f  %5.1f %%", 100 * real("bytes_ratio"),
+                  cell.at("ratio").at("ppl").get<double>(), real("kl"), 100 * real("top1"));
   const Json& interval = cell.at("ratio").at("interval");
   text += interval.is_null() ? std::string(20, ' ')
-                             : line("  %8.4f–%-8.4f", interval[0].get<double>(), interval[1].get<double>());
-  text += line(" %3zu", cell.at("documents").get<std::size_t>());
+                             : text_of("  %8.4f–%-8.4f", interval[0].get<double>(), interval[1].get<double>());
+  text += text_of(" %3zu", cell.at("documents").get<std::size_t>());
   if (const Json& loss = cell.at("over_best"); !loss.is_null()) {
     const Json &kl = loss.at("kl"), &range = kl.at("interval");
-    text += line("  × %.3g", kl.at("mean").get<double>());
-    if (!range.is_null()) text += line(" (%.3g–%.3g)", range[0].get<double>(), range[1].get<double>());
+    text += text_of("  × %.3g", kl.at("mean").get<double>());
+    if (!range.is_null()) text += text_of(" (%.3g–%.3g)", range[0].get<double>(), range[1].get<double>());
   }
   if (cell.at("front").get<bool>()) text += "  front";
   if (cell.at("stopped").get<bool>()) text += "  stopped";
   return text + '\n';
 }
 
-/// "h2o + q8_0 (24.8 %), perplexity × 1.0184 (0.9997–1.0367), KL 0.0236".
-std::string chosen_text(const Json& cell) {
-  const Json& interval = cell.at("ratio").at("interval");
-  return cell.at("label").get<std::string>() + line(" (%.1f %%)", 100 * cell.at("bytes_ratio").get<double>()) +
-         line(", perplexity × %.4f", cell.at("ratio").at("ppl").get<double>()) +
-         (interval.is_null() ? "" : line(" (%.4f–%.4f)", interval[0].get<double>(), interval[1].get<double>())) +
-         line(", KL %.4f\n", cell.at("kl").get<double>());
-}
-
-/// Why nothing is the best of a budget: no time was left for its cells, or all need more; then what comes nearest.
-std::string unreached_text(const Json& cells, double budget) {
-  const Json* nearest = nullptr;
-  double least = 0;
-  for (const Json& cell : cells) {
-    if (cell.at("budget") == budget && (cell.at("error") == kNoTime || cell.at("documents") > 0))
-      return "nothing was scored on as many documents as elsewhere\n";
-    const Json& share = cell.contains("bytes_ratio") ? cell.at("bytes_ratio") : cell.at("needs");
-    if (share.is_null() || (nearest != nullptr && share.get<double>() >= least)) continue;
-    nearest = &cell;
-    least = share;
-  }
-  if (nearest == nullptr) return "nothing reaches it\n";
-  return "nothing reaches it; nearest is " + nearest->at("label").get<std::string>() +
-         line(" with %.3g %%\n", 100 * least);
-}
-
 std::string best_text(const Json& comparison) {
-  const Json& cells = comparison.at("cells");
   std::string text = "best\n";
-  for (const Json& best : comparison.at("best")) {
-    const auto budget = best.at("budget").get<double>();
-    text += line("  %5.3g %%: ", 100 * budget);
-    text += best.at("cell").is_null() ? unreached_text(cells, budget)
-                                      : chosen_text(cells[best.at("cell").get<std::size_t>()]);
-  }
+  for (const Json& best : comparison.at("best"))
+    text +=
+        text_of("  %5.3g %%: ", 100 * best.at("budget").get<double>()) + best.at("verdict").get<std::string>() + '\n';
   return text;
 }
 
 std::string smallest_text(const Json& comparison) {
   std::string text;
-  for (const Json& smallest : comparison.at("smallest")) {
-    text += line("  %5.3g %%: ", 100 * smallest.at("loss").get<double>());
-    text += smallest.at("cell").is_null() ? std::string("no cache of the front costs so little\n")
-                                          : chosen_text(comparison.at("cells")[smallest.at("cell").get<std::size_t>()]);
-  }
+  for (const Json& smallest : comparison.at("smallest"))
+    text += text_of("  %5.3g %%: ", 100 * smallest.at("loss").get<double>()) +
+            smallest.at("verdict").get<std::string>() + '\n';
   return text.empty() ? text : "smallest that costs at most\n" + text;
+}
+
+std::string left_out_text(const Json& comparison) {
+  const Json& verdict = comparison.at("left_out").at("verdict");
+  return verdict.is_null() ? "" : verdict.get<std::string>() + '\n';
 }
 
 std::string retrieval_text(const Json& comparison) {
   const Json& full = comparison.at("full").at("retrieval");
   if (full.is_null()) return "";
   const auto answers = [](const std::string& label, double bytes, const Json& found) {
-    return line("  %-34s%6.1f %%  %5.1f %%  %8.4f\n", label.c_str(), 100 * bytes,
-                100 * found.at("accuracy").get<double>(), found.at("log_likelihood").get<double>());
+    return text_of("  %-34s%6.1f %%  %5.1f %%  %8.4f\n", label.c_str(), 100 * bytes,
+                   100 * found.at("accuracy").get<double>(), found.at("log_likelihood").get<double>());
   };
   const auto questions = full.at("questions").get<std::size_t>();
   std::string text = full.at("task").get<std::string>() +
-                     line(", %zu question%s", questions, questions == 1 ? "" : "s") +
+                     text_of(", %zu question%s", questions, questions == 1 ? "" : "s") +
                      ": bytes, accuracy, log-likelihood of the answer per token\n" + answers("full cache", 1, full);
   for (const Json& cell : comparison.at("cells"))
     if (!cell.at("retrieval").is_null())
@@ -238,17 +183,17 @@ std::string retrieval_text(const Json& comparison) {
 std::string gains_text(const Json& cells) {
   const auto of = [](const Json& ratio) {
     const Json& interval = ratio.at("interval");
-    return line("%7.4f", ratio.at("mean").get<double>()) +
+    return text_of("%7.4f", ratio.at("mean").get<double>()) +
            (interval.is_null() ? std::string(18, ' ')
-                               : line(" (%.4f–%.4f)", interval[0].get<double>(), interval[1].get<double>()));
+                               : text_of(" (%.4f–%.4f)", interval[0].get<double>(), interval[1].get<double>()));
   };
   std::string text;
   for (const Json& cell : cells) {
     const Json& gain = cell.at("over_standard");
     if (gain.is_null()) continue;
     const std::string label = cell.at("label");
-    text += line("  %-34s%6.1f %%  ", label.c_str(), 100 * cell.at("budget").get<double>()) + of(gain.at("ppl")) +
-            "  " + of(gain.at("kl")) + line(" %3zu\n", gain.at("documents").get<std::size_t>());
+    text += text_of("  %-34s%6.1f %%  ", label.c_str(), 100 * cell.at("budget").get<double>()) + of(gain.at("ppl")) +
+            "  " + of(gain.at("kl")) + text_of(" %3zu\n", gain.at("documents").get<std::size_t>());
   }
   return text.empty() ? text
                       : "calibrated, relative to the paper's settings: budget, perplexity, KL, documents\n" + text;
@@ -259,9 +204,9 @@ std::string speed_text(const Json& speeds) {
   std::string text = "decoding at a budget, tokens/s (full cache)\n";
   for (const Json& cell : speeds.at("cells")) {
     const std::string label = cell.at("label");
-    text += line("  %-34s%6.1f %%  %7.1f (%.1f)  × %.2f\n", label.c_str(), 100 * cell.at("budget").get<double>(),
-                 cell.at("decode_tokens_per_second").get<double>(),
-                 cell.at("full_decode_tokens_per_second").get<double>(), cell.at("ratio").get<double>());
+    text += text_of("  %-34s%6.1f %%  %7.1f (%.1f)  × %.2f\n", label.c_str(), 100 * cell.at("budget").get<double>(),
+                    cell.at("decode_tokens_per_second").get<double>(),
+                    cell.at("full_decode_tokens_per_second").get<double>(), cell.at("ratio").get<double>());
   }
   return text;
 }
@@ -283,13 +228,13 @@ Json comparison_json(std::span<const CompareCell> cells, std::span<const CellRes
   if (longest != nullptr) full["ppl"] = longest->sum.full->sum.perplexity();
   for (const std::size_t n : pareto_front(scores)) all[n]["front"] = true;
   add_gains(all, results);
-  Json best = best_cells(all, budgets), smallest = smallest_cells(all, goals.losses);
+  const ScoredCells scored{cells, results, all};
+  Json best = best_choices(scored, budgets), smallest = smallest_choices(scored, goals.losses);
   add_losses(all, best, results);
-  return {{"full", std::move(full)},
-          {"budgets", budgets},
-          {"cells", std::move(all)},
-          {"best", std::move(best)},
-          {"smallest", std::move(smallest)}};
+  Json left = left_out(all);
+  return {{"full", std::move(full)},         {"budgets", budgets},
+          {"cells", std::move(all)},         {"best", std::move(best)},
+          {"smallest", std::move(smallest)}, {"left_out", std::move(left)}};
 }
 
 std::string comparison_text(const Json& comparison, const Json& speeds) {
@@ -299,22 +244,23 @@ std::string comparison_text(const Json& comparison, const Json& speeds) {
   std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
     const auto key = [&](const Json& cell) {
       const bool scored = cell.at("documents") != 0;
-      return std::tuple(-cell.at("budget").get<double>(), !scored, scored ? cell.at("kl").get<double>() : 0);
+      return std::tuple(-cell.at("budget").get<double>(), -cell.at("documents").get<std::int64_t>(),
+                        scored ? cell.at("kl").get<double>() : 0);
     };
     return key(cells[a]) < key(cells[b]);
   });
-  std::string text = line("  %-34s%8s  %9s %8s  %7s  %-18s %3s  %s\n", "", "bytes", "ppl ratio", "KL", "top 1",
-                          "95 % of the ratio", "doc", "KL × best's (95 %)");
+  std::string text = text_of("  %-34s%8s  %9s %8s  %7s  %-18s %3s  %s\n", "", "bytes", "ppl ratio", "KL", "top 1",
+                             "95 % of the ratio", "doc", "KL × best's (95 %)");
   double budget = 0;
   for (const std::size_t n : order) {
     if (cells[n].at("budget") != budget) {
       budget = cells[n].at("budget");
-      text += line("budget %.3g %%\n", 100 * budget);
+      text += text_of("budget %.3g %%\n", 100 * budget);
     }
     text += cell_line(cells[n]);
   }
-  return text + best_text(comparison) + smallest_text(comparison) + gains_text(cells) + retrieval_text(comparison) +
-         speed_text(speeds);
+  return text + best_text(comparison) + smallest_text(comparison) + left_out_text(comparison) + gains_text(cells) +
+         retrieval_text(comparison) + speed_text(speeds);
 }
 
 ParetoPlot pareto_plot(const Json& comparison) {

@@ -16,10 +16,8 @@ struct ComparisonGoals {
   std::span<const double> losses;   // ascending relative changes of perplexity
 };
 
-/// `full`, `budgets`, `cells`, `best` and `smallest` of a comparison (docs/compare.md), without times: the same
-/// whenever it is run. best: for each budget the cell of least divergence that holds no more, of those with the most
-/// documents. smallest: for each loss the first cell of the front that costs no more, by the upper end of its 95 %
-/// interval where it has one.
+/// `full`, `budgets`, `cells`, `best`, `smallest` (compare/choices.h) and `left_out` of a comparison (docs/compare.md),
+/// without times: the same whenever it is run.
 Json comparison_json(std::span<const CompareCell> cells, std::span<const CellResult> results,
                      const ComparisonGoals& goals, const ModelConfig& model, std::size_t window);
 /// A line for each cell, by budget and divergence, what is best at each budget and smallest at each loss, and what the

@@ -21,6 +21,7 @@ struct CompareCell {
   std::string error = {};   // why it has no settings
   double needs = 0;         // where that is its size, the least share of the full cache's bytes that it takes
   bool calibrated = false;  // its settings were chosen on a text
+  std::size_t calibration_documents = 0;  // of this comparison's calibration text, that they were chosen on
 };
 
 /// What is compared.

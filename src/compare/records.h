@@ -4,10 +4,18 @@
 #include <memory>
 
 #include "io/journal.h"
+#include "io/record.h"
 #include "ranks/one_process.h"
 #include "ranks/ranks.h"
 
 namespace kvs {
+
+/// The seconds that a record says its work took.
+inline double record_seconds(const JsonCursor& record) {
+  const double seconds = record_real(record.at("seconds"));
+  if (seconds < 0) record.at("seconds").fail("seconds");
+  return seconds;
+}
 
 /// The steps of a run in their order. Those that its journal holds are told again instead of being done. Of several
 /// ranks rank 0 has the records, and says what follows from them.
@@ -22,9 +30,9 @@ class RunRecords {
 
   /// Whether next() has a record of the run before.
   bool replays() const noexcept { return journal_ != nullptr && next_ < journal_->records().size(); }
-  const Json& next() {
-    const Json& record = journal_->records()[next_++];
-    replayed_seconds_ += record.value("seconds", 0.0);
+  JsonCursor next() {
+    const JsonCursor record = journal_->record(next_++);
+    if (record.has("seconds")) replayed_seconds_ += record_seconds(record);
     return record;
   }
   void keep(const Json& record) {

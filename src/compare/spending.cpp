@@ -85,11 +85,13 @@ std::vector<std::size_t> most_promising(std::span<const CellScores> cells, std::
 Round affordable(Round round, std::span<const CellScores> cells, std::size_t documents, double seconds) {
   const auto passes = static_cast<double>(round.last - round.first);
   const std::vector<std::size_t> front = pareto_front(cells);
-  const double kept = static_cast<double>(documents - round.last) * cost(cells, front);
+  const std::size_t wanted = std::max(round.last, std::min(documents, kFrontDocuments));
+  const double kept = static_cast<double>(wanted - round.last) * cost(cells, front);
   while (round.cells.size() > front.size() && passes * cost(cells, round.cells) + kept > seconds)
     round.cells = most_promising(cells, round.cells, round.cells.size() - 1);
   const double each = cost(cells, round.cells);
-  if (passes * each > seconds) round.last = round.first + static_cast<std::size_t>(std::max(0.0, seconds) / each);
+  if (passes * each > seconds)
+    round.last = round.first + (each > 0 ? static_cast<std::size_t>(std::max(0.0, seconds) / each) : 0);
   return round;
 }
 

@@ -40,7 +40,9 @@ std::vector<std::size_t> most_promising(std::span<const CellScores> cells, std::
                                         std::size_t count);
 
 /// What of a round after the first fits `seconds`, by what its cells took so far, when the front's passes over all
-/// `documents` must fit too: the least promising cells but the front's stay behind, then documents.
+/// `documents`, or the first kFrontDocuments, must fit too: the least promising cells but the front's stay behind, then
+/// documents.
+inline constexpr std::size_t kFrontDocuments = 8;
 Round affordable(Round round, std::span<const CellScores> cells, std::size_t documents, double seconds);
 
 }  // namespace kvs

@@ -5,10 +5,23 @@
 #include <iterator>
 #include <numeric>
 
+#include "io/record.h"
 #include "ranks/watch.h"
 
 namespace kvs {
 namespace {
+
+/// That a record is a unit of the run. @throws Error kInput
+void check_unit(const JsonCursor& unit, const AblationPlan& plan, std::size_t documents) {
+  (void)record_size(unit.at("document"), 0, documents - 1);
+  if (unit.has("base")) return (void)record_real(unit.at("base"));
+  const std::size_t chunks = record_size(unit.at("chunks")), layer = record_size(unit.at("layer"));
+  if (std::ranges::find(plan.chunk_counts, chunks) == plan.chunk_counts.end())
+    unit.at("chunks").fail("a number of chunks of this run");
+  if (std::ranges::find(plan.layers, layer) == plan.layers.end()) unit.at("layer").fail("a layer of this run");
+  const std::size_t ablated = plan.race ? record_indices(unit.at("ablated"), chunks).size() : chunks;
+  (void)record_reals(unit.at("nll"), ablated);
+}
 
 /// The chunks to ablate in one document: [layer · chunk count].
 using Choice = std::vector<std::vector<std::size_t>>;
@@ -135,6 +148,8 @@ class AblationRun {
         journal_(journal),
         before_(plan),
         table_(plan) {
+    for (std::size_t n = 0; journal != nullptr && n < journal->records().size(); ++n)
+      check_unit(journal->record(n), plan, documents.size());
     const Json units = ranks.tell(journal == nullptr ? Json::array() : Json(journal->records()));
     for (const Json& unit : units) before_.store(unit);
     table_ = before_;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "io/record.h"
 #include "ranks/one_process.h"
 
 namespace kvs {
@@ -36,9 +37,61 @@ std::vector<std::int32_t> successors(std::span<const std::int32_t> tokens, std::
   return targets;
 }
 
+/// Contiguous parts of the scored tokens, of the same size give or take a token.
+class ScoredParts {
+ public:
+  ScoredParts(const Scored& scored, std::size_t parts)
+      : scored_(scored), count_(std::clamp<std::size_t>(parts, 1, scored.last - scored.first)), sums_(count_) {}
+
+  /// Where the part that holds a token ends.
+  std::size_t end_of(std::size_t token) const { return bound(part_of(token) + 1); }
+  /// Adds the losses of tokens [from, to), all of one part.
+  void add(std::size_t from, std::size_t to, std::span<const float> nll, std::span<const float> full, double kl) {
+    PartLoss& sum = sums_[part_of(from)];
+    sum.nll += sum_of(nll.first(to - from));
+    sum.full_nll += sum_of(full.first(to - from));
+    sum.kl += kl;
+  }
+  std::vector<PartLoss> means() const {
+    std::vector<PartLoss> means = sums_;
+    for (std::size_t n = 0; n < count_; ++n) {
+      const auto tokens = static_cast<double>(bound(n + 1) - bound(n));
+      means[n] = {means[n].nll / tokens, means[n].full_nll / tokens, means[n].kl / tokens};
+    }
+    return means;
+  }
+
+ private:
+  std::size_t bound(std::size_t part) const { return scored_.first + part * (scored_.last - scored_.first) / count_; }
+  std::size_t part_of(std::size_t token) const {
+    std::size_t part = 0;
+    while (bound(part + 1) <= token) ++part;
+    return part;
+  }
+
+  Scored scored_;
+  std::size_t count_;
+  std::vector<PartLoss> sums_;
+};
+
+Json parts_json(std::span<const PartLoss> parts) {
+  Json list = Json::array();
+  for (const PartLoss& part : parts) list.push_back({part.nll, part.full_nll, part.kl});
+  return list;
+}
+std::vector<PartLoss> parts_from(const JsonCursor& list) {
+  std::vector<PartLoss> parts;
+  for (std::size_t n = 0; n < list.array_size(); ++n) {
+    const std::vector<double> part = record_reals(list.at(n), 3);
+    parts.push_back({part[0], part[1], part[2]});
+  }
+  return parts;
+}
+
 Json bytes_json(const CacheBytes& bytes) { return {bytes.stored, bytes.used, bytes.spare}; }
-CacheBytes bytes_from(const Json& json) {
-  return {json.at(0).get<std::size_t>(), json.at(1).get<std::size_t>(), json.at(2).get<std::size_t>()};
+CacheBytes bytes_from(const JsonCursor& list) {
+  if (list.array_size() != 3) list.fail("3 counts");
+  return {record_size(list.at(std::size_t{0})), record_size(list.at(1)), record_size(list.at(2))};
 }
 
 }  // namespace
@@ -51,6 +104,7 @@ Evaluation& Evaluation::operator+=(const Evaluation& next) {
   full->sum += next.full->sum;
   full->divergence += next.full->divergence;
   full->seconds += next.full->seconds;
+  parts.insert(parts.end(), next.parts.begin(), next.parts.end());
   return *this;
 }
 
@@ -63,8 +117,8 @@ ReferencePass reference_pass(Decoder& decoder, std::span<const std::int32_t> tok
   pass.hidden = decoder.embed(tokens);
   decoder.advance(pass.hidden, decoder.model().config().layers);
   pass.seconds = std::chrono::duration<double>(Clock::now() - start).count();
-  pass.sum.add(sum_of(decoder.nll(pass.hidden, successors(tokens, 0, tokens.size(), scored))),
-               scored.last - scored.first);
+  pass.nll = decoder.nll(pass.hidden, successors(tokens, 0, tokens.size(), scored));
+  pass.sum.add(sum_of(pass.nll), scored.last - scored.first);
   return pass;
 }
 
@@ -77,16 +131,27 @@ Evaluation evaluate_document(Decoder& decoder, std::span<const std::int32_t> tok
   std::optional<ReferencePass> own;
   if (plan.compare && reference == nullptr) reference = &own.emplace(reference_pass(decoder, tokens, prefix, plan));
   if (reference != nullptr) result.full = {reference->sum, {}, reference->seconds};
+  const bool parted = plan.parts > 0 && reference != nullptr;
+  ScoredParts parts(scored, parted ? plan.parts : 1);
   double nll = 0;
   result.cache =
       run_cached(decoder, cache, tokens, {.decode = plan.decode}, [&](const ResidualStream& group, std::size_t first) {
         const std::size_t from = std::max(first, scored.first), to = std::min(first + group.tokens(), scored.last);
         if (from >= to) return;
-        nll += sum_of(decoder.nll(group, successors(tokens, first, group.tokens(), scored)));
-        if (reference != nullptr)
-          result.full->divergence += divergence(decoder, reference->hidden, group, {first, from, to});
+        const std::vector<float> of_tokens = decoder.nll(group, successors(tokens, first, group.tokens(), scored));
+        nll += sum_of(of_tokens);
+        if (reference == nullptr) return;
+        for (std::size_t at = from, end = to; at < to; at = end) {
+          end = parted ? std::min(to, parts.end_of(at)) : to;
+          const Divergence found = divergence(decoder, reference->hidden, group, {first, at, end});
+          if (parted)
+            parts.add(at, end, std::span(of_tokens).subspan(at - first), std::span(reference->nll).subspan(at),
+                      found.kl);
+          result.full->divergence += found;
+        }
       });
   result.sum.add(nll, scored.last - scored.first);
+  if (parted) result.parts.push_back(parts.means());
   return result;
 }
 
@@ -108,51 +173,66 @@ Json to_record(const Evaluation& document) {
                       {"tokens", divergence.tokens},
                       {"seconds", seconds}};
   }
+  if (!document.parts.empty()) record["parts"] = parts_json(document.parts.front());
   return record;
 }
 
-Evaluation evaluation_from(const Json& record) {
+Evaluation evaluation_from(const JsonCursor& record) {
   Evaluation document;
-  const auto scored = record.at("scored").get<std::size_t>();
-  document.sum.add(record.at("nll").get<double>(), scored);
-  const auto seconds = record.at("seconds").get<std::vector<double>>();
+  const std::size_t scored = record_size(record.at("scored"), 1);
+  document.sum.add(record_real(record.at("nll")), scored);
+  const std::vector<double> seconds = record_reals(record.at("seconds"), 3);
   document.cache = {.peak = bytes_from(record.at("peak")),
                     .end = bytes_from(record.at("end")),
-                    .compressions = record.at("compressions").get<std::size_t>(),
-                    .tokens = record.at("tokens").get<std::size_t>(),
-                    .decoded = record.at("decoded").get<std::size_t>(),
-                    .seconds = seconds.at(0),
-                    .decode_seconds = seconds.at(1),
-                    .compression_seconds = seconds.at(2)};
-  if (record.contains("full")) {
-    const Json& full = record.at("full");
+                    .compressions = record_size(record.at("compressions")),
+                    .tokens = record_size(record.at("tokens")),
+                    .decoded = record_size(record.at("decoded")),
+                    .seconds = seconds[0],
+                    .decode_seconds = seconds[1],
+                    .compression_seconds = seconds[2]};
+  if (record.has("full")) {
+    const JsonCursor full = record.at("full");
     document.full.emplace();
-    document.full->sum.add(full.at("nll").get<double>(), scored);
-    document.full->divergence = {full.at("kl").get<double>(), full.at("agreed").get<std::size_t>(),
-                                 full.at("tokens").get<std::size_t>()};
-    document.full->seconds = full.at("seconds").get<double>();
+    document.full->sum.add(record_real(full.at("nll")), scored);
+    document.full->divergence = {record_real(full.at("kl")), record_size(full.at("agreed")),
+                                 record_size(full.at("tokens"), 1)};
+    document.full->seconds = record_real(full.at("seconds"));
   }
+  if (record.has("parts")) document.parts.push_back(parts_from(record.at("parts")));
   return document;
 }
+
+namespace {
+
+/// @param documents  of the run;  @param compared  whether it has the full cache beside
+JsonCursor replayed(const Journal& journal, std::size_t n, std::size_t documents, bool compared) {
+  const JsonCursor record = journal.record(n);
+  if (n >= documents) record.fail("no more than " + std::to_string(documents) + " documents");
+  if (record.has("full") != compared)
+    record.fail(compared ? "the full cache beside" : "a cache without the full one beside");
+  return record;
+}
+
+}  // namespace
 
 Evaluation evaluate(Decoder& decoder, std::span<const std::vector<std::int32_t>> documents, const EvaluationPlan& plan,
                     const std::function<void(std::size_t)>& done, Journal* journal, Ranks* ranks) {
   const auto alone = make_one_process();
   if (ranks == nullptr) ranks = alone.get();
   Evaluation result;
-  const auto add = [&](std::size_t document, const Json& record) {
+  const auto add = [&](std::size_t document, const JsonCursor& record) {
     result += evaluation_from(record);
     if (done) done(document + 1);
   };
   const auto first = ranks->tell(Json(journal == nullptr ? 0 : journal->records().size())).get<std::size_t>();
   if (journal != nullptr)
-    for (std::size_t n = 0; n < first; ++n) add(n, journal->records()[n]);
+    for (std::size_t n = 0; n < first; ++n) add(n, replayed(*journal, n, documents.size(), plan.compare));
   ranks->share(
       {.first = first, .last = documents.size()},
       [&](std::size_t n) { return UnitResult{to_record(evaluate_document(decoder, documents[n], plan))}; },
       [&](std::size_t n, const UnitResult& document) {
         if (journal != nullptr) journal->append(document.record);
-        add(n, document.record);
+        add(n, JsonCursor(document.record, "document"));
       });
   return result;
 }

@@ -21,6 +21,13 @@ struct EvaluationPlan {
   bool compare = false;         // also run the full cache: NLL, KL divergence and agreement per token, one more pass
   std::size_t last = 0;         // score the last tokens of a document alone; 0: all after its prefix
   std::size_t decode = 0;       // so many at the end go one at a time
+  std::size_t parts = 0;        // contiguous ones of the scored tokens whose losses are kept apart, beside a reference
+};
+
+/// Losses of a contiguous part of a document's scored tokens, nats a token.
+struct PartLoss {
+  double nll = 0, full_nll = 0;  // of the cache and of the full cache
+  double kl = 0;                 // divergence from the full cache's predictions
 };
 
 /// The full cache on the same documents.
@@ -35,6 +42,7 @@ struct Evaluation {
   PerplexitySum sum;
   CacheReport cache;  // of all documents
   std::optional<FullReference> full;
+  std::vector<std::vector<PartLoss>> parts = {};  // [document][part]; no document unless they were asked for
 
   /// Adds the next documents' evaluation.
   Evaluation& operator+=(const Evaluation& next);
@@ -44,7 +52,8 @@ struct Evaluation {
 struct ReferencePass {
   ResidualStream hidden;  // finished
   PerplexitySum sum;
-  double seconds = 0;  // of the forward pass
+  std::vector<float> nll = {};  // [token] of its successor
+  double seconds = 0;           // of the forward pass
 };
 /// @param prefix  tokens that are not scored
 ReferencePass reference_pass(Decoder& decoder, std::span<const std::int32_t> tokens, std::size_t prefix,
@@ -55,7 +64,8 @@ Evaluation evaluate_document(Decoder& decoder, std::span<const std::int32_t> tok
 
 /// A document's evaluation as a record of a journal.
 Json to_record(const Evaluation& document);
-Evaluation evaluation_from(const Json& record);
+/// @throws Error kInput
+Evaluation evaluation_from(const JsonCursor& record);
 
 /// Perplexity is over the scored tokens: those that have a token before them and follow the prefix.
 /// @param done     called after each document with the number of documents done

@@ -43,13 +43,16 @@ Json evaluation_json(const Evaluation& evaluation, const ModelConfig& model, std
 
 void add_times(const Evaluation& evaluation, Json& result) {
   const CacheReport& cache = evaluation.cache;
-  const auto rate = [](std::size_t tokens, double seconds) { return static_cast<double>(tokens) / seconds; };
+  // 0 where the clock stood still.
+  const auto rate = [](std::size_t tokens, double seconds) {
+    return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
+  };
   result["seconds"] = cache.seconds;
   result["tokens_per_second"] = rate(cache.tokens, cache.seconds);
   if (cache.tokens > cache.decoded)
     result["prefill_tokens_per_second"] = rate(cache.tokens - cache.decoded, cache.seconds - cache.decode_seconds);
   if (cache.decoded > 0) result["decode_tokens_per_second"] = rate(cache.decoded, cache.decode_seconds);
-  result["compression_share"] = cache.compression_seconds / cache.seconds;
+  result["compression_share"] = cache.seconds > 0 ? cache.compression_seconds / cache.seconds : 0;
   if (evaluation.full) result["full"]["seconds"] = evaluation.full->seconds;
 }
 

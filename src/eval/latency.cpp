@@ -57,6 +57,16 @@ std::vector<std::vector<LatencyCell>> measure_latency(Decoder& decoder, std::spa
   return cells;
 }
 
+bool clock_moved(const std::vector<std::vector<LatencyCell>>& cells) {
+  const auto all_positive = [](const std::vector<double>& times) {
+    return std::ranges::all_of(times, [](double seconds) { return seconds > 0; });
+  };
+  for (const auto& of_length : cells)
+    for (const LatencyCell& cell : of_length)
+      if (!all_positive(cell.prefill) || !all_positive(cell.decode)) return false;
+  return true;
+}
+
 Json latency_json(const LatencyPlan& plan, std::span<const TimedCache> caches,
                   const std::vector<std::vector<LatencyCell>>& cells) {
   constexpr double kMilliseconds = 1000;

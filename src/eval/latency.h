@@ -42,6 +42,9 @@ std::vector<std::vector<LatencyCell>> measure_latency(Decoder& decoder, std::spa
                                                       std::span<const TimedCache> caches, const LatencyPlan& plan,
                                                       const std::function<void(std::size_t)>& done);
 
+/// Whether every time is above 0: ratios and rates are of no other.
+bool clock_moved(const std::vector<std::vector<LatencyCell>>& cells);
+
 /// {lengths, decode, repeats, caches: [{label, prefill_ms, decode_ms, prefill_ratio, decode_ratio}]}: medians over
 /// repeats by length, in milliseconds per token; ratios are medians of a repeat's ratio to the first cache.
 Json latency_json(const LatencyPlan& plan, std::span<const TimedCache> caches,

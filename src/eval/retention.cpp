@@ -4,6 +4,8 @@
 #include <iterator>
 #include <numeric>
 
+#include "io/record.h"
+
 namespace kvs {
 namespace {
 
@@ -40,11 +42,13 @@ std::vector<double> all_gains(const RetentionPlan& plan) {
   return gains;
 }
 
-void add_document(Retention& result, const Json& record, std::size_t scored) {
-  result.full.add(record.at("full").get<double>(), scored);
-  auto nll = record.at("kept").begin();
+void add_document(Retention& result, const JsonCursor& record, const RetentionPlan& plan) {
+  const std::size_t scored = plan.setup.scored();
+  result.full.add(record_real(record.at("full")), scored);
+  const std::vector<double> kept = record_reals(record.at("kept"), plan.variants());
+  auto nll = kept.begin();
   for (RetentionCurve& curve : result.curves)
-    for (PerplexitySum& point : curve.points) point.add((nll++)->get<double>(), scored);
+    for (PerplexitySum& point : curve.points) point.add(*nll++, scored);
 }
 
 }  // namespace
@@ -69,16 +73,15 @@ Retention retain(AblationForward& forward, const RetentionPlan& plan,
   const std::array<std::size_t, 4> shape{plan.variants(), 2, plan.layers.size(),
                                          gains.size() / (plan.variants() * 2 * plan.layers.size())};
   for (std::size_t n = 0; n < documents.size(); ++n) {
-    Json record;
     if (n < journal.records().size()) {
-      record = journal.records()[n];
+      add_document(result, journal.record(n), plan);
     } else {
       forward.begin(documents[n]);
       const double full = forward.base();
-      record = {{"full", full}, {"kept", forward.filtered(plan.layers, {gains, shape})}};
+      const Json record{{"full", full}, {"kept", forward.filtered(plan.layers, {gains, shape})}};
       journal.append(record);
+      add_document(result, JsonCursor(record, "document"), plan);
     }
-    add_document(result, record, plan.setup.scored());
     done(n + 1);
   }
   return result;

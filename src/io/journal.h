@@ -36,6 +36,9 @@ class Journal {
   Journal(Journal&&) noexcept;
   ~Journal();
   const std::vector<Json>& records() const noexcept { return records_; }
+  const std::string& name() const noexcept { return path_.native(); }
+  /// Record n to read (io/record.h), which names the file and its line.
+  JsonCursor record(std::size_t n) const { return {records_[n], name() + ": line " + std::to_string(n + 2)}; }
   /// @throws Error kEnvironment; afterwards the journal must not be used (no second fsync is tried).
   void append(const Json& record);
   /// Deletes the file, when its run's outputs are in place. One that cannot be deleted stays: the run is finished.

@@ -1,7 +1,9 @@
 #include "tasks/task_run.h"
 
 #include <algorithm>
+#include <limits>
 
+#include "io/record.h"
 #include "io/text_source.h"
 #include "tasks/haystack.h"
 
@@ -42,15 +44,20 @@ Json to_json(const Answer& answer) {
           {"bytes_ratio", answer.bytes_ratio},       {"text", answer.text}};
 }
 
-Answer answer_from(const Json& json) {
-  const auto real = [&](const char* name) { return json.at(name).get<double>(); };
-  return {.scores = {real("accuracy"), real("recall"), real("partial"), real("f1")},
-          .log_likelihood = real("log_likelihood"),
-          .tokens = json.at("answer_tokens").get<std::size_t>(),
-          .first_token = json.at("first_token").get<std::int32_t>(),
-          .first_right = json.at("first_right").get<bool>(),
-          .bytes_ratio = real("bytes_ratio"),
-          .text = json.at("text").get<std::string>()};
+Answer answer_from(const JsonCursor& record) {
+  const auto share = [&](const char* name) {
+    const double found = record_real(record.at(name));
+    if (found < 0 || found > 1) record.at(name).fail("a number from 0 to 1");
+    return found;
+  };
+  return {.scores = {share("accuracy"), share("recall"), share("partial"), share("f1")},
+          .log_likelihood = record_real(record.at("log_likelihood")),
+          .tokens = record_size(record.at("answer_tokens"), 1),
+          .first_token =
+              static_cast<std::int32_t>(record.at("first_token").integer(-1, std::numeric_limits<std::int32_t>::max())),
+          .first_right = record.at("first_right").boolean(),
+          .bytes_ratio = record_real(record.at("bytes_ratio")),
+          .text = record.at("text").string()};
 }
 
 }  // namespace
@@ -87,7 +94,7 @@ std::vector<TaskResult> run_task(std::span<const TaskSample> samples, const Task
   for (const TaskSample& sample : samples) {
     const bool is_done = journal != nullptr && results.size() < journal->records().size();
     if (is_done) {
-      results.push_back(task_result_from(journal->records()[results.size()]));
+      results.push_back(task_result_from(journal->record(results.size()), sample, full != nullptr));
     } else {
       const Prompt prompt = encode_prompt(plan.tokenizer, sample, plan.rule, plan.bos);
       TaskResult result{
@@ -112,14 +119,15 @@ Json to_json(const TaskResult& result) {
   return json;
 }
 
-TaskResult task_result_from(const Json& json) {
-  TaskResult result{.length = json.value("length", std::size_t{0}),
-                    .depth = {},
-                    .prompt_tokens = json.at("prompt_tokens").get<std::size_t>(),
-                    .answer = answer_from(json.at("answer")),
+TaskResult task_result_from(const JsonCursor& record, const TaskSample& sample, bool compared) {
+  TaskResult result{.length = sample.length,
+                    .depth = sample.depth,
+                    .prompt_tokens = record_size(record.at("prompt_tokens"), 1),
+                    .answer = answer_from(record.at("answer")),
                     .full = {}};
-  if (json.contains("depth")) result.depth = json.at("depth").get<double>();
-  if (json.contains("full")) result.full = answer_from(json.at("full"));
+  if (sample.length > 0) require_record(record.at("length"), sample.length);
+  if (sample.depth) require_record(record.at("depth"), *sample.depth);
+  if (compared) result.full = answer_from(record.at("full"));
   return result;
 }
 

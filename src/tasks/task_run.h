@@ -56,6 +56,7 @@ std::vector<TaskResult> run_task(std::span<const TaskSample> samples, const Task
                                  Journal* journal = nullptr);
 
 Json to_json(const TaskResult& result);
-TaskResult task_result_from(const Json& json);
+/// @param compared  whether the full cache was asked, too. @throws Error kInput where it is not the sample's
+TaskResult task_result_from(const JsonCursor& record, const TaskSample& sample, bool compared);
 
 }  // namespace kvs

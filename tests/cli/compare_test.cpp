@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdlib>
 #include <random>
 
 #include "tests/cli/text_fixture.h"
@@ -52,7 +54,11 @@ TEST_F(ComparePrograms, ScoresEveryCellAsEvalDoes) {
   for (const char* same : {"ppl", "top1", "bytes_ratio"}) EXPECT_EQ(streaming.at(same), found.at(same)) << same;
   // A cell keeps each document's mean, eval the sum of all: the last digit may differ.
   EXPECT_DOUBLE_EQ(streaming.at("kl").get<double>(), found.at("kl").get<double>());
-  EXPECT_EQ(streaming.at("ratio"), found.at("ratio"));
+  EXPECT_EQ(streaming.at("ratio").at("ppl"), found.at("ratio").at("ppl"));
+  EXPECT_EQ(streaming.at("ratio").at("over"), "documents");
+  for (const std::size_t end : {0, 1})
+    EXPECT_DOUBLE_EQ(streaming.at("ratio").at("interval")[end].get<double>(),
+                     found.at("ratio").at("interval")[end].get<double>());
   EXPECT_EQ(result.at("full").at("ppl"), found.at("full").at("ppl"));
   EXPECT_THAT(cell(result, "lagkv", 0.5).at("error").get<std::string>(), HasSubstr("needs 100 %"));
   EXPECT_EQ(cell(result, "gqa, heads 1", 0.5).at("bytes_ratio"), 0.5);
@@ -71,9 +77,11 @@ TEST_F(ComparePrograms, TheBestIsWrittenAndIsWhatWasScored) {
   for (const Json& best : result.at("best")) {
     const Json& found = result.at("cells").at(best.at("cell").get<std::size_t>());
     EXPECT_LE(found.at("bytes_ratio"), best.at("budget"));
+    const Json &leader = result.at("cells").at(best.at("leader").get<std::size_t>()), &alike = best.at("alike");
+    EXPECT_TRUE(best.at("cell") == best.at("leader") || std::ranges::count(alike, best.at("cell")) == 1);
     for (const Json& other : result.at("cells")) {
       const bool rivals = other.at("documents") == 6 && other.at("bytes_ratio") <= best.at("budget");
-      EXPECT_TRUE(!rivals || found.at("kl") <= other.at("kl"));
+      EXPECT_TRUE(!rivals || leader.at("kl") <= other.at("kl"));
     }
     const std::string name = best.at("budget") == 0.5 ? "best/best_50.json" : "best/best_75.json";
     expect_valid(name);
@@ -130,10 +138,14 @@ TEST_F(ComparePrograms, SettingsThatWereCalibratedNameTheirText) {
                           "--calibration-text", folder_ / "other.txt", "--calibration-window", "48"});
   const Json& found = result.at("cells").at(result.at("best")[1].at("cell").get<std::size_t>());
   ASSERT_EQ(found.at("label"), "freqkv, calibrated");
-  const Json calibration = config("best/best_50.json").at("calibration");
+  const Json best = config("best/best_50.json"), &calibration = best.at("calibration"), &quality = best.at("quality");
   EXPECT_EQ(calibration.at("text_sha256"), result.at("calibration").at("text_sha256"));
   EXPECT_EQ(calibration.at("documents"), result.at("calibration").at("documents"));
+  EXPECT_EQ(calibration.at("tokens"), 48 * calibration.at("documents").get<std::size_t>());
   EXPECT_NE(calibration.at("text_sha256"), result.at("text_sha256"));
+  EXPECT_EQ(quality.at("text_sha256"), result.at("text_sha256"));
+  EXPECT_EQ(quality.at("documents"), 6);
+  EXPECT_EQ(quality.at("tokens_scored"), 6 * 11);
 }
 
 TEST_F(ComparePrograms, FoldersThatCannotTakeTheBestAreRefusedFirst) {
@@ -215,6 +227,61 @@ TEST_F(ComparePrograms, TheFrontIsAskedAndTimed) {
   EXPECT_EQ(run("kvcalibrate", words).status, 4);
 }
 
+TEST_F(ComparePrograms, WhatIsCalibratedOnNothingSaysSo) {
+  const Json result =
+      compared("c.json", {"--full", "--best-dir", folder_ / "best", "--methods", "streaming", "--decode", "0"});
+  const Json best = config("best/best_50.json"), &calibration = best.at("calibration");
+  EXPECT_EQ(calibration.at("documents"), 0);
+  EXPECT_EQ(calibration.at("tokens"), 0);
+  EXPECT_EQ(calibration.at("text_sha256"), Json::array());
+  EXPECT_EQ(best.at("quality").at("documents"), 6);
+  expect_valid("best/best_50.json");
+}
+
+TEST_F(ComparePrograms, ShortTimesCalibrateOnFewDocumentsAndSaySo) {
+  std::string text;
+  for (int n = 0; n < 60 * 48; ++n) text += static_cast<char>('a' + n * n % 23);
+  std::ofstream(folder_ / "other.txt") << text;
+  auto words = compare("c.json", {"--methods", "lagkv,transform", "--calibration-text", folder_ / "other.txt",
+                                  "--calibration-window", "48", "--time", "4s", "--decode", "0"});
+  std::erase(words, "--quiet");
+  const Outcome outcome = run("kvcalibrate", words);
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const Json result = config("c.json"), &calibration = result.at("calibration");
+  EXPECT_EQ(calibration.at("given"), 60);
+  ASSERT_TRUE(calibration.at("methods").contains("transform")) << outcome.err;
+  const Json& used = calibration.at("methods").at("transform");
+  EXPECT_GE(used, 4);
+  if (used < 60) EXPECT_THAT(outcome.err, HasSubstr("transform is calibrated on " + used.dump() + " of 60 documents"));
+  for (const std::string share : {"75", "50"})
+    if (const std::string name = "c_calibrated/transform_" + share + ".json"; std::filesystem::exists(folder_ / name)) {
+      EXPECT_EQ(config(name).at("calibration").at("documents"), used);
+      EXPECT_EQ(config(name).at("calibration").at("tokens"), 48 * used.get<std::size_t>());
+    }
+}
+
+TEST_F(ComparePrograms, KilledBetweenCalibrationsResumesToTheSameBytes) {
+  const char* const more = std::getenv("KVS_KILLS");
+  const int tries = more == nullptr ? 4 : std::atoi(more);
+  const auto how = calibrated({"--decode", "0"});
+  const auto start = std::chrono::steady_clock::now();
+  compared("whole.json", how);
+  const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start);
+  const std::string whole = slurp(folder_ / "whole.json");
+  const auto configs = contents_of(folder_ / "whole_calibrated");
+  auto again = how;
+  again.emplace_back("--resume");
+  std::mt19937 random(7);
+  for (int n = 0; n < tries; ++n) {
+    for (const char* name : {"whole.json", "whole_pareto.svg", "whole_pareto.png", "whole_calibrated"})
+      std::filesystem::remove_all(folder_ / name);
+    run_with_kills("kvcalibrate", compare("whole.json", how), compare("whole.json", again), random,
+                   static_cast<unsigned>(took.count()));
+    EXPECT_EQ(slurp(folder_ / "whole.json"), whole);
+    EXPECT_EQ(difference(configs, contents_of(folder_ / "whole_calibrated")), "");
+  }
+}
+
 TEST_F(ComparePrograms, KilledRunsResumeToTheSameBytes) {
   const auto remove_outputs = [&] {
     for (const char* name :
@@ -264,6 +331,12 @@ TEST_F(ComparePrograms, RefusesWhatItCannotDo) {
   refuse(2, {"--out", out, "--time", "soon"}, "expected a time such as");
   refuse(2, {"--out", out, "--time", "1m", "--full"}, "--full");
   refuse(2, {"--out", out, "--prefix", "31"}, "--prefix");
+  refuse(2, {"--out", out, "--losses", "0%"}, "--losses: found '0%', expected a share");
+  refuse(2, {"--out", out, "--calibration-window", "48"}, "--calibration-window: needs --calibration-text");
+  refuse(2, {"--out", out, "--calibration-dir", folder_ / "d"}, "--calibration-dir: needs --calibration-text");
+  refuse(2, {"--out", out, "--depths", "0"}, "--depths: needs --task");
+  refuse(2, {"--out", out, "--methods", "streaming", "--calibration-text", "no such"}, "none is calibrated");
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "c_calibrated"));
   ASSERT_EQ(run("kvcalibrate", faedkv("f.json")).status, 0);
   write_tiny_model(folder_ / "other", TinyKind::kBiased);
   auto words = with_text("compare", {"--out", out, "--config", folder_ / "f.json"}, "other");

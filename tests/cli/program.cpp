@@ -93,17 +93,26 @@ Outcome run_and_interrupt(const std::string& program, const std::vector<std::str
 }
 
 int run_with_kills(const std::string& program, const std::vector<std::string>& first,
-                   const std::vector<std::string>& again, std::mt19937& random) {
+                   const std::vector<std::string>& again, std::mt19937& random, unsigned most) {
   constexpr int kTries = 20;
   using Clock = std::chrono::steady_clock;
   for (int kills = 0;; ++kills) {
-    const auto deadline = Clock::now() + std::chrono::milliseconds(random() % 80);
+    const auto deadline = Clock::now() + std::chrono::milliseconds(random() % most);
     const Outcome outcome = run_with(program, kills == 0 ? first : again, kills < kTries ? SIGKILL : 0,
                                      [&] { return Clock::now() >= deadline; });
     if (outcome.status == 1000 + SIGKILL) continue;
     EXPECT_EQ(outcome.status, 0) << outcome.err;
     return kills;
   }
+}
+
+bool run_until(const std::string& program, const std::vector<std::string>& arguments,
+               const std::filesystem::path& journal, int records) {
+  const Outcome outcome = run_with(program, arguments, SIGKILL, [&] {
+    const std::string lines = slurp(journal);
+    return std::ranges::count(lines, '\n') > records;
+  });
+  return outcome.status == 1000 + SIGKILL;
 }
 
 std::string slurp(const std::filesystem::path& path) {

@@ -25,9 +25,13 @@ Outcome run_and_interrupt(const std::string& program, const std::vector<std::str
                           const std::filesystem::path& journal, int signal = SIGINT);
 
 /// Runs `first` and, for as long as a SIGKILL at a random time stops it, `again`; the last of many tries is let alone.
-/// Expects it to end with status 0. @return the number of kills.
+/// Expects it to end with status 0. @param most  milliseconds after which it is killed. @return the number of kills.
 int run_with_kills(const std::string& program, const std::vector<std::string>& first,
-                   const std::vector<std::string>& again, std::mt19937& random);
+                   const std::vector<std::string>& again, std::mt19937& random, unsigned most = 80);
+
+/// Starts it and kills it once its journal has `records` records. @return whether it was killed
+bool run_until(const std::string& program, const std::vector<std::string>& arguments,
+               const std::filesystem::path& journal, int records);
 
 std::string slurp(const std::filesystem::path& path);
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "compare/calibration.h"
+#include "core/error.h"
 #include "model/cache_shape.h"
 #include "policy/cache_size.h"
 #include "policy/methods.h"
@@ -74,6 +75,38 @@ TEST_F(TimedComparison, GoesOnAsItWasPlannedWhateverTimeIsLeft) {
   }
 }
 
+TEST_F(TimedComparison, ACellThatFailsHasItsErrorAndTheOthersGoOn) {
+  auto make = caches(tiny_.model->config());
+  make[1] = []() -> Cache { throw Error(ErrorCode::kData, "layer 2", "found infinity"); };
+  for (const bool resumed : {false, true}) {
+    std::optional<Journal> journal;
+    if (resumed)
+      journal.emplace(Journal::resume(path_, Json::object()));
+    else
+      journal.emplace(Journal::create(path_, Json::object()));
+    RunRecords records(&*journal);
+    const auto results = score_cells(*tiny_.decoder, documents_, make, {.all = true, .prefix = 10}, records, {});
+    EXPECT_EQ(results[1].error, "layer 2: found infinity");
+    EXPECT_TRUE(results[1].scores.kl.empty());
+    EXPECT_EQ(results[0].scores.kl.size(), kDocuments);
+    EXPECT_EQ(results[0].sum.parts.size(), kDocuments);
+    EXPECT_EQ(results[0].sum.parts.front().size(), kComparedParts);
+  }
+}
+
+TEST_F(TimedComparison, PartsHaveTheDocumentsLosses) {
+  const auto results = scored(std::nullopt, nullptr);
+  const Evaluation& sum = results[0].sum;
+  double nll = 0, kl = 0;  // 29 scored tokens in eight parts: three of 3 tokens and five of 4
+  for (std::size_t n = 0; n < kComparedParts; ++n) {
+    const double tokens = static_cast<double>((n + 1) * 29 / 8 - n * 29 / 8);
+    nll += tokens * sum.parts[0][n].nll;
+    kl += tokens * sum.parts[0][n].kl;
+  }
+  EXPECT_NEAR(nll, sum.sum.per_document[0], 1e-9);
+  EXPECT_NEAR(kl / 29, results[0].scores.kl[0], 1e-12);
+}
+
 TEST_F(TimedComparison, HasFewerDocumentsThanWithoutALimit) {
   const auto count = [](const std::vector<CellResult>& results) {
     std::size_t sum = 0;
@@ -110,6 +143,42 @@ TEST(CalibrationQueue, TellsWhatWasFoundBeforeAndRefusesAfterItsTime) {
   EXPECT_THAT(queue.next("c", fail, 0).at("error").get<std::string>(), HasSubstr("needs more"));
 }
 
+TEST(CalibrationQueue, FailsOfOneSettingAreItsErrors) {
+  RunRecords records(nullptr);
+  CalibrationQueue queue(records, std::nullopt);
+  const auto overflow = []() -> Json { throw Error(ErrorCode::kData, "measured loss", "found inf"); };
+  EXPECT_THAT(queue.next("a", overflow, 0).at("error").get<std::string>(), HasSubstr("found inf"));
+}
+
+/// Ten seconds a document.
+double ten_each(std::size_t documents) { return 10 * static_cast<double>(documents); }
+
+TEST(CalibrationQueue, SharesTheTimeAmongThoseThatWait) {
+  RunRecords records(nullptr);
+  CalibrationQueue queue(records, 600.0);
+  EXPECT_EQ(queue.documents("a", 666, 3, ten_each), 20U);
+  EXPECT_EQ(queue.documents("a", 12, 3, ten_each), 12U);
+  EXPECT_EQ(queue.documents("a", 666, 60, ten_each), kLeastCalibrated);  // 10 s are one document: the least
+  EXPECT_EQ(queue.documents("a", 3, 60, ten_each), 3U);
+  CalibrationQueue unlimited(records, std::nullopt);
+  EXPECT_EQ(unlimited.documents("a", 666, 3, ten_each), 666U);
+}
+
+TEST(CalibrationQueue, KeepsHowManyDocumentsWereTaken) {
+  const TinyModel tiny;
+  const std::filesystem::path path = tiny.folder / "queue.journal";
+  {
+    Journal journal = Journal::create(path, Json::object());
+    RunRecords records(&journal);
+    EXPECT_EQ(CalibrationQueue(records, 600.0).documents("a", 666, 3, ten_each), 20U);
+  }
+  Journal journal = Journal::resume(path, Json::object());
+  RunRecords records(&journal);
+  EXPECT_EQ(CalibrationQueue(records, 1.0).documents("a", 666, 3, ten_each), 20U);
+  RunRecords again(&journal);
+  EXPECT_THROW((void)CalibrationQueue(again, 1.0).documents("b", 666, 3, ten_each), Error);  // another method's
+}
+
 TEST(CalibrationQueue, BeginsNothingThatWouldEndTooLate) {
   RunRecords records(nullptr);
   CalibrationQueue queue(records, 100.0);
@@ -135,11 +204,12 @@ TEST(CompareCalibrated, SettingsAreSolvedForTheDocumentsThatAreScored) {
       .methods = {"lagkv", "streaming"}, .composed = {"q8_0"}, .budgets = {0.75}, .tokens = 160, .prefix = 120};
   RunRecords records(nullptr);
   CalibrationQueue queue(records, std::nullopt);
-  const auto cells =
-      compare_calibrated(*tiny.decoder, grid, std::span(texts).first(2), queue, 0, [](std::size_t, std::size_t) {});
+  const auto cells = compare_calibrated(*tiny.decoder, grid, "lagkv", {std::span(texts).first(2), {}}, queue, 0,
+                                        [](std::size_t, std::size_t) {});
   ASSERT_FALSE(cells.empty());
   for (const CompareCell& cell : cells) {
     EXPECT_TRUE(cell.calibrated);
+    EXPECT_EQ(cell.calibration_documents, cell.error.empty() ? 2U : 0U);
     EXPECT_EQ(cell.method, "lagkv");
     if (!cell.error.empty()) continue;
     const CacheShape shape = cache_shape(tiny.model->config());

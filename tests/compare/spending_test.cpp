@@ -60,6 +60,18 @@ TEST_F(Affordable, KeepsTimeForTheFrontsOtherDocuments) {
   EXPECT_EQ(within(60).last, 2u);
 }
 
+TEST_F(Affordable, OfManyDocumentsKeepsTimeForTheFirstAlone) {
+  // The front's passes over the second to the eighth of 666 documents take 140 s.
+  EXPECT_THAT(affordable({1, 2, kAll}, cells_, 666, 160).cells, ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(affordable({1, 2, kAll}, cells_, 666, 159).cells, ElementsAre(0, 1, 3));
+}
+
+TEST_F(Affordable, OfAClockThatStandsStillIsNothingOrAll) {
+  for (CellScores& cell : cells_) cell.seconds = 0;
+  EXPECT_EQ(within(1).last, 2u);
+  EXPECT_EQ(within(-1).last, 1u);
+}
+
 TEST_F(Affordable, LeavesDocumentsOutWhereTheFrontAloneTakesTooLong) {
   EXPECT_THAT(within(20).cells, ElementsAre(0, 1));
   EXPECT_EQ(within(20).last, 2u);

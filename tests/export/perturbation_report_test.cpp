@@ -41,8 +41,9 @@ TEST(PerturbationReport, AGroupWithoutDocumentsIsLeftOut) {
 
 TEST(PerturbationReport, ADocumentComesBackFromItsRecord) {
   const PerturbedDocument document = perturbed_document(1.0 / 3, false);
+  const Json record = parse_json(dump_json(perturbed_document_json(document)), "record");
   const PerturbedDocument back =
-      perturbed_document_from(parse_json(dump_json(perturbed_document_json(document)), "record"));
+      perturbed_document_from(JsonCursor(record, "record"), document, document.layers.size());
   EXPECT_EQ(back.replaced, document.replaced);
   EXPECT_EQ(back.same_count, document.same_count);
   for (std::size_t layer = 0; layer < 3; ++layer)

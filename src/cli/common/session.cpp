@@ -19,6 +19,7 @@
 #include "io/digest.h"
 #include "io/tokenizer/tokenizer_digest.h"
 #include "kernels/instruction_set.h"
+#include "kernels/libraries.h"
 #include "model/config_json.h"
 #include "version.h"
 
@@ -112,6 +113,7 @@ Json common_identity(const Options& options, const std::string& model_sha256, co
   Json identity{{"tool_version", kToolVersion},
                 {"options", options.result_options()},
                 {"instruction_set", name_of(instruction_set())},
+                {"libraries", {{"products", product_library()}, {"functions", function_library()}}},
                 {"model_sha256", model_sha256},
                 {"text_sha256", corpus.text_sha256},
                 {"tokens", digest_of_tokens(corpus)},
@@ -367,6 +369,8 @@ void add_other_weights(OptionTable& table) {
       "take a config of the same model's other weights, such as bf16 for a Q4 file: geometry, RoPE and tokenizer "
       "must be equal");
 }
+
+void add_decompositions(Json& identity) { identity["libraries"]["decompositions"] = decomposition_library(); }
 
 std::string digest_of_tokens(const Corpus& corpus) {
   Sha256 digest;

@@ -99,12 +99,14 @@ void add_other_weights(OptionTable& table);
 Json digests_of_configs(const Options& options);
 /// What a resumed run must have in common with the one before: every option that changes results (not --threads,
 /// --resume, --force, --quiet, --json, --no-lock, and not where things lie on disk), the processor's instruction set,
-/// whose products round in another order, the model, the texts, what a tokenizer made of them, and the configs. A
-/// command adds what else it reads, each as a member whose name ends in `_sha256`, and its output records the same
-/// (Provenance::inputs).
+/// whose products round in another order, the libraries that round (kernels/libraries.h), the model, the texts, what a
+/// tokenizer made of them, and the configs. A command adds what else it reads, each as a member whose name ends in
+/// `_sha256`, and its output records the same (Provenance::inputs).
 Json run_identity(const Options& options, const ModelSource& model, const Corpus& corpus);
 /// The same of a run on a capture. @param corpus  that it reads as well
 Json run_identity(const Options& options, CaptureReader& capture, const Corpus& corpus = {});
+/// Adds the library of decompositions, to the identity of a run that needs them: loading it takes address space.
+void add_decompositions(Json& identity);
 /// SHA-256 of all documents' ids.
 std::string digest_of_tokens(const Corpus& corpus);
 Provenance provenance(const Options& options, const RunOptions& run, const Corpus& corpus);

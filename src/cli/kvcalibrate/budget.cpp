@@ -89,6 +89,15 @@ SplitDocuments split_documents(const Options& options, const RunOptions& run, co
   return split;
 }
 
+/// Of all documents that were measured or held out.
+Provenance provenance_of(const Options& options, const RunOptions& run, const Corpus& corpus,
+                         const SplitDocuments& documents) {
+  Provenance record = provenance(options, run, corpus);
+  record.documents = documents.all.size();
+  record.tokens = record.documents * documents.all.front().size();
+  return record;
+}
+
 void announce_budget(const ModelSession& session, std::string_view method, const BudgetPlan& plan,
                      const BudgetText& text, const RunOptions& run) {
   const ModelConfig& model = session.config();
@@ -192,7 +201,7 @@ void run_budget(std::string_view method, const Options& options) {
   progress.reset();
   if (!run.leads()) return;
   const Json config = make_config(std::string(method), session.config(), session.source->sha256(), found.settings(),
-                                  {{"allocation", budget_json(found)}}, provenance(options, run, corpus),
+                                  {{"allocation", budget_json(found)}}, provenance_of(options, run, corpus, documents),
                                   budget_quality(found, tokens), {});
   write_file_atomically(out, dump_json(config) + "\n", run.replace());
   journal->remove();

@@ -12,6 +12,7 @@
 #include "cli/common/outputs.h"
 #include "cli/common/progress.h"
 #include "cli/kvcalibrate/commands.h"
+#include "cli/kvcalibrate/compare_calibration.h"
 #include "cli/kvcalibrate/compare_cells.h"
 #include "cli/kvcalibrate/compare_front.h"
 #include "cli/kvcalibrate/compare_options.h"
@@ -51,9 +52,9 @@ void copy_file(const std::filesystem::path& from, const std::filesystem::path& t
   write_file_atomically(to, {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()}, force);
 }
 
-/// A cell's config with what it was given beside that one; copies the files that it names, which may be there from
-/// another cell.
-Json copied_config(const CompareCell& cell, const std::filesystem::path& folder) {
+/// A cell's config with what it was given beside that one, and the quality that was found; copies the files that it
+/// names, which may be there from another cell.
+Json copied_config(const CompareCell& cell, const Json& quality, const std::filesystem::path& folder) {
   const std::filesystem::path from(cell.config);
   Json config = read_config(from);
   for (const Json& file : config.at("files")) {
@@ -61,41 +62,64 @@ Json copied_config(const CompareCell& cell, const std::filesystem::path& folder)
     copy_file(from.parent_path() / name, folder / name, true);
   }
   config.at("parameters").update(cell.settings);
+  config["quality"] = quality;
   return config;
 }
 
 /// A folder of configs for cells of a comparison.
 class BestConfigs {
  public:
-  /// @param record  of the text that is compared; `calibrated`: of that which settings were chosen on
+  /// @param record      of the text that is compared
+  /// @param calibrated  the text that settings were chosen on, or nullptr
   BestConfigs(const Json& comparison, std::span<const CompareCell> cells, const ModelSession& session,
-              const Provenance& record, const Provenance& calibrated)
+              const Provenance& record, const Corpus* calibrated)
       : comparison_(comparison), cells_(cells), session_(session), record_(record), calibrated_(calibrated) {}
 
   void write(const Json& n, const std::filesystem::path& to, bool force) const {
     if (n.is_null()) return;
     const CompareCell& cell = cells_[n.get<std::size_t>()];
-    const Json config = cell.config.empty() ? made_config(cell, comparison_.at("cells")[n.get<std::size_t>()])
-                                            : copied_config(cell, to.parent_path());
+    const Json quality = quality_of(comparison_.at("cells")[n.get<std::size_t>()]);
+    const Json config =
+        cell.config.empty() ? made_config(cell, quality) : copied_config(cell, quality, to.parent_path());
     write_file_atomically(to, dump_json(config) + "\n", force);
   }
 
  private:
-  Json made_config(const CompareCell& cell, const Json& found) const {
+  /// What was scored, and on what.
+  Json quality_of(const Json& found) const {
+    return {{"text", "compared documents"},
+            {"text_sha256", record_.text_sha256},
+            {"documents", found.at("documents")},
+            {"tokens_scored", found.at("tokens_scored")},
+            {"ppl", found.at("ppl")},
+            {"ppl_full", found.at("ppl").get<double>() / found.at("ratio").at("ppl").get<double>()},
+            {"ratio", found.at("ratio")},
+            {"kl", found.at("kl")},
+            {"bytes_per_token", found.at("bytes_ratio").get<double>() * full_cache_bytes(session_.config(), 1)}};
+  }
+
+  Json made_config(const CompareCell& cell, const Json& quality) const {
     const ModelConfig& model = session_.config();
-    const Json quality{{"text", "compared documents"},
-                       {"ppl", found.at("ppl")},
-                       {"ppl_full", comparison_.at("full").at("ppl")},
-                       {"bytes_per_token", found.at("bytes_ratio").get<double>() * full_cache_bytes(model, 1)}};
     return make_config(cell.method, model, session_.source->sha256(),
-                       cell_choice(cell, *session_.source).resolved(model), Json::object(),
-                       cell.calibrated ? calibrated_ : record_, quality, {});
+                       cell_choice(cell, *session_.source).resolved(model), Json::object(), chosen_on(cell), quality,
+                       {});
+  }
+
+  /// The documents that the cell's settings were chosen on: of a paper's standard none.
+  Provenance chosen_on(const CompareCell& cell) const {
+    Provenance record = without_text(record_);
+    if (cell.calibration_documents == 0) return record;
+    record.text_sha256 = calibrated_->text_sha256;
+    record.documents = cell.calibration_documents;
+    record.tokens = record.documents * calibrated_->documents.front().tokens.size();
+    return record;
   }
 
   const Json& comparison_;
   std::span<const CompareCell> cells_;
   const ModelSession& session_;
-  const Provenance &record_, &calibrated_;
+  const Provenance& record_;
+  const Corpus* calibrated_;
 };
 
 std::filesystem::path best_path(const Options& options, double budget) {
@@ -163,14 +187,8 @@ Json identity_of(const Options& options, const ModelSource& source, const Corpus
     identity["calibration_text_sha256"] = calibration->text_sha256;
     identity["calibration_tokens"] = digest_of_tokens(*calibration);
   }
+  if (!compared_series(options).empty()) add_decompositions(identity);
   return identity;
-}
-
-Json calibration_json(const std::optional<Corpus>& corpus) {
-  if (!corpus) return nullptr;
-  return {{"text_sha256", corpus->text_sha256},
-          {"tokens", corpus->documents.front().tokens.size()},
-          {"documents", corpus->documents.size()}};
 }
 
 /// What is compared on what.
@@ -181,8 +199,21 @@ struct CompareInput {
   std::optional<Corpus> calibration;
   std::vector<std::vector<std::int32_t>> documents;  // of the corpus, its texts taking turns
   std::size_t decode = 0;                            // tokens that the front is timed on
-  std::vector<CompareCell> cells;                    // without those that are calibrated
+  std::vector<CompareCell> cells;                    // those that are calibrated join when they are
+  Json calibrated = Json::object();                  // documents that each method was calibrated on
 };
+
+/// The text that was given, and the documents of it that each method was calibrated on; `documents`: the most.
+Json calibration_json(const CompareInput& input) {
+  if (!input.calibration) return nullptr;
+  std::size_t most = 0;
+  for (const Json& count : input.calibrated) most = std::max(most, count.get<std::size_t>());
+  return {{"text_sha256", input.calibration->text_sha256},
+          {"tokens", input.calibration->documents.front().tokens.size()},
+          {"documents", most},
+          {"given", input.calibration->documents.size()},
+          {"methods", input.calibrated}};
+}
 
 CompareInput compare_input(const Options& options, const RunOptions& run, const ModelSource& source) {
   CompareInput input;
@@ -245,13 +276,12 @@ class Clock {
 void calibrate(const Options& options, const RunOptions& run, const ModelSession& session, RunRecords& records,
                CompareInput& input) {
   if (!input.calibration) return;
-  double spent = 0;
   std::optional<double>& seconds = input.plan.seconds;
   const auto most = seconds ? std::optional(*seconds / 2) : std::nullopt;
-  for (CompareCell& cell :
-       calibrated_cells(options, run, session, input.grid, *input.calibration, records, most, spent))
-    input.cells.push_back(std::move(cell));
-  if (seconds) *seconds -= spent;
+  CalibratedCells made = calibrated_cells(options, run, session, input.grid, *input.calibration, records, most);
+  std::ranges::move(made.cells, std::back_inserter(input.cells));
+  input.calibrated = std::move(made.methods);
+  if (seconds) *seconds -= made.seconds;
 }
 
 /// [cell]
@@ -278,7 +308,7 @@ Json result_json(const Options& options, const ModelSession& session, const Comp
               {"tool_version", record.tool_version},
               {"seed", record.seed},
               {"text_sha256", record.text_sha256},
-              {"calibration", calibration_json(input.calibration)},
+              {"calibration", calibration_json(input)},
               {"tokens", tokens},
               {"documents", input.documents.size()},
               {"prefix", input.plan.prefix}};
@@ -322,9 +352,7 @@ void run_compare(Arguments arguments) {
   const auto options = compare_options().parse(arguments, std::cout);
   if (!options) return;
   const RunOptions run = run_options(*options);
-  if (!options->has("out")) throw Error(ErrorCode::kUsage, "--out", "expected a file");
-  if (options->has("time") && options->flag("full"))
-    throw Error(ErrorCode::kUsage, "--full", "found together with --time");
+  check_compare_options(*options, run);
   const Clock clock(*options);
   const std::string out = options->text("out");
   std::vector<std::filesystem::path> outputs{out};
@@ -360,11 +388,9 @@ void run_compare(Arguments arguments) {
   const Provenance record = provenance(*options, run, input.corpus);
   Json result = result_json(*options, session, input, results, record);
   const Json speeds = look_at_front(*options, run, session, input, results, clock, records, result);
-  if (options->has("best-dir")) {
-    Provenance chosen = input.calibration ? provenance(*options, run, *input.calibration) : record;
-    chosen.window = record.window;
-    write_best(*options, run, result, {result, input.cells, session, record, chosen});
-  }
+  if (options->has("best-dir"))
+    write_best(*options, run, result,
+               {result, input.cells, session, record, input.calibration ? &*input.calibration : nullptr});
   write_pareto(out, run, result);
   write_file_atomically(out, dump_json(result) + "\n", run.replace());
   journal->remove();

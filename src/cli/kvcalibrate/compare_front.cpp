@@ -54,8 +54,9 @@ double pass_seconds(std::span<const FrontCell> front) {
 /// @param seconds  that all of them may take;  @param one  that one takes
 std::size_t recorded_count(RunRecords& records, double seconds, double one, std::size_t all) {
   constexpr double kSafe = 0.9;
-  if (records.replays()) return records.next().at("questions").get<std::size_t>();
-  const auto count = static_cast<std::size_t>(std::clamp(kSafe * seconds / one, 0.0, static_cast<double>(all)));
+  if (records.replays()) return record_size(records.next().at("questions"), 0, all);
+  const double fit = one > 0 ? kSafe * seconds / one : static_cast<double>(all);
+  const auto count = static_cast<std::size_t>(std::clamp(fit, 0.0, static_cast<double>(all)));
   records.keep({{"questions", count}});
   return count;
 }
@@ -94,7 +95,7 @@ FrontAnswers ask_front(const Options& options, const RunOptions& run, const Mode
   for (std::size_t n = 0; n < count; ++n) {
     Json record;
     if (records.replays()) {
-      record = records.next();
+      record = records.next().value();
     } else {
       const auto start = std::chrono::steady_clock::now();
       record["question"] = n;
@@ -106,11 +107,13 @@ FrontAnswers ask_front(const Options& options, const RunOptions& run, const Mode
       record["seconds"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       records.keep(record);
     }
+    const JsonCursor asked(record, "question " + std::to_string(n));
+    require_record(asked.at("question"), n);
+    if (asked.at("answers").array_size() != caches) asked.at("answers").fail("those of " + std::to_string(caches));
     if (n == 0 && seconds)
-      count = std::max<std::size_t>(
-          1, recorded_count(records, *seconds, record.at("seconds").get<double>(), samples.size()));
+      count = std::max<std::size_t>(1, recorded_count(records, *seconds, record_seconds(asked), samples.size()));
     for (std::size_t i = 0; i < caches; ++i) {
-      results[i].push_back(task_result_from(record.at("answers")[i]));
+      results[i].push_back(task_result_from(asked.at("answers").at(i), samples[n], false));
       if (i > 0) results[i].back().full = results.front().back().answer;
     }
   }
@@ -136,6 +139,10 @@ Json time_front(const ModelSession& session, const RunOptions& run, std::span<co
   Progress progress("compare: times", static_cast<double>(kTimedRuns * caches.size()), run.quiet);
   const auto cells = measure_latency(*session.decoder, document, caches, plan,
                                      [&](std::size_t runs) { progress.update(static_cast<double>(runs)); });
+  if (!clock_moved(cells)) {
+    remark("note: the clock stood still: the front has no times", run.quiet);
+    return nullptr;
+  }
   const Json found = latency_json(plan, caches, cells).at("caches");
   const auto rate = [&](std::size_t n) { return 1000 / found[n].at("decode_ms")[0].get<double>(); };
   Json speeds{{"format", "kvspectrum-speeds"}, {"version", 1}, {"tokens", document.size()}, {"cells", Json::array()}};

@@ -1,11 +1,14 @@
 #include "cli/kvcalibrate/compare_options.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <map>
 
 #include "cli/common/outputs.h"
+#include "cli/common/progress.h"
 #include "cli/kvcalibrate/eval_task.h"
+#include "compare/calibration.h"
 #include "core/checked.h"
 #include "core/error.h"
 #include "policy/row_store.h"
@@ -13,7 +16,7 @@
 namespace kvs {
 namespace {
 
-constexpr std::int64_t kMostDecoded = 1 << 20;
+constexpr std::int64_t kMostDecoded = 1 << 20, kMostWindow = 1 << 24;
 
 const SeriesMethod* find_series(const std::string& name) {
   const auto found = std::ranges::find(series_methods(), name, &SeriesMethod::name);
@@ -47,6 +50,19 @@ std::vector<double> budgets_of(const Options& options) {
   std::ranges::sort(budgets, std::greater());
   budgets.erase(std::ranges::unique(budgets).begin(), budgets.end());
   return budgets;
+}
+
+/// @throws Error kUsage for the first of `names` that is given where `needed` is not
+void refuse_without(const Options& options, const std::string& needed, std::span<const std::string_view> names) {
+  if (!options.list(needed).empty()) return;
+  for (const std::string_view name : names)
+    if (options.given(std::string(name)))
+      throw Error(ErrorCode::kUsage, "--" + std::string(name), "needs --" + needed + " as well");
+}
+
+/// Whether something is calibrated on --calibration-text.
+bool calibrates(const Options& options, const CompareGrid& grid) {
+  return !compared_series(options).empty() || std::ranges::any_of(grid.methods, is_calibrated);
 }
 
 /// Tokens [first, first + count) of a text.
@@ -97,6 +113,30 @@ OptionTable compare_options() {
   add_text_options(table);
   add_run_options(table, true);
   return table;
+}
+
+void check_compare_options(const Options& options, const RunOptions& run) {
+  static constexpr std::array<std::string_view, 4> kCalibration{"calibration-window", "calibration-windows",
+                                                                "calibration-documents", "calibration-dir"};
+  static constexpr std::array<std::string_view, 4> kQuestion{"lengths", "depths", "samples", "answer-tokens"};
+  if (!options.has("out")) throw Error(ErrorCode::kUsage, "--out", "expected a file");
+  if (options.has("time") && options.flag("full"))
+    throw Error(ErrorCode::kUsage, "--full", "cannot be combined with --time");
+  const CompareGrid grid = compare_grid(options);
+  (void)compare_losses(options);
+  if (options.has("time")) (void)compare_seconds(options);
+  const std::int64_t window = options.integer("window", 2, kMostWindow);
+  (void)compare_prefix(options, static_cast<std::size_t>(window));
+  (void)options.integer("decode", 0, kMostDecoded);
+  refuse_without(options, "calibration-text", kCalibration);
+  refuse_without(options, "task", kQuestion);
+  const bool series = !compared_series(options).empty();
+  if (!options.list("calibration-text").empty() && !calibrates(options, grid))
+    throw Error(ErrorCode::kUsage, "--calibration-text", "found with --methods of which none is calibrated");
+  if (options.has("calibration-dir") && !series)
+    throw Error(ErrorCode::kUsage, "--calibration-dir", "found with --methods of which none writes a config");
+  if (options.given("stores") && std::ranges::find(grid.methods, "full") == grid.methods.end())
+    remark("note: --stores has no effect without full among --methods", run.quiet);
 }
 
 std::vector<double> compare_losses(const Options& options) {

@@ -14,6 +14,8 @@ namespace kvs {
 // What the options of `kvcalibrate compare` say. All throw Error kUsage naming the option.
 
 OptionTable compare_options();
+/// Every value that can be checked before a file is opened, and that no option is given that has no effect.
+void check_compare_options(const Options& options, const RunOptions& run);
 /// --methods, --budgets, --stores and --compose; documents are still to come.
 CompareGrid compare_grid(const Options& options);
 /// Those of --methods that write configs; none without --calibration-text.

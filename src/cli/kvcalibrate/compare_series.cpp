@@ -58,6 +58,8 @@ class TransformConfigs final : public ConfigSeries {
              const SeriesProgress& progress) override {
     series_.write(share, file, provenance, force, progress);
   }
+  Json measured() const override { return series_.measured(); }
+  void restore(const JsonCursor& measured) override { series_.restore(measured); }
 
  private:
   LiveSource states_;

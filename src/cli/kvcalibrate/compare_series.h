@@ -23,6 +23,10 @@ class ConfigSeries {
   /// Of `share` of the full cache, and its tensors beside it. @throws Error kUsage if nothing has that size
   virtual void write(double share, const std::filesystem::path& file, const Provenance& provenance, bool force,
                      const SeriesProgress& progress) = 0;
+  /// What write() measured that later calls depend on, and the same put back in a run that goes on.
+  /// restore() @throws Error kInput, naming the record
+  virtual Json measured() const { return nullptr; }
+  virtual void restore(const JsonCursor& measured) { (void)measured; }
 };
 
 /// What a series calibrates on and for.

@@ -6,6 +6,7 @@
 #include "capture/capture_source.h"
 #include "capture/held_source.h"
 #include "capture/live_source.h"
+#include "cli/kvcalibrate/elite_plan.h"
 #include "core/error.h"
 #include "model/config_json.h"
 
@@ -62,6 +63,7 @@ EliteInput open_elite_input(const Options& options, const RunOptions& run, bool 
   } else {
     open_live(options, run, input);
   }
+  if (has_factors(options)) add_decompositions(input.identity);
   return input;
 }
 

@@ -68,13 +68,17 @@ std::optional<OutputLock> take_outputs(const Options& options, const RunOptions&
   return OutputLock(outputs.front(), run.lock, others);
 }
 
-/// The config of --save-config. Its `quality` is what `result` measured.
+/// The config of --save-config. No text was read to choose its settings; its `quality` is what `result` measured.
 Json config_of(const CacheChoice& choice, const ModelSession& session, const Provenance& record, const Json& result) {
-  Json quality{{"text", "evaluated documents"}, {"ppl", result.at("ppl")}};
+  Json quality{{"text", "evaluated documents"},
+               {"text_sha256", record.text_sha256},
+               {"documents", record.documents},
+               {"tokens_scored", result.at("tokens_scored")},
+               {"ppl", result.at("ppl")}};
   if (result.contains("full")) quality["ppl_full"] = result.at("full").at("ppl");
   quality["bytes_per_token"] = result.at("bytes_per_token");
   return make_config(choice.name, session.config(), session.source->sha256(), choice.resolved(session.config()),
-                     Json::object(), record, quality, {});
+                     Json::object(), without_text(record), quality, {});
 }
 
 }  // namespace

@@ -112,6 +112,9 @@ void run_latency(Arguments arguments) {
   const auto cells = measure_latency(*session.decoder, document, caches, plan,
                                      [&](std::size_t done) { progress.update(static_cast<double>(done)); });
 
+  if (!clock_moved(cells))
+    throw Error(ErrorCode::kEnvironment, "clock", "found one that stood still, expected times above 0");
+
   const Provenance record = provenance(*options, run, corpus);
   Json result{{"format", "kvspectrum-latency"},
               {"version", 1},

@@ -16,6 +16,7 @@
 #include "io/checkpoint.h"
 #include "io/digest.h"
 #include "io/file.h"
+#include "io/record.h"
 #include "io/safetensors_writer.h"
 #include "io/staged_output.h"
 
@@ -94,6 +95,16 @@ double outliers_of(const Options& options) {
   return options.real("outliers", 0, rows == TransformRows::kHead ? 0 : 0.5);
 }
 
+std::vector<TransformScales> losses_from(const JsonCursor& pairs, std::size_t layers) {
+  if (pairs.array_size() > layers) pairs.fail("at most " + std::to_string(layers) + " pairs");
+  std::vector<TransformScales> losses;
+  for (std::size_t n = 0; n < pairs.array_size(); ++n) {
+    const std::vector<double> pair = record_reals(pairs.at(n), 2);
+    losses.push_back({pair[0], pair[1]});
+  }
+  return losses;
+}
+
 /// @return what was measured by a run before
 std::vector<TransformScales> add_documents(TransformMoments& moments, StateSource& source, Checkpoint& checkpoint,
                                            const std::filesystem::path& out, const RunOptions& run) {
@@ -103,7 +114,7 @@ std::vector<TransformScales> add_documents(TransformMoments& moments, StateSourc
     moments.restore(state->sums);
     done = state->documents;
     if (state->extra.is_array())
-      for (const Json& loss : state->extra) losses.push_back({loss.at(0).get<double>(), loss.at(1).get<double>()});
+      losses = losses_from(JsonCursor(state->extra, out.string() + ".checkpoint"), moments.geometry().layers.size());
   }
   Progress progress("transform: moments", static_cast<double>(source.documents()), run.quiet);
   for (; done < source.documents(); ++done) {
@@ -139,7 +150,8 @@ void run_transform(Arguments arguments) {
   const OutputLock lock(out, run.lock, std::span(&tensors, 1));
   auto source = open_model(*options);
   const Corpus corpus = load_corpus(*options, run, *source);
-  const Json identity = run_identity(*options, *source, corpus);
+  Json identity = run_identity(*options, *source, corpus);
+  add_decompositions(identity);
   if (is_finished(
           out, out, run, [&](const Json& config) { return is_of_run(config, "/calibration", *options, identity); },
           [&](const Json&) { return std::vector{tensors}; }))

@@ -86,7 +86,7 @@ void compare(Versions& versions, Decoder& decoder, const std::vector<std::size_t
     PerturbedDocument& document = versions.documents[n];
     progress.update(static_cast<double>(n));
     if (n < journal.records().size()) {
-      document = perturbed_document_from(journal.records()[n]);
+      document = perturbed_document_from(journal.record(n), document, layers.size());
       continue;
     }
     document.layers = compare_versions(*ops, original, perturbed, n, layers);

@@ -6,6 +6,7 @@
 
 #include "eval/budget/lattice.h"
 #include "eval/layer_losses.h"
+#include "io/record.h"
 #include "ranks/watch.h"
 
 namespace kvs {
@@ -51,6 +52,11 @@ Json proposed_values(const BudgetSpace& space, const std::vector<Json>& settings
   return all;
 }
 
+void check_proposal(const JsonCursor& of_layers, std::size_t layers) {
+  for (const double value : record_reals(of_layers, layers))
+    if (value < 0 || value > 1) of_layers.fail("numbers from 0 to 1");
+}
+
 BudgetLattice lattice_of(BudgetSpace& space, std::size_t candidate, const Json& uniform,
                          const std::vector<std::size_t>& layers, Documents documents, StateSource* states,
                          LossLog& log) {
@@ -65,9 +71,15 @@ BudgetLattice lattice_of(BudgetSpace& space, std::size_t candidate, const Json& 
   const std::string parameter(proposal.parameter);
   if (proposal.by_spectra == nullptr || states == nullptr || layers.empty() || space.is_given(parameter))
     return lattice;
-  const Json proposed = log.kept([&](Ranks& ranks) {
-    return proposed_values(space, lattice.settings.front(), layers, *states, documents.size(), ranks);
-  });
+  const Json proposed = log.kept(
+      [&](Ranks& ranks) {
+        return proposed_values(space, lattice.settings.front(), layers, *states, documents.size(), ranks);
+      },
+      [&](const JsonCursor& record) {
+        const std::size_t candidates = lattice.settings.front().size();
+        if (record.array_size() != candidates) record.fail("a list for each of " + std::to_string(candidates));
+        for (std::size_t n = 0; n < candidates; ++n) check_proposal(record.at(n), layers.size());
+      });
   add_own_values(parameter, proposed, lattice);
   return lattice;
 }

@@ -6,13 +6,16 @@
 #include <utility>
 
 #include "core/error.h"
+#include "io/record.h"
 
 namespace kvs {
 
 LossLog::LossLog(Done done, std::size_t most, Journal* journal, Ranks& ranks)
     : done_(std::move(done)), most_(most), journal_(journal), ranks_(&ranks) {
-  const Json records = ranks.tell(journal == nullptr ? Json::array() : Json(journal->records()));
-  before_.assign(records.begin(), records.end());
+  const Json told =
+      ranks.tell(journal == nullptr ? Json{"", Json::array()} : Json{journal->name(), journal->records()});
+  name_ = told.at(0);
+  before_.assign(told.at(1).begin(), told.at(1).end());
   count(0);
 }
 
@@ -37,10 +40,15 @@ std::vector<double> LossLog::shared(const Units& items, const Measure& measure,
   return found;
 }
 
+JsonCursor LossLog::replayed() {
+  const std::size_t n = replayed_++;
+  return {before_[n], name_ + ": line " + std::to_string(n + 2)};
+}
+
 std::vector<double> LossLog::each(std::size_t items, const Measure& measure) {
   const std::size_t known = std::min(items, before_.size() - replayed_);
   std::vector<double> losses;
-  for (std::size_t n = 0; n < known; ++n) losses.push_back(before_[replayed_++].at(0).get<double>());
+  for (std::size_t n = 0; n < known; ++n) losses.push_back(record_reals(replayed(), 1).front());
   count(known);
   const auto rest = shared({.first = known, .last = items}, measure, [&](const Json& loss) {
     if (journal_ != nullptr) journal_->append(Json::array({loss}));
@@ -54,7 +62,7 @@ std::vector<double> LossLog::each(std::size_t items, const Measure& measure) {
 std::vector<double> LossLog::together(std::size_t items, const Measure& measure) {
   std::vector<double> losses;
   if (replayed_ < before_.size()) {
-    losses = before_[replayed_++].get<std::vector<double>>();
+    losses = record_reals(replayed(), items);
   } else {
     losses = shared({.last = items, .bound = true}, measure, [](const Json&) {});
     if (journal_ != nullptr) journal_->append(losses);
@@ -63,8 +71,12 @@ std::vector<double> LossLog::together(std::size_t items, const Measure& measure)
   return losses;
 }
 
-Json LossLog::kept(const std::function<Json(Ranks&)>& find) {
-  if (replayed_ < before_.size()) return before_[replayed_++];
+Json LossLog::kept(const std::function<Json(Ranks&)>& find, const std::function<void(const JsonCursor&)>& check) {
+  if (replayed_ < before_.size()) {
+    const JsonCursor record = replayed();
+    check(record);
+    return record.value();
+  }
   Json found = ranks_->tell(find(*ranks_));
   if (journal_ != nullptr) journal_->append(found);
   return found;

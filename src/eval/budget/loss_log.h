@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "io/journal.h"
@@ -26,19 +27,22 @@ class LossLog {
   std::vector<double> each(std::size_t items, const Measure& measure);
   /// The same of items that the journal holds together, each measured by the rank that measured it before.
   std::vector<double> together(std::size_t items, const Measure& measure);
-  /// What rank 0 finds, or found before. @param find  called on every rank
-  Json kept(const std::function<Json(Ranks&)>& find);
+  /// What rank 0 finds, or found before. @param find  called on every rank;  @param check  refuses what a record says
+  Json kept(const std::function<Json(Ranks&)>& find, const std::function<void(const JsonCursor&)>& check);
   /// Losses of single documents so far.
   std::size_t measured() const noexcept { return measured_; }
 
  private:
   std::vector<double> shared(const Units& items, const Measure& measure, const std::function<void(const Json&)>& take);
   void count(std::size_t losses);
+  /// The next record of the run before.
+  JsonCursor replayed();
 
   Done done_;
   std::size_t most_, measured_ = 0, replayed_ = 0;
   Journal* journal_;
   Ranks* ranks_;
+  std::string name_;          // of the journal
   std::vector<Json> before_;  // the journal's records when it was opened
 };
 

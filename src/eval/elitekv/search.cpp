@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "calibrate/second_moment_source.h"
 #include "core/error.h"
+#include "io/record.h"
 
 namespace kvs {
 namespace {
@@ -19,14 +22,27 @@ Json picks_json(const std::vector<std::vector<ElitePicks>>& picks) {
   return layers;
 }
 
-std::vector<std::vector<ElitePicks>> picks_from(const Json& json) {
+/// [layer][head] as picks_json() writes them, each of as many chunks below `chunks`. @throws Error kInput
+std::vector<std::vector<ElitePicks>> picks_from(const JsonCursor& layers, std::size_t chunks) {
   std::vector<std::vector<ElitePicks>> picks;
-  for (const Json& row : json) {
+  std::optional<std::size_t> count, rows;
+  for (std::size_t n = 0; n < layers.array_size(); ++n) {
+    const JsonCursor row = layers.at(n);
+    if (row.array_size() == 0 || row.array_size() != rows.value_or(row.array_size()))
+      row.fail("as many heads as of the first layer");
+    rows = row.array_size();
     auto& heads = picks.emplace_back();
-    for (const Json& head : row)
-      heads.push_back(
-          {head.at("chunks").get<std::vector<std::size_t>>(), head.at("errors").get<std::vector<double>>()});
+    for (std::size_t h = 0; h < *rows; ++h) {
+      const JsonCursor head = row.at(h);
+      ElitePicks& of = heads.emplace_back();
+      for (std::size_t pick = 0; pick < head.at("chunks").array_size(); ++pick)
+        of.chunks.push_back(record_size(head.at("chunks").at(pick), 0, chunks - 1));
+      if (of.chunks.size() != count.value_or(of.chunks.size())) head.fail("as many chunks as of the first head");
+      count = of.chunks.size();
+      of.errors = record_reals(head.at("errors"), head.at("errors").array_size());
+    }
   }
+  if (picks.empty()) layers.fail("the picks of each layer");
   return picks;
 }
 
@@ -164,7 +180,7 @@ void EliteSearch::restore(const Checkpoint::State& state) {
     statistics_.tokens = static_cast<double>(std::min(done_, source_->documents()) * source_->tokens());
   if (state.extra.is_null()) return;
   if (!distance_) start_distance();
-  distance_->restore(picks_from(state.extra), state.sums.back());
+  distance_->restore(picks_from(JsonCursor(state.extra, "checkpoint"), plan_.geometry.chunks), state.sums.back());
 }
 
 std::vector<std::vector<ElitePicks>> EliteSearch::picks(std::size_t count) const {

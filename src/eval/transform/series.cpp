@@ -1,5 +1,7 @@
 #include "eval/transform/series.h"
 
+#include <string>
+
 #include "core/error.h"
 #include "core/interrupt.h"
 #include "eval/evaluation_report.h"
@@ -16,6 +18,22 @@ TransformSeries::TransformSeries(const ModelSource& source, Decoder& decoder, St
       documents_(documents),
       plan_{.tokens = tokens, .outliers = transform_outliers(rows), .rows = rows},
       moments_(transform_moments(source, standard_transform_geometry(source.config(), tokens))) {}
+
+Json TransformSeries::measured() const {
+  if (plan_.scales.empty()) return nullptr;
+  Json scales = Json::array();
+  for (const TransformScales& scale : plan_.scales) scales.push_back({scale.keys, scale.values});
+  return scales;
+}
+
+void TransformSeries::restore(const JsonCursor& measured) {
+  plan_.scales.clear();
+  if (measured.is_null()) return;
+  const std::size_t layers = moments_.geometry().layers.size();
+  if (measured.array_size() != layers) measured.fail("a pair for each of " + std::to_string(layers) + " layers");
+  for (std::size_t n = 0; n < layers; ++n)
+    plan_.scales.push_back({measured.at(n).at(std::size_t{0}).real(), measured.at(n).at(std::size_t{1}).real()});
+}
 
 void TransformSeries::sum(const TransformProgress& progress) {
   if (summed_) return;

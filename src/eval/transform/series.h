@@ -7,6 +7,7 @@
 
 #include "eval/transform/calibration.h"
 #include "export/config.h"
+#include "io/json.h"
 
 namespace kvs {
 
@@ -23,6 +24,11 @@ class TransformSeries {
   /// @throws Error kUsage if gains, sinks, outliers and tokens that wait take more
   void write(double share, const std::filesystem::path& file, const Provenance& provenance, bool force,
              const TransformProgress& progress);
+
+  /// What errors cost, once it is measured; null before.
+  Json measured() const;
+  /// The same of a run before: nothing is measured any more. @throws Error kInput
+  void restore(const JsonCursor& measured);
 
  private:
   void sum(const TransformProgress& progress);

@@ -48,6 +48,8 @@ class Loaded {
     void* const blas = open("libopenblas.so.0", RTLD_GLOBAL);
     void* const lapacke = open("liblapacke.so.3", RTLD_LOCAL);
     find(blas, "openblas_set_num_threads", set_threads_);
+    find(blas, "openblas_get_config", routines.openblas_config);
+    find(blas, "openblas_get_corename", routines.openblas_corename);
     find(blas, "cblas_dgemm", routines.dgemm);
     find(blas, "cblas_dsyrk", routines.dsyrk);
     find(blas, "cblas_dtrmm", routines.dtrmm);

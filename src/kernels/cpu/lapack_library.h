@@ -3,6 +3,8 @@
 #include <cblas.h>
 #include <lapacke.h>
 
+#include <string>
+
 namespace kvs::cpu {
 
 /// The routines of OpenBLAS and LAPACKE that are called here.
@@ -17,6 +19,11 @@ struct LapackLibrary {
   decltype(&LAPACKE_dstedc) dstedc;
   decltype(&LAPACKE_dsterf) dsterf;
   decltype(&LAPACKE_dsytrd) dsytrd;
+
+  char* (*openblas_config)();
+  char* (*openblas_corename)();
+  /// Its version, how it was built, and the processor that its kernels are for.
+  std::string config() const { return std::string(openblas_config()) + ", " + openblas_corename(); }
 };
 
 /// Loads the libraries when the first routine is wanted, not when a program starts: OpenBLAS reserves 128 MiB of

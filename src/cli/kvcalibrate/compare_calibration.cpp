@@ -1,0 +1,261 @@
+#include "cli/kvcalibrate/compare_calibration.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "cli/common/progress.h"
+#include "cli/kvcalibrate/compare_cells.h"
+#include "cli/kvcalibrate/compare_options.h"
+#include "compare/calibration.h"
+#include "core/error.h"
+#include "eval/budget/calibration.h"
+#include "eval/evaluation_report.h"
+#include "io/digest.h"
+
+namespace kvs {
+namespace {
+
+/// Methods by what they gain for the time that they take, the first first.
+constexpr std::array<std::string_view, 6> kOrder{"transform", "freqkv", "lagkv", "faedkv", "transform-head", "elitekv"};
+
+/// Seconds that work is expected to take.
+class Rates {
+ public:
+  /// @param limited  whether it matters
+  Rates(const ModelConfig& model, std::size_t tokens, Backend& backend, bool limited)
+      : pass_(limited ? expected_seconds({.flops = forward_flops(model, static_cast<double>(tokens))}, backend) : 0),
+        coded_(limited ? expected_seconds({.coded_values = 1}, backend) : 0) {}
+
+  double pass() const noexcept { return pass_; }
+  double of(double passes, double coded) const noexcept { return passes * pass_ + coded * coded_; }
+  /// A series at so many budgets.
+  double of(const SeriesMethod& method, const SeriesSize& size, std::size_t budgets) const {
+    return budgets == 0 ? 0 : of(method.passes(size, budgets), method.coded_values(size, budgets, 0));
+  }
+
+ private:
+  double pass_, coded_;
+};
+
+/// Some of a text's documents, evenly spaced.
+struct CalibrationText {
+  CalibrationText(Decoder& decoder, const Corpus& all, std::size_t count) {
+    const std::size_t documents = all.documents.size();
+    for (std::size_t n = 0; n < count; ++n)
+      corpus.documents.push_back(all.documents[(2 * n + 1) * documents / (2 * count)]);
+    corpus.text_sha256 = all.text_sha256;
+    tokens = tokens_of(corpus);
+    in_turn = documents_in_turn(corpus);
+    for (const auto& document : in_turn) full.push_back(std::make_shared<FullPass>(decoder, document));
+  }
+
+  Corpus corpus;
+  std::vector<std::vector<std::int32_t>> tokens, in_turn;  // in_turn: the texts take turns
+  std::vector<std::shared_ptr<FullPass>> full;             // of in_turn
+};
+
+SeriesSize series_size(const ModelSession& session, const CompareGrid& grid, std::size_t documents,
+                       std::size_t tokens) {
+  return {session.config(), session.backend->compute_type(), documents, tokens, std::ranges::max(grid.budgets)};
+}
+
+std::string budgets_text(std::span<const double> budgets) {
+  std::string text;
+  for (const double budget : budgets) {
+    char percent[32];
+    std::snprintf(percent, sizeof percent, "%.4g %%", 100 * budget);
+    text += (text.empty() ? "" : ", ") + std::string(percent);
+  }
+  return text;
+}
+
+class Calibrations {
+ public:
+  Calibrations(const Options& options, const RunOptions& run, const ModelSession& session, const CompareGrid& grid,
+               const Corpus& corpus, RunRecords& records, std::optional<double> most_seconds)
+      : options_(options),
+        run_(run),
+        session_(session),
+        grid_(grid),
+        corpus_(corpus),
+        queue_(records, most_seconds),
+        tokens_(corpus.documents.front().tokens.size()),
+        rates_(session.config(), tokens_, *session.backend, most_seconds.has_value()) {
+    std::ranges::sort(grid_.budgets);  // the small ones first: there calibration gains most
+  }
+
+  CalibratedCells made() {
+    std::vector<Method> methods = all_methods();
+    std::ranges::stable_sort(
+        methods, {}, [](const Method& method) { return std::ranges::find(kOrder, method.name) - kOrder.begin(); });
+    for (std::size_t n = 0; n < methods.size(); ++n) calibrate(methods[n], methods.size() - n);
+    made_.seconds = queue_.seconds();
+    return std::move(made_);
+  }
+
+ private:
+  struct Method {
+    std::string name;
+    const SeriesMethod* series;  // nullptr: its settings are calibrated
+  };
+
+  std::vector<Method> all_methods() const {
+    std::vector<Method> methods;
+    for (const SeriesMethod* const series : compared_series(options_))
+      methods.push_back({std::string(series->name), series});
+    for (const std::string& name : grid_.methods)
+      if (is_calibrated(name)) methods.push_back({name, nullptr});
+    return methods;
+  }
+
+  void calibrate(const Method& method, std::size_t waiting) {
+    const std::size_t all = corpus_.documents.size();
+    const std::size_t count =
+        queue_.documents(method.name, all, waiting, [&](std::size_t n) { return seconds(method, n); });
+    if (count < all)
+      remark("note: " + method.name + " is calibrated on " + std::to_string(count) + " of " + std::to_string(all) +
+                 " documents, as the time allows",
+             run_.quiet);
+    auto& text = texts_[count];
+    if (!text) text = std::make_unique<CalibrationText>(*session_.decoder, corpus_, count);
+    std::vector<CompareCell> cells =
+        method.series != nullptr ? series_cells(*method.series, *text) : settings_cells(method.name, *text);
+    std::vector<double> left;
+    for (CompareCell& cell : cells) {
+      if (cell.error == kNoTimeToCalibrate) left.push_back(cell.budget);
+      if (cell.calibration_documents > 0) made_.methods[method.name] = cell.calibration_documents;
+      made_.cells.push_back(std::move(cell));
+    }
+    if (!left.empty())
+      remark("note: no time is left to calibrate " + method.name + " to " + budgets_text(left), run_.quiet);
+  }
+
+  /// That all its calibrations take on so many documents.
+  double seconds(const Method& method, std::size_t documents) const {
+    if (method.series != nullptr)
+      return rates_.of(*method.series, series_size(session_, grid_, documents, tokens_), grid_.budgets.size());
+    const std::vector<std::vector<std::int32_t>> counted(documents, corpus_.documents.front().tokens);
+    const std::size_t passes = calibration_passes(session_.config(), method.name, {counted, {}});
+    return rates_.of(static_cast<double>(grid_.budgets.size() * passes), 0);
+  }
+
+  /// The cells of a method's configs for every budget, or the reasons why there is none.
+  std::vector<CompareCell> series_cells(const SeriesMethod& method, const CalibrationText& text) {
+    const std::string name(method.name);
+    const SeriesInput input{session_, text.tokens, grid_.tokens, grid_.budgets.back()};
+    const SeriesSize size = series_size(session_, grid_, text.tokens.size(), tokens_);
+    const Provenance record = provenance(options_, run_, text.corpus);
+    std::unique_ptr<ConfigSeries> series;
+    std::vector<CompareCell> cells;
+    Json measured;
+    std::size_t made = 0;
+    for (const double budget : grid_.budgets) {
+      const std::filesystem::path file = calibration_folder(options_) / share_file(name, budget);
+      const auto calibrate = [&]() -> Json {
+        if (!series) {
+          series = method.start(input);
+          series->restore(JsonCursor(measured, "what " + name + " measured"));
+        }
+        write(*series, name, budget, file, record);
+        return {{"sha256", sha256_of_file(file)}, {"measured", series->measured()}};
+      };
+      const double expected = rates_.of(method, size, made + 1) - rates_.of(method, size, made);
+      const Json found = queue_.next({{"method", name}, {"budget", budget}}, calibrate, expected);
+      if (found.contains("error")) {
+        cells.push_back(
+            {.label = name, .method = name, .budget = budget, .error = found.at("error"), .calibrated = true});
+        continue;
+      }
+      if (!std::filesystem::exists(file) || sha256_of_file(file) != found.at("sha256"))
+        throw Error(ErrorCode::kConflict, file.string(), "is not what the run before wrote; expected it, or --force");
+      measured = found.at("measured");
+      ++made;
+      const std::vector<std::string> config{file.string()};
+      for (CompareCell& cell : config_cells(config, grid_, *session_.source)) {
+        cell.calibration_documents = text.tokens.size();
+        cells.push_back(std::move(cell));
+      }
+    }
+    return cells;
+  }
+
+  void write(ConfigSeries& series, const std::string& name, double budget, const std::filesystem::path& file,
+             const Provenance& record) const {
+    std::optional<Progress> progress;
+    std::string_view current;
+    series.write(budget, file, record, run_.replace(), [&](std::string_view step, std::size_t done, std::size_t total) {
+      if (step != current) progress.emplace("compare: " + name + ' ' + std::string(step), static_cast<double>(total), run_.quiet);
+      current = step;
+      progress->update(static_cast<double>(done));
+    });
+  }
+
+  std::vector<CompareCell> settings_cells(const std::string& name, const CalibrationText& text) {
+    std::optional<Progress> progress;
+    const auto done = [&](std::size_t count, std::size_t all) {
+      if (!progress) progress.emplace("compare: calibrating " + name, static_cast<double>(all), run_.quiet);
+      progress->update(static_cast<double>(count));
+    };
+    return compare_calibrated(*session_.decoder, grid_, name, {text.in_turn, {}, text.full}, queue_, rates_.pass(),
+                              done);
+  }
+
+  const Options& options_;
+  const RunOptions& run_;
+  const ModelSession& session_;
+  CompareGrid grid_;  // its budgets ascend
+  const Corpus& corpus_;
+  CalibrationQueue queue_;
+  std::size_t tokens_;  // of its documents
+  Rates rates_;
+  std::map<std::size_t, std::unique_ptr<CalibrationText>> texts_;  // by their number of documents
+  CalibratedCells made_;
+};
+
+}  // namespace
+
+CalibratedCells calibrated_cells(const Options& options, const RunOptions& run, const ModelSession& session,
+                                 const CompareGrid& grid, const Corpus& corpus, RunRecords& records,
+                                 std::optional<double> most_seconds) {
+  return Calibrations(options, run, session, grid, corpus, records, most_seconds).made();
+}
+
+std::size_t most_calibrated_cells(const Options& options, const CompareGrid& grid) {
+  std::size_t cells = 0;
+  for (const SeriesMethod* const method : compared_series(options))
+    cells += 1 + (method->rows ? grid.composed.size() : 0);
+  for (const std::string& method : grid.methods)
+    if (is_calibrated(method)) cells += stores_of(grid, *find_cache_method(method)).size();
+  return cells * grid.budgets.size();
+}
+
+Estimate calibration_estimate(const Options& options, const ModelSession& session, const CompareGrid& grid,
+                              const Corpus& corpus, std::size_t scored) {
+  const ModelConfig& model = session.config();
+  const auto documents = tokens_of(corpus);
+  const std::size_t tokens = documents.front().size();
+  const SeriesSize size = series_size(session, grid, documents.size(), tokens);
+  double passes = 0, coded = 0, most = 0;
+  for (const SeriesMethod* const method : compared_series(options)) {
+    passes += method->passes(size, grid.budgets.size());
+    coded += method->coded_values(size, grid.budgets.size(), scored);
+    most = std::max(most, method->memory(size));
+  }
+  for (const std::string& method : grid.methods)
+    if (is_calibrated(method)) {
+      passes += static_cast<double>(grid.budgets.size() * calibration_passes(model, method, {documents, {}}));
+      const auto streams = static_cast<double>(sizeof(float) * documents.size() * tokens * model.d_model);
+      most = std::max(most, streams + 4 * full_cache_bytes(model, tokens));
+    }
+  return {.flops = passes * forward_flops(model, static_cast<double>(tokens)),
+          .memory_bytes = session_memory(session, tokens) + most,
+          .coded_values = coded};
+}
+
+}  // namespace kvs

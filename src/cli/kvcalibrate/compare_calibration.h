@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "cli/common/estimate.h"
+#include "cli/common/options.h"
+#include "cli/common/session.h"
+#include "compare/grid.h"
+#include "compare/records.h"
+
+namespace kvs {
+
+/// What calibrations made before anything is scored.
+struct CalibratedCells {
+  std::vector<CompareCell> cells;
+  double seconds = 0;
+  Json methods = Json::object();  // documents that each method was calibrated on
+};
+
+/// Cells of methods calibrated on documents beforehand: those of series_methods() by configs, which are written to
+/// --calibration-dir, the others by their settings. Where the time is short, methods that are likely to win come first,
+/// then small budgets, each on as many documents as its share allows, evenly spaced; what is left out is said.
+/// @param most_seconds  that all of them may take
+CalibratedCells calibrated_cells(const Options& options, const RunOptions& run, const ModelSession& session,
+                                 const CompareGrid& grid, const Corpus& corpus, RunRecords& records,
+                                 std::optional<double> most_seconds);
+/// How many there are at most.
+std::size_t most_calibrated_cells(const Options& options, const CompareGrid& grid);
+/// What that takes at most, and what its caches code of `scored` tokens.
+Estimate calibration_estimate(const Options& options, const ModelSession& session, const CompareGrid& grid,
+                              const Corpus& corpus, std::size_t scored);
+
+}  // namespace kvs
