@@ -50,7 +50,10 @@ std::vector<std::vector<std::optional<double>>> AblationSums::losses(std::size_t
 AblationResult ablation_result(const AblationSums& sums) {
   const auto scored = static_cast<double>(sums.scored_per_document * sums.base.size());
   AblationResult result;
-  result.ppl_base = std::exp(std::accumulate(sums.base.begin(), sums.base.end(), 0.0) / scored);
+  result.nll_base = std::accumulate(sums.base.begin(), sums.base.end(), 0.0) / scored;
+  std::vector<double> means(sums.base);
+  for (double& mean : means) mean /= static_cast<double>(sums.scored_per_document);
+  result.nll_error = paired_mean(means).error;
   for (std::size_t layer = 0; layer < sums.layers(); ++layer) {
     auto& deltas = result.delta.emplace_back();
     auto& documents = result.documents.emplace_back();
@@ -60,7 +63,7 @@ AblationResult ablation_result(const AblationSums& sums) {
       for (const std::optional<double>& loss : losses)
         if (loss) differences.push_back(*loss);
       const PairedDifference difference = paired_difference(differences);
-      deltas.push_back(std::expm1(difference.mean));  // documents are equally long: PPL/PPL_base = exp(mean difference)
+      deltas.push_back(growth(difference.mean));  // documents are equally long: PPL/PPL_base = exp(mean difference)
       documents.push_back(differences.size());
       intervals.push_back(difference.interval);
     }

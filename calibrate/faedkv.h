@@ -43,8 +43,8 @@ struct AblationSums {
 };
 
 struct AblationResult {
-  double ppl_base = 0;
-  std::vector<std::vector<double>> delta;  // [layer][chunk]: (PPL − PPL_base) / PPL_base over the chunk's documents
+  double nll_base = 0, nll_error = 0;      // mean of all scored tokens, nats, and its standard error over documents
+  std::vector<std::vector<double>> delta;  // [layer][chunk]: (PPL − PPL_base) / PPL_base (growth()) over its documents
   std::vector<std::vector<std::size_t>> documents;  // [layer][chunk]: how many those are
   /// 95 % interval of each Δ over documents; none below two documents. Student's t on the paired difference of a
   /// document's mean NLL, mapped by exp(·) − 1.

@@ -4,6 +4,7 @@
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <vector>
 
 namespace kvs {
@@ -24,13 +25,15 @@ double half_width(std::size_t documents, double confidence) {
   return boost::math::quantile(boost::math::students_t(static_cast<double>(documents - 1)), (1 + confidence) / 2);
 }
 
+double growth(double difference) { return std::min(std::expm1(difference), std::numeric_limits<double>::max()); }
+
 PairedDifference paired_difference(std::span<const double> differences) {
   constexpr double kConfidence = 0.95;
   const auto [mean, error] = paired_mean(differences);
   PairedDifference result{mean, std::nullopt};
   if (differences.size() < 2) return result;
   const double width = half_width(differences.size(), kConfidence) * error;
-  result.interval = {std::expm1(mean - width), std::expm1(mean + width)};
+  result.interval = {growth(mean - width), growth(mean + width)};
   return result;
 }
 

@@ -16,10 +16,13 @@ PairedMean paired_mean(std::span<const double> differences);
 /// Half width, in standard errors, of an interval of Student's t over `documents` documents, at least two.
 double half_width(std::size_t documents, double confidence);
 
+/// exp(difference) − 1, how perplexity changes with a mean NLL; the largest double where none holds it.
+double growth(double difference);
+
 /// Two ways to run the same documents, by their mean NLLs.
 struct PairedDifference {
   double mean = 0;  // nats, over documents
-  /// 95 % interval of the relative change of perplexity, exp(mean) − 1; none below two documents. Student's t over
+  /// 95 % interval of the relative change of perplexity, growth(mean); none below two documents. Student's t over
   /// documents.
   std::optional<std::pair<double, double>> interval;
 };

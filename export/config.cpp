@@ -1,6 +1,5 @@
 #include "export/config.h"
 
-#include <cmath>
 #include <sstream>
 
 #include "core/error.h"
@@ -61,11 +60,14 @@ Json difference_json(const PairedDifference& difference) {
 }
 
 std::string difference_text(const PairedDifference& difference) {
+  constexpr long double kPercent = 100;  // of what may be the largest double
   std::ostringstream text;
   text.precision(3);
-  text << 100 * std::expm1(difference.mean) << " %";
+  text << kPercent * growth(difference.mean) << " % ";
   if (const auto& interval = difference.interval)
-    text << " (95 %: " << 100 * interval->first << " to " << 100 * interval->second << ')';
+    text << "(95 %: " << kPercent * interval->first << " to " << kPercent * interval->second << ')';
+  else
+    text << "(one document, no interval)";
   return text.str();
 }
 

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "export/config.h"
 #include "export/config_lists.h"
+#include "io/finite.h"
 #include "policy/parameters.h"
 
 namespace kvs {
@@ -122,6 +124,23 @@ Json elite_parameters(const EliteConfig& config) {
   return parameters;
 }
 
+std::string trials_verdict(const EliteConfig& config) {
+  const EliteTrial& best = *std::ranges::min_element(config.trials, {}, &EliteTrial::nll);
+  const auto named = [](const EliteTrial& trial) {
+    return std::string(trial.joint ? "J-LRD" : "S-LRD") + ", r " + std::to_string(trial.r) + ", d_ckv " +
+           std::to_string(trial.d_ckv);
+  };
+  std::string alike;
+  for (const EliteTrial& other : config.trials) {
+    if (&other == &best) continue;
+    const PairedDifference difference = paired_difference(best.losses, other.losses);
+    if (difference.interval && difference.interval->second < 0) continue;
+    alike += (alike.empty() ? "" : "; ") + named(other) + ": " + difference_text(difference);
+  }
+  return named(best) + " chosen" +
+         (alike.empty() ? ", better than every other" : ": least perplexity, not distinguishable from " + alike);
+}
+
 Json elite_calibration(const EliteConfig& config) {
   Json error = Json::array(), singular = Json::array();
   for (const auto& heads : config.picks) {
@@ -143,9 +162,13 @@ Json elite_calibration(const EliteConfig& config) {
                                      {"d_ckv", trial.d_ckv},
                                      {"factorization", factorization(trial.joint)},
                                      {"parameters", trial.parameters},
-                                     {"ppl", trial.ppl},
-                                     {"ppl_full", trial.ppl_full}});
-  if (config.gqa) calibration["gqa"] = {{"heads", config.gqa->heads}, {"ppl", config.gqa->ppl}};
+                                     {"ppl", finite_or_null(std::exp(trial.nll))},
+                                     {"nll_mean", trial.nll},
+                                     {"ppl_full", finite_or_null(std::exp(trial.nll_full))},
+                                     {"nll_full", trial.nll_full}});
+  if (!config.trials.empty()) calibration["verdict"] = trials_verdict(config);
+  if (const auto& gqa = config.gqa)
+    calibration["gqa"] = {{"heads", gqa->heads}, {"ppl", finite_or_null(std::exp(gqa->nll))}, {"nll_mean", gqa->nll}};
   if (const auto& allocation = config.allocation) {
     calibration["by_layer"] = {{"winner", allocation->layers_won ? "layers" : "uniform"},
                                {"measured", allocation->measured}};

@@ -27,15 +27,16 @@ struct EliteSingularValues {
 /// A pair (r, d_ckv) that was tried on documents held out.
 struct EliteTrial {
   std::size_t r = 0, d_ckv = 0;
-  bool joint = true;           // J-LRD; false: S-LRD
-  std::size_t parameters = 0;  // of all layers, in the place of W_k and W_v: elite rows and factors
-  double ppl = 0, ppl_full = 0;
+  bool joint = true;                // J-LRD; false: S-LRD
+  std::size_t parameters = 0;       // of all layers, in the place of W_k and W_v: elite rows and factors
+  double nll = 0, nll_full = 0;     // means of the scored tokens, nats
+  std::vector<double> losses = {};  // [document held out] mean NLL
 };
 
 /// The GQA model of the trials' bytes on the same documents.
 struct GqaTrial {
   std::size_t heads = 0;  // KV heads, each the mean of as many
-  double ppl = 0;
+  double nll = 0;
 };
 
 /// How sizes by layer came out against the same one for all layers, on documents that neither was chosen by.
@@ -97,6 +98,9 @@ struct EliteFactor {
 /// head its channels that are not elite, then all of the values.
 std::vector<EliteFactor> elite_factors(const EliteConfig& config, std::size_t n, std::size_t kv_heads,
                                        std::size_t head_dim);
+
+/// Why r and rank are what they are: the chosen trial, and which of the others the documents held out tell from it.
+std::string trials_verdict(const EliteConfig& config);
 
 /// The members `parameters` and `calibration` of the config.
 Json elite_parameters(const EliteConfig& config);

@@ -8,7 +8,6 @@
 #include "core/utf8.h"
 #include "embedded/figure_style.h"
 #include "export/gnuplot.h"
-#include "io/file.h"
 
 namespace kvs {
 namespace {
@@ -90,16 +89,6 @@ FigureImages Figure::render() const {
       "set output png_file\nis_svg = 0" + page;
   std::vector<std::string> files = run_gnuplot(script, std::array<std::string, 2>{"svg_file", "png_file"});
   return {finished_svg(std::move(files[0])), std::move(files[1])};
-}
-
-std::vector<std::filesystem::path> write_figure(const std::filesystem::path& stem, const FigureImages& images,
-                                                bool force) {
-  std::vector<std::filesystem::path> paths{stem, stem};
-  paths[0] += ".svg";
-  paths[1] += ".png";
-  write_file_atomically(paths[0], images.svg, force);
-  write_file_atomically(paths[1], images.png, force);
-  return paths;
 }
 
 std::string figure_label(std::string_view label) {

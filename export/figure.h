@@ -1,12 +1,10 @@
 #pragma once
 
 #include <cstddef>
-#include <filesystem>
 #include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace kvs {
 
@@ -54,10 +52,6 @@ class Figure {
   std::string script_, definitions_;
   double width_, height_;
 };
-
-/// Writes STEM.svg and STEM.png, each whole or not at all. @return the two paths. @throws as write_file_atomically.
-std::vector<std::filesystem::path> write_figure(const std::filesystem::path& stem, const FigureImages& images,
-                                                bool force);
 
 /// `label` as a gnuplot single-quoted string whose enhanced text shows exactly these characters; control characters
 /// become blanks.

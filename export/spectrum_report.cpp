@@ -13,8 +13,8 @@
 #include "export/figures/spectrum_heads.h"
 #include "export/figures/spectrum_layers.h"
 #include "export/figures/spectrum_rope.h"
-#include "io/file.h"
 #include "io/hdf5/array_file.h"
+#include "io/output_set.h"
 
 namespace kvs {
 namespace {
@@ -117,7 +117,7 @@ std::vector<std::pair<std::string, FigureImages>> draw(const Spectrum& spectrum,
   return figures;
 }
 
-void write_tables(const std::filesystem::path& path, const Spectrum& spectrum, bool force) {
+std::string tables_of(const Spectrum& spectrum) {
   std::vector<std::vector<float>> values;  // owns what the arrays show
   std::vector<NamedArray> arrays;
   values.reserve(2 * spectrum.states.size());
@@ -131,14 +131,12 @@ void write_tables(const std::filesystem::path& path, const Spectrum& spectrum, b
                         .attributes = {{"axes", "layer, kv_head, bin"}}});
     }
   }
-  write_array_file(path, arrays,
-                   {{"format", "kvspectrum-spectrum"},
-                    {"version", "1"},
-                    {"transform", std::string(name_of(spectrum.transform))},
-                    {"tokens", std::to_string(spectrum.tokens)},
-                    {"sinks", std::to_string(spectrum.sinks)},
-                    {"documents", std::to_string(spectrum.documents)}},
-                   force);
+  return array_file_bytes(arrays, {{"format", "kvspectrum-spectrum"},
+                                   {"version", "1"},
+                                   {"transform", std::string(name_of(spectrum.transform))},
+                                   {"tokens", std::to_string(spectrum.tokens)},
+                                   {"sinks", std::to_string(spectrum.sinks)},
+                                   {"documents", std::to_string(spectrum.documents)}});
 }
 
 }  // namespace
@@ -189,14 +187,18 @@ std::vector<std::filesystem::path> write_spectrum_report(const std::filesystem::
                                                          const Spectrum& spectrum, const SpectrumOrigin& origin,
                                                          bool force, const ModelGains* gains) {
   const std::string json = dump_json(spectrum_json(spectrum, origin, gains)) + "\n";
-  const auto figures = draw(spectrum, origin.model_name, gains);
-  std::vector<std::filesystem::path> paths{directory / "spectrum.h5"};
-  write_tables(paths.front(), spectrum, force);
-  for (const auto& [stem, images] : figures) {
-    for (std::filesystem::path& path : write_figure(directory / stem, images, force)) paths.push_back(std::move(path));
+  std::vector<std::filesystem::path> paths;
+  OutputSet outputs;
+  const auto add = [&](const std::string& name, std::string_view bytes) {
+    outputs.add(paths.emplace_back(directory / name), bytes);
+  };
+  add("spectrum.h5", tables_of(spectrum));
+  for (const auto& [stem, images] : draw(spectrum, origin.model_name, gains)) {
+    add(stem + ".svg", images.svg);
+    add(stem + ".png", images.png);
   }
-  paths.push_back(directory / "spectrum.json");
-  write_file_atomically(paths.back(), json, force);
+  add("spectrum.json", json);
+  outputs.commit(force);
   return paths;
 }
 

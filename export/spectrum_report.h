@@ -28,7 +28,7 @@ Json spectrum_json(const Spectrum& spectrum, const SpectrumOrigin& origin, const
 std::vector<std::string> spectrum_report_files(const SpectrumAccumulator::Settings& settings, bool gains = false);
 
 /// Writes spectrum.h5, the figures (SVG and PNG) and, last, spectrum.json into `directory`, which must exist. All
-/// figures are drawn before the first file is written; each file is whole or not there.
+/// figures are drawn before the first file is written; all files are whole, or none is there.
 /// @return the paths. @throws Error kConflict if one exists and !force; kEnvironment (gnuplot missing, disk full).
 std::vector<std::filesystem::path> write_spectrum_report(const std::filesystem::path& directory,
                                                          const Spectrum& spectrum, const SpectrumOrigin& origin,

@@ -108,6 +108,16 @@ std::size_t code_bytes(const TransformLayer& layer, const TransformShape& shape)
   return bytes;
 }
 
+std::size_t shared_bytes(const std::vector<TransformLayer>& layers) {
+  std::size_t numbers = layers.empty() ? 0 : layers.front().books.size(), bytes = 0;
+  for (const TransformLayer& layer : layers) {
+    numbers += layer.mean.size() + layer.analysis.size() + layer.synthesis.size() + layer.deviations.size() +
+               layer.weights.size();
+    bytes += layer.bits.size();
+  }
+  return bytes + numbers * sizeof(float);
+}
+
 std::vector<OutputTensor> transform_tensors(const std::vector<TransformLayer>& layers, const TransformShape& shape) {
   std::vector<OutputTensor> tensors{
       held_tensor("books", {kMostBits + 1, kTrellisBooks / (kMostBits + 1)}, layers.front().books)};

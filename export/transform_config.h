@@ -38,6 +38,9 @@ TransformConfig read_transform_config(const Json& config, const std::string& whe
 /// Bytes of a token's codes in a layer, without gains.
 std::size_t code_bytes(const TransformLayer& layer, const TransformShape& shape);
 
+/// Bytes of the bases, means, bits and books, which every sequence's cache reads and all share.
+std::size_t shared_bytes(const std::vector<TransformLayer>& layers);
+
 /// The tensors of the file beside the config: `books` and, of each layer, mean, analysis, synthesis, bits and weights,
 /// and deviations with TransformRows::kHead.
 std::vector<OutputTensor> transform_tensors(const std::vector<TransformLayer>& layers, const TransformShape& shape);

@@ -44,6 +44,9 @@ struct BudgetGrid {
   /// size to choose, also what layers trade.
   std::vector<Json> (*settings)(const BudgetRoom& room);
   LayerProposal proposal = {};
+  /// How much settings ask of what runs them: of settings of equal bytes that documents do not tell apart the least is
+  /// chosen. nullptr: all ask the same.
+  std::size_t (*demand)(const Json& settings) = nullptr;
 };
 
 /// Each is defined in the file of its name; budget/grids.cpp lists them.

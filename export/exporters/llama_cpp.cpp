@@ -8,6 +8,7 @@
 #include "io/staged_output.h"
 #include "model/cache_shape.h"
 #include "model/model_tensors.h"
+#include "policy/engine_pairs.h"
 
 namespace kvs {
 namespace {
@@ -37,6 +38,11 @@ Json write_llama_cpp(const ExportJob& job) {
   const std::string flags = "-ctk " + store.k + " -ctv " + store.v + " -fa on";
   std::string text = "; llama-server --models-preset THIS_FILE, or any llama.cpp program with " + flags + "\n";
   Json notes = Json::array({"flags of any llama.cpp program: " + flags});
+  if (cuda_pair(store.k, store.v) != CudaPair::kEveryBuild) {
+    const std::string builds = cuda_pair_text(store.k, store.v);
+    text += "; " + builds + "\n";
+    notes.push_back(builds);
+  }
   if (!store.rotate) {
     text += "; the config was measured without rotation: set LLAMA_ATTN_ROT_DISABLE=1 in the environment\n";
     notes.push_back("the config is without rotation: llama.cpp needs LLAMA_ATTN_ROT_DISABLE=1 in the environment");
@@ -44,7 +50,9 @@ Json write_llama_cpp(const ExportJob& job) {
   text += "[" + model.stem().string() + "]\nmodel = " + model.string() + "\nctk = " + store.k + "\nctv = " + store.v +
           "\nfa = on\n";
   write_staged(job.out, text);
-  return {{"settings", {{"ctk", store.k}, {"ctv", store.v}, {"fa", "on"}}}, {"notes", notes}};
+  return {{"settings", {{"ctk", store.k}, {"ctv", store.v}, {"fa", "on"}}},
+          {"cuda", builds_of(cuda_pair(store.k, store.v))},
+          {"notes", notes}};
 }
 
 }  // namespace kvs

@@ -1,6 +1,8 @@
 #include "export/figures/axes.h"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 
 namespace kvs {
@@ -17,6 +19,11 @@ std::string index_tics(std::span<const std::size_t> values, std::size_t most) {
     text += "'" + std::to_string(values[i]) + "' " + std::to_string(i);
   }
   return text + ")\"";
+}
+
+double drawn_exponential(double exponent) {
+  constexpr double kMost = 690;
+  return std::exp(std::min(exponent, kMost));
 }
 
 std::string short_number(double value) {

@@ -10,6 +10,9 @@ namespace kvs {
 /// them, evenly spaced.
 std::string index_tics(std::span<const std::size_t> values, std::size_t most);
 
+/// e^exponent at the height where it is drawn: what no double holds lies at the end of the page, about 1e300.
+double drawn_exponential(double exponent);
+
 /// "10", "2.5": without trailing zeros.
 std::string short_number(double value);
 

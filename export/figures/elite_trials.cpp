@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 
+#include "core/exponential.h"
 #include "embedded/figure_elite_trials.h"
 #include "export/figures/axes.h"
 
@@ -23,16 +24,18 @@ std::string tics_of(const std::map<std::size_t, std::size_t>& names) {
 
 constexpr double kFarAbove = 3;  // what lies higher would press the curves together
 
-std::string perplexity_text(double value) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), value < 1000 ? "%.4g" : "%.0f", value);
+std::string perplexity_text(double nll) {
+  const double value = std::exp(nll);
+  if (value < 1000 || !std::isfinite(value)) return exponential_text(nll);
+  std::array<char, 320> text{};
+  std::snprintf(text.data(), text.size(), value < 1e7 ? "%.0f" : "%.4g", value);
   return text.data();
 }
 
 /// An arrow says that the line is above the page's `high` end.
 std::string gqa_title(const GqaTrial& gqa, double high) {
-  return "GQA, " + std::to_string(gqa.heads) + (gqa.heads == 1 ? " head: " : " heads: ") + perplexity_text(gqa.ppl) +
-         (gqa.ppl > high ? " ↑" : "");
+  return "GQA, " + std::to_string(gqa.heads) + (gqa.heads == 1 ? " head: " : " heads: ") + perplexity_text(gqa.nll) +
+         (drawn_exponential(gqa.nll) > high ? " ↑" : "");
 }
 
 }  // namespace
@@ -51,32 +54,34 @@ FigureImages render_elite_trials(const EliteTrials& sweep) {
   Figure figure(embedded::figure_elite_trials, 690, 340);
   FigureData data;
   std::map<std::size_t, std::size_t> positions, ranks;
-  const double full = sweep.trials.front().ppl_full;
+  const double full = drawn_exponential(sweep.trials.front().nll_full);
   double low = full, high = full;
   std::size_t series = 0;
   for (const bool joint : {true, false}) {
     if (std::ranges::find(sweep.trials, joint, &EliteTrial::joint) == sweep.trials.end()) continue;
     for (const EliteTrial& trial : sweep.trials) {
       if (trial.joint != joint) continue;
-      data.row({static_cast<double>(trial.r), trial.ppl});
+      const double ppl = drawn_exponential(trial.nll);
+      data.row({static_cast<double>(trial.r), ppl});
       positions[trial.r] = trial.r;
       ranks[trial.r] = trial.d_ckv;
-      low = std::min(low, trial.ppl);
-      high = std::max(high, trial.ppl);
+      low = std::min(low, ppl);
+      high = std::max(high, ppl);
     }
     data.next_block();
     figure.set("series_title_" + std::to_string(++series), joint ? "J-LRD" : "S-LRD");
   }
   high *= 1.25;
-  if (sweep.gqa && sweep.gqa->ppl < kFarAbove * high) high = std::max(high, 1.25 * sweep.gqa->ppl);
+  const double gqa = sweep.gqa ? drawn_exponential(sweep.gqa->nll) : std::numeric_limits<double>::quiet_NaN();
+  if (gqa < kFarAbove * high) high = std::max(high, 1.25 * gqa);
   const auto first = static_cast<double>(positions.begin()->first),
              last = static_cast<double>(positions.rbegin()->first);
   const double margin = std::max(0.5, 0.04 * (last - first));
   return figure.data("ppl", data)
       .set("series", static_cast<double>(series))
       .set("full", full)
-      .set("full_title", "full cache: " + perplexity_text(full))
-      .set("gqa", sweep.gqa ? sweep.gqa->ppl : std::numeric_limits<double>::quiet_NaN())
+      .set("full_title", "full cache: " + perplexity_text(sweep.trials.front().nll_full))
+      .set("gqa", gqa)
       .set("gqa_title", sweep.gqa ? gqa_title(*sweep.gqa, high) : "")
       .set("heading", sweep.heading)
       .set("x_low", first - margin)

@@ -139,7 +139,7 @@ Section ablation_section(const ReportInputs& inputs) {
     section.body += figure(delta_map(ablation, id) + interval_drawing(losses, id),
                            output->name + ": each chunk of each layer's spectrum taken away alone (" +
                                found.at("protocol").string() + ", " + found.at("key_space").string() +
-                               "); perplexity with all of them " + shown(found.at("ppl_base").real(), 4) +
+                               "); perplexity with all of them " + perplexity_words(found, "ppl_base", "nll_base") +
                                ". Chunk 0 is the lowest; intervals that go beyond the axis are cut.",
                            calibration.at("command").string()) +
                     losses_table(losses, output->name);

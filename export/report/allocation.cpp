@@ -161,7 +161,10 @@ Section allocation_section(const ReportInputs& inputs) {
                                  " that nothing was chosen by. Below 0 the winner is better.",
                              calibration.at("command").string());
     section.body += contenders_table(allocation, names, output->name) + screened_table(allocation.at("trials"), names);
-    section.findings.push_back(contest_finding(contest, output->name));
+    section.findings.push_back(allocation.has("verdict")
+                                   ? output->name + ": " + allocation.at("verdict").string() + ", on " +
+                                         counted(contest.documents, "document") + " held out."
+                                   : contest_finding(contest, output->name));
   }
   return section;
 }

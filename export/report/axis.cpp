@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 
-#include "core/error.h"
 #include "export/report/numbers.h"
 
 namespace kvs {
@@ -22,39 +22,49 @@ double step_of(double low, double high, std::size_t most) {
   return round_step((high - low) / static_cast<double>(most));
 }
 
+constexpr double kMostEnd = 1e300, kLeastEnd = 1e-300;
+constexpr double kLeastSpan = 1e-12;  // of the larger end
+
+double end_of(double value, Axis::Scale scale) {
+  if (std::isnan(value)) return scale == Axis::Scale::kLinear ? 0 : 1;
+  return std::clamp(value, scale == Axis::Scale::kLinear ? -kMostEnd : kLeastEnd, kMostEnd);
+}
+
 }  // namespace
 
-Axis::Axis(double low, double high, Scale scale) : low_(low), high_(high), scale_(scale) {
-  if (!std::isfinite(low) || !std::isfinite(high) || (scale != Scale::kLinear && std::min(low, high) <= 0))
-    throw Error(ErrorCode::kInternal, "axis", "its ends have no place on it");
-  if (high_ > low_) return;
-  high_ = scale == Scale::kLinear ? low_ + 1 : low_ * 10;
+Axis::Axis(double low, double high, Scale scale) : low_(end_of(low, scale)), high_(end_of(high, scale)), scale_(scale) {
+  const double size = std::max(std::abs(low_), std::abs(high_));
+  if (high_ - low_ > std::max(kLeastSpan * size, kLeastEnd)) return;
+  if (low_ > 0.1 * kMostEnd) low_ /= 100;  // room for the other end
+  high_ = scale == Scale::kLinear ? low_ + std::max(1.0, std::abs(low_)) : low_ * 10;
 }
 
 Axis Axis::rounded(double low, double high, std::size_t ticks) {
-  if (!(high > low)) return {low, high};
-  const double step = step_of(low, high, ticks);
-  return {std::floor(low / step + 1e-9) * step, std::ceil(high / step - 1e-9) * step};
+  const Axis plain(low, high);
+  if (!(high > low)) return plain;
+  const double step = step_of(plain.low_, plain.high_, ticks);
+  return {std::floor(plain.low_ / step + 1e-9) * step, std::ceil(plain.high_ / step - 1e-9) * step};
 }
 
 double Axis::place(double value) const noexcept {
-  if (scale_ == Scale::kLinear) return std::clamp((value - low_) / (high_ - low_), 0.0, 1.0);
-  if (value <= 0) return 0;
-  return std::clamp(std::log(value / low_) / std::log(high_ / low_), 0.0, 1.0);
+  if (!(value > low_)) return 0;
+  if (scale_ == Scale::kLinear) return std::min((value - low_) / (high_ - low_), 1.0);
+  return std::min((std::log(value) - std::log(low_)) / (std::log(high_) - std::log(low_)), 1.0);
 }
 
 std::vector<double> Axis::linear_ticks(std::size_t most) const {
   const double step = step_of(low_, high_, most);
   std::vector<double> ticks;
-  const auto last = static_cast<int>(std::floor(high_ / step + 1e-9));
-  for (auto n = static_cast<int>(std::ceil(low_ / step - 1e-9)); n <= last; ++n) ticks.push_back(n * step);
+  const auto last = static_cast<std::int64_t>(std::floor(high_ / step + 1e-9));
+  for (auto n = static_cast<std::int64_t>(std::ceil(low_ / step - 1e-9)); n <= last; ++n)
+    ticks.push_back(static_cast<double>(n) * step);
   return ticks;
 }
 
 std::vector<double> Axis::logarithmic_ticks(std::size_t most) const {
   const auto first = static_cast<int>(std::floor(std::log10(low_) + 1e-9));
   const auto last = static_cast<int>(std::floor(std::log10(high_) + 1e-9));
-  const double decades = std::log10(high_ / low_);
+  const double decades = std::log10(high_) - std::log10(low_);
   const int stride = std::max(1, static_cast<int>(std::ceil(decades / static_cast<double>(most))));
   std::vector<double> ticks;
   for (int exponent = first; exponent <= last; exponent += stride)
@@ -67,8 +77,12 @@ std::vector<double> Axis::logarithmic_ticks(std::size_t most) const {
 }
 
 std::vector<double> Axis::halving_ticks() const {
+  constexpr double kMostTicks = 32;
+  const double doublings = std::log2(high_) - std::log2(low_),
+               stride = std::max(1.0, std::ceil(doublings / kMostTicks));
   std::vector<double> ticks;
-  for (double value = std::exp2(std::ceil(std::log2(low_) - 1e-9)); value <= high_; value *= 2) ticks.push_back(value);
+  for (double exponent = std::ceil(std::log2(low_) - 1e-9); exponent <= std::log2(high_) + 1e-9; exponent += stride)
+    ticks.push_back(std::exp2(exponent));
   return ticks;
 }
 

@@ -16,7 +16,8 @@ class Axis {
   };
   using Label = std::string (*)(double value);
 
-  /// Ends where values end. @throws Error kInternal unless both are finite and, on a logarithmic scale, above 0.
+  /// Ends where values end, at most 1e300 from 0 and on a logarithmic scale at least 1e-300. An axis without length
+  /// gets one, an end that is no number is 0 or, on a logarithmic scale, 1.
   Axis(double low, double high, Scale scale = Scale::kLinear);
   /// As `low` to `high`, but from round number to round number.
   static Axis rounded(double low, double high, std::size_t ticks);

@@ -34,7 +34,12 @@ ComparisonCell read_cell(const JsonCursor& cell) {
   result.settings = settings_text(cell.at("settings").value());
   if (cell.has("config")) result.config = cell.at("config").string();
   if (cell.has("error")) result.error = cell.at("error").string();
-  if (cell.has("store")) result.store = cell.at("store").string();
+  if (cell.has("store")) {
+    result.store = cell.at("store").string();
+    const bool named = result.settings.find("store") != std::string::npos;
+    if (!named && result.store != "none")
+      result.settings += (result.settings.empty() ? "" : " \u00B7 ") + std::string("store\u00A0") + result.store;
+  }
   result.calibrated = cell.at("calibrated").boolean();
   result.stopped = cell.at("stopped").boolean();
   result.front = cell.at("front").boolean();
@@ -47,6 +52,7 @@ ComparisonCell read_cell(const JsonCursor& cell) {
   result.top1 = optional_real(cell, "top1");
   if (cell.has("ratio")) {
     const JsonCursor ratio = cell.at("ratio");
+    if (!ratio.has("ppl")) return result;  // beyond a double: nothing to compare with
     result.loss = ratio.at("ppl").positive() - 1;
     result.interval = ratio_interval(ratio);
     if (result.interval && (*result.loss < result.interval->first || *result.loss > result.interval->second))
@@ -68,6 +74,14 @@ std::string documents_of(const Comparison& comparison, std::size_t scored) {
          counted(comparison.documents, "document");
 }
 
+std::vector<std::vector<const ComparisonCell*>> alike(const Comparison& comparison) {
+  std::map<std::size_t, std::vector<const ComparisonCell*>, std::greater<>> groups;
+  for (const ComparisonCell& cell : comparison.cells) groups[cell.documents].push_back(&cell);
+  std::vector<std::vector<const ComparisonCell*>> all;
+  for (auto& [documents, cells] : groups) all.push_back(std::move(cells));
+  return all;
+}
+
 std::size_t most_scored(const Comparison& comparison) {
   std::size_t most = 0;
   for (const ComparisonCell& cell : comparison.cells) most = std::max(most, cell.documents);
@@ -77,7 +91,7 @@ std::size_t most_scored(const Comparison& comparison) {
 Comparison read_comparison(const Output& output) {
   const JsonCursor root = output.root(), cells = root.at("cells"), best = root.at("best");
   Comparison comparison{.command = root.at("command").string(),
-                        .full_ppl = root.at("full").at("ppl").positive(),
+                        .full_ppl = root.at("full").has("ppl") ? root.at("full").at("ppl").positive() : 0,
                         .tokens = root.at("tokens").unsigned_integer(kMostCount),
                         .documents = root.at("documents").unsigned_integer(kMostCount),
                         .budgets = reals(root.at("budgets")),
@@ -95,10 +109,16 @@ Comparison read_comparison(const Output& output) {
   };
   for (std::size_t n = 0; n < best.array_size(); ++n)
     if (const auto cell = cell_of(best.at(n))) comparison.best[best.at(n).at("budget").positive()] = *cell;
+  const auto add_verdict = [&](const JsonCursor& one) {
+    if (one.has("verdict")) comparison.verdicts.push_back(one.at("verdict").string());
+  };
+  for (std::size_t n = 0; n < best.array_size(); ++n) add_verdict(best.at(n));
   if (!root.has("smallest")) return comparison;
   const JsonCursor smallest = root.at("smallest");
-  for (std::size_t n = 0; n < smallest.array_size(); ++n)
+  for (std::size_t n = 0; n < smallest.array_size(); ++n) {
     comparison.smallest[smallest.at(n).at("loss").positive()] = cell_of(smallest.at(n));
+    add_verdict(smallest.at(n));
+  }
   return comparison;
 }
 

@@ -39,10 +39,14 @@ struct Comparison {
   std::vector<ComparisonCell> cells;
   std::map<double, std::size_t, std::greater<>> best;     // cell by budget
   std::map<double, std::optional<std::size_t>> smallest;  // cell of the front by loss; nothing: all cost more
+  /// What `kvcalibrate compare` says of its choices, word for word; empty: it says nothing of them.
+  std::vector<std::string> verdicts = {};
 };
 
 /// "8 documents", or "2 of 8 documents" where `scored` were.
 std::string documents_of(const Comparison& comparison, std::size_t scored);
+/// Cells that were scored on as many documents, which alone can be compared, the most first.
+std::vector<std::vector<const ComparisonCell*>> alike(const Comparison& comparison);
 /// The documents of the cells that were scored on most.
 std::size_t most_scored(const Comparison& comparison);
 /// @throws Error kInput where it is not as docs/compare.md says.

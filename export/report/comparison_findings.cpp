@@ -34,10 +34,11 @@ std::vector<const ComparisonCell*> measured_cells(const Comparison& comparison, 
   return cells;
 }
 
-/// What a cell costs, with the noun for the first of a sentence.
-std::string cost_of(const ComparisonCell& cell, bool first) {
-  if (*cell.loss <= 0) return (first ? "no perplexity (" : "none (") + shown_change(*cell.loss) + ')';
-  return shown_percent(*cell.loss, 2) + (first ? " of perplexity" : "") + zero_note(cell.interval);
+/// How a cell changes perplexity, with the interval that says how sure that is.
+std::string cost_of(const ComparisonCell& cell) {
+  return shown_change(*cell.loss) + (cell.interval         ? " (95\u00A0%: " + shown_range(*cell.interval) + ")"
+                                     : cell.documents == 1 ? " (one document, no interval)"
+                                                           : "");
 }
 
 /// "half", "a quarter", "34.4 %".
@@ -56,10 +57,11 @@ std::string at_budget(const Comparison& comparison, double budget) {
   const std::size_t documents = most_documents(cells);
   for (const ComparisonCell* cell : cells) {
     if (*cell->loss > kUseless) {
-      useless += (useless.empty() ? "" : ", ") + spoken(cell->label) + " (" + shown_change(*cell->loss) + ")";
+      useless += (useless.empty() ? "" : ", ") + spoken(cell->label) + " (" + shown_change(*cell->loss) +
+                 (cell->documents < documents ? ", on " + counted(cell->documents, "document") : "") + ")";
     } else if (!cell->stopped && cell->documents == documents && named++ < kMostNamed) {
       const bool first = named == 1;
-      usable += (first ? "" : ", ") + spoken(cell->label) + (first ? " costs " : " ") + cost_of(*cell, first);
+      usable += (first ? "perplexity changes with " : ", with ") + spoken(cell->label) + " by " + cost_of(*cell);
     }
   }
   if (!useless.empty()) useless = "not usable on this model without training: " + useless;
@@ -70,7 +72,9 @@ std::string at_budget(const Comparison& comparison, double budget) {
 }
 
 std::string smallest(const Comparison& comparison, double loss, std::optional<std::size_t> n) {
-  if (!n) return "No cache of the front costs at most " + shown_percent(loss) + " of perplexity.";
+  if (!n)
+    return "Of no cache of the front are the documents sure that it costs at most " + shown_percent(loss) +
+           " of perplexity: their intervals reach beyond it.";
   const ComparisonCell& cell = comparison.cells[*n];
   if (!is_measured(cell)) return "";
   return "The smallest cache of the front that costs at most " + shown_percent(loss) + " of perplexity is " +
@@ -102,7 +106,9 @@ std::string gained(const Comparison& comparison) {
 std::vector<std::string> comparison_findings(const Comparison& comparison) {
   std::vector<std::string> findings;
   for (const double budget : comparison.budgets) findings.push_back(at_budget(comparison, budget));
-  for (const auto& [loss, cell] : comparison.smallest) findings.push_back(smallest(comparison, loss, cell));
+  for (const std::string& verdict : comparison.verdicts) findings.push_back(verdict);
+  if (comparison.verdicts.empty())
+    for (const auto& [loss, cell] : comparison.smallest) findings.push_back(smallest(comparison, loss, cell));
   findings.push_back(gained(comparison));
   std::erase(findings, std::string());
   return findings;

@@ -16,6 +16,9 @@ template <class Shown>
 Cell cell_of(const std::optional<double>& value, Shown shown_as) {
   return value ? Cell(shown_as(*value), *value) : Cell::missing();
 }
+/// A column in which nothing is said is left out.
+Cell words_or_dash(const std::string& words) { return words.empty() ? Cell::missing() : Cell(words); }
+
 std::string as_percent(double share) { return shown_tenths(share); }
 std::string as_change(double change) { return shown_change(change); }
 std::string as_number(double value) { return shown(value); }
@@ -37,9 +40,10 @@ Cell times_best(const ComparisonCell& cell) {
 }
 
 std::vector<TradePoint> compared_points(const Comparison& comparison) {
+  const std::size_t most = most_scored(comparison);
   std::vector<TradePoint> points;
   for (const ComparisonCell& cell : comparison.cells)
-    if (cell.kl && cell.bytes)
+    if (cell.kl && cell.bytes && (cell.documents == most || cell.front))
       points.push_back({.label = cell.label,
                         .method = cell.method == "full" && !cell.store.empty() ? "quantised" : cell.method,
                         .stored = !cell.store.empty(),
@@ -57,24 +61,25 @@ std::string state_of(const ComparisonCell& cell) {
   return (cell.calibrated ? "calibrated" : "") + std::string(cell.calibrated && !fate.empty() ? ", " : "") + fate;
 }
 
-Markup cells_table(const Comparison& comparison) {
-  Table table("All caches compared", {{"Cache", false},
-                                      {"Budget"},
-                                      {"Bytes", true, "of the full cache"},
-                                      {"Perplexity", true, "change from the full cache's"},
-                                      {"95\u00A0%", true, "interval of the change, over documents"},
-                                      {"KL", true, "divergence from the full cache's predictions, nats a token"},
-                                      {"KL × best", true,
-                                       "relative to the best cache of the budget, with its 95\u00A0% interval, paired "
-                                       "over documents"},
-                                      {"Top-1", true, "tokens with the full cache's first choice"},
-                                      {"Retrieval", true, "questions answered"},
-                                      {"Log-lik.", true, "of the right answers, nats a token"},
-                                      {"Decode", true, "tokens a second"},
-                                      {"Documents", true, "on which it was scored"},
-                                      {"Note", false},
-                                      {"Settings", false}});
-  for (const ComparisonCell& cell : comparison.cells) {
+Markup cells_table(const std::string& caption, const std::vector<const ComparisonCell*>& cells) {
+  Table table(caption, {{"Cache", false},
+                        {"Budget"},
+                        {"Bytes", true, "of the full cache"},
+                        {"Perplexity", true, "change from the full cache's"},
+                        {"95\u00A0%", true, "interval of the change, over documents"},
+                        {"KL", true, "divergence from the full cache's predictions, nats a token"},
+                        {"KL × best", true,
+                         "relative to the best cache of the budget, with its 95\u00A0% interval, paired "
+                         "over documents"},
+                        {"Top-1", true, "tokens with the full cache's first choice"},
+                        {"Retrieval", true, "questions answered"},
+                        {"Log-lik.", true, "of the right answers, nats a token"},
+                        {"Decode", true, "tokens a second"},
+                        {"Documents", true, "on which it was scored"},
+                        {"Note", false},
+                        {"Settings", false}});
+  for (const ComparisonCell* const one : cells) {
+    const ComparisonCell& cell = *one;
     table.row({cell.label,
                {shown_tenths(cell.budget), cell.budget},
                cell_of(cell.bytes, as_percent),
@@ -87,13 +92,31 @@ Markup cells_table(const Comparison& comparison) {
                cell_of(cell.log_likelihood, as_number),
                cell_of(cell.speed, as_number),
                {shown_count(cell.documents), static_cast<double>(cell.documents)},
-               state_of(cell),
-               cell.settings},
+               words_or_dash(state_of(cell)),
+               words_or_dash(cell.settings)},
               cell.front     ? "front-row"
               : cell.stopped ? "stopped"
                              : "");
   }
   return table.markup();
+}
+
+/// A table for each number of documents: what was scored on fewer compares with nothing else.
+Markup cells_tables(const Comparison& comparison) {
+  Markup tables;
+  const auto groups = alike(comparison);
+  for (const auto& cells : groups) {
+    const std::size_t scored = cells.front()->documents;
+    if (scored == 0)
+      tables += cells_table("Not scored", cells);
+    else if (&cells == &groups.front())
+      tables += cells_table("Caches scored on " + documents_of(comparison, scored), cells);
+    else
+      tables += cells_table("Stopped after " + counted(scored, "document") +
+                                ": these numbers compare with one another alone, not with those of more documents",
+                            cells);
+  }
+  return tables;
 }
 
 Markup gains_table(const Comparison& comparison) {
@@ -145,8 +168,8 @@ class Winners {
                 cell_of(cell.loss, as_change),
                 interval_cell(cell.interval),
                 cell_of(cell.accuracy, as_percent),
-                cell.settings,
-                cell.config});
+                words_or_dash(cell.settings),
+                words_or_dash(cell.config)});
   }
   Markup markup() const { return table_.empty() ? Markup() : table_.markup(); }
 
@@ -184,9 +207,9 @@ Section comparison_section(const ReportInputs& inputs) {
   for (const Output* output : inputs.of(OutputKind::kComparison)) {
     Comparison comparison = read_comparison(*output);
     for (const Output* speeds : inputs.of(OutputKind::kSpeeds)) add_speeds(*speeds, comparison);
-    const std::string extent = documents_of(comparison, most_scored(comparison)) + " of " +
-                               shown_count(comparison.tokens) + " tokens; the full cache has perplexity " +
-                               shown(comparison.full_ppl, 4);
+    const std::string extent =
+        documents_of(comparison, most_scored(comparison)) + " of " + shown_count(comparison.tokens) + " tokens" +
+        (comparison.full_ppl > 0 ? "; the full cache has perplexity " + shown(comparison.full_ppl, 4) : "");
     const std::vector<TradePoint> points = compared_points(comparison);
     section.body += winners(comparison, inputs);
     if (!points.empty())
@@ -198,7 +221,7 @@ Section comparison_section(const ReportInputs& inputs) {
           text("Bytes against the KL divergence from the full cache's predictions, on " + extent +
                ". The line joins what no smaller cache beats; hollow marks hold quantised rows."),
           comparison.command, true);
-    section.body += cells_table(comparison) + gains_table(comparison);
+    section.body += cells_tables(comparison) + gains_table(comparison);
     for (std::string& finding : comparison_findings(comparison)) section.findings.push_back(std::move(finding));
     ++number;
   }

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "calibrate/paired_difference.h"
 #include "export/elite_config.h"
 #include "export/report/heat_map.h"
 #include "export/report/numbers.h"
@@ -129,11 +130,11 @@ Markup trials_table(const EliteConfig& config) {
                                                               {"Perplexity"},
                                                               {"Against full"}});
   for (const EliteTrial& trial : config.trials) {
-    const double change = trial.ppl / trial.ppl_full - 1;
+    const double change = growth(trial.nll - trial.nll_full);
     table.row({{shown_count(trial.r), static_cast<double>(trial.r)},
                {shown_count(trial.d_ckv), static_cast<double>(trial.d_ckv)},
                trial.joint ? "joint" : "separate",
-               {shown(trial.ppl, 4), trial.ppl},
+               {perplexity_words(trial.nll), trial.nll},
                {shown_change(change), change}});
   }
   return table.empty() ? Markup() : table.markup();

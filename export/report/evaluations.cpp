@@ -2,6 +2,7 @@
 #include <functional>
 #include <map>
 
+#include "calibrate/paired_difference.h"
 #include "export/report/numbers.h"
 #include "export/report/parts.h"
 #include "export/report/sections.h"
@@ -36,6 +37,26 @@ std::vector<Group> groups_of(const std::vector<const Output*>& outputs) {
 
 bool is_full(const JsonCursor& root) { return cache_label(root) == "full"; }
 
+/// Of perplexity, from a ratio that may be beyond a double.
+double change_of(const JsonCursor& ratio) {
+  return ratio.has("ppl") ? ratio.at("ppl").positive() - 1 : growth(ratio.at("nll_difference").real());
+}
+
+std::string error_text(double error) { return error > 0 ? " \u00B1\u00A0" + shown(error, 2) : ""; }
+
+/// "14.21 ± 0.35", with the standard error where the output has it.
+Cell perplexity_cell(const JsonCursor& root) {
+  if (!root.has("ppl")) return {perplexity_words(root, "ppl", "nll_mean"), root.at("nll_mean").real()};
+  const double ppl = root.at("ppl").positive();
+  return {shown(ppl, 4) + (root.has("nll_error") ? error_text(ppl * root.at("nll_error").real()) : ""), ppl};
+}
+
+Cell with_error(const JsonCursor& root, const char* name, const char* error) {
+  if (!root.has(name)) return Cell::missing();
+  const double value = root.at(name).real();
+  return {shown(value) + (root.has(error) ? error_text(root.at(error).real()) : ""), value};
+}
+
 /// Against the full cache, where there is such a comparison.
 std::vector<TradePoint> evaluated_points(const Group& group) {
   std::vector<TradePoint> points;
@@ -48,7 +69,7 @@ std::vector<TradePoint> evaluated_points(const Group& group) {
     point.bytes = root.at("bytes_ratio").positive();
     if (root.has("ratio")) {
       const JsonCursor ratio = root.at("ratio");
-      point.loss = ratio.at("ppl").positive() - 1;
+      point.loss = change_of(ratio);
       point.interval = ratio_interval(ratio);
     }
     point.told = perplexity_change(point.loss, point.interval);
@@ -60,28 +81,29 @@ std::vector<TradePoint> evaluated_points(const Group& group) {
 }
 
 Markup evaluations_table(const Group& group, const std::string& caption) {
-  Table table(caption, {{"Cache", false},
-                        {"Settings", false},
-                        {"Bytes", true, "most that were held, of the full cache"},
-                        {"Perplexity"},
-                        {"Change", true, "of perplexity from the full cache's"},
-                        {"95\u00A0%", true, "interval of the change, over documents"},
-                        {"KL", true, "divergence from the full cache's predictions, nats a token"},
-                        {"Top-1", true, "tokens with the full cache's first choice"}});
+  Table table(caption,
+              {{"Cache", false},
+               {"Settings", false},
+               {"Bytes", true, "most that were held, of the full cache"},
+               {"Perplexity", true, "\u00B1 its standard error, over documents; of one document over its tokens"},
+               {"Change", true, "of perplexity from the full cache's"},
+               {"95\u00A0%", true, "interval of the change, over documents"},
+               {"KL", true, "divergence from the full cache's predictions, nats a token, \u00B1 its standard error"},
+               {"Top-1", true, "tokens with the full cache's first choice"}});
   for (const Output* output : group) {
     const JsonCursor root = output->root();
     const auto cell = [&](const char* name, auto shown_as) {
       return root.has(name) ? Cell(shown_as(root.at(name).real()), root.at(name).real()) : Cell::missing();
     };
     const auto percent = [](double share) { return shown_tenths(share); };
-    const auto change = [](double ratio) { return Cell(shown_change(ratio - 1), ratio - 1); };
+    const auto change = [](double by) { return Cell(shown_change(by), by); };
     std::vector<Cell> cells{cache_label(root),
                             root.has("parameters") ? settings_text(root.at("parameters").value()) : "",
-                            cell("bytes_ratio", percent), cell("ppl", [](double value) { return shown(value, 4); })};
+                            cell("bytes_ratio", percent), perplexity_cell(root)};
     const bool has_ratio = root.has("ratio");
-    cells.push_back(has_ratio ? change(root.at("ratio").at("ppl").real()) : Cell::missing());
+    cells.push_back(has_ratio ? change(change_of(root.at("ratio"))) : Cell::missing());
     cells.push_back(has_ratio ? interval_cell(ratio_interval(root.at("ratio"))) : Cell::missing());
-    cells.push_back(cell("kl", [](double value) { return shown(value); }));
+    cells.push_back(with_error(root, "kl", "kl_error"));
     cells.push_back(cell("top1", percent));
     table.row(cells);
   }

@@ -64,6 +64,19 @@ void check_form(const Output& output) {
   if (output.kind == OutputKind::kConfig) check_config(output.json, output.name);
 }
 
+/// The regular files of a folder and of those below it. @throws Error naming the folder that cannot be read
+void add_files_below(const fs::path& folder, int depth, std::set<fs::path>& files) {
+  std::error_code error;
+  fs::directory_iterator entries(folder, error);
+  for (const fs::directory_iterator end; !error && entries != end; entries.increment(error)) {
+    std::error_code unknown;  // of what is gone, or a link that leads nowhere
+    if (entries->is_regular_file(unknown)) files.insert(entries->path());
+    const bool is_folder = entries->is_directory(unknown) && !entries->is_symlink(unknown);
+    if (is_folder && depth < kMostFolderDepth) add_files_below(entries->path(), depth + 1, files);
+  }
+  if (error) throw Error(code_of_read_errno(error.value()), folder.string(), "cannot be read: " + error.message());
+}
+
 class Reader {
  public:
   void add_file(const fs::path& path) {
@@ -80,16 +93,8 @@ class Reader {
   }
 
   void add_folder(const fs::path& folder) {
-    std::error_code error;
-    fs::recursive_directory_iterator entries(folder, error), end;
-    if (error) throw Error(code_of_read_errno(error.value()), folder.string(), "cannot be read: " + error.message());
     std::set<fs::path> files;
-    while (entries != end) {
-      if (entries.depth() >= kMostFolderDepth) entries.disable_recursion_pending();
-      if (entries->is_regular_file(error)) files.insert(entries->path());
-      entries.increment(error);
-      if (error) throw Error(code_of_read_errno(error.value()), folder.string(), "cannot be read: " + error.message());
-    }
+    add_files_below(folder, 0, files);
     for (const fs::path& file : files) add_found(file, file.lexically_relative(folder).string());
   }
 

@@ -9,10 +9,11 @@
 namespace kvs {
 namespace {
 
-constexpr const char* kMinus = "\u2212";
+constexpr const char *kMinus = "\u2212", *kNone = "\u2013";
 constexpr std::string_view kPercent = "\u00A0%";
 
-std::string formatted(const char* format, int digits, double value) {
+// What follows multiplies by 100 what may be the largest double.
+std::string formatted(const char* format, int digits, long double value) {
   std::array<char, 64> buffer{};
   std::snprintf(buffer.data(), buffer.size(), format, digits, value);
   return buffer.data();
@@ -28,47 +29,56 @@ void drop_zeros(std::string& text) {
   if (text.back() == '.') text.pop_back();
 }
 
-std::string magnitude(double value, int digits) {
+std::string magnitude(long double value, int digits) {
   if (value == 0) return "0";
   const int exponent = static_cast<int>(std::floor(std::log10(value) + 1e-12));
   if (exponent < -4 || exponent > 9) {
-    std::string text = formatted("%.*e", digits - 1, value);
+    std::string text = formatted("%.*Le", digits - 1, value);
     const std::size_t mark = text.find('e');
     const int power = std::stoi(text.substr(mark + 1));
     return text.substr(0, mark) + "e" + (power < 0 ? kMinus : "") + std::to_string(std::abs(power));
   }
-  std::string text = formatted("%.*f", std::max(0, digits - 1 - exponent), value);
+  std::string text = formatted("%.*Lf", std::max(0, digits - 1 - exponent), value);
   const std::size_t point = text.find('.');
   with_separators(text, std::min(point, text.size()));
   return text;
 }
 
-}  // namespace
-
-std::string shown(double value, int digits) {
-  if (!std::isfinite(value)) return "\u2013";
+std::string shown_wide(long double value, int digits) {
+  if (!std::isfinite(value)) return kNone;
   return (value < 0 ? kMinus : "") + magnitude(std::abs(value), digits);
 }
 
-std::string shown_short(double value, int digits) {
-  std::string text = shown(value, digits);
+/// Without zeros at the end.
+std::string short_wide(long double value, int digits) {
+  std::string text = shown_wide(value, digits);
   if (text.find('.') != std::string::npos && text.find('e') == std::string::npos) drop_zeros(text);
   return text;
 }
 
-std::string shown_percent(double share, int digits) { return shown_short(100 * share, digits).append(kPercent); }
+}  // namespace
+
+std::string shown(double value, int digits) { return shown_wide(value, digits); }
+
+std::string shown_short(double value, int digits) { return short_wide(value, digits); }
+
+std::string shown_percent(double share, int digits) {
+  return std::isfinite(share) ? short_wide(100.0L * share, digits).append(kPercent) : kNone;
+}
 
 std::string shown_tenths(double share) {
-  return (share < 0 ? kMinus : "") + formatted("%.*f", 1, std::abs(100 * share)).append(kPercent);
+  constexpr double kLongest = 1e6;
+  if (!(std::abs(share) < kLongest)) return shown_percent(share);
+  return (share < 0 ? kMinus : "") + formatted("%.*Lf", 1, std::abs(100.0L * share)).append(kPercent);
 }
 
 std::string shown_change(double change, int digits) {
-  if (!std::isfinite(change)) return "\u2013";
-  const double percent = 100 * change;
+  if (!std::isfinite(change)) return kNone;
+  const long double percent = 100.0L * change;
   // Below a hundredth of a percent digits would be noise.
   if (std::abs(percent) < 0.005) return "0" + std::string(kPercent);
-  const double size = std::abs(percent);
-  const std::string text = size < 1 ? formatted("%.*f", digits, size) : magnitude(size, std::max(digits, 2));
+  const long double size = std::abs(percent);
+  const std::string text = size < 1 ? formatted("%.*Lf", digits, size) : magnitude(size, std::max(digits, 2));
   return (percent < 0 ? kMinus : "+") + text + std::string(kPercent);
 }
 
@@ -94,11 +104,14 @@ std::string counted(std::size_t count, const std::string& word) {
 }
 
 std::string coordinate(double value) {
-  std::string text = formatted("%.*f", 2, value);
+  std::string text = formatted("%.*Lf", 2, value);
   drop_zeros(text);
   return text == "-0" ? "0" : text;
 }
 
-std::string shown_key(double value) { return formatted("%.*g", 9, value); }
+std::string shown_key(double value) {
+  constexpr double kMost = 1e300;
+  return formatted("%.*Lg", 9, std::isnan(value) ? 0 : std::clamp(value, -kMost, kMost));
+}
 
 }  // namespace kvs

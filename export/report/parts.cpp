@@ -1,7 +1,9 @@
 #include "export/report/parts.h"
 
+#include <cmath>
 #include <numeric>
 
+#include "core/exponential.h"
 #include "export/report/numbers.h"
 
 namespace kvs {
@@ -35,6 +37,15 @@ Range as_change(const Range& ratio) {
 
 std::string interval_note(const Range& interval) {
   return interval ? " (95\u00A0%: " + shown(interval->first) + " to " + shown(interval->second) + ")" : "";
+}
+
+std::string perplexity_words(double nll) {
+  const double ppl = std::exp(nll);
+  return std::isfinite(ppl) ? shown(ppl, 4) : exponential_text(nll);
+}
+
+std::string perplexity_words(const JsonCursor& of, const char* ppl, const char* nll) {
+  return of.has(ppl) ? shown(of.at(ppl).positive(), 4) : perplexity_words(of.at(nll).real());
 }
 
 std::string perplexity_change(double change, const Range& interval) {

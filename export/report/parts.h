@@ -32,6 +32,10 @@ Range as_change(const Range& ratio);
 inline Range ratio_interval(const JsonCursor& ratio) { return as_change(interval_of(ratio)); }
 /// " (95 %: 0.9 to 1.1)", or nothing.
 std::string interval_note(const Range& interval);
+/// The perplexity of a mean NLL: "14.21", or "e^812.3" beyond a double.
+std::string perplexity_words(double nll);
+/// Of the member `ppl`, or where that is beyond a double of `nll`.
+std::string perplexity_words(const JsonCursor& of, const char* ppl, const char* nll);
 /// "perplexity +3.0 % (95 %: +1.0 to +5.0 %)".
 std::string perplexity_change(double change, const Range& interval);
 /// " (not told from 0)" of an interval that holds 0.

@@ -41,6 +41,7 @@ std::vector<Retained> read_retained(const JsonCursor& root) {
     Retained& one = all.emplace_back(words_of(curve.at("states"), kCutWords),
                                      Lines::Line{words_of(curve.at("band"), kKeptWords), {}});
     for (std::size_t share = 0; share < shares.size(); ++share) {
+      if (ratio.at(share).is_null()) continue;  // beyond a double
       const double value = ratio.at(share).positive();
       const auto range = range_of(interval.at(share));
       one.line.points.push_back(
@@ -137,7 +138,7 @@ Section retention_section(const ReportInputs& inputs) {
                            "Perplexity when every layer keeps part of its spectrum (" + root.at("transform").string() +
                                " of " + root.at("key_space").string() + ", " + root.at("protocol").string() + ", " +
                                counted(root.at("units").unsigned_integer(1 << 24), unit) + "), relative to " +
-                               shown(root.at("ppl_full").positive(), 4) +
+                               perplexity_words(root, "ppl_full", "nll_full") +
                                " with whole spectra. Intervals are of 95 %; what goes beyond the axis is cut.",
                            root.at("command").string()) +
                     retention_table(all);

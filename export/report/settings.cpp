@@ -4,6 +4,7 @@
 #include <array>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "export/report/numbers.h"
 
@@ -15,8 +16,8 @@ std::string store_of(const JsonCursor& evaluated) {
   if (!evaluated.has("parameters")) return "";
   const JsonCursor parameters = evaluated.at("parameters");
   const auto type = [&](const char* name) {
-    return parameters.has(name) && parameters.at(name).value().is_string() ? parameters.at(name).string()
-                                                                           : std::string();
+    if (!parameters.has(name)) return std::string();
+    return parameters.at(name).value().is_string() ? parameters.at(name).string() : std::string("mixed");
   };
   const auto own = [](const std::string& name) { return name == "none" ? "" : name; };
   const auto part = [&](const std::string& name) { return name.empty() || name == "store" ? type("store") : name; };
@@ -37,6 +38,31 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kTitles{
                                                                                  {"streaming", "a sliding window"},
                                                                                  {"dropping", "dropping"}}};
 
+/// Of a list of words: "18 × q4_0, 12 × q8_0", in the order in which they come first.
+std::string tally_text(const Json& list) {
+  std::vector<std::pair<std::string, std::size_t>> counts;
+  for (const Json& word : list) {
+    const auto found = std::ranges::find(counts, word.get<std::string>(), &decltype(counts)::value_type::first);
+    if (found == counts.end())
+      counts.emplace_back(word.get<std::string>(), 1);
+    else
+      ++found->second;
+  }
+  std::string words;
+  for (const auto& [word, count] : counts)
+    words += (words.empty() ? "" : ", ") + shown_count(count) + "\u00A0\u00D7\u00A0" + word;
+  return words;
+}
+
+std::string value_text(const Json& value) {
+  constexpr std::size_t kMostLetters = 32;  // of a list
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_array() && !value.empty() && std::ranges::all_of(value, [](const Json& one) { return one.is_string(); }))
+    return tally_text(value);
+  std::string said = value.dump();
+  return value.is_structured() && said.size() > kMostLetters ? "(" + counted(value.size(), "value") + ")" : said;
+}
+
 }  // namespace
 
 std::string spoken(const std::string& label) {
@@ -56,14 +82,9 @@ std::string cache_label(const JsonCursor& evaluated) {
 }
 
 std::string settings_text(const Json& settings) {
-  constexpr std::size_t kMostLetters = 32;  // of a list
   std::string words;
-  for (const auto& [name, value] : settings.items()) {
-    if (name.starts_with("store")) continue;
-    std::string said = value.is_string() ? value.get<std::string>() : value.dump();
-    if (value.is_structured() && said.size() > kMostLetters) said = "(" + counted(value.size(), "value") + ")";
-    words += (words.empty() ? "" : " \u00B7 ") + name + "\u00A0" + said;
-  }
+  for (const auto& [name, value] : settings.items())
+    words += (words.empty() ? "" : " \u00B7 ") + name + "\u00A0" + value_text(value);
   return words;
 }
 

@@ -201,12 +201,14 @@ std::string gains_text(const Json& cells) {
 
 std::string speed_text(const Json& speeds) {
   if (speeds.is_null()) return "";
-  std::string text = "decoding at a budget, tokens/s (full cache)\n";
+  std::string text;
   for (const Json& cell : speeds.at("cells")) {
     const std::string label = cell.at("label");
-    text += text_of("  %-34s%6.1f %%  %7.1f (%.1f)  × %.2f\n", label.c_str(), 100 * cell.at("budget").get<double>(),
-                    cell.at("decode_tokens_per_second").get<double>(),
-                    cell.at("full_decode_tokens_per_second").get<double>(), cell.at("ratio").get<double>());
+    if (text.empty())
+      text = line("decoding at a budget: tokens/s, as a multiple of the full cache's %.1f\n",
+                  cell.at("full_decode_tokens_per_second").get<double>());
+    text += line("  %-34s%6.1f %%  %7.1f  × %.2f\n", label.c_str(), 100 * cell.at("budget").get<double>(),
+                 cell.at("decode_tokens_per_second").get<double>(), cell.at("ratio").get<double>());
   }
   return text;
 }

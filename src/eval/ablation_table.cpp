@@ -243,8 +243,8 @@ AblationTable ablate(AblationForward& forward, const AblationPlan& plan,
   return std::move(run.table());
 }
 
-std::vector<double> kept_perplexities(AblationForward& forward, const AblationPlan& plan, const AblationTable& table,
-                                      std::span<const std::vector<std::int32_t>> documents, Ranks& ranks) {
+std::vector<double> kept_losses(AblationForward& forward, const AblationPlan& plan, const AblationTable& table,
+                                std::span<const std::vector<std::int32_t>> documents, Ranks& ranks) {
   std::vector<double> gains;  // [chunk count, (keys, values), layer, bin]
   if (ranks.leads())
     for (const std::size_t count : plan.chunk_counts) {
@@ -267,7 +267,7 @@ std::vector<double> kept_perplexities(AblationForward& forward, const AblationPl
       [&](std::size_t, const UnitResult& document) {
         for (std::size_t n = 0; n < counts; ++n) nll[n] += document.sums.front()[n];
       });
-  for (double& value : nll) value = std::exp(value / static_cast<double>(plan.setup.scored() * documents.size()));
+  for (double& value : nll) value /= static_cast<double>(plan.setup.scored() * documents.size());
   return nll;
 }
 

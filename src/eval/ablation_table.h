@@ -80,10 +80,10 @@ AblationTable ablate(AblationForward& forward, const AblationPlan& plan,
                      std::span<const std::vector<std::int32_t>> documents, Ranks& ranks, Journal* journal,
                      const AblationProgress& progress);
 
-/// The perplexity of the documents with every layer cut down to its chosen chunks, for each chunk count of the plan.
+/// The mean NLL of the documents with every layer cut down to its chosen chunks, for each chunk count of the plan.
 /// Ranks share the documents; the result is rank 0's.
 /// @param table  of rank 0
-std::vector<double> kept_perplexities(AblationForward& forward, const AblationPlan& plan, const AblationTable& table,
-                                      std::span<const std::vector<std::int32_t>> documents, Ranks& ranks);
+std::vector<double> kept_losses(AblationForward& forward, const AblationPlan& plan, const AblationTable& table,
+                                std::span<const std::vector<std::int32_t>> documents, Ranks& ranks);
 
 }  // namespace kvs

@@ -20,6 +20,7 @@ double log_sum(const Row& z) {
 
 Divergence& Divergence::operator+=(const Divergence& other) noexcept {
   kl += other.kl;
+  squares += other.squares;
   agreed += other.agreed;
   tokens += other.tokens;
   return *this;
@@ -47,7 +48,8 @@ Divergence divergence(Decoder& decoder, const ResidualStream& reference, const R
       Eigen::Index best_p = 0, best_q = 0;
       p.maxCoeff(&best_p);
       q.maxCoeff(&best_q);
-      of_row[row] = {mean - (log_p - log_q), best_p == best_q ? std::size_t{1} : 0, 1};
+      const double kl = mean - (log_p - log_q);
+      of_row[row] = {kl, best_p == best_q ? std::size_t{1} : 0, 1, kl * kl};
     }
     for (const Divergence& row : of_row) sum += row;
   }

@@ -11,6 +11,7 @@ struct Divergence {
   double kl = 0;           // nats: Σ_v p log(p / q), p the other pass's distribution
   std::size_t agreed = 0;  // tokens whose most probable successor is the same
   std::size_t tokens = 0;
+  double squares = 0;  // of the tokens' KL divergences
 
   Divergence& operator+=(const Divergence& other) noexcept;
 };

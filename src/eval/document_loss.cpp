@@ -1,5 +1,7 @@
 #include "eval/document_loss.h"
 
+#include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -9,6 +11,16 @@
 #include "eval/divergence.h"
 
 namespace kvs {
+
+double loss_or_overflow(const std::function<double()>& measure) {
+  try {
+    const double loss = measure();
+    return std::isfinite(loss) ? std::min(loss, kOverflowLoss) : kOverflowLoss;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kData) throw;
+    return kOverflowLoss;
+  }
+}
 
 const ResidualStream& FullPass::finished() {
   if (!finished_) {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -9,6 +10,14 @@
 #include "model/decoder.h"
 
 namespace kvs {
+
+/// More than any loss that can be measured: that of settings whose passes leave the range of f32.
+inline constexpr double kOverflowLoss = 1e100;
+/// Of a mean over documents of which one or more had it.
+constexpr bool overflows(double loss) noexcept { return loss > 1e-9 * kOverflowLoss; }
+/// `measure()`, or kOverflowLoss where it meets NaN or infinity. Whatever else could be at fault, such as the model's
+/// own pass, has been run before.
+double loss_or_overflow(const std::function<double()>& measure);
 
 /// The full cache's pass over a document, made when it is first asked for and kept: tokens · d_model floats.
 class FullPass {

@@ -13,6 +13,10 @@ namespace kvs {
 namespace {
 
 double sum_of(std::span<const float> nll) { return std::accumulate(nll.begin(), nll.end(), 0.0); }
+double squares_of(std::span<const float> nll) {
+  return std::accumulate(nll.begin(), nll.end(), 0.0,
+                         [](double sum, float value) { return sum + static_cast<double>(value) * value; });
+}
 
 /// Tokens of a document after which a prediction is scored: [first, last).
 struct Scored {
@@ -103,6 +107,8 @@ Evaluation& Evaluation::operator+=(const Evaluation& next) {
   if (!full) full.emplace();
   full->sum += next.full->sum;
   full->divergence += next.full->divergence;
+  full->kl_per_document.insert(full->kl_per_document.end(), next.full->kl_per_document.begin(),
+                               next.full->kl_per_document.end());
   full->seconds += next.full->seconds;
   parts.insert(parts.end(), next.parts.begin(), next.parts.end());
   return *this;
@@ -118,7 +124,7 @@ ReferencePass reference_pass(Decoder& decoder, std::span<const std::int32_t> tok
   decoder.advance(pass.hidden, decoder.model().config().layers);
   pass.seconds = std::chrono::duration<double>(Clock::now() - start).count();
   pass.nll = decoder.nll(pass.hidden, successors(tokens, 0, tokens.size(), scored));
-  pass.sum.add(sum_of(pass.nll), scored.last - scored.first);
+  pass.sum.add(sum_of(pass.nll), scored.last - scored.first, squares_of(pass.nll));
   return pass;
 }
 
@@ -130,16 +136,17 @@ Evaluation evaluate_document(Decoder& decoder, std::span<const std::int32_t> tok
   const Scored scored = scored_tokens(tokens.size(), prefix, plan);
   std::optional<ReferencePass> own;
   if (plan.compare && reference == nullptr) reference = &own.emplace(reference_pass(decoder, tokens, prefix, plan));
-  if (reference != nullptr) result.full = {reference->sum, {}, reference->seconds};
+  if (reference != nullptr) result.full = {reference->sum, {}, {}, reference->seconds};
   const bool parted = plan.parts > 0 && reference != nullptr;
   ScoredParts parts(scored, parted ? plan.parts : 1);
-  double nll = 0;
+  double nll = 0, squares = 0;
   result.cache =
       run_cached(decoder, cache, tokens, {.decode = plan.decode}, [&](const ResidualStream& group, std::size_t first) {
         const std::size_t from = std::max(first, scored.first), to = std::min(first + group.tokens(), scored.last);
         if (from >= to) return;
         const std::vector<float> of_tokens = decoder.nll(group, successors(tokens, first, group.tokens(), scored));
         nll += sum_of(of_tokens);
+        squares += squares_of(of_tokens);
         if (reference == nullptr) return;
         for (std::size_t at = from, end = to; at < to; at = end) {
           end = parted ? std::min(to, parts.end_of(at)) : to;
@@ -150,14 +157,16 @@ Evaluation evaluate_document(Decoder& decoder, std::span<const std::int32_t> tok
           result.full->divergence += found;
         }
       });
-  result.sum.add(nll, scored.last - scored.first);
+  result.sum.add(nll, scored.last - scored.first, squares);
   if (parted) result.parts.push_back(parts.means());
+  if (result.full) result.full->kl_per_document = {result.full->divergence.kl};
   return result;
 }
 
 Json to_record(const Evaluation& document) {
   const CacheReport& cache = document.cache;
   Json record{{"nll", document.sum.nll},
+              {"squares", document.sum.squares},
               {"scored", document.sum.scored},
               {"peak", bytes_json(cache.peak)},
               {"end", bytes_json(cache.end)},
@@ -166,9 +175,11 @@ Json to_record(const Evaluation& document) {
               {"decoded", cache.decoded},
               {"seconds", {cache.seconds, cache.decode_seconds, cache.compression_seconds}}};
   if (document.full) {
-    const auto& [sum, divergence, seconds] = *document.full;
+    const auto& [sum, divergence, per_document, seconds] = *document.full;
     record["full"] = {{"nll", sum.nll},
+                      {"squares", sum.squares},
                       {"kl", divergence.kl},
+                      {"kl_squares", divergence.squares},
                       {"agreed", divergence.agreed},
                       {"tokens", divergence.tokens},
                       {"seconds", seconds}};
@@ -180,7 +191,7 @@ Json to_record(const Evaluation& document) {
 Evaluation evaluation_from(const JsonCursor& record) {
   Evaluation document;
   const std::size_t scored = record_size(record.at("scored"), 1);
-  document.sum.add(record_real(record.at("nll")), scored);
+  document.sum.add(record_real(record.at("nll")), scored, record_real(record.at("squares")));
   const std::vector<double> seconds = record_reals(record.at("seconds"), 3);
   document.cache = {.peak = bytes_from(record.at("peak")),
                     .end = bytes_from(record.at("end")),
@@ -193,9 +204,10 @@ Evaluation evaluation_from(const JsonCursor& record) {
   if (record.has("full")) {
     const JsonCursor full = record.at("full");
     document.full.emplace();
-    document.full->sum.add(record_real(full.at("nll")), scored);
+    document.full->sum.add(record_real(full.at("nll")), scored, record_real(full.at("squares")));
     document.full->divergence = {record_real(full.at("kl")), record_size(full.at("agreed")),
-                                 record_size(full.at("tokens"), 1)};
+                                 record_size(full.at("tokens"), 1), record_real(full.at("kl_squares"))};
+    document.full->kl_per_document = {document.full->divergence.kl};
     document.full->seconds = record_real(full.at("seconds"));
   }
   if (record.has("parts")) document.parts.push_back(parts_from(record.at("parts")));

@@ -34,7 +34,8 @@ struct PartLoss {
 struct FullReference {
   PerplexitySum sum;
   Divergence divergence;  // of the other cache's predictions from this one's
-  double seconds = 0;     // of the forward passes
+  std::vector<double> kl_per_document = {};
+  double seconds = 0;  // of the forward passes
 };
 
 /// A cache at work on some documents, beside the full cache where that was asked for.

@@ -4,6 +4,9 @@
 #include <cmath>
 #include <sstream>
 
+#include "core/exponential.h"
+#include "io/finite.h"
+
 namespace kvs {
 namespace {
 
@@ -104,7 +107,9 @@ Json ablation_json(const AblationPlan& plan, const FaedkvFindings& findings) {
                 {"chunks", plan.grid.chunks},
                 {"layers", plan.layers},
                 {"scored_per_document", plan.setup.scored()},
-                {"ppl_base", result.ppl_base},
+                {"ppl_base", finite_or_null(std::exp(result.nll_base))},
+                {"nll_base", result.nll_base},
+                {"nll_error", result.nll_error},
                 {"delta", result.delta},
                 {"interval", interval_json(result)}};
   if (!plan.race) return ablation;
@@ -118,9 +123,10 @@ Json ablation_json(const AblationPlan& plan, const FaedkvFindings& findings) {
 std::string summary(const AblationPlan& plan, const FaedkvFindings& findings) {
   std::ostringstream text;
   text.precision(4);
-  text << "faedkv: perplexity " << findings.result.ppl_base << ", with the best "
-       << kept_count(plan.keep, plan.grid.chunks) << " of " << plan.grid.chunks << " chunks per layer "
-       << findings.ppl_kept << " (" << (plan.setup.continuation ? "continuation" : "in-place") << ")\n";
+  text << "faedkv: perplexity " << exponential_with_error(findings.result.nll_base, findings.result.nll_error)
+       << ", with the best " << kept_count(plan.keep, plan.grid.chunks) << " of " << plan.grid.chunks
+       << " chunks per layer " << exponential_text(findings.nll_kept) << " ("
+       << (plan.setup.continuation ? "continuation" : "in-place") << ")\n";
   write_extremes(plan, findings.result, text);
   if (plan.race) write_race(plan, findings, text);
   return text.str();

@@ -22,12 +22,14 @@ double median_ratio(const std::vector<double>& values, const std::vector<double>
 }
 
 CacheReport time_run(Decoder& decoder, std::span<const std::int32_t> tokens, const TimedCache& timed,
-                     std::size_t decode) {
+                     std::size_t decode, bool check) {
   Cache cache = timed.make();
   Backend& backend = decoder.model().backend();
   return run_cached(decoder, cache, tokens, {.decode = decode}, [&](const ResidualStream& hidden, std::size_t) {
     float first = 0;  // waits for what is queued
     backend.download(&first, hidden.rows.view().data(), sizeof first);
+    const std::size_t last = hidden.tokens() - 1;
+    if (check) (void)decoder.logits(hidden, std::span(&last, 1));  // which refuses NaN and infinity
   });
 }
 
@@ -45,7 +47,8 @@ std::vector<std::vector<LatencyCell>> measure_latency(Decoder& decoder, std::spa
     for (std::size_t repeat = 0; repeat < warm_up + plan.repeats; ++repeat) {
       if (plan.seconds && repeat > warm_up && spent + spent / static_cast<double>(repeat) > *plan.seconds) break;
       for (std::size_t n = 0; n < caches.size(); ++n) {
-        const CacheReport report = time_run(decoder, tokens.first(length + plan.decode), caches[n], plan.decode);
+        const CacheReport report =
+            time_run(decoder, tokens.first(length + plan.decode), caches[n], plan.decode, repeat == 0);
         done(++runs);
         spent += report.seconds;
         if (repeat < warm_up) continue;
@@ -57,14 +60,14 @@ std::vector<std::vector<LatencyCell>> measure_latency(Decoder& decoder, std::spa
   return cells;
 }
 
-bool clock_moved(const std::vector<std::vector<LatencyCell>>& cells) {
-  const auto all_positive = [](const std::vector<double>& times) {
-    return std::ranges::all_of(times, [](double seconds) { return seconds > 0; });
+bool clock_went_on(const std::vector<std::vector<LatencyCell>>& cells) {
+  const auto positive = [](const std::vector<double>& seconds) {
+    return std::ranges::all_of(seconds, [](double value) { return value > 0; });
   };
-  for (const auto& of_length : cells)
-    for (const LatencyCell& cell : of_length)
-      if (!all_positive(cell.prefill) || !all_positive(cell.decode)) return false;
-  return true;
+  return std::ranges::all_of(cells, [&](const std::vector<LatencyCell>& of_length) {
+    return std::ranges::all_of(
+        of_length, [&](const LatencyCell& cell) { return positive(cell.prefill) && positive(cell.decode); });
+  });
 }
 
 Json latency_json(const LatencyPlan& plan, std::span<const TimedCache> caches,

@@ -42,8 +42,8 @@ std::vector<std::vector<LatencyCell>> measure_latency(Decoder& decoder, std::spa
                                                       std::span<const TimedCache> caches, const LatencyPlan& plan,
                                                       const std::function<void(std::size_t)>& done);
 
-/// Whether every time is above 0: ratios and rates are of no other.
-bool clock_moved(const std::vector<std::vector<LatencyCell>>& cells);
+/// Whether every run took time: a clock that stands still gives infinite speeds.
+bool clock_went_on(const std::vector<std::vector<LatencyCell>>& cells);
 
 /// {lengths, decode, repeats, caches: [{label, prefill_ms, decode_ms, prefill_ratio, decode_ratio}]}: medians over
 /// repeats by length, in milliseconds per token; ratios are medians of a repeat's ratio to the first cache.

@@ -5,6 +5,9 @@
 #include <sstream>
 
 #include "calibrate/paired_difference.h"
+#include "core/exponential.h"
+#include "export/figures/axes.h"
+#include "io/finite.h"
 
 namespace kvs {
 namespace {
@@ -22,16 +25,18 @@ PairedDifference difference_of(const PerplexitySum& point, const PerplexitySum& 
 }
 
 Json curve_json(const RetentionCurve& curve, const PerplexitySum& full) {
-  Json ppl = Json::array(), ratio = Json::array(), intervals = Json::array();
+  Json ppl = Json::array(), nll = Json::array(), ratio = Json::array(), intervals = Json::array();
   for (const PerplexitySum& point : curve.points) {
-    ppl.push_back(point.perplexity());
-    ratio.push_back(point.perplexity() / full.perplexity());
+    ppl.push_back(finite_or_null(point.perplexity()));
+    nll.push_back(point.mean());
+    ratio.push_back(finite_or_null(std::exp(point.mean() - full.mean())));
     const auto interval = difference_of(point, full).interval;
     intervals.push_back(interval ? Json{1 + interval->first, 1 + interval->second} : Json());
   }
   return {{"band", name_of(curve.band)},
           {"states", name_of(curve.states)},
           {"ppl", ppl},
+          {"nll_mean", nll},
           {"ratio", ratio},
           {"interval", intervals}};
 }
@@ -54,7 +59,8 @@ Json retention_json(const RetentionPlan& plan, const Retention& retention) {
             {"shares", plan.shares},
             {"kept", kept},
             {"scored_per_document", setup.scored()},
-            {"ppl_full", retention.full.perplexity()},
+            {"ppl_full", finite_or_null(retention.full.perplexity())},
+            {"nll_full", retention.full.mean()},
             {"curves", curves}};
   if (setup.continuation) json["prefix"] = setup.prefix;
   return json;
@@ -67,7 +73,7 @@ RetentionFigure retention_figure(const std::string& heading, const RetentionPlan
     title = curve.band == KeptBand::kBest ? "largest Δ" : curve.band == KeptBand::kLow ? "lowest" : "highest";
     panel = static_cast<std::size_t>(curve.states);
     for (const PerplexitySum& point : curve.points) {
-      const double ratio = point.perplexity() / retention.full.perplexity();
+      const double ratio = drawn_exponential(point.mean() - retention.full.mean());
       const auto interval = difference_of(point, retention.full).interval;
       points.push_back({ratio, interval ? 1 + interval->first : ratio, interval ? 1 + interval->second : ratio});
     }
@@ -77,7 +83,8 @@ RetentionFigure retention_figure(const std::string& heading, const RetentionPlan
 
 std::string retention_summary(const RetentionPlan& plan, const Retention& retention) {
   std::ostringstream text;
-  text << std::setprecision(4) << "retain: perplexity " << retention.full.perplexity() << " with whole spectra ("
+  text << std::setprecision(4) << "retain: perplexity "
+       << exponential_with_error(retention.full.mean(), retention.full.error()) << " with whole spectra ("
        << plan.setup.subject() << "); relative to it with a share of " << plan.units()
        << (plan.chunks ? " chunks" : " bins") << " kept\n  " << std::left << std::setw(12) << "kept" << std::right;
   for (const double share : plan.shares) text << std::setw(9) << std::to_string(std::lround(100 * share)) + " %";
@@ -86,7 +93,7 @@ std::string retention_summary(const RetentionPlan& plan, const Retention& retent
     text << "  " << std::left << std::setw(12)
          << std::string(name_of(curve.band)) + " " + std::string(name_of(curve.states)) << std::right;
     for (const PerplexitySum& point : curve.points)
-      text << std::setw(9) << point.perplexity() / retention.full.perplexity();
+      text << std::setw(9) << exponential_text(point.mean() - retention.full.mean());
     text << '\n';
   }
   return text.str();

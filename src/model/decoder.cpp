@@ -1,7 +1,9 @@
 #include "model/decoder.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <string>
 
 #include "core/error.h"
@@ -310,6 +312,20 @@ void Decoder::advance(ResidualStream& hidden, std::size_t last_layer, StateHook*
   pass_->advance(hidden, last_layer, hook, cache);
 }
 
+namespace {
+
+/// What leaves the last layer finite may overflow in the head.
+void check_head(std::span<const float> values, const std::string& model) {
+  constexpr std::uint32_t kMagnitude = 0x7fffffff, kInfinity = 0x7f800000;
+  std::uint32_t largest = 0;  // infinity and NaN have the largest bits
+  for (const float value : values) largest = std::max(largest, std::bit_cast<std::uint32_t>(value) & kMagnitude);
+  if (largest >= kInfinity)
+    throw Error(ErrorCode::kData, model + ": output layer",
+                "found NaN or infinity in its logits, expected finite ones");
+}
+
+}  // namespace
+
 std::vector<float> Decoder::nll(const ResidualStream& hidden, std::span<const std::int32_t> targets) {
   if (hidden.next_layer != model_->config().layers || targets.size() != hidden.tokens()) {
     throw Error(ErrorCode::kInternal, "Decoder::nll", "expected a finished pass and one target per token");
@@ -327,6 +343,7 @@ std::vector<float> Decoder::nll(const ResidualStream& hidden, std::span<const st
   const Operand x = final_rows(hidden, scored);
   std::vector<float> losses(scored.size());
   model_->backend().cross_entropy(x, model_->head(), scored_targets, losses, model_->config().logit_softcap);
+  check_head(losses, model_->config().name);
   for (std::size_t i = 0; i < scored.size(); ++i) result[scored[i]] = losses[i];
   return result;
 }
@@ -356,6 +373,7 @@ std::vector<float> Decoder::logits(const ResidualStream& hidden, std::span<const
   const BackendView<float, 2> out = pass_->wide.matrix(rows.size(), model_->config().vocabulary);
   model_->backend().linear(x, model_->head(), out, false);
   std::vector<float> logits = download(model_->backend(), out);
+  check_head(logits, model_->config().name);
   const float cap = model_->config().logit_softcap;
   if (cap > 0) {
     for (float& logit : logits) logit = cap * std::tanh(logit / cap);

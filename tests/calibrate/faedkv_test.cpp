@@ -45,7 +45,7 @@ TEST(AblationResult, DeltaIsTheRelativeChangeOfPerplexity) {
   // Two documents of 10 scored tokens: mean NLL 2 and 3 → PPL exp(2.5); ablated 2.1 and 3.3 → difference 0.2.
   const AblationSums sums{10, {20, 30}, {{{21}}, {{33}}}};
   const AblationResult result = ablation_result(sums);
-  EXPECT_NEAR(result.ppl_base, std::exp(2.5), 1e-12);
+  EXPECT_NEAR(result.nll_base, 2.5, 1e-12);
   EXPECT_NEAR(result.delta[0][0], std::exp(0.2) - 1, 1e-12);
   // Differences 0.1 and 0.3: standard error 0.1; t(0.975, 1) = tan(0.475 π) = 12.7062.
   const double reach = 12.706204736 * 0.1;
@@ -65,7 +65,7 @@ TEST(AblationResult, AChunkIsMeasuredOnItsOwnDocuments) {
   EXPECT_NEAR(result.delta[0][0], std::exp(0.2) - 1, 1e-12);
   EXPECT_NEAR(result.delta[0][1], std::exp(0.2) - 1, 1e-12);
   EXPECT_FALSE(result.interval[0][1]);
-  EXPECT_NEAR(result.ppl_base, std::exp(2.5), 1e-12);
+  EXPECT_NEAR(result.nll_base, 2.5, 1e-12);
 }
 
 TEST(MostImportant, TakesTheLargestAndTheLowestIndexOnTies) {

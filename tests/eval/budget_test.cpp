@@ -90,7 +90,12 @@ TEST(BudgetCalibration, GivesSettingsThatReachTheBudgetAndSaysWhatTheyDo) {
           << method << ' ' << contender.settings;
       least = std::min(least, paired_mean(contender.nll).mean);
     }
-    EXPECT_EQ(paired_mean(found.contenders.front().nll).mean, least) << method;
+    // The chosen one is the best, or a plainer one that the documents do not tell from it.
+    const BudgetContender& chosen = found.contenders.front();
+    const auto best = std::ranges::find(found.contenders, found.least, &BudgetContender::name);
+    ASSERT_NE(best, found.contenders.end()) << method;
+    EXPECT_EQ(paired_mean(best->nll).mean, least) << method;
+    if (chosen.name != found.least) EXPECT_LE(paired_difference(chosen.nll, best->nll).interval->first, 0) << method;
     EXPECT_EQ(found.difference_from(found.contenders.front().name), std::nullopt);
   }
 }

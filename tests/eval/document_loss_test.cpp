@@ -50,5 +50,14 @@ TEST(DocumentLoss, NeedsTokensAfterThePrefix) {
   EXPECT_THROW(DocumentLoss(*tiny.decoder, tokens, 9), Error);
 }
 
+TEST(DocumentLoss, OfSettingsThatMeetNanIsTheLargest) {
+  EXPECT_EQ(loss_or_overflow([] { return 0.5; }), 0.5);
+  EXPECT_EQ(loss_or_overflow([] { return std::nan(""); }), kOverflowLoss);
+  EXPECT_EQ(loss_or_overflow([]() -> double { throw Error(ErrorCode::kData, "layer 3", "found NaN"); }), kOverflowLoss);
+  EXPECT_THROW(loss_or_overflow([]() -> double { throw Error(ErrorCode::kEnvironment, "memory", "ran out"); }), Error);
+  EXPECT_TRUE(overflows((kOverflowLoss + 3 + 3 + 3) / 4));
+  EXPECT_FALSE(overflows(1e6));
+}
+
 }  // namespace
 }  // namespace kvs

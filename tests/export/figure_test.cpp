@@ -120,17 +120,5 @@ TEST(Figure, MissingGnuplotNamesThePackage) {
   }
 }
 
-TEST(WriteFigure, WritesBothFilesAndKeepsWhatExistsWithoutForce) {
-  const TemporaryDirectory directory;
-  const auto paths = write_figure(directory.path() / "map.v1", {"<svg/>", "png"}, false);
-  ASSERT_EQ(paths.size(), 2U);
-  EXPECT_EQ(paths[0].filename(), "map.v1.svg");
-  EXPECT_EQ(paths[1].filename(), "map.v1.png");
-  EXPECT_THROW(write_figure(directory.path() / "map.v1", {"other", "other"}, false), Error);
-  EXPECT_EQ(std::filesystem::file_size(paths[0]), 6U);
-  write_figure(directory.path() / "map.v1", {"other", "other"}, true);
-  EXPECT_EQ(std::filesystem::file_size(paths[0]), 5U);
-}
-
 }  // namespace
 }  // namespace kvs::test

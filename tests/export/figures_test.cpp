@@ -207,8 +207,9 @@ TEST(EliteFigure, OfAModelOf7BIsAFileToBeMailed) {
 }
 
 TEST(EliteFigure, DrawsTrialsOfBothFactorizationsBesideTheirReferences) {
-  const EliteTrial joint{4, 168, true, 10, 25, 20}, separate{8, 144, false, 9, 40, 20};
-  const FigureImages both = render_elite_trials({"trials", {joint, separate}, GqaTrial{2, 10300.2}});
+  const EliteTrial joint{4, 168, true, 10, std::log(25), std::log(20)},
+      separate{8, 144, false, 9, std::log(40), std::log(20)};
+  const FigureImages both = render_elite_trials({"trials", {joint, separate}, GqaTrial{2, std::log(10300.2)}});
   for (const char* text : {"J-LRD", "S-LRD", "GQA, 2 heads: 10300 ↑", "full cache: 20", ">168<", ">144<"})
     expect_drawn(both, text);
   const FigureImages alone = render_elite_trials({"trials", {separate}, {}});

@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 
-#include "core/error.h"
 #include "export/report/numbers.h"
 
 namespace kvs {
@@ -37,8 +37,34 @@ TEST(ReportAxis, PlacesValuesBetweenItsEnds) {
   EXPECT_DOUBLE_EQ(linear.place(9), 1);
   EXPECT_DOUBLE_EQ(logarithmic.place(0), 0);  // zero has no logarithm: the low end
   EXPECT_DOUBLE_EQ(Axis(5, 5).place(5), 0);   // one value is an axis, too
-  EXPECT_THROW(Axis(0, 1, Axis::Scale::kLogarithmic), Error);
-  EXPECT_THROW(Axis(0, std::numeric_limits<double>::infinity()), Error);
+}
+
+// Whatever arithmetic leaves has a place on a page.
+TEST(ReportAxis, HasEndsForWhatNoAxisReaches) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity(), kMost = std::numeric_limits<double>::max(),
+                   kDenormal = std::numeric_limits<double>::denorm_min();
+  for (const Axis::Scale scale : {Axis::Scale::kLinear, Axis::Scale::kLogarithmic, Axis::Scale::kHalving})
+    for (const double low : {-kInfinity, -kMost, 0.0, kDenormal, 1.0, kMost, kInfinity, std::nan("")})
+      for (const double high : {kDenormal, 1.0, kMost, kInfinity, std::nan("")}) {
+        const Axis axis(low, high, scale);
+        EXPECT_LT(axis.low(), axis.high()) << low << ' ' << high;
+        EXPECT_LE(axis.ticks(6, plain_label).size(), 64U) << low << ' ' << high;
+        for (const double value : {low, high, kDenormal, 1.0, kMost}) {
+          EXPECT_GE(axis.place(value), 0) << low << ' ' << high << ' ' << value;
+          EXPECT_LE(axis.place(value), 1) << low << ' ' << high << ' ' << value;
+        }
+      }
+  EXPECT_LT(Axis::rounded(0, kDenormal, 5).low(), Axis::rounded(0, kDenormal, 5).high());
+  EXPECT_LE(Axis(1e6, 1e6 + 1e-5).ticks(5, plain_label).size(), 12U);
+}
+
+TEST(ReportNumbers, HoldWhatAHundredTimesOfItDoesNot) {
+  EXPECT_EQ(shown_percent(1e308), "1.00e310\u00A0%");
+  EXPECT_EQ(shown_tenths(1.5e308), "1.50e310\u00A0%");
+  EXPECT_EQ(shown_change(1e308), "+1.0e310\u00A0%");
+  EXPECT_EQ(shown_change(std::numeric_limits<double>::infinity()), "–");
+  EXPECT_EQ(shown_tenths(std::numeric_limits<double>::infinity()), "–");
+  EXPECT_EQ(shown_key(std::numeric_limits<double>::infinity()), "1e+300");
 }
 
 TEST(ReportNumbers, HaveThreeDigitsAndSeparators) {

@@ -7,6 +7,7 @@
 namespace kvs::testing {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -20,9 +21,12 @@ TEST(ComparisonFindings, AreSentencesAboutItsNumbers) {
   EXPECT_THAT(
       comparison_findings(comparison_of(output_json("comparison.json"))),
       ElementsAre(
-          "At half of the bytes, q8_0 costs 0.1\u00A0% of perplexity (not told from 0), LagKV (calibrated) 5\u00A0%, "
-          "LagKV 8\u00A0%; not usable on this model without training: FreqKV (calibrated) (+210\u00A0%).",
-          "At a quarter of the bytes, LagKV (calibrated) + q8_0 costs 3\u00A0% of perplexity.",
+          "At half of the bytes, perplexity changes with q8_0 by +0.10\u00A0% (95\u00A0%: \u22120.05 to "
+          "+0.25\u00A0%), with LagKV (calibrated) by +5.0\u00A0% (95\u00A0%: +3.0 to +7.0\u00A0%), with LagKV by "
+          "+8.0\u00A0% (95\u00A0%: +5.0 to +11\u00A0%); not usable on this model without training: FreqKV "
+          "(calibrated) (+210\u00A0%, on 2 documents).",
+          "At a quarter of the bytes, perplexity changes with LagKV (calibrated) + q8_0 by +3.0\u00A0% (95\u00A0%: "
+          "+1.0 to +5.0\u00A0%).",
           "The smallest cache of the front that costs at most 1\u00A0% of perplexity is q8_0 at 50\u00A0% of the "
           "bytes: perplexity +0.10\u00A0% (95\u00A0%: \u22120.05 to +0.25\u00A0%).",
           "The smallest cache of the front that costs at most 5\u00A0% of perplexity is LagKV (calibrated) + q8_0 at "
@@ -39,20 +43,29 @@ TEST(ComparisonFindings, FollowTheNumbersWhereTheyChange) {
   json["smallest"][0]["cell"] = nullptr;
   const auto findings = comparison_findings(comparison_of(json));
   EXPECT_THAT(findings,
-              Contains(HasSubstr("q8_0 costs 2\u00A0% of perplexity, LagKV (calibrated) 9\u00A0%, LagKV 8\u00A0%;")));
+              Contains(AllOf(HasSubstr("with q8_0 by +2.0\u00A0%"), HasSubstr("(calibrated) by +9.0\u00A0%"))));
   EXPECT_THAT(findings,
               Contains("Calibration beats the settings of the paper in 0 of 1 pair of the same size, clearly in 0."));
-  EXPECT_THAT(findings, Contains("No cache of the front costs at most 1\u00A0% of perplexity."));
+  EXPECT_THAT(findings,
+              Contains(HasSubstr("Of no cache of the front are the documents sure that it costs at most 1\u00A0%")));
 }
 
-TEST(ComparisonFindings, CallNoGainACost) {
+// A change whose interval holds 0 is no gain: what is said of it cannot contradict what is said of the smallest cache.
+TEST(ComparisonFindings, GiveAGainItsInterval) {
   Json json = output_json("comparison.json");
   json["cells"][0]["ratio"] = {{"ppl", 0.999}, {"interval", {0.99, 1.01}}};
   EXPECT_THAT(comparison_findings(comparison_of(json)),
-              Contains(HasSubstr("q8_0 costs no perplexity (\u22120.10\u00A0%), LagKV (calibrated) 5\u00A0%, LagKV")));
-  json["cells"][1]["ratio"] = {{"ppl", 0.998}, {"interval", {0.99, 1.01}}};
-  EXPECT_THAT(comparison_findings(comparison_of(json)),
-              Contains(HasSubstr("LagKV (calibrated) none (\u22120.20\u00A0%)")));
+              Contains(HasSubstr("with q8_0 by \u22120.10\u00A0% (95\u00A0%: \u22121.0 to +1.0\u00A0%), with")));
+}
+
+TEST(ComparisonFindings, RepeatTheCommandsOwnVerdicts) {
+  Json json = output_json("comparison.json");
+  json["best"][0]["verdict"] = "at 50 % q8_0 is best";
+  json["smallest"][0]["verdict"] = "q8_0 is the smallest";
+  const auto findings = comparison_findings(comparison_of(json));
+  EXPECT_THAT(findings, Contains("at 50 % q8_0 is best"));
+  EXPECT_THAT(findings, Contains("q8_0 is the smallest"));
+  EXPECT_THAT(findings, Not(Contains(HasSubstr("The smallest cache of the front"))));
 }
 
 TEST(ComparisonFindings, NameNoSmallestCacheWhereNoneWasChosen) {
@@ -66,21 +79,21 @@ TEST(ComparisonFindings, NameNoCostOfWhatWasStoppedEarly) {
   json["cells"][0]["stopped"] = true;
   const auto findings = comparison_findings(comparison_of(json));
   EXPECT_THAT(findings,
-              Contains(HasSubstr("At half of the bytes, LagKV (calibrated) costs 5\u00A0% of perplexity, LagKV")));
+              Contains(HasSubstr("At half of the bytes, perplexity changes with LagKV (calibrated) by +5.0\u00A0%")));
 }
 
 TEST(ComparisonFindings, SayOnHowFewDocumentsACostWasMeasured) {
   Json json = output_json("comparison.json");
   for (Json& cell : json["cells"]) cell["documents"] = 1;
   EXPECT_THAT(comparison_findings(comparison_of(json)),
-              Contains(HasSubstr("At half of the bytes, on 1 of 8 documents, q8_0 costs 0.1")));
+              Contains(HasSubstr("At half of the bytes, on 1 of 8 documents, perplexity changes with q8_0 by +0.1")));
 }
 
 TEST(ComparisonFindings, CompareOnlyWhatHasAsManyDocuments) {
   Json json = output_json("comparison.json");
   json["cells"][0]["documents"] = 7;
   EXPECT_THAT(comparison_findings(comparison_of(json)),
-              Contains(HasSubstr("At half of the bytes, LagKV (calibrated)")));
+              Contains(HasSubstr("At half of the bytes, perplexity changes with LagKV (calibrated)")));
 }
 
 TEST(ComparisonFindings, SayNothingOfWhatWasNotMeasured) {

@@ -16,6 +16,7 @@
 #include "io/descriptor.h"
 #include "io/file.h"
 #include "io/input_files.h"
+#include "io/output_set.h"
 #include "version.h"
 
 namespace kvs {
@@ -227,6 +228,19 @@ std::filesystem::path beside(const std::filesystem::path& main, const std::strin
 
 std::vector<std::filesystem::path> figure_paths(const std::filesystem::path& main, const std::string& suffix) {
   return {beside(main, suffix + ".svg"), beside(main, suffix + ".png")};
+}
+
+void write_outputs(const std::filesystem::path& main, const Json& result, const RunOptions& run,
+                   const std::function<DrawnFigures()>& draw) {
+  const std::string text = dump_json(result);
+  OutputSet outputs;
+  for (const auto& [suffix, images] : draw()) {
+    const auto paths = figure_paths(main, suffix);
+    outputs.add(paths[0], images.svg);
+    outputs.add(paths[1], images.png);
+  }
+  outputs.add(main, text + '\n');
+  outputs.commit(run.replace());
 }
 
 void print_result(const RunOptions& run, const Json& json, const std::string& text) {

@@ -9,6 +9,7 @@
 
 #include "cli/common/session.h"
 #include "core/error.h"
+#include "export/figure.h"
 #include "io/checkpoint.h"
 #include "io/journal.h"
 
@@ -73,6 +74,18 @@ bool is_of_run(const Json& output, const std::string& provenance, const Options&
 /// SVG and PNG of a figure beside `main`: the stem of main, then `suffix`.
 std::vector<std::filesystem::path> figure_paths(const std::filesystem::path& main, const std::string& suffix);
 std::filesystem::path beside(const std::filesystem::path& main, const std::string& suffix);
+
+/// A figure of a run, drawn but not written.
+struct DrawnFigure {
+  std::string suffix;  // of its name behind the stem of the main output
+  FigureImages images;
+};
+using DrawnFigures = std::vector<DrawnFigure>;
+/// Writes a run's figures and, last, its main output, which says that the run has finished: all of them or none.
+/// @param draw  called once `result` is known to be writable
+/// @throws as dump_json, OutputSet
+void write_outputs(const std::filesystem::path& main, const Json& result, const RunOptions& run,
+                   const std::function<DrawnFigures()>& draw);
 
 /// The result of a command: JSON on stdout with --json, else `text`.
 void print_result(const RunOptions& run, const Json& json, const std::string& text);

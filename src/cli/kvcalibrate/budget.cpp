@@ -19,6 +19,7 @@
 #include "eval/evaluation_report.h"
 #include "export/config.h"
 #include "io/file.h"
+#include "model/tensor_shape.h"
 
 namespace kvs {
 namespace {
@@ -60,8 +61,9 @@ std::size_t hold_out(const Options& options, const RunOptions& run, const ModelS
   if (!options.has("held-windows")) {
     if (count < 2)
       throw Error(ErrorCode::kUsage, "--documents", "found one document, expected two or more: one held out");
-    hold_out(corpus, std::max<std::size_t>(1, count / 4));
-    return std::max<std::size_t>(1, count / 4);
+    const std::size_t least = count < 4 ? 1 : 2;  // two have an interval
+    hold_out(corpus, std::max(least, count / 4));
+    return std::max(least, count / 4);
   }
   Corpus held = load_corpus(options, run, model, {}, {.windows = "held-windows"});
   for (Document& document : held.documents) {
@@ -112,6 +114,20 @@ void announce_budget(const ModelSession& session, std::string_view method, const
                             4 * full_cache_bytes(model, text.measured.front().size()),
             .at_most = true},
            *session.backend, run);
+}
+
+/// What is run with the config: the export of types that llama.cpp has for all layers, or else the evaluation.
+std::string next_command(std::string_view method, const Options& options, ModelFormat format, const Json& settings) {
+  const std::filesystem::path out = options.text("out");
+  const std::string model = " --model " + shell_quoted(options.text("model")),
+                    config = " --config " + shell_quoted(out.string());
+  const auto is_type = [&](const char* name) { return settings.contains(name) && settings.at(name).is_string(); };
+  if (method == "full" && format == ModelFormat::kGguf && is_type("store_k") && is_type("store_v"))
+    return "  next: kvcalibrate export --to llama-cpp" + config + model + " --out " +
+           shell_quoted(std::filesystem::path(out).replace_extension(".ini").string()) + '\n';
+  const std::string text =
+      options.has("text") ? " --text " + shell_quoted(options.list("text").front()) : " --text FILE";
+  return "  next: kvcalibrate eval" + model + text + config + '\n';
 }
 
 void run_method(std::string_view method, const std::string& summary, Arguments arguments) {
@@ -205,7 +221,10 @@ void run_budget(std::string_view method, const Options& options) {
                                   budget_quality(found, tokens), {});
   write_file_atomically(out, dump_json(config) + "\n", run.replace());
   journal->remove();
-  print_result(run, config, std::string(method) + ": " + budget_summary(found, tokens, static_cast<std::size_t>(full)));
+  print_result(run, config,
+               (method == "full" ? "store" : std::string(method)) + ": " +
+                   budget_summary(found, tokens, static_cast<std::size_t>(full)) +
+                   next_command(method, options, session.source->format(), found.settings()));
 }
 
 void run_freqkv(Arguments arguments) {

@@ -330,10 +330,6 @@ Json look_at_front(const Options& options, const RunOptions& run, const ModelSes
     if (most && options.has("task")) *most /= 2;
     speeds = time_front(session, run, input.documents.front(), input.decode, front, most);
   }
-  if (speeds.is_null())
-    std::filesystem::remove(speed_path(options));  // of what --force replaces
-  else
-    write_file_atomically(speed_path(options), dump_json(speeds) + "\n", run.replace());
   if (!options.has("task")) return speeds;
   const FrontAnswers answers = ask_front(options, run, session, input.grid.tokens, front, records, clock.left(records));
   result["full"]["retrieval"] = answers.full;
@@ -341,9 +337,16 @@ Json look_at_front(const Options& options, const RunOptions& run, const ModelSes
   return speeds;
 }
 
-void write_pareto(const std::filesystem::path& out, const RunOptions& run, const Json& result) {
+void write_speeds(const std::filesystem::path& path, const RunOptions& run, const Json& speeds) {
+  if (speeds.is_null())
+    std::filesystem::remove(path);  // of what --force replaces
+  else
+    write_file_atomically(path, dump_json(speeds) + "\n", run.replace());
+}
+
+DrawnFigures draw_pareto(const Json& result) {
   const ParetoPlot plot = pareto_plot(result);
-  if (!plot.points.empty()) write_figure(beside(out, "_pareto"), render_pareto(plot), run.replace());
+  return plot.points.empty() ? DrawnFigures() : DrawnFigures{{"_pareto", render_pareto(plot)}};
 }
 
 }  // namespace
@@ -388,11 +391,12 @@ void run_compare(Arguments arguments) {
   const Provenance record = provenance(*options, run, input.corpus);
   Json result = result_json(*options, session, input, results, record);
   const Json speeds = look_at_front(*options, run, session, input, results, clock, records, result);
+  (void)dump_json(result);  // before anything is written
+  write_speeds(speed_path(*options), run, speeds);
   if (options->has("best-dir"))
     write_best(*options, run, result,
                {result, input.cells, session, record, input.calibration ? &*input.calibration : nullptr});
-  write_pareto(out, run, result);
-  write_file_atomically(out, dump_json(result) + "\n", run.replace());
+  write_outputs(out, result, run, [&] { return draw_pareto(result); });
   journal->remove();
   print_result(run, result, "compare: " + out + '\n' + comparison_text(result, speeds));
 }

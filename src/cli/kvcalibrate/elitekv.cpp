@@ -222,13 +222,13 @@ void run_elitekv(Arguments arguments) {
   }
   const Json config = make_config("elitekv", input.config, input.model_sha256, elite_parameters(found),
                                   elite_calibration(found), record, Json::object(), files);
-  const EliteMap map = elite_map(found, input.config, input.source->documents(), input.source->tokens());
-  write_figure(beside(out, "_elite"), render_elite_map(map), run.replace());
-  if (!found.trials.empty()) {
-    const EliteTrials trials = elite_trials(found, input.config, held_out, input.source->tokens());
-    write_figure(beside(out, "_trials"), render_elite_trials(trials), run.replace());
-  }
-  write_file_atomically(out, dump_json(config) + "\n", run.replace());
+  write_outputs(out, config, run, [&] {
+    const std::size_t searched = input.source->documents(), tokens = input.source->tokens();
+    DrawnFigures figures{{"_elite", render_elite_map(elite_map(found, input.config, searched, tokens))}};
+    if (!found.trials.empty())
+      figures.push_back({"_trials", render_elite_trials(elite_trials(found, input.config, held_out, tokens))});
+    return figures;
+  });
   checkpoint.remove();
   print_result(run, config, elite_summary(found, input.config));
 }

@@ -14,8 +14,10 @@
 #include "eval/evaluation.h"
 #include "eval/evaluation_report.h"
 #include "export/config.h"
+#include "export/transform_config.h"
 #include "io/file.h"
 #include "io/journal.h"
+#include "io/output_set.h"
 
 namespace kvs {
 namespace {
@@ -74,8 +76,12 @@ Json config_of(const CacheChoice& choice, const ModelSession& session, const Pro
                {"text_sha256", record.text_sha256},
                {"documents", record.documents},
                {"tokens_scored", result.at("tokens_scored")},
-               {"ppl", result.at("ppl")}};
-  if (result.contains("full")) quality["ppl_full"] = result.at("full").at("ppl");
+               {"ppl", result.at("ppl")},
+               {"nll_mean", result.at("nll_mean")}};
+  if (result.contains("full")) {
+    quality["ppl_full"] = result.at("full").at("ppl");
+    quality["nll_full"] = result.at("full").at("nll_mean");
+  }
   quality["bytes_per_token"] = result.at("bytes_per_token");
   return make_config(choice.name, session.config(), session.source->sha256(), choice.resolved(session.config()),
                      Json::object(), without_text(record), quality, {});
@@ -152,11 +158,13 @@ void run_eval(Arguments arguments) {
                      {"command", record.command},
                      {"tool_version", record.tool_version}});
   if (plan.last > 0) result["stride"] = plan.last;
+  if (!choice.transform.empty()) result["shared_bytes"] = shared_bytes(choice.transform);
   result.update(record.inputs);
+  OutputSet outputs;
   if (options->has("save-config"))
-    write_file_atomically(options->text("save-config"), dump_json(config_of(choice, session, record, result)) + "\n",
-                          run.replace());
-  if (options->has("out")) write_file_atomically(options->text("out"), dump_json(result) + "\n", run.replace());
+    outputs.add(options->text("save-config"), dump_json(config_of(choice, session, record, result)) + "\n");
+  if (options->has("out")) outputs.add(options->text("out"), dump_json(result) + "\n");
+  outputs.commit(run.replace());
   if (journal) journal->remove();
   add_times(evaluation, result);
   print_result(run, result, choice.name + ": " + evaluation_summary(result));

@@ -96,12 +96,11 @@ bool has_map(const Json& result) {
   return std::ranges::all_of(result.at("samples"), [](const Json& sample) { return sample.contains("depth"); });
 }
 
-void write_outputs(const std::string& out, const RunOptions& run, const CacheChoice& choice,
-                   const ModelSession& session, const Json& result, std::span<const TaskResult> results) {
+DrawnFigures figures_of(const CacheChoice& choice, const ModelSession& session, const Json& result,
+                        std::span<const TaskResult> results) {
   RetrievalMap map = retrieval_map(results);
   map.heading = session.config().name + ", " + result.at("task").get<std::string>() + ": " + choice.name;
-  if (!map.depths.empty()) write_figure(beside(out, "_map"), render_retrieval_map(map), run.replace());
-  write_file_atomically(out, dump_json(result) + "\n", run.replace());
+  return map.depths.empty() ? DrawnFigures() : DrawnFigures{{"_map", render_retrieval_map(map)}};
 }
 
 }  // namespace
@@ -189,7 +188,8 @@ void run_eval_task(const Options& options, const RunOptions& run) {
   const Json result = result_json(options, input, cache, session, longest, results);
   if (result.value("fails_with_full_cache", false))
     remark("note: the model misses most questions with the full cache: compare the log-likelihoods", run.quiet);
-  if (options.has("out")) write_outputs(options.text("out"), run, cache.choice, session, result, results);
+  if (options.has("out"))
+    write_outputs(options.text("out"), result, run, [&] { return figures_of(cache.choice, session, result, results); });
   if (journal) journal->remove();
   print_result(run, result, cache.choice.name + ": " + task_summary(result));
 }

@@ -13,7 +13,9 @@
 #include "cli/kvcalibrate/faedkv_figures.h"
 #include "core/error.h"
 #include "eval/faedkv_report.h"
+#include "export/figures/axes.h"
 #include "io/file.h"
+#include "io/finite.h"
 
 namespace kvs {
 namespace {
@@ -123,17 +125,19 @@ AblationTable run_passes(AblationForward& forward, const AblationPlan& plan,
   });
 }
 
-FaedkvFindings find(const AblationPlan& plan, const AblationTable& table, double ppl_kept) {
+FaedkvFindings find(const AblationPlan& plan, const AblationTable& table, double nll_kept) {
   const AblationSums sums = table.sums(plan.grid.chunks);
-  FaedkvFindings findings{ablation_result(sums), choose_chunks(plan, sums), {}, table.passes(), 0, ppl_kept};
+  FaedkvFindings findings{ablation_result(sums), choose_chunks(plan, sums), {}, table.passes(), 0, nll_kept};
   findings.full_passes = plan.variants() * sums.base.size();
   if (plan.race) findings.races = judge_layers(plan, sums);
   return findings;
 }
 
-Json sweep_json(const AblationPlan& plan, const std::vector<double>& ppl) {
+Json sweep_json(const AblationPlan& plan, const std::vector<double>& nll) {
   Json points = Json::array();
-  for (std::size_t n = 0; n < ppl.size(); ++n) points.push_back({{"chunks", plan.chunk_counts[n]}, {"ppl", ppl[n]}});
+  for (std::size_t n = 0; n < nll.size(); ++n)
+    points.push_back(
+        {{"chunks", plan.chunk_counts[n]}, {"ppl", finite_or_null(std::exp(nll[n]))}, {"nll_mean", nll[n]}});
   return points;
 }
 
@@ -170,14 +174,13 @@ void run_faedkv(Arguments arguments) {
   const auto ops = make_spectral_ops(*session.backend);
   AblationForward forward(*session.decoder, *ops, plan.setup);
   const AblationTable table = run_passes(forward, plan, documents, journal ? &*journal : nullptr, run);
-  const std::vector<double> ppl = kept_perplexities(forward, plan, table, documents, *run.ranks);
+  const std::vector<double> nll = kept_losses(forward, plan, table, documents, *run.ranks);
   if (!run.leads()) return;
-  const FaedkvFindings findings = find(plan, table, ppl.front());
-  Json quality{{"text", "calibration documents"},
-               {"ppl_full", findings.result.ppl_base},
-               {"ppl", findings.ppl_kept},
-               {"keep", plan.keep}};
-  if (ppl.size() > 1) quality["sweep"] = sweep_json(plan, ppl);
+  const FaedkvFindings findings = find(plan, table, nll.front());
+  Json quality{{"text", "calibration documents"},      {"ppl_full", finite_or_null(std::exp(findings.result.nll_base))},
+               {"nll_full", findings.result.nll_base}, {"ppl", finite_or_null(std::exp(findings.nll_kept))},
+               {"nll_mean", findings.nll_kept},        {"keep", plan.keep}};
+  if (nll.size() > 1) quality["sweep"] = sweep_json(plan, nll);
   const Json config =
       make_config("faedkv", session.config(), session.source->sha256(), parameters_json(plan, findings),
                   {{"ablation", ablation_json(plan, findings)}}, provenance(*options, run, corpus), quality, {});
@@ -189,9 +192,9 @@ void run_faedkv(Arguments arguments) {
                         documents.front(),
                         plan.layers[middle],
                         gains_keeping(plan.grid, findings.kept[middle])};
-  for (std::size_t n = 0; n < ppl.size(); ++n) figures.sweep.emplace_back(plan.chunk_counts[n], ppl[n]);
-  write_faedkv_figures(out, figures, plan.setup, *session.decoder, *ops, run);
-  write_file_atomically(out, dump_json(config) + "\n", run.replace());
+  for (std::size_t n = 0; n < nll.size(); ++n)
+    figures.sweep.emplace_back(plan.chunk_counts[n], drawn_exponential(nll[n]));
+  write_outputs(out, config, run, [&] { return draw_faedkv_figures(figures, plan.setup, *session.decoder, *ops); });
   journal->remove();
   print_result(run, config, summary(plan, findings));
 }

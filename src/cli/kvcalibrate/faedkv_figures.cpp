@@ -2,9 +2,8 @@
 
 #include <algorithm>
 
-#include "cli/common/outputs.h"
-#include "export/figure.h"
 #include "export/figures/ablation_map.h"
+#include "export/figures/axes.h"
 #include "export/figures/filter_effect.h"
 #include "export/figures/perplexity_chunks.h"
 
@@ -88,18 +87,17 @@ FilterEffect filter_effect(const FaedkvFigures& figures, const AblationSetup& se
 
 }  // namespace
 
-void write_faedkv_figures(const std::filesystem::path& config, const FaedkvFigures& figures, const AblationSetup& setup,
-                          Decoder& decoder, SpectralOps& ops, const RunOptions& run) {
-  write_figure(
-      beside(config, "_ablation"),
-      render_ablation_map({figures.heading, {figures.layers.begin(), figures.layers.end()}, figures.result.delta}),
-      run.replace());
-  write_figure(beside(config, "_filtering"), render_filter_effect(filter_effect(figures, setup, decoder, ops)),
-               run.replace());
-  if (figures.sweep.size() < 2) return;
-  PerplexityChunks sweep{figures.heading, {{"kept chunks", figures.sweep}}, figures.result.ppl_base};
+DrawnFigures draw_faedkv_figures(const FaedkvFigures& figures, const AblationSetup& setup, Decoder& decoder,
+                                 SpectralOps& ops) {
+  DrawnFigures drawn{
+      {"_ablation",
+       render_ablation_map({figures.heading, {figures.layers.begin(), figures.layers.end()}, figures.result.delta})},
+      {"_filtering", render_filter_effect(filter_effect(figures, setup, decoder, ops))}};
+  if (figures.sweep.size() < 2) return drawn;
+  PerplexityChunks sweep{figures.heading, {{"kept chunks", figures.sweep}}, drawn_exponential(figures.result.nll_base)};
   std::ranges::sort(sweep.series[0].points);
-  write_figure(beside(config, "_chunks"), render_perplexity_chunks(sweep), run.replace());
+  drawn.push_back({"_chunks", render_perplexity_chunks(sweep)});
+  return drawn;
 }
 
 }  // namespace kvs

@@ -1,12 +1,11 @@
 #pragma once
 
-#include <filesystem>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "calibrate/faedkv.h"
-#include "cli/common/session.h"
+#include "cli/common/outputs.h"
 #include "eval/ablation.h"
 
 namespace kvs {
@@ -22,9 +21,8 @@ struct FaedkvFigures {
   std::vector<double> gains;  // of the shown layer, [bin]
 };
 
-/// Writes STEM_ablation, STEM_filtering and, with a sweep, STEM_chunks as SVG and PNG beside `config` (STEM = its
-/// stem).
-void write_faedkv_figures(const std::filesystem::path& config, const FaedkvFigures& figures, const AblationSetup& setup,
-                          Decoder& decoder, SpectralOps& ops, const RunOptions& run);
+/// STEM_ablation, STEM_filtering and, with a sweep, STEM_chunks, for the config STEM.json.
+DrawnFigures draw_faedkv_figures(const FaedkvFigures& figures, const AblationSetup& setup, Decoder& decoder,
+                                 SpectralOps& ops);
 
 }  // namespace kvs

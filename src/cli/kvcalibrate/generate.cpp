@@ -11,6 +11,7 @@
 #include "core/utf8.h"
 #include "eval/generation.h"
 #include "export/config.h"
+#include "io/finite.h"
 #include "io/text_source.h"
 #include "version.h"
 
@@ -54,8 +55,9 @@ std::vector<std::int32_t> prompt_ids(const Options& options, const Tokenizer& to
   return ids;
 }
 
-double per_second(std::size_t tokens, double seconds) {
-  return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
+/// null where the clock stood still.
+Json per_second(std::size_t tokens, double seconds) {
+  return tokens == 0 ? Json(0) : finite_or_null(static_cast<double>(tokens) / seconds);
 }
 
 }  // namespace

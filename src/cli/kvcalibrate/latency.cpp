@@ -112,8 +112,8 @@ void run_latency(Arguments arguments) {
   const auto cells = measure_latency(*session.decoder, document, caches, plan,
                                      [&](std::size_t done) { progress.update(static_cast<double>(done)); });
 
-  if (!clock_moved(cells))
-    throw Error(ErrorCode::kEnvironment, "clock", "found one that stood still, expected times above 0");
+  if (!clock_went_on(cells))
+    throw Error(ErrorCode::kEnvironment, "clock", "stood still during a run, expected one that goes on");
 
   const Provenance record = provenance(*options, run, corpus);
   Json result{{"format", "kvspectrum-latency"},
@@ -125,11 +125,10 @@ void run_latency(Arguments arguments) {
               {"device", session.backend->device()},
               {"dtype", name_of(session.backend->compute_type())}};
   result.update(latency_json(plan, caches, cells));
-  if (options->has("out")) {
-    const std::filesystem::path out = options->text("out");
-    write_figure(beside(out, ""), render_latency(latency_figure(result, heading(session, plan))), run.replace());
-    write_file_atomically(out, dump_json(result) + "\n", run.replace());
-  }
+  if (options->has("out"))
+    write_outputs(options->text("out"), result, run, [&] {
+      return DrawnFigures{{"", render_latency(latency_figure(result, heading(session, plan)))}};
+    });
   print_result(run, result, latency_table(result));
 }
 

@@ -11,6 +11,7 @@
 #include "cli/kvcalibrate/commands.h"
 #include "core/error.h"
 #include "eval/evaluation_report.h"
+#include "eval/transform/caches.h"
 #include "eval/transform/config_file.h"
 #include "eval/transform/cost.h"
 #include "io/checkpoint.h"
@@ -132,11 +133,32 @@ void save_losses(std::span<const TransformScales> losses, const TransformMoments
   checkpoint.save(documents, moments.state(), pairs);
 }
 
-std::string summary(const TransformConfig& config) {
+/// What the caches do on the documents that costs are measured on, beside the full cache.
+Json measured_quality(ModelSession& session, const TransformCalibration& found,
+                      std::span<const std::vector<std::int32_t>> documents, const RunOptions& run) {
+  documents = documents.first(std::min(kTransformMeasured, documents.size()));
+  const TransformCaches caches(*session.backend, session.config(), found.layers);
+  Progress progress("quality", static_cast<double>(documents.size()), run.quiet);
+  const Evaluation evaluation =
+      evaluate(*session.decoder, documents, {.make = [&] { return caches.make(); }, .compare = true},
+               [&](std::size_t done) { progress.update(static_cast<double>(done)); });
+  const Json measured = evaluation_json(evaluation, session.config(), documents.front().size());
+  Json quality{{"text", documents.size() == 1
+                            ? "the first calibration document"
+                            : "the first " + std::to_string(documents.size()) + " calibration documents"}};
+  for (const char* name : {"ppl", "nll_mean", "nll_error", "errors_over", "ratio", "kl", "kl_error", "bytes_per_token"})
+    quality[name] = measured.at(name);
+  quality["ppl_full"] = measured.at("full").at("ppl");
+  quality["nll_full"] = measured.at("full").at("nll_mean");
+  return quality;
+}
+
+std::string summary(const TransformConfig& config, const Json& quality) {
   std::size_t bytes = 0;
   for (const std::size_t of_layer : config.code_bytes) bytes += of_layer;
   return "transform: " + std::to_string(bytes) + " bytes of codes a token in " + std::to_string(config.layers.size()) +
-         " layers\n";
+         " layers; " + shared_bytes_text(quality.at("shared_bytes").get<std::size_t>(), config.window) + "\n  on " +
+         quality.at("text").get<std::string>() + ": " + quality_text(quality) + '\n';
 }
 
 }  // namespace
@@ -195,10 +217,10 @@ void run_transform(Arguments arguments) {
         if (checkpoint.due()) save_losses(losses, moments, documents.size(), checkpoint);
       });
   progress.reset();
-  const Json config =
-      write_transform_config(found, *session.source, provenance(*options, run, corpus), out, run.replace());
+  const Json config = write_transform_config(found, *session.source, provenance(*options, run, corpus), out,
+                                             run.replace(), measured_quality(session, found, documents, run));
   checkpoint.remove();
-  print_result(run, config, summary(found.config));
+  print_result(run, config, summary(found.config, config.at("quality")));
 }
 
 }  // namespace kvs

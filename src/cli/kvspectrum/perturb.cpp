@@ -153,11 +153,10 @@ void run_perturb(Arguments arguments) {
               {"layers", layers}};
   result.update(perturbation_json(versions.documents));
   result["documents"]["left_out"] = versions.left_out;
-  write_figure(
-      beside(out, ""),
-      render_perturbation(heading(session.config(), plan, versions.documents.size()), layers, versions.documents),
-      run.replace());
-  write_file_atomically(out, dump_json(result) + "\n", run.replace());
+  write_outputs(out, result, run, [&] {
+    return DrawnFigures{{"", render_perturbation(heading(session.config(), plan, versions.documents.size()), layers,
+                                                 versions.documents)}};
+  });
   journal.remove();
   print_result(run, result, perturbation_summary(versions.documents));
 }

@@ -166,8 +166,9 @@ void run_retain(Arguments arguments) {
   result.update(retention_json(plan, retention));
   const std::string heading = session.config().name + " · " + plan.setup.subject() + " · " +
                               std::to_string(documents.size()) + " × " + std::to_string(plan.setup.tokens) + " tokens";
-  write_figure(beside(out, ""), render_retention(retention_figure(heading, plan, retention)), run.replace());
-  write_file_atomically(out, dump_json(result) + "\n", run.replace());
+  write_outputs(out, result, run, [&] {
+    return DrawnFigures{{"", render_retention(retention_figure(heading, plan, retention))}};
+  });
   journal.remove();
   print_result(run, result, retention_summary(plan, retention));
 }

@@ -128,8 +128,9 @@ void run_scores(Arguments arguments) {
   std::ostringstream heading;
   heading << session.config().name << " · LagKV, L = " << lagkv.lag << ", r = " << lagkv.ratio << " ("
           << options->text("variant") << ") · document " << document << ", " << tokens.size() << " tokens";
-  write_figure(beside(out, ""), render_token_scores(heading.str(), layers, scores), run.replace());
-  write_file_atomically(out, dump_json(result) + "\n", run.replace());
+  write_outputs(out, result, run, [&] {
+    return DrawnFigures{{"", render_token_scores(heading.str(), layers, scores)}};
+  });
   print_result(run, result, summary(scores, lagkv, layers.size()));
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "eval/budget/lattice.h"
+#include "eval/document_loss.h"
 #include "eval/layer_losses.h"
 #include "io/record.h"
 #include "ranks/watch.h"
@@ -108,7 +109,9 @@ Json settings_by_layer(BudgetSpace& space, Decoder& decoder, std::size_t candida
   for (const auto& candidates : lattice.layers) budget.size += candidates[lattice.start].size;
   const LayerAllocation found =
       allocate_layers(budget, LayerChoice(layers.size(), lattice.start), [&](const LayerChoice& choice) {
-        return log.together(documents.size(), [&](std::size_t n) { return losses.divergence(choice, n); });
+        return log.together(documents.size(), [&](std::size_t n) {
+          return loss_or_overflow([&] { return losses.divergence(choice, n); });
+        });
       });
   std::vector<Json> of_layers;
   for (const std::size_t layer : named) {

@@ -1,6 +1,8 @@
 #include "eval/budget/calibration.h"
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 #include <utility>
 
 #include "calibrate/halving.h"
@@ -44,16 +46,70 @@ std::vector<HalvedCandidate> screened(Decoder& decoder, const BudgetSpace& space
     return log.each(round.size(), [&](std::size_t n) {
       note_document(round[n].document);
       DocumentLoss& of = losses[round[n].document];
-      return of.divergence(run_with(decoder, space, of.tokens(), candidates[round[n].candidate]));
+      (void)of.reference();  // the model's own errors end the run
+      return loss_or_overflow(
+          [&] { return of.divergence(run_with(decoder, space, of.tokens(), candidates[round[n].candidate])); });
     });
   };
-  return halve(candidates.size(), losses.size(), measure);
+  std::vector<HalvedCandidate> ranked = halve(candidates.size(), losses.size(), measure);
+  if (overflows(ranked.front().mean()))
+    throw Error(ErrorCode::kData, space.model().name,
+                "found NaN or infinity with every setting of the budget, expected finite activations with one of them");
+  return ranked;
+}
+
+bool is_clear(const PairedDifference& difference) {
+  return difference.interval && (difference.interval->first > 0 || difference.interval->second < 0);
+}
+
+/// Of the settings of the best one's bytes that its documents do not tell from it, the one that asks least; the better
+/// of two that ask the same.
+std::size_t chosen_candidate(const std::vector<HalvedCandidate>& ranked, const std::vector<Json>& candidates,
+                             BudgetSpace& space) {
+  const HalvedCandidate& best = ranked.front();
+  const auto demand = space.grid().demand;
+  if (demand == nullptr) return best.candidate;
+  const std::size_t bytes = space.sizes().total(candidates[best.candidate]);
+  std::size_t chosen = best.candidate;
+  for (const HalvedCandidate& one : ranked) {
+    if (one.losses.size() != best.losses.size() || space.sizes().total(candidates[one.candidate]) != bytes) continue;
+    if (is_clear(paired_difference(one.losses, best.losses))) continue;
+    if (demand(candidates[one.candidate]) < demand(candidates[chosen])) chosen = one.candidate;
+  }
+  return chosen;
 }
 
 /// Mean NLL of each document. @param run  a pass over one
 std::vector<double> held_nll(Decoder& decoder, Documents held, std::size_t prefix, LossLog& log,
                              const std::function<ResidualStream(std::span<const std::int32_t>)>& run) {
   return log.each(held.size(), [&](std::size_t n) { return DocumentLoss(decoder, held[n], prefix).nll(run(held[n])); });
+}
+/// The same of settings whose passes may leave the range of f32.
+std::vector<double> held_nll(Decoder& decoder, const BudgetSpace& space, Documents held, std::size_t prefix,
+                             LossLog& log, const Json& settings) {
+  return log.each(held.size(), [&](std::size_t n) {
+    const DocumentLoss loss(decoder, held[n], prefix);
+    return loss_or_overflow([&] { return loss.nll(run_with(decoder, space, held[n], settings)); });
+  });
+}
+
+/// The plainest contender that the documents held out do not tell from the best goes first, the others by their loss.
+void choose_contender(BudgetCalibration& found) {
+  constexpr std::array<std::string_view, 3> kPlainness{"standard", "uniform", "layers"};
+  std::erase_if(found.contenders, [](const BudgetContender& one) { return overflows(paired_mean(one.nll).mean); });
+  if (found.contenders.empty())
+    throw Error(ErrorCode::kData, "documents held out",
+                "found NaN or infinity with every setting, expected finite activations with one of them");
+  std::ranges::stable_sort(found.contenders, {}, [](const BudgetContender& one) { return paired_mean(one.nll).mean; });
+  const std::vector<double> best = found.contenders.front().nll;
+  found.least = found.contenders.front().name;
+  const auto rank = [&](const BudgetContender& one) {
+    return std::ranges::find(kPlainness, one.name) - kPlainness.begin();
+  };
+  auto chosen = found.contenders.begin();
+  for (auto one = chosen + 1; one != found.contenders.end(); ++one)
+    if (rank(*one) < rank(*chosen) && !is_clear(paired_difference(one->nll, best))) chosen = one;
+  std::rotate(found.contenders.begin(), chosen, chosen + 1);
 }
 
 }  // namespace
@@ -76,26 +132,22 @@ BudgetCalibration calibrate_to_budget(Decoder& decoder, std::string_view method,
   const auto ranked = screened(decoder, space, candidates, text, prefix, log);
   for (const HalvedCandidate& one : ranked)
     found.trials.push_back({candidates[one.candidate], space.place(one.candidate), one.losses.size(), one.mean()});
-  const std::size_t best = ranked.front().candidate;
+  const std::size_t best = chosen_candidate(ranked, candidates, space);
   found.contenders.push_back({"uniform", candidates[best]});  // which wins where layers trade nothing
   if (plan.rounds > 0)
     found.contenders.push_back({"layers", settings_by_layer(space, decoder, best, plan.rounds,
                                                             layer_documents(text.measured), text.states, log)});
   if (auto standard = space.standard()) found.contenders.push_back({"standard", std::move(*standard)});
-  for (BudgetContender& contender : found.contenders) {
-    contender.bytes = space.sizes().total(contender.settings);
-    contender.nll = held_nll(decoder, text.held, prefix, log, [&](std::span<const std::int32_t> document) {
-      return run_with(decoder, space, document, contender.settings);
-    });
-  }
   found.full_nll = held_nll(decoder, text.held, prefix, log, [&](std::span<const std::int32_t> document) {
     ResidualStream hidden = decoder.embed(document);
     decoder.advance(hidden, decoder.model().config().layers);
     return hidden;
   });
-  if (!text.held.empty())
-    std::ranges::stable_sort(found.contenders, {},
-                             [](const BudgetContender& one) { return paired_mean(one.nll).mean; });
+  for (BudgetContender& contender : found.contenders) {
+    contender.bytes = space.sizes().total(contender.settings);
+    contender.nll = held_nll(decoder, space, text.held, prefix, log, contender.settings);
+  }
+  if (!text.held.empty()) choose_contender(found);
   found.measured = log.measured();
   return found;
 }

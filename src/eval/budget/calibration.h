@@ -54,10 +54,13 @@ struct BudgetTrial {
 };
 
 struct BudgetCalibration {
-  std::vector<BudgetContender> contenders;  // the first has the least NLL
-  std::vector<BudgetTrial> trials;          // best first: those of more documents, then by divergence
-  std::vector<double> full_nll;             // [held document] of the full cache
-  std::size_t measured = 0;                 // losses of single documents that it took
+  /// The first is chosen: that of least NLL, or a plainer one that the documents held out do not tell from it; then by
+  /// NLL. "standard" is plainer than "uniform", and that than "layers".
+  std::vector<BudgetContender> contenders;
+  std::string least;                // the contender of least NLL; empty: nothing was held out
+  std::vector<BudgetTrial> trials;  // best first: those of more documents, then by divergence
+  std::vector<double> full_nll;     // [held document] of the full cache
+  std::size_t measured = 0;         // losses of single documents that it took
 
   const Json& settings() const { return contenders.front().settings; }
   /// Of the winner from the contender of this name; nothing if that is not there or the winner itself.
@@ -70,7 +73,7 @@ struct BudgetCalibration {
 ///  2. With rounds, layers trade sizes under the one budget, and may take what their spectra propose (allocate_layers,
 ///     BudgetGrid::proposal).
 ///  3. Documents held out decide between the layers' own settings, one for all (`uniform`) and the paper's at the same
-///     bytes (`standard`), by their NLL.
+///     bytes (`standard`), by their NLL: none is chosen over a plainer one that they do not tell from it.
 /// @param done     called after each measurement with their number so far and at most
 /// @param journal  keeps the losses that were measured; those that it holds are not measured again
 /// @param ranks    share the losses, and all have the result; nullptr: this process measures all

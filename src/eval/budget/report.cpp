@@ -1,14 +1,71 @@
 #include "eval/budget/report.h"
 
+#include <array>
 #include <cmath>
+#include <map>
+#include <optional>
 #include <sstream>
+#include <string_view>
+#include <utility>
 
+#include "core/exponential.h"
+#include "eval/document_loss.h"
 #include "export/config.h"
+#include "io/finite.h"
+#include "policy/engine_pairs.h"
 
 namespace kvs {
 namespace {
 
-double perplexity(const std::vector<double>& nll) { return std::exp(paired_mean(nll).mean); }
+double mean_nll(const std::vector<double>& nll) { return paired_mean(nll).mean; }
+std::string perplexity_of(const std::vector<double>& nll) {
+  const auto [mean, error] = paired_mean(nll);
+  return exponential_with_error(mean, error);
+}
+
+/// What a method's settings are known by, of those that a calibration chooses.
+constexpr std::array<std::string_view, 14> kChosen{"store_k", "store_v", "cache_size",   "ratio",  "lag",
+                                                   "sinks",   "recent",  "gamma",        "chunks", "kept",
+                                                   "kept_k",  "kept_v",  "value_weight", "band"};
+
+/// "q4_0", "0.25", "12 × q4_0, 18 × q8_0" of a list by layer.
+std::string value_words(const Json& value) {
+  if (!value.is_array()) return value.is_string() ? value.get<std::string>() : value.dump();
+  std::map<std::string, std::size_t> counts;
+  for (const Json& one : value) ++counts[one.is_string() ? one.get<std::string>() : one.dump()];
+  constexpr std::size_t kMostNamed = 4;
+  if (counts.size() > kMostNamed) return "by layer";
+  std::string words;
+  for (const auto& [word, count] : counts) words += (words.empty() ? "" : ", ") + std::to_string(count) + " × " + word;
+  return words;
+}
+
+/// "K q8_0, V q4_0", "ratio 0.25, lag 64, sinks 16".
+std::string settings_words(const Json& settings) {
+  std::string words;
+  for (const std::string_view name : kChosen) {
+    const auto found = settings.find(name);
+    if (found == settings.end() || found->is_null() || *found == "store" || *found == "none") continue;
+    const std::string title = name == "store_k" ? "K" : name == "store_v" ? "V" : std::string(name);
+    const bool lists_chunks =
+        name.starts_with("kept") && found->is_array() && !found->empty() && found->front().is_number();
+    words += (words.empty() ? "" : ", ") + title + ' ' +
+             (lists_chunks ? std::to_string(found->size()) : value_words(*found));
+  }
+  return words;
+}
+
+/// "uniform (K iq4_nl, V q4_0)".
+std::string contender_words(const BudgetContender& one) { return one.name + " (" + settings_words(one.settings) + ")"; }
+
+/// llama.cpp's types of the chosen settings, where these are types of it for all layers.
+std::optional<std::pair<std::string, std::string>> engine_pair(const BudgetCalibration& found) {
+  const Json &settings = found.settings(), none;
+  const Json &k = settings.contains("store_k") ? settings.at("store_k") : none,
+             &v = settings.contains("store_v") ? settings.at("store_v") : none;
+  if (!k.is_string() || !v.is_string() || k == "store" || v == "store" || k == "none" || v == "none") return {};
+  return std::pair(k.get<std::string>(), v.get<std::string>());
+}
 
 double bytes_per_token(const BudgetCalibration& found, std::size_t tokens) {
   return static_cast<double>(found.contenders.front().bytes) / static_cast<double>(tokens);
@@ -20,41 +77,67 @@ Json budget_json(const BudgetCalibration& found) {
   Json contenders = Json::array(), trials = Json::array();
   for (const BudgetContender& one : found.contenders) {
     Json& entry = contenders.emplace_back(Json{{"name", one.name}, {"bytes", one.bytes}, {"parameters", one.settings}});
-    if (!one.nll.empty()) entry["ppl"] = perplexity(one.nll);
+    if (!one.nll.empty())
+      entry.update(Json{{"ppl", finite_or_null(std::exp(mean_nll(one.nll)))},
+                        {"nll_mean", mean_nll(one.nll)},
+                        {"nll_error", paired_mean(one.nll).error}});
     if (const auto difference = found.difference_from(one.name)) entry.update(difference_json(*difference));
   }
-  for (const BudgetTrial& trial : found.trials)
-    trials.push_back(
-        {{"parameters", trial.settings}, {"documents", trial.documents}, {"divergence", trial.divergence}});
-  return {{"winner", found.contenders.front().name},
-          {"held_documents", found.full_nll.size()},
-          {"contenders", std::move(contenders)},
-          {"trials", std::move(trials)},
-          {"measured", found.measured}};
+  for (const BudgetTrial& trial : found.trials) {
+    const bool failed = overflows(trial.divergence);
+    Json& entry = trials.emplace_back(Json{{"parameters", trial.settings},
+                                           {"documents", trial.documents},
+                                           {"divergence", failed ? Json() : Json(trial.divergence)}});
+    if (failed) entry["error"] = "found NaN or infinity, expected finite activations";
+  }
+  Json json{{"winner", found.contenders.front().name},
+            {"held_documents", found.full_nll.size()},
+            {"contenders", std::move(contenders)},
+            {"trials", std::move(trials)},
+            {"measured", found.measured},
+            {"verdict", budget_verdict(found)}};
+  if (const auto pair = engine_pair(found)) json["llama_cpp_cuda"] = builds_of(cuda_pair(pair->first, pair->second));
+  return json;
 }
 
 Json budget_quality(const BudgetCalibration& found, std::size_t tokens) {
   if (found.full_nll.empty()) return Json::object();
   return {{"text", "documents held out"},
-          {"ppl", perplexity(found.contenders.front().nll)},
-          {"ppl_full", perplexity(found.full_nll)},
+          {"ppl", finite_or_null(std::exp(mean_nll(found.contenders.front().nll)))},
+          {"nll_mean", mean_nll(found.contenders.front().nll)},
+          {"ppl_full", finite_or_null(std::exp(mean_nll(found.full_nll)))},
+          {"nll_full", mean_nll(found.full_nll)},
           {"bytes_per_token", bytes_per_token(found, tokens)}};
+}
+
+std::string budget_verdict(const BudgetCalibration& found) {
+  const BudgetContender& winner = found.contenders.front();
+  if (found.full_nll.empty()) return winner.name + " chosen: nothing was held out";
+  std::string words;
+  for (const BudgetContender& other : found.contenders) {
+    const auto difference = found.difference_from(other.name);
+    if (!difference || other.settings == winner.settings) continue;
+    const bool better = difference->interval && difference->interval->second < 0;
+    words += (words.empty() ? "" : "; ") + std::string(better ? "better than " : "not distinguishable from ") +
+             contender_words(other) + ": " + difference_text(*difference);
+  }
+  if (words.empty()) return winner.name + " chosen: nothing else has these bytes";
+  return winner.name + (found.least == winner.name ? " chosen: " : ", the plainer, chosen: ") + words;
 }
 
 std::string budget_summary(const BudgetCalibration& found, std::size_t tokens, std::size_t full_bytes) {
   const BudgetContender& winner = found.contenders.front();
   std::ostringstream text;
   text.precision(3);
-  text << winner.name << " with " << std::lround(bytes_per_token(found, tokens)) << " B a token ("
+  text << contender_words(winner) << ", " << std::lround(bytes_per_token(found, tokens)) << " B a token ("
        << 100 * static_cast<double>(winner.bytes) / static_cast<double>(full_bytes) << " %)";
   if (found.full_nll.empty()) return text.str() + '\n';
   text.precision(4);
-  text << ", perplexity " << perplexity(winner.nll) << " on what was held out (full cache "
-       << perplexity(found.full_nll) << ')';
-  for (const BudgetContender& other : found.contenders)
-    if (const auto difference = found.difference_from(other.name))
-      text << "; against " << other.name << ' ' << difference_text(*difference);
-  return text.str() + '\n';
+  text << ", perplexity " << perplexity_of(winner.nll) << " on what was held out (full cache "
+       << perplexity_of(found.full_nll) << ')';
+  text << "\n  " << budget_verdict(found) << '\n';
+  if (const auto pair = engine_pair(found)) text << "  " << cuda_pair_text(pair->first, pair->second) << '\n';
+  return text.str();
 }
 
 }  // namespace kvs

@@ -155,7 +155,7 @@ void allocate_by_layer(const FactorInput& input, Decoder& decoder, const EliteSe
   const std::vector<double> nll = held.nll(found.choice);
   EliteByLayer& result = config.allocation.emplace();
   result.difference = paired_difference(nll, held.nll(uniform));
-  result.layers_won = result.difference.mean < 0;
+  result.layers_won = result.difference.interval && result.difference.interval->second < 0;
   result.measured = found.measured;
   if (!result.layers_won) return;
   for (const std::size_t candidate : found.choice) config.by_layer.push_back(lattice.sizes[candidate]);

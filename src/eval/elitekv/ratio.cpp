@@ -1,6 +1,7 @@
 #include "eval/elitekv/ratio.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/interrupt.h"
 #include "eval/elitekv/caches.h"
@@ -13,16 +14,16 @@ namespace {
 
 using Documents = std::span<const std::vector<std::int32_t>>;
 
-/// With a method at work in the config's layers.
-double perplexity_with(const CacheMethod& method, Json settings, const EliteConfig& config, Decoder& decoder,
-                       Documents documents) {
+/// Mean NLL with a method at work in the config's layers.
+double loss_with(const CacheMethod& method, Json settings, const EliteConfig& config, Decoder& decoder,
+                 Documents documents) {
   const ModelConfig& model = decoder.model().config();
   settings["layers"] = config.layers;
   const auto make = [&] {
     Parameters parameters({{settings, "", ErrorCode::kInternal}}, model.layers);
     return make_cache(method, parameters, cache_shape(model));
   };
-  return evaluate(decoder, documents, {.make = make}).sum.perplexity();
+  return evaluate(decoder, documents, {.make = make}).sum.mean();
 }
 
 /// Parameters that stand for W_k and W_v of the config's layers: the elite rows and the factors.
@@ -57,11 +58,14 @@ EliteTrial try_allocation(const FactorInput& input, Decoder& decoder, const Elit
   const Model& model = decoder.model();
   const EliteCaches caches(model.backend(), model.config(), layers, documents.front().size());
   const Evaluation evaluation = evaluate(decoder, documents, {.make = [&] { return caches.make(); }});
+  std::vector<double> losses = evaluation.sum.per_document;
+  for (double& loss : losses) loss *= static_cast<double>(losses.size()) / static_cast<double>(evaluation.sum.scored);
   return {.r = config.r,
           .d_ckv = *config.rank,
           .joint = config.joint,
           .parameters = parameters_of(config, model.config()),
-          .ppl = evaluation.sum.perplexity()};
+          .nll = evaluation.sum.mean(),
+          .losses = std::move(losses)};
 }
 
 }  // namespace
@@ -70,19 +74,19 @@ void choose_allocation(const FactorInput& input, Decoder& decoder, const EliteSe
                        std::span<const EliteCandidate> candidates, Documents documents, EliteConfig& config,
                        const std::function<void(std::size_t)>& done) {
   const ModelConfig& model = input.source.config();
-  const double ppl_full = perplexity_with(kFullMethod, Json::object(), config, decoder, documents);
+  const double nll_full = loss_with(kFullMethod, Json::object(), config, decoder, documents);
   const EliteShape shape{model.d_model, model.kv_heads, model.head_dim, model.chunks()};
   if (const std::size_t heads = pooled_heads(candidates.front().size.values(shape), model); heads > 0)
-    config.gqa = {heads, perplexity_with(kGqaMethod, {{"heads", heads}}, config, decoder, documents)};
+    config.gqa = {heads, loss_with(kGqaMethod, {{"heads", heads}}, config, decoder, documents)};
   for (const auto& [size, joint] : candidates) {
     done(config.trials.size());
     config.r = size.r;
     config.rank = size.d_ckv;
     config.joint = joint;
     config.trials.push_back(try_allocation(input, decoder, search, config, documents));
-    config.trials.back().ppl_full = ppl_full;
+    config.trials.back().nll_full = nll_full;
   }
-  const EliteTrial& best = *std::ranges::min_element(config.trials, {}, &EliteTrial::ppl);
+  const EliteTrial& best = *std::ranges::min_element(config.trials, {}, &EliteTrial::nll);
   config.r = best.r;
   config.rank = best.d_ckv;
   config.joint = best.joint;

@@ -8,6 +8,7 @@
 #include <sstream>
 #include <vector>
 
+#include "core/exponential.h"
 #include "export/config.h"
 
 namespace kvs {
@@ -21,14 +22,15 @@ std::string trial_table(const EliteConfig& config, const ModelConfig& model) {
                       "             r  d_ckv   parameters            perplexity  over the full cache's\n";
   for (const EliteTrial& trial : config.trials) {
     const double share = 100 * static_cast<double>(trial.parameters) / static_cast<double>(replaced);
-    std::snprintf(line.data(), line.size(), "    %s  %4zu  %5zu  %11zu (%5.1f %%)  %12.3f  %12.4f\n",
-                  trial.joint ? "J-LRD" : "S-LRD", trial.r, trial.d_ckv, trial.parameters, share, trial.ppl,
-                  trial.ppl / trial.ppl_full);
+    std::snprintf(line.data(), line.size(), "    %s  %4zu  %5zu  %11zu (%5.1f %%)  %12s  %12s\n",
+                  trial.joint ? "J-LRD" : "S-LRD", trial.r, trial.d_ckv, trial.parameters, share,
+                  exponential_text(trial.nll, 5).c_str(), exponential_text(trial.nll - trial.nll_full, 5).c_str());
     table += line.data();
   }
   if (!config.gqa) return table;
-  std::snprintf(line.data(), line.size(), "    GQA, KV heads: %-4zu %33.3f  %12.4f\n", config.gqa->heads,
-                config.gqa->ppl, config.gqa->ppl / config.trials.front().ppl_full);
+  std::snprintf(line.data(), line.size(), "    GQA, KV heads: %-4zu %33s  %12s\n", config.gqa->heads,
+                exponential_text(config.gqa->nll, 5).c_str(),
+                exponential_text(config.gqa->nll - config.trials.front().nll_full, 5).c_str());
   return table + line.data();
 }
 
@@ -57,10 +59,11 @@ std::string elite_summary(const EliteConfig& config, const ModelConfig& model) {
   for (std::size_t n = 0; n < std::min<std::size_t>(4, order.size()); ++n)
     text << (n > 0 ? ", " : " ") << order[n] << " (" << 100 * owners[order[n]] / heads << " % of heads)";
   text << '\n';
-  if (!config.trials.empty()) text << trial_table(config, model);
+  if (!config.trials.empty()) text << trial_table(config, model) << "  " << trials_verdict(config) << '\n';
   if (const auto& allocation = config.allocation)
     text << "  sizes by layer against the same for all: " << difference_text(allocation->difference)
-         << " of perplexity on what was held out; kept: " << (allocation->layers_won ? "layers" : "uniform") << '\n';
+         << " of perplexity on what was held out; chosen: "
+         << (allocation->layers_won ? "layers" : "the same for all, the plainer") << '\n';
   if (config.rank) {
     const EliteShape shape{model.d_model, model.kv_heads, model.head_dim, model.chunks()};
     const std::size_t full = 2 * model.kv_heads * model.head_dim;

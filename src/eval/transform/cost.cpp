@@ -17,7 +17,8 @@ std::size_t measured_documents(const TransformText& text) {
 }  // namespace
 
 double transform_passes(const TransformGeometry& geometry, const TransformText& text) {
-  return static_cast<double>(kSumPasses * text.documents +
+  const std::size_t judged = 2 * std::min(kTransformMeasured, text.documents);  // with and without the caches
+  return static_cast<double>(kSumPasses * text.documents + judged +
                              kSides * geometry.layers.size() * measured_documents(text) / 2);
 }
 

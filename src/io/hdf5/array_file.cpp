@@ -2,7 +2,6 @@
 
 #include "core/checked.h"
 #include "core/error.h"
-#include "io/file.h"
 #include "io/hdf5/handle.h"
 
 namespace kvs {
@@ -60,10 +59,9 @@ std::string file_image(const Hdf5Scope& scope, hid_t file) {
 
 }  // namespace
 
-void write_array_file(const std::filesystem::path& output, std::span<const NamedArray> arrays,
-                      const TextAttributes& attributes, bool force) {
+std::string array_file_bytes(std::span<const NamedArray> arrays, const TextAttributes& attributes) {
   // Nothing here depends on the environment: a failure means a wrong argument.
-  const Hdf5Scope scope(ErrorCode::kInternal, output.native());
+  const Hdf5Scope scope(ErrorCode::kInternal, "arrays");
   constexpr std::size_t kGrowth = 1UL << 20;
   const Hdf5Handle access = property_list(scope, H5P_FILE_ACCESS);
   scope.check(H5Pset_fapl_core(access.get(), kGrowth, false), "memory file");
@@ -72,7 +70,7 @@ void write_array_file(const std::filesystem::path& output, std::span<const Named
       scope.own(H5Fcreate("/dev/null/arrays", H5F_ACC_TRUNC, H5P_DEFAULT, access.get()), H5Fclose, "memory file");
   for (const auto& [name, value] : attributes) write_attribute(scope, file.get(), name, value);
   for (const NamedArray& array : arrays) write_array(scope, file.get(), array);
-  write_file_atomically(output, file_image(scope, file.get()), force);
+  return file_image(scope, file.get());
 }
 
 }  // namespace kvs

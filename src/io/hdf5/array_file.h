@@ -21,11 +21,9 @@ struct NamedArray {
   TextAttributes attributes;
 };
 
-/// Writes the arrays to a new HDF5 file, little-endian and contiguous, atomically as write_file_atomically() does. The
-/// file is built in memory, so it is for results, not for states. The same arrays give the same bytes.
-/// @throws Error kInternal if values do not fill their shape, a rank is not 1 to 4 or two paths are equal; kConflict if
-///         `output` exists and !force; kEnvironment.
-void write_array_file(const std::filesystem::path& output, std::span<const NamedArray> arrays,
-                      const TextAttributes& attributes, bool force);
+/// The bytes of an HDF5 file of the arrays, little-endian and contiguous. It is built in memory, so it is for results,
+/// not for states. The same arrays give the same bytes.
+/// @throws Error kInternal if values do not fill their shape, a rank is not 1 to 4 or two paths are equal
+std::string array_file_bytes(std::span<const NamedArray> arrays, const TextAttributes& attributes);
 
 }  // namespace kvs
