@@ -205,10 +205,10 @@ std::string speed_text(const Json& speeds) {
   for (const Json& cell : speeds.at("cells")) {
     const std::string label = cell.at("label");
     if (text.empty())
-      text = line("decoding at a budget: tokens/s, as a multiple of the full cache's %.1f\n",
-                  cell.at("full_decode_tokens_per_second").get<double>());
-    text += line("  %-34s%6.1f %%  %7.1f  × %.2f\n", label.c_str(), 100 * cell.at("budget").get<double>(),
-                 cell.at("decode_tokens_per_second").get<double>(), cell.at("ratio").get<double>());
+      text = text_of("decoding at a budget: tokens/s, as a multiple of the full cache's %.1f\n",
+                     cell.at("full_decode_tokens_per_second").get<double>());
+    text += text_of("  %-34s%6.1f %%  %7.1f  × %.2f\n", label.c_str(), 100 * cell.at("budget").get<double>(),
+                    cell.at("decode_tokens_per_second").get<double>(), cell.at("ratio").get<double>());
   }
   return text;
 }
