@@ -26,7 +26,10 @@ class Tokenizer {
   /// The id of exactly this token text, or -1.
   virtual std::int32_t find(std::string_view token) const noexcept = 0;
   /// What a user should know of it: where its ids may be others than those of the program whose file it is.
-  virtual const std::vector<std::string>& notes() const noexcept = 0;
+  virtual const std::vector<std::string>& notes() const noexcept {
+    static const std::vector<std::string> kNone;
+    return kNone;
+  }
 };
 
 /// From a Hugging Face tokenizer.json and the files beside it (docs/tokenizers.md), id for id with AutoTokenizer of
