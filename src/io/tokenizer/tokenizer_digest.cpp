@@ -2,6 +2,7 @@
 
 #include <span>
 
+#include "core/error.h"
 #include "io/digest.h"
 
 namespace kvs {
@@ -18,10 +19,15 @@ constexpr std::string_view kProbeText =
 }  // namespace
 
 std::string tokenizer_digest(const Tokenizer& tokenizer) {
-  const std::vector<std::int32_t> ids = tokenizer.encode(kProbeText);
-  Sha256 digest;
-  digest.update(std::as_bytes(std::span(ids)));
-  return digest.finish();
+  try {
+    const std::vector<std::int32_t> ids = tokenizer.encode(kProbeText);
+    Sha256 digest;
+    digest.update(std::as_bytes(std::span(ids)));
+    return digest.finish();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kInput) throw;
+    return {};
+  }
 }
 
 }  // namespace kvs
