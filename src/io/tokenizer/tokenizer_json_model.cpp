@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <utility>
 
 #include "io/tokenizer/byte_alphabet.h"
@@ -52,10 +53,10 @@ class BpeReader final : public JsonModelReader {
     auto bpe = std::make_unique<Bpe>(tokens.bytes.size(),
                                      BpeOptions{.unit = is_byte_level_ ? Unit::kByte : Unit::kCharacter,
                                                 .ignore_merges = TokenizerJson::is_true(model_, "ignore_merges")});
-    add_tokens(*bpe, tokens);
+    const Unspelt unspelt = add_tokens(*bpe, tokens);
     if (falls_back_) bpe->set_byte_fallback(byte_tokens(*bpe));
     if (model_.has("unk_token")) set_unknown(*bpe);
-    add_merges(*bpe);
+    add_merges(*bpe, unspelt);
     // Words of these models are whole texts; shorter ones repeat.
     if (!is_byte_level_) {
       const std::bitset<256> joined = bpe->bytes_joined_before(kSpaceMarker);
@@ -80,15 +81,21 @@ class BpeReader final : public JsonModelReader {
     return text;
   }
 
-  void add_tokens(Bpe& bpe, TokenTable& tokens) const {
+  using Unspelt = std::unordered_set<std::string>;  // tokens of the vocabulary outside the byte alphabet
+
+  Unspelt add_tokens(Bpe& bpe, TokenTable& tokens) const {
+    Unspelt unspelt;
     for (const auto& [text, value] : vocabulary_.value().items()) {
       const auto id = value.get<std::uint64_t>();
       const bool is_added = !tokens.bytes[id].empty();
       std::optional<std::string> bytes = spelling(text);
       if (!is_added) tokens.bytes[id] = is_byte_level_ ? bytes.value_or(text) : bytes_of_marked_token(text);
-      // A text outside the byte alphabet is only ever found as a whole.
-      if (bytes) bpe.add_token(std::move(*bytes), static_cast<std::uint32_t>(id));
+      if (bytes)
+        bpe.add_token(std::move(*bytes), static_cast<std::uint32_t>(id));
+      else
+        unspelt.insert(text);
     }
+    return unspelt;
   }
 
   /// Only tokens of the vocabulary count, not added ones.
@@ -111,14 +118,16 @@ class BpeReader final : public JsonModelReader {
     }
   }
 
-  void add_merges(Bpe& bpe) const {
+  void add_merges(Bpe& bpe, const Unspelt& unspelt) const {
     const JsonCursor merges = model_.at("merges");
     const std::size_t count = merges.array_size();
     for (std::size_t rank = 0; rank < count; ++rank) {
       const JsonCursor merge = merges.at(rank);
       const auto [left, right] = merge_parts(merge);
-      const std::uint32_t a = merge_symbol(bpe, merge, left), b = merge_symbol(bpe, merge, right);
-      bpe.set_merge(a, b, static_cast<std::uint32_t>(rank), merge_symbol(bpe, merge, left + right));
+      const std::uint32_t a = merge_symbol(bpe, merge, left, unspelt), b = merge_symbol(bpe, merge, right, unspelt),
+                          made = merge_symbol(bpe, merge, left + right, unspelt);
+      // No word has a text outside the byte alphabet.
+      if (a != Bpe::kNone && b != Bpe::kNone) bpe.set_merge(a, b, static_cast<std::uint32_t>(rank), made);
     }
   }
 
@@ -136,12 +145,13 @@ class BpeReader final : public JsonModelReader {
     return {text.substr(0, space), text.substr(space + 1)};
   }
 
-  std::uint32_t merge_symbol(const Bpe& bpe, const JsonCursor& merge, const std::string& text) const {
+  /// kNone for a token outside the byte alphabet.
+  std::uint32_t merge_symbol(const Bpe& bpe, const JsonCursor& merge, const std::string& text,
+                             const Unspelt& unspelt) const {
     const std::optional<std::string> bytes = spelling(text);
     const std::uint32_t symbol = bytes && !bytes->empty() ? bpe.find(*bytes) : Bpe::kNone;
-    if (symbol == Bpe::kNone) {
+    if (symbol == Bpe::kNone && !unspelt.contains(text))
       file_.malformed(merge, "token " + TokenizerJson::shown(text) + " of the merge is not in the vocabulary");
-    }
     return symbol;
   }
 

@@ -135,16 +135,22 @@ class SettingsReader {
   /// What versions before `added_tokens_decoder` wrote, and the list of tokenizer.json itself.
   void read_legacy() {
     const FolderFile map(folder_, "special_tokens_map.json");
-    if (settings_.extra.empty() && !has_tokens(map.root(), "extra_special_tokens"))
-      read_extra(map.root(), "additional_special_tokens");
     read_extra(map.root(), "extra_special_tokens");
     read_named(map.root());
-    const FolderFile added(folder_, "added_tokens.json");
+    read_added(FolderFile(folder_, "added_tokens.json"));
+    read_own();
+    if (settings_.extra.empty()) read_extra(map.root(), "additional_special_tokens");
+  }
+
+  void read_added(const FolderFile& added) {
     for (const std::string& text : added.root().keys()) {
       const bool is_special = is_special_text(text);
       settings_.added[added.root().at(text).unsigned_integer(kMaxVocabulary - 1)] = {
           .content = text, .normalized = !is_special, .special = is_special};
     }
+  }
+
+  void read_own() {
     if (!tokenizer_.is_object() || !tokenizer_.contains("added_tokens")) return;
     const JsonCursor own(tokenizer_.at("added_tokens"), (folder_ / "tokenizer.json").string(), "/added_tokens");
     if (own.is_null()) return;
