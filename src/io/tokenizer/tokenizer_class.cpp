@@ -253,6 +253,7 @@ void apply_tokenizer_class(Json& tokenizer, TokenizerSettings& settings) {
   tokenizer["normalizer"] = steps->normalizer;
   tokenizer["pre_tokenizer"] = steps->pre_tokenizer;
   tokenizer["added_tokens"] = Json::array();  // those of `settings` stand for them
+  if (settings.class_name == "GPTNeoXTokenizer") tokenizer["post_processor"] = nullptr;  // it asks for no BOS
   if (steps->adds_special_again) add_special_again(settings);
 }
 
