@@ -58,7 +58,9 @@ class JournalRecords : public TextPrograms {
       EXPECT_TRUE(outcome.status == 0 || outcome.status == 3 || outcome.status == 7)
           << words.front() << ": record " << at << " " << place.to_string() << " = " << other << ": " << outcome.status
           << " " << outcome.err;
-      if (outcome.status != 0) EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
+      if (outcome.status != 0) {
+        EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
+      }
     }
   }
 

@@ -14,7 +14,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr std::size_t kTokens = 10;  // scored of a document
+constexpr std::size_t kScoredTokens = 10;  // scored of a document
 
 ModelConfig one_layer() {
   ModelConfig model;
@@ -29,9 +29,9 @@ CellResult scored(const std::vector<double>& kl, std::size_t parts = 0, double n
   CellResult result;
   result.sum.full.emplace();
   for (const double mean : kl) {
-    result.sum.sum.add(nll * kTokens, kTokens);
-    result.sum.full->sum.add(2.0 * kTokens, kTokens);
-    result.sum.full->divergence += {.kl = mean * kTokens, .agreed = kTokens, .tokens = kTokens};
+    result.sum.sum.add(nll * kScoredTokens, kScoredTokens);
+    result.sum.full->sum.add(2.0 * kScoredTokens, kScoredTokens);
+    result.sum.full->divergence += {.kl = mean * kScoredTokens, .agreed = kScoredTokens, .tokens = kScoredTokens};
     if (parts == 0) continue;
     auto& of_document = result.sum.parts.emplace_back();
     for (std::size_t n = 0; n < parts; ++n)

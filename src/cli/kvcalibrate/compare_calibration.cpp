@@ -162,7 +162,12 @@ class Calibrations {
           series = method.start(input);
           series->restore(JsonCursor(measured, "what " + name + " measured"));
         }
-        write(*series, name, budget, file, record);
+        try {
+          write(*series, name, budget, file, record);
+        } catch (...) {
+          series.reset();  // its sums may be of half a pass: the next budget begins anew, as a run that goes on does
+          throw;
+        }
         return {{"sha256", sha256_of_file(file)}, {"measured", series->measured()}};
       };
       const double expected = rates_.of(method, size, made + 1) - rates_.of(method, size, made);
@@ -190,7 +195,8 @@ class Calibrations {
     std::optional<Progress> progress;
     std::string_view current;
     series.write(budget, file, record, run_.replace(), [&](std::string_view step, std::size_t done, std::size_t total) {
-      if (step != current) progress.emplace("compare: " + name + ' ' + std::string(step), static_cast<double>(total), run_.quiet);
+      if (step != current)
+        progress.emplace("compare: " + name + ' ' + std::string(step), static_cast<double>(total), run_.quiet);
       current = step;
       progress->update(static_cast<double>(done));
     });

@@ -55,7 +55,7 @@ double pass_seconds(std::span<const FrontCell> front) {
 std::size_t recorded_count(RunRecords& records, double seconds, double one, std::size_t all) {
   constexpr double kSafe = 0.9;
   if (records.replays()) return record_size(records.next().at("questions"), 0, all);
-  const double fit = one > 0 ? kSafe * seconds / one : static_cast<double>(all);
+  const double fit = one > 0 ? kSafe * seconds / one : seconds > 0 ? static_cast<double>(all) : 0;
   const auto count = static_cast<std::size_t>(std::clamp(fit, 0.0, static_cast<double>(all)));
   records.keep({{"questions", count}});
   return count;

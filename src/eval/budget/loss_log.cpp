@@ -14,7 +14,7 @@ LossLog::LossLog(Done done, std::size_t most, Journal* journal, Ranks& ranks)
     : done_(std::move(done)), most_(most), journal_(journal), ranks_(&ranks) {
   const Json told =
       ranks.tell(journal == nullptr ? Json{"", Json::array()} : Json{journal->name(), journal->records()});
-  name_ = told.at(0);
+  name_ = told.at(0).get<std::string>();
   before_.assign(told.at(1).begin(), told.at(1).end());
   count(0);
 }
