@@ -22,8 +22,8 @@ std::string index_tics(std::span<const std::size_t> values, std::size_t most) {
 }
 
 double drawn_exponential(double exponent) {
-  constexpr double kMost = 690;
-  return std::exp(std::min(exponent, kMost));
+  constexpr double kMost = 338;
+  return std::exp(std::clamp(exponent, -kMost, kMost));
 }
 
 std::string short_number(double value) {

@@ -10,7 +10,8 @@ namespace kvs {
 /// them, evenly spaced.
 std::string index_tics(std::span<const std::size_t> values, std::size_t most);
 
-/// e^exponent at the height where it is drawn: what no double holds lies at the end of the page, about 1e300.
+/// e^exponent at the height where it is drawn: beyond 1e147 and below 1e-147 at the end of the page, so that the ratio
+/// of two is a number, too.
 double drawn_exponential(double exponent);
 
 /// "10", "2.5": without trailing zeros.

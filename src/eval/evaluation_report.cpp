@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <iomanip>
+#include <limits>
 #include <sstream>
 #include <utility>
 
@@ -41,7 +42,11 @@ std::string ratio_text(const Json& ratio) {
   text << exponential_text(ratio.at("nll_difference").get<double>(), 6);
   if (!ratio.contains("interval")) return text.str() + " (one document, no interval)";
   const Json& interval = ratio.at("interval");
-  text << " (95 % " << interval[0].get<double>() << " to " << interval[1].get<double>() << ")";
+  text << " (95 % " << interval[0].get<double>() << " to ";
+  if (interval[1].get<double>() < std::numeric_limits<double>::max())
+    text << interval[1].get<double>() << ')';
+  else
+    text << "beyond 1e308)";
   return text.str();
 }
 

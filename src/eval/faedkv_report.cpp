@@ -57,7 +57,7 @@ void write_extremes(const AblationPlan& plan, const AblationResult& result, std:
   text << "  chunks that matter most:";
   for (std::size_t n = 0; n < std::min<std::size_t>(3, cells.size()); ++n)
     text << (n > 0 ? "," : "") << " layer " << cells[n].layer << " chunk " << cells[n].chunk << " (+"
-         << 100 * cells[n].delta << " %)";
+         << 100.0L * cells[n].delta << " %)";  // which may be the largest double
   text << "\n  chunks whose loss changes perplexity by less than 0.1 %: " << harmless << " of " << cells.size() << '\n';
 }
 

@@ -315,13 +315,15 @@ void Decoder::advance(ResidualStream& hidden, std::size_t last_layer, StateHook*
 namespace {
 
 /// What leaves the last layer finite may overflow in the head.
+[[noreturn]] void refuse_head(const std::string& model) {
+  throw Error(ErrorCode::kData, model + ": output layer", "found NaN or infinity in its logits, expected finite ones");
+}
+
 void check_head(std::span<const float> values, const std::string& model) {
   constexpr std::uint32_t kMagnitude = 0x7fffffff, kInfinity = 0x7f800000;
   std::uint32_t largest = 0;  // infinity and NaN have the largest bits
   for (const float value : values) largest = std::max(largest, std::bit_cast<std::uint32_t>(value) & kMagnitude);
-  if (largest >= kInfinity)
-    throw Error(ErrorCode::kData, model + ": output layer",
-                "found NaN or infinity in its logits, expected finite ones");
+  if (largest >= kInfinity) refuse_head(model);
 }
 
 }  // namespace
@@ -342,8 +344,12 @@ std::vector<float> Decoder::nll(const ResidualStream& hidden, std::span<const st
   if (scored.empty()) return result;
   const Operand x = final_rows(hidden, scored);
   std::vector<float> losses(scored.size());
-  model_->backend().cross_entropy(x, model_->head(), scored_targets, losses, model_->config().logit_softcap);
-  check_head(losses, model_->config().name);
+  try {
+    model_->backend().cross_entropy(x, model_->head(), scored_targets, losses, model_->config().logit_softcap);
+  } catch (const Error& error) {  // of a row that is not finite
+    if (error.code() != ErrorCode::kData) throw;
+    refuse_head(model_->config().name);
+  }
   for (std::size_t i = 0; i < scored.size(); ++i) result[scored[i]] = losses[i];
   return result;
 }
