@@ -6,6 +6,16 @@
 
 namespace kvs {
 
+namespace {
+
+std::string calibrated_on(const JsonCursor& calibration) {
+  const std::uint64_t documents = calibration.at("documents").unsigned_integer();
+  if (documents == 0) return "nothing: settings as given";
+  return counted(documents, "document") + ", " + counted(calibration.at("tokens").unsigned_integer(), "token");
+}
+
+}  // namespace
+
 Section configs_section(const ReportInputs& inputs) {
   Section section{"configs", "Configs", {}, {}};
   Table table("Configs for kvcalibrate eval and export",
@@ -14,8 +24,7 @@ Section configs_section(const ReportInputs& inputs) {
   for (const Output* output : inputs.of(OutputKind::kConfig)) {
     const JsonCursor root = output->root(), calibration = root.at("calibration");
     table.row({output->name, root.at("method").string(), settings_text(root.at("parameters").value()),
-               counted(calibration.at("documents").unsigned_integer(), "document") + ", " +
-                   counted(calibration.at("tokens").unsigned_integer(), "token")});
+               calibrated_on(calibration)});
     commands += element("dt", output->name) + element("dd", element("code", calibration.at("command").string()));
   }
   if (!table.empty())

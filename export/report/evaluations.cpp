@@ -42,6 +42,14 @@ double change_of(const JsonCursor& ratio) {
   return ratio.has("ppl") ? ratio.at("ppl").positive() - 1 : growth(ratio.at("nll_difference").real());
 }
 
+/// "12.4 %", with what all sequences share beside it.
+Cell bytes_cell(const JsonCursor& root) {
+  const double share = root.at("bytes_ratio").real();
+  std::string words = shown_tenths(share);
+  if (root.has("shared_bytes")) words += " + " + shown(1e-6 * root.at("shared_bytes").real()) + "\u00A0MB shared";
+  return {words, share};
+}
+
 std::string error_text(double error) { return error > 0 ? " \u00B1\u00A0" + shown(error, 2) : ""; }
 
 /// "14.21 ± 0.35", with the standard error where the output has it.
@@ -84,7 +92,7 @@ Markup evaluations_table(const Group& group, const std::string& caption) {
   Table table(caption,
               {{"Cache", false},
                {"Settings", false},
-               {"Bytes", true, "most that were held, of the full cache"},
+               {"Bytes", true, "most that were held, of the full cache, and what all sequences share"},
                {"Perplexity", true, "\u00B1 its standard error, over documents; of one document over its tokens"},
                {"Change", true, "of perplexity from the full cache's"},
                {"95\u00A0%", true, "interval of the change, over documents"},
@@ -99,7 +107,7 @@ Markup evaluations_table(const Group& group, const std::string& caption) {
     const auto change = [](double by) { return Cell(shown_change(by), by); };
     std::vector<Cell> cells{cache_label(root),
                             root.has("parameters") ? settings_text(root.at("parameters").value()) : "",
-                            cell("bytes_ratio", percent), perplexity_cell(root)};
+                            bytes_cell(root), perplexity_cell(root)};
     const bool has_ratio = root.has("ratio");
     cells.push_back(has_ratio ? change(change_of(root.at("ratio"))) : Cell::missing());
     cells.push_back(has_ratio ? interval_cell(ratio_interval(root.at("ratio"))) : Cell::missing());

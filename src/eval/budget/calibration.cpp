@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -133,6 +135,12 @@ BudgetCalibration calibrate_to_budget(Decoder& decoder, std::string_view method,
   for (const HalvedCandidate& one : ranked)
     found.trials.push_back({candidates[one.candidate], space.place(one.candidate), one.losses.size(), one.mean()});
   const std::size_t best = chosen_candidate(ranked, candidates, space);
+  if (best != ranked.front().candidate) {
+    found.passed_over = candidates[ranked.front().candidate];
+    const auto chosen = std::ranges::find(ranked, best, &HalvedCandidate::candidate);
+    std::ranges::transform(chosen->losses, ranked.front().losses, std::back_inserter(found.passed_over_by),
+                           std::minus{});
+  }
   found.contenders.push_back({"uniform", candidates[best]});  // which wins where layers trade nothing
   if (plan.rounds > 0)
     found.contenders.push_back({"layers", settings_by_layer(space, decoder, best, plan.rounds,

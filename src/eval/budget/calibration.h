@@ -57,10 +57,14 @@ struct BudgetCalibration {
   /// The first is chosen: that of least NLL, or a plainer one that the documents held out do not tell from it; then by
   /// NLL. "standard" is plainer than "uniform", and that than "layers".
   std::vector<BudgetContender> contenders;
-  std::string least;                // the contender of least NLL; empty: nothing was held out
-  std::vector<BudgetTrial> trials;  // best first: those of more documents, then by divergence
-  std::vector<double> full_nll;     // [held document] of the full cache
-  std::size_t measured = 0;         // losses of single documents that it took
+  /// Settings of the bytes of "uniform" that diverge less on the measured documents, are not told from it there and ask
+  /// more of what runs them; null: there are none. The difference is of "uniform" from them, in nats a token.
+  Json passed_over;
+  std::vector<double> passed_over_by;  // [measured document]
+  std::string least;                   // the contender of least NLL; empty: nothing was held out
+  std::vector<BudgetTrial> trials;     // best first: those of more documents, then by divergence
+  std::vector<double> full_nll;        // [held document] of the full cache
+  std::size_t measured = 0;            // losses of single documents that it took
 
   const Json& settings() const { return contenders.front().settings; }
   /// Of the winner from the contender of this name; nothing if that is not there or the winner itself.

@@ -55,6 +55,13 @@ std::string settings_words(const Json& settings) {
   return words;
 }
 
+/// Of the contender `uniform`; null: it is not there.
+Json uniform_settings(const BudgetCalibration& found) {
+  for (const BudgetContender& one : found.contenders)
+    if (one.name == "uniform") return one.settings;
+  return {};
+}
+
 /// "uniform (K iq4_nl, V q4_0)".
 std::string contender_words(const BudgetContender& one) { return one.name + " (" + settings_words(one.settings) + ")"; }
 
@@ -110,6 +117,30 @@ Json budget_quality(const BudgetCalibration& found, std::size_t tokens) {
           {"bytes_per_token", bytes_per_token(found, tokens)}};
 }
 
+namespace {
+
+/// " K iq4_nl, V q4_0 diverges less by 0.0004 nats a token (95 %: −0.0002 to 0.001): not distinguishable".
+std::string passed_over_words(const BudgetCalibration& found) {
+  constexpr double kConfidence = 0.95;
+  if (found.passed_over.is_null()) return "";
+  const auto [mean, error] = paired_mean(found.passed_over_by);
+  const std::size_t documents = found.passed_over_by.size();
+  std::ostringstream text;
+  text.precision(2);
+  text << "; of the same bytes " << settings_words(found.passed_over) << " diverges less, by " << mean
+       << " nats a token (";
+  if (documents < 2) {
+    text << "one document, no interval";
+  } else {
+    const double width = half_width(documents, kConfidence) * error;
+    text << "95 %: " << mean - width << " to " << mean + width;
+  }
+  text << "), which is not distinguishable, and fewer builds run it";
+  return text.str();
+}
+
+}  // namespace
+
 std::string budget_verdict(const BudgetCalibration& found) {
   const BudgetContender& winner = found.contenders.front();
   if (found.full_nll.empty()) return winner.name + " chosen: nothing was held out";
@@ -121,8 +152,9 @@ std::string budget_verdict(const BudgetCalibration& found) {
     words += (words.empty() ? "" : "; ") + std::string(better ? "better than " : "not distinguishable from ") +
              contender_words(other) + ": " + difference_text(*difference);
   }
-  if (words.empty()) return winner.name + " chosen: nothing else has these bytes";
-  return winner.name + (found.least == winner.name ? " chosen: " : ", the plainer, chosen: ") + words;
+  if (words.empty()) words = found.contenders.size() > 1 ? "the others are the same" : "there is no other of its size";
+  return winner.name + (found.least == winner.name ? " chosen: " : ", the plainer, chosen: ") + words +
+         (winner.settings == uniform_settings(found) ? passed_over_words(found) : "");
 }
 
 std::string budget_summary(const BudgetCalibration& found, std::size_t tokens, std::size_t full_bytes) {
