@@ -18,16 +18,19 @@ std::size_t share_of_full(const CacheMethod& method, const ModelConfig& model, s
   return static_cast<std::size_t>(budget * static_cast<double>(CacheSizes(method, shape, model.layers, tokens).full()));
 }
 
-/// The place in the method's grid that is best on the documents.
+/// Ends a calibration for want of time.
+struct OutOfTime {};
+
+/// The place in the method's grid that is best on the documents. @param step  called after each measurement
 Json calibrated_place(Decoder& decoder, const CacheMethod& method, const CompareGrid& grid, const BudgetText& text,
-                      double budget) {
+                      double budget, const std::function<void(std::size_t, std::size_t)>& step) {
   const std::size_t tokens = text.measured.front().size();
   Json fixed = Json::object();
   if (method.prefill == Prefill::kWhole) fixed["prefix"] = grid.prefix * tokens / grid.tokens;
   const ModelConfig& model = decoder.model().config();
   const BudgetPlan wanted{share_of_full(method, model, tokens, calibration_budget(model, budget, grid.tokens, tokens)),
                           fixed};
-  return {{"place", calibrate_to_budget(decoder, method.name, wanted, text).trials.front().place}};
+  return {{"place", calibrate_to_budget(decoder, method.name, wanted, text, step).trials.front().place}};
 }
 
 /// A cell for each storage type with the settings at that place, for the documents that are compared.
@@ -95,6 +98,12 @@ Json CalibrationQueue::next(const Json& what, const std::function<Json()>& calib
   return told.at("found");
 }
 
+void CalibrationQueue::check_time() const {
+  constexpr double kMostOver = 1.4;  // what was expected is no promise
+  const double taken = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count();
+  if (limit_ && spent_ + taken > kMostOver * *limit_) throw OutOfTime();
+}
+
 void CalibrationQueue::count(double seconds, double expected) {
   spent_ += seconds;
   expected_ += expected;
@@ -109,7 +118,7 @@ Json CalibrationQueue::made(const Json& what, const std::function<Json()>& calib
     if (record.at("found").has("error")) (void)record.at("found").at("error").string();
     return record.at("found").value();
   }
-  const auto start = std::chrono::steady_clock::now();
+  begun_ = std::chrono::steady_clock::now();
   Json found;
   double counted = 0;  // of what fails early nothing is learnt
   if (limit_ && spent_ + pace() * expected > *limit_) {
@@ -118,6 +127,8 @@ Json CalibrationQueue::made(const Json& what, const std::function<Json()>& calib
     try {
       found = calibrate();
       counted = expected;
+    } catch (const OutOfTime&) {
+      found = {{"error", kNoTimeToCalibrate}};
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kUsage && error.code() != ErrorCode::kUnsupported &&
           error.code() != ErrorCode::kData)
@@ -125,7 +136,7 @@ Json CalibrationQueue::made(const Json& what, const std::function<Json()>& calib
       found = {{"error", error.what()}};
     }
   }
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count();
   count(seconds, counted);
   records_->keep({{"calibrated", what}, {"seconds", seconds}, {"expected", counted}, {"found", found}});
   return found;
@@ -161,7 +172,11 @@ std::vector<CompareCell> compare_calibrated(Decoder& decoder, const CompareGrid&
   for (const double budget : grid.budgets) {
     progress(done++, grid.budgets.size());
     const Json found = queue.next(
-        {{"method", method}, {"budget", budget}}, [&] { return calibrated_place(decoder, of, grid, text, budget); },
+        {{"method", method}, {"budget", budget}},
+        [&] {
+          return calibrated_place(decoder, of, grid, text, budget,
+                                  [&](std::size_t, std::size_t) { queue.check_time(); });
+        },
         passes * pass_seconds);
     if (found.contains("error")) {
       cells.push_back({.label = std::string(method) + ", calibrated",

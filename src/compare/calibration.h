@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -37,6 +38,8 @@ class CalibrationQueue {
   /// left.
   /// @param what  names it in the records;  @param expected  seconds that it will take
   Json next(const Json& what, const std::function<Json()>& calibrate, double expected);
+  /// To be called by a calibration now and then: ends it where it takes far longer than was expected.
+  void check_time() const;
   double seconds() const noexcept { return spent_; }
 
  private:
@@ -48,7 +51,8 @@ class CalibrationQueue {
 
   RunRecords* records_;
   std::optional<double> limit_;
-  double spent_ = 0, paced_ = 0, expected_ = 0;  // paced: of what was expected to take so long
+  std::chrono::steady_clock::time_point begun_ = {};  // of the calibration that is made
+  double spent_ = 0, paced_ = 0, expected_ = 0;       // paced: of what was expected to take so long
 };
 
 /// The budget of documents of `tokens` tokens that gives the layers without a sliding window the share of their tokens

@@ -14,13 +14,15 @@ namespace {
 /// That a record is a unit of the run. @throws Error kInput
 void check_unit(const JsonCursor& unit, const AblationPlan& plan, std::size_t documents) {
   (void)record_size(unit.at("document"), 0, documents - 1);
-  if (unit.has("base")) return (void)record_real(unit.at("base"));
+  if (unit.has("base")) return (void)record_nll(unit.at("base"), plan.setup.scored());
   const std::size_t chunks = record_size(unit.at("chunks")), layer = record_size(unit.at("layer"));
   if (std::ranges::find(plan.chunk_counts, chunks) == plan.chunk_counts.end())
     unit.at("chunks").fail("a number of chunks of this run");
   if (std::ranges::find(plan.layers, layer) == plan.layers.end()) unit.at("layer").fail("a layer of this run");
   const std::size_t ablated = plan.race ? record_indices(unit.at("ablated"), chunks).size() : chunks;
-  (void)record_reals(unit.at("nll"), ablated);
+  const JsonCursor nll = unit.at("nll");
+  (void)record_reals(nll, ablated);
+  for (std::size_t n = 0; n < ablated; ++n) (void)record_nll(nll.at(n), plan.setup.scored());
 }
 
 /// The chunks to ablate in one document: [layer · chunk count].

@@ -44,11 +44,11 @@ std::vector<double> all_gains(const RetentionPlan& plan) {
 
 void add_document(Retention& result, const JsonCursor& record, const RetentionPlan& plan) {
   const std::size_t scored = plan.setup.scored();
-  result.full.add(record_real(record.at("full")), scored);
-  const std::vector<double> kept = record_reals(record.at("kept"), plan.variants());
-  auto nll = kept.begin();
+  result.full.add(record_nll(record.at("full"), scored), scored);
+  (void)record_reals(record.at("kept"), plan.variants());
+  std::size_t n = 0;
   for (RetentionCurve& curve : result.curves)
-    for (PerplexitySum& point : curve.points) point.add(*nll++, scored);
+    for (PerplexitySum& point : curve.points) point.add(record_nll(record.at("kept").at(n++), scored), scored);
 }
 
 }  // namespace

@@ -12,6 +12,13 @@ double record_real(const JsonCursor& value) {
   return found;
 }
 
+double record_nll(const JsonCursor& value, std::size_t tokens) {
+  constexpr double kMost = 700;  // e to it is finite
+  const double found = record_real(value);
+  if (std::abs(found) > kMost * static_cast<double>(tokens)) value.fail("700 nats a token at most");
+  return found;
+}
+
 std::vector<double> record_reals(const JsonCursor& list, std::size_t count) {
   if (list.array_size() != count) list.fail(std::to_string(count) + " numbers");
   std::vector<double> found;

@@ -12,7 +12,9 @@ namespace kvs {
 
 /// A finite number, so small that sums over all records are finite, too.
 double record_real(const JsonCursor& value);
-/// An array of `count` such numbers.
+/// A sum of NLLs whose mean over `tokens` tokens has a finite perplexity.
+double record_nll(const JsonCursor& value, std::size_t tokens);
+/// An array of `count` finite numbers.
 std::vector<double> record_reals(const JsonCursor& list, std::size_t count);
 /// A count, so small that sums over all records do not overflow.
 std::size_t record_size(const JsonCursor& value, std::size_t least = 0, std::size_t most = std::size_t{1} << 48);

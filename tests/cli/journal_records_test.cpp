@@ -151,10 +151,11 @@ TEST_F(JournalRecords, OfTasks) {
 }
 
 TEST_F(JournalRecords, OfBudgets) {
-  expect_read_with_care(
-      "kvcalibrate", with_text("freqkv", {"--budget", "60%", "--by-layer", "1", "--out", folder_ / "out/o.json"}), 60);
-  expect_read_with_care(
-      "kvcalibrate", with_text("store", {"--budget", "40%", "--by-layer", "1", "--out", folder_ / "out/o.json"}), 20);
+  const auto budget = [&](const std::string& method, const std::string& size) {
+    return with_text(method, {"--budget", size, "--by-layer", "1", "--out", folder_ / "out/o.json"});
+  };
+  expect_read_with_care("kvcalibrate", budget("freqkv", "50%"), 60);
+  expect_read_with_care("kvcalibrate", budget("lagkv", "75%"), 20);
 }
 
 TEST_F(JournalRecords, OfFaedkv) {

@@ -150,6 +150,16 @@ TEST(CalibrationQueue, FailsOfOneSettingAreItsErrors) {
   EXPECT_THAT(queue.next("a", overflow, 0).at("error").get<std::string>(), HasSubstr("found inf"));
 }
 
+TEST(CalibrationQueue, EndsWhatTakesFarLongerThanExpected) {
+  RunRecords records(nullptr);
+  CalibrationQueue queue(records, 0.01);
+  const auto endless = [&]() -> Json {
+    for (;;) queue.check_time();
+  };
+  EXPECT_EQ(queue.next("a", endless, 0.005).at("error"), kNoTimeToCalibrate);
+  EXPECT_EQ(queue.next("b", endless, 0.005).at("error"), kNoTimeToCalibrate);  // does not begin
+}
+
 /// Ten seconds a document.
 double ten_each(std::size_t documents) { return 10 * static_cast<double>(documents); }
 

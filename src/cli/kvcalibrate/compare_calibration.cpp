@@ -199,6 +199,7 @@ class Calibrations {
         progress.emplace("compare: " + name + ' ' + std::string(step), static_cast<double>(total), run_.quiet);
       current = step;
       progress->update(static_cast<double>(done));
+      queue_.check_time();
     });
   }
 
