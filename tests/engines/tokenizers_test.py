@@ -35,10 +35,10 @@ def same(name, ours, theirs, texts=TEXTS):
     """`theirs` is the source's AutoTokenizer."""
     for text in texts:
         for special in (True, False):
-            expected, found = (t(text, add_special_tokens=special)["input_ids"] for t in (theirs, ours))
-            assert found == expected, (name, text, special, found, expected)
+            ids, found = (t(text, add_special_tokens=special)["input_ids"] for t in (theirs, ours))
+            assert found == ids, (name, text, special, found, ids)
             for skip in (True, False):
-                expected, found = (t.decode(expected, skip_special_tokens=skip) for t in (theirs, ours))
+                expected, found = (t.decode(ids, skip_special_tokens=skip) for t in (theirs, ours))
                 assert found == expected, (name, text, skip, found, expected)
     assert ours.bos_token_id == theirs.bos_token_id, (name, ours.bos_token_id, theirs.bos_token_id)
     if theirs.chat_template:
