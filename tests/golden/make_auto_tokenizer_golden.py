@@ -59,6 +59,9 @@ def fixed_cases():
     yield "extra, empty", case(config={**fast, "extra_special_tokens": [], "additional_special_tokens": ["<z>"]})
     yield "extra, named", case(config={**fast, "extra_special_tokens": {"image_token": "<x>"}, "audio_token": "<y>"})
     yield "map", case(config=fast, map={"additional_special_tokens": ["<x>"], "bos_token": "<y>", "eos_token": token("<z>", rstrip=True)})
+    yield "map, additional beside an empty list", case(config={**fast, "additional_special_tokens": []},
+                                                        map={"additional_special_tokens": ["<x>"]})
+    yield "two names of one text", case(config={**fast, "eos_token": "<x>", "image_token": named("<x>", rstrip=True)})
     yield "map, extra", case(config={**fast, "extra_special_tokens": ["<x>"]}, map={"extra_special_tokens": ["<y>"], "pad_token": "<x>"})
     yield "map beside a decoder", case(config=decoder(**{f"_{size}": token("<x>")}), map={"bos_token": "<y>"}, added={"<z>": size + 3})
     yield "map without config", case(map={"additional_special_tokens": ["<x>"], "bos_token": named("<y>", rstrip=True)})

@@ -1,6 +1,7 @@
 #include "io/tokenizer/added_vocabulary.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "core/error.h"
@@ -50,9 +51,10 @@ std::vector<std::string> AddedVocabulary::add_all(const TokenizerSettings& setti
     const std::string note = other_id_note(token, stated, add(token));
     if (!note.empty()) notes.push_back(note);
   }
-  for (const std::vector<AddedSpec>* more : {&named, &settings.extra})
-    for (const AddedSpec& token : *more)
-      if (!has_text(token.content)) add(token);
+  std::vector<AddedSpec> more;  // of one text the last decides
+  for (const std::vector<AddedSpec>* list : {&named, &settings.extra})
+    std::ranges::copy_if(*list, std::back_inserter(more), [&](const auto& token) { return !has_text(token.content); });
+  for (const AddedSpec& token : more) add(token);
   for (const AddedSpec& token : settings.again) add(token);
   return notes;
 }

@@ -139,7 +139,10 @@ class SettingsReader {
     read_named(map.root());
     read_added(FolderFile(folder_, "added_tokens.json"));
     read_own();
-    if (settings_.extra.empty()) read_extra(map.root(), "additional_special_tokens");
+    const auto names_extra = [](const JsonCursor& root) { return root.value().contains("extra_special_tokens"); };
+    if (!names_extra(config_.root()) && !names_extra(map.root()) &&
+        !config_.root().value().contains("additional_special_tokens"))
+      read_extra(map.root(), "additional_special_tokens");
   }
 
   void read_added(const FolderFile& added) {
