@@ -1,5 +1,7 @@
 #include "export/config.h"
 
+#include <algorithm>
+#include <cmath>
 #include <sstream>
 
 #include "core/error.h"
@@ -34,6 +36,23 @@ Json rope_json(const ModelConfig& model, std::uint64_t window) {
   json["factors"] = std::move(factors);
   json["layer_kinds"] = std::move(kinds);
   return json;
+}
+
+bool is_near(const Json& found, const Json& wanted) {
+  constexpr double kTolerance = 1e-5;  // GGUF files keep f32, and stretched frequencies as factors
+  if (found.is_array() && wanted.is_array())
+    return found.size() == wanted.size() && std::equal(found.begin(), found.end(), wanted.begin(), is_near);
+  return found.is_number() && wanted.is_number() &&
+         std::abs(found.get<double>() - wanted.get<double>()) <= kTolerance * std::abs(wanted.get<double>());
+}
+
+/// What differs of the rotations, whatever way two files have to state them.
+std::vector<std::string> other_rotations(const Json& found, const ModelConfig& model) {
+  const Json wanted = rope_json(model, found.at("window").get<std::uint64_t>());
+  std::vector<std::string> names;
+  for (const char* name : {"rotary_dim", "layer_kinds", "frequencies", "factors"})
+    if (!found.contains(name) || !is_near(found.at(name), wanted.at(name))) names.emplace_back(name);
+  return names;
 }
 
 Json geometry_json(const ModelConfig& model, const std::string& sha256) {
@@ -108,13 +127,16 @@ void check_config_model(const Json& config, const std::filesystem::path& path, c
   };
   const Json &found = config.at("model"), &rope = found.at("rope");
   expected.erase("name");
+  Json identity = rope_identity(model);
   if (source.takes_other_weights() && found.at("sha256") != source.sha256()) {
     expected.erase("sha256");
+    identity = Json::object();
+    for (const std::string& name : other_rotations(rope, model))
+      differences += (differences.empty() ? "rope." : "; rope.") + name + " of other values";
     if (const Json& tokenizer = config.at("calibration").value("tokenizer_sha256", Json()); !tokenizer.is_null())
       compare("tokenizer_sha256", tokenizer, tokenizer_digest(*source.load_tokenizer()));
   }
   for (const auto& [field, wanted] : expected.items()) compare(field, found.at(field), wanted);
-  const Json identity = rope_identity(model);
   for (const auto& [field, wanted] : identity.items())
     compare("rope." + field, rope.contains(field) ? rope.at(field) : Json(), wanted);
   if (!differences.empty())

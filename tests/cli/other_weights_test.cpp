@@ -68,10 +68,10 @@ TEST_F(OtherWeights, OfAnotherTokenizerOrShapeAreRefused) {
   const Outcome unknown = eval({"--other-weights"});
   EXPECT_EQ(unknown.status, 0);
   EXPECT_THAT(unknown.err, HasSubstr("does not say which tokenizer it was made with"));
-  edit("lagkv.json", [](Json& config) { config["model"]["rope"]["theta"] = 5; });
+  edit("lagkv.json", [](Json& config) { config["model"]["rope"]["frequencies"][0][1] = 5; });
   const Outcome rope = eval({"--other-weights"});
   EXPECT_EQ(rope.status, 7);
-  EXPECT_THAT(rope.err, AllOf(HasSubstr("rope.theta"), Not(HasSubstr("sha256"))));
+  EXPECT_THAT(rope.err, AllOf(HasSubstr("rope.frequencies of other values"), Not(HasSubstr("sha256"))));
 }
 
 TEST_F(OtherWeights, AreTakenByEveryCommandThatReadsConfigs) {
