@@ -61,9 +61,8 @@ std::size_t hold_out(const Options& options, const RunOptions& run, const ModelS
   if (!options.has("held-windows")) {
     if (count < 2)
       throw Error(ErrorCode::kUsage, "--documents", "found one document, expected two or more: one held out");
-    const std::size_t least = count < 4 ? 1 : 2;  // two have an interval
-    hold_out(corpus, std::max(least, count / 4));
-    return std::max(least, count / 4);
+    hold_out(corpus, documents_to_hold_out(count));
+    return documents_to_hold_out(count);
   }
   Corpus held = load_corpus(options, run, model, {}, {.windows = "held-windows"});
   for (Document& document : held.documents) {
@@ -136,6 +135,10 @@ void run_method(std::string_view method, const std::string& summary, Arguments a
 }
 
 }  // namespace
+
+std::size_t documents_to_hold_out(std::size_t documents) noexcept {
+  return std::max<std::size_t>(documents < 4 ? 1 : 2, documents / 4);
+}
 
 std::size_t budget_bytes(const std::string& text, double full, std::size_t tokens) {
   double value = 0;

@@ -15,6 +15,8 @@ void add_budget_options(OptionTable& table);
 /// @param others  its own options, which cannot stand beside it
 /// @throws Error kUsage where they do, or the others of add_budget_options() without it
 bool has_budget(const Options& options, std::span<const std::string_view> others);
+/// Of so many documents: a quarter, and of four or more at least two, which have an interval.
+std::size_t documents_to_hold_out(std::size_t documents) noexcept;
 /// --budget as bytes of a document of `tokens` tokens whose full cache takes `full`. @throws Error kUsage
 std::size_t budget_bytes(const std::string& text, double full, std::size_t tokens);
 /// Calibrates a method to --budget and writes its config to --out.

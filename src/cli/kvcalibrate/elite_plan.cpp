@@ -4,6 +4,7 @@
 
 #include "cli/common/methods.h"
 #include "cli/common/progress.h"
+#include "cli/kvcalibrate/budget.h"
 #include "core/error.h"
 #include "eval/elitekv/factors.h"
 
@@ -134,7 +135,7 @@ std::size_t held_out_documents(const Options& options, const Corpus& corpus) {
                 "found one document, expected two or more: one held out");
   return options.has("held-out")
              ? static_cast<std::size_t>(options.integer("held-out", 1, static_cast<std::int64_t>(documents) - 1))
-             : std::max<std::size_t>(1, documents / 4);
+             : documents_to_hold_out(documents);
 }
 
 EliteSearchPlan search_plan(const Options& options, const EliteInput& input, int norm) {
