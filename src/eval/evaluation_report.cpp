@@ -96,7 +96,7 @@ Json evaluation_json(const Evaluation& evaluation, const ModelConfig& model, std
   const PairedDifference difference = paired_difference(differences);
   result["full"] = {{"ppl", finite_or_null(full.perplexity())}, {"nll_mean", full.mean()}, {"nll_error", full.error()}};
   if (model.exceeds_context(window)) result["full"]["beyond_context"] = model.context;
-  result["ratio"] = {{"ppl", finite_or_null(std::exp(difference.mean))}, {"nll_difference", difference.mean}};
+  result["ratio"] = {{"ppl", exponential_or_null(difference.mean)}, {"nll_difference", difference.mean}};
   if (difference.interval)
     result["ratio"]["interval"] = {1 + difference.interval->first, 1 + difference.interval->second};
   result["kl"] = divergence.kl / static_cast<double>(divergence.tokens);

@@ -29,7 +29,7 @@ Json curve_json(const RetentionCurve& curve, const PerplexitySum& full) {
   for (const PerplexitySum& point : curve.points) {
     ppl.push_back(finite_or_null(point.perplexity()));
     nll.push_back(point.mean());
-    ratio.push_back(finite_or_null(std::exp(point.mean() - full.mean())));
+    ratio.push_back(exponential_or_null(point.mean() - full.mean()));
     const auto interval = difference_of(point, full).interval;
     intervals.push_back(interval ? Json{1 + interval->first, 1 + interval->second} : Json());
   }
@@ -87,13 +87,13 @@ std::string retention_summary(const RetentionPlan& plan, const Retention& retent
        << exponential_with_error(retention.full.mean(), retention.full.error()) << " with whole spectra ("
        << plan.setup.subject() << "); relative to it with a share of " << plan.units()
        << (plan.chunks ? " chunks" : " bins") << " kept\n  " << std::left << std::setw(12) << "kept" << std::right;
-  for (const double share : plan.shares) text << std::setw(9) << std::to_string(std::lround(100 * share)) + " %";
+  for (const double share : plan.shares) text << std::setw(13) << std::to_string(std::lround(100 * share)) + " %";
   text << '\n';
   for (const RetentionCurve& curve : retention.curves) {
     text << "  " << std::left << std::setw(12)
          << std::string(name_of(curve.band)) + " " + std::string(name_of(curve.states)) << std::right;
     for (const PerplexitySum& point : curve.points)
-      text << std::setw(9) << exponential_text(point.mean() - retention.full.mean());
+      text << std::setw(13) << exponential_text(point.mean() - retention.full.mean());
     text << '\n';
   }
   return text.str();
