@@ -1,5 +1,7 @@
 #include "export/schema_check.h"
 
+#include <cstdint>
+#include <limits>
 #include <memory>
 #include <valijson/adapters/nlohmann_json_adapter.hpp>
 #include <valijson/schema.hpp>
@@ -21,12 +23,21 @@ std::unique_ptr<valijson::Schema> compiled() {
   return schema;
 }
 
+/// valijson reads whole numbers as signed ones.
+void widen_large_numbers(nlohmann::json& value) {
+  if (value.is_structured())
+    for (nlohmann::json& part : value) widen_large_numbers(part);
+  else if (value.is_number_unsigned() && value.get<std::uint64_t>() > std::numeric_limits<std::int64_t>::max())
+    value = value.get<double>();
+}
+
 }  // namespace
 
 void check_schema(const Json& config, const std::string& where) {
   // valijson's adapter takes nlohmann::json; the document is small.
   static const std::unique_ptr<valijson::Schema> schema = compiled();
-  const auto target = nlohmann::json::parse(config.dump());
+  auto target = nlohmann::json::parse(config.dump());
+  widen_large_numbers(target);
   valijson::Validator validator;
   valijson::ValidationResults results;
   if (validator.validate(*schema, valijson::adapters::NlohmannJsonAdapter(target), &results)) return;

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -23,5 +24,9 @@ std::unique_ptr<LayerCache> make_layer_cache(const CacheMethod& method, Paramete
 Cache make_cache(const CacheMethod& method, Parameters& parameters, const CacheShape& shape);
 /// Every parameter that make_cache reads for a method.
 std::vector<ParameterSpec> describe(const CacheMethod& method);
+
+/// Checks the names of settings and, as far as no model and no other setting has a part in it, their values.
+/// @param where  the option, for messages;  @throws Error kUsage
+void check_settings(const CacheMethod& method, const Json& settings, const std::string& where);
 
 }  // namespace kvs

@@ -34,7 +34,9 @@ TEST_F(Catalogue, N105_OptionsUnknownWithoutValueOrTwice) {
   refuse({"--layers"}, {"--layers"});
   refuse({"--layers", "--json"}, {"--layers: found '--json', expected a value"});
   refuse({"--window", "16"}, {"--window: found twice, expected once"});
-  for (const char* range : {"5-2", "0-99", "4", "0-1-2", "a", "0,", "-1", "0--1"})
+  for (const char* range : {"5-2", "0-1-2", "a", "0,", "-1", "0--1"})
+    refuse({"--layers", range}, {"--layers", std::string("found '") + range + "'", "indices such as 0,14-16, or all"});
+  for (const char* range : {"0-99", "4"})
     refuse({"--layers", range}, {"--layers", std::string("found '") + range + "'", "from 0 to 3"});
   expect_refused("kvspectrum", {}, 2, {"found no command"});
   expect_refused("kvspectrum", {"captur"}, 2, {"found command 'captur'", "capture"});
@@ -58,19 +60,19 @@ TEST_F(Catalogue, N107_NumbersOfChunks) {
 }
 
 TEST_F(Catalogue, N108_EliteChunks) {
-  for (const char* elite : {"0", "5"})
+  for (const auto& [elite, range] : {std::pair("0", "of at least 1"), std::pair("5", "from 1 to 4")})
     expect_refused("kvcalibrate",
                    calibrate_words("elitekv", {"--elite", elite, "--out", folder_ / "out/earlier", "--force"}), 2,
-                   {"--elite", std::string("found '") + elite + "', expected a whole number from 1 to 4"});
+                   {"--elite", std::string("found '") + elite + "', expected a whole number " + range});
 }
 
 TEST_F(Catalogue, N109_Ranks) {
   // Rows of the factors: 2 KV heads of 8 - 2 x 2 channels of keys and 8 of values, 24 in all, below d_model 48.
-  for (const char* rank : {"0", "25"})
+  for (const auto& [rank, range] : {std::pair("0", "of at least 1"), std::pair("25", "24")})
     expect_refused(
         "kvcalibrate",
         calibrate_words("elitekv", {"--elite", "2", "--rank", rank, "--out", folder_ / "out/earlier", "--force"}), 2,
-        {"--rank", std::string("found '") + rank + "'", "24"});
+        {"--rank", std::string("found '") + rank + "'", range});
   Arguments words = calibrate_words("elitekv", {"--elite", "2", "--rank", "24", "--out", folder_ / "out/e.json"});
   std::erase(words, "--quiet");
   EXPECT_THAT(expect_done("kvcalibrate", words).err, HasSubstr("more parameters"));

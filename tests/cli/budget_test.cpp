@@ -80,8 +80,8 @@ TEST_F(BudgetPrograms, RefuseWhatCannotBe) {
   for (const char* budget : {"0", "-5%", "101%", "12 apples", "%", "nan"})
     expect_refused(to_budget("lagkv", budget), std::string("--budget: found '") + budget + "'");
   expect_refused(to_budget("lagkv", "5%"), "expected at least");
-  expect_refused(to_budget("faedkv", "50%", {"--chunks", "4"}), "--chunks: found together with --budget");
-  expect_refused(faedkv("x.json", {"--by-layer", "1"}), "--by-layer: found without --budget");
+  expect_refused(to_budget("faedkv", "50%", {"--chunks", "4"}), "--chunks: cannot be combined with --budget");
+  expect_refused(faedkv("x.json", {"--by-layer", "1"}), "--by-layer: needs --budget");
   expect_refused(to_budget("lagkv", "50%", {"--held-windows", "0:1"}), "expected none of --windows");
 }
 

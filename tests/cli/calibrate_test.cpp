@@ -187,7 +187,7 @@ TEST_F(CalibratePrograms, ElitekvTriesJointAndSeparateFactors) {
   EXPECT_TRUE(std::filesystem::exists(folder_ / "any_trials.svg"));
   const Outcome refused = run("kvcalibrate", elitekv("x.json", {"--rank", "8", "--factorization", "any"}));
   EXPECT_EQ(refused.status, 2);
-  EXPECT_THAT(refused.err, HasSubstr("any needs --ratio"));
+  EXPECT_THAT(refused.err, HasSubstr("--factorization any: needs --ratio"));
 }
 
 TEST_F(CalibratePrograms, ElitekvLetsLayersTradeAtTheSameBytes) {

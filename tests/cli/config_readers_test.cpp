@@ -59,9 +59,10 @@ class Mutator {
  private:
   /// What stands where something else should.
   static constexpr std::array kValues{
-      "null", "true", "\"text\"", "\"\"", "\"none\"", "\"../f\"", "0", "-1", "1", "1.5", "2.0", "65536", "1099511627776",
-      "18446744073709551615", "1e300", "[]", "{}", "\"q8_0\"", "\"quarot4\"", "[\"f16\", \"fp8\"]", "[0]", "[1, 1]",
-      "[3, 1]", "[[0], [1]]", "[0.5, 0.5]"};
+      "null",   "true",   "\"text\"",   "\"\"",      "\"none\"",    "\"../f\"",           "0",
+      "-1",     "1",      "1.5",        "2.0",       "65536",       "1099511627776",      "18446744073709551615",
+      "1e300",  "[]",     "{}",         "\"q8_0\"",  "\"quarot4\"", "[\"f16\", \"fp8\"]", "[0]",
+      "[1, 1]", "[3, 1]", "[[0], [1]]", "[0.5, 0.5]"};
 
   std::size_t below(std::size_t count) { return random_() % count; }
   template <class T>
@@ -86,8 +87,8 @@ class Mutator {
 
   /// Text that no Json holds in the place of a value.
   std::string replaced(Json& config, const Json::json_pointer& place) {
-    static const std::vector<std::string> kTexts{"NaN", "Infinity", "1e999", "\"\\ud800\"", "\"a\\u0000\"", "01", "-0",
-                                                 "1e-400"};
+    static const std::vector<std::string> kTexts{"NaN",          "Infinity", "1e999", "\"\\ud800\"",
+                                                 "\"a\\u0000\"", "01",       "-0",    "1e-400"};
     config.at(place) = "mutated here";
     std::string text = dump_json(config);
     const std::string mark = "\"mutated here\"";
@@ -183,8 +184,8 @@ class ConfigReaders : public CalibratePrograms {
     std::ofstream list(folder_ / "list.txt");
     for (const std::string& path : paths) list << path << '\n';
     list.close();
-    const Outcome outcome = run("/bin/sh", {"-c", "python3 " KVS_DATA_DIR "/../tests/cli/read_configs.py < \"$0\"",
-                                            folder_ / "list.txt"});
+    const Outcome outcome =
+        run("/bin/sh", {"-c", "python3 " KVS_DATA_DIR "/../tests/cli/read_configs.py < \"$0\"", folder_ / "list.txt"});
     EXPECT_EQ(outcome.status, 0) << outcome.err;
     std::vector<Verdict> verdicts;
     std::istringstream lines(outcome.out);
@@ -231,8 +232,8 @@ TEST_F(ConfigReaders, AgreeOnConfigsWithOneThingChanged) {
     const Verdict validated = verdict_of([&] { (void)read_config(paths[n]); }),
                   library = verdict_of([&] { (void)kvspectrum::Config::read(paths[n]); }),
                   loaded = verdict_of([&] { (void)cache_of_config(paths[n], *source_); });
-    const bool all = validated.valid == python[n].valid && validated.valid == library.valid &&
-                     (validated.valid == loaded.valid);
+    const bool all =
+        validated.valid == python[n].valid && validated.valid == library.valid && (validated.valid == loaded.valid);
     EXPECT_TRUE(all) << paths[n] << "\nvalidate: " << validated.words << "\nC++: " << library.words
                      << "\neval: " << loaded.words << "\nPython: " << python[n].words;
     if (!all && std::getenv("KVS_SHOW") != nullptr) std::ofstream("/tmp/mutant" + std::to_string(n)) << texts[n];

@@ -26,7 +26,7 @@ TEST(CostProgram, RefusesWhatIsNoGeometryInOneLine) {
     EXPECT_EQ(outcome.status, 2);
     EXPECT_THAT(outcome.err, HasSubstr(part));
   };
-  refuse({"cost"}, "expected either --geometry or --model");
+  refuse({"cost"}, "missing option --geometry NAME or --model PATH");
   refuse({"cost", "--geometry", "llama4"}, "--geometry: found 'llama4', expected one of llama2-7b");
   refuse({"cost", "--geometry", "llama2-7b", "--tokens", "0"}, "--tokens");
 }

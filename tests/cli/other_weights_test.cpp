@@ -95,7 +95,7 @@ TEST_F(OtherWeights, AreTakenByEveryCommandThatReadsConfigs) {
 TEST_F(OtherWeights, NeedAConfig) {
   const Outcome refused = run("kvcalibrate", on("eval", "other", {"--method", "full", "--other-weights"}));
   EXPECT_EQ(refused.status, 2);
-  EXPECT_THAT(refused.err, HasSubstr("--other-weights: found without a config"));
+  EXPECT_THAT(refused.err, HasSubstr("--other-weights: needs --"));
 }
 
 }  // namespace

@@ -61,7 +61,7 @@ TEST_F(RetainProgram, RefusesWhatDoesNotFit) {
   refuse(2, {"--prefix", "31"}, "--prefix");
   refuse(2, {"--sinks", "20", "--recent", "5"}, "--prefix: found 24 tokens");
   ASSERT_EQ(run("kvcalibrate", faedkv("f.json")).status, 0);
-  refuse(2, {"--config", folder_ / "f.json", "--layers", "0"}, "--layers: found together with --config");
+  refuse(2, {"--config", folder_ / "f.json", "--layers", "0"}, "--layers: cannot be combined with --config");
   write_tiny_model(folder_ / "model", TinyKind::kBiased);
   refuse(7, {"--config", folder_ / "f.json"}, "f.json");
   write_tiny_model(folder_ / "model");

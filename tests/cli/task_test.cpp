@@ -95,7 +95,7 @@ TEST_F(TaskPrograms, AskWhatAFileAsks) {
   std::ofstream(path, std::ios::app) << "\n{\"context\": 1}\n";
   refuse(3, {"--task", path, "--method", "full"}, "questions.jsonl: line 3: /context: found 1");
   refuse(2, {"--task", path, "--method", "full", "--samples", "2"},
-         "--samples: found together with questions of a file");
+         "--samples: cannot be combined with a --task of a file's questions");
   refuse(2, {"--task", path, "--method", "full", "--out", path, "--force"}, "questions.jsonl");
 }
 
@@ -106,14 +106,14 @@ TEST_F(TaskPrograms, RefuseWhatCannotBeAsked) {
   std::ofstream(path) << R"({"question": "why?", "answers": ["so"], "context": ")" << std::string(2100, 'a') << "\"}\n";
   refuse(4, {"--task", path, "--method", "full"}, "long.jsonl: question 1: found 2137 tokens");
   refuse(2, {"--task", "haystack", "--method", "full"}, "--task: found 'haystack', expected one of passkey, needle");
-  refuse(2, {"--task", "ruler-niah-single-2", "--method", "full"}, "--text: found nothing");
+  refuse(2, {"--task", "ruler-niah-single-2", "--method", "full"}, "--task ruler-niah-single-2: needs --text");
   refuse(2, {"--task", "needle", "--lengths", "60", "--method", "full"}, "--lengths: found 60 tokens");
-  refuse(2, {"--task", "needle", "--window", "60", "--method", "full"}, "--window: found together with --task");
-  refuse(2, {"--task", "needle", "--method", "lagkv", "--set", "prefix=8"}, "--set prefix: found together with --task");
+  refuse(2, {"--task", "needle", "--window", "60", "--method", "full"}, "--window: cannot be combined with --task");
+  refuse(2, {"--task", "needle", "--method", "lagkv", "--set", "prefix=8"},
+         "--set prefix: cannot be combined with --task");
   refuse(2, {"--task", "needle", "--method", "l2norm", "--prefill", "stepwise"}, "--prefill: found stepwise");
   refuse(2, {"--task", "needle", "--method", "streaming", "--set", "cache_size=8", "--prefill", "prompt"}, "--prefill");
-  refuse(2, {"--tokens-file", folder_ / "tokens.jsonl", "--method", "full", "--depths", "5"},
-         "--depths: found without --task");
+  refuse(2, {"--tokens-file", folder_ / "tokens.jsonl", "--method", "full", "--depths", "5"}, "--depths: needs --task");
 }
 
 }  // namespace

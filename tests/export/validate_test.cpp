@@ -250,7 +250,7 @@ TEST_F(Validate, AnAblationFitsTheParameters) {
   EXPECT_THAT(ablation("interval", "[[null, null], [null]]"), HasSubstr("/calibration/ablation/interval/1"));
   const auto without = [&](const char* name) { return after(faedkv(), [&](Json& c) { c["parameters"].erase(name); }); };
   EXPECT_THAT(without("chunks"), HasSubstr("/parameters/prefix"));  // 22 chunks, more than it has bins
-  EXPECT_THAT(without("layers"), HasSubstr("/parameters/kept"));  // three layers
+  EXPECT_THAT(without("layers"), HasSubstr("/parameters/kept"));    // three layers
 }
 
 TEST_F(Validate, FactorsAndWhatTheConfigSaysOfThemBelongTogether) {
@@ -261,7 +261,7 @@ TEST_F(Validate, FactorsAndWhatTheConfigSaysOfThemBelongTogether) {
   EXPECT_THAT(changed(true, "/parameters/d_ckv", "null"), HasSubstr("/parameters/d_ckv: found nothing"));
   EXPECT_THAT(changed(true, "/parameters/ranks", "[[1, 2]]"), HasSubstr("/parameters/ranks: found"));
   EXPECT_THAT(changed(false, "/parameters/factorization", "\"joint\""), HasSubstr("/parameters/ranks: found"));
-  EXPECT_THAT(changed(true, "/parameters/factorization", "\"separate\""), HasSubstr("/parameters/ranks: found noth"));
+  EXPECT_THAT(changed(true, "/parameters/factorization", "\"separate\""), HasSubstr("/parameters/ranks: found not"));
   EXPECT_THAT(changed(false, "/calibration/singular_values", "[[2, 1]]"), HasSubstr("/singular_values/0"));
   EXPECT_THAT(changed(false, "/parameters/ranks", "[[1, 2], [1, 2]]"), HasSubstr("/parameters/ranks"));
   EXPECT_THAT(changed(true, "/parameters/store", "[\"q8_0\", \"q8_0\"]"), HasSubstr("/parameters/store"));
@@ -278,7 +278,8 @@ TEST_F(Validate, AllMethodsHaveTheirRopesListsAndNoFilesOfOthers) {
   EXPECT_THAT(changed("/model/rope/layer_kinds", "[0, 0]"), HasSubstr("/model/rope/layer_kinds"));
   EXPECT_THAT(changed("/model/rope/rotary_dim", "6"), HasSubstr("/model/rope/rotary_dim"));
   EXPECT_THAT(changed("/model/query_heads", "4611686018427387904"), HasSubstr("/model/query_heads"));
-  EXPECT_THAT(after(faedkv(), [](Json& c) { c["files"] = file_of_factors(); }), HasSubstr("/files: found an array of 1"));
+  EXPECT_THAT(after(faedkv(), [](Json& c) { c["files"] = file_of_factors(); }),
+              HasSubstr("/files: found an array of 1"));
 }
 
 TEST_F(Validate, ComparesFilesWithTheirDigests) {

@@ -11,8 +11,11 @@ void add_ablation_options(OptionTable& table, const AblationDefaults& defaults) 
       .value("protocol", "continuation|in-place", "continuation: a prefix is filtered and what follows it scored",
              "continuation")
       .value("prefix", "P", "continuation: tokens that are prefilled and ablated (default: 3/4 of the window)")
+      .from(1)
       .value("sinks", "S", "first tokens left alone (in-place ablates with 0)", defaults.sinks)
+      .from(0)
       .value("recent", "R", "last tokens of the prefix left alone (in-place ablates with 0)", defaults.recent)
+      .from(0)
       .value("transform", "dft|dct", "along the token axis", defaults.transform)
       .value("key-space", "k_post|k_pre", "keys after or before RoPE", defaults.key_space);
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <boost/program_options.hpp>
+#include <cmath>
 #include <limits>
 #include <ostream>
 #include <set>
@@ -40,19 +41,48 @@ void check_choice(const std::string& name, const std::string& value, std::span<c
   if (std::ranges::find(allowed, value) != allowed.end()) return;
   std::string expected;
   for (const auto candidate : allowed) expected += (expected.empty() ? "" : ", ") + std::string(candidate);
-  refuse(name, value, "one of " + expected);
+  const std::vector<std::string> known(allowed.begin(), allowed.end());
+  refuse(name, value, "one of " + expected + did_you_mean(value, known));
 }
 
-/// What a placeholder says of its value's form: see OptionTable::value().
-void check_form(const std::string& name, const std::string& placeholder, const std::string& value) {
-  const bool number = placeholder.size() == 1 && placeholder[0] >= 'A' && placeholder[0] <= 'Z';
-  if (number && !parse_integer<std::int64_t>(value)) refuse(name, value, "a whole number");
-  if (placeholder.find('|') != std::string::npos) check_choice(name, value, split(placeholder, '|'));
+/// "0,14-16" or "all", below `count`; nothing for another form.
+std::optional<std::set<std::size_t>> parse_indices(std::string_view text, std::size_t count) {
+  std::set<std::size_t> chosen;
+  if (text == "all") {
+    for (std::size_t index = 0; index < count; ++index) chosen.insert(index);
+    return chosen;
+  }
+  for (const std::string_view part : split(text, ',')) {
+    const auto ends = split(part, '-');
+    const auto first = parse_integer<std::size_t>(ends.front()), last = parse_integer<std::size_t>(ends.back());
+    if (ends.size() > 2 || !first || !last || *first > *last || *last >= count) return std::nullopt;
+    for (std::size_t index = *first; index <= *last; ++index) chosen.insert(index);
+  }
+  return chosen;
 }
 
 bool is_path_form(const std::string& form) { return form == "FILE" || form == "DIR" || form == "PATH"; }
 
 }  // namespace
+
+void refuse_options(const Options& options, std::span<const std::string_view> names, std::string_view beside) {
+  for (const std::string_view name : names)
+    if (options.given(std::string(name)))
+      throw Error(ErrorCode::kUsage, "--" + std::string(name), "cannot be combined with " + std::string(beside));
+}
+
+void require_partner(const Options& options, std::span<const std::string_view> names,
+                     std::span<const std::string_view> partners) {
+  if (std::ranges::any_of(partners, [&](std::string_view name) { return options.given(std::string(name)); })) return;
+  std::string needed;
+  for (const std::string_view name : partners) needed += (needed.empty() ? "--" : " or --") + std::string(name);
+  for (const std::string_view name : names)
+    if (options.given(std::string(name))) throw Error(ErrorCode::kUsage, "--" + std::string(name), "needs " + needed);
+}
+
+void miss_option(const std::string& name, const std::string& form) {
+  throw Error(ErrorCode::kUsage, "missing option --" + name + (form.empty() ? "" : " " + form), "see --help");
+}
 
 std::string shell_quoted(std::string_view text) {
   constexpr std::string_view kPlain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./:,=+@%";
@@ -69,7 +99,7 @@ bool asks_for_help(Arguments words) noexcept {
 
 bool Options::has(const std::string& name) const { return values_.contains(name); }
 bool Options::flag(const std::string& name) const { return has(name); }
-bool Options::takes(const std::string& name) const { return known_.contains(name); }
+bool Options::takes(const std::string& name) const { return forms_.contains(name); }
 bool Options::given(const std::string& name) const { return given_.contains(name); }
 
 const std::vector<std::string>& Options::list(const std::string& name) const {
@@ -80,15 +110,21 @@ const std::vector<std::string>& Options::list(const std::string& name) const {
 
 const std::string& Options::text(const std::string& name) const {
   const auto& values = list(name);
-  if (values.empty()) throw Error(ErrorCode::kUsage, "--" + name, "found nothing, expected a value; see --help");
+  if (values.empty()) miss_option(name, forms_.contains(name) ? forms_.at(name) : "");
   if (values.front().empty()) refuse(name, "", "a value");
   return values.front();
 }
 
 std::int64_t Options::integer(const std::string& name, std::int64_t least, std::int64_t most) const {
   const auto value = parse_integer<std::int64_t>(text(name));
-  if (!value || *value < least || *value > most)
-    refuse(name, text(name), "a whole number from " + std::to_string(least) + " to " + std::to_string(most));
+  if (!value || *value < least || *value > most) {
+    const bool any = most == std::numeric_limits<std::int64_t>::max();
+    refuse(name, text(name),
+           any && least == std::numeric_limits<std::int64_t>::min()
+               ? "a whole number"
+               : std::string("a whole number ") + (any ? "of at least " : "from ") + std::to_string(least) +
+                     (any ? "" : " to " + std::to_string(most)));
+  }
   return *value;
 }
 
@@ -119,20 +155,10 @@ bool Options::on_off(const std::string& name) const {
 }
 
 std::vector<std::size_t> Options::indices(const std::string& name, std::size_t count) const {
-  std::set<std::size_t> chosen;
   const std::string value = has(name) ? text(name) : "all";
-  const std::string range = "indices from 0 to " + std::to_string(count - 1) + " such as 0,14-16, or all";
-  if (value == "all") {
-    for (std::size_t index = 0; index < count; ++index) chosen.insert(index);
-  } else {
-    for (const std::string_view part : split(value, ',')) {
-      const auto ends = split(part, '-');
-      const auto first = parse_integer<std::size_t>(ends.front()), last = parse_integer<std::size_t>(ends.back());
-      if (ends.size() > 2 || !first || !last || *first > *last || *last >= count) refuse(name, value, range);
-      for (std::size_t index = *first; index <= *last; ++index) chosen.insert(index);
-    }
-  }
-  return {chosen.begin(), chosen.end()};
+  const auto chosen = parse_indices(value, count);
+  if (!chosen) refuse(name, value, "indices from 0 to " + std::to_string(count - 1) + " such as 0,14-16, or all");
+  return {chosen->begin(), chosen->end()};
 }
 
 std::vector<std::string> Options::words(const std::string& name) const {
@@ -156,6 +182,25 @@ std::vector<std::size_t> Options::integers(const std::string& name, std::size_t 
   return numbers;
 }
 
+std::pair<std::optional<std::int64_t>, std::optional<std::int64_t>> Options::window_range(
+    const std::string& name) const {
+  const std::string& range = text(name);
+  const auto refuse_range = [&] { refuse(name, range, "A:B such as 0:8 or -4:"); };
+  const std::size_t colon = range.find(':');
+  const auto bound = [&](std::string_view part) -> std::optional<std::int64_t> {
+    if (part.empty()) return std::nullopt;
+    const auto value = parse_integer<std::int64_t>(part);
+    if (!value) refuse_range();
+    return value;
+  };
+  if (colon == std::string::npos) refuse_range();
+  const auto first = bound(std::string_view(range).substr(0, colon)),
+             last = bound(std::string_view(range).substr(colon + 1));
+  const bool comparable = first && last && (*first < 0) == (*last < 0);
+  if ((comparable && *first >= *last) || last == 0) refuse_range();  // it selects nothing, whatever the text
+  return {first, last};
+}
+
 std::map<std::string, std::vector<std::string>> Options::result_options() const {
   auto kept = values_;
   for (const char* name : {"threads", "resume", "force", "quiet", "json", "no-lock", "model", "text", "tokens-file",
@@ -173,7 +218,41 @@ struct OptionTable::State {
   po::options_description hidden;
   std::map<std::string, std::string> standards;
   std::string positional_name, positional_help;
+  std::string last;  // the option that from() and required() are of
+  std::map<std::string, std::pair<double, double>> ranges;
+  std::set<std::string> wholes;
+  std::vector<std::string> required;
+  std::vector<std::function<void(const Options&)>> checks;
+
+  /// Checks the value of an option that stands on the command line by its placeholder and its range.
+  void check_value(const Options& options, const std::string& name) const;
 };
+
+void OptionTable::State::check_value(const Options& options, const std::string& name) const {
+  constexpr std::size_t kMostIndices = std::size_t{1} << 16;
+  const std::string& form = options.forms_.at(name);
+  const auto range = ranges.find(name);
+  const auto [least, most] = range == ranges.end() ? std::pair(-HUGE_VAL, HUGE_VAL) : range->second;
+  const auto whole = [](double bound) {
+    constexpr double kBeyond = 9.2e18;
+    if (bound > kBeyond) return std::numeric_limits<std::int64_t>::max();
+    return bound < -kBeyond ? std::numeric_limits<std::int64_t>::min() : static_cast<std::int64_t>(bound);
+  };
+  if (wholes.contains(name) || (form.size() == 1 && form[0] >= 'A' && form[0] <= 'Z'))
+    (void)options.integer(name, whole(least), whole(most));
+  else if (form.find('|') != std::string::npos)
+    (void)options.choice(name, split(form, '|'));
+  else if (form == "SHARE")
+    (void)options.share(name);
+  else if (form == "A:B")
+    (void)options.window_range(name);
+  else if (form == "LAYERS" && !parse_indices(options.text(name), kMostIndices))
+    refuse(name, options.text(name), "indices such as 0,14-16, or all");
+  else if (form == "LIST" && range != ranges.end())
+    (void)options.integers(name, static_cast<std::size_t>(least), static_cast<std::size_t>(whole(most)));
+  else if (range != ranges.end())
+    (void)options.real(name, least, most);
+}
 
 OptionTable::OptionTable(std::string usage, std::string summary, std::vector<std::string> examples)
     : state_(std::make_unique<State>()) {
@@ -192,6 +271,7 @@ OptionTable& OptionTable::group(const std::string& title) {
 
 OptionTable& OptionTable::value(const std::string& name, const std::string& placeholder, const std::string& help,
                                 const std::string& standard) {
+  state_->last = name;
   if (!standard.empty()) state_->standards[name] = standard;
   const std::string text = standard.empty() ? help : help + " [" + standard + "]";
   state_->groups.back()->add_options()(name.c_str(), po::value<std::string>()->value_name(placeholder), text.c_str());
@@ -207,6 +287,26 @@ OptionTable& OptionTable::list(const std::string& name, const std::string& place
 
 OptionTable& OptionTable::flag(const std::string& name, const std::string& help) {
   state_->groups.back()->add_options()(name.c_str(), help.c_str());
+  return *this;
+}
+
+OptionTable& OptionTable::whole(double least) {
+  state_->wholes.insert(state_->last);
+  return from(least);
+}
+
+OptionTable& OptionTable::from(double least, double most) {
+  state_->ranges[state_->last] = {least, most};
+  return *this;
+}
+
+OptionTable& OptionTable::required() {
+  state_->required.push_back(state_->last);
+  return *this;
+}
+
+OptionTable& OptionTable::check(std::function<void(const Options&)> check) {
+  state_->checks.push_back(std::move(check));
   return *this;
 }
 
@@ -236,20 +336,22 @@ std::optional<Options> OptionTable::parse(Arguments arguments, std::ostream& out
   const bool help = helpless != end_of_options;
   words.erase(helpless, end_of_options);
   Options result = parse_words(words);
+  for (const std::string& name : result.given_) state_->check_value(result, name);
   if (help) {
     print_help(out);
     return std::nullopt;
   }
   for (const auto& [name, standard] : state_->standards)
     if (!result.has(name)) result.values_[name] = {standard};
+  for (const std::string& name : state_->required)
+    if (!result.has(name)) miss_option(name, result.forms_.at(name));
+  for (const auto& check : state_->checks) check(result);
   for (const auto& group : state_->groups)
-    for (const auto& option : group->options()) {
-      result.known_.insert(option->long_name());
+    for (const auto& option : group->options())
       if (is_path_form(option->semantic()->name())) result.paths_.insert(option->long_name());
-    }
   if (is_path_form(state_->positional_name)) result.paths_.insert(state_->positional_name);
   if (!state_->positional_name.empty() && !result.has(state_->positional_name))
-    throw Error(ErrorCode::kUsage, state_->positional_name, "found nothing, expected a value; see --help");
+    throw Error(ErrorCode::kUsage, "missing " + state_->positional_name, "see --help");
   std::istringstream usage(state_->usage);
   std::string program, subcommand;
   usage >> program >> subcommand;
@@ -288,9 +390,13 @@ Options OptionTable::parse_words(const std::vector<std::string>& words) const {
   for (std::size_t n = 0; n + 1 < words.size() && words[n] != kEndOfOptions; ++n) {
     const auto* description = words[n].starts_with("--") ? all.find_nothrow(words[n].substr(2), false) : nullptr;
     if (description != nullptr && description->semantic()->min_tokens() > 0 && words[n + 1].starts_with("--"))
-      throw Error(ErrorCode::kUsage, words[n], "found '" + words[n + 1] + "', expected a value");
+      throw Error(ErrorCode::kUsage, words[n],
+                  "found '" + words[n + 1] + "', expected a value; one that begins with -- is given as " + words[n] +
+                      "=" + shell_quoted(words[n + 1]));
   }
   Options result;
+  for (const auto& option : all.options())
+    result.forms_[option->long_name()] = option->semantic()->max_tokens() == 0 ? "" : option->semantic()->name();
   try {
     namespace style = po::command_line_style;
     constexpr int kStyle = style::allow_long | style::long_allow_adjacent | style::long_allow_next;
@@ -302,7 +408,6 @@ Options OptionTable::parse_words(const std::vector<std::string>& words) const {
       const auto& semantic = *all.find(option.string_key, false).semantic();
       if (result.has(option.string_key) && semantic.max_tokens() <= 1)
         throw Error(ErrorCode::kUsage, "--" + option.string_key, "found twice, expected once");
-      for (const auto& value : option.value) check_form(option.string_key, semantic.name(), value);
       result.given_.insert(option.string_key);
       auto& values = result.values_[option.string_key];
       values.insert(values.end(), option.value.begin(), option.value.end());

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <iosfwd>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -9,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace kvs {
@@ -39,6 +42,8 @@ class Options {
   std::vector<std::string> words(const std::string& name) const;
   /// "4,8,16": integers in [least, most], in the order given.
   std::vector<std::size_t> integers(const std::string& name, std::size_t least, std::size_t most) const;
+  /// "A:B", either of which may be missing.
+  std::pair<std::optional<std::int64_t>, std::optional<std::int64_t>> window_range(const std::string& name) const;
 
   /// The options whose values are files or folders: FILE, DIR or PATH in --help; so a word without an option.
   const std::set<std::string>& paths() const noexcept { return paths_; }
@@ -53,9 +58,20 @@ class Options {
  private:
   friend class OptionTable;
   std::map<std::string, std::vector<std::string>> values_;
-  std::set<std::string> known_, given_, paths_;
+  std::set<std::string> given_, paths_;
   std::string command_, resumed_command_;
+  std::map<std::string, std::string> forms_;  // of all options: the placeholder
 };
+
+/// @throws Error kUsage "--NAME: cannot be combined with BESIDE" for the first of `names` that stands on the command
+/// line.
+void refuse_options(const Options& options, std::span<const std::string_view> names, std::string_view beside);
+/// @throws Error kUsage "--NAME: needs --A or --B" for the first of `names` that stands on the command line if none of
+/// `partners` is there.
+void require_partner(const Options& options, std::span<const std::string_view> names,
+                     std::span<const std::string_view> partners);
+/// @throws Error kUsage "missing option --NAME FORM".
+[[noreturn]] void miss_option(const std::string& name, const std::string& form);
 
 /// What a command accepts, from which both parsing and --help follow.
 class OptionTable {
@@ -67,13 +83,21 @@ class OptionTable {
 
   OptionTable& group(const std::string& title);
   /// A single-valued option; an empty `standard` means that it has no default. The placeholder says the value's form,
-  /// and parse() checks it: words joined by | are the only values, one capital letter is a whole number, the rest is
-  /// text.
+  /// and parse() checks it: words joined by | are the only values, one capital letter is a whole number, SHARE a number
+  /// above 0 and at most 1, A:B a range of windows, LAYERS a list of indices; the rest is text.
   OptionTable& value(const std::string& name, const std::string& placeholder, const std::string& help,
                      const std::string& standard = "");
   /// An option that may repeat and take several values at once.
   OptionTable& list(const std::string& name, const std::string& placeholder, const std::string& help);
   OptionTable& flag(const std::string& name, const std::string& help);
+  /// The last option takes a whole number of at least so much, whatever its placeholder.
+  OptionTable& whole(double least);
+  /// The numbers that the last option takes: one, or a LIST of whole numbers.
+  OptionTable& from(double least, double most = std::numeric_limits<double>::infinity());
+  /// The last option must be given.
+  OptionTable& required();
+  /// What parse() checks last. A check reads no file, so that a command has no lock or output when it throws.
+  OptionTable& check(std::function<void(const Options&)> check);
   /// A required argument without a name.
   OptionTable& positional(const std::string& name, const std::string& help);
   /// The same, one or more of them.

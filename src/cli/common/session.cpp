@@ -26,7 +26,7 @@
 namespace kvs {
 namespace {
 
-constexpr std::int64_t kMostWindow = 1 << 24, kMostThreads = 4096;
+constexpr std::int64_t kMostWindow = 1 << 24, kMostThreads = 4096, kMostDocuments = std::int64_t{1} << 40;
 
 /// "500MiB", "24GiB" or bytes.
 std::size_t weights_budget(const Options& options) {
@@ -87,26 +87,12 @@ void warn_of_streaming(const WeightPlacement& placement, std::size_t layers, boo
          quiet);
 }
 
-/// "A:B", either of which may be missing.
-std::pair<std::optional<std::int64_t>, std::optional<std::int64_t>> window_range(const Options& options,
-                                                                                 const std::string& name) {
-  const std::string& range = options.text(name);
-  const auto refuse = [&] {
-    throw Error(ErrorCode::kUsage, "--" + name, "found '" + range + "', expected A:B such as 0:8 or -4:");
-  };
-  const std::size_t colon = range.find(':');
-  const auto bound = [&](std::string_view part) -> std::optional<std::int64_t> {
-    if (part.empty()) return std::nullopt;
-    const auto value = parse_integer<std::int64_t>(part);
-    if (!value) refuse();
-    return value;
-  };
-  if (colon == std::string::npos) refuse();
-  const auto first = bound(std::string_view(range).substr(0, colon)),
-             last = bound(std::string_view(range).substr(colon + 1));
-  const bool comparable = first && last && (*first < 0) == (*last < 0);
-  if ((comparable && *first >= *last) || last == 0) refuse();  // it selects nothing, whatever the text
-  return {first, last};
+/// That there is one source of tokens, unless a command can do without.
+void check_text_options(const Options& options) {
+  const bool tokens = options.has("tokens-file");
+  if (options.has("invalid-utf8")) (void)options.choice("invalid-utf8", std::array<std::string_view, 1>{"replace"});
+  if (tokens) refuse_options(options, std::array<std::string_view, 2>{"text", "invalid-utf8"}, "--tokens-file");
+  if (!tokens && !options.has("text") && !options.has("capture") && !options.has("task")) miss_option("text", "PATH");
 }
 
 Json common_identity(const Options& options, const std::string& model_sha256, const Corpus& corpus) {
@@ -133,9 +119,14 @@ void add_model_options(OptionTable& table) {
                  (has_bf16_products() ? "faster on this processor" : "no faster on this processor"),
              "f32")
       .value("threads", "N", "processor threads (default: all that this process may use)")
+      .from(1, kMostThreads)
       .value("weights-budget", "SIZE",
              "memory of the device for weights, such as 24GiB; what exceeds it is read from disk in every pass "
-             "(default: most of a GPU's free memory, no limit on the CPU)");
+             "(default: most of a GPU's free memory, no limit on the CPU)")
+      .check([](const Options& options) {
+        if (!options.has("model") && !options.has("capture")) miss_option("model", "PATH");
+        (void)weights_budget(options);
+      });
 }
 
 void add_text_options(OptionTable& table) {
@@ -143,21 +134,28 @@ void add_text_options(OptionTable& table) {
       .list("text", "PATH", "text file, folder, *.jsonl with a `text` field, or - ; may repeat")
       .value("tokens-file", "FILE", "instead of --text: one JSON array of token ids per line")
       .value("window", "T", "tokens per document; a text is cut into consecutive windows", "1024")
+      .from(2, kMostWindow)
       .value("documents", "N", "at most so many documents in all (default: all)")
+      .from(1, kMostDocuments)
       .value("windows", "A:B", "of each text its windows A to B-1; negative counts from its end (default: all)")
       .value("bos", "on|off", "start every window with the model's begin-of-sequence token", "off")
       .value("invalid-utf8", "replace", "replace invalid UTF-8 by U+FFFD and count it, instead of stopping")
-      .flag("skip-bad-lines", "skip and count malformed JSONL lines, instead of stopping");
+      .flag("skip-bad-lines", "skip and count malformed JSONL lines, instead of stopping")
+      .check(check_text_options);
 }
 
 void add_run_options(OptionTable& table, bool resumable) {
   table.group("Run");
   table.value("seed", "N", "seed of everything random", "0")
+      .from(0)
       .flag("force", "replace outputs that exist")
       .flag("quiet", "nothing on stderr but errors")
       .flag("json", "print the result as JSON on stdout")
       .flag("no-lock", "do not lock the output (file systems without locks)");
   if (resumable) table.flag("resume", "go on with an interrupted run; needs the same options");
+  table.check([](const Options& options) {
+    if (options.flag("force")) refuse_options(options, std::array<std::string_view, 1>{"resume"}, "--force");
+  });
 }
 
 RunOptions run_options(const Options& options) {
@@ -169,8 +167,7 @@ RunOptions run_options(const Options& options) {
   run.json = options.flag("json");
   run.lock = !options.flag("no-lock") && run.leads();
   if (options.has("seed")) run.seed = options.integer("seed", 0, std::numeric_limits<std::int64_t>::max());
-  if (run.force && run.resume)
-    throw Error(ErrorCode::kUsage, "--force", "found together with --resume, expected at most one of them");
+  if (run.force && run.resume) throw Error(ErrorCode::kUsage, "--force", "cannot be combined with --resume");
   return run;
 }
 
@@ -194,8 +191,6 @@ std::unique_ptr<ModelSource> open_model(const Options& options) {
   chosen_threads(options);  // weights are read before there is a backend
   auto source = ModelSource::open(options.text("model"));
   if (options.flag("other-weights")) {
-    if (!options.has("config") && !options.has("costs"))
-      throw Error(ErrorCode::kUsage, "--other-weights", "found without a config, expected one of other weights");
     source->take_other_weights();
     const bool quiet = options.flag("quiet") || !program_ranks().leads();
     for (const std::string name : {"config", "costs"})
@@ -270,12 +265,11 @@ Corpus load_corpus(const Options& options, const RunOptions& run, const ModelSou
     corpus.stride =
         static_cast<std::size_t>(options.integer(names.stride, 1, static_cast<std::int64_t>(corpus.window) - 1));
   if (options.has(names.documents))
-    corpus.documents = static_cast<std::size_t>(options.integer(names.documents, 1, std::int64_t{1} << 40));
+    corpus.documents = static_cast<std::size_t>(options.integer(names.documents, 1, kMostDocuments));
   if (options.has(names.windows))
-    std::tie(corpus.windows_first, corpus.windows_last) = window_range(options, names.windows);
+    std::tie(corpus.windows_first, corpus.windows_last) = options.window_range(names.windows);
   corpus.bos = options.on_off("bos");
-  static constexpr std::string_view kReplace[] = {"replace"};
-  corpus.replace_invalid_utf8 = options.has("invalid-utf8") && options.choice("invalid-utf8", kReplace) == "replace";
+  corpus.replace_invalid_utf8 = options.has("invalid-utf8");
   corpus.skip_bad_lines = options.flag("skip-bad-lines");
 
   const auto tokenizer = corpus.tokens_file && !corpus.bos ? nullptr : load_tokenizer(model, run);
@@ -294,13 +288,6 @@ Corpus load_corpus(const Options& options, const RunOptions& run, const ModelSou
                std::to_string(model.config().context),
            run.quiet);
   return read;
-}
-
-void refuse_options(const Options& options, std::span<const std::string_view> names, std::string_view beside) {
-  for (const std::string_view name : names)
-    if (options.given(std::string(name)))
-      throw Error(ErrorCode::kUsage, "--" + std::string(name),
-                  "found together with " + std::string(beside) + ", expected one of them");
 }
 
 std::vector<std::size_t> captured_layers(const Options& options, std::span<const std::int32_t> stored) {
@@ -368,6 +355,11 @@ void add_other_weights(OptionTable& table) {
       "other-weights",
       "take a config of the same model's other weights, such as bf16 for a Q4 file: geometry, RoPE and tokenizer "
       "must be equal");
+  table.check([](const Options& options) {
+    const bool costs = options.takes("costs");
+    require_partner(options, std::array<std::string_view, 1>{"other-weights"},
+                    std::array<std::string_view, 1>{costs ? "costs" : "config"});
+  });
 }
 
 void add_decompositions(Json& identity) { identity["libraries"]["decompositions"] = decomposition_library(); }

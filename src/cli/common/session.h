@@ -62,9 +62,8 @@ ModelSession load_model(std::unique_ptr<ModelSource> source, const Options& opti
 /// The options of add_text_options: what says which tokens run through a model.
 inline constexpr std::array<std::string_view, 8> kTextOptions = {
     "text", "tokens-file", "window", "documents", "windows", "bos", "invalid-utf8", "skip-bad-lines"};
-/// @throws Error kUsage for the first of `names` that stands on the command line.
-/// @param beside  what it cannot stand beside, such as "--capture"
-void refuse_options(const Options& options, std::span<const std::string_view> names, std::string_view beside);
+/// Options that need --capture.
+inline constexpr std::array<std::string_view, 2> kCaptureOptions = {"allow-incomplete", "skip-corrupt"};
 /// The layers that --layers names among those a capture holds (ascending); all of them for "all".
 std::vector<std::size_t> captured_layers(const Options& options, std::span<const std::int32_t> stored);
 

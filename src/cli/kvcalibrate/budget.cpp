@@ -1,6 +1,7 @@
 #include "cli/kvcalibrate/budget.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <filesystem>
 #include <iostream>
@@ -20,20 +21,27 @@
 #include "export/config.h"
 #include "io/file.h"
 #include "model/tensor_shape.h"
+#include "policy/methods.h"
 
 namespace kvs {
 namespace {
+
+constexpr std::int64_t kMostRounds = 1000;
+constexpr std::array<std::string_view, 3> kBudgetOptions{"set", "by-layer", "held-windows"};
 
 OptionTable budget_options(const std::string& method, const std::string& summary) {
   const std::string command = "kvcalibrate " + method + " --model SmolLM2.gguf --text book.txt --window 512 ";
   OptionTable table("kvcalibrate " + method + " --model PATH --text PATH --budget SIZE --out FILE [options]", summary,
                     {command + "--documents 16 --budget 25% --out " + method + ".json",
                      command + "--documents 16 --budget '4096B a token' --by-layer 1 --out " + method + ".json"});
-  table.value("out", "FILE", "the config to write");
-  add_budget_options(table);
+  table.value("out", "FILE", "the config to write").required();
+  add_budget_options(table, method);
   add_model_options(table);
   add_text_options(table);
   add_run_options(table, true);
+  table.check([](const Options& options) {
+    if (!options.has("budget")) miss_option("budget", "SIZE");
+  });
   return table;
 }
 
@@ -140,24 +148,26 @@ std::size_t documents_to_hold_out(std::size_t documents) noexcept {
   return std::max<std::size_t>(documents < 4 ? 1 : 2, documents / 4);
 }
 
-std::size_t budget_bytes(const std::string& text, double full, std::size_t tokens) {
+Budget parse_budget(const std::string& text) {
   double value = 0;
   const char* const end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, value);
   const std::string_view unit(rest, end);
   if (error != std::errc() || !(value > 0)) refuse_budget(text);
-  double bytes = 0;
-  if (unit.empty() || unit == "%")
-    bytes = full * (unit.empty() ? value : value / 100);
-  else if (unit == "B" || unit == "B a token")
-    bytes = value * static_cast<double>(tokens);
-  else
-    refuse_budget(text);
+  if (unit == "B" || unit == "B a token") return {.bytes_a_token = value};
+  if (unit == "%") value /= 100;
+  if ((!unit.empty() && unit != "%") || value > 1) refuse_budget(text);
+  return {.share = value};
+}
+
+std::size_t budget_bytes(const std::string& text, double full, std::size_t tokens) {
+  const Budget budget = parse_budget(text);
+  const double bytes = budget.share > 0 ? full * budget.share : budget.bytes_a_token * static_cast<double>(tokens);
   if (bytes > full) refuse_budget(text);
   return static_cast<std::size_t>(bytes);
 }
 
-void add_budget_options(OptionTable& table) {
+void add_budget_options(OptionTable& table, const std::string& method) {
   table
       .value("budget", "SIZE",
              "a share of the full 16-bit cache, such as 12.5% or 0.125, or bytes such as '4096B a token': at most so "
@@ -167,19 +177,21 @@ void add_budget_options(OptionTable& table) {
       .value("by-layer", "N",
              "with --budget: layers trade sizes under it, by the loss of all together: N rounds of measuring every "
              "step")
+      .from(1, kMostRounds)
       .value("held-windows", "A:B",
              "with --budget: windows of each text that decide whether it was worth it (default: a quarter of the "
-             "documents, evenly spaced)");
+             "documents, evenly spaced)")
+      .check([method](const Options& options) {
+        require_partner(options, kBudgetOptions, std::array<std::string_view, 1>{"budget"});
+        if (!options.has("budget")) return;
+        (void)parse_budget(options.text("budget"));
+        check_settings(*find_cache_method(method), parse_settings(options.list("set"), "--set"), "--set");
+      });
 }
 
 bool has_budget(const Options& options, std::span<const std::string_view> others) {
-  if (options.has("budget")) {
-    refuse_options(options, others, "--budget");
-    return true;
-  }
-  for (const char* const name : {"set", "by-layer", "held-windows"})
-    if (options.has(name)) throw Error(ErrorCode::kUsage, std::string("--") + name, "found without --budget");
-  return false;
+  if (options.has("budget")) refuse_options(options, others, "--budget");
+  return options.has("budget");
 }
 
 void run_budget(std::string_view method, const Options& options) {
@@ -200,7 +212,7 @@ void run_budget(std::string_view method, const Options& options) {
   const BudgetPlan plan{
       .bytes = budget_bytes(options.text("budget"), full, tokens),
       .fixed = parse_settings(options.list("set"), "--set"),
-      .rounds = options.has("by-layer") ? static_cast<std::size_t>(options.integer("by-layer", 1, 1000)) : 0};
+      .rounds = options.has("by-layer") ? static_cast<std::size_t>(options.integer("by-layer", 1, kMostRounds)) : 0};
   check_journal(out, run);
   ModelSession session = load_model(std::move(source), options, run);
   require_agreement(run, identity, *session.backend);

@@ -10,6 +10,7 @@
 
 #include "cli/common/methods.h"
 #include "core/error.h"
+#include "core/nearest.h"
 #include "eval/elitekv/caches.h"
 #include "eval/transform/caches.h"
 #include "export/config.h"
@@ -23,6 +24,12 @@ std::string method_names() {
   std::string names;
   for (const CacheMethod* method : cache_methods()) names += (names.empty() ? "" : ", ") + std::string(method->name);
   return names;
+}
+
+std::string nearest_method(const std::string& name) {
+  std::vector<std::string> names;
+  for (const CacheMethod* method : cache_methods()) names.emplace_back(method->name);
+  return did_you_mean(name, names);
 }
 
 Cache make(const CacheChoice& choice, const ModelConfig& model) {
@@ -89,8 +96,35 @@ void refuse_settings(const CacheChoice& choice, const Json& settings) {
 CacheChoice named(const std::string& name, const std::string& option) {
   CacheChoice choice{.name = name, .method = find_cache_method(name)};
   if (choice.method == nullptr)
-    throw Error(ErrorCode::kUsage, option, "found '" + name + "', expected one of " + method_names());
+    throw Error(ErrorCode::kUsage, option,
+                "found '" + name + "', expected one of " + method_names() + nearest_method(name));
   return choice;
+}
+
+struct WordsOfCache {
+  CacheChoice choice;
+  Json settings;
+};
+
+/// "METHOD [NAME=VALUE …]"
+WordsOfCache words_of_cache(const std::string& text, const std::string& option) {
+  std::istringstream stream(text);
+  const std::vector<std::string> words{std::istream_iterator<std::string>(stream), {}};
+  CacheChoice choice = named(words.empty() ? "" : words.front(), option);
+  Json settings = parse_settings(std::span(words).subspan(words.empty() ? 0 : 1), option);
+  return {std::move(choice), std::move(settings)};
+}
+
+/// Refuses what needs neither a model nor a config to be seen.
+void check_cache_options(const Options& options, const char* standard) {
+  static constexpr std::string_view kConfig[] = {"config"};
+  const bool has_method = options.has("method");
+  if (has_method) refuse_options(options, kConfig, "--method");
+  if (!has_method && !options.has("config") && standard == nullptr)
+    throw Error(ErrorCode::kUsage, "missing option --method NAME or --config FILE", "see --help");
+  const Json settings = parse_settings(options.list("set"), "--set");
+  if (!options.has("config"))
+    check_settings(*named(has_method ? options.text("method") : standard, "--method").method, settings, "--set");
 }
 
 /// Refuses what is wrong in a choice's parameters.
@@ -106,10 +140,16 @@ void check(const CacheChoice& choice, const ModelSource& source) {
 
 }  // namespace
 
-void add_cache_options(OptionTable& table) {
+void check_cache_words(const std::string& text, const std::string& option) {
+  const WordsOfCache words = words_of_cache(text, option);
+  check_settings(*words.choice.method, words.settings, option);
+}
+
+void add_cache_options(OptionTable& table, const char* standard) {
   table.value("config", "FILE", "a config of a method of the list above, of elitekv or of transform")
       .value("method", "NAME", "a method of the list above")
-      .list("set", "NAME=VALUE", "parameters of --method, or instead of a --config's; may repeat");
+      .list("set", "NAME=VALUE", "parameters of --method, or instead of a --config's; may repeat")
+      .check([standard](const Options& options) { check_cache_options(options, standard); });
   add_other_weights(table);
 }
 
@@ -151,11 +191,9 @@ Json CacheChoice::resolved(const ModelConfig& model) const {
 }
 
 CacheChoice choose_cache(const Options& options, const ModelSource& source, const char* standard, const Json& assumed) {
-  const bool has_method = options.has("method"), has_config = options.has("config");
-  if ((has_method && has_config) || (!has_method && !has_config && standard == nullptr))
-    throw Error(ErrorCode::kUsage, "--config", "expected either --config or --method");
-  CacheChoice choice = has_config ? configured(options.text("config"), source)
-                                  : named(has_method ? options.text("method") : standard, "--method");
+  CacheChoice choice = options.has("config")
+                           ? configured(options.text("config"), source)
+                           : named(options.has("method") ? options.text("method") : standard, "--method");
   Json settings = parse_settings(options.list("set"), "--set");
   refuse_settings(choice, settings);
   choice.parameters.push_back({std::move(settings), "--set ", ErrorCode::kUsage});
@@ -166,10 +204,8 @@ CacheChoice choose_cache(const Options& options, const ModelSource& source, cons
 }
 
 CacheChoice cache_of_words(const std::string& text, const std::string& option, const ModelSource& source) {
-  std::istringstream stream(text);
-  const std::vector<std::string> words{std::istream_iterator<std::string>(stream), {}};
-  CacheChoice choice = named(words.empty() ? "" : words.front(), option);
-  choice.parameters.push_back({parse_settings(std::span(words).subspan(1), option), option + " ", ErrorCode::kUsage});
+  auto [choice, settings] = words_of_cache(text, option);
+  choice.parameters.push_back({std::move(settings), option + " ", ErrorCode::kUsage});
   check(choice, source);
   return choice;
 }

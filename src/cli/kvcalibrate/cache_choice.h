@@ -13,7 +13,10 @@
 namespace kvs {
 
 /// --config --method --set; the methods are listed by cache_method_lines().
-void add_cache_options(OptionTable& table);
+/// @param standard  as choose_cache
+void add_cache_options(OptionTable& table, const char* standard = nullptr);
+/// Refuses what is wrong in the word of an option that names a cache, as far as no model is needed.
+void check_cache_words(const std::string& text, const std::string& option);
 /// A line for each method and its parameters, for --help.
 std::string cache_method_lines();
 

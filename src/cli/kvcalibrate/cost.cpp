@@ -1,3 +1,4 @@
+#include <array>
 #include <iostream>
 
 #include "cli/common/outputs.h"
@@ -9,6 +10,7 @@ namespace kvs {
 namespace {
 
 constexpr std::size_t kMostTokens = std::size_t{1} << 24;
+constexpr std::int64_t kLeastCache = 16;  // FreqKV's sinks, and some slots to keep and to free at any γ
 
 OptionTable cost_options() {
   std::string names;
@@ -21,9 +23,17 @@ OptionTable cost_options() {
   table.value("geometry", names, "a model by name, which need not be there")
       .value("model", "PATH", "GGUF file, or folder with config.json and safetensors")
       .value("tokens", "LIST", "lengths of texts", "4096,8192,12288,16384,24576,32768")
+      .from(1, kMostTokens)
       .value("cache-size", "N", "slots of FreqKV's cache", "4096")
+      .from(kLeastCache, kMostTokens)
       .value("lag", "LIST", "partitions of LagKV", "128,1024")
-      .flag("json", "print the result as JSON on stdout");
+      .from(1, kMostTokens)
+      .flag("json", "print the result as JSON on stdout")
+      .check([](const Options& options) {
+        if (options.has("geometry")) refuse_options(options, std::array<std::string_view, 1>{"model"}, "--geometry");
+        if (!options.has("geometry") && !options.has("model"))
+          throw Error(ErrorCode::kUsage, "missing option --geometry NAME or --model PATH", "see --help");
+      });
   return table;
 }
 
@@ -32,9 +42,6 @@ OptionTable cost_options() {
 void run_cost(Arguments arguments) {
   const auto options = cost_options().parse(arguments, std::cout);
   if (!options) return;
-  if (options->has("geometry") == options->has("model"))
-    throw Error(ErrorCode::kUsage, "--geometry", "expected either --geometry or --model");
-  constexpr std::int64_t kLeastCache = 16;  // its sinks, and some to keep and to free at any γ
   const CostPlan plan{.tokens = options->integers("tokens", 1, kMostTokens),
                       .cache_size = static_cast<std::size_t>(options->integer("cache-size", kLeastCache, kMostTokens)),
                       .lags = options->integers("lag", 1, kMostTokens)};

@@ -30,18 +30,11 @@ void open_capture(const Options& options, const RunOptions& run, EliteInput& inp
       throw Error(ErrorCode::kConflict, path.string() + ": model_sha256",
                   "found " + header.model_sha256 + ", expected that of --model, " + input.model->sha256());
     input.config = input.model->config();
-  } else if (options.has("rank")) {
-    throw Error(ErrorCode::kUsage, "--rank", "needs --model as well: factors are made of its weights");
   } else {
     input.config = model_config_of(header);
   }
   input.model_sha256 = header.model_sha256;
-  if (whiten) {
-    if (!input.model) throw Error(ErrorCode::kUsage, "--whiten", "needs --model and --text as well");
-    input.corpus = load_corpus(options, run, *input.model);
-  } else {
-    refuse_options(options, kTextOptions, "--capture and without --whiten");
-  }
+  if (whiten) input.corpus = load_corpus(options, run, *input.model);
   input.identity = run_identity(options, *input.reader, input.corpus);
   if (input.model) input.identity["model_config"] = config_json(input.config);
 }

@@ -1,7 +1,86 @@
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "cli/common/session.h"
 #include "cli/kvcalibrate/elite_plan.h"
+#include "core/error.h"
 
 namespace kvs {
+namespace {
+
+using Names = std::vector<std::string_view>;
+
+bool is(const Options& options, const char* name, std::string_view value) {
+  return options.has(name) && options.text(name) == value;
+}
+
+/// Refuses `name` beside a value of another option that it cannot stand beside, or must have.
+void require_value(const Options& options, const char* name, const char* other, std::string_view value) {
+  if (!is(options, other, value))
+    throw Error(ErrorCode::kUsage, std::string("--") + name,
+                "needs --" + std::string(other) + ' ' + std::string(value));
+}
+
+void check_ratio(const Options& options) {
+  if (options.has("ratio")) {
+    (void)options.share("ratio");
+    refuse_options(options, Names{"elite", "rank", "capture"}, "--ratio");
+    require_value(options, "ratio", "norm", "2");  // with 1 every r is a search of its own
+  } else if (!options.has("elite")) {
+    throw Error(ErrorCode::kUsage, "missing option --elite r or --ratio x", "see --help");
+  }
+  if (is(options, "factorization", "any") && !options.has("ratio"))
+    throw Error(ErrorCode::kUsage, "--factorization any", "needs --ratio");
+}
+
+void check_by_layer(const Options& options) {
+  require_partner(options, Names{"rank-step", "held-out"}, Names{"ratio", "by-layer"});
+  if (!options.has("by-layer")) return;
+  require_partner(options, Names{"by-layer"}, Names{"rank", "ratio"});  // layers trade d_ckv
+  refuse_options(options, Names{"capture"}, "--by-layer");
+  require_value(options, "by-layer", "factorization", "joint");
+  require_value(options, "by-layer", "norm", "2");
+  require_value(options, "by-layer", "granularity", "kv-head");
+}
+
+void check_search(const Options& options) {
+  if (is(options, "pairs", "attention")) {
+    refuse_options(options, Names{"baseline"}, "--pairs attention");
+    require_value(options, "pairs attention", "norm", "2");
+  }
+  if (!is(options, "disjoint", "on")) return;
+  refuse_options(options, Names{"baseline"}, "--disjoint on");
+  require_value(options, "disjoint on", "norm", "2");
+  require_value(options, "disjoint on", "granularity", "kv-head");
+}
+
+void check_capture(const Options& options) {
+  require_partner(options, kCaptureOptions, Names{"capture"});
+  if (!options.has("capture")) return;
+  if (!options.has("model")) refuse_options(options, Names{"weights-budget"}, "--capture without --model");
+  if (is(options, "outputs", "fitted")) refuse_options(options, Names{"outputs"}, "--capture");
+  if (options.has("rank")) require_partner(options, Names{"rank"}, Names{"model"});  // factors are of its weights
+  if (planned_whitening(options) != Whitening::kOff)
+    require_partner(options, Names{"whiten"}, Names{"text", "tokens-file"});
+  else
+    refuse_options(options, kTextOptions, "--capture without --whiten");
+}
+
+/// Refuses options that have no effect beside others or cannot stand beside them.
+void check_elite_options(const Options& options) {
+  require_partner(options, Names{"factorization", "whiten", "queries", "outputs", "split", "allow-more-parameters"},
+                  Names{"rank", "ratio"});
+  check_ratio(options);
+  check_by_layer(options);
+  check_search(options);
+  check_capture(options);
+}
+
+constexpr std::int64_t kMostTradeRounds = 1000, kMostRankStep = 1 << 20;
+
+}  // namespace
 
 OptionTable elitekv_options() {
   OptionTable table(
@@ -11,8 +90,10 @@ OptionTable elitekv_options() {
        "--rank 192 --out elitekv.json",
        "kvcalibrate elitekv --capture book.h5 --elite 8 --norm 1 --granularity query-head --out elite.json"});
   table.value("out", "FILE", "the config to write; factors and figure go beside it")
+      .required()
       .value("capture", "FILE", "search in a capture with q_pre and k_pre instead of --model and --text")
       .value("elite", "r", "chunks that stay rotated in each head")
+      .whole(1)
       .value("norm", "1|2", "the score error's power: 2 in one pass, 1 (the public code's) one pass per pick", "2")
       .value("pairs", "attention|uniform",
              "what a pair of query and key counts for: the attention between them, which also weighs the inputs, or "
@@ -26,11 +107,15 @@ OptionTable elitekv_options() {
       .value("by-layer", "N",
              "layers trade steps of r and d_ckv at the same bytes, by the loss of all together: N rounds of measuring "
              "every step; documents held out say whether it was worth it")
+      .from(1, kMostTradeRounds)
       .value(
           "rank-step", "N",
           "with --ratio: d_ckv is a multiple of N; --by-layer: it changes by such (default: 128, for small models 8)")
+      .from(1, kMostRankStep)
       .value("held-out", "N", "with --ratio and --by-layer: so many documents, evenly spaced (default: a quarter)")
+      .from(1)
       .value("rank", "d_ckv", "also factorise to this rank (separate: the budget d_ck + d_cv)")
+      .whole(1)
       .value("factorization", "joint|separate|any", "J-LRD or S-LRD; any, with --ratio: both are tried", "joint")
       .value("whiten", "off|on|both",
              "weigh errors by nothing, the inputs seen in the text, or these and what reads keys and values (default: "
@@ -44,10 +129,11 @@ OptionTable elitekv_options() {
       .flag("allow-more-parameters", "no remark when the factors hold more parameters than what they replace")
       .flag("allow-incomplete", "use the committed documents of an unfinished capture")
       .flag("skip-corrupt", "leave out documents whose checksum does not match")
-      .value("layers", "LIST", "such as 0,14-16", "all");
+      .value("layers", "LAYERS", "such as 0,14-16", "all");
   add_model_options(table);
   add_text_options(table);
   add_run_options(table, true);
+  table.check(check_elite_options);
   return table;
 }
 

@@ -23,7 +23,6 @@ bool by_attention(const Options& options, const EliteSearchPlan& plan) {
   const bool possible = plan.norm == 2 && !plan.baseline;
   if (!options.has("pairs")) return possible && planned_whitening(options) == Whitening::kBoth;
   const bool wanted = options.choice("pairs", kWords) == kWords[0];
-  if (wanted && !possible) throw Error(ErrorCode::kUsage, "--pairs", "attention needs --norm 2 and no --baseline");
   return wanted;
 }
 
@@ -42,8 +41,6 @@ void plan_factors(const Options& options, const ModelConfig& model, bool quiet, 
   static constexpr std::string_view kSplits[] = {"up", "down", "sqrt"}, kOutputs[] = {"model", "fitted"};
   config.joint = options.text("factorization") != "separate";
   config.split = static_cast<SingularSplit>(std::ranges::find(kSplits, options.choice("split", kSplits)) - kSplits);
-  if (options.text("factorization") == "any" && !options.has("ratio"))
-    throw Error(ErrorCode::kUsage, "--factorization", "any needs --ratio");
   if (!has_factors(options)) return;
   require_method(MethodId::kFactors, model);
   if (!config.joint && 2 * config.r == model.head_dim)
@@ -64,8 +61,6 @@ void plan_factors(const Options& options, const ModelConfig& model, bool quiet, 
   config.rank = rank;
   config.fitted_queries = fits_queries(options, model, config);
   config.fitted_outputs = options.choice("outputs", kOutputs) == kOutputs[1];
-  if (config.fitted_outputs && options.has("capture"))
-    throw Error(ErrorCode::kUsage, "--outputs", "fitted needs --model and --text, found --capture");
   const std::size_t bound = no_extra_parameters_rank(model.d_model, model.kv_heads, model.head_dim, config.r);
   if (rank > bound && !options.flag("allow-more-parameters"))
     remark("note: rank " + std::to_string(rank) + " makes factors with more parameters than what they replace (bound " +
@@ -85,10 +80,6 @@ Whitening planned_whitening(const Options& options) {
 }
 
 std::vector<EliteAllocation> allocations(const Options& options, const ModelConfig& model) {
-  for (const char* const name : {"elite", "rank", "capture"})
-    if (options.has(name)) throw Error(ErrorCode::kUsage, "--ratio", std::string("found beside --") + name);
-  if (options.integer("norm", 1, 2) == 1)
-    throw Error(ErrorCode::kUsage, "--ratio", "needs --norm 2: with 1 every r is a search of its own");
   const double ratio = options.share("ratio");
   const EliteShape shape{model.d_model, model.kv_heads, model.head_dim, model.chunks()};
   auto result = elite_allocations(shape, ratio, options.flag("allow-more-parameters"), rank_step(options, shape));
@@ -113,12 +104,6 @@ std::vector<EliteCandidate> candidates(const Options& options, const ModelConfig
 
 std::optional<EliteByLayerPlan> by_layer_plan(const Options& options, const ModelConfig& model) {
   if (!options.has("by-layer")) return std::nullopt;
-  const auto refuse = [](const char* needs) { throw Error(ErrorCode::kUsage, "--by-layer", needs); };
-  if (!has_factors(options)) refuse("needs --rank or --ratio: layers trade d_ckv");
-  if (options.text("factorization") != "joint") refuse("needs --factorization joint");
-  if (options.has("capture")) refuse("needs --model and --text, found --capture");
-  if (options.integer("norm", 1, 2) == 1) refuse("needs --norm 2: with 1 every r is a search of its own");
-  if (options.text("granularity") != "kv-head") refuse("needs --granularity kv-head");
   const EliteShape shape{model.d_model, model.kv_heads, model.head_dim, model.chunks()};
   return EliteByLayerPlan{.rank_step = rank_step(options, shape),
                           .most_r = options.on_off("disjoint") ? model.chunks() / model.kv_heads : model.chunks() - 1,
@@ -159,8 +144,6 @@ EliteSearchPlan search_plan(const Options& options, const EliteInput& input, int
     for (const std::size_t layer : plan.geometry.layers)
       plan.rules.push_back({config.score_scale(), config.attention_softcap, config.window(layer)});
   if (plan.disjoint) require_method(MethodId::kDisjoint, config);
-  if (plan.disjoint && (norm == 1 || plan.baseline || plan.granularity == Granularity::kQueryHead))
-    throw Error(ErrorCode::kUsage, "--disjoint", "on needs --norm 2, --granularity kv-head and no --baseline");
   if (plan.disjoint && plan.count * config.kv_heads > config.chunks())
     throw Error(ErrorCode::kUsage, "--elite",
                 "found " + std::to_string(plan.count) + " with --disjoint on, expected at most " +

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <iostream>
 #include <optional>
@@ -25,6 +26,15 @@ namespace {
 constexpr std::int64_t kLongestWindow = 1 << 24;
 constexpr std::size_t kMostResultBytes = std::size_t{1} << 30;
 
+void check_eval_options(const Options& options) {
+  require_partner(options, std::array<std::string_view, 1>{"resume"}, std::array<std::string_view, 1>{"out"});
+  if (options.has("task")) return check_task_options(options);
+  require_partner(options, kTaskOptions, std::array<std::string_view, 1>{"task"});
+  const std::int64_t window = options.integer("window", 2, kLongestWindow);
+  if (options.has("stride")) (void)options.integer("stride", 1, window - 1);
+  (void)options.integer("decode", 0, window);
+}
+
 OptionTable eval_options() {
   OptionTable table(
       "kvcalibrate eval --model PATH (--text PATH | --task NAME) (--config FILE | --method NAME [--set NAME=VALUE …]) "
@@ -43,13 +53,16 @@ OptionTable eval_options() {
       .value("stride", "S",
              "a window of --window tokens every S tokens, of which the last S are scored (default: windows side by "
              "side, all scored)")
+      .from(1)
       .value("decode", "N", "so many tokens at the end of each document go one at a time", "0")
+      .from(0)
       .value("out", "FILE", "also write the JSON result here, without the times")
       .value("save-config", "FILE", "write the method with all of its parameters as a config, for --config");
   add_task_options(table);
   add_model_options(table);
   add_text_options(table);
   add_run_options(table, true);
+  table.check(check_eval_options);
   return table;
 }
 
@@ -72,12 +85,9 @@ std::optional<OutputLock> take_outputs(const Options& options, const RunOptions&
 
 /// The config of --save-config. No text was read to choose its settings; its `quality` is what `result` measured.
 Json config_of(const CacheChoice& choice, const ModelSession& session, const Provenance& record, const Json& result) {
-  Json quality{{"text", "evaluated documents"},
-               {"text_sha256", record.text_sha256},
-               {"documents", record.documents},
-               {"tokens_scored", result.at("tokens_scored")},
-               {"ppl", result.at("ppl")},
-               {"nll_mean", result.at("nll_mean")}};
+  Json quality{{"text", "evaluated documents"}, {"text_sha256", record.text_sha256},
+               {"documents", record.documents}, {"tokens_scored", result.at("tokens_scored")},
+               {"ppl", result.at("ppl")},       {"nll_mean", result.at("nll_mean")}};
   if (result.contains("full")) {
     quality["ppl_full"] = result.at("full").at("ppl");
     quality["nll_full"] = result.at("full").at("nll_mean");
@@ -93,19 +103,16 @@ void run_eval(Arguments arguments) {
   const auto options = eval_options().parse(arguments, std::cout);
   if (!options) return;
   const RunOptions run = run_options(*options);
-  if (run.resume && !options->has("out"))
-    throw Error(ErrorCode::kUsage, "--resume", "found without --out, beside which a run keeps what is done");
   if (options->has("task")) {
     if (!run.ranks->alone())
       throw Error(ErrorCode::kUnsupported, "--task", "found several ranks, expected one process: they do not share it");
     return run_eval_task(*options, run);
   }
-  refuse_task_options(*options);
   const std::optional<OutputLock> lock = take_outputs(*options, run);
   auto source = open_model(*options);
   const CacheChoice choice = choose_cache(*options, *source);
   if (options->has("save-config") && choice.method == nullptr)
-    throw Error(ErrorCode::kUsage, "--save-config", "found together with a config of factors, expected --method");
+    throw Error(ErrorCode::kUsage, "--save-config", "cannot be combined with a --config of " + choice.name);
   const Corpus corpus = load_corpus(
       *options, run, *source, [&](std::size_t tokens) { return cache_positions(choice, source->config(), tokens); });
   const auto documents = tokens_of(corpus);

@@ -37,9 +37,6 @@ TaskCache task_cache(const Options& options, const ModelSource& source) {
                    named != nullptr && named->prefill == Prefill::kWhole ? prefix_parameters(kLongestQuestion).values
                                                                          : Json::object()),
       options.text("prefill")};
-  for (const char* name : {"prefix", "prefill"})
-    if (cache.choice.parameters.back().values.contains(name))
-      throw Error(ErrorCode::kUsage, std::string("--set ") + name, "found together with --task, expected --prefill");
   const CacheMethod* method = cache.choice.method;
   if (method == nullptr && cache.prefill != "stepwise")
     throw Error(ErrorCode::kUsage, "--prefill",
@@ -122,9 +119,13 @@ void add_question_options(OptionTable& table) {
   table.group("Tasks")
       .value("task", "NAME", "ask questions: a task of the list above, or a FILE.jsonl")
       .value("lengths", "LIST", "tokens of a question with its answer", "1024")
+      .from(1, kLongestQuestion)
       .value("depths", "LIST", "of passkey and needle: where they are hidden, in percent", "0,25,50,75,100")
+      .from(0, 100)
       .value("samples", "N", "questions of each length and depth", "1")
-      .value("answer-tokens", "N", "most tokens of an answer (default: the task's; 32 of a file's)");
+      .from(1, kMostSamples)
+      .value("answer-tokens", "N", "most tokens of an answer (default: the task's; 32 of a file's)")
+      .from(1, kMostSamples);
 }
 
 void add_task_options(OptionTable& table) {
@@ -136,9 +137,18 @@ void add_task_options(OptionTable& table) {
       "stepwise");
 }
 
-void refuse_task_options(const Options& options) {
-  for (const char* name : {"lengths", "depths", "samples", "prefill", "answer-tokens"})
-    if (options.given(name)) throw Error(ErrorCode::kUsage, std::string("--") + name, "found without --task");
+void check_task_options(const Options& options) {
+  refuse_options(options, kTextScoringOptions, "--task");
+  check_question_options(options);
+  const Json settings = parse_settings(options.list("set"), "--set");
+  for (const char* name : {"prefix", "prefill"})
+    if (settings.contains(name))
+      throw Error(ErrorCode::kUsage, std::string("--set ") + name, "cannot be combined with --task; see --prefill");
+  const CacheMethod* const method = options.has("method") ? find_cache_method(options.text("method")) : nullptr;
+  if (method != nullptr && method->prefill == Prefill::kWhole && options.given("prefill") &&
+      options.text("prefill") == "stepwise")
+    throw Error(ErrorCode::kUsage, "--prefill",
+                "found stepwise, expected context or prompt: the method acts at a prefix's end alone");
 }
 
 std::string task_lines() {
@@ -150,7 +160,6 @@ std::string task_lines() {
 }
 
 void run_eval_task(const Options& options, const RunOptions& run) {
-  refuse_together(options, kTextScoringOptions, "--task");
   std::vector<std::filesystem::path> figures;
   if (options.has("out")) {
     figures = figure_paths(options.text("out"), "_map");

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <array>
+#include <string_view>
+
 #include "cli/common/session.h"
 #include "cli/kvcalibrate/cache_choice.h"
 #include "tasks/prompt.h"
@@ -21,8 +24,11 @@ std::function<Cache(const Prompt&)> prompt_cache_maker(const TaskCache& cache, c
                                                        std::size_t longest);
 /// The tasks, a line for each.
 std::string task_lines();
-/// @throws Error kUsage for the first of them that stands on a command line without --task.
-void refuse_task_options(const Options& options);
+/// The options that need --task.
+inline constexpr std::array<std::string_view, 5> kTaskOptions = {"lengths", "depths", "samples", "prefill",
+                                                                 "answer-tokens"};
+/// Refuses what is wrong beside --task, as far as no file is needed. @throws Error kUsage
+void check_task_options(const Options& options);
 /// `eval` of a task: questions with a cache at work. @throws Error as run_eval; kUnsupported for a question that is
 /// longer than the model's context.
 void run_eval_task(const Options& options, const RunOptions& run);

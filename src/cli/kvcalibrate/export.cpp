@@ -9,6 +9,7 @@
 #include "cli/common/session.h"
 #include "cli/kvcalibrate/commands.h"
 #include "core/error.h"
+#include "core/nearest.h"
 #include "export/config.h"
 #include "export/exporter.h"
 #include "io/digest.h"
@@ -39,9 +40,13 @@ OptionTable export_options() {
       {"kvcalibrate export --to gguf-deepseek2 --config elitekv.json --model SmolLM2.gguf --out mla.gguf --dtype bf16",
        "kvcalibrate export --to mha2mla-rank --config elitekv.json --model SmolLM2.gguf --out ranks.pt"});
   table.value("to", "NAME", "a format of the list above")
+      .required()
       .value("config", "FILE", "what to export")
+      .required()
       .value("model", "PATH", "the model that it was made for: GGUF file, or folder with config.json and safetensors")
+      .required()
       .value("out", "PATH", "the file or folder to write")
+      .required()
       .value("dtype", "f32|bf16|f16", "of the matrices, where the format holds any", "f32");
   add_other_weights(table);
   add_run_options(table, false);
@@ -52,8 +57,13 @@ const Exporter& chosen_exporter(const Options& options) {
   const Exporter* exporter = find_exporter(options.text("to"));
   if (exporter != nullptr) return *exporter;
   std::string known;
-  for (const Exporter& row : exporters()) known += (known.empty() ? "" : ", ") + std::string(row.name);
-  throw Error(ErrorCode::kUsage, "--to", "found '" + options.text("to") + "', expected one of " + known);
+  std::vector<std::string> names;
+  for (const Exporter& row : exporters()) {
+    known += (known.empty() ? "" : ", ") + std::string(row.name);
+    names.emplace_back(row.name);
+  }
+  const std::string& to = options.text("to");
+  throw Error(ErrorCode::kUsage, "--to", "found '" + to + "', expected one of " + known + did_you_mean(to, names));
 }
 
 void check_output_of(const Exporter& exporter, const std::filesystem::path& out, const Options& options,

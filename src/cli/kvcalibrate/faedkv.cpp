@@ -24,6 +24,23 @@ constexpr std::array<std::string_view, 12> kAblationOptions{"layers", "chunks", 
                                                             "passes", "confidence", "prefix",    "sinks",
                                                             "recent", "transform",  "key-space", "spectrum"};
 
+constexpr double kLeastConfidence = 0.5, kMostConfidence = 0.999999;
+
+/// What the options say of documents of so many tokens.
+AblationPlan ablation_grid(const Options& options, std::size_t tokens) {
+  AblationPlan plan;
+  plan.setup = ablation_setup(options, tokens);
+  plan.grid = {plan.setup.transform, options.text("spectrum") == "full", 1, plan.setup.filtered()};
+  const std::size_t bins = plan.grid.bins();
+  plan.grid.chunks = static_cast<std::size_t>(options.integer("chunks", 1, static_cast<std::int64_t>(bins)));
+  plan.chunk_counts = {plan.grid.chunks};
+  if (options.has("sweep"))
+    for (const std::size_t count : options.integers("sweep", 1, bins))
+      if (std::ranges::find(plan.chunk_counts, count) == plan.chunk_counts.end()) plan.chunk_counts.push_back(count);
+  plan.keep = options.share("keep");
+  return plan;
+}
+
 OptionTable faedkv_options() {
   OptionTable table(
       "kvcalibrate faedkv --model PATH --text PATH --out FILE [options]",
@@ -37,25 +54,33 @@ OptionTable faedkv_options() {
        "kvcalibrate faedkv --model SmolLM2.gguf --text book.txt --budget 50% --by-layer 1 "
        "--out faedkv.json"});
   table.value("out", "FILE", "the config to write; figures go beside it")
-      .value("layers", "LIST", "layers to ablate, such as 0,14-16", "all")
+      .required()
+      .value("layers", "LAYERS", "layers to ablate, such as 0,14-16", "all")
       .value("chunks", "C", "chunks that the spectrum is cut into", "22")
+      .from(1)
       .value("sweep", "LIST", "also ablate with these chunk counts and draw perplexity against them")
-      .value("keep", "r", "share of the chunks to keep", "0.5")
+      .from(1)
+      .value("keep", "SHARE", "of the chunks, those to keep", "0.5")
       .value("passes", "N", "race: ablate a chunk in a document at most N times, undecided chunks first")
-      .value("confidence", "p", "race: a chunk that is clear of the threshold at p gets no more documents (0.95)");
+      .from(1)
+      .value("confidence", "p", "race: a chunk that is clear of the threshold at p gets no more documents (0.95)")
+      .from(kLeastConfidence, kMostConfidence);
   add_ablation_options(table, {.sinks = "10", .recent = "50", .transform = "dft", .key_space = "k_post"});
-  table.value("spectrum", "NAME", "half or full (the paper's literal N bins)", "half");
-  add_budget_options(table);
+  table.value("spectrum", "half|full", "full: the paper's literal N bins", "half");
+  add_budget_options(table, "faedkv");
   add_model_options(table);
   add_text_options(table);
   add_run_options(table, true);
+  table.check([](const Options& options) {
+    if (!has_budget(options, kAblationOptions))
+      (void)ablation_grid(options, static_cast<std::size_t>(options.integer("window", 2, 1 << 24)));
+  });
   return table;
 }
 
 std::optional<AblationPlan::Race> make_race(const Options& options, const AblationPlan& plan, std::size_t documents,
                                             const RunOptions& run) {
   if (!options.has("passes") && !options.has("confidence")) return std::nullopt;
-  constexpr double kLeastConfidence = 0.5, kMostConfidence = 0.999999;
   const std::size_t least = plan.variants() * least_documents(documents);
   AblationPlan::Race race{.passes = plan.variants() * documents, .seed = static_cast<std::uint64_t>(run.seed)};
   if (options.has("confidence")) race.confidence = options.real("confidence", kLeastConfidence, kMostConfidence);
@@ -73,21 +98,12 @@ std::optional<AblationPlan::Race> make_race(const Options& options, const Ablati
 
 FaedkvPlan make_plan(const Options& options, const ModelConfig& model,
                      const std::vector<std::vector<std::int32_t>>& documents, const RunOptions& run) {
-  static constexpr std::string_view kSpectra[] = {"half", "full"};
   FaedkvPlan plan;
   const std::size_t tokens = documents.front().size();
+  static_cast<AblationPlan&>(plan) = ablation_grid(options, tokens);
   plan.sinks = static_cast<std::size_t>(options.integer("sinks", 0, static_cast<std::int64_t>(tokens)));
   plan.recent = static_cast<std::size_t>(options.integer("recent", 0, static_cast<std::int64_t>(tokens)));
-  plan.setup = ablation_setup(options, tokens);
-  plan.grid = {plan.setup.transform, options.choice("spectrum", kSpectra) == "full", 1, plan.setup.filtered()};
-  const std::size_t bins = plan.grid.bins();
-  plan.grid.chunks = static_cast<std::size_t>(options.integer("chunks", 1, static_cast<std::int64_t>(bins)));
-  plan.chunk_counts = {plan.grid.chunks};
-  if (options.has("sweep"))
-    for (const std::size_t count : options.integers("sweep", 1, bins))
-      if (std::ranges::find(plan.chunk_counts, count) == plan.chunk_counts.end()) plan.chunk_counts.push_back(count);
   plan.layers = options.indices("layers", model.layers);
-  plan.keep = options.share("keep");
   plan.race = make_race(options, plan, documents.size(), run);
   return plan;
 }

@@ -30,9 +30,11 @@ OptionTable generate_options() {
        "kvcalibrate generate --model SmolLM2.gguf --prompt 'Light is' --method freqkv --set "
        "cache_size=32 --json"});
   table.value("prompt", "TEXT", "what is continued; special tokens in it are parsed")
+      .required()
       .value("tokens", "N", "tokens to generate", "64")
+      .from(1, kMostTokens)
       .value("bos", "on|off", "start the prompt with the model's begin-of-sequence token", "off");
-  add_cache_options(table);
+  add_cache_options(table, "full");
   add_model_options(table);
   add_run_options(table, false);
   return table;

@@ -21,6 +21,25 @@ namespace {
 
 constexpr std::int64_t kLongestRun = 1 << 24, kMostRepeats = 1000;
 
+LatencyPlan make_plan(const Options& options) {
+  LatencyPlan plan;
+  plan.lengths = options.integers("lengths", 1, static_cast<std::size_t>(kLongestRun));
+  std::ranges::sort(plan.lengths);
+  plan.decode = static_cast<std::size_t>(options.integer("decode", 1, kLongestRun));
+  plan.repeats = static_cast<std::size_t>(options.integer("repeats", 1, kMostRepeats));
+  const std::size_t tokens = plan.lengths.back() + plan.decode;
+  if (const auto window = static_cast<std::size_t>(options.integer("window", 2, kLongestRun)); tokens > window)
+    throw Error(ErrorCode::kUsage, "--lengths",
+                "found " + std::to_string(plan.lengths.back()) + " and " + std::to_string(plan.decode) +
+                    " to decode, expected no more than --window's " + std::to_string(window) + " in all");
+  return plan;
+}
+
+void check_latency_options(const Options& options) {
+  for (const std::string& words : options.list("cache")) check_cache_words(words, "--cache");
+  (void)make_plan(options);
+}
+
 OptionTable latency_options() {
   OptionTable table(
       "kvcalibrate latency --model PATH --text PATH --cache \"NAME [NAME=VALUE …]\" … [options]",
@@ -32,23 +51,18 @@ OptionTable latency_options() {
   table.list("cache", "CACHE", "a method with its parameters, as one word; may repeat")
       .list("config", "FILE", "a config of a method of the list above, of elitekv or of transform; may repeat")
       .value("lengths", "LIST", "tokens of the prefill, within --window", "256,512,992")
+      .from(1, kLongestRun)
       .value("decode", "N", "tokens that follow one at a time", "16")
+      .from(1, kLongestRun)
       .value("repeats", "N", "of each measurement, after one that does not count", "5")
+      .from(1, kMostRepeats)
       .value("out", "FILE", "also write the JSON result here, and the figure beside it");
   add_other_weights(table);
   add_model_options(table);
   add_text_options(table);
   add_run_options(table, false);
+  table.check(check_latency_options);
   return table;
-}
-
-LatencyPlan make_plan(const Options& options) {
-  LatencyPlan plan;
-  plan.lengths = options.integers("lengths", 1, static_cast<std::size_t>(kLongestRun));
-  std::ranges::sort(plan.lengths);
-  plan.decode = static_cast<std::size_t>(options.integer("decode", 1, kLongestRun));
-  plan.repeats = static_cast<std::size_t>(options.integer("repeats", 1, kMostRepeats));
-  return plan;
 }
 
 /// By the names that outputs give them, the full cache first.
@@ -92,10 +106,6 @@ void run_latency(Arguments arguments) {
   const Corpus corpus = load_corpus(*options, run, *source);
   const std::vector<std::int32_t>& document = corpus.documents.front().tokens;
   const std::size_t tokens = plan.lengths.back() + plan.decode;
-  if (tokens > document.size())
-    throw Error(ErrorCode::kUsage, "--lengths",
-                "found " + std::to_string(plan.lengths.back()) + " and " + std::to_string(plan.decode) +
-                    " to decode, expected no more than --window's " + std::to_string(document.size()) + " in all");
   ModelSession session = load_model(std::move(source), *options, run);
   std::vector<TimedCache> caches;
   caches.reserve(choices.size());

@@ -1,3 +1,4 @@
+#include <array>
 #include <filesystem>
 #include <iostream>
 
@@ -16,6 +17,8 @@
 namespace kvs {
 namespace {
 
+constexpr std::array<std::string_view, 2> kScaleOptions{"fp8-scale", "per"};
+
 OptionTable store_options() {
   OptionTable table(
       "kvcalibrate store --model PATH --text PATH --out FILE [options]",
@@ -25,13 +28,19 @@ OptionTable store_options() {
        "kvcalibrate store --model llama/ --text book.txt --fp8-scale ema --per head --out fp8.json",
        "kvcalibrate store --model SmolLM2.gguf --text book.txt --budget 40% --by-layer 1 --out q.json"});
   table.value("out", "FILE", "the config to write")
+      .required()
       .value("fp8-scale", "max|ema",
              "from the largest magnitude of all documents, or from a moving average of each document's", "max")
       .value("per", "layer|head", "one scale for a layer, or one for each of its KV heads", "layer");
-  add_budget_options(table);
+  add_budget_options(table, "full");
   add_model_options(table);
   add_text_options(table);
   add_run_options(table, true);
+  table.check([](const Options& options) {
+    const std::array<std::string_view, 1> budget{"budget"}, resume{"resume"};
+    (void)has_budget(options, kScaleOptions);
+    require_partner(options, resume, budget);
+  });
   return table;
 }
 
@@ -59,10 +68,9 @@ struct Side {
 void run_store(Arguments arguments) {
   const auto options = store_options().parse(arguments, std::cout);
   if (!options) return;
-  if (has_budget(*options, std::array<std::string_view, 2>{"fp8-scale", "per"})) return run_budget("full", *options);
+  if (has_budget(*options, kScaleOptions)) return run_budget("full", *options);
   static constexpr std::string_view kRules[] = {"max", "ema"}, kGroups[] = {"layer", "head"};
   const RunOptions run = run_options(*options);
-  if (run.resume) throw Error(ErrorCode::kUsage, "--resume", "found without --budget");
   const ExtremeRule rule = options->choice("fp8-scale", kRules) == "max" ? ExtremeRule::kMax : ExtremeRule::kEma;
   const bool by_head = options->choice("per", kGroups) == "head";
   const std::filesystem::path out = options->text("out");

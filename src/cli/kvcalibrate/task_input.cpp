@@ -7,13 +7,13 @@
 
 #include "cli/common/progress.h"
 #include "core/error.h"
+#include "core/nearest.h"
 #include "tasks/question_file.h"
 
 namespace kvs {
 namespace {
 
 constexpr std::size_t kFileAnswerTokens = 32;
-constexpr std::int64_t kMostSamples = 100000;
 
 constexpr std::array<std::string_view, 4> kGeneratorOptions{"lengths", "depths", "samples", "text"};
 
@@ -30,9 +30,14 @@ bool is_question_file(const std::string& task) { return task.ends_with(".jsonl")
 const TaskDefinition& task_of(const Options& options) {
   const std::string& name = options.text("task");
   if (const TaskDefinition* task = find_task(name)) return *task;
-  std::string names;
-  for (const TaskDefinition* task : task_definitions()) names += std::string(task->name) + ", ";
-  throw Error(ErrorCode::kUsage, "--task", "found '" + name + "', expected one of " + names + "or FILE.jsonl");
+  std::string list;
+  std::vector<std::string> names;
+  for (const TaskDefinition* task : task_definitions()) {
+    list += std::string(task->name) + ", ";
+    names.emplace_back(task->name);
+  }
+  throw Error(ErrorCode::kUsage, "--task",
+              "found '" + name + "', expected one of " + list + "or FILE.jsonl" + did_you_mean(name, names));
 }
 
 void check_length(std::size_t tokens, const ModelConfig& model, const std::string& what) {
@@ -78,7 +83,7 @@ TaskInput make_samples(const Options& options, const RunOptions& run, const Mode
   const std::vector<std::string>& texts = options.list("text");
   const std::string haystack = read_haystack(texts, input.sha256);
   if (task.needs_haystack && haystack.empty())
-    throw Error(ErrorCode::kUsage, "--text", "found nothing, expected a text to hide things in");
+    throw Error(ErrorCode::kUsage, "--text", "found an empty text, expected one to hide things in");
   const std::vector<double> depths = depths_of(options);
   for (const std::size_t length : options.integers("lengths", 1, kLongestQuestion)) {
     check_length(length, model, "--lengths");
@@ -94,7 +99,6 @@ TaskInput make_samples(const Options& options, const RunOptions& run, const Mode
 }
 
 TaskInput read_samples(const Options& options) {
-  refuse_together(options, kGeneratorOptions, "questions of a file");
   QuestionFile file = read_questions(options.text("task"));
   return {.samples = std::move(file.samples),
           .rule = AnswerRule::kAny,
@@ -104,10 +108,16 @@ TaskInput read_samples(const Options& options) {
 
 }  // namespace
 
-void refuse_together(const Options& options, std::span<const std::string_view> names, const std::string& beside) {
-  for (const std::string_view name : names)
-    if (options.given(std::string(name)))
-      throw Error(ErrorCode::kUsage, "--" + std::string(name), "found together with " + beside);
+void check_question_options(const Options& options) {
+  if (is_question_file(options.text("task")))
+    return refuse_options(options, kGeneratorOptions, "a --task of a file's questions");
+  const TaskDefinition& task = task_of(options);
+  if (task.needs_haystack && !options.has("text"))
+    throw Error(ErrorCode::kUsage, "--task " + std::string(task.name), "needs --text, in which things are hidden");
+  const std::string beside = "--task " + std::string(task.name);
+  if (!task.has_depths) refuse_options(options, std::array<std::string_view, 1>{"depths"}, beside);
+  if (!task.has_depths && !task.needs_haystack)
+    refuse_options(options, std::array<std::string_view, 1>{"text"}, beside);
 }
 
 TaskInput task_input(const Options& options, const RunOptions& run, const ModelConfig& model,

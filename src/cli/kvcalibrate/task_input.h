@@ -1,8 +1,7 @@
 #pragma once
 
-#include <span>
+#include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "cli/common/session.h"
@@ -11,6 +10,7 @@
 namespace kvs {
 
 inline constexpr std::size_t kLongestQuestion = std::size_t{1} << 24;
+inline constexpr std::int64_t kMostSamples = 100000;  // questions, and tokens of an answer
 
 /// The questions, and how they are asked.
 struct TaskInput {
@@ -28,7 +28,7 @@ TaskInput task_input(const Options& options, const RunOptions& run, const ModelC
 /// @throws Error kUnsupported beyond the context, kUsage for less than a quarter of --lengths.
 std::size_t longest_question(const TaskInput& input, const TaskPlan& plan, const ModelConfig& model,
                              const RunOptions& run, const std::string& name);
-/// @throws Error kUsage for the first of `names` that stands on the command line.
-void refuse_together(const Options& options, std::span<const std::string_view> names, const std::string& beside);
+/// Refuses a --task that is not known, and options that it does not take. @throws Error kUsage
+void check_question_options(const Options& options);
 
 }  // namespace kvs

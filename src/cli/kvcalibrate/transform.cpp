@@ -24,54 +24,7 @@
 namespace kvs {
 namespace {
 
-OptionTable transform_options() {
-  OptionTable table("kvcalibrate transform --model PATH --text PATH --budget SIZE --out FILE [options]",
-                    "A transform coder for the whole cache: bases, bits and quantisers under one budget of bytes.",
-                    {"kvcalibrate transform --model SmolLM2.gguf --text book.txt --window 512 --documents 16 "
-                     "--budget 12.5% --out transform.json"});
-  table.value("out", "FILE", "the config to write; its tensors go beside it")
-      .value(
-          "budget", "SIZE",
-          "a share of the full 16-bit cache, such as 12.5% or 0.125, or bytes such as '4096B a token': the most that "
-          "is held of a document of --length tokens")
-      .value("length", "N", "tokens of the documents that the budget is for (default: of the text's, --window)")
-      .value("sinks", "N", "first tokens that stay in full", std::to_string(kTransformSinks))
-      .value("recent", "N",
-             "tokens that are coded together, once twice as many wait in q8_0; 0: each when it comes (default: a 32nd "
-             "of --length, at most 16)")
-      .value("rows", "layer|head",
-             "what is coded together: all of a token, or a head's keys by channel and a head's values, which attention "
-             "reads as they are: faster to read, and larger at the same quality",
-             "layer")
-      .value("outliers", "x",
-             "share of the other tokens that may stay in full, those that come out worst (default: 0.005; with --rows "
-             "head: none)")
-      .value("costs", "FILE",
-             "take what errors cost from a transform config of the model (default: measure it, by coding one layer at "
-             "a time)");
-  add_other_weights(table);
-  add_model_options(table);
-  add_text_options(table);
-  add_run_options(table, true);
-  return table;
-}
-
-/// --costs; nothing: they are to be measured.
-std::vector<TransformScales> scales_of(const Options& options, const ModelSource& model) {
-  if (!options.has("costs")) return {};
-  const std::filesystem::path path = options.text("costs");
-  const Json config = read_config(path);
-  check_config_model(config, path, model);
-  if (config.at("method") != "transform")
-    throw Error(ErrorCode::kUsage, "--costs",
-                "found a config of " + config.at("method").get<std::string>() + ", expected one of transform");
-  const TransformConfig costs = read_transform_config(config, path.string());
-  if (costs.layers.size() != model.config().layers)
-    throw Error(ErrorCode::kUsage, "--costs",
-                "found a config of " + std::to_string(costs.layers.size()) + " of " +
-                    std::to_string(model.config().layers) + " layers, expected all");
-  return costs.scales;
-}
+constexpr double kMostOutliers = 0.5;  // of the tokens
 
 /// Tokens of the documents that the budget is for.
 std::size_t document_length(const Options& options, std::size_t tokens) {
@@ -93,7 +46,73 @@ TransformRows rows_of(const Options& options) {
 double outliers_of(const Options& options) {
   const TransformRows rows = rows_of(options);
   if (!options.has("outliers")) return transform_outliers(rows);
-  return options.real("outliers", 0, rows == TransformRows::kHead ? 0 : 0.5);
+  return options.real("outliers", 0, rows == TransformRows::kHead ? 0 : kMostOutliers);
+}
+
+std::size_t sinks_of(const Options& options, std::size_t tokens) {
+  return static_cast<std::size_t>(options.integer("sinks", 0, static_cast<std::int64_t>(tokens) - 1));
+}
+
+OptionTable transform_options() {
+  OptionTable table("kvcalibrate transform --model PATH --text PATH --budget SIZE --out FILE [options]",
+                    "A transform coder for the whole cache: bases, bits and quantisers under one budget of bytes.",
+                    {"kvcalibrate transform --model SmolLM2.gguf --text book.txt --window 512 --documents 16 "
+                     "--budget 12.5% --out transform.json"});
+  table.value("out", "FILE", "the config to write; its tensors go beside it")
+      .required()
+      .value(
+          "budget", "SIZE",
+          "a share of the full 16-bit cache, such as 12.5% or 0.125, or bytes such as '4096B a token': the most that "
+          "is held of a document of --length tokens")
+      .required()
+      .value("length", "N", "tokens of the documents that the budget is for (default: of the text's, --window)")
+      .from(1, kMostTransformTokens)
+      .value("sinks", "N", "first tokens that stay in full", std::to_string(kTransformSinks))
+      .from(0)
+      .value("recent", "N",
+             "tokens that are coded together, once twice as many wait in q8_0; 0: each when it comes (default: a 32nd "
+             "of --length, at most 16)")
+      .from(0)
+      .value("rows", "layer|head",
+             "what is coded together: all of a token, or a head's keys by channel and a head's values, which attention "
+             "reads as they are: faster to read, and larger at the same quality",
+             "layer")
+      .value("outliers", "x",
+             "share of the other tokens that may stay in full, those that come out worst (default: 0.005; with --rows "
+             "head: none)")
+      .from(0, kMostOutliers)
+      .value("costs", "FILE",
+             "take what errors cost from a transform config of the model (default: measure it, by coding one layer at "
+             "a time)");
+  add_other_weights(table);
+  add_model_options(table);
+  add_text_options(table);
+  add_run_options(table, true);
+  table.check([](const Options& options) {
+    const auto window = static_cast<std::size_t>(options.integer("window", 2, 1 << 24));
+    (void)parse_budget(options.text("budget"));
+    (void)sinks_of(options, window);
+    (void)recent_tokens(options, std::min(window, document_length(options, window)));
+    (void)outliers_of(options);
+  });
+  return table;
+}
+
+/// --costs; nothing: they are to be measured.
+std::vector<TransformScales> scales_of(const Options& options, const ModelSource& model) {
+  if (!options.has("costs")) return {};
+  const std::filesystem::path path = options.text("costs");
+  const Json config = read_config(path);
+  check_config_model(config, path, model);
+  if (config.at("method") != "transform")
+    throw Error(ErrorCode::kUsage, "--costs",
+                "found a config of " + config.at("method").get<std::string>() + ", expected one of transform");
+  const TransformConfig costs = read_transform_config(config, path.string());
+  if (costs.layers.size() != model.config().layers)
+    throw Error(ErrorCode::kUsage, "--costs",
+                "found a config of " + std::to_string(costs.layers.size()) + " of " +
+                    std::to_string(model.config().layers) + " layers, expected all");
+  return costs.scales;
 }
 
 std::vector<TransformScales> losses_from(const JsonCursor& pairs, std::size_t layers) {
@@ -180,9 +199,8 @@ void run_transform(Arguments arguments) {
     return print_result(run, read_config(out), out.string() + ": finished before\n");
   const auto documents = tokens_of(corpus);
   const std::size_t tokens = documents.front().size(), length = document_length(*options, tokens);
-  const TransformGeometry geometry = transform_geometry(
-      source->config(), static_cast<std::size_t>(options->integer("sinks", 0, static_cast<std::int64_t>(tokens) - 1)),
-      recent_tokens(*options, std::min(tokens, length)));
+  const TransformGeometry geometry = transform_geometry(source->config(), sinks_of(*options, tokens),
+                                                        recent_tokens(*options, std::min(tokens, length)));
   TransformPlan plan{.bytes = budget_bytes(options->text("budget"), full_cache_bytes(source->config(), length), length),
                      .tokens = length,
                      .outliers = outliers_of(*options),

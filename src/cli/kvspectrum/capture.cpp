@@ -22,23 +22,6 @@
 namespace kvs {
 namespace {
 
-OptionTable capture_options() {
-  OptionTable table("kvspectrum capture --model PATH --text PATH --out FILE [options]",
-                    "Runs texts through a model and stores queries, keys and values of every layer in one HDF5 file.",
-                    {"kvspectrum capture --model SmolLM2.gguf --text book.txt --documents 8 --out book.h5",
-                     "kvspectrum capture --model llama/ --text book.txt --states q_pre,k_pre --layers 0,14-16 "
-                     "--store bf16 --out book.h5"});
-  table.value("out", "FILE", "the capture to write")
-      .value("states", "LIST", "any of q_pre,k_pre,k_post,v", "k_pre,v")
-      .value("layers", "LIST", "such as 0,14-16", "all")
-      .value("store", "f32|f16|bf16", "type of the stored states", "f32")
-      .value("split", "N", "N files instead of one, OUT-00001-of-0000N.h5 and so on, which kvspectrum merge joins");
-  add_model_options(table);
-  add_text_options(table);
-  add_run_options(table, true);
-  return table;
-}
-
 StateSet states_of(const Options& options) {
   const std::vector<std::string> names = options.words("states");
   StateSet states;
@@ -51,6 +34,26 @@ StateSet states_of(const Options& options) {
     throw Error(ErrorCode::kUsage, "--states",
                 "found '" + options.text("states") + "', expected each state at most once");
   return states;
+}
+
+OptionTable capture_options() {
+  OptionTable table("kvspectrum capture --model PATH --text PATH --out FILE [options]",
+                    "Runs texts through a model and stores queries, keys and values of every layer in one HDF5 file.",
+                    {"kvspectrum capture --model SmolLM2.gguf --text book.txt --documents 8 --out book.h5",
+                     "kvspectrum capture --model llama/ --text book.txt --states q_pre,k_pre --layers 0,14-16 "
+                     "--store bf16 --out book.h5"});
+  table.value("out", "FILE", "the capture to write")
+      .required()
+      .value("states", "LIST", "any of q_pre,k_pre,k_post,v", "k_pre,v")
+      .value("layers", "LAYERS", "such as 0,14-16", "all")
+      .value("store", "f32|f16|bf16", "type of the stored states", "f32")
+      .value("split", "N", "N files instead of one, OUT-00001-of-0000N.h5 and so on, which kvspectrum merge joins")
+      .from(1, kMostSplitParts)
+      .check([](const Options& options) { (void)states_of(options); });
+  add_model_options(table);
+  add_text_options(table);
+  add_run_options(table, true);
+  return table;
 }
 
 /// What is to be captured.

@@ -13,6 +13,7 @@ void run_info(Arguments arguments) {
                     {"kvspectrum info SmolLM2.gguf", "kvspectrum info llama/ --window 4096 --json"});
   table.positional("MODEL", "GGUF file (any part of a split one), or folder with config.json and safetensors")
       .value("window", "T", "tokens per document, for the memory of each command", "1024")
+      .from(2, 1 << 24)
       .flag("json", "print the report as JSON on stdout");
   const auto options = table.parse(arguments, std::cout);
   if (!options) return;

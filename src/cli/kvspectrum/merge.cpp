@@ -21,6 +21,7 @@ OptionTable merge_options() {
                     {"kvspectrum merge book-*.h5 --out book.h5"});
   table.positionals("FILE", "every part, in any order")
       .value("out", "FILE", "the capture to write")
+      .required()
       .flag("force", "replace an output that exists")
       .flag("resume", "go on with an interrupted merge")
       .flag("quiet", "nothing on stderr but errors")

@@ -1,3 +1,4 @@
+#include <array>
 #include <filesystem>
 #include <iostream>
 #include <sstream>
@@ -28,13 +29,19 @@ OptionTable perturb_options() {
                     "is run twice, as it is and with some of its words replaced.",
                     {"kvspectrum perturb --model SmolLM2.gguf --text book.txt --documents 100 --out perturb.json"});
   table.value("out", "FILE", "the JSON result; the figure goes beside it")
+      .required()
       .value("share", "SHARE", "of the words, replaced by synonyms", "0.01")
       .value("tokens", "N", "both versions are cut to so many (default: 15/16 of --window)")
-      .value("layers", "LIST", "such as 0,14-16", "all")
+      .from(4)
+      .value("layers", "LAYERS", "such as 0,14-16", "all")
       .value("wordnet", "DIR", "WordNet's database", WordNet::kDebianFolder);
   add_model_options(table);
   add_text_options(table);
   add_run_options(table, true);
+  table.check([](const Options& options) {
+    refuse_options(options, std::array<std::string_view, 1>{"tokens-file"}, "words to replace");
+    if (options.has("tokens")) (void)options.integer("tokens", 4, options.integer("window", 4, 1 << 24));
+  });
   return table;
 }
 
@@ -107,7 +114,6 @@ void run_perturb(Arguments arguments) {
   const auto options = perturb_options().parse(arguments, std::cout);
   if (!options) return;
   const RunOptions run = run_options(*options);
-  refuse_options(*options, std::array<std::string_view, 1>{"tokens-file"}, "words to replace");
   const std::filesystem::path out = options->text("out");
   check_outputs(out, figure_paths(out, ""), *options, run);
   const OutputLock lock(out, run.lock, figure_paths(out, ""));

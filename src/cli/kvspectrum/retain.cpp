@@ -21,27 +21,6 @@ namespace {
 /// What a config says for itself.
 constexpr std::array<std::string_view, 5> kConfigOptions{"sinks", "recent", "transform", "key-space", "layers"};
 
-OptionTable retain_options() {
-  OptionTable table("kvspectrum retain --model PATH --text PATH --out FILE [options]",
-                    "Perplexity of models that keep only the lowest or the highest frequencies of their keys, their "
-                    "values, or both, against the share that is kept.",
-                    {"kvspectrum retain --model SmolLM2.gguf --text book.txt --documents 8 --out retain.json",
-                     "kvspectrum retain --model SmolLM2.gguf --text book.txt --protocol in-place --keep 0.5,0.25 "
-                     "--out retain.json",
-                     "kvspectrum retain --model SmolLM2.gguf --text book.txt --config faedkv.json --out chunks.json"});
-  table.value("out", "FILE", "the JSON result; the figure goes beside it")
-      .value("keep", "LIST", "shares of the bins that are kept", "0.9,0.75,0.5,0.25,0.1")
-      .value("config", "FILE",
-             "a faedkv config: whole chunks of its grid are kept, the lowest, the highest, and those of the largest Δ")
-      .value("layers", "LIST", "layers that are cut, such as 0,14-16", "all");
-  add_ablation_options(table, {.sinks = "4", .recent = "0", .transform = "dct", .key_space = "k_pre"});
-  add_other_weights(table);
-  add_model_options(table);
-  add_text_options(table);
-  add_run_options(table, true);
-  return table;
-}
-
 std::vector<double> shares_of(const Options& options) {
   std::vector<double> shares;
   for (const std::string& word : options.words("keep")) {
@@ -51,6 +30,35 @@ std::vector<double> shares_of(const Options& options) {
     shares.push_back(*share);
   }
   return shares;
+}
+
+OptionTable retain_options() {
+  OptionTable table("kvspectrum retain --model PATH --text PATH --out FILE [options]",
+                    "Perplexity of models that keep only the lowest or the highest frequencies of their keys, their "
+                    "values, or both, against the share that is kept.",
+                    {"kvspectrum retain --model SmolLM2.gguf --text book.txt --documents 8 --out retain.json",
+                     "kvspectrum retain --model SmolLM2.gguf --text book.txt --protocol in-place --keep 0.5,0.25 "
+                     "--out retain.json",
+                     "kvspectrum retain --model SmolLM2.gguf --text book.txt --config faedkv.json --out chunks.json"});
+  table.value("out", "FILE", "the JSON result; the figure goes beside it")
+      .required()
+      .value("keep", "LIST", "shares of the bins that are kept", "0.9,0.75,0.5,0.25,0.1")
+      .value("config", "FILE",
+             "a faedkv config: whole chunks of its grid are kept, the lowest, the highest, and those of the largest Δ")
+      .value("layers", "LAYERS", "layers that are cut, such as 0,14-16", "all");
+  add_ablation_options(table, {.sinks = "4", .recent = "0", .transform = "dct", .key_space = "k_pre"});
+  add_other_weights(table);
+  add_model_options(table);
+  add_text_options(table);
+  add_run_options(table, true);
+  table.check([](const Options& options) {
+    (void)shares_of(options);
+    (void)ablation_setup(options, static_cast<std::size_t>(options.integer("window", 2, 1 << 24)));
+    if (options.text("protocol") == "in-place")
+      refuse_options(options, std::array<std::string_view, 3>{"prefix", "sinks", "recent"}, "--protocol in-place");
+    if (options.has("config")) refuse_options(options, kConfigOptions, "--config");
+  });
+  return table;
 }
 
 /// The parameters of a faedkv config by which an ablation filters, standards included. @throws Error kUnsupported where
@@ -100,10 +108,7 @@ RetentionPlan make_plan(const Options& options, const ModelSource& source, std::
   plan.setup = ablation_setup(options, tokens);
   plan.shares = shares_of(options);
   plan.layers = options.indices("layers", source.config().layers);
-  if (options.has("config")) {
-    refuse_options(options, kConfigOptions, "--config");
-    read_chunks(plan, options.text("config"), source);
-  }
+  if (options.has("config")) read_chunks(plan, options.text("config"), source);
   return plan;
 }
 

@@ -20,29 +20,12 @@ namespace kvs {
 namespace {
 
 constexpr std::array<std::string_view, 2> kVariants{"lag", "local"};
-
-OptionTable scores_options() {
-  OptionTable table("kvspectrum scores --model PATH --text PATH --out FILE [options]",
-                    "LagKV's scores of a document's tokens, and which of them it keeps, by layer and KV head.",
-                    {"kvspectrum scores --model SmolLM2.gguf --text book.txt --lag 64 --ratio 0.25 --out scores.json"});
-  table.value("out", "FILE", "the JSON result; the figure goes beside it")
-      .value("document", "N", "which of the text's windows", "0")
-      .value("sinks", "S", "first tokens, which always stay", "16")
-      .value("lag", "L", "tokens of a partition", "128")
-      .value("ratio", "SHARE", "of a partition's tokens that stay", "0.25")
-      .value("variant", "lag|local", "states are scaled by the next partition's range or by their own", "lag")
-      .value("layers", "LIST", "such as 0,14-16", "all");
-  add_model_options(table);
-  add_text_options(table);
-  add_run_options(table, false);
-  return table;
-}
+constexpr std::int64_t kMostTokens = 1 << 24;  // score_tokens() says what does not fit in a document
 
 LagkvOptions lagkv_options(const Options& options) {
-  constexpr std::int64_t kMost = 1 << 24;  // score_tokens() says what does not fit in a document
   LagkvOptions lagkv;
-  lagkv.sinks = static_cast<std::size_t>(options.integer("sinks", 0, kMost));
-  lagkv.lag = static_cast<std::size_t>(options.integer("lag", 1, kMost));
+  lagkv.sinks = static_cast<std::size_t>(options.integer("sinks", 0, kMostTokens));
+  lagkv.lag = static_cast<std::size_t>(options.integer("lag", 1, kMostTokens));
   lagkv.ratio = options.real("ratio", 0, 1);
   lagkv.variant = static_cast<LagkvVariant>(std::ranges::find(kVariants, options.text("variant")) - kVariants.begin());
   if (lagkv.kept() == 0)
@@ -50,6 +33,28 @@ LagkvOptions lagkv_options(const Options& options) {
                 "found " + options.text("ratio") + ", which keeps none of " + std::to_string(lagkv.lag) +
                     " tokens, expected one that keeps some");
   return lagkv;
+}
+
+OptionTable scores_options() {
+  OptionTable table("kvspectrum scores --model PATH --text PATH --out FILE [options]",
+                    "LagKV's scores of a document's tokens, and which of them it keeps, by layer and KV head.",
+                    {"kvspectrum scores --model SmolLM2.gguf --text book.txt --lag 64 --ratio 0.25 --out scores.json"});
+  table.value("out", "FILE", "the JSON result; the figure goes beside it")
+      .required()
+      .value("document", "N", "which of the text's windows", "0")
+      .from(0)
+      .value("sinks", "S", "first tokens, which always stay", "16")
+      .from(0, kMostTokens)
+      .value("lag", "L", "tokens of a partition", "128")
+      .from(1, kMostTokens)
+      .value("ratio", "SHARE", "of a partition's tokens that stay", "0.25")
+      .value("variant", "lag|local", "states are scaled by the next partition's range or by their own", "lag")
+      .value("layers", "LAYERS", "such as 0,14-16", "all")
+      .check([](const Options& options) { (void)lagkv_options(options); });
+  add_model_options(table);
+  add_text_options(table);
+  add_run_options(table, false);
+  return table;
 }
 
 Json result_json(const TokenScores& scores, const LagkvOptions& lagkv, const std::vector<std::size_t>& layers) {

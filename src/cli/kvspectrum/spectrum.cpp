@@ -32,6 +32,16 @@
 namespace kvs {
 namespace {
 
+void check_spectrum_options(const Options& options) {
+  require_partner(options, kCaptureOptions, std::array<std::string_view, 1>{"capture"});
+  if (options.has("capture")) {
+    refuse_options(options, kTextOptions, "--capture");
+    refuse_options(options, std::array<std::string_view, 2>{"model", "weights-budget"}, "--capture");
+  } else {
+    (void)options.integer("sinks", 0, options.integer("window", 2, 1 << 24) - 1);
+  }
+}
+
 OptionTable spectrum_options() {
   OptionTable table(
       "kvspectrum spectrum (--capture FILE | --model PATH --text PATH) --out-dir DIR [options]",
@@ -40,15 +50,18 @@ OptionTable spectrum_options() {
        "kvspectrum spectrum --model SmolLM2.gguf --text book.txt --documents 16 --transform dft --out-dir spectrum"});
   table.value("capture", "FILE", "a capture with k_pre and v; a missing k_post is recomputed")
       .value("out-dir", "DIR", "where spectrum.h5, spectrum.json and the figures go")
+      .required()
       .value("transform", "dct|dft", "along the token axis", "dct")
       .value("sinks", "S", "first tokens left out in the second set of spectra", "4")
+      .from(0)
       .value("gain", "on|off", "measure what transforms along tokens and across channels save", "on")
-      .value("layers", "LIST", "such as 0,14-16", "all")
+      .value("layers", "LAYERS", "such as 0,14-16", "all")
       .flag("allow-incomplete", "use the committed documents of an unfinished capture")
       .flag("skip-corrupt", "leave out documents whose checksum does not match");
   add_model_options(table);
   add_text_options(table);
   add_run_options(table, true);
+  table.check(check_spectrum_options);
   return table;
 }
 
@@ -95,8 +108,6 @@ StateSet spectrum_states(const CaptureHeader& header, const std::filesystem::pat
 }
 
 void open_capture(const Options& options, const RunOptions& run, Input& input) {
-  refuse_options(options, kTextOptions, "--capture");
-  refuse_options(options, std::array<std::string_view, 1>{"model"}, "--capture");
   const std::filesystem::path path = options.text("capture");
   input.reader = CaptureReader::open(
       path, {.allow_incomplete = options.flag("allow-incomplete"), .skip_corrupt = options.flag("skip-corrupt")});

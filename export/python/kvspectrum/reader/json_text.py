@@ -22,7 +22,7 @@ def _real(text):
 
 def _integer(text):
     value = int(text)
-    return value if -(1 << 63) <= value < 1 << 64 else _real(text)
+    return value if -(1 << 63) <= value < 1 << 63 else _real(text)
 
 
 def _constant(name):
