@@ -12,7 +12,7 @@ namespace kvs {
 
 /// A finite number, so small that sums over all records are finite, too.
 double record_real(const JsonCursor& value);
-/// A sum of NLLs whose mean over `tokens` tokens has a finite perplexity.
+/// A sum of NLLs of `tokens` tokens that f32 logits can have: their perplexity may be beyond a double.
 double record_nll(const JsonCursor& value, std::size_t tokens);
 /// An array of `count` finite numbers.
 std::vector<double> record_reals(const JsonCursor& list, std::size_t count);
