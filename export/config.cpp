@@ -104,6 +104,7 @@ Json make_config(const std::string& method, const ModelConfig& model, const std:
   calibration["documents"] = provenance.documents;
   calibration["tokens"] = provenance.tokens;
   calibration["seed"] = provenance.seed;
+  if (provenance.bos) calibration["bos"] = *provenance.bos;
   calibration.update(provenance.inputs);
   Json list = Json::array();
   for (const ConfigFile& file : files) list.push_back({{"path", file.name}, {"sha256", file.sha256}});

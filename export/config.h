@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,6 +23,7 @@ struct Provenance {
   std::uint64_t window = 0;  // tokens of each document, which RoPE's frequencies may depend on
   std::int64_t seed = 0;
   Json inputs = Json::object();  // SHA-256 of what else was read, by names such as config_sha256
+  std::optional<Json> bos = {};  // the id that every document begins with, or null; nothing: no text was read
 };
 
 /// The same where no text was read to choose settings: those of a paper, or given ones.

@@ -24,7 +24,8 @@ std::vector<Group> groups_of(const std::vector<const Output*>& outputs) {
   for (const Output* output : outputs) {
     const JsonCursor root = output->root();
     const std::string key = root.at("text_sha256").value().dump() + root.at("window").value().dump() +
-                            root.at("documents").value().dump() + root.at("tokens_scored").value().dump();
+                            root.at("documents").value().dump() + root.at("tokens_scored").value().dump() +
+                            (root.has("bos") ? root.at("bos").value().dump() : "");
     const auto [place, is_new] = places.try_emplace(key, groups.size());
     if (is_new) groups.emplace_back();
     groups[place->second].push_back(output);

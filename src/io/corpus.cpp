@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -56,6 +57,7 @@ class Reader {
 
   Corpus read() {
     check_options();
+    corpus_.bos = options_.bos;
     for (const std::string& text : options_.texts) read_argument(text);
     if (options_.tokens_file) read_tokens_file(*options_.tokens_file);
     if (corpus_.documents.empty()) fail_without_documents();
@@ -74,12 +76,14 @@ class Reader {
     if (!options_.texts.empty() && tokenizer_ == nullptr) {
       throw Error(ErrorCode::kInternal, "read_corpus", "texts need a tokenizer");
     }
-    if (options_.bos && (tokenizer_ == nullptr || tokenizer_->bos() < 0)) {
-      refuse("bos", "found on, but the model names no begin-of-sequence token");
-    }
-    if (options_.window < (options_.bos ? 2U : 1U)) refuse("window", "found a window without room for a token");
+    if (has_bos() && static_cast<std::size_t>(options_.bos) >= vocabulary_size_)
+      refuse("bos", "found id " + std::to_string(options_.bos) + ", expected one below the model's " +
+                        std::to_string(vocabulary_size_) + ", or off");
+    if (options_.window < (has_bos() ? 2U : 1U)) refuse("window", "found a window without room for a token");
     if (options_.documents == std::size_t{0}) refuse("documents", "found 0, expected at least 1");
   }
+
+  bool has_bos() const { return options_.bos >= 0; }
 
   bool is_full() const { return options_.documents && corpus_.documents.size() >= *options_.documents; }
 
@@ -138,7 +142,7 @@ class Reader {
       }
       // Outside the try block: a tokenizer that does not fit the model is not the line's fault.
       if (kind == LineKind::kJson) ids = encode(where, text);
-      add_text(where, std::move(ids));
+      add_text(where, ids);
     }
     record(source);
   }
@@ -172,23 +176,38 @@ class Reader {
     return ids;
   }
 
+  /// A window of a text: the ids [first, first + own), behind BOS unless they begin with it.
+  struct Window {
+    std::size_t first, own;
+  };
+
+  std::vector<Window> windows_of(std::span<const std::int32_t> ids) const {
+    std::vector<Window> windows;
+    for (std::size_t first = 0; first < ids.size();) {
+      const std::size_t own = options_.window - (has_bos() && ids[first] != options_.bos ? 1 : 0);
+      if (own > ids.size() - first) break;
+      windows.push_back({first, own});
+      first += options_.stride == 0 ? own : options_.stride;
+    }
+    return windows;
+  }
+
   /// Cuts one text into windows.
-  void add_text(const std::string& name, std::vector<std::int32_t> ids) {
-    const std::size_t length = options_.window - (options_.bos ? 1 : 0),
-                      step = options_.stride == 0 ? length : options_.stride;
-    const std::size_t windows = ids.size() < length ? 0 : (ids.size() - length) / step + 1;
+  void add_text(const std::string& name, std::span<const std::int32_t> ids) {
+    const std::vector<Window> windows = windows_of(ids);
     ++texts_;
     longest_ = std::max(longest_, ids.size());
+    windows_ += windows.size();
     corpus_.tokens_read += ids.size();
-    corpus_.tokens_dropped += ids.size() - (windows == 0 ? 0 : (windows - 1) * step + length);
-    if (windows == 0) ++corpus_.short_texts;
-    const std::size_t last = place(options_.windows_last, windows, windows);
-    for (std::size_t window = place(options_.windows_first, windows, 0); window < last && !is_full(); ++window) {
-      Document document{.source = name, .window_index = window, .tokens = {}};
+    corpus_.tokens_dropped += ids.size() - (windows.empty() ? 0 : windows.back().first + windows.back().own);
+    if (windows.empty()) ++corpus_.short_texts;
+    const std::size_t last = place(options_.windows_last, windows.size(), windows.size());
+    for (std::size_t n = place(options_.windows_first, windows.size(), 0); n < last && !is_full(); ++n) {
+      const auto own = ids.subspan(windows[n].first, windows[n].own);
+      Document document{.source = name, .window_index = n, .tokens = {}};
       document.tokens.reserve(options_.window);
-      if (options_.bos) document.tokens.push_back(tokenizer_->bos());
-      const auto first = ids.begin() + static_cast<std::ptrdiff_t>(window * step);
-      document.tokens.insert(document.tokens.end(), first, first + static_cast<std::ptrdiff_t>(length));
+      if (own.size() < options_.window) document.tokens.push_back(options_.bos);
+      document.tokens.insert(document.tokens.end(), own.begin(), own.end());
       corpus_.documents.push_back(std::move(document));
     }
   }
@@ -203,15 +222,15 @@ class Reader {
   [[noreturn]] void fail_without_documents() const {
     std::string where = options_.tokens_file ? options_.tokens_file->native() : options_.texts.front();
     if (options_.texts.size() > 1) where += " and " + std::to_string(options_.texts.size() - 1) + " more";
-    const std::size_t need = options_.window - (options_.bos ? 1 : 0);
     std::string problem = "0 documents: ";
     if (texts_ == 0) {
       problem += "found no text";
-    } else if (longest_ >= need) {
+    } else if (windows_ > 0) {
       problem += "the range of windows selects none of the windows there are";
     } else {
       problem += "the longest of " + std::to_string(texts_) + " texts has " + std::to_string(longest_) +
-                 " tokens, expected at least " + std::to_string(need) + ", those of a window";
+                 " tokens, expected at least " + std::to_string(options_.window - (has_bos() ? 1 : 0)) +
+                 ", those of a window" + (has_bos() ? " behind the begin-of-sequence token" : "");
     }
     throw Error(ErrorCode::kData, where, problem);
   }
@@ -220,7 +239,7 @@ class Reader {
   const Tokenizer* tokenizer_;
   std::size_t vocabulary_size_;
   Corpus corpus_;
-  std::size_t texts_ = 0, longest_ = 0;
+  std::size_t texts_ = 0, longest_ = 0, windows_ = 0;
 };
 
 }  // namespace

@@ -17,7 +17,7 @@ struct CorpusOptions {
   std::size_t stride = 0;                                   // tokens from a window to the next; 0: they do not overlap
   std::optional<std::size_t> documents;                     // at most so many in all
   std::optional<std::int64_t> windows_first, windows_last;  // --windows A:B of each text; negative counts from its end
-  bool bos = false;
+  std::int32_t bos = -1;                                    // an id that every window begins with, or none
   bool replace_invalid_utf8 = false;
   bool skip_bad_lines = false;
 };
@@ -36,10 +36,12 @@ struct Corpus {
   std::string tokenizer_sha256;                     // tokenizer_digest(), empty for texts of token ids
   std::size_t tokens_read = 0, tokens_dropped = 0;  // remainders shorter than a window are dropped and counted
   std::size_t replaced_bytes = 0, skipped_lines = 0, short_texts = 0;
+  std::int32_t bos = -1;  // CorpusOptions::bos
 };
 
 /// Reads, tokenises and cuts the texts as the contract in docs/captures.md says.
-/// With `bos`, every window starts with the BOS id (counted in the window).
+/// With `bos`, every window begins with that id (counted in the window); where the text itself has it there, it is not
+/// put in again.
 /// @param tokenizer        may be null when only a tokens file is given
 /// @param vocabulary_size  ids must be below it
 /// @throws Error kInput (missing, invalid UTF-8 with line and byte offset, bad JSONL line, id with line and column),

@@ -20,13 +20,13 @@ std::string text_of(const Tokenizer& tokenizer, std::span<const std::int32_t> wi
 
 DocumentVersions perturb_document(const Tokenizer& tokenizer, std::span<const std::int32_t> window,
                                   std::size_t document, const PerturbationPlan& plan, const Synonyms& synonyms) {
-  const std::size_t special = plan.bos ? 1 : 0;
+  const std::size_t special = plan.bos >= 0 ? 1 : 0;
   const std::string text = text_of(tokenizer, window.subspan(special));
   const auto replacements = choose_replacements(text, plan.share, plan.seed + document, synonyms);
   const std::string changed = replace_words(text, replacements);
   const auto cut = [&](const std::string& version) {
     std::vector<std::int32_t> tokens = tokenizer.encode(version);
-    if (plan.bos) tokens.insert(tokens.begin(), tokenizer.bos());
+    begin_with(plan.bos, tokens);
     tokens.resize(std::min(tokens.size(), plan.tokens));
     return tokens;
   };

@@ -14,7 +14,7 @@ namespace kvs {
 struct PerturbationPlan {
   double share = 0.01;     // of the words, replaced by synonyms
   std::size_t tokens = 0;  // T: both versions are cut to so many
-  bool bos = false;        // windows begin with the begin-of-sequence token, and so do both versions
+  std::int32_t bos = -1;   // an id that windows begin with, and so do both versions; or none
   std::uint64_t seed = 0;  // of document 0; each has its own
 };
 

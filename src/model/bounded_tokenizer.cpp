@@ -33,6 +33,7 @@ class BoundedTokenizer final : public Tokenizer {
   std::string decode(const std::vector<std::int32_t>& ids) const override { return tokenizer_->decode(ids); }
   std::size_t vocabulary_size() const noexcept override { return tokenizer_->vocabulary_size(); }
   std::int32_t bos() const noexcept override { return fits(tokenizer_->bos()) ? tokenizer_->bos() : -1; }
+  bool adds_bos() const noexcept override { return tokenizer_->adds_bos() && bos() >= 0; }
   std::int32_t find(std::string_view token) const noexcept override { return tokenizer_->find(token); }
   const std::vector<std::string>& notes() const noexcept override { return notes_; }
 

@@ -22,7 +22,7 @@ std::size_t Prompt::longest() const noexcept {
 Prompt encode_prompt(const Tokenizer& tokenizer, const TaskSample& sample, AnswerRule rule, std::int32_t bos) {
   const auto encoded = [&](const std::string& text) {
     std::vector<std::int32_t> ids = tokenizer.encode(text);
-    if (bos >= 0) ids.insert(ids.begin(), bos);
+    begin_with(bos, ids);
     return ids;
   };
   const std::string text = sample.prompt(), blank = text.empty() || is_blank(text.back()) ? "" : " ";

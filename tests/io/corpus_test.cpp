@@ -28,6 +28,7 @@ using testing::HasSubstr;
 class ByteTokenizer final : public Tokenizer {
  public:
   static constexpr std::size_t kVocabulary = 257;
+  static constexpr std::int32_t kBos = 256;
   std::vector<std::int32_t> encode(std::string_view text) const override {
     std::vector<std::int32_t> ids;
     for (const char c : text) ids.push_back(static_cast<unsigned char>(c));
@@ -39,7 +40,8 @@ class ByteTokenizer final : public Tokenizer {
     return text;
   }
   std::size_t vocabulary_size() const noexcept override { return kVocabulary; }
-  std::int32_t bos() const noexcept override { return 256; }
+  std::int32_t bos() const noexcept override { return kBos; }
+  bool adds_bos() const noexcept override { return true; }
   std::int32_t find(std::string_view) const noexcept override { return -1; }
 };
 
@@ -116,11 +118,44 @@ TEST_F(CorpusTest, WindowsOverlapWithAStride) {
 
 TEST_F(CorpusTest, BosTakesOnePlaceOfEveryWindow) {
   CorpusOptions with_bos = options({write("a.txt", "abcdefgh")});
-  with_bos.bos = true;
+  with_bos.bos = ByteTokenizer::kBos;
   const Corpus corpus = read(with_bos);
   ASSERT_EQ(corpus.documents.size(), 2U);  // 3 of the 8 tokens fit into each window of 4
   EXPECT_THAT(corpus.documents[1].tokens, ElementsAre(256, 'd', 'e', 'f'));
   EXPECT_EQ(corpus.tokens_dropped, 2U);
+}
+
+TEST_F(CorpusTest, ATextThatBeginsWithBosGetsNoSecondOne) {
+  CorpusOptions with_bos = tokens_options("[256,1,2,3,4,5,6]\n[1,2,3,256,4,5,6,7]", 4);
+  with_bos.bos = ByteTokenizer::kBos;
+  const Corpus corpus = read(with_bos);
+  ASSERT_EQ(corpus.documents.size(), 4U);
+  EXPECT_THAT(corpus.documents[0].tokens, ElementsAre(256, 1, 2, 3));
+  EXPECT_THAT(corpus.documents[1].tokens, ElementsAre(256, 4, 5, 6));
+  EXPECT_THAT(corpus.documents[2].tokens, ElementsAre(256, 1, 2, 3));
+  EXPECT_THAT(corpus.documents[3].tokens, ElementsAre(256, 4, 5, 6));  // in the midst of a line, too
+  EXPECT_EQ(corpus.tokens_dropped, 1U);
+  EXPECT_EQ(corpus.bos, 256);
+  with_bos.windows_first = -1;
+  EXPECT_THAT(read(with_bos).documents[0].tokens, ElementsAre(256, 4, 5, 6));
+}
+
+TEST_F(CorpusTest, ATextNeedsOneTokenLessWhereBosIsPutBeforeIt) {
+  CorpusOptions with_bos = tokens_options("[1,2,3]\n[256,1,2]", 4);
+  with_bos.bos = ByteTokenizer::kBos;
+  const Corpus corpus = read(with_bos);
+  ASSERT_EQ(corpus.documents.size(), 1U);
+  EXPECT_THAT(corpus.documents[0].tokens, ElementsAre(256, 1, 2, 3));
+  EXPECT_EQ(corpus.short_texts, 1U);
+  with_bos = tokens_options("[256,1,2]", 4);
+  with_bos.bos = ByteTokenizer::kBos;
+  expect_error(with_bos, ErrorCode::kData, "has 3 tokens, expected at least 3, those of a window behind");
+}
+
+TEST_F(CorpusTest, BosIsAnIdOfTheModel) {
+  CorpusOptions with_bos = options({write("a.txt", "abcdefgh")});
+  with_bos.bos = ByteTokenizer::kBos;
+  expect_error(with_bos, ErrorCode::kUsage, "--bos: found id 256, expected one below the model's 256", 256);
 }
 
 TEST_F(CorpusTest, SelectsWindowsOfEachTextFromTheFrontAndFromTheEnd) {
@@ -367,14 +402,12 @@ TEST_F(CorpusTest, OptionsThatCannotWorkAreRefused) {
   expect_error(options({"-", "-"}), ErrorCode::kUsage, "found - twice");
   expect_error(options({text}, 0), ErrorCode::kUsage, "window");
   CorpusOptions bad = options({text}, 1);
-  bad.bos = true;
+  bad.bos = ByteTokenizer::kBos;
   expect_error(bad, ErrorCode::kUsage, "window");
   bad = options({text});
   bad.documents = 0;
   expect_error(bad, ErrorCode::kUsage, "documents");
   bad = tokens_options("[1,2]");
-  bad.bos = true;
-  EXPECT_THROW(read_corpus(bad, nullptr, 10), Error);
   bad.texts = {text};
   expect_error(bad, ErrorCode::kUsage, "expected either texts or a file of tokens");
 }

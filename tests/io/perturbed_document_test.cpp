@@ -16,6 +16,7 @@ class ByteTokenizer final : public Tokenizer {
   std::string decode(const std::vector<std::int32_t>& ids) const override { return {ids.begin(), ids.end()}; }
   std::size_t vocabulary_size() const noexcept override { return 256; }
   std::int32_t bos() const noexcept override { return 1; }
+  bool adds_bos() const noexcept override { return true; }
   std::int32_t find(std::string_view) const noexcept override { return -1; }
 };
 
@@ -69,7 +70,7 @@ TEST_F(PerturbedDocument, AVersionThatBecomesTooShortIsNotUsable) {
 }
 
 TEST_F(PerturbedDocument, KeepsTheFirstTokenAndDropsPartsOfCharacters) {
-  const PerturbationPlan plan{.share = 1, .tokens = 8, .bos = true};
+  const PerturbationPlan plan{.share = 1, .tokens = 8, .bos = 1};
   const DocumentVersions versions = perturb("\x01\xA9- rays here \xC3", plan, "beam");
   EXPECT_EQ(text_of(versions.original), "\x01- rays ");
   EXPECT_EQ(text_of(versions.perturbed), "\x01- beam ");

@@ -96,6 +96,30 @@ TEST_F(TokenizerGguf, BosIsThatOfTheMetadata) {
   expect_error(ErrorCode::kInput, "tokenizer.ggml.bos_token_id");
 }
 
+TEST_F(TokenizerGguf, BosBeginsATextWhereTheMetadataOrLlamaCppsDefaultsSaySo) {
+  const auto asked = [&] { return chosen_bos(*load_tokenizer_gguf(file_), BosChoice::kAuto); };
+  const std::string kAdd = "tokenizer.ggml.add_bos_token";
+  file_.values["tokenizer.ggml.bos_token_id"] = std::uint64_t{4};
+  for (const char* pre :
+       {"llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2", "tekken"}) {
+    file_.values["tokenizer.ggml.pre"] = std::string_view(pre);
+    EXPECT_EQ(asked(), 4) << pre;
+  }
+  for (const char* pre :
+       {"default", "gpt-2", "smollm", "qwen2", "glm4", "chatglm-bpe", "dbrx", "gpt-4o", "deepseek-v3"}) {
+    file_.values["tokenizer.ggml.pre"] = std::string_view(pre);
+    EXPECT_EQ(asked(), -1) << pre;
+  }
+  file_.values[kAdd] = true;
+  EXPECT_EQ(asked(), 4);
+  file_.values.erase("tokenizer.ggml.bos_token_id");
+  EXPECT_EQ(asked(), -1);  // nothing says which
+  file_.values["tokenizer.ggml.bos_token_id"] = std::uint64_t{4};
+  file_.values["tokenizer.ggml.pre"] = std::string_view("llama-bpe");
+  file_.values[kAdd] = false;
+  EXPECT_EQ(asked(), -1);
+}
+
 TEST_F(TokenizerGguf, DecodesSpecialTokensAsWritten) {
   add_token("<\uff5c>", kControl);  // outside the byte alphabet, but found as a whole
   EXPECT_EQ(load_tokenizer_gguf(file_)->decode({5, 3, 6, 4}), "bc <\uff5c><s>");

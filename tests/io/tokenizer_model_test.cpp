@@ -108,6 +108,17 @@ TEST(TokenizerModel, LoadsAFile) {
   EXPECT_THROW(load_tokenizer_model("/nonexistent/tokenizer.model"), Error);
 }
 
+TEST(TokenizerModel, TheConfigurationBesideItAsksForBos) {
+  const test::TemporaryDirectory folder;
+  const auto path = folder.write("tokenizer.model", pieces() + settings(kBpe));
+  EXPECT_EQ(chosen_bos(*load_tokenizer_model(path), BosChoice::kAuto), -1);
+  EXPECT_EQ(chosen_bos(*load_tokenizer_model(path), BosChoice::kOn), 1);
+  folder.write("tokenizer_config.json", R"({"add_bos_token": true})");
+  EXPECT_EQ(chosen_bos(*load_tokenizer_model(path), BosChoice::kAuto), 1);
+  folder.write("tokenizer_config.json", R"({"add_bos_token": false})");
+  EXPECT_EQ(chosen_bos(*load_tokenizer_model(path), BosChoice::kAuto), -1);
+}
+
 TEST(TokenizerModel, AddedTokensBesideItAreFoundInTheText) {
   const test::TemporaryDirectory folder;
   const auto path = folder.write("tokenizer.model", pieces() + settings(kBpe));

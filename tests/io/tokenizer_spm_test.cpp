@@ -61,6 +61,16 @@ class TokenizerSpm : public testing::Test {
   std::vector<double> scores_;
 };
 
+TEST_F(TokenizerSpm, BosBeginsATextUnlessTheMetadataSayNo) {
+  const auto asked = [&] { return chosen_bos(*load(), BosChoice::kAuto); };
+  EXPECT_EQ(asked(), 1);  // llama.cpp's id where the file names none
+  file_.values["tokenizer.ggml.bos_token_id"] = std::uint64_t{2};
+  EXPECT_EQ(asked(), 2);
+  file_.values["tokenizer.ggml.add_bos_token"] = false;
+  EXPECT_EQ(asked(), -1);
+  EXPECT_EQ(chosen_bos(*load(), BosChoice::kOn), 2);
+}
+
 TEST_F(TokenizerSpm, TheHighestScoreIsMergedFirst) {
   file_.values["tokenizer.ggml.add_space_prefix"] = false;
   EXPECT_THAT(encode("abb"), ElementsAre(2, 6));  // bb, although ab stands further left

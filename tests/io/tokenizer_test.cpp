@@ -193,24 +193,55 @@ TEST(Tokenizer, BosIsThatOfTheConfigurationBesideIt) {
   EXPECT_EQ(load_tokenizer_json(path)->bos(), 8);
 }
 
-TEST(Tokenizer, BosIsWhatTheTemplatePutsFirstWhereTheConfigurationNamesNone) {
-  const auto bos_of = [](const char* processor, std::string_view bos = {}) {
+// What AutoTokenizer of Transformers 5.24 does: the template alone decides, `add_bos_token` is passed over where there
+// is a tokenizer.json.
+TEST(Tokenizer, BosIsWhatTheTemplatePutsFirstAndOnlyATemplateAsksForIt) {
+  std::int32_t asked = -1;  // what begins a text with --bos auto
+  const auto bos_of = [&](const char* processor, std::string_view bos = {}) {
     Json document = small_document();
     document["added_tokens"] = {added_token(8, "<s>"), added_token(9, "<t>")};
     document["post_processor"] = parse_json(processor, "test");
     const test::TemporaryDirectory folder;
     if (!bos.empty()) folder.write("tokenizer_config.json", R"({"bos_token": ")" + std::string(bos) + "\"}");
-    return load_tokenizer_json(folder.write("tokenizer.json", dump_json(document)))->bos();
+    const auto tokenizer = load_tokenizer_json(folder.write("tokenizer.json", dump_json(document)));
+    asked = chosen_bos(*tokenizer, BosChoice::kAuto);
+    return tokenizer->bos();
   };
   const char* both = R"({"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"<s>","type_id":0}},
     {"Sequence":{"id":"A","type_id":0}}],"special_tokens":{"<s>":{"id":"<s>","ids":[8],"tokens":["<s>"]}}})";
   EXPECT_EQ(bos_of(both), 8);
-  EXPECT_EQ(bos_of(both, "<t>"), 9);
+  EXPECT_EQ(asked, 8);
+  EXPECT_EQ(bos_of(both, "<t>"), 8);
+  EXPECT_EQ(asked, 8);
+  EXPECT_EQ(bos_of("null", "<t>"), 9);
+  EXPECT_EQ(asked, -1);
+  EXPECT_EQ(bos_of((R"({"type":"Sequence","processors":[{"type":"ByteLevel"},)" + std::string(both) + "]}").c_str()),
+            8);
+  EXPECT_EQ(asked, 8);
   EXPECT_EQ(bos_of(R"({"type":"TemplateProcessing","single":[{"Sequence":{"id":"A","type_id":0}},
     {"SpecialToken":{"id":"<s>","type_id":0}}],"special_tokens":{"<s>":{"ids":[8]}}})"),
             -1);
+  EXPECT_EQ(asked, -1);
   EXPECT_EQ(bos_of(R"({"type":"RobertaProcessing","sep":["<t>",9],"cls":["<s>",8]})"), 8);
   EXPECT_THROW(bos_of(R"({"type":"BertProcessing","sep":["<t>",9],"cls":["<s>",10]})"), Error);
+}
+
+TEST(Tokenizer, BosIsPutBeforeATextAsChosen) {
+  const test::TemporaryDirectory folder;
+  Json document = small_document();
+  document["added_tokens"] = {added_token(8, "<s>")};
+  const auto path = folder.write("tokenizer.json", dump_json(document));
+  EXPECT_EQ(chosen_bos(*load_tokenizer_json(path), BosChoice::kAuto), -1);
+  EXPECT_EQ(chosen_bos(*load_tokenizer_json(path), BosChoice::kOff), -1);
+  EXPECT_THROW(chosen_bos(*load_tokenizer_json(path), BosChoice::kOn), Error);
+  folder.write("tokenizer_config.json", R"({"bos_token": "<s>", "add_bos_token": true})");
+  EXPECT_EQ(chosen_bos(*load_tokenizer_json(path), BosChoice::kAuto), -1);
+  EXPECT_EQ(chosen_bos(*load_tokenizer_json(path), BosChoice::kOn), 8);
+  std::vector<std::int32_t> ids{1};
+  begin_with(8, ids);
+  begin_with(8, ids);
+  begin_with(-1, ids);
+  EXPECT_THAT(ids, ElementsAre(8, 1));
 }
 
 TEST(Tokenizer, InvalidUtf8IsRefused) { EXPECT_THROW(encode(small_document(), "a\xFF"), Error); }

@@ -96,6 +96,29 @@ TEST_F(TokenizerForms, SentencePiecesBpeKeepsItsIds) {
   }
 }
 
+TEST_F(TokenizerForms, BosBeginsATextInEveryForm) {
+  constexpr const char* kTemplate = R"({"type": "TemplateProcessing",
+    "single": [{"SpecialToken": {"id": "<|endoftext|>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+    "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+    "special_tokens": {"<|endoftext|>": {"id": "<|endoftext|>", "ids": [0], "tokens": ["<|endoftext|>"]}}})";
+  const auto asked = [](const Tokenizer& tokenizer) { return chosen_bos(tokenizer, BosChoice::kAuto); };
+  Json tokenizer = parse_json(read_text_file(fs::path(KVS_GOLDEN_DIR) / "tokenizer_small.json", 1 << 24), "small");
+  for (const bool adds : {true, false}) {
+    tokenizer["post_processor"] = adds ? parse_json(kTemplate, "template") : Json();
+    folder_.write("tokenizer.json", dump_json(tokenizer));
+    folder_.write("tokenizer_config.json", R"({"bos_token": "<|endoftext|>"})");
+    const auto file = to_gguf(folder_.path());
+    EXPECT_EQ(file->get_boolean("tokenizer.ggml.add_bos_token"), adds);
+    EXPECT_EQ(file->get_unsigned("tokenizer.ggml.bos_token_id", 9), 0U);
+    EXPECT_EQ(asked(*load_tokenizer_gguf(*file)), adds ? 0 : -1);
+    fs::remove_all(folder_ / "back");
+    fs::create_directory(folder_ / "back");
+    EXPECT_EQ(write_tokenizer_json(*file, folder_ / "back"), "");
+    EXPECT_EQ(asked(*load_tokenizer_json(folder_ / "back" / "tokenizer.json")), adds ? 0 : -1);
+    fs::remove(folder_ / "m.gguf");
+  }
+}
+
 TEST_F(TokenizerForms, IdsWithoutATokenAreUnused) {
   fs::copy_file(fs::path(KVS_GOLDEN_DIR) / "tokenizer_small.json", folder_ / "tokenizer.json");
   const std::size_t tokens = load_tokenizer_json(folder_ / "tokenizer.json")->vocabulary_size();

@@ -28,6 +28,7 @@ class FourByteTokenizer final : public Tokenizer {
   }
   std::size_t vocabulary_size() const noexcept override { return pieces_.size(); }
   std::int32_t bos() const noexcept override { return -1; }
+  bool adds_bos() const noexcept override { return false; }
   std::int32_t find(std::string_view) const noexcept override { return -1; }
 
  private:

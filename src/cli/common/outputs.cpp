@@ -219,6 +219,7 @@ bool is_of_run(const Json& output, const std::string& provenance, const Options&
   for (const auto& [name, digest] : identity.items())
     if (name.ends_with("_sha256") && !is(name == "model_sha256" ? "/model/sha256" : provenance + '/' + name, digest))
       return false;
+  if (identity.contains("bos") && !is(provenance + "/bos", identity.at("bos"))) return false;
   return is(provenance + "/command", options.command()) && is(provenance + "/tool_version", kToolVersion);
 }
 

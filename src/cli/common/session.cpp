@@ -104,8 +104,28 @@ Json common_identity(const Options& options, const std::string& model_sha256, co
                 {"text_sha256", corpus.text_sha256},
                 {"tokens", digest_of_tokens(corpus)},
                 {"documents", corpus.documents.size()}};
+  if (!corpus.documents.empty()) identity["bos"] = bos_json(corpus.bos);
   identity.update(digests_of_configs(options));
   return identity;
+}
+
+void remark_notes(const Tokenizer& tokenizer, bool quiet) {
+  for (const std::string& note : tokenizer.notes()) remark("note: " + note, quiet);
+}
+
+/// @return nullptr if none is needed. A file of tokens may belong to a tokenizer that cannot be read: nothing says then
+/// what its windows begin with.
+std::unique_ptr<Tokenizer> tokenizer_of(const ModelSource& model, bool has_tokens, BosChoice bos, bool quiet) {
+  if (has_tokens && bos == BosChoice::kOff) return nullptr;
+  if (!has_tokens || bos == BosChoice::kOn) return model.load_tokenizer();
+  try {
+    return model.load_tokenizer();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kInput && error.code() != ErrorCode::kUnsupported) throw;
+    remark("note: no begin-of-sequence token goes before the windows of --tokens-file: " + std::string(error.what()),
+           quiet);
+    return nullptr;
+  }
 }
 
 }  // namespace
@@ -129,6 +149,14 @@ void add_model_options(OptionTable& table) {
       });
 }
 
+BosChoice bos_choice(const Options& options) {
+  static constexpr std::string_view kChoices[] = {"auto", "on", "off"};
+  const std::string& choice = options.choice("bos", kChoices);
+  return choice == "auto" ? BosChoice::kAuto : choice == "on" ? BosChoice::kOn : BosChoice::kOff;
+}
+
+Json bos_json(std::int32_t bos) { return bos < 0 ? Json() : Json(bos); }
+
 void add_text_options(OptionTable& table) {
   table.group("Text")
       .list("text", "PATH", "text file, folder, *.jsonl with a `text` field, or - ; may repeat")
@@ -138,7 +166,7 @@ void add_text_options(OptionTable& table) {
       .value("documents", "N", "at most so many documents in all (default: all)")
       .from(1, kMostDocuments)
       .value("windows", "A:B", "of each text its windows A to B-1; negative counts from its end (default: all)")
-      .value("bos", "on|off", "start every window with the model's begin-of-sequence token", "off")
+      .value("bos", "auto|on|off", kBosHelp, "auto")
       .value("invalid-utf8", "replace", "replace invalid UTF-8 by U+FFFD and count it, instead of stopping")
       .flag("skip-bad-lines", "skip and count malformed JSONL lines, instead of stopping")
       .check(check_text_options);
@@ -245,7 +273,7 @@ ModelSession load_model(std::unique_ptr<ModelSource> source, const Options& opti
 
 std::unique_ptr<Tokenizer> load_tokenizer(const ModelSource& model, const RunOptions& run) {
   std::unique_ptr<Tokenizer> tokenizer = model.load_tokenizer();
-  for (const std::string& note : tokenizer->notes()) remark("note: " + note, run.quiet);
+  remark_notes(*tokenizer, run.quiet);
   return tokenizer;
 }
 
@@ -268,17 +296,25 @@ Corpus load_corpus(const Options& options, const RunOptions& run, const ModelSou
     corpus.documents = static_cast<std::size_t>(options.integer(names.documents, 1, kMostDocuments));
   if (options.has(names.windows))
     std::tie(corpus.windows_first, corpus.windows_last) = options.window_range(names.windows);
-  corpus.bos = options.on_off("bos");
   corpus.replace_invalid_utf8 = options.has("invalid-utf8");
   corpus.skip_bad_lines = options.flag("skip-bad-lines");
 
-  const auto tokenizer = corpus.tokens_file && !corpus.bos ? nullptr : load_tokenizer(model, run);
+  const BosChoice bos = bos_choice(options);
+  const auto tokenizer = tokenizer_of(model, corpus.tokens_file.has_value(), bos, run.quiet);
+  if (tokenizer) {
+    corpus.bos = chosen_bos(*tokenizer, bos);
+    remark_notes(*tokenizer, run.quiet);
+  }
   Corpus read = read_corpus(corpus, tokenizer.get(), model.config().vocabulary);
-  if (tokenizer != nullptr && !corpus.texts.empty()) read.tokenizer_sha256 = tokenizer_digest(*tokenizer);
+  if (tokenizer && !corpus.texts.empty()) read.tokenizer_sha256 = tokenizer_digest(*tokenizer);
   if (read.tokens_dropped > 0)
     remark("text: " + std::to_string(read.documents.size()) + " documents of " + std::to_string(corpus.window) +
                " tokens; " + std::to_string(read.tokens_dropped) + " of " + std::to_string(read.tokens_read) +
                " tokens left over at the ends of texts",
+           run.quiet);
+  if (read.bos >= 0 && names.windows == CorpusOptionNames().windows)
+    remark("text: every window begins with the begin-of-sequence token, id " + std::to_string(read.bos) +
+               ", one of its " + std::to_string(corpus.window) + " tokens (--bos)",
            run.quiet);
   if (read.replaced_bytes > 0)
     remark("text: replaced " + std::to_string(read.replaced_bytes) + " bytes of invalid UTF-8", run.quiet);
@@ -389,6 +425,7 @@ Provenance provenance(const Options& options, const RunOptions& run, const Corpu
   if (!corpus.tokenizer_sha256.empty()) record.inputs["tokenizer_sha256"] = corpus.tokenizer_sha256;
   if (!corpus.documents.empty()) record.window = corpus.documents.front().tokens.size();
   for (const Document& document : corpus.documents) record.tokens += document.tokens.size();
+  if (!corpus.documents.empty()) record.bos = bos_json(corpus.bos);
   return record;
 }
 

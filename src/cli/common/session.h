@@ -14,6 +14,7 @@
 #include "export/config.h"
 #include "io/corpus.h"
 #include "io/json.h"
+#include "io/tokenizer/tokenizer.h"
 #include "model/decoder.h"
 #include "model/model.h"
 
@@ -23,6 +24,13 @@ namespace kvs {
 void add_model_options(OptionTable& table);  // --model --device --dtype --threads --weights-budget
 void add_text_options(OptionTable& table);   // --text --tokens-file --window --documents --windows --bos …
 void add_run_options(OptionTable& table, bool resumable);  // --seed --force --quiet --json --no-lock (--resume)
+
+/// The help of `--bos auto|on|off`.
+inline constexpr const char* kBosHelp =
+    "the model's begin-of-sequence token before every window, counted in it; auto: where the model's files ask for it";
+BosChoice bos_choice(const Options& options);
+/// The `bos` of outputs: the id that texts begin with, or null.
+Json bos_json(std::int32_t bos);
 
 /// How a command should behave.
 struct RunOptions {

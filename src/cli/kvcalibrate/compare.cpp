@@ -308,6 +308,7 @@ Json result_json(const Options& options, const ModelSession& session, const Comp
               {"tool_version", record.tool_version},
               {"seed", record.seed},
               {"text_sha256", record.text_sha256},
+              {"bos", bos_json(input.corpus.bos)},
               {"calibration", calibration_json(input)},
               {"tokens", tokens},
               {"documents", input.documents.size()},

@@ -25,7 +25,7 @@ struct FrontQuestions {
     return {.tokenizer = *tokenizer,
             .rule = input.rule,
             .answer_tokens = input.answer_tokens,
-            .bos = options.on_off("bos") ? tokenizer->bos() : -1};
+            .bos = chosen_bos(*tokenizer, bos_choice(options))};
   }
 
   std::shared_ptr<const Tokenizer> tokenizer;

@@ -162,6 +162,7 @@ void run_eval(Arguments arguments) {
                      {"dtype", name_of(session.backend->compute_type())},
                      {"model", model_json(config, session.source->sha256(), tokens)},
                      {"text_sha256", record.text_sha256},
+                     {"bos", bos_json(corpus.bos)},
                      {"command", record.command},
                      {"tool_version", record.tool_version}});
   if (plan.last > 0) result["stride"] = plan.last;

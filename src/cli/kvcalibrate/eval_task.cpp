@@ -50,10 +50,11 @@ TaskCache task_cache(const Options& options, const ModelSource& source) {
   return cache;
 }
 
-Json result_json(const Options& options, const TaskInput& input, const TaskCache& cache, const ModelSession& session,
-                 std::size_t longest, std::span<const TaskResult> results) {
+Json result_json(const Options& options, const TaskInput& input, const TaskPlan& plan, const TaskCache& cache,
+                 const ModelSession& session, std::size_t longest, std::span<const TaskResult> results) {
   const auto& [choice, prefill] = cache;
-  Json result{{"method", choice.name}, {"task", options.text("task")}, {"prefill", prefill}};
+  Json result{
+      {"method", choice.name}, {"task", options.text("task")}, {"prefill", prefill}, {"bos", bos_json(plan.bos)}};
   result.update(task_json(results));
   if (choice.method != nullptr || !choice.given().empty()) result["parameters"] = choice.given();
   if (choice.is_full() || result.contains("full")) result["fails_with_full_cache"] = is_failed(result);
@@ -170,18 +171,17 @@ void run_eval_task(const Options& options, const RunOptions& run) {
   auto source = open_model(options);
   const TaskCache cache = task_cache(options, *source);
   const auto tokenizer = load_tokenizer(*source, run);
-  if (options.on_off("bos") && tokenizer->bos() < 0)
-    throw Error(ErrorCode::kUsage, "--bos", "on, but the model has no such token");
   const TaskInput input = task_input(options, run, source->config(), *tokenizer);
   const TaskPlan plan{.tokenizer = *tokenizer,
                       .rule = input.rule,
                       .answer_tokens = input.answer_tokens,
-                      .bos = options.on_off("bos") ? tokenizer->bos() : -1};
+                      .bos = chosen_bos(*tokenizer, bos_choice(options))};
   const std::size_t longest = longest_question(input, plan, source->config(), run, options.text("task"));
 
   Corpus read;  // what says which texts a run is of
   read.text_sha256 = input.sha256;
-  const Json identity = run_identity(options, *source, read);
+  Json identity = run_identity(options, *source, read);
+  identity["bos"] = bos_json(plan.bos);
   if (options.has("out")) {
     const std::string out = options.text("out");
     if (is_finished(
@@ -194,7 +194,7 @@ void run_eval_task(const Options& options, const RunOptions& run) {
   std::optional<Journal> journal;
   if (options.has("out")) journal.emplace(open_journal(options.text("out"), identity, run));
   const std::vector<TaskResult> results = ask_all(options, run, input, plan, cache, session, longest, journal);
-  const Json result = result_json(options, input, cache, session, longest, results);
+  const Json result = result_json(options, input, plan, cache, session, longest, results);
   if (result.value("fails_with_full_cache", false))
     remark("note: the model misses most questions with the full cache: compare the log-likelihoods", run.quiet);
   if (options.has("out"))

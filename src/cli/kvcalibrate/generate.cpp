@@ -19,6 +19,8 @@ namespace kvs {
 namespace {
 
 constexpr std::int64_t kMostTokens = 1 << 24;
+constexpr const char* kPromptBosHelp =
+    "the model's begin-of-sequence token before the prompt; auto: where the model's files ask for it";
 
 OptionTable generate_options() {
   OptionTable table(
@@ -33,7 +35,7 @@ OptionTable generate_options() {
       .required()
       .value("tokens", "N", "tokens to generate", "64")
       .from(1, kMostTokens)
-      .value("bos", "on|off", "start the prompt with the model's begin-of-sequence token", "off");
+      .value("bos", "auto|on|off", kPromptBosHelp, "auto");
   add_cache_options(table, "full");
   add_model_options(table);
   add_run_options(table, false);
@@ -47,12 +49,9 @@ void check_prompt(const Options& options) {
     throw Error(ErrorCode::kUsage, "--prompt", "found bytes that are not UTF-8");
 }
 
-std::vector<std::int32_t> prompt_ids(const Options& options, const Tokenizer& tokenizer) {
+std::vector<std::int32_t> prompt_ids(const Options& options, const Tokenizer& tokenizer, std::int32_t bos) {
   std::vector<std::int32_t> ids = tokenizer.encode(options.text("prompt"));
-  if (options.on_off("bos")) {
-    if (tokenizer.bos() < 0) throw Error(ErrorCode::kUsage, "--bos", "on, but the model has no such token");
-    ids.insert(ids.begin(), tokenizer.bos());
-  }
+  begin_with(bos, ids);
   if (ids.empty()) throw Error(ErrorCode::kUsage, "--prompt", "found no token, expected a text");
   return ids;
 }
@@ -73,7 +72,8 @@ void run_generate(Arguments arguments) {
   auto source = open_model(*options);
   const CacheChoice choice = choose_cache(*options, *source, "full");
   const auto tokenizer = load_tokenizer(*source, run);
-  const std::vector<std::int32_t> prompt = prompt_ids(*options, *tokenizer);
+  const std::int32_t bos = chosen_bos(*tokenizer, bos_choice(*options));
+  const std::vector<std::int32_t> prompt = prompt_ids(*options, *tokenizer, bos);
   const ModelSession session = load_model(std::move(source), *options, run);
   Cache cache = cache_maker(choice, session, prompt.size() + count)();
   // Text is shown as it comes, but for the bytes of a character that is not whole yet.
@@ -97,8 +97,8 @@ void run_generate(Arguments arguments) {
   if (!run.json) {
     print(std::string_view(text).substr(shown));
     print("\n");
-    remark(choice.name + ": " + std::to_string(prompt.size()) + " tokens of prompt, " + std::to_string(count) +
-               " generated, " + std::to_string(made.compressions) + " compressions, " +
+    remark(choice.name + ": " + std::to_string(prompt.size()) + " tokens of prompt" + (bos < 0 ? "" : " with BOS") +
+               ", " + std::to_string(count) + " generated, " + std::to_string(made.compressions) + " compressions, " +
                human_bytes(static_cast<double>(made.end.stored)) + " cache at the end",
            run.quiet);
     return;
@@ -106,6 +106,7 @@ void run_generate(Arguments arguments) {
   std::size_t replaced = 0;
   Json result{{"method", choice.name},
               {"parameters", choice.given()},
+              {"bos", bos_json(bos)},
               {"prompt_ids", prompt},
               {"ids", made.ids},
               {"text", replace_invalid_utf8(text, replaced)},

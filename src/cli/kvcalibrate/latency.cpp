@@ -132,6 +132,7 @@ void run_latency(Arguments arguments) {
               {"command", record.command},
               {"tool_version", record.tool_version},
               {"text_sha256", record.text_sha256},
+              {"bos", bos_json(corpus.bos)},
               {"device", session.backend->device()},
               {"dtype", name_of(session.backend->compute_type())}};
   result.update(latency_json(plan, caches, cells));

@@ -117,7 +117,8 @@ Json tokenizer_json(const ModelSource& source) {
     const auto tokenizer = source.load_tokenizer();
     return {{"kind", tokenizer_kind(source)},
             {"tokens", tokenizer->vocabulary_size()},
-            {"bos", tokenizer->bos() < 0 ? Json() : Json(tokenizer->bos())},
+            {"bos", bos_json(tokenizer->bos())},
+            {"adds_bos", tokenizer->adds_bos()},
             {"notes", tokenizer->notes()}};
   } catch (const Error& error) {
     return {{"error", error.what()}};

@@ -45,13 +45,14 @@ OptionTable perturb_options() {
   return table;
 }
 
-PerturbationPlan make_plan(const Options& options, const RunOptions& run, std::size_t window) {
+PerturbationPlan make_plan(const Options& options, const RunOptions& run, const Corpus& corpus) {
+  const std::size_t window = corpus.documents.front().tokens.size();
   PerturbationPlan plan;
   plan.share = options.share("share");
   plan.tokens = window - window / kSpareShare;
   if (options.has("tokens"))
     plan.tokens = static_cast<std::size_t>(options.integer("tokens", 4, static_cast<std::int64_t>(window)));
-  plan.bos = options.on_off("bos");
+  plan.bos = corpus.bos;
   plan.seed = static_cast<std::uint64_t>(run.seed);
   return plan;
 }
@@ -128,7 +129,7 @@ void run_perturb(Arguments arguments) {
     return print_result(run, parse_json(read_text_file(out, std::size_t{1} << 30), out.string()),
                         out.string() + ": finished before\n");
   const std::size_t window = corpus.documents.front().tokens.size();
-  const PerturbationPlan plan = make_plan(*options, run, window);
+  const PerturbationPlan plan = make_plan(*options, run, corpus);
   const auto layers = options->indices("layers", source->config().layers);
   Versions versions = make_versions(corpus, *source->load_tokenizer(), plan, wordnet);
   if (versions.left_out > 0)
@@ -151,6 +152,7 @@ void run_perturb(Arguments arguments) {
               {"command", record.command},
               {"tool_version", record.tool_version},
               {"text_sha256", record.text_sha256},
+              {"bos", bos_json(corpus.bos)},
               {"wordnet_sha256", wordnet.sha256()},
               {"seed", run.seed},
               {"share", plan.share},

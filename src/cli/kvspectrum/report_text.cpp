@@ -73,6 +73,13 @@ void write_tokenizer(std::ostream& out, const Json& tokenizer) {
     out << "cannot be used, --tokens-file can: " << tokenizer.at("error").get<std::string>() << '\n';
   } else {
     out << tokenizer.at("kind").get<std::string>() << ", " << tokenizer.at("tokens") << " tokens\n";
+    label(out, "BOS");
+    if (tokenizer.at("bos").is_null())
+      out << "none\n";
+    else
+      out << "id " << tokenizer.at("bos")
+          << (tokenizer.at("adds_bos").get<bool>() ? ", begins every window and prompt: the model's files ask for it\n"
+                                                   : ", which the model's files do not ask for (--bos on)\n");
     for (const Json& note : tokenizer.at("notes")) label(out, "") << note.get<std::string>() << '\n';
   }
 }

@@ -165,6 +165,7 @@ void run_retain(Arguments arguments) {
               {"command", record.command},
               {"tool_version", record.tool_version},
               {"text_sha256", record.text_sha256},
+              {"bos", bos_json(corpus.bos)},
               {"documents", documents.size()},
               {"window", plan.setup.tokens}};
   result.update(record.inputs);

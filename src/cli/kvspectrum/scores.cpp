@@ -127,6 +127,7 @@ void run_scores(Arguments arguments) {
               {"command", record.command},
               {"tool_version", record.tool_version},
               {"text_sha256", record.text_sha256},
+              {"bos", bos_json(corpus.bos)},
               {"document", document},
               {"window", tokens.size()}};
   result.update(result_json(scores, lagkv, layers));

@@ -138,9 +138,10 @@ void open_live(const Options& options, const RunOptions& run, Input& input) {
   input.identity = run_identity(options, *model, corpus);
   input.session = load_model(std::move(model), options, run);
   const ModelConfig& config = input.session.config();
-  input.origin = {config.name,
-                  model_json(config, input.session.source->sha256(), corpus.documents.front().tokens.size()),
-                  {{"text_sha256", corpus.text_sha256}, {"tokens_dropped", corpus.tokens_dropped}}};
+  input.origin = {
+      config.name,
+      model_json(config, input.session.source->sha256(), corpus.documents.front().tokens.size()),
+      {{"text_sha256", corpus.text_sha256}, {"bos", bos_json(corpus.bos)}, {"tokens_dropped", corpus.tokens_dropped}}};
   input.kv_heads = config.kv_heads;
   input.head_dim = config.head_dim;
   auto documents = tokens_of(corpus);

@@ -181,6 +181,7 @@ std::optional<std::uint32_t> id_of_config(const Json& config, const char* key) {
 }
 
 void add_special_ids(const std::filesystem::path& folder, const AutoTokenizerFile& file, GgufMetadataWriter& metadata) {
+  metadata.add("tokenizer.ggml.add_bos_token", file.tokenizer->adds_bos());
   if (file.tokenizer->bos() >= 0)
     metadata.add("tokenizer.ggml.bos_token_id", static_cast<std::uint32_t>(file.tokenizer->bos()));
   const std::filesystem::path path = folder / "config.json";

@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "core/utf8.h"
+#include "io/tokenizer/split.h"
 
 namespace kvs {
 namespace {
@@ -101,6 +102,25 @@ bool strips_after_special(const GgufFile& file) {
   return name.find("phi-3") != std::string::npos || name.find("phi3") != std::string::npos;
 }
 
+bool has_scores(const GgufFile& file) { return file.get_string("tokenizer.ggml.model") == "llama"; }
+
+/// llama.cpp takes token 1 where a vocabulary of SentencePiece's kind names none (llama_vocab::impl::load). Its default
+/// for others is Falcon's token 11, which no other vocabulary means by it: those have none here.
+std::int32_t bos_of(const GgufFile& file, std::size_t tokens) {
+  constexpr std::string_view kKey = "tokenizer.ggml.bos_token_id";
+  if (file.has(kKey)) return static_cast<std::int32_t>(file.get_unsigned(kKey, tokens - 1));
+  return has_scores(file) && tokens > 1 ? 1 : -1;
+}
+
+/// With llama.cpp's defaults where the file says nothing.
+bool asks_for_bos(const GgufFile& file) {
+  constexpr std::string_view kKey = "tokenizer.ggml.add_bos_token", kPre = "tokenizer.ggml.pre";
+  if (file.has(kKey)) return file.get_boolean(kKey);
+  if (has_scores(file)) return true;
+  const GgufPreTokenizer* pre = file.has(kPre) ? find_gguf_pre_tokenizer(file.get_string(kPre)) : nullptr;
+  return pre != nullptr && pre->adds_bos;
+}
+
 bool never_strips(std::string_view text) { return text == "<unk>" || text == "<s>" || text == "<|endoftext|>"; }
 
 }  // namespace
@@ -128,6 +148,7 @@ void GgufVocabulary::give_to(TokenizerParts& parts) && {
   parts.added = AddedTokens(std::move(added));
   parts.tokens = std::move(tokens);
   parts.bos = bos;
+  parts.adds_bos = adds_bos;
 }
 
 GgufVocabulary read_gguf_vocabulary(const GgufFile& file) {
@@ -154,8 +175,8 @@ GgufVocabulary read_gguf_vocabulary(const GgufFile& file) {
     vocabulary.added.push_back(
         {.text = text, .id = static_cast<std::int32_t>(id), .rstrip = strips && !never_strips(text)});
   }
-  constexpr std::string_view kBos = "tokenizer.ggml.bos_token_id";
-  if (file.has(kBos)) vocabulary.bos = static_cast<std::int32_t>(file.get_unsigned(kBos, tokens.size() - 1));
+  vocabulary.bos = bos_of(file, tokens.size());
+  vocabulary.adds_bos = vocabulary.bos >= 0 && asks_for_bos(file);
   return vocabulary;
 }
 

@@ -35,6 +35,7 @@ struct GgufVocabulary {
   std::vector<AddedToken> added;   // the special ones
   std::vector<bool> is_shown;      // by id: of the special ones, those that a decoded text shows (user-defined)
   std::int32_t bos = -1;
+  bool adds_bos = false;  // never without one
 
   [[noreturn]] void fail(ErrorCode code, std::string_view key, const std::string& problem) const;
   static std::string shown(std::string_view text);

@@ -53,6 +53,7 @@ struct TokenizerParts {
   std::unique_ptr<const WordModel> model;
   TokenTable tokens;
   std::int32_t bos = -1;
+  bool adds_bos = false;
   std::vector<std::string> notes;
 };
 
@@ -66,6 +67,7 @@ class PipelineTokenizer final : public Tokenizer {
   std::string decode(const std::vector<std::int32_t>& ids) const override { return parts_.tokens.decode(ids); }
   std::size_t vocabulary_size() const noexcept override { return parts_.tokens.bytes.size(); }
   std::int32_t bos() const noexcept override { return parts_.bos; }
+  bool adds_bos() const noexcept override { return parts_.adds_bos; }
   std::int32_t find(std::string_view token) const noexcept override { return parts_.tokens.find(token); }
   const std::vector<std::string>& notes() const noexcept override { return parts_.notes; }
 

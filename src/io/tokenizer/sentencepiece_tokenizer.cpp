@@ -27,7 +27,7 @@ constexpr std::size_t kModelFileLimit = 64UL << 20;
 class SentencePieceTokenizer final : public Tokenizer {
  public:
   SentencePieceTokenizer(std::string_view bytes, std::string_view where, const TokenizerSettings& settings)
-      : where_(where) {
+      : where_(where), asks_for_bos_(settings.add_bos_token) {
     const SentencePieceModel model = check_sentencepiece_model(bytes, where);
     static std::once_flag silenced;  // libraries never print
     std::call_once(silenced, [] { sentencepiece::logging::SetMinLogLevel(3); });
@@ -73,6 +73,7 @@ class SentencePieceTokenizer final : public Tokenizer {
   std::string decode(const std::vector<std::int32_t>& ids) const override { return tokens_.decode(ids); }
   std::size_t vocabulary_size() const noexcept override { return tokens_.bytes.size(); }
   std::int32_t bos() const noexcept override { return bos_; }
+  bool adds_bos() const noexcept override { return asks_for_bos_ && bos_ >= 0; }
   std::int32_t find(std::string_view token) const noexcept override { return tokens_.find(token); }
   const std::vector<std::string>& notes() const noexcept override { return notes_; }
 
@@ -94,6 +95,7 @@ class SentencePieceTokenizer final : public Tokenizer {
   }
 
   std::string where_;
+  bool asks_for_bos_;
   sentencepiece::SentencePieceProcessor processor_;
   AddedTokens special_;
   TokenTable tokens_;

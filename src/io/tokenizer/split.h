@@ -53,6 +53,7 @@ std::optional<std::string_view> find_known_pattern(std::string_view pattern);
 struct GgufPreTokenizer {
   std::vector<std::string_view> patterns;
   bool ignore_merges = false;
+  bool adds_bos = false;  // where a file has no tokenizer.ggml.add_bos_token
 };
 /// nullptr for a name that is not known.
 const GgufPreTokenizer* find_gguf_pre_tokenizer(std::string_view name) noexcept;

@@ -36,14 +36,15 @@ const GgufPreTokenizer* find_gguf_pre_tokenizer(std::string_view name) noexcept 
   using namespace patterns;
   // Source: llama.cpp src/llama-vocab.cpp, llama_vocab::impl::load and llm_tokenizer_bpe.
   static const GgufPreTokenizer kGpt2Alone{{kGpt2}}, kDigitsThenGpt2{{kDigit, kGpt2}};
-  static const GgufPreTokenizer kLlamaBpe{{kLlama3Gguf}, true}, kLlamaBpeMerging{{kLlama3Gguf}};
+  static const GgufPreTokenizer kLlamaBpe{{kLlama3Gguf}, true, true}, kGlm4{{kLlama3Gguf}, true},
+      kLlamaBpeMerging{{kLlama3Gguf}};
   static const GgufPreTokenizer kQwen{{kQwen2Gguf}}, kQwen35Alone{{kQwen35Gguf}};
   static const GgufPreTokenizer kDeepseekLlm{
       {kLineBreak, kDeepseekLetters, kDeepseekPunctuationGguf, kSpaceAtEndRun, kDeepseekCjkGguf, kDigits}};
   static const GgufPreTokenizer kDeepseekCoder{
       {kLineBreak, kSpaceLetters, kSpacePunctuation, kDeepseekCjkGguf, kDigit}};
   static const GgufPreTokenizer kDeepseekV3{{kDigitThrees, kDeepseek3Cjk, kDeepseek3}};
-  static const GgufPreTokenizer kTekkenAlone{{kTekkenGguf}, true}, kGpt4oAlone{{kGpt4oGguf}};
+  static const GgufPreTokenizer kTekkenAlone{{kTekkenGguf}, true, true}, kGpt4oAlone{{kGpt4oGguf}};
   static const GgufPreTokenizer kSeedCoderAlone{{kSeedCoder}}, kBailingAlone{{kBailing}};
   static const GgufPreTokenizer kBloomAlone{{kBloom}}, kViking{{kBloom, kDigit}};
   static const GgufPreTokenizer kDefault{{kPunctuationDefault, kGpt2, kDigits, kThreeAsciiDigits}};
@@ -80,7 +81,7 @@ const GgufPreTokenizer* find_gguf_pre_tokenizer(std::string_view name) noexcept 
       {"pixtral", &kLlamaBpe},
       {"midm-2.0", &kLlamaBpe},
       {"lfm2", &kLlamaBpe},
-      {"glm4", &kLlamaBpe},
+      {"glm4", &kGlm4},
       {"chatglm-bpe", &kLlamaBpeMerging},
       {"dbrx", &kLlamaBpeMerging},
       {"smaug-bpe", &kLlamaBpeMerging},

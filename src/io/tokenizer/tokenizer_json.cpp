@@ -50,8 +50,9 @@ class TokenizerBuilder {
   const Json& added() const { return added_; }
 
  private:
-  /// All of these only put special tokens around a text, which is not asked for here; what they put before it is the
-  /// begin-of-sequence token of a file whose configuration names none.
+  /// All of these only put special tokens around a text. What they put before it is the begin-of-sequence token, which
+  /// the file then asks for. Transformers 5 goes by them alone and passes over `add_bos_token` of
+  /// tokenizer_config.json.
   void read_post_processor(const JsonCursor& processor) {
     const std::string& type = processor.at("type").string();
     if (type == "Sequence") {
@@ -89,12 +90,13 @@ class TokenizerBuilder {
   }
 
   void choose_bos() {
-    if (const AddedSpec* bos = settings_.find_named("bos_token"); bos != nullptr) {
-      parts_.bos = parts_.tokens.find(bos->content);
-    } else if (template_bos_) {
+    if (template_bos_) {
       const std::uint64_t id = template_bos_->unsigned_integer(parts_.tokens.known.size() - 1);
       if (!parts_.tokens.known[id]) template_bos_->fail("the id of a token");
       parts_.bos = static_cast<std::int32_t>(id);
+      parts_.adds_bos = true;
+    } else if (const AddedSpec* bos = settings_.find_named("bos_token"); bos != nullptr) {
+      parts_.bos = parts_.tokens.find(bos->content);
     }
   }
 

@@ -53,9 +53,9 @@ bool flag(const GgufFile& file, std::string_view key, bool otherwise) {
   return file.has(name) ? file.get_boolean(name) : otherwise;
 }
 
-/// Puts the begin-of-sequence token before a text, if the file asks for it: `otherwise` where it says nothing.
-Json post_processor(const GgufVocabulary& vocabulary, bool otherwise) {
-  if (vocabulary.bos < 0 || !flag(vocabulary.file, "add_bos_token", otherwise)) return nullptr;
+/// Puts the begin-of-sequence token before a text, if the file asks for it.
+Json post_processor(const GgufVocabulary& vocabulary) {
+  if (!vocabulary.adds_bos) return nullptr;
   const std::string& bos = vocabulary.texts[static_cast<std::size_t>(vocabulary.bos)];
   const auto special = [&](int type) { return Json{{"SpecialToken", {{"id", bos}, {"type_id", type}}}}; };
   const auto sequence = [](const char* name, int type) {
@@ -132,7 +132,7 @@ class TokenMerges {
 
 /// Byte-level BPE.
 Json byte_level_tokenizer(const GgufVocabulary& vocabulary, const GgufPreTokenizer& pre, std::string& obstacle) {
-  Json post = post_processor(vocabulary, false);
+  Json post = post_processor(vocabulary);
   Json model = bpe_model(vocabulary, TokenMerges(vocabulary).take(obstacle));
   model["ignore_merges"] = pre.ignore_merges;
   return {{"normalizer", nullptr},
@@ -176,7 +176,7 @@ Json marked_tokenizer(const GgufVocabulary& vocabulary) {
   model["byte_fallback"] = true;
   return {{"normalizer", {{"type", "Sequence"}, {"normalizers", std::move(normalizers)}}},
           {"pre_tokenizer", nullptr},
-          {"post_processor", post_processor(vocabulary, true)},
+          {"post_processor", post_processor(vocabulary)},
           {"decoder", {{"type", "Sequence"}, {"decoders", std::move(decoders)}}},
           {"model", std::move(model)}};
 }
