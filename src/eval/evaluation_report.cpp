@@ -124,9 +124,9 @@ std::string evaluation_summary(const Json& result) {
   std::ostringstream text;
   const auto real = [&](const char* name) { return result.at(name).get<double>(); };
   text << "perplexity " << perplexity_text(result) << " over " << result.at("tokens_scored").get<std::size_t>()
-       << " tokens" << (result.contains("bos") && !result.at("bos").is_null() ? " behind BOS" : "") << " (standard errors over " << result.at("errors_over").get<std::string>() << "), "
-       << real("bytes_per_token") << " cache bytes per token (" << 100 * real("bytes_ratio")
-       << " % of the full cache)\n  ";
+       << " tokens" << (result.contains("bos") && !result.at("bos").is_null() ? " behind BOS" : "")
+       << " (standard errors over " << result.at("errors_over").get<std::string>() << "), " << real("bytes_per_token")
+       << " cache bytes per token (" << 100 * real("bytes_ratio") << " % of the full cache)\n  ";
   for (const auto& [phase, name] :
        {std::pair("prefill ", "prefill_tokens_per_second"), std::pair("decode ", "decode_tokens_per_second")})
     if (is_number(result, name)) text << phase << real(name) << " tokens/s, ";

@@ -14,8 +14,10 @@
 #include "core/interrupt.h"
 #include "core/utf8.h"
 #include "io/descriptor.h"
+#include "io/digest.h"
 #include "io/file_kind.h"
 #include "io/json_line.h"
+#include "io/text_kind.h"
 #include "io/text_source.h"
 #include "io/token_line.h"
 #include "io/tokenizer/tokenizer.h"
@@ -31,18 +33,26 @@ std::string line_name(const TextSource& source, const TextSource::Line& line) {
   return source.name() + ": line " + std::to_string(line.number);
 }
 
-/// The regular files of `folder` (also through symbolic links) in byte order of names.
+/// The regular files of `folder` (also through symbolic links) in byte order of names, without hidden ones, which
+/// programs leave there for themselves.
 std::vector<fs::path> files_of(const fs::path& folder) {
   std::vector<fs::path> files;
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
     struct stat status {};
-    if (find_status(entry->path(), status) && S_ISREG(status.st_mode)) files.push_back(entry->path());
+    const bool is_hidden = entry->path().filename().native().starts_with('.');
+    if (!is_hidden && find_status(entry->path(), status) && S_ISREG(status.st_mode)) files.push_back(entry->path());
   }
   if (error)
     throw Error(code_of_read_errno(error.value()), folder.native(), "the folder cannot be read: " + error.message());
   std::sort(files.begin(), files.end(), [](const fs::path& a, const fs::path& b) { return a.native() < b.native(); });
   return files;
+}
+
+std::string digest_of(std::span<const std::int32_t> ids) {
+  Sha256 digest;
+  digest.update(std::as_bytes(ids));
+  return digest.finish();
 }
 
 bool is_folder(const std::string& path) {
@@ -89,7 +99,7 @@ class Reader {
 
   void read_argument(const std::string& argument) {
     if (argument == "-") {
-      read_source(TextSource::standard_input(), false);
+      read_source(TextSource::standard_input(), TextKind::kProse);
     } else if (!is_folder(argument)) {
       read_file(argument);
     } else {
@@ -98,13 +108,13 @@ class Reader {
   }
 
   void read_file(const fs::path& path) {
-    if (!is_full()) read_source(TextSource::open(path), path.extension() == ".jsonl");
+    if (!is_full()) read_source(TextSource::open(path), text_kind(path));
   }
 
-  void read_source(TextSource source, bool is_jsonl) {
+  void read_source(TextSource source, TextKind kind) {
     if (is_full()) return;
     refuse_foreign_text(source.peek(kKindBytes), source.name());
-    if (is_jsonl) {
+    if (kind == TextKind::kLines) {
       read_lines(std::move(source), LineKind::kJson);
       return;
     }
@@ -150,7 +160,13 @@ class Reader {
   std::string text_of_json_line(const TextSource& source, const TextSource::Line& line, const std::string& where) {
     const std::string bytes = valid_text(std::string(line.bytes), source, line.number, line.offset);
     const Json object = parse_json_line(bytes, where, line.has_newline);
-    return JsonCursor(object, where).at("text").string();
+    const JsonCursor root(object, where);
+    for (const char* chat : {"messages", "conversations"})
+      if (!root.has("text") && root.has(chat))
+        throw Error(ErrorCode::kUnsupported, where,
+                    "found `" + std::string(chat) +
+                        "` and no `text`, expected a text: messages need a chat template, and none is applied");
+    return root.at("text").string();
   }
 
   /// @param line, offset  of the first byte of `bytes` in the file
@@ -201,10 +217,16 @@ class Reader {
     corpus_.tokens_read += ids.size();
     corpus_.tokens_dropped += ids.size() - (windows.empty() ? 0 : windows.back().first + windows.back().own);
     if (windows.empty()) ++corpus_.short_texts;
+    const std::string digest = digest_of(ids);
     const std::size_t last = place(options_.windows_last, windows.size(), windows.size());
     for (std::size_t n = place(options_.windows_first, windows.size(), 0); n < last && !is_full(); ++n) {
       const auto own = ids.subspan(windows[n].first, windows[n].own);
-      Document document{.source = name, .window_index = n, .tokens = {}};
+      Document document{.source = name,
+                        .window_index = n,
+                        .tokens = {},
+                        .text_digest = digest,
+                        .first = windows[n].first,
+                        .own = windows[n].own};
       document.tokens.reserve(options_.window);
       if (own.size() < options_.window) document.tokens.push_back(options_.bos);
       document.tokens.insert(document.tokens.end(), own.begin(), own.end());

@@ -27,6 +27,13 @@ struct Document {
   std::string source;                // the text it comes from, for messages
   std::size_t window_index = 0;      // its place in that text
   std::vector<std::int32_t> tokens;  // exactly CorpusOptions::window ids
+  std::string text_digest = {};      // SHA-256 of the whole text's ids: who it is, under whatever name
+  std::size_t first = 0, own = 0;    // of these [first, first + own) are the window's, without BOS
+
+  /// Both have tokens of the same text in common: that of a file, of a link to it, of a copy or of a line of JSON.
+  bool overlaps(const Document& other) const noexcept {
+    return text_digest == other.text_digest && first < other.first + other.own && other.first < first + own;
+  }
 };
 
 struct Corpus {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "io/text_kind.h"
 
 namespace kvs {
 namespace {
@@ -51,7 +52,7 @@ void refuse_foreign_text(std::string_view first_bytes, std::string_view name) {
     found = &kind;
     break;
   }
-  if (found == nullptr && name.ends_with(".parquet")) found = &kKinds.front();
+  if (found == nullptr && has_ending(name, ".parquet")) found = &kKinds.front();
   if (found == nullptr) return;
   throw Error(ErrorCode::kUnsupported, name,
               "found " + std::string(found->name) + ", expected UTF-8 text; " + std::string(found->hint));

@@ -127,12 +127,14 @@ bool TextSource::next(Line& line) {
 }
 
 std::string TextSource::read_rest() {
-  std::string text;
-  for (Line line; next(line);) {
-    if (line.is_too_long) throw Error(ErrorCode::kInput, name_, too_long_problem(line.number));
-    text.append(line.bytes);
-    if (line.has_newline) text.push_back('\n');
+  while (fill()) {
   }
+  std::string text = std::move(buffer_);
+  text.erase(0, begin_);
+  buffer_.clear();
+  begin_ = 0;
+  offset_ += text.size();
+  digest_.update(std::string_view(text));
   return text;
 }
 

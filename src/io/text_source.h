@@ -10,7 +10,8 @@
 
 namespace kvs {
 
-/// Reads one regular file or standard input line by line, and digests what it reads. Memory: one line and one block.
+/// Reads one regular file or standard input, line by line or whole, and digests what it reads. Memory: one line, or all
+/// of it, and one block.
 class TextSource {
  public:
   /// A longer line is not kept in memory.
@@ -34,7 +35,7 @@ class TextSource {
   std::string_view peek(std::size_t count);
   /// False at the end. @throws Error kInput, kEnvironment if reading fails.
   bool next(Line& line);
-  /// All that is left, unchanged. @throws Error kInput for a line above kLineLimit.
+  /// All that is left, unchanged, lines of any length. @throws Error kInput, kEnvironment if reading fails.
   std::string read_rest();
   /// SHA-256 of the whole file, or of the lines read if this is standard input. Call once, last.
   std::string finish_digest();

@@ -210,6 +210,58 @@ TEST_F(ComparePrograms, WhatIsScoredIsNotCalibratedOn) {
               HasSubstr("needs --calibration-text"));
 }
 
+TEST_F(ComparePrograms, WhatIsScoredIsKnownUnderEveryName) {
+  namespace fs = std::filesystem;
+  (void)calibrated();  // writes the text
+  const fs::path text = folder_ / "other.txt";
+  fs::create_symlink(text, folder_ / "link.txt");
+  fs::create_hard_link(text, folder_ / "hard.txt");
+  fs::copy_file(text, folder_ / "copy.md");
+  fs::create_directory(folder_ / "texts");
+  fs::copy_file(text, folder_ / "texts/a.txt");
+  std::ofstream(folder_ / "lines.jsonl") << Json{{"text", "short"}}.dump() << '\n'
+                                         << Json{{"text", slurp(text)}}.dump() << '\n';
+  std::ofstream(folder_ / "changed.txt") << slurp(text) << "and more";
+  const auto compared_with = [&](const std::string& name, const std::string& windows) {
+    return run("kvcalibrate", {"compare",
+                               "--model",
+                               folder_ / "model",
+                               "--text",
+                               text,
+                               "--window",
+                               "32",
+                               "--windows",
+                               windows,
+                               "--budgets",
+                               "50%",
+                               "--methods",
+                               "streaming",
+                               "--stores",
+                               "none",
+                               "--compose",
+                               "none",
+                               "--calibration-text",
+                               name,
+                               "--calibration-window",
+                               "48",
+                               "--calibration-documents",
+                               "3",
+                               "--out",
+                               folder_ / "c.json",
+                               "--force"});
+  };
+  const std::string dotted = text.parent_path() / "." / "texts" / ".." / "other.txt", relative = fs::relative(text);
+  for (const std::string& name :
+       {text.string(), dotted, relative, (folder_ / "link.txt").string(), (folder_ / "hard.txt").string(),
+        (folder_ / "copy.md").string(), (folder_ / "texts").string(), (folder_ / "lines.jsonl").string()}) {
+    const Outcome outcome = compared_with(name, "4:");
+    EXPECT_EQ(outcome.status, 2) << name << '\n' << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr("which is part of what is scored")) << name;
+    EXPECT_EQ(compared_with(name, "5:").status, 0) << name;
+  }
+  EXPECT_EQ(compared_with(folder_ / "changed.txt", "4:").status, 0);  // another text
+}
+
 TEST_F(ComparePrograms, TheFrontIsAskedAndTimed) {
   const std::vector<std::string> needle{"--full",   "--task", "needle",          "--lengths", "600",
                                         "--depths", "0,100",  "--answer-tokens", "4"};

@@ -321,9 +321,70 @@ TEST_F(CorpusTest, Bad80ALineAboveTheLimitIsRefusedOrSkippedWithoutHoldingIt) {
 #endif
 }
 
+TEST_F(CorpusTest, AProseTextMayHaveALineOfAnyLength) {
+  const fs::path path = folder_ / "text8";
+  const std::string block(1U << 20, 'a');
+  Sha256 digest;
+  {
+    std::ofstream file(path, std::ios::binary);
+    for (int n = 0; n < 80; ++n) {
+      file << block;
+      digest.update(block);
+    }
+    file << "end";
+  }
+  digest.update(std::string_view("end"));
+  CorpusOptions last = options({path.string()}, 5);
+  last.windows_first = -1;
+  const Corpus corpus = read(last);
+  ASSERT_EQ(corpus.documents.size(), 1U);
+  EXPECT_EQ(corpus.tokens_read, (80U << 20) + 3);
+  EXPECT_EQ(corpus.documents.front().window_index, ((80U << 20) + 3) / 5 - 1);
+  EXPECT_EQ(corpus.text_sha256.front(), digest.finish());
+}
+
 TEST_F(CorpusTest, Bad81ACutLastLineIsNamed) {
   expect_error(options({write("a.jsonl", "{\"text\":\"good\"}\n{\"text\":\"go")}), ErrorCode::kInput,
                "a.jsonl: line 2: truncated: ");
+}
+
+TEST_F(CorpusTest, LinesOfJsonAreKnownByEveryEndingInUpperAndLowerCase) {
+  for (const char* name : {"a.jsonl", "a.JSONL", "a.JsonL", "a.ndjson", "a.NDJSON", "a.jsonlines", "a.JsonLines"})
+    EXPECT_THAT(texts_of(read(options({write(name, "{\"text\":\"good\"}\n")}))), ElementsAre("good")) << name;
+  for (const char* name : {"a.txt", "a.TXT", "a.md", "jsonl", "a.jsonl.txt", "a.json5"})
+    EXPECT_THAT(texts_of(read(options({write(name, "{\"text\":\"good\"}\n")}))), testing::SizeIs(4)) << name;
+}
+
+TEST_F(CorpusTest, AJsonFileIsRefusedByName) {
+  for (const char* name : {"a.json", "a.JSON", "a.Json"})
+    expect_error(options({write(name, "[{\"text\":\"good\"}]\n")}), ErrorCode::kUnsupported,
+                 std::string(name) + ": found a JSON file, expected UTF-8 text or JSONL");
+  CorpusOptions ids = tokens_options("");
+  ids.tokens_file = write("ids.json", "[1,2]\n");
+  EXPECT_EQ(read(ids).documents.size(), 1U);  // an array a line, whatever its name
+}
+
+TEST_F(CorpusTest, MessagesWithoutATextAreRefusedByNameAndNotSkipped) {
+  for (const char* member : {"messages", "conversations"}) {
+    CorpusOptions chat =
+        options({write("a.jsonl", "{\"" + std::string(member) + "\":[{\"role\":\"user\",\"content\":\"hello\"}]}\n")});
+    const std::string problem = "a.jsonl: line 1: found `" + std::string(member) + "` and no `text`";
+    expect_error(chat, ErrorCode::kUnsupported, problem);
+    chat.skip_bad_lines = true;
+    expect_error(chat, ErrorCode::kUnsupported, problem);
+    write("a.jsonl", "{\"" + std::string(member) + "\":[],\"text\":\"good\"}\n");
+    EXPECT_THAT(texts_of(read(chat)), ElementsAre("good"));
+  }
+}
+
+TEST_F(CorpusTest, HiddenFilesOfAFolderArePassedOver) {
+  fs::create_directory(folder_ / "texts");
+  write("texts/a.txt", "good");
+  write("texts/.DS_Store", std::string("\0\0\0\1Bud1\xff", 9));
+  write("texts/._a.txt", std::string("\0\5\x16\7AppleDouble", 15));
+  write("texts/.hidden.jsonl", "{");
+  EXPECT_THAT(texts_of(read(options({(folder_ / "texts").string()}))), ElementsAre("good"));
+  EXPECT_THAT(texts_of(read(options({write(".named.txt", "this")}))), ElementsAre("this"));
 }
 
 TEST_F(CorpusTest, Bad82TextsShorterThanAWindowAreCountedOrReportedWithTheLongest) {
@@ -382,6 +443,7 @@ TEST_F(CorpusTest, FilesThatAreNoTextAreRefusedWithAHintWhateverTheirName) {
                "a.txt: found a Parquet file, expected UTF-8 text; convert it first");
   for (const char* name : {"a.jsonl", "b.jsonl.gz"})
     expect_error(options({write(name, "\x1f\x8b\x08")}), ErrorCode::kUnsupported, std::string(name) + ": found a gzip");
+  expect_error(options({write("c.PARQUET", "x")}), ErrorCode::kUnsupported, "c.PARQUET: found a Parquet file");
   expect_error(tokens_options("PK\x03\x04"), ErrorCode::kUnsupported, "ids.jsonl: found a zip file");
 }
 

@@ -74,10 +74,7 @@ std::size_t hold_out(const Options& options, const RunOptions& run, const ModelS
   }
   Corpus held = load_corpus(options, run, model, {}, {.windows = "held-windows"});
   for (Document& document : held.documents) {
-    const auto same = [&](const Document& other) {
-      return other.source == document.source && other.window_index == document.window_index;
-    };
-    if (std::ranges::any_of(corpus.documents, same))
+    if (std::ranges::any_of(corpus.documents, [&](const Document& other) { return other.overlaps(document); }))
       throw Error(ErrorCode::kUsage, "--held-windows",
                   "found window " + std::to_string(document.window_index) + " of " + document.source +
                       ", expected none of --windows");

@@ -65,14 +65,6 @@ bool calibrates(const Options& options, const CompareGrid& grid) {
   return !compared_series(options).empty() || std::ranges::any_of(grid.methods, is_calibrated);
 }
 
-/// Tokens [first, first + count) of a text.
-struct TextRange {
-  std::size_t first, count;
-};
-TextRange range_of(const Document& document, std::size_t stride) {
-  return {document.window_index * stride, document.tokens.size()};
-}
-
 }  // namespace
 
 OptionTable compare_options() {
@@ -202,19 +194,14 @@ Corpus load_calibration(const Options& options, const RunOptions& run, const Mod
                                         .documents = "calibration-documents",
                                         .windows = "calibration-windows"};
   Corpus corpus = load_corpus(options, run, model, {}, kNames);
-  const std::size_t window = scored.documents.front().tokens.size(), own = corpus.documents.front().tokens.size();
-  const std::size_t stride =
-      options.has("stride")
-          ? static_cast<std::size_t>(options.integer("stride", 1, static_cast<std::int64_t>(window) - 1))
-          : window;
   for (const Document& document : corpus.documents)
-    for (const Document& other : scored.documents) {
-      const TextRange a = range_of(document, own), b = range_of(other, stride);
-      if (document.source == other.source && a.first < b.first + b.count && b.first < a.first + a.count)
+    for (const Document& other : scored.documents)
+      if (document.overlaps(other))
         throw Error(ErrorCode::kUsage, "--calibration-text",
                     "found window " + std::to_string(document.window_index) + " of " + document.source +
-                        ", which is part of what is scored; expected others (--calibration-windows)");
-    }
+                        ", which is part of what is scored" +
+                        (document.source == other.source ? "" : ", the same text as " + other.source) +
+                        "; expected others (--calibration-windows)");
   return corpus;
 }
 

@@ -8,6 +8,7 @@
 #include "cli/common/progress.h"
 #include "core/error.h"
 #include "core/nearest.h"
+#include "io/text_kind.h"
 #include "tasks/question_file.h"
 
 namespace kvs {
@@ -25,7 +26,7 @@ std::vector<double> depths_of(const Options& options) {
   return depths;
 }
 
-bool is_question_file(const std::string& task) { return task.ends_with(".jsonl"); }
+bool is_question_file(const std::string& task) { return is_json_lines(task); }
 
 const TaskDefinition& task_of(const Options& options) {
   const std::string& name = options.text("task");

@@ -112,6 +112,7 @@ class SettingsReader {
 
   void read_switches(const JsonCursor& config) {
     settings_.split_special_tokens = config_.flag("split_special_tokens");
+    settings_.add_bos_token = config_.flag("add_bos_token");
     if (config.has("add_prefix_space")) settings_.add_prefix_space = config.at("add_prefix_space").boolean();
     settings_.legacy = config_.flag("legacy");
     if (config.has("auto_map"))

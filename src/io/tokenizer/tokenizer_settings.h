@@ -37,6 +37,7 @@ struct TokenizerSettings {
   std::vector<AddedSpec> extra;  // `extra_special_tokens`, or `additional_special_tokens`
   std::vector<AddedSpec> again;  // added after all others
   bool split_special_tokens = false;
+  bool add_bos_token = false;  // obeyed where there is no tokenizer.json
   std::optional<bool> add_prefix_space;
   bool legacy = false;
   /// The class that AutoTokenizer takes; empty for the one that takes tokenizer.json as it is.

@@ -1,0 +1,30 @@
+#include "io/text_kind.h"
+
+#include <algorithm>
+#include <array>
+
+#include "core/error.h"
+
+namespace kvs {
+
+bool has_ending(std::string_view name, std::string_view ending) {
+  const auto small = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  return name.size() >= ending.size() &&
+         std::ranges::equal(name.substr(name.size() - ending.size()), ending, {}, small);
+}
+
+bool is_json_lines(const std::filesystem::path& path) {
+  static constexpr std::array<std::string_view, 3> kEndings{".jsonl", ".ndjson", ".jsonlines"};
+  return std::ranges::any_of(kEndings, [&](std::string_view ending) { return has_ending(path.native(), ending); });
+}
+
+TextKind text_kind(const std::filesystem::path& path) {
+  if (is_json_lines(path)) return TextKind::kLines;
+  if (has_ending(path.native(), ".json"))
+    throw Error(ErrorCode::kUnsupported, path.native(),
+                "found a JSON file, expected UTF-8 text or JSONL; name it .jsonl if each line is an object, or convert "
+                "it first: jq -c '.[]' FILE > FILE.jsonl");
+  return TextKind::kProse;
+}
+
+}  // namespace kvs
