@@ -135,6 +135,7 @@ void run_latency(Arguments arguments) {
               {"bos", bos_json(corpus.bos)},
               {"device", session.backend->device()},
               {"dtype", name_of(session.backend->compute_type())}};
+  result.update(record.inputs);
   result.update(latency_json(plan, caches, cells));
   if (options->has("out"))
     write_outputs(options->text("out"), result, run, [&] {
