@@ -31,7 +31,8 @@ class OtherWeights : public TextPrograms {
   }
   std::vector<std::string> on(const std::string& command, const std::string& model,
                               std::vector<std::string> more) const {
-    std::vector<std::string> words{command, "--model", folder_ / model, "--threads", "1"};
+    std::vector<std::string> words{command, "--model", folder_ / model};
+    if (command != "export") words.insert(words.end(), {"--threads", "1"});
     if (command != "generate" && command != "export")
       words.insert(words.end(), {"--text", folder_ / "text.txt", "--window", "32"});
     words.insert(words.end(), more.begin(), more.end());

@@ -27,7 +27,7 @@ class TokenizerForms : public ::testing::Test {
     return write(metadata, folder / "m.gguf");
   }
   static std::unique_ptr<GgufFile> write(const GgufMetadataWriter& metadata, const fs::path& path) {
-    write_file_atomically(path, "", false);
+    write_file_atomically(path, "", true);
     write_gguf(path, metadata, {});
     return GgufFile::open(path);
   }

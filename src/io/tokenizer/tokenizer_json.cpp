@@ -106,7 +106,7 @@ class TokenizerBuilder {
     const JsonCursor list = root_.at("added_tokens");
     for (std::size_t i = 0; i < list.array_size(); ++i) {
       const JsonCursor entry = list.at(i);
-      const AddedSpec token = read_added_spec(entry);
+      const AddedSpec token = read_listed_spec(entry);
       const std::uint64_t stated = file_.id_at(entry.at("id"));
       note(AddedVocabulary::other_id_note(token, stated, added.add(token)));
     }

@@ -104,7 +104,7 @@ class TokenMerges {
       const std::string made = std::string(left) + std::string(right);
       if (is_token(left) && is_token(right) && is_token(made)) {
         kept.push_back(std::string(merge));
-      } else if (arises(left) && arises(right)) {
+      } else if (obstacle.empty() && arises(left) && arises(right)) {
         obstacle = "found the merge " + GgufVocabulary::shown(merge) +
                    " of texts that are no tokens, which a tokenizer.json cannot state";
       }

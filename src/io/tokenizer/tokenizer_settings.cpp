@@ -159,7 +159,7 @@ class SettingsReader {
     const JsonCursor own(tokenizer_.at("added_tokens"), (folder_ / "tokenizer.json").string(), "/added_tokens");
     if (own.is_null()) return;
     for (std::size_t i = 0; i < own.array_size(); ++i)
-      settings_.added[own.at(i).at("id").unsigned_integer(kMaxVocabulary - 1)] = read_added_spec(own.at(i));
+      settings_.added[own.at(i).at("id").unsigned_integer(kMaxVocabulary - 1)] = read_listed_spec(own.at(i));
   }
 
   bool is_special_text(std::string_view text) const {
@@ -188,6 +188,12 @@ AddedSpec read_added_spec(const JsonCursor& entry) {
           .rstrip = flag("rstrip", false),
           .normalized = flag("normalized", !special),
           .special = special};
+}
+
+AddedSpec read_listed_spec(const JsonCursor& entry) {
+  AddedSpec spec = read_added_spec(entry);
+  spec.normalized = spec.normalized && entry.has("normalized");
+  return spec;
 }
 
 const AddedSpec* TokenizerSettings::find_named(std::string_view name) const {

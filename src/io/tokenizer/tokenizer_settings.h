@@ -24,6 +24,8 @@ struct AddedSpec {
 };
 /// @throws Error kInput if `entry` is no object with a `content`.
 AddedSpec read_added_spec(const JsonCursor& entry);
+/// The same of a tokenizer.json's list, in which a flag that is missing is off.
+AddedSpec read_listed_spec(const JsonCursor& entry);
 
 /// What the files beside a tokenizer.json say of the tokenizer that AutoTokenizer (Transformers 5.24) makes of a
 /// folder.
