@@ -339,6 +339,20 @@ TEST_F(ComparePrograms, KilledBetweenCalibrationsResumesToTheSameBytes) {
   }
 }
 
+TEST_F(ComparePrograms, GoesOnWithTheSameLibrariesAlone) {
+  const auto on = [&](const std::string& processor, std::vector<std::string> words) {
+    words.insert(words.begin(), {"OPENBLAS_CORETYPE=" + processor, KVS_BINARY_DIR "/kvcalibrate"});
+    return words;
+  };
+  const auto how = calibrated({"--decode", "0"});
+  ASSERT_TRUE(run_until("/usr/bin/env", on("Haswell", compare("c.json", how)), folder_ / "c.json.journal", 1));
+  auto again = how;
+  again.emplace_back("--resume");
+  const Outcome other = run("/usr/bin/env", on("Nehalem", compare("c.json", again)));
+  EXPECT_EQ(other.status, 7) << other.err;
+  EXPECT_THAT(other.err, HasSubstr("libraries.decompositions"));
+}
+
 TEST_F(ComparePrograms, KilledRunsResumeToTheSameBytes) {
   const auto remove_outputs = [&] {
     for (const char* name :
