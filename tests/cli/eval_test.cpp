@@ -233,7 +233,8 @@ TEST_F(EvalPrograms, EvalRefusesWhatItCannotRunInOneLine) {
   };
   refuse({"--method", "quest"}, "expected one of full, streaming");
   refuse({"--method", "freqkv"}, "--set cache_size: found nothing");
-  refuse({"--method", "freqkv", "--set", "cache_size=16", "lag=4"}, "--set lag: found a parameter that the method");
+  refuse({"--method", "freqkv", "--set", "cache_size=16", "lag=4"},
+         "--set lag: found a parameter that freqkv does not");
   refuse({"--method", "freqkv", "--set", "cache_size=16", "--set", "cache_size=16"}, "twice");
   refuse({"--method", "freqkv", "--set", "cache_size=16", "gamma=0.01"}, "keeps 0 of 12 slots");
   refuse({"--method", "lagkv", "--set", "ratio"}, "NAME=VALUE");
