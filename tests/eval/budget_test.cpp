@@ -95,7 +95,9 @@ TEST(BudgetCalibration, GivesSettingsThatReachTheBudgetAndSaysWhatTheyDo) {
     const auto best = std::ranges::find(found.contenders, found.least, &BudgetContender::name);
     ASSERT_NE(best, found.contenders.end()) << method;
     EXPECT_EQ(paired_mean(best->nll).mean, least) << method;
-    if (chosen.name != found.least) EXPECT_LE(paired_difference(chosen.nll, best->nll).interval->first, 0) << method;
+    if (chosen.name != found.least) {
+      EXPECT_LE(paired_difference(chosen.nll, best->nll).interval->first, 0) << method;
+    }
     EXPECT_EQ(found.difference_from(found.contenders.front().name), std::nullopt);
   }
 }
