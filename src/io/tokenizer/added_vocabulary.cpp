@@ -1,7 +1,6 @@
 #include "io/tokenizer/added_vocabulary.h"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "core/error.h"
@@ -46,14 +45,16 @@ std::vector<std::string> AddedVocabulary::add_all(const TokenizerSettings& setti
   std::vector<std::string> notes;
   for (const auto& [stated, entry] : settings.added) {
     AddedSpec token = entry;
-    if (has(token)) continue;
+    const bool is_new = !has(token);
     token.special = token.special || std::ranges::find(named, token.content, &AddedSpec::content) != named.end();
     const std::string note = other_id_note(token, stated, add(token));
-    if (!note.empty()) notes.push_back(note);
+    if (is_new && !note.empty()) notes.push_back(note);
   }
-  std::vector<AddedSpec> more;  // of one text the last decides
+  std::vector<AddedSpec> more;  // of one text the last that is like none before it decides
+  std::set<AddedSpec> seen;
   for (const std::vector<AddedSpec>* list : {&named, &settings.extra})
-    std::ranges::copy_if(*list, std::back_inserter(more), [&](const auto& token) { return !has_text(token.content); });
+    for (const AddedSpec& token : *list)
+      if (!has_text(token.content) && seen.insert(token).second) more.push_back(token);
   for (const AddedSpec& token : more) add(token);
   for (const AddedSpec& token : settings.again) add(token);
   return notes;

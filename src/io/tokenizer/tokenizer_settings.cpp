@@ -5,6 +5,7 @@
 #include <charconv>
 #include <system_error>
 
+#include "core/error.h"
 #include "io/descriptor.h"
 #include "io/file.h"
 #include "io/tokenizer/pipeline_tokenizer.h"
@@ -123,10 +124,10 @@ class SettingsReader {
   void read_decoder(const JsonCursor& decoder) {
     settings_.added_are_all = true;
     if (!decoder.value().is_object()) decoder.fail("an object of ids and tokens");
-    for (const std::string& key : decoder.keys()) {
+    for (const auto& [key, value] : decoder.value().items()) {  // at() would search each
       std::uint64_t id = 0;
       const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
-      const JsonCursor token = decoder.at(key);
+      const JsonCursor token(value, decoder.place(), "/" + printable(key, 100));
       if (error != std::errc() || end != key.data() + key.size() || id >= kMaxVocabulary)
         token.fail("an id as its key");
       settings_.added[id] = read_added_spec(token);
@@ -147,9 +148,11 @@ class SettingsReader {
   }
 
   void read_added(const FolderFile& added) {
-    for (const std::string& text : added.root().keys()) {
+    const JsonCursor root = added.root();
+    for (const auto& [text, value] : root.value().items()) {
       const bool is_special = is_special_text(text);
-      settings_.added[added.root().at(text).unsigned_integer(kMaxVocabulary - 1)] = {
+      const JsonCursor id(value, root.place(), "/" + printable(text, 100));
+      settings_.added[id.unsigned_integer(kMaxVocabulary - 1)] = {
           .content = text, .normalized = !is_special, .special = is_special};
     }
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -20,7 +21,7 @@ struct AddedSpec {
 
   /// One that a file names by its text alone.
   static AddedSpec special_text(std::string text) { return {.content = std::move(text), .special = true}; }
-  friend bool operator==(const AddedSpec&, const AddedSpec&) = default;
+  friend auto operator<=>(const AddedSpec&, const AddedSpec&) = default;
 };
 /// @throws Error kInput if `entry` is no object with a `content`.
 AddedSpec read_added_spec(const JsonCursor& entry);
