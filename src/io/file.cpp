@@ -48,7 +48,9 @@ void write_all(const fs::path& path, std::span<const std::byte> bytes, Write wri
 /// As many as tell what a file is.
 std::string first_bytes(const Descriptor& file, const fs::path& path) {
   std::string bytes(kKindBytes, '\0');
-  const ssize_t got = ::pread(file.get(), bytes.data(), bytes.size(), 0);
+  ssize_t got = 0;
+  do got = ::pread(file.get(), bytes.data(), bytes.size(), 0);
+  while (got < 0 && errno == EINTR);
   if (got < 0) throw_errno(code_of_read_errno(errno), path, "cannot read", errno);
   bytes.resize(static_cast<std::size_t>(got));
   return bytes;
