@@ -160,13 +160,7 @@ class Reader {
   std::string text_of_json_line(const TextSource& source, const TextSource::Line& line, const std::string& where) {
     const std::string bytes = valid_text(std::string(line.bytes), source, line.number, line.offset);
     const Json object = parse_json_line(bytes, where, line.has_newline);
-    const JsonCursor root(object, where);
-    for (const char* chat : {"messages", "conversations"})
-      if (!root.has("text") && root.has(chat))
-        throw Error(ErrorCode::kUnsupported, where,
-                    "found `" + std::string(chat) +
-                        "` and no `text`, expected a text: messages need a chat template, and none is applied");
-    return root.at("text").string();
+    return text_of_object(JsonCursor(object, where));
   }
 
   /// @param line, offset  of the first byte of `bytes` in the file

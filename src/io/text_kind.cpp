@@ -18,6 +18,15 @@ bool is_json_lines(const std::filesystem::path& path) {
   return std::ranges::any_of(kEndings, [&](std::string_view ending) { return has_ending(path.native(), ending); });
 }
 
+const std::string& text_of_object(const JsonCursor& object) {
+  for (const char* chat : {"messages", "conversations"})
+    if (!object.has("text") && object.has(chat))
+      throw Error(ErrorCode::kUnsupported, object.place(),
+                  "found `" + std::string(chat) +
+                      "` and no `text`, expected a text: messages need a chat template, and none is applied");
+  return object.at("text").string();
+}
+
 TextKind text_kind(const std::filesystem::path& path) {
   if (is_json_lines(path)) return TextKind::kLines;
   if (has_ending(path.native(), ".json"))

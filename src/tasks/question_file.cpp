@@ -4,6 +4,7 @@
 #include "core/utf8.h"
 #include "io/file_kind.h"
 #include "io/json_line.h"
+#include "io/text_kind.h"
 #include "io/text_source.h"
 #include "tasks/haystack.h"
 
@@ -59,11 +60,11 @@ void for_each_object(TextSource& source, const Take& take) {
   }
 }
 
-/// What a file of --text says: all of it, or the `text` of each line of a *.jsonl file.
+/// What a file of --text says: all of it, or the `text` of each line of JSONL.
 std::string text_of(TextSource& source, const std::filesystem::path& path) {
   std::string text;
-  if (path.extension() == ".jsonl") {
-    for_each_object(source, [&](const JsonCursor& line) { text += line.at("text").string() + '\n'; });
+  if (text_kind(path) == TextKind::kLines) {
+    for_each_object(source, [&](const JsonCursor& line) { text += text_of_object(line) + '\n'; });
     return text;
   }
   text = source.read_rest();
