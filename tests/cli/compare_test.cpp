@@ -235,7 +235,7 @@ TEST_F(ComparePrograms, WhatIsScoredIsKnownUnderEveryName) {
                                "--budgets",
                                "50%",
                                "--methods",
-                               "streaming",
+                               "freqkv",
                                "--stores",
                                "none",
                                "--compose",
