@@ -23,10 +23,12 @@ SignedLogScale::SignedLogScale(std::span<const std::vector<double>> delta) {
   limit = color(sizes.back());
 }
 
-double SignedLogScale::color(double delta) const noexcept { return std::asinh(delta / linear); }
+double SignedLogScale::color(double delta) const noexcept {
+  return static_cast<double>(std::asinh(static_cast<long double>(delta) / linear));  // a double may not hold the ratio
+}
 
 std::string SignedLogScale::tics() const {
-  const double most = linear * std::sinh(limit);
+  const long double most = linear * std::sinh(static_cast<long double>(limit));
   const int high = static_cast<int>(std::floor(std::log10(most) + 1e-9));
   const int low = std::max(high - 3, static_cast<int>(std::ceil(std::log10(linear) - 1e-9)));
   std::string text = "\"('0' 0";

@@ -52,11 +52,12 @@ TEST_F(Catalogue, N106_NumbersThatAreNone) {
 }
 
 TEST_F(Catalogue, N107_NumbersOfChunks) {
-  for (const char* chunks : {"0", "17"})  // a prefix of 24 less 2 and 3 has 19 tokens: 10 bins
+  // A prefix of 24 less 2 and 3 has 19 tokens: 10 bins.
+  for (const auto& [chunks, range] : {std::pair("0", "of at least 1"), std::pair("17", "from 1 to 10")})
     expect_refused("kvcalibrate",
                    calibrate_words("faedkv", {"--chunks", chunks, "--sinks", "2", "--recent", "3", "--out",
                                               folder_ / "out/earlier", "--force"}),
-                   2, {"--chunks", std::string("found '") + chunks + "', expected a whole number from 1 to 10"});
+                   2, {"--chunks", std::string("found '") + chunks + "', expected a whole number " + range});
 }
 
 TEST_F(Catalogue, N108_EliteChunks) {

@@ -32,6 +32,7 @@ CellResult scored(const std::vector<double>& kl, std::size_t parts = 0, double n
     result.sum.sum.add(nll * kScoredTokens, kScoredTokens);
     result.sum.full->sum.add(2.0 * kScoredTokens, kScoredTokens);
     result.sum.full->divergence += {.kl = mean * kScoredTokens, .agreed = kScoredTokens, .tokens = kScoredTokens};
+    result.sum.full->kl_per_document.push_back(mean * kScoredTokens);
     if (parts == 0) continue;
     auto& of_document = result.sum.parts.emplace_back();
     for (std::size_t n = 0; n < parts; ++n)

@@ -20,6 +20,7 @@ CellResult result_of(const std::vector<double>& nll, const std::vector<double>& 
     result.sum.sum.add(nll[n] * kScored, kScored);
     result.sum.full->sum.add(2.0 * kScored, kScored);
     result.sum.full->divergence += {.kl = kl[n] * kScored, .agreed = kScored, .tokens = kScored};
+    result.sum.full->kl_per_document.push_back(kl[n] * kScored);
   }
   result.sum.cache.peak.stored = 64;
   result.scores = {.bytes = 64, .kl = kl};

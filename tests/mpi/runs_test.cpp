@@ -152,7 +152,8 @@ TEST_F(Ranks, OneLineSaysWhatAllOfThemWouldSay) {
     EXPECT_THAT(own_lines(outcome.err, program), ::testing::SizeIs(1)) << outcome.err;
   };
   expect_one_line(2, "kvcalibrate", with_text("eval", {"--method", "nothing"}));
-  expect_one_line(3, "kvcalibrate", {"eval", "--model", folder_ / "none.gguf", "--text", folder_ / "t"});
+  expect_one_line(3, "kvcalibrate",
+                  {"eval", "--method", "full", "--model", folder_ / "none.gguf", "--text", folder_ / "t"});
   expect_one_line(6, "kvspectrum", with_text("capture", {"--out", folder_ / "none" / "c.h5"}));
   expect_one_line(6, "kvspectrum", with_text("capture", {"--out", "/proc/c.h5"}));
 }

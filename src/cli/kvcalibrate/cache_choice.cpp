@@ -83,14 +83,15 @@ CacheChoice configured(const std::filesystem::path& path, const ModelSource& sou
   return choice;
 }
 
-/// Refuses settings that have no effect: the layers of an elitekv config are those that were calibrated, and all that a
-/// transform config says is measured.
+/// Refuses settings that have no effect: the layers of an elitekv config are those that were calibrated, so `layers`
+/// can only say which of them `store` holds; a transform config is measured as it is.
 void refuse_settings(const CacheChoice& choice, const Json& settings) {
   if (choice.method != nullptr || settings.empty()) return;
-  const bool elite = choice.transform.empty();
-  if (!elite || settings.contains("layers"))
-    throw Error(ErrorCode::kUsage, "--set " + (elite ? "layers" : settings.items().begin().key()),
-                "cannot be combined with a --config of " + choice.name);
+  const std::string with = "a --config of " + choice.name;
+  if (!choice.transform.empty())
+    throw Error(ErrorCode::kUsage, "--set " + settings.items().begin().key(), "cannot be combined with " + with);
+  if (settings.contains("layers") && settings.size() == 1)
+    throw Error(ErrorCode::kUsage, "--set layers", "needs --set store=TYPE beside " + with);
 }
 
 CacheChoice named(const std::string& name, const std::string& option) {
