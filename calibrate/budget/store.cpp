@@ -15,6 +15,7 @@ std::vector<Json> store_standards() {
   constexpr std::array<std::pair<const char*, const char*>, 4> kPairs{
       {{"f16", "f16"}, {"q8_0", "q8_0"}, {"q8_0", "q4_0"}, {"q4_0", "q4_0"}}};
   std::vector<Json> all;
+  all.reserve(kPairs.size());
   for (const auto& [k, v] : kPairs) all.push_back({{"store_k", k}, {"store_v", v}});
   return all;
 }

@@ -67,7 +67,7 @@ Json ratio_of(const std::vector<double>& differences, bool of_parts) {
 }
 
 std::string samples_text(const LossDifferences& differences) {
-  const std::string documents = counted(differences.documents, "document");
+  std::string documents = counted(differences.documents, "document");
   if (!differences.of_parts) return documents;
   return counted(differences.nll.size(), "part") + " of " + documents + " alone";
 }

@@ -31,7 +31,7 @@ class RunRecords {
   /// Whether next() has a record of the run before.
   bool replays() const noexcept { return journal_ != nullptr && next_ < journal_->records().size(); }
   JsonCursor next() {
-    const JsonCursor record = journal_->record(next_++);
+    JsonCursor record = journal_->record(next_++);
     if (record.has("seconds")) replayed_seconds_ += record_seconds(record);
     return record;
   }

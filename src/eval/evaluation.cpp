@@ -218,7 +218,7 @@ namespace {
 
 /// @param documents  of the run;  @param compared  whether it has the full cache beside
 JsonCursor replayed(const Journal& journal, std::size_t n, std::size_t documents, bool compared) {
-  const JsonCursor record = journal.record(n);
+  JsonCursor record = journal.record(n);
   if (n >= documents) record.fail("no more than " + std::to_string(documents) + " documents");
   if (record.has("full") != compared)
     record.fail(compared ? "the full cache beside" : "a cache without the full one beside");

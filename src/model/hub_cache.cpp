@@ -46,7 +46,7 @@ fs::path snapshot_of(const fs::path& model) {
   std::string revision;
   std::ifstream(model / "refs" / "main") >> revision;
   std::error_code error;
-  const fs::path main = model / "snapshots" / revision;
+  fs::path main = model / "snapshots" / revision;
   if (!revision.empty() && fs::is_directory(main, error)) return main;
   const std::vector<fs::path> snapshots = folders_of(model / "snapshots");
   return snapshots.empty() ? fs::path() : snapshots.front();

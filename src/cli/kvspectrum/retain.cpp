@@ -70,7 +70,7 @@ Json settings_of_all_layers(const Json& config, const std::filesystem::path& pat
   (void)make_cache(
       *find_cache_method("faedkv"), reader,
       {.kv_heads = model.at("kv_heads").get<std::size_t>(), .head_dim = model.at("head_dim").get<std::size_t>()});
-  const Json settings = reader.resolved();
+  Json settings = reader.resolved();
   for (const char* const name : {"sinks", "recent", "transform", "spectrum", "key_space"})
     if (settings.at(name).is_array())
       throw Error(ErrorCode::kUnsupported, where + name, "found a list by layer, expected one value for all layers");

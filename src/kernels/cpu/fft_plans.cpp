@@ -12,7 +12,8 @@ namespace {
 
 using Plan = pocketfft::detail::pocketfft_c<double>;
 using Sample = pocketfft::detail::cmplx<FftLanes>;
-static_assert(sizeof(Sample) == sizeof(FftSample) && alignof(Sample) == alignof(FftSample));
+static_assert(sizeof(Sample) == sizeof(FftSample));
+static_assert(alignof(Sample) == alignof(FftSample));
 
 }  // namespace
 
