@@ -61,9 +61,10 @@ class Comparison {
       if (records_.replays()) {
         const JsonCursor record = records_.next().at("round");
         require_record(record.at("first"), done);
-        next = to_record(round_from(record, documents_.size(), make_.size()));
-        if (!std::ranges::includes(active, round_from(record, documents_.size(), make_.size()).cells))
+        const Round replayed = round_from(record, documents_.size(), make_.size());
+        if (!std::ranges::includes(active, replayed.cells))
           record.at("cells").fail("some of the cells of the round before");
+        next = to_record(replayed);
       } else {
         const std::size_t target =
             plan_.all ? documents_.size() : std::min(documents_.size(), std::max<std::size_t>(1, 2 * done));
