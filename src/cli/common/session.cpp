@@ -195,7 +195,6 @@ RunOptions run_options(const Options& options) {
   run.json = options.flag("json");
   run.lock = !options.flag("no-lock") && run.leads();
   if (options.has("seed")) run.seed = options.integer("seed", 0, std::numeric_limits<std::int64_t>::max());
-  if (run.force && run.resume) throw Error(ErrorCode::kUsage, "--force", "cannot be combined with --resume");
   return run;
 }
 

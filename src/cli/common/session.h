@@ -43,7 +43,6 @@ struct RunOptions {
   /// Whether files that go with the main output may be replaced: a run that was killed may have left them.
   bool replace() const noexcept { return force || resume; }
 };
-/// @throws Error kUsage if --force and --resume meet.
 RunOptions run_options(const Options& options);
 
 /// A model that is ready to run, and what it came from.
