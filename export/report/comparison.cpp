@@ -46,6 +46,7 @@ ComparisonCell read_cell(const JsonCursor& cell) {
   result.budget = cell.at("budget").positive();
   result.documents = cell.at("documents").unsigned_integer(kMostCount);
   result.bytes = optional_real(cell, "bytes_ratio");
+  if (cell.has("shared_bytes")) result.shared_bytes = cell.at("shared_bytes").real();
   if (result.bytes && *result.bytes <= 0) cell.at("bytes_ratio").fail("a number above 0");
   result.ppl = optional_real(cell, "ppl");
   result.kl = optional_real(cell, "kl");

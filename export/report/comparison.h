@@ -24,6 +24,7 @@ struct ComparisonCell {
   bool calibrated = false, stopped = false, front = false;
   double budget = 1;
   std::size_t documents = 0;
+  double shared_bytes = 0;  // that all sequences share, beside `bytes`
   // Nothing where it was not measured.
   std::optional<double> bytes, ppl, loss, kl, top1, accuracy, log_likelihood, speed;  // loss: relative change of ppl
   std::optional<std::pair<double, double>> interval;                                  // of the loss, 95 %

@@ -82,7 +82,7 @@ Markup cells_table(const std::string& caption, const std::vector<const Compariso
     const ComparisonCell& cell = *one;
     table.row({cell.label,
                {shown_tenths(cell.budget), cell.budget},
-               cell_of(cell.bytes, as_percent),
+               cell.bytes ? bytes_cell(*cell.bytes, cell.shared_bytes) : Cell::missing(),
                cell_of(cell.loss, as_change),
                interval_cell(cell.interval),
                cell_of(cell.kl, as_number),
@@ -164,7 +164,7 @@ class Winners {
   void add(double share, const ComparisonCell& cell) {
     table_.row({{shown_tenths(share), share},
                 cell.label,
-                cell_of(cell.bytes, as_percent),
+                cell.bytes ? bytes_cell(*cell.bytes, cell.shared_bytes) : Cell::missing(),
                 cell_of(cell.loss, as_change),
                 interval_cell(cell.interval),
                 cell_of(cell.accuracy, as_percent),

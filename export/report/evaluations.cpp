@@ -43,12 +43,8 @@ double change_of(const JsonCursor& ratio) {
   return ratio.has("ppl") ? ratio.at("ppl").positive() - 1 : growth(ratio.at("nll_difference").real());
 }
 
-/// "12.4 %", with what all sequences share beside it.
-Cell bytes_cell(const JsonCursor& root) {
-  const double share = root.at("bytes_ratio").real();
-  std::string words = shown_tenths(share);
-  if (root.has("shared_bytes")) words += " + " + shown(1e-6 * root.at("shared_bytes").real()) + "\u00A0MB shared";
-  return {words, share};
+Cell held_bytes(const JsonCursor& root) {
+  return bytes_cell(root.at("bytes_ratio").real(), root.has("shared_bytes") ? root.at("shared_bytes").real() : 0);
 }
 
 std::string error_text(double error) { return error > 0 ? " \u00B1\u00A0" + shown(error, 2) : ""; }
@@ -108,7 +104,7 @@ Markup evaluations_table(const Group& group, const std::string& caption) {
     const auto change = [](double by) { return Cell(shown_change(by), by); };
     std::vector<Cell> cells{cache_label(root),
                             root.has("parameters") ? settings_text(root.at("parameters").value()) : "",
-                            bytes_cell(root), perplexity_cell(root)};
+                            held_bytes(root), perplexity_cell(root)};
     const bool has_ratio = root.has("ratio");
     cells.push_back(has_ratio ? change(change_of(root.at("ratio"))) : Cell::missing());
     cells.push_back(has_ratio ? interval_cell(ratio_interval(root.at("ratio"))) : Cell::missing());

@@ -22,6 +22,12 @@ Cell interval_cell(const std::optional<std::pair<double, double>>& interval) {
   return interval ? Cell(shown_range(*interval), interval->first) : Cell::missing();
 }
 
+Cell bytes_cell(double share, double shared_bytes) {
+  std::string words = shown_tenths(share);
+  if (shared_bytes > 0) words += " + " + shown(1e-6 * shared_bytes) + "\u00A0MB shared";
+  return {words, share};
+}
+
 Table::Table(std::string caption, std::vector<Column> columns)
     : caption_(std::move(caption)), columns_(std::move(columns)) {}
 

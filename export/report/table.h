@@ -26,6 +26,9 @@ struct Cell {
 /// An interval of changes, sorted by its lower end.
 Cell interval_cell(const std::optional<std::pair<double, double>>& interval);
 
+/// A cache's share of the full cache's bytes, such as "12.4 %", and the bytes that all sequences share beside it.
+Cell bytes_cell(double share, double shared_bytes);
+
 /// A table with a caption; the first column names its rows. Its headers sort it where there are rows to sort.
 class Table {
  public:

@@ -28,6 +28,7 @@ Json cell_json(const CompareCell& cell, const CellResult& result, std::span<cons
             {"settings", cell.settings},
             {"config", text_or_null(cell.config)},
             {"calibrated", cell.calibrated},
+            {"shared_bytes", cell.shared_bytes},
             {"documents", result.scores.kl.size()},
             {"stopped", result.stopped},
             {"front", false},
@@ -140,6 +141,18 @@ std::string cell_line(const Json& cell) {
   if (cell.at("front").get<bool>()) text += "  front";
   if (cell.at("stopped").get<bool>()) text += "  stopped";
   return text + '\n';
+}
+
+/// What the cells hold beside the bytes of each sequence.
+std::string shared_text(const Json& cells) {
+  std::string text;
+  for (const Json& cell : cells) {
+    const auto bytes = cell.at("shared_bytes").get<double>();
+    if (bytes == 0 || cell.at("documents") == 0) continue;
+    text += (text.empty() ? "held once for all sequences, beside these bytes: " : ", ") +
+            cell.at("label").get<std::string>() + text_of(" %.3g MB", 1e-6 * bytes);
+  }
+  return text.empty() ? text : text + '\n';
 }
 
 std::string best_text(const Json& comparison) {
@@ -261,8 +274,8 @@ std::string comparison_text(const Json& comparison, const Json& speeds) {
     }
     text += cell_line(cells[n]);
   }
-  return text + best_text(comparison) + smallest_text(comparison) + left_out_text(comparison) + gains_text(cells) +
-         retrieval_text(comparison) + speed_text(speeds);
+  return text + shared_text(cells) + best_text(comparison) + smallest_text(comparison) + left_out_text(comparison) +
+         gains_text(cells) + retrieval_text(comparison) + speed_text(speeds);
 }
 
 ParetoPlot pareto_plot(const Json& comparison) {

@@ -17,10 +17,11 @@ struct CompareCell {
   std::string store = {};  // as --stores has it; empty: rows as they come
   double budget = 0;       // share of the full cache's bytes; 0: the least that holds it, known when it has run
   Json settings = Json::object();
-  std::string config = {};  // a file that has the method's other parameters
-  std::string error = {};   // why it has no settings
-  double needs = 0;         // where that is its size, the least share of the full cache's bytes that it takes
-  bool calibrated = false;  // its settings were chosen on a text
+  std::string config = {};       // a file that has the method's other parameters
+  std::string error = {};        // why it has no settings
+  double needs = 0;              // where that is its size, the least share of the full cache's bytes that it takes
+  bool calibrated = false;       // its settings were chosen on a text
+  std::size_t shared_bytes = 0;  // that all sequences share, beside those of each
   std::size_t calibration_documents = 0;  // of this comparison's calibration text, that they were chosen on
 };
 

@@ -310,6 +310,16 @@ TEST_F(ComparePrograms, ShortTimesCalibrateOnFewDocumentsAndSaySo) {
   if (used < 60) {
     EXPECT_THAT(outcome.err, HasSubstr("transform is calibrated on " + used.dump() + " of 60 documents"));
   }
+  // A method for which no time was left is not said to be calibrated.
+  EXPECT_EQ(outcome.err.find("lagkv is calibrated on") != std::string::npos,
+            calibration.at("methods").contains("lagkv") && calibration.at("methods").at("lagkv") < 60)
+      << outcome.err;
+  for (const Json& cell : result.at("cells")) {
+    EXPECT_EQ(cell.at("shared_bytes") > 0, !cell.at("config").is_null()) << cell.at("label");
+    if (!cell.at("config").is_null() && cell.at("documents") > 0) {
+      EXPECT_THAT(outcome.out, HasSubstr("held once for all sequences"));
+    }
+  }
   for (const std::string share : {"75", "50"})
     if (const std::string name = "c_calibrated/transform_" + share + ".json"; std::filesystem::exists(folder_ / name)) {
       EXPECT_EQ(config(name).at("calibration").at("documents"), used);

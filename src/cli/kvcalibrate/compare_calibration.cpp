@@ -118,10 +118,6 @@ class Calibrations {
     const std::size_t all = corpus_.documents.size();
     const std::size_t count =
         queue_.documents(method.name, all, waiting, [&](std::size_t n) { return seconds(method, n); });
-    if (count < all)
-      remark("note: " + method.name + " is calibrated on " + std::to_string(count) + " of " + std::to_string(all) +
-                 " documents, as the time allows",
-             run_.quiet);
     auto& text = texts_[count];
     if (!text) text = std::make_unique<CalibrationText>(*session_.decoder, corpus_, count);
     std::vector<CompareCell> cells =
@@ -132,6 +128,10 @@ class Calibrations {
       if (cell.calibration_documents > 0) made_.methods[method.name] = cell.calibration_documents;
       made_.cells.push_back(std::move(cell));
     }
+    if (made_.methods.contains(method.name) && count < all)
+      remark("note: " + method.name + " is calibrated on " + std::to_string(count) + " of " + std::to_string(all) +
+                 " documents, as the time allows",
+             run_.quiet);
     if (!left.empty())
       remark("note: no time is left to calibrate " + method.name + " to " + budgets_text(left), run_.quiet);
   }

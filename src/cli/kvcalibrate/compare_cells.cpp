@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "core/error.h"
+#include "export/transform_config.h"
 
 namespace kvs {
 namespace {
@@ -53,6 +54,7 @@ std::vector<CompareCell> config_cells(std::span<const std::string> configs, cons
       CompareCell cell{
           .label = cell_label(name, store), .method = choice.name, .store = store, .config = path, .calibrated = true};
       cell.settings = store_settings(store);
+      cell.shared_bytes = shared_bytes(choice.transform);
       if (choice.method != nullptr && choice.method->prefill == Prefill::kWhole) cell.settings["prefix"] = grid.prefix;
       cells.push_back(std::move(cell));
     }
