@@ -29,7 +29,9 @@ EliteConfig unfactorised(const TinyModel& tiny, bool joint) {
 struct FactorFiles : ::testing::Test {
   std::string write(const std::filesystem::path& file, EliteConfig& config, double most = kMostOutputSums) {
     const OutputText text{tiny.decoder.get(), documents};
-    const ConfigFile written = write_factor_file(input, text, file, false, config, kSilent, most);
+    OutputSet outputs;
+    const ConfigFile written = write_factor_file(input, text, file, outputs, config, kSilent, most);
+    outputs.commit(false);
     EXPECT_EQ(written.name, file.filename().string());
     return read_text_file(file, std::size_t{1} << 24);
   }
@@ -78,8 +80,12 @@ TEST_F(FactorFiles, LeaveNothingWhenTheyEndEarly) {
   const FactorProgress stop = [](std::string_view step, std::size_t, std::size_t) {
     if (step == "outputs") throw std::runtime_error("stopped");
   };
-  EXPECT_THROW(write_factor_file(input, {tiny.decoder.get(), documents}, folder / "f.safetensors", false, config, stop),
-               std::runtime_error);
+  {
+    OutputSet outputs;
+    EXPECT_THROW(
+        write_factor_file(input, {tiny.decoder.get(), documents}, folder / "f.safetensors", outputs, config, stop),
+        std::runtime_error);
+  }
   EXPECT_TRUE(std::filesystem::is_empty(folder));
 }
 

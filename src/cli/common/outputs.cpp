@@ -231,10 +231,9 @@ std::vector<std::filesystem::path> figure_paths(const std::filesystem::path& mai
   return {beside(main, suffix + ".svg"), beside(main, suffix + ".png")};
 }
 
-void write_outputs(const std::filesystem::path& main, const Json& result, const RunOptions& run,
+void write_outputs(OutputSet& outputs, const std::filesystem::path& main, const Json& result, const RunOptions& run,
                    const std::function<DrawnFigures()>& draw) {
   const std::string text = dump_json(result);
-  OutputSet outputs;
   for (const auto& [suffix, images] : draw()) {
     const auto paths = figure_paths(main, suffix);
     outputs.add(paths[0], images.svg);

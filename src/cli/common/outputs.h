@@ -12,6 +12,7 @@
 #include "export/figure.h"
 #include "io/checkpoint.h"
 #include "io/journal.h"
+#include "io/output_set.h"
 
 namespace kvs {
 
@@ -82,10 +83,16 @@ struct DrawnFigure {
 };
 using DrawnFigures = std::vector<DrawnFigure>;
 /// Writes a run's figures and, last, its main output, which says that the run has finished: all of them or none.
-/// @param draw  called once `result` is known to be writable
+/// @param outputs  files that were staged before, which take their places with these
+/// @param draw     called once `result` is known to be writable
 /// @throws as dump_json, OutputSet
-void write_outputs(const std::filesystem::path& main, const Json& result, const RunOptions& run,
+void write_outputs(OutputSet& outputs, const std::filesystem::path& main, const Json& result, const RunOptions& run,
                    const std::function<DrawnFigures()>& draw);
+inline void write_outputs(const std::filesystem::path& main, const Json& result, const RunOptions& run,
+                          const std::function<DrawnFigures()>& draw) {
+  OutputSet outputs;
+  write_outputs(outputs, main, result, run, draw);
+}
 
 /// The result of a command: JSON on stdout with --json, else `text`.
 void print_result(const RunOptions& run, const Json& json, const std::string& text);

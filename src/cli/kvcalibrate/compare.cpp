@@ -5,6 +5,7 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -47,25 +48,6 @@ std::map<std::filesystem::path, std::filesystem::path> files_to_copy(const Optio
   return copies;
 }
 
-void copy_file(const std::filesystem::path& from, const std::filesystem::path& to, bool force) {
-  const MappedFile file(from);
-  write_file_atomically(to, {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()}, force);
-}
-
-/// A cell's config with what it was given beside that one, and the quality that was found; copies the files that it
-/// names, which may be there from another cell.
-Json copied_config(const CompareCell& cell, const Json& quality, const std::filesystem::path& folder) {
-  const std::filesystem::path from(cell.config);
-  Json config = read_config(from);
-  for (const Json& file : config.at("files")) {
-    const std::string name = file.at("path");
-    copy_file(from.parent_path() / name, folder / name, true);
-  }
-  config.at("parameters").update(cell.settings);
-  config["quality"] = quality;
-  return config;
-}
-
 /// A folder of configs for cells of a comparison.
 class BestConfigs {
  public:
@@ -75,13 +57,14 @@ class BestConfigs {
               const Provenance& record, const Corpus* calibrated)
       : comparison_(comparison), cells_(cells), session_(session), record_(record), calibrated_(calibrated) {}
 
-  void write(const Json& n, const std::filesystem::path& to, bool force) const {
+  /// Adds the config of cell `n` as `to`, with copies of the files that it names.
+  void add(const Json& n, const std::filesystem::path& to, OutputSet& outputs) {
     if (n.is_null()) return;
     const CompareCell& cell = cells_[n.get<std::size_t>()];
     const Json quality = quality_of(comparison_.at("cells")[n.get<std::size_t>()]);
     const Json config =
-        cell.config.empty() ? made_config(cell, quality) : copied_config(cell, quality, to.parent_path());
-    write_file_atomically(to, dump_json(config) + "\n", force);
+        cell.config.empty() ? made_config(cell, quality) : copied_config(cell, quality, to.parent_path(), outputs);
+    outputs.add(to, dump_json(config) + "\n");
   }
 
  private:
@@ -105,6 +88,22 @@ class BestConfigs {
                        {});
   }
 
+  /// The cell's config with its own settings and quality.
+  Json copied_config(const CompareCell& cell, const Json& quality, const std::filesystem::path& folder,
+                     OutputSet& outputs) {
+    const std::filesystem::path from(cell.config);
+    Json config = read_config(from);
+    for (const Json& file : config.at("files")) {
+      const std::string name = file.at("path");
+      if (!copied_.insert(folder / name).second) continue;  // another cell has the same
+      const MappedFile copy(from.parent_path() / name);
+      outputs.add(folder / name, {reinterpret_cast<const char*>(copy.bytes().data()), copy.bytes().size()});
+    }
+    config.at("parameters").update(cell.settings);
+    config["quality"] = quality;
+    return config;
+  }
+
   /// The documents that the cell's settings were chosen on: of a paper's standard none.
   Provenance chosen_on(const CompareCell& cell) const {
     Provenance record = without_text(record_);
@@ -120,6 +119,7 @@ class BestConfigs {
   const ModelSession& session_;
   const Provenance& record_;
   const Corpus* calibrated_;
+  std::set<std::filesystem::path> copied_;
 };
 
 std::filesystem::path best_path(const Options& options, double budget) {
@@ -130,11 +130,11 @@ std::filesystem::path smallest_path(const Options& options, double loss) {
 }
 
 /// The best cell of each budget and the smallest of each loss.
-void write_best(const Options& options, const RunOptions& run, const Json& comparison, const BestConfigs& configs) {
+void add_best(const Options& options, const Json& comparison, BestConfigs configs, OutputSet& outputs) {
   for (const Json& one : comparison.at("best"))
-    configs.write(one.at("cell"), best_path(options, one.at("budget")), run.replace());
+    configs.add(one.at("cell"), best_path(options, one.at("budget")), outputs);
   for (const Json& one : comparison.at("smallest"))
-    configs.write(one.at("cell"), smallest_path(options, one.at("loss")), run.replace());
+    configs.add(one.at("cell"), smallest_path(options, one.at("loss")), outputs);
 }
 
 std::filesystem::path speed_path(const Options& options) { return beside(options.text("out"), "_speed") += ".json"; }
@@ -162,8 +162,11 @@ std::vector<std::filesystem::path> other_outputs(const Options& options, std::sp
   }
   for (const SeriesMethod* const method : compared_series(options))
     for (const double budget : budgets) {
-      paths.push_back(calibration_folder(options) / share_file(std::string(method->name), budget));
-      paths.push_back(std::filesystem::path(paths.back()).replace_extension(".safetensors"));
+      const std::filesystem::path name = share_file(std::string(method->name), budget),
+                                  tensors = std::filesystem::path(name).replace_extension(".safetensors");
+      paths.push_back(calibration_folder(options) / name);
+      paths.push_back(calibration_folder(options) / tensors);
+      if (options.has("best-dir")) paths.push_back(options.text("best-dir") / tensors);
     }
   return paths;
 }
@@ -338,13 +341,6 @@ Json look_at_front(const Options& options, const RunOptions& run, const ModelSes
   return speeds;
 }
 
-void write_speeds(const std::filesystem::path& path, const RunOptions& run, const Json& speeds) {
-  if (speeds.is_null())
-    std::filesystem::remove(path);  // of what --force replaces
-  else
-    write_file_atomically(path, dump_json(speeds) + "\n", run.replace());
-}
-
 DrawnFigures draw_pareto(const Json& result) {
   const ParetoPlot plot = pareto_plot(result);
   return plot.points.empty() ? DrawnFigures() : DrawnFigures{{"_pareto", render_pareto(plot)}};
@@ -392,12 +388,13 @@ void run_compare(Arguments arguments) {
   const Provenance record = provenance(*options, run, input.corpus);
   Json result = result_json(*options, session, input, results, record);
   const Json speeds = look_at_front(*options, run, session, input, results, clock, records, result);
-  (void)dump_json(result);  // before anything is written
-  write_speeds(speed_path(*options), run, speeds);
+  OutputSet outputs_beside;
+  if (!speeds.is_null()) outputs_beside.add(speed_path(*options), dump_json(speeds) + "\n");
   if (options->has("best-dir"))
-    write_best(*options, run, result,
-               {result, input.cells, session, record, input.calibration ? &*input.calibration : nullptr});
-  write_outputs(out, result, run, [&] { return draw_pareto(result); });
+    add_best(*options, result,
+             {result, input.cells, session, record, input.calibration ? &*input.calibration : nullptr}, outputs_beside);
+  write_outputs(outputs_beside, out, result, run, [&] { return draw_pareto(result); });
+  if (speeds.is_null()) std::filesystem::remove(speed_path(*options));  // of what --force replaces
   journal->remove();
   print_result(run, result, "compare: " + out + '\n' + comparison_text(result, speeds));
 }

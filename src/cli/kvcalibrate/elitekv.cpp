@@ -109,7 +109,8 @@ void choose(const EliteInput& input, const Options& options, const RunOptions& r
 }
 
 ConfigFile write_factors(EliteInput& input, const Options& options, const RunOptions& run, const EliteSearch& search,
-                         CalibrationOps& ops, const std::filesystem::path& file, EliteConfig& config) {
+                         CalibrationOps& ops, const std::filesystem::path& file, OutputSet& outputs,
+                         EliteConfig& config) {
   std::vector<double> moments;
   const bool whitened = config.whitening != Whitening::kOff;
   if (whitened && input.reader) moments = live_moments(input, options, run, config.layers, ops);
@@ -125,7 +126,7 @@ ConfigFile write_factors(EliteInput& input, const Options& options, const RunOpt
   const auto documents = tokens_of(input.corpus);
   std::optional<Progress> progress;
   std::string_view current;
-  return write_factor_file(factors, {input.session.decoder.get(), documents}, file, run.replace(), config,
+  return write_factor_file(factors, {input.session.decoder.get(), documents}, file, outputs, config,
                            [&](std::string_view step, std::size_t done, std::size_t total) {
                              if (step != current)
                                progress.emplace(std::string(step), static_cast<double>(total), run.quiet);
@@ -211,8 +212,9 @@ void run_elitekv(Arguments arguments) {
   }
   found.picks = search.picks(found.r);
   for (std::size_t n = 0; n < found.by_layer.size(); ++n) found.picks[n] = search.picks(found.by_layer[n].r)[n];
+  OutputSet outputs;
   std::vector<ConfigFile> files;
-  if (found.rank) files.push_back(write_factors(input, *options, run, search, *ops, factor_file, found));
+  if (found.rank) files.push_back(write_factors(input, *options, run, search, *ops, factor_file, outputs, found));
   Provenance record = provenance(*options, run, input.corpus);
   if (from_capture) {
     record.documents = input.source->documents();
@@ -222,7 +224,7 @@ void run_elitekv(Arguments arguments) {
   }
   const Json config = make_config("elitekv", input.config, input.model_sha256, elite_parameters(found),
                                   elite_calibration(found), record, Json::object(), files);
-  write_outputs(out, config, run, [&] {
+  write_outputs(outputs, out, config, run, [&] {
     const std::size_t searched = input.source->documents(), tokens = input.source->tokens();
     DrawnFigures figures{{"_elite", render_elite_map(elite_map(found, input.config, searched, tokens))}};
     if (!found.trials.empty())

@@ -42,12 +42,12 @@ class TensorGroups {
   std::vector<FactorTensor> tensors_;
 };
 
-void write(const StagedOutput& staged, std::span<const OutputTensor> tensors) {
-  write_safetensors(staged.path(), tensors, {{"format", "kvspectrum-elitekv"}});
+void write(const std::filesystem::path& to, std::span<const OutputTensor> tensors) {
+  write_safetensors(to, tensors, {{"format", "kvspectrum-elitekv"}});
 }
 
 /// Every layer's factors, without outputs.
-void write_factors(const FactorInput& input, const StagedOutput& staged, EliteConfig& config,
+void write_factors(const FactorInput& input, const std::filesystem::path& to, EliteConfig& config,
                    const FactorProgress& progress) {
   const std::size_t layers = config.layers.size();
   for (std::size_t n = 0; !config.joint && n < layers; ++n) {
@@ -66,7 +66,7 @@ void write_factors(const FactorInput& input, const StagedOutput& staged, EliteCo
     for (FactorTensor& planned : planned_factors(input.source, layer, config))
       tensors.push_back(groups.tensor(std::move(planned), layer, n++));
   }
-  write(staged, tensors);
+  write(to, tensors);
 }
 
 /// A tensor of a file that stays open.
@@ -80,7 +80,7 @@ OutputTensor copy_of(const TensorArchive& archive, const StoredTensor& stored) {
 
 /// The factors of another file and the outputs that are fitted to their caches.
 void write_with_outputs(const FactorInput& input, const OutputText& text, const std::filesystem::path& factors,
-                        const StagedOutput& staged, const EliteConfig& config, const FactorProgress& progress,
+                        const std::filesystem::path& to, const EliteConfig& config, const FactorProgress& progress,
                         double most) {
   const auto archive = open_safetensors(factors);
   const FactorReader read = reader_of(*archive, factors);
@@ -103,7 +103,7 @@ void write_with_outputs(const FactorInput& input, const OutputText& text, const 
   const std::size_t channels = model.query_heads * model.head_dim;
   for (std::size_t n = 0; n < layers; ++n)
     tensors.push_back(groups.tensor({elite_output(config.layers[n]), {channels, channels}, {}}, n / size, n % size));
-  write(staged, tensors);
+  write(to, tensors);
 }
 
 }  // namespace
@@ -113,19 +113,17 @@ std::size_t outputs_at_once(const ModelConfig& model, double most) noexcept {
 }
 
 ConfigFile write_factor_file(const FactorInput& input, const OutputText& text, const std::filesystem::path& file,
-                             bool force, EliteConfig& config, const FactorProgress& progress, double most) {
-  StagedOutput staged(file, StagedOutput::Kind::kFile);
+                             OutputSet& outputs, EliteConfig& config, const FactorProgress& progress, double most) {
+  const std::filesystem::path& staged = outputs.stage(file);
   if (config.fitted_outputs) {
     std::filesystem::path name = file;
     const StagedOutput factors(name += ".factors", StagedOutput::Kind::kFile);  // never put in place
-    write_factors(input, factors, config, progress);
+    write_factors(input, factors.path(), config, progress);
     write_with_outputs(input, text, factors.path(), staged, config, progress, most);
   } else {
     write_factors(input, staged, config, progress);
   }
-  const std::string digest = sha256_of_file(staged.path());
-  staged.commit(force);
-  return {file.filename().string(), digest};
+  return {file.filename().string(), sha256_of_file(staged)};
 }
 
 }  // namespace kvs

@@ -9,6 +9,7 @@
 
 #include "eval/elitekv/factors.h"
 #include "export/config.h"
+#include "io/output_set.h"
 #include "model/decoder.h"
 
 namespace kvs {
@@ -27,14 +28,14 @@ std::size_t outputs_at_once(const ModelConfig& model, double most = kMostOutputS
 /// Called with a step's name and what is done of it.
 using FactorProgress = std::function<void(std::string_view step, std::size_t done, std::size_t total)>;
 
-/// Factorises the layers of `config`, with fitted outputs if it says so, writes them to `file` and adds what came of it
-/// to the config (factorise_layer). Tensors are made as they are written: memory holds one layer's factors, or the sums
-/// of outputs_at_once() layers. S-LRD first takes a pass over the layers for its ranks, without singular vectors.
-/// Fitted outputs read the factors from a temporary file of the same size beside `file`.
+/// Factorises the layers of `config`, with fitted outputs if it says so, adds them to `outputs` as `file` and what came
+/// of it to the config (factorise_layer). Tensors are made as they are written: memory holds one layer's factors, or
+/// the sums of outputs_at_once() layers. S-LRD first takes a pass over the layers for its ranks, without singular
+/// vectors. Fitted outputs read the factors from a temporary file of the same size beside `file`.
 /// @param text  read if the config fits outputs;  @param most  bytes of sums: outputs_at_once
-/// @return the file's name and digest.  @throws as StagedOutput::commit with `force`
+/// @return the file's name and digest.  @throws Error kEnvironment
 ConfigFile write_factor_file(const FactorInput& input, const OutputText& text, const std::filesystem::path& file,
-                             bool force, EliteConfig& config, const FactorProgress& progress,
+                             OutputSet& outputs, EliteConfig& config, const FactorProgress& progress,
                              double most = kMostOutputSums);
 
 }  // namespace kvs

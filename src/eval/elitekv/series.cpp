@@ -81,10 +81,13 @@ void EliteSeries::write(double share, const std::filesystem::path& file, const P
                     [&](std::size_t done) { progress("pairs", done, candidates.size()); });
   config.picks = search_.picks(config.r);
   const std::filesystem::path factors = std::filesystem::path(file).replace_extension(".safetensors");
-  const std::vector<ConfigFile> files{write_factor_file(input, {&decoder_, fitted_}, factors, force, config, progress)};
+  OutputSet outputs;
+  const std::vector<ConfigFile> files{
+      write_factor_file(input, {&decoder_, fitted_}, factors, outputs, config, progress)};
   const Json json = make_config("elitekv", model, source_.sha256(), elite_parameters(config), elite_calibration(config),
                                 provenance, Json::object(), files);
-  write_file_atomically(file, dump_json(json) + "\n", force);
+  outputs.add(file, dump_json(json) + "\n");
+  outputs.commit(force);
 }
 
 double elite_series_memory(const ModelConfig& model, DType compute, double most) {
