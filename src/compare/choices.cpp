@@ -26,8 +26,8 @@ std::string name_of(const Json& cell) {
 /// "h2o + q8_0 (24.8 %), perplexity × 1.0184 (0.9997–1.0367), KL 0.0236".
 std::string described(const Json& cell) {
   const Json& ratio = cell.at("ratio");
-  return name_of(cell) + text_of(", perplexity × %.4f", ratio.at("ppl").get<double>()) +
-         interval_text(ratio.at("interval"), "%.4f") + text_of(", KL %.4f", cell.at("kl").get<double>());
+  return name_of(cell) + ", perplexity × " + times_text(ratio) + interval_text(ratio.at("interval"), "%.4f") +
+         text_of(", KL %.4f", cell.at("kl").get<double>());
 }
 
 /// "KL × 0.45 (0.41–0.5) of NAME's over 8 documents".
@@ -57,13 +57,20 @@ Cells rivals(const ScoredCells& scored, const Cells& cells) {
   return found;
 }
 
+/// How many cells of a budget no time was left for.
+std::size_t left_behind(const ScoredCells& scored, double budget) {
+  return static_cast<std::size_t>(std::ranges::count_if(scored.json, [&](const Json& cell) {
+    return cell.at("budget") == budget &&
+           (cell.at("error") == kNoTimeToScore || cell.at("error") == kNoTimeToCalibrate);
+  }));
+}
+
 /// Why nothing is the best of a budget: no time was left for its cells, or all need more; then what comes nearest.
 std::string unreached_text(const ScoredCells& scored, double budget) {
   const Json* nearest = nullptr;
   double least = 0;
+  if (left_behind(scored, budget) > 0) return "no time was left to score what would reach it";
   for (const Json& cell : scored.json) {
-    if (cell.at("budget") == budget && (cell.at("error") == kNoTimeToScore || cell.at("documents") > 0))
-      return "no time was left to score what would reach it";
     const Json& share = cell.contains("bytes_ratio") ? cell.at("bytes_ratio") : cell.at("needs");
     if (share.is_null() || (nearest != nullptr && share.get<double>() >= least)) continue;
     nearest = &cell;
@@ -83,6 +90,8 @@ class BestChoice {
   Json json(double budget) const {
     Json choice{{"budget", budget},       {"cell", nullptr}, {"leader", nullptr}, {"documents", 0},
                 {"alike", Json::array()}, {"kl", nullptr},   {"verdict", nullptr}};
+    const std::size_t left = left_behind(scored_, budget);
+    choice["unscored"] = left;
     if (rivals_.empty()) {
       choice["verdict"] = unreached_text(scored_, budget);
       return choice;
@@ -91,6 +100,9 @@ class BestChoice {
     choice["leader"] = leader;
     choice["documents"] = scored_.results[leader].scores.kl.size();
     decide(leader, choice);
+    if (left > 0)
+      choice["verdict"] = choice["verdict"].get<std::string>() + "; no time was left to try " + std::to_string(left) +
+                          (left == 1 ? " other" : " others") + " of this budget";
     return choice;
   }
 
@@ -99,6 +111,7 @@ class BestChoice {
   LossDifferences between(std::size_t n, std::size_t other) const {
     return from_other(scored_.results[n], scored_.results[other]);
   }
+  std::size_t documents_of(std::size_t n) const { return scored_.results[n].scores.kl.size(); }
   /// Of cell n from another one, kept as what supports the choice. @return in words
   std::string supported(std::size_t n, std::size_t other, Json& choice) const {
     const LossDifferences differences = between(n, other);
@@ -113,11 +126,7 @@ class BestChoice {
       choice["verdict"] = "cannot be said of one sample; the least divergence is that of " + described(cell(leader));
       return;
     }
-    Cells alike;
-    for (const std::size_t n : std::span(rivals_).subspan(1)) {
-      const LossDifferences differences = between(n, leader);
-      if (!is_clear(ratio_of(differences.kl, differences.of_parts))) alike.push_back(n);
-    }
+    const Cells alike = alike_to(leader);
     choice["alike"] = alike;
     std::size_t chosen = leader;
     for (const std::size_t n : alike)
@@ -125,6 +134,19 @@ class BestChoice {
     choice["cell"] = chosen;
     choice["verdict"] =
         described(cell(chosen)) + ": " + (next ? reason(leader, chosen, *next, alike, choice) : "no other was scored");
+  }
+
+  /// The cells that are not clearly behind the leader: its rivals, then those that time left behind on fewer documents.
+  Cells alike_to(std::size_t leader) const {
+    Cells others(rivals_.begin() + 1, rivals_.end());
+    std::ranges::copy_if(within_, std::back_inserter(others), [&](std::size_t n) {
+      return documents_of(n) < documents_of(leader) && !scored_.results[n].stopped && between(n, leader).kl.size() > 1;
+    });
+    std::erase_if(others, [&](std::size_t n) {
+      const LossDifferences differences = between(n, leader);
+      return is_above(ratio_of(differences.kl, differences.of_parts));
+    });
+    return others;
   }
 
   /// The second of the rivals or, where the leader has none, the cell nearest to it on the documents that both have.
@@ -142,18 +164,26 @@ class BestChoice {
   }
 
   std::string reason(std::size_t leader, std::size_t chosen, std::size_t next, const Cells& alike, Json& choice) const {
-    if (chosen != leader)
-      return "not distinguishable from " + name_of(cell(leader)) + " (" + supported(chosen, leader, choice) +
-             "), and the plainer: chosen";
-    if (alike.empty()) {
-      const std::string support = supported(leader, next, choice);
-      const std::string fewer = rivals_.size() > 1 ? "" : ", which was scored on fewer";
-      return is_clear(choice["kl"]) ? support + ", the next" + fewer
-                                    : "not distinguishable from " + name_of(cell(next)) + fewer + " (" + support + ")";
+    if (chosen != leader) return not_told(chosen, leader, "", choice) + ", and the plainer: chosen";
+    if (!alike.empty()) {
+      const std::string others = alike.size() == 1 ? "" : " and " + std::to_string(alike.size() - 1) + " more";
+      return not_told(leader, alike.front(), others + ", none of which is plainer", choice);
     }
-    const std::string others = alike.size() == 1 ? "" : " and " + std::to_string(alike.size() - 1) + " more";
-    return "not distinguishable from " + name_of(cell(alike.front())) + others + ", none of which is plainer (" +
-           supported(leader, alike.front(), choice) + ")";
+    const std::string fewer = rivals_.size() > 1 ? "" : ", which was scored on fewer";
+    const std::string support = supported(leader, next, choice);
+    return is_clear(choice["kl"]) ? support + ", the next" + fewer
+                                  : "not distinguishable from " + name_of(cell(next)) + fewer + " (" + support + ")";
+  }
+
+  /// "not distinguishable from NAME", what else is said of it, and the evidence. The mean KL may differ in the other
+  /// direction than most documents do.
+  std::string not_told(std::size_t n, std::size_t other, const std::string& more, Json& choice) const {
+    const std::string support = supported(n, other, choice);
+    const bool lower = mean_kl(scored_.results[n].scores) < mean_kl(scored_.results[other].scores);
+    const std::string against = is_clear(choice["kl"]) && documents_of(n) == documents_of(other)
+                                    ? std::string(", but the mean KL is ") + (lower ? "lower" : "higher")
+                                    : "";
+    return "not distinguishable from " + name_of(cell(other)) + more + " (" + support + against + ")";
   }
 
   const ScoredCells& scored_;
@@ -189,7 +219,9 @@ Json smallest_choice(const ScoredCells& scored, double loss) {
   choice["documents"] = scored.results[named].scores.kl.size();
   if (smallest) choice["cell"] = *smallest;
   const std::string text = described(scored.json[named]) + over_text(scored, named);
-  choice["verdict"] = smallest ? text : "no cache of the front is known to cost so little; nearest is " + text;
+  choice["verdict"] = smallest ? text
+                               : "no cache of the front is known to cost so little; nearest is " + text +
+                                     text_of(", whose interval ends at %+.3g %%", 100 * *most_loss(scored.json[named]));
   return choice;
 }
 

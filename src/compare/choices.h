@@ -26,10 +26,11 @@ struct ScoredCells {
   const Json& json;  // [cell]
 };
 
-/// For each budget {budget, cell, leader, documents, alike, kl, verdict}: of the cells that hold no more and were
-/// scored on the most documents of these, `leader` has the least divergence, and `alike` are those that the documents
-/// do not tell from it. `cell` is the plainest of these, or null, and `kl` its divergence relative to the one that the
-/// verdict names, which is why. `verdict` says all this in words.
+/// For each budget {budget, cell, leader, documents, alike, kl, unscored, verdict}: of the cells that hold no more and
+/// were scored on the most documents of these, `leader` has the least divergence, and `alike` are those that the
+/// documents do not show to be behind it, with those that the time left behind on fewer documents. `cell` is the
+/// plainest of these, or null, and `kl` its divergence relative to the one that the verdict names, which is why.
+/// `unscored` is the number of the budget's cells that no time was left for. `verdict` says all this in words.
 Json best_choices(const ScoredCells& scored, std::span<const double> budgets);
 /// For each loss {loss, cell, documents, verdict}: the smallest cell of the front whose interval of perplexity ends at
 /// or below the loss, or null.

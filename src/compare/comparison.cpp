@@ -159,9 +159,9 @@ class Comparison {
     return pass;
   }
   static void require_finite(const PerplexitySum& sum) {
-    if (!std::isfinite(sum.perplexity()))
+    if (!std::isfinite(sum.mean()))
       throw Error(ErrorCode::kData, "loss",
-                  "found a mean of " + std::to_string(sum.mean()) + " nats a token, expected a finite perplexity");
+                  "found a mean of " + std::to_string(sum.mean()) + " nats a token, expected a finite number");
   }
 
   void add(const JsonCursor& record) {
@@ -185,7 +185,7 @@ class Comparison {
     const std::size_t tokens = scored_tokens();
     return document.sum.scored == tokens && document.full && document.full->divergence.tokens == tokens &&
            document.parts.size() == 1 && document.parts.front().size() == std::min(kComparedParts, tokens) &&
-           std::isfinite(document.sum.perplexity()) && std::isfinite(document.full->sum.perplexity());
+           std::isfinite(document.sum.mean()) && std::isfinite(document.full->sum.mean());
   }
 
   void stop_beaten(Cells& active) {

@@ -12,6 +12,7 @@
 #include "compare/comparison_text.h"
 #include "compare/evidence.h"
 #include "eval/evaluation_report.h"
+#include "io/finite.h"
 
 namespace kvs {
 namespace {
@@ -39,17 +40,18 @@ Json cell_json(const CompareCell& cell, const CellResult& result, std::span<cons
     json["error"] = error;
   else if (!scored)
     json["error"] = kNoTimeToScore;
+  if (cell.budget == 0) json["budget"] = budgets.front();
   if (!scored) return json;
   const Json found = evaluation_json(result.sum, model, window);
-  if (cell.budget == 0) {
-    const double holding = least_holding(budgets, found.at("bytes_ratio").get<double>());
-    json["budget"] = holding == 0 ? budgets.front() : holding;
-  }
-  for (const char* name : {"bytes_ratio", "tokens_scored", "ppl", "kl", "top1"}) json[name] = found.at(name);
+  if (!cell.config.empty())
+    if (const double holding = least_holding(budgets, found.at("bytes_ratio").get<double>()); holding > 0)
+      json["budget"] = holding;
+  for (const char* name : {"bytes_ratio", "tokens_scored", "ppl", "nll_mean", "kl", "top1"})
+    json[name] = found.at(name);
   const LossDifferences lost = from_full(result);
   json["ratio"] = ratio_of(lost.nll, lost.of_parts);
   json["ratio"].erase("mean");
-  json["ratio"]["ppl"] = found.at("ratio").at("ppl");
+  for (const char* name : {"ppl", "nll_difference"}) json["ratio"][name] = found.at("ratio").at(name);
   return json;
 }
 
@@ -91,13 +93,23 @@ void add_losses(Json& cells, const Json& best, std::span<const CellResult> resul
   }
 }
 
-/// What no time was left for: the calibrations, the number of cells that were not scored, and both in words.
+std::size_t most_documents(const Json& cells) {
+  std::size_t most = 1;
+  for (const Json& cell : cells) most = std::max(most, cell.at("documents").get<std::size_t>());
+  return most;
+}
+
+/// What no time was left for: the calibrations, the numbers of cells that were not scored and of those that were scored
+/// on fewer documents though nothing had beaten them, and all of it in words.
 Json left_out(const Json& cells) {
   Json calibrations = Json::array();
-  std::size_t unscored = 0;
+  std::size_t unscored = 0, shortened = 0;
+  const std::size_t most = most_documents(cells);
   std::string names, last;
   for (const Json& cell : cells) {
     if (cell.at("error") == kNoTimeToScore) ++unscored;
+    const auto documents = cell.at("documents").get<std::size_t>();
+    if (documents > 0 && documents < most && !cell.at("stopped").get<bool>()) ++shortened;
     if (cell.at("error") != kNoTimeToCalibrate) continue;
     const std::string label = cell.at("label"), share = text_of("%.3g %%", 100 * cell.at("budget").get<double>());
     calibrations.push_back({{"label", label}, {"budget", cell.at("budget")}});
@@ -107,19 +119,16 @@ Json left_out(const Json& cells) {
       names += (names.empty() ? " calibrating " : "; ") + label + " to " + share;
     last = label;
   }
-  Json left{{"calibrations", std::move(calibrations)}, {"unscored", unscored}, {"verdict", nullptr}};
-  if (names.empty() && unscored == 0) return left;
-  if (unscored > 0)
-    names += (names.empty() ? " scoring " : "; scoring ") + std::to_string(unscored) + " of " +
-             std::to_string(cells.size()) + " cells";
+  Json left{{"calibrations", std::move(calibrations)},
+            {"unscored", unscored},
+            {"shortened", shortened},
+            {"verdict", nullptr}};
+  const auto add = [&](const std::string& what) { names += (names.empty() ? " " : "; ") + what; };
+  if (unscored > 0) add("scoring " + std::to_string(unscored) + " of " + std::to_string(cells.size()) + " cells");
+  if (shortened > 0) add("scoring " + std::to_string(shortened) + " on as many documents as the others");
+  if (names.empty()) return left;
   left["verdict"] = "no time was left for" + names;
   return left;
-}
-
-std::size_t most_documents(const Json& cells) {
-  std::size_t most = 1;
-  for (const Json& cell : cells) most = std::max(most, cell.at("documents").get<std::size_t>());
-  return most;
 }
 
 std::string cell_line(const Json& cell) {
@@ -127,11 +136,12 @@ std::string cell_line(const Json& cell) {
   std::string text = text_of("  %-34s", label.c_str());
   if (cell.at("documents") == 0) return text + cell.at("error").get<std::string>() + '\n';
   const auto real = [&](const char* name) { return cell.at(name).get<double>(); };
-  text += text_of("%6.1f %%  %9.4f %8.4f  %5.1f %%", 100 * real("bytes_ratio"),
-                  cell.at("ratio").at("ppl").get<double>(), real("kl"), 100 * real("top1"));
+  text += text_of("%6.1f %%  %9s %8.4f  %5.1f %%", 100 * real("bytes_ratio"), times_text(cell.at("ratio")).c_str(),
+                  real("kl"), 100 * real("top1"));
   const Json& interval = cell.at("ratio").at("interval");
   text += interval.is_null() ? std::string(20, ' ')
-                             : text_of("  %8.4f–%-8.4f", interval[0].get<double>(), interval[1].get<double>());
+                             : text_of("  %8s–%-8s", number_text("%.4f", interval[0].get<double>()).c_str(),
+                                       number_text("%.4f", interval[1].get<double>()).c_str());
   text += text_of(" %3zu", cell.at("documents").get<std::size_t>());
   if (const Json& loss = cell.at("over_best"); !loss.is_null()) {
     const Json &kl = loss.at("kl"), &range = kl.at("interval");
@@ -197,8 +207,7 @@ std::string gains_text(const Json& cells) {
   const auto of = [](const Json& ratio) {
     const Json& interval = ratio.at("interval");
     return text_of("%7.4f", ratio.at("mean").get<double>()) +
-           (interval.is_null() ? std::string(18, ' ')
-                               : text_of(" (%.4f–%.4f)", interval[0].get<double>(), interval[1].get<double>()));
+           (interval.is_null() ? std::string(18, ' ') : interval_text(interval, "%.4f"));
   };
   std::string text;
   for (const Json& cell : cells) {
@@ -240,16 +249,16 @@ Json comparison_json(std::span<const CompareCell> cells, std::span<const CellRes
     if (!scores.back().kl.empty() && (longest == nullptr || scores.back().kl.size() > longest->scores.kl.size()))
       longest = &results[n];
   }
-  if (longest != nullptr) full["ppl"] = longest->sum.full->sum.perplexity();
+  if (longest != nullptr) full["ppl"] = finite_or_null(longest->sum.full->sum.perplexity());
   for (const std::size_t n : pareto_front(scores)) all[n]["front"] = true;
   add_gains(all, results);
   const ScoredCells scored{cells, results, all};
   Json best = best_choices(scored, budgets), smallest = smallest_choices(scored, goals.losses);
   add_losses(all, best, results);
   Json left = left_out(all);
-  return {{"full", std::move(full)},         {"budgets", budgets},
-          {"cells", std::move(all)},         {"best", std::move(best)},
-          {"smallest", std::move(smallest)}, {"left_out", std::move(left)}};
+  return {{"tokens", window},           {"full", std::move(full)}, {"budgets", budgets},
+          {"cells", std::move(all)},    {"best", std::move(best)}, {"smallest", std::move(smallest)},
+          {"left_out", std::move(left)}};
 }
 
 std::string comparison_text(const Json& comparison, const Json& speeds) {
@@ -266,6 +275,7 @@ std::string comparison_text(const Json& comparison, const Json& speeds) {
   });
   std::string text = text_of("  %-34s%8s  %9s %8s  %7s  %-18s %3s  %s\n", "", "bytes", "ppl ratio", "KL", "top 1",
                              "95 % of the ratio", "doc", "KL × best's (95 %)");
+  text += text_of("bytes of documents of %zu tokens\n", comparison.at("tokens").get<std::size_t>());
   double budget = 0;
   for (const std::size_t n : order) {
     if (cells[n].at("budget") != budget) {
@@ -284,7 +294,7 @@ ParetoPlot pareto_plot(const Json& comparison) {
   const std::string name = comparison.at("model").at("name");
   ParetoPlot plot{name + " · " + (scored < all ? std::to_string(scored) + " of " : "") + std::to_string(all) +
                       (all == 1 ? " document of " : " documents of ") + std::to_string(count("tokens")) +
-                      " tokens, the last " + std::to_string(count("tokens") - count("prefix")) + " scored",
+                      " tokens, the last " + std::to_string(count("tokens") - count("prefix") - 1) + " scored",
                   {}};
   for (const Json& cell : comparison.at("cells")) {
     if (cell.at("documents") == 0) continue;

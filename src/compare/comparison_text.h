@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <string>
 
+#include "core/exponential.h"
 #include "io/json.h"
 
 namespace kvs {
@@ -18,10 +19,22 @@ std::string text_of(const char* format, Arguments... arguments) {
   return text;
 }
 
-/// " (0.9997–1.0367)", or nothing for null. @param number  a format for one double
+/// "1.0184", what a cell's perplexity is relative to the full cache's, or "e^812.3" where no double holds it.
+inline std::string times_text(const Json& ratio) {
+  if (ratio.at("ppl").is_null()) return exponential_text(ratio.at("nll_difference").get<double>());
+  return text_of("%.4f", ratio.at("ppl").get<double>());
+}
+
+/// `value` as `number` says, a format for one double, or briefly where it is huge.
+inline std::string number_text(const char* number, double value) {
+  constexpr double kHuge = 1e6;
+  return text_of(value < kHuge ? number : "%.3g", value);
+}
+/// " (0.9997–1.0367)", or nothing for null.
 inline std::string interval_text(const Json& interval, const char* number) {
   if (interval.is_null()) return "";
-  return " (" + text_of(number, interval[0].get<double>()) + "–" + text_of(number, interval[1].get<double>()) + ")";
+  return " (" + number_text(number, interval[0].get<double>()) + "–" + number_text(number, interval[1].get<double>()) +
+         ")";
 }
 
 }  // namespace kvs

@@ -60,8 +60,11 @@ LossDifferences from_other(const CellResult& result, const CellResult& other) {
 
 Json ratio_of(const std::vector<double>& differences, bool of_parts) {
   const PairedDifference found = paired_difference(differences);
-  Json ratio{{"mean", std::exp(found.mean)}, {"interval", nullptr}, {"over", of_parts ? "parts" : "documents"}};
-  if (found.interval && std::isfinite(found.interval->second))
+  constexpr double kMostLog = 690;  // e^690 is 1e299: what is drawn or multiplied stays a number
+  Json ratio{{"mean", std::exp(std::clamp(found.mean, -kMostLog, kMostLog))},
+             {"interval", nullptr},
+             {"over", of_parts ? "parts" : "documents"}};
+  if (found.interval && std::log1p(found.interval->second) < kMostLog)
     ratio["interval"] = {1 + found.interval->first, 1 + found.interval->second};
   return ratio;
 }
@@ -72,9 +75,14 @@ std::string samples_text(const LossDifferences& differences) {
   return counted(differences.nll.size(), "part") + " of " + documents + " alone";
 }
 
+bool is_above(const Json& ratio) {
+  const Json& interval = ratio.at("interval");
+  return !interval.is_null() && interval[0].get<double>() > 1;
+}
+
 bool is_clear(const Json& ratio) {
   const Json& interval = ratio.at("interval");
-  return !interval.is_null() && (interval[0].get<double>() > 1 || interval[1].get<double>() < 1);
+  return is_above(ratio) || (!interval.is_null() && interval[1].get<double>() < 1);
 }
 
 }  // namespace kvs

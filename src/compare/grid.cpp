@@ -88,7 +88,7 @@ class CellMaker {
     if (cell.budget == 0) {
       cell.budget = grid_.budgets.front();
       cell.needs = share;
-      cell.error = "takes " + percent(share);
+      cell.error = "needs " + percent(share);
     }
     cells_.push_back(std::move(cell));
   }

@@ -15,7 +15,7 @@ struct CompareCell {
   std::string label;       // "lagkv + q8_0"
   std::string method;      // of cache_methods(), or elitekv
   std::string store = {};  // as --stores has it; empty: rows as they come
-  double budget = 0;       // share of the full cache's bytes; 0: the least that holds it, known when it has run
+  double budget = 0;  // share of the full cache's bytes; of a config that has run the least that holds it; 0: unknown
   Json settings = Json::object();
   std::string config = {};       // a file that has the method's other parameters
   std::string error = {};        // why it has no settings

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <random>
+#include <set>
 
 #include "tests/cli/text_fixture.h"
 
@@ -17,8 +18,9 @@ class ComparePrograms : public TextPrograms {
   std::vector<std::string> compare(const std::string& out, std::vector<std::string> more = {}) const {
     if (std::ranges::find(more, "--methods") == more.end())
       more.insert(more.end(), {"--methods", "full,streaming,lagkv,snapkv,gqa"});
-    more.insert(more.end(), {"--budgets", "75%,50%", "--stores", "q4_0", "--compose", "none", "--prefix", "20", "--out",
-                             folder_ / out});
+    const auto methods = std::ranges::find(more, "--methods") + 1;
+    if (methods->starts_with("full")) more.insert(more.end(), {"--stores", "q4_0"});
+    more.insert(more.end(), {"--budgets", "75%,50%", "--compose", "none", "--prefix", "20", "--out", folder_ / out});
     return with_text("compare", more);
   }
   /// Calibrated on another text, elitekv and transform among the methods.
@@ -113,6 +115,49 @@ TEST_F(ComparePrograms, AConfigThatIsTheBestIsCopiedWithItsFiles) {
     expect_valid(name);
   }
   EXPECT_EQ(slurp(folder_ / "best/e.safetensors"), slurp(folder_ / "e.safetensors"));
+}
+
+TEST_F(ComparePrograms, ConfigsOfOneNameAreToldApart) {
+  for (const char* folder : {"x", "y"}) {
+    std::filesystem::create_directory(folder_ / folder);
+    ASSERT_EQ(run("kvcalibrate", elitekv(std::string(folder) + "/transform_50.json", {"--rank", "8"})).status, 0);
+  }
+  const std::vector<std::string> configs{"--config", folder_ / "x/transform_50.json", "--config",
+                                         folder_ / "y/transform_50.json"};
+  const Json result = compared("c.json", configs);
+  std::set<std::string> labels;
+  for (const Json& one : result.at("cells"))
+    if (one.at("method") == "elitekv") labels.insert(one.at("label"));
+  EXPECT_EQ(labels, (std::set<std::string>{"elitekv (" + (folder_ / "x/transform_50.json").string() + ")",
+                                           "elitekv (" + (folder_ / "y/transform_50.json").string() + ")"}));
+  // Two files of one name cannot both be copied.
+  auto words = calibrated({"--config", folder_ / "x/transform_50.json", "--best-dir", folder_ / "best", "--force"});
+  const Outcome outcome = run("kvcalibrate", compare("c.json", words));
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("expected names of their own for --best-dir"));
+}
+
+TEST_F(ComparePrograms, AFileInTheWayOfTensorsIsNotReplaced) {
+  std::filesystem::create_directory(folder_ / "best");
+  std::ofstream(folder_ / "best/transform_50.safetensors") << "mine";
+  const Outcome outcome = run("kvcalibrate", compare("c.json", calibrated({"--best-dir", folder_ / "best"})));
+  EXPECT_EQ(outcome.status, 7);
+  EXPECT_EQ(slurp(folder_ / "best/transform_50.safetensors"), "mine");
+}
+
+TEST_F(ComparePrograms, AFinishedRunWhoseConfigsAreGoneStartsAnew) {
+  auto words = compare("c.json", calibrated({"--decode", "1"}));
+  ASSERT_EQ(run("kvcalibrate", words).status, 0);
+  const auto configs = contents_of(folder_ / "c_calibrated");
+  ASSERT_FALSE(configs.empty());
+  words.emplace_back("--resume");
+  EXPECT_THAT(run("kvcalibrate", words).out, HasSubstr("finished before"));
+  std::filesystem::remove(folder_ / "c_speed.json");
+  EXPECT_EQ(run("kvcalibrate", words).status, 0);
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "c_speed.json"));
+  std::filesystem::remove_all(folder_ / "c_calibrated");
+  EXPECT_EQ(run("kvcalibrate", words).status, 0);
+  EXPECT_EQ(difference(configs, contents_of(folder_ / "c_calibrated")), "");
 }
 
 TEST_F(ComparePrograms, AConfigThatIsTheBestHasTheStorageTypeOfItsCell) {
@@ -236,8 +281,6 @@ TEST_F(ComparePrograms, WhatIsScoredIsKnownUnderEveryName) {
                                "50%",
                                "--methods",
                                "freqkv",
-                               "--stores",
-                               "none",
                                "--compose",
                                "none",
                                "--calibration-text",
@@ -298,7 +341,7 @@ TEST_F(ComparePrograms, ShortTimesCalibrateOnFewDocumentsAndSaySo) {
   for (int n = 0; n < 60 * 48; ++n) text += static_cast<char>('a' + n * n % 23);
   std::ofstream(folder_ / "other.txt") << text;
   auto words = compare("c.json", {"--methods", "lagkv,transform", "--calibration-text", folder_ / "other.txt",
-                                  "--calibration-window", "48", "--time", "4s", "--decode", "0"});
+                                  "--calibration-window", "48", "--time", "15s", "--decode", "0"});
   std::erase(words, "--quiet");
   const Outcome outcome = run("kvcalibrate", words);
   ASSERT_EQ(outcome.status, 0) << outcome.err;
@@ -388,7 +431,12 @@ TEST_F(ComparePrograms, KilledRunsResumeToTheSameBytes) {
 
 TEST_F(ComparePrograms, WithoutTimeNothingIsScoredTimedOrAsked) {
   std::ofstream(folder_ / "c_speed.json") << "of a run before";
-  const Json result = compared("c.json", {"--force", "--time", "0.000001s", "--task", "needle", "--lengths", "600"});
+  ASSERT_EQ(run("kvcalibrate", elitekv("e.json", {"--rank", "8"})).status, 0);
+  const Json result = compared("c.json", {"--force", "--time", "0.000001s", "--task", "needle", "--lengths", "600",
+                                          "--config", folder_ / "e.json"});
+  EXPECT_EQ(cell(result, "elitekv (e)", 0.75).at("error"), "no time was left");
+  const Outcome report = run("kvspectrum", {"report", folder_ / "c.json", "--out", folder_ / "c.html"});
+  EXPECT_EQ(report.status, 0) << report.err;
   EXPECT_TRUE(result.at("full").at("retrieval").is_null());
   EXPECT_FALSE(std::filesystem::exists(folder_ / "c_speed.json"));
   std::size_t scored = 0;
@@ -408,7 +456,17 @@ TEST_F(ComparePrograms, RefusesWhatItCannotDo) {
   refuse(2, {}, "--out");
   refuse(2, {"--out", out, "--budgets", "0%"}, "found '0%', expected a share");
   refuse(2, {"--out", out, "--budgets", "120%"}, "120%");
+  refuse(2, {"--out", out, "--budgets", "50%,50.0001%"}, "found 50% twice, expected shares that differ");
   refuse(2, {"--out", out, "--methods", "slimkv"}, "slimkv");
+  refuse(2, {"--out", out, "--methods", "streeming"}, "transform-head, did you mean streaming?");
+  refuse(2, {"--out", out, "--methods", "h2o,h2o"}, "--methods: found h2o twice");
+  refuse(2, {"--out", out, "--methods", "h2o", "--stores", "q8_0"}, "--stores: needs full among --methods");
+  refuse(2, {"--out", out, "--methods", "full", "--compose", "q8_0"}, "none takes a storage type");
+  refuse(2, {"--out", out, "--task", "ruler-cwe", "--depths", "7"}, "--depths: cannot be combined with");
+  EXPECT_THAT(
+      run("kvcalibrate", {"compare", "--model", "no such", "--text", "no such", "--task", "neeedle", "--out", out}).err,
+      HasSubstr("did you mean needle?"));
+  refuse(2, {"--out", out, "--decode", "31"}, "--decode");
   refuse(2, {"--out", out, "--time", "soon"}, "expected a time such as");
   refuse(2, {"--out", out, "--time", "1m", "--full"}, "--full");
   refuse(2, {"--out", out, "--prefix", "31"}, "--prefix");

@@ -69,7 +69,9 @@ TEST_F(OverflowPrograms, AreDrawnAndReportedByEveryCommandThatMeasuresThem) {
       {"kvspectrum", "retain", "--sinks", "2", "--prefix", "20"},
       {"kvcalibrate", "faedkv", "--chunks", "4", "--sinks", "2", "--recent", "3", "--sweep", "2"},
       {"kvcalibrate", "elitekv", "--ratio", "0.5", "--rank-step", "4"},
-      {"kvcalibrate", "lagkv", "--budget", "75%"}};
+      {"kvcalibrate", "lagkv", "--budget", "75%"},
+      {"kvcalibrate", "compare", "--methods", "full,streaming", "--stores", "q8_0", "--compose", "none", "--budgets",
+       "75%", "--decode", "0"}};
   std::filesystem::create_directory(folder_ / "results");
   for (const std::vector<std::string>& words : commands) {
     std::vector<std::string> more(words.begin() + 2, words.end());

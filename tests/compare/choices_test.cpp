@@ -124,6 +124,42 @@ TEST(BestChoice, CellsOfFewerDocumentsAreComparedOnThoseThatBothHave) {
                                       HasSubstr("which was scored on fewer")));
 }
 
+TEST(BestChoice, IsThePlainerAlsoWhereTimeLeftItBehind) {
+  const std::vector<double> kl{0.1, 0.2, 0.1, 0.19};
+  std::vector<Named> named{{"h2o", "", false, scored(kl, 8)}, {"full", "q8_0", false, scored({0.1}, 8)}};
+  const Json result = compared(named), best = result.at("best")[0];
+  EXPECT_EQ(best.at("leader"), 0);
+  EXPECT_EQ(best.at("cell"), 1);
+  EXPECT_THAT(best.at("alike"), ElementsAre(1));
+  EXPECT_THAT(verdict_of(best), AllOf(HasSubstr("8 parts of 1 document alone"), HasSubstr("the plainer: chosen")));
+  EXPECT_EQ(result.at("left_out").at("shortened"), 1);
+  EXPECT_THAT(result.at("left_out").at("verdict").get<std::string>(),
+              HasSubstr("scoring 1 on as many documents as the others"));
+  named[1].result.stopped = true;  // beaten, and so not left behind
+  EXPECT_EQ(best_of(named).at("cell"), 0);
+  EXPECT_TRUE(compared(named).at("left_out").at("verdict").is_null());
+}
+
+TEST(BestChoice, IsNotSaidToBeAheadWhereMostDocumentsSayTheContrary) {
+  // Half of the divergence in 15 documents, ten times as much in one: the mean is higher, the ratios' clearly lower.
+  std::vector<double> even(16, 0.1), mostly(15, 0.05);
+  mostly.push_back(1);
+  const Json best = best_of({{"h2o", "", false, scored(even)}, {"lagkv", "", false, scored(mostly)}});
+  EXPECT_EQ(best.at("leader"), 0);
+  EXPECT_THAT(best.at("alike"), ElementsAre(1));
+  EXPECT_GT(best.at("kl").at("interval")[0], 1);
+  EXPECT_THAT(verdict_of(best),
+              AllOf(HasSubstr("not distinguishable from lagkv ("), HasSubstr("but the mean KL is lower")));
+}
+
+TEST(BestChoice, SaysThatNothingReachesABudgetWithoutBlamingTheTime) {
+  std::vector<CompareCell> cells{{.label = "c", .method = "h2o", .budget = 0.5, .config = "c.json"}};
+  const std::vector<CellResult> results{scored({0.1}, 8)};
+  const std::vector budgets{0.01}, losses{0.02};
+  const Json best = comparison_json(cells, results, {budgets, losses}, one_layer(), 32).at("best")[0];
+  EXPECT_THAT(verdict_of(best), HasSubstr("nothing reaches it; nearest is c with"));
+}
+
 TEST(SmallestChoice, NeedsAnInterval) {
   EXPECT_TRUE(compared({{"h2o", "", false, scored({0.1})}}).at("smallest")[0].at("cell").is_null());
   const Json parts = compared({{"h2o", "", false, scored({0.1}, 8)}}).at("smallest")[0];
@@ -151,7 +187,10 @@ TEST(Comparison, SaysWhatWasLeftOut) {
   const std::vector budgets{0.5, 0.25}, losses{0.02};
   const Json result = comparison_json(cells, results, {budgets, losses}, one_layer(), 32);
   const std::string left = result.at("left_out").at("verdict");
+  EXPECT_EQ(result.at("best")[0].at("unscored"), 2);
+  EXPECT_THAT(verdict_of(result.at("best")[0]), HasSubstr("; no time was left to try 2 others of this budget"));
   EXPECT_EQ(left, "no time was left for calibrating elitekv to 50 %, 25 %; scoring 1 of 4 cells");
+  EXPECT_EQ(result.at("left_out").at("shortened"), 0);
   EXPECT_EQ(result.at("left_out").at("calibrations").size(), 2U);
   EXPECT_THAT(comparison_text(result, nullptr), HasSubstr(left));
   EXPECT_TRUE(compared({{"h2o", "", false, scored({0.1}, 8)}}).at("left_out").at("verdict").is_null());

@@ -52,7 +52,7 @@ TEST(CompareGrid, EveryMethodHasTheSizeOfEachBudget) {
 
 TEST(CompareGrid, AStorageTypeHasOneSize) {
   const auto cells = cells_of({"full", "kivi"}, {"q8_0", "q4_0", "q8_0/q4_0", "f16", "bf17"}, {});
-  EXPECT_THAT(cell(cells, "q8_0", 0.5).error, HasSubstr("takes 53.1 %"));
+  EXPECT_THAT(cell(cells, "q8_0", 0.5).error, HasSubstr("needs 53.1 %"));
   EXPECT_EQ(cell(cells, "q4_0", 0.5).settings, Json({{"store", "q4_0"}}));
   EXPECT_EQ(cell(cells, "q8_0/q4_0", 0.5).settings, Json({{"store_k", "q8_0"}, {"store_v", "q4_0"}}));
   EXPECT_THAT(cell(cells, "bf17", 0.5).error, HasSubstr("bf17"));

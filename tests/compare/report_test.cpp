@@ -123,9 +123,9 @@ TEST(ComparisonSmallest, IsTheFirstOfTheFrontThatCostsNoMoreByItsInterval) {
 TEST(ComparisonPareto, SaysOnHowManyDocumentsItsFrontWasScored) {
   Json result = comparison_of({cell("lagkv", 0.5, false)}, {result_of({3, 4}, {0.4, 0.2})});
   result.update({{"model", {{"name", "M"}}}, {"documents", 8}, {"tokens", 32}, {"prefix", 20}});
-  EXPECT_EQ(pareto_plot(result).heading, "M · 2 of 8 documents of 32 tokens, the last 12 scored");
+  EXPECT_EQ(pareto_plot(result).heading, "M · 2 of 8 documents of 32 tokens, the last 11 scored");
   result["documents"] = 2;
-  EXPECT_EQ(pareto_plot(result).heading, "M · 2 documents of 32 tokens, the last 12 scored");
+  EXPECT_EQ(pareto_plot(result).heading, "M · 2 documents of 32 tokens, the last 11 scored");
 }
 
 TEST(ComparisonSmallest, IsNoneWhereAllCostMore) {

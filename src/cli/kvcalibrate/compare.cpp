@@ -22,6 +22,7 @@
 #include "eval/evaluation_report.h"
 #include "io/digest.h"
 #include "io/file.h"
+#include "io/finite.h"
 #include "model/cache_shape.h"
 
 namespace kvs {
@@ -31,16 +32,27 @@ constexpr std::size_t kMostComparisonBytes = std::size_t{1} << 30;
 constexpr double kCellPasses = 2;  // what a cell's pass takes relative to one without a cache, in the mean
 constexpr double kTimes = 0.1, kQuestions = 0.1;  // of --time, for the front's
 
-/// The files that the configs of --config name, with what they come from, by their names in --best-dir.
-std::map<std::filesystem::path, std::filesystem::path> files_to_copy(const Options& options) {
+/// The files that the configs of --config and of calibrations name, with what they come from, by their names in
+/// --best-dir.
+/// @throws Error kUsage where two that differ have one name
+std::map<std::filesystem::path, std::filesystem::path> files_to_copy(const Options& options,
+                                                                     std::span<const double> budgets) {
+  const std::filesystem::path folder = options.text("best-dir");
   std::map<std::filesystem::path, std::filesystem::path> copies;
+  for (const SeriesMethod* const method : compared_series(options))
+    for (const double budget : budgets) {
+      const auto name =
+          std::filesystem::path(share_file(std::string(method->name), budget)).replace_extension(".safetensors");
+      copies[folder / name] = calibration_folder(options) / name;
+    }
   for (const std::string& path : options.list("config")) {
     const Json config = read_config(path);
     for (const Json& file : config.at("files")) {
       const std::string name = file.at("path");
       const auto from = std::filesystem::path(path).parent_path() / name;
-      const auto [found, fresh] = copies.emplace(std::filesystem::path(options.text("best-dir")) / name, from);
-      if (!fresh && sha256_of_file(found->second) != sha256_of_file(from))
+      const auto [found, fresh] = copies.emplace(folder / name, from);
+      if (!fresh && (found->second.parent_path() == calibration_folder(options) ||
+                     sha256_of_file(found->second) != sha256_of_file(from)))
         throw Error(ErrorCode::kUsage, from.string(),
                     "has the name of " + found->second.string() + ", expected names of their own for --best-dir");
     }
@@ -70,12 +82,15 @@ class BestConfigs {
  private:
   /// What was scored, and on what.
   Json quality_of(const Json& found) const {
+    const double nll = found.at("nll_mean").get<double>();
     return {{"text", "compared documents"},
             {"text_sha256", record_.text_sha256},
             {"documents", found.at("documents")},
+            {"window", comparison_.at("tokens")},
             {"tokens_scored", found.at("tokens_scored")},
             {"ppl", found.at("ppl")},
-            {"ppl_full", found.at("ppl").get<double>() / found.at("ratio").at("ppl").get<double>()},
+            {"ppl_full", exponential_or_null(nll - found.at("ratio").at("nll_difference").get<double>())},
+            {"nll_mean", nll},
             {"ratio", found.at("ratio")},
             {"kl", found.at("kl")},
             {"bytes_per_token", found.at("bytes_ratio").get<double>() * full_cache_bytes(session_.config(), 1)}};
@@ -158,7 +173,7 @@ std::vector<std::filesystem::path> other_outputs(const Options& options, std::sp
   if (options.has("best-dir")) {
     for (const double budget : budgets) paths.push_back(best_path(options, budget));
     for (const double loss : compare_losses(options)) paths.push_back(smallest_path(options, loss));
-    for (const auto& [to, from] : files_to_copy(options)) paths.push_back(to);
+    for (const auto& [to, from] : files_to_copy(options, budgets)) paths.push_back(to);
   }
   for (const SeriesMethod* const method : compared_series(options))
     for (const double budget : budgets) {
@@ -166,15 +181,26 @@ std::vector<std::filesystem::path> other_outputs(const Options& options, std::sp
                                   tensors = std::filesystem::path(name).replace_extension(".safetensors");
       paths.push_back(calibration_folder(options) / name);
       paths.push_back(calibration_folder(options) / tensors);
-      if (options.has("best-dir")) paths.push_back(options.text("best-dir") / tensors);
     }
   return paths;
 }
 
-/// Those of them that a run with this result has written, but for the times and the calibrations.
+/// Whether a cell's config is one that this comparison writes.
+bool is_calibrated_here(const Options& options, const Json& config) {
+  return config.is_string() && !compared_series(options).empty() &&
+         std::filesystem::path(config.get<std::string>()).parent_path() == calibration_folder(options);
+}
+
+/// Those of them that a run with this result has written.
 std::vector<std::filesystem::path> written_outputs(const Options& options, const Json& result) {
   std::vector<std::filesystem::path> paths;
   if (!pareto_plot(result).points.empty()) paths = figure_paths(options.text("out"), "_pareto");
+  if (result.at("timed").get<bool>()) paths.push_back(speed_path(options));
+  for (const Json& cell : result.at("cells"))
+    if (const Json& config = cell.at("config"); is_calibrated_here(options, config)) {
+      paths.emplace_back(config.get<std::string>());
+      paths.push_back(std::filesystem::path(paths.back()).replace_extension(".safetensors"));
+    }
   if (!options.has("best-dir")) return paths;
   for (const Json& one : result.at("best"))
     if (!one.at("cell").is_null()) paths.push_back(best_path(options, one.at("budget")));
@@ -313,7 +339,6 @@ Json result_json(const Options& options, const ModelSession& session, const Comp
               {"text_sha256", record.text_sha256},
               {"bos", bos_json(input.corpus.bos)},
               {"calibration", calibration_json(input)},
-              {"tokens", tokens},
               {"documents", input.documents.size()},
               {"prefix", input.plan.prefix}};
   if (input.calibration) result["calibration_text_sha256"] = input.calibration->text_sha256;
@@ -352,7 +377,7 @@ void run_compare(Arguments arguments) {
   const auto options = compare_options().parse(arguments, std::cout);
   if (!options) return;
   const RunOptions run = run_options(*options);
-  check_compare_options(*options, run);
+  check_compare_options(*options);
   const Clock clock(*options);
   const std::string out = options->text("out");
   std::vector<std::filesystem::path> outputs{out};
@@ -388,6 +413,7 @@ void run_compare(Arguments arguments) {
   const Provenance record = provenance(*options, run, input.corpus);
   Json result = result_json(*options, session, input, results, record);
   const Json speeds = look_at_front(*options, run, session, input, results, clock, records, result);
+  result["timed"] = !speeds.is_null();
   OutputSet outputs_beside;
   if (!speeds.is_null()) outputs_beside.add(speed_path(*options), dump_json(speeds) + "\n");
   if (options->has("best-dir"))

@@ -183,6 +183,7 @@ class Calibrations {
       ++made;
       const std::vector<std::string> config{file.string()};
       for (CompareCell& cell : config_cells(config, grid_, *session_.source)) {
+        cell.budget = budget;
         cell.calibration_documents = text.tokens.size();
         cells.push_back(std::move(cell));
       }

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "core/error.h"
+#include "export/config.h"
 #include "export/transform_config.h"
 
 namespace kvs {
@@ -44,15 +45,21 @@ CacheChoice cell_choice(const CompareCell& cell, const ModelSource& source) {
 
 std::vector<CompareCell> config_cells(std::span<const std::string> configs, const CompareGrid& grid,
                                       const ModelSource& source) {
+  const auto stem = [](const std::string& path) { return std::filesystem::path(path).stem(); };
   std::vector<CompareCell> cells;
   for (const std::string& path : configs) {
     const CacheChoice choice = cache_of_config(path, source);
-    const std::string name = choice.name + " (" + std::filesystem::path(path).stem().string() + ')';
+    const bool alone = std::ranges::count(configs, stem(path), stem) == 1;
+    const std::string name = choice.name + " (" + (alone ? stem(path).string() : path) + ')';
+    const bool calibrated = read_config(path).at("calibration").at("documents") > 0;
     std::vector<std::string> stores{""};
     if (choice.takes_store()) stores.insert(stores.end(), grid.composed.begin(), grid.composed.end());
     for (const std::string& store : stores) {
-      CompareCell cell{
-          .label = cell_label(name, store), .method = choice.name, .store = store, .config = path, .calibrated = true};
+      CompareCell cell{.label = cell_label(name, store),
+                       .method = choice.name,
+                       .store = store,
+                       .config = path,
+                       .calibrated = calibrated};
       cell.settings = store_settings(store);
       cell.shared_bytes = shared_bytes(choice.transform);
       if (choice.method != nullptr && choice.method->prefill == Prefill::kWhole) cell.settings["prefix"] = grid.prefix;

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
+#include <map>
+#include <utility>
 
 #include "cli/common/progress.h"
 #include "cli/kvcalibrate/compare_cells.h"
@@ -61,6 +64,16 @@ std::size_t recorded_count(RunRecords& records, double seconds, double one, std:
   return count;
 }
 
+/// What cannot be computed with one cache is an error of that cache alone.
+Json answer_or_error(const std::function<Json()>& ask) {
+  try {
+    return ask();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kData) throw;
+    return {{"error", error.what()}};
+  }
+}
+
 CacheChoice full_choice() { return {.name = "full", .method = find_cache_method("full")}; }
 
 }  // namespace
@@ -92,6 +105,7 @@ FrontAnswers ask_front(const Options& options, const RunOptions& run, const Mode
   }
   Progress progress("compare: " + options.text("task"), static_cast<double>(caches * samples.size()), run.quiet);
   std::vector<std::vector<TaskResult>> results(caches);
+  std::map<std::size_t, std::string> errors;  // of caches: the first
   for (std::size_t n = 0; n < count; ++n) {
     Json record;
     if (records.replays()) {
@@ -101,7 +115,7 @@ FrontAnswers ask_front(const Options& options, const RunOptions& run, const Mode
       record["question"] = n;
       for (std::size_t i = 0; i < caches; ++i) {
         const CacheChoice choice = i == 0 ? full_choice() : cell_choice(*front[i - 1].of, *session.source);
-        record["answers"].push_back(to_json(ask_one(choice, n)));
+        record["answers"].push_back(answer_or_error([&] { return to_json(ask_one(choice, n)); }));
         progress.update(static_cast<double>(n * caches + i + 1));
       }
       record["seconds"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -113,12 +127,22 @@ FrontAnswers ask_front(const Options& options, const RunOptions& run, const Mode
     if (n == 0 && seconds)
       count = std::max<std::size_t>(1, recorded_count(records, *seconds, record_seconds(asked), samples.size()));
     for (std::size_t i = 0; i < caches; ++i) {
-      results[i].push_back(task_result_from(asked.at("answers").at(i), samples[n], false));
+      const JsonCursor answer = asked.at("answers").at(i);
+      if (answer.has("error"))
+        errors.try_emplace(i, "question " + std::to_string(n + 1) + ": " + answer.at("error").string());
+      if (errors.contains(i) || errors.contains(0)) continue;
+      results[i].push_back(task_result_from(answer, samples[n], false));
       if (i > 0) results[i].back().full = results.front().back().answer;
     }
   }
-  FrontAnswers answers{retrieval_json(options.text("task"), results.front()), {}};
-  for (std::size_t i = 1; i < caches; ++i) answers.cells.push_back(retrieval_json(options.text("task"), results[i]));
+  for (const auto& [i, error] : errors)
+    remark("note: " + options.text("task") + ", " + (i == 0 ? "full cache" : front[i - 1].of->label) + ": " + error,
+           run.quiet);
+  const auto found = [&](std::size_t i) {
+    return errors.contains(0) || errors.contains(i) ? Json() : retrieval_json(options.text("task"), results[i]);
+  };
+  FrontAnswers answers{found(0), {}};
+  for (std::size_t i = 1; i < caches; ++i) answers.cells.push_back(found(i));
   return answers;
 }
 
@@ -136,9 +160,16 @@ Json time_front(const ModelSession& session, const RunOptions& run, std::span<co
                          .repeats = kTimedRuns,
                          .warm_up = false,
                          .seconds = seconds};
-  Progress progress("compare: times", static_cast<double>(kTimedRuns * caches.size()), run.quiet);
-  const auto cells = measure_latency(*session.decoder, document, caches, plan,
-                                     [&](std::size_t runs) { progress.update(static_cast<double>(runs)); });
+  std::vector<std::vector<LatencyCell>> cells;
+  try {
+    Progress progress("compare: times", static_cast<double>(kTimedRuns * caches.size()), run.quiet);
+    cells = measure_latency(*session.decoder, document, caches, plan,
+                            [&](std::size_t runs) { progress.update(static_cast<double>(runs)); });
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kData) throw;
+    remark(std::string("note: the front is not timed: ") + error.what(), run.quiet);
+    return nullptr;
+  }
   if (!clock_went_on(cells)) {
     remark("note: the clock stood still: the front is not timed", run.quiet);
     return nullptr;

@@ -21,7 +21,8 @@ struct FrontCell {
 /// Asks the questions of --task with the full cache and those of the front: {task, accuracy, log_likelihood (nats a
 /// token), questions} of the full cache and of each cell, which also have the `difference` of the likelihoods and its
 /// interval. Methods that need a whole prefix take a question's context as such. Each question goes to all of them and
-/// is kept in the records with their answers.
+/// is kept in the records with their answers. A cache that computes no number for a question has no answers, which a
+/// note says; where that is the full cache nothing has.
 /// @param tokens  of the comparison's documents
 /// @param seconds  of all questions: so many are asked as fit by the first one's time; none, and all is null, where by
 ///                 the cells' own times not even that one does
@@ -35,7 +36,8 @@ FrontAnswers ask_front(const Options& options, const RunOptions& run, const Mode
 void check_questions(const Options& options, const RunOptions& run, const ModelSource& source);
 
 /// Tokens per second that the front's caches and the full cache decode, taking turns, at the end of `document`: the
-/// content of FILE_speed.json. Medians of three, or of so many as fit into `seconds`; null where none does.
+/// content of FILE_speed.json. Medians of three, or of so many as fit into `seconds`; null where none does, or where
+/// a cache computes no number.
 Json time_front(const ModelSession& session, const RunOptions& run, std::span<const std::int32_t> document,
                 std::size_t decode, std::span<const FrontCell> front, std::optional<double> seconds);
 

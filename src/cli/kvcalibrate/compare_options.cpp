@@ -6,17 +6,26 @@
 #include <map>
 
 #include "cli/common/outputs.h"
-#include "cli/common/progress.h"
 #include "cli/kvcalibrate/eval_task.h"
+#include "cli/kvcalibrate/task_input.h"
 #include "compare/calibration.h"
 #include "core/checked.h"
 #include "core/error.h"
+#include "core/nearest.h"
+#include "policy/methods.h"
 #include "policy/row_store.h"
 
 namespace kvs {
 namespace {
 
 constexpr std::int64_t kMostDecoded = 1 << 20, kMostWindow = 1 << 24;
+
+/// "12.5" of 0.125.
+std::string percent_text(double share) {
+  char percent[32];
+  std::snprintf(percent, sizeof percent, "%.4g", 100 * share);
+  return percent;
+}
 
 const SeriesMethod* find_series(const std::string& name) {
   const auto found = std::ranges::find(series_methods(), name, &SeriesMethod::name);
@@ -31,9 +40,18 @@ double share_of(const std::string& word, const char* option) {
   throw Error(ErrorCode::kUsage, option, "found '" + word + "', expected a share such as 25% or 0.25");
 }
 
+/// Words of a list. @throws Error kUsage for one that stands there twice
+std::vector<std::string> distinct_words(const Options& options, const std::string& name) {
+  std::vector<std::string> words = options.words(name);
+  for (auto word = words.begin(); word != words.end(); ++word)
+    if (std::find(words.begin(), word, *word) != word)
+      throw Error(ErrorCode::kUsage, "--" + name, "found " + *word + " twice");
+  return words;
+}
+
 /// Storage types, KIND or KIND/KIND.
 std::vector<std::string> store_words(const Options& options, const std::string& name) {
-  std::vector<std::string> words = options.words(name);
+  std::vector<std::string> words = distinct_words(options, name);
   for (const std::string& word : words) {
     const Json settings = store_settings(word);
     for (const auto& [key, kind] : settings.items())
@@ -44,12 +62,37 @@ std::vector<std::string> store_words(const Options& options, const std::string& 
   return words;
 }
 
+/// @throws Error kUsage where two of sorted shares have one name of a file
+void refuse_alike(std::span<const double> shares, const char* option) {
+  for (std::size_t n = 1; n < shares.size(); ++n)
+    if (percent_text(shares[n]) == percent_text(shares[n - 1]))
+      throw Error(ErrorCode::kUsage, option,
+                  "found " + percent_text(shares[n]) + "% twice, expected shares that differ in four digits");
+}
+
 std::vector<double> budgets_of(const Options& options) {
   std::vector<double> budgets;
   for (const std::string& word : options.words("budgets")) budgets.push_back(share_of(word, "--budgets"));
   std::ranges::sort(budgets, std::greater());
-  budgets.erase(std::ranges::unique(budgets).begin(), budgets.end());
+  refuse_alike(budgets, "--budgets");
   return budgets;
+}
+
+[[noreturn]] void refuse_method(const std::string& name) {
+  std::vector<std::string> known;
+  for (const CacheMethod* const method : cache_methods()) known.emplace_back(method->name);
+  for (const SeriesMethod& method : series_methods()) known.emplace_back(method.name);
+  std::string list;
+  for (const std::string& one : known) list += (list.empty() ? "" : ", ") + one;
+  throw Error(ErrorCode::kUsage, "--methods",
+              "found '" + name + "', expected some of " + list + did_you_mean(name, known));
+}
+
+/// Whether --compose makes a cell: of a config, or of a method but full that keeps rows.
+bool composes(const Options& options, const CompareGrid& grid) {
+  const auto takes = [](const std::string& name) { return name != "full" && find_cache_method(name)->rows; };
+  return !options.list("config").empty() || std::ranges::any_of(grid.methods, takes) ||
+         std::ranges::any_of(compared_series(options), &SeriesMethod::rows);
 }
 
 /// @throws Error kUsage for the first of `names` that is given where `needed` is not
@@ -94,7 +137,7 @@ OptionTable compare_options() {
       .value("prefix", "P",
              "tokens of each document that are not scored, and that faedkv, snapkv and l2norm compress (default: three "
              "quarters)")
-      .value("time", "TIME", "30s, 60m, 2h: what calibrating, half of it at most, and scoring may take")
+      .value("time", "TIME", "30s, 60m, 2h: what calibrating, about half of it, and scoring may take")
       .flag("full", "score every cell on every document")
       .value("decode", "N", "tokens that the front's caches are timed on, one at a time; 0: no times", "16")
       .value("out", "FILE", "the comparison (JSON); FILE_pareto: the figure; FILE_speed: the front's decoding")
@@ -107,7 +150,7 @@ OptionTable compare_options() {
   return table;
 }
 
-void check_compare_options(const Options& options, const RunOptions& run) {
+void check_compare_options(const Options& options) {
   static constexpr std::array<std::string_view, 4> kCalibration{"calibration-window", "calibration-windows",
                                                                 "calibration-documents", "calibration-dir"};
   static constexpr std::array<std::string_view, 4> kQuestion{"lengths", "depths", "samples", "answer-tokens"};
@@ -118,24 +161,27 @@ void check_compare_options(const Options& options, const RunOptions& run) {
   (void)compare_losses(options);
   if (options.has("time")) (void)compare_seconds(options);
   const std::int64_t window = options.integer("window", 2, kMostWindow);
-  (void)compare_prefix(options, static_cast<std::size_t>(window));
-  (void)options.integer("decode", 0, kMostDecoded);
+  const auto tokens = static_cast<std::size_t>(window);
+  (void)compare_decode(options, tokens - compare_prefix(options, tokens) - 1);
   refuse_without(options, "calibration-text", kCalibration);
   refuse_without(options, "task", kQuestion);
+  if (options.has("task")) check_question_options(options, TextUse::kScored);
   const bool series = !compared_series(options).empty();
   if (!options.list("calibration-text").empty() && !calibrates(options, grid))
     throw Error(ErrorCode::kUsage, "--calibration-text", "found with --methods of which none is calibrated");
   if (options.has("calibration-dir") && !series)
     throw Error(ErrorCode::kUsage, "--calibration-dir", "found with --methods of which none writes a config");
   if (options.given("stores") && std::ranges::find(grid.methods, "full") == grid.methods.end())
-    remark("note: --stores has no effect without full among --methods", run.quiet);
+    throw Error(ErrorCode::kUsage, "--stores", "needs full among --methods");
+  if (options.given("compose") && !grid.composed.empty() && !composes(options, grid))
+    throw Error(ErrorCode::kUsage, "--compose", "found with --methods of which none takes a storage type");
 }
 
 std::vector<double> compare_losses(const Options& options) {
   std::vector<double> losses;
   for (const std::string& word : options.words("losses")) losses.push_back(share_of(word, "--losses"));
   std::ranges::sort(losses);
-  losses.erase(std::ranges::unique(losses).begin(), losses.end());
+  refuse_alike(losses, "--losses");
   return losses;
 }
 
@@ -151,11 +197,9 @@ double compare_seconds(const Options& options) {
 
 CompareGrid compare_grid(const Options& options) {
   CompareGrid grid{.budgets = budgets_of(options)};
-  for (const std::string& name : options.words("methods")) {
+  for (const std::string& name : distinct_words(options, "methods")) {
     if (find_series(name) != nullptr) continue;
-    if (find_cache_method(name) == nullptr)
-      throw Error(ErrorCode::kUsage, "--methods",
-                  "found '" + name + "', which is none of those that eval --help lists");
+    if (find_cache_method(name) == nullptr) refuse_method(name);
     grid.methods.push_back(name);
   }
   grid.stores = store_words(options, "stores");
@@ -210,10 +254,6 @@ std::filesystem::path calibration_folder(const Options& options) {
                                         : beside(options.text("out"), "_calibrated");
 }
 
-std::string share_file(const std::string& name, double share) {
-  char percent[32];
-  std::snprintf(percent, sizeof percent, "%.4g", 100 * share);
-  return name + '_' + percent + ".json";
-}
+std::string share_file(const std::string& name, double share) { return name + '_' + percent_text(share) + ".json"; }
 
 }  // namespace kvs

@@ -15,7 +15,7 @@ namespace kvs {
 
 OptionTable compare_options();
 /// Every value that can be checked before a file is opened, and that no option is given that has no effect.
-void check_compare_options(const Options& options, const RunOptions& run);
+void check_compare_options(const Options& options);
 /// --methods, --budgets, --stores and --compose; documents are still to come.
 CompareGrid compare_grid(const Options& options);
 /// Those of --methods that write configs; none without --calibration-text.

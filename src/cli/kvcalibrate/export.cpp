@@ -76,9 +76,9 @@ void check_output_of(const Exporter& exporter, const std::filesystem::path& out,
 void check_method(const Exporter& exporter, const std::filesystem::path& path, const Json& config) {
   const auto method = config.at("method").get<std::string>();
   if (!exporter.method.empty() && method != exporter.method)
-    throw Error(
-        ErrorCode::kUnsupported, path.string() + ": /method",
-        "found " + method + ", expected " + std::string(exporter.method) + " for " + std::string(exporter.name));
+    throw Error(ErrorCode::kUnsupported, path.string() + ": /method",
+                "found " + method + ", expected " + std::string(exporter.method) + " for " +
+                    std::string(exporter.name) + "; the Python package runs every method (CalibratedCache)");
 }
 
 std::string result_lines(const Json& result) {

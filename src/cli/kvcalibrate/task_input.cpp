@@ -16,7 +16,8 @@ namespace {
 
 constexpr std::size_t kFileAnswerTokens = 32;
 
-constexpr std::array<std::string_view, 4> kGeneratorOptions{"lengths", "depths", "samples", "text"};
+constexpr std::array<std::string_view, 3> kGeneratorOptions{"lengths", "depths", "samples"};
+constexpr std::array<std::string_view, 1> kText{"text"};
 
 std::vector<double> depths_of(const Options& options) {
   constexpr std::size_t kWhole = 100;
@@ -109,16 +110,19 @@ TaskInput read_samples(const Options& options) {
 
 }  // namespace
 
-void check_question_options(const Options& options) {
-  if (is_question_file(options.text("task")))
-    return refuse_options(options, kGeneratorOptions, "a --task of a file's questions");
+void check_question_options(const Options& options, TextUse text) {
+  if (is_question_file(options.text("task"))) {
+    const std::string file = "a --task of a file's questions";
+    refuse_options(options, kGeneratorOptions, file);
+    if (text == TextUse::kHaystack) refuse_options(options, kText, file);
+    return;
+  }
   const TaskDefinition& task = task_of(options);
   if (task.needs_haystack && !options.has("text"))
     throw Error(ErrorCode::kUsage, "--task " + std::string(task.name), "needs --text, in which things are hidden");
   const std::string beside = "--task " + std::string(task.name);
   if (!task.has_depths) refuse_options(options, std::array<std::string_view, 1>{"depths"}, beside);
-  if (!task.has_depths && !task.needs_haystack)
-    refuse_options(options, std::array<std::string_view, 1>{"text"}, beside);
+  if (!task.has_depths && !task.needs_haystack && text == TextUse::kHaystack) refuse_options(options, kText, beside);
 }
 
 TaskInput task_input(const Options& options, const RunOptions& run, const ModelConfig& model,

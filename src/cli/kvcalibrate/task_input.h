@@ -28,7 +28,12 @@ TaskInput task_input(const Options& options, const RunOptions& run, const ModelC
 /// @throws Error kUnsupported beyond the context, kUsage for less than a quarter of --lengths.
 std::size_t longest_question(const TaskInput& input, const TaskPlan& plan, const ModelConfig& model,
                              const RunOptions& run, const std::string& name);
+/// What --text is beside --task.
+enum class TextUse {
+  kHaystack,  // where things are hidden
+  kScored,    // that, and what is scored
+};
 /// Refuses a --task that is not known, and options that it does not take. @throws Error kUsage
-void check_question_options(const Options& options);
+void check_question_options(const Options& options, TextUse text = TextUse::kHaystack);
 
 }  // namespace kvs
