@@ -50,9 +50,7 @@ Contest read_contest(const JsonCursor& allocation) {
   return contest;
 }
 
-std::string change_words(const WonBy& by) {
-  return shown_change(by.change) + (by.interval ? " (95\u00A0%: " + shown_range(*by.interval) + ")" : "");
-}
+std::string won_words(const WonBy& by) { return change_words(by.change, by.interval); }
 
 /// The members of the settings in which some of them differ: what was tried.
 std::vector<std::string> varied(const std::vector<JsonCursor>& lists) {
@@ -73,11 +71,18 @@ std::string chosen_text(const JsonCursor& parameters, const std::vector<std::str
   return settings_text(chosen);
 }
 
+Cell loss_cell(const JsonCursor& contender) {
+  if (!contender.has("nll_mean") && !contender.has("ppl")) return Cell::missing();
+  const double nll =
+      contender.has("nll_mean") ? contender.at("nll_mean").real() : std::log(contender.at("ppl").positive());
+  return {perplexity_words(nll, contender.has("nll_error") ? contender.at("nll_error").real() : 0), nll};
+}
+
 Markup contenders_table(const JsonCursor& allocation, const std::vector<std::string>& names, const std::string& file) {
   Table table(file + ": on documents held out",
               {{"Settings", false},
                {"Bytes", true, "most that a document held"},
-               {"Perplexity"},
+               {"Perplexity", true, "\u00B1 its standard error"},
                {"Winner", true, "change of perplexity from this to the winner, the same documents"},
                {"95\u00A0%", true, "interval of the change, over documents"},
                {"Tried values", false}});
@@ -85,11 +90,11 @@ Markup contenders_table(const JsonCursor& allocation, const std::vector<std::str
   for (std::size_t n = 0; n < contenders.array_size(); ++n) {
     const JsonCursor one = contenders.at(n);
     const double bytes = one.at("bytes").real();
-    const bool has_ppl = one.has("ppl"), lost = one.has("difference");
+    const bool lost = one.has("difference");
     const double change = lost ? std::expm1(one.at("difference").real()) : 0;
     table.row({capitalised(contender_words(one.at("name"))),
                {shown_count(static_cast<std::size_t>(bytes)), bytes},
-               has_ppl ? Cell(shown(one.at("ppl").real(), 4), one.at("ppl").real()) : Cell::missing(),
+               loss_cell(one),
                lost ? Cell(shown_change(change), change) : Cell::missing(),
                interval_cell(interval_of(one)),
                chosen_text(one.at("parameters"), names)},
@@ -105,10 +110,12 @@ Markup screened_table(const JsonCursor& trials, const std::vector<std::string>& 
                {"KL", true, "mean divergence from the full cache's predictions, nats a token"}});
   for (std::size_t n = 0; n < trials.array_size(); ++n) {
     const JsonCursor trial = trials.at(n);
-    const double documents = trial.at("documents").real(), divergence = trial.at("divergence").real();
+    const double documents = trial.at("documents").real();
+    const bool is_measured = !trial.has("error");
+    const double divergence = is_measured ? trial.at("divergence").real() : 0;
     table.row({chosen_text(trial.at("parameters"), names),
                {shown_count(static_cast<std::size_t>(documents)), documents},
-               {shown(divergence), divergence}});
+               is_measured ? Cell(shown(divergence), divergence) : Cell("NaN or infinity")});
   }
   return folded(counted(trials.array_size(), "setting") + " screened", table.markup());
 }
@@ -128,7 +135,7 @@ Markup contest_drawing(const Contest& contest, const std::string& id) {
                       .x_name = "change of perplexity",
                       .rows = {}};
   for (const WonBy& by : contest.against)
-    if (!by.same) intervals.rows.push_back({by.other, by.change, by.interval, change_words(by)});
+    if (!by.same) intervals.rows.push_back({by.other, by.change, by.interval, won_words(by)});
   return draw_intervals(intervals);
 }
 
@@ -139,7 +146,7 @@ std::string contest_finding(const Contest& contest, const std::string& file) {
   for (const WonBy& by : contest.against)
     words += (&by == &contest.against.front() ? ": " : "; ") +
              (by.same ? "the same settings as " + by.other
-                      : change_words(by) + " against " + by.other + zero_note(by.interval));
+                      : won_words(by) + " against " + by.other + zero_note(by.interval));
   return words + ".";
 }
 

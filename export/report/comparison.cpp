@@ -1,6 +1,7 @@
 #include "export/report/comparison.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "export/report/numbers.h"
 #include "export/report/parts.h"
@@ -18,13 +19,23 @@ std::optional<double> optional_real(const JsonCursor& of, const char* name) {
 /// A ratio as a change.
 double change(const JsonCursor& ratio) { return ratio.at("mean").positive() - 1; }
 
+bool is_over_parts(const JsonCursor& ratio) { return ratio.has("over") && ratio.at("over").string() == "parts"; }
+
 ComparisonChange read_change(const JsonCursor& of) {
   const JsonCursor ppl = of.at("ppl"), kl = of.at("kl");
   return {.ppl = change(ppl),
           .kl = change(kl),
           .ppl_interval = ratio_interval(ppl),
           .kl_interval = ratio_interval(kl),
+          .over_parts = is_over_parts(ppl),
           .documents = of.at("documents").unsigned_integer(kMostCount)};
+}
+
+/// A share of the full cache's bytes, or 0 of a cell that was not scored.
+double read_budget(const JsonCursor& budget) {
+  const double share = budget.real();
+  if (share < 0) budget.fail("a number of at least 0");
+  return share;
 }
 
 ComparisonCell read_cell(const JsonCursor& cell) {
@@ -43,7 +54,7 @@ ComparisonCell read_cell(const JsonCursor& cell) {
   result.calibrated = cell.at("calibrated").boolean();
   result.stopped = cell.at("stopped").boolean();
   result.front = cell.at("front").boolean();
-  result.budget = cell.at("budget").positive();
+  result.budget = read_budget(cell.at("budget"));
   result.documents = cell.at("documents").unsigned_integer(kMostCount);
   result.bytes = optional_real(cell, "bytes_ratio");
   if (cell.has("shared_bytes")) result.shared_bytes = cell.at("shared_bytes").real();
@@ -56,6 +67,7 @@ ComparisonCell read_cell(const JsonCursor& cell) {
     if (!ratio.has("ppl")) return result;  // beyond a double: nothing to compare with
     result.loss = ratio.at("ppl").positive() - 1;
     result.interval = ratio_interval(ratio);
+    result.over_parts = is_over_parts(ratio);
     if (result.interval && (*result.loss < result.interval->first || *result.loss > result.interval->second))
       ratio.at("interval").fail("an interval around the ratio");
   }
@@ -66,6 +78,26 @@ ComparisonCell read_cell(const JsonCursor& cell) {
     result.log_likelihood = cell.at("retrieval").at("log_likelihood").real();
   }
   return result;
+}
+
+/// The verdicts of the choices in the order of the file, then that of what was left out.
+std::vector<std::string> read_verdicts(const JsonCursor& root) {
+  std::vector<std::string> verdicts;
+  const auto add = [&](const char* choices, const std::function<std::string(const JsonCursor&)>& lead) {
+    if (!root.has(choices)) return;
+    const JsonCursor all = root.at(choices);
+    for (std::size_t n = 0; n < all.array_size(); ++n)
+      if (all.at(n).has("verdict")) verdicts.push_back(lead(all.at(n)) + ": " + all.at(n).at("verdict").string());
+  };
+  add("best", [](const JsonCursor& best) {
+    return "Best at " + shown_percent(best.at("budget").positive()) + " of the bytes";
+  });
+  add("smallest", [](const JsonCursor& smallest) {
+    return "Smallest that costs at most " + shown_percent(smallest.at("loss").positive()) + " of perplexity";
+  });
+  if (root.has("left_out") && root.at("left_out").has("verdict"))
+    verdicts.push_back(capitalised(root.at("left_out").at("verdict").string()) + ".");
+  return verdicts;
 }
 
 }  // namespace
@@ -110,16 +142,12 @@ Comparison read_comparison(const Output& output) {
   };
   for (std::size_t n = 0; n < best.array_size(); ++n)
     if (const auto cell = cell_of(best.at(n))) comparison.best[best.at(n).at("budget").positive()] = *cell;
-  const auto add_verdict = [&](const JsonCursor& one) {
-    if (one.has("verdict")) comparison.verdicts.push_back(one.at("verdict").string());
-  };
-  for (std::size_t n = 0; n < best.array_size(); ++n) add_verdict(best.at(n));
-  if (!root.has("smallest")) return comparison;
-  const JsonCursor smallest = root.at("smallest");
-  for (std::size_t n = 0; n < smallest.array_size(); ++n) {
-    comparison.smallest[smallest.at(n).at("loss").positive()] = cell_of(smallest.at(n));
-    add_verdict(smallest.at(n));
+  if (root.has("smallest")) {
+    const JsonCursor smallest = root.at("smallest");
+    for (std::size_t n = 0; n < smallest.array_size(); ++n)
+      comparison.smallest[smallest.at(n).at("loss").positive()] = cell_of(smallest.at(n));
   }
+  comparison.verdicts = read_verdicts(root);
   return comparison;
 }
 

@@ -15,6 +15,7 @@ namespace kvs {
 struct ComparisonChange {
   double ppl, kl;
   std::optional<std::pair<double, double>> ppl_interval, kl_interval;
+  bool over_parts;  // the intervals are over parts of the documents
   std::size_t documents;
 };
 
@@ -22,12 +23,13 @@ struct ComparisonChange {
 struct ComparisonCell {
   std::string label, method, store, settings, config, error;
   bool calibrated = false, stopped = false, front = false;
-  double budget = 1;
+  double budget = 1;  // 0: the cell has none, since it was not scored
   std::size_t documents = 0;
   double shared_bytes = 0;  // that all sequences share, beside `bytes`
   // Nothing where it was not measured.
   std::optional<double> bytes, ppl, loss, kl, top1, accuracy, log_likelihood, speed;  // loss: relative change of ppl
   std::optional<std::pair<double, double>> interval;                                  // of the loss, 95 %
+  bool over_parts = false;               // the interval is over parts of the documents
   std::optional<ComparisonChange> gain;  // of what is calibrated, over its method's standard
   std::optional<ComparisonChange> loss_to_best;
 };
@@ -40,7 +42,8 @@ struct Comparison {
   std::vector<ComparisonCell> cells;
   std::map<double, std::size_t, std::greater<>> best;     // cell by budget
   std::map<double, std::optional<std::size_t>> smallest;  // cell of the front by loss; nothing: all cost more
-  /// What `kvcalibrate compare` says of its choices, word for word; empty: it says nothing of them.
+  /// What `kvcalibrate compare` says of each choice, word for word behind the budget or loss that the choice is for,
+  /// and of what it left out; empty: an older program said nothing.
   std::vector<std::string> verdicts = {};
 };
 

@@ -36,9 +36,8 @@ std::vector<const ComparisonCell*> measured_cells(const Comparison& comparison, 
 
 /// How a cell changes perplexity, with the interval that says how sure that is.
 std::string cost_of(const ComparisonCell& cell) {
-  return shown_change(*cell.loss) + (cell.interval         ? " (95\u00A0%: " + shown_range(*cell.interval) + ")"
-                                     : cell.documents == 1 ? " (one document, no interval)"
-                                                           : "");
+  return change_words(*cell.loss, cell.interval, cell.over_parts) +
+         (!cell.interval && cell.documents == 1 ? " (one document, no interval)" : "");
 }
 
 /// "half", "a quarter", "34.4 %".
@@ -79,7 +78,7 @@ std::string smallest(const Comparison& comparison, double loss, std::optional<st
   if (!is_measured(cell)) return "";
   return "The smallest cache of the front that costs at most " + shown_percent(loss) + " of perplexity is " +
          spoken(cell.label) + " at " + shown_percent(*cell.bytes) +
-         " of the bytes: " + perplexity_change(*cell.loss, cell.interval) + ".";
+         " of the bytes: " + perplexity_change(*cell.loss, cell.interval, cell.over_parts) + ".";
 }
 
 /// Calibrated settings against their papers' at the same bytes.
@@ -98,7 +97,7 @@ std::string gained(const Comparison& comparison) {
                             counted(pairs, "pair") + " of the same size, clearly in " + shown_count(clear);
   if (best == nullptr || best->gain->ppl >= 0) return words + ".";
   return words + "; most for " + spoken(best->label) + " at " + shown_percent(best->budget) + ": " +
-         perplexity_change(best->gain->ppl, best->gain->ppl_interval) + ".";
+         perplexity_change(best->gain->ppl, best->gain->ppl_interval, best->gain->over_parts) + ".";
 }
 
 }  // namespace

@@ -77,6 +77,11 @@ void add_files_below(const fs::path& folder, int depth, std::set<fs::path>& file
   if (error) throw Error(code_of_read_errno(error.value()), folder.string(), "cannot be read: " + error.message());
 }
 
+fs::path resolved(const fs::path& path) {
+  std::error_code unresolved;
+  return fs::weakly_canonical(path, unresolved);
+}
+
 class Reader {
  public:
   void add_file(const fs::path& path) {
@@ -88,7 +93,7 @@ class Reader {
                   "found " + describe_json(output.json) + ", expected a result of kvspectrum or kvcalibrate");
     output.kind = *kind;
     keep(std::move(output));
-    const fs::path speeds = path.parent_path() / (path.stem().string() + "_speed.json");
+    const fs::path speeds = speeds_beside(path);
     if (*kind == OutputKind::kComparison && is_there(speeds)) add_file(speeds);
   }
 
@@ -101,10 +106,7 @@ class Reader {
   ReportInputs inputs;
 
  private:
-  bool first_time(const fs::path& path) {
-    std::error_code unresolved;
-    return seen_.insert(fs::weakly_canonical(path, unresolved)).second;
-  }
+  bool first_time(const fs::path& path) { return seen_.insert(resolved(path)).second; }
 
   void keep(Output output) {
     check_form(output);
@@ -136,6 +138,18 @@ class Reader {
   std::set<fs::path> seen_;
 };
 
+/// Moves speeds whose comparison is not there to what is skipped: nothing says which cells they are of.
+void skip_lone_speeds(ReportInputs& inputs) {
+  std::set<fs::path> wanted;
+  for (const Output* comparison : inputs.of(OutputKind::kComparison))
+    wanted.insert(resolved(speeds_beside(comparison->path)));
+  std::erase_if(inputs.outputs, [&](const Output& output) {
+    const bool is_lone = output.kind == OutputKind::kSpeeds && !wanted.contains(resolved(output.path));
+    if (is_lone) inputs.skipped.push_back(output.name + " (speeds without their comparison)");
+    return is_lone;
+  });
+}
+
 std::string model_of(const Output& output) {
   const JsonCursor model = output.root().at("model");
   return model.at("sha256").string() + " (" + model.at("name").string() + ")";
@@ -163,6 +177,12 @@ std::vector<const Output*> ReportInputs::of(OutputKind kind) const {
   return found;
 }
 
+bool is_same_path(const fs::path& one, const fs::path& other) { return resolved(one) == resolved(other); }
+
+fs::path speeds_beside(const fs::path& comparison) {
+  return comparison.parent_path() / (comparison.stem().string() + "_speed.json");
+}
+
 ReportInputs read_report_inputs(std::span<const fs::path> paths) {
   Reader reader;
   for (const fs::path& path : paths) {
@@ -173,6 +193,7 @@ ReportInputs read_report_inputs(std::span<const fs::path> paths) {
       reader.add_file(path);
     }
   }
+  skip_lone_speeds(reader.inputs);
   if (reader.inputs.outputs.empty())
     throw Error(ErrorCode::kInput, paths.empty() ? "report" : paths.front().string(),
                 "found no result of kvspectrum or kvcalibrate");

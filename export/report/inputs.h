@@ -39,14 +39,19 @@ struct Output {
 /// What a report is made from: outputs in the order of the arguments, of a folder in byte order of their paths.
 struct ReportInputs {
   std::vector<Output> outputs;
-  std::vector<std::string> skipped;  // files of folders that are neither results nor go with one
+  std::vector<std::string> skipped;  // files that are neither results nor go with one
 
   /// Those of a kind, in order.
   std::vector<const Output*> of(OutputKind kind) const;
 };
 
-/// Reads results (JSON) from files and, with all below them, from folders; FILE_speed.json beside a comparison FILE
-/// goes with it. A file that is given twice is read once.
+/// Whether two paths lead to one file.
+bool is_same_path(const std::filesystem::path& one, const std::filesystem::path& other);
+/// FILE_speed.json beside a comparison FILE.json: that comparison's speeds.
+std::filesystem::path speeds_beside(const std::filesystem::path& comparison);
+
+/// Reads results (JSON) from files and, with all below them, from folders; the speeds beside a comparison go with it,
+/// and speeds without their comparison are skipped. A file that is given twice is read once.
 /// @throws Error kInput for a file that is given by name and is no result, for a result that is not whole, and if there
 ///         is none; kUnsupported for a newer version; kConflict naming both if results are of different models.
 ReportInputs read_report_inputs(std::span<const std::filesystem::path> paths);

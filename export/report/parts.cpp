@@ -44,12 +44,20 @@ std::string perplexity_words(double nll) {
   return std::isfinite(ppl) ? shown(ppl, 4) : exponential_text(nll);
 }
 
+std::string perplexity_words(double nll, double error) {
+  const double ppl = std::exp(nll);
+  if (!std::isfinite(ppl)) return exponential_with_error(nll, error);
+  return shown(ppl, 4) + (error > 0 ? " \u00B1\u00A0" + shown(ppl * error, 2) : "");
+}
+
 std::string perplexity_words(const JsonCursor& of, const char* ppl, const char* nll) {
   return of.has(ppl) ? shown(of.at(ppl).positive(), 4) : perplexity_words(of.at(nll).real());
 }
 
-std::string perplexity_change(double change, const Range& interval) {
-  return "perplexity " + shown_change(change) + (interval ? " (95\u00A0%: " + shown_range(*interval) + ")" : "");
+std::string change_words(double change, const Range& interval, bool over_parts) {
+  if (!interval) return shown_change(change);
+  const std::string over = over_parts ? " over parts" : "";
+  return shown_change(change) + " (95\u00A0%" + over + ": " + shown_range(*interval) + ")";
 }
 
 std::string zero_note(const Range& interval) {

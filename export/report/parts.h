@@ -34,10 +34,16 @@ inline Range ratio_interval(const JsonCursor& ratio) { return as_change(interval
 std::string interval_note(const Range& interval);
 /// The perplexity of a mean NLL: "14.21", or "e^812.3" beyond a double.
 std::string perplexity_words(double nll);
+/// The same with the standard error that `error`, that of the mean, makes: "14.21 ± 0.35"; without one where it is 0.
+std::string perplexity_words(double nll, double error);
 /// Of the member `ppl`, or where that is beyond a double of `nll`.
 std::string perplexity_words(const JsonCursor& of, const char* ppl, const char* nll);
-/// "perplexity +3.0 % (95 %: +1.0 to +5.0 %)".
-std::string perplexity_change(double change, const Range& interval);
+/// "+3.0 % (95 %: +1.0 to +5.0 %)"; an interval over parts of documents is "(95 % over parts: …)".
+std::string change_words(double change, const Range& interval, bool over_parts = false);
+/// The same of perplexity: "perplexity +3.0 % (95 %: …)".
+inline std::string perplexity_change(double change, const Range& interval, bool over_parts = false) {
+  return "perplexity " + change_words(change, interval, over_parts);
+}
 /// " (not told from 0)" of an interval that holds 0.
 std::string zero_note(const Range& interval);
 /// Numbers of a JSON array. @throws Error kInput at the first that is none.

@@ -60,12 +60,26 @@ TEST(ComparisonFindings, GiveAGainItsInterval) {
 
 TEST(ComparisonFindings, RepeatTheCommandsOwnVerdicts) {
   Json json = output_json("comparison.json");
-  json["best"][0]["verdict"] = "at 50 % q8_0 is best";
-  json["smallest"][0]["verdict"] = "q8_0 is the smallest";
+  json["best"][0]["verdict"] = json["best"][1]["verdict"] = "q8_0: no other was scored";
+  json["smallest"][0]["verdict"] = "q8_0 (50.0 %)";
+  json["left_out"] = {{"verdict", "no time was left for scoring 1 of 6 cells"}};
   const auto findings = comparison_findings(comparison_of(json));
-  EXPECT_THAT(findings, Contains("at 50 % q8_0 is best"));
-  EXPECT_THAT(findings, Contains("q8_0 is the smallest"));
+  EXPECT_THAT(findings, Contains("Best at 50\u00A0% of the bytes: q8_0: no other was scored"));
+  EXPECT_THAT(findings, Contains("Best at 25\u00A0% of the bytes: q8_0: no other was scored"));
+  EXPECT_THAT(findings, Contains("Smallest that costs at most 1\u00A0% of perplexity: q8_0 (50.0 %)"));
+  EXPECT_THAT(findings, Contains("No time was left for scoring 1 of 6 cells."));
   EXPECT_THAT(findings, Not(Contains(HasSubstr("The smallest cache of the front"))));
+}
+
+TEST(ComparisonFindings, SayWhereAnIntervalIsOverParts) {
+  Json json = output_json("comparison.json");
+  json["cells"][0]["ratio"]["over"] = "parts";
+  json["cells"][1]["over_standard"]["ppl"]["over"] = "parts";
+  const auto findings = comparison_findings(comparison_of(json));
+  EXPECT_THAT(findings, Contains(AllOf(HasSubstr("with q8_0 by +0.10\u00A0% (95\u00A0% over parts: \u22120.05 to "),
+                                       HasSubstr("by +5.0\u00A0% (95\u00A0%: +3.0 to +7.0\u00A0%)"))));
+  EXPECT_THAT(findings, Contains(HasSubstr("perplexity +0.10\u00A0% (95\u00A0% over parts: ")));
+  EXPECT_THAT(findings, Contains(HasSubstr("perplexity \u22122.8\u00A0% (95\u00A0% over parts: ")));
 }
 
 TEST(ComparisonFindings, NameNoSmallestCacheWhereNoneWasChosen) {

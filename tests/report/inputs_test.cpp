@@ -41,6 +41,16 @@ TEST(ReportInputs, TakeTheSpeedsBesideAComparisonAndEachFileOnce) {
               ElementsAre(kComparison, kSpeeds));
 }
 
+TEST(ReportInputs, PassOverSpeedsWithoutTheirComparison) {
+  EXPECT_THAT(refusal({output_path("comparison_speed.json")}).second, HasSubstr("found no result"));
+  const test::TemporaryDirectory folder;
+  write_file_atomically(folder.path() / "other_speed.json", output_json("comparison_speed.json").dump(), false);
+  write_file_atomically(folder.path() / "comparison.json", output_json("comparison.json").dump(), false);
+  const ReportInputs inputs = read_report_inputs(std::vector{folder.path()});
+  EXPECT_THAT(kinds(inputs), ElementsAre(OutputKind::kComparison));
+  EXPECT_THAT(inputs.skipped, ElementsAre("other_speed.json (speeds without their comparison)"));
+}
+
 TEST(ReportInputs, OfAFolderAreInByteOrderOfTheirPaths) {
   const ReportInputs inputs = read_report_inputs(std::vector<std::filesystem::path>{KVS_REPORT_OUTPUTS});
   ASSERT_EQ(inputs.outputs.size(), 14U);

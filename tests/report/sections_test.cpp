@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "core/error.h"
 #include "tests/report/outputs.h"
 
@@ -10,6 +12,7 @@ namespace kvs::testing {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -33,6 +36,69 @@ TEST(ReportSections, AreEmptyWithoutTheirResults) {
 TEST(ReportSections, ComparedCachesStandBesideTheBestOfTheirBudget) {
   EXPECT_THAT(comparison_section(read_outputs({"comparison.json"})).body.html(),
               AllOf(HasSubstr("KL × best"), HasSubstr("×\u00A080.0 (52.0 to 123)")));
+}
+
+/// A second comparison of the model with the speeds of each, in two folders.
+ReportInputs two_comparisons() {
+  const Json comparison = output_json("comparison.json"), speeds = output_json("comparison_speed.json");
+  Json other_speeds = speeds, other_config = output_json("elitekv.json");
+  other_speeds["cells"][0]["decode_tokens_per_second"] = 77.5;
+  other_config["calibration"]["command"] = "the other command";
+  return {.outputs = {{"a/c.json", "a/c.json", OutputKind::kComparison, comparison},
+                      {"a/c_speed.json", "a/c_speed.json", OutputKind::kSpeeds, speeds},
+                      {"b/c.json", "b/c.json", OutputKind::kComparison, comparison},
+                      {"b/c_speed.json", "b/c_speed.json", OutputKind::kSpeeds, other_speeds},
+                      {"b/configs/elitekv.json", "b/configs/elitekv.json", OutputKind::kConfig, other_config}},
+          .skipped = {}};
+}
+
+TEST(ReportSections, AComparisonHasItsOwnSpeedsAndConfigs) {
+  ReportInputs inputs = two_comparisons();
+  const Json best = Json::array({Json{{"budget", 0.5}, {"cell", 1}}});
+  for (const std::size_t of : {0U, 2U}) inputs.outputs[of].json["best"] = best;
+  const Section section = comparison_section(inputs);
+  const std::string html = section.body.html(), first = html.substr(0, html.find("<h3>b/c.json")),
+                    second = html.substr(first.size());
+  EXPECT_THAT(first, AllOf(HasSubstr("a/c.json"), HasSubstr(">12.5<"), Not(HasSubstr(">77.5<")),
+                           Not(HasSubstr("the other command"))));
+  EXPECT_THAT(second, AllOf(HasSubstr(">77.5<"), Not(HasSubstr(">12.5<")), HasSubstr("the other command")));
+  EXPECT_THAT(section.findings, Contains(HasSubstr("b/c.json: At half of the bytes")));
+}
+
+TEST(ReportSections, IntervalsOverPartsOfDocumentsSaySo) {
+  Json json = output_json("comparison.json");
+  for (Json& cell : json["cells"]) {
+    if (!cell["ratio"].is_null()) cell["ratio"]["over"] = "parts";
+    for (const char* change : {"over_standard", "over_best"})
+      if (cell.contains(change)) cell[change]["ppl"]["over"] = cell[change]["kl"]["over"] = "parts";
+  }
+  const std::string parts = comparison_section(changed_output(OutputKind::kComparison, json)).body.html();
+  EXPECT_THAT(parts,
+              AllOf(Not(HasSubstr("over documents")), HasSubstr("interval of the change, over parts of documents"),
+                    HasSubstr("paired over parts of documents"), HasSubstr("+0.25\u00A0% (parts)"),
+                    HasSubstr("(52.0 to 123) (parts)")));
+  json["cells"][0]["ratio"]["over"] = "documents";
+  EXPECT_THAT(comparison_section(changed_output(OutputKind::kComparison, json)).body.html(),
+              AllOf(HasSubstr("over documents, or where it says so over their parts"), HasSubstr("+0.25\u00A0%<"),
+                    HasSubstr("+7.0\u00A0% (parts)<")));
+}
+
+TEST(ReportSections, CellsOfFewerDocumentsWereStoppedOnlyWhereTheyAllWere) {
+  Json json = output_json("comparison.json");
+  EXPECT_THAT(comparison_section(changed_output(OutputKind::kComparison, json)).body.html(),
+              HasSubstr("Stopped after 2 documents: "));
+  json["cells"][3]["stopped"] = false;
+  EXPECT_THAT(comparison_section(changed_output(OutputKind::kComparison, json)).body.html(),
+              AllOf(HasSubstr("Scored on 2 documents: "), Not(HasSubstr("Stopped after"))));
+}
+
+TEST(ReportSections, ACellWithoutABudgetIsShownWithout) {
+  Json json = output_json("comparison.json");
+  json["cells"][5]["budget"] = 0;
+  const std::string html = comparison_section(changed_output(OutputKind::kComparison, json)).body.html();
+  EXPECT_THAT(html.substr(html.find("Not scored")), Not(HasSubstr(">0.0\u00A0%")));
+  json["cells"][5]["budget"] = -0.5;
+  EXPECT_THROW(comparison_section(changed_output(OutputKind::kComparison, json)), Error);
 }
 
 TEST(ReportSections, SpectraHaveACurveForEachLayerAndAMapForEachState) {
@@ -165,6 +231,17 @@ TEST(ReportSections, BudgetsSayWhereSettingsAreTheSameOrWereNotChecked) {
   allocation["held_documents"] = 0;
   section = allocation_section(changed_output(OutputKind::kConfig, config));
   EXPECT_THAT(section.findings[0], HasSubstr("no documents were held out"));
+}
+
+TEST(ReportSections, BudgetsShowErrorsAndSettingsThatFailed) {
+  Json config = output_json("freqkv.json");
+  Json& allocation = config["calibration"]["allocation"];
+  allocation["contenders"][0].update({{"nll_mean", std::log(30.0)}, {"nll_error", 0.1}});
+  Json& trial = allocation["trials"][0];
+  trial["divergence"] = nullptr;
+  trial["error"] = "found NaN or infinity, expected finite activations";
+  EXPECT_THAT(allocation_section(changed_output(OutputKind::kConfig, config)).body.html(),
+              AllOf(HasSubstr("30.00 \u00B1\u00A03.0<"), HasSubstr(">NaN or infinity<")));
 }
 
 TEST(ReportSections, SynonymsHaveADrawingForEachStateAndGroup) {
