@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
+#include "core/error.h"
 #include "export/config.h"
 #include "export/config_lists.h"
 #include "io/finite.h"
@@ -79,6 +81,31 @@ void read_factors(const JsonCursor& root, EliteConfig& config) {
     config.ranks = parameters.at("ranks").value().get<std::vector<std::pair<std::size_t, std::size_t>>>();
 }
 
+/// A mean NLL that was measured, or why there is none.
+Json loss_json(double nll, double error) {
+  if (!std::isfinite(nll))
+    return {{"ppl", nullptr}, {"nll_mean", nullptr}, {"error", "found NaN or infinity, expected finite activations"}};
+  return {{"ppl", finite_or_null(std::exp(nll))}, {"nll_mean", nll}, {"nll_error", error}};
+}
+
+/// Older programs wrote the perplexity alone.
+double trial_nll(const JsonCursor& trial, const char* nll, const char* ppl) {
+  return trial.has(nll) ? trial.at(nll).real() : std::log(trial.at(ppl).positive());
+}
+
+EliteTrial read_trial(const JsonCursor& trial) {
+  constexpr std::uint64_t kMost = 1ULL << 50;
+  EliteTrial result{.r = trial.at("r").unsigned_integer(kMost),
+                    .d_ckv = trial.at("d_ckv").unsigned_integer(kMost),
+                    .joint = trial.at("factorization").string() == "joint",
+                    .parameters = trial.at("parameters").unsigned_integer(kMost),
+                    .nll = std::numeric_limits<double>::infinity(),
+                    .nll_full = trial_nll(trial, "nll_full", "ppl_full")};
+  if (!trial.has("error")) result.nll = trial_nll(trial, "nll_mean", "ppl");
+  if (trial.has("nll_error")) result.nll_error = trial.at("nll_error").real();
+  return result;
+}
+
 }  // namespace
 
 std::vector<EliteFactor> elite_factors(const EliteConfig& config, std::size_t n, std::size_t kv_heads,
@@ -124,15 +151,23 @@ Json elite_parameters(const EliteConfig& config) {
   return parameters;
 }
 
+const EliteTrial& best_trial(const EliteConfig& config) {
+  const auto best = std::ranges::min_element(config.trials, {}, &EliteTrial::nll);
+  if (best == config.trials.end() || !best->is_finite())
+    throw Error(ErrorCode::kData, "elitekv",
+                "found NaN or infinity with every pair of r and d_ckv, expected finite activations with one of them");
+  return *best;
+}
+
 std::string trials_verdict(const EliteConfig& config) {
-  const EliteTrial& best = *std::ranges::min_element(config.trials, {}, &EliteTrial::nll);
+  const EliteTrial& best = best_trial(config);
   const auto named = [](const EliteTrial& trial) {
     return std::string(trial.joint ? "J-LRD" : "S-LRD") + ", r " + std::to_string(trial.r) + ", d_ckv " +
            std::to_string(trial.d_ckv);
   };
   std::string alike;
   for (const EliteTrial& other : config.trials) {
-    if (&other == &best) continue;
+    if (&other == &best || !other.is_finite()) continue;
     const PairedDifference difference = paired_difference(best.losses, other.losses);
     if (difference.interval && difference.interval->second < 0) continue;
     alike += (alike.empty() ? "" : "; ") + named(other) + ": " + difference_text(difference);
@@ -157,18 +192,20 @@ Json elite_calibration(const EliteConfig& config) {
                      {"pairs", config.by_attention ? "attention" : "uniform"},
                      {"error", std::move(error)}}},
                    {"singular_values", std::move(singular)}};
-  for (const EliteTrial& trial : config.trials)
-    calibration["trials"].push_back({{"r", trial.r},
-                                     {"d_ckv", trial.d_ckv},
-                                     {"factorization", factorization(trial.joint)},
-                                     {"parameters", trial.parameters},
-                                     {"ppl", finite_or_null(std::exp(trial.nll))},
-                                     {"nll_mean", trial.nll},
-                                     {"ppl_full", finite_or_null(std::exp(trial.nll_full))},
-                                     {"nll_full", trial.nll_full}});
+  for (const EliteTrial& trial : config.trials) {
+    Json& entry = calibration["trials"].emplace_back(Json{{"r", trial.r},
+                                                          {"d_ckv", trial.d_ckv},
+                                                          {"factorization", factorization(trial.joint)},
+                                                          {"parameters", trial.parameters},
+                                                          {"ppl_full", finite_or_null(std::exp(trial.nll_full))},
+                                                          {"nll_full", trial.nll_full}});
+    entry.update(loss_json(trial.nll, trial.nll_error));
+  }
   if (!config.trials.empty()) calibration["verdict"] = trials_verdict(config);
-  if (const auto& gqa = config.gqa)
-    calibration["gqa"] = {{"heads", gqa->heads}, {"ppl", finite_or_null(std::exp(gqa->nll))}, {"nll_mean", gqa->nll}};
+  if (const auto& gqa = config.gqa) {
+    calibration["gqa"] = {{"heads", gqa->heads}};
+    calibration["gqa"].update(loss_json(gqa->nll, gqa->nll_error));
+  }
   if (const auto& allocation = config.allocation) {
     calibration["by_layer"] = {{"winner", allocation->layers_won ? "layers" : "uniform"},
                                {"measured", allocation->measured}};
@@ -189,6 +226,15 @@ EliteConfig read_elite_config(const Json& config, const std::string& where) {
   result.picks = read_picks(root);
   read_factors(root, result);
   return result;
+}
+
+std::vector<EliteTrial> read_elite_trials(const Json& config, const std::string& where) {
+  const JsonCursor calibration = JsonCursor(config, where).at("calibration");
+  std::vector<EliteTrial> trials;
+  if (!calibration.has("trials")) return trials;
+  const JsonCursor list = calibration.at("trials");
+  for (std::size_t n = 0; n < list.array_size(); ++n) trials.push_back(read_trial(list.at(n)));
+  return trials;
 }
 
 std::vector<StateStore> read_elite_stores(const Json& config, const std::string& where) {

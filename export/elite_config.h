@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <filesystem>
 #include <optional>
@@ -29,14 +30,20 @@ struct EliteTrial {
   std::size_t r = 0, d_ckv = 0;
   bool joint = true;                // J-LRD; false: S-LRD
   std::size_t parameters = 0;       // of all layers, in the place of W_k and W_v: elite rows and factors
-  double nll = 0, nll_full = 0;     // means of the scored tokens, nats
-  std::vector<double> losses = {};  // [document held out] mean NLL
+  double nll = 0, nll_full = 0;     // means of the scored tokens, nats; nll: infinite where a pass met NaN or infinity
+  std::vector<double> losses = {};  // [document held out] mean NLL; empty of a config that was read
+  double nll_error = 0;             // standard error of nll, over documents or the tokens of one
+
+  bool is_finite() const { return std::isfinite(nll); }
 };
 
 /// The GQA model of the trials' bytes on the same documents.
 struct GqaTrial {
   std::size_t heads = 0;  // KV heads, each the mean of as many
-  double nll = 0;
+  double nll = 0;         // as EliteTrial has it
+  double nll_error = 0;
+
+  bool is_finite() const { return std::isfinite(nll); }
 };
 
 /// How sizes by layer came out against the same one for all layers, on documents that neither was chosen by.
@@ -99,6 +106,8 @@ struct EliteFactor {
 std::vector<EliteFactor> elite_factors(const EliteConfig& config, std::size_t n, std::size_t kv_heads,
                                        std::size_t head_dim);
 
+/// The trial of least NLL, the first on ties. @throws Error kData if all trials met NaN or infinity
+const EliteTrial& best_trial(const EliteConfig& config);
 /// Why r and rank are what they are: the chosen trial, and which of the others the documents held out tell from it.
 std::string trials_verdict(const EliteConfig& config);
 
@@ -106,8 +115,11 @@ std::string trials_verdict(const EliteConfig& config);
 Json elite_parameters(const EliteConfig& config);
 Json elite_calibration(const EliteConfig& config);
 
-/// Reads them, checked by check_config before.  @param where  the file, for messages;  @throws Error kInput
+/// Reads them but for what was tried, checked by check_config before.
+/// @param where  the file, for messages;  @throws Error kInput
 EliteConfig read_elite_config(const Json& config, const std::string& where);
+/// Reads `calibration.trials`; a config without has none. @throws Error kInput
+std::vector<EliteTrial> read_elite_trials(const Json& config, const std::string& where);
 
 /// How each of the model's layers holds elite rows and the latent. @throws Error as read_row_store
 std::vector<StateStore> read_elite_stores(const Json& config, const std::string& where);

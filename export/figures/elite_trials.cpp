@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <limits>
 #include <map>
+#include <utility>
 
 #include "core/exponential.h"
 #include "embedded/figure_elite_trials.h"
@@ -42,12 +43,14 @@ std::string gqa_title(const GqaTrial& gqa, double high) {
 
 EliteTrials elite_trials(const EliteConfig& config, const ModelConfig& model, std::size_t documents,
                          std::size_t tokens) {
-  const EliteTrial& first = config.trials.front();
+  const EliteTrial& first = best_trial(config);
+  std::vector<EliteTrial> trials = config.trials;
+  std::erase_if(trials, [](const EliteTrial& trial) { return !trial.is_finite(); });
   const double share = static_cast<double>(2 * first.r * model.kv_heads + first.d_ckv) /
                        static_cast<double>(2 * model.kv_heads * model.head_dim);
   return {model.name + " · EliteKV, caches of " + short_number(std::round(1000 * share) / 10) + " % · " +
               std::to_string(documents) + " documents of " + std::to_string(tokens) + " tokens held out",
-          config.trials, config.gqa};
+          std::move(trials), config.gqa && config.gqa->is_finite() ? config.gqa : std::nullopt};
 }
 
 FigureImages render_elite_trials(const EliteTrials& sweep) {

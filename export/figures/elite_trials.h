@@ -14,7 +14,7 @@ namespace kvs {
 /// What caches of one size lose by the r that they rotate, after EliteKV's comparison of J-LRD, S-LRD and GQA.
 struct EliteTrials {
   std::string heading;
-  std::vector<EliteTrial> trials;  // ascending in r within J-LRD and within S-LRD; at least one
+  std::vector<EliteTrial> trials;  // ascending in r within J-LRD and within S-LRD; at least one; all finite
   std::optional<GqaTrial> gqa;
 };
 

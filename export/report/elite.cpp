@@ -123,19 +123,20 @@ std::string elite_finding(const EliteSets& sets) {
          " of the values of these layers.";
 }
 
-Markup trials_table(const EliteConfig& config) {
+Markup trials_table(const std::vector<EliteTrial>& trials) {
   Table table("Sizes that were tried on documents held out", {{"r", true, "rotated chunks of a head"},
                                                               {"d_ckv", true, "values of the latent"},
                                                               {"Factorisation", false},
-                                                              {"Perplexity"},
+                                                              {"Perplexity", true, "± its standard error"},
                                                               {"Against full"}});
-  for (const EliteTrial& trial : config.trials) {
+  for (const EliteTrial& trial : trials) {
     const double change = growth(trial.nll - trial.nll_full);
-    table.row({{shown_count(trial.r), static_cast<double>(trial.r)},
-               {shown_count(trial.d_ckv), static_cast<double>(trial.d_ckv)},
-               trial.joint ? "joint" : "separate",
-               {perplexity_words(trial.nll), trial.nll},
-               {shown_change(change), change}});
+    table.row(
+        {{shown_count(trial.r), static_cast<double>(trial.r)},
+         {shown_count(trial.d_ckv), static_cast<double>(trial.d_ckv)},
+         trial.joint ? "joint" : "separate",
+         trial.is_finite() ? Cell(perplexity_words(trial.nll, trial.nll_error), trial.nll) : Cell("NaN or infinity"),
+         trial.is_finite() ? Cell(shown_change(change), change) : Cell::missing()});
   }
   return table.empty() ? Markup() : table.markup();
 }
@@ -158,9 +159,12 @@ Section elite_section(const ReportInputs& inputs) {
                           "fastest. In the maps of single heads the strongest colour was picked first.";
     if (sets.heads > kMostHeadMaps)
       caption += " Of " + counted(sets.heads, "head") + " the first " + shown_count(kMostHeadMaps) + " are drawn.";
-    section.body +=
-        figure(drawings, caption, output->root().at("calibration").at("command").string()) + trials_table(sets.config);
+    section.body += figure(drawings, caption, output->root().at("calibration").at("command").string()) +
+                    trials_table(read_elite_trials(output->json, output->name));
     section.findings.push_back(elite_finding(sets));
+    const JsonCursor calibration = output->root().at("calibration");
+    if (calibration.has("verdict"))
+      section.findings.push_back(output->name + ": " + calibration.at("verdict").string() + ".");
   }
   return section;
 }

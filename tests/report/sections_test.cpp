@@ -146,6 +146,27 @@ TEST(ReportSections, EliteMapsHaveTheOrderOfPicks) {
   EXPECT_TRUE(values.starts_with("pick 1")) << values;
 }
 
+TEST(ReportSections, EliteSizesThatWereTriedHaveATable) {
+  Json config = output_json("elitekv.json");
+  EXPECT_THAT(elite_section(changed_output(OutputKind::kConfig, config)).body.html(), Not(HasSubstr("Sizes that")));
+  Json& calibration = config["calibration"];
+  const Json trial{{"r", 2},      {"d_ckv", 8},      {"factorization", "joint"}, {"parameters", 100},
+                   {"ppl", 20.0}, {"ppl_full", 16.0}};
+  Json known = trial, failed = trial;
+  known.update({{"nll_mean", std::log(30.0)}, {"nll_error", 0.1}, {"nll_full", std::log(20.0)}});
+  failed.update({{"ppl", nullptr}, {"nll_mean", nullptr}, {"error", "found NaN or infinity"}});
+  calibration["trials"] = {trial, known, failed};
+  calibration["verdict"] = "J-LRD, r 2, d_ckv 8 chosen, better than every other";
+  const Section section = elite_section(changed_output(OutputKind::kConfig, config));
+  const std::string html = section.body.html(), table = html.substr(html.find("Sizes that were tried"));
+  EXPECT_EQ(count(table.substr(0, table.find("</table>")), "<tr"), 1U + 3U);
+  EXPECT_THAT(table, AllOf(HasSubstr("20.00<"), HasSubstr("+25\u00A0%"), HasSubstr("30.00 \u00B1\u00A03.0<"),
+                           HasSubstr("+50\u00A0%"), HasSubstr("NaN or infinity")));
+  EXPECT_THAT(section.findings, Contains("changed.json: J-LRD, r 2, d_ckv 8 chosen, better than every other."));
+  calibration["trials"][0]["r"] = "two";
+  EXPECT_THROW(elite_section(changed_output(OutputKind::kConfig, config)), Error);
+}
+
 TEST(ReportSections, AblationRanksChunksAndShowsIntervals) {
   Json config = output_json("faedkv.json");
   Json& ablation = config["calibration"]["ablation"];

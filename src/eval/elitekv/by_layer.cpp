@@ -6,6 +6,7 @@
 
 #include "calibrate/jlrd.h"
 #include "core/interrupt.h"
+#include "eval/document_loss.h"
 #include "eval/elitekv/caches.h"
 #include "eval/elitekv/factors.h"
 #include "eval/elitekv/memory.h"
@@ -148,7 +149,10 @@ void allocate_by_layer(const FactorInput& input, Decoder& decoder, const EliteSe
   const LayerChoice uniform(layers, lattice.start);
   const LayerAllocation found = allocate_layers(budget, uniform, [&](const LayerChoice& choice) {
     done(count++, most);
-    return measured.divergence(choice);
+    std::vector<double> losses;
+    for (std::size_t n = 0; n < text.measured.size(); ++n)
+      losses.push_back(loss_or_overflow([&] { return measured.divergence(choice, n); }));
+    return losses;
   });
 
   LayerLosses held(decoder, text.held, config.layers, make);

@@ -14,23 +14,36 @@
 namespace kvs {
 namespace {
 
+constexpr std::size_t kLossColumns = 23;
+
+/// A perplexity at the right of its columns: "±" has two bytes.
+std::string loss_column(double nll, double error) {
+  const std::string words = std::isfinite(nll) ? exponential_with_error(nll, error, 5) : "NaN or infinity";
+  const std::size_t letters = words.size() - (words.find("±") == std::string::npos ? 0 : 1);
+  return std::string(kLossColumns - std::min(kLossColumns, letters), ' ') + words;
+}
+
+std::string ratio_words(double nll, double nll_full) {
+  return std::isfinite(nll) ? exponential_text(nll - nll_full, 5) : "";
+}
+
 /// What was tried, a line each.
 std::string trial_table(const EliteConfig& config, const ModelConfig& model) {
   const std::size_t replaced = config.layers.size() * 2 * model.kv_heads * model.head_dim * model.d_model;
   std::array<char, 160> line{};
   std::string table = "  on what was held out, W_k and W_v having " + std::to_string(replaced) + " parameters:\n" +
-                      "             r  d_ckv   parameters            perplexity  over the full cache's\n";
+                      "             r  d_ckv   parameters                       perplexity  over the full cache's\n";
   for (const EliteTrial& trial : config.trials) {
     const double share = 100 * static_cast<double>(trial.parameters) / static_cast<double>(replaced);
-    std::snprintf(line.data(), line.size(), "    %s  %4zu  %5zu  %11zu (%5.1f %%)  %12s  %12s\n",
+    std::snprintf(line.data(), line.size(), "    %s  %4zu  %5zu  %11zu (%5.1f %%)  %s  %12s\n",
                   trial.joint ? "J-LRD" : "S-LRD", trial.r, trial.d_ckv, trial.parameters, share,
-                  exponential_text(trial.nll, 5).c_str(), exponential_text(trial.nll - trial.nll_full, 5).c_str());
+                  loss_column(trial.nll, trial.nll_error).c_str(), ratio_words(trial.nll, trial.nll_full).c_str());
     table += line.data();
   }
   if (!config.gqa) return table;
-  std::snprintf(line.data(), line.size(), "    GQA, KV heads: %-4zu %33s  %12s\n", config.gqa->heads,
-                exponential_text(config.gqa->nll, 5).c_str(),
-                exponential_text(config.gqa->nll - config.trials.front().nll_full, 5).c_str());
+  std::snprintf(line.data(), line.size(), "    GQA, KV heads: %-4zu %20s %s  %12s\n", config.gqa->heads, "",
+                loss_column(config.gqa->nll, config.gqa->nll_error).c_str(),
+                ratio_words(config.gqa->nll, config.trials.front().nll_full).c_str());
   return table + line.data();
 }
 
