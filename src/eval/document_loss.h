@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "model/decoder.h"
 
@@ -48,6 +49,8 @@ class DocumentLoss {
   std::span<const std::int32_t> tokens() const noexcept { return full_->tokens(); }
   /// @param finished  a pass over all tokens
   double nll(const ResidualStream& finished) const;
+  /// Standard error of nll(), over its tokens.
+  double nll_error(const ResidualStream& finished) const;
   /// KL divergence, in nats, from the full cache's predictions. Its mean over texts like the model's own is what the
   /// NLL loses; it varies far less from document to document, since it does not depend on which token came.
   double divergence(const ResidualStream& finished);
@@ -55,6 +58,8 @@ class DocumentLoss {
 
  private:
   double scored() const noexcept { return static_cast<double>(tokens().size() - 1 - prefix_); }
+  /// [token] 0 of those that are not scored.
+  std::vector<float> nll_of_tokens(const ResidualStream& finished) const;
 
   std::shared_ptr<FullPass> full_;
   std::size_t prefix_;

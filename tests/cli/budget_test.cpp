@@ -49,6 +49,15 @@ TEST_F(BudgetPrograms, GiveConfigsThatEvalRuns) {
   }
 }
 
+// What a config was chosen on says little of it: the advice names another text, cut as that one was.
+TEST_F(BudgetPrograms, AdviseToMeasureOnAnotherTextInTheSameWindows) {
+  const Outcome made = run("kvcalibrate", to_budget("lagkv", "75%", {"--bos", "off"}));
+  ASSERT_EQ(made.status, 0) << made.err;
+  EXPECT_THAT(made.out, HasSubstr("next: kvcalibrate eval --model " + (folder_ / "model").string() +
+                                  " --tokens-file OTHER.jsonl --window 32 --bos off --config "));
+  EXPECT_THAT(made.out, ::testing::Not(HasSubstr("tokens.jsonl")));
+}
+
 TEST_F(BudgetPrograms, TakeBytesAndGivenParameters) {
   const Outcome made = run("kvcalibrate", to_budget("lagkv", "160B a token", {"--set", "store=int8_per_token_head"}));
   ASSERT_EQ(made.status, 0) << made.err;

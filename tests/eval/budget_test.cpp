@@ -7,6 +7,7 @@
 #include "capture/live_source.h"
 #include "eval/budget/calibration.h"
 #include "eval/budget/lattice.h"
+#include "eval/budget/report.h"
 #include "eval/budget/space.h"
 #include "eval/evaluation.h"
 #include "model/cache_shape.h"
@@ -17,6 +18,7 @@
 namespace kvs {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr std::size_t kBudgetTokens = 48;
@@ -185,6 +187,33 @@ TEST(BudgetCalibration, GoesOnWithAJournal) {
   EXPECT_EQ(Journal::read(partial).records, records);
   EXPECT_EQ(resumed.settings(), whole.settings());
   EXPECT_EQ(resumed.measured, whole.measured);
+}
+
+TEST(BudgetCalibration, GivesOneHeldDocumentErrorsOverItsTokens) {
+  BudgetCase at;
+  const BudgetText one{at.text().measured, at.text().held.first(1)};
+  const test::TemporaryDirectory folder;
+  const auto calibrate = [&](Journal journal) {
+    return calibrate_to_budget(*at.tiny.decoder, "lagkv", at.half(), one, {}, &journal);
+  };
+  const auto path = folder.path() / "j";
+  const BudgetCalibration found = calibrate(Journal::create(path, Json::object()));
+  const auto evaluated = [&](const char* method, const Json& settings) {
+    const auto make = [&] {
+      Parameters parameters({{settings, "", ErrorCode::kUsage}}, at.tiny.model->config().layers);
+      return make_cache(*find_cache_method(method), parameters, at.shape);
+    };
+    return evaluate(*at.tiny.decoder, one.held, {.make = make}).sum.error();
+  };
+  EXPECT_GT(found.full_nll_error, 0);
+  EXPECT_NEAR(found.full_nll_error, evaluated("full", Json::object()), 1e-6);
+  for (const BudgetContender& contender : found.contenders)
+    EXPECT_NEAR(contender.nll_error, evaluated("lagkv", contender.settings), 1e-6);
+  EXPECT_EQ(budget_json(found).at("contenders").at(0).at("nll_error"), found.contenders.front().nll_error);
+  EXPECT_THAT(
+      budget_summary(found, kBudgetTokens, at.sizes("full").full()),
+      AllOf(HasSubstr(" ± "), HasSubstr("(full cache "), HasSubstr("; errors over the tokens of one document)")));
+  EXPECT_EQ(budget_json(calibrate(Journal::resume(path, Json::object()))), budget_json(found)) << "replayed";
 }
 
 TEST(BudgetCalibration, RefusesABudgetThatNoSettingReaches) {

@@ -38,6 +38,8 @@ TEST(DocumentLoss, OfADocumentAsOneGroupIsThatOfAWholeRun) {
     tiny.decoder->advance(hidden, tiny.model->config().layers, nullptr, &cache);
     DocumentLoss loss(*tiny.decoder, documents.front(), cache.prefix().tokens);
     EXPECT_NEAR(loss.nll(hidden), whole.sum.mean(), 2e-6) << method << ' ' << Json(settings);
+    EXPECT_GT(whole.sum.error(), 0);
+    EXPECT_NEAR(loss.nll_error(hidden), whole.sum.error(), 2e-6) << method;
     const Divergence& expected = whole.full->divergence;
     EXPECT_NEAR(loss.divergence(hidden), expected.kl / static_cast<double>(expected.tokens), 2e-6) << method;
   }

@@ -120,8 +120,18 @@ void announce_budget(const ModelSession& session, std::string_view method, const
            *session.backend, run);
 }
 
+/// The options of a text that settings were not chosen on, cut into documents as they were chosen on.
+std::string other_text(const Options& options, std::size_t tokens) {
+  std::string words = options.has("tokens-file") ? " --tokens-file OTHER.jsonl" : " --text OTHER.txt";
+  words += " --window " + std::to_string(tokens);
+  if (options.given("bos")) words += " --bos " + options.text("bos");
+  return words;
+}
+
 /// What is run with the config: the export of types that llama.cpp has for all layers, or else the evaluation.
-std::string next_command(std::string_view method, const Options& options, ModelFormat format, const Json& settings) {
+/// @param tokens  of a document
+std::string next_command(std::string_view method, const Options& options, ModelFormat format, const Json& settings,
+                         std::size_t tokens) {
   const std::filesystem::path out = options.text("out");
   const std::string model = " --model " + shell_quoted(options.text("model")),
                     config = " --config " + shell_quoted(out.string());
@@ -129,9 +139,7 @@ std::string next_command(std::string_view method, const Options& options, ModelF
   if (method == "full" && format == ModelFormat::kGguf && is_type("store_k") && is_type("store_v"))
     return "  next: kvcalibrate export --to llama-cpp" + config + model + " --out " +
            shell_quoted(std::filesystem::path(out).replace_extension(".ini").string()) + '\n';
-  const std::string text =
-      options.has("text") ? " --text " + shell_quoted(options.list("text").front()) : " --text FILE";
-  return "  next: kvcalibrate eval" + model + text + config + '\n';
+  return "  next: kvcalibrate eval" + model + other_text(options, tokens) + config + '\n';
 }
 
 void run_method(std::string_view method, const std::string& summary, Arguments arguments) {
@@ -236,7 +244,7 @@ void run_budget(std::string_view method, const Options& options) {
   print_result(run, config,
                (method == "full" ? "store" : std::string(method)) + ": " +
                    budget_summary(found, tokens, static_cast<std::size_t>(full)) +
-                   next_command(method, options, session.source->format(), found.settings()));
+                   next_command(method, options, session.source->format(), found.settings(), tokens));
 }
 
 void run_freqkv(Arguments arguments) {

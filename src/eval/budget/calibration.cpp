@@ -10,6 +10,8 @@
 #include "calibrate/halving.h"
 #include "core/error.h"
 #include "eval/budget/by_layer.h"
+#include "eval/budget/loss_log.h"
+#include "io/record.h"
 #include "policy/document_cache.h"
 #include "policy/methods.h"
 #include "ranks/one_process.h"
@@ -81,19 +83,37 @@ std::size_t chosen_candidate(const std::vector<HalvedCandidate>& ranked, const s
   return chosen;
 }
 
-/// Mean NLL of each document. @param run  a pass over one
-std::vector<double> held_nll(Decoder& decoder, Documents held, std::size_t prefix, LossLog& log,
-                             const std::function<ResidualStream(std::span<const std::int32_t>)>& run) {
-  return log.each(held.size(), [&](std::size_t n) { return DocumentLoss(decoder, held[n], prefix).nll(run(held[n])); });
-}
-/// The same of settings whose passes may leave the range of f32.
-std::vector<double> held_nll(Decoder& decoder, const BudgetSpace& space, Documents held, std::size_t prefix,
-                             LossLog& log, const Json& settings) {
-  return log.each(held.size(), [&](std::size_t n) {
-    const DocumentLoss loss(decoder, held[n], prefix);
-    return loss_or_overflow([&] { return loss.nll(run_with(decoder, space, held[n], settings)); });
-  });
-}
+/// Losses of passes over the documents held out.
+struct HeldOut {
+  using Run = std::function<ResidualStream(std::span<const std::int32_t>)>;
+
+  Decoder& decoder;
+  Documents documents;
+  std::size_t prefix;
+  LossLog& log;
+
+  DocumentLoss loss(std::size_t n) const { return {decoder, documents[n], prefix}; }
+  /// Mean NLL of each document. @param run  a pass over one
+  std::vector<double> nll(const Run& run) const {
+    return log.each(documents.size(), [&](std::size_t n) { return loss(n).nll(run(documents[n])); });
+  }
+  /// The same of passes that may leave the range of f32.
+  std::vector<double> nll_or_overflow(const Run& run) const {
+    return log.each(documents.size(),
+                    [&](std::size_t n) { return loss_or_overflow([&] { return loss(n).nll(run(documents[n])); }); });
+  }
+  /// Standard error of the mean of `nll`: over documents, of one document over its tokens, which takes another pass.
+  double error(const std::vector<double>& nll, const Run& run) const {
+    if (nll.empty() || overflows(nll.front())) return 0;
+    if (nll.size() > 1) return paired_mean(nll).error;
+    const auto check = [](const JsonCursor& record) {
+      if (record_reals(record, 1).front() < 0) record.fail("a number of at least 0");
+    };
+    return log.kept([&](Ranks&) { return Json::array({loss(0).nll_error(run(documents[0]))}); }, check)
+        .front()
+        .get<double>();
+  }
+};
 
 /// The plainest contender that the documents held out do not tell from the best goes first, the others by their loss.
 void choose_contender(BudgetCalibration& found) {
@@ -112,6 +132,25 @@ void choose_contender(BudgetCalibration& found) {
   for (auto one = chosen + 1; one != found.contenders.end(); ++one)
     if (rank(*one) < rank(*chosen) && !is_clear(paired_difference(one->nll, best))) chosen = one;
   std::rotate(found.contenders.begin(), chosen, chosen + 1);
+}
+
+/// The losses of the full cache and of the contenders.
+void measure_held(const HeldOut& held, BudgetSpace& space, BudgetCalibration& found) {
+  const auto full = [&](std::span<const std::int32_t> document) {
+    ResidualStream hidden = held.decoder.embed(document);
+    held.decoder.advance(hidden, space.model().layers);
+    return hidden;
+  };
+  found.full_nll = held.nll(full);
+  found.full_nll_error = held.error(found.full_nll, full);
+  for (BudgetContender& contender : found.contenders) {
+    const auto run = [&](std::span<const std::int32_t> document) {
+      return run_with(held.decoder, space, document, contender.settings);
+    };
+    contender.bytes = space.sizes().total(contender.settings);
+    contender.nll = held.nll_or_overflow(run);
+    contender.nll_error = held.error(contender.nll, run);
+  }
 }
 
 }  // namespace
@@ -146,15 +185,7 @@ BudgetCalibration calibrate_to_budget(Decoder& decoder, std::string_view method,
     found.contenders.push_back({"layers", settings_by_layer(space, decoder, best, plan.rounds,
                                                             layer_documents(text.measured), text.states, log)});
   if (auto standard = space.standard()) found.contenders.push_back({"standard", std::move(*standard)});
-  found.full_nll = held_nll(decoder, text.held, prefix, log, [&](std::span<const std::int32_t> document) {
-    ResidualStream hidden = decoder.embed(document);
-    decoder.advance(hidden, decoder.model().config().layers);
-    return hidden;
-  });
-  for (BudgetContender& contender : found.contenders) {
-    contender.bytes = space.sizes().total(contender.settings);
-    contender.nll = held_nll(decoder, space, text.held, prefix, log, contender.settings);
-  }
+  measure_held({decoder, text.held, prefix, log}, space, found);
   if (!text.held.empty()) choose_contender(found);
   found.measured = log.measured();
   return found;

@@ -43,6 +43,7 @@ struct BudgetContender {
   Json settings;                 // for --set, or a config's parameters
   std::size_t bytes = 0;         // as BudgetPlan::bytes
   std::vector<double> nll = {};  // [held document] mean
+  double nll_error = 0;          // standard error of their mean, over documents or the tokens of one
 };
 
 /// A setting of the grid, as far as it was screened.
@@ -64,6 +65,7 @@ struct BudgetCalibration {
   std::string least;                   // the contender of least NLL; empty: nothing was held out
   std::vector<BudgetTrial> trials;     // best first: those of more documents, then by divergence
   std::vector<double> full_nll;        // [held document] of the full cache
+  double full_nll_error = 0;           // as BudgetContender::nll_error
   std::size_t measured = 0;            // losses of single documents that it took
 
   const Json& settings() const { return contenders.front().settings; }

@@ -18,10 +18,6 @@ namespace kvs {
 namespace {
 
 double mean_nll(const std::vector<double>& nll) { return paired_mean(nll).mean; }
-std::string perplexity_of(const std::vector<double>& nll) {
-  const auto [mean, error] = paired_mean(nll);
-  return exponential_with_error(mean, error);
-}
 
 /// What a method's settings are known by, of those that a calibration chooses.
 constexpr std::array<std::string_view, 14> kChosen{"store_k", "store_v", "cache_size",   "ratio",  "lag",
@@ -87,7 +83,7 @@ Json budget_json(const BudgetCalibration& found) {
     if (!one.nll.empty())
       entry.update(Json{{"ppl", finite_or_null(std::exp(mean_nll(one.nll)))},
                         {"nll_mean", mean_nll(one.nll)},
-                        {"nll_error", paired_mean(one.nll).error}});
+                        {"nll_error", one.nll_error}});
     if (const auto difference = found.difference_from(one.name)) entry.update(difference_json(*difference));
   }
   for (const BudgetTrial& trial : found.trials) {
@@ -112,6 +108,7 @@ Json budget_quality(const BudgetCalibration& found, std::size_t tokens) {
   return {{"text", "documents held out"},
           {"ppl", finite_or_null(std::exp(mean_nll(found.contenders.front().nll)))},
           {"nll_mean", mean_nll(found.contenders.front().nll)},
+          {"nll_error", found.contenders.front().nll_error},
           {"ppl_full", finite_or_null(std::exp(mean_nll(found.full_nll)))},
           {"nll_full", mean_nll(found.full_nll)},
           {"bytes_per_token", bytes_per_token(found, tokens)}};
@@ -165,8 +162,9 @@ std::string budget_summary(const BudgetCalibration& found, std::size_t tokens, s
        << 100 * static_cast<double>(winner.bytes) / static_cast<double>(full_bytes) << " %)";
   if (found.full_nll.empty()) return text.str() + '\n';
   text.precision(4);
-  text << ", perplexity " << perplexity_of(winner.nll) << " on what was held out (full cache "
-       << perplexity_of(found.full_nll) << ')';
+  text << ", perplexity " << exponential_with_error(mean_nll(winner.nll), winner.nll_error)
+       << " on what was held out (full cache " << exponential_with_error(mean_nll(found.full_nll), found.full_nll_error)
+       << (found.full_nll.size() == 1 ? "; errors over the tokens of one document)" : ")");
   text << "\n  " << budget_verdict(found) << '\n';
   if (const auto pair = engine_pair(found)) text << "  " << cuda_pair_text(pair->first, pair->second) << '\n';
   return text.str();
