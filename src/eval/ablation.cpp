@@ -153,14 +153,20 @@ void AblationForward::restart() {
   hidden_ = decoder_->embed(std::span(tokens_).subspan(from), from);
 }
 
-double AblationForward::sum_nll(const ResidualStream& hidden, std::vector<double>* per_member) {
+double AblationForward::sum_nll(const ResidualStream& hidden, std::vector<double>* sums, std::vector<double>* squares) {
   const std::vector<float> nll = decoder_->nll(hidden, targets_);
   const std::size_t tokens = hidden.tokens();
   double last = 0;
   for (std::size_t member = 0; member < hidden.members(); ++member) {
+    double of_squares = 0;
     last = 0;
-    for (std::size_t t = 0; t < tokens; ++t) last += nll[member * tokens + t];
-    if (per_member != nullptr) per_member->push_back(last);
+    for (std::size_t t = 0; t < tokens; ++t) {
+      const double of_token = nll[member * tokens + t];
+      last += of_token;
+      of_squares += of_token * of_token;
+    }
+    if (sums != nullptr) sums->push_back(last);
+    if (squares != nullptr) squares->push_back(of_squares);
   }
   return last;
 }
@@ -195,12 +201,13 @@ std::vector<double> AblationForward::variants(std::size_t layer, TensorView<cons
   return sums;
 }
 
-double AblationForward::base() {
+double AblationForward::base(std::vector<double>* squares) {
   decoder_->advance(hidden_, decoder_->model().config().layers, nullptr, cache());
-  return sum_nll(hidden_);
+  return sum_nll(hidden_, nullptr, squares);
 }
 
-std::vector<double> AblationForward::filtered(std::span<const std::size_t> layers, TensorView<const double, 4> gains) {
+std::vector<double> AblationForward::filtered(std::span<const std::size_t> layers, TensorView<const double, 4> gains,
+                                              std::vector<double>* squares) {
   restart();
   decoder_->advance(hidden_, layers.front(), nullptr, cache());
   const std::size_t bins = gains.extent(3);
@@ -220,7 +227,7 @@ std::vector<double> AblationForward::filtered(std::span<const std::size_t> layer
       advance_filtered(members, layers[n], {{keys, {count, bins}}, {values, {count, bins}}}, n == 0);
     }
     decoder_->advance(members, decoder_->model().config().layers, nullptr, cache());
-    sum_nll(members, &sums);
+    sum_nll(members, &sums, squares);
   }
   return sums;
 }

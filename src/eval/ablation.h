@@ -46,10 +46,13 @@ class AblationForward {
   /// Layers must be asked for in ascending order.
   std::vector<double> variants(std::size_t layer, TensorView<const double, 2> gains);
   /// NLL sum of the unchanged model; ends the document.
-  double base();
+  /// @param squares  gets the sum of the tokens' squares
+  double base(std::vector<double>* squares = nullptr);
   /// NLL sums [variant] with every layer of `layers` (ascending) filtered (calibrated models); restarts the document.
-  /// @param gains  [variant, (keys, values), layer, bin], a layer by its position in `layers`
-  std::vector<double> filtered(std::span<const std::size_t> layers, TensorView<const double, 4> gains);
+  /// @param gains    [variant, (keys, values), layer, bin], a layer by its position in `layers`
+  /// @param squares  gets the sum of the tokens' squares of each variant
+  std::vector<double> filtered(std::span<const std::size_t> layers, TensorView<const double, 4> gains,
+                               std::vector<double>* squares = nullptr);
 
  private:
   struct Prefix;
@@ -57,7 +60,8 @@ class AblationForward {
   struct LayerGains;
   void advance_filtered(ResidualStream& members, std::size_t layer, const LayerGains& gains, bool alike);
   std::size_t batch_members() const;
-  double sum_nll(const ResidualStream& hidden, std::vector<double>* per_member = nullptr);
+  /// The sums of each member are added to `sums` and `squares`, where they are given. @return that of the last member
+  double sum_nll(const ResidualStream& hidden, std::vector<double>* sums, std::vector<double>* squares = nullptr);
   void restart();
   Cache* cache();
 

@@ -1,9 +1,11 @@
 #include "eval/ablation_table.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <iterator>
 #include <numeric>
+#include <utility>
 
 #include "io/record.h"
 #include "ranks/watch.h"
@@ -245,8 +247,8 @@ AblationTable ablate(AblationForward& forward, const AblationPlan& plan,
   return std::move(run.table());
 }
 
-std::vector<double> kept_losses(AblationForward& forward, const AblationPlan& plan, const AblationTable& table,
-                                std::span<const std::vector<std::int32_t>> documents, Ranks& ranks) {
+KeptLosses kept_losses(AblationForward& forward, const AblationPlan& plan, const AblationTable& table,
+                       std::span<const std::vector<std::int32_t>> documents, Ranks& ranks) {
   std::vector<double> gains;  // [chunk count, (keys, values), layer, bin]
   if (ranks.leads())
     for (const std::size_t count : plan.chunk_counts) {
@@ -257,20 +259,28 @@ std::vector<double> kept_losses(AblationForward& forward, const AblationPlan& pl
     }
   gains = std::move(ranks.tell(UnitResult{Json(), {std::move(gains)}}).sums.front());
   const std::size_t counts = plan.chunk_counts.size(), layers = plan.layers.size();
-  std::vector<double> nll(counts);
+  const std::array<std::size_t, 4> shape{counts, 2, layers, gains.size() / (counts * 2 * layers)};
+  const bool is_one = documents.size() == 1;
+  KeptLosses losses{std::vector<PerplexitySum>(counts)};
   ranks.share(
       {.last = documents.size()},
       [&](std::size_t n) {
+        std::vector<double> squares;
         forward.begin(documents[n]);
-        return UnitResult{
-            Json(),
-            {forward.filtered(plan.layers, {gains, {counts, 2, layers, gains.size() / (counts * 2 * layers)}})}};
+        std::vector<double> sums = forward.filtered(plan.layers, {gains, shape}, &squares);
+        if (is_one) {
+          forward.begin(documents[n]);
+          sums.push_back(forward.base(&squares));
+        }
+        return UnitResult{Json(), {std::move(sums), std::move(squares)}};
       },
       [&](std::size_t, const UnitResult& document) {
-        for (std::size_t n = 0; n < counts; ++n) nll[n] += document.sums.front()[n];
+        const auto &sums = document.sums.at(0), &squares = document.sums.at(1);
+        const std::size_t scored = plan.setup.scored();
+        for (std::size_t n = 0; n < counts; ++n) losses.kept[n].add(sums[n], scored, squares[n]);
+        if (is_one) losses.base_error = standard_error(std::array{sums[counts]}, scored, squares[counts]);
       });
-  for (double& value : nll) value /= static_cast<double>(plan.setup.scored() * documents.size());
-  return nll;
+  return losses;
 }
 
 }  // namespace kvs

@@ -13,6 +13,7 @@
 #include "calibrate/chunk_race.h"
 #include "calibrate/faedkv.h"
 #include "eval/ablation.h"
+#include "eval/perplexity.h"
 #include "io/journal.h"
 #include "ranks/ranks.h"
 
@@ -80,10 +81,14 @@ AblationTable ablate(AblationForward& forward, const AblationPlan& plan,
                      std::span<const std::vector<std::int32_t>> documents, Ranks& ranks, Journal* journal,
                      const AblationProgress& progress);
 
-/// The mean NLL of the documents with every layer cut down to its chosen chunks, for each chunk count of the plan.
-/// Ranks share the documents; the result is rank 0's.
+/// NLLs of the documents with every layer cut down to its chosen chunks.
+struct KeptLosses {
+  std::vector<PerplexitySum> kept;  // [chunk count of the plan]
+  double base_error = 0;            // of one document: the standard error, over its tokens, of the unchanged model's
+};
+/// Ranks share the documents; the result is rank 0's. Cost: a pass of each document for every chunk count.
 /// @param table  of rank 0
-std::vector<double> kept_losses(AblationForward& forward, const AblationPlan& plan, const AblationTable& table,
-                                std::span<const std::vector<std::int32_t>> documents, Ranks& ranks);
+KeptLosses kept_losses(AblationForward& forward, const AblationPlan& plan, const AblationTable& table,
+                       std::span<const std::vector<std::int32_t>> documents, Ranks& ranks);
 
 }  // namespace kvs

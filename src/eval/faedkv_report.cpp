@@ -125,7 +125,7 @@ std::string summary(const AblationPlan& plan, const FaedkvFindings& findings) {
   text.precision(4);
   text << "faedkv: perplexity " << exponential_with_error(findings.result.nll_base, findings.result.nll_error)
        << ", with the best " << kept_count(plan.keep, plan.grid.chunks) << " of " << plan.grid.chunks
-       << " chunks per layer " << exponential_text(findings.nll_kept) << " ("
+       << " chunks per layer " << exponential_with_error(findings.nll_kept, findings.nll_kept_error) << " ("
        << (plan.setup.continuation ? "continuation" : "in-place") << ")\n";
   write_extremes(plan, findings.result, text);
   if (plan.race) write_race(plan, findings, text);

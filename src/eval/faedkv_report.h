@@ -19,7 +19,7 @@ struct FaedkvFindings {
   std::vector<std::vector<std::size_t>> kept;  // [layer]
   std::vector<ChunkRace> races;                // [layer]; empty without a race
   std::size_t passes = 0, full_passes = 0;     // made, and those of a full table
-  double nll_kept = 0;                         // mean, with the chosen chunks alone
+  double nll_kept = 0, nll_kept_error = 0;     // mean, with the chosen chunks alone, and its standard error
 };
 
 /// The config's `parameters` and `calibration.ablation`.

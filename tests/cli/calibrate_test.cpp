@@ -99,6 +99,17 @@ TEST_F(CalibratePrograms, FaedkvKilledAndResumedIsIdentical) {
   }
 }
 
+TEST_F(CalibratePrograms, FaedkvGivesBothPerplexitiesAnErrorOnOneDocumentToo) {
+  for (const char* documents : {"1", "3"}) {
+    const Outcome made = run("kvcalibrate", faedkv("a.json", {"--documents", documents, "--force"}));
+    ASSERT_EQ(made.status, 0) << made.err;
+    EXPECT_THAT(made.out, ::testing::ContainsRegex("perplexity [0-9.]+ ± .* chunks per layer [0-9.]+ ± ")) << documents;
+    const Json found = config("a.json");
+    EXPECT_GT(found.at("calibration").at("ablation").at("nll_error"), 0);
+    EXPECT_GT(found.at("quality").at("nll_error"), 0);
+  }
+}
+
 TEST_F(CalibratePrograms, FaedkvStopsOnSigintAndResumes) {
   write_tokens_file(folder_ / "tokens.jsonl", 200, 70);
   const Outcome stopped = run_and_interrupt("kvcalibrate", faedkv("a.json"), folder_ / "a.json.journal");

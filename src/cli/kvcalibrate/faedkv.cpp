@@ -141,19 +141,28 @@ AblationTable run_passes(AblationForward& forward, const AblationPlan& plan,
   });
 }
 
-FaedkvFindings find(const AblationPlan& plan, const AblationTable& table, double nll_kept) {
+FaedkvFindings find(const AblationPlan& plan, const AblationTable& table, const KeptLosses& losses) {
   const AblationSums sums = table.sums(plan.grid.chunks);
-  FaedkvFindings findings{ablation_result(sums), choose_chunks(plan, sums), {}, table.passes(), 0, nll_kept};
+  const PerplexitySum& kept = losses.kept.front();
+  FaedkvFindings findings{.result = ablation_result(sums),
+                          .kept = choose_chunks(plan, sums),
+                          .races = {},
+                          .passes = table.passes(),
+                          .nll_kept = kept.mean(),
+                          .nll_kept_error = kept.error()};
+  if (kept.per_document.size() == 1) findings.result.nll_error = losses.base_error;
   findings.full_passes = plan.variants() * sums.base.size();
   if (plan.race) findings.races = judge_layers(plan, sums);
   return findings;
 }
 
-Json sweep_json(const AblationPlan& plan, const std::vector<double>& nll) {
+Json sweep_json(const AblationPlan& plan, const std::vector<PerplexitySum>& kept) {
   Json points = Json::array();
-  for (std::size_t n = 0; n < nll.size(); ++n)
-    points.push_back(
-        {{"chunks", plan.chunk_counts[n]}, {"ppl", finite_or_null(std::exp(nll[n]))}, {"nll_mean", nll[n]}});
+  for (std::size_t n = 0; n < kept.size(); ++n)
+    points.push_back({{"chunks", plan.chunk_counts[n]},
+                      {"ppl", finite_or_null(kept[n].perplexity())},
+                      {"nll_mean", kept[n].mean()},
+                      {"nll_error", kept[n].error()}});
   return points;
 }
 
@@ -190,13 +199,17 @@ void run_faedkv(Arguments arguments) {
   const auto ops = make_spectral_ops(*session.backend);
   AblationForward forward(*session.decoder, *ops, plan.setup);
   const AblationTable table = run_passes(forward, plan, documents, journal ? &*journal : nullptr, run);
-  const std::vector<double> nll = kept_losses(forward, plan, table, documents, *run.ranks);
+  const KeptLosses losses = kept_losses(forward, plan, table, documents, *run.ranks);
   if (!run.leads()) return;
-  const FaedkvFindings findings = find(plan, table, nll.front());
-  Json quality{{"text", "calibration documents"},      {"ppl_full", finite_or_null(std::exp(findings.result.nll_base))},
-               {"nll_full", findings.result.nll_base}, {"ppl", finite_or_null(std::exp(findings.nll_kept))},
-               {"nll_mean", findings.nll_kept},        {"keep", plan.keep}};
-  if (nll.size() > 1) quality["sweep"] = sweep_json(plan, nll);
+  const FaedkvFindings findings = find(plan, table, losses);
+  Json quality{{"text", "calibration documents"},
+               {"ppl_full", finite_or_null(std::exp(findings.result.nll_base))},
+               {"nll_full", findings.result.nll_base},
+               {"ppl", finite_or_null(std::exp(findings.nll_kept))},
+               {"nll_mean", findings.nll_kept},
+               {"nll_error", findings.nll_kept_error},
+               {"keep", plan.keep}};
+  if (losses.kept.size() > 1) quality["sweep"] = sweep_json(plan, losses.kept);
   const Json config =
       make_config("faedkv", session.config(), session.source->sha256(), parameters_json(plan, findings),
                   {{"ablation", ablation_json(plan, findings)}}, provenance(*options, run, corpus), quality, {});
@@ -208,8 +221,8 @@ void run_faedkv(Arguments arguments) {
                         documents.front(),
                         plan.layers[middle],
                         gains_keeping(plan.grid, findings.kept[middle])};
-  for (std::size_t n = 0; n < nll.size(); ++n)
-    figures.sweep.emplace_back(plan.chunk_counts[n], drawn_exponential(nll[n]));
+  for (std::size_t n = 0; n < losses.kept.size(); ++n)
+    figures.sweep.emplace_back(plan.chunk_counts[n], drawn_exponential(losses.kept[n].mean()));
   write_outputs(out, config, run, [&] { return draw_faedkv_figures(figures, plan.setup, *session.decoder, *ops); });
   journal->remove();
   print_result(run, config, summary(plan, findings));
