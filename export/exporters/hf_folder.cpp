@@ -32,9 +32,10 @@ void keep_tokenizer_class(const fs::path& from, const fs::path& to) {
   const TokenizerSettings settings = read_tokenizer_settings(
       from,
       parse_json(read_text_file(tokenizer, kMostTokenizerBytes), tokenizer.string(), {.bytes = kMostTokenizerBytes}));
-  Json config = fs::exists(path) ? parse_json(read_text_file(path, kMostConfigBytes), path.string()) : Json::object();
+  Json config =
+      fs::exists(path) ? parse_python_json(read_text_file(path, kMostConfigBytes), path.string()) : Json::object();
   config["tokenizer_class"] = settings.class_name.empty() ? "PreTrainedTokenizerFast" : settings.class_name;
-  write_file_atomically(path, dump_json(config) + "\n", true);
+  write_file_atomically(path, dump_python_json(config) + "\n", true);
 }
 
 void copy_tokenizer(const fs::path& from, const fs::path& to) {

@@ -6,6 +6,7 @@
 #include "export/exporters/engine_store.h"
 #include "export/exporters/hf_folder.h"
 #include "io/file.h"
+#include "io/python_json.h"
 #include "io/staged_output.h"
 #include "model/model_tensors.h"
 
@@ -15,7 +16,7 @@ namespace {
 Json generation_config(const ModelSource& model) {
   const std::filesystem::path path = model.path() / "generation_config.json";
   if (model.format() == ModelFormat::kGguf || !std::filesystem::exists(path)) return special_ids(model);
-  Json config = parse_json(read_text_file(path, kMostConfigBytes), path.string());
+  Json config = parse_python_json(read_text_file(path, kMostConfigBytes), path.string());
   if (!config.is_object())
     throw Error(ErrorCode::kInput, path.string(), "found " + describe_json(config) + ", expected an object");
   return config;
@@ -60,7 +61,7 @@ Json write_hf_generation(const ExportJob& job) {
         "quantised whole; its loss is another one, with 2 bits a much larger one");
   else
     notes.push_back("Transformers' fp8 takes its own scales from the first tokens: those of the config are not used");
-  write_staged(job.out, dump_json(config) + "\n");
+  write_staged(job.out, dump_python_json(config) + "\n");
   return {{"settings", config.at("cache_config")}, {"notes", notes}};
 }
 

@@ -7,6 +7,7 @@
 #include "export/exporters/engine_store.h"
 #include "export/exporters/hf_folder.h"
 #include "io/file.h"
+#include "io/python_json.h"
 #include "io/safetensors_writer.h"
 #include "io/tensor_archive.h"
 #include "model/cache_shape.h"
@@ -87,7 +88,7 @@ Json index_with(const ExportJob& job, std::span<const OutputTensor> scales) {
 
 Json config_with_scheme(const ExportJob& job, bool by_head) {
   const fs::path path = job.model.path() / "config.json";
-  Json config = parse_json(read_text_file(path, kMostConfigBytes), path.string());
+  Json config = parse_python_json(read_text_file(path, kMostConfigBytes), path.string());
   if (config.contains("quantization_config"))
     throw Error(ErrorCode::kUnsupported, path.string() + ": /quantization_config",
                 "found one, expected none: a checkpoint has one scheme");
@@ -132,7 +133,7 @@ Json write_vllm_fp8(const ExportJob& job) {
   copy_folder(job.model.path(), job.out);
   write_safetensors(job.out / kScalesFile, scales, {{"format", "pt"}});
   write_file_atomically(job.out / kIndex, dump_json(index_with(job, scales)) + "\n", false);
-  write_file_atomically(job.out / "config.json", dump_json(config) + "\n", false);
+  write_file_atomically(job.out / "config.json", dump_python_json(config) + "\n", false);
   Json notes = Json::array();
   if (by_head) notes.push_back("scales by head need vLLM's FlashAttention backend");
   if (!skipped.empty()) {

@@ -6,7 +6,7 @@
 #include "core/checked.h"
 #include "core/error.h"
 #include "core/utf8.h"
-#include "io/json.h"
+#include "io/python_json.h"
 
 namespace kvs {
 namespace {
@@ -199,7 +199,7 @@ std::vector<StoredTensor> parse_safetensors(std::span<const std::byte> file, std
 }
 
 SafetensorsIndex parse_safetensors_index(std::string_view json, std::string_view where) {
-  const Json document = parse_json(json, where, kIndexLimits);
+  const Json document = parse_python_json(json, where, kIndexLimits);
   const JsonCursor root(document, std::string(where));
   const JsonCursor map = root.at("weight_map");
   if (!map.value().is_object()) map.fail("an object of file names");

@@ -4,7 +4,9 @@
 
 #include <filesystem>
 #include <fstream>
+#include <limits>
 
+#include "io/python_json.h"
 #include "io/tensor_archive.h"
 #include "tests/cli/calibrate_fixture.h"
 
@@ -57,6 +59,25 @@ TEST_F(StoreProgram, ScalesOfEachHeadGoIntoACheckpointForVllm) {
       run("kvcalibrate", {"eval", "--model", folder_ / "checkpoint", "--tokens-file", folder_ / "tokens.jsonl",
                           "--window", "32", "--config", folder_ / "fp8.json", "--quiet"});
   EXPECT_EQ(loaded.status, 0) << loaded.err;
+}
+
+TEST_F(StoreProgram, PythonsWordsForNumbersStayInTheFilesOfAModel) {
+  for (const char* name : {"config.json", "generation_config.json", "tokenizer_config.json"}) {
+    const std::filesystem::path path = folder_ / "model" / name;
+    Json file = std::filesystem::exists(path) ? config("model/" + std::string(name)) : Json::object();
+    file["of_training"] = {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()};
+    std::ofstream(path) << dump_python_json(file);
+  }
+  const auto expect_words = [&](const std::string& file) {
+    EXPECT_THAT(slurp(folder_ / file), HasSubstr("\"of_training\": [\n    Infinity,\n    NaN\n  ]")) << file;
+  };
+  on_text("store", {"--out", folder_ / "fp8.json"});
+  const Outcome written = to("vllm-fp8", "fp8.json", "checkpoint");
+  ASSERT_EQ(written.status, 0) << written.err;
+  expect_words("checkpoint/config.json");
+  const Outcome generation = to("hf-generation", "fp8.json", "generation.json");
+  ASSERT_EQ(generation.status, 0) << generation.err;
+  expect_words("generation.json");
 }
 
 TEST_F(StoreProgram, OneScaleForALayerIsAVectorOfOne) {

@@ -86,6 +86,23 @@ TEST(ParseJson, RefusesNumbersThatOverflowAndNonNumbers) {  // catalogue items 5
     expect_refused(text, "syntax error");
 }
 
+TEST(DumpPythonJson, WritesWhatWasRead) {
+  const std::string text = R"({
+  "a": NaN,
+  "b": [
+    Infinity,
+    -Infinity,
+    {}
+  ],
+  "\"c": [],
+  "d": 1.5,
+  "e": "NaN"
+})";
+  EXPECT_EQ(dump_python_json(parse_python_json(text, "f")), text);
+  const Json finite = parse_json(R"({"a": [1, {"b": null}, [true]], "c": {"\n": "\u00e9"}, "d": []})", "f");
+  EXPECT_EQ(dump_python_json(finite), dump_json(finite));
+}
+
 TEST(ParsePythonJson, TakesPythonsWordsForNumbers) {
   const Json value =
       parse_python_json(R"({"a":NaN,"b":[Infinity, -Infinity],"c":11111111,"d":"NaN \" Infinity"})", "f");

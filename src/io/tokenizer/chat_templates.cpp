@@ -2,7 +2,7 @@
 
 #include "io/descriptor.h"
 #include "io/file.h"
-#include "io/json.h"
+#include "io/python_json.h"
 
 namespace kvs {
 namespace {
@@ -16,7 +16,7 @@ std::map<std::string, std::string> templates_of_config(const fs::path& path) {
   std::map<std::string, std::string> templates;
   if (!is_there(path)) return templates;
   const Json document =
-      parse_json(read_text_file(path, kMostTemplateBytes), path.string(), {.bytes = kMostTemplateBytes});
+      parse_python_json(read_text_file(path, kMostTemplateBytes), path.string(), {.bytes = kMostTemplateBytes});
   const JsonCursor root(document, path.string());
   if (!root.has("chat_template")) return templates;
   const JsonCursor given = root.at("chat_template");

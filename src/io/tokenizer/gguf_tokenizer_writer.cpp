@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "io/file.h"
-#include "io/json.h"
+#include "io/python_json.h"
 #include "io/tokenizer/auto_tokenizer.h"
 #include "io/tokenizer/byte_alphabet.h"
 #include "io/tokenizer/chat_templates.h"
@@ -185,8 +185,8 @@ void add_special_ids(const std::filesystem::path& folder, const AutoTokenizerFil
   if (file.tokenizer->bos() >= 0)
     metadata.add("tokenizer.ggml.bos_token_id", static_cast<std::uint32_t>(file.tokenizer->bos()));
   const std::filesystem::path path = folder / "config.json";
-  const Json config =
-      std::filesystem::exists(path) ? parse_json(read_text_file(path, kMostBytes), path.string()) : Json::object();
+  const Json config = std::filesystem::exists(path) ? parse_python_json(read_text_file(path, kMostBytes), path.string())
+                                                    : Json::object();
   for (const auto& [name, key, of_config] : {std::tuple("eos_token", "eos_token_id", "eos_token_id"),
                                              std::tuple("unk_token", "unknown_token_id", "unk_token_id"),
                                              std::tuple("pad_token", "padding_token_id", "pad_token_id")}) {

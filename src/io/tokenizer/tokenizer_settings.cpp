@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "io/descriptor.h"
 #include "io/file.h"
+#include "io/python_json.h"
 #include "io/tokenizer/pipeline_tokenizer.h"
 #include "io/tokenizer/tokenizer_class.h"
 
@@ -26,7 +27,8 @@ class FolderFile {
  public:
   FolderFile(const fs::path& folder, const char* name) : path_(folder / name), document_(Json::object()) {
     constexpr std::size_t kLimit = 16UL << 20;
-    if (is_there(path_)) document_ = parse_json(read_text_file(path_, kLimit), path_.string(), {.bytes = kLimit});
+    if (is_there(path_))
+      document_ = parse_python_json(read_text_file(path_, kLimit), path_.string(), {.bytes = kLimit});
     if (!document_.is_object()) root().fail("an object");
   }
 
