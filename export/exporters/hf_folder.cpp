@@ -8,6 +8,7 @@
 #include "io/gguf.h"
 #include "io/python_json.h"
 #include "io/safetensors_writer.h"
+#include "io/tokenizer/gguf_vocabulary.h"
 #include "io/tokenizer/tokenizer_json_writer.h"
 #include "io/tokenizer/tokenizer_settings.h"
 #include "model/model_tensors.h"
@@ -54,11 +55,11 @@ Json special_ids(const fs::path& folder) {
   return ids;
 }
 
-Json special_ids(const GgufFile& file) {
+Json special_ids(const GgufFile& file, std::size_t tokens) {
   Json ids = Json::object();
-  for (const std::string name : kSpecialIds) {
-    const std::string key = "tokenizer.ggml." + name;
-    ids[name] = file.has(key) ? Json(file.get_unsigned(key, kMostTokenId)) : Json();
+  for (const char* name : kSpecialIds) {
+    const auto id = stated_gguf_token(file, name, tokens);
+    ids[name] = id ? Json(*id) : Json();
   }
   return ids;
 }
@@ -83,7 +84,8 @@ void copy_more_templates(const fs::path& from, const fs::path& to) {
 }
 
 Json special_ids(const ModelSource& model) {
-  if (model.format() == ModelFormat::kGguf) return special_ids(dynamic_cast<const GgufFile&>(model.archive()));
+  if (model.format() == ModelFormat::kGguf)
+    return special_ids(dynamic_cast<const GgufFile&>(model.archive()), model.config().vocabulary);
   return special_ids(model.path());
 }
 

@@ -14,6 +14,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 class TokenizerGguf : public testing::Test {
  protected:
@@ -92,7 +93,18 @@ TEST_F(TokenizerGguf, BosIsThatOfTheMetadata) {
   EXPECT_EQ(load_tokenizer_gguf(file_)->bos(), -1);
   file_.values["tokenizer.ggml.bos_token_id"] = std::uint64_t{4};
   EXPECT_EQ(load_tokenizer_gguf(file_)->bos(), 4);
+  EXPECT_THAT(load_tokenizer_gguf(file_)->notes(), IsEmpty());
+}
+
+TEST_F(TokenizerGguf, ABosThatIsNoTokenIsNoneWithANote) {
   file_.values["tokenizer.ggml.bos_token_id"] = std::uint64_t{6};
+  file_.values["tokenizer.ggml.add_bos_token"] = true;
+  const auto tokenizer = load_tokenizer_gguf(file_);
+  EXPECT_EQ(tokenizer->bos(), -1);
+  EXPECT_FALSE(tokenizer->adds_bos());
+  EXPECT_THAT(tokenizer->notes(),
+              ElementsAre(HasSubstr("tokenizer.ggml.bos_token_id: found 6, expected an id below 6: as in llama.cpp")));
+  file_.values["tokenizer.ggml.bos_token_id"] = std::string_view("<s>");
   expect_error(ErrorCode::kInput, "tokenizer.ggml.bos_token_id");
 }
 

@@ -12,6 +12,7 @@
 #include "io/tokenizer/pipeline_tokenizer.h"
 #include "tests/io/fake_gguf.h"
 #include "tests/io/piece_type.h"
+#include "tests/io/temporary_directory.h"
 
 namespace kvs {
 namespace {
@@ -267,7 +268,20 @@ TEST(Unigram, MalformedVocabulariesAreRefused) {
   EXPECT_THAT(refused(R"([["a"]])"), HasSubstr("expected a token and its score"));
   EXPECT_THAT(refused(R"([["", 0]])"), HasSubstr("expected a token of 1 to 512 bytes"));
   EXPECT_THAT(refused(R"([["a", 0]])", "1"), HasSubstr("/model/unk_id"));
-  EXPECT_THAT(refused(R"([["a", 0]])", "null"), HasSubstr("/model/unk_id"));
+}
+
+// As tokenizers 0.23.3.
+TEST(Unigram, WithoutAnUnknownTokenTheTextThatNeedsItIsAnError) {
+  Json document = parse_json(R"({"model": {"type": "Unigram", "byte_fallback": true, "vocab":
+    [["a", -1], ["b", -1], ["ab", -3], ["xy", -2], ["<0x63>", -5]]}})",
+                             "test");
+  for (const bool is_null : {true, false}) {
+    if (is_null) document["model"]["unk_id"] = nullptr;
+    EXPECT_THAT(ids_of(document, "abb"), ElementsAre(0, 1, 1));
+    for (const char* text : {"axb", "xy", "c"})  // "c", though there is a token of its byte
+      test::expect_error(ErrorCode::kInput, "t.json: /model/unk_id: found none", [&] { (void)ids_of(document, text); });
+    document["model"].erase("unk_id");
+  }
 }
 
 }  // namespace

@@ -270,10 +270,25 @@ TEST(TokenizerJson, Bad68ModelOptionsThatChangeIds) {
     document["model"][key] = value;
     expect_error(document, ErrorCode::kUnsupported, "/model/" + key + ": found option \"" + key + "\", supported: ");
   }
+}
+
+// Ids by tokenizers 0.23.3.
+TEST(TokenizerJson, ByteLevelFallsBackToTheBytesOfAStandIn) {
   Json document = small_document();
-  document["model"]["byte_fallback"] = true;  // ByteLevel leaves nothing to fall back from
-  expect_error(document, ErrorCode::kUnsupported,
-               "/model/byte_fallback: found ByteLevel and option \"byte_fallback\", supported: false");
+  Json& model = document["model"];
+  model["byte_fallback"] = true;
+  model["vocab"] = {{"a", 0}, {"b", 1}, {"ab", 2}, {"<0xC4>", 3}, {"<0xA0>", 4}, {"<0x63>", 5}, {"\u00c3", 6}};
+  model["merges"] = {"a b"};
+  document["added_tokens"] = Json::array();
+  const auto ids = [&](const char* text) { return parse_tokenizer_json(document.dump(), "t.json")->encode(text); };
+  EXPECT_THAT(ids("ab"), ElementsAre(2));
+  EXPECT_THAT(ids("ab c a"), ElementsAre(2, 3, 4, 5, 3, 4, 0));  // the stand-in for a blank is C4 A0
+  EXPECT_THAT(ids("a\u00e9b"), ElementsAre(0, 6, 1));
+  EXPECT_THAT(ids("d"), ElementsAre());
+  model["unk_token"] = "a";
+  EXPECT_THAT(ids("d c"), ElementsAre(0, 3, 4, 5));
+  model["fuse_unk"] = true;
+  EXPECT_THAT(ids("dcd"), ElementsAre(5, 0));
 }
 
 TEST(TokenizerJson, Bad69IdsNegativeFractionalOrHuge) {

@@ -47,7 +47,6 @@ class Bpe::WordEncoder final : public WordModel::Encoder {
 
 Bpe::Bpe(std::size_t vocabulary_size, BpeOptions options) : vocabulary_size_(vocabulary_size), options_(options) {
   byte_symbols_.fill(kNone);
-  fallback_.fill(kNone);
   leftovers_.fill(kNone);
   symbols_.reserve(vocabulary_size);
 }
@@ -116,9 +115,10 @@ std::uint32_t Bpe::symbol_of_unit(std::string_view unit) const noexcept {
 }
 
 bool Bpe::fall_back(std::string_view unit, Scratch& scratch) const {
-  const auto symbol_of = [&](char byte) { return fallback_[static_cast<unsigned char>(byte)]; };
-  if (std::any_of(unit.begin(), unit.end(), [&](char byte) { return symbol_of(byte) == kNone; })) return false;
-  for (const char byte : unit) scratch.push(symbol_of(byte));
+  const auto symbols_of = [&](char byte) -> const auto& { return fallback_[static_cast<unsigned char>(byte)]; };
+  if (std::any_of(unit.begin(), unit.end(), [&](char byte) { return symbols_of(byte).empty(); })) return false;
+  for (const char byte : unit)
+    for (const std::uint32_t symbol : symbols_of(byte)) scratch.push(symbol);
   return true;
 }
 

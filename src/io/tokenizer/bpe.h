@@ -32,6 +32,8 @@ class Bpe final : public WordModel {
   static constexpr std::uint32_t kNone = 0xFFFFFFFFU;
   using ByteSymbols = std::array<std::uint32_t, 256>;  // kNone where there is none
 
+  using ByteFallback = std::array<std::vector<std::uint32_t>, 256>;  // empty where there is none
+
   explicit Bpe(std::size_t vocabulary_size, BpeOptions options = {});
 
   /// The token of a unit that has none; with `fuse` one for a run of them. Without it they are dropped before merging.
@@ -56,8 +58,8 @@ class Bpe final : public WordModel {
   /// The last bytes of texts that some merge joins to a text that begins with `marker` (and that do not end with it): a
   /// word cut before a run of markers, but not after such a byte, gives the same ids. All bytes where that is not so.
   std::bitset<256> bytes_joined_before(std::string_view marker) const;
-  /// A unit without a symbol becomes those of its bytes, if it has all of them.
-  void set_byte_fallback(const ByteSymbols& symbols) { fallback_ = symbols; }
+  /// A unit without a symbol becomes those of its bytes, if each of them has some.
+  void set_byte_fallback(ByteFallback symbols) { fallback_ = std::move(symbols); }
   /// A symbol that is no token becomes, after merging, these tokens of its bytes.
   void set_leftovers(const ByteSymbols& ids) { leftovers_ = ids; }
 
@@ -85,7 +87,8 @@ class Bpe final : public WordModel {
   std::optional<std::pair<std::string, std::string>> unknown_error_;
   StringMap<std::uint32_t> symbols_;
   std::vector<std::string> untold_;  // bytes of the symbols that are no token
-  ByteSymbols byte_symbols_, fallback_, leftovers_;
+  ByteSymbols byte_symbols_, leftovers_;
+  ByteFallback fallback_;
   PairTable merges_;
 };
 

@@ -16,13 +16,18 @@ constexpr bool is_printable_byte(int byte) {
   return (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte <= 0xAC) || (byte >= 0xAE && byte <= 0xFF);
 }
 
+constexpr std::array<unsigned, 256> character_of_byte() {
+  std::array<unsigned, 256> table{};
+  unsigned next = 256;
+  for (unsigned byte = 0; byte < 256; ++byte) table[byte] = is_printable_byte(static_cast<int>(byte)) ? byte : next++;
+  return table;
+}
+
 constexpr std::array<int, kCharacters> byte_of_character() {
   std::array<int, kCharacters> table{};
   table.fill(-1);
-  int next = 256;
-  for (int byte = 0; byte < 256; ++byte) {
-    table[static_cast<std::size_t>(is_printable_byte(byte) ? byte : next++)] = byte;
-  }
+  const auto characters = character_of_byte();
+  for (std::size_t byte = 0; byte < characters.size(); ++byte) table[characters[byte]] = static_cast<int>(byte);
   return table;
 }
 
@@ -42,6 +47,13 @@ std::optional<std::string> bytes_of_token(std::string_view token) {
     at += length;
   }
   return bytes;
+}
+
+std::string stand_in_of_byte(unsigned char byte) {
+  static constexpr auto kTable = character_of_byte();
+  const unsigned character = kTable[byte];
+  if (character < 0x80) return {static_cast<char>(character)};
+  return {static_cast<char>(0xC0U | (character >> 6)), static_cast<char>(0x80U | (character & 0x3FU))};
 }
 
 std::string name_of_byte_token(unsigned char byte) {

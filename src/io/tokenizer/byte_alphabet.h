@@ -11,6 +11,9 @@ namespace kvs {
 /// themselves, the 68 others for U+0100 onwards in order.
 std::optional<std::string> bytes_of_token(std::string_view token);
 
+/// The character that stands for a byte in such a text.
+std::string stand_in_of_byte(unsigned char byte);
+
 /// "<0x0A>" for byte 10: how SentencePiece's vocabularies name the token of a byte that stands for itself.
 std::string name_of_byte_token(unsigned char byte);
 /// The byte that such a name means, or nothing.

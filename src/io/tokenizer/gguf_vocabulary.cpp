@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <limits>
 #include <utility>
 #include <variant>
 
@@ -102,14 +103,27 @@ bool strips_after_special(const GgufFile& file) {
   return name.find("phi-3") != std::string::npos || name.find("phi3") != std::string::npos;
 }
 
+constexpr std::uint64_t kAny = std::numeric_limits<std::uint64_t>::max();
+
+std::string special_key(const std::string& name) { return "tokenizer.ggml." + name; }
+
 bool has_scores(const GgufFile& file) { return file.get_string("tokenizer.ggml.model") == "llama"; }
 
 /// llama.cpp takes token 1 where a vocabulary of SentencePiece's kind names none (llama_vocab::impl::load). Its default
 /// for others is Falcon's token 11, which no other vocabulary means by it: those have none here.
 std::int32_t bos_of(const GgufFile& file, std::size_t tokens) {
-  constexpr std::string_view kKey = "tokenizer.ggml.bos_token_id";
-  if (file.has(kKey)) return static_cast<std::int32_t>(file.get_unsigned(kKey, tokens - 1));
-  return has_scores(file) && tokens > 1 ? 1 : -1;
+  return stated_gguf_token(file, "bos_token_id", tokens).value_or(has_scores(file) && tokens > 1 ? 1 : -1);
+}
+
+/// What a stated BOS that is no token becomes; empty if it is one, or none is stated.
+std::string note_on_bos(const GgufVocabulary& vocabulary) {
+  const std::string name = "bos_token_id", key = special_key(name);
+  const std::size_t tokens = vocabulary.texts.size();
+  if (!vocabulary.file.has(key) || stated_gguf_token(vocabulary.file, name, tokens)) return "";
+  return vocabulary.where + ": " + key + ": found " + std::to_string(vocabulary.file.get_unsigned(key, kAny)) +
+         ", expected an id below " + std::to_string(tokens) + ": as in llama.cpp " +
+         (vocabulary.bos < 0 ? "there is no begin-of-sequence token"
+                             : "token " + std::to_string(vocabulary.bos) + " is the begin-of-sequence token");
 }
 
 /// With llama.cpp's defaults where the file says nothing.
@@ -124,6 +138,13 @@ bool asks_for_bos(const GgufFile& file) {
 bool never_strips(std::string_view text) { return text == "<unk>" || text == "<s>" || text == "<|endoftext|>"; }
 
 }  // namespace
+
+std::optional<std::int32_t> stated_gguf_token(const GgufFile& file, const std::string& name, std::size_t tokens) {
+  const std::string key = special_key(name);
+  if (!file.has(key)) return std::nullopt;
+  const std::uint64_t id = file.get_unsigned(key, kAny);
+  return id < tokens ? std::optional(static_cast<std::int32_t>(id)) : std::nullopt;
+}
 
 void GgufVocabulary::fail(ErrorCode code, std::string_view key, const std::string& problem) const {
   throw Error(code, where + ": " + std::string(key), problem);
@@ -149,6 +170,7 @@ void GgufVocabulary::give_to(TokenizerParts& parts) && {
   parts.tokens = std::move(tokens);
   parts.bos = bos;
   parts.adds_bos = adds_bos;
+  parts.notes = std::move(notes);
 }
 
 GgufVocabulary read_gguf_vocabulary(const GgufFile& file) {
@@ -177,6 +199,7 @@ GgufVocabulary read_gguf_vocabulary(const GgufFile& file) {
   }
   vocabulary.bos = bos_of(file, tokens.size());
   vocabulary.adds_bos = vocabulary.bos >= 0 && asks_for_bos(file);
+  if (std::string note = note_on_bos(vocabulary); !note.empty()) vocabulary.notes.push_back(std::move(note));
   return vocabulary;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,7 @@ struct GgufVocabulary {
   TokenTable tokens;               // the bytes of special ones are filled in
   std::vector<AddedToken> added;   // the special ones
   std::vector<bool> is_shown;      // by id: of the special ones, those that a decoded text shows (user-defined)
+  std::vector<std::string> notes;  // on what may differ from what the file says
   std::int32_t bos = -1;
   bool adds_bos = false;  // never without one
 
@@ -47,7 +49,11 @@ struct GgufVocabulary {
   void give_to(TokenizerParts& parts) &&;
 };
 
-/// @throws Error kInput on tokens that are none or not unique, types that do not fit them, a BOS id out of range.
+/// The id of a special token that the file states, such as "bos_token_id"; nothing where it states none or one that is
+/// not below `tokens`: llama.cpp warns of such an id and passes over it.
+std::optional<std::int32_t> stated_gguf_token(const GgufFile& file, const std::string& name, std::size_t tokens);
+
+/// @throws Error kInput on tokens that are none or not unique, types that do not fit them.
 GgufVocabulary read_gguf_vocabulary(const GgufFile& file);
 /// By id, of SentencePiece's kind of vocabulary. As f32, which is how llama.cpp compares them.
 /// @throws Error kInput if there are not as many as tokens, or one is not finite.

@@ -76,7 +76,10 @@ std::unique_ptr<Bpe> make_model(GgufVocabulary& vocabulary) {
   }
   add_merges(*bpe, vocabulary, ranks_of(read_gguf_scores(vocabulary)));
   // Bytes stand in only after merging: no merge may take them for the text of their names.
-  bpe->set_byte_fallback(bpe->make_hidden_bytes());
+  const Bpe::ByteSymbols hidden = bpe->make_hidden_bytes();
+  Bpe::ByteFallback fallback;
+  std::ranges::transform(hidden, fallback.begin(), [](std::uint32_t symbol) { return std::vector{symbol}; });
+  bpe->set_byte_fallback(std::move(fallback));
   bpe->set_leftovers(byte_tokens(vocabulary));
   return bpe;
 }

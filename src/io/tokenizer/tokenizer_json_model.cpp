@@ -26,9 +26,6 @@ class BpeReader final : public JsonModelReader {
         file.unsupported(model.at(key), "option", key, "an empty one");
     }
     falls_back_ = TokenizerJson::is_true(model, "byte_fallback");
-    if (falls_back_ && is_byte_level) {
-      file.unsupported(model.at("byte_fallback"), "ByteLevel and option", "byte_fallback", "false");
-    }
     if (!vocabulary_.value().is_object()) vocabulary_.fail("an object of tokens and ids");
     if (vocabulary_.value().empty()) file.malformed(vocabulary_, "found no token");
   }
@@ -54,7 +51,7 @@ class BpeReader final : public JsonModelReader {
                                      BpeOptions{.unit = is_byte_level_ ? Unit::kByte : Unit::kCharacter,
                                                 .ignore_merges = TokenizerJson::is_true(model_, "ignore_merges")});
     const Unspelt unspelt = add_tokens(*bpe, tokens);
-    if (falls_back_) bpe->set_byte_fallback(byte_tokens(*bpe));
+    if (falls_back_) bpe->set_byte_fallback(byte_fallback(*bpe));
     if (model_.has("unk_token")) set_unknown(*bpe);
     add_merges(*bpe, unspelt);
     // Words of these models are whole texts; shorter ones repeat.
@@ -98,13 +95,18 @@ class BpeReader final : public JsonModelReader {
     return unspelt;
   }
 
-  /// Only tokens of the vocabulary count, not added ones.
-  static Bpe::ByteSymbols byte_tokens(const Bpe& bpe) {
-    Bpe::ByteSymbols ids;
-    for (std::size_t byte = 0; byte < ids.size(); ++byte) {
-      ids[byte] = bpe.find(name_of_byte_token(static_cast<unsigned char>(byte)));
+  /// Only tokens of the vocabulary count, not added ones. Of bytes that reach the model as stand-ins these are the
+  /// tokens of a stand-in's bytes.
+  Bpe::ByteFallback byte_fallback(const Bpe& bpe) const {
+    Bpe::ByteFallback fallback;
+    for (std::size_t byte = 0; byte < fallback.size(); ++byte) {
+      const std::string unit =
+          is_byte_level_ ? stand_in_of_byte(static_cast<unsigned char>(byte)) : std::string(1, static_cast<char>(byte));
+      for (const char part : unit)
+        fallback[byte].push_back(bpe.find(name_of_byte_token(static_cast<unsigned char>(part))));
+      if (std::ranges::find(fallback[byte], Bpe::kNone) != fallback[byte].end()) fallback[byte].clear();
     }
-    return ids;
+    return fallback;
   }
 
   /// Only a token of the vocabulary counts. One that is none is an error where a text needs it, as in `tokenizers`.
@@ -221,8 +223,11 @@ class UnigramReader final : public JsonModelReader {
     for (std::size_t id = 0; id < pieces_.size(); ++id) {
       if (tokens.bytes[id].empty()) tokens.bytes[id] = bytes_of_marked_token(pieces_[id].text);
     }
+    const bool falls_back = TokenizerJson::is_true(model_, "byte_fallback");
+    if (!model_.has("unk_id"))
+      return std::make_unique<Unigram>(pieces_, Unigram::Unknown{.where = model_.place() + "/unk_id"}, falls_back);
     const auto unknown = static_cast<std::int32_t>(model_.at("unk_id").unsigned_integer(pieces_.size() - 1));
-    return std::make_unique<Unigram>(pieces_, unknown, TokenizerJson::is_true(model_, "byte_fallback"));
+    return std::make_unique<Unigram>(pieces_, Unigram::Unknown{.id = unknown}, falls_back);
   }
 
  private:

@@ -201,9 +201,8 @@ Json tokenizer_config(const GgufVocabulary& vocabulary) {
   for (const auto& [name, key] :
        {std::pair("bos_token", "bos_token_id"), std::pair("eos_token", "eos_token_id"),
         std::pair("unk_token", "unknown_token_id"), std::pair("pad_token", "padding_token_id")}) {
-    const std::string full = std::string(kPrefix) + key;
-    if (vocabulary.file.has(full))
-      config[name] = vocabulary.texts[vocabulary.file.get_unsigned(full, vocabulary.texts.size() - 1)];
+    if (const auto id = stated_gguf_token(vocabulary.file, key, vocabulary.texts.size()))
+      config[name] = vocabulary.texts[static_cast<std::size_t>(*id)];
   }
   if (Json chat = chat_templates(vocabulary.file); !chat.is_null()) config["chat_template"] = std::move(chat);
   return config;

@@ -8,8 +8,6 @@ namespace kvs {
 
 class GgufFile;
 
-inline constexpr std::uint64_t kMostTokenId = (1U << 24) - 1;
-
 /// Writes the tokenizer of a GGUF file as tokenizer.json and tokenizer_config.json into `folder`, for the Hugging Face
 /// library `tokenizers` and Transformers.
 /// @return why it cannot be expressed, in which case nothing is written; empty if it can: byte-level BPE (gpt2) and

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
+#include "core/error.h"
 #include "core/utf8.h"
 #include "io/tokenizer/byte_alphabet.h"
 
@@ -19,8 +21,10 @@ struct Ending {
 
   static constexpr std::size_t kUnreached = std::numeric_limits<std::size_t>::max();
 
-  void improve(double candidate, std::size_t from, bool unknown) {
-    if (start == kUnreached || candidate > score) *this = {candidate, from, unknown};
+  bool improve(double candidate, std::size_t from, bool unknown) {
+    if (start != kUnreached && candidate <= score) return false;
+    *this = {candidate, from, unknown};
+    return true;
   }
 };
 
@@ -58,12 +62,11 @@ class Unigram::WordEncoder final : public WordModel::Encoder {
         const std::int32_t id = model_.id_of_node_[node];
         if (id == kNoId) continue;
         const double score = model_.scores_[static_cast<std::size_t>(id)];
-        endings_[end].improve(endings_[at].score + score, at, id == model_.unknown_);
+        endings_[end].improve(endings_[at].score + score, at, id == model_.unknown_.id);
         has_character = has_character || end - at == character;
       }
-      if (!has_character) {
-        endings_[at + character].improve(endings_[at].score + model_.unknown_score_, at, true);
-      }
+      if (!has_character && endings_[at + character].improve(endings_[at].score + model_.unknown_score_, at, true))
+        model_.check_unknown(word.substr(at, character));
       at += character;
     }
   }
@@ -73,7 +76,7 @@ class Unigram::WordEncoder final : public WordModel::Encoder {
   std::vector<std::size_t> cuts_;
 };
 
-Unigram::Unigram(const std::vector<Piece>& pieces, std::int32_t unknown, bool byte_fallback) : unknown_(unknown) {
+Unigram::Unigram(const std::vector<Piece>& pieces, Unknown unknown, bool byte_fallback) : unknown_(std::move(unknown)) {
   double least = std::numeric_limits<double>::max();
   for (const Piece& piece : pieces) {
     const auto id = static_cast<std::int32_t>(scores_.size());
@@ -112,9 +115,16 @@ void Unigram::append(std::string_view piece, std::vector<std::int32_t>& ids) con
   const auto id_of = [&](char byte) { return byte_ids_[static_cast<unsigned char>(byte)]; };
   if (!byte_ids_.empty() && std::all_of(piece.begin(), piece.end(), [&](char c) { return id_of(c) != kNoId; })) {
     for (const char byte : piece) ids.push_back(id_of(byte));
-  } else if (unknown_ != kNoId) {
-    ids.push_back(unknown_);
+  } else {
+    ids.push_back(unknown_.id);
   }
+}
+
+void Unigram::check_unknown(std::string_view character) const {
+  if (unknown_.id == kNoId)
+    throw Error(
+        ErrorCode::kInput, unknown_.where,
+        "found none, expected the id of a token: a text has \"" + printable(character, 20) + "\", which has none");
 }
 
 }  // namespace kvs

@@ -22,10 +22,15 @@ class Unigram final : public WordModel {
     double score = 0;  // finite
   };
   static constexpr std::int32_t kNoId = -1;
+  /// The token of unknown text. Without one a text that needs it is an error of `where`.
+  struct Unknown {
+    std::int32_t id = kNoId;
+    std::string where = {};
+  };
 
-  /// @param pieces  by id   @param unknown  its id, or kNoId: unknown text is then dropped
+  /// @param pieces  by id
   /// @param byte_fallback  unknown text becomes the tokens "<0x00>" ... of its bytes, if all are there
-  Unigram(const std::vector<Piece>& pieces, std::int32_t unknown, bool byte_fallback);
+  Unigram(const std::vector<Piece>& pieces, Unknown unknown, bool byte_fallback);
 
   /// Cost O(n) times the longest piece.
   std::unique_ptr<Encoder> make_encoder() const override;
@@ -35,6 +40,8 @@ class Unigram final : public WordModel {
 
   std::uint32_t step(std::uint32_t node, char byte) const;
   void append(std::string_view piece, std::vector<std::int32_t>& ids) const;
+  /// @throws Error kInput if unknown text has no token. `tokenizers` asks for one where bytes could stand in, too.
+  void check_unknown(std::string_view character) const;
 
   static constexpr std::uint32_t kNoNode = 0xFFFFFFFFU;
   std::unordered_map<std::uint64_t, std::uint32_t> edges_;  // (node << 8 | byte) -> node; node 0 is the root
@@ -42,7 +49,7 @@ class Unigram final : public WordModel {
   std::vector<double> scores_;  // by id
   StringMap<std::int32_t> ids_;
   std::vector<std::int32_t> byte_ids_;  // 256 of them, or none
-  std::int32_t unknown_;
+  Unknown unknown_;
   double unknown_score_;
 };
 
