@@ -5,8 +5,28 @@
 
 #include "core/error.h"
 #include "core/interrupt.h"
+#include "tasks/haystack.h"
 
 namespace kvs {
+
+namespace {
+
+/// The tokens of an answer that stands behind its prompt, or `room` where that is more.
+std::size_t answer_room(const TaskRequest& request, const TaskSample& sample, std::size_t room) {
+  return std::max(room, request.tokenizer.encode(" " + joined(sample.answers, ", ")).size());
+}
+
+}  // namespace
+
+std::size_t prompt_tokens(const TaskRequest& request, const TaskSample& sample) {
+  std::vector<std::int32_t> ids = request.tokenizer.encode(sample.prompt());
+  begin_with(request.bos, ids);
+  return ids.size();
+}
+
+bool has_room(const TaskRequest& request, const TaskSample& sample, std::size_t room) {
+  return prompt_tokens(request, sample) + answer_room(request, sample, room) <= request.length;
+}
 
 std::size_t largest_size(std::size_t least, std::size_t most, const std::function<bool(std::size_t)>& fits) {
   std::size_t best = least;
@@ -35,20 +55,22 @@ std::size_t most_units(std::size_t length, const std::function<bool(std::size_t)
 
 std::vector<TaskSample> fitted_samples(const TaskRequest& request, const FittedTask& task) {
   constexpr int kTries = 100;  // samples differ in length; RULER tries for ever
-  const auto tokens = [&](const TaskSample& sample) { return request.tokenizer.encode(sample.prompt()).size(); };
-  const auto fits = [&](std::size_t used) { return used + task.answer_room + task.search_room <= request.length; };
+  const auto fits = [&](const TaskSample& sample, std::size_t more = 0) {
+    const std::size_t room = task.answer_room == 0 ? 0 : answer_room(request, sample, task.answer_room);
+    return prompt_tokens(request, sample) + room + more <= request.length;
+  };
   std::size_t step = task.step;
-  const std::size_t probed = tokens(task.make(task.probe));
-  if (task.any_size && !fits(probed))
-    while (step > 1 && !fits(tokens(task.make(step)))) {
+  const TaskSample probed = task.make(task.probe);
+  if (task.any_size && !fits(probed, task.search_room))
+    while (step > 1 && !fits(task.make(step), task.search_room)) {
       check_interrupt();
       step /= 2;
     }
-  const double per_unit = static_cast<double>(probed) / static_cast<double>(task.probe);
+  const double per_unit = static_cast<double>(prompt_tokens(request, probed)) / static_cast<double>(task.probe);
   const std::size_t most = std::max(task.most(static_cast<double>(request.length) / per_unit), 2 * step);
   const std::size_t size = largest_size(step, most, [&](std::size_t tried) {
     check_interrupt();
-    return fits(tokens(task.make(tried)));
+    return fits(task.make(tried), task.search_room);
   });
   std::vector<TaskSample> samples;
   while (samples.size() < request.samples) {
@@ -57,7 +79,7 @@ std::vector<TaskSample> fitted_samples(const TaskRequest& request, const FittedT
       check_interrupt();
       TaskSample sample = task.finish(used);
       sample.length = request.length;
-      if (tokens(sample) + task.answer_room <= request.length) {
+      if (fits(sample) || (task.takes_smallest && used <= step)) {
         samples.push_back(std::move(sample));
         break;
       }

@@ -8,6 +8,12 @@
 
 namespace kvs {
 
+/// Tokens of a prompt, BOS included.
+std::size_t prompt_tokens(const TaskRequest& request, const TaskSample& sample);
+
+/// Whether the prompt leaves room for its answer and for `room` tokens at least.
+bool has_room(const TaskRequest& request, const TaskSample& sample, std::size_t room);
+
 /// The largest size in [least, most] that `fits`, by bisection; `least` if none was found.
 std::size_t largest_size(std::size_t least, std::size_t most, const std::function<bool(std::size_t)>& fits);
 
@@ -20,11 +26,13 @@ struct FittedTask {
   std::size_t step;                             // the least size, and what a sample that is too long is made smaller by
   std::size_t probe;                            // the size that tells how many tokens a unit has
   std::size_t (*most)(double units);            // that the search goes up to, of so many units to a length
-  std::size_t answer_room;                      // tokens that stay free
+  std::size_t answer_room;                      // tokens that stay free, more where answers have more; 0: none follow
   std::size_t search_room = 0;                  // and besides in the search
   std::function<TaskSample(std::size_t)> make;  // of so many units
   std::function<TaskSample(std::size_t)> finish;  // a sample that is kept
-  bool any_size = false;  // where `step` units do not fit, for which RULER tries for ever, steps are shorter
+  // Where `step` units do not fit RULER tries for ever.
+  bool any_size = false;        // here steps are shorter
+  bool takes_smallest = false;  // here a sample of `step` units is longer
 };
 /// @throws Error kUsage where nothing fits.
 std::vector<TaskSample> fitted_samples(const TaskRequest& request, const FittedTask& task);

@@ -31,9 +31,7 @@ std::vector<TaskSample> make_needles_at_depths(const TaskRequest& request) {
         sample.length = request.length;
         return sample;
       };
-      const auto fits = [&](std::size_t units) {
-        return request.tokenizer.encode(make(units).prompt()).size() + kNeedleRoom <= request.length;
-      };
+      const auto fits = [&](std::size_t units) { return has_room(request, make(units), kNeedleRoom); };
       if (!fits(0)) refuse_length(request.length);
       samples.push_back(make(most_units(request.length, fits)));
     }

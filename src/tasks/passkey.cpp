@@ -34,8 +34,7 @@ std::vector<TaskSample> make_passkeys(const TaskRequest& request) {
       std::string key;
       while (key.size() < kDigits) key += static_cast<char>('0' + random.below(10));
       const auto fits = [&](std::size_t units) {
-        const TaskSample tried = passkey(background, units, depth, key);
-        return request.tokenizer.encode(tried.prompt()).size() + kPasskeyRoom <= request.length;
+        return has_room(request, passkey(background, units, depth, key), kPasskeyRoom);
       };
       if (!fits(0)) refuse_length(request.length);
       samples.push_back(passkey(background, most_units(request.length, fits), depth, key));

@@ -44,7 +44,7 @@ class FrequentWords {
   }
 
  private:
-  std::size_t tokens(const TaskSample& sample) const { return request_.tokenizer.encode(sample.prompt()).size(); }
+  std::size_t tokens(const TaskSample& sample) const { return prompt_tokens(request_, sample); }
 
   /// Another vocabulary, the most frequent word first.
   void renew() {

@@ -29,11 +29,16 @@ class VariableTracking {
     TaskRequest shorter = request_;
     shorter.length = kExampleLength;
     shorter.samples = 1;
+    shorter.bos = -1;
     const auto example = [&](std::size_t size) { return make(size, true); };
-    const TaskSample solved =
-        fitted_samples(shorter,
-                       {.step = 5, .probe = 5, .most = most, .answer_room = 0, .make = example, .finish = example})
-            .front();
+    const TaskSample solved = fitted_samples(shorter, {.step = 5,
+                                                       .probe = 5,
+                                                       .most = most,
+                                                       .answer_room = 0,
+                                                       .make = example,
+                                                       .finish = example,
+                                                       .takes_smallest = true})
+                                  .front();
     const std::string text = solved.prompt() + " " + joined(solved.answers, " ") + "\n";
     constexpr std::size_t kShort = 4096;
     const std::size_t step = request_.length < kShort ? 5 : 10;

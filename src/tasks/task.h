@@ -29,7 +29,8 @@ enum class AnswerRule { kAll, kAny };
 /// What a generator works from.
 struct TaskRequest {
   const Tokenizer& tokenizer;
-  std::size_t length = 1024;  // tokens of prompt and answer together
+  std::int32_t bos = -1;      // an id that every prompt begins with, or none
+  std::size_t length = 1024;  // tokens of BOS, prompt and answer together
   std::size_t samples = 1;    // for each depth where a task has depths
   std::uint64_t seed = 0;
   std::string_view haystack = {};  // a text to hide things in; empty: there is none

@@ -97,6 +97,18 @@ TEST_F(BosPrograms, AutoComputesWhatOnComputes) {
   EXPECT_EQ(result("kvcalibrate", {"generate", "--prompt", "<s>a", "--tokens", "1"}, "on").at("prompt_ids"), ids);
 }
 
+TEST_F(BosPrograms, QuestionsAreAsLongAsAskedForWithIt) {
+  constexpr int kContext = 600, kRoom = 32;
+  Json config = parse_json(slurp(folder_ / "model/config.json"), "config.json");
+  config["max_position_embeddings"] = kContext;
+  std::ofstream(folder_ / "model/config.json") << dump_json(config);
+  for (const char* seed : {"0", "1", "2", "3", "4", "5"}) {
+    const Json found = result("kvcalibrate", {"eval", "--method", "full", "--task", "needle", "--lengths", "600",
+                                              "--depths", "0,30,60", "--seed", seed});
+    EXPECT_LE(found.at("prompt_tokens").back().get<int>(), kContext - kRoom) << seed;
+  }
+}
+
 TEST_F(BosPrograms, IdsOfAFileAreWindowsAsThoseOfTheSameText) {
   std::ofstream(folder_ / "short.txt") << std::string(63, 'a');
   const Json ids(std::vector<int>(63, 1));

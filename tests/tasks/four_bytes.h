@@ -8,14 +8,15 @@
 
 namespace kvs::test {
 
-/// A token is four bytes, at the end of a text fewer; ids are given as pieces come.
-class FourByteTokenizer final : public Tokenizer {
+/// A token is so many bytes, at the end of a text fewer; ids are given as pieces come.
+class PieceTokenizer : public Tokenizer {
  public:
+  explicit PieceTokenizer(std::size_t bytes) noexcept : bytes_(bytes) {}
   std::vector<std::int32_t> encode(std::string_view text) const override {
     std::vector<std::int32_t> ids;
-    for (std::size_t n = 0; n < text.size(); n += 4) {
+    for (std::size_t n = 0; n < text.size(); n += bytes_) {
       const auto id = static_cast<std::int32_t>(pieces_.size());
-      const auto [piece, is_new] = ids_.emplace(text.substr(n, 4), id);
+      const auto [piece, is_new] = ids_.emplace(text.substr(n, bytes_), id);
       if (is_new) pieces_.push_back(piece->first);
       ids.push_back(piece->second);
     }
@@ -32,8 +33,14 @@ class FourByteTokenizer final : public Tokenizer {
   std::int32_t find(std::string_view) const noexcept override { return -1; }
 
  private:
+  std::size_t bytes_;
   mutable std::map<std::string, std::int32_t, std::less<>> ids_;
   mutable std::vector<std::string> pieces_;
+};
+
+class FourByteTokenizer final : public PieceTokenizer {
+ public:
+  FourByteTokenizer() noexcept : PieceTokenizer(4) {}
 };
 
 }  // namespace kvs::test

@@ -13,7 +13,9 @@
 #include "io/digest.h"
 #include "io/json.h"
 #include "tasks/haystack.h"
+#include "tasks/prompt.h"
 #include "tasks/task.h"
+#include "tests/io/temporary_directory.h"
 #include "tests/tasks/four_bytes.h"
 
 namespace kvs {
@@ -66,6 +68,40 @@ TEST(TaskGenerators, AnotherSeedIsAnotherTextOfTheSameLength) {
   EXPECT_EQ(make(3).prompt(), make(3).prompt());
   EXPECT_NE(make(3).answers, make(4).answers);
   EXPECT_NE(make(3).answers, make((std::uint64_t{1} << 32U) + 3).answers);
+}
+
+TEST(TaskGenerators, LengthsHoldBosPromptAndAnswer) {
+  constexpr std::int32_t kBos = 1 << 20;
+  constexpr std::size_t kLength = 4000;
+  const std::vector<double> depths{0, 0.5, 1};
+  for (const std::size_t bytes : {1U, 4U})
+    for (const TaskDefinition* task : task_definitions()) {
+      const test::PieceTokenizer tokenizer(bytes);
+      std::size_t most = 0;
+      for (std::uint64_t seed = 0; seed < 6; ++seed)
+        for (const TaskSample& sample : task->make({.tokenizer = tokenizer,
+                                        .bos = kBos,
+                                        .length = kLength,
+                                        .seed = seed,
+                                        .haystack = "Some words of a text. And others.",
+                                        .depths = depths})) {
+          const Prompt prompt = encode_prompt(tokenizer, sample, AnswerRule::kAll, kBos);
+          most = std::max({most, prompt.longest(), prompt.ids.size() + task->answer_tokens});
+        }
+      EXPECT_LE(most, kLength) << task->name << ", bytes of a token: " << bytes;
+      if (task->has_depths) {
+        EXPECT_GE(most, kLength - 8) << task->name << ", bytes of a token: " << bytes;
+      }
+    }
+}
+
+TEST(VariableTracking, NamesTheLengthThatWasAskedFor) {
+  const test::PieceTokenizer tokenizer(1);  // a solved example of RULER's 500 tokens has no room for a sentence
+  const auto make = [&](std::size_t length) {
+    return kVariableTrackingTask.make({.tokenizer = tokenizer, .length = length}).front();
+  };
+  EXPECT_LE(tokenizer.encode(make(2000).prompt()).size() + kVariableTrackingTask.answer_tokens, 2000U);
+  test::expect_error(ErrorCode::kUsage, "--lengths: found 1000 tokens, expected more", [&] { make(1000); });
 }
 
 TEST(TaskGenerators, RefuseALengthWithoutRoom) {

@@ -87,9 +87,11 @@ TaskInput make_samples(const Options& options, const RunOptions& run, const Mode
   if (task.needs_haystack && haystack.empty())
     throw Error(ErrorCode::kUsage, "--text", "found an empty text, expected one to hide things in");
   const std::vector<double> depths = depths_of(options);
+  const std::int32_t bos = chosen_bos(tokenizer, bos_choice(options));
   for (const std::size_t length : options.integers("lengths", 1, kLongestQuestion)) {
     check_length(length, model, "--lengths");
     const auto made = task.make({.tokenizer = tokenizer,
+                                 .bos = bos,
                                  .length = length,
                                  .samples = static_cast<std::size_t>(options.integer("samples", 1, kMostSamples)),
                                  .seed = static_cast<std::uint64_t>(run.seed),
