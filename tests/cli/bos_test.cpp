@@ -152,6 +152,32 @@ TEST_F(BosPrograms, AConfigSaysWhatItsDocumentsBeganWith) {
   expect_valid("s.json");
 }
 
+TEST_F(BosPrograms, ResultsFromACaptureSayWhatItsDocumentsBeganWith) {
+  const std::string capture = folder_ / "c.h5";
+  const auto expect_bos = [&](const std::string& choice, const Json& expected) {
+    result("kvspectrum",
+           {"capture", "--text", folder_ / "text.txt", "--window", "64", "--states", "q_pre,k_pre,v", "--out", capture,
+            "--force"},
+           choice);
+    const auto on_capture = [&](const std::string& program, std::vector<std::string> words) {
+      words.insert(words.end(), {"--capture", capture, "--threads", "1", "--quiet", "--force"});
+      const Outcome outcome = run(program, words);
+      ASSERT_EQ(outcome.status, 0) << outcome.err;
+    };
+    on_capture("kvspectrum", {"spectrum", "--out-dir", folder_ / "spectrum"});
+    EXPECT_EQ(config("spectrum/spectrum.json").value("bos", Json("missing")), expected);
+    on_capture("kvcalibrate", {"elitekv", "--elite", "2", "--out", folder_ / "elite.json"});
+    EXPECT_EQ(config("elite.json").at("calibration").value("bos", Json("missing")), expected);
+    expect_valid("elite.json");
+  };
+  expect_bos("auto", kBos);
+  expect_bos("off", Json());
+  const Json live = result("kvcalibrate", {"elitekv", "--elite", "2", "--text", folder_ / "text.txt", "--window", "64",
+                                           "--out", folder_ / "live.json"});
+  EXPECT_EQ(config("elite.json").at("calibration").at("tokenizer_sha256"),
+            live.at("calibration").at("tokenizer_sha256"));
+}
+
 TEST_F(BosPrograms, InfoSaysWhetherTheFilesAskForIt) {
   const auto info = [&] { return run("kvspectrum", {"info", folder_ / "model"}).out; };
   EXPECT_THAT(info(), HasSubstr("id 46, begins every window and prompt"));

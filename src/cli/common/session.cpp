@@ -417,6 +417,17 @@ Json run_identity(const Options& options, CaptureReader& capture, const Corpus& 
   return identity;
 }
 
+Json texts_of_capture(const Options& options, const CaptureReader& capture) {
+  Json texts = Json::object();
+  if (!capture.identity().is_object()) return texts;
+  const JsonCursor identity(capture.identity(), options.text("capture"), "/identity");
+  if (identity.has("bos")) (void)identity.at("bos").unsigned_integer(std::numeric_limits<std::int32_t>::max());
+  if (identity.has("tokenizer_sha256")) (void)identity.at("tokenizer_sha256").string();
+  for (const char* name : {"bos", "tokenizer_sha256"})
+    if (identity.value().contains(name)) texts[name] = identity.at(name).value();
+  return texts;
+}
+
 Provenance provenance(const Options& options, const RunOptions& run, const Corpus& corpus) {
   Provenance record{
       options.command(),          kToolVersion, corpus.text_sha256, corpus.documents.size(), 0, 0, run.seed,

@@ -111,6 +111,9 @@ Json digests_of_configs(const Options& options);
 Json run_identity(const Options& options, const ModelSource& model, const Corpus& corpus);
 /// The same of a run on a capture. @param corpus  that it reads as well
 Json run_identity(const Options& options, CaptureReader& capture, const Corpus& corpus = {});
+/// What --capture says of its texts: `bos` and `tokenizer_sha256`, each only where its manifest or journal has it.
+/// @throws Error kInput for a value that no run writes
+Json texts_of_capture(const Options& options, const CaptureReader& capture);
 /// Adds the library of decompositions, to the identity of a run that needs them: loading it takes address space.
 void add_decompositions(Json& identity);
 /// SHA-256 of all documents' ids.

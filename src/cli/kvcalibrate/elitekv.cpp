@@ -168,6 +168,20 @@ void announce_search(const EliteInput& input, const Options& options, const Elit
   announce(estimate, backend, run);
 }
 
+/// What the sets were chosen by: the texts, or the capture.
+Provenance elite_provenance(const EliteInput& input, const Options& options, const RunOptions& run) {
+  Provenance record = provenance(options, run, input.corpus);
+  if (!input.reader) return record;
+  record.documents = input.source->documents();
+  record.window = input.source->tokens();
+  record.tokens = record.documents * input.source->tokens();
+  record.inputs["capture_sha256"] = input.identity.at("capture_sha256");
+  const Json texts = texts_of_capture(options, *input.reader);
+  record.bos = texts.contains("bos") ? std::optional(texts.at("bos")) : std::nullopt;
+  if (texts.contains("tokenizer_sha256")) record.inputs["tokenizer_sha256"] = texts.at("tokenizer_sha256");
+  return record;
+}
+
 }  // namespace
 
 void run_elitekv(Arguments arguments) {
@@ -215,13 +229,7 @@ void run_elitekv(Arguments arguments) {
   OutputSet outputs;
   std::vector<ConfigFile> files;
   if (found.rank) files.push_back(write_factors(input, *options, run, search, *ops, factor_file, outputs, found));
-  Provenance record = provenance(*options, run, input.corpus);
-  if (from_capture) {
-    record.documents = input.source->documents();
-    record.window = input.source->tokens();
-    record.tokens = record.documents * input.source->tokens();
-    record.inputs["capture_sha256"] = input.identity.at("capture_sha256");
-  }
+  const Provenance record = elite_provenance(input, *options, run);
   const Json config = make_config("elitekv", input.config, input.model_sha256, elite_parameters(found),
                                   elite_calibration(found), record, Json::object(), files);
   write_outputs(outputs, out, config, run, [&] {

@@ -198,6 +198,7 @@ void run_capture(Arguments arguments) {
                                 documents.size()),
                  run_identity(*options, *source, corpus),
                  {.force = run.force, .resume = run.resume, .lock = splits && !options->flag("no-lock")}};
+  if (!corpus.tokenizer_sha256.empty()) job.identity["tokenizer_sha256"] = corpus.tokenizer_sha256;
   job.identity["options"].erase("split");  // a part's identity says which it is
   // Loading checks the device and every weight: nothing is left on disk if they will not do.
   const ModelSession session = load_model(std::move(source), *options, run);

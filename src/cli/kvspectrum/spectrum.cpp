@@ -124,6 +124,8 @@ void open_capture(const Options& options, const RunOptions& run, Input& input) {
   input.identity = run_identity(options, *input.reader);
   input.identity.erase("text_sha256");
   input.origin.source["capture_sha256"] = input.identity.at("capture_sha256");
+  if (const Json texts = texts_of_capture(options, *input.reader); texts.contains("bos"))
+    input.origin.source["bos"] = texts.at("bos");
   set_sizes(options, header.tokens, header.states.contains(StateKind::kQPre), input);
   announce({.flops = gain_flops(input, input.source->documents()),
             .memory_bytes = captured_memory(header) + gain_memory(input),

@@ -108,7 +108,7 @@ class CaptureReader {
   virtual ~CaptureReader() = default;
 
   virtual const CaptureHeader& header() const noexcept = 0;
-  /// What the run that wrote it said of itself (CaptureWriter::open); null without a manifest.
+  /// What the run that wrote it said of itself (CaptureWriter::open); null where no manifest and no journal does.
   virtual const Json& identity() const noexcept = 0;
   /// Of its header and the checksums of what can be read; without a manifest of its tokens instead of these.
   virtual std::string sha256() = 0;

@@ -71,7 +71,9 @@ Expected read_expected(const CapturePaths& paths, bool unfinished, std::uint64_t
     expected.trust = CaptureTrust::kManifest;
   } else if (unfinished) {
     expected.source = paths.journal.native();
-    CaptureProgress progress = progress_from_journal(Journal::read(paths.journal).records, expected.source, file_bytes);
+    Journal::Content journal = Journal::read(paths.journal);
+    CaptureProgress progress = progress_from_journal(journal.records, expected.source, file_bytes);
+    expected.identity = std::move(journal.identity);
     expected.index = std::move(progress.index);
     expected.committed = progress.committed;
     expected.complete_offset = progress.complete_offset;

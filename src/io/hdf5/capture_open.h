@@ -20,7 +20,7 @@ struct OpenCapture {
   CaptureLayout layout{};
   CaptureIndex index{};  // without checksums if there is neither manifest nor journal
   CaptureTrust trust = CaptureTrust::kNone;
-  Json identity = {};           // of the manifest; null without one
+  Json identity = {};           // of the manifest or journal; null without one
   std::uint64_t documents = 0;  // that can be read
 
   std::uint64_t offset(std::uint64_t document, std::size_t dataset) const {
