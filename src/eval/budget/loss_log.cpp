@@ -6,9 +6,28 @@
 #include <utility>
 
 #include "core/error.h"
+#include "eval/document_loss.h"
 #include "io/record.h"
 
 namespace kvs {
+namespace {
+
+/// The mean loss of a document in nats. A divergence may be below 0 by its rounding.
+double recorded_loss(const JsonCursor& value) {
+  constexpr double kRounding = 1, kMost = 1e39;  // more than two f32 logits are apart
+  const double loss = record_real(value);
+  if (loss != kOverflowLoss && (loss < -kRounding || loss > kMost))
+    value.fail("a loss from 0 to 1e39, or 1e100 of a pass that overflows");
+  return loss;
+}
+
+std::vector<double> recorded_losses(const JsonCursor& list, std::size_t count) {
+  const std::vector<double> losses = record_reals(list, count);
+  for (std::size_t n = 0; n < count; ++n) (void)recorded_loss(list.at(n));
+  return losses;
+}
+
+}  // namespace
 
 LossLog::LossLog(Done done, std::size_t most, Journal* journal, Ranks& ranks)
     : done_(std::move(done)), most_(most), journal_(journal), ranks_(&ranks) {
@@ -48,7 +67,7 @@ JsonCursor LossLog::replayed() {
 std::vector<double> LossLog::each(std::size_t items, const Measure& measure) {
   const std::size_t known = std::min(items, before_.size() - replayed_);
   std::vector<double> losses;
-  for (std::size_t n = 0; n < known; ++n) losses.push_back(record_reals(replayed(), 1).front());
+  for (std::size_t n = 0; n < known; ++n) losses.push_back(recorded_losses(replayed(), 1).front());
   count(known);
   const auto rest = shared({.first = known, .last = items}, measure, [&](const Json& loss) {
     if (journal_ != nullptr) journal_->append(Json::array({loss}));
@@ -62,7 +81,7 @@ std::vector<double> LossLog::each(std::size_t items, const Measure& measure) {
 std::vector<double> LossLog::together(std::size_t items, const Measure& measure) {
   std::vector<double> losses;
   if (replayed_ < before_.size()) {
-    losses = record_reals(replayed(), items);
+    losses = recorded_losses(replayed(), items);
   } else {
     losses = shared({.last = items, .bound = true}, measure, [](const Json&) {});
     if (journal_ != nullptr) journal_->append(losses);
