@@ -30,6 +30,7 @@ struct Exporter {
   std::string_view method;  // of the config; empty: it checks that itself
   std::string_view needs;   // what it asks of the config and the model, for --help
   StagedOutput::Kind kind;
+  bool has_matrices;  // of ExportJob::type
   /// Writes job.out. @return what is worth telling of it, as members of the command's result: `notes` is a list of
   /// lines, `cache` what the target will hold.
   /// @throws Error kUnsupported with the reason if the target cannot express the config.

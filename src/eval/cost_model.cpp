@@ -4,9 +4,11 @@
 #include <array>
 #include <cmath>
 #include <string>
+#include <vector>
 
 #include "calibrate/faedkv.h"
 #include "core/error.h"
+#include "core/nearest.h"
 #include "kernels/spectral_ops.h"
 
 namespace kvs {
@@ -39,12 +41,15 @@ std::span<const ModelConfig> known_geometries() {
 }
 
 const ModelConfig& known_geometry(std::string_view name) {
-  std::string known;
+  std::string list;
+  std::vector<std::string> names;
   for (const ModelConfig& model : known_geometries()) {
     if (model.name == name) return model;
-    known += (known.empty() ? "" : ", ") + model.name;
+    names.push_back(model.name);
+    list += (list.empty() ? "" : ", ") + model.name;
   }
-  throw Error(ErrorCode::kUsage, "geometry", "found '" + std::string(name) + "', expected one of " + known);
+  throw Error(ErrorCode::kUsage, "geometry",
+              "found '" + std::string(name) + "', expected one of " + list + did_you_mean(name, names));
 }
 
 double layer_products(const ModelConfig& model) {

@@ -1,23 +1,16 @@
 #include "io/corpus.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <span>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 #include "core/error.h"
-#include "core/interrupt.h"
 #include "core/utf8.h"
-#include "io/descriptor.h"
 #include "io/digest.h"
 #include "io/file_kind.h"
-#include "io/json_line.h"
-#include "io/text_kind.h"
+#include "io/text_reader.h"
 #include "io/text_source.h"
 #include "io/token_line.h"
 #include "io/tokenizer/tokenizer.h"
@@ -25,64 +18,39 @@
 namespace kvs {
 namespace {
 
-namespace fs = std::filesystem;
-
-constexpr std::string_view kBlank = " \t\r\n\v\f";
-
-std::string line_name(const TextSource& source, const TextSource::Line& line) {
-  return source.name() + ": line " + std::to_string(line.number);
-}
-
-/// The regular files of `folder` (also through symbolic links) in byte order of names, without hidden ones, which
-/// programs leave there for themselves.
-std::vector<fs::path> files_of(const fs::path& folder) {
-  std::vector<fs::path> files;
-  std::error_code error;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    struct stat status {};
-    const bool is_hidden = entry->path().filename().native().starts_with('.');
-    if (!is_hidden && find_status(entry->path(), status) && S_ISREG(status.st_mode)) files.push_back(entry->path());
-  }
-  if (error)
-    throw Error(code_of_read_errno(error.value()), folder.native(), "the folder cannot be read: " + error.message());
-  std::sort(files.begin(), files.end(), [](const fs::path& a, const fs::path& b) { return a.native() < b.native(); });
-  return files;
-}
-
 std::string digest_of(std::span<const std::int32_t> ids) {
   Sha256 digest;
   digest.update(std::as_bytes(ids));
   return digest.finish();
 }
 
-bool is_folder(const std::string& path) {
-  struct stat status {};
-  return find_status(path, status) && S_ISDIR(status.st_mode);
-}
-
 class Reader {
  public:
   Reader(const CorpusOptions& options, const Tokenizer* tokenizer, std::size_t vocabulary_size)
-      : options_(options), tokenizer_(tokenizer), vocabulary_size_(vocabulary_size) {}
+      : options_(options), tokenizer_(tokenizer), vocabulary_size_(vocabulary_size), reader_(options.leniency) {}
 
   Corpus read() {
     check_options();
     corpus_.bos = options_.bos;
-    for (const std::string& text : options_.texts) read_argument(text);
+    for (const std::string& argument : options_.texts)
+      reader_.read(argument, [&](const std::string& where, const std::string& text) {
+        add_text(where, encode(where, text));
+        return !is_full();
+      });
     if (options_.tokens_file) read_tokens_file(*options_.tokens_file);
+    corpus_.text_sha256 = reader_.sha256();
+    corpus_.replaced_bytes = reader_.replaced_bytes();
+    corpus_.skipped_lines = reader_.skipped_lines();
     if (corpus_.documents.empty()) fail_without_documents();
     return std::move(corpus_);
   }
 
  private:
-  enum class LineKind { kJson, kTokens };
-
   void check_options() const {
     const auto refuse = [](std::string_view option, std::string_view problem) {
       throw Error(ErrorCode::kUsage, "--" + std::string(option), problem);
     };
     if (options_.texts.empty() == !options_.tokens_file) refuse("text", "expected either texts or a file of tokens");
-    if (std::count(options_.texts.begin(), options_.texts.end(), "-") > 1) refuse("text", "found - twice");
     if (!options_.texts.empty() && tokenizer_ == nullptr) {
       throw Error(ErrorCode::kInternal, "read_corpus", "texts need a tokenizer");
     }
@@ -97,82 +65,16 @@ class Reader {
 
   bool is_full() const { return options_.documents && corpus_.documents.size() >= *options_.documents; }
 
-  void read_argument(const std::string& argument) {
-    if (argument == "-") {
-      read_source(TextSource::standard_input(), TextKind::kProse);
-    } else if (!is_folder(argument)) {
-      read_file(argument);
-    } else {
-      for (const fs::path& file : files_of(argument)) read_file(file);
-    }
-  }
-
-  void read_file(const fs::path& path) {
-    if (!is_full()) read_source(TextSource::open(path), text_kind(path));
-  }
-
-  void read_source(TextSource source, TextKind kind) {
-    if (is_full()) return;
-    refuse_foreign_text(source.peek(kKindBytes), source.name());
-    if (kind == TextKind::kLines) {
-      read_lines(std::move(source), LineKind::kJson);
-      return;
-    }
-    check_interrupt();
-    add_text(source.name(), encode(source.name(), valid_text(source.read_rest(), source, 1, 0)));
-    record(source);
-  }
-
-  void read_tokens_file(const fs::path& path) {
+  void read_tokens_file(const std::filesystem::path& path) {
     TextSource source = TextSource::open(path);
     refuse_foreign_text(source.peek(kKindBytes), source.name());
-    read_lines(std::move(source), LineKind::kTokens);
-  }
-
-  void record(TextSource& source) {
-    corpus_.text_names.push_back(source.name());
-    corpus_.text_sha256.push_back(source.finish_digest());
-  }
-
-  void read_lines(TextSource source, LineKind kind) {
-    for (TextSource::Line line; !is_full() && source.next(line);) {
-      check_interrupt();
-      if (!line.is_too_long && line.bytes.find_first_not_of(kBlank) == std::string_view::npos) continue;
-      const std::string where = line_name(source, line);
-      std::string text;
-      std::vector<std::int32_t> ids;
-      try {
-        if (line.is_too_long) throw Error(ErrorCode::kInput, source.name(), too_long_problem(line.number));
-        if (kind == LineKind::kTokens) ids = parse_token_line(line.bytes, where, vocabulary_size_);
-        if (kind == LineKind::kJson) text = text_of_json_line(source, line, where);
-      } catch (const Error& error) {
-        if (error.code() != ErrorCode::kInput || !options_.skip_bad_lines) throw;
-        ++corpus_.skipped_lines;
-        continue;
-      }
-      // Outside the try block: a tokenizer that does not fit the model is not the line's fault.
-      if (kind == LineKind::kJson) ids = encode(where, text);
+    const auto ids_of = [&](const TextSource::Line& line, const std::string& where) {
+      return parse_token_line(line.bytes, where, vocabulary_size_);
+    };
+    reader_.read_lines(std::move(source), ids_of, [&](const std::string& where, const std::vector<std::int32_t>& ids) {
       add_text(where, ids);
-    }
-    record(source);
-  }
-
-  std::string text_of_json_line(const TextSource& source, const TextSource::Line& line, const std::string& where) {
-    const std::string bytes = valid_text(std::string(line.bytes), source, line.number, line.offset);
-    const Json object = parse_json_line(bytes, where, line.has_newline);
-    return text_of_object(JsonCursor(object, where));
-  }
-
-  /// @param line, offset  of the first byte of `bytes` in the file
-  std::string valid_text(std::string bytes, const TextSource& source, std::size_t line, std::size_t offset) {
-    const std::size_t bad = find_invalid_utf8(bytes);
-    if (bad == std::string::npos) return bytes;
-    if (options_.replace_invalid_utf8) return replace_invalid_utf8(bytes, corpus_.replaced_bytes);
-    line += static_cast<std::size_t>(std::count(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(bad), '\n'));
-    throw Error(ErrorCode::kInput, source.name(),
-                "line " + std::to_string(line) + ", byte offset " + std::to_string(offset + bad) + ": found " +
-                    printable(std::string_view(bytes).substr(bad, 1)) +
-                    ", expected UTF-8 (--invalid-utf8=replace puts U+FFFD in its place)");
+      return !is_full();
+    });
   }
 
   std::vector<std::int32_t> encode(const std::string& name, std::string_view text) const {
@@ -210,7 +112,6 @@ class Reader {
     windows_ += windows.size();
     corpus_.tokens_read += ids.size();
     corpus_.tokens_dropped += ids.size() - (windows.empty() ? 0 : windows.back().first + windows.back().own);
-    if (windows.empty()) ++corpus_.short_texts;
     const std::string digest = digest_of(ids);
     const std::size_t last = place(options_.windows_last, windows.size(), windows.size());
     for (std::size_t n = place(options_.windows_first, windows.size(), 0); n < last && !is_full(); ++n) {
@@ -254,6 +155,7 @@ class Reader {
   const CorpusOptions& options_;
   const Tokenizer* tokenizer_;
   std::size_t vocabulary_size_;
+  TextReader reader_;
   Corpus corpus_;
   std::size_t texts_ = 0, longest_ = 0, windows_ = 0;
 };

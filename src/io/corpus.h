@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "io/text_reader.h"
+
 namespace kvs {
 
 class Tokenizer;
@@ -18,8 +20,7 @@ struct CorpusOptions {
   std::optional<std::size_t> documents;                     // at most so many in all
   std::optional<std::int64_t> windows_first, windows_last;  // --windows A:B of each text; negative counts from its end
   std::int32_t bos = -1;                                    // an id that every window begins with, or none
-  bool replace_invalid_utf8 = false;
-  bool skip_bad_lines = false;
+  TextLeniency leniency = {};
 };
 
 /// One window of tokens.
@@ -39,10 +40,9 @@ struct Document {
 struct Corpus {
   std::vector<Document> documents;                  // in order: argument, file name, line, window
   std::vector<std::string> text_sha256;             // one per file read, in order
-  std::vector<std::string> text_names;              // their names, in the same order
   std::string tokenizer_sha256;                     // tokenizer_digest(), empty for texts of token ids
   std::size_t tokens_read = 0, tokens_dropped = 0;  // remainders shorter than a window are dropped and counted
-  std::size_t replaced_bytes = 0, skipped_lines = 0, short_texts = 0;
+  std::size_t replaced_bytes = 0, skipped_lines = 0;
   std::int32_t bos = -1;  // CorpusOptions::bos
 };
 

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include "core/nearest.h"
+
 namespace kvs {
 namespace {
 
@@ -242,7 +244,8 @@ void Parameters::check_known() const {
     for (const auto& [name, value] : source.values.items())
       if (std::ranges::find(known, name) == known.end())
         throw Error(source.code, source.where + name,
-                    "found a parameter that the method does not have, expected one of " + joined(known));
+                    "found a parameter that the method does not have, expected one of " + joined(known) +
+                        did_you_mean(name, known));
 }
 
 Json Parameters::resolved() const {

@@ -4,7 +4,6 @@
 #include "core/utf8.h"
 #include "io/file_kind.h"
 #include "io/json_line.h"
-#include "io/text_kind.h"
 #include "io/text_source.h"
 #include "tasks/haystack.h"
 
@@ -60,18 +59,6 @@ void for_each_object(TextSource& source, const Take& take) {
   }
 }
 
-/// What a file of --text says: all of it, or the `text` of each line of JSONL.
-std::string text_of(TextSource& source, const std::filesystem::path& path) {
-  std::string text;
-  if (text_kind(path) == TextKind::kLines) {
-    for_each_object(source, [&](const JsonCursor& line) { text += text_of_object(line) + '\n'; });
-    return text;
-  }
-  text = source.read_rest();
-  check_utf8(text, source.name());
-  return text;
-}
-
 }  // namespace
 
 QuestionFile read_questions(const std::filesystem::path& path) {
@@ -84,16 +71,17 @@ QuestionFile read_questions(const std::filesystem::path& path) {
   return file;
 }
 
-std::string read_haystack(std::span<const std::string> paths, std::vector<std::string>& sha256) {
+std::string read_haystack(std::span<const std::string> arguments, TextReader& reader) {
   std::string text;
-  for (const std::string& path : paths) {
-    TextSource source = TextSource::open(path);
-    refuse_foreign_text(source.peek(kKindBytes), source.name());
-    const std::string read = text_of(source, path);
-    if (stripped(read).empty()) throw Error(ErrorCode::kInput, path, "found no word, expected a text");
-    if (!text.empty()) text += '\n';
-    text += read;
-    sha256.push_back(source.finish_digest());
+  for (const std::string& argument : arguments) {
+    const std::size_t before = text.size();
+    reader.read(argument, [&](const std::string&, const std::string& read) {
+      if (!text.empty()) text += '\n';
+      text += read;
+      return true;
+    });
+    if (stripped(std::string_view(text).substr(before)).empty())
+      throw Error(ErrorCode::kInput, argument, "found no word, expected a text");
   }
   return std::string(stripped(text));
 }

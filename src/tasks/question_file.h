@@ -1,9 +1,11 @@
 #pragma once
 
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "io/text_reader.h"
 #include "tasks/task.h"
 
 namespace kvs {
@@ -20,10 +22,8 @@ struct QuestionFile {
 /// @throws Error kInput "FILE: line N: /FIELD: found X, expected Y"; kData if there is no question.
 QuestionFile read_questions(const std::filesystem::path& path);
 
-/// A text to hide things in: files one after the other, of *.jsonl files the `text` of each line. Adds their digests to
-/// `sha256`.
-/// @throws Error kInput if one is missing, no UTF-8 or without a word, kUnsupported for what is no text, kUsage for a
-/// folder.
-std::string read_haystack(std::span<const std::string> paths, std::vector<std::string>& sha256);
+/// A text to hide things in: those of the arguments, one below the other.
+/// @throws Error as TextReader::read(); kInput for an argument without a word.
+std::string read_haystack(std::span<const std::string> arguments, TextReader& reader);
 
 }  // namespace kvs

@@ -7,6 +7,7 @@
 #include <regex>
 #include <set>
 #include <sstream>
+#include <tuple>
 
 #include "tests/cli/program.h"
 
@@ -153,6 +154,21 @@ TEST_F(OptionValues, WithoutEffectAreRefused) {
   refuse("retain", {"--protocol", "in-place", "--recent", "2"},
          "--recent: cannot be combined with --protocol in-place");
   refuse("eval", {"--task", "ruler-cwe", "--depths", "5"}, "--depths: cannot be combined with --task r");
+  refuse("eval", {"--seed", "7"}, "--seed: needs --task");
+  refuse("eval", {"--task", "q.jsonl", "--seed", "7"},
+         "--seed: cannot be combined with a --task of a file's questions");
+  for (const char* name : {"--force", "--no-lock"}) {
+    expect_message(command("latency"), {"--model", none, "--text", none, name}, std::string(name) + ": needs --out");
+    refuse("generate", {name}, std::string(name) + ": found an option that is not known");
+  }
+  for (const char* name :
+       {"capture", "spectrum", "retain", "scores", "elitekv", "transform", "store", "latency", "generate", "export"})
+    refuse(name, {"--seed", "7"}, "--seed: found an option that is not known");
+  expect_message(command("lagkv"),
+                 {"--model", none, "--text", "-", "--out", out, "--budget", "50%", "--held-windows", "-1:"},
+                 "--text: found -, expected files: --held-windows reads the text a second time");
+  refuse("faedkv", {"--seed", "7"}, "--seed: needs --passes or --confidence or --budget");
+  refuse("export", {"--dtype", "f16"}, "--dtype: cannot be combined with --to llama-cpp");
   refuse("cost", {"--geometry", "llama2-7b"}, "--model: cannot be combined with --geometry");
   EXPECT_TRUE(is_empty());
 }
@@ -178,6 +194,10 @@ TEST_F(OptionValues, MissingOrMisspeltAreNamed) {
   near("eval", {"--method", "full", "--set", "store=q8_O"}, "q8_0");
   near("eval", {"--method", "full", "--task", "pass-key"}, "passkey");
   near("eval", {"--methd", "full"}, "--method");
+  for (const auto& [program, word, meant] :
+       {std::tuple("kvcalibrate", "freqk", "freqkv"), std::tuple("kvspectrum", "spectrumm", "spectrum")})
+    EXPECT_THAT(run(program, {word}).err, HasSubstr(std::string("did you mean ") + meant + "?"));
+  expect_message(command("cost"), {"--geometry", "llama2-7"}, "did you mean llama2-7b?");
   near("latency", {"--cache", "lagkv rato=0.5"}, "ratio");
   near("freqkv", {"--out", none, "--budget", "50%", "--set", "sink=4"}, "sinks");
   near("capture", {"--out", none, "--device", "cpuu"}, "cpu");

@@ -99,6 +99,33 @@ TEST_F(TaskPrograms, AskWhatAFileAsks) {
   refuse(2, {"--task", path, "--method", "full", "--out", path, "--force"}, "questions.jsonl");
 }
 
+TEST_F(TaskPrograms, HideThingsInTextsAsOtherCommandsReadThem) {
+  std::filesystem::create_directory(folder_ / "texts");
+  std::ofstream(folder_ / "texts/a.txt") << "A text of \xff words. And more.";
+  std::ofstream(folder_ / "texts/b.jsonl") << "{\"text\": \"Words of a line.\"}\nno JSON\n";
+  std::vector<std::string> words{"--task",          "needle", "--lengths", "500",  "--depths", "50",
+                                 "--answer-tokens", "2",      "--method",  "full", "--text",   folder_ / "texts"};
+  refuse(3, words, "a.txt: line 1, byte offset 10: found \\xff, expected UTF-8");
+  words.insert(words.end(), {"--invalid-utf8", "replace"});
+  refuse(3, words, "b.jsonl: line 2");
+  words.emplace_back("--skip-bad-lines");
+  EXPECT_EQ(result(words).at("text_sha256").size(), 2U);
+  refuse(2, {"--task", "needle", "--method", "full", "--skip-bad-lines"}, "--skip-bad-lines: needs --text");
+  refuse(2, {"--task", "ruler-vt", "--method", "full", "--invalid-utf8", "replace"},
+         "--invalid-utf8: cannot be combined with --task ruler-vt");
+  refuse(2, {"--task", "needle", "--method", "full", "--text", "-", "-"}, "--text: found - twice");
+  const std::vector<std::string> read{"-c",
+                                      "printf 'Some words. And more.' | " + std::string(KVS_BINARY_DIR "/kvcalibrate") +
+                                          " eval --task needle --lengths 500 --depths 50 --answer-tokens 2" +
+                                          " --method full --text - --quiet --model " + (folder_ / "model").string()};
+  const Outcome standard_input = run("/bin/sh", read);
+  EXPECT_EQ(standard_input.status, 0) << standard_input.err;
+  const Outcome compared = run("kvcalibrate", {"compare", "--task", "needle", "--text", "-", "--out",
+                                               folder_ / "c.json", "--model", folder_ / "model"});
+  EXPECT_EQ(compared.status, 2);
+  EXPECT_THAT(compared.err, HasSubstr("--text: found -, expected files: --task needle reads the text a second time"));
+}
+
 TEST_F(TaskPrograms, RefuseWhatCannotBeAsked) {
   refuse(4, {"--task", "needle", "--lengths", "4096", "--method", "full"},
          "found 4096 tokens, expected at most the model's context of 2048");

@@ -21,8 +21,8 @@ def evaluate(tokens, *options, model=MODEL):
     file = FOLDER / "tokens.jsonl"
     file.write_text(json.dumps(tokens) + "\n")
     done = subprocess.run([BINARIES / "kvcalibrate", "eval", "--model", model, "--tokens-file", file, "--window",
-                           str(len(tokens)), "--against", "none", "--threads", "1", "--json", "--quiet", "--force",
-                           *map(str, options)], check=True, stdout=subprocess.PIPE)
+                           str(len(tokens)), "--threads", "1", "--json", "--quiet", *map(str, options)],
+                          check=True, stdout=subprocess.PIPE)
     return json.loads(done.stdout)
 
 
@@ -30,7 +30,9 @@ def save_config(tokens, method, *settings, model=MODEL):
     """@return the config's path, and what `eval` measured"""
     config = FOLDER / f"adapter-{method}.json"
     chosen = ["--set", *settings] if settings else []
-    return config, evaluate(tokens, "--method", method, *chosen, "--save-config", config, model=model)
+    alone = ["--against", "none"] if chosen else []
+    return config, evaluate(tokens, "--method", method, *chosen, *alone, "--save-config", config, "--force",
+                            model=model)
 
 
 def scored(logits, tokens, prefix):

@@ -69,13 +69,13 @@ TEST_F(Questions, AreRefusedWithLineAndField) {
   refuse("\n\n", "found no question", ErrorCode::kData);
 }
 
-TEST_F(Questions, HaystacksAreFilesOneAfterTheOther) {
-  std::vector<std::string> sha256;
+TEST_F(Questions, HaystacksAreTextsOneBelowTheOther) {
+  TextReader reader({});
   const std::string path = (folder_.path() / "hay.txt").string();
   std::ofstream(path) << "\n Some words.\n";
-  EXPECT_EQ(read_haystack(std::vector<std::string>{path, path}, sha256), "Some words.\n\n\n Some words.");
-  EXPECT_EQ(sha256.size(), 2U);
-  EXPECT_EQ(read_haystack({}, sha256), "");
+  EXPECT_EQ(read_haystack(std::vector<std::string>{path, path}, reader), "Some words.\n\n\n Some words.");
+  EXPECT_EQ(reader.sha256().size(), 2U);
+  EXPECT_EQ(read_haystack({}, reader), "");
 }
 
 class Haystacks : public Questions {
@@ -83,9 +83,9 @@ class Haystacks : public Questions {
   std::string read(const std::string& name, const std::string& content) {
     const std::string path = (folder_.path() / name).string();
     std::ofstream(path, std::ios::binary) << content;
-    std::vector<std::string> sha256;
-    std::string text = read_haystack(std::span(&path, 1), sha256);
-    EXPECT_EQ(sha256, std::vector<std::string>{sha256_of(content)});
+    TextReader reader({});
+    std::string text = read_haystack(std::span(&path, 1), reader);
+    EXPECT_EQ(reader.sha256(), std::vector<std::string>{sha256_of(content)});
     return text;
   }
   void refuse(const std::string& name, const std::string& content, ErrorCode code, const std::string& part) {
@@ -106,6 +106,19 @@ TEST_F(Haystacks, AreTheTextsOfLinesOfJson) {
   refuse("b.jsonl", "{\"text\": \" \"}\n", ErrorCode::kInput, "found no word");
 }
 
+TEST_F(Haystacks, AreReadAsOtherTextsAre) {
+  const auto path = [&](const std::string& name) { return (folder_.path() / name).string(); };
+  std::ofstream(path("b.jsonl")) << "{\"text\": \"One.\"}\nno JSON\n{\"text\": \"Two.\"}\n";
+  std::ofstream(path("a.txt")) << "An \xff.";
+  std::ofstream(path(".hidden")) << "no";
+  TextReader reader({.replace_invalid_utf8 = true, .skip_bad_lines = true});
+  const std::string folder = folder_.path().string();
+  EXPECT_EQ(read_haystack(std::span(&folder, 1), reader), "An \uFFFD.\nOne.\nTwo.");
+  EXPECT_EQ(reader.sha256().size(), 2U);
+  EXPECT_EQ(reader.skipped_lines(), 1U);
+  EXPECT_EQ(reader.replaced_bytes(), 1U);
+}
+
 TEST_F(Haystacks, OfOtherKindsAreRefusedByName) {
   refuse("a.parquet", "PAR1....PAR1", ErrorCode::kUnsupported, "Parquet");
   refuse("a.txt", "PAR1....PAR1", ErrorCode::kUnsupported, "Parquet");
@@ -113,7 +126,7 @@ TEST_F(Haystacks, OfOtherKindsAreRefusedByName) {
   refuse("a.txt", "%PDF-1.4", ErrorCode::kUnsupported, "PDF");
   refuse("a.txt", "version https://git-lfs.github.com/spec/v1\n", ErrorCode::kInput, "Git LFS pointer");
   refuse("a.txt", " \n", ErrorCode::kInput, "found no word");
-  refuse("a.txt", "a\xff", ErrorCode::kInput, "byte 1");
+  refuse("a.txt", "a\xff", ErrorCode::kInput, "line 1, byte offset 1");
 }
 
 TEST_F(Questions, AnswersHaveNoBlanksAtTheirEnds) {

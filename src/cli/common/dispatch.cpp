@@ -14,6 +14,7 @@
 #include "cli/common/program_ranks.h"
 #include "core/error.h"
 #include "core/interrupt.h"
+#include "core/nearest.h"
 #include "version.h"
 
 namespace kvs {
@@ -51,9 +52,14 @@ void run(std::string_view program, std::string_view purpose, std::span<const Sub
   }
   for (const Subcommand& command : commands)
     if (command.name == words[0]) return run_command(program, command, std::span(words).subspan(1));
-  std::string names;
-  for (const Subcommand& command : commands) names += (names.empty() ? "" : ", ") + std::string(command.name);
-  throw Error(ErrorCode::kUsage, program, "found command '" + words[0] + "', expected one of " + names);
+  std::string list;
+  std::vector<std::string> names;
+  for (const Subcommand& command : commands) {
+    names.emplace_back(command.name);
+    list += (list.empty() ? "" : ", ") + names.back();
+  }
+  throw Error(ErrorCode::kUsage, program,
+              "found command '" + words[0] + "', expected one of " + list + did_you_mean(words[0], names));
 }
 
 /// A caller may close descriptors 0 to 2; the next file opened would take their place, and a message land in a capture.

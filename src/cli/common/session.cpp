@@ -92,6 +92,7 @@ void check_text_options(const Options& options) {
   const bool tokens = options.has("tokens-file");
   if (options.has("invalid-utf8")) (void)options.choice("invalid-utf8", std::array<std::string_view, 1>{"replace"});
   if (tokens) refuse_options(options, std::array<std::string_view, 2>{"text", "invalid-utf8"}, "--tokens-file");
+  if (std::ranges::count(options.list("text"), "-") > 1) throw Error(ErrorCode::kUsage, "--text", "found - twice");
   if (!tokens && !options.has("text") && !options.has("capture") && !options.has("task")) miss_option("text", "PATH");
 }
 
@@ -157,6 +158,20 @@ BosChoice bos_choice(const Options& options) {
 
 Json bos_json(std::int32_t bos) { return bos < 0 ? Json() : Json(bos); }
 
+void refuse_standard_input(const Options& options, const std::string& reader) {
+  if (std::ranges::count(options.list("text"), "-") > 0)
+    throw Error(ErrorCode::kUsage, "--text", "found -, expected files: " + reader + " reads the text a second time");
+}
+
+TextLeniency text_leniency(const Options& options) {
+  return {.replace_invalid_utf8 = options.has("invalid-utf8"), .skip_bad_lines = options.flag("skip-bad-lines")};
+}
+
+void remark_leniency(std::size_t replaced_bytes, std::size_t skipped_lines, bool quiet) {
+  if (replaced_bytes > 0) remark("text: replaced " + std::to_string(replaced_bytes) + " bytes of invalid UTF-8", quiet);
+  if (skipped_lines > 0) remark("text: skipped " + std::to_string(skipped_lines) + " bad lines", quiet);
+}
+
 void add_text_options(OptionTable& table) {
   table.group("Text")
       .list("text", "PATH", "text file, folder, *.jsonl with a `text` field, or - ; may repeat")
@@ -172,13 +187,15 @@ void add_text_options(OptionTable& table) {
       .check(check_text_options);
 }
 
+void add_seed_option(OptionTable& table, const std::string& help) { table.value("seed", "N", help, "0").from(0); }
+
+void add_report_options(OptionTable& table) {
+  table.group("Run").flag("quiet", "nothing on stderr but errors").flag("json", "print the result as JSON on stdout");
+}
+
 void add_run_options(OptionTable& table, bool resumable) {
-  table.group("Run");
-  table.value("seed", "N", "seed of everything random", "0")
-      .from(0)
-      .flag("force", "replace outputs that exist")
-      .flag("quiet", "nothing on stderr but errors")
-      .flag("json", "print the result as JSON on stdout")
+  add_report_options(table);
+  table.flag("force", "replace outputs that exist")
       .flag("no-lock", "do not lock the output (file systems without locks)");
   if (resumable) table.flag("resume", "go on with an interrupted run; needs the same options");
   table.check([](const Options& options) {
@@ -295,8 +312,7 @@ Corpus load_corpus(const Options& options, const RunOptions& run, const ModelSou
     corpus.documents = static_cast<std::size_t>(options.integer(names.documents, 1, kMostDocuments));
   if (options.has(names.windows))
     std::tie(corpus.windows_first, corpus.windows_last) = options.window_range(names.windows);
-  corpus.replace_invalid_utf8 = options.has("invalid-utf8");
-  corpus.skip_bad_lines = options.flag("skip-bad-lines");
+  corpus.leniency = text_leniency(options);
 
   const BosChoice bos = bos_choice(options);
   const auto tokenizer = tokenizer_of(model, corpus.tokens_file.has_value(), bos, run.quiet);
@@ -315,9 +331,7 @@ Corpus load_corpus(const Options& options, const RunOptions& run, const ModelSou
     remark("text: every window begins with the begin-of-sequence token, id " + std::to_string(read.bos) +
                ", one of its " + std::to_string(corpus.window) + " tokens (--bos)",
            run.quiet);
-  if (read.replaced_bytes > 0)
-    remark("text: replaced " + std::to_string(read.replaced_bytes) + " bytes of invalid UTF-8", run.quiet);
-  if (read.skipped_lines > 0) remark("text: skipped " + std::to_string(read.skipped_lines) + " bad lines", run.quiet);
+  remark_leniency(read.replaced_bytes, read.skipped_lines, run.quiet);
   if (model.config().exceeds_context(positions ? positions(corpus.window) : corpus.window))
     remark("text: windows of " + std::to_string(corpus.window) + " tokens are longer than the model's context of " +
                std::to_string(model.config().context),

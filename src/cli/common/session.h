@@ -23,7 +23,9 @@ namespace kvs {
 /// The options that every command shares, in groups.
 void add_model_options(OptionTable& table);  // --model --device --dtype --threads --weights-budget
 void add_text_options(OptionTable& table);   // --text --tokens-file --window --documents --windows --bos …
-void add_run_options(OptionTable& table, bool resumable);  // --seed --force --quiet --json --no-lock (--resume)
+void add_seed_option(OptionTable& table, const std::string& help);  // --seed, where something is drawn
+void add_report_options(OptionTable& table);                        // --quiet --json, where nothing is written
+void add_run_options(OptionTable& table, bool resumable);           // these, --force --no-lock (--resume)
 
 /// The help of `--bos auto|on|off`.
 inline constexpr const char* kBosHelp =
@@ -31,6 +33,13 @@ inline constexpr const char* kBosHelp =
 BosChoice bos_choice(const Options& options);
 /// The `bos` of outputs: the id that texts begin with, or null.
 Json bos_json(std::int32_t bos);
+
+/// Refuses `--text -`, which can be read once, where `reader` reads the text a second time. @throws Error kUsage
+void refuse_standard_input(const Options& options, const std::string& reader);
+/// What --invalid-utf8 and --skip-bad-lines say.
+TextLeniency text_leniency(const Options& options);
+/// Says what they did.
+void remark_leniency(std::size_t replaced_bytes, std::size_t skipped_lines, bool quiet);
 
 /// How a command should behave.
 struct RunOptions {

@@ -39,6 +39,7 @@ OptionTable budget_options(const std::string& method, const std::string& summary
   add_model_options(table);
   add_text_options(table);
   add_run_options(table, true);
+  add_seed_option(table, "of the order in which documents are measured");
   table.check([](const Options& options) {
     if (!options.has("budget")) miss_option("budget", "SIZE");
   });
@@ -189,6 +190,7 @@ void add_budget_options(OptionTable& table, const std::string& method) {
       .check([method](const Options& options) {
         require_partner(options, kBudgetOptions, std::array<std::string_view, 1>{"budget"});
         if (!options.has("budget")) return;
+        if (options.has("held-windows")) refuse_standard_input(options, "--held-windows");
         (void)parse_budget(options.text("budget"));
         check_settings(*find_cache_method(method), parse_settings(options.list("set"), "--set"), "--set");
       });

@@ -21,9 +21,8 @@ namespace {
 constexpr std::size_t kMostTaskBytes = std::size_t{1} << 30;
 
 /// Options of eval that say how texts are scored.
-constexpr std::array<std::string_view, 9> kTextScoringOptions{"invalid-utf8", "tokens-file", "window",
-                                                              "documents",    "windows",     "stride",
-                                                              "decode",       "save-config", "skip-bad-lines"};
+constexpr std::array<std::string_view, 7> kTextScoringOptions{"tokens-file", "window", "documents",  "windows",
+                                                              "stride",      "decode", "save-config"};
 
 ParameterSource prefix_parameters(std::size_t tokens) {
   return {{{"prefix", tokens}, {"prefill", tokens > 0 ? "whole" : "stepwise"}}, "--prefill: ", ErrorCode::kUsage};
@@ -126,7 +125,11 @@ void add_question_options(OptionTable& table) {
       .value("samples", "N", "questions of each length and depth", "1")
       .from(1, kMostSamples)
       .value("answer-tokens", "N", "most tokens of an answer (default: the task's; 32 of a file's)")
-      .from(1, kMostSamples);
+      .from(1, kMostSamples)
+      .check([](const Options& options) {
+        require_partner(options, std::array<std::string_view, 1>{"seed"}, std::array<std::string_view, 1>{"task"});
+      });
+  add_seed_option(table, "of what questions are made of");
 }
 
 void add_task_options(OptionTable& table) {

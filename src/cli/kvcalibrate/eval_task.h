@@ -25,8 +25,8 @@ std::function<Cache(const Prompt&)> prompt_cache_maker(const TaskCache& cache, c
 /// The tasks, a line for each.
 std::string task_lines();
 /// The options that need --task.
-inline constexpr std::array<std::string_view, 5> kTaskOptions = {"lengths", "depths", "samples", "prefill",
-                                                                 "answer-tokens"};
+inline constexpr std::array<std::string_view, 6> kTaskOptions = {"lengths", "depths",        "samples",
+                                                                 "prefill", "answer-tokens", "seed"};
 /// Refuses what is wrong beside --task, as far as no file is needed. @throws Error kUsage
 void check_task_options(const Options& options);
 /// `eval` of a task: questions with a cache at work. @throws Error as run_eval; kUnsupported for a question that is

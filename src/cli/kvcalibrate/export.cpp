@@ -33,6 +33,25 @@ std::string exporter_lines() {
   return lines;
 }
 
+const Exporter& chosen_exporter(const Options& options) {
+  const Exporter* exporter = find_exporter(options.text("to"));
+  if (exporter != nullptr) return *exporter;
+  std::string known;
+  std::vector<std::string> names;
+  for (const Exporter& row : exporters()) {
+    known += (known.empty() ? "" : ", ") + std::string(row.name);
+    names.emplace_back(row.name);
+  }
+  const std::string& to = options.text("to");
+  throw Error(ErrorCode::kUsage, "--to", "found '" + to + "', expected one of " + known + did_you_mean(to, names));
+}
+
+void check_export_options(const Options& options) {
+  const Exporter& exporter = chosen_exporter(options);
+  if (!exporter.has_matrices)
+    refuse_options(options, std::array<std::string_view, 1>{"dtype"}, "--to " + std::string(exporter.name));
+}
+
 OptionTable export_options() {
   OptionTable table(
       "kvcalibrate export --to NAME --config FILE --model PATH --out PATH [options]",
@@ -50,20 +69,8 @@ OptionTable export_options() {
       .value("dtype", "f32|bf16|f16", "of the matrices, where the format holds any", "f32");
   add_other_weights(table);
   add_run_options(table, false);
+  table.check(check_export_options);
   return table;
-}
-
-const Exporter& chosen_exporter(const Options& options) {
-  const Exporter* exporter = find_exporter(options.text("to"));
-  if (exporter != nullptr) return *exporter;
-  std::string known;
-  std::vector<std::string> names;
-  for (const Exporter& row : exporters()) {
-    known += (known.empty() ? "" : ", ") + std::string(row.name);
-    names.emplace_back(row.name);
-  }
-  const std::string& to = options.text("to");
-  throw Error(ErrorCode::kUsage, "--to", "found '" + to + "', expected one of " + known + did_you_mean(to, names));
 }
 
 void check_output_of(const Exporter& exporter, const std::filesystem::path& out, const Options& options,

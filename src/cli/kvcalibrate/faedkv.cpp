@@ -71,7 +71,10 @@ OptionTable faedkv_options() {
   add_model_options(table);
   add_text_options(table);
   add_run_options(table, true);
+  add_seed_option(table, "with --passes, --confidence or --budget: of the order of documents");
   table.check([](const Options& options) {
+    require_partner(options, std::array<std::string_view, 1>{"seed"},
+                    std::array<std::string_view, 3>{"passes", "confidence", "budget"});
     if (!has_budget(options, kAblationOptions))
       (void)ablation_grid(options, static_cast<std::size_t>(options.integer("window", 2, 1 << 24)));
   });

@@ -38,7 +38,7 @@ OptionTable generate_options() {
       .value("bos", "auto|on|off", kPromptBosHelp, "auto");
   add_cache_options(table, "full");
   add_model_options(table);
-  add_run_options(table, false);
+  add_report_options(table);
   return table;
 }
 

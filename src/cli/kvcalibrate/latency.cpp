@@ -36,6 +36,7 @@ LatencyPlan make_plan(const Options& options) {
 }
 
 void check_latency_options(const Options& options) {
+  require_partner(options, std::array<std::string_view, 2>{"force", "no-lock"}, std::array<std::string_view, 1>{"out"});
   for (const std::string& words : options.list("cache")) check_cache_words(words, "--cache");
   (void)make_plan(options);
 }

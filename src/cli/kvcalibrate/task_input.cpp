@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::size_t kFileAnswerTokens = 32;
 
-constexpr std::array<std::string_view, 3> kGeneratorOptions{"lengths", "depths", "samples"};
-constexpr std::array<std::string_view, 1> kText{"text"};
+constexpr std::array<std::string_view, 4> kGeneratorOptions{"lengths", "depths", "samples", "seed"};
+constexpr std::array<std::string_view, 3> kHaystackOptions{"text", "invalid-utf8", "skip-bad-lines"};
 
 std::vector<double> depths_of(const Options& options) {
   constexpr std::size_t kWhole = 100;
@@ -40,6 +40,18 @@ const TaskDefinition& task_of(const Options& options) {
   }
   throw Error(ErrorCode::kUsage, "--task",
               "found '" + name + "', expected one of " + list + "or FILE.jsonl" + did_you_mean(name, names));
+}
+
+/// Whether the task hides things in a text.
+bool takes_haystack(const TaskDefinition& task) { return task.needs_haystack || task.has_depths; }
+
+/// The text of --text; empty where there is none.
+std::string haystack_of(const Options& options, const RunOptions& run, std::vector<std::string>& sha256) {
+  TextReader reader(text_leniency(options));
+  std::string text = read_haystack(options.list("text"), reader);
+  remark_leniency(reader.replaced_bytes(), reader.skipped_lines(), run.quiet);
+  sha256 = reader.sha256();
+  return text;
 }
 
 void check_length(std::size_t tokens, const ModelConfig& model, const std::string& what) {
@@ -82,10 +94,7 @@ TaskInput make_samples(const Options& options, const RunOptions& run, const Mode
                        const Tokenizer& tokenizer) {
   const TaskDefinition& task = task_of(options);
   TaskInput input{.samples = {}, .answer_tokens = task.answer_tokens};
-  const std::vector<std::string>& texts = options.list("text");
-  const std::string haystack = read_haystack(texts, input.sha256);
-  if (task.needs_haystack && haystack.empty())
-    throw Error(ErrorCode::kUsage, "--text", "found an empty text, expected one to hide things in");
+  const std::string haystack = takes_haystack(task) ? haystack_of(options, run, input.sha256) : std::string();
   const std::vector<double> depths = depths_of(options);
   const std::int32_t bos = chosen_bos(tokenizer, bos_choice(options));
   for (const std::size_t length : options.integers("lengths", 1, kLongestQuestion)) {
@@ -116,15 +125,20 @@ void check_question_options(const Options& options, TextUse text) {
   if (is_question_file(options.text("task"))) {
     const std::string file = "a --task of a file's questions";
     refuse_options(options, kGeneratorOptions, file);
-    if (text == TextUse::kHaystack) refuse_options(options, kText, file);
+    if (text == TextUse::kHaystack) refuse_options(options, kHaystackOptions, file);
     return;
   }
   const TaskDefinition& task = task_of(options);
-  if (task.needs_haystack && !options.has("text"))
-    throw Error(ErrorCode::kUsage, "--task " + std::string(task.name), "needs --text, in which things are hidden");
   const std::string beside = "--task " + std::string(task.name);
   if (!task.has_depths) refuse_options(options, std::array<std::string_view, 1>{"depths"}, beside);
-  if (!task.has_depths && !task.needs_haystack && text == TextUse::kHaystack) refuse_options(options, kText, beside);
+  if (task.needs_haystack && options.list("text").empty())
+    throw Error(ErrorCode::kUsage, beside, "needs --text, in which things are hidden");
+  if (text == TextUse::kScored) {
+    if (takes_haystack(task)) refuse_standard_input(options, beside);
+    return;
+  }
+  if (!takes_haystack(task)) refuse_options(options, kHaystackOptions, beside);
+  require_partner(options, std::span(kHaystackOptions).subspan(1), std::span(kHaystackOptions).first(1));
 }
 
 TaskInput task_input(const Options& options, const RunOptions& run, const ModelConfig& model,

@@ -15,6 +15,7 @@
 #include "cli/common/session.h"
 #include "cli/kvspectrum/commands.h"
 #include "core/error.h"
+#include "core/nearest.h"
 #include "io/file.h"
 #include "ranks/one_process.h"
 #include "ranks/watch.h"
@@ -27,7 +28,10 @@ StateSet states_of(const Options& options) {
   StateSet states;
   for (const std::string& name : names) {
     const auto kind = state_kind_from_name(name);
-    if (!kind) throw Error(ErrorCode::kUsage, "--states", "found '" + name + "', expected any of q_pre,k_pre,k_post,v");
+    if (!kind)
+      throw Error(ErrorCode::kUsage, "--states",
+                  "found '" + name + "', expected any of q_pre,k_pre,k_post,v" +
+                      did_you_mean(name, std::vector<std::string>{"q_pre", "k_pre", "k_post", "v"}));
     states.insert(*kind);
   }
   if (states.size() != names.size())

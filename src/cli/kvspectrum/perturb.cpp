@@ -38,6 +38,7 @@ OptionTable perturb_options() {
   add_model_options(table);
   add_text_options(table);
   add_run_options(table, true);
+  add_seed_option(table, "of the words and synonyms that are drawn");
   table.check([](const Options& options) {
     refuse_options(options, std::array<std::string_view, 1>{"tokens-file"}, "words to replace");
     if (options.has("tokens")) (void)options.integer("tokens", 4, options.integer("window", 4, 1 << 24));
