@@ -191,6 +191,12 @@ Markup gains_table(const Comparison& comparison) {
   return table.empty() ? Markup() : table.markup();
 }
 
+/// Whether the speeds beside a comparison are that comparison's own: a run before may have left them.
+bool was_timed(const Output& comparison) {
+  const JsonCursor root = comparison.root();
+  return !root.has("timed") || root.at("timed").boolean();
+}
+
 /// Whether `named`, a path in a comparison, ends with `path` as seen from the comparison's folder: both may have moved
 /// since together.
 bool ends_in(const std::filesystem::path& named, const std::filesystem::path& path) {
@@ -280,7 +286,8 @@ Section comparison_section(const ReportInputs& inputs) {
   for (const Output* output : outputs) {
     Comparison comparison = read_comparison(*output);
     for (const Output* speeds : inputs.of(OutputKind::kSpeeds))
-      if (is_same_path(speeds->path, speeds_beside(output->path))) add_speeds(*speeds, comparison);
+      if (was_timed(*output) && is_same_path(speeds->path, speeds_beside(output->path)))
+        add_speeds(*speeds, comparison);
     const std::string lead = outputs.size() > 1 ? output->name + ": " : "";
     const std::string extent =
         documents_of(comparison, most_scored(comparison)) + " of " + shown_count(comparison.tokens) + " tokens" +

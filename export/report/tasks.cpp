@@ -14,6 +14,9 @@ namespace {
 
 constexpr std::uint64_t kMostTokens = 1 << 24;
 
+/// That all sequences share beside the bytes of each.
+double shared_bytes_of(const JsonCursor& root) { return root.has("shared_bytes") ? root.at("shared_bytes").real() : 0; }
+
 /// Mean partial scores by where the answer was hidden.
 struct ScorePlace {
   double depth;
@@ -103,15 +106,16 @@ void add_task_row(Table& table, const JsonCursor& root) {
                   value};
   }
   const std::uint64_t questions = root.at("questions").unsigned_integer();
-  table.row({root.at("task").string(),
-             cache_label(root),
-             share(root, "bytes_ratio"),
-             {shown_count(questions), static_cast<double>(questions)},
-             share(root, "accuracy"),
-             share(root, "partial"),
-             real(root, "log_likelihood"),
-             difference,
-             root.has("full") ? share(root.at("full"), "accuracy") : Cell::missing()});
+  table.row(
+      {root.at("task").string(),
+       cache_label(root),
+       root.has("bytes_ratio") ? bytes_cell(root.at("bytes_ratio").real(), shared_bytes_of(root)) : Cell::missing(),
+       {shown_count(questions), static_cast<double>(questions)},
+       share(root, "accuracy"),
+       share(root, "partial"),
+       real(root, "log_likelihood"),
+       difference,
+       root.has("full") ? share(root.at("full"), "accuracy") : Cell::missing()});
 }
 
 std::string task_finding(const JsonCursor& root) {
@@ -119,9 +123,11 @@ std::string task_finding(const JsonCursor& root) {
   if (root.has("fails_with_full_cache") && root.at("fails_with_full_cache").boolean())
     return "The model misses most questions of " + task +
            " with the full cache: only the log-likelihood of the answers tells caches apart.";
+  const double shared = shared_bytes_of(root);
   const auto right = [](const JsonCursor& of) { return shown_percent(of.at("accuracy").real()); };
   const std::string with = "With " + spoken(cache_label(root)) + " " + right(root) + " of the questions of " + task +
-                           " are answered, on " + shown_percent(root.at("bytes_ratio").real()) + " of the bytes";
+                           " are answered, on " + shown_percent(root.at("bytes_ratio").real()) + " of the bytes" +
+                           (shared > 0 ? " and " + shown(1e-6 * shared) + "\u00A0MB that all sequences share" : "");
   return root.has("full") ? with + "; with the full cache " + right(root.at("full")) + "." : with + ".";
 }
 

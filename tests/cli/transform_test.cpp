@@ -5,6 +5,7 @@
 #include <random>
 
 #include "tests/cli/calibrate_fixture.h"
+#include "tests/cli/letters_tokenizer.h"
 
 namespace kvs::testing {
 namespace {
@@ -42,6 +43,24 @@ TEST_F(TransformProgram, ABudgetIsWhatEvalMeasures) {
   const double bytes = report.at("bytes_per_token").get<double>() * budget.at("window").get<double>();
   EXPECT_LE(bytes, budget.at("bytes").get<double>());
   EXPECT_GE(bytes, 0.8 * budget.at("bytes").get<double>());  // two outliers a layer are counted
+}
+
+TEST_F(TransformProgram, BytesThatAllSequencesShareAreShownWhereverBytesAre) {
+  ASSERT_EQ(transform("c.json", {"--budget", "60%"}).status, 0);
+  const std::size_t shared = config("c.json").at("quality").at("shared_bytes");
+  ASSERT_GT(shared, 0U);
+  std::ofstream(folder_ / "model/tokenizer.json") << dump_json(letters_tokenizer());
+  const std::vector<std::vector<std::string>> commands{
+      {"generate", "--prompt", "the cat", "--tokens", "4"},
+      {"eval", "--task", "needle", "--lengths", "600", "--answer-tokens", "2", "--depths", "0"}};
+  for (std::vector<std::string> words : commands) {
+    words.insert(words.end(), {"--model", folder_ / "model", "--config", folder_ / "c.json"});
+    const Outcome told = run("kvcalibrate", words);
+    ASSERT_EQ(told.status, 0) << told.err;
+    EXPECT_THAT(told.out + told.err, HasSubstr(" MB that all sequences share")) << words[0];
+    words.push_back("--json");
+    EXPECT_EQ(parse_json(run("kvcalibrate", words).out, words[0]).at("shared_bytes"), shared);
+  }
 }
 
 TEST_F(TransformProgram, RowsByHeadAreATransformToo) {

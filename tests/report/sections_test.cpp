@@ -65,6 +65,12 @@ TEST(ReportSections, AComparisonHasItsOwnSpeedsAndConfigs) {
   EXPECT_THAT(section.findings, Contains(HasSubstr("b/c.json: At half of the bytes")));
 }
 
+TEST(ReportSections, SpeedsOfARunBeforeAreNotAComparisons) {
+  ReportInputs inputs = two_comparisons();
+  inputs.outputs[2].json["timed"] = false;
+  EXPECT_THAT(comparison_section(inputs).body.html(), AllOf(HasSubstr(">12.5<"), Not(HasSubstr(">77.5<"))));
+}
+
 TEST(ReportSections, IntervalsOverPartsOfDocumentsSaySo) {
   Json json = output_json("comparison.json");
   for (Json& cell : json["cells"]) {
@@ -209,6 +215,14 @@ TEST(ReportSections, TasksAreMapsByDepthAndLength) {
   EXPECT_THAT(section.findings, ElementsAre("With LagKV 50\u00A0% of the questions of needle are answered, on "
                                             "40\u00A0% of the bytes; with the full cache "
                                             "100\u00A0%."));
+}
+
+TEST(ReportSections, TasksSayWhatAllSequencesShare) {
+  Json task = output_json("needle.json");
+  task["shared_bytes"] = 35.0e6;
+  const Section section = tasks_section(changed_output(OutputKind::kTask, task));
+  EXPECT_THAT(section.body.html(), HasSubstr("40.0\u00A0% + 35.0\u00A0MB shared"));
+  EXPECT_THAT(section.findings[0], HasSubstr("on 40\u00A0% of the bytes and 35.0\u00A0MB that all sequences share; "));
 }
 
 TEST(ReportSections, ATaskThatTheFullCacheFailsIsSaidToBeOne) {

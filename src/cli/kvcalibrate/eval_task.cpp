@@ -10,7 +10,9 @@
 #include "cli/kvcalibrate/cache_choice.h"
 #include "cli/kvcalibrate/task_input.h"
 #include "core/error.h"
+#include "eval/evaluation_report.h"
 #include "export/figures/retrieval_map.h"
+#include "export/transform_config.h"
 #include "io/file.h"
 #include "tasks/task_report.h"
 #include "version.h"
@@ -65,8 +67,17 @@ Json result_json(const Options& options, const TaskInput& input, const TaskPlan&
                      {"text_sha256", input.sha256},
                      {"command", options.command()},
                      {"tool_version", kToolVersion}});
+  if (!choice.transform.empty()) result["shared_bytes"] = shared_bytes(choice.transform);
   result.update(digests_of_configs(options));
   return result;
+}
+
+/// What task_summary() says, and the bytes that all sequences share.
+std::string summary(const std::string& cache, const Json& result, std::size_t longest) {
+  std::string text = cache + ": " + task_summary(result);
+  if (result.contains("shared_bytes"))
+    text += "  besides the cache, " + shared_bytes_text(result.at("shared_bytes"), longest) + '\n';
+  return text;
 }
 
 std::vector<TaskResult> ask_all(const Options& options, const RunOptions& run, const TaskInput& input,
@@ -203,7 +214,7 @@ void run_eval_task(const Options& options, const RunOptions& run) {
   if (options.has("out"))
     write_outputs(options.text("out"), result, run, [&] { return figures_of(cache.choice, session, result, results); });
   if (journal) journal->remove();
-  print_result(run, result, cache.choice.name + ": " + task_summary(result));
+  print_result(run, result, summary(cache.choice.name, result, longest));
 }
 
 }  // namespace kvs

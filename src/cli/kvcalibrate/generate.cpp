@@ -9,8 +9,10 @@
 #include "cli/kvcalibrate/commands.h"
 #include "core/error.h"
 #include "core/utf8.h"
+#include "eval/evaluation_report.h"
 #include "eval/generation.h"
 #include "export/config.h"
+#include "export/transform_config.h"
 #include "io/finite.h"
 #include "io/text_source.h"
 #include "version.h"
@@ -94,12 +96,14 @@ void run_generate(Arguments arguments) {
   };
   const Generation made = generate(*session.decoder, cache, prompt, count, show);
   const std::string text = tokenizer->decode(made.ids);
+  const std::size_t shared = choice.transform.empty() ? 0 : shared_bytes(choice.transform);
   if (!run.json) {
     print(std::string_view(text).substr(shown));
     print("\n");
     remark(choice.name + ": " + std::to_string(prompt.size()) + " tokens of prompt" + (bos < 0 ? "" : " with BOS") +
                ", " + std::to_string(count) + " generated, " + std::to_string(made.compressions) + " compressions, " +
-               human_bytes(static_cast<double>(made.end.stored)) + " cache at the end",
+               human_bytes(static_cast<double>(made.end.stored)) + " cache at the end" +
+               (shared == 0 ? "" : ", besides " + shared_bytes_text(shared, prompt.size() + count)),
            run.quiet);
     return;
   }
@@ -119,6 +123,7 @@ void run_generate(Arguments arguments) {
               {"model", model_json(session.config(), session.source->sha256(), prompt.size() + count)},
               {"command", options->command()},
               {"tool_version", kToolVersion}};
+  if (shared > 0) result["shared_bytes"] = shared;
   result.update(digests_of_configs(*options));
   print_result(run, result, "");
 }
