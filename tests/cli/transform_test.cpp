@@ -50,9 +50,10 @@ TEST_F(TransformProgram, BytesThatAllSequencesShareAreShownWhereverBytesAre) {
   const std::size_t shared = config("c.json").at("quality").at("shared_bytes");
   ASSERT_GT(shared, 0U);
   std::ofstream(folder_ / "model/tokenizer.json") << dump_json(letters_tokenizer());
-  const std::vector<std::vector<std::string>> commands{
-      {"generate", "--prompt", "the cat", "--tokens", "4"},
-      {"eval", "--task", "needle", "--lengths", "600", "--answer-tokens", "2", "--depths", "0"}};
+  std::ofstream(folder_ / "q.jsonl")
+      << R"({"context": "ice is cold.", "question": "what is cold?", "answers": ["ice"]})";
+  const std::vector<std::vector<std::string>> commands{{"generate", "--prompt", "the cat", "--tokens", "4"},
+                                                       {"eval", "--task", folder_ / "q.jsonl"}};
   for (std::vector<std::string> words : commands) {
     words.insert(words.end(), {"--model", folder_ / "model", "--config", folder_ / "c.json"});
     const Outcome told = run("kvcalibrate", words);
