@@ -6,8 +6,8 @@
 
 namespace kvs {
 
-/// Which of `known` was probably meant by `word`: the one with the least edit distance, if that is at most a third of
-/// the word's length; else empty. Cost: the product of the lengths, for each candidate.
+/// Which of `known` was probably meant by `word`: the one with the least edit distance, upper and lower case alike, if
+/// that is at most a third of the word's length; else empty. Cost: the product of the lengths, for each candidate.
 std::string_view nearest(std::string_view word, std::span<const std::string> known);
 
 /// ", did you mean X?" or nothing.

@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 
 #include "core/error.h"
@@ -41,6 +42,7 @@ class Reader {
     corpus_.text_sha256 = reader_.sha256();
     corpus_.replaced_bytes = reader_.replaced_bytes();
     corpus_.skipped_lines = reader_.skipped_lines();
+    corpus_.json_like = reader_.json_like();
     if (corpus_.documents.empty()) fail_without_documents();
     return std::move(corpus_);
   }
@@ -104,15 +106,19 @@ class Reader {
     return windows;
   }
 
-  /// Cuts one text into windows.
+  /// Cuts one text into windows. One that is there already, under whatever name, would count as independent documents.
   void add_text(const std::string& name, std::span<const std::int32_t> ids) {
     const std::vector<Window> windows = windows_of(ids);
+    const std::string digest = digest_of(ids);
+    if (!windows.empty() && !digests_.insert(digest).second) {
+      ++corpus_.repeated_texts;
+      return;
+    }
     ++texts_;
     longest_ = std::max(longest_, ids.size());
     windows_ += windows.size();
     corpus_.tokens_read += ids.size();
     corpus_.tokens_dropped += ids.size() - (windows.empty() ? 0 : windows.back().first + windows.back().own);
-    const std::string digest = digest_of(ids);
     const std::size_t last = place(options_.windows_last, windows.size(), windows.size());
     for (std::size_t n = place(options_.windows_first, windows.size(), 0); n < last && !is_full(); ++n) {
       const auto own = ids.subspan(windows[n].first, windows[n].own);
@@ -157,6 +163,7 @@ class Reader {
   std::size_t vocabulary_size_;
   TextReader reader_;
   Corpus corpus_;
+  std::unordered_set<std::string> digests_;  // of the texts that have windows
   std::size_t texts_ = 0, longest_ = 0, windows_ = 0;
 };
 

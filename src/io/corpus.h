@@ -43,6 +43,8 @@ struct Corpus {
   std::string tokenizer_sha256;                     // tokenizer_digest(), empty for texts of token ids
   std::size_t tokens_read = 0, tokens_dropped = 0;  // remainders shorter than a window are dropped and counted
   std::size_t replaced_bytes = 0, skipped_lines = 0;
+  std::size_t repeated_texts = 0;      // which have the tokens of an earlier one, and are read once
+  std::vector<std::string> json_like;  // TextReader::json_like()
   std::int32_t bos = -1;  // CorpusOptions::bos
 };
 

@@ -1,5 +1,6 @@
 #include "io/file_kind.h"
 
+#include <algorithm>
 #include <array>
 #include <string>
 
@@ -36,6 +37,16 @@ constexpr std::array kKinds{
     Kind{"\x89HDF\r\n\x1a\n"sv, "an HDF5 file", "that is a capture"},
     Kind{"GGUF"sv, "a GGUF model", "that is a model"},
 };
+constexpr Kind kTar{"ustar", "a tar archive", "unpack it first: tar -xf FILE"};
+constexpr std::size_t kTarMagic = 257;  // its offset
+constexpr Kind kNuls{"", "NUL bytes throughout, as in UTF-16 text",
+                     "convert it first, e.g. iconv -f UTF-16LE -t UTF-8"};
+
+/// A single NUL is a character of a text; a quarter of all bytes is none.
+bool is_full_of_nuls(std::string_view bytes) {
+  constexpr std::size_t kLeast = 8;
+  return bytes.size() >= kLeast && 4 * static_cast<std::size_t>(std::ranges::count(bytes, '\0')) >= bytes.size();
+}
 
 }  // namespace
 
@@ -53,6 +64,9 @@ void refuse_foreign_text(std::string_view first_bytes, std::string_view name) {
     break;
   }
   if (found == nullptr && has_ending(name, ".parquet")) found = &kKinds.front();
+  if (found == nullptr && first_bytes.size() > kTarMagic && first_bytes.substr(kTarMagic).starts_with(kTar.magic))
+    found = &kTar;
+  if (found == nullptr && is_full_of_nuls(first_bytes)) found = &kNuls;
   if (found == nullptr) return;
   throw Error(ErrorCode::kUnsupported, name,
               "found " + std::string(found->name) + ", expected UTF-8 text; " + std::string(found->hint));

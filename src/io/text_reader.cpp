@@ -8,6 +8,7 @@
 
 #include "core/utf8.h"
 #include "io/file_kind.h"
+#include "io/json.h"
 #include "io/json_line.h"
 #include "io/text_kind.h"
 
@@ -39,6 +40,18 @@ bool is_folder(const std::string& path) {
   return find_status(path, status) && S_ISDIR(status.st_mode);
 }
 
+/// Whether the first line of a text is a whole object of JSON.
+bool begins_with_object(std::string_view text) {
+  const std::string_view line = text.substr(0, text.find('\n'));
+  if (line.find_first_not_of(kBlank) == std::string_view::npos || line[line.find_first_not_of(kBlank)] != '{')
+    return false;
+  try {
+    return parse_json(line, "").is_object();
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 }  // namespace
 
 bool TextReader::is_blank_line(const TextSource::Line& line) noexcept {
@@ -65,7 +78,9 @@ void TextReader::read_file(const fs::path& path, const Take& take) {
 void TextReader::read_prose(TextSource source, const Take& take) {
   refuse_foreign_text(source.peek(kKindBytes), source.name());
   check_interrupt();
-  wants_more_ = take(source.name(), valid_text(source.read_rest(), source.name(), 1, 0));
+  const std::string text = valid_text(source.read_rest(), source.name(), 1, 0);
+  if (begins_with_object(text)) json_like_.push_back(source.name());
+  wants_more_ = take(source.name(), text);
   record(source);
 }
 

@@ -51,6 +51,8 @@ class TextReader {
   const std::vector<std::string>& sha256() const noexcept { return sha256_; }  // one per file read, in order
   std::size_t replaced_bytes() const noexcept { return replaced_bytes_; }
   std::size_t skipped_lines() const noexcept { return skipped_lines_; }
+  /// Files that were read as one text though their first line is an object of JSON.
+  const std::vector<std::string>& json_like() const noexcept { return json_like_; }
 
  private:
   static bool is_blank_line(const TextSource::Line& line) noexcept;
@@ -77,7 +79,7 @@ class TextReader {
 
   TextLeniency leniency_;
   bool wants_more_ = true;
-  std::vector<std::string> sha256_;
+  std::vector<std::string> sha256_, json_like_;
   std::size_t replaced_bytes_ = 0, skipped_lines_ = 0;
 };
 

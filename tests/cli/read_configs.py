@@ -1,13 +1,9 @@
 """Reads each config named on standard input as the Python package does: a line of its verdict, "valid" or the error."""
 
 import sys
-import types
 from pathlib import Path
 
-FOLDER = Path(__file__).resolve().parents[2] / "export/python/kvspectrum"
-package = types.ModuleType("kvspectrum")  # the reader alone, without PyTorch
-package.__path__ = [str(FOLDER)]
-sys.modules["kvspectrum"] = package
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "export/python"))
 
 from kvspectrum.reader import ConfigError, read_config  # noqa: E402
 

@@ -14,6 +14,7 @@ TEST(Nearest, FindsADroppedASwappedAndAnExtraLetter) {
   EXPECT_EQ(nearest("widow", kNames), "window");
   EXPECT_EQ(nearest("token-file", kNames), "tokens-file");
   EXPECT_EQ(nearest("texxt", kNames), "text");
+  EXPECT_EQ(nearest("Window", kNames), "window");
 }
 
 TEST(Nearest, FindsNothingForAnotherWord) {

@@ -209,6 +209,21 @@ TEST_F(CorpusTest, EachObjectOfAJsonlFileIsATextOfItsOwn) {
   EXPECT_EQ(corpus.tokens_dropped, 2U);
 }
 
+TEST_F(CorpusTest, ATextIsReadOnceUnderWhateverName) {
+  const std::string a = write("a.txt", "abcdef"), copy = write("copy.md", "abcdef");
+  const std::string lines =
+      write("a.jsonl", "{\"text\":\"abcdef\"}\n{\"text\":\"abcdeg\"}\n{\"text\":\"x\"}\n{\"text\":\"x\"}\n");
+  const Corpus corpus = read(options({a, copy, a, lines}, 3));
+  EXPECT_THAT(texts_of(corpus), ElementsAre("abc", "def", "abc", "deg"));
+  EXPECT_EQ(corpus.repeated_texts, 3U);  // what is shorter than a window is none
+}
+
+TEST_F(CorpusTest, ProseThatBeginsLikeLinesOfJsonIsNamed) {
+  const std::string lines = write("a.txt", "{\"text\":\"abcdef\"}\n"), words = write("b.txt", "{curly} braces\n"),
+                    code = write("c.txt", "{\n  \"a\": 1\n}\n");
+  EXPECT_THAT(read(options({lines, words, code}, 3)).json_like, ElementsAre(lines));
+}
+
 TEST_F(CorpusTest, StandardInputIsOneText) {
   const std::string path = write("in", "abcd\nef");
   const int saved = ::dup(STDIN_FILENO), file = ::open(path.c_str(), O_RDONLY);
@@ -273,7 +288,7 @@ TEST_F(CorpusTest, Bad78BytesAreTokenisedUnchanged) {
 }
 
 TEST_F(CorpusTest, Bad79JsonlLinesNameTheirLineOrAreSkippedAndCounted) {
-  const std::string good = "{\"text\":\"good\"}\n";
+  const std::string good = "{\"text\":\"good\"}\n", fine = "{\"text\":\"fine\"}\n";
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"[1]\n", "line 2: found an array of 1 elements, expected an object"},
       {"{\"txt\":\"a\"}\n", "line 2: /text"},
@@ -282,7 +297,7 @@ TEST_F(CorpusTest, Bad79JsonlLinesNameTheirLineOrAreSkippedAndCounted) {
       {"{\"text\":\"\xFF\"}\n", "line 2, byte offset"},
   };
   for (const auto& [line, message] : cases) {
-    CorpusOptions bad = options({write("a.jsonl", good + line + good)});
+    CorpusOptions bad = options({write("a.jsonl", good + line + fine)});
     try {
       read(bad);
       ADD_FAILURE() << line;
@@ -292,7 +307,7 @@ TEST_F(CorpusTest, Bad79JsonlLinesNameTheirLineOrAreSkippedAndCounted) {
     }
     bad.leniency.skip_bad_lines = true;
     const Corpus corpus = read(bad);
-    EXPECT_THAT(texts_of(corpus), ElementsAre("good", "good")) << line;
+    EXPECT_THAT(texts_of(corpus), ElementsAre("good", "fine")) << line;
     EXPECT_EQ(corpus.skipped_lines, 1U);
   }
 }

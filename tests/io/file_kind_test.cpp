@@ -35,7 +35,15 @@ INSTANTIATE_TEST_SUITE_P(
         Foreign{"%PDF-1.7", "t", "found a PDF document, expected UTF-8 text; convert it first: pdftotext"},
         Foreign{"\xff\xfeh\0"sv, "t", "found UTF-16 text"}, Foreign{"\xfe\xff\0h"sv, "t", "iconv -f UTF-16"},
         Foreign{"\xff\xfe\0\0"sv, "t", "found UTF-32 text"}, Foreign{"\x89HDF\r\n\x1a\n", "t", "found an HDF5 file"},
-        Foreign{"GGUF", "t", "that is a model"}));
+        Foreign{"GGUF", "t", "that is a model"}, Foreign{"a\0b\0c\0d\0"sv, "t", "found NUL bytes throughout"}));
+
+TEST(ForeignTextKinds, ATarArchiveIsKnownByItsHeader) {
+  std::string header = "a.txt";
+  header.resize(257);
+  EXPECT_NO_THROW(refuse_foreign_text("words and a \0 between"sv, "t"));
+  test::expect_error(ErrorCode::kUnsupported, "found a tar archive",
+                     [&] { refuse_foreign_text(header + "ustar", "t"); });
+}
 
 TEST(ForeignTextKinds, TextThatOnlyResemblesOneIsLeftAlone) {
   for (const std::string_view text :

@@ -1,7 +1,19 @@
-"""kvspectrum's calibrated KV-cache configs in Transformers."""
+"""kvspectrum's calibrated KV-cache configs in Transformers.
 
-from kvspectrum.cache import CalibratedCache
-from kvspectrum.config import ConfigError
-from kvspectrum.press import press_from_config
+Names are imported when they are used, so that kvspectrum.reader needs neither torch nor Transformers.
+"""
 
-__all__ = ["CalibratedCache", "ConfigError", "press_from_config"]
+from importlib import import_module
+
+_MODULES = {
+    "CalibratedCache": "kvspectrum.cache",
+    "ConfigError": "kvspectrum.reader.error",
+    "press_from_config": "kvspectrum.press",
+}
+__all__ = list(_MODULES)
+
+
+def __getattr__(name):
+    if name not in _MODULES:
+        raise AttributeError(f"module 'kvspectrum' has no attribute '{name}'")
+    return getattr(import_module(_MODULES[name]), name)

@@ -332,6 +332,13 @@ Corpus load_corpus(const Options& options, const RunOptions& run, const ModelSou
                ", one of its " + std::to_string(corpus.window) + " tokens (--bos)",
            run.quiet);
   remark_leniency(read.replaced_bytes, read.skipped_lines, run.quiet);
+  if (read.repeated_texts > 0)
+    remark("note: " + std::to_string(read.repeated_texts) + (read.repeated_texts == 1 ? " text has" : " texts have") +
+               " the tokens of an earlier one: each text is read once",
+           run.quiet);
+  for (const std::string& name : read.json_like)
+    remark("note: " + name + " begins like lines of JSON and is read as one text; expected the name *.jsonl for lines",
+           run.quiet);
   if (model.config().exceeds_context(positions ? positions(corpus.window) : corpus.window))
     remark("text: windows of " + std::to_string(corpus.window) + " tokens are longer than the model's context of " +
                std::to_string(model.config().context),

@@ -96,6 +96,9 @@ void refuse_settings(const CacheChoice& choice, const Json& settings) {
 
 CacheChoice named(const std::string& name, const std::string& option) {
   CacheChoice choice{.name = name, .method = find_cache_method(name)};
+  if (name == "elitekv" || name == "transform")
+    throw Error(ErrorCode::kUsage, option,
+                "found " + name + ", which --config takes: kvcalibrate " + name + " makes one");
   if (choice.method == nullptr)
     throw Error(ErrorCode::kUsage, option,
                 "found '" + name + "', expected one of " + method_names() + nearest_method(name));

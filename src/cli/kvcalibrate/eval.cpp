@@ -157,6 +157,8 @@ void run_eval(Arguments arguments) {
     remark("note: documents of " + std::to_string(tokens) + " tokens are all kept: " + choice.name +
                " has nothing to compress in them",
            run.quiet);
+  if (choice.has_store() && result.at("bytes_ratio") >= 1.0)
+    remark("note: the storage type leaves the cache as it is: no layer's rows are stored in fewer bytes", run.quiet);
   result.update(Json{{"documents", documents.size()},
                      {"window", tokens},
                      {"dtype", name_of(session.backend->compute_type())},
