@@ -62,4 +62,11 @@ void check_settings(const CacheMethod& method, const Json& settings, const std::
   }
 }
 
+void check_complete(const CacheMethod& method, const Json& settings, const std::string& where,
+                    std::span<const std::string_view> later) {
+  for (const ParameterSpec& spec : describe(method))
+    if (spec.standard.is_null() && !settings.contains(spec.name) && std::ranges::find(later, spec.name) == later.end())
+      throw Error(ErrorCode::kUsage, where + ' ' + spec.name, "found nothing, expected a whole number");
+}
+
 }  // namespace kvs

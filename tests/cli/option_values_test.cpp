@@ -157,7 +157,11 @@ TEST_F(OptionValues, WithoutEffectAreRefused) {
   refuse("eval", {"--seed", "7"}, "--seed: needs --task");
   refuse("eval", {"--task", "q.jsonl", "--seed", "7"},
          "--seed: cannot be combined with a --task of a file's questions");
+  refuse("eval", {"--against", "none"}, "--against: cannot be combined with --method full");
+  refuse("eval", {"--task", "ruler-vt", "--against", "none"}, "--against: cannot be combined with --method full");
   for (const char* name : {"--force", "--no-lock"}) {
+    expect_message(command("eval"), {"--model", none, "--text", none, "--method", "full", name},
+                   std::string(name) + ": needs --out or --save-config");
     expect_message(command("latency"), {"--model", none, "--text", none, name}, std::string(name) + ": needs --out");
     refuse("generate", {name}, std::string(name) + ": found an option that is not known");
   }
@@ -171,6 +175,25 @@ TEST_F(OptionValues, WithoutEffectAreRefused) {
   refuse("export", {"--dtype", "f16"}, "--dtype: cannot be combined with --to llama-cpp");
   refuse("cost", {"--geometry", "llama2-7b"}, "--model: cannot be combined with --geometry");
   EXPECT_TRUE(is_empty());
+}
+
+TEST_F(OptionValues, OfCachesAreCompleteBeforeTheFirstFile) {
+  const std::string none = folder_ / "none";
+  const std::vector<std::string> text{"--model", none, "--text", none};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), text.begin(), text.end());
+    return more;
+  };
+  const std::string missing = ": found nothing, expected a whole number";
+  expect_message(command("eval"), with({"--method", "freqkv"}), "--set cache_size" + missing);
+  expect_message(command("eval"), with({"--method", "h2o", "--set", "cache_size=8"}), "--set recent" + missing);
+  expect_message(command("eval"), with({"--method", "l2norm"}), "--set prefix" + missing);
+  expect_message(command("eval"), with({"--task", "needle", "--method", "snapkv"}), "--set cache_size" + missing);
+  expect_message(command("latency"), with({"--cache", "streaming"}), "--cache cache_size" + missing);
+  expect_message(command("generate"), {"--model", none, "--prompt", "a", "--method", "freqkv"},
+                 "--set cache_size" + missing);
+  // The prefix of a question is its own.
+  EXPECT_EQ(run_words(command("eval"), with({"--task", "needle", "--method", "l2norm"})).status, 3);
 }
 
 TEST_F(OptionValues, MissingOrMisspeltAreNamed) {

@@ -127,8 +127,13 @@ void check_cache_options(const Options& options, const char* standard) {
   if (!has_method && !options.has("config") && standard == nullptr)
     throw Error(ErrorCode::kUsage, "missing option --method NAME or --config FILE", "see --help");
   const Json settings = parse_settings(options.list("set"), "--set");
-  if (!options.has("config"))
-    check_settings(*named(has_method ? options.text("method") : standard, "--method").method, settings, "--set");
+  if (options.has("config")) return;
+  const CacheMethod& method = *named(has_method ? options.text("method") : standard, "--method").method;
+  check_settings(method, settings, "--set");
+  static constexpr std::string_view kOfQuestions[] = {"prefix"};
+  check_complete(
+      method, settings, "--set",
+      options.has("task") ? std::span<const std::string_view>(kOfQuestions) : std::span<const std::string_view>());
 }
 
 /// Refuses what is wrong in a choice's parameters.
@@ -147,6 +152,7 @@ void check(const CacheChoice& choice, const ModelSource& source) {
 void check_cache_words(const std::string& text, const std::string& option) {
   const WordsOfCache words = words_of_cache(text, option);
   check_settings(*words.choice.method, words.settings, option);
+  check_complete(*words.choice.method, words.settings, option);
 }
 
 void add_cache_options(OptionTable& table, const char* standard) {

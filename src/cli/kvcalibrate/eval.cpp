@@ -28,6 +28,10 @@ constexpr std::size_t kMostResultBytes = std::size_t{1} << 30;
 
 void check_eval_options(const Options& options) {
   require_partner(options, std::array<std::string_view, 1>{"resume"}, std::array<std::string_view, 1>{"out"});
+  require_partner(options, std::array<std::string_view, 2>{"force", "no-lock"},
+                  std::array<std::string_view, 2>{"out", "save-config"});
+  if (options.has("method") && options.text("method") == "full" && !options.has("set"))
+    refuse_options(options, std::array<std::string_view, 1>{"against"}, "--method full");
   if (options.has("task")) return check_task_options(options);
   require_partner(options, kTaskOptions, std::array<std::string_view, 1>{"task"});
   const std::int64_t window = options.integer("window", 2, kLongestWindow);
