@@ -155,6 +155,22 @@ std::string model_of(const Output& output) {
   return model.at("sha256").string() + " (" + model.at("name").string() + ")";
 }
 
+/// Refuses an output whose model has another geometry or rotation than `first`, where both state it: the same weights
+/// compute otherwise with another config.json.
+void check_one_geometry(const Output& output, const Output& first) {
+  const JsonCursor found = output.root().at("model"), expected = first.root().at("model");
+  const auto check = [&](const JsonCursor& one, const JsonCursor& other, const char* name) {
+    if (one.has(name) && other.has(name) && one.at(name).value() != other.at(name).value())
+      throw Error(ErrorCode::kConflict, output.name + ": " + "/model/" + name,
+                  "found " + dump_json(one.at(name).value(), -1) + ", expected " +
+                      dump_json(other.at(name).value(), -1) + " of " + first.name);
+  };
+  for (const char* name : {"architecture", "layers", "query_heads", "kv_heads", "head_dim"})
+    check(found, expected, name);
+  if (!found.has("rope") || !expected.has("rope")) return;
+  for (const char* name : {"theta", "scaling", "rotary_dim"}) check(found.at("rope"), expected.at("rope"), name);
+}
+
 void check_one_model(const std::vector<Output>& outputs) {
   const Output* first = nullptr;
   for (const Output& output : outputs) {
@@ -163,6 +179,7 @@ void check_one_model(const std::vector<Output>& outputs) {
     if (output.root().at("model").at("sha256").string() != first->root().at("model").at("sha256").string())
       throw Error(ErrorCode::kConflict, output.name + ": /model/sha256",
                   "found " + model_of(output) + ", expected " + model_of(*first) + " of " + first->name);
+    check_one_geometry(output, *first);
   }
 }
 

@@ -1,5 +1,7 @@
 #include "tasks/question_file.h"
 
+#include <set>
+
 #include "core/error.h"
 #include "core/utf8.h"
 #include "io/file_kind.h"
@@ -33,6 +35,8 @@ TaskSample question_of(const JsonCursor& line) {
     return sample;
   }
   sample.choices = strings_of(line.at("choices"), 2);
+  if (std::set(sample.choices.begin(), sample.choices.end()).size() < sample.choices.size())
+    line.at("choices").fail("choices that differ");
   const auto right = line.at("answer").integer(0, static_cast<std::int64_t>(sample.choices.size()) - 1);
   sample.answers = {sample.choices[static_cast<std::size_t>(right)]};
   return sample;

@@ -70,6 +70,20 @@ TEST(ReportInputs, OfTwoModelsAreAConflictThatNamesBoth) {
   EXPECT_THAT(message, HasSubstr("full.eval.json"));
 }
 
+TEST(ReportInputs, OfTheSameWeightsWithAnotherRotationAreAConflict) {
+  const test::TemporaryDirectory folder;
+  Json other = output_json("needle.json");
+  other["model"]["rope"]["theta"] = 12345.5;
+  write_file_atomically(folder.path() / "other.json", other.dump(), false);
+  const auto [code, message] = refusal({output_path("full.eval.json"), folder.path() / "other.json"});
+  EXPECT_EQ(code, ErrorCode::kConflict);
+  EXPECT_THAT(message, HasSubstr("other.json: /model/theta: found 12345.5, expected "));
+  other = output_json("needle.json");
+  other["model"]["kv_heads"] = 7;
+  write_file_atomically(folder.path() / "other.json", other.dump(), true);
+  EXPECT_EQ(refusal({output_path("full.eval.json"), folder.path() / "other.json"}).first, ErrorCode::kConflict);
+}
+
 TEST(ReportInputs, ThatBreakTheirSchemaAreRefused) {
   const test::TemporaryDirectory folder;
   Json config = output_json("faedkv.json");

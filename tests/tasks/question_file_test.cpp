@@ -64,6 +64,7 @@ TEST_F(Questions, AreRefusedWithLineAndField) {
   refuse(R"({"context": "c", "question": "q", "answers": ["a", " "]})", "/answers/1: ");
   refuse(R"({"context": "c", "question": "q", "choices": ["a"], "answer": 0})", "/choices: ");
   refuse(R"({"context": "c", "question": "q", "choices": ["a", "b"], "answer": 2})", "/answer: found 2");
+  refuse(R"({"context": "c", "question": "q", "choices": ["a", "a"], "answer": 1})", "expected choices that differ");
   refuse(R"({"context": "", "question": " ", "answers": ["a"]})", "/question: ");
   refuse("\xff\n", "line 1: byte 0");
   refuse("\n\n", "found no question", ErrorCode::kData);
