@@ -182,7 +182,7 @@ TEST_F(BosPrograms, InfoSaysWhetherTheFilesAskForIt) {
   const auto info = [&] { return run("kvspectrum", {"info", folder_ / "model"}).out; };
   EXPECT_THAT(info(), HasSubstr("id 46, begins every window and prompt"));
   write_tokenizer(false);
-  EXPECT_THAT(info(), HasSubstr("id 46, which the model's files do not ask for"));
+  EXPECT_THAT(info(), HasSubstr("id 46, not put in: the model's files do not ask for it"));
 }
 
 }  // namespace

@@ -79,7 +79,7 @@ void write_tokenizer(std::ostream& out, const Json& tokenizer) {
     else
       out << "id " << tokenizer.at("bos")
           << (tokenizer.at("adds_bos").get<bool>() ? ", begins every window and prompt: the model's files ask for it\n"
-                                                   : ", which the model's files do not ask for (--bos on)\n");
+                                                   : ", not put in: the model's files do not ask for it (--bos on puts it in)\n");
     for (const Json& note : tokenizer.at("notes")) label(out, "") << note.get<std::string>() << '\n';
   }
 }
