@@ -45,7 +45,7 @@ struct Corpus {
   std::size_t replaced_bytes = 0, skipped_lines = 0;
   std::size_t repeated_texts = 0;      // which have the tokens of an earlier one, and are read once
   std::vector<std::string> json_like;  // TextReader::json_like()
-  std::int32_t bos = -1;  // CorpusOptions::bos
+  std::int32_t bos = -1;               // CorpusOptions::bos
 };
 
 /// Reads, tokenises and cuts the texts as the contract in docs/captures.md says.

@@ -464,7 +464,7 @@ TEST_F(ComparePrograms, RefusesWhatItCannotDo) {
   refuse(2, {"--out", out, "--methods", "full", "--compose", "q8_0"}, "none takes a storage type");
   refuse(2, {"--out", out, "--task", "ruler-cwe", "--depths", "7"}, "--depths: cannot be combined with");
   EXPECT_THAT(
-      run("kvcalibrate", {"compare", "--model", "no such", "--text", "no such", "--task", "neeedle", "--out", out}).err,
+      run("kvcalibrate", {"compare", "--model", "no such", "--text", "no such", "--task", "kneedle", "--out", out}).err,
       HasSubstr("did you mean needle?"));
   refuse(2, {"--out", out, "--decode", "31"}, "--decode");
   refuse(2, {"--out", out, "--time", "soon"}, "expected a time such as");

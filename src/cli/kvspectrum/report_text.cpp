@@ -78,8 +78,9 @@ void write_tokenizer(std::ostream& out, const Json& tokenizer) {
       out << "none\n";
     else
       out << "id " << tokenizer.at("bos")
-          << (tokenizer.at("adds_bos").get<bool>() ? ", begins every window and prompt: the model's files ask for it\n"
-                                                   : ", not put in: the model's files do not ask for it (--bos on puts it in)\n");
+          << (tokenizer.at("adds_bos").get<bool>()
+                  ? ", begins every window and prompt: the model's files ask for it\n"
+                  : ", not put in: the model's files do not ask for it (--bos on puts it in)\n");
     for (const Json& note : tokenizer.at("notes")) label(out, "") << note.get<std::string>() << '\n';
   }
 }
