@@ -297,7 +297,7 @@ ParetoPlot pareto_plot(const Json& comparison) {
                       " tokens, the last " + std::to_string(count("tokens") - count("prefix") - 1) + " scored",
                   {}};
   for (const Json& cell : comparison.at("cells")) {
-    if (cell.at("documents") == 0) continue;
+    if (cell.at("documents") != scored && !cell.at("front").get<bool>()) continue;  // of other documents
     plot.points.push_back(
         {cell.at("label"), cell.at("method"), cell.at("bytes_ratio"), cell.at("kl"), cell.at("front").get<bool>()});
   }

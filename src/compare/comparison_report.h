@@ -23,7 +23,7 @@ Json comparison_json(std::span<const CompareCell> cells, std::span<const CellRes
 /// A line for each cell, by budget and divergence, what is best at each budget and smallest at each loss, and what the
 /// front retrieves and how fast it decodes. @param speeds  null: not measured
 std::string comparison_text(const Json& comparison, const Json& speeds);
-/// Headed by the model's name and what its front was scored on.
+/// Headed by the model's name and what its front was scored on; cells of fewer documents are left out.
 ParetoPlot pareto_plot(const Json& comparison);
 
 }  // namespace kvs

@@ -128,6 +128,15 @@ TEST(ComparisonPareto, SaysOnHowManyDocumentsItsFrontWasScored) {
   EXPECT_EQ(pareto_plot(result).heading, "M · 2 documents of 32 tokens, the last 11 scored");
 }
 
+TEST(ComparisonPareto, LeavesOutWhatWasScoredOnFewerDocuments) {
+  Json result = comparison_of({cell("q8_0", 0.5, false), cell("lucky", 0.5, false)},
+                              {holding(64, {2.1, 2.1}, {0.2, 0.2}), holding(64, {2.1}, {0.1})});
+  result.update({{"model", {{"name", "M"}}}, {"documents", 2}, {"tokens", 32}, {"prefix", 20}});
+  const ParetoPlot plot = pareto_plot(result);
+  ASSERT_EQ(plot.points.size(), 1U);
+  EXPECT_EQ(plot.points[0].label, "q8_0");
+}
+
 TEST(ComparisonSmallest, IsNoneWhereAllCostMore) {
   const Json result = comparison_of({cell("lagkv", 0.5, false)}, {result_of({3, 4}, {0.4, 0.2})});
   EXPECT_TRUE(result.at("smallest")[0].at("cell").is_null());
