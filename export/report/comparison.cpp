@@ -111,6 +111,7 @@ std::vector<std::vector<const ComparisonCell*>> alike(const Comparison& comparis
   std::map<std::size_t, std::vector<const ComparisonCell*>, std::greater<>> groups;
   for (const ComparisonCell& cell : comparison.cells) groups[cell.documents].push_back(&cell);
   std::vector<std::vector<const ComparisonCell*>> all;
+  all.reserve(groups.size());
   for (auto& [documents, cells] : groups) all.push_back(std::move(cells));
   return all;
 }

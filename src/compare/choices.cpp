@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "calibrate/paired_difference.h"
+#include "compare/calibration.h"
 #include "compare/comparison_text.h"
 #include "compare/evidence.h"
 #include "compare/spending.h"

@@ -22,7 +22,7 @@ double recorded_loss(const JsonCursor& value) {
 }
 
 std::vector<double> recorded_losses(const JsonCursor& list, std::size_t count) {
-  const std::vector<double> losses = record_reals(list, count);
+  std::vector<double> losses = record_reals(list, count);
   for (std::size_t n = 0; n < count; ++n) (void)recorded_loss(list.at(n));
   return losses;
 }
