@@ -4,6 +4,7 @@
 #include <set>
 #include <string>
 
+#include "core/error.h"
 #include "eval/budget/lattice.h"
 #include "eval/document_loss.h"
 #include "eval/layer_losses.h"
@@ -53,9 +54,17 @@ Json proposed_values(const BudgetSpace& space, const std::vector<Json>& settings
   return all;
 }
 
-void check_proposal(const JsonCursor& of_layers, std::size_t layers) {
-  for (const double value : record_reals(of_layers, layers))
-    if (value < 0 || value > 1) of_layers.fail("numbers from 0 to 1");
+/// That a candidate's recorded values, one for each of `layers`, are some that the method takes beside its settings.
+void check_proposal(const BudgetSpace& space, Json settings, const std::vector<std::size_t>& layers,
+                    const JsonCursor& values) {
+  const std::vector<double> recorded = record_reals(values, layers.size());
+  for (std::size_t n = 0; n < layers.size(); ++n) try {
+      settings[std::string(space.grid().proposal.parameter)] = recorded[n];
+      (void)space.layer_cache(settings, layers[n]);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kUsage) throw;
+      values.at(n).fail(std::string("a value that the method takes (") + error.what() + ")");
+    }
 }
 
 BudgetLattice lattice_of(BudgetSpace& space, std::size_t candidate, const Json& uniform,
@@ -77,9 +86,10 @@ BudgetLattice lattice_of(BudgetSpace& space, std::size_t candidate, const Json& 
         return proposed_values(space, lattice.settings.front(), layers, *states, documents.size(), ranks);
       },
       [&](const JsonCursor& record) {
-        const std::size_t candidates = lattice.settings.front().size();
-        if (record.array_size() != candidates) record.fail("a list for each of " + std::to_string(candidates));
-        for (std::size_t n = 0; n < candidates; ++n) check_proposal(record.at(n), layers.size());
+        const std::vector<Json>& candidates = lattice.settings.front();
+        if (record.array_size() != candidates.size())
+          record.fail("a list for each of " + std::to_string(candidates.size()));
+        for (std::size_t n = 0; n < candidates.size(); ++n) check_proposal(space, candidates[n], layers, record.at(n));
       });
   add_own_values(parameter, proposed, lattice);
   return lattice;
