@@ -40,9 +40,11 @@ bool is_folder(const std::string& path) {
   return find_status(path, status) && S_ISDIR(status.st_mode);
 }
 
-/// Whether the first line of a text is a whole object of JSON.
+/// Whether the first line of a text is a whole object of JSON. A longer line is not looked at: parsing takes memory.
 bool begins_with_object(std::string_view text) {
+  constexpr std::size_t kLongest = std::size_t{1} << 20;
   const std::string_view line = text.substr(0, text.find('\n'));
+  if (line.size() > kLongest) return false;
   if (line.find_first_not_of(kBlank) == std::string_view::npos || line[line.find_first_not_of(kBlank)] != '{')
     return false;
   try {
