@@ -25,8 +25,8 @@ LossDifferences from_full(const CellResult& result);
 LossDifferences from_other(const CellResult& result, const CellResult& other);
 
 /// What a mean difference says as a ratio, with the 95 % interval of Student's t over the samples: {mean, interval,
-/// over ("documents" or "parts")}. The mean is from 1e-299 to 1e299; the interval is null of one sample, or where it is
-/// no finite number.
+/// over ("documents" or "parts")}. The mean is from 1e-299 to 1e299; the interval is null of one sample, or where it
+/// ends above that.
 Json ratio_of(const std::vector<double>& differences, bool of_parts);
 /// "4 documents", or "16 parts of 2 documents alone".
 std::string samples_text(const LossDifferences& differences);

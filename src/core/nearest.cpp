@@ -41,6 +41,12 @@ std::string_view nearest(std::string_view word, std::span<const std::string> kno
   return found;
 }
 
+std::string listed(std::span<const std::string> known) {
+  std::string list;
+  for (const std::string& one : known) list += (list.empty() ? "" : ", ") + one;
+  return list;
+}
+
 std::string did_you_mean(std::string_view word, std::span<const std::string> known) {
   const std::string_view found = nearest(word, known);
   return found.empty() ? "" : ", did you mean " + std::string(found) + "?";

@@ -41,15 +41,13 @@ std::span<const ModelConfig> known_geometries() {
 }
 
 const ModelConfig& known_geometry(std::string_view name) {
-  std::string list;
   std::vector<std::string> names;
   for (const ModelConfig& model : known_geometries()) {
     if (model.name == name) return model;
     names.push_back(model.name);
-    list += (list.empty() ? "" : ", ") + model.name;
   }
   throw Error(ErrorCode::kUsage, "geometry",
-              "found '" + std::string(name) + "', expected one of " + list + did_you_mean(name, names));
+              "found '" + std::string(name) + "', expected one of " + listed(names) + did_you_mean(name, names));
 }
 
 double layer_products(const ModelConfig& model) {

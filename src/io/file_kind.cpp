@@ -12,6 +12,7 @@ namespace {
 
 struct Kind {
   std::string_view magic, name, hint;
+  std::size_t offset = 0;  // of the magic number
 };
 
 constexpr std::string_view kToJsonl =
@@ -36,9 +37,8 @@ constexpr std::array kKinds{
     Kind{"\xfe\xff"sv, "UTF-16 text", "convert it first: iconv -f UTF-16 -t UTF-8"},
     Kind{"\x89HDF\r\n\x1a\n"sv, "an HDF5 file", "that is a capture"},
     Kind{"GGUF"sv, "a GGUF model", "that is a model"},
+    Kind{"ustar"sv, "a tar archive", "unpack it first: tar -xf FILE", 257},
 };
-constexpr Kind kTar{"ustar", "a tar archive", "unpack it first: tar -xf FILE"};
-constexpr std::size_t kTarMagic = 257;  // its offset
 constexpr Kind kNuls{"", "NUL bytes throughout, as in UTF-16 text",
                      "convert it first, e.g. iconv -f UTF-16LE -t UTF-8"};
 
@@ -59,13 +59,11 @@ void refuse_foreign_text(std::string_view first_bytes, std::string_view name) {
   refuse_lfs_pointer(first_bytes, name);
   const Kind* found = nullptr;
   for (const Kind& kind : kKinds) {
-    if (!first_bytes.starts_with(kind.magic)) continue;
+    if (first_bytes.size() < kind.offset || !first_bytes.substr(kind.offset).starts_with(kind.magic)) continue;
     found = &kind;
     break;
   }
   if (found == nullptr && has_ending(name, ".parquet")) found = &kKinds.front();
-  if (found == nullptr && first_bytes.size() > kTarMagic && first_bytes.substr(kTarMagic).starts_with(kTar.magic))
-    found = &kTar;
   if (found == nullptr && is_full_of_nuls(first_bytes)) found = &kNuls;
   if (found == nullptr) return;
   throw Error(ErrorCode::kUnsupported, name,

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "io/safetensors_writer.h"
+#include "io/tensor_archive.h"
 #include "tests/io/temporary_directory.h"
 
 namespace kvs::test {
@@ -24,6 +25,13 @@ inline std::string safetensors_bytes(std::span<const NamedTensor> tensors, const
   const auto file = directory.write("f", "");
   write_safetensors(file, held, metadata);
   return read_all(file);
+}
+
+/// All values of a tensor, as f32.
+inline std::vector<float> values_of(const StoredTensor& tensor) {
+  std::vector<float> values(tensor.rows() * tensor.columns());
+  read_rows(tensor, 0, tensor.rows(), values);
+  return values;
 }
 
 }  // namespace kvs::test

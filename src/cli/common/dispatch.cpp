@@ -52,14 +52,10 @@ void run(std::string_view program, std::string_view purpose, std::span<const Sub
   }
   for (const Subcommand& command : commands)
     if (command.name == words[0]) return run_command(program, command, std::span(words).subspan(1));
-  std::string list;
   std::vector<std::string> names;
-  for (const Subcommand& command : commands) {
-    names.emplace_back(command.name);
-    list += (list.empty() ? "" : ", ") + names.back();
-  }
+  for (const Subcommand& command : commands) names.emplace_back(command.name);
   throw Error(ErrorCode::kUsage, program,
-              "found command '" + words[0] + "', expected one of " + list + did_you_mean(words[0], names));
+              "found command '" + words[0] + "', expected one of " + listed(names) + did_you_mean(words[0], names));
 }
 
 /// A caller may close descriptors 0 to 2; the next file opened would take their place, and a message land in a capture.

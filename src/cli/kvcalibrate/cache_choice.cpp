@@ -20,16 +20,10 @@
 namespace kvs {
 namespace {
 
-std::string method_names() {
-  std::string names;
-  for (const CacheMethod* method : cache_methods()) names += (names.empty() ? "" : ", ") + std::string(method->name);
-  return names;
-}
-
-std::string nearest_method(const std::string& name) {
+std::vector<std::string> method_names() {
   std::vector<std::string> names;
   for (const CacheMethod* method : cache_methods()) names.emplace_back(method->name);
-  return did_you_mean(name, names);
+  return names;
 }
 
 Cache make(const CacheChoice& choice, const ModelConfig& model) {
@@ -63,6 +57,7 @@ CacheChoice configured(const std::filesystem::path& path, const ModelSource& sou
   CacheChoice choice;
   choice.name = config.at("method").get<std::string>();
   choice.method = find_cache_method(choice.name);
+  choice.calibrated = config.at("calibration").at("documents") > 0;
   if (choice.method != nullptr) {
     choice.parameters.push_back({config.at("parameters"), path.string() + ": /parameters/", ErrorCode::kInput});
     return choice;
@@ -73,7 +68,7 @@ CacheChoice configured(const std::filesystem::path& path, const ModelSource& sou
   }
   if (choice.name != "elitekv")
     throw Error(ErrorCode::kUnsupported, path.string() + ": /method",
-                "found " + choice.name + ", expected elitekv, transform, " + method_names());
+                "found " + choice.name + ", expected elitekv, transform, " + listed(method_names()));
   require_method(config.at("files").empty() ? MethodId::kEvalElite : MethodId::kFactors, source.config());
   choice.elite = load_elite_config(config, path, source);
   const Json& parameters = config.at("parameters");
@@ -101,7 +96,7 @@ CacheChoice named(const std::string& name, const std::string& option) {
                 "found " + name + ", which --config takes: kvcalibrate " + name + " makes one");
   if (choice.method == nullptr)
     throw Error(ErrorCode::kUsage, option,
-                "found '" + name + "', expected one of " + method_names() + nearest_method(name));
+                "found '" + name + "', expected one of " + listed(method_names()) + did_you_mean(name, method_names()));
   return choice;
 }
 

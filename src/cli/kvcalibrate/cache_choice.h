@@ -27,6 +27,7 @@ struct CacheChoice {
   std::vector<ParameterSource> parameters = {};  // of a config, then of --set
   std::vector<EliteLayer> elite = {};            // of elitekv
   std::vector<TransformLayer> transform = {};    // of transform
+  bool calibrated = false;                       // by a config whose settings were chosen on a text
 
   /// Whether rows are held in another form than they come.
   bool has_store() const;

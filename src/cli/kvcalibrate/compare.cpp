@@ -32,6 +32,16 @@ constexpr std::size_t kMostComparisonBytes = std::size_t{1} << 30;
 constexpr double kCellPasses = 2;  // what a cell's pass takes relative to one without a cache, in the mean
 constexpr double kTimes = 0.1, kQuestions = 0.1;  // of --time, for the front's
 
+/// The configs that calibrations write for the budgets, and the tensors beside one of them.
+std::vector<std::filesystem::path> calibrated_configs(const Options& options, std::span<const double> budgets) {
+  std::vector<std::filesystem::path> paths;
+  for (const SeriesMethod* const method : compared_series(options))
+    for (const double budget : budgets)
+      paths.push_back(calibration_folder(options) / share_file(std::string(method->name), budget));
+  return paths;
+}
+std::filesystem::path tensors_of(std::filesystem::path config) { return config.replace_extension(".safetensors"); }
+
 /// The files that the configs of --config and of calibrations name, with what they come from, by their names in
 /// --best-dir.
 /// @throws Error kUsage where two that differ have one name
@@ -39,12 +49,10 @@ std::map<std::filesystem::path, std::filesystem::path> files_to_copy(const Optio
                                                                      std::span<const double> budgets) {
   const std::filesystem::path folder = options.text("best-dir");
   std::map<std::filesystem::path, std::filesystem::path> copies;
-  for (const SeriesMethod* const method : compared_series(options))
-    for (const double budget : budgets) {
-      const auto name =
-          std::filesystem::path(share_file(std::string(method->name), budget)).replace_extension(".safetensors");
-      copies[folder / name] = calibration_folder(options) / name;
-    }
+  for (const std::filesystem::path& config : calibrated_configs(options, budgets)) {
+    const std::filesystem::path tensors = tensors_of(config);
+    copies[folder / tensors.filename()] = tensors;
+  }
   for (const std::string& path : options.list("config")) {
     const Json config = read_config(path);
     for (const Json& file : config.at("files")) {
@@ -175,13 +183,10 @@ std::vector<std::filesystem::path> other_outputs(const Options& options, std::sp
     for (const double loss : compare_losses(options)) paths.push_back(smallest_path(options, loss));
     for (const auto& [to, from] : files_to_copy(options, budgets)) paths.push_back(to);
   }
-  for (const SeriesMethod* const method : compared_series(options))
-    for (const double budget : budgets) {
-      const std::filesystem::path name = share_file(std::string(method->name), budget),
-                                  tensors = std::filesystem::path(name).replace_extension(".safetensors");
-      paths.push_back(calibration_folder(options) / name);
-      paths.push_back(calibration_folder(options) / tensors);
-    }
+  for (const std::filesystem::path& config : calibrated_configs(options, budgets)) {
+    paths.push_back(config);
+    paths.push_back(tensors_of(config));
+  }
   return paths;
 }
 
@@ -199,7 +204,7 @@ std::vector<std::filesystem::path> written_outputs(const Options& options, const
   for (const Json& cell : result.at("cells"))
     if (const Json& config = cell.at("config"); is_calibrated_here(options, config)) {
       paths.emplace_back(config.get<std::string>());
-      paths.push_back(std::filesystem::path(paths.back()).replace_extension(".safetensors"));
+      paths.push_back(tensors_of(paths.back()));
     }
   if (!options.has("best-dir")) return paths;
   for (const Json& one : result.at("best"))

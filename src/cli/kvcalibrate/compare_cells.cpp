@@ -9,7 +9,6 @@
 #include <tuple>
 
 #include "core/error.h"
-#include "export/config.h"
 #include "export/transform_config.h"
 
 namespace kvs {
@@ -51,7 +50,6 @@ std::vector<CompareCell> config_cells(std::span<const std::string> configs, cons
     const CacheChoice choice = cache_of_config(path, source);
     const bool alone = std::ranges::count(configs, stem(path), stem) == 1;
     const std::string name = choice.name + " (" + (alone ? stem(path).string() : path) + ')';
-    const bool calibrated = read_config(path).at("calibration").at("documents") > 0;
     std::vector<std::string> stores{""};
     if (choice.takes_store()) stores.insert(stores.end(), grid.composed.begin(), grid.composed.end());
     for (const std::string& store : stores) {
@@ -59,7 +57,7 @@ std::vector<CompareCell> config_cells(std::span<const std::string> configs, cons
                        .method = choice.name,
                        .store = store,
                        .config = path,
-                       .calibrated = calibrated};
+                       .calibrated = choice.calibrated};
       cell.settings = store_settings(store);
       cell.shared_bytes = shared_bytes(choice.transform);
       if (choice.method != nullptr && choice.method->prefill == Prefill::kWhole) cell.settings["prefix"] = grid.prefix;

@@ -82,10 +82,8 @@ std::vector<double> budgets_of(const Options& options) {
   std::vector<std::string> known;
   for (const CacheMethod* const method : cache_methods()) known.emplace_back(method->name);
   for (const SeriesMethod& method : series_methods()) known.emplace_back(method.name);
-  std::string list;
-  for (const std::string& one : known) list += (list.empty() ? "" : ", ") + one;
   throw Error(ErrorCode::kUsage, "--methods",
-              "found '" + name + "', expected some of " + list + did_you_mean(name, known));
+              "found '" + name + "', expected some of " + listed(known) + did_you_mean(name, known));
 }
 
 /// Whether --compose makes a cell: of a config, or of a method but full that keeps rows.

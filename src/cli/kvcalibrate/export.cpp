@@ -36,14 +36,11 @@ std::string exporter_lines() {
 const Exporter& chosen_exporter(const Options& options) {
   const Exporter* exporter = find_exporter(options.text("to"));
   if (exporter != nullptr) return *exporter;
-  std::string known;
   std::vector<std::string> names;
-  for (const Exporter& row : exporters()) {
-    known += (known.empty() ? "" : ", ") + std::string(row.name);
-    names.emplace_back(row.name);
-  }
+  for (const Exporter& row : exporters()) names.emplace_back(row.name);
   const std::string& to = options.text("to");
-  throw Error(ErrorCode::kUsage, "--to", "found '" + to + "', expected one of " + known + did_you_mean(to, names));
+  throw Error(ErrorCode::kUsage, "--to",
+              "found '" + to + "', expected one of " + listed(names) + did_you_mean(to, names));
 }
 
 void check_export_options(const Options& options) {

@@ -32,14 +32,10 @@ bool is_question_file(const std::string& task) { return is_json_lines(task); }
 const TaskDefinition& task_of(const Options& options) {
   const std::string& name = options.text("task");
   if (const TaskDefinition* task = find_task(name)) return *task;
-  std::string list;
   std::vector<std::string> names;
-  for (const TaskDefinition* task : task_definitions()) {
-    list += std::string(task->name) + ", ";
-    names.emplace_back(task->name);
-  }
+  for (const TaskDefinition* task : task_definitions()) names.emplace_back(task->name);
   throw Error(ErrorCode::kUsage, "--task",
-              "found '" + name + "', expected one of " + list + "or FILE.jsonl" + did_you_mean(name, names));
+              "found '" + name + "', expected one of " + listed(names) + ", or FILE.jsonl" + did_you_mean(name, names));
 }
 
 /// Whether the task hides things in a text.
