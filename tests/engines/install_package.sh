@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs export/python into the venvs that setup.sh made, from a copy: a build leaves files beside its sources.
-# Usage: install_package.sh FOLDER. Ends with status 77 (skipped) where pip cannot have its build backend.
+# Installs export/python into the venvs that setup.sh made, from a copy (a build leaves files beside its sources) without
+# links (the schema is one). Usage: install_package.sh FOLDER. Ends with status 77 (skipped) where pip cannot have its build
+# backend.
 set -euo pipefail
 folder=$1
 if [[ ! -e $folder/ready ]]; then
@@ -8,7 +9,7 @@ if [[ ! -e $folder/ready ]]; then
   exit 77
 fi
 rm -rf "$folder/package"
-cp -r "$(dirname "$0")/../../export/python" "$folder/package"
+cp -rL "$(dirname "$0")/../../export/python" "$folder/package"
 for venv in venv oldest; do
   if ! "$folder/$venv/bin/pip" install --quiet --disable-pip-version-check --no-deps --force-reinstall "$folder/package"
   then
