@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "analyzers/state_source.h"
 #include "kernels/spectral_ops.h"
+#include "states/state_source.h"
 
 namespace kvs {
 

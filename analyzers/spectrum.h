@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "analyzers/state_source.h"
 #include "kernels/spectral_ops.h"
+#include "states/state_source.h"
 
 namespace kvs {
 

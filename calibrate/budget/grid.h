@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "analyzers/spectrum.h"
-#include "policy/parameters.h"
+#include "caches/parameters.h"
 
 namespace kvs {
 

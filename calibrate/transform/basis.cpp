@@ -5,7 +5,7 @@
 #include <numeric>
 #include <string>
 
-#include "calibrate/whitening.h"
+#include "calibrate/common/whitening.h"
 #include "core/error.h"
 
 namespace kvs {

@@ -3,9 +3,9 @@
 #include <cstddef>
 #include <vector>
 
+#include "calibrate/transform/cache.h"
 #include "calibrate/transform/moments.h"
 #include "kernels/calibration_ops.h"
-#include "policy/transform.h"
 
 namespace kvs {
 

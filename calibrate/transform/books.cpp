@@ -5,10 +5,10 @@
 #include <numbers>
 #include <random>
 
+#include "caches/token_rows.h"
 #include "calibrate/transform/bits.h"
+#include "calibrate/transform/trellis_store.h"
 #include "core/dtype.h"
-#include "policy/token_rows.h"
-#include "policy/trellis_store.h"
 
 namespace kvs {
 namespace {

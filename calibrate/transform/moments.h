@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
-#include "analyzers/state_source.h"
-#include "calibrate/attention_pairs.h"
+#include "calibrate/common/attention_pairs.h"
+#include "states/state_source.h"
 
 namespace kvs {
 

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <optional>
 
+#include "calibrate/config/config.h"
+#include "calibrate/config/config_lists.h"
+#include "calibrate/elitekv/config.h"
+#include "calibrate/registry.h"
+#include "calibrate/transform/config.h"
 #include "core/error.h"
-#include "export/config.h"
-#include "export/config_lists.h"
-#include "export/elite_config.h"
-#include "export/transform_config.h"
-#include "policy/methods.h"
 
 namespace kvspectrum {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "export/elite_source.h"
+#include "calibrate/elitekv/source.h"
 #include "export/exporter.h"
 #include "io/output_tensor.h"
 #include "model/architecture.h"

@@ -1,8 +1,8 @@
 #include "export/exporters/engine_store.h"
 
+#include "calibrate/registry.h"
 #include "core/error.h"
 #include "model/cache_shape.h"
-#include "policy/methods.h"
 
 namespace kvs {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <string>
 
+#include "caches/parameters.h"
 #include "export/exporter.h"
-#include "policy/parameters.h"
 
 namespace kvs {
 

@@ -3,8 +3,8 @@
 #include "export/exporters/mla.h"
 #include "io/gguf.h"
 #include "io/gguf_writer.h"
-#include "io/tokenizer/gguf_tokenizer_writer.h"
 #include "model/model_tensors.h"
+#include "tokenizer/gguf_tokenizer_writer.h"
 
 namespace kvs {
 namespace {

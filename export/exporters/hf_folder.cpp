@@ -8,10 +8,10 @@
 #include "io/gguf.h"
 #include "io/python_json.h"
 #include "io/safetensors_writer.h"
-#include "io/tokenizer/gguf_vocabulary.h"
-#include "io/tokenizer/tokenizer_json_writer.h"
-#include "io/tokenizer/tokenizer_settings.h"
 #include "model/model_tensors.h"
+#include "tokenizer/gguf_vocabulary.h"
+#include "tokenizer/tokenizer_json_writer.h"
+#include "tokenizer/tokenizer_settings.h"
 
 namespace kvs {
 namespace {

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <array>
 
+#include "calibrate/common/engine_pairs.h"
 #include "core/error.h"
 #include "export/exporters/engine_store.h"
 #include "io/staged_output.h"
 #include "model/cache_shape.h"
 #include "model/model_tensors.h"
-#include "policy/engine_pairs.h"
 
 namespace kvs {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "calibrate/elitekv/source.h"
 #include "core/error.h"
-#include "export/elite_source.h"
 #include "io/staged_output.h"
 #include "io/torch_file.h"
 

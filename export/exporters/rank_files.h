@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "export/elite_config.h"
+#include "calibrate/elitekv/config.h"
 #include "export/exporter.h"
 
 namespace kvs {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "caches/row_store.h"
 #include "core/error.h"
 #include "export/exporters/engine_store.h"
 #include "export/exporters/hf_folder.h"
@@ -12,7 +13,6 @@
 #include "io/tensor_archive.h"
 #include "model/cache_shape.h"
 #include "model/model_tensors.h"
-#include "policy/row_store.h"
 
 namespace kvs {
 namespace {

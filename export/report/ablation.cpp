@@ -2,7 +2,7 @@
 #include <cmath>
 #include <optional>
 
-#include "export/figures/ablation_map.h"
+#include "calibrate/faedkv/ablation_map_figure.h"
 #include "export/report/heat_map.h"
 #include "export/report/intervals.h"
 #include "export/report/numbers.h"

@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "calibrate/paired_difference.h"
-#include "export/elite_config.h"
+#include "calibrate/elitekv/config.h"
+#include "eval/paired_difference.h"
 #include "export/report/heat_map.h"
 #include "export/report/numbers.h"
 #include "export/report/parts.h"

@@ -2,7 +2,7 @@
 #include <functional>
 #include <map>
 
-#include "calibrate/paired_difference.h"
+#include "eval/paired_difference.h"
 #include "export/report/numbers.h"
 #include "export/report/parts.h"
 #include "export/report/sections.h"

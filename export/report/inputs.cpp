@@ -5,8 +5,8 @@
 #include <optional>
 #include <set>
 
+#include "calibrate/config/config.h"
 #include "core/error.h"
-#include "export/config.h"
 #include "io/descriptor.h"
 #include "io/file.h"
 

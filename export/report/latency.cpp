@@ -2,7 +2,7 @@
 #include <array>
 #include <cmath>
 
-#include "export/config_lists.h"
+#include "calibrate/config/config_lists.h"
 #include "export/report/lines.h"
 #include "export/report/markers.h"
 #include "export/report/numbers.h"

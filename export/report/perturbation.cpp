@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <array>
 
-#include "export/config_lists.h"
+#include "calibrate/config/config_lists.h"
 #include "export/report/lines.h"
 #include "export/report/markers.h"
 #include "export/report/numbers.h"

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <map>
 
-#include "export/config_lists.h"
+#include "calibrate/config/config_lists.h"
 #include "export/report/lines.h"
 #include "export/report/markers.h"
 #include "export/report/numbers.h"

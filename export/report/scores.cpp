@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "export/config_lists.h"
+#include "calibrate/config/config_lists.h"
 #include "export/report/heat_map.h"
 #include "export/report/numbers.h"
 #include "export/report/parts.h"

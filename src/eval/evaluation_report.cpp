@@ -6,8 +6,8 @@
 #include <sstream>
 #include <utility>
 
-#include "calibrate/paired_difference.h"
 #include "core/exponential.h"
+#include "eval/paired_difference.h"
 #include "io/finite.h"
 
 namespace kvs {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "calibrate/paired_difference.h"
+#include "eval/paired_difference.h"
 
 namespace kvs {
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "io/tokenizer/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 
 namespace kvs {
 

@@ -1,7 +1,7 @@
 #pragma once
 
+#include "caches/row_store.h"
 #include "model/config.h"
-#include "policy/row_store.h"
 
 namespace kvs {
 

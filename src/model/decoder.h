@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
+#include "caches/layer_cache.h"
 #include "kernels/backend.h"
 #include "model/model.h"
-#include "policy/layer_cache.h"
 
 namespace kvs {
 

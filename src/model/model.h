@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "io/tensor_archive.h"
-#include "io/tokenizer/tokenizer.h"
 #include "kernels/backend.h"
 #include "model/config.h"
 #include "model/rope.h"
+#include "tokenizer/tokenizer.h"
 
 namespace kvs {
 

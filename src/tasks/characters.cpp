@@ -6,8 +6,8 @@
 #include <array>
 
 #include "core/utf8.h"
-#include "io/text_source.h"
-#include "io/tokenizer/new_characters.h"
+#include "texts/text_source.h"
+#include "tokenizer/new_characters.h"
 
 namespace kvs {
 namespace {

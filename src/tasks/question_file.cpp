@@ -6,8 +6,8 @@
 #include "core/utf8.h"
 #include "io/file_kind.h"
 #include "io/json_line.h"
-#include "io/text_source.h"
 #include "tasks/haystack.h"
+#include "texts/text_source.h"
 
 namespace kvs {
 namespace {

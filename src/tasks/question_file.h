@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "io/text_reader.h"
 #include "tasks/task.h"
+#include "texts/text_reader.h"
 
 namespace kvs {
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "io/tokenizer/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 
 namespace kvs {
 

@@ -4,7 +4,7 @@
 #include <set>
 #include <sstream>
 
-#include "calibrate/paired_difference.h"
+#include "eval/paired_difference.h"
 
 namespace kvs {
 namespace {

@@ -3,8 +3,8 @@
 #include <span>
 #include <string>
 
-#include "export/figures/retrieval_map.h"
 #include "io/json.h"
+#include "tasks/retrieval_map.h"
 #include "tasks/task_run.h"
 
 namespace kvs {

@@ -4,8 +4,8 @@
 #include <limits>
 
 #include "io/record.h"
-#include "io/text_source.h"
 #include "tasks/haystack.h"
+#include "texts/text_source.h"
 
 namespace kvs {
 namespace {

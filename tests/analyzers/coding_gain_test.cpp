@@ -142,7 +142,7 @@ TEST(CodingGain, AStateThatNeverChangesHasNothingToSave) {
   const StateGains& values = gains.states[StateKind::kV];
   for (const double gain : {values.layer.mean, values.layer.channels, values.layer.head, *values.whole, *gains.joint})
     EXPECT_NEAR(gain, 0, 1e-12);
-  EXPECT_THAT(values.layer.tokens, testing::Each(0.0));
+  EXPECT_THAT(values.layer.tokens, ::testing::Each(0.0));
 }
 
 // x_t = a x_{t−1} + √(1 − a²) w_t has autocovariance a^τ. Two tokens: variances 1 ± a, −¼ log2(1 − a²) bits a real.
@@ -237,8 +237,8 @@ TEST(CodingGain, NoStepCostsAnything) {
         const StateGains& of_state = gains.states[state];
         for (const StepGains& steps : of_state.heads) {
           for (const double gain : {steps.mean, steps.channels, steps.head}) EXPECT_GE(gain, 0);
-          EXPECT_THAT(steps.tokens, testing::Each(testing::Ge(0)));
-          EXPECT_THAT(steps.tokens_by_channel, testing::Each(testing::Ge(0)));
+          EXPECT_THAT(steps.tokens, ::testing::Each(::testing::Ge(0)));
+          EXPECT_THAT(steps.tokens_by_channel, ::testing::Each(::testing::Ge(0)));
         }
         EXPECT_GE(*of_state.whole, 0);
       }
@@ -276,7 +276,7 @@ TEST(CodingGain, QueriesWeighTheKeysTheyMeet) {
         return static_cast<float>((head + channel == 2 ? 3 : 1) * pattern(2 * head + channel + 1, token));
       },
       shape, 1);
-  EXPECT_THAT(moments.queries, testing::ElementsAre(64, 64, 64, 9 * 64));
+  EXPECT_THAT(moments.queries, ::testing::ElementsAre(64, 64, 64, 9 * 64));
   const StateWeights weights = query_weights(moments, shape);
   EXPECT_NEAR(weights.diagonal[3] / weights.diagonal[2], 9, 0.01);  // the noise: 3 · 4⁻⁸
   EXPECT_NEAR(weights.log2_determinant[1] - weights.log2_determinant[0], std::log2(9), 0.01);

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "analyzers/state_source.h"
+#include "states/state_source.h"
 
 namespace kvs {
 

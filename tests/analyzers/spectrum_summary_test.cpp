@@ -72,7 +72,7 @@ TEST(SpectrumSummary, ASpectrumWithoutEnergyIsAllZeros) {
   EXPECT_EQ(summary.energy, 0);
   EXPECT_EQ(summary.bins_for_energy, 0U);
   EXPECT_EQ(summary.flatness, 0);
-  EXPECT_THAT(summary.low_share, testing::Each(0.0));
+  EXPECT_THAT(summary.low_share, ::testing::Each(0.0));
 }
 
 TEST(SpectrumSummary, RoundingOfAConstantSignalIsNoEnergyWithoutDc) {
@@ -89,7 +89,7 @@ TEST(SpectrumSummary, ASingleBinHasNothingWithoutDc) {
 
 TEST(CumulativeEnergy, RisesFromNothingToOne) {
   EXPECT_THAT(cumulative_energy(std::vector<double>{1, 2, 1}, Transform::kDct, 3, true),
-              testing::ElementsAre(0, 0.25, 0.75, 1));
+              ::testing::ElementsAre(0, 0.25, 0.75, 1));
 }
 
 TEST(SpectrumSummary, RefusesAPowerOfAnotherLength) {

@@ -37,7 +37,7 @@ SpectrumAccumulator::Settings settings(std::size_t sinks, std::vector<std::size_
   return chosen;
 }
 
-class SpectrumTest : public testing::Test {
+class SpectrumTest : public ::testing::Test {
  protected:
   SpectrumTest() : ops_(make_spectral_ops(backend_)) {}
 
@@ -87,7 +87,7 @@ TEST_F(SpectrumTest, SinksAreLeftOutOfTheSecondTableOnly) {
                       [](auto, auto, auto, auto, auto token, auto) { return token < 4 ? 100.0F : 0.0F; });
   const Spectrum spectrum = run(source, settings(4, {0}));
   EXPECT_EQ(spectrum.without_sinks[StateKind::kV].bins, kTokens - 4);
-  EXPECT_THAT(spectrum.without_sinks[StateKind::kV].values, testing::Each(0.0));
+  EXPECT_THAT(spectrum.without_sinks[StateKind::kV].values, ::testing::Each(0.0));
   const auto row = spectrum.power[StateKind::kV].row(0, 0);
   EXPECT_NEAR(std::accumulate(row.begin(), row.end(), 0.0), 4 * 1e4, 1e-6);  // Parseval
 }
@@ -164,8 +164,8 @@ TEST_F(SpectrumTest, ADocumentThatFailsLeavesTheSumsAsTheyWere) {
     FAIL() << "NaN was accepted";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kData);
-    EXPECT_THAT(error.what(), testing::AllOf(testing::HasSubstr("document 1"), testing::HasSubstr("v of layer 7"),
-                                             testing::HasSubstr("head 1")));
+    EXPECT_THAT(error.what(), ::testing::AllOf(::testing::HasSubstr("document 1"), ::testing::HasSubstr("v of layer 7"),
+                                             ::testing::HasSubstr("head 1")));
   }
   EXPECT_EQ(accumulator.documents(), 1U);
   EXPECT_EQ(accumulator.result().power[StateKind::kKPre].values, before);
@@ -191,7 +191,7 @@ TEST_F(SpectrumTest, ListsChannelsThatNeverChange) {
 TEST_F(SpectrumTest, LayerMeanAveragesTheHeads) {
   PowerTable table(1, 2, 3);
   table.values = {1, 2, 3, 5, 6, 7};
-  EXPECT_THAT(table.layer_mean(0), testing::ElementsAre(3, 4, 5));
+  EXPECT_THAT(table.layer_mean(0), ::testing::ElementsAre(3, 4, 5));
 }
 
 TEST_F(SpectrumTest, NeedsMoreTokensThanSinksAndAtLeastOneDocument) {

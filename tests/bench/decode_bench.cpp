@@ -9,13 +9,13 @@
 #include <string>
 #include <vector>
 
+#include "calibrate/elitekv/caches.h"
+#include "calibrate/registry.h"
 #include "core/error.h"
 #include "eval/cached_run.h"
-#include "eval/elitekv/caches.h"
 #include "io/file.h"
 #include "kernels/instruction_set.h"
 #include "model/cache_shape.h"
-#include "policy/methods.h"
 #include "tests/bench/program.h"
 
 namespace {

@@ -12,17 +12,17 @@
 #include <string>
 #include <vector>
 
+#include "analyzers/chunk_grid.h"
 #include "analyzers/spectrum.h"
-#include "calibrate/faedkv.h"
-#include "calibrate/ropelite.h"
-#include "capture/live_source.h"
+#include "calibrate/elitekv/ropelite.h"
 #include "core/error.h"
-#include "eval/ablation.h"
+#include "eval/filtered_forward.h"
 #include "io/file.h"
 #include "io/json.h"
 #include "kernels/calibration_ops.h"
 #include "kernels/spectral_ops.h"
 #include "model/decoder.h"
+#include "states/live_source.h"
 #include "tests/bench/program.h"
 
 namespace {

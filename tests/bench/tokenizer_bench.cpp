@@ -15,8 +15,8 @@
 
 #include "io/file.h"
 #include "io/gguf.h"
-#include "io/tokenizer/tokenizer.h"
 #include "tests/bench/program.h"
+#include "tokenizer/tokenizer.h"
 
 namespace {
 

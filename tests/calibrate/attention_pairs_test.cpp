@@ -1,4 +1,4 @@
-#include "calibrate/attention_pairs.h"
+#include "calibrate/common/attention_pairs.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 #include <numeric>
 #include <random>
 
-#include "calibrate/attention_statistics.h"
-#include "calibrate/query_turns.h"
+#include "calibrate/elitekv/attention_statistics.h"
+#include "calibrate/elitekv/query_turns.h"
 
 namespace kvs {
 namespace {

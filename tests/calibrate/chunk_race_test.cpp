@@ -1,4 +1,4 @@
-#include "calibrate/chunk_race.h"
+#include "calibrate/faedkv/chunk_race.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "calibrate/elite_allocation.h"
+#include "calibrate/elitekv/elite_allocation.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

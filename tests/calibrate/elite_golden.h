@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "analyzers/state_source.h"
 #include "io/file.h"
 #include "io/json.h"
+#include "states/state_source.h"
 
 namespace kvs::golden {
 

@@ -1,9 +1,10 @@
-#include "calibrate/faedkv.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+
+#include "analyzers/chunk_grid.h"
+#include "calibrate/faedkv/ablation_result.h"
 
 namespace kvs {
 namespace {

@@ -1,4 +1,4 @@
-#include "calibrate/fp8_scales.h"
+#include "calibrate/full/fp8_scales.h"
 
 #include <gtest/gtest.h>
 

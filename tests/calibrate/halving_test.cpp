@@ -1,4 +1,4 @@
-#include "calibrate/halving.h"
+#include "calibrate/budget/halving.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "calibrate/jlrd.h"
+#include "calibrate/elitekv/jlrd.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <numeric>
 #include <random>
 
-#include "calibrate/whitening.h"
+#include "calibrate/common/whitening.h"
 
 namespace kvs {
 namespace {

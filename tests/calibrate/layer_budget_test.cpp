@@ -1,4 +1,4 @@
-#include "calibrate/layer_budget.h"
+#include "calibrate/common/layer_budget.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

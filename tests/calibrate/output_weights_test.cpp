@@ -1,12 +1,12 @@
-#include "calibrate/output_weights.h"
+#include "calibrate/common/output_weights.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <random>
 
-#include "calibrate/jlrd.h"
-#include "calibrate/whitening.h"
+#include "calibrate/common/whitening.h"
+#include "calibrate/elitekv/jlrd.h"
 
 namespace kvs {
 namespace {

@@ -1,4 +1,4 @@
-#include "calibrate/ropelite.h"
+#include "calibrate/elitekv/ropelite.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -85,7 +85,7 @@ void expect_picks(const ElitePicks& picks, const Json& expected) {
   for (std::size_t pick = 0; pick < errors.size(); ++pick) EXPECT_NEAR(picks.errors[pick] / errors[pick], 1, 1e-6);
 }
 
-class RopeliteTest : public testing::Test {
+class RopeliteTest : public ::testing::Test {
  protected:
   std::vector<std::vector<ElitePicks>> search(HostStates& source, DistanceSearch search) {
     while (!search.done()) {

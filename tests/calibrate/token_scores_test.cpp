@@ -1,4 +1,4 @@
-#include "calibrate/token_scores.h"
+#include "calibrate/lagkv/token_scores.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -58,7 +58,7 @@ TEST(TokenScores, NeedTwoPartitions) {
     FAIL() << "expected an error";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kData);
-    EXPECT_THAT(error.what(), testing::HasSubstr("found 8 tokens, expected at least S + 2L = 9"));
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("found 8 tokens, expected at least S + 2L = 9"));
   }
 }
 

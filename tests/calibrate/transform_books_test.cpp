@@ -4,7 +4,7 @@
 
 #include "calibrate/transform/bits.h"
 #include "calibrate/transform/books.h"
-#include "policy/trellis_store.h"
+#include "calibrate/transform/trellis_store.h"
 #include "tests/kernels/held_rows.h"
 
 namespace kvs {

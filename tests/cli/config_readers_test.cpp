@@ -8,11 +8,11 @@
 #include <random>
 #include <sstream>
 
+#include "calibrate/config/config.h"
+#include "calibrate/registry.h"
 #include "cli/kvcalibrate/cache_choice.h"
 #include "core/error.h"
-#include "export/config.h"
 #include "kvspectrum/config.h"
-#include "policy/methods.h"
 #include "tests/cli/calibrate_fixture.h"
 
 namespace kvs::testing {

@@ -1,11 +1,11 @@
-#include "compare/choices.h"
+#include "calibrate/compare/choices.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "compare/comparison_report.h"
+#include "calibrate/compare/comparison_report.h"
 
 namespace kvs {
 namespace {

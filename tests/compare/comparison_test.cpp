@@ -1,13 +1,13 @@
-#include "compare/comparison.h"
+#include "calibrate/compare/comparison.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "compare/calibration.h"
+#include "calibrate/common/cache_size.h"
+#include "calibrate/compare/calibration.h"
+#include "calibrate/registry.h"
 #include "core/error.h"
 #include "model/cache_shape.h"
-#include "policy/cache_size.h"
-#include "policy/methods.h"
 #include "tests/eval/tiny_model.h"
 
 namespace kvs {

@@ -1,4 +1,4 @@
-#include "compare/grid.h"
+#include "calibrate/compare/grid.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "compare/comparison_report.h"
+#include "calibrate/compare/comparison_report.h"
 
 namespace kvs {
 namespace {

@@ -1,4 +1,4 @@
-#include "compare/spending.h"
+#include "calibrate/compare/spending.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,10 +1,10 @@
 #include <fstream>
 #include <iostream>
 
+#include "calibrate/config/config.h"
+#include "calibrate/elitekv/caches.h"
 #include "core/error.h"
 #include "eval/cached_run.h"
-#include "eval/elitekv/caches.h"
-#include "export/config.h"
 #include "io/file.h"
 #include "io/json.h"
 

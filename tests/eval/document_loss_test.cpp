@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "caches/document_cache.h"
 #include "eval/evaluation.h"
-#include "policy/document_cache.h"
 #include "tests/eval/tiny_model.h"
 #include "tests/model/caches.h"
 

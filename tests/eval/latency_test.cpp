@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "policy/full.h"
+#include "caches/full.h"
 #include "tests/eval/tiny_model.h"
 
 namespace kvs {

@@ -1,4 +1,4 @@
-#include "export/figure.h"
+#include "draw/figure.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

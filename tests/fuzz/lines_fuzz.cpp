@@ -5,9 +5,9 @@
 
 #include "core/utf8.h"
 #include "io/json_line.h"
-#include "io/text_source.h"
-#include "io/token_line.h"
 #include "tests/fuzz/fuzz_target.h"
+#include "texts/text_source.h"
+#include "texts/token_line.h"
 
 namespace {
 

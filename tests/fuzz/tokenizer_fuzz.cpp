@@ -4,8 +4,8 @@
 #include <string_view>
 
 #include "core/utf8.h"
-#include "io/tokenizer/pipeline_tokenizer.h"
 #include "tests/fuzz/fuzz_target.h"
+#include "tokenizer/pipeline_tokenizer.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view input(reinterpret_cast<const char*>(data), size);

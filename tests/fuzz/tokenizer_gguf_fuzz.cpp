@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "core/utf8.h"
-#include "io/tokenizer/tokenizer.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/io/fake_gguf.h"
+#include "tokenizer/tokenizer.h"
 
 namespace {
 

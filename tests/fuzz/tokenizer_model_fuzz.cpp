@@ -3,9 +3,9 @@
 #include <array>
 #include <string_view>
 
-#include "io/tokenizer/pipeline_tokenizer.h"
-#include "io/tokenizer/tokenizer_settings.h"
 #include "tests/fuzz/fuzz_target.h"
+#include "tokenizer/pipeline_tokenizer.h"
+#include "tokenizer/tokenizer_settings.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static constexpr std::array<std::string_view, 4> kTexts{

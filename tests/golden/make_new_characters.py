@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Characters of Unicode 15 to 17 that tokenisers class or normalise otherwise than older tables of PCRE2 and utf8proc.
 
-Usage: make_new_characters.py V14 V15 V16 V17 > src/io/tokenizer/new_characters_table.h
+Usage: make_new_characters.py V14 V15 V16 V17 > src/tokenizer/new_characters_table.h
 
 The arguments are folders with the Python package unicodedata2 of these Unicode versions (pip install --target FOLDER
 unicodedata2==15.1.0, 16.0.0, 17.0.0; V14 may be "-" for Python's own tables, where they are version 14). The package

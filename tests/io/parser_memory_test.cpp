@@ -13,10 +13,10 @@
 #include "io/journal.h"
 #include "io/json.h"
 #include "io/safetensors_parse.h"
-#include "io/tokenizer/pipeline_tokenizer.h"
-#include "io/tokenizer/tokenizer_settings.h"
 #include "tests/io/gguf_builder.h"
 #include "tests/io/temporary_directory.h"
+#include "tokenizer/pipeline_tokenizer.h"
+#include "tokenizer/tokenizer_settings.h"
 
 namespace kvs {
 namespace {

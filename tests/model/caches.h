@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "calibrate/registry.h"
 #include "model/cache_shape.h"
-#include "policy/methods.h"
 
 namespace kvs::test {
 

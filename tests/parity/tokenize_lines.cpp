@@ -11,7 +11,7 @@
 #include "core/error.h"
 #include "io/gguf.h"
 #include "io/json.h"
-#include "io/tokenizer/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 
 namespace {
 

@@ -3,41 +3,57 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
+# Lowest first: a folder may include those of its row.
 allowed() {
+  local model="core io tokenizer kernels caches model" eval="ranks texts states draw eval embedded"
   case $1 in
     core) echo core ;;
     io) echo core io ;;
     ranks) echo core io ranks ;;
     kernels) echo core kernels ;;
-    policy) echo core io kernels policy ;;
-    model) echo core io kernels policy model ;;
-    analyzers) echo core kernels analyzers ;;
-    calibrate) echo core kernels policy analyzers calibrate ;;
-    capture) echo core io kernels policy model analyzers capture ;;
-    eval) echo core io ranks kernels policy model analyzers calibrate export eval ;;
-    tasks) echo core io kernels policy model calibrate export eval tasks ;;
-    compare) echo core io ranks kernels policy model calibrate export eval compare ;;
-    export) echo core io kernels policy model analyzers calibrate export embedded ;;
-    cli) echo core io ranks kernels policy model analyzers calibrate capture eval tasks compare export cli ;;
+    draw) echo core io draw embedded ;;
+    tokenizer) echo core io tokenizer ;;
+    texts) echo core io tokenizer texts ;;
+    caches) echo core io kernels caches ;;
+    model) echo "$model" ;;
+    states) echo "$model" states ;;
+    eval) echo "$model" "$eval" ;;
+    analyzers) echo "$model" "$eval" analyzers ;;
+    tasks) echo "$model" "$eval" tasks ;;
+    calibrate) echo "$model" "$eval" analyzers calibrate ;;
+    export) echo "$model" "$eval" calibrate export embedded ;;
+    cli) echo "$model" "$eval" analyzers tasks calibrate export cli ;;
   esac
 }
 
-folders="core io ranks kernels policy model capture eval tasks compare cli analyzers calibrate export embedded"
+folders="core io ranks kernels draw tokenizer texts caches model states eval analyzers tasks calibrate export cli"
 bad=0
-for folder in core io ranks kernels policy model capture eval tasks compare cli analyzers calibrate export; do
+for folder in $folders; do
   root=$folder
   [ -d "src/$folder" ] && root=src/$folder
   while IFS=: read -r file line text; do
     target=$(sed -E 's/^ *#include "([^"\/]+)\/.*/\1/' <<<"$text")
-    grep -qw "$target" <<<"$folders" || continue
-    if ! grep -qw "$target" <<<"$(allowed $folder)"; then
+    grep -qw "$target" <<<"$folders embedded" || continue
+    if ! grep -qw "$target" <<<"$(allowed "$folder")"; then
       echo "$file:$line: $folder may not include $target"
       bad=1
     fi
   done < <(grep -rnE '^ *#include "[^"/]+/' "$root" --include='*.h' --include='*.cpp' --include='*.cu' --include='*.cuh' || true)
 done
 
-# HDF5 appears only in io/hdf5, CUDA only in kernels/cuda, MPI only in ranks/mpi, gnuplot's process only in export.
+# A method's folder includes no other method's, and what all of them share includes none.
+methods="full freqkv lagkv faedkv elitekv transform"
+for folder in $methods common budget; do
+  for method in $methods; do
+    [ "$folder" = "$method" ] && continue
+    if grep -rnE "^ *#include \"calibrate/$method/" "calibrate/$folder"; then
+      echo "the lines above include calibrate/$method, a method, in calibrate/$folder"
+      bad=1
+    fi
+  done
+done
+
+# HDF5 appears only in io/hdf5, CUDA only in kernels/cuda, oneDNN only in kernels/cpu, MPI only in ranks/mpi.
 for rule in 'hdf5\.h:src/io/hdf5/' 'cuda_runtime|cublas|cufft|cusolver:src/kernels/cuda/' 'dnnl\.hpp:src/kernels/cpu/' 'mpi\.h:src/ranks/mpi/'; do
   header=${rule%%:*} home=${rule##*:}
   if grep -rnE "#include <($header)" src analyzers calibrate export | grep -v "^$home"; then

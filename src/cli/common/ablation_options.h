@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cli/common/options.h"
-#include "eval/ablation.h"
+#include "eval/filtered_forward.h"
 
 namespace kvs {
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "calibrate/cost/cost_model.h"
 #include "cli/common/progress.h"
-#include "eval/cost_model.h"
 #include "kernels/instruction_set.h"
 #include "model/model_tensors.h"
 

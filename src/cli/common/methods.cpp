@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "calibrate/elitekv/source.h"
 #include "core/error.h"
-#include "export/elite_source.h"
 
 namespace kvs {
 namespace {

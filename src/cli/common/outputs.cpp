@@ -7,12 +7,12 @@
 #include <iostream>
 #include <set>
 
+#include "calibrate/config/config.h"
 #include "cli/common/interruption.h"
 #include "cli/common/progress.h"
 #include "cli/common/whole_outputs.h"
 #include "core/error.h"
-#include "export/config.h"
-#include "export/gnuplot.h"
+#include "draw/gnuplot.h"
 #include "io/descriptor.h"
 #include "io/file.h"
 #include "io/input_files.h"

@@ -9,7 +9,7 @@
 
 #include "cli/common/session.h"
 #include "core/error.h"
-#include "export/figure.h"
+#include "draw/figure.h"
 #include "io/checkpoint.h"
 #include "io/journal.h"
 #include "io/output_set.h"

@@ -17,10 +17,10 @@
 #include "core/processor_quota.h"
 #include "io/checkpoint.h"
 #include "io/digest.h"
-#include "io/tokenizer/tokenizer_digest.h"
 #include "kernels/instruction_set.h"
 #include "kernels/libraries.h"
 #include "model/config_json.h"
+#include "tokenizer/tokenizer_digest.h"
 #include "version.h"
 
 namespace kvs {

@@ -8,15 +8,15 @@
 #include <string_view>
 #include <vector>
 
-#include "capture/capture_source.h"
+#include "calibrate/config/config.h"
 #include "cli/common/options.h"
 #include "cli/common/program_ranks.h"
-#include "export/config.h"
-#include "io/corpus.h"
 #include "io/json.h"
-#include "io/tokenizer/tokenizer.h"
 #include "model/decoder.h"
 #include "model/model.h"
+#include "states/capture_source.h"
+#include "texts/corpus.h"
+#include "tokenizer/tokenizer.h"
 
 namespace kvs {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "core/error.h"
-#include "export/gnuplot.h"
+#include "draw/gnuplot.h"
 #include "io/digest.h"
 #include "io/file.h"
 

@@ -8,20 +8,20 @@
 #include <optional>
 
 #include "calibrate/budget/grid.h"
-#include "calibrate/chunk_race.h"
-#include "capture/live_source.h"
+#include "calibrate/budget/report.h"
+#include "calibrate/config/config.h"
+#include "calibrate/faedkv/chunk_race.h"
+#include "calibrate/registry.h"
 #include "cli/common/estimate.h"
 #include "cli/common/outputs.h"
 #include "cli/common/progress.h"
 #include "cli/common/session.h"
 #include "cli/kvcalibrate/commands.h"
 #include "core/error.h"
-#include "eval/budget/report.h"
 #include "eval/evaluation_report.h"
-#include "export/config.h"
 #include "io/file.h"
 #include "model/tensor_shape.h"
-#include "policy/methods.h"
+#include "states/live_source.h"
 
 namespace kvs {
 namespace {

@@ -8,13 +8,13 @@
 #include <sstream>
 #include <utility>
 
+#include "calibrate/config/config.h"
+#include "calibrate/elitekv/caches.h"
+#include "calibrate/transform/caches.h"
+#include "calibrate/transform/config.h"
 #include "cli/common/methods.h"
 #include "core/error.h"
 #include "core/nearest.h"
-#include "eval/elitekv/caches.h"
-#include "eval/transform/caches.h"
-#include "export/config.h"
-#include "export/transform_config.h"
 #include "model/cache_shape.h"
 
 namespace kvs {

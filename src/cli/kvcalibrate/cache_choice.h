@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "calibrate/elitekv/cache.h"
+#include "calibrate/registry.h"
+#include "calibrate/transform/cache.h"
 #include "cli/common/session.h"
-#include "policy/elitekv.h"
-#include "policy/methods.h"
-#include "policy/transform.h"
 
 namespace kvs {
 

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "calibrate/compare/comparison_report.h"
 #include "cli/common/estimate.h"
 #include "cli/common/outputs.h"
 #include "cli/common/progress.h"
@@ -17,13 +18,13 @@
 #include "cli/kvcalibrate/compare_cells.h"
 #include "cli/kvcalibrate/compare_front.h"
 #include "cli/kvcalibrate/compare_options.h"
-#include "compare/comparison_report.h"
 #include "core/error.h"
 #include "eval/evaluation_report.h"
 #include "io/digest.h"
 #include "io/file.h"
 #include "io/finite.h"
 #include "model/cache_shape.h"
+#include "model/model_json.h"
 
 namespace kvs {
 namespace {

@@ -9,12 +9,12 @@
 #include <string>
 #include <string_view>
 
+#include "calibrate/budget/calibration.h"
+#include "calibrate/compare/calibration.h"
 #include "cli/common/progress.h"
 #include "cli/kvcalibrate/compare_cells.h"
 #include "cli/kvcalibrate/compare_options.h"
-#include "compare/calibration.h"
 #include "core/error.h"
-#include "eval/budget/calibration.h"
 #include "eval/evaluation_report.h"
 #include "io/digest.h"
 

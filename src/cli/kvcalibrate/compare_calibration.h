@@ -4,11 +4,11 @@
 #include <optional>
 #include <vector>
 
+#include "calibrate/compare/grid.h"
+#include "calibrate/compare/records.h"
 #include "cli/common/estimate.h"
 #include "cli/common/options.h"
 #include "cli/common/session.h"
-#include "compare/grid.h"
-#include "compare/records.h"
 
 namespace kvs {
 

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <tuple>
 
+#include "calibrate/transform/config.h"
 #include "core/error.h"
-#include "export/transform_config.h"
 
 namespace kvs {
 namespace {

@@ -3,9 +3,9 @@
 #include <functional>
 #include <vector>
 
+#include "calibrate/compare/grid.h"
 #include "cli/common/session.h"
 #include "cli/kvcalibrate/cache_choice.h"
-#include "compare/grid.h"
 
 namespace kvs {
 

@@ -4,9 +4,9 @@
 #include <span>
 #include <vector>
 
+#include "calibrate/compare/grid.h"
+#include "calibrate/compare/records.h"
 #include "cli/common/session.h"
-#include "compare/grid.h"
-#include "compare/records.h"
 
 namespace kvs {
 

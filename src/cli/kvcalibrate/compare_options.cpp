@@ -5,15 +5,15 @@
 #include <cstdio>
 #include <map>
 
+#include "caches/row_store.h"
+#include "calibrate/compare/calibration.h"
+#include "calibrate/registry.h"
 #include "cli/common/outputs.h"
 #include "cli/kvcalibrate/eval_task.h"
 #include "cli/kvcalibrate/task_input.h"
-#include "compare/calibration.h"
 #include "core/checked.h"
 #include "core/error.h"
 #include "core/nearest.h"
-#include "policy/methods.h"
-#include "policy/row_store.h"
 
 namespace kvs {
 namespace {

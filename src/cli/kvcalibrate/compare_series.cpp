@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <array>
 
-#include "capture/live_source.h"
+#include "calibrate/elitekv/series.h"
+#include "calibrate/transform/cost.h"
+#include "calibrate/transform/series.h"
 #include "cli/common/methods.h"
 #include "core/error.h"
-#include "eval/elitekv/series.h"
-#include "eval/transform/cost.h"
-#include "eval/transform/series.h"
+#include "states/live_source.h"
 
 namespace kvs {
 namespace {

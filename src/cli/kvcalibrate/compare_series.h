@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "calibrate/config/config.h"
 #include "cli/common/session.h"
-#include "export/config.h"
 
 namespace kvs {
 

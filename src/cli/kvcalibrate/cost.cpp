@@ -1,10 +1,10 @@
 #include <array>
 #include <iostream>
 
+#include "calibrate/cost/cost_report.h"
 #include "cli/common/outputs.h"
 #include "cli/kvcalibrate/commands.h"
 #include "core/error.h"
-#include "eval/cost_report.h"
 
 namespace kvs {
 namespace {

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
-#include "capture/capture_run.h"
-#include "capture/capture_source.h"
-#include "capture/held_source.h"
-#include "capture/live_source.h"
 #include "cli/kvcalibrate/elite_plan.h"
 #include "core/error.h"
 #include "model/config_json.h"
+#include "states/capture_run.h"
+#include "states/capture_source.h"
+#include "states/held_source.h"
+#include "states/live_source.h"
 
 namespace kvs {
 namespace {

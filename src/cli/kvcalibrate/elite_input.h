@@ -3,9 +3,9 @@
 #include <memory>
 #include <string>
 
-#include "analyzers/state_source.h"
 #include "cli/common/session.h"
 #include "io/hdf5/capture_file.h"
+#include "states/state_source.h"
 
 namespace kvs {
 

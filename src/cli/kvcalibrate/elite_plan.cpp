@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
+#include "calibrate/elitekv/factors.h"
 #include "cli/common/methods.h"
 #include "cli/common/progress.h"
 #include "cli/kvcalibrate/budget.h"
 #include "core/error.h"
-#include "eval/elitekv/factors.h"
 
 namespace kvs {
 namespace {

@@ -4,12 +4,12 @@
 #include <optional>
 #include <vector>
 
-#include "calibrate/elite_allocation.h"
+#include "calibrate/elitekv/by_layer.h"
+#include "calibrate/elitekv/config.h"
+#include "calibrate/elitekv/elite_allocation.h"
+#include "calibrate/elitekv/search.h"
 #include "cli/common/options.h"
 #include "cli/kvcalibrate/elite_input.h"
-#include "eval/elitekv/by_layer.h"
-#include "eval/elitekv/search.h"
-#include "export/elite_config.h"
 
 namespace kvs {
 

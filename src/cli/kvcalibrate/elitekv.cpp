@@ -4,9 +4,12 @@
 #include <memory>
 #include <optional>
 
-#include "calibrate/second_moment_source.h"
-#include "capture/capture_run.h"
-#include "capture/live_source.h"
+#include "calibrate/elitekv/elite_map.h"
+#include "calibrate/elitekv/elite_trials.h"
+#include "calibrate/elitekv/factor_file.h"
+#include "calibrate/elitekv/memory.h"
+#include "calibrate/elitekv/ratio.h"
+#include "calibrate/elitekv/report.h"
 #include "cli/common/estimate.h"
 #include "cli/common/outputs.h"
 #include "cli/common/progress.h"
@@ -14,14 +17,11 @@
 #include "cli/kvcalibrate/elite_input.h"
 #include "cli/kvcalibrate/elite_plan.h"
 #include "core/error.h"
-#include "eval/elitekv/factor_file.h"
-#include "eval/elitekv/memory.h"
-#include "eval/elitekv/ratio.h"
-#include "eval/elitekv/report.h"
-#include "export/figure.h"
-#include "export/figures/elite_map.h"
-#include "export/figures/elite_trials.h"
+#include "draw/figure.h"
 #include "io/file.h"
+#include "states/capture_run.h"
+#include "states/live_source.h"
+#include "states/second_moment_source.h"
 
 namespace kvs {
 namespace {

@@ -4,6 +4,8 @@
 #include <iostream>
 #include <optional>
 
+#include "calibrate/config/config.h"
+#include "calibrate/transform/config.h"
 #include "cli/common/estimate.h"
 #include "cli/common/outputs.h"
 #include "cli/common/progress.h"
@@ -14,11 +16,10 @@
 #include "core/error.h"
 #include "eval/evaluation.h"
 #include "eval/evaluation_report.h"
-#include "export/config.h"
-#include "export/transform_config.h"
 #include "io/file.h"
 #include "io/journal.h"
 #include "io/output_set.h"
+#include "model/model_json.h"
 
 namespace kvs {
 namespace {

@@ -4,6 +4,7 @@
 #include <array>
 #include <optional>
 
+#include "calibrate/transform/config.h"
 #include "cli/common/estimate.h"
 #include "cli/common/outputs.h"
 #include "cli/common/progress.h"
@@ -11,9 +12,9 @@
 #include "cli/kvcalibrate/task_input.h"
 #include "core/error.h"
 #include "eval/evaluation_report.h"
-#include "export/figures/retrieval_map.h"
-#include "export/transform_config.h"
 #include "io/file.h"
+#include "model/model_json.h"
+#include "tasks/retrieval_map.h"
 #include "tasks/task_report.h"
 #include "version.h"
 

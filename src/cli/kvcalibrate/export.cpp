@@ -4,13 +4,13 @@
 #include <iostream>
 #include <optional>
 
+#include "calibrate/config/config.h"
 #include "cli/common/outputs.h"
 #include "cli/common/progress.h"
 #include "cli/common/session.h"
 #include "cli/kvcalibrate/commands.h"
 #include "core/error.h"
 #include "core/nearest.h"
-#include "export/config.h"
 #include "export/exporter.h"
 #include "io/digest.h"
 #include "io/file.h"

@@ -3,6 +3,7 @@
 #include <iostream>
 #include <optional>
 
+#include "calibrate/faedkv/report.h"
 #include "cli/common/ablation_options.h"
 #include "cli/common/estimate.h"
 #include "cli/common/outputs.h"
@@ -12,8 +13,7 @@
 #include "cli/kvcalibrate/commands.h"
 #include "cli/kvcalibrate/faedkv_figures.h"
 #include "core/error.h"
-#include "eval/faedkv_report.h"
-#include "export/figures/axes.h"
+#include "draw/axes.h"
 #include "io/file.h"
 #include "io/finite.h"
 

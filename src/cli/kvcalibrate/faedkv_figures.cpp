@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "export/figures/ablation_map.h"
-#include "export/figures/axes.h"
-#include "export/figures/filter_effect.h"
-#include "export/figures/perplexity_chunks.h"
+#include "calibrate/faedkv/ablation_map_figure.h"
+#include "calibrate/faedkv/filter_effect_figure.h"
+#include "calibrate/faedkv/perplexity_chunks_figure.h"
+#include "draw/axes.h"
 
 namespace kvs {
 namespace {

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "calibrate/faedkv.h"
+#include "calibrate/faedkv/ablation_result.h"
 #include "cli/common/outputs.h"
-#include "eval/ablation.h"
+#include "eval/filtered_forward.h"
 
 namespace kvs {
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iostream>
 
+#include "calibrate/config/config.h"
+#include "calibrate/transform/config.h"
 #include "cli/common/outputs.h"
 #include "cli/common/progress.h"
 #include "cli/kvcalibrate/cache_choice.h"
@@ -11,10 +13,9 @@
 #include "core/utf8.h"
 #include "eval/evaluation_report.h"
 #include "eval/generation.h"
-#include "export/config.h"
-#include "export/transform_config.h"
 #include "io/finite.h"
-#include "io/text_source.h"
+#include "model/model_json.h"
+#include "texts/text_source.h"
 #include "version.h"
 
 namespace kvs {

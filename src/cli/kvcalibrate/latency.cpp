@@ -13,8 +13,9 @@
 #include "cli/kvcalibrate/commands.h"
 #include "core/error.h"
 #include "eval/evaluation_report.h"
-#include "export/figures/latency.h"
+#include "eval/latency_figure.h"
 #include "io/file.h"
+#include "model/model_json.h"
 
 namespace kvs {
 namespace {

@@ -2,8 +2,8 @@
 #include <filesystem>
 #include <iostream>
 
-#include "calibrate/fp8_scales.h"
-#include "capture/live_source.h"
+#include "calibrate/config/config.h"
+#include "calibrate/full/fp8_scales.h"
 #include "cli/common/estimate.h"
 #include "cli/common/outputs.h"
 #include "cli/common/progress.h"
@@ -11,8 +11,8 @@
 #include "cli/kvcalibrate/budget.h"
 #include "cli/kvcalibrate/commands.h"
 #include "core/error.h"
-#include "export/config.h"
 #include "io/file.h"
+#include "states/live_source.h"
 
 namespace kvs {
 namespace {

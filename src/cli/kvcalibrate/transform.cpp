@@ -3,7 +3,9 @@
 #include <iostream>
 #include <optional>
 
-#include "capture/live_source.h"
+#include "calibrate/transform/caches.h"
+#include "calibrate/transform/config_file.h"
+#include "calibrate/transform/cost.h"
 #include "cli/common/estimate.h"
 #include "cli/common/outputs.h"
 #include "cli/common/progress.h"
@@ -11,15 +13,13 @@
 #include "cli/kvcalibrate/commands.h"
 #include "core/error.h"
 #include "eval/evaluation_report.h"
-#include "eval/transform/caches.h"
-#include "eval/transform/config_file.h"
-#include "eval/transform/cost.h"
 #include "io/checkpoint.h"
 #include "io/digest.h"
 #include "io/file.h"
 #include "io/record.h"
 #include "io/safetensors_writer.h"
 #include "io/staged_output.h"
+#include "states/live_source.h"
 
 namespace kvs {
 namespace {

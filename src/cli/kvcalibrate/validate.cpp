@@ -1,11 +1,11 @@
 #include <filesystem>
 #include <iostream>
 
+#include "calibrate/config/config.h"
 #include "cli/common/outputs.h"
 #include "cli/common/session.h"
 #include "cli/kvcalibrate/commands.h"
 #include "core/error.h"
-#include "export/config.h"
 
 namespace kvs {
 

@@ -6,9 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "capture/capture_run.h"
-#include "capture/capture_split.h"
-#include "capture/capture_stream.h"
 #include "cli/common/estimate.h"
 #include "cli/common/outputs.h"
 #include "cli/common/progress.h"
@@ -19,6 +16,9 @@
 #include "io/file.h"
 #include "ranks/one_process.h"
 #include "ranks/watch.h"
+#include "states/capture_run.h"
+#include "states/capture_split.h"
+#include "states/capture_stream.h"
 
 namespace kvs {
 namespace {

@@ -3,13 +3,13 @@
 #include <optional>
 #include <vector>
 
-#include "capture/capture_run.h"
-#include "capture/capture_split.h"
 #include "cli/common/estimate.h"
 #include "cli/common/interruption.h"
 #include "cli/common/outputs.h"
 #include "cli/common/progress.h"
 #include "cli/kvspectrum/commands.h"
+#include "states/capture_run.h"
+#include "states/capture_split.h"
 
 namespace kvs {
 namespace {

@@ -6,10 +6,10 @@
 #include <numbers>
 #include <set>
 
+#include "calibrate/elitekv/memory.h"
 #include "cli/common/estimate.h"
 #include "cli/common/methods.h"
 #include "core/error.h"
-#include "eval/elitekv/memory.h"
 #include "io/gguf.h"
 #include "kernels/instruction_set.h"
 #include "model/model_tensors.h"

@@ -3,19 +3,20 @@
 #include <iostream>
 #include <sstream>
 
+#include "analyzers/figures/perturbation.h"
 #include "analyzers/perturbation.h"
-#include "capture/live_source.h"
+#include "analyzers/perturbation_report.h"
 #include "cli/common/estimate.h"
 #include "cli/common/outputs.h"
 #include "cli/common/progress.h"
 #include "cli/common/session.h"
 #include "cli/kvspectrum/commands.h"
 #include "core/error.h"
-#include "export/figures/perturbation.h"
-#include "export/perturbation_report.h"
 #include "io/file.h"
-#include "io/perturbed_document.h"
-#include "io/wordnet.h"
+#include "model/model_json.h"
+#include "states/live_source.h"
+#include "texts/perturbed_document.h"
+#include "texts/wordnet.h"
 #include "version.h"
 
 namespace kvs {

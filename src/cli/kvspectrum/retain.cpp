@@ -2,6 +2,8 @@
 #include <filesystem>
 #include <iostream>
 
+#include "analyzers/retention_report.h"
+#include "calibrate/registry.h"
 #include "cli/common/ablation_options.h"
 #include "cli/common/estimate.h"
 #include "cli/common/outputs.h"
@@ -10,9 +12,8 @@
 #include "cli/kvspectrum/commands.h"
 #include "core/checked.h"
 #include "core/error.h"
-#include "eval/retention_report.h"
 #include "io/file.h"
-#include "policy/methods.h"
+#include "model/model_json.h"
 #include "version.h"
 
 namespace kvs {

@@ -5,15 +5,16 @@
 #include <iostream>
 #include <sstream>
 
-#include "calibrate/token_scores.h"
-#include "capture/live_source.h"
+#include "calibrate/lagkv/token_scores.h"
+#include "calibrate/lagkv/token_scores_figure.h"
 #include "cli/common/estimate.h"
 #include "cli/common/outputs.h"
 #include "cli/common/session.h"
 #include "cli/kvspectrum/commands.h"
 #include "core/error.h"
-#include "export/figures/token_scores.h"
 #include "io/file.h"
+#include "model/model_json.h"
+#include "states/live_source.h"
 #include "version.h"
 
 namespace kvs {

@@ -11,11 +11,10 @@
 #include <span>
 #include <sstream>
 
+#include "analyzers/coding_gain_report.h"
 #include "analyzers/moments.h"
+#include "analyzers/spectrum_report.h"
 #include "analyzers/spectrum_summary.h"
-#include "capture/capture_run.h"
-#include "capture/capture_source.h"
-#include "capture/live_source.h"
 #include "cli/common/estimate.h"
 #include "cli/common/outputs.h"
 #include "cli/common/progress.h"
@@ -23,10 +22,12 @@
 #include "cli/kvspectrum/commands.h"
 #include "cli/kvspectrum/spectrum_gain.h"
 #include "core/error.h"
-#include "export/coding_gain_report.h"
-#include "export/spectrum_report.h"
 #include "io/checkpoint.h"
 #include "io/file.h"
+#include "model/model_json.h"
+#include "states/capture_run.h"
+#include "states/capture_source.h"
+#include "states/live_source.h"
 #include "version.h"
 
 namespace kvs {

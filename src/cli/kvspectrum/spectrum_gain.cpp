@@ -1,6 +1,6 @@
 #include "cli/kvspectrum/spectrum_gain.h"
 
-#include "calibrate/output_weights.h"
+#include "calibrate/common/output_weights.h"
 
 namespace kvs {
 namespace {

@@ -3,13 +3,13 @@
 #include <cmath>
 #include <numeric>
 
-#include "calibrate/faedkv.h"
-#include "calibrate/jlrd.h"
-#include "calibrate/ropelite.h"
-#include "capture/live_source.h"
-#include "eval/ablation.h"
+#include "analyzers/chunk_grid.h"
+#include "calibrate/elitekv/jlrd.h"
+#include "calibrate/elitekv/ropelite.h"
+#include "eval/filtered_forward.h"
 #include "kernels/calibration_ops.h"
 #include "kernels/spectral_ops.h"
+#include "states/live_source.h"
 #include "tests/bench/gpu_speed/session.h"
 
 namespace kvs::bench {

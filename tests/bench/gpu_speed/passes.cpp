@@ -7,9 +7,9 @@
 #include <numeric>
 #include <thread>
 
-#include "capture/capture_run.h"
-#include "capture/live_source.h"
 #include "kernels/cuda/make_cuda_backend.h"
+#include "states/capture_run.h"
+#include "states/live_source.h"
 #include "tests/bench/gpu_speed/session.h"
 
 namespace kvs::bench {

@@ -1,4 +1,4 @@
-"""What a method's parameters ask of each other and of the model, as `kvcalibrate` reads them (src/policy)."""
+"""What a method's parameters ask of each other and of the model, as `kvcalibrate` reads them (calibrate/)."""
 
 import struct
 

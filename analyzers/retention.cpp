@@ -1,0 +1,90 @@
+#include "analyzers/retention.h"
+
+#include <algorithm>
+#include <iterator>
+#include <numeric>
+
+#include "io/record.h"
+
+namespace kvs {
+namespace {
+
+/// The bins or chunks that stay in a layer, ascending.
+std::vector<std::size_t> kept_units(const RetentionPlan& plan, KeptBand band, double share, std::size_t layer) {
+  const std::size_t count = plan.kept(share);
+  if (band == KeptBand::kBest) return most_important(plan.chunks->delta[layer], count);
+  std::vector<std::size_t> units(count);
+  std::iota(units.begin(), units.end(), band == KeptBand::kLow ? 0 : plan.units() - count);
+  return units;
+}
+
+std::vector<double> gains_of(const RetentionPlan& plan, KeptBand band, double share, std::size_t layer) {
+  const std::vector<std::size_t> kept = kept_units(plan, band, share, layer);
+  if (plan.chunks) return gains_keeping(plan.chunks->grid, kept);
+  std::vector<double> gains(plan.units(), 0.0);
+  for (const std::size_t bin : kept) gains[bin] = 1;
+  return gains;
+}
+
+/// Of all variants: [(band, states, share), (keys, values), layer, bin].
+std::vector<double> all_gains(const RetentionPlan& plan) {
+  const std::vector<double> ones(plan.layers.size() * bins_of(plan.setup.transform, plan.setup.filtered()), 1.0);
+  std::vector<double> gains;
+  for (const KeptBand band : plan.bands())
+    for (const CutStates states : kCutStates)
+      for (const double share : plan.shares) {
+        std::vector<double> cut;
+        for (std::size_t layer = 0; layer < plan.layers.size(); ++layer)
+          std::ranges::copy(gains_of(plan, band, share, layer), std::back_inserter(cut));
+        for (const CutStates whole : {CutStates::kValues, CutStates::kKeys})
+          std::ranges::copy(states == whole ? ones : cut, std::back_inserter(gains));
+      }
+  return gains;
+}
+
+void add_document(Retention& result, const JsonCursor& record, const RetentionPlan& plan) {
+  const std::size_t scored = plan.setup.scored();
+  result.full.add(record_nll(record.at("full"), scored), scored);
+  (void)record_reals(record.at("kept"), plan.variants());
+  std::size_t n = 0;
+  for (RetentionCurve& curve : result.curves)
+    for (PerplexitySum& point : curve.points) point.add(record_nll(record.at("kept").at(n++), scored), scored);
+}
+
+}  // namespace
+
+std::size_t RetentionPlan::units() const noexcept {
+  return chunks ? chunks->grid.chunks : bins_of(setup.transform, setup.filtered());
+}
+
+std::vector<KeptBand> RetentionPlan::bands() const {
+  if (chunks) return {KeptBand::kLow, KeptBand::kHigh, KeptBand::kBest};
+  return {KeptBand::kLow, KeptBand::kHigh};
+}
+
+Retention retain(AblationForward& forward, const RetentionPlan& plan,
+                 std::span<const std::vector<std::int32_t>> documents, Journal& journal,
+                 const std::function<void(std::size_t)>& done) {
+  Retention result;
+  for (const KeptBand band : plan.bands())
+    for (const CutStates states : kCutStates)
+      result.curves.push_back({band, states, std::vector<PerplexitySum>(plan.shares.size())});
+  const std::vector<double> gains = all_gains(plan);
+  const std::array<std::size_t, 4> shape{plan.variants(), 2, plan.layers.size(),
+                                         gains.size() / (plan.variants() * 2 * plan.layers.size())};
+  for (std::size_t n = 0; n < documents.size(); ++n) {
+    if (n < journal.records().size()) {
+      add_document(result, journal.record(n), plan);
+    } else {
+      forward.begin(documents[n]);
+      const double full = forward.base();
+      const Json record{{"full", full}, {"kept", forward.filtered(plan.layers, {gains, shape})}};
+      journal.append(record);
+      add_document(result, JsonCursor(record, "document"), plan);
+    }
+    done(n + 1);
+  }
+  return result;
+}
+
+}  // namespace kvs

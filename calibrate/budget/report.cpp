@@ -1,0 +1,173 @@
+#include "calibrate/budget/report.h"
+
+#include <array>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <sstream>
+#include <string_view>
+#include <utility>
+
+#include "calibrate/common/engine_pairs.h"
+#include "calibrate/config/config.h"
+#include "core/exponential.h"
+#include "eval/document_loss.h"
+#include "io/finite.h"
+
+namespace kvs {
+namespace {
+
+double mean_nll(const std::vector<double>& nll) { return paired_mean(nll).mean; }
+
+/// What a method's settings are known by, of those that a calibration chooses.
+constexpr std::array<std::string_view, 14> kChosen{"store_k", "store_v", "cache_size",   "ratio",  "lag",
+                                                   "sinks",   "recent",  "gamma",        "chunks", "kept",
+                                                   "kept_k",  "kept_v",  "value_weight", "band"};
+
+/// "q4_0", "0.25", "12 × q4_0, 18 × q8_0" of a list by layer.
+std::string value_words(const Json& value) {
+  if (!value.is_array()) return value.is_string() ? value.get<std::string>() : value.dump();
+  std::map<std::string, std::size_t> counts;
+  for (const Json& one : value) ++counts[one.is_string() ? one.get<std::string>() : one.dump()];
+  constexpr std::size_t kMostNamed = 4;
+  if (counts.size() > kMostNamed) return "by layer";
+  std::string words;
+  for (const auto& [word, count] : counts) words += (words.empty() ? "" : ", ") + std::to_string(count) + " × " + word;
+  return words;
+}
+
+/// "K q8_0, V q4_0", "ratio 0.25, lag 64, sinks 16".
+std::string settings_words(const Json& settings) {
+  std::string words;
+  for (const std::string_view name : kChosen) {
+    const auto found = settings.find(name);
+    if (found == settings.end() || found->is_null() || *found == "store" || *found == "none") continue;
+    const std::string title = name == "store_k" ? "K" : name == "store_v" ? "V" : std::string(name);
+    const bool lists_chunks =
+        name.starts_with("kept") && found->is_array() && !found->empty() && found->front().is_number();
+    words += (words.empty() ? "" : ", ") + title + ' ' +
+             (lists_chunks ? std::to_string(found->size()) : value_words(*found));
+  }
+  return words;
+}
+
+/// Of the contender `uniform`; null: it is not there.
+Json uniform_settings(const BudgetCalibration& found) {
+  for (const BudgetContender& one : found.contenders)
+    if (one.name == "uniform") return one.settings;
+  return {};
+}
+
+/// "uniform (K iq4_nl, V q4_0)".
+std::string contender_words(const BudgetContender& one) { return one.name + " (" + settings_words(one.settings) + ")"; }
+
+/// llama.cpp's types of the chosen settings, where these are types of it for all layers.
+std::optional<std::pair<std::string, std::string>> engine_pair(const BudgetCalibration& found) {
+  const Json &settings = found.settings(), none;
+  const Json &k = settings.contains("store_k") ? settings.at("store_k") : none,
+             &v = settings.contains("store_v") ? settings.at("store_v") : none;
+  if (!k.is_string() || !v.is_string() || k == "store" || v == "store" || k == "none" || v == "none") return {};
+  return std::pair(k.get<std::string>(), v.get<std::string>());
+}
+
+double bytes_per_token(const BudgetCalibration& found, std::size_t tokens) {
+  return static_cast<double>(found.contenders.front().bytes) / static_cast<double>(tokens);
+}
+
+}  // namespace
+
+Json budget_json(const BudgetCalibration& found) {
+  Json contenders = Json::array(), trials = Json::array();
+  for (const BudgetContender& one : found.contenders) {
+    Json& entry = contenders.emplace_back(Json{{"name", one.name}, {"bytes", one.bytes}, {"parameters", one.settings}});
+    if (!one.nll.empty())
+      entry.update(Json{{"ppl", finite_or_null(std::exp(mean_nll(one.nll)))},
+                        {"nll_mean", mean_nll(one.nll)},
+                        {"nll_error", one.nll_error}});
+    if (const auto difference = found.difference_from(one.name)) entry.update(difference_json(*difference));
+  }
+  for (const BudgetTrial& trial : found.trials) {
+    const bool failed = overflows(trial.divergence);
+    Json& entry = trials.emplace_back(Json{{"parameters", trial.settings},
+                                           {"documents", trial.documents},
+                                           {"divergence", failed ? Json() : Json(trial.divergence)}});
+    if (failed) entry["error"] = "found NaN or infinity, expected finite activations";
+  }
+  Json json{{"winner", found.contenders.front().name},
+            {"held_documents", found.full_nll.size()},
+            {"contenders", std::move(contenders)},
+            {"trials", std::move(trials)},
+            {"measured", found.measured},
+            {"verdict", budget_verdict(found)}};
+  if (const auto pair = engine_pair(found)) json["llama_cpp_cuda"] = builds_of(cuda_pair(pair->first, pair->second));
+  return json;
+}
+
+Json budget_quality(const BudgetCalibration& found, std::size_t tokens) {
+  if (found.full_nll.empty()) return Json::object();
+  return {{"text", "documents held out"},
+          {"ppl", finite_or_null(std::exp(mean_nll(found.contenders.front().nll)))},
+          {"nll_mean", mean_nll(found.contenders.front().nll)},
+          {"nll_error", found.contenders.front().nll_error},
+          {"ppl_full", finite_or_null(std::exp(mean_nll(found.full_nll)))},
+          {"nll_full", mean_nll(found.full_nll)},
+          {"bytes_per_token", bytes_per_token(found, tokens)}};
+}
+
+namespace {
+
+/// " K iq4_nl, V q4_0 diverges less by 0.0004 nats a token (95 %: −0.0002 to 0.001): not distinguishable".
+std::string passed_over_words(const BudgetCalibration& found) {
+  constexpr double kConfidence = 0.95;
+  if (found.passed_over.is_null()) return "";
+  const auto [mean, error] = paired_mean(found.passed_over_by);
+  const std::size_t documents = found.passed_over_by.size();
+  std::ostringstream text;
+  text.precision(2);
+  text << "; of the same bytes " << settings_words(found.passed_over) << " diverges less, by " << mean
+       << " nats a token (";
+  if (documents < 2) {
+    text << "one document, no interval";
+  } else {
+    const double width = half_width(documents, kConfidence) * error;
+    text << "95 %: " << mean - width << " to " << mean + width;
+  }
+  text << "), which is not distinguishable, and fewer builds run it";
+  return text.str();
+}
+
+}  // namespace
+
+std::string budget_verdict(const BudgetCalibration& found) {
+  const BudgetContender& winner = found.contenders.front();
+  if (found.full_nll.empty()) return winner.name + " chosen: nothing was held out";
+  std::string words;
+  for (const BudgetContender& other : found.contenders) {
+    const auto difference = found.difference_from(other.name);
+    if (!difference || other.settings == winner.settings) continue;
+    const bool better = difference->interval && difference->interval->second < 0;
+    words += (words.empty() ? "" : "; ") + std::string(better ? "better than " : "not distinguishable from ") +
+             contender_words(other) + ": " + difference_text(*difference);
+  }
+  if (words.empty()) words = found.contenders.size() > 1 ? "the others are the same" : "there is no other of its size";
+  return winner.name + (found.least == winner.name ? " chosen: " : ", the plainer, chosen: ") + words +
+         (winner.settings == uniform_settings(found) ? passed_over_words(found) : "");
+}
+
+std::string budget_summary(const BudgetCalibration& found, std::size_t tokens, std::size_t full_bytes) {
+  const BudgetContender& winner = found.contenders.front();
+  std::ostringstream text;
+  text.precision(3);
+  text << contender_words(winner) << ", " << std::lround(bytes_per_token(found, tokens)) << " B a token ("
+       << 100 * static_cast<double>(winner.bytes) / static_cast<double>(full_bytes) << " %)";
+  if (found.full_nll.empty()) return text.str() + '\n';
+  text.precision(4);
+  text << ", perplexity " << exponential_with_error(mean_nll(winner.nll), winner.nll_error)
+       << " on what was held out (full cache " << exponential_with_error(mean_nll(found.full_nll), found.full_nll_error)
+       << (found.full_nll.size() == 1 ? "; errors over the tokens of one document)" : ")");
+  text << "\n  " << budget_verdict(found) << '\n';
+  if (const auto pair = engine_pair(found)) text << "  " << cuda_pair_text(pair->first, pair->second) << '\n';
+  return text.str();
+}
+
+}  // namespace kvs

@@ -1,0 +1,125 @@
+#include "calibrate/common/attention_pairs.h"
+
+#include <omp.h>
+
+#include <Eigen/Core>
+#include <algorithm>
+#include <cmath>
+
+namespace kvs {
+namespace {
+
+constexpr float kLeastWeight = 1e-7F;  // pairs with less attention are left out
+
+using Rows = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+/// One document's queries and keys of a layer in host memory.
+struct HostStates {
+  std::vector<float> q, k, cosine, sine;
+  std::size_t tokens = 0, head_dim = 0, chunks = 0, group = 0;
+  float factor = 1;  // RopeTable::factor, squared: of both sides
+
+  const float* query(std::size_t head, std::size_t token) const { return &q[(head * tokens + token) * head_dim]; }
+  const float* key(std::size_t head, std::size_t token) const { return &k[(head / group * tokens + token) * head_dim]; }
+
+  /// The features of a pair; @return its score
+  float features(std::size_t head, std::size_t i, std::size_t j, float* to) const {
+    const float *const x = query(head, i), *const y = key(head, j);
+    const float *const ci = &cosine[i * chunks], *const si = &sine[i * chunks], *const cj = &cosine[j * chunks],
+                       *const sj = &sine[j * chunks];
+    float score = 0;
+    for (std::size_t c = 0; c < chunks; ++c) {
+      const float a = x[c] * y[c] + x[c + chunks] * y[c + chunks], b = x[c + chunks] * y[c] - x[c] * y[c + chunks];
+      const float turned = a * (ci[c] * cj[c] + si[c] * sj[c]) - b * (si[c] * cj[c] - ci[c] * sj[c]);
+      to[c] = turned;
+      to[chunks + c] = factor * a;
+      to[2 * chunks + c] = factor * b;
+      score += turned;
+    }
+    for (std::size_t channel = 2 * chunks; channel < head_dim; ++channel) score += factor * x[channel] * y[channel];
+    return score;
+  }
+};
+
+/// The weights of scores, in place.
+void softmax(std::span<float> scores, const ScoreRule& rule) {
+  for (float& score : scores) {
+    score *= rule.scale;
+    if (rule.softcap > 0) score = rule.softcap * std::tanh(score / rule.softcap);
+  }
+  const float most = *std::ranges::max_element(scores);
+  float sum = 0;
+  for (float& score : scores) sum += score = std::exp(score - most);
+  for (float& score : scores) score /= sum;
+}
+
+/// A thread's memory.
+struct Workspace {
+  Workspace(std::size_t tokens, std::size_t features)
+      : features_of(tokens, features), mean(features), gram(features, features), weights(tokens) {}
+
+  Rows features_of;  // [key, feature]
+  Eigen::RowVectorXf mean;
+  Eigen::MatrixXf gram;  // of one head, its lower triangle
+  std::vector<float> weights;
+};
+
+/// What one query adds to its head's sums.
+void add_query(const HostStates& states, std::size_t head, std::size_t i, const ScoreRule& rule, Workspace& space,
+               std::span<double> mass) {
+  const std::size_t first = rule.window > 0 && i + 1 > rule.window ? i + 1 - rule.window : 0, count = i + 1 - first;
+  const std::span<float> weights = std::span(space.weights).first(count);
+  Rows& work = space.features_of;
+  for (std::size_t n = 0; n < count; ++n)
+    weights[n] = states.features(head, i, first + n, work.row(static_cast<Eigen::Index>(n)).data());
+  softmax(weights, rule);
+  Eigen::Index used = 0;
+  space.mean.setZero();
+  for (std::size_t n = 0; n < count; ++n) {
+    mass[first + n] += weights[n];
+    if (weights[n] < kLeastWeight) continue;
+    space.mean += weights[n] * work.row(static_cast<Eigen::Index>(n));
+    work.row(used) = work.row(static_cast<Eigen::Index>(n));
+    weights[static_cast<std::size_t>(used++)] = weights[n];
+  }
+  for (Eigen::Index n = 0; n < used; ++n)
+    work.row(n) = std::sqrt(weights[static_cast<std::size_t>(n)]) * (work.row(n) - space.mean);
+  space.gram.selfadjointView<Eigen::Lower>().rankUpdate(work.topRows(used).transpose());
+}
+
+}  // namespace
+
+void AttentionPairs::add(Backend& backend, const DocumentStates& states, const RopeTable& table, const ScoreRule& rule,
+                         TensorView<double, 3> gram, std::span<double> mass) {
+  const auto [heads, tokens, head_dim] = states[StateKind::kQPre].shape();
+  HostStates host{download(backend, states[StateKind::kQPre]),
+                  download(backend, states[StateKind::kKPre]),
+                  download(backend, table.cosine),
+                  download(backend, table.sine),
+                  tokens,
+                  head_dim,
+                  table.cosine.extent(1),
+                  heads / states[StateKind::kKPre].extent(0),
+                  table.factor * table.factor};
+  const std::size_t queries = std::min(tokens, kQueries), size = features(host.chunks);
+  std::vector<double> masses(heads * tokens);
+  // Memory is taken here: an exception must not leave a parallel region.
+  const std::size_t threads = std::min(static_cast<std::size_t>(omp_get_max_threads()), heads);
+  std::vector<Workspace> work(threads, Workspace(tokens, size));
+#pragma omp parallel for schedule(dynamic) num_threads(static_cast <int>(work.size()))
+  for (std::size_t head = 0; head < heads; ++head) {
+    Workspace& space = work[static_cast<std::size_t>(omp_get_thread_num())];
+    space.gram.setZero();
+    const std::span<double> own = std::span(masses).subspan(head * tokens, tokens);
+    for (std::size_t n = 0; n < queries; ++n)
+      add_query(host, head, (2 * n + 1) * tokens / (2 * queries), rule, space, own);
+    for (std::size_t row = 0; row < size; ++row)
+      for (std::size_t column = 0; column < size; ++column)
+        gram(head, row, column) += space.gram(static_cast<Eigen::Index>(std::max(row, column)),
+                                              static_cast<Eigen::Index>(std::min(row, column)));
+  }
+  const double share = static_cast<double>(tokens) / static_cast<double>(queries);
+  for (std::size_t n = 0; n < masses.size(); ++n) mass[n % tokens] += share * masses[n];
+}
+
+}  // namespace kvs

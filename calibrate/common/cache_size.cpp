@@ -1,0 +1,165 @@
+#include "calibrate/common/cache_size.h"
+
+#include <algorithm>
+#include <numeric>
+#include <typeindex>
+#include <utility>
+
+#include "caches/document_cache.h"
+#include "calibrate/registry.h"
+
+namespace kvs {
+namespace {
+
+constexpr std::size_t kRopeChunks = 1;  // turning more of them would only cost time
+
+/// Whether a layer may have other values than the next one.
+bool has_lists(const Json& settings, const std::vector<ParameterSpec>& specs) {
+  return std::ranges::any_of(specs, [&](const ParameterSpec& spec) {
+    const auto found = settings.find(spec.name);
+    if (found == settings.end() || !found->is_array()) return false;
+    const bool indices = spec.kind == ParameterSpec::Kind::kIndices;
+    return !indices || std::ranges::any_of(*found, [](const Json& value) { return value.is_array(); });
+  });
+}
+
+BackendTensor<float, 4> zeros(Backend& backend, std::size_t heads, std::size_t tokens, std::size_t head_dim) {
+  BackendTensor<float, 4> states(backend, {1, heads, tokens, head_dim});
+  const std::vector<float> values(heads * tokens * head_dim);
+  backend.upload(states.view().data(), values.data(), states.bytes());
+  return states;
+}
+
+BackendTensor<float, 2> angles(Backend& backend, std::size_t positions, float value) {
+  BackendTensor<float, 2> table(backend, {positions, kRopeChunks});
+  const std::vector<float> values(positions * kRopeChunks, value);
+  backend.upload(table.view().data(), values.data(), table.bytes());
+  return table;
+}
+
+}  // namespace
+
+Json with_greatest_size(const CacheMethod& method, std::size_t tokens, const Json& settings) {
+  const Json sizes = method.sized(1, tokens, Json::object());
+  Json all = settings, others = settings;
+  for (const auto& [name, value] : sizes.items()) others.erase(name);
+  all.update(method.sized(1, tokens, others));
+  return all;
+}
+
+CacheSizes::CacheSizes(const CacheMethod& method, const CacheShape& shape, std::size_t layers, std::size_t tokens)
+    : method_(&method),
+      shape_(&shape),
+      layers_(layers),
+      tokens_(tokens),
+      backend_(make_backend("cpu", DType::kF32, 1)) {}
+
+std::size_t CacheSizes::full() const {
+  std::size_t tokens = 0;
+  for (std::size_t layer = 0; layer < layers_; ++layer) {
+    const std::size_t window = shape_->windows.empty() ? 0 : shape_->windows[layer];
+    tokens += window == 0 ? tokens_ : std::min(tokens_, window);
+  }
+  return tokens * 2 * shape_->kv_heads * shape_->head_dim * CacheBytes::kStoredValue;
+}
+
+std::size_t CacheSizes::run(LayerCache& cache, std::size_t layer, const Prefix& prefix) {
+  const BackendTensor<float, 2> cosine = angles(*backend_, tokens_, 1), sine = angles(*backend_, tokens_, 0);
+  const auto q = zeros(*backend_, shape_->kv_heads, tokens_, shape_->head_dim),
+             k = zeros(*backend_, shape_->kv_heads, tokens_, shape_->head_dim),
+             v = zeros(*backend_, shape_->kv_heads, tokens_, shape_->head_dim);
+  const OperandBuffer out(*backend_, tokens_, shape_->kv_heads * shape_->head_dim);
+  const LayerStates states{.backend = *backend_,
+                           .layer = layer,
+                           .first_position = 0,
+                           .rope = {cosine.view(), sine.view()},
+                           .x = {},
+                           .q = q.view(),
+                           .k = k.view(),
+                           .v = v.view(),
+                           .window = shape_->windows.empty() ? 0 : shape_->windows[layer]};
+  return attend_document(cache, prefix, states, out.get());
+}
+
+std::vector<std::size_t> CacheSizes::by_layer(const Json& settings) {
+  Parameters parameters({{settings, "", ErrorCode::kUsage}}, layers_);
+  Cache cache = make_cache(*method_, parameters, *shape_);
+  const bool by_itself = has_lists(settings, parameters.specs());
+  std::map<std::tuple<std::type_index, std::size_t, std::size_t>, std::size_t> kinds;
+  std::vector<std::size_t> bytes;
+  for (std::size_t layer = 0; layer < layers_; ++layer) {
+    LayerCache& one = cache.layer(layer);
+    const std::size_t window = shape_->windows.empty() ? 0 : shape_->windows[layer];
+    const auto [kind, is_new] =
+        kinds.emplace(std::tuple(std::type_index(typeid(one)), window, by_itself ? layer : 0), 0);
+    if (is_new) kind->second = run(one, layer, cache.prefix());
+    bytes.push_back(kind->second);
+  }
+  return bytes;
+}
+
+std::size_t CacheSizes::total(const Json& settings) {
+  const auto [known, is_new] = known_.emplace(settings.dump(), 0);
+  if (is_new) {
+    try {
+      const auto bytes = by_layer(settings);
+      known->second = std::reduce(bytes.begin(), bytes.end());
+    } catch (...) {
+      known_.erase(known);
+      throw;
+    }
+  }
+  return known->second;
+}
+
+Json CacheSizes::sized(const Json& settings, std::size_t kept) const {
+  Json all = settings;
+  all.update(method_->sized(static_cast<double>(kept) / static_cast<double>(tokens_), tokens_, settings));
+  return all;
+}
+
+std::optional<std::size_t> CacheSizes::tried(const Json& settings) {
+  try {
+    return total(settings);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kUsage && error.code() != ErrorCode::kData) throw;
+    return std::nullopt;
+  }
+}
+
+std::optional<Json> CacheSizes::fitted(const Json& settings, std::size_t bytes) {
+  if (method_->sized == nullptr) return total(settings) <= bytes ? std::optional(settings) : std::nullopt;
+  std::size_t low = 0, high = tokens_;  // low: too small for the method, or fits
+  double low_bytes = 0, high_bytes = static_cast<double>(total(sized(settings, high)));
+  if (high_bytes <= static_cast<double>(bytes)) return sized(settings, high);
+  // Sizes are nearly linear in what is kept: two guesses by interpolation are often the last that fits and the next.
+  for (std::size_t guesses = 0; high - low > 1; ++guesses) {
+    const double share = (static_cast<double>(bytes) - low_bytes) / (high_bytes - low_bytes),
+                 guess = guesses % 3 == 2 ? 0.5 : std::clamp(share, 0.0, 1.0);
+    const std::size_t kept =
+        std::clamp(low + static_cast<std::size_t>(guess * static_cast<double>(high - low)), low + 1, high - 1);
+    const auto found = static_cast<double>(tried(sized(settings, kept)).value_or(0));
+    if (found <= static_cast<double>(bytes)) {
+      low = kept;
+      low_bytes = found;
+    } else {
+      high = kept;
+      high_bytes = found;
+    }
+  }
+  if (low == 0) return std::nullopt;
+  const Json all = sized(settings, low);
+  return tried(all) ? std::optional(all) : std::nullopt;
+}
+
+std::size_t CacheSizes::least(const Json& settings) {
+  if (method_->sized == nullptr) return total(settings);
+  std::size_t low = 0, high = tokens_;
+  while (high - low > 1) {
+    const std::size_t middle = low + (high - low) / 2;
+    (tried(sized(settings, middle)) ? high : low) = middle;
+  }
+  return total(sized(settings, high));
+}
+
+}  // namespace kvs

@@ -1,0 +1,61 @@
+#include "calibrate/common/layer_losses.h"
+
+#include <algorithm>
+
+#include "caches/document_cache.h"
+#include "caches/full.h"
+
+namespace kvs {
+
+LayerLosses::LayerLosses(Decoder& decoder, std::span<const std::vector<std::int32_t>> documents,
+                         std::vector<std::size_t> layers, MakeLayer make, const Prefix& prefix, std::size_t positions)
+    : decoder_(&decoder), layers_(std::move(layers)), make_(std::move(make)), prefix_(prefix) {
+  for (const std::vector<std::int32_t>& tokens : documents) {
+    Document& document = documents_.emplace_back(Document{{decoder, tokens, prefix.tokens}, {}});
+    document.entering.resize(layers_.size());
+    document.entering.front() = decoder.embed(tokens, 0, positions);
+    decoder.advance(document.entering.front(), layers_.front());
+  }
+}
+
+ResidualStream LayerLosses::run(Document& document, const LayerChoice& choice) {
+  const LayerChoice& last = document.last;
+  const auto differs = last.empty() ? last.begin() : std::ranges::mismatch(last, choice).in1;
+  const std::size_t first = std::min(static_cast<std::size_t>(differs - last.begin()), layers_.size() - 1);
+  document.last.clear();  // until all that follows is there
+  std::vector<std::unique_ptr<LayerCache>> caches;
+  for (std::size_t layer = 0; layer < decoder_->model().config().layers; ++layer) {
+    const auto at = std::ranges::lower_bound(layers_, layer);
+    const bool chooses = at != layers_.end() && *at == layer;
+    const auto n = static_cast<std::size_t>(at - layers_.begin());
+    caches.push_back(chooses && n >= first ? make_(n, choice[n]) : make_full_cache());
+  }
+  Cache cache = for_documents(Cache(std::move(caches), prefix_));
+  ResidualStream hidden = decoder_->repeat(document.entering[first], 1);
+  for (std::size_t n = first + 1; n < layers_.size(); ++n) {
+    decoder_->advance(hidden, layers_[n], nullptr, &cache);
+    document.entering[n] = decoder_->repeat(hidden, 1);
+  }
+  decoder_->advance(hidden, decoder_->model().config().layers, nullptr, &cache);
+  document.last = choice;
+  return hidden;
+}
+
+std::vector<double> LayerLosses::nll(const LayerChoice& choice) {
+  std::vector<double> losses;
+  for (Document& document : documents_) losses.push_back(document.loss.nll(run(document, choice)));
+  return losses;
+}
+
+std::vector<double> LayerLosses::divergence(const LayerChoice& choice) {
+  std::vector<double> losses;
+  for (std::size_t n = 0; n < documents_.size(); ++n) losses.push_back(divergence(choice, n));
+  return losses;
+}
+
+double LayerLosses::divergence(const LayerChoice& choice, std::size_t document) {
+  Document& one = documents_[document];
+  return one.loss.divergence(run(one, choice));
+}
+
+}  // namespace kvs

@@ -1,0 +1,222 @@
+#include "calibrate/compare/comparison.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <iterator>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "core/error.h"
+#include "core/interrupt.h"
+#include "ranks/watch.h"
+
+namespace kvs {
+namespace {
+
+using Cells = std::vector<std::size_t>;
+
+Json to_record(const Round& round) { return {{"first", round.first}, {"last", round.last}, {"cells", round.cells}}; }
+Round round_from(const JsonCursor& record, std::size_t documents, std::size_t cells) {
+  const std::size_t first = record_size(record.at("first"), 0, documents);
+  return {first, record_size(record.at("last"), first, documents), record_indices(record.at("cells"), cells)};
+}
+
+class Comparison {
+ public:
+  Comparison(Decoder& decoder, std::span<const std::vector<std::int32_t>> documents,
+             std::span<const std::function<Cache()>> make, const ComparisonPlan& plan, RunRecords& records,
+             const std::function<void(double, double)>& progress)
+      : decoder_(decoder),
+        documents_(documents),
+        make_(make),
+        plan_(plan),
+        records_(records),
+        ranks_(records.ranks()),
+        progress_(progress),
+        results_(make.size()) {}
+
+  std::vector<CellResult> run() {
+    Cells active(make_.size());
+    std::iota(active.begin(), active.end(), 0);
+    std::size_t done = 0;
+    while (const std::optional<Round> round = next_round(done, active)) {
+      score(*round);
+      done = round->last;
+      active.clear();
+      std::ranges::copy_if(round->cells, std::back_inserter(active),
+                           [&](std::size_t n) { return results_[n].scores.kl.size() == done; });
+      if (ranks_.leads() && !plan_.all && done < documents_.size()) stop_beaten(active);
+    }
+    return std::move(results_);
+  }
+
+ private:
+  /// The round that rank 0 has in its records or plans, on every rank; nothing when all is done or the time is over.
+  std::optional<Round> next_round(std::size_t done, const Cells& active) {
+    Json next;
+    if (ranks_.leads() && done < documents_.size() && !active.empty()) {
+      if (records_.replays()) {
+        const JsonCursor record = records_.next().at("round");
+        require_record(record.at("first"), done);
+        const Round replayed = round_from(record, documents_.size(), make_.size());
+        if (!std::ranges::includes(active, replayed.cells))
+          record.at("cells").fail("some of the cells of the round before");
+        next = to_record(replayed);
+      } else {
+        const std::size_t target =
+            plan_.all ? documents_.size() : std::min(documents_.size(), std::max<std::size_t>(1, 2 * done));
+        next = to_record(within_time({done, target, active}));
+        records_.keep({{"round", next}});
+      }
+    }
+    next = ranks_.tell(std::move(next));
+    if (next.is_null()) return std::nullopt;
+    const Round round = round_from(JsonCursor(next, "round"), documents_.size(), make_.size());
+    return round.last == round.first ? std::nullopt : std::optional(round);
+  }
+
+  /// What is left of a share of the time.
+  double left(double share = 1) const {
+    return plan_.seconds ? share * *plan_.seconds - spent_ / static_cast<double>(ranks_.size()) : 0;
+  }
+  std::vector<CellScores> scores() const {
+    std::vector<CellScores> all;
+    for (const CellResult& result : results_) all.push_back(result.scores);
+    return all;
+  }
+  /// The first document's cells have no measured cost yet.
+  Round within_time(const Round& round) const {
+    return plan_.seconds && round.first > 0 ? affordable(round, scores(), documents_.size(), left()) : round;
+  }
+
+  /// The passes of a round, document by document: those that the records have, then the others. The first round ends
+  /// where its time does.
+  void score(const Round& round) {
+    constexpr double kFirstRound = 0.5;
+    const double share = documents_.size() > 1 ? kFirstRound : 1;
+    const std::size_t cells = round.cells.size(), passes = (round.last - round.first) * cells;
+    const double before = spent_;
+    std::size_t scored = 0;
+    bool out_of_time = false;
+    const auto take = [&](const JsonCursor& record) {
+      if (out_of_time) return;
+      out_of_time = round.first == 0 && record.has("out_of_time");
+      if (out_of_time) return;
+      require_record(record.at("document"), round.first + scored / cells);
+      require_record(record.at("cell"), round.cells[scored % cells]);
+      add(record);
+      const double expected = before + (spent_ - before) / static_cast<double>(++scored) * static_cast<double>(passes);
+      if (progress_) progress_(spent_, std::max(spent_, expected));
+    };
+    while (records_.replays() && scored < passes && !out_of_time) take(records_.next());
+    const Json rest = ranks_.tell({{"first", out_of_time ? passes : scored}, {"seconds", left(share)}});
+    const double seconds_left = rest.at("seconds").get<double>();
+    double own_seconds = 0;
+    const auto measure = [&](std::size_t pass) -> UnitResult {
+      if (plan_.seconds && round.first == 0 && own_seconds > seconds_left) return {Json{{"out_of_time", true}}};
+      Json record = scored_pass(round.cells[pass % cells], round.first + pass / cells);
+      own_seconds += record.at("seconds").get<double>();
+      return {std::move(record)};
+    };
+    ranks_.share({.first = rest.at("first").get<std::size_t>(), .last = passes, .per_document = cells}, measure,
+                 [&](std::size_t, const UnitResult& result) {
+                   if (!out_of_time) records_.keep(result.record);
+                   take(JsonCursor(result.record, "pass"));
+                 });
+    reference_.reset();
+  }
+
+  Json scored_pass(std::size_t n, std::size_t d) {
+    check_interrupt();
+    note_document(d);
+    const auto start = std::chrono::steady_clock::now();
+    const EvaluationPlan plan{
+        .make = make_[n], .last = documents_[d].size() - 1 - plan_.prefix, .parts = kComparedParts};
+    if (!reference_ || referred_ != d) reference_ = full_pass(documents_[d], plan);
+    referred_ = d;
+    Json record{{"document", d}, {"cell", n}};
+    try {
+      const Evaluation evaluation = evaluate_document(decoder_, documents_[d], plan, &*reference_);
+      require_finite(evaluation.sum);
+      if (const double kl = evaluation.full->divergence.kl; !std::isfinite(kl))
+        throw Error(ErrorCode::kData, "divergence", "found " + std::to_string(kl) + ", expected a finite number");
+      record["evaluation"] = kvs::to_record(evaluation);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kData) throw;
+      record["error"] = error.what();
+    }
+    record["seconds"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return record;
+  }
+
+  /// What fails here is the model's fault, not a cell's.
+  ReferencePass full_pass(std::span<const std::int32_t> document, const EvaluationPlan& plan) {
+    ReferencePass pass = reference_pass(decoder_, document, plan_.prefix, plan);
+    require_finite(pass.sum);
+    return pass;
+  }
+  static void require_finite(const PerplexitySum& sum) {
+    if (!std::isfinite(sum.mean()))
+      throw Error(ErrorCode::kData, "loss",
+                  "found a mean of " + std::to_string(sum.mean()) + " nats a token, expected a finite number");
+  }
+
+  void add(const JsonCursor& record) {
+    CellResult& result = results_[record.at("cell").unsigned_integer()];
+    const double seconds = record_seconds(record);
+    spent_ += seconds;
+    if (record.has("error")) result = {.error = record.at("error").string()};
+    if (!result.error.empty()) return;
+    const JsonCursor stored = record.at("evaluation");
+    const Evaluation document = evaluation_from(stored);
+    if (!is_scored(document)) stored.fail("the losses of " + std::to_string(scored_tokens()) + " tokens");
+    result.sum += document;
+    const Divergence& divergence = document.full->divergence;
+    result.scores.kl.push_back(divergence.kl / static_cast<double>(divergence.tokens));
+    result.scores.bytes = static_cast<double>(result.sum.cache.peak.stored);
+    result.scores.seconds += seconds;
+  }
+
+  std::size_t scored_tokens() const { return documents_.front().size() - 1 - plan_.prefix; }
+  bool is_scored(const Evaluation& document) const {
+    const std::size_t tokens = scored_tokens();
+    return document.sum.scored == tokens && document.full && document.full->divergence.tokens == tokens &&
+           document.parts.size() == 1 && document.parts.front().size() == std::min(kComparedParts, tokens) &&
+           std::isfinite(document.sum.mean()) && std::isfinite(document.full->sum.mean());
+  }
+
+  void stop_beaten(Cells& active) {
+    const std::vector<bool> stops = beaten(scores(), active);
+    Cells still;
+    for (std::size_t i = 0; i < active.size(); ++i) {
+      results_[active[i]].stopped = stops[i];
+      if (!stops[i]) still.push_back(active[i]);
+    }
+    active = std::move(still);
+  }
+
+  Decoder& decoder_;
+  std::span<const std::vector<std::int32_t>> documents_;
+  std::span<const std::function<Cache()>> make_;
+  const ComparisonPlan& plan_;
+  RunRecords& records_;
+  Ranks& ranks_;
+  const std::function<void(double, double)>& progress_;
+  std::vector<CellResult> results_;
+  std::optional<ReferencePass> reference_;  // of document referred_
+  std::size_t referred_ = 0;
+  double spent_ = 0;
+};
+
+}  // namespace
+
+std::vector<CellResult> score_cells(Decoder& decoder, std::span<const std::vector<std::int32_t>> documents,
+                                    std::span<const std::function<Cache()>> make, const ComparisonPlan& plan,
+                                    RunRecords& records, const std::function<void(double, double)>& progress) {
+  return Comparison(decoder, documents, make, plan, records, progress).run();
+}
+
+}  // namespace kvs

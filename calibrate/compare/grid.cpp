@@ -1,0 +1,164 @@
+#include "calibrate/compare/grid.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <optional>
+
+#include "calibrate/common/cache_size.h"
+#include "core/error.h"
+#include "model/cache_shape.h"
+
+namespace kvs {
+namespace {
+
+std::string percent(double share) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g %%", 100 * share);
+  return text;
+}
+
+/// Settings of a method that has no size to choose.
+std::vector<Json> fixed_settings(std::string_view method, std::size_t kv_heads) {
+  if (method == "full") return {Json::object()};
+  std::vector<Json> all;
+  if (method == "kivi") all = {{{"bits", 4}}, {{"bits", 2}}};
+  if (method == "gqa")
+    for (std::size_t heads = kv_heads - 1; heads > 0; --heads)
+      if (kv_heads % heads == 0) all.push_back({{"heads", heads}});
+  return all;
+}
+
+/// "kivi, bits 4".
+std::string with_settings(const std::string& method, const Json& settings) {
+  std::string name = method;
+  for (const auto& [key, value] : settings.items()) name += ", " + key + ' ' + value.dump();
+  return name;
+}
+
+/// Of settings, not of a run that lacks memory or reads a broken file.
+bool is_refusal(const Error& error) noexcept {
+  return error.code() == ErrorCode::kUsage || error.code() == ErrorCode::kUnsupported;
+}
+
+class CellMaker {
+ public:
+  CellMaker(const CompareGrid& grid, const ModelConfig& model)
+      : grid_(grid), model_(model), shape_(cache_shape(model)) {}
+
+  std::vector<CompareCell> cells() {
+    for (const std::string& name : grid_.methods) {
+      const CacheMethod& method = *find_cache_method(name);
+      for (const std::string& store : stores_of(grid_, method)) add(method, store);
+    }
+    return std::move(cells_);
+  }
+
+ private:
+  void add(const CacheMethod& method, const std::string& store) {
+    CacheSizes sizes(method, shape_, model_.layers, grid_.tokens);
+    const Json base = common_settings(grid_, method, store);
+    if (method.sized == nullptr) {
+      for (const Json& fixed : fixed_settings(method.name, model_.kv_heads)) {
+        if (fixed.empty() && store.empty()) continue;  // the full cache itself
+        add_fixed(sizes, method, store, base, fixed);
+      }
+      return;
+    }
+    for (const double budget : grid_.budgets) add_sized(sizes, method, store, base, budget);
+  }
+
+  void add_fixed(CacheSizes& sizes, const CacheMethod& method, const std::string& store, const Json& base,
+                 const Json& fixed) {
+    CompareCell cell{cell_label(with_settings(std::string(method.name), fixed), store), std::string(method.name), store,
+                     0, base};
+    cell.settings.update(fixed);
+    double share = 0;
+    try {
+      share = static_cast<double>(sizes.total(cell.settings)) / static_cast<double>(sizes.full());
+    } catch (const Error& error) {
+      if (!is_refusal(error)) throw;
+      cell.error = error.what();
+      cell.budget = grid_.budgets.front();
+      cells_.push_back(std::move(cell));
+      return;
+    }
+    if (share >= 1) return;
+    cell.budget = least_holding(grid_.budgets, share);
+    if (cell.budget == 0) {
+      cell.budget = grid_.budgets.front();
+      cell.needs = share;
+      cell.error = "needs " + percent(share);
+    }
+    cells_.push_back(std::move(cell));
+  }
+
+  void add_sized(CacheSizes& sizes, const CacheMethod& method, const std::string& store, const Json& base,
+                 double budget) {
+    CompareCell cell{cell_label(std::string(method.name), store), std::string(method.name), store, budget, base};
+    const auto full = static_cast<double>(sizes.full());
+    try {
+      const std::optional<Json> fitted = sizes.fitted(base, static_cast<std::size_t>(budget * full));
+      if (fitted && keeps_everything(method, *fitted, grid_.tokens))
+        return;  // nothing is left to do: the storage type alone
+      if (fitted) {
+        cell.settings = *fitted;
+      } else {
+        cell.needs = static_cast<double>(sizes.least(base)) / full;
+        cell.error = "needs " + percent(cell.needs);
+      }
+    } catch (const Error& error) {
+      if (!is_refusal(error)) throw;
+      cell.error = error.what();
+    }
+    cells_.push_back(std::move(cell));
+  }
+
+  const CompareGrid& grid_;
+  const ModelConfig& model_;
+  CacheShape shape_;
+  std::vector<CompareCell> cells_;
+};
+
+}  // namespace
+
+double least_holding(std::span<const double> budgets, double share) {
+  const auto holds =
+      std::ranges::find_if(budgets.rbegin(), budgets.rend(), [&](double budget) { return share <= budget; });
+  return holds == budgets.rend() ? 0 : *holds;
+}
+
+Json store_settings(const std::string& store) {
+  if (store.empty()) return Json::object();
+  const std::size_t slash = store.find('/');
+  if (slash == std::string::npos) return {{"store", store}};
+  return {{"store_k", store.substr(0, slash)}, {"store_v", store.substr(slash + 1)}};
+}
+
+std::string cell_label(const std::string& method, const std::string& store) {
+  if (store.empty()) return method;
+  return method == "full" ? store : method + " + " + store;
+}
+
+std::vector<CompareCell> compare_cells(const CompareGrid& grid, const ModelConfig& model) {
+  return CellMaker(grid, model).cells();
+}
+
+std::vector<std::string> stores_of(const CompareGrid& grid, const CacheMethod& method) {
+  std::vector<std::string> stores{""};
+  const auto& kinds = method.name == "full" ? grid.stores : grid.composed;
+  if (method.rows) stores.insert(stores.end(), kinds.begin(), kinds.end());
+  return stores;
+}
+
+Json common_settings(const CompareGrid& grid, const CacheMethod& method, const std::string& store) {
+  Json settings = store_settings(store);
+  if (method.prefill == Prefill::kWhole) settings["prefix"] = grid.prefix;
+  return settings;
+}
+
+bool keeps_everything(const CacheMethod& method, const Json& settings, std::size_t tokens) {
+  return with_greatest_size(method, tokens, settings) == settings;
+}
+
+}  // namespace kvs

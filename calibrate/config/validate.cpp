@@ -1,0 +1,97 @@
+#include <algorithm>
+#include <array>
+
+#include "calibrate/config/config.h"
+#include "calibrate/config/config_lists.h"
+#include "calibrate/config/schema_check.h"
+#include "calibrate/elitekv/config.h"
+#include "calibrate/elitekv/source.h"
+#include "calibrate/registry.h"
+#include "calibrate/transform/config.h"
+#include "core/error.h"
+#include "io/digest.h"
+#include "io/file.h"
+
+namespace kvs {
+namespace {
+
+constexpr std::int64_t kVersion = 1;
+constexpr std::size_t kMaximumBytes = 64UL << 20;
+
+void check_files(const Json& config, const std::filesystem::path& path) {
+  const JsonCursor files = JsonCursor(config, path.string()).at("files");
+  for (std::size_t n = 0; n < files.array_size(); ++n) {
+    const std::string& name = files.at(n).at("path").string();
+    if (name.find('\0') != std::string::npos) files.at(n).at("path").fail("a plain file name beside the config");
+    const std::string digest = sha256_of_file(path.parent_path() / name);
+    if (digest != files.at(n).at("sha256").string()) files.at(n).at("sha256").fail(digest + ", the file's digest");
+  }
+}
+
+/// @throws Error kInput as the method's own reader, which knows more than the schema says.
+void check_parameters(const CacheMethod& method, const JsonCursor& root, const std::string& where) {
+  const JsonCursor model = root.at("model");
+  const auto size = [&](const char* name) {
+    constexpr std::uint64_t kMost = 1 << 16;
+    const std::uint64_t found = model.at(name).unsigned_integer(kMost);
+    if (found == 0) model.at(name).fail("a number above 0");
+    return found;
+  };
+  const JsonCursor values = root.at("parameters");
+  (void)values.keys();  // an object
+  Parameters parameters({{values.value(), where + ": /parameters/", ErrorCode::kInput}}, size("layers"));
+  (void)make_cache(method, parameters, {.kv_heads = size("kv_heads"), .head_dim = size("head_dim")});
+}
+
+void check_elitekv(const Json& config, const std::string& where) {
+  (void)read_elite_stores(config, where);
+  (void)read_elite_config(config, where);
+}
+
+void check_transform(const Json& config, const std::string& where) { (void)read_transform_config(config, where); }
+
+void check_transform_tensors(const Json& config, const std::filesystem::path& path) {
+  (void)read_transform_layers(config, path);
+}
+
+/// Of a method that has no CacheMethod: what its reader checks beside schema and lists, and the tensors of its files.
+struct MethodCheck {
+  std::string_view method;
+  void (*members)(const Json& config, const std::string& where);
+  void (*tensors)(const Json& config, const std::filesystem::path& path);
+};
+constexpr std::array kMethodChecks{MethodCheck{"elitekv", check_elitekv, check_elite_factors},
+                                   MethodCheck{"transform", check_transform, check_transform_tensors}};
+
+const MethodCheck* find_check(const Json& config) {
+  const auto row =
+      std::ranges::find(kMethodChecks, config.at("method").get_ref<const std::string&>(), &MethodCheck::method);
+  return row == kMethodChecks.end() ? nullptr : row;
+}
+
+}  // namespace
+
+void check_config(const Json& config, const std::string& where) {
+  const JsonCursor root(config, where);
+  if (root.at("format").string() != "kvspectrum-config") root.at("format").fail("\"kvspectrum-config\"");
+  const std::int64_t version = root.at("version").integer(1);
+  if (version > kVersion)
+    throw Error(ErrorCode::kUnsupported, where + ": /version",
+                "found " + std::to_string(version) + ", expected at most " + std::to_string(kVersion));
+  const std::string& name = root.at("method").string();
+  if (const CacheMethod* const method = find_cache_method(name)) check_parameters(*method, root, where);
+  check_schema(config, where);
+  check_config_lists(config, where);
+  if (const MethodCheck* const check = find_check(config)) check->members(config, where);
+}
+
+Json read_config(const std::filesystem::path& path) {
+  const std::string where = path.string();
+  Json config = parse_json(read_text_file(path, kMaximumBytes), where);
+  check_config(config, where);
+  check_files(config, path);
+  if (const MethodCheck* const check = find_check(config)) check->tensors(config, path);
+  return config;
+}
+
+}  // namespace kvs

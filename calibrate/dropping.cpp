@@ -1,0 +1,37 @@
+#include <numeric>
+
+#include "caches/slot_cache.h"
+#include "calibrate/method.h"
+
+namespace kvs {
+namespace {
+
+/// Of the slots after the sinks, a compression keeps the last ⌊γN⌋: FreqKV's schedule without its transform,
+/// as that paper's baseline.
+class DroppingCache final : public SlotCache {
+ public:
+  using SlotCache::SlotCache;
+
+ private:
+  TokenRows::Part compress(Backend& backend, TokenRows::Part rows) override {
+    const std::size_t kept = options().kept();
+    return {RowBuffer::part_of(backend, rows.k.view(), first_kept(), kept),
+            RowBuffer::part_of(backend, rows.v.view(), first_kept(), kept)};
+  }
+  void compress_held(Backend& backend, TokenRows& rows) override {
+    std::vector<std::size_t> kept(options().kept());
+    std::iota(kept.begin(), kept.end(), first_kept());
+    rows.keep(backend, options().sinks, options().compressible(), std::vector(rows.held().k.shape[1], kept));
+  }
+  std::size_t first_kept() const noexcept { return options().compressible() - options().kept(); }
+};
+
+std::unique_ptr<LayerCache> make_dropping(Parameters& parameters, const CacheLayer& layer) {
+  return std::make_unique<DroppingCache>(slot_options(parameters), layer.store);
+}
+
+}  // namespace
+
+constinit const CacheMethod kDroppingMethod{"dropping", Prefill::kStepwise, make_dropping, true, sized_slots};
+
+}  // namespace kvs

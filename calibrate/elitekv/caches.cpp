@@ -1,0 +1,42 @@
+#include "calibrate/elitekv/caches.h"
+
+#include "caches/full.h"
+#include "calibrate/elitekv/source.h"
+#include "model/rope.h"
+
+namespace kvs {
+
+std::vector<EliteLayer> load_elite_config(const Json& json, const std::filesystem::path& path,
+                                          const ModelSource& source) {
+  const EliteSource config(json, path, source);
+  std::vector<EliteLayer> result;
+  for (std::size_t n = 0; n < config.config().layers.size(); ++n) result.push_back(config.layer(n));
+  return result;
+}
+
+EliteLayerShape elite_layer_shape(const ModelConfig& model, std::size_t layer, std::size_t tokens) {
+  return {.query_heads = model.query_heads,
+          .kv_heads = model.kv_heads,
+          .head_dim = model.head_dim,
+          .chunks = model.chunks(),
+          .d_model = model.d_model,
+          .rope_factor = static_cast<float>(rope_angles(model.rope(layer), tokens).factor)};
+}
+
+EliteCaches::EliteCaches(Backend& backend, const ModelConfig& model, const std::vector<EliteLayer>& layers,
+                         std::size_t tokens)
+    : products_(model.layers) {
+  for (const EliteLayer& layer : layers)
+    products_[layer.layer] = make_elite_products(backend, layer, elite_layer_shape(model, layer.layer, tokens));
+}
+
+Cache EliteCaches::make(const std::vector<StateStore>& stores) const {
+  std::vector<std::unique_ptr<LayerCache>> layers;
+  for (std::size_t layer = 0; layer < products_.size(); ++layer) {
+    const StateStore store = stores.empty() ? StateStore{} : stores[layer];
+    layers.push_back(products_[layer] ? make_elitekv_cache(products_[layer], store) : make_full_cache(store));
+  }
+  return Cache(std::move(layers));
+}
+
+}  // namespace kvs

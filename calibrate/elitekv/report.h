@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string>
+
+#include "calibrate/elitekv/config.h"
+#include "model/config.h"
+
+namespace kvs {
+
+/// What a search found, in words: the chunks that most heads keep, and the size of the cache with factors.
+std::string elite_summary(const EliteConfig& config, const ModelConfig& model);
+
+}  // namespace kvs

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "calibrate/elitekv/attention_statistics.h"
+#include "calibrate/elitekv/ropelite.h"
+#include "io/checkpoint.h"
+#include "kernels/calibration_ops.h"
+
+namespace kvs {
+
+struct EliteSearchPlan {
+  EliteGeometry geometry;
+  Granularity granularity = Granularity::kKvHead;
+  int norm = 2;
+  std::size_t count = 0;  // r
+  std::optional<EliteBaseline> baseline;
+  bool disjoint = false;
+  std::size_t d_model = 0;            // 0: no second moments of x; else their size
+  std::vector<ScoreRule> rules = {};  // [layer]: pairs count by the attention between them, p = 2; empty: all alike
+};
+
+/// The passes over documents that a RoPElite calibration takes, one document at a time, so that it can be saved between
+/// any two: first one pass for Gram matrices, norms and second moments (if any of them is needed), then, for p = 1, one
+/// pass per pick. A document's sums are made alone and added in the order of documents, so that others may make them.
+class EliteSearch {
+ public:
+  /// @param source    of the first pass; it may give x
+  /// @param repeated  of the passes of p = 1: the same documents, perhaps held in memory
+  EliteSearch(EliteSearchPlan plan, CalibrationOps& ops, StateSource& source, StateSource& repeated);
+
+  std::size_t units() const noexcept;
+  std::size_t done() const noexcept { return done_; }
+  std::size_t documents() const noexcept { return source_->documents(); }
+  /// To be called before the first measure() of a pass.
+  void begin_pass();
+  /// The sums of one unit, a document of the pass. Reads nothing that add() writes.
+  std::vector<std::vector<double>> measure(std::size_t unit);
+  /// Adds those of unit done().
+  void add(std::span<const std::vector<double>> sums);
+  /// The next unit, measured and added.
+  void step() {
+    begin_pass();
+    add(measure(done_));
+  }
+  /// The sums so far and what else it takes to go on.
+  std::vector<std::span<const double>> sums();
+  Json extra() const;
+  void restore(const Checkpoint::State& state);
+
+  /// [layer][head], when all units are done.
+  std::vector<std::vector<ElitePicks>> picks() const { return picks(plan_.count); }
+  /// With p = 2: `count` for each head, of the documents so far.
+  std::vector<std::vector<ElitePicks>> picks(std::size_t count) const;
+  /// Of each layer of geometry.layers Σ x xᵀ, with rules weighed by attention: [layer, d_model, d_model].
+  std::span<const double> moments() const noexcept { return attention_ ? attention_->moments : moments_; }
+  /// Σ x xᵀ of a layer (index into geometry.layers) [d_model, d_model]; empty if none was asked for.
+  std::span<const double> second_moment(std::size_t layer) const {
+    const std::size_t size = plan_.d_model * plan_.d_model;
+    return moments().subspan(layer * size, size);
+  }
+  /// Nothing without rules.
+  const AttentionStatistics* attention() const noexcept { return attention_ ? &*attention_ : nullptr; }
+
+ private:
+  std::vector<std::vector<double>> measure_statistics(std::size_t document);
+  void start_distance();
+  std::vector<ElitePicks> layer_picks(std::size_t layer, std::size_t count) const;
+
+  EliteSearchPlan plan_;
+  CalibrationOps* ops_;
+  StateSource *source_, *repeated_;
+  bool needs_statistics_;
+  std::size_t done_ = 0;
+  RopeStatistics statistics_;  // unused with rules
+  std::optional<AttentionStatistics> attention_;
+  std::vector<double> moments_;  // [layer, d_model, d_model]
+  std::optional<DistanceSearch> distance_;
+  std::optional<DistanceSearch> document_;  // at the same pick, for the sums of one document
+};
+
+}  // namespace kvs

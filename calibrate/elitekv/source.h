@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "calibrate/config/tensors.h"
+#include "calibrate/elitekv/cache.h"
+#include "calibrate/elitekv/config.h"
+#include "io/tensor_archive.h"
+#include "model/model.h"
+
+namespace kvs {
+
+/// Why low-rank factors are not defined for a model, as "found …, expected …"; empty if they are. A model that
+/// normalises its keys (QK-norm) has none: its keys are no linear function of the block's input.
+std::string factor_obstacle(const ModelConfig& model);
+
+/// @throws Error kUnsupported for sets per query head on a GQA model: a shared key cannot have them.
+void require_kv_head_sets(const EliteConfig& config, const ModelConfig& model, const std::filesystem::path& path);
+/// @throws Error kUnsupported if the config leaves layers as they are.
+void require_all_layers(const EliteConfig& config, const ModelConfig& model, const std::filesystem::path& path);
+
+/// @throws Error kUnsupported if layers rotate different numbers of chunks.
+void require_one_r(const EliteConfig& config, const std::filesystem::path& path);
+
+/// Checks the factors that a config names: shapes and values. @throws Error as FactorReader
+void check_elite_factors(const Json& config, const std::filesystem::path& path);
+
+/// The layer at position `n` of `config`. S-LRD's two pairs of factors become one whose up factor is block diagonal.
+/// @param read  called if the config has factors
+EliteLayer elite_layer(const EliteConfig& config, std::size_t n, const ModelSource& source, const FactorReader& read);
+
+/// An elitekv config with its factors and its model, read one layer at a time.
+class EliteSource {
+ public:
+  /// @param json  checked by read_config;  @param source  must outlive this
+  /// @throws Error kUnsupported as factor_obstacle() says if there are factors, and as require_kv_head_sets()
+  EliteSource(const Json& json, const std::filesystem::path& path, const ModelSource& source);
+
+  const EliteConfig& config() const noexcept { return config_; }
+  /// elite_layer() of the config. @throws Error kInput if a factor is missing or has another shape.
+  EliteLayer layer(std::size_t n) const;
+
+ private:
+  const ModelSource* source_;
+  EliteConfig config_;
+  std::filesystem::path file_;  // of the factors
+  std::unique_ptr<TensorArchive> archive_;
+};
+
+}  // namespace kvs

@@ -1,0 +1,237 @@
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <string>
+
+#include "caches/token_rows.h"
+#include "caches/token_steps.h"
+#include "calibrate/faedkv/token_spectrum.h"
+#include "calibrate/method.h"
+#include "core/error.h"
+#include "kernels/spectral_ops.h"
+
+namespace kvs {
+namespace {
+
+constexpr std::size_t kFew = 8;  // tokens at most that read the spectrum: for more a way back costs less
+
+/// How a token enters the spectrum. kCorrected: as sample N of a grid of M, every token at the same weight, which is
+/// exact until the grid is full; then the grid is rebuilt with 2M samples. kLiteral: as the paper prints it,
+/// S ← e^{−j2πk/M} (S + x/M) with M as the prefix left it, S the conjugate spectrum.
+enum class FaedkvUpdate { kCorrected, kLiteral };
+
+/// FAEDKV in one layer.
+struct FaedkvOptions {
+  std::size_t sinks = 10, recent = 50;  // S, R: tokens at both ends of the prefix that stay rows
+  std::size_t chunks = 22;              // C: what the half spectrum is cut into
+  std::vector<std::size_t> kept;        // chunks of keys that stay, ascending
+  std::vector<std::size_t> kept_v;      // of values
+  bool before_rope = false;             // transform keys before RoPE (k_pre)
+  bool age = false;  // tokens that leave the R recent ones enter the spectrum; off: what follows the prefix stays rows
+  FaedkvUpdate update = FaedkvUpdate::kCorrected;
+  bool half_dft = true;  // of the ablation's transforms a cache has this one
+};
+
+/// Why a prefix of so many tokens cannot be compressed, as "found …, expected …"; empty if it can.
+std::string obstacle_of(const FaedkvOptions& options, std::size_t prefix) {
+  const std::size_t rows = options.sinks + options.recent;
+  if (prefix <= rows)
+    return "found a prefix of " + std::to_string(prefix) + " tokens, expected more than its " +
+           std::to_string(options.sinks) + " sinks and " + std::to_string(options.recent) + " recent ones";
+  const std::size_t tokens = prefix - rows, bins = bins_of(Transform::kDft, tokens);
+  if (options.chunks > bins)
+    return "found " + std::to_string(options.chunks) + " chunks, expected at most the " + std::to_string(bins) +
+           " bins of " + std::to_string(tokens) + " tokens";
+  for (const auto* const kept : {&options.kept, &options.kept_v}) {
+    if (kept->empty()) return "found no chunk that is kept, expected at least one";
+    if (kept->back() >= options.chunks)
+      return "found chunk " + std::to_string(kept->back()) + ", expected numbers below " +
+             std::to_string(options.chunks);
+  }
+  if (options.before_rope && options.age && options.update == FaedkvUpdate::kLiteral)
+    return "found key_space k_pre with the literal update, expected k_post: two tokens share a place, not a position";
+  return {};
+}
+
+/// FAEDKV at work. A prefix attends to all of itself; at its end the N = P − S − R tokens between its sinks and its
+/// recent ones become the kept chunks of their DFT, of keys and of values each their own. A few tokens read the
+/// spectrum as it is (Backend::attention); more of them, and keys before RoPE, get the tokens back as rows first.
+/// Source: FAEDKV, sections on compression and on the incremental transform. Deviations: the half spectrum, so that
+/// states stay real; keys after RoPE by default; kCorrected. The paper's kLiteral update lays each token on the one M
+/// tokens before it: S ← e^{−j2πk/M} (S + x/M) turns every sample by one place, so that the new one comes to stand
+/// where the oldest one was turned to.
+/// @throws Error kUnsupported in begin_prefix() for another transform; kInternal in end_prefix() for a prefix that has
+/// an obstacle.
+///
+/// Rows: the sinks and what came after the middle; with age a ring of the recent tokens, whose oldest is `next_`. Keys
+/// before RoPE are held as such and rotated for each group.
+class FaedkvCache final : public LayerCache {
+ public:
+  explicit FaedkvCache(const FaedkvOptions& options)
+      : options_(options), spectrum_(options.chunks, options.kept, options.kept_v) {}
+
+  void attend(LayerStates& states, const Operand& out) override {
+    if (!ages()) return attend_together(states, out);
+    for_each_token(states, out, [&](LayerStates& token, const Operand& row) { attend_together(token, row); });
+  }
+
+  void begin_prefix(std::size_t) override {
+    if (!options_.half_dft)
+      throw Error(ErrorCode::kUnsupported, "faedkv",
+                  "found another transform or spectrum, expected transform dft and spectrum half: the others are for "
+                  "the ablation alone");
+  }
+
+  void end_prefix(Backend& backend) override {
+    const std::string obstacle = obstacle_of(options_, rows_.count());
+    if (!obstacle.empty()) throw Error(ErrorCode::kInternal, "faedkv", obstacle);
+    const std::size_t last = rows_.count() - options_.recent;
+    compression(backend,
+                [&] { spectrum_.assign(backend, rows_.copy(backend, options_.sinks, last - options_.sinks)); });
+    TokenRows rest;
+    take(backend, 0, options_.sinks, rest);
+    take(backend, last, rows_.count(), rest);
+    rows_ = std::move(rest);
+  }
+
+  CacheBytes bytes() const noexcept override {
+    CacheBytes bytes = rows_.bytes();
+    return bytes += spectrum_.bytes();
+  }
+  CacheBytes peak() const noexcept override { return peak_.stored > bytes().stored ? peak_ : bytes(); }
+
+ private:
+  bool ages() const noexcept { return options_.age && spectrum_.tokens() > 0; }
+
+  /// Of tokens that all read the same spectrum.
+  void attend_together(LayerStates& states, const Operand& out) {
+    rotate_at(states, states.first_position);
+    attend_all(states, out);
+    if (states.members() > 1) return;
+    if (options_.before_rope)
+      states.backend.rope(states.k, states.rope, states.first_position, RopeDirection::kInverse, {});
+    if (ages())
+      age(states);
+    else
+      rows_.append(states.backend, states.k, states.v, 0, states.tokens());
+  }
+
+  void attend_all(const LayerStates& states, const Operand& out) const {
+    const std::size_t group = states.q.extent(1) / states.k.extent(1);
+    if (rows_.count() == 0 && spectrum_.tokens() == 0) {
+      attend_rows(states, {}, out);
+    } else if (options_.before_rope) {
+      const TokenRows all = in_order(states.backend);
+      const TokenRows::Part past = all.copy(states.backend, 0, all.count());
+      states.backend.rope(past.k.view(), states.rope, 0, RopeDirection::kForward, {});
+      attend_rows(states, {past.k.view(), past.v.view(), all.count()}, out);
+    } else if (spectrum_.tokens() == 0) {
+      attend_rows(states, rows_.held(), out);
+    } else if (states.members() == 1 && states.tokens() <= kFew && group * states.tokens() <= kMostQueryRows) {
+      states.backend.attention({.q = states.q,
+                                .k = states.k,
+                                .v = states.v,
+                                .past = rows_.held(),
+                                .scale = states.scale,
+                                .softcap = states.softcap,
+                                .spectrum = spectrum_.view()},
+                               out);
+    } else {
+      attend_rows(states, in_order(states.backend).held(), out);
+    }
+  }
+
+  /// Adds rows [first, last) of this cache to `rows`.
+  void take(Backend& backend, std::size_t first, std::size_t last, TokenRows& rows) const {
+    if (first == last) return;
+    const TokenRows::Part part = rows_.copy(backend, first, last - first);
+    rows.append(backend, part.k.view(), part.v.view(), 0, last - first);
+  }
+
+  /// Every token so far as a row, in the text's order.
+  TokenRows in_order(Backend& backend) const {
+    TokenRows all;
+    const std::size_t sinks = std::min(options_.sinks, rows_.count());
+    take(backend, 0, sinks, all);
+    if (spectrum_.tokens() > 0) {
+      const TokenRows::Part middle = spectrum_.restored(backend);
+      all.append(backend, middle.k.view(), middle.v.view(), 0, spectrum_.tokens());
+    }
+    take(backend, sinks + next_, rows_.count(), all);
+    take(backend, sinks, sinks + next_, all);
+    return all;
+  }
+
+  /// The oldest of the recent tokens enters the spectrum, the new one takes its place.
+  void age(const LayerStates& states) {
+    const auto full =
+        options_.update == FaedkvUpdate::kLiteral ? TokenSpectrum::Full::kWrap : TokenSpectrum::Full::kRebuild;
+    peak_ = bytes();  // and the new token, for a moment
+    peak_.stored += (states.k.size() + states.v.size()) * sizeof(std::uint16_t);
+    const auto enter = [&](const BackendView<float, 4>& k, const BackendView<float, 4>& v) {
+      const auto add = [&] { spectrum_.add(states.backend, k, v, 0, full); };
+      if (spectrum_.tokens() == spectrum_.samples() && full == TokenSpectrum::Full::kRebuild)
+        compression(states.backend, add);
+      else
+        add();
+    };
+    if (options_.recent == 0) return enter(states.k, states.v);
+    const std::size_t oldest = options_.sinks + next_;
+    const TokenRows::Part leaving = rows_.copy(states.backend, oldest, 1);
+    enter(leaving.k.view(), leaving.v.view());
+    rows_.put(states.backend, oldest, states.k, states.v, 0, 1);
+    next_ = (next_ + 1) % options_.recent;
+  }
+
+  FaedkvOptions options_;
+  TokenRows rows_;
+  TokenSpectrum spectrum_;
+  CacheBytes peak_;
+  std::size_t next_ = 0;
+};
+
+std::unique_ptr<LayerCache> make_faedkv(Parameters& parameters, const CacheLayer&) {
+  static constexpr std::string_view kKeySpaces[] = {"k_post", "k_pre"}, kUpdates[] = {"corrected", "literal"},
+                                    kTransforms[] = {"dft", "dct"}, kSpectra[] = {"half", "full"};
+  FaedkvOptions options;
+  options.sinks = parameters.count("sinks", options.sinks, 0);
+  options.recent = parameters.count("recent", options.recent, 0);
+  options.chunks = parameters.count("chunks", options.chunks, 1);
+  options.kept = parameters.indices("kept", {0}, options.chunks);
+  options.kept_v = parameters.indices("kept_v", options.kept, options.chunks, "kept");
+  std::ranges::sort(options.kept);
+  std::ranges::sort(options.kept_v);
+  options.before_rope = parameters.choice("key_space", kKeySpaces) == 1;
+  options.age = parameters.on_off("age", options.age);
+  options.update = static_cast<FaedkvUpdate>(parameters.choice("update", kUpdates));
+  options.half_dft = parameters.choice("transform", kTransforms) == 0;
+  options.half_dft = parameters.choice("spectrum", kSpectra) == 0 && options.half_dft;
+  // N tokens have ⌊N/2⌋ + 1 bins, a chunk needs one.
+  const std::size_t tokens = options.half_dft ? std::max<std::size_t>(1, 2 * (options.chunks - 1)) : 1;
+  const std::size_t prefix =
+      parameters.count("prefix", Parameters::kRequired, 1, options.sinks + options.recent + tokens - 1);
+  const std::string obstacle = obstacle_of(options, prefix);
+  if (options.half_dft && !obstacle.empty()) {
+    const char* const other = options.kept_v.empty() ? "kept_v" : "update";
+    parameters.refuse(options.kept.empty() ? "kept" : other, obstacle);
+  }
+  return std::make_unique<FaedkvCache>(options);
+}
+
+/// The lowest chunks, of what `settings` do not say which chunks to keep of: keys, values, or both.
+Json sized_faedkv(double share, std::size_t tokens, const Json& settings) {
+  // More chunks than tokens are refused when the cache is made.
+  const std::size_t chunks = std::min(tokens, shared_count(settings, "chunks", FaedkvOptions{}.chunks));
+  std::vector<std::size_t> lowest(static_cast<std::size_t>(std::llround(share * static_cast<double>(chunks))));
+  std::iota(lowest.begin(), lowest.end(), 0);
+  Json sized = Json::object();
+  for (const char* const name : {"kept", "kept_v"})
+    if (!settings.contains(name)) sized[name] = lowest;
+  return sized;
+}
+
+}  // namespace
+
+constinit const CacheMethod kFaedkvMethod{"faedkv", Prefill::kWhole, make_faedkv, false, sized_faedkv};
+
+}  // namespace kvs

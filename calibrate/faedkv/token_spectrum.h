@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "caches/token_rows.h"
+
+namespace kvs {
+
+/// Keys and values of consecutive tokens, each as some chunks of their spectrum along the token axis, channel by
+/// channel: a grid of M samples, of which the first N are tokens. What is held are the sums Σ_n x[n] e^{−j2πbn/M} over
+/// the bins b of the chunks, N times FAEDKV's state: a token more is a term more, and every token weighs the same.
+class TokenSpectrum {
+ public:
+  /// What a token finds that comes to a full grid. kRebuild: twice the samples, the same chunks of them, filled with
+  /// what the bins give back of the tokens. kWrap: the place of the token M before it, on which it is laid
+  /// (FaedkvUpdate).
+  enum class Full { kRebuild, kWrap };
+
+  /// @param kept_k, kept_v  of chunks 0 … chunks − 1, ascending
+  TokenSpectrum(std::size_t chunks, std::vector<std::size_t> kept_k, std::vector<std::size_t> kept_v)
+      : chunks_(chunks), k_{std::move(kept_k)}, v_{std::move(kept_v)} {}
+
+  std::size_t tokens() const noexcept { return tokens_; }    // N
+  std::size_t samples() const noexcept { return samples_; }  // M, at least N
+  KeySpectrum view() const noexcept { return {view_of(k_), view_of(v_), tokens_}; }
+  /// A complex bin of a channel counts 4 bytes as stored.
+  CacheBytes bytes() const noexcept;
+
+  /// Takes rows [1, kv_head, N, head_dim] for tokens 0 … N − 1 of a grid that they fill. O(N log N) a channel.
+  void assign(Backend& backend, const TokenRows::Part& rows) { transform(backend, rows, rows.k.view().extent(2)); }
+  /// Adds one row of k and v. O(bins) a channel, unless the grid is full.
+  void add(Backend& backend, BackendView<const float, 4> k, BackendView<const float, 4> v, std::size_t row, Full full);
+  /// The tokens as the bins give them back. O(M log M) a channel.
+  TokenRows::Part restored(Backend& backend) const;
+
+ private:
+  /// Keys or values.
+  struct States {
+    std::vector<std::size_t> kept;
+    BackendTensor<std::uint32_t, 1> bins = {};
+    BackendTensor<float, 4> sums = {};
+  };
+
+  BinGrid grid(const States& states) const noexcept { return {states.bins.view(), samples_}; }
+  BinnedStates view_of(const States& states) const noexcept { return {states.sums.view(), grid(states)}; }
+  void transform(Backend& backend, const TokenRows::Part& rows, std::size_t samples);
+
+  std::size_t chunks_;
+  std::size_t tokens_ = 0, samples_ = 0;
+  std::size_t wrapped_ = 0;  // tokens laid on others
+  States k_, v_;
+};
+
+}  // namespace kvs

@@ -1,0 +1,89 @@
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "caches/slot_cache.h"
+#include "calibrate/method.h"
+#include "kernels/dct_resample.h"
+
+namespace kvs {
+namespace {
+
+struct FreqkvOptions {
+  SlotOptions slots = {};
+  bool high_band = false;  // keep the highest coefficients instead of the lowest
+  bool rescale = true;     // multiply by √(L/N), which keeps a constant signal constant
+  std::size_t recent = 0;  // the last of the slots, which move up as they are; of L
+  bool iterate = true;     // compress what is in the cache; off: the whole history each time, which is then held, too
+};
+
+/// Low frequencies along the token axis: the N slots after the sinks become L = ⌊γN⌋ pseudo-tokens, channel by channel,
+/// of the keys before RoPE (of the rotated ones without slots) and of the values.
+/// Source: FreqKV, equations 4 to 6. Deviation: with R = `recent` above 0 the last R slots are no part of the signal:
+/// the N − R before them become L − R pseudo-tokens.
+class FreqkvCache final : public SlotCache {
+ public:
+  FreqkvCache(const FreqkvOptions& options, const StateStore& store)
+      : SlotCache(options.slots, store), options_(options), history_(store) {}
+
+  CacheBytes bytes() const noexcept override {
+    CacheBytes bytes = SlotCache::bytes();
+    return options_.iterate ? bytes : bytes += history_.bytes();
+  }
+
+ private:
+  void see(const LayerStates& states) override {
+    if (options_.iterate || states.members() > 1) return;
+    const std::size_t sinks = std::min(options_.slots.sinks - std::min(options_.slots.sinks, seen_), states.tokens());
+    history_.append(states.backend, states.k, states.v, sinks, states.tokens() - sinks);
+    seen_ += states.tokens();
+  }
+
+  TokenRows::Part compress(Backend& backend, TokenRows::Part rows) override {
+    if (!options_.iterate) rows = history_.copy(backend, 0, history_.count());
+    return {shrunk(backend, rows.k.view()), shrunk(backend, rows.v.view())};
+  }
+
+  /// y = √(L/N) · IDCT_L(DCT_N(x)[0:L]), both orthonormal, per channel, of all rows but the recent ones.
+  BackendTensor<float, 4> shrunk(Backend& backend, const BackendView<float, 4>& rows) const {
+    const auto [members, heads, count, head_dim] = rows.shape();
+    const std::size_t kept = options_.slots.kept(), from = count - options_.recent, to = kept - options_.recent;
+    const double scale = options_.rescale ? std::sqrt(static_cast<double>(to) / static_cast<double>(from)) : 1.0;
+    const std::vector<float> states = download(backend, rows);
+    std::vector<float> shrunk(heads * kept * head_dim);
+    for (std::size_t head = 0; head < heads; ++head) {
+      const std::span all = std::span(states).subspan(head * count * head_dim, count * head_dim);
+      const std::span out = std::span(shrunk).subspan(head * kept * head_dim, kept * head_dim);
+      dct_resample({all.first(from * head_dim), {from, head_dim}}, options_.high_band ? from - to : 0, scale,
+                   {out.first(to * head_dim), {to, head_dim}});
+      std::ranges::copy(all.subspan(from * head_dim), out.subspan(to * head_dim).begin());
+    }
+    BackendTensor<float, 4> result(backend, {members, heads, kept, head_dim});
+    backend.upload(result.view().data(), shrunk.data(), result.bytes());
+    return result;
+  }
+
+  FreqkvOptions options_;
+  TokenRows history_;  // without iteration: every token after the sinks
+  std::size_t seen_ = 0;
+};
+
+std::unique_ptr<LayerCache> make_freqkv(Parameters& parameters, const CacheLayer& layer) {
+  static constexpr std::string_view kBands[] = {"low", "high"};
+  FreqkvOptions options;
+  options.slots = slot_options(parameters);
+  options.high_band = parameters.choice("band", kBands) == 1;
+  options.rescale = parameters.on_off("rescale", options.rescale);
+  options.recent = parameters.count("recent", options.recent, 0);
+  if (options.recent >= options.slots.kept())
+    parameters.refuse("recent", "found " + std::to_string(options.recent) + ", expected fewer than the " +
+                                    std::to_string(options.slots.kept()) + " slots that a compression keeps");
+  options.iterate = parameters.on_off("iterate", options.iterate);
+  return std::make_unique<FreqkvCache>(options, layer.store);
+}
+
+}  // namespace
+
+constinit const CacheMethod kFreqkvMethod{"freqkv", Prefill::kStepwise, make_freqkv, true, sized_slots};
+
+}  // namespace kvs

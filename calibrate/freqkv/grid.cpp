@@ -1,0 +1,98 @@
+#include "calibrate/budget/grid.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+
+#include "caches/slot_cache.h"
+
+namespace kvs {
+namespace {
+
+std::vector<Json> freqkv_standards() { return {{{"gamma", 0.5}, {"sinks", 4}}}; }
+
+/// Recent slots that stay as they are. γ leaves them room, and so has the others compressed often and a little.
+std::vector<Json> freqkv_settings(const BudgetRoom& room) {
+  constexpr std::array kRecent{0.5, 0.75, 0.85, 0.9};
+  return combinations({shares_of("recent", room.rows, kRecent), {"gamma", {0.95}}, {"sinks", {4, 16}}});
+}
+
+/// The share of a layer's energy without DC that is lost where only the lowest m of its bins stay: [m], of keys and
+/// values the mean.
+std::vector<double> lost_energy(const Spectrum& spectrum, StateKind keys, std::size_t layer) {
+  std::vector<double> lost;
+  for (const StateKind state : {keys, StateKind::kV}) {
+    std::vector<double> above = spectrum.table(state, false).layer_mean(layer);
+    above.push_back(0);
+    for (std::size_t bin = above.size() - 1; bin-- > 0;) above[bin] += above[bin + 1];
+    const double all = above.size() > 1 ? above[1] : 0;
+    lost.resize(above.size());
+    for (std::size_t m = 1; m < above.size() && all > 0; ++m) lost[m] += above[m] / all / 2;
+  }
+  return lost;
+}
+
+/// The share of its bins that each layer needs to lose `loss` at most.
+std::vector<double> needed_shares(const std::vector<std::vector<double>>& lost, double loss) {
+  std::vector<double> shares;
+  for (const std::vector<double>& of_layer : lost) {
+    const auto few = std::find_if(of_layer.begin() + 1, of_layer.end(), [&](double l) { return l <= loss; });
+    shares.push_back(static_cast<double>(few - of_layer.begin()) / static_cast<double>(of_layer.size() - 1));
+  }
+  return shares;
+}
+
+/// The shares with which all layers lose the same and need `mean` on average.
+std::vector<double> equal_losses(const std::vector<std::vector<double>>& lost, double mean) {
+  const double all = mean * static_cast<double>(lost.size());
+  double low = 0, high = 1;
+  for (int halving = 0; halving < 50; ++halving) {
+    const double middle = (low + high) / 2;
+    const std::vector<double> shares = needed_shares(lost, middle);
+    (std::accumulate(shares.begin(), shares.end(), 0.0) > all ? low : high) = middle;
+  }
+  return needed_shares(lost, high);
+}
+
+/// The shortest decimal of which `slots` slots keep `kept`.
+double gamma_of(std::size_t kept, std::size_t slots) {
+  for (double unit = 10;; unit *= 10) {
+    const double units = static_cast<double>(kept) * unit / static_cast<double>(slots);
+    for (const double whole : {std::ceil(units), std::floor(units) + 1})
+      if (static_cast<std::size_t>(whole / unit * static_cast<double>(slots)) == kept) return whole / unit;
+  }
+}
+
+/// γ by layer. Of the slots that a compression smooths every layer keeps the share at which all lose the same share of
+/// their energy, the mean over layers being that of the γ in `settings`. A γ costs no bytes: a layer holds all of its
+/// slots before it compresses.
+/// The spectra are those of whole documents. A compression's signal is shorter, and most of it was smoothed before:
+/// shares of bins are taken over as they are. Nothing is proposed for the high band, nor where another parameter is
+/// given by layer.
+std::vector<Json> gamma_by_spectra(const Spectrum& spectrum, const Json& settings) {
+  std::vector<Json> all(spectrum.layers.size(), settings.at("gamma"));
+  for (const char* const name : {"sinks", "recent", "rope", "band"})
+    if (settings.at(name).is_array()) return all;
+  if (settings.at("band") != "low") return all;
+  const SlotOptions options{
+      .cache_size = settings.at("cache_size"), .sinks = settings.at("sinks"), .gamma = settings.at("gamma")};
+  const auto slots = options.compressible(), recent = settings.at("recent").get<std::size_t>();
+  const auto smoothed = static_cast<double>(slots - recent);
+  const StateKind keys = settings.at("rope") == "pre" ? StateKind::kKPre : StateKind::kKPost;
+  std::vector<std::vector<double>> lost;
+  for (std::size_t n = 0; n < spectrum.layers.size(); ++n) lost.push_back(lost_energy(spectrum, keys, n));
+  const std::vector<double> shares = equal_losses(lost, static_cast<double>(options.kept() - recent) / smoothed);
+  for (std::size_t n = 0; n < all.size(); ++n) {
+    const auto wanted = recent + static_cast<std::size_t>(std::lround(shares[n] * smoothed)),
+               kept = std::clamp(wanted, recent + 1, slots - 1);
+    if (kept != options.kept()) all[n] = gamma_of(kept, slots);
+  }
+  return all;
+}
+
+}  // namespace
+
+constinit const BudgetGrid kFreqkvGrid{"freqkv", freqkv_standards, freqkv_settings, {"gamma", gamma_by_spectra}};
+
+}  // namespace kvs

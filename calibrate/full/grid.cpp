@@ -1,0 +1,38 @@
+#include "calibrate/budget/grid.h"
+
+#include <array>
+#include <utility>
+
+#include "calibrate/common/engine_pairs.h"
+
+namespace kvs {
+namespace {
+
+/// ggml's, which takes keys and values apart.
+std::vector<Json> kinds() { return {"f16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"}; }
+
+/// The pairs that every build of llama.cpp runs on a GPU.
+std::vector<Json> store_standards() {
+  constexpr std::array<std::pair<const char*, const char*>, 4> kPairs{
+      {{"f16", "f16"}, {"q8_0", "q8_0"}, {"q8_0", "q4_0"}, {"q4_0", "q4_0"}}};
+  std::vector<Json> all;
+  all.reserve(kPairs.size());
+  for (const auto& [k, v] : kPairs) all.push_back({{"store_k", k}, {"store_v", v}});
+  return all;
+}
+
+std::size_t store_demand(const Json& settings) {
+  const Json &k = settings.at("store_k"), &v = settings.at("store_v");
+  if (!k.is_string() || !v.is_string()) return static_cast<std::size_t>(CudaPair::kNone) + 1;
+  return static_cast<std::size_t>(cuda_pair(k.get<std::string>(), v.get<std::string>()));
+}
+
+std::vector<Json> store_settings(const BudgetRoom&) {
+  return combinations({{"store_k", kinds()}, {"store_v", kinds()}});
+}
+
+}  // namespace
+
+constinit const BudgetGrid kStoreGrid{"full", store_standards, store_settings, {}, store_demand};
+
+}  // namespace kvs

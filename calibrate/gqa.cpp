@@ -1,0 +1,75 @@
+#include <algorithm>
+#include <string>
+
+#include "caches/full.h"
+#include "calibrate/method.h"
+
+namespace kvs {
+namespace {
+
+/// A full cache of fewer KV heads: each is the mean of `kv_heads / heads` neighbours, of their keys and of their
+/// values, and the query heads of all of them read it. Since RoPE is linear and turns all heads of a token by the same
+/// angles, the mean before it (here) is the mean after it; of a model without QK-norm it is also what the mean of the
+/// heads' rows of W_k and W_v yields. O(kv_heads · head_dim²) a token beside the attention. Source: Ainslie et al.
+/// (2023), GQA, arXiv:2305.13245, section 2.1 (mean pooling), the baseline of EliteKV; both go on to train the pooled
+/// model, this is what it starts from.
+class GqaCache final : public LayerCache {
+ public:
+  GqaCache(std::size_t heads, const StateStore& store) : heads_(heads), pooled_(make_full_cache(store)) {}
+
+  void attend(LayerStates& states, const Operand& out) override {
+    const BackendTensor<float, 4> k = pool(states.backend, states.k), v = pool(states.backend, states.v);
+    states.k = k.view();
+    states.v = v.view();
+    pooled_->attend(states, out);
+  }
+  CacheBytes bytes() const noexcept override { return pooled_->bytes(); }
+
+ private:
+  /// [member, kv_head, token, head_dim] → [member, heads_, token, head_dim]
+  BackendTensor<float, 4> pool(Backend& backend, const BackendView<float, 4>& states) {
+    const auto [members, kv_heads, tokens, head_dim] = states.shape();
+    const std::size_t group = kv_heads / heads_, rows = members * kv_heads * tokens;
+    if (!share_) make_share(backend, head_dim, group);
+    const OperandBuffer all(backend, rows, head_dim);
+    backend.narrow(states.reshape<2>({rows, head_dim}), all.get());
+    BackendTensor<float, 4> means(backend, {members, heads_, tokens, head_dim});
+    for (std::size_t head = 0; head < members * heads_; ++head) {
+      const auto mean = means.view().span().subspan(head * tokens * head_dim, tokens * head_dim);
+      for (std::size_t n = 0; n < group; ++n)
+        backend.linear(operand_rows(backend, all.get(), (head * group + n) * tokens, tokens), *share_,
+                       {mean, {tokens, head_dim}}, n > 0);
+    }
+    return means;
+  }
+
+  void make_share(Backend& backend, std::size_t head_dim, std::size_t group) {
+    const auto read = [&](std::size_t first, std::size_t count, std::span<float> out) {
+      std::ranges::fill(out, 0.0F);
+      for (std::size_t row = 0; row < count; ++row) out[row * head_dim + first + row] = 1 / static_cast<float>(group);
+    };
+    share_ = backend.make_weight({.rows = head_dim, .columns = head_dim, .read = read});
+  }
+
+  std::size_t heads_;
+  std::unique_ptr<LayerCache> pooled_;
+  std::unique_ptr<Weight> share_;  // what a head adds to its mean: 1 / group on the diagonal
+};
+
+std::unique_ptr<LayerCache> make_gqa(Parameters& parameters, const CacheLayer& layer) {
+  const std::size_t heads = parameters.count("heads", Parameters::kRequired, 1), all = layer.shape.kv_heads;
+  if (all % heads != 0)
+    parameters.refuse("heads", "found " + std::to_string(heads) + ", expected a divisor of the model's " +
+                                   std::to_string(all) + " KV heads");
+  if (heads == all) return make_full_cache(layer.store);
+  for (const auto& [name, rows] : {std::pair("scale_k", &layer.store.k), std::pair("scale_v", &layer.store.v)})
+    if (std::ranges::adjacent_find(rows->scales, std::not_equal_to()) != rows->scales.end())
+      parameters.refuse(name, "found another for each KV head, expected one: heads are pooled before they are stored");
+  return std::make_unique<GqaCache>(heads, layer.store);
+}
+
+}  // namespace
+
+constinit const CacheMethod kGqaMethod{"gqa", Prefill::kEither, make_gqa};
+
+}  // namespace kvs

@@ -1,0 +1,28 @@
+#include "calibrate/budget/grid.h"
+
+#include <array>
+
+namespace kvs {
+namespace {
+
+/// L = 128 and S = 16 as the paper has them; a cache holds at least S + 2L tokens at times, so L falls where a budget
+/// is smaller.
+std::vector<Json> lagkv_standards() {
+  std::vector<Json> all;
+  for (const int lag : {128, 64, 32, 16, 8}) all.push_back({{"lag", lag}, {"sinks", 16}});
+  return all;
+}
+
+/// Between L and 2L tokens are recent, so what matters is their share of the budget; the rest are chosen ones.
+std::vector<Json> lagkv_settings(const BudgetRoom& room) {
+  constexpr std::array kLags{0.25, 0.3125, 0.375, 0.4375};
+  constexpr std::size_t kLeastLag = 8, kMostSinks = 16;
+  return combinations(
+      {shares_of("lag", room.rows, kLags, kLeastLag), {"sinks", {room.sinks(kMostSinks)}}, {"value_weight", {1, 4}}});
+}
+
+}  // namespace
+
+constinit const BudgetGrid kLagkvGrid{"lagkv", lagkv_standards, lagkv_settings};
+
+}  // namespace kvs

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "calibrate/lagkv/lagkv_scores.h"
+#include "states/state_source.h"
+
+namespace kvs {
+
+/// LagKV's scores of one document's tokens, and which tokens stay, by layer and KV head.
+struct TokenScores {
+  std::size_t heads = 0;
+  std::size_t first = 0;   // the first token that is scored: S
+  std::size_t tokens = 0;  // that are: a multiple of L
+  /// [layer, head, token] from `first` on, times L/2: 1 is what a token would have if all of a partition were alike.
+  std::vector<double> relative;
+  std::vector<bool> kept;  // [layer, head, token]
+
+  std::span<const double> row(std::size_t layer, std::size_t head) const {
+    return std::span(relative).subspan((layer * heads + head) * tokens, tokens);
+  }
+  bool is_kept(std::size_t layer, std::size_t head, std::size_t token) const {
+    return kept[(layer * heads + head) * tokens + token];
+  }
+};
+
+/// Scores each partition of L tokens after the sinks that has another one behind it, from the states of a pass with the
+/// full cache (LagKV's prefill: attend to all, compress afterwards). The last partition and the remainder always stay.
+/// @param layers   ascending
+/// @param options  the variants lag and local: that of l2 has no relative score
+/// @throws Error kData if the document has fewer than S + 2L tokens
+TokenScores score_tokens(StateSource& source, std::size_t document, std::span<const std::size_t> layers,
+                         const LagkvOptions& options);
+
+/// The mean share of a KV head's kept tokens that another head of the layer keeps, too: about r if heads chose
+/// independently. 1 with one head.
+double head_overlap(const TokenScores& scores, std::size_t layer);
+
+}  // namespace kvs

@@ -1,0 +1,119 @@
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "caches/token_rows.h"
+#include "caches/token_steps.h"
+#include "calibrate/method.h"
+
+namespace kvs {
+namespace {
+
+struct StreamingOptions {
+  std::size_t cache_size = 0, sinks = 4;
+};
+
+/// A token attends to the first `sinks` tokens and to the last cache_size − sinks ones, itself included, as if they
+/// stood in slots 0 to cache_size − 1.
+/// Scores depend on distances alone, so the recent keys stay as they were rotated; only the sinks are turned anew for
+/// each token. O(sinks) per token beside the attention.
+/// Source: Xiao et al. (2024), StreamingLLM, arXiv:2309.17453, section 3.2.
+///
+/// The sinks, whose keys are held before RoPE, and the recent tokens in any order, rotated. Rotations are those of
+/// positions counted from `origin_`, which follows the text so that they stay below 2 · cache_size.
+class StreamingCache final : public LayerCache {
+ public:
+  StreamingCache(const StreamingOptions& options, const StateStore& store)
+      : options_(options), sinks_(store), recent_(store) {}
+
+  std::size_t room() const noexcept override { return in_sinks() ? options_.sinks - seen_ : kUnlimited; }
+
+  void attend(LayerStates& states, const Operand& out) override {
+    if (in_sinks()) return attend_as_sinks(states, out);
+    if (seen_ + states.tokens() <= options_.cache_size) return attend_together(states, out);
+    for_each_token(states, out, [&](LayerStates& token, const Operand& row) {
+      if (seen_ - origin_ + 1 == 2 * options_.cache_size) move_origin(token);
+      attend_together(token, row);
+    });
+  }
+
+  std::size_t positions(std::size_t tokens) const noexcept override {
+    return std::min(tokens, 2 * options_.cache_size);
+  }
+  CacheBytes bytes() const noexcept override {
+    CacheBytes bytes = sinks_.bytes();
+    return bytes += recent_.bytes();
+  }
+  /// A token that attends stands in a slot of its own, beside those that are kept for the next.
+  CacheBytes peak() const noexcept override { return peak_; }
+
+ private:
+  bool in_sinks() const noexcept { return seen_ < options_.sinks; }
+  std::size_t others() const noexcept { return options_.cache_size - options_.sinks - 1; }  // beside the new token
+
+  void attend_as_sinks(LayerStates& states, const Operand& out) {
+    KeyRows past = sinks_.add(states);
+    past.slots = states.rope;
+    rotate_at(states, seen_);
+    attend_rows(states, past, out);
+    if (states.members() == 1) seen_ += states.tokens();
+    peak_ = bytes();
+  }
+
+  /// Of tokens that all read the same rows.
+  void attend_together(LayerStates& states, const Operand& out) {
+    const std::size_t position = seen_ - origin_, slot = std::min(seen_, options_.cache_size - 1);
+    rotate_at(states, position);
+    const KeyRows recent = recent_.add(states);
+    const TokenRows::Part sinks = turned_sinks(states, position - slot);
+    attend_rows(states, {{sinks.k.view(), options_.sinks}, {sinks.v.view(), options_.sinks}, recent.k, recent.v}, out);
+    if (states.members() > 1) return;
+    peak_ = bytes();
+    for (seen_ += states.tokens(); recent_.count() > others();
+         oldest_ = (oldest_ + 1) % std::max<std::size_t>(1, others()))
+      recent_.drop_each(states.backend, std::vector(recent.k.shape[1], oldest_));
+  }
+
+  /// As they stand in the first slots, which are the positions from `first` on.
+  TokenRows::Part turned_sinks(const LayerStates& states, std::size_t first) const {
+    if (options_.sinks == 0) return {};
+    TokenRows::Part sinks = sinks_.copy(states.backend, 0, options_.sinks);
+    states.backend.rope(sinks.k.view(), states.rope, first, RopeDirection::kForward, {});
+    return sinks;
+  }
+
+  /// Turns the recent keys back by cache_size positions: by the same angle, whatever their position is. Coded ones are
+  /// coded anew, once in cache_size tokens.
+  void move_origin(const LayerStates& states) {
+    TokenRows::Part rows = recent_.copy(states.backend, 0, recent_.count());
+    const auto [members, heads, count, head_dim] = rows.k.view().shape();
+    states.backend.rope(rows.k.view().reshape<4>({members, heads * count, 1, head_dim}), states.rope,
+                        options_.cache_size, RopeDirection::kUnrotate, {});
+    recent_.put_keys(states.backend, 0, rows.k);
+    origin_ += options_.cache_size;
+  }
+
+  StreamingOptions options_;
+  TokenRows sinks_, recent_;
+  CacheBytes peak_;
+  std::size_t seen_ = 0, origin_ = 0;
+  std::size_t oldest_ = 0;  // of the recent rows
+};
+
+std::unique_ptr<LayerCache> make_streaming(Parameters& parameters, const CacheLayer& layer) {
+  StreamingOptions options;
+  options.sinks = parameters.count("sinks", options.sinks, 0);
+  const std::size_t least = options.sinks == 0 ? 2 : 1;  // the new token's slot and another
+  options.cache_size = parameters.count("cache_size", Parameters::kRequired, least, options.sinks);
+  return std::make_unique<StreamingCache>(options, layer.store);
+}
+
+Json sized_streaming(double share, std::size_t tokens, const Json&) {
+  return {{"cache_size", std::llround(share * static_cast<double>(tokens))}};
+}
+
+}  // namespace
+
+constinit const CacheMethod kStreamingMethod{"streaming", Prefill::kStepwise, make_streaming, true, sized_streaming};
+
+}  // namespace kvs

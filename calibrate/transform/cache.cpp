@@ -1,0 +1,245 @@
+#include "calibrate/transform/cache.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "caches/token_rows.h"
+#include "calibrate/transform/codes.h"
+#include "core/error.h"
+
+namespace kvs {
+namespace {
+
+/// Of outliers and of tokens that wait.
+StateStore outlier_store(std::size_t head_dim) {
+  const RowFormat format{.kind = head_dim % 32 == 0 ? RowKind::kQ8_0 : RowKind::kF16};
+  return {{format}, {format}};
+}
+
+/// Overwrites tokens of k and v [1, head, token, head_dim] from `first` on.
+void put(Backend& backend, const TokenRows::Part& part, const BackendView<float, 4>& k, const BackendView<float, 4>& v,
+         std::size_t first, CodedSides sides = CodedSides::kBoth) {
+  const auto copy = [&](const BackendView<float, 4>& from, const BackendView<float, 4>& to) {
+    const auto [one, heads, count, head_dim] = from.shape();
+    for (std::size_t head = 0; head < heads; ++head)
+      backend.copy(to.data() + (head * to.extent(2) + first) * head_dim, from.data() + head * count * head_dim,
+                   count * head_dim * sizeof(float));
+  };
+  if (sides != CodedSides::kValues) copy(part.k.view(), k);
+  if (sides != CodedSides::kKeys) copy(part.v.view(), v);
+}
+
+/// Held are tokens [start_, end()): sinks, then what is coded, then what waits.
+class TransformCache final : public LayerCache {
+ public:
+  TransformCache(std::shared_ptr<const TransformProducts> products, CodedSides sides)
+      : products_(std::move(products)),
+        sides_(sides),
+        codes_(make_transform_codes(products_)),
+        outliers_(outlier_store(products_->shape.head_dim)),
+        waiting_(outlier_store(products_->shape.head_dim)) {}
+
+  void attend(LayerStates& states, const Operand& out) override {
+    if (states.members() > 1) throw Error(ErrorCode::kInternal, "cache", "coded rows of several members");
+    window_ = states.window;
+    peak_ = {};
+    if (reads_codes(states))
+      attend_codes(states, out);
+    else
+      attend_states(states, out);
+  }
+
+  CacheBytes bytes() const noexcept override {
+    CacheBytes bytes = codes_->bytes();
+    for (const TokenRows* const rows : {&sinks_, &outliers_, &waiting_}) bytes += rows->bytes();
+    const std::size_t places = outliers_.count() * sizeof(std::uint32_t);
+    return bytes += {.stored = places, .used = places};
+  }
+  CacheBytes peak() const noexcept override { return peak_; }
+  std::size_t positions(std::size_t tokens) const noexcept override {
+    const std::size_t sinks = codes_->attends() ? std::min(products_->sinks, tokens) : 0;  // late_rows()
+    return tokens + std::max<std::size_t>(1, sinks) - 1;
+  }
+
+ private:
+  /// Tokens [first, first + count) of a group.
+  struct TokenGroup {
+    TokenGroup(const LayerStates& all, std::size_t first, std::size_t count) : states(all) {
+      if (count == all.tokens()) return;
+      states.first_position += first;
+      states.x = operand_rows(all.backend, all.x, first, count);
+      states.q = (q = RowBuffer::part_of(all.backend, all.q, first, count)).view();
+      states.k = (k = RowBuffer::part_of(all.backend, all.k, first, count)).view();
+      states.v = (v = RowBuffer::part_of(all.backend, all.v, first, count)).view();
+    }
+
+    LayerStates states;
+    RowBuffer::Part q, k, v;
+  };
+
+  /// Every group of tokens that has to be told apart gets everything back, rotated, and then attends.
+  void attend_states(LayerStates& states, const Operand& out) {
+    Backend& backend = states.backend;
+    const std::size_t tokens = states.tokens(), recent = products_->recent, base = start_;
+    TokenRows past = read(states);
+    for (std::size_t at = 0, count = 0; at < tokens; at += count) {
+      count = recent == 0 ? tokens : std::min(tokens - at, missing_sinks() + 2 * recent - waiting_.count());
+      const TokenGroup group(states, at, count);
+      keep(group.states);
+      rotate_at(group.states, group.states.first_position);
+      attend_rows(group.states, past.held(), operand_rows(backend, out, at, count));
+      const bool last = at + count == tokens;
+      if (!last) past.append(backend, group.states.k, group.states.v, 0, count);
+      const std::size_t position = waiting_from();
+      const auto older = settle(backend);
+      if (last || !older) continue;
+      backend.rope(older->k.view(), states.rope, position, RopeDirection::kForward, {});
+      past.put(backend, position - base, *older);
+    }
+  }
+
+  /// Whether the codes are read where they lie: by a single token that reads all of them.
+  bool reads_codes(const LayerStates& states) const noexcept {
+    return codes_->attends() && codes_->count() > 0 && states.tokens() == 1 && window_ == 0 && products_->recent > 0;
+  }
+
+  void attend_codes(LayerStates& states, const Operand& out) {
+    const TokenRows::Part late = late_rows(states);
+    keep(states);
+    rotate_at(states, states.first_position);
+    codes_->attend(states, coded_from(), late, out);
+    (void)settle(states.backend);
+  }
+
+  /// Tokens that wait, then sinks: keys that become the rotated ones as if they all came after what is coded.
+  TokenRows::Part late_rows(const LayerStates& states) const {
+    Backend& backend = states.backend;
+    TokenRows::Part late = empty_part(backend, products_->shape, waiting_.count() + sinks_.count());
+    if (waiting_.count() > 0)
+      put(backend, waiting_.copy(backend, 0, waiting_.count()), late.k.view(), late.v.view(), 0);
+    if (sinks_.count() > 0) {
+      const TokenRows::Part sinks = sinks_.copy(backend, 0, sinks_.count());
+      backend.rope(sinks.k.view(), states.rope, start_, RopeDirection::kForward, {});
+      backend.rope(sinks.k.view(), states.rope, end(), RopeDirection::kInverse, {});
+      put(backend, sinks, late.k.view(), late.v.view(), waiting_.count());
+    }
+    return late;
+  }
+
+  /// After some tokens: drops what is old, and codes the older half of those that wait once there are enough.
+  /// @return what these are held as now
+  std::optional<TokenRows::Part> settle(Backend& backend) {
+    drop_old(backend);
+    if (bytes().stored > peak_.stored) peak_ = bytes();
+    if (products_->recent == 0 || waiting_.count() < 2 * products_->recent) return std::nullopt;
+    TokenRows::Part older = waiting_.copy(backend, 0, products_->recent);
+    code(backend, older.k.view(), older.v.view(), 0);
+    waiting_.drop_front(backend, products_->recent);
+    return older;
+  }
+
+  std::size_t coded_from() const noexcept { return start_ + sinks_.count(); }
+  std::size_t waiting_from() const noexcept { return coded_from() + codes_->count(); }
+  std::size_t end() const noexcept { return waiting_from() + waiting_.count(); }
+  std::size_t missing_sinks() const noexcept { return products_->sinks - std::min(products_->sinks, end()); }
+
+  /// Keeps the new tokens and leaves in `states` what they are held as.
+  void keep(const LayerStates& states) {
+    Backend& backend = states.backend;
+    const std::size_t tokens = states.tokens(), sinks = std::min(tokens, missing_sinks()), count = tokens - sinks;
+    if (sinks > 0) sinks_.append(backend, states.k, states.v, 0, sinks);
+    if (count == 0) return;
+    if (products_->recent == 0) return code(backend, states.k, states.v, sinks);
+    waiting_.append(backend, states.k, states.v, sinks, count);
+    put(backend, waiting_.copy(backend, waiting_.count() - count, count), states.k, states.v, sinks);
+  }
+
+  /// Codes tokens of k and v from `first` on and leaves in them what they are held as.
+  void code(Backend& backend, const BackendView<float, 4>& k, const BackendView<float, 4>& v, std::size_t first) {
+    const std::size_t position = waiting_from(), before = places_.size();
+    const TransformCodes::Coded coded = codes_->append(backend, k, v, first);
+    for (std::size_t token = 0; token < coded.costs.size(); ++token)
+      if (coded.costs[token] > threshold(position + token)) {
+        outliers_.append(backend, k, v, first + token, 1);
+        places_.push_back(static_cast<std::uint32_t>(position + token));
+      }
+    put(backend, coded.states, k, v, first, sides_);
+    for (std::size_t n = before; n < places_.size(); ++n)
+      put(backend, outliers_.copy(backend, n - gone_, 1), k, v, first + places_[n] - position);
+  }
+
+  /// For the token at `position`, when those before it are coded.
+  double threshold(std::size_t position) const {
+    const std::size_t oldest = std::max(products_->sinks, window_ == 0 ? 0 : position - std::min(position, window_));
+    const auto first = std::ranges::lower_bound(places_, static_cast<std::uint32_t>(oldest));
+    const double excess =
+        static_cast<double>(places_.end() - first) - products_->outliers * static_cast<double>(position - oldest);
+    if (excess > kMoreOutliers - 1) return std::numeric_limits<double>::infinity();
+    return products_->threshold * std::exp2(std::max(0.0, excess));
+  }
+
+  /// Everything that is held, rotated.
+  TokenRows read(const LayerStates& states) const {
+    Backend& backend = states.backend;
+    TokenRows past;
+    const std::size_t tokens = end() - start_;
+    if (tokens == 0) return past;
+    const TokenRows::Part part = empty_part(backend, products_->shape, tokens);
+    const auto put_at = [&](const TokenRows::Part& some, std::size_t position) {
+      put(backend, some, part.k.view(), part.v.view(), position - start_);
+    };
+    if (sinks_.count() > 0) put_at(sinks_.copy(backend, 0, sinks_.count()), start_);
+    if (codes_->count() > 0) put_at(codes_->copy(backend), coded_from());
+    if (waiting_.count() > 0) put_at(waiting_.copy(backend, 0, waiting_.count()), waiting_from());
+    for (std::size_t n = gone_; n < places_.size(); ++n) put_at(outliers_.copy(backend, n - gone_, 1), places_[n]);
+    backend.rope(part.k.view(), states.rope, start_, RopeDirection::kForward, {});
+    past.append(backend, part.k.view(), part.v.view(), 0, tokens);
+    return past;
+  }
+
+  /// Drops what no later token reads. Those that wait stay.
+  void drop_old(Backend& backend) {
+    if (window_ == 0 || end() <= start_ + window_) return;
+    const std::size_t old = end() - window_ - start_, sinks = std::min(old, sinks_.count()),
+                      coded = std::min(old - sinks, codes_->count());
+    if (sinks > 0) sinks_.drop_front(backend, sinks);
+    if (coded > 0) codes_->drop_front(backend, coded);
+    start_ += sinks + coded;
+    std::size_t gone = gone_;
+    while (gone < places_.size() && places_[gone] < start_) ++gone;
+    if (gone > gone_) outliers_.drop_front(backend, gone - gone_);
+    gone_ = gone;
+  }
+
+  std::shared_ptr<const TransformProducts> products_;
+  CodedSides sides_;
+  std::size_t start_ = 0, window_ = 0;
+  TokenRows sinks_;
+  std::unique_ptr<TransformCodes> codes_;
+  TokenRows outliers_, waiting_;       // keys before RoPE, as those of the sinks
+  std::vector<std::uint32_t> places_;  // positions of all outliers, ascending,
+  std::size_t gone_ = 0;               // of which the first are not held any more
+  CacheBytes peak_;
+};
+
+}  // namespace
+
+std::vector<RowSet> row_sets(TransformRows rows, const TransformShape& shape) {
+  const auto [heads, head_dim] = shape;
+  if (rows == TransformRows::kLayer) return {{0, 1, 2 * heads * head_dim}};
+  return {{0, heads, head_dim}, {heads * head_dim, heads, head_dim}};
+}
+
+std::unique_ptr<LayerCache> make_transform_cache(std::shared_ptr<const TransformProducts> products, CodedSides sides) {
+  return std::make_unique<TransformCache>(std::move(products), sides);
+}
+
+std::size_t recent_bytes(const TransformShape& shape) noexcept {
+  return 2 * shape.kv_heads * rows_bytes(outlier_store(shape.head_dim).k.format, shape.head_dim, 1);
+}
+
+std::size_t outlier_bytes(const TransformShape& shape) noexcept { return recent_bytes(shape) + sizeof(std::uint32_t); }
+
+}  // namespace kvs

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "calibrate/transform/cache.h"
+#include "model/model.h"
+
+namespace kvs {
+
+/// The caches of a transform config, which share its products. Layers that it does not list keep everything.
+class TransformCaches {
+ public:
+  TransformCaches(Backend& backend, const ModelConfig& model, const std::vector<TransformLayer>& layers);
+  Cache make() const;
+
+ private:
+  std::vector<std::shared_ptr<const TransformProducts>> products_;  // [layer]
+};
+
+}  // namespace kvs

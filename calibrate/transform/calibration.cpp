@@ -1,0 +1,291 @@
+#include "calibrate/transform/calibration.h"
+
+#include <Eigen/Core>
+#include <algorithm>
+#include <cmath>
+
+#include "calibrate/transform/bits.h"
+#include "calibrate/transform/books.h"
+#include "calibrate/transform/sensitivity.h"
+#include "core/interrupt.h"
+
+namespace kvs {
+namespace {
+
+using Rows = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+constexpr std::size_t kMeasuredBits = 2;  // a number, when costs are measured
+
+Eigen::Index index(std::size_t n) { return static_cast<Eigen::Index>(n); }
+
+TransformShape shape_of(const TransformGeometry& geometry) { return {geometry.kv_heads, geometry.head_dim}; }
+
+/// Everything about the layers that the steps pass on.
+struct Coder {
+  std::vector<TransformBasis> bases;
+  std::vector<std::vector<std::size_t>> bits;  // [layer][coefficient]
+  std::vector<double> thresholds;
+};
+
+/// What is coded of the calibration's rows.
+class Coding {
+ public:
+  Coding(const TransformMoments& moments, const TransformPlan& plan, const TransformProgress& progress)
+      : moments_(moments), plan_(plan), progress_(progress), sets_(row_sets(plan.rows, shape_of(moments.geometry()))) {}
+
+  /// Bits of all layers' coefficients. @param tokens  [layer] whose codes are held
+  std::vector<std::vector<std::size_t>> bits(std::span<const TransformBasis> bases, std::span<const std::size_t> tokens,
+                                             std::size_t bytes) const {
+    std::vector<CodeRows> rows;
+    for (std::size_t n = 0; n < bases.size(); ++n)
+      for (const RowSet& set : sets_) {
+        rows.push_back({{}, tokens[n]});
+        for (std::size_t row = 0; row < set.count; ++row) {
+          const auto first = bases[n].variances.begin() + difference(set.first + row * set.size);
+          rows.back().variances.emplace_back(first, first + difference(set.size));
+        }
+      }
+    const std::vector<CodeBits> found = allocate_bits(rows, bytes);
+    std::vector<std::vector<std::size_t>> bits(bases.size());
+    for (std::size_t n = 0; n < found.size(); ++n)
+      for (const std::vector<std::size_t>& row : found[n])
+        bits[n / sets_.size()].insert(bits[n / sets_.size()].end(), row.begin(), row.end());
+    return bits;
+  }
+
+  void fit_books(std::size_t iterations, Coder& coder, TrellisBooks& books) const {
+    std::vector<TrellisSamples> samples;
+    for (std::size_t n = 0; n < coder.bases.size(); ++n) add_samples(n, coder, samples);
+    for (std::size_t iteration = 0; iteration < iterations; ++iteration)
+      coder.thresholds = books.fit(samples, plan_.outliers, [&](std::size_t n) {
+        check_interrupt();
+        progress_("books", iteration * samples.size() + n, iterations * samples.size());
+      });
+    if (plan_.rows == TransformRows::kHead) coder.thresholds.assign(coder.bases.size(), 0);
+  }
+
+ private:
+  static std::ptrdiff_t difference(std::size_t n) { return static_cast<std::ptrdiff_t>(n); }
+
+  void add_samples(std::size_t n, const Coder& coder, std::vector<TrellisSamples>& samples) const {
+    const TransformBasis& basis = coder.bases[n];
+    const std::vector<float> rows = moments_.samples(n);
+    const std::size_t values = basis.mean.size(), count = rows.size() / values;
+    using FloatRows = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+    const Eigen::Map<const FloatRows> x(rows.data(), index(count), index(values));
+    const Eigen::Map<const Rows> analysis(basis.analysis.data(), index(values), index(values));
+    const Eigen::Map<const Eigen::RowVectorXd> mean(basis.mean.data(), index(values));
+    const FloatRows coefficients = ((x.cast<double>().rowwise() - mean) * analysis.transpose()).cast<float>();
+    for (const RowSet& set : sets_)
+      for (std::size_t row = 0; row < set.count; ++row) {
+        const std::size_t first = set.first + row * set.size;
+        const FloatRows part = coefficients.middleCols(index(first), index(set.size));
+        const auto bits = coder.bits[n].begin() + difference(first);
+        const auto variances = basis.variances.begin() + difference(first);
+        samples.push_back({{part.data(), part.data() + part.size()},
+                           {bits, bits + difference(set.size)},
+                           {variances, variances + difference(set.size)}});
+      }
+  }
+
+  const TransformMoments& moments_;
+  const TransformPlan& plan_;
+  const TransformProgress& progress_;
+  std::vector<RowSet> sets_;
+};
+
+/// The synthesis of TransformLayer, of TransformBasis'.
+void set_products(const TransformGeometry& geometry, const TransformBasis& basis, TransformLayer& layer) {
+  const std::size_t values = basis.mean.size();
+  if (layer.rows == TransformRows::kLayer) {
+    layer.analysis.assign(basis.analysis.begin(), basis.analysis.end());
+    for (std::size_t at = 0; at < values * values; ++at)
+      layer.synthesis.push_back(static_cast<float>(basis.synthesis[at % values * values + at / values]));
+    return;
+  }
+  const std::size_t keys = values / 2, head_dim = geometry.head_dim;
+  for (std::size_t n = 0; n < keys; ++n)
+    layer.deviations.push_back(static_cast<float>(basis.synthesis[n * values + n]));
+  for (std::size_t first = keys; first < values; first += head_dim)
+    for (std::size_t row = first; row < first + head_dim; ++row)
+      for (std::size_t column = first; column < first + head_dim; ++column) {
+        layer.analysis.push_back(static_cast<float>(basis.analysis[row * values + column]));
+        layer.synthesis.push_back(static_cast<float>(basis.synthesis[column * values + row]));
+      }
+}
+
+std::vector<TransformLayer> layers_of(const TransformGeometry& geometry, const TransformPlan& plan, const Coder& coder,
+                                      const TrellisBooks& books) {
+  std::vector<TransformLayer> layers;
+  for (std::size_t n = 0; n < coder.bases.size(); ++n) {
+    const TransformBasis& basis = coder.bases[n];
+    TransformLayer& layer = layers.emplace_back();
+    layer.layer = geometry.layers[n];
+    layer.rows = plan.rows;
+    layer.mean.assign(basis.mean.begin(), basis.mean.end());
+    set_products(geometry, basis, layer);
+    layer.bits = coder.bits[n];
+    const double most = *std::ranges::max_element(basis.variances);
+    for (const double variance : basis.variances) layer.weights.push_back(static_cast<float>(variance / most));
+    layer.threshold = coder.thresholds[n];
+    layer.outliers = plan.outliers;
+    layer.books = books.books();
+    layer.sinks = geometry.sinks;
+    layer.recent = geometry.recent;
+  }
+  return layers;
+}
+
+std::vector<TransformBasis> bases_of(CalibrationOps& ops, const TransformMoments& moments, const TransformPlan& plan,
+                                     const std::vector<TransformScales>& scales, const TransformProgress& progress) {
+  std::vector<TransformBasis> bases;
+  for (std::size_t n = 0; n < scales.size(); ++n) {
+    progress("bases", n, scales.size());
+    check_interrupt();
+    bases.push_back(transform_basis(ops, moments, n, scales[n], plan.rows));
+  }
+  return bases;
+}
+
+/// Some documents, evenly spaced.
+std::vector<std::vector<std::int32_t>> measured_documents(std::span<const std::vector<std::int32_t>> all) {
+  std::vector<std::vector<std::int32_t>> chosen;
+  const std::size_t count = std::min(kTransformMeasured, all.size());
+  for (std::size_t n = 0; n < count; ++n) chosen.push_back(all[(2 * n + 1) * all.size() / (2 * count)]);
+  return chosen;
+}
+
+/// What the estimate says of keys and of values of a layer that is coded with these bits.
+TransformScales estimated(const TransformBasis& basis, const std::vector<std::size_t>& bits) {
+  TransformScales costs{0, 0};
+  for (std::size_t n = 0; n < bits.size(); ++n) {
+    const double cost = basis.variances[n] * kTrellisError[bits[n]];
+    costs.keys += basis.key_shares[n] * cost;
+    costs.values += (1 - basis.key_shares[n]) * cost;
+  }
+  return costs;
+}
+
+/// Of a layer, when it holds the most.
+struct HeldTokens {
+  std::size_t sinks = 0, waiting = 0, coded = 0;
+};
+
+HeldTokens held_tokens(std::size_t window, const TransformGeometry& geometry, std::size_t tokens) {
+  const std::size_t all = window > 0 ? std::min(window, tokens) : tokens;
+  HeldTokens held{.sinks = std::min(all, geometry.sinks)};
+  held.waiting = std::min(all - held.sinks, 2 * geometry.recent);
+  held.coded = std::max<std::size_t>(1, all - held.sinks - held.waiting);
+  return held;
+}
+
+}  // namespace
+
+double transform_outliers(TransformRows rows) noexcept { return rows == TransformRows::kHead ? 0 : 0.005; }
+
+std::size_t transform_recent(std::size_t tokens) noexcept {
+  constexpr std::size_t kMost = 16, kShare = 32;
+  return std::min(kMost, tokens / kShare);
+}
+
+TransformGeometry transform_geometry(const ModelConfig& model, std::size_t sinks, std::size_t recent) {
+  TransformGeometry geometry{{}, model.query_heads, model.kv_heads, model.head_dim, sinks, recent};
+  for (std::size_t layer = 0; layer < model.layers; ++layer) geometry.layers.push_back(layer);
+  return geometry;
+}
+
+TransformGeometry standard_transform_geometry(const ModelConfig& model, std::size_t tokens) {
+  return transform_geometry(model, kTransformSinks, transform_recent(tokens));
+}
+
+TransformMoments transform_moments(const ModelSource& source, const TransformGeometry& geometry) {
+  const ModelConfig& model = source.config();
+  const std::size_t heads = geometry.query_heads, head_dim = geometry.head_dim;
+  std::vector<ScoreRule> rules;
+  std::vector<std::vector<double>> outputs;
+  for (const std::size_t layer : geometry.layers) {
+    rules.push_back({model.score_scale(), model.attention_softcap, model.window(layer)});
+    const std::vector<float> rows = source.projection(layer, 'o');  // [d_model, query_head · head_dim]
+    std::vector<double>& grams = outputs.emplace_back(heads * head_dim * head_dim);
+    const Eigen::Map<const Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>> output(
+        rows.data(), index(model.d_model), index(heads * head_dim));
+    for (std::size_t head = 0; head < heads; ++head) {
+      const Rows part = output.middleCols(index(head * head_dim), index(head_dim)).cast<double>();
+      Eigen::Map<Rows>(&grams[head * head_dim * head_dim], index(head_dim), index(head_dim)) = part.transpose() * part;
+    }
+  }
+  return {geometry, std::move(rules), std::move(outputs)};
+}
+
+std::size_t least_transform_bytes(const ModelConfig& model, const TransformGeometry& geometry,
+                                  const TransformPlan& plan) {
+  constexpr std::size_t kGain = 2;
+  const TransformShape shape = shape_of(geometry);
+  std::size_t gains = 0, bytes = 0;
+  for (const RowSet& set : row_sets(plan.rows, shape)) gains += set.count;
+  for (const std::size_t layer : geometry.layers) {
+    const HeldTokens held = held_tokens(model.window(layer), geometry, plan.tokens);
+    // Their share, and those that come before the threshold has risen enough.
+    const std::size_t outliers =
+        plan.rows == TransformRows::kHead
+            ? 0
+            : kMoreOutliers + static_cast<std::size_t>(plan.outliers * static_cast<double>(held.coded));
+    bytes += held.sinks * geometry.values() * CacheBytes::kStoredValue + held.waiting * recent_bytes(shape) +
+             held.coded * gains * kGain + outliers * outlier_bytes(shape);
+  }
+  return bytes;
+}
+
+TransformCalibration calibrate_transform(Decoder& decoder, const TransformMoments& moments,
+                                         std::span<const std::vector<std::int32_t>> documents,
+                                         const TransformPlan& plan, const TransformProgress& progress,
+                                         const TransformMeasured& measured) {
+  const TransformGeometry& geometry = moments.geometry();
+  const std::size_t layers = geometry.layers.size(),
+                    bytes = plan.bytes - least_transform_bytes(decoder.model().config(), geometry, plan);  // of codes
+  std::vector<std::size_t> coded;  // [layer] tokens
+  for (const std::size_t layer : geometry.layers)
+    coded.push_back(held_tokens(decoder.model().config().window(layer), geometry, plan.tokens).coded);
+  Backend& backend = decoder.model().backend();
+  const auto ops = make_calibration_ops(backend);
+  TrellisBooks books(backend);
+  const Coding coding(moments, plan, progress);
+  std::vector<TransformScales> scales = plan.scales;
+  Coder coder;
+  if (scales.empty()) {
+    scales.resize(layers);
+    coder.bases = bases_of(*ops, moments, plan, scales, progress);
+    const std::vector<std::size_t> one_token{1};
+    for (const TransformBasis& basis : coder.bases)
+      coder.bits.push_back(coding.bits({&basis, 1}, one_token, kMeasuredBits * geometry.values() / 8).front());
+    coding.fit_books(kTransformFirstIterations, coder, books);
+    const std::vector<TransformScales> losses =
+        coding_losses(decoder, measured_documents(documents), layers_of(geometry, plan, coder, books), plan.losses,
+                      [&](std::span<const TransformScales> known) {
+                        progress("costs", known.size(), layers);
+                        if (measured) measured(known);
+                      });
+    for (std::size_t n = 0; n < layers; ++n) {
+      const TransformScales expected = estimated(coder.bases[n], coder.bits[n]);
+      scales[n] = {losses[n].keys / expected.keys, losses[n].values / expected.values};
+    }
+  }
+  coder.bases = bases_of(*ops, moments, plan, scales, progress);
+  coder.bits = coding.bits(coder.bases, coded, bytes);
+  coding.fit_books(kTransformIterations, coder, books);
+  TransformCalibration result{{}, layers_of(geometry, plan, coder, books)};
+  TransformConfig& config = result.config;
+  config.rows = plan.rows;
+  config.layers = geometry.layers;
+  config.sinks = geometry.sinks;
+  config.recent = geometry.recent;
+  config.thresholds = coder.thresholds;
+  config.window = plan.tokens;
+  config.bytes = plan.bytes;
+  config.outliers = plan.outliers;
+  config.scales = scales;
+  for (const TransformLayer& layer : result.layers) config.code_bytes.push_back(code_bytes(layer, shape_of(geometry)));
+  return result;
+}
+
+}  // namespace kvs

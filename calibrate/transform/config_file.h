@@ -1,0 +1,15 @@
+#pragma once
+
+#include <filesystem>
+
+#include "calibrate/config/config.h"
+#include "calibrate/transform/calibration.h"
+
+namespace kvs {
+
+/// Writes a calibration as a config and its tensors beside it (.safetensors). @return the config
+/// @throws as StagedOutput::commit with `force`
+Json write_transform_config(const TransformCalibration& found, const ModelSource& source, const Provenance& provenance,
+                            const std::filesystem::path& file, bool force, Json quality = Json::object());
+
+}  // namespace kvs

@@ -1,0 +1,43 @@
+#include "calibrate/transform/cost.h"
+
+#include <algorithm>
+
+#include "calibrate/transform/calibration.h"
+
+namespace kvs {
+namespace {
+
+constexpr std::size_t kSumPasses = 3;
+constexpr std::size_t kSides = 2;  // keys and values
+
+std::size_t measured_documents(const TransformText& text) {
+  return text.measured ? std::min(kTransformMeasured, text.documents) : 0;
+}
+
+}  // namespace
+
+double transform_passes(const TransformGeometry& geometry, const TransformText& text) {
+  const std::size_t judged = 2 * std::min(kTransformMeasured, text.documents);  // with and without the caches
+  return static_cast<double>(kSumPasses * text.documents + judged +
+                             kSides * geometry.layers.size() * measured_documents(text) / 2);
+}
+
+double transform_coded_values(const TransformGeometry& geometry, const TransformText& text) {
+  const std::size_t iterations = kTransformIterations + (text.measured ? kTransformFirstIterations : 0),
+                    rows = iterations * TransformMoments::kSamples * text.documents +
+                           kSides * text.tokens * measured_documents(text);
+  return static_cast<double>(rows * geometry.layers.size() * geometry.values());
+}
+
+double transform_memory(const TransformGeometry& geometry, const TransformText& text, std::size_t d_model) {
+  const std::size_t values = geometry.values(), square = values * values,
+                    grams = 2 * geometry.query_heads * geometry.head_dim * geometry.head_dim,
+                    samples = TransformMoments::kSamples * text.documents * values,
+                    // Analysis and synthesis: in double, of the config, and at work.
+      maps = (2 * sizeof(double) + 2 * sizeof(float)) * 2 * square,
+                    streams = measured_documents(text) * text.tokens * d_model;
+  return static_cast<double>(geometry.layers.size() * (sizeof(double) * (square + grams + samples) + maps +
+                                                       sizeof(float) * (samples + streams)));
+}
+
+}  // namespace kvs

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "caches/row_store.h"
+#include "calibrate/transform/cache.h"
+
+namespace kvs {
+
+/// What of a layer is in a backend's memory, and how its codes are stored.
+class TransformProducts {
+ public:
+  TransformProducts(Backend& backend, const TransformLayer& layer, const TransformShape& shape);
+
+  using Weights = std::vector<std::unique_ptr<Weight>>;
+
+  TransformShape shape;
+  TransformRows rows;
+  std::size_t sinks, recent;
+  double threshold, outliers;
+  std::vector<float> weights;  // [coefficient]
+  /// kLayer: `k` has the rows of all coefficients. kHead: rows of keys before RoPE, and of the values' coefficients.
+  StateStore store;
+  /// In f32. kLayer: of each head's keys, then of each head's values, [coefficient, channel]; the synthesis of all.
+  /// kHead: of each head's values.
+  Weights analysis, synthesis;
+  Weights results;  // kHead: synthesis in the compute type, of attention's results
+
+ private:
+  void make_of_layer(Backend& backend, const TransformLayer& layer);
+  void make_of_heads(Backend& backend, const TransformLayer& layer);
+};
+
+}  // namespace kvs

@@ -1,0 +1,101 @@
+#include "caches/layer_cache.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace kvs {
+namespace {
+
+void wait_for(Backend& backend) {
+  BackendTensor<float, 1> one(backend, {1});
+  const float zero = 0;
+  backend.upload(one.view().data(), &zero, sizeof zero);
+  (void)download(backend, one.view());
+}
+
+}  // namespace
+
+void rotate_at(const LayerStates& states, std::size_t first) {
+  states.backend.rope(states.q, states.rope, first, RopeDirection::kForward, {});
+  states.backend.rope(states.k, states.rope, first, RopeDirection::kForward, {});
+}
+
+void attend_rows(const LayerStates& states, const KeyRows& past, const Operand& out, BackendView<float, 2> mass) {
+  states.backend.attention({.q = states.q,
+                            .k = states.k,
+                            .v = states.v,
+                            .past = past,
+                            .scale = states.scale,
+                            .window = states.window,
+                            .softcap = states.softcap,
+                            .mass = mass},
+                           out);
+}
+
+std::vector<float> attend_rows_with_mass(const LayerStates& states, const KeyRows& past, const Operand& out) {
+  const BackendTensor<float, 2> mass(states.backend, {states.k.extent(1), past.count() + 1});
+  attend_rows(states, past, out, mass.view());
+  return download(states.backend, mass.view());
+}
+
+CacheBytes& CacheBytes::operator+=(const CacheBytes& other) noexcept {
+  stored += other.stored;
+  used += other.used;
+  spare += other.spare;
+  return *this;
+}
+
+void LayerCache::compression(Backend& backend, const std::function<void()>& work) {
+  wait_for(backend);
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  wait_for(backend);
+  compression_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  ++compressions_;
+}
+
+void Cache::begin_prefix() {
+  for (const auto& layer : layers_) layer->begin_prefix(prefix_.tokens);
+}
+
+void Cache::end_prefix(Backend& backend) {
+  for (const auto& layer : layers_) layer->end_prefix(backend);
+}
+
+std::size_t Cache::room() const noexcept {
+  std::size_t least = LayerCache::kUnlimited;
+  for (const auto& layer : layers_) least = std::min(least, layer->room());
+  return least;
+}
+
+CacheBytes Cache::bytes() const noexcept {
+  CacheBytes sum;
+  for (const auto& layer : layers_) sum += layer->bytes();
+  return sum;
+}
+
+CacheBytes Cache::peak() const noexcept {
+  CacheBytes sum;
+  for (const auto& layer : layers_) sum += layer->peak();
+  return sum;
+}
+
+std::size_t Cache::positions(std::size_t tokens) const noexcept {
+  std::size_t most = 0;
+  for (const auto& layer : layers_) most = std::max(most, layer->positions(tokens));
+  return most;
+}
+
+std::size_t Cache::compressions() const noexcept {
+  std::size_t most = 0;
+  for (const auto& layer : layers_) most = std::max(most, layer->compressions());
+  return most;
+}
+
+double Cache::compression_seconds() const noexcept {
+  double sum = 0;
+  for (const auto& layer : layers_) sum += layer->compression_seconds();
+  return sum;
+}
+
+}  // namespace kvs

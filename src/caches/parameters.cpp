@@ -1,0 +1,276 @@
+#include "caches/parameters.h"
+
+#include <algorithm>
+#include <charconv>
+#include <numeric>
+#include <utility>
+
+#include "core/nearest.h"
+
+namespace kvs {
+namespace {
+
+constexpr std::int64_t kMostCount = std::int64_t{1} << 40;  // of a count
+
+/// "a, b, c"
+std::string joined(const auto& words) {
+  std::string list;
+  for (const auto& word : words) list += (list.empty() ? "" : ", ") + std::string(word);
+  return list;
+}
+
+Json value_of(std::string_view text) {
+  std::int64_t integer = 0;
+  double real = 0;
+  const char* const end = text.data() + text.size();
+  if (const auto [rest, error] = std::from_chars(text.data(), end, integer); error == std::errc() && rest == end)
+    return integer;
+  if (const auto [rest, error] = std::from_chars(text.data(), end, real); error == std::errc() && rest == end)
+    return real;
+  return text;
+}
+
+/// The parts of `text`, which must outlive them; at least one.
+std::vector<std::string_view> parts(std::string_view text, char separator) {
+  std::vector<std::string_view> found;
+  for (std::size_t end = 0; end != std::string_view::npos; text.remove_prefix(std::min(text.size(), end + 1))) {
+    end = text.find(separator);
+    found.push_back(text.substr(0, end));
+  }
+  return found;
+}
+
+/// A number, a word, or what stands between commas as a list; 4-7 between them is four numbers.
+Json values_of(std::string_view text) {
+  constexpr std::int64_t kMostOfARange = 65536;
+  const auto words = parts(text, ',');
+  Json list = Json::array();
+  bool range = false;
+  for (const std::string_view word : words) {
+    const auto ends = parts(word, '-');
+    const Json first = value_of(ends.front()), last = value_of(ends.back());
+    if (ends.size() == 2 && first.is_number_integer() && last.is_number_integer() && first <= last &&
+        last.get<std::int64_t>() - first.get<std::int64_t>() < kMostOfARange) {
+      range = true;
+      for (auto number = first.get<std::int64_t>(); number <= last; ++number) list.push_back(number);
+    } else {
+      list.push_back(value_of(word));
+    }
+  }
+  return words.size() == 1 && !range ? list.front() : list;
+}
+
+}  // namespace
+
+Json parse_settings(std::span<const std::string> settings, const std::string& where) {
+  Json parameters = Json::object();
+  for (const std::string& setting : settings) {
+    const std::size_t equals = setting.find('=');
+    const std::string name = setting.substr(0, equals);
+    if (equals == std::string::npos || name.empty() || equals + 1 == setting.size())
+      throw Error(ErrorCode::kUsage, where, "found '" + setting + "', expected NAME=VALUE");
+    if (parameters.contains(name))
+      throw Error(ErrorCode::kUsage, where, "found '" + name + "' twice, expected each name once");
+    const std::string_view text = std::string_view(setting).substr(equals + 1);
+    const auto layers = parts(text, '/');
+    if (layers.size() == 1) {
+      parameters[name] = values_of(text);
+      continue;
+    }
+    Json& lists = parameters[name] = Json::array();
+    for (const std::string_view layer : layers) {
+      const Json values = values_of(layer);
+      lists.push_back(values.is_array() ? values : Json::array({values}));
+    }
+  }
+  return parameters;
+}
+
+Parameters::Parameters(std::vector<ParameterSource> sources, std::size_t layers)
+    : sources_(std::move(sources)), layers_(layers), chosen_(layers) {
+  std::iota(chosen_.begin(), chosen_.end(), std::size_t{0});
+  select_all();
+  chosen_ = indices("layers", chosen_, layers);
+  if (chosen_.empty() || !std::ranges::is_sorted(chosen_, std::less_equal()))
+    refuse("layers", "found " + Json(chosen_).dump() + ", expected some layers, ascending, each once");
+  per_layer_ = true;
+}
+
+Parameters Parameters::description(std::size_t layers) {
+  Parameters parameters({{Json::object(), "", ErrorCode::kInternal}}, layers);
+  parameters.describing_ = true;
+  return parameters;
+}
+
+bool Parameters::select(std::size_t layer) {
+  const auto found = std::ranges::find(chosen_, layer);
+  position_ = static_cast<std::size_t>(found - chosen_.begin());
+  return found != chosen_.end();
+}
+
+void Parameters::refuse(std::string_view name, const std::string& problem) const {
+  const auto has = [&](const ParameterSource& source) { return source.values.contains(name); };
+  const auto found = std::find_if(sources_.rbegin(), sources_.rend(), has);
+  const ParameterSource& culprit = found == sources_.rend() ? sources_.front() : *found;
+  throw Error(culprit.code, culprit.where + std::string(name), problem);
+}
+
+void Parameters::note(ParameterSpec spec) {
+  spec.per_layer = per_layer_;
+  if (std::ranges::find(specs_, spec.name, &ParameterSpec::name) == specs_.end()) specs_.push_back(std::move(spec));
+}
+
+void Parameters::give(std::string_view name, Json value) {
+  std::vector<Json>& values = given_[std::string(name)];
+  values.resize(per_layer_ ? chosen_.size() : 1);
+  values[per_layer_ ? position_ : 0] = std::move(value);
+}
+
+const Json* Parameters::find(std::string_view name, bool whole_lists) const {
+  const Json* value = nullptr;
+  for (const ParameterSource& source : sources_)
+    if (const auto found = source.values.find(name); found != source.values.end() && !found->is_null()) value = &*found;
+  if (value == nullptr || !value->is_array() || whole_lists) return value;
+  if (!per_layer_) refuse(name, "found a list, expected one value for all layers");
+  if (value->size() != chosen_.size())
+    refuse(name, "found a list of " + std::to_string(value->size()) + ", expected a value for each of " +
+                     std::to_string(chosen_.size()) + " layers");
+  return &(*value)[position_];
+}
+
+std::size_t Parameters::count(std::string_view name, std::size_t standard, std::size_t least, std::size_t more) {
+  note({.name = std::string(name),
+        .kind = ParameterSpec::Kind::kCount,
+        .standard = standard < least ? Json() : Json(standard),
+        .least = static_cast<double>(least),
+        .most = static_cast<double>(kMostCount)});
+  least += more;
+  const Json* const value = find(name);
+  const bool missing = value == nullptr && standard < least && !describing_;
+  if (missing || (value != nullptr &&
+                  (!value->is_number_integer() || *value < static_cast<std::int64_t>(least) || *value > kMostCount)))
+    refuse(name, "found " + (missing ? "nothing" : describe_json(*value)) + ", expected a whole number of at least " +
+                     std::to_string(least) +
+                     (missing || *value < kMostCount ? "" : " and at most " + std::to_string(kMostCount)));
+  const auto result = value == nullptr ? std::max(standard, least) : value->get<std::size_t>();
+  give(name, result);
+  return result;
+}
+
+double Parameters::real(std::string_view name, double standard, double least, double most) {
+  note({.name = std::string(name),
+        .kind = ParameterSpec::Kind::kReal,
+        .standard = standard,
+        .least = least,
+        .most = most});
+  const Json* const value = find(name);
+  const bool inside =
+      value == nullptr || (value->is_number() && value->get<double>() >= least && value->get<double>() <= most);
+  if (!inside)
+    refuse(name, "found " + describe_json(*value) + ", expected a number from " + Json(least).dump() + " to " +
+                     Json(most).dump());
+  const double result = value == nullptr ? standard : value->get<double>();
+  give(name, result);
+  return result;
+}
+
+std::vector<double> Parameters::reals(std::string_view name, double standard, double least, double most,
+                                      std::size_t heads) {
+  note({.name = std::string(name),
+        .kind = ParameterSpec::Kind::kReals,
+        .standard = standard,
+        .least = least,
+        .most = most});
+  const Json* const value = find(name);
+  const Json found = value == nullptr ? Json(standard) : *value;
+  const Json list = found.is_array() ? found : Json(std::vector<Json>(heads, found));
+  const bool inside = list.size() == heads && std::ranges::all_of(list, [&](const Json& one) {
+                        return one.is_number() && one.get<double>() >= least && one.get<double>() <= most;
+                      });
+  if (!inside)
+    refuse(name, "found " + describe_json(found) + ", expected a number from " + Json(least).dump() + " to " +
+                     Json(most).dump() + ", or one for each of " + std::to_string(heads) + " KV heads");
+  give(name, found);
+  return list.get<std::vector<double>>();
+}
+
+bool Parameters::on_off(std::string_view name, bool standard) {
+  static constexpr std::string_view kOnFirst[] = {"on", "off"}, kOffFirst[] = {"off", "on"};
+  return (choice(name, standard ? kOnFirst : kOffFirst) == 0) == standard;
+}
+
+std::vector<std::size_t> Parameters::indices(std::string_view name, std::vector<std::size_t> standard,
+                                             std::size_t limit, std::string_view default_from) {
+  note({.name = std::string(name),
+        .kind = ParameterSpec::Kind::kIndices,
+        .standard = standard,
+        .default_from = default_from});
+  const Json* found = find(name, true);
+  std::vector<std::size_t> numbers = found == nullptr ? std::move(standard) : std::vector<std::size_t>();
+  if (found != nullptr && found->is_array() && !found->empty() && found->front().is_array()) found = find(name);
+  if (found != nullptr && *found != "none") {
+    for (const Json& value : found->is_array() ? *found : Json::array({*found})) {
+      if (!value.is_number_integer() || value < 0 || value >= limit)
+        refuse(name,
+               "found " + describe_json(*found) + ", expected numbers below " + std::to_string(limit) + ", or none");
+      const auto number = value.get<std::size_t>();
+      if (std::ranges::find(numbers, number) != numbers.end())
+        refuse(name, "found " + std::to_string(number) + " twice, expected each number once");
+      numbers.push_back(number);
+    }
+  }
+  give(name, numbers);
+  return numbers;
+}
+
+std::size_t Parameters::choice(std::string_view name, std::span<const std::string_view> words) {
+  note({.name = std::string(name),
+        .kind = ParameterSpec::Kind::kWord,
+        .standard = words.front(),
+        .words = {words.begin(), words.end()}});
+  const Json* const value = find(name);
+  const auto found = value == nullptr
+                         ? words.begin()
+                         : std::ranges::find_if(words, [&](std::string_view word) { return *value == word; });
+  if (found == words.end()) refuse(name, "found " + describe_json(*value) + ", expected one of " + joined(words));
+  give(name, *found);
+  return static_cast<std::size_t>(found - words.begin());
+}
+
+void Parameters::check_known() const {
+  std::vector<std::string> known;
+  for (const ParameterSpec& spec : specs_) known.push_back(spec.name);
+  for (const ParameterSource& source : sources_)
+    for (const auto& [name, value] : source.values.items())
+      if (std::ranges::find(known, name) == known.end())
+        throw Error(source.code, source.where + name,
+                    "found a parameter that the method does not have, expected one of " + joined(known) +
+                        did_you_mean(name, known));
+}
+
+Json Parameters::resolved() const {
+  Json all = Json::object();
+  for (const ParameterSpec& spec : specs_) {
+    const std::vector<Json>& values = given_.at(spec.name);
+    // A single list of heads would be read as one of layers.
+    const bool of_heads = spec.kind == ParameterSpec::Kind::kReals && !values.empty() && values.front().is_array();
+    const bool same = std::ranges::all_of(values, [&](const Json& value) { return value == values.front(); });
+    all[spec.name] = same && !values.empty() && !of_heads ? values.front() : Json(values);
+  }
+  return all;
+}
+
+std::size_t shared_count(const Json& settings, const std::string& name, std::size_t standard) {
+  const auto found = settings.find(name);
+  if (found == settings.end()) return standard;
+  std::string expected;
+  if (!found->is_number_integer())
+    expected = "one whole number for all layers where a budget sets the size";
+  else if (*found < 0 || *found > kMostCount)
+    expected = "a whole number from 0 to " + std::to_string(kMostCount);
+  if (!expected.empty())
+    throw Error(ErrorCode::kUsage, name, "found " + describe_json(*found) + ", expected " + expected);
+  return found->get<std::size_t>();
+}
+
+}  // namespace kvs

@@ -1,0 +1,166 @@
+#include "caches/row_store.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "caches/parameters.h"
+#include "core/error.h"
+
+namespace kvs {
+namespace {
+
+/// What is done to a row before it is coded.
+enum class Rotation {
+  kNone,
+  kByEngine,   // llama.cpp's: as `rotate` says, where head_dim is a multiple of 64
+  kHead,       // of the whole head
+  kSignedHead  // signs first, of the largest power of two that divides head_dim
+};
+
+/// A kind of store by the engine's name for it.
+struct StoreKind {
+  std::string_view name;
+  RowKind k, v;
+  std::size_t block = 1;  // head_dim is a multiple of it
+  Rotation k_rotation = Rotation::kNone, v_rotation = Rotation::kNone;
+  std::size_t plain_ends = 0;  // layers at both ends that the engine leaves at 16 bits by default
+};
+
+constexpr StoreKind of_both(std::string_view name, RowKind kind, std::size_t block = 1,
+                            Rotation rotation = Rotation::kNone) {
+  return {name, kind, kind, block, rotation, rotation};
+}
+
+constexpr StoreKind ggml(std::string_view name, RowKind kind) { return of_both(name, kind, 32, Rotation::kByEngine); }
+
+constexpr StoreKind turboquant(std::string_view name, RowKind k, RowKind v) {
+  const Rotation rotation = k == RowKind::kE4m3 ? Rotation::kNone : Rotation::kHead;
+  return {name, k, v, 16, rotation, Rotation::kNone, 2};
+}
+
+constexpr std::array kStores{of_both("none", RowKind::kF32),
+                             of_both("f16", RowKind::kF16),
+                             of_both("bf16", RowKind::kBF16),
+                             ggml("q8_0", RowKind::kQ8_0),
+                             ggml("q5_1", RowKind::kQ5_1),
+                             ggml("q5_0", RowKind::kQ5_0),
+                             ggml("q4_1", RowKind::kQ4_1),
+                             ggml("q4_0", RowKind::kQ4_0),
+                             ggml("iq4_nl", RowKind::kIq4Nl),
+                             of_both("fp8", RowKind::kE4m3),
+                             of_both("int8_per_token_head", RowKind::kInt8Row),
+                             of_both("fp8_per_token_head", RowKind::kE4m3Row),
+                             of_both("int4_per_token_head", RowKind::kInt4Row, 2, Rotation::kSignedHead),
+                             turboquant("turboquant_k8v4", RowKind::kE4m3, RowKind::kTurboValue4),
+                             turboquant("turboquant_4bit_nc", RowKind::kTurboKey4, RowKind::kTurboValue4),
+                             turboquant("turboquant_k3v4_nc", RowKind::kTurboKey3, RowKind::kTurboValue4),
+                             turboquant("turboquant_3bit_nc", RowKind::kTurboKey3, RowKind::kTurboValue3),
+                             of_both("quarot4", RowKind::kQuarot4, 2, Rotation::kHead)};
+
+/// The names, with `first` before them unless it is empty.
+std::vector<std::string_view> names_of_stores(std::string_view first) {
+  std::vector<std::string_view> names;
+  if (!first.empty()) names.push_back(first);
+  for (const StoreKind& kind : kStores) names.push_back(kind.name);
+  return names;
+}
+
+[[noreturn]] void refuse_head(const StoreKind& kind, std::size_t head_dim, const std::string& expected) {
+  throw Error(ErrorCode::kUnsupported, std::string(kind.name),
+              "found a head_dim of " + std::to_string(head_dim) + ", expected " + expected);
+}
+
+/// Values of a run of the rotation; 0: none.
+std::size_t run_of(const StoreKind& kind, Rotation rotation, std::size_t head_dim, bool engine_rotates, bool keys) {
+  constexpr std::size_t kGgmlRun = 64, kMostSigns = 256;
+  const std::size_t power = std::size_t{1} << std::countr_zero(head_dim);  // the largest that divides it
+  switch (rotation) {
+    case Rotation::kNone:
+      return 0;
+    case Rotation::kByEngine:
+      if (!engine_rotates || head_dim % kGgmlRun != 0) return 0;
+      return keys ? power : kGgmlRun;
+    case Rotation::kHead:
+      if (power != head_dim) refuse_head(kind, head_dim, "a power of two");
+      return head_dim;
+    case Rotation::kSignedHead:
+      return std::min(power, kMostSigns);
+  }
+  return 0;
+}
+
+RowFormat format_of(const StoreKind& kind, bool keys, bool engine_rotates, const CacheShape& shape) {
+  if (shape.head_dim % kind.block != 0)
+    refuse_head(kind, shape.head_dim, "a multiple of " + std::to_string(kind.block));
+  const Rotation rotation = keys ? kind.k_rotation : kind.v_rotation;
+  RowFormat format{.kind = keys ? kind.k : kind.v};
+  format.hadamard = static_cast<std::uint32_t>(run_of(kind, rotation, shape.head_dim, engine_rotates, keys));
+  format.signs = rotation == Rotation::kSignedHead;
+  format.adjacent_pairs = keys && shape.adjacent_pairs && kind.block == 32;  // blocks of ggml's
+  return format;
+}
+
+/// The layers that the engine leaves as they are.
+std::vector<std::size_t> ends(const StoreKind& kind, std::size_t layers) {
+  std::vector<std::size_t> indices;
+  for (std::size_t layer = 0; layer < layers; ++layer)
+    if (layer < kind.plain_ends || layer + kind.plain_ends >= layers) indices.push_back(layer);
+  return indices;
+}
+
+/// @param heads  whether rows are those of heads, which a kind may rotate as a whole
+StateStore read_kinds(Parameters& parameters, std::size_t layer, const CacheShape& shape, bool heads) {
+  static constexpr std::string_view kLayouts[] = {"engine", "hf"};
+  static const std::vector<std::string_view> kNames = names_of_stores(""), kSides = names_of_stores("store");
+  const std::size_t both = parameters.choice("store", kNames);
+  const auto side = [&](std::string_view name) -> const StoreKind& {
+    const std::size_t word = parameters.choice(name, kSides);
+    return kStores[word == 0 ? both : word - 1];
+  };
+  const StoreKind &k = side("store_k"), &v = side("store_v");
+  for (const auto& [kind, rotation] : {std::pair(&k, k.k_rotation), std::pair(&v, v.v_rotation)})
+    if (!heads && rotation > Rotation::kByEngine)
+      throw Error(ErrorCode::kUnsupported, "store",
+                  "found " + std::string(kind->name) +
+                      ", which rotates whole heads, expected another for rows that are not those of a head");
+  const bool rotates = parameters.on_off("rotate", true);
+  CacheShape seen = shape;
+  seen.adjacent_pairs = parameters.choice("layout", kLayouts) == 0 && shape.adjacent_pairs;
+  StateStore store{{format_of(k, true, rotates, seen)}, {format_of(v, false, rotates, seen)}};
+  constexpr double kLeast = std::numeric_limits<float>::min(), kMost = std::numeric_limits<float>::max();
+  const auto scales = [&](std::string_view name) {
+    const std::vector<double> given = parameters.reals(name, 1, kLeast, kMost, shape.kv_heads);
+    return std::vector<float>(given.begin(), given.end());
+  };
+  store.k.scales = scales("scale_k");
+  store.v.scales = scales("scale_v");
+  const StoreKind& wider = k.plain_ends > v.plain_ends ? k : v;
+  const auto skipped = parameters.indices("store_skip_layers", ends(wider, parameters.layers()), parameters.layers());
+  return std::ranges::find(skipped, layer) == skipped.end()
+             ? store
+             : StateStore{{{.kind = RowKind::kF16}}, {{.kind = RowKind::kF16}}};
+}
+
+}  // namespace
+
+bool is_store(std::string_view name) noexcept {
+  return std::ranges::find(kStores, name, &StoreKind::name) != kStores.end();
+}
+
+StateStore read_store(Parameters& parameters, std::size_t layer, const CacheShape& shape) {
+  return read_kinds(parameters, layer, shape, true);
+}
+
+StateStore read_row_store(Parameters& parameters, std::size_t layer) {
+  StateStore store = read_kinds(parameters, layer, {.kv_heads = 1, .head_dim = 64}, false);
+  if (store.k.format != store.v.format || store.k.scales != store.v.scales)
+    parameters.refuse("store_v", "found another than of keys, expected the same: a row is key and value at once");
+  return store;
+}
+
+}  // namespace kvs

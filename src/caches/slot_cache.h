@@ -1,0 +1,60 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+
+#include "caches/parameters.h"
+#include "caches/token_rows.h"
+
+namespace kvs {
+
+/// What FreqKV and dropping share: at most `cache_size` slots, of which the first `sinks` stay. Just before a token
+/// that finds the cache full, the N = cache_size − sinks others become L = ⌊γN⌋.
+struct SlotOptions {
+  std::size_t cache_size = 0, sinks = 4;
+  double gamma = 0.5;
+  /// Keys are rotated at their slot and queries at theirs; off: both at their positions in the text.
+  bool slots = true;
+
+  std::size_t compressible() const noexcept { return cache_size - sinks; }  // N
+  std::size_t kept() const noexcept { return static_cast<std::size_t>(gamma * static_cast<double>(compressible())); }
+};
+
+/// `cache_size`, `sinks`, `gamma` and `rope`. @throws Error as Parameters, and if a compression keeps or frees nothing.
+SlotOptions slot_options(Parameters& parameters);
+
+/// CacheMethod::sized of both.
+Json sized_slots(double share, std::size_t tokens, const Json& settings);
+
+/// Plain rows are held rotated: with slots, a compression takes the rotation back, compresses, and rotates at the new
+/// slots. Coded rows are held as they come and rotated at their slots when they are read, so that a row that changes
+/// its slot is not coded anew.
+class SlotCache : public LayerCache {
+ public:
+  SlotCache(const SlotOptions& options, const StateStore& store) : options_(options), rows_(store) {}
+
+  std::size_t room() const noexcept override;
+  void attend(LayerStates& states, const Operand& out) override;
+  CacheBytes bytes() const noexcept override { return rows_.bytes(); }
+  std::size_t positions(std::size_t tokens) const noexcept override {
+    return options_.slots ? std::min(tokens, options_.cache_size) : tokens;
+  }
+
+ protected:
+  const SlotOptions& options() const noexcept { return options_; }
+  /// New states before they are kept, not rotated where there are slots.
+  virtual void see(const LayerStates&) {}
+  /// The kept() rows that the N rows after the sinks become; not rotated where there are slots.
+  virtual TokenRows::Part compress(Backend& backend, TokenRows::Part rows) = 0;
+  /// The same in place, of rows that are held as they came: by what they stand for, unless a method knows better.
+  virtual void compress_held(Backend& backend, TokenRows& rows);
+
+ private:
+  void make_room(const LayerStates& states);
+  bool turns_when_read() const noexcept { return options_.slots && !rows_.is_plain(); }
+
+  SlotOptions options_;
+  TokenRows rows_;
+};
+
+}  // namespace kvs

@@ -1,0 +1,118 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "caches/layer_cache.h"
+#include "caches/row_store.h"
+
+namespace kvs {
+
+/// What a cache keeps of each token in each head, a row a token, in a buffer that doubles when it is full.
+class RowBuffer {
+ public:
+  using Part = BackendTensor<float, 4>;  // what rows stand for, packed: [1, head, count, value]
+
+  explicit RowBuffer(RowStore store = {}) : store_(std::move(store)) { held_.format = store_.format; }
+
+  std::size_t count() const noexcept { return held_.count; }
+  /// [1, head, capacity, value], of which count() rows of each head are in use.
+  const HeldRows& held() const noexcept { return held_; }
+  CacheBytes bytes() const noexcept;
+
+  /// Adds rows [first, first + count) of `rows` [1, head, token, value]. Amortised O(count).
+  void append(Backend& backend, BackendView<const float, 4> rows, std::size_t first, std::size_t count);
+  /// Adds the rows of the new tokens of one sequence, [1, head, token, value], and leaves in `rows` what they are held
+  /// as. @return the rows that were there before
+  HeldRows add(Backend& backend, const BackendView<float, 4>& rows);
+  /// A copy of rows [first, first + count) of some rows, or of these.
+  static Part part_of(Backend& backend, BackendView<const float, 4> rows, std::size_t first, std::size_t count);
+  Part copy(Backend& backend, std::size_t first, std::size_t count) const;
+  /// Overwrites rows from `to` on, which must be there, with rows [first, first + count) of `rows`.
+  void put(Backend& backend, std::size_t to, BackendView<const float, 4> rows, std::size_t first, std::size_t count);
+  /// Keeps of rows [first, first + count), in each head, those that `kept[head]` names (from 0, ascending, as many in
+  /// every head) and moves what follows up to them; how they are coded stays.
+  void keep(Backend& backend, std::size_t first, std::size_t count, const std::vector<std::vector<std::size_t>>& kept);
+  /// Drops row rows[head] of each head; the last row takes its place. O(heads).
+  void drop_each(Backend& backend, const std::vector<std::size_t>& rows);
+  /// Drops the rows from `count` on.
+  void truncate(std::size_t count) noexcept { held_.count = count; }
+  /// Drops the first `count` rows.
+  void drop_front(Backend& backend, std::size_t count);
+
+ private:
+  void reserve(Backend& backend, std::size_t heads, std::size_t values, std::size_t rows);
+  /// Moves rows [from, from + count) of a head to its rows from `to` < `from` on.
+  void move_up(Backend& backend, std::size_t head, std::size_t from, std::size_t to, std::size_t count);
+
+  RowStore store_;
+  BackendTensor<std::byte, 1> memory_;
+  BackendTensor<float, 1> scales_;
+  HeldRows held_;
+};
+
+/// Keys and values of one sequence: two buffers that do the same.
+class TokenRows {
+ public:
+  struct Part {
+    RowBuffer::Part k, v;
+  };
+
+  explicit TokenRows(const StateStore& store = {}) : k_(store.k), v_(store.v) {}
+
+  std::size_t count() const noexcept { return k_.count(); }
+  /// Whether they are held as they come, in f32.
+  bool is_plain() const noexcept { return held().is_plain(); }
+  KeyRows held() const noexcept { return {k_.held(), v_.held()}; }
+  CacheBytes bytes() const noexcept {
+    CacheBytes sum = k_.bytes();
+    return sum += v_.bytes();
+  }
+
+  /// Adds the new tokens of one sequence, and leaves in `states` what they are held as: engines store first and then
+  /// read everything back, a token's own state included. Of several members nothing is added.
+  /// @return the rows that were there before
+  KeyRows add(const LayerStates& states);
+
+  void append(Backend& backend, BackendView<const float, 4> k, BackendView<const float, 4> v, std::size_t first,
+              std::size_t count) {
+    k_.append(backend, k, first, count);
+    v_.append(backend, v, first, count);
+  }
+  Part copy(Backend& backend, std::size_t first, std::size_t count) const {
+    return {k_.copy(backend, first, count), v_.copy(backend, first, count)};
+  }
+  void put(Backend& backend, std::size_t to, BackendView<const float, 4> k, BackendView<const float, 4> v,
+           std::size_t first, std::size_t count) {
+    k_.put(backend, to, k, first, count);
+    v_.put(backend, to, v, first, count);
+  }
+  void put(Backend& backend, std::size_t to, const Part& part) {
+    put(backend, to, part.k.view(), part.v.view(), 0, part.k.view().extent(2));
+  }
+  void put_keys(Backend& backend, std::size_t to, const RowBuffer::Part& k) {
+    k_.put(backend, to, k.view(), 0, k.view().extent(2));
+  }
+  void keep(Backend& backend, std::size_t first, std::size_t count, const std::vector<std::vector<std::size_t>>& kept) {
+    k_.keep(backend, first, count, kept);
+    v_.keep(backend, first, count, kept);
+  }
+  void drop_each(Backend& backend, const std::vector<std::size_t>& rows) {
+    k_.drop_each(backend, rows);
+    v_.drop_each(backend, rows);
+  }
+  void truncate(std::size_t count) noexcept {
+    k_.truncate(count);
+    v_.truncate(count);
+  }
+  void drop_front(Backend& backend, std::size_t count) {
+    k_.drop_front(backend, count);
+    v_.drop_front(backend, count);
+  }
+
+ private:
+  RowBuffer k_, v_;
+};
+
+}  // namespace kvs

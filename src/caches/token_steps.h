@@ -1,0 +1,16 @@
+#pragma once
+
+#include <functional>
+
+#include "caches/layer_cache.h"
+
+namespace kvs {
+
+/// For caches that act at every token: a group's tokens attend one by one, each as a group of its own, while the
+/// layer's projections and its feed-forward block take them together.
+/// @param states  of one sequence;  @param out  as in LayerCache::attend
+/// @param attend  called with a token's states and its row of `out`, in order
+void for_each_token(LayerStates& states, const Operand& out,
+                    const std::function<void(LayerStates& token, const Operand& row)>& attend);
+
+}  // namespace kvs

@@ -1,0 +1,109 @@
+#include "states/capture_run.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "model/rope.h"
+
+namespace kvs {
+namespace {
+
+/// Writes the states that the header asks for as they pass.
+class CaptureHook final : public StateHook {
+ public:
+  CaptureHook(const CaptureHeader& header, CaptureStream& stream) : header_(header), stream_(stream) {}
+
+  void before_rope(LayerStates& states) override {
+    write(states.layer, StateKind::kQPre, states.q);
+    write(states.layer, StateKind::kKPre, states.k);
+    write(states.layer, StateKind::kV, states.v);
+  }
+  void after_rope(LayerStates& states) override { write(states.layer, StateKind::kKPost, states.k); }
+
+ private:
+  void write(std::size_t index, StateKind kind, BackendView<float, 4> states) {
+    const auto layer = static_cast<std::int32_t>(index);
+    if (!header_.states.contains(kind) || !std::ranges::binary_search(header_.layers, layer)) return;
+    stream_.write_states(layer, kind, states.slice(0));
+  }
+
+  const CaptureHeader& header_;
+  CaptureStream& stream_;
+};
+
+}  // namespace
+
+CaptureHeader capture_header(const ModelConfig& model, const std::string& model_sha256,
+                             std::span<const std::size_t> layers, const StateSet& states, DType store,
+                             std::uint64_t tokens, std::uint64_t documents) {
+  CaptureHeader header;
+  header.model_name = model.name;
+  header.model_sha256 = model_sha256;
+  header.architecture = model.architecture;
+  header.model_layers = static_cast<std::uint32_t>(model.layers);
+  for (const std::size_t layer : layers) header.layers.push_back(static_cast<std::int32_t>(layer));
+  header.query_heads = static_cast<std::uint32_t>(model.query_heads);
+  header.kv_heads = static_cast<std::uint32_t>(model.kv_heads);
+  header.head_dim = static_cast<std::uint32_t>(model.head_dim);
+  const RopeParameters& rope = model.ropes.front();
+  header.rope_theta = rope.theta;
+  header.rope_scaling = dump_json(rope_scaling_json(rope.scaling), -1);
+  header.rope_parameters = dump_json(ropes_json(model.ropes), -1);
+  header.rotary_dim = static_cast<std::uint32_t>(rope.rotary_dim);
+  for (std::size_t layer = 0; layer < model.layers; ++layer)
+    header.rope_kinds.push_back(static_cast<std::int32_t>(model.rope_kind(layer)));
+  for (const RopeParameters& kind : model.ropes) {
+    const RopeAngles angles = rope_angles(kind, tokens);
+    header.rope_frequencies.insert(header.rope_frequencies.end(), angles.frequencies.begin(), angles.frequencies.end());
+    header.rope_factors.push_back(angles.factor);
+  }
+  header.store = store;
+  header.states = states;
+  header.tokens = tokens;
+  header.documents = documents;
+  return header;
+}
+
+ModelConfig model_config_of(const CaptureHeader& header) {
+  ModelConfig config;
+  config.name = header.model_name;
+  config.architecture = header.architecture;
+  config.layers = header.model_layers;
+  config.query_heads = header.query_heads;
+  config.kv_heads = header.kv_heads;
+  config.head_dim = header.head_dim;
+  const std::string where = "capture: /@rope_parameters";
+  const Json ropes = parse_json(header.rope_parameters, where);
+  config.ropes = ropes_from_json(JsonCursor(ropes, where));
+  if (config.ropes.size() != header.rope_factors.size() || config.ropes.front().rotary_dim != header.rotary_dim)
+    throw Error(ErrorCode::kInput, where, "found another number of kinds or of rotated channels than the frequencies'");
+  if (config.ropes.size() > 1) config.layer_ropes.assign(header.rope_kinds.begin(), header.rope_kinds.end());
+  return config;
+}
+
+std::vector<RopeAngles> rope_angles_of(const CaptureHeader& header) {
+  const std::size_t chunks = header.rotary_dim / 2;
+  std::vector<RopeAngles> kinds;
+  for (std::size_t kind = 0; kind < header.rope_factors.size(); ++kind) {
+    const auto first = header.rope_frequencies.begin() + static_cast<std::ptrdiff_t>(kind * chunks);
+    kinds.push_back({{first, first + static_cast<std::ptrdiff_t>(chunks)}, header.rope_factors[kind]});
+  }
+  return kinds;
+}
+
+std::uint64_t capture_bytes(const CaptureHeader& header) noexcept {
+  std::uint64_t heads = 0;
+  for (const StateKind kind : header.states) heads += header.heads_of(kind);
+  const std::uint64_t states = header.layers.size() * heads * header.tokens * header.head_dim * item_size(header.store);
+  return header.documents * (states + header.tokens * sizeof(std::int32_t) + (header.tokens - 1) * sizeof(float));
+}
+
+void capture_document(Decoder& decoder, std::uint64_t document, std::span<const std::int32_t> tokens,
+                      const CaptureHeader& header, CaptureStream& stream) {
+  stream.begin_document(document, tokens);
+  CaptureHook hook(header, stream);
+  stream.write_nll(document_nll(decoder, tokens, &hook));
+  stream.store_document(document);
+}
+
+}  // namespace kvs

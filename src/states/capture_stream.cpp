@@ -1,0 +1,136 @@
+#include "states/capture_stream.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace kvs {
+namespace {
+
+constexpr std::size_t kMostThreads = 8;  // more do not speed a file system up
+
+std::size_t largest_state(const CaptureHeader& header) {
+  std::uint64_t heads = 0;
+  for (const StateKind kind : header.states) heads = std::max<std::uint64_t>(heads, header.heads_of(kind));
+  return static_cast<std::size_t>(heads * header.tokens * header.head_dim);
+}
+
+}  // namespace
+
+CaptureStream::CaptureStream(Backend& backend, CapturePart& part, const CaptureHeader& header) : part_(&part) {
+  const std::size_t threads = std::min(backend.spare_threads(), kMostThreads);
+  for (std::size_t n = 0; n < threads + 1; ++n) {  // each thread writes one while the device fills another
+    buffers_.push_back(backend.make_staging(largest_state(header), header.store));
+    free_.push_back(buffers_.back().get());
+  }
+  try {
+    for (std::size_t n = 0; n < threads; ++n) threads_.emplace_back([this] { run(); });
+  } catch (...) {  // a limit on threads or memory
+    stop();
+    throw;
+  }
+}
+
+CaptureStream::~CaptureStream() { stop(); }
+
+void CaptureStream::stop() {
+  {
+    const std::scoped_lock lock(mutex_);
+    while (!jobs_.empty() && !jobs_.back().stores) jobs_.pop_back();
+    stop_ = true;
+  }
+  changed_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void CaptureStream::begin_document(std::uint64_t document, std::span<const std::int32_t> tokens) {
+  add({[this, document, ids = std::vector<std::int32_t>(tokens.begin(), tokens.end())] {
+         part_->begin_document(document, ids);
+       },
+       true});
+}
+
+void CaptureStream::write_states(std::int32_t layer, StateKind kind, BackendView<const float, 3> states) {
+  Staging* const buffer = free_buffer();
+  buffer->start(states.span());
+  add({[this, buffer, layer, kind] {
+    part_->write_stored(layer, kind, buffer->wait());
+    const std::scoped_lock lock(mutex_);
+    free_.push_back(buffer);
+  }});
+}
+
+void CaptureStream::write_nll(std::vector<float> nll) {
+  add({[this, values = std::move(nll)] { part_->write_nll(values); }});
+}
+
+void CaptureStream::store_document(std::uint64_t document) {
+  add({[this, document] {
+         Json record = part_->store_document();
+         const std::scoped_lock lock(mutex_);
+         stored_.emplace(document, std::move(record));
+       },
+       true, true});
+}
+
+Json CaptureStream::stored(std::uint64_t document) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return failure_ || stored_.contains(document); });
+  if (!stored_.contains(document)) rethrow(lock);
+  return std::move(stored_.extract(document).mapped());
+}
+
+/// After a failure: once no thread is at work any more.
+void CaptureStream::rethrow(std::unique_lock<std::mutex>& lock) {
+  if (!failure_) return;
+  changed_.wait(lock, [this] { return running_ == 0; });
+  std::rethrow_exception(failure_);
+}
+
+void CaptureStream::add(Job job) {
+  {
+    std::unique_lock lock(mutex_);
+    rethrow(lock);
+    jobs_.push_back(std::move(job));
+  }
+  changed_.notify_all();
+}
+
+Staging* CaptureStream::free_buffer() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return failure_ || !free_.empty(); });
+  rethrow(lock);
+  Staging* const buffer = free_.back();
+  free_.pop_back();
+  return buffer;
+}
+
+bool CaptureStream::can_start() const { return !jobs_.empty() && !alone_ && (!jobs_.front().alone || running_ == 0); }
+
+void CaptureStream::run() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return can_start() || (stop_ && jobs_.empty()); });
+    if (jobs_.empty()) return;
+    const Job job = std::move(jobs_.front());
+    jobs_.pop_front();
+    ++running_;
+    alone_ = job.alone;
+    lock.unlock();
+    std::exception_ptr failure;
+    try {
+      job.work();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    lock.lock();
+    --running_;
+    alone_ = false;
+    if (failure) {
+      if (!failure_) failure_ = failure;
+      jobs_.clear();
+    }
+    changed_.notify_all();
+  }
+}
+
+}  // namespace kvs

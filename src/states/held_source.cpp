@@ -1,0 +1,35 @@
+#include "states/held_source.h"
+
+#include "core/error.h"
+
+namespace kvs {
+void HeldSource::visit(std::size_t document, const StateNeeds& needs, const Sink& sink) {
+  if (needs.x || needs.states.contains(StateKind::kV) || needs.states.contains(StateKind::kKPost))
+    throw Error(ErrorCode::kInternal, "HeldSource", "found a need beyond q_pre and k_pre");
+  std::vector<Layer>& layers = held_[document];
+  if (!layers.empty()) {
+    for (const Layer& layer : layers) {
+      DocumentStates states;
+      states.document = document;
+      states.layer = layer.layer;
+      states[StateKind::kQPre] = layer.q.view();
+      states[StateKind::kKPre] = layer.k.view();
+      sink(states);
+    }
+    return;
+  }
+  std::vector<Layer> kept;
+  bool keep = true;
+  inner_->visit(document, needs, [&](const DocumentStates& states) {
+    const auto &q = states[StateKind::kQPre], &k = states[StateKind::kKPre];
+    const std::size_t bytes = (q.size() + k.size()) * sizeof(float);
+    keep = keep && bytes * needs.layers.size() <= left_;
+    if (keep) kept.push_back({states.layer, copy_of(backend(), q), copy_of(backend(), k)});
+    sink(states);
+  });
+  if (!keep) return;
+  for (const Layer& layer : kept) left_ -= layer.q.bytes() + layer.k.bytes();
+  layers = std::move(kept);
+}
+
+}  // namespace kvs

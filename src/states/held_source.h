@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "states/state_source.h"
+
+namespace kvs {
+
+/// Keeps q_pre and k_pre of another source in memory, so that searches of several passes run the model once. Documents
+/// beyond `limit` bytes are not kept: they are visited anew each time. Only q_pre and k_pre can be asked for.
+class HeldSource final : public StateSource {
+ public:
+  HeldSource(StateSource& inner, std::size_t limit) : inner_(&inner), left_(limit), held_(inner.documents()) {}
+
+  std::size_t documents() const noexcept override { return inner_->documents(); }
+  std::size_t tokens() const noexcept override { return inner_->tokens(); }
+  Backend& backend() const noexcept override { return inner_->backend(); }
+  RopeTable rope(std::size_t layer) const override { return inner_->rope(layer); }
+  /// @throws Error kInternal if anything but q_pre and k_pre is needed.
+  void visit(std::size_t document, const StateNeeds& needs, const Sink& sink) override;
+
+ private:
+  struct Layer {
+    std::size_t layer;
+    BackendTensor<float, 3> q, k;
+  };
+  StateSource* inner_;
+  std::size_t left_;
+  std::vector<std::vector<Layer>> held_;  // [document][layer]; empty: not kept
+};
+
+}  // namespace kvs

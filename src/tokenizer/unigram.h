@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "tokenizer/bpe.h"
+#include "tokenizer/word_model.h"
+
+namespace kvs {
+
+/// The segmentation of highest total score (Kudo, ACL 2018, section 3.2), with the conventions of `tokenizers`: an
+/// unknown character costs the least score less 10, of equal paths the one found first stays, a run of unknown
+/// characters is one token, of pieces with one text the last counts.
+class Unigram final : public WordModel {
+ public:
+  struct Piece {
+    std::string text;  // not empty, valid UTF-8
+    double score = 0;  // finite
+  };
+  static constexpr std::int32_t kNoId = -1;
+  /// The token of unknown text. Without one a text that needs it is an error of `where`.
+  struct Unknown {
+    std::int32_t id = kNoId;
+    std::string where = {};
+  };
+
+  /// @param pieces  by id
+  /// @param byte_fallback  unknown text becomes the tokens "<0x00>" ... of its bytes, if all are there
+  Unigram(const std::vector<Piece>& pieces, Unknown unknown, bool byte_fallback);
+
+  /// Cost O(n) times the longest piece.
+  std::unique_ptr<Encoder> make_encoder() const override;
+
+ private:
+  class WordEncoder;
+
+  std::uint32_t step(std::uint32_t node, char byte) const;
+  void append(std::string_view piece, std::vector<std::int32_t>& ids) const;
+  /// @throws Error kInput if unknown text has no token. `tokenizers` asks for one where bytes could stand in, too.
+  void check_unknown(std::string_view character) const;
+
+  static constexpr std::uint32_t kNoNode = 0xFFFFFFFFU;
+  std::unordered_map<std::uint64_t, std::uint32_t> edges_;  // (node << 8 | byte) -> node; node 0 is the root
+  std::vector<std::int32_t> id_of_node_ = {kNoId};
+  std::vector<double> scores_;  // by id
+  StringMap<std::int32_t> ids_;
+  std::vector<std::int32_t> byte_ids_;  // 256 of them, or none
+  Unknown unknown_;
+  double unknown_score_;
+};
+
+}  // namespace kvs
