@@ -4,8 +4,10 @@
 #include <numeric>
 #include <sstream>
 
+#include "analyzers/spectrum_charts.h"
 #include "eval/paired_difference.h"
 #include "io/record.h"
+#include "results/similarity_chart.h"
 
 namespace kvs {
 namespace {
@@ -72,6 +74,27 @@ Json perturbation_json(std::span<const PerturbedDocument> documents) {
       }
   }
   return {{"documents", counts}, {"replaced_words", mean_of(replaced)}, {"states", states}};
+}
+
+draw::Chart perturbation_chart(const std::string& heading, std::span<const std::size_t> layers,
+                               std::span<const PerturbedDocument> documents) {
+  constexpr std::array kBandWords{"lower half", "lower without DC", "upper half"};
+  std::vector<SimilarityPanel> panels;
+  std::size_t row = 0;
+  for (const bool same_count : {true, false}) {
+    const auto curves = similarity_curves(documents, same_count);
+    if (!curves) continue;
+    for (const StateKind state : kPerturbedStates) {
+      SimilarityPanel& panel = panels.emplace_back();
+      panel.key = std::string(name_of(state)) + (same_count ? "-same_count" : "-other_count");
+      panel.title = title_of(state) + (same_count ? ", tokens in place" : ", tokens moved");
+      panel.group = row;
+      for (std::size_t band = 0; band < kBandWords.size(); ++band)
+        panel.curves.push_back({kBandWords[band], (*curves)[state][band].mean, (*curves)[state][band].interval});
+    }
+    ++row;
+  }
+  return similarity_chart(heading, {layers.begin(), layers.end()}, panels, kPerturbedStates.size());
 }
 
 std::string perturbation_summary(std::span<const PerturbedDocument> documents) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "analyzers/perturbation.h"
+#include "draw/chart.h"
 #include "io/json.h"
 
 namespace kvs {
@@ -33,6 +34,11 @@ std::optional<SimilarityCurves> similarity_curves(std::span<const PerturbedDocum
 /// {"documents": {same_count, other_count}, "replaced_words", "states": {STATE: {same_count|other_count: {BAND: {mean,
 /// interval}}}}}, lists by layer; docs/spectra.md describes it.
 Json perturbation_json(std::span<const PerturbedDocument> documents);
+
+/// Similarity of both halves of the bins by layer with 95 % intervals (results/similarity_chart.h): a row of the
+/// documents whose tokens stay where they were and one of the others. @param layers  the model's, by position
+draw::Chart perturbation_chart(const std::string& heading, std::span<const std::size_t> layers,
+                               std::span<const PerturbedDocument> documents);
 
 /// Means over layers, in words.
 std::string perturbation_summary(std::span<const PerturbedDocument> documents);

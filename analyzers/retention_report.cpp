@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "core/exponential.h"
-#include "draw/axes.h"
+#include "draw/axis.h"
 #include "eval/paired_difference.h"
 #include "io/finite.h"
 
@@ -66,19 +66,21 @@ Json retention_json(const RetentionPlan& plan, const Retention& retention) {
   return json;
 }
 
-RetentionFigure retention_figure(const std::string& heading, const RetentionPlan& plan, const Retention& retention) {
-  RetentionFigure figure{heading, {}, plan.shares};
+std::vector<KeptBandCurve> kept_band_curves(const RetentionPlan& plan, const Retention& retention) {
+  std::vector<KeptBandCurve> curves;
   for (const RetentionCurve& curve : retention.curves) {
-    auto& [title, panel, points] = figure.curves.emplace_back();
-    title = curve.band == KeptBand::kBest ? "largest Δ" : curve.band == KeptBand::kLow ? "lowest" : "highest";
-    panel = static_cast<std::size_t>(curve.states);
-    for (const PerplexitySum& point : curve.points) {
-      const double ratio = drawn_exponential(point.mean() - retention.full.mean());
-      const auto interval = difference_of(point, retention.full).interval;
-      points.push_back({ratio, interval ? 1 + interval->first : ratio, interval ? 1 + interval->second : ratio});
+    auto& [states, band, values] = curves.emplace_back();
+    states = name_of(curve.states);
+    band = curve.band == KeptBand::kBest ? "largest Δ" : curve.band == KeptBand::kLow ? "lowest" : "highest";
+    for (std::size_t n = 0; n < plan.shares.size(); ++n) {
+      const PerplexitySum& point = curve.points[n];
+      KeptBandCurve::Value& value =
+          values.emplace_back(plan.shares[n], draw::drawn_exponential(point.mean() - retention.full.mean()));
+      if (const auto interval = difference_of(point, retention.full).interval)
+        value.interval = {1 + interval->first, 1 + interval->second};
     }
   }
-  return figure;
+  return curves;
 }
 
 std::string retention_summary(const RetentionPlan& plan, const Retention& retention) {

@@ -2,9 +2,9 @@
 
 #include <string>
 
-#include "analyzers/figures/retention.h"
 #include "analyzers/retention.h"
 #include "io/json.h"
+#include "results/retention_chart.h"
 
 namespace kvs {
 
@@ -13,7 +13,7 @@ namespace kvs {
 Json retention_json(const RetentionPlan& plan, const Retention& retention);
 
 /// The curves as the figure shows them.
-RetentionFigure retention_figure(const std::string& heading, const RetentionPlan& plan, const Retention& retention);
+std::vector<KeptBandCurve> kept_band_curves(const RetentionPlan& plan, const Retention& retention);
 
 /// What the command says on stdout.
 std::string retention_summary(const RetentionPlan& plan, const Retention& retention);

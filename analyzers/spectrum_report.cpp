@@ -4,13 +4,7 @@
 #include <utility>
 
 #include "analyzers/coding_gain_report.h"
-#include "analyzers/figures/bands.h"
-#include "analyzers/figures/coding_gain.h"
-#include "analyzers/figures/energy_chunks.h"
-#include "analyzers/figures/energy_share.h"
-#include "analyzers/figures/spectrum_heads.h"
-#include "analyzers/figures/spectrum_layers.h"
-#include "analyzers/figures/spectrum_rope.h"
+#include "analyzers/spectrum_charts.h"
 #include "analyzers/spectrum_summary.h"
 #include "draw/figure.h"
 #include "io/hdf5/array_file.h"
@@ -95,26 +89,22 @@ std::string page_name(std::size_t page, std::size_t pages) {
   return pages == 1 ? "spectrum_heads" : "spectrum_heads_" + std::to_string(page + 1);
 }
 
-std::vector<std::pair<std::string, FigureImages>> draw(const Spectrum& spectrum, std::string_view model_name,
-                                                       const ModelGains* gains) {
-  std::vector<std::pair<std::string, FigureImages>> figures;
-  figures.emplace_back("spectrum_layers", render_spectrum_layers(spectrum, model_name, true));
-  if (spectrum.sinks > 0) {
-    figures.emplace_back("spectrum_layers_without_sinks", render_spectrum_layers(spectrum, model_name, false));
-  }
-  std::vector<FigureImages> pages = render_spectrum_heads(spectrum, model_name, true);
-  for (std::size_t page = 0; page < pages.size(); ++page) {
-    figures.emplace_back(page_name(page, pages.size()), std::move(pages[page]));
-  }
-  if (has_both_keys(spectrum.states)) {
-    figures.emplace_back("spectrum_k_pre_vs_k_post", render_spectrum_rope(spectrum, model_name, true));
-  }
-  figures.emplace_back("energy_share", render_energy_share(spectrum, model_name, true, kSharePercent));
-  figures.emplace_back("energy_chunks", render_energy_chunks(spectrum, model_name, true));
-  if (gains != nullptr && has_whole_gains(gains->shape, gains->tokens)) {
-    figures.emplace_back("coding_gain", render_coding_gain(*gains, spectrum.layers, model_name));
-  }
-  return figures;
+std::vector<std::pair<std::string, draw::Chart>> charts_of(const Spectrum& spectrum, std::string_view model_name,
+                                                           const ModelGains* gains) {
+  const SpectrumView all{spectrum, model_name, true};
+  std::vector<std::pair<std::string, draw::Chart>> charts;
+  charts.emplace_back("spectrum_layers", spectrum_layers_chart(all));
+  if (spectrum.sinks > 0)
+    charts.emplace_back("spectrum_layers_without_sinks", spectrum_layers_chart({spectrum, model_name, false}));
+  std::vector<draw::Chart> pages = spectrum_heads_charts(all);
+  for (std::size_t page = 0; page < pages.size(); ++page)
+    charts.emplace_back(page_name(page, pages.size()), std::move(pages[page]));
+  if (has_both_keys(spectrum.states)) charts.emplace_back("spectrum_k_pre_vs_k_post", spectrum_rope_chart(all));
+  charts.emplace_back("energy_share", spectrum_share_chart(all, kSharePercent));
+  charts.emplace_back("energy_chunks", spectrum_chunks_chart(all));
+  if (gains != nullptr && has_whole_gains(gains->shape, gains->tokens))
+    charts.emplace_back("coding_gain", model_gain_chart(*gains, spectrum.layers, model_name));
+  return charts;
 }
 
 std::string tables_of(const Spectrum& spectrum) {
@@ -183,23 +173,19 @@ std::vector<std::string> spectrum_report_files(const SpectrumAccumulator::Settin
   return files;
 }
 
-std::vector<std::filesystem::path> write_spectrum_report(const std::filesystem::path& directory,
-                                                         const Spectrum& spectrum, const SpectrumOrigin& origin,
-                                                         bool force, const ModelGains* gains) {
+std::string write_spectrum_report(const std::filesystem::path& directory, const Spectrum& spectrum,
+                                  const SpectrumOrigin& origin, bool force, const ModelGains* gains) {
   const std::string json = dump_json(spectrum_json(spectrum, origin, gains)) + "\n";
-  std::vector<std::filesystem::path> paths;
+  std::string note;
   OutputSet outputs;
-  const auto add = [&](const std::string& name, std::string_view bytes) {
-    outputs.add(paths.emplace_back(directory / name), bytes);
-  };
-  add("spectrum.h5", tables_of(spectrum));
-  for (const auto& [stem, images] : draw(spectrum, origin.model_name, gains)) {
-    add(stem + ".svg", images.svg);
-    add(stem + ".png", images.png);
+  outputs.add(directory / "spectrum.h5", tables_of(spectrum));
+  for (const auto& [stem, chart] : charts_of(spectrum, origin.model_name, gains)) {
+    const std::string problem = draw::stage_figure(outputs, directory / stem, chart);
+    if (note.empty()) note = problem;
   }
-  add("spectrum.json", json);
+  outputs.add(directory / "spectrum.json", json);
   outputs.commit(force);
-  return paths;
+  return note;
 }
 
 }  // namespace kvs

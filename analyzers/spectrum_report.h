@@ -27,11 +27,11 @@ Json spectrum_json(const Spectrum& spectrum, const SpectrumOrigin& origin, const
 /// @param gains  whether coding gains of layers will be there
 std::vector<std::string> spectrum_report_files(const SpectrumAccumulator::Settings& settings, bool gains = false);
 
-/// Writes spectrum.h5, the figures (SVG and PNG) and, last, spectrum.json into `directory`, which must exist. All
-/// figures are drawn before the first file is written; all files are whole, or none is there.
-/// @return the paths. @throws Error kConflict if one exists and !force; kEnvironment (gnuplot missing, disk full).
-std::vector<std::filesystem::path> write_spectrum_report(const std::filesystem::path& directory,
-                                                         const Spectrum& spectrum, const SpectrumOrigin& origin,
-                                                         bool force, const ModelGains* gains = nullptr);
+/// Writes spectrum.h5, the figures (SVG and, where rsvg-convert makes them, PNG) and, last, spectrum.json into
+/// `directory`, which must exist. All figures are drawn before the first file is in place; all files are whole, or none
+/// is there.
+/// @return a note where a PNG could not be made. @throws Error kConflict if one exists and !force; kEnvironment.
+std::string write_spectrum_report(const std::filesystem::path& directory, const Spectrum& spectrum,
+                                  const SpectrumOrigin& origin, bool force, const ModelGains* gains = nullptr);
 
 }  // namespace kvs

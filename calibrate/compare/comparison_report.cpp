@@ -298,8 +298,15 @@ ParetoPlot pareto_plot(const Json& comparison) {
                   {}};
   for (const Json& cell : comparison.at("cells")) {
     if (cell.at("documents") != scored && !cell.at("front").get<bool>()) continue;  // of other documents
-    plot.points.push_back(
-        {cell.at("label"), cell.at("method"), cell.at("bytes_ratio"), cell.at("kl"), cell.at("front").get<bool>()});
+    const bool stored = cell.contains("store"), full = cell.at("method") == "full";
+    plot.points.push_back({.label = cell.at("label"),
+                           .method = full && stored ? "quantised alone" : cell.at("method").get<std::string>(),
+                           .stored = stored,
+                           .bytes = cell.at("bytes_ratio"),
+                           .loss = cell.at("kl"),
+                           .told = {},
+                           .interval = {},
+                           .front = cell.at("front").get<bool>()});
   }
   return plot;
 }

@@ -5,8 +5,8 @@
 
 #include "calibrate/compare/comparison.h"
 #include "calibrate/compare/grid.h"
-#include "calibrate/compare/pareto.h"
 #include "io/json.h"
+#include "results/tradeoff_chart.h"
 
 namespace kvs {
 
@@ -23,7 +23,12 @@ Json comparison_json(std::span<const CompareCell> cells, std::span<const CellRes
 /// A line for each cell, by budget and divergence, what is best at each budget and smallest at each loss, and what the
 /// front retrieves and how fast it decodes. @param speeds  null: not measured
 std::string comparison_text(const Json& comparison, const Json& speeds);
-/// Headed by the model's name and what its front was scored on; cells of fewer documents are left out.
+/// What caches lose by the bytes that they hold.
+struct ParetoPlot {
+  std::string heading;  // the model's name and what its front was scored on
+  std::vector<TradePoint> points;
+};
+/// Cells of fewer documents than the front's are left out.
 ParetoPlot pareto_plot(const Json& comparison);
 
 }  // namespace kvs

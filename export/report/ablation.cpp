@@ -1,14 +1,14 @@
 #include <algorithm>
-#include <cmath>
 #include <optional>
 
-#include "calibrate/faedkv/ablation_map_figure.h"
-#include "export/report/heat_map.h"
-#include "export/report/intervals.h"
-#include "export/report/numbers.h"
+#include "calibrate/faedkv/ablation_result.h"
+#include "draw/svg.h"
+#include "export/report/markup.h"
 #include "export/report/parts.h"
 #include "export/report/sections.h"
 #include "export/report/table.h"
+#include "results/faedkv_charts.h"
+#include "results/panels.h"
 
 namespace kvs {
 namespace {
@@ -48,35 +48,18 @@ std::string value_text(const Loss& loss) {
   return shown_change(loss.delta) + (loss.interval ? " (95\u00A0%: " + shown_range(*loss.interval) + ")" : "");
 }
 
-Markup delta_map(const Ablation& ablation, const std::string& id) {
-  std::vector<std::vector<double>> values;
+AblationMap ablation_map(const Ablation& ablation) {
+  AblationMap map{ablation.layers, {}, {}, {}};
   for (const auto& row : ablation.losses) {
-    values.emplace_back();
-    for (const Loss& loss : row) values.back().push_back(loss.delta);
-  }
-  const SignedLogScale scale(values);
-  const double most = scale.linear * std::sinh(scale.limit);
-  HeatMap map{.words = {id + "-map", "Change of perplexity without a chunk",
-                        "Change of perplexity when one chunk of one layer's spectrum is lost, by layer and chunk; the "
-                        "colour is a signed logarithm."},
-              .row_word = "layer",
-              .column_word = "frequency chunk",
-              .rows = {},
-              .columns = {},
-              .colours = {},
-              .values = {},
-              .key = diverging_key(shown_change(-most), "0", shown_change(most))};
-  for (const std::size_t layer : ablation.layers) map.rows.push_back(std::to_string(layer));
-  for (std::size_t chunk = 0; chunk < ablation.chunks; ++chunk) map.columns.push_back(std::to_string(chunk));
-  for (const auto& row : ablation.losses) {
-    map.colours.emplace_back();
-    map.values.emplace_back();
+    map.delta.emplace_back();
+    map.interval.emplace_back();
     for (const Loss& loss : row) {
-      map.colours.back().push_back(diverging_class(scale.color(loss.delta) / scale.limit));
-      map.values.back().push_back(value_text(loss));
+      map.delta.back().push_back(loss.delta);
+      map.interval.back().push_back(loss.interval);
     }
+    map.scaled.push_back(scaled_to_unit(map.delta.back()));
   }
-  return heat_map(map);
+  return map;
 }
 
 /// The chunks that matter most, first.
@@ -87,16 +70,16 @@ std::vector<Loss> ranked_losses(const Ablation& ablation) {
   return all;
 }
 
-Markup interval_drawing(const std::vector<Loss>& losses, const std::string& id) {
-  Intervals intervals{.words = {id + "-intervals", "The chunks that matter most",
-                                "Change of perplexity of the chunks whose loss costs most, each with its 95 % interval "
-                                "over documents."},
-                      .x_name = "change of perplexity",
-                      .rows = {}};
+draw::Chart interval_chart(const std::vector<Loss>& losses) {
+  std::vector<IntervalRow> rows;
   for (std::size_t n = 0; n < std::min(kMostIntervals, losses.size()); ++n)
-    intervals.rows.push_back({"layer " + std::to_string(losses[n].layer) + ", chunk " + std::to_string(losses[n].chunk),
-                              losses[n].delta, losses[n].interval, value_text(losses[n])});
-  return draw_intervals(intervals);
+    rows.push_back({"layer " + std::to_string(losses[n].layer) + ", chunk " + std::to_string(losses[n].chunk),
+                    losses[n].delta, losses[n].interval, value_text(losses[n])});
+  return {.panels = {interval_panel("intervals", "The chunks that matter most",
+                                    "Change of perplexity of the chunks whose loss costs most, each with its 95 % "
+                                    "interval over documents.",
+                                    "change of perplexity", rows)},
+          .plot_height = interval_height(rows.size())};
 }
 
 Markup losses_table(const std::vector<Loss>& losses, const std::string& file) {
@@ -136,7 +119,8 @@ Section ablation_section(const ReportInputs& inputs) {
     const std::string id = "ablation-" + std::to_string(file++);
     const std::vector<Loss> losses = ranked_losses(ablation);
     const JsonCursor calibration = output->root().at("calibration"), found = calibration.at("ablation");
-    section.body += figure(delta_map(ablation, id) + interval_drawing(losses, id),
+    section.body += figure(page_drawings(ablation_chart("", ablation_map(ablation)), id) +
+                               page_drawings(interval_chart(losses), id),
                            output->name + ": each chunk of each layer's spectrum taken away alone (" +
                                found.at("protocol").string() + ", " + found.at("key_space").string() +
                                "); perplexity with all of them " + perplexity_words(found, "ppl_base", "nll_base") +

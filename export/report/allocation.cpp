@@ -2,12 +2,13 @@
 #include <array>
 #include <cmath>
 
-#include "export/report/intervals.h"
-#include "export/report/numbers.h"
+#include "draw/svg.h"
+#include "export/report/markup.h"
 #include "export/report/parts.h"
 #include "export/report/sections.h"
 #include "export/report/settings.h"
 #include "export/report/table.h"
+#include "results/panels.h"
 
 namespace kvs {
 namespace {
@@ -129,14 +130,16 @@ std::vector<std::string> tried_names(const JsonCursor& allocation) {
 }
 
 Markup contest_drawing(const Contest& contest, const std::string& id) {
-  Intervals intervals{.words = {id, "Winner against the others",
-                                "Change of perplexity from the other settings of the same bytes to the winner, with "
-                                "its 95 % interval over the documents held out."},
-                      .x_name = "change of perplexity",
-                      .rows = {}};
+  std::vector<IntervalRow> rows;
   for (const WonBy& by : contest.against)
-    if (!by.same) intervals.rows.push_back({by.other, by.change, by.interval, won_words(by)});
-  return draw_intervals(intervals);
+    if (!by.same) rows.push_back({by.other, by.change, by.interval, won_words(by)});
+  return draw::page_drawings(
+      {.panels = {interval_panel("", "Winner against the others",
+                                 "Change of perplexity from the other settings of the same bytes to the "
+                                 "winner, with its 95 % interval over the documents held out.",
+                                 "change of perplexity", rows)},
+       .plot_height = interval_height(rows.size())},
+      id);
 }
 
 std::string contest_finding(const Contest& contest, const std::string& file) {

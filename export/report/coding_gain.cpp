@@ -1,13 +1,12 @@
-#include <algorithm>
 #include <array>
 
 #include "calibrate/config/config_lists.h"
-#include "export/report/lines.h"
-#include "export/report/markers.h"
-#include "export/report/numbers.h"
+#include "draw/svg.h"
+#include "export/report/markup.h"
 #include "export/report/parts.h"
 #include "export/report/sections.h"
 #include "export/report/table.h"
+#include "results/coding_gain_chart.h"
 
 namespace kvs {
 namespace {
@@ -61,32 +60,6 @@ void add_row(Table& table, const std::string& state, const std::string& variant,
   table.row(row);
 }
 
-Markup gain_drawing(const std::vector<StepGain>& steps, const GainWords& state, const std::string& id,
-                    const std::vector<std::size_t>& layers) {
-  double most = 0;
-  std::vector<Lines::Line> lines;
-  for (std::size_t step = 0; step < steps.size(); ++step) {
-    Lines::Line& line = lines.emplace_back(std::string(kGainSteps[step].words), std::vector<Lines::Point>{});
-    for (std::size_t n = 0; n < steps[step].size(); ++n) {
-      most = std::max(most, steps[step][n]);
-      line.points.push_back(
-          {static_cast<double>(layers[n]),
-           steps[step][n],
-           {},
-           line.name + ", layer " + std::to_string(layers[n]) + ": " + shown(steps[step][n], 2) + "\u00A0bits a real"});
-    }
-  }
-  const std::string words(state.words);
-  return draw_lines({.words = {id + "-" + std::string(state.key), capitalised(words),
-                               "Bits a real that each step of a transform coder saves of " + words + ", by layer."},
-                     .x = layer_axis(layers),
-                     .y = Axis::rounded(0, std::max(most, 0.1), 5),
-                     .x_name = "layer",
-                     .y_name = "bits a real",
-                     .x_ticks = layer_ticks(layers),
-                     .lines = lines});
-}
-
 std::vector<std::string> step_names() {
   std::vector<std::string> names;
   for (const GainWords& step : kGainSteps) names.emplace_back(step.words);
@@ -117,7 +90,7 @@ Section coding_gain_section(const ReportInputs& inputs) {
     const auto layers = indices(root.at("layers"));
     if (layers.empty()) root.at("layers").fail("at least one layer");
     Table table = gain_table();
-    Markup drawings;
+    std::vector<StateGainSteps> states;
     for (const GainWords& state : kGainStates) {
       for (const auto& [variant, words] :
            {GainWords{"mean_removed", "alike"}, GainWords{"mean_kept", "alike, mean kept"}}) {
@@ -126,17 +99,19 @@ Section coding_gain_section(const ReportInputs& inputs) {
         const auto steps = steps_of(of_state.at("layers"), &joint, layers.size());
         add_row(table, std::string(state.words), std::string(words), steps);
         if (variant != "mean_removed") continue;
-        drawings += gain_drawing(steps, state, "gain-" + std::to_string(file), layers);
+        states.push_back({std::string(state.key), capitalised(std::string(state.words)), steps});
         if (of_state.has("weighted"))
           add_row(table, std::string(state.words), "by what they cost the output",
                   steps_of(of_state.at("weighted").at("layers"), nullptr, layers.size()));
       }
     }
     if (table.empty()) continue;
-    section.body += figure(legend(step_names()) + drawings,
-                           "What each step of a transform coder saves at equal distortion, in bits a real, by layer.",
-                           root.at("command").string()) +
-                    table.markup();
+    const draw::Chart chart = coding_gain_chart("", layers, step_names(), states);
+    section.body +=
+        figure(page_drawings(chart, "gain-" + std::to_string(file)) + page_legend(chart),
+               "What each step of a transform coder saves at equal distortion, in bits a real, stacked, by layer.",
+               root.at("command").string()) +
+        table.markup();
     const JsonCursor families = gain.at("families");
     for (std::size_t n = 0; n < families.array_size(); ++n)
       section.findings.push_back(families.at(n).at("words").string());

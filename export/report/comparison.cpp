@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "export/report/numbers.h"
+#include "export/report/markup.h"
 #include "export/report/parts.h"
 #include "export/report/settings.h"
 

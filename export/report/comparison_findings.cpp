@@ -4,7 +4,7 @@
 #include <span>
 
 #include "export/report/comparison.h"
-#include "export/report/numbers.h"
+#include "export/report/markup.h"
 #include "export/report/parts.h"
 #include "export/report/settings.h"
 

@@ -3,7 +3,7 @@
 #include <set>
 
 #include "export/report/comparison.h"
-#include "export/report/numbers.h"
+#include "export/report/markup.h"
 #include "export/report/parts.h"
 #include "export/report/sections.h"
 #include "export/report/table.h"
@@ -85,7 +85,7 @@ std::vector<TradePoint> compared_points(const Comparison& comparison) {
   for (const ComparisonCell& cell : comparison.cells)
     if (cell.kl && cell.bytes && (cell.documents == most || cell.front))
       points.push_back({.label = cell.label,
-                        .method = cell.method == "full" && !cell.store.empty() ? "quantised" : cell.method,
+                        .method = cell.method == "full" && !cell.store.empty() ? "quantised alone" : cell.method,
                         .stored = !cell.store.empty(),
                         .bytes = *cell.bytes,
                         .loss = *cell.kl,
@@ -297,9 +297,9 @@ Section comparison_section(const ReportInputs& inputs) {
     section.body += winners(comparison, *output, inputs);
     if (!points.empty())
       section.body += figure(
-          tradeoff({"comparison-" + std::to_string(number), "Bytes against KL divergence",
-                    "Every cache compared by the bytes it holds and the KL divergence of its predictions from the full "
-                    "cache's; the table below has the same numbers."},
+          tradeoff("comparison-" + std::to_string(number), "Bytes against KL divergence",
+                   "Every cache compared by the bytes it holds and the KL divergence of its predictions from the full "
+                   "cache's; the table below has the same numbers.",
                    divergence_scale(), points),
           text("Bytes against the KL divergence from the full cache's predictions, on " + extent +
                ". The line joins what no smaller cache beats; hollow marks hold quantised rows."),

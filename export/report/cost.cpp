@@ -1,4 +1,4 @@
-#include "export/report/numbers.h"
+#include "export/report/markup.h"
 #include "export/report/parts.h"
 #include "export/report/sections.h"
 #include "export/report/table.h"

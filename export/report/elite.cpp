@@ -1,12 +1,13 @@
 #include <algorithm>
 
 #include "calibrate/elitekv/config.h"
+#include "draw/svg.h"
 #include "eval/paired_difference.h"
-#include "export/report/heat_map.h"
-#include "export/report/numbers.h"
+#include "export/report/markup.h"
 #include "export/report/parts.h"
 #include "export/report/sections.h"
 #include "export/report/table.h"
+#include "results/elite_chart.h"
 
 namespace kvs {
 namespace {
@@ -34,63 +35,21 @@ EliteSets elite_sets(const Output& output) {
   return sets;
 }
 
-std::vector<std::string> chunk_names(std::size_t count) {
-  std::vector<std::string> names;
-  for (std::size_t n = 0; n < count; ++n) names.push_back(std::to_string(n));
-  return names;
-}
-
-HeatMap empty_elite_map(const EliteSets& sets, DrawingText words) {
-  HeatMap map{.words = std::move(words),
-              .row_word = "layer",
-              .column_word = "chunk of channels",
-              .rows = {},
-              .columns = chunk_names(sets.chunks),
-              .colours = {},
-              .values = {},
-              .key = {}};
-  for (const std::size_t layer : sets.config.layers) map.rows.push_back(std::to_string(layer));
-  map.colours.assign(sets.config.layers.size(), std::vector<std::string>(sets.chunks));
-  map.values.assign(sets.config.layers.size(), std::vector<std::string>(sets.chunks, "not picked"));
+EliteMap elite_map(const EliteSets& sets) {
+  EliteMap map{.heading = "", .head_word = "Head", .layers = sets.config.layers, .chunks = sets.chunks, .elite = {}};
+  for (const auto& layer : sets.config.picks) {
+    map.elite.emplace_back();
+    for (const ElitePicks& head : layer) map.elite.back().push_back(head.chunks);
+  }
   return map;
 }
 
-/// How many heads of a layer keep each chunk.
-Markup kept_map(const EliteSets& sets, const std::string& id) {
-  HeatMap map = empty_elite_map(sets, {id + "-shares", "Heads that keep a chunk",
-                                       "Share of the heads of a layer that keep a chunk rotated, by layer and chunk."});
-  map.key = sequential_key("no head", "all");
-  for (std::size_t n = 0; n < sets.config.layers.size(); ++n) {
-    std::vector<std::size_t> kept(sets.chunks);
-    for (const ElitePicks& head : sets.config.picks[n])
-      for (const std::size_t chunk : head.chunks) ++kept[chunk];
-    for (std::size_t chunk = 0; chunk < sets.chunks; ++chunk) {
-      map.colours[n][chunk] = sequential_class(static_cast<double>(kept[chunk]) / static_cast<double>(sets.heads));
-      map.values[n][chunk] = std::to_string(kept[chunk]) + " of " + counted(sets.heads, "head");
-    }
-  }
-  return heat_map(map);
-}
-
-/// In which order a head's chunks were picked: the strongest colour first.
-Markup pick_order(const EliteSets& sets, const std::string& id, std::size_t head) {
-  const std::string number = std::to_string(head);
-  HeatMap map =
-      empty_elite_map(sets, {id + "-head-" + number, "Head " + number,
-                             "Order in which the chunks of head " + number + " were picked, by layer and chunk."});
-  std::size_t most = 1;
-  for (const auto& layer : sets.config.picks) most = std::max(most, layer[head].chunks.size());
-  map.key = sequential_key("last picked", "first");
-  map.key.erase(map.key.begin(), map.key.begin() + 2);  // the palest mean nothing here: no pick has them
-  map.key.front().second = "last picked";
-  for (std::size_t n = 0; n < sets.config.layers.size(); ++n)
-    for (std::size_t pick = 0; pick < sets.config.picks[n][head].chunks.size(); ++pick) {
-      const double early = 1 - static_cast<double>(pick) / static_cast<double>(most);
-      const std::size_t chunk = sets.config.picks[n][head].chunks[pick];
-      map.colours[n][chunk] = sequential_class(0.17 + 0.82 * early);
-      map.values[n][chunk] = "pick " + std::to_string(pick + 1);
-    }
-  return heat_map(map);
+/// How many heads keep each chunk, and in which order the first heads picked theirs.
+Markup elite_drawings(const EliteSets& sets, const std::string& id) {
+  const EliteMap map = elite_map(sets);
+  draw::Chart heads = elite_chart(map);
+  if (heads.panels.size() > kMostHeadMaps) heads.panels.resize(kMostHeadMaps);
+  return page_drawings(elite_share_chart(map), id) + page_drawings(heads, id);
 }
 
 /// Chunks by the share of all heads that keep them.
@@ -151,15 +110,12 @@ Section elite_section(const ReportInputs& inputs) {
     const EliteSets sets = elite_sets(*output);
     if (sets.empty()) continue;
     const std::string id = "elite-" + std::to_string(file++);
-    Markup drawings = kept_map(sets, id);
-    for (std::size_t head = 0; head < std::min(sets.heads, kMostHeadMaps); ++head)
-      drawings += pick_order(sets, id, head);
     std::string caption = output->name +
                           ": chunks of two channels that RoPE goes on rotating, by layer; chunk 0 turns " +
                           "fastest. In the maps of single heads the strongest colour was picked first.";
     if (sets.heads > kMostHeadMaps)
       caption += " Of " + counted(sets.heads, "head") + " the first " + shown_count(kMostHeadMaps) + " are drawn.";
-    section.body += figure(drawings, caption, output->root().at("calibration").at("command").string()) +
+    section.body += figure(elite_drawings(sets, id), caption, output->root().at("calibration").at("command").string()) +
                     trials_table(read_elite_trials(output->json, output->name));
     section.findings.push_back(elite_finding(sets));
     const JsonCursor calibration = output->root().at("calibration");

@@ -3,7 +3,7 @@
 #include <map>
 
 #include "eval/paired_difference.h"
-#include "export/report/numbers.h"
+#include "export/report/markup.h"
 #include "export/report/parts.h"
 #include "export/report/sections.h"
 #include "export/report/settings.h"
@@ -70,7 +70,7 @@ std::vector<TradePoint> evaluated_points(const Group& group) {
     if (!root.has("ratio") && !is_full(root)) continue;
     TradePoint point{.label = cache_label(root), .method = root.at("method").string(), .told = {}, .interval = {}};
     point.stored = point.label != point.method;
-    if (point.stored && point.method == "full") point.method = "quantised";
+    if (point.stored && point.method == "full") point.method = "quantised alone";
     point.bytes = root.at("bytes_ratio").positive();
     if (root.has("ratio")) {
       const JsonCursor ratio = root.at("ratio");
@@ -145,8 +145,8 @@ Section evaluations_section(const ReportInputs& inputs) {
     const std::vector<TradePoint> points = evaluated_points(group);
     if (points.size() > 1)
       section.body +=
-          figure(tradeoff({"evaluations-" + std::to_string(number), "Bytes against perplexity",
-                           "Each cache by the bytes it holds and the change of perplexity, on " + extent + "."},
+          figure(tradeoff("evaluations-" + std::to_string(number), "Bytes against perplexity",
+                          "Each cache by the bytes it holds and the change of perplexity, on " + extent + ".",
                           perplexity_scale(), points),
                  text("Bytes against the change of perplexity from the full cache, on " + extent +
                       ". The line joins what nothing smaller beats."),

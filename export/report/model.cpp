@@ -1,6 +1,6 @@
 #include <optional>
 
-#include "export/report/numbers.h"
+#include "export/report/markup.h"
 #include "export/report/parts.h"
 #include "export/report/sections.h"
 #include "export/report/settings.h"

@@ -50,7 +50,7 @@ function stepPoints(svg) {
     point.addEventListener("pointerenter", () => show(point.dataset.words, point.getBoundingClientRect()));
     point.addEventListener("pointerleave", () => hide(svg));
   }
-  const left = (point) => point.querySelector(".mark, .dot").getBoundingClientRect();
+  const left = (point) => point.querySelector(".mark, .bar").getBoundingClientRect();
   points.sort((a, b) => left(a).left - left(b).left || left(a).top - left(b).top);
   let at = -1;
   return (dx, dy) => {

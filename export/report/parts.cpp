@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "core/exponential.h"
-#include "export/report/numbers.h"
+#include "export/report/markup.h"
 
 namespace kvs {
 
@@ -33,10 +33,6 @@ Range interval_of(const JsonCursor& of) { return of.has("interval") ? range_of(o
 
 Range as_change(const Range& ratio) {
   return ratio ? std::optional(std::pair(ratio->first - 1, ratio->second - 1)) : std::nullopt;
-}
-
-std::string interval_note(const Range& interval) {
-  return interval ? " (95\u00A0%: " + shown(interval->first) + " to " + shown(interval->second) + ")" : "";
 }
 
 std::string perplexity_words(double nll) {

@@ -1,12 +1,12 @@
 #pragma once
 
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "export/report/html.h"
+#include "draw/chart.h"
 #include "export/report/inputs.h"
+#include "export/report/markup.h"
 
 namespace kvs {
 
@@ -22,7 +22,7 @@ inline Markup heading(const std::string& words) { return element("h3", words); }
 /// Folded until it is opened; printed open.
 Markup folded(const std::string& summary, const Markup& content);
 
-using Range = std::optional<std::pair<double, double>>;
+using Range = draw::Interval;
 /// A pair of numbers, or null.
 Range range_of(const JsonCursor& interval);
 /// The member `interval`, where there is one.
@@ -30,8 +30,6 @@ Range interval_of(const JsonCursor& of);
 /// That of a ratio, as an interval of the relative change.
 Range as_change(const Range& ratio);
 inline Range ratio_interval(const JsonCursor& ratio) { return as_change(interval_of(ratio)); }
-/// " (95 %: 0.9 to 1.1)", or nothing.
-std::string interval_note(const Range& interval);
 /// The perplexity of a mean NLL: "14.21", or "e^812.3" beyond a double.
 std::string perplexity_words(double nll);
 /// The same with the standard error that `error`, that of the mean, makes: "14.21 ± 0.35"; without one where it is 0.

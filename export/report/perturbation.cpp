@@ -1,13 +1,12 @@
-#include <algorithm>
 #include <array>
 
 #include "calibrate/config/config_lists.h"
-#include "export/report/lines.h"
-#include "export/report/markers.h"
-#include "export/report/numbers.h"
+#include "draw/svg.h"
+#include "export/report/markup.h"
 #include "export/report/parts.h"
 #include "export/report/sections.h"
 #include "export/report/table.h"
+#include "results/similarity_chart.h"
 
 namespace kvs {
 namespace {
@@ -20,48 +19,23 @@ constexpr std::array kTextGroups{Named{"same_count", "tokens stay"}, Named{"othe
 constexpr std::array kHalves{Named{"low", "lower half"}, Named{"low_without_dc", "lower half without DC"},
                              Named{"high", "upper half"}};
 
-std::vector<std::string> half_names() {
-  std::vector<std::string> names;
-  for (const Named& band : kHalves) names.emplace_back(band.words);
-  return names;
-}
-
-Lines::Line half_line(const JsonCursor& curve, const std::string& name, const std::vector<std::size_t>& layers) {
+SimilarityPanel::Curve half_curve(const JsonCursor& curve, const std::string& name, std::size_t layers) {
   const JsonCursor mean = curve.at("mean"), interval = curve.at("interval");
-  for (const JsonCursor& list : {mean, interval}) expect_length(list, layers.size(), "layers");
-  Lines::Line line{name, {}};
-  for (std::size_t n = 0; n < layers.size(); ++n) {
-    const auto range = range_of(interval.at(n));
-    line.points.push_back(
-        {static_cast<double>(layers[n]), mean.at(n).real(), range,
-         "layer " + std::to_string(layers[n]) + ": " + shown(mean.at(n).real()) + interval_note(range)});
-  }
-  return line;
+  for (const JsonCursor& list : {mean, interval}) expect_length(list, layers, "layers");
+  SimilarityPanel::Curve half{name, reals(mean), {}};
+  for (std::size_t n = 0; n < layers; ++n) half.interval.push_back(range_of(interval.at(n)));
+  return half;
 }
 
-/// From a round number below all means to 1; intervals that go beyond are cut.
-Axis similarity_axis(const std::vector<Lines::Line>& lines) {
-  double least = 1;
-  for (const Lines::Line& line : lines)
-    for (const Lines::Point& point : line.points) least = std::min(least, point.y);
-  return Axis::rounded(least, 1, 5);
-}
-
-Markup similarity_drawing(const JsonCursor& bands, const std::string& id, const std::string& state,
-                          const std::string& group, const std::vector<std::size_t>& layers) {
-  std::vector<Lines::Line> lines;
-  for (const Named& band : kHalves) lines.push_back(half_line(bands.at(band.key), std::string(band.words), layers));
-  return draw_lines({.words = {id, capitalised(state) + ", " + group,
-                               "Cosine similarity of " + state +
-                                   " of a text and its copy with synonyms, by layer and "
-                                   "half of the frequencies, where " +
-                                   group + "."},
-                     .x = layer_axis(layers),
-                     .y = similarity_axis(lines),
-                     .x_name = "layer",
-                     .y_name = "similarity",
-                     .x_ticks = layer_ticks(layers),
-                     .lines = lines});
+SimilarityPanel similarity_panel(const JsonCursor& bands, const Named& state, const Named& group, std::size_t row,
+                                 std::size_t layers) {
+  SimilarityPanel panel{std::string(state.key) + "-" + std::string(group.key),
+                        capitalised(std::string(state.words)) + ", " + std::string(group.words),
+                        row,
+                        {}};
+  for (const Named& band : kHalves)
+    panel.curves.push_back(half_curve(bands.at(band.key), std::string(band.words), layers));
+  return panel;
 }
 
 /// Means over layers, in the order of kHalves.
@@ -99,7 +73,8 @@ Section perturbation_section(const ReportInputs& inputs) {
                                                          {"Lower half"},
                                                          {"Without DC", true, "the lower half but the mean"},
                                                          {"Upper half"}});
-    Markup drawings;
+    std::vector<SimilarityPanel> panels;
+    std::size_t row = 0;
     for (const Named& group : kTextGroups) {
       const auto documents = root.at("documents").at(group.key).unsigned_integer(1 << 24);
       if (documents == 0) continue;
@@ -112,17 +87,18 @@ Section perturbation_section(const ReportInputs& inputs) {
                    {shown(means[0]), means[0]},
                    {shown(means[1]), means[1]},
                    {shown(means[2]), means[2]}});
-        drawings += similarity_drawing(
-            bands, "synonyms-" + std::to_string(file) + "-" + std::string(state.key) + "-" + std::string(group.key),
-            std::string(state.words), std::string(group.words), layers);
+        panels.push_back(similarity_panel(bands, state, group, row, layers.size()));
       }
       section.findings.push_back(group_finding(root, group, documents));
+      ++row;
     }
+    if (panels.empty()) continue;
+    const draw::Chart chart = similarity_chart("", layers, panels, kTextStates.size());
     section.body +=
-        figure(drawings + legend(half_names()),
+        figure(page_drawings(chart, "synonyms-" + std::to_string(file)) + page_legend(chart),
                "Cosine similarity of the spectra of a text and of its copy with synonyms, by layer, on documents of " +
                    shown_count(root.at("tokens").unsigned_integer(1 << 24)) +
-                   " tokens. Tokens move where a synonym has another number of them; intervals are of 95 %.",
+                   " tokens. Tokens move where a synonym has another number of them; bands are intervals of 95 %.",
                root.at("command").string()) +
         table.markup();
     ++file;

@@ -1,9 +1,10 @@
 #include "export/report/report.h"
 
 #include "core/error.h"
+#include "draw/colour.h"
 #include "embedded/report_script.h"
 #include "embedded/report_style.h"
-#include "export/report/numbers.h"
+#include "export/report/markup.h"
 #include "export/report/parts.h"
 #include "export/report/sections.h"
 
@@ -40,7 +41,8 @@ Markup page_head(const std::string& name) {
                                        "default-src 'none'; style-src 'unsafe-inline'; "
                                        "script-src 'unsafe-inline'"}}) +
                      element("meta", {{"name", "color-scheme"}, {"content", "light dark"}}) +
-                     element("title", "KV cache of " + name) + verbatim("style", embedded::report_style));
+                     element("title", "KV cache of " + name) +
+                     verbatim("style", std::string(embedded::report_style) + draw::page_style()));
 }
 
 Markup navigation(const std::vector<Section>& sections) {

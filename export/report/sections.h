@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "export/report/html.h"
 #include "export/report/inputs.h"
+#include "export/report/markup.h"
 
 namespace kvs {
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "export/report/numbers.h"
+#include "export/report/markup.h"
 
 namespace kvs {
 namespace {

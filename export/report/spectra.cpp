@@ -1,11 +1,12 @@
 #include <algorithm>
 #include <array>
 
-#include "export/report/curves.h"
-#include "export/report/heat_map.h"
-#include "export/report/numbers.h"
+#include "calibrate/config/config_lists.h"
+#include "draw/svg.h"
+#include "export/report/markup.h"
 #include "export/report/parts.h"
 #include "export/report/sections.h"
+#include "results/spectrum_charts.h"
 
 namespace kvs {
 namespace {
@@ -41,61 +42,51 @@ std::string spectrum_extent(const Output& output) {
          shown_count(root.at("tokens").unsigned_integer()) + " tokens";
 }
 
-std::string drawing_id(const std::string& prefix, std::size_t file, std::string_view state) {
-  return prefix + "-" + std::to_string(file) + "-" + std::string(state);
+/// One curve for each layer; nothing of a file of an older program.
+std::vector<StatePower> read_power(const JsonCursor& root) {
+  std::vector<StatePower> all;
+  for (const StateWords& state : kStateWords) {
+    if (!root.at("states").has(state.key)) continue;
+    const JsonCursor tables = root.at("states").at(state.key).at("all_tokens");
+    if (!tables.has("curve")) continue;
+    const JsonCursor curve = tables.at("curve"), power = curve.at("power");
+    StatePower& one = all.emplace_back(std::string(state.key), std::string(state.title), reals(curve.at("bins")));
+    expect_length(power, root.at("layers").array_size(), "layers");
+    for (std::size_t n = 0; n < power.array_size(); ++n) {
+      one.power.push_back(reals(power.at(n)));
+      if (one.power.back().size() != one.bins.size()) power.at(n).fail(std::to_string(one.bins.size()) + " bands");
+    }
+  }
+  return all;
 }
 
-Markup power_drawing(const Output& output, std::size_t file, const StateWords& state) {
-  const JsonCursor curve = output.root().at("states").at(state.key).at("all_tokens").at("curve");
-  Curves curves{
-      .words = {drawing_id("power", file, state.key), std::string(state.title),
-                "Power of " + std::string(state.plural) + " by frequency along the token axis, one curve for " +
-                    "each layer, light for the first and strong for the last; both axes are logarithmic."},
-      .x = reals(curve.at("bins")),
-      .y = {},
-      .names = {},
-      .x_name = "frequency bin",
-      .y_name = "power"};
-  const JsonCursor power = curve.at("power");
-  const auto layers = indices(output.root().at("layers"));
-  for (std::size_t n = 0; n < power.array_size(); ++n) {
-    curves.y.push_back(reals(power.at(n)));
-    if (curves.y.back().size() != curves.x.size()) power.at(n).fail(std::to_string(curves.x.size()) + " bands");
-    curves.names.push_back(n < layers.size() ? "layer " + std::to_string(layers[n]) : "");
+/// [head][layer]
+std::vector<std::vector<double>> read_shares(const JsonCursor& heads, std::size_t layers, std::size_t tenth) {
+  if (heads.array_size() != layers) heads.fail(std::to_string(layers) + " layers");
+  std::vector<std::vector<double>> all;
+  for (std::size_t layer = 0; layer < layers; ++layer) {
+    const std::vector<double> shares = low_shares(heads.at(layer), tenth);
+    if (layer == 0) all.resize(shares.size());
+    if (shares.size() != all.size()) heads.at(layer).fail("as many heads as in the first layer");
+    for (std::size_t head = 0; head < shares.size(); ++head) all[head].push_back(shares[head]);
   }
-  return draw_curves(curves);
+  return all;
 }
 
 /// Where the energy lies by layer and head.
-Markup share_map(const Output& output, std::size_t file, const StateWords& state, std::size_t tenth) {
-  const JsonCursor root = output.root();
-  const JsonCursor heads = root.at("states").at(state.key).at("all_tokens").at("with_dc").at("heads");
-  HeatMap map{.words = {drawing_id("share", file, state.key), std::string(state.title),
-                        "Share of the energy of " + std::string(state.plural) +
-                            " in the lowest tenth of the frequencies, by KV head and layer."},
-              .row_word = "head",
-              .column_word = "layer",
-              .rows = {},
-              .columns = {},
-              .colours = {},
-              .values = {},
-              .key = sequential_key(shown_percent(0), shown_percent(1))};
-  for (const std::size_t layer : indices(root.at("layers"))) map.columns.push_back(std::to_string(layer));
-  if (heads.array_size() != map.columns.size()) heads.fail(std::to_string(map.columns.size()) + " layers");
-  for (std::size_t layer = 0; layer < heads.array_size(); ++layer) {
-    const std::vector<double> shares = low_shares(heads.at(layer), tenth);
-    if (layer == 0) {
-      map.colours.resize(shares.size());
-      map.values.resize(shares.size());
-      for (std::size_t head = 0; head < shares.size(); ++head) map.rows.push_back(std::to_string(head));
-    }
-    if (shares.size() != map.rows.size()) heads.at(layer).fail("as many heads as in the first layer");
-    for (std::size_t head = 0; head < shares.size(); ++head) {
-      map.colours[head].push_back(sequential_class(shares[head]));
-      map.values[head].push_back(shown_percent(shares[head]));
-    }
+std::vector<StateShares> read_all_shares(const JsonCursor& root, std::size_t tenth) {
+  std::vector<StateShares> all;
+  const std::size_t layers = root.at("layers").array_size();
+  for (const StateWords& state : kStateWords) {
+    if (!root.at("states").has(state.key)) continue;
+    const JsonCursor tables = root.at("states").at(state.key).at("all_tokens");
+    all.push_back({std::string(state.key),
+                   std::string(state.title),
+                   read_shares(tables.at("with_dc").at("heads"), layers, tenth),
+                   read_shares(tables.at("without_dc").at("heads"), layers, tenth),
+                   {}});
   }
-  return heat_map(map);
+  return all;
 }
 
 void add_spectra_findings(const Output& output, std::size_t tenth, std::vector<std::string>& findings) {
@@ -121,24 +112,23 @@ Section spectra_section(const ReportInputs& inputs) {
   Section section{"spectra", "Spectra", {}, {}};
   std::size_t file = 0;
   for (const Output* output : inputs.of(OutputKind::kSpectrum)) {
-    const JsonCursor root = output->root(), states = root.at("states");
+    const JsonCursor root = output->root();
     const std::size_t tenth = tenth_of(root);
-    Markup curves, maps;
-    for (const StateWords& state : kStateWords) {
-      if (!states.has(state.key)) continue;
-      if (states.at(state.key).at("all_tokens").has("curve")) curves += power_drawing(*output, file, state);
-      maps += share_map(*output, file, state, tenth);
-    }
     const std::string& command = root.at("command").string();
-    if (!curves.empty())
+    const auto layers = indices(root.at("layers"));
+    if (layers.empty()) root.at("layers").fail("at least one layer");
+    const std::string number = std::to_string(file);
+    if (const auto power = read_power(root); !power.empty())
       section.body +=
-          figure(curves,
-                 "Power along the token axis by layer, the first layer lightest: " + spectrum_extent(*output) + ", " +
+          figure(page_drawings(power_chart("", layers, power, "frequency bin"), "power-" + number),
+                 "Power along the token axis by layer, the first layer strongest: " + spectrum_extent(*output) + ", " +
                      (root.at("transform").string() == "dct" ? "DCT" : "DFT") +
                      ". Neighbouring bins are averaged over a twelfth of an octave; DC is left out.",
                  command);
-    section.body +=
-        figure(maps, "Share of the energy in the lowest tenth of the frequencies, by layer and KV head.", command);
+    if (const auto shares = read_all_shares(root, tenth); !shares.empty())
+      section.body +=
+          figure(page_drawings(energy_share_chart("", layers, shares), "share-" + number),
+                 "Share of the energy in the lowest tenth of the frequencies, by layer and KV head.", command);
     add_spectra_findings(*output, tenth, section.findings);
     ++file;
   }

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "export/report/numbers.h"
+#include "export/report/markup.h"
 
 namespace kvs {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "export/report/html.h"
+#include "export/report/markup.h"
 
 namespace kvs {
 

@@ -1,13 +1,13 @@
-#include <algorithm>
 #include <map>
 #include <set>
 
-#include "export/report/heat_map.h"
-#include "export/report/numbers.h"
+#include "draw/svg.h"
+#include "export/report/markup.h"
 #include "export/report/parts.h"
 #include "export/report/sections.h"
 #include "export/report/settings.h"
 #include "export/report/table.h"
+#include "results/retrieval_chart.h"
 
 namespace kvs {
 namespace {
@@ -42,49 +42,43 @@ Scores scores_of(const JsonCursor& samples, const char* cache) {
   return scores;
 }
 
-Markup score_map(const Scores& scores, const std::string& id, const std::string& title, const std::string& of) {
-  HeatMap map{
-      .words = {id, title, "Mean share of the answer that is found with " + of + ", by depth and length of the text."},
-      .row_word = "depth",
-      .column_word = "tokens",
-      .rows = {},
-      .columns = {},
-      .colours = {},
-      .values = {},
-      .key = sequential_key(shown_percent(0), shown_percent(1))};
+RetrievalMap::Values score_values(const Scores& scores, const RetrievalMap& places, const std::string& key,
+                                  const std::string& title) {
+  RetrievalMap::Values map{key, title, true, {}, {}};
+  for (const double depth : places.depths) {
+    map.values.emplace_back();
+    map.told.emplace_back();
+    for (const std::size_t length : places.lengths) {
+      const auto cell = scores.find({depth, length});
+      const bool there = cell != scores.end();
+      const double score = there ? cell->second.sum / static_cast<double>(cell->second.count) : draw::kNoValue;
+      map.values.back().push_back(score);
+      map.told.back().push_back(
+          there ? shown_percent(score) + " of the answer, " + counted(cell->second.count, "question") : "not asked");
+    }
+  }
+  return map;
+}
+
+/// Lengths and depths of all questions.
+RetrievalMap places_of(const Scores& scores) {
   std::set<double> depths;
   std::set<std::size_t> lengths;
   for (const auto& [place, mean] : scores) {
     depths.insert(place.depth);
     lengths.insert(place.length);
   }
-  for (const std::size_t length : lengths) map.columns.push_back(shown_count(length));
-  for (const double depth : depths) {
-    map.rows.push_back(shown_percent(depth));
-    map.colours.emplace_back();
-    map.values.emplace_back();
-    for (const std::size_t length : lengths) {
-      const auto cell = scores.find({depth, length});
-      const bool there = cell != scores.end();
-      const double score = there ? cell->second.sum / static_cast<double>(cell->second.count) : 0;
-      map.colours.back().push_back(there ? sequential_class(score) : "");
-      map.values.back().push_back(
-          there ? shown_percent(score) + " of the answer, " + counted(cell->second.count, "question") : "not asked");
-    }
-  }
-  return heat_map(map);
+  return {"", {lengths.begin(), lengths.end()}, {depths.begin(), depths.end()}, {}};
 }
 
 Markup task_maps(const Output& output, std::size_t file) {
   const JsonCursor samples = output.root().at("samples");
-  const std::string id = "task-" + std::to_string(file);
-  Markup drawings;
-  if (const Scores scores = scores_of(samples, "answer"); !scores.empty())
-    drawings += score_map(scores, id, cache_label(output.root()), "this cache");
-  if (const Scores scores = scores_of(samples, "full"); !scores.empty())
-    drawings += score_map(scores, id + "-full", "Full cache", "the full cache");
-  if (drawings.empty()) return {};
-  return figure(drawings,
+  const Scores scores = scores_of(samples, "answer"), full = scores_of(samples, "full");
+  RetrievalMap map = places_of(scores.empty() ? full : scores);
+  if (!scores.empty()) map.maps.push_back(score_values(scores, map, "", cache_label(output.root())));
+  if (!full.empty()) map.maps.push_back(score_values(full, map, "full", "Full cache"));
+  if (map.maps.empty()) return {};
+  return figure(page_drawings(retrieval_chart(map), "task-" + std::to_string(file)),
                 "Task " + output.root().at("task").string() +
                     ": share of the answer that was found, by depth in the text and length.",
                 output.root().at("command").string());

@@ -1,20 +1,14 @@
 #pragma once
 
-#include <cstddef>
-#include <span>
-#include <string>
+#include "draw/layout.h"
 
-namespace kvs {
+namespace kvs::draw {
 
-/// A gnuplot string that holds a list of tics ('3' 0, '5' 1, …): at position i the number values[i]; about `most` of
-/// them, evenly spaced.
-std::string index_tics(std::span<const std::size_t> values, std::size_t most);
+/// Shades and grid lines, which lie behind the values.
+Markup grid(const PlacedPanel& placed, const Layout& layout, Medium medium);
+/// Axes, ticks with their labels, names, the title, and the panel's colour bar.
+Markup surroundings(const PlacedPanel& placed, const Layout& layout, bool dense, Medium medium);
+/// The axis names and the colour bar that all panels share.
+Markup common_surroundings(const Layout& layout, Medium medium);
 
-/// e^exponent at the height where it is drawn: beyond 1e147 and below 1e-147 at the end of the page, so that the ratio
-/// of two is a number, too.
-double drawn_exponential(double exponent);
-
-/// "10", "2.5": without trailing zeros.
-std::string short_number(double value);
-
-}  // namespace kvs
+}  // namespace kvs::draw

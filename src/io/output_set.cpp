@@ -28,6 +28,8 @@ const std::filesystem::path& OutputSet::stage(const std::filesystem::path& outpu
 
 void OutputSet::add(const std::filesystem::path& output, std::string_view bytes) { write_staged(stage(output), bytes); }
 
+void OutputSet::remove(const std::filesystem::path& output) { removed_.push_back(resolve_output(output)); }
+
 void OutputSet::commit(bool force) {
   placed_.reserve(targets_.size());
   for (std::size_t n = 0; n < staged_.size(); ++n) {
@@ -44,6 +46,8 @@ void OutputSet::commit(bool force) {
     note_if_placed();
   }
   placed_.clear();
+  if (!force) return;
+  for (const std::filesystem::path& path : removed_) ::unlink(path.c_str());
 }
 
 }  // namespace kvs

@@ -22,12 +22,14 @@ class OutputSet {
   void add(const std::filesystem::path& output, std::string_view bytes);
   /// Where to write a file that others will follow. @throws Error kEnvironment
   const std::filesystem::path& stage(const std::filesystem::path& output);
+  /// A file that goes, if it is there and `force` is set, when the others are in place.
+  void remove(const std::filesystem::path& output);
   /// Puts the files in place in the order in which they were added. @throws as StagedOutput::commit
   void commit(bool force);
 
  private:
   std::deque<StagedOutput> staged_;  // which does not move
-  std::vector<std::filesystem::path> targets_, placed_;
+  std::vector<std::filesystem::path> targets_, placed_, removed_;
 };
 
 }  // namespace kvs

@@ -135,22 +135,22 @@ RetrievalMap retrieval_map(std::span<const TaskResult> results) {
     lengths.insert(result.length);
     depths.insert(*result.depth);
   }
-  RetrievalMap map{.heading = {},
-                   .lengths = {lengths.begin(), lengths.end()},
-                   .depths = {depths.begin(), depths.end()},
-                   .score = {},
-                   .log_likelihood = {}};
+  RetrievalMap map{
+      .heading = {}, .lengths = {lengths.begin(), lengths.end()}, .depths = {depths.begin(), depths.end()}, .maps = {}};
+  RetrievalMap::Values score{"score", "share found", true, {}},
+      likelihood{"likelihood", "log-likelihood a token", false, {}};
   for (const double depth : depths) {
-    map.score.emplace_back();
-    map.log_likelihood.emplace_back();
+    score.values.emplace_back();
+    likelihood.values.emplace_back();
     for (const std::size_t length : lengths) {
       AnswerSum cell;
       for (const TaskResult& result : results)
         if (result.length == length && result.depth == depth) cell.add(result.answer);
-      map.score.back().push_back(cell.mean(cell.scores.partial));
-      map.log_likelihood.back().push_back(cell.per_token());
+      score.values.back().push_back(cell.mean(cell.scores.partial));
+      likelihood.values.back().push_back(cell.per_token());
     }
   }
+  map.maps = {std::move(score), std::move(likelihood)};
   return map;
 }
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "io/json.h"
-#include "tasks/retrieval_map.h"
+#include "results/retrieval_chart.h"
 #include "tasks/task_run.h"
 
 namespace kvs {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "analyzers/figures/perturbation.h"
+#include "draw/svg.h"
 
 namespace kvs {
 namespace {
@@ -53,10 +53,10 @@ TEST(PerturbationReport, ADocumentComesBackFromItsRecord) {
 TEST(PerturbationFigure, HasARowForEachGroup) {
   const std::vector<std::size_t> layers{0, 4, 5};
   std::vector documents{perturbed_document(0.9, true)};
-  EXPECT_THAT(render_perturbation("a _name_", layers, documents).svg,
+  EXPECT_THAT(draw::svg_file(perturbation_chart("a _name_", layers, documents)),
               ::testing::AllOf(HasSubstr("a _name_"), HasSubstr("tokens in place"), Not(HasSubstr("tokens moved"))));
   documents.push_back(perturbed_document(0.3, false));
-  EXPECT_THAT(render_perturbation("a name", layers, documents).svg, HasSubstr("tokens moved"));
+  EXPECT_THAT(draw::svg_file(perturbation_chart("a name", layers, documents)), HasSubstr("tokens moved"));
 }
 
 }  // namespace

@@ -105,20 +105,20 @@ std::vector<float> read_array(const std::filesystem::path& path, const char* nam
 
 TEST(SpectrumReport, WritesTheListedFilesAndTheTables) {
   const TemporaryDirectory directory;
-  const auto paths = write_spectrum_report(directory.path(), sample(), origin(), false);
+  const std::string note = write_spectrum_report(directory.path(), sample(), origin(), false);
   std::set<std::string> written, listed;
   for (const auto& entry : std::filesystem::directory_iterator(directory.path()))
     written.insert(entry.path().filename());
-  for (const std::string& name : spectrum_report_files(settings())) listed.insert(name);
+  for (const std::string& name : spectrum_report_files(settings()))
+    if (note.empty() || !name.ends_with(".png")) listed.insert(name);  // where rsvg-convert is there
   EXPECT_EQ(written, listed);
-  EXPECT_EQ(paths.size(), listed.size());
-  EXPECT_EQ(paths.back().filename(), "spectrum.json");
 
+  const std::filesystem::path tables = directory.path() / "spectrum.h5";
   std::vector<hsize_t> shape;
-  const std::vector<float> power = read_array(paths.front(), "/power/k_post", shape);
+  const std::vector<float> power = read_array(tables, "/power/k_post", shape);
   EXPECT_THAT(shape, ::testing::ElementsAre(kLayers, kHeads, kTokens));
   EXPECT_EQ(power[kTokens + 2], 3.0F);
-  const std::vector<float> without = read_array(paths.front(), "/power_without_sinks/k_pre", shape);
+  const std::vector<float> without = read_array(tables, "/power_without_sinks/k_pre", shape);
   EXPECT_THAT(shape, ::testing::ElementsAre(kLayers, kHeads, kTokens - kSinks));
   EXPECT_THAT(without, ::testing::Each(0.5F));
 }

@@ -6,7 +6,7 @@ Usage: gpu_programs.py BIN MODEL ... [--text FILE] [--device cuda] [--scratch /d
 MODEL is a GGUF file (with --text), a folder, or a file of tests/golden/parity, of which make_model makes a tiny model. The
 first one gets every check, the others those of their arithmetic. A line for every model and for every check that fails
 (--verbose: for all), with the worst difference, where it is and its bound; a line of JSON for every model; exit status 1 if
-a check fails. Needs Python's standard library only. gnuplot is replaced where there is none: no figure is looked at.
+a check fails. Needs Python's standard library only. No figure is looked at.
 """
 import argparse
 import concurrent.futures
@@ -263,18 +263,6 @@ def check_model(options, path):
         return checks
 
 
-def make_stub(folder):
-    """A gnuplot that writes a word into each file it is asked for, where there is no real one."""
-    if shutil.which("gnuplot"):
-        return
-    os.makedirs(folder, exist_ok=True)
-    os.environ["PATH"] = folder + os.pathsep + os.environ.get("PATH", os.defpath)
-    path = os.path.join(folder, "gnuplot")
-    with open(path, "w", encoding="utf-8") as file:
-        file.write("#!/bin/sh\nsed -n \"s/^[a-z]*_file = '\\(.*\\)'$/\\1/p\" \"$2\" | while read -r name; do echo none >\"$name\"; done\n")
-    os.chmod(path, 0o755)
-
-
 def main():
     a = argparse.ArgumentParser()
     a.add_argument("bin")
@@ -285,7 +273,6 @@ def main():
     a.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 1) // 4))
     a.add_argument("--verbose", action="store_true")
     o = a.parse_args()
-    make_stub(os.path.join(o.scratch, "gnuplot"))
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // o.jobs)))
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     failed = 0

@@ -17,9 +17,11 @@ HOSTILE = "<img src=x onerror=\"document.title='run'\"><script>document.title='r
 WIDTHS = (400, 1600)
 FIGURES = ["comparison-0", "evaluations-0", "task-0", "task-0-full"] + [
     f"{kind}-0-{state}" for kind in ("power", "share") for state in ("k_pre", "k_post", "v")] + [
+    f"share-0-{state}-without-dc" for state in ("k_pre", "k_post", "v")] + ["gain-0-k_pre", "gain-0-v"] + [
     f"synonyms-0-{state}-{group}" for state in ("k_pre", "v") for group in ("same_count", "other_count")] + [
     "retention-0-k", "retention-0-v", "retention-0-kv", "latency-0-prefill", "latency-0-decode", "scores-0-relative",
-    "scores-0-kept", "budget-0", "elite-0-shares", "elite-0-head-0", "elite-0-head-1", "ablation-0-map", "ablation-0-intervals"]
+    "scores-0-kept", "budget-0", "elite-0-shares", "elite-0-head-0", "elite-0-head-1", "ablation-0-map", "ablation-0-scaled",
+    "ablation-0-intervals"]
 
 # Text that is shown, with less contrast than WCAG's AA asks for.
 LOW_CONTRAST = """(() => {

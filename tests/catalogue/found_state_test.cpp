@@ -40,16 +40,16 @@ class StoppedRun {
                "--quiet",
                "--threads",
                "1"} {
-    EXPECT_EQ(run_after(failing_gnuplot(folder), "kvcalibrate", words_).status, 6);
+    EXPECT_EQ(run_after(stopping_at_figures(folder), "kvcalibrate", words_).status, 143);
     journal = slurp(folder / kJournal);
     for (std::size_t from = 0; from < journal.size(); from += lines.back().size())
       lines.push_back(journal.substr(from, journal.find('\n', from) + 1 - from));
   }
-  /// A shell's words that put it before the real one.
-  static std::string failing_gnuplot(const TemporaryFolder& folder) {
+  /// A shell's words that put before the real rsvg-convert one that asks the run to stop.
+  static std::string stopping_at_figures(const TemporaryFolder& folder) {
     fs::create_directory(folder / "bin");
-    std::ofstream(folder / "bin/gnuplot") << "#!/bin/sh\nexit 1\n";
-    fs::permissions(folder / "bin/gnuplot", fs::perms::owner_all);
+    std::ofstream(folder / "bin/rsvg-convert") << "#!/bin/sh\nkill -TERM $PPID\n";
+    fs::permissions(folder / "bin/rsvg-convert", fs::perms::owner_all);
     return "PATH='" + (folder / "bin").string() + "':$PATH";
   }
   std::vector<std::string> again(const std::vector<std::string>& how = {"--resume"}) const {
@@ -174,7 +174,7 @@ TEST_F(Catalogue, N141_CheckpointsThatAreDamaged) {
   Words words{"spectrum",  "--model", folder_ / "model", "--tokens-file",   folder_ / "tokens.jsonl",
               "--window",  "32",      "--out-dir",       folder_ / "out/s", "--quiet",
               "--threads", "1"};
-  EXPECT_EQ(run_after(StoppedRun::failing_gnuplot(folder_), "kvspectrum", words).status, 6);  // its sums are done
+  EXPECT_EQ(run_after(StoppedRun::stopping_at_figures(folder_), "kvspectrum", words).status, 143);  // its sums are done
   words.push_back("--resume");
   int damaged = 0;
   for (auto [name, bytes] : contents_of(folder_ / "out/s")) {

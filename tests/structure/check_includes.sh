@@ -5,13 +5,14 @@ cd "$(dirname "$0")/../.."
 
 # Lowest first: a folder may include those of its row.
 allowed() {
-  local model="core io tokenizer kernels caches model" eval="ranks texts states draw eval embedded"
+  local model="core io tokenizer kernels caches model" eval="ranks texts states draw results eval embedded"
   case $1 in
     core) echo core ;;
     io) echo core io ;;
     ranks) echo core io ranks ;;
     kernels) echo core kernels ;;
-    draw) echo core io draw embedded ;;
+    draw) echo core io draw ;;
+    results) echo core draw results ;;
     tokenizer) echo core io tokenizer ;;
     texts) echo core io tokenizer texts ;;
     caches) echo core io kernels caches ;;
@@ -26,7 +27,7 @@ allowed() {
   esac
 }
 
-folders="core io ranks kernels draw tokenizer texts caches model states eval analyzers tasks calibrate export cli"
+folders="core io ranks kernels draw results tokenizer texts caches model states eval analyzers tasks calibrate export cli"
 bad=0
 for folder in $folders; do
   root=$folder

@@ -151,8 +151,8 @@ TEST(TaskReport, MapsDepthAndLength) {
   const RetrievalMap map = retrieval_map(results);
   EXPECT_THAT(map.lengths, ElementsAre(10, 20));
   EXPECT_THAT(map.depths, ElementsAre(0, 1));
-  EXPECT_THAT(map.log_likelihood[0], ElementsAre(-2.5, -5));
-  EXPECT_THAT(map.score[1], ElementsAre(0.75, 0.5));  // results 1 (20), 2 and 3 (10) of depth 1
+  EXPECT_THAT(map.maps[1].values[0], ElementsAre(-2.5, -5));
+  EXPECT_THAT(map.maps[0].values[1], ElementsAre(0.75, 0.5));  // results 1 (20), 2 and 3 (10) of depth 1
   EXPECT_TRUE(retrieval_map(std::vector<TaskResult>(1)).depths.empty());
 }
 

@@ -12,7 +12,7 @@
 #include "cli/common/progress.h"
 #include "cli/common/whole_outputs.h"
 #include "core/error.h"
-#include "draw/gnuplot.h"
+#include "draw/figure.h"
 #include "io/descriptor.h"
 #include "io/file.h"
 #include "io/input_files.h"
@@ -163,7 +163,6 @@ void check_outputs(const std::filesystem::path& main, std::span<const std::files
   check_inputs_spared(all, options);
   check_output(main, run.replace());  // is_finished says more when the run is known
   for (const auto& path : others) check_output(path, run.replace());
-  if (std::ranges::any_of(others, [](const auto& path) { return path.extension() == ".svg"; })) check_gnuplot();
 }
 
 OutputFolder::OutputFolder(const std::filesystem::path& folder) {
@@ -228,19 +227,20 @@ std::filesystem::path beside(const std::filesystem::path& main, const std::strin
 }
 
 std::vector<std::filesystem::path> figure_paths(const std::filesystem::path& main, const std::string& suffix) {
-  return {beside(main, suffix + ".svg"), beside(main, suffix + ".png")};
+  return draw::figure_files(beside(main, suffix));
 }
 
 void write_outputs(OutputSet& outputs, const std::filesystem::path& main, const Json& result, const RunOptions& run,
-                   const std::function<DrawnFigures()>& draw) {
+                   const std::function<RunFigures()>& figures) {
   const std::string text = dump_json(result);
-  for (const auto& [suffix, images] : draw()) {
-    const auto paths = figure_paths(main, suffix);
-    outputs.add(paths[0], images.svg);
-    outputs.add(paths[1], images.png);
+  std::string note;
+  for (const auto& [suffix, chart] : figures()) {
+    const std::string problem = draw::stage_figure(outputs, beside(main, suffix), chart);
+    if (note.empty()) note = problem;
   }
   outputs.add(main, text + '\n');
   outputs.commit(run.replace());
+  if (!note.empty()) remark(note, run.quiet);
 }
 
 void print_result(const RunOptions& run, const Json& json, const std::string& text) {

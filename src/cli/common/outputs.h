@@ -9,7 +9,7 @@
 
 #include "cli/common/session.h"
 #include "core/error.h"
-#include "draw/figure.h"
+#include "draw/chart.h"
 #include "io/checkpoint.h"
 #include "io/journal.h"
 #include "io/output_set.h"
@@ -42,7 +42,7 @@ void drop_hopeless_runs(ErrorCode code);
 void check_inputs_spared(std::span<const std::filesystem::path> outputs, const Options& options,
                          std::size_t keeping = 1);
 /// Checks every output before any work: `main`, which is written last, and the files that go with it.
-/// @throws as check_inputs_spared and check_output; kEnvironment if one is a figure and gnuplot is missing.
+/// @throws as check_inputs_spared and check_output
 void check_outputs(const std::filesystem::path& main, std::span<const std::filesystem::path> others,
                    const Options& options, const RunOptions& run);
 /// A folder for outputs, made if it is not there, with those above it; what was made goes again if it stays empty.
@@ -76,22 +76,23 @@ bool is_of_run(const Json& output, const std::string& provenance, const Options&
 std::vector<std::filesystem::path> figure_paths(const std::filesystem::path& main, const std::string& suffix);
 std::filesystem::path beside(const std::filesystem::path& main, const std::string& suffix);
 
-/// A figure of a run, drawn but not written.
-struct DrawnFigure {
+/// A figure of a run.
+struct RunFigure {
   std::string suffix;  // of its name behind the stem of the main output
-  FigureImages images;
+  draw::Chart chart;
 };
-using DrawnFigures = std::vector<DrawnFigure>;
+using RunFigures = std::vector<RunFigure>;
 /// Writes a run's figures and, last, its main output, which says that the run has finished: all of them or none.
 /// @param outputs  files that were staged before, which take their places with these
-/// @param draw     called once `result` is known to be writable
+/// A figure without a PNG, for want of rsvg-convert, is said in a note.
+/// @param figures  called once `result` is known to be writable
 /// @throws as dump_json, OutputSet
 void write_outputs(OutputSet& outputs, const std::filesystem::path& main, const Json& result, const RunOptions& run,
-                   const std::function<DrawnFigures()>& draw);
+                   const std::function<RunFigures()>& figures);
 inline void write_outputs(const std::filesystem::path& main, const Json& result, const RunOptions& run,
-                          const std::function<DrawnFigures()>& draw) {
+                          const std::function<RunFigures()>& figures) {
   OutputSet outputs;
-  write_outputs(outputs, main, result, run, draw);
+  write_outputs(outputs, main, result, run, figures);
 }
 
 /// The result of a command: JSON on stdout with --json, else `text`.

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "core/error.h"
-#include "draw/gnuplot.h"
+#include "draw/png.h"
 #include "io/digest.h"
 #include "io/file.h"
 
@@ -32,8 +32,14 @@ bool is_whole(const fs::path& path) {
   const MappedFile file(path);
   const std::string_view bytes(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
   const fs::path extension = path.extension();
-  if (extension == ".svg" || extension == ".png") return is_whole_figure(bytes);
+  if (extension == ".svg" || extension == ".png") return draw::is_whole_figure(bytes);
   return extension != ".h5" || is_whole_hdf5(bytes);
+}
+
+/// A run leaves no PNG where nothing could make one.
+bool is_absent_picture(const fs::path& path) {
+  std::error_code error;
+  return path.extension() == ".png" && !fs::exists(fs::symlink_status(path, error));
 }
 
 /// The first damaged one of the files whose SHA-256 a config holds in its member `files`.
@@ -66,7 +72,7 @@ std::optional<fs::path> find_damage(const fs::path& path) {
 
 std::optional<fs::path> find_damaged_output(const fs::path& main, const Json& json, std::span<const fs::path> others) {
   for (const fs::path& path : others)
-    if (path != main)
+    if (path != main && !is_absent_picture(path))
       if (auto damaged = find_damage(path)) return damaged;
   return find_damaged_file(main, json);
 }

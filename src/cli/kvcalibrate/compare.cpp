@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "calibrate/compare/comparison_report.h"
+#include "calibrate/method_order.h"
 #include "cli/common/estimate.h"
 #include "cli/common/outputs.h"
 #include "cli/common/progress.h"
@@ -372,9 +373,11 @@ Json look_at_front(const Options& options, const RunOptions& run, const ModelSes
   return speeds;
 }
 
-DrawnFigures draw_pareto(const Json& result) {
+RunFigures pareto_figure(const Json& result) {
   const ParetoPlot plot = pareto_plot(result);
-  return plot.points.empty() ? DrawnFigures() : DrawnFigures{{"_pareto", render_pareto(plot)}};
+  if (plot.points.empty()) return {};
+  return {{"_pareto", tradeoff_chart(plot.heading, "Caches by the bytes that they hold and what they lose.",
+                                     divergence_scale(), plot.points, method_order())}};
 }
 
 }  // namespace
@@ -425,7 +428,7 @@ void run_compare(Arguments arguments) {
   if (options->has("best-dir"))
     add_best(*options, result,
              {result, input.cells, session, record, input.calibration ? &*input.calibration : nullptr}, outputs_beside);
-  write_outputs(outputs_beside, out, result, run, [&] { return draw_pareto(result); });
+  write_outputs(outputs_beside, out, result, run, [&] { return pareto_figure(result); });
   if (speeds.is_null()) std::filesystem::remove(speed_path(*options));  // of what --force replaces
   journal->remove();
   print_result(run, result, "compare: " + out + '\n' + comparison_text(result, speeds));

@@ -4,8 +4,7 @@
 #include <memory>
 #include <optional>
 
-#include "calibrate/elitekv/elite_map.h"
-#include "calibrate/elitekv/elite_trials.h"
+#include "calibrate/elitekv/charts.h"
 #include "calibrate/elitekv/factor_file.h"
 #include "calibrate/elitekv/memory.h"
 #include "calibrate/elitekv/ratio.h"
@@ -17,7 +16,6 @@
 #include "cli/kvcalibrate/elite_input.h"
 #include "cli/kvcalibrate/elite_plan.h"
 #include "core/error.h"
-#include "draw/figure.h"
 #include "io/file.h"
 #include "states/capture_run.h"
 #include "states/live_source.h"
@@ -234,9 +232,9 @@ void run_elitekv(Arguments arguments) {
                                   elite_calibration(found), record, Json::object(), files);
   write_outputs(outputs, out, config, run, [&] {
     const std::size_t searched = input.source->documents(), tokens = input.source->tokens();
-    DrawnFigures figures{{"_elite", render_elite_map(elite_map(found, input.config, searched, tokens))}};
+    RunFigures figures{{"_elite", elite_chart(elite_map(found, input.config, searched, tokens))}};
     if (!found.trials.empty())
-      figures.push_back({"_trials", render_elite_trials(elite_trials(found, input.config, held_out, tokens))});
+      figures.push_back({"_trials", elite_sweep_chart(elite_sweep(found, input.config, held_out, tokens))});
     return figures;
   });
   checkpoint.remove();

@@ -14,7 +14,7 @@
 #include "eval/evaluation_report.h"
 #include "io/file.h"
 #include "model/model_json.h"
-#include "tasks/retrieval_map.h"
+#include "results/retrieval_chart.h"
 #include "tasks/task_report.h"
 #include "version.h"
 
@@ -105,11 +105,11 @@ bool has_map(const Json& result) {
   return std::ranges::all_of(result.at("samples"), [](const Json& sample) { return sample.contains("depth"); });
 }
 
-DrawnFigures figures_of(const CacheChoice& choice, const ModelSession& session, const Json& result,
-                        std::span<const TaskResult> results) {
+RunFigures figures_of(const CacheChoice& choice, const ModelSession& session, const Json& result,
+                      std::span<const TaskResult> results) {
   RetrievalMap map = retrieval_map(results);
   map.heading = session.config().name + ", " + result.at("task").get<std::string>() + ": " + choice.name;
-  return map.depths.empty() ? DrawnFigures() : DrawnFigures{{"_map", render_retrieval_map(map)}};
+  return map.depths.empty() ? RunFigures() : RunFigures{{"_map", retrieval_chart(map)}};
 }
 
 }  // namespace

@@ -13,7 +13,7 @@
 #include "cli/kvcalibrate/commands.h"
 #include "cli/kvcalibrate/faedkv_figures.h"
 #include "core/error.h"
-#include "draw/axes.h"
+#include "draw/axis.h"
 #include "io/file.h"
 #include "io/finite.h"
 
@@ -225,8 +225,8 @@ void run_faedkv(Arguments arguments) {
                         plan.layers[middle],
                         gains_keeping(plan.grid, findings.kept[middle])};
   for (std::size_t n = 0; n < losses.kept.size(); ++n)
-    figures.sweep.emplace_back(plan.chunk_counts[n], drawn_exponential(losses.kept[n].mean()));
-  write_outputs(out, config, run, [&] { return draw_faedkv_figures(figures, plan.setup, *session.decoder, *ops); });
+    figures.sweep.emplace_back(plan.chunk_counts[n], draw::drawn_exponential(losses.kept[n].mean()));
+  write_outputs(out, config, run, [&] { return faedkv_charts(figures, plan.setup, *session.decoder, *ops); });
   journal->remove();
   print_result(run, config, summary(plan, findings));
 }

@@ -2,10 +2,7 @@
 
 #include <algorithm>
 
-#include "calibrate/faedkv/ablation_map_figure.h"
-#include "calibrate/faedkv/filter_effect_figure.h"
-#include "calibrate/faedkv/perplexity_chunks_figure.h"
-#include "draw/axes.h"
+#include "results/faedkv_charts.h"
 
 namespace kvs {
 namespace {
@@ -87,16 +84,15 @@ FilterEffect filter_effect(const FaedkvFigures& figures, const AblationSetup& se
 
 }  // namespace
 
-DrawnFigures draw_faedkv_figures(const FaedkvFigures& figures, const AblationSetup& setup, Decoder& decoder,
-                                 SpectralOps& ops) {
-  DrawnFigures drawn{
-      {"_ablation",
-       render_ablation_map({figures.heading, {figures.layers.begin(), figures.layers.end()}, figures.result.delta})},
-      {"_filtering", render_filter_effect(filter_effect(figures, setup, decoder, ops))}};
+RunFigures faedkv_charts(const FaedkvFigures& figures, const AblationSetup& setup, Decoder& decoder, SpectralOps& ops) {
+  AblationMap map{{figures.layers.begin(), figures.layers.end()}, figures.result.delta, {}};
+  for (const std::vector<double>& row : map.delta) map.scaled.push_back(scaled_to_unit(row));
+  RunFigures drawn{{"_ablation", ablation_chart(figures.heading, map)},
+                   {"_filtering", filter_chart(filter_effect(figures, setup, decoder, ops))}};
   if (figures.sweep.size() < 2) return drawn;
-  PerplexityChunks sweep{figures.heading, {{"kept chunks", figures.sweep}}, drawn_exponential(figures.result.nll_base)};
+  ChunkSweep sweep{figures.heading, {{"kept chunks", figures.sweep}}, draw::drawn_exponential(figures.result.nll_base)};
   std::ranges::sort(sweep.series[0].points);
-  drawn.push_back({"_chunks", render_perplexity_chunks(sweep)});
+  drawn.push_back({"_chunks", chunk_sweep_chart(sweep)});
   return drawn;
 }
 

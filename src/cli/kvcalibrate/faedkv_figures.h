@@ -22,7 +22,6 @@ struct FaedkvFigures {
 };
 
 /// STEM_ablation, STEM_filtering and, with a sweep, STEM_chunks, for the config STEM.json.
-DrawnFigures draw_faedkv_figures(const FaedkvFigures& figures, const AblationSetup& setup, Decoder& decoder,
-                                 SpectralOps& ops);
+RunFigures faedkv_charts(const FaedkvFigures& figures, const AblationSetup& setup, Decoder& decoder, SpectralOps& ops);
 
 }  // namespace kvs

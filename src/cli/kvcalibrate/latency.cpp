@@ -13,9 +13,9 @@
 #include "cli/kvcalibrate/commands.h"
 #include "core/error.h"
 #include "eval/evaluation_report.h"
-#include "eval/latency_figure.h"
 #include "io/file.h"
 #include "model/model_json.h"
+#include "results/latency_chart.h"
 
 namespace kvs {
 namespace {
@@ -82,12 +82,13 @@ std::string heading(const ModelSession& session, const LatencyPlan& plan) {
          std::string(session.backend->device()) + " · medians of " + std::to_string(plan.repeats);
 }
 
-LatencyFigure latency_figure(const Json& latency, const std::string& title) {
-  LatencyFigure figure{title, latency.at("lengths").get<std::vector<std::size_t>>(), {}};
+draw::Chart chart_of(const Json& latency, const std::string& title) {
+  std::vector<CacheTimes> caches;
   for (const Json& cache : latency.at("caches"))
-    figure.curves.push_back({cache.at("label").get<std::string>(), cache.at("prefill_ms").get<std::vector<double>>(),
-                             cache.at("decode_ms").get<std::vector<double>>()});
-  return figure;
+    caches.push_back({cache.at("label").get<std::string>(),
+                      {cache.at("prefill_ms").get<std::vector<double>>(), {}},
+                      {cache.at("decode_ms").get<std::vector<double>>(), {}}});
+  return latency_chart(title, latency.at("lengths").get<std::vector<std::size_t>>(), caches);
 }
 
 }  // namespace
@@ -141,7 +142,7 @@ void run_latency(Arguments arguments) {
   result.update(latency_json(plan, caches, cells));
   if (options->has("out"))
     write_outputs(options->text("out"), result, run, [&] {
-      return DrawnFigures{{"", render_latency(latency_figure(result, heading(session, plan)))}};
+      return RunFigures{{"", chart_of(result, heading(session, plan))}};
     });
   print_result(run, result, latency_table(result));
 }

@@ -3,7 +3,6 @@
 #include <iostream>
 #include <sstream>
 
-#include "analyzers/figures/perturbation.h"
 #include "analyzers/perturbation.h"
 #include "analyzers/perturbation_report.h"
 #include "cli/common/estimate.h"
@@ -164,8 +163,8 @@ void run_perturb(Arguments arguments) {
   result.update(perturbation_json(versions.documents));
   result["documents"]["left_out"] = versions.left_out;
   write_outputs(out, result, run, [&] {
-    return DrawnFigures{{"", render_perturbation(heading(session.config(), plan, versions.documents.size()), layers,
-                                                 versions.documents)}};
+    return RunFigures{{"", perturbation_chart(heading(session.config(), plan, versions.documents.size()), layers,
+                                              versions.documents)}};
   });
   journal.remove();
   print_result(run, result, perturbation_summary(versions.documents));

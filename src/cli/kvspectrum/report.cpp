@@ -9,7 +9,7 @@
 #include "cli/kvspectrum/commands.h"
 #include "core/error.h"
 #include "export/report/inputs.h"
-#include "export/report/numbers.h"
+#include "export/report/markup.h"
 #include "io/file.h"
 #include "io/input_files.h"
 #include "version.h"

@@ -174,7 +174,7 @@ void run_retain(Arguments arguments) {
   const std::string heading = session.config().name + " · " + plan.setup.subject() + " · " +
                               std::to_string(documents.size()) + " × " + std::to_string(plan.setup.tokens) + " tokens";
   write_outputs(out, result, run, [&] {
-    return DrawnFigures{{"", render_retention(retention_figure(heading, plan, retention))}};
+    return RunFigures{{"", retention_chart(heading, kept_band_curves(plan, retention))}};
   });
   journal.remove();
   print_result(run, result, retention_summary(plan, retention));

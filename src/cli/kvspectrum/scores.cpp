@@ -5,8 +5,8 @@
 #include <iostream>
 #include <sstream>
 
+#include "calibrate/lagkv/token_score_map.h"
 #include "calibrate/lagkv/token_scores.h"
-#include "calibrate/lagkv/token_scores_figure.h"
 #include "cli/common/estimate.h"
 #include "cli/common/outputs.h"
 #include "cli/common/session.h"
@@ -136,7 +136,8 @@ void run_scores(Arguments arguments) {
   heading << session.config().name << " · LagKV, L = " << lagkv.lag << ", r = " << lagkv.ratio << " ("
           << options->text("variant") << ") · document " << document << ", " << tokens.size() << " tokens";
   write_outputs(out, result, run, [&] {
-    return DrawnFigures{{"", render_token_scores(heading.str(), layers, scores)}};
+    return RunFigures{{"", token_score_chart(heading.str(), token_score_map(scores, layers),
+                                             "layer (its KV heads below each other)")}};
   });
   print_result(run, result, summary(scores, lagkv, layers.size()));
 }

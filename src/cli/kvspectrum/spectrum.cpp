@@ -290,7 +290,8 @@ void run_spectrum(Arguments arguments) {
   const ModelGains* const shown = gains ? &*gains : nullptr;
   input.origin.source["command"] = options->command();
   input.origin.source["tool_version"] = kToolVersion;
-  write_spectrum_report(folder, spectrum, input.origin, run.replace(), shown);
+  const std::string note = write_spectrum_report(folder, spectrum, input.origin, run.replace(), shown);
+  if (!note.empty()) remark(note, run.quiet);
   checkpoint.remove();
   print_result(run, spectrum_json(spectrum, input.origin, shown),
                findings(spectrum) + (gains ? coding_gain_text(*gains) : ""));

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analyzers/model_gain.h"
+#include "analyzers/spectrum.h"
+#include "draw/chart.h"
+
+namespace kvs {
+
+/// Bins that a logarithmic axis would draw on top of each other, as one.
+struct Band {
+  double bin;    // geometric middle
+  double power;  // mean
+};
+/// Means of bins 1 … over bands of 1/`per_octave` octave; DC is left out. Empty bands are, too.
+std::vector<Band> log_bands(std::span<const double> power, std::size_t per_octave);
+
+/// What a figure of a spectrum shows: with the sinks all tokens, else those behind them.
+struct SpectrumView {
+  const Spectrum& spectrum;
+  std::string_view model_name;
+  bool with_sinks = true;
+};
+
+/// Log power against bin by layer (results/power_chart.h); bins are averaged over 1/12 octave.
+draw::Chart spectrum_layers_chart(const SpectrumView& view);
+/// Spectra of keys before and after RoPE in up to six layers spread over the depth; bands span the heads of a layer.
+/// Needs k_pre and k_post in the spectrum.
+draw::Chart spectrum_rope_chart(const SpectrumView& view);
+/// How many charts spectrum_heads_charts makes.
+std::size_t spectrum_heads_pages(std::size_t layers, std::size_t heads) noexcept;
+/// A small panel for each layer and head with one curve for each state, on pages of at most 240 panels (always whole
+/// layers). Bins are averaged over 1/4 octave.
+std::vector<draw::Chart> spectrum_heads_charts(const SpectrumView& view);
+/// Maps of the share of energy in the lowest `percent` per cent of the bins, and in each of FAEDKV's chunks.
+draw::Chart spectrum_share_chart(const SpectrumView& view, double percent);
+draw::Chart spectrum_chunks_chart(const SpectrumView& view);
+
+/// What each step saves by layer once the means are gone (results/coding_gain_chart.h); the joint KLT stands in both
+/// panels. Needs k_pre or v, and layers. @param layers  the model's, by position
+draw::Chart model_gain_chart(const ModelGains& gains, const std::vector<std::size_t>& layers,
+                             std::string_view model_name);
+
+/// "Queries before RoPE", "Keys before RoPE", "Keys after RoPE", "Values".
+std::string title_of(StateKind state);
+
+}  // namespace kvs

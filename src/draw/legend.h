@@ -1,0 +1,19 @@
+#pragma once
+
+#include <vector>
+
+#include "draw/chart.h"
+
+namespace kvs::draw {
+
+/// A line, a mark or a field as in the panels, 24 units wide. @param x, y  its left end and its middle
+Markup legend_sample(const LegendEntry& entry, double x, double y, Medium medium);
+
+/// A file's legend: rows from left to right, above the panels, where it covers nothing.
+struct PlacedLegend {
+  Markup markup;
+  double bottom;
+};
+PlacedLegend placed_legend(const std::vector<LegendEntry>& entries, double left, double top, double right);
+
+}  // namespace kvs::draw

@@ -1,0 +1,184 @@
+#include "results/faedkv_charts.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "draw/numbers.h"
+#include "results/panels.h"
+
+namespace kvs {
+namespace {
+
+/// The decades of the energy before; what filtering leaves as rounding lies below and is not drawn.
+draw::Axis energy_axis(const std::vector<double>& energy) {
+  constexpr int kDrawn = 9;
+  double least = HUGE_VAL, most = 0;
+  for (const double value : energy) {
+    if (value > 0) least = std::min(least, value);
+    most = std::max(most, value);
+  }
+  if (most <= 0) return {1, 10, draw::Axis::Scale::kLogarithmic};
+  const double high = std::ceil(std::log10(most)),
+               low = std::min(high - 1, std::max(high - kDrawn, std::floor(std::log10(least))));
+  return {std::pow(10, low), std::pow(10, high), draw::Axis::Scale::kLogarithmic};
+}
+
+template <class Value>
+draw::Series filter_series(const std::vector<Value>& values, bool after, double first, double least) {
+  draw::Series series{.name = after ? "after" : "before",
+                      .look = {draw::series_colour(after ? 1 : 5), 0},
+                      .points = {},
+                      .mark = 0,
+                      .thin = true};
+  for (std::size_t n = 0; n < values.size(); ++n) {
+    const double value = values[n];
+    series.points.push_back({first + static_cast<double>(n), value >= least ? value : draw::kNoValue});
+  }
+  return series;
+}
+
+template <class Value>
+draw::Axis around(const std::vector<Value>& one, const std::vector<Value>& other) {
+  constexpr double kMargin = 0.04;
+  const auto [low, high] = std::ranges::minmax(one);
+  const auto [least, most] = std::ranges::minmax(other);
+  const double bottom = std::min(low, least), top = std::max(high, most), margin = kMargin * (top - bottom);
+  return {bottom - margin, top + margin};
+}
+
+draw::Panel token_row(const FilterEffect& effect, const FilterEffect::Panel& of) {
+  const auto first = static_cast<double>(effect.first_token);
+  draw::Panel panel{.key = "tokens",
+                    .title = of.title,
+                    .description = "A channel along the tokens before and after filtering.",
+                    .x = {.axis = {first, first + static_cast<double>(of.before.size() - 1)}, .name = "token"},
+                    .y = {.axis = around(of.before, of.after), .name = "state", .most = 5}};
+  for (const bool after : {false, true})
+    panel.series.push_back(filter_series(after ? of.after : of.before, after, first, -HUGE_VAL));
+  return panel;
+}
+
+draw::Panel energy_row(const FilterEffect& effect, const FilterEffect::Panel& of) {
+  draw::Panel panel{
+      .key = "energy",
+      .title = "",
+      .description = "The channel's energy by frequency before and after filtering.",
+      .x = {.axis = {0, static_cast<double>(std::max<std::size_t>(of.energy_before.size(), 2) - 1)},
+            .name = effect.removed.empty() ? "frequency bin" : "frequency bin (grey: removed)"},
+      .y = {.axis = energy_axis(of.energy_before), .name = "energy", .label = draw::decade_label, .most = 5}};
+  for (const auto& [first, last] : effect.removed)
+    panel.shades.emplace_back(static_cast<double>(first) - 0.5, static_cast<double>(last) - 0.5);
+  for (const bool after : {false, true})
+    panel.series.push_back(filter_series(after ? of.energy_after : of.energy_before, after, 0, panel.y.axis.low()));
+  return panel;
+}
+
+}  // namespace
+
+SignedLogScale::SignedLogScale(std::span<const std::vector<double>> delta) {
+  std::vector<double> sizes;
+  for (const std::vector<double>& row : delta)
+    for (const double value : row)
+      if (value != 0) sizes.push_back(std::abs(value));
+  if (sizes.empty()) return;
+  std::ranges::sort(sizes);
+  linear = sizes[sizes.size() / 2];
+  limit = color(sizes.back());
+}
+
+double SignedLogScale::color(double delta) const noexcept {
+  return static_cast<double>(std::asinh(static_cast<long double>(delta) / linear));  // a double may not hold the ratio
+}
+
+std::vector<draw::Axis::Tick> SignedLogScale::ticks() const {
+  const long double most = linear * std::sinh(static_cast<long double>(limit));
+  const int high = static_cast<int>(std::floor(std::log10(most) + 1e-9));
+  const int low = std::max(high - 3, static_cast<int>(std::ceil(std::log10(linear) - 1e-9)));
+  std::vector<draw::Axis::Tick> ticks{{0, "0"}};
+  for (int exponent = std::min(low, high); exponent <= high; ++exponent)
+    for (const double sign : {1.0, -1.0}) {
+      const double value = sign * std::pow(10.0, exponent);
+      ticks.push_back({color(value) / limit, draw::shown_change(value, 1)});
+    }
+  std::ranges::sort(ticks, {}, &draw::Axis::Tick::value);
+  return ticks;
+}
+
+draw::Chart ablation_chart(const std::string& heading, const AblationMap& map) {
+  const std::size_t chunks = map.delta.front().size();
+  draw::Chart chart{
+      .heading = heading, .panels = {}, .plot_width = map_width(chunks), .plot_height = map_height(map.layers.size())};
+  const SignedLogScale scale(map.delta);
+  auto places = map.delta;
+  std::vector<std::vector<std::string>> changes, shares;
+  for (std::size_t row = 0; row < map.delta.size(); ++row) {
+    changes.emplace_back();
+    shares.emplace_back();
+    for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
+      const draw::Interval interval = map.interval.empty() ? std::nullopt : map.interval[row][chunk];
+      changes.back().push_back(draw::shown_change(map.delta[row][chunk]) +
+                               (interval ? " (95\u00A0%: " + draw::shown_range(*interval) + ")" : ""));
+      shares.back().push_back(draw::shown(map.scaled[row][chunk], 2));
+      places[row][chunk] = scale.color(map.delta[row][chunk]) / scale.limit;
+    }
+  }
+  const MapNames names{"layer",
+                       "frequency chunk",
+                       draw::number_names(map.layers),
+                       draw::counted_names(chunks),
+                       "frequency chunk (0 is the lowest)",
+                       ""};
+  chart.panels = {
+      map_panel(
+          "map", "\u0394 = (PPL \u2212 PPL\u2080) / PPL\u2080",
+          "Change of perplexity when one chunk of one layer's spectrum is lost, by layer and chunk; the colour is a "
+          "signed logarithm.",
+          names, {draw::Colour::Scale::kDiverging, "", scale.ticks()}, std::move(places), std::move(changes)),
+      map_panel("scaled", "\u0394 scaled to 0\u20131 by layer",
+                "The same change scaled to 0 to 1 within each layer, by layer and chunk.", names,
+                draw::value_bar("", 0, 1), map.scaled, std::move(shares))};
+  draw::arrange(chart, 2);
+  return chart;
+}
+
+draw::Chart filter_chart(const FilterEffect& effect) {
+  draw::Chart chart{.heading = effect.heading, .panels = {}, .plot_width = 290, .plot_height = 130};
+  for (const FilterEffect::Panel& panel : effect.panels) chart.panels.push_back(token_row(effect, panel));
+  for (const FilterEffect::Panel& panel : effect.panels) chart.panels.push_back(energy_row(effect, panel));
+  draw::arrange(chart, effect.panels.size());
+  return chart;
+}
+
+draw::Chart chunk_sweep_chart(const ChunkSweep& sweep) {
+  constexpr double kBeside = 1.25, kMargin = 0.06;
+  draw::Panel panel{
+      .key = "",
+      .title = "",
+      .description = "Perplexity against the number of chunks, with the unchanged model's as a dashed line.",
+      .x = {.name = "chunks C"},
+      .y = {.name = "perplexity"}};
+  std::set<std::size_t> counts;
+  double low = sweep.base.value_or(HUGE_VAL), high = sweep.base.value_or(-HUGE_VAL);
+  for (const auto& [title, points] : sweep.series) {
+    draw::Series series{.name = title, .look = draw::series_look(panel.series.size()), .points = {}};
+    for (const auto& [chunks, perplexity] : points) {
+      counts.insert(chunks);
+      low = std::min(low, perplexity);
+      high = std::max(high, perplexity);
+      series.points.push_back({.x = static_cast<double>(chunks),
+                               .y = perplexity,
+                               .told = std::to_string(chunks) + " chunks: " + draw::shown(perplexity, 4)});
+    }
+    panel.series.push_back(std::move(series));
+  }
+  if (counts.empty()) counts.insert(1);
+  for (const std::size_t count : counts) panel.x.ticks.push_back({static_cast<double>(count), std::to_string(count)});
+  panel.x.axis = {static_cast<double>(*counts.begin()) / kBeside, static_cast<double>(*counts.rbegin()) * kBeside,
+                  draw::Axis::Scale::kHalving};
+  panel.y.axis = {low - kMargin * (high - low), high + kMargin * (high - low)};
+  if (sweep.base) panel.rules.push_back({.at = *sweep.base, .name = "unchanged model"});
+  return {.heading = sweep.heading, .panels = {std::move(panel)}, .plot_width = 420, .plot_height = 220};
+}
+
+}  // namespace kvs

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "draw/chart.h"
+
+namespace kvs {
+
+/// What losing a chunk of a layer's spectrum does: Δ, the relative change of perplexity. Above 0 the model got worse.
+struct AblationMap {
+  std::vector<std::size_t> layers;                         // the model's
+  std::vector<std::vector<double>> delta;                  // [layer][chunk], finite
+  std::vector<std::vector<double>> scaled;                 // the same from 0 to 1 within each layer, as in FAEDKV
+  std::vector<std::vector<draw::Interval>> interval = {};  // 95 %; empty: not known
+};
+
+/// Maps of Δ, whose colour is a signed logarithm, because Δ spans decades, and of the scaled Δ.
+draw::Chart ablation_chart(const std::string& heading, const AblationMap& map);
+
+/// The colour scale of Δ: colour = asinh(Δ / linear), linear up to about `linear` and logarithmic above.
+struct SignedLogScale {
+  double linear = 1, limit = 1;  // colour of the largest |Δ|
+  /// Linear up to the median of |Δ| (zeros left out). Any values give a valid scale.
+  explicit SignedLogScale(std::span<const std::vector<double>> delta);
+  double color(double delta) const noexcept;
+  /// At 0 and ± powers of ten; their values are between −1 and 1.
+  std::vector<draw::Axis::Tick> ticks() const;
+};
+
+/// What filtering does to one channel of each state shown, after FAEDKV, figures 5 and 6.
+struct FilterEffect {
+  struct Panel {
+    std::string title;                                // e.g. "Keys, layer 14, head 1, channel 5"
+    std::vector<float> before, after;                 // [token]
+    std::vector<double> energy_before, energy_after;  // [bin]
+  };
+  std::string heading;
+  std::size_t first_token = 0;                               // number of the first entry of before and after
+  std::vector<Panel> panels;                                 // all of the same number of bins
+  std::vector<std::pair<std::size_t, std::size_t>> removed;  // bins [first, last) that were zeroed, drawn grey
+};
+
+/// The channel along the tokens on top, its energy spectrum below; one column for each state.
+draw::Chart filter_chart(const FilterEffect& effect);
+
+/// Perplexity of calibrated models that differ in the number of chunks.
+struct ChunkSweep {
+  struct Series {
+    std::string title;
+    std::vector<std::pair<std::size_t, double>> points;  // (C ≥ 1, perplexity), ascending in C
+  };
+  std::string heading;
+  std::vector<Series> series;
+  std::optional<double> base;  // of the unchanged model
+};
+
+draw::Chart chunk_sweep_chart(const ChunkSweep& sweep);
+
+}  // namespace kvs

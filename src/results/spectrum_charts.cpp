@@ -1,0 +1,186 @@
+#include "results/spectrum_charts.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "draw/numbers.h"
+#include "results/panels.h"
+
+namespace kvs {
+namespace {
+
+using draw::Axis;
+using draw::Panel;
+using draw::Series;
+
+constexpr double kRounding = 1e-20;  // in squared units of states, which are of order 1
+constexpr int kMostDecades = 12;
+
+bool is_value(const StatePower& state) { return state.key == "v"; }
+
+/// Around all states that share a scale with `of`.
+Decades shared_decades(const std::vector<StatePower>& states, const StatePower& of) {
+  std::vector<double> powers;
+  for (const StatePower& state : states) {
+    if (is_value(state) != is_value(of)) continue;
+    for (const auto& curve : state.power) powers.insert(powers.end(), curve.begin(), curve.end());
+    powers.insert(powers.end(), state.dc.begin(), state.dc.end());
+  }
+  return decades_of(powers);
+}
+
+draw::ColourBar depth_bar(const std::vector<std::size_t>& layers) {
+  draw::ColourBar bar{draw::Colour::Scale::kOrder, "layer", {}};
+  const auto first = static_cast<double>(layers.front());
+  const Axis axis(first, std::max(static_cast<double>(layers.back()), first + 1));
+  const std::size_t most = std::clamp<std::size_t>(layers.back() - layers.front(), 1, 6);
+  for (auto& [value, label] : axis.ticks(most, draw::plain_label)) bar.ticks.push_back({axis.place(value), label});
+  return bar;
+}
+
+Series layer_curve(const StatePower& state, const std::vector<std::size_t>& layers, std::size_t n) {
+  const auto depth = static_cast<double>(layers[n] - layers.front()),
+             depths = std::max(1.0, static_cast<double>(layers.back() - layers.front()));
+  Series series{
+      .name = "", .look = {draw::order(depth / depths), 0}, .points = {}, .told = "layer " + std::to_string(layers[n])};
+  series.points = power_points(state.bins, state.power[n], state.dc.empty() ? draw::kNoValue : state.dc[n]);
+  series.thin = true;
+  series.mark = 0;
+  return series;
+}
+
+constexpr double kLeastShare = 1e-6;
+
+std::vector<std::vector<std::string>> told_shares(const std::vector<std::vector<double>>& shares) {
+  std::vector<std::vector<std::string>> told;
+  for (const auto& row : shares) {
+    told.emplace_back();
+    for (const double share : row) told.back().push_back(draw::shown_percent(share));
+  }
+  return told;
+}
+
+/// The decade below every share.
+double least_decade(const std::vector<StateShares>& states) {
+  double least = 0.1;
+  for (const StateShares& state : states)
+    for (const auto& row : state.chunks)
+      for (const double share : row) least = std::min(least, std::max(share, kLeastShare));
+  return std::floor(std::log10(least));
+}
+
+draw::ColourBar decade_bar(const std::string& name, double low) {
+  draw::ColourBar bar{draw::Colour::Scale::kSequential, name, {}};
+  for (double exponent = low; exponent <= 0; ++exponent)
+    bar.ticks.push_back({1 - exponent / low, draw::decade_label(std::pow(10, exponent))});
+  return bar;
+}
+
+}  // namespace
+
+draw::Side bin_side(const std::string& name, double last, bool with_dc) {
+  draw::Side side{.axis = Axis(with_dc ? 0.75 * kDcPosition : 1, std::max(last, 2.0), Axis::Scale::kLogarithmic),
+                  .name = name};
+  if (with_dc) side.ticks.push_back({kDcPosition, "DC"});
+  for (double bin = 1; bin <= last; bin *= 10) side.ticks.push_back({bin, draw::plain_label(bin)});
+  return side;
+}
+
+Decades decades_of(const std::vector<double>& powers) {
+  double least = HUGE_VAL, most = 0;
+  for (const double power : powers) {
+    if (power > kRounding) least = std::min(least, power);
+    if (std::isfinite(power)) most = std::max(most, power);
+  }
+  if (most <= kRounding) return {};
+  const int high = static_cast<int>(std::ceil(std::log10(most)));
+  return {std::min(high - 1, std::max(high - kMostDecades, static_cast<int>(std::floor(std::log10(least))))), high};
+}
+
+draw::Side power_side(const Decades& decades) {
+  return {.axis = Axis(std::pow(10.0, decades.low), std::pow(10.0, decades.high), Axis::Scale::kLogarithmic),
+          .name = kPowerName,
+          .label = draw::decade_label,
+          .most = 7};
+}
+
+std::vector<draw::Point> power_points(const std::vector<double>& bins, const std::vector<double>& power, double dc) {
+  std::vector<draw::Point> points;
+  if (!std::isnan(dc)) {
+    points.push_back({kDcPosition, dc});
+    points.push_back({kDcPosition, draw::kNoValue});  // interrupts the line
+  }
+  for (std::size_t n = 0; n < bins.size(); ++n) points.push_back({bins[n], power[n] > 0 ? power[n] : draw::kNoValue});
+  return points;
+}
+
+draw::Chart power_chart(const std::string& heading, const std::vector<std::size_t>& layers,
+                        const std::vector<StatePower>& states, const std::string& bin_name) {
+  draw::Chart chart{.heading = heading, .panels = {}, .plot_width = 230, .plot_height = 220};
+  for (const StatePower& state : states) {
+    Panel panel{.key = state.key,
+                .title = state.title,
+                .description = "Power of " + state.title +
+                               " by frequency along the token axis, one curve for each layer, "
+                               "the first one strongest; both axes are logarithmic.",
+                .x = bin_side(bin_name, state.bins.empty() ? 1 : state.bins.back(), !state.dc.empty()),
+                .y = power_side(shared_decades(states, state)),
+                .bar = depth_bar(layers)};
+    Series dc{.name = "", .points = {}, .join = Series::Join::kNone, .mark = 2};
+    for (std::size_t n = 0; n < state.power.size(); ++n) {
+      panel.series.push_back(layer_curve(state, layers, n));
+      if (state.dc.empty()) continue;
+      Series point{
+          .name = "", .look = panel.series.back().look, .points = {}, .join = Series::Join::kNone, .mark = 1.6};
+      point.points.push_back(
+          {.x = kDcPosition, .y = state.dc[n], .told = "layer " + std::to_string(layers[n]) + ", DC"});
+      panel.series.push_back(std::move(point));
+    }
+    chart.panels.push_back(std::move(panel));
+  }
+  draw::arrange(chart, chart.panels.size());
+  return chart;
+}
+
+draw::Chart energy_share_chart(const std::string& heading, const std::vector<std::size_t>& layers,
+                               const std::vector<StateShares>& states) {
+  const std::size_t heads = states.front().with_dc.size();
+  draw::Chart chart{.heading = heading,
+                    .panels = {},
+                    .plot_width = std::clamp(11.0 * static_cast<double>(layers.size()), 160.0, 460.0),
+                    .plot_height = std::clamp(17.0 * static_cast<double>(heads), 44.0, 200.0)};
+  const MapNames names{"head", "layer", draw::counted_names(heads), draw::number_names(layers), "", ""};
+  for (const StateShares& state : states)
+    for (const bool with_dc : {true, false}) {
+      const auto& shares = with_dc ? state.with_dc : state.without_dc;
+      chart.panels.push_back(
+          map_panel(state.key + (with_dc ? "" : "-without-dc"), state.title + (with_dc ? ", with DC" : ", without DC"),
+                    "Share of the energy in the lowest tenth of the frequencies, by KV head and layer.", names,
+                    draw::share_bar("share of the energy"), shares, told_shares(shares)));
+    }
+  draw::arrange(chart, 2);
+  return chart;
+}
+
+draw::Chart energy_chunks_chart(const std::string& heading, const std::vector<std::size_t>& layers,
+                                const std::vector<StateShares>& states) {
+  const double low = least_decade(states);
+  const std::size_t chunks = states.front().chunks.front().size();
+  draw::Chart chart{.heading = heading,
+                    .panels = {},
+                    .plot_width = std::clamp(12.0 * static_cast<double>(chunks), 110.0, 270.0),
+                    .plot_height = map_height(layers.size())};
+  const MapNames names{"layer", "chunk", draw::number_names(layers), draw::counted_names(chunks), "", ""};
+  for (const StateShares& state : states) {
+    auto places = state.chunks;
+    for (auto& row : places)
+      for (double& share : row) share = 1 - std::log10(std::max(share, kLeastShare)) / low;
+    chart.panels.push_back(map_panel(state.key, state.title, "Share of a layer's energy in each chunk of the spectrum.",
+                                     names, decade_bar("share of the energy", low), std::move(places),
+                                     told_shares(state.chunks)));
+  }
+  draw::arrange(chart, chart.panels.size());
+  return chart;
+}
+
+}  // namespace kvs

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "draw/chart.h"
+
+namespace kvs {
+
+/// Power of one kind of state along the token axis, neighbouring bins averaged.
+struct StatePower {
+  std::string key, title;                  // "k_pre", "Keys before RoPE"
+  std::vector<double> bins;                // middles of the bands, ascending
+  std::vector<std::vector<double>> power;  // [layer][band]
+  std::vector<double> dc;                  // [layer]; empty: not drawn
+};
+
+/// Where DC is drawn on a logarithmic axis that starts with bin 1.
+inline constexpr double kDcPosition = 0.55;
+/// The axis of frequencies, from DC or from bin 1 to `last`.
+draw::Side bin_side(const std::string& name, double last, bool with_dc);
+
+/// Exponents of the decades around powers, at least one and at most twelve. What is lower is rounding.
+struct Decades {
+  int low = 0, high = 1;
+  bool operator==(const Decades&) const = default;
+};
+Decades decades_of(const std::vector<double>& powers);
+draw::Side power_side(const Decades& decades);
+inline constexpr const char* kPowerName = "power (squared units of the state)";
+
+/// A curve's points in order of their bins, and DC apart; zero power has no place on a logarithmic axis.
+std::vector<draw::Point> power_points(const std::vector<double>& bins, const std::vector<double>& power, double dc);
+
+/// Log power against bin, one curve for each layer coloured by depth, one panel for each kind of state; both kinds of
+/// keys share a scale. After FreqKV, figures 1 and 5–7.
+draw::Chart power_chart(const std::string& heading, const std::vector<std::size_t>& layers,
+                        const std::vector<StatePower>& states, const std::string& bin_name);
+
+/// Which share of the energy of one kind of state lies in the lowest bins, or in each chunk of the spectrum.
+struct StateShares {
+  std::string key, title;
+  std::vector<std::vector<double>> with_dc, without_dc;  // [head][layer]
+  std::vector<std::vector<double>> chunks;               // [layer][chunk] of a layer's energy; with DC
+};
+
+/// Maps head × layer of the shares in the lowest bins, with DC and without.
+draw::Chart energy_share_chart(const std::string& heading, const std::vector<std::size_t>& layers,
+                               const std::vector<StateShares>& states);
+/// Maps layer × chunk, all on one logarithmic scale.
+draw::Chart energy_chunks_chart(const std::string& heading, const std::vector<std::size_t>& layers,
+                                const std::vector<StateShares>& states);
+
+}  // namespace kvs

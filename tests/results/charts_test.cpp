@@ -1,0 +1,312 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "draw/svg.h"
+#include "results/coding_gain_chart.h"
+#include "results/elite_chart.h"
+#include "results/faedkv_charts.h"
+#include "results/latency_chart.h"
+#include "results/panels.h"
+#include "results/retention_chart.h"
+#include "results/retrieval_chart.h"
+#include "results/similarity_chart.h"
+#include "results/spectrum_charts.h"
+#include "results/token_score_chart.h"
+#include "results/tradeoff_chart.h"
+#include "tests/draw/xml.h"
+
+namespace kvs {
+namespace {
+
+using draw::test::parsed;
+using draw::test::texts;
+using testing::AllOf;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr double kInfinity = HUGE_VAL;
+
+/// The words of a chart's file, which is XML without a number that is none; its page is XML, too.
+std::vector<std::string> drawn(const draw::Chart& chart) {
+  const std::string svg = draw::svg_file(chart);
+  if (const char* folder = std::getenv("KVS_CHARTS")) {  // svg_files.py looks at them, too
+    static int number = 0;
+    std::ofstream(std::string(folder) + "/" + std::to_string(number++) + ".svg") << svg;
+  }
+  for (const char* none : {"nan", "inf"}) EXPECT_EQ(svg.find(none), std::string::npos) << none;
+  EXPECT_NO_THROW(parsed("<div>" + (draw::page_drawings(chart, "a") + draw::page_legend(chart)).html() + "</div>"));
+  return texts(svg);
+}
+
+std::vector<std::size_t> first_numbers(std::size_t count) {
+  std::vector<std::size_t> numbers(count);
+  std::iota(numbers.begin(), numbers.end(), std::size_t{0});
+  return numbers;
+}
+
+TEST(PowerChart, DecadesEncloseWhatIsDrawn) {
+  EXPECT_EQ(decades_of({5, 0.02, 0}), (Decades{-2, 1}));
+  EXPECT_EQ(decades_of({}), (Decades{0, 1}));
+  EXPECT_EQ(decades_of({1e-300, 1}), (Decades{-1, 0}));  // rounding has no part in it
+  EXPECT_EQ(decades_of({1e-19, 1}), (Decades{-12, 0}));
+}
+
+TEST(PowerChart, DrawsAnyShape) {
+  for (const std::size_t layers : {1U, 30U})
+    for (const double power : {0.0, 1.0, 4e5, 1e300}) {
+      StatePower keys{"k_pre", "Keys before RoPE", {1, 2, 4}, {}, {}}, values{"v", "Values", {}, {}, {}};
+      keys.power.assign(layers, {power, power / 2, 0});
+      keys.dc.assign(layers, power);
+      values.power.assign(layers, {});
+      EXPECT_THAT(drawn(power_chart("tiny_model", first_numbers(layers), {keys, values}, "bin")),
+                  AllOf(Contains("tiny_model"), Contains("Values"), Contains("DC"), Contains("layer")));
+    }
+}
+
+TEST(PowerChart, KeysShareAScaleThatValuesDoNotHave) {
+  const StatePower pre{"k_pre", "a", {1, 2}, {{1, 10}}, {}}, post{"k_post", "b", {1, 2}, {{1e-3, 1}}, {}},
+      values{"v", "c", {1, 2}, {{1e4, 1e5}}, {}};
+  const draw::Chart chart = power_chart("", {0}, {pre, post, values}, "bin");
+  EXPECT_EQ(chart.panels[0].y, chart.panels[1].y);
+  EXPECT_FALSE(chart.panels[0].y == chart.panels[2].y);
+}
+
+TEST(EnergyChart, HasAMapForEachStateWithAndWithoutDc) {
+  const StateShares keys{"k_pre", "Keys", {{0.5, 1}, {0, 0.25}}, {{0, 0}, {0, 0}}, {{0.9, 0.1}, {1, 0}}};
+  EXPECT_THAT(drawn(energy_share_chart("lowest 10 % of bins", {3, 4}, {keys})),
+              AllOf(Contains("Keys, with DC"), Contains("Keys, without DC"), Contains("4"), Contains("100\u00A0%")));
+  EXPECT_THAT(drawn(energy_chunks_chart("Energy by chunk", {3, 4}, {keys})),
+              AllOf(Contains("10\u207B\u2076"), Contains("10\u2070")));
+}
+
+TEST(CodingGainChart, StacksItsSteps) {
+  const draw::Chart chart =
+      coding_gain_chart("gain", {0, 1}, {"mean", "KLT", "joint"}, {{"k_pre", "Keys", {{1, 2}, {0.5, 0}, {}}}});
+  const std::vector<draw::Bars>& bars = chart.panels[0].bars;
+  ASSERT_EQ(bars.size(), 3U);
+  EXPECT_EQ(bars[1].bars[0].low, 1);
+  EXPECT_EQ(bars[1].bars[0].high, 1.5);
+  EXPECT_TRUE(bars[2].bars.empty());
+  EXPECT_GE(chart.panels[0].y.axis.high(), 2);
+  EXPECT_THAT(drawn(chart), AllOf(Contains("mean"), Contains("KLT"), Contains("bits a real saved")));
+}
+
+TEST(AblationChart, TheScaleKeepsTheSignAndReachesItsLimitAtTheLargest) {
+  const std::vector<std::vector<double>> delta{{-0.01, 0.01, 0}, {0.02, 5, 0.005}};
+  const SignedLogScale scale(delta);
+  EXPECT_DOUBLE_EQ(scale.color(0), 0);
+  EXPECT_DOUBLE_EQ(scale.color(5), scale.limit);
+  EXPECT_DOUBLE_EQ(scale.color(-5), -scale.limit);
+  EXPECT_LT(scale.color(0.5), scale.color(5));
+  std::vector<std::string> labels;
+  for (const auto& [place, label] : scale.ticks()) {
+    labels.push_back(label);
+    EXPECT_LE(std::abs(place), 1);
+  }
+  EXPECT_THAT(labels, testing::ElementsAre("\u2212100\u00A0%", "\u221210\u00A0%", "\u22121.0\u00A0%", "0",
+                                           "+1.0\u00A0%", "+10\u00A0%", "+100\u00A0%"));
+}
+
+TEST(AblationChart, NothingButZerosIsAValidScale) {
+  const std::vector<std::vector<double>> delta{{0, 0}};
+  EXPECT_GT(SignedLogScale(delta).limit, 0);
+}
+
+TEST(AblationChart, DrawsAnyShape) {
+  EXPECT_THAT(drawn(ablation_chart("one", {{4}, {{0.5}}, {{0}}})), AllOf(Contains("one"), Contains("4")));
+  EXPECT_THAT(drawn(ablation_chart("none", {{0, 1}, {{0, 0}, {0, 0}}, {{0, 0}, {0, 0}}})), Contains("none"));
+  EXPECT_THAT(drawn(ablation_chart("huge", {{0}, {{1e308, -1e308, 1e-308}}, {{1, 0, 0.5}}})), Contains("huge"));
+  AblationMap map{first_numbers(40), {}, {}};
+  for (const std::size_t layer : map.layers) {
+    map.delta.emplace_back(22, 0.01 * static_cast<double>(layer) - 0.1);
+    map.scaled.emplace_back(22, 0.5);
+  }
+  EXPECT_THAT(drawn(ablation_chart("many", map)), AllOf(Contains("36"), Contains("20")));
+}
+
+TEST(ChunkSweepChart, DrawsSeriesWithAndWithoutABase) {
+  EXPECT_THAT(drawn(chunk_sweep_chart({"sweep", {{"in_place", {{8, 40.5}, {22, 39}}}}, 34.4})),
+              AllOf(Contains("unchanged model"), Contains("8"), Contains("22")));
+  EXPECT_THAT(drawn(chunk_sweep_chart({"sweep", {{"in_place", {{8, 40.5}}}}, {}})),
+              AllOf(Contains("in_place"), Not(Contains("unchanged model"))));
+  EXPECT_THAT(drawn(chunk_sweep_chart({"nothing", {}, {}})), Contains("nothing"));
+}
+
+TEST(RetentionChart, DrawsAnyRange) {
+  for (const double ratio : {1.0, 1.01, 4.0, 5000.0, 1e147}) {
+    std::vector<KeptBandCurve> curves;
+    for (const char* states : {"k", "v", "kv"})
+      curves.push_back({states, "lowest", {{1, 1, std::pair(1.0, 1.0)}, {0.25, ratio, std::pair(-ratio, 2 * ratio)}}});
+    EXPECT_THAT(drawn(retention_chart("kept", curves)), AllOf(Contains("lowest"), Contains("Keys cut")));
+  }
+  EXPECT_EQ(retention_chart("kept", {{"v", "lowest", {{1, 1}}}}).panels.size(), 1U);
+}
+
+TEST(LatencyChart, DrawsOneLengthAndSeveral) {
+  EXPECT_THAT(drawn(latency_chart("one", {512}, {{"full", {{0.5}, {}}, {{9}, {}}}})),
+              AllOf(Contains("Decoding"), Contains("512")));
+  const auto words = drawn(latency_chart(
+      "two", {512, 1024}, {{"full", {{0.5, 0.6}, {}}, {{9, 10}, {}}}, {"full", {{1, 1}, {}}, {{5, 5}, {}}}}));
+  EXPECT_EQ(std::ranges::count(words, "full"), 2);  // of two looks
+}
+
+TEST(SimilarityChart, HasARowForEachGroupAndEndsAtOne) {
+  const SimilarityPanel::Curve curve{"low", {0.99, 0.98}, {std::pair(0.9, 1.2), {}}};
+  const draw::Chart chart = similarity_chart(
+      "synonyms", {0, 7},
+      {{"k-0", "Keys", 0, {curve}}, {"v-0", "Values", 0, {curve}}, {"k-1", "Keys moved", 1, {curve}}}, 2);
+  EXPECT_EQ(chart.panels[2].row, 1U);
+  EXPECT_EQ(chart.panels[0].series[0].points[0].interval->second, 1);
+  EXPECT_THAT(drawn(chart), AllOf(Contains("Keys moved"), Contains("low")));
+}
+
+TEST(TokenScoreChart, DrawsAnyShape) {
+  for (const std::size_t rows : {1U, 2U, 96U})
+    for (const std::size_t columns : {1U, 64U}) {
+      TokenScoreMap map{std::vector<std::string>(rows, "0"), {}, {}, 3, {}, {}};
+      for (std::size_t column = 0; column < columns; ++column) map.first.push_back(16 + 3 * column);
+      map.score.assign(rows, std::vector<double>(columns, 1));
+      map.kept.assign(rows, std::vector<double>(columns, 0.5));
+      EXPECT_THAT(drawn(token_score_chart("a document", map, "layer")), Contains("Share of the tokens kept"));
+    }
+  EXPECT_EQ(tokens_per_column(64), 1U);
+  EXPECT_EQ(tokens_per_column(65), 2U);
+}
+
+TEST(FilterChart, DrawsRemovedBinsOfSeveralPanels) {
+  FilterEffect effect{"filtered", 10, {}, {{2, 4}}};
+  for (const char* title : {"Keys", "Values"})
+    effect.panels.push_back({title, {1, 2, 1, 0, 1, 2}, {1, 1, 1, 1, 1, 1}, {9, 1, 1, 1}, {9, 1, 0, 0}});
+  const draw::Chart chart = filter_chart(effect);
+  EXPECT_EQ(chart.panels.size(), 4U);
+  EXPECT_THAT(drawn(chart), AllOf(Contains("frequency bin (grey: removed)"), Contains("before"), Contains("after")));
+}
+
+TEST(FilterChart, DrawsAConstantChannel) {
+  EXPECT_THAT(drawn(filter_chart({"flat", 0, {{"Keys", {1, 1, 1}, {0, 0, 0}, {3, 0}, {0, 0}}}, {}})), Contains("flat"));
+  EXPECT_THAT(drawn(filter_chart({"zero", 0, {{"Keys", {0}, {0}, {0}, {0}}}, {}})), Contains("zero"));
+}
+
+TEST(EliteChart, DrawsOnePanelForEachHead) {
+  const EliteMap map{"picks", "KV head", {0, 5}, 4, {{{0, 2}, {3, 1}}, {{1, 0}, {2, 3}}}};
+  const draw::Chart chart = elite_chart(map);
+  EXPECT_EQ(chart.panels.size(), 2U);
+  EXPECT_EQ(chart.panels[0].cells->places[0][0], 0);  // the first pick
+  EXPECT_EQ(chart.panels[0].cells->places[0][2], 1);  // the last
+  EXPECT_TRUE(std::isnan(chart.panels[0].cells->places[0][1]));
+  EXPECT_THAT(drawn(chart), AllOf(Contains("KV head 1"), Contains("order of the pick")));
+  EXPECT_EQ(elite_share_chart(map).panels[0].cells->places[0][3], 0.5);
+}
+
+TEST(EliteChart, OfAModelOf7BIsAFileToBeMailed) {
+  EliteMap map{"32 layers, 32 heads", "Query head", first_numbers(32), 64, {}};
+  for (const std::size_t layer : map.layers) map.elite.emplace_back(32, std::vector<std::size_t>{0, layer, 63});
+  const std::string svg = draw::svg_file(elite_chart(map));
+  EXPECT_THAT(svg, AllOf(HasSubstr("Query head 31"), HasSubstr("shape-rendering=\"crispEdges\"")));
+  EXPECT_LT(svg.size(), 300'000U);
+}
+
+TEST(EliteSweepChart, DrawsBothFactorizationsBesideTheirReferences) {
+  const EliteSweep::Trial joint{4, 168, true, std::log(25)}, separate{8, 144, false, std::log(40)};
+  const auto both = drawn(elite_sweep_chart({"trials", {joint, separate}, std::log(20), 2, std::log(10300.2)}));
+  for (const char* text : {"J-LRD", "S-LRD", "GQA, 2 heads: 10,300 \u2191", "full cache: 20", "168", "144"})
+    EXPECT_THAT(both, Contains(text));
+  const auto alone = drawn(elite_sweep_chart({"trials", {separate}, std::log(20)}));
+  EXPECT_THAT(alone, AllOf(Contains("S-LRD"), Not(Contains("J-LRD")), Not(Contains(HasSubstr("GQA")))));
+  EXPECT_THAT(drawn(elite_sweep_chart({"far", {{4, 8, true, 900}}, 1, 1, 800})), Contains(HasSubstr("e^800")));
+}
+
+TEST(RetrievalChart, NamesLengthsAndDepths) {
+  const RetrievalMap map{"a_model: lagkv",
+                         {512, 1024},
+                         {0, 0.5},
+                         {{"score", "share found", true, {{1, 0.5}, {0, draw::kNoValue}}},
+                          {"likelihood", "log-likelihood a token", false, {{-0.1, -2}, {-3, 0}}}}};
+  const draw::Chart chart = retrieval_chart(map);
+  EXPECT_EQ(chart.panels[1].cells->places[1][0], 0);  // the least
+  EXPECT_EQ(chart.panels[1].cells->told[1][0], "\u22123.00");
+  for (const char* text :
+       {"a_model: lagkv", "512", "1,024", "50\u00A0%", "share found", "log-likelihood a token", "\u22123"})
+    EXPECT_THAT(drawn(chart), Contains(text));
+  EXPECT_THAT(drawn(retrieval_chart({"one", {8}, {0}, {{"a", "b", false, {{0}}}}})), Contains("one"));
+}
+
+TEST(IntervalPanel, ShowsZeroAndCutsWideIntervals) {
+  const std::vector<IntervalRow> rows{{"a", 0.1, std::pair(0.05, 9.0), "told"}, {"b", 0.2, {}, "told"}};
+  const draw::Panel panel = interval_panel("", "Changes", "d", "change", rows);
+  EXPECT_LE(panel.x.axis.low(), 0);
+  EXPECT_LT(panel.x.axis.high(), 1);
+  EXPECT_THAT(drawn({.panels = {panel}, .plot_height = interval_height(2)}),
+              AllOf(Contains("a"), Contains("b"), Contains("0\u00A0%")));
+  EXPECT_EQ(interval_words(std::pair(0.9, 1.1)), " (95\u00A0%: 0.900 to 1.10)");
+}
+
+TradePoint trade_point(const std::string& label, double bytes, double loss) {
+  TradePoint point{.label = label, .method = label, .told = {}, .interval = {}};
+  point.bytes = bytes;
+  point.loss = loss;
+  return point;
+}
+
+TEST(TradeoffChart, TheFrontIsWhatNoOtherBeatsInBothBytesAndLoss) {
+  std::vector<TradePoint> points{trade_point("small", 0.25, 0.3), trade_point("beaten", 0.5, 0.4),
+                                 trade_point("good", 0.5, 0.1), trade_point("full", 1, 0),
+                                 trade_point("as good", 0.5, 0.1)};
+  mark_front(points);
+  std::vector<std::string> front;
+  for (const TradePoint& point : points)
+    if (point.front) front.push_back(point.label);
+  EXPECT_EQ(front, (std::vector<std::string>{"small", "good", "full", "as good"}));
+}
+
+TEST(TradeoffChart, LossesBelowTheScaleLieAtTheBottomWhichSaysSo) {
+  const draw::Chart chart =
+      tradeoff_chart("", "", perplexity_scale(), {trade_point("none", 0.5, 0), trade_point("gain", 0.25, -0.01)});
+  for (const draw::Series& series : chart.panels[0].series)
+    for (const draw::Point& point : series.points) EXPECT_EQ(point.y, 1e-3);
+  EXPECT_THAT(drawn(chart), Contains("\u2264\u00A00.1\u00A0%"));
+}
+
+TEST(TradeoffChart, NoTwoMethodsLookAlike) {
+  std::vector<TradePoint> points;
+  for (int n = 0; n < 30; ++n) points.push_back(trade_point("method " + std::to_string(n), 0.5, 0.1));
+  const draw::Chart chart = tradeoff_chart("", "", divergence_scale(), points);
+  for (std::size_t a = 0; a < points.size(); ++a)
+    for (std::size_t b = 0; b < a; ++b) EXPECT_FALSE(chart.panels[0].series[a].look == chart.panels[0].series[b].look);
+}
+
+TEST(TradeoffChart, AMethodKeepsItsLookWhateverStandsBesideIt) {
+  const std::vector<std::string> order{"full", "h2o", "lagkv"};
+  const auto look = [&](const std::vector<TradePoint>& points) {
+    const draw::Chart chart = tradeoff_chart("", "", divergence_scale(), points, order);
+    for (const draw::Series& series : chart.panels[0].series)
+      if (series.name == "lagkv") return series.look;
+    return draw::SeriesLook{};
+  };
+  const TradePoint lagkv = trade_point("lagkv", 0.25, 0.1), other = trade_point("new", 0.25, 0.1);
+  EXPECT_EQ(look({lagkv}), look({other, trade_point("full", 1, 0.1), lagkv}));
+  EXPECT_EQ(look({lagkv}), draw::series_look(2));
+}
+
+TEST(TradeoffChart, TellsAPointAndNamesTheFront) {
+  TradePoint point = trade_point("lagkv", 0.25, 0.03), far = trade_point("far", 0.9, kInfinity);
+  point.told = "a <little> more";
+  point.front = true;
+  const draw::Chart chart = tradeoff_chart("a front", "", divergence_scale(), {point, far});
+  EXPECT_THAT(draw::page_drawings(chart, "plot").html(),
+              HasSubstr("lagkv: 25\u00A0% of the bytes, a &lt;little&gt; more"));
+  const auto words = drawn(chart);
+  EXPECT_EQ(std::ranges::count(words, "lagkv"), 2);  // in the legend, and beside its point
+  EXPECT_THAT(words, Contains("KL divergence from the full cache, nats a token"));
+}
+
+}  // namespace
+}  // namespace kvs
