@@ -32,6 +32,13 @@ std::unique_ptr<LayerCache> make_dropping(Parameters& parameters, const CacheLay
 
 }  // namespace
 
-constinit const CacheMethod kDroppingMethod{"dropping", Prefill::kStepwise, make_dropping, true, sized_slots};
+constinit const Method kDroppingMethod{
+    .name = "dropping",
+    .title = "dropping",
+    .summary = "the first tokens and the last slots, many dropped at once: what FreqKV is compared with",
+    .make = make_dropping,
+    .settings_for_share = slots_for_share,
+    .priority = 7,
+};
 
 }  // namespace kvs

@@ -57,7 +57,9 @@ class GqaCache final : public LayerCache {
 };
 
 std::unique_ptr<LayerCache> make_gqa(Parameters& parameters, const CacheLayer& layer) {
-  const std::size_t heads = parameters.count("heads", Parameters::kRequired, 1), all = layer.shape.kv_heads;
+  const std::size_t heads = parameters.count("heads", "KV heads that stay, a divisor of the model's",
+                                             Parameters::kRequired, 1),
+                    all = layer.shape.kv_heads;
   if (all % heads != 0)
     parameters.refuse("heads", "found " + std::to_string(heads) + ", expected a divisor of the model's " +
                                    std::to_string(all) + " KV heads");
@@ -68,8 +70,32 @@ std::unique_ptr<LayerCache> make_gqa(Parameters& parameters, const CacheLayer& l
   return std::make_unique<GqaCache>(heads, layer.store);
 }
 
+/// Every divisor of the KV heads below them, the largest first.
+std::vector<Json> fewer_heads(std::size_t kv_heads) {
+  std::vector<Json> all;
+  for (std::size_t heads = kv_heads - 1; heads > 0; --heads)
+    if (kv_heads % heads == 0) all.push_back({{"heads", heads}});
+  return all;
+}
+
 }  // namespace
 
-constinit const CacheMethod kGqaMethod{"gqa", Prefill::kEither, make_gqa};
+constinit const Method kGqaMethod{
+    .name = "gqa",
+    .title = "GQA",
+    .summary = "every token, KV heads mean-pooled to fewer",
+    .paper = {.authors = "Ainslie, Lee-Thorp, de Jong, Zemlyanskiy, Lebrón, Sanghai",
+              .title = "GQA: Training Generalized Multi-Query Transformer Models from Multi-Head Checkpoints",
+              .link = "https://arxiv.org/abs/2305.13245",
+              .year = 2023},
+    .prefill = Prefill::kEither,
+    .make = make_gqa,
+    .fixed_settings = fewer_heads,
+    .obstacle =
+        [](const ModelConfig& model) {
+          return model.kv_heads > 1 ? std::string() : std::string("found 1 KV head, expected two or more");
+        },
+    .compared = false,  // without training the pooled model is no rival
+};
 
 }  // namespace kvs

@@ -83,19 +83,31 @@ class H2oCache final : public LayerCache {
 
 std::unique_ptr<LayerCache> make_h2o(Parameters& parameters, const CacheLayer& layer) {
   H2oOptions options;
-  options.recent = parameters.count("recent", Parameters::kRequired, 1);
-  options.cache_size = parameters.count("cache_size", Parameters::kRequired, 1, options.recent);
+  options.recent = parameters.count("recent", "last tokens, which stay", Parameters::kRequired, 1);
+  options.cache_size = parameters.count("cache_size", "tokens that stay, recent ones included", Parameters::kRequired,
+                                        1, options.recent);
   return std::make_unique<H2oCache>(options, layer.store);
 }
 
 /// Half of the tokens are the last ones, as the paper has it.
-Json sized_h2o(double share, std::size_t tokens, const Json&) {
+Json h2o_for_share(double share, std::size_t tokens, const Json&) {
   const auto kept = std::llround(share * static_cast<double>(tokens));
   return {{"cache_size", kept}, {"recent", kept / 2}};
 }
 
 }  // namespace
 
-constinit const CacheMethod kH2oMethod{"h2o", Prefill::kStepwise, make_h2o, true, sized_h2o};
+constinit const Method kH2oMethod{
+    .name = "h2o",
+    .title = "H2O",
+    .summary = "the last tokens and those with the most attention so far",
+    .paper = {.authors = "Zhang, Sheng, Zhou, Chen, Zheng, Cai, Song, Tian, Ré, Barrett, Wang, Chen",
+              .title = "H2O: Heavy-Hitter Oracle for Efficient Generative Inference of Large Language Models",
+              .link = "https://arxiv.org/abs/2306.14048",
+              .year = 2023},
+    .make = make_h2o,
+    .settings_for_share = h2o_for_share,
+    .priority = 2,
+};
 
 }  // namespace kvs

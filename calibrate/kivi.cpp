@@ -117,14 +117,14 @@ class KiviCache final : public LayerCache {
 std::unique_ptr<LayerCache> make_kivi(Parameters& parameters, const CacheLayer& layer) {
   static constexpr std::size_t kMostGroup = 256;  // attention reads runs of so many keys
   KiviOptions options;
-  options.bits = parameters.count("bits", options.bits, 2);
+  options.bits = parameters.count("bits", "bits of a value, 2 or 4", options.bits, 2);
   if (options.bits != 2 && options.bits != 4)
     parameters.refuse("bits", "found " + std::to_string(options.bits) + ", expected 2 or 4");
-  options.group = parameters.count("group", options.group, 8);
+  options.group = parameters.count("group", "values that share a step and a minimum", options.group, 8);
   if (kMostGroup % options.group != 0)
     parameters.refuse("group", "found " + std::to_string(options.group) + ", expected a power of two of at most " +
                                    std::to_string(kMostGroup));
-  options.residual = parameters.count("residual", options.residual, 1);
+  options.residual = parameters.count("residual", "last tokens, which stay as they are", options.residual, 1);
   if (options.residual % options.group != 0)
     parameters.refuse("residual", "found " + std::to_string(options.residual) + ", expected a multiple of group, " +
                                       std::to_string(options.group));
@@ -137,6 +137,22 @@ std::unique_ptr<LayerCache> make_kivi(Parameters& parameters, const CacheLayer& 
 
 }  // namespace
 
-constinit const CacheMethod kKiviMethod{"kivi", Prefill::kEither, make_kivi, false};
+constinit const Method kKiviMethod{
+    .name = "kivi",
+    .title = "KIVI",
+    .summary = "every token, keys by channel and values by token in 2 or 4 bits",
+    .paper = {.authors = "Liu, Yuan, Jin, Zhong, Xu, Braverman, Chen, Hu",
+              .title = "KIVI: A Tuning-Free Asymmetric 2bit Quantization for KV Cache",
+              .link = "https://arxiv.org/abs/2402.02750",
+              .year = 2024},
+    .prefill = Prefill::kEither,
+    .rows = false,
+    .make = make_kivi,
+    .fixed_settings =
+        [](std::size_t) {
+          return std::vector<Json>{{{"bits", 4}}, {{"bits", 2}}};
+        },
+    .priority = 8,
+};
 
 }  // namespace kvs

@@ -63,16 +63,28 @@ class L2normCache final : public LayerCache {
 };
 
 std::unique_ptr<LayerCache> make_l2norm(Parameters& parameters, const CacheLayer& layer) {
-  const double ratio = parameters.real("ratio", 0.5, 0, 1);
-  const auto skipped = parameters.indices("skip_layers", {0, 1}, parameters.layers());
+  const double ratio = parameters.real("ratio", "share of the prefix that stays", 0.5, 0, 1);
+  const auto skipped = parameters.indices("skip_layers", "layers that keep every token", {0, 1}, parameters.layers());
   if (std::ranges::find(skipped, layer.index) != skipped.end()) return make_full_cache(layer.store);
   return std::make_unique<L2normCache>(ratio, layer.store);
 }
 
-Json sized_l2norm(double share, std::size_t, const Json&) { return {{"ratio", share}}; }
+Json l2norm_for_share(double share, std::size_t, const Json&) { return {{"ratio", share}}; }
 
 }  // namespace
 
-constinit const CacheMethod kL2normMethod{"l2norm", Prefill::kWhole, make_l2norm, true, sized_l2norm};
+constinit const Method kL2normMethod{
+    .name = "l2norm",
+    .title = "the L2 norm",
+    .summary = "of a prefix the tokens of the shortest keys",
+    .paper = {.authors = "Devoto, Zhao, Scardapane, Minervini",
+              .title = "A Simple and Effective L2 Norm-Based Strategy for KV Cache Compression",
+              .link = "https://arxiv.org/abs/2406.11430",
+              .year = 2024},
+    .prefill = Prefill::kWhole,
+    .make = make_l2norm,
+    .settings_for_share = l2norm_for_share,
+    .priority = 10,
+};
 
 }  // namespace kvs

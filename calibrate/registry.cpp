@@ -3,61 +3,21 @@
 #include <algorithm>
 #include <array>
 
-#include "caches/full.h"
-
 namespace kvs {
+
 namespace {
 
-Prefix prefix_of(const CacheMethod& method, Parameters& parameters) {
-  static constexpr std::string_view kStepwiseFirst[] = {"stepwise", "whole"}, kWholeFirst[] = {"whole", "stepwise"};
-  const bool must = method.prefill == Prefill::kWhole;
-  Prefix prefix{parameters.count("prefix", 0, must ? 1 : 0)};
-  prefix.whole = (parameters.choice("prefill", must ? kWholeFirst : kStepwiseFirst) == 0) == must;
-  if (prefix.whole && prefix.tokens == 0)
-    parameters.refuse("prefix", "found 0, expected the tokens of a whole prefill");
-  if (prefix.whole && method.prefill == Prefill::kStepwise)
-    parameters.refuse("prefill", "found whole, expected stepwise: the method acts while the prefix goes in");
-  if (!prefix.whole && must)
-    parameters.refuse("prefill", "found stepwise, expected whole: the method acts at the prefix's end alone");
-  return prefix;
-}
-
-constexpr std::array kMethods{&kFullMethod,   &kStreamingMethod, &kDroppingMethod, &kFreqkvMethod,
-                              &kFaedkvMethod, &kLagkvMethod,     &kH2oMethod,      &kSnapkvMethod,
-                              &kL2normMethod, &kKiviMethod,      &kGqaMethod};
+#define KVS_ADDRESS(Name) &k##Name##Method,
+constexpr std::array kMethods{KVS_METHODS(KVS_ADDRESS, KVS_ADDRESS)};
+#undef KVS_ADDRESS
 
 }  // namespace
 
-std::span<const CacheMethod* const> cache_methods() noexcept { return kMethods; }
+std::span<const Method* const> all_methods() noexcept { return kMethods; }
 
-const CacheMethod* find_cache_method(std::string_view name) noexcept {
-  const auto found = std::ranges::find(kMethods, name, &CacheMethod::name);
+const Method* find_method(std::string_view name) noexcept {
+  const auto found = std::ranges::find(kMethods, name, &Method::name);
   return found == kMethods.end() ? nullptr : *found;
-}
-
-std::unique_ptr<LayerCache> make_layer_cache(const CacheMethod& method, Parameters& parameters, std::size_t layer,
-                                             const CacheShape& shape) {
-  if (!parameters.select(layer)) return make_full_cache();
-  const StateStore store = method.rows ? read_store(parameters, layer, shape) : StateStore{};
-  std::unique_ptr<LayerCache> cache = method.make(parameters, {layer, shape, store});
-  const bool windowed = !shape.windows.empty() && shape.windows[layer] != 0;
-  return windowed ? make_full_cache(store) : std::move(cache);
-}
-
-Cache make_cache(const CacheMethod& method, Parameters& parameters, const CacheShape& shape) {
-  std::vector<std::unique_ptr<LayerCache>> layers;
-  for (std::size_t layer = 0; layer < parameters.layers(); ++layer)
-    layers.push_back(make_layer_cache(method, parameters, layer, shape));
-  parameters.select_all();
-  const Prefix prefix = prefix_of(method, parameters);
-  parameters.check_known();
-  return Cache(std::move(layers), prefix);
-}
-
-std::vector<ParameterSpec> describe(const CacheMethod& method) {
-  Parameters parameters = Parameters::description(1);
-  (void)make_cache(method, parameters, {.kv_heads = 1, .head_dim = 64});
-  return parameters.specs();
 }
 
 }  // namespace kvs

@@ -87,22 +87,37 @@ class SnapkvCache final : public LayerCache {
 
 std::unique_ptr<LayerCache> make_snapkv(Parameters& parameters, const CacheLayer& layer) {
   SnapkvOptions options;
-  options.window = parameters.count("window", options.window, 1);
-  options.cache_size = parameters.count("cache_size", Parameters::kRequired, 1, options.window);
-  options.kernel = parameters.count("kernel", options.kernel, 1);
+  options.window =
+      parameters.count("window", "last tokens of the prefix, which stay and choose the others", options.window, 1);
+  options.cache_size =
+      parameters.count("cache_size", "tokens of the prefix that stay", Parameters::kRequired, 1, options.window);
+  options.kernel = parameters.count("kernel", "neighbours over which attention is pooled", options.kernel, 1);
   if (options.kernel % 2 == 0)
     parameters.refuse("kernel", "found " + std::to_string(options.kernel) + ", expected an odd number");
-  (void)parameters.count("prefix", Parameters::kRequired, 1, options.window - 1);  // that it holds the window
+  (void)parameters.count("prefix", "tokens that are compressed, once, at their end", Parameters::kRequired, 1,
+                         options.window - 1);  // that it holds the window
   return std::make_unique<SnapkvCache>(options, layer.store);
 }
 
 /// Of the prefix.
-Json sized_snapkv(double share, std::size_t tokens, const Json& settings) {
+Json snapkv_for_share(double share, std::size_t tokens, const Json& settings) {
   return {{"cache_size", std::llround(share * static_cast<double>(shared_count(settings, "prefix", tokens)))}};
 }
 
 }  // namespace
 
-constinit const CacheMethod kSnapkvMethod{"snapkv", Prefill::kWhole, make_snapkv, true, sized_snapkv};
+constinit const Method kSnapkvMethod{
+    .name = "snapkv",
+    .title = "SnapKV",
+    .summary = "of a prefix its last tokens and those that they read most",
+    .paper = {.authors = "Li, Huang, Yang, Venkitesh, Locatelli, Ye, Cai, Lewis, Chen",
+              .title = "SnapKV: LLM Knows What You are Looking for Before Generation",
+              .link = "https://arxiv.org/abs/2404.14469",
+              .year = 2024},
+    .prefill = Prefill::kWhole,
+    .make = make_snapkv,
+    .settings_for_share = snapkv_for_share,
+    .priority = 5,
+};
 
 }  // namespace kvs

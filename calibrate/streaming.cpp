@@ -102,18 +102,30 @@ class StreamingCache final : public LayerCache {
 
 std::unique_ptr<LayerCache> make_streaming(Parameters& parameters, const CacheLayer& layer) {
   StreamingOptions options;
-  options.sinks = parameters.count("sinks", options.sinks, 0);
+  options.sinks = parameters.count("sinks", "first tokens that stay", options.sinks, 0);
   const std::size_t least = options.sinks == 0 ? 2 : 1;  // the new token's slot and another
-  options.cache_size = parameters.count("cache_size", Parameters::kRequired, least, options.sinks);
+  options.cache_size =
+      parameters.count("cache_size", "tokens that stay, sinks included", Parameters::kRequired, least, options.sinks);
   return std::make_unique<StreamingCache>(options, layer.store);
 }
 
-Json sized_streaming(double share, std::size_t tokens, const Json&) {
+Json streaming_for_share(double share, std::size_t tokens, const Json&) {
   return {{"cache_size", std::llround(share * static_cast<double>(tokens))}};
 }
 
 }  // namespace
 
-constinit const CacheMethod kStreamingMethod{"streaming", Prefill::kStepwise, make_streaming, true, sized_streaming};
+constinit const Method kStreamingMethod{
+    .name = "streaming",
+    .title = "a sliding window",
+    .summary = "the first and the last tokens",
+    .paper = {.authors = "Xiao, Tian, Chen, Han, Lewis",
+              .title = "Efficient Streaming Language Models with Attention Sinks",
+              .link = "https://arxiv.org/abs/2309.17453",
+              .year = 2023},
+    .make = make_streaming,
+    .settings_for_share = streaming_for_share,
+    .priority = 3,
+};
 
 }  // namespace kvs

@@ -70,7 +70,7 @@ void check_proposal(const BudgetSpace& space, Json settings, const std::vector<s
 BudgetLattice lattice_of(BudgetSpace& space, std::size_t candidate, const Json& uniform,
                          const std::vector<std::size_t>& layers, Documents documents, StateSource* states,
                          LossLog& log) {
-  if (space.method().sized == nullptr) {
+  if (space.method().settings_for_share == nullptr) {
     const std::vector<Json> all = space.unsized();
     const auto start = std::ranges::find(all, uniform) - all.begin();
     return plain_lattice(space.sizes(), all, static_cast<std::size_t>(start), layers);

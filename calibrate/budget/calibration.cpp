@@ -22,8 +22,8 @@ namespace {
 
 using Documents = std::span<const std::vector<std::int32_t>>;
 
-const CacheMethod& method_of(std::string_view name) {
-  const CacheMethod* const method = find_cache_method(name);
+const Method& method_of(std::string_view name) {
+  const Method* const method = find_method(name);
   if (method == nullptr)
     throw Error(ErrorCode::kUsage, "method", "found '" + std::string(name) + "', expected a cache method");
   return *method;

@@ -75,7 +75,8 @@ struct BudgetCalibration {
 
 /// Calibrates a method to a byte budget:
 ///  1. Every setting of its grid gets the greatest size that the budget allows. They are screened by the divergence
-///     from the full cache's predictions, by successive halving over the measured documents (calibrate/budget/halving.h).
+///     from the full cache's predictions, by successive halving over the measured documents
+///     (calibrate/budget/halving.h).
 ///  2. With rounds, layers trade sizes under the one budget, and may take what their spectra propose (allocate_layers,
 ///     BudgetGrid::proposal).
 ///  3. Documents held out decide between the layers' own settings, one for all (`uniform`) and the paper's at the same

@@ -4,6 +4,9 @@
 #include <array>
 #include <utility>
 
+#include "calibrate/calibration.h"
+#include "calibrate/registry.h"
+
 namespace kvs {
 
 std::size_t BudgetRoom::count(const std::string& parameter, std::size_t own) const {
@@ -19,9 +22,10 @@ std::size_t BudgetRoom::sinks(std::size_t most) const {
 BudgetGrid budget_grid(std::string_view method) noexcept {
   constexpr auto kStandard = +[] { return std::vector{Json::object()}; };
   constexpr auto kStandardAlone = +[](const BudgetRoom&) { return std::vector{Json::object()}; };
-  for (const BudgetGrid* const grid : {&kFreqkvGrid, &kLagkvGrid, &kFaedkvGrid, &kStoreGrid})
-    if (grid->method == method) return *grid;
-  return {method, kStandard, kStandardAlone};
+  const Method* const found = find_method(method);
+  const Calibration* const calibration = found == nullptr ? nullptr : find_calibration(*found);
+  if (calibration != nullptr && calibration->grid.settings != nullptr) return calibration->grid;
+  return {.standards = kStandard, .settings = kStandardAlone};
 }
 
 std::vector<Json> combinations(const std::vector<GridAxis>& axes) {

@@ -35,22 +35,20 @@ struct LayerProposal {
 };
 
 /// What a method brings to a calibration to a byte budget: settings (as Parameters takes them) without what sets the
-/// size (CacheMethod::sized), which the budget gives.
+/// size (Method::settings_for_share), which the budget gives.
 struct BudgetGrid {
-  std::string_view method;  // CacheMethod::name
   /// The paper's own setting, then what stands in for it where that reaches no small enough size.
-  std::vector<Json> (*standards)();
+  std::vector<Json> (*standards)() = nullptr;
   /// What is tried: few settings, along the axes that were found to matter (docs/budgets.md). Where the method has no
   /// size to choose, also what layers trade.
-  std::vector<Json> (*settings)(const BudgetRoom& room);
+  std::vector<Json> (*settings)(const BudgetRoom& room) = nullptr;
   LayerProposal proposal = {};
   /// How much settings ask of what runs them: of settings of equal bytes that documents do not tell apart the least is
   /// chosen. nullptr: all ask the same.
   std::size_t (*demand)(const Json& settings) = nullptr;
+  /// Where time is short, calibrations of low numbers come first: those that gain most for the time that they take.
+  int priority = 0;
 };
-
-/// Each is defined in the file of its name; budget/grids.cpp lists them.
-extern const BudgetGrid kFreqkvGrid, kLagkvGrid, kFaedkvGrid, kStoreGrid;
 
 /// The method's, or one that has the method's standards alone.
 BudgetGrid budget_grid(std::string_view method) noexcept;

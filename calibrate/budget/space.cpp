@@ -41,7 +41,7 @@ std::size_t windowed_tokens(const ModelConfig& model, std::size_t tokens) {
   return sum;
 }
 
-BudgetSpace::BudgetSpace(const CacheMethod& method, const ModelConfig& model, std::size_t tokens, std::size_t bytes,
+BudgetSpace::BudgetSpace(const Method& method, const ModelConfig& model, std::size_t tokens, std::size_t bytes,
                          Json fixed)
     : method_(method),
       model_(model),
@@ -61,8 +61,8 @@ BudgetSpace::BudgetSpace(const CacheMethod& method, const ModelConfig& model, st
 }
 
 void BudgetSpace::check_given() const {
-  if (method_.sized == nullptr) return;
-  const Json size = method_.sized(1, tokens_, fixed_);
+  if (method_.settings_for_share == nullptr) return;
+  const Json size = method_.settings_for_share(1, tokens_, fixed_);
   for (const auto& [name, value] : size.items())
     if (fixed_.contains(name))
       throw Error(ErrorCode::kUsage, "--set", "found " + name + ", which the budget sets, expected other parameters");

@@ -21,9 +21,9 @@ class BudgetSpace {
   /// @param model   which must outlive this;  @param tokens  of a document
   /// @param bytes   of all layers, at most;   @param fixed   what every setting has in common
   /// @throws Error kUsage if `fixed` gives the size, which the bytes set, or no number that it is reckoned from
-  BudgetSpace(const CacheMethod& method, const ModelConfig& model, std::size_t tokens, std::size_t bytes, Json fixed);
+  BudgetSpace(const Method& method, const ModelConfig& model, std::size_t tokens, std::size_t bytes, Json fixed);
 
-  const CacheMethod& method() const noexcept { return method_; }
+  const Method& method() const noexcept { return method_; }
   const BudgetGrid& grid() const noexcept { return grid_; }
   const ModelConfig& model() const noexcept { return model_; }
   std::size_t tokens() const noexcept { return tokens_; }
@@ -64,7 +64,7 @@ class BudgetSpace {
   std::optional<Json> fitted(const Json& settings, std::size_t bytes);
   [[noreturn]] void refuse(const std::vector<Json>& settings);
 
-  const CacheMethod& method_;
+  const Method& method_;
   const ModelConfig& model_;
   std::size_t tokens_, bytes_;
   Json fixed_;

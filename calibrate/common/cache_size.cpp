@@ -39,15 +39,15 @@ BackendTensor<float, 2> angles(Backend& backend, std::size_t positions, float va
 
 }  // namespace
 
-Json with_greatest_size(const CacheMethod& method, std::size_t tokens, const Json& settings) {
-  const Json sizes = method.sized(1, tokens, Json::object());
+Json with_greatest_size(const Method& method, std::size_t tokens, const Json& settings) {
+  const Json sizes = method.settings_for_share(1, tokens, Json::object());
   Json all = settings, others = settings;
   for (const auto& [name, value] : sizes.items()) others.erase(name);
-  all.update(method.sized(1, tokens, others));
+  all.update(method.settings_for_share(1, tokens, others));
   return all;
 }
 
-CacheSizes::CacheSizes(const CacheMethod& method, const CacheShape& shape, std::size_t layers, std::size_t tokens)
+CacheSizes::CacheSizes(const Method& method, const CacheShape& shape, std::size_t layers, std::size_t tokens)
     : method_(&method),
       shape_(&shape),
       layers_(layers),
@@ -114,7 +114,7 @@ std::size_t CacheSizes::total(const Json& settings) {
 
 Json CacheSizes::sized(const Json& settings, std::size_t kept) const {
   Json all = settings;
-  all.update(method_->sized(static_cast<double>(kept) / static_cast<double>(tokens_), tokens_, settings));
+  all.update(method_->settings_for_share(static_cast<double>(kept) / static_cast<double>(tokens_), tokens_, settings));
   return all;
 }
 
@@ -128,7 +128,7 @@ std::optional<std::size_t> CacheSizes::tried(const Json& settings) {
 }
 
 std::optional<Json> CacheSizes::fitted(const Json& settings, std::size_t bytes) {
-  if (method_->sized == nullptr) return total(settings) <= bytes ? std::optional(settings) : std::nullopt;
+  if (method_->settings_for_share == nullptr) return total(settings) <= bytes ? std::optional(settings) : std::nullopt;
   std::size_t low = 0, high = tokens_;  // low: too small for the method, or fits
   double low_bytes = 0, high_bytes = static_cast<double>(total(sized(settings, high)));
   if (high_bytes <= static_cast<double>(bytes)) return sized(settings, high);
@@ -153,7 +153,7 @@ std::optional<Json> CacheSizes::fitted(const Json& settings, std::size_t bytes) 
 }
 
 std::size_t CacheSizes::least(const Json& settings) {
-  if (method_->sized == nullptr) return total(settings);
+  if (method_->settings_for_share == nullptr) return total(settings);
   std::size_t low = 0, high = tokens_;
   while (high - low > 1) {
     const std::size_t middle = low + (high - low) / 2;

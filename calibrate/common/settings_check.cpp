@@ -1,7 +1,8 @@
+#include "calibrate/common/settings_check.h"
+
 #include <algorithm>
 #include <string>
 
-#include "calibrate/registry.h"
 #include "core/nearest.h"
 
 namespace kvs {
@@ -42,7 +43,7 @@ void check_values(const ParameterSpec& spec, const Json& value, const std::strin
 
 }  // namespace
 
-void check_settings(const CacheMethod& method, const Json& settings, const std::string& where) {
+void check_settings(const Method& method, const Json& settings, const std::string& where) {
   const std::vector<ParameterSpec> specs = describe(method);
   std::vector<std::string> names;
   std::string list;
@@ -62,7 +63,7 @@ void check_settings(const CacheMethod& method, const Json& settings, const std::
   }
 }
 
-void check_complete(const CacheMethod& method, const Json& settings, const std::string& where,
+void check_complete(const Method& method, const Json& settings, const std::string& where,
                     std::span<const std::string_view> later) {
   for (const ParameterSpec& spec : describe(method))
     if (spec.standard.is_null() && !settings.contains(spec.name) && std::ranges::find(later, spec.name) == later.end())

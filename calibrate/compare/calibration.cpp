@@ -13,7 +13,7 @@
 namespace kvs {
 namespace {
 
-std::size_t share_of_full(const CacheMethod& method, const ModelConfig& model, std::size_t tokens, double budget) {
+std::size_t share_of_full(const Method& method, const ModelConfig& model, std::size_t tokens, double budget) {
   const CacheShape shape = cache_shape(model);
   return static_cast<std::size_t>(budget * static_cast<double>(CacheSizes(method, shape, model.layers, tokens).full()));
 }
@@ -22,7 +22,7 @@ std::size_t share_of_full(const CacheMethod& method, const ModelConfig& model, s
 struct OutOfTime {};
 
 /// The place in the method's grid that is best on the documents. @param step  called after each measurement
-Json calibrated_place(Decoder& decoder, const CacheMethod& method, const CompareGrid& grid, const BudgetText& text,
+Json calibrated_place(Decoder& decoder, const Method& method, const CompareGrid& grid, const BudgetText& text,
                       double budget, const std::function<void(std::size_t, std::size_t)>& step) {
   const std::size_t tokens = text.measured.front().size();
   Json fixed = Json::object();
@@ -35,7 +35,7 @@ Json calibrated_place(Decoder& decoder, const CacheMethod& method, const Compare
 
 /// A cell for each storage type with the settings at that place, for the documents that are compared.
 std::vector<CompareCell> cells_at(std::size_t place, const CompareGrid& grid, const ModelConfig& model,
-                                  const CacheMethod& method, double budget) {
+                                  const Method& method, double budget) {
   std::vector<CompareCell> cells;
   for (const std::string& store : stores_of(grid, method)) {
     CompareCell cell{.label = cell_label(std::string(method.name) + ", calibrated", store),
@@ -153,8 +153,8 @@ double calibration_budget(const ModelConfig& model, double budget, std::size_t c
 }
 
 bool is_calibrated(std::string_view method) {
-  const CacheMethod* const found = find_cache_method(method);
-  return found != nullptr && found->sized != nullptr && budget_grid(method).settings({}).size() > 1;
+  const Method* const found = find_method(method);
+  return found != nullptr && found->settings_for_share != nullptr && budget_grid(method).settings({}).size() > 1;
 }
 
 std::size_t calibration_passes(const ModelConfig& model, std::string_view method, const BudgetText& text) {
@@ -165,7 +165,7 @@ std::vector<CompareCell> compare_calibrated(Decoder& decoder, const CompareGrid&
                                             const BudgetText& text, CalibrationQueue& queue, double pass_seconds,
                                             const std::function<void(std::size_t, std::size_t)>& progress) {
   const ModelConfig& model = decoder.model().config();
-  const CacheMethod& of = *find_cache_method(method);
+  const Method& of = *find_method(method);
   const auto passes = static_cast<double>(calibration_passes(model, method, text));
   std::vector<CompareCell> cells;
   std::size_t done = 0;

@@ -229,9 +229,10 @@ Json smallest_choice(const ScoredCells& scored, double loss) {
 }  // namespace
 
 Parts parts_of(const CompareCell& cell) {
-  if (cell.method == "elitekv" || cell.method == "transform") return Parts::kFactors;
+  const Method* const method = find_method(cell.method);
+  if (method == nullptr || method->make == nullptr) return Parts::kFactors;
   if (cell.calibrated || !cell.config.empty()) return Parts::kCalibrated;
-  if (cell.method == "full") return Parts::kStorage;
+  if (method == &kFullMethod) return Parts::kStorage;
   return cell.store.empty() ? Parts::kMethod : Parts::kComposed;
 }
 

@@ -18,17 +18,6 @@ std::string percent(double share) {
   return text;
 }
 
-/// Settings of a method that has no size to choose.
-std::vector<Json> fixed_settings(std::string_view method, std::size_t kv_heads) {
-  if (method == "full") return {Json::object()};
-  std::vector<Json> all;
-  if (method == "kivi") all = {{{"bits", 4}}, {{"bits", 2}}};
-  if (method == "gqa")
-    for (std::size_t heads = kv_heads - 1; heads > 0; --heads)
-      if (kv_heads % heads == 0) all.push_back({{"heads", heads}});
-  return all;
-}
-
 /// "kivi, bits 4".
 std::string with_settings(const std::string& method, const Json& settings) {
   std::string name = method;
@@ -48,18 +37,19 @@ class CellMaker {
 
   std::vector<CompareCell> cells() {
     for (const std::string& name : grid_.methods) {
-      const CacheMethod& method = *find_cache_method(name);
+      const Method& method = *find_method(name);
       for (const std::string& store : stores_of(grid_, method)) add(method, store);
     }
     return std::move(cells_);
   }
 
  private:
-  void add(const CacheMethod& method, const std::string& store) {
+  void add(const Method& method, const std::string& store) {
     CacheSizes sizes(method, shape_, model_.layers, grid_.tokens);
     const Json base = common_settings(grid_, method, store);
-    if (method.sized == nullptr) {
-      for (const Json& fixed : fixed_settings(method.name, model_.kv_heads)) {
+    if (method.settings_for_share == nullptr) {
+      if (method.fixed_settings == nullptr) return;
+      for (const Json& fixed : method.fixed_settings(model_.kv_heads)) {
         if (fixed.empty() && store.empty()) continue;  // the full cache itself
         add_fixed(sizes, method, store, base, fixed);
       }
@@ -68,7 +58,7 @@ class CellMaker {
     for (const double budget : grid_.budgets) add_sized(sizes, method, store, base, budget);
   }
 
-  void add_fixed(CacheSizes& sizes, const CacheMethod& method, const std::string& store, const Json& base,
+  void add_fixed(CacheSizes& sizes, const Method& method, const std::string& store, const Json& base,
                  const Json& fixed) {
     CompareCell cell{cell_label(with_settings(std::string(method.name), fixed), store), std::string(method.name), store,
                      0, base};
@@ -93,8 +83,7 @@ class CellMaker {
     cells_.push_back(std::move(cell));
   }
 
-  void add_sized(CacheSizes& sizes, const CacheMethod& method, const std::string& store, const Json& base,
-                 double budget) {
+  void add_sized(CacheSizes& sizes, const Method& method, const std::string& store, const Json& base, double budget) {
     CompareCell cell{cell_label(std::string(method.name), store), std::string(method.name), store, budget, base};
     const auto full = static_cast<double>(sizes.full());
     try {
@@ -144,20 +133,20 @@ std::vector<CompareCell> compare_cells(const CompareGrid& grid, const ModelConfi
   return CellMaker(grid, model).cells();
 }
 
-std::vector<std::string> stores_of(const CompareGrid& grid, const CacheMethod& method) {
+std::vector<std::string> stores_of(const CompareGrid& grid, const Method& method) {
   std::vector<std::string> stores{""};
   const auto& kinds = method.name == "full" ? grid.stores : grid.composed;
   if (method.rows) stores.insert(stores.end(), kinds.begin(), kinds.end());
   return stores;
 }
 
-Json common_settings(const CompareGrid& grid, const CacheMethod& method, const std::string& store) {
+Json common_settings(const CompareGrid& grid, const Method& method, const std::string& store) {
   Json settings = store_settings(store);
   if (method.prefill == Prefill::kWhole) settings["prefix"] = grid.prefix;
   return settings;
 }
 
-bool keeps_everything(const CacheMethod& method, const Json& settings, std::size_t tokens) {
+bool keeps_everything(const Method& method, const Json& settings, std::size_t tokens) {
   return with_greatest_size(method, tokens, settings) == settings;
 }
 

@@ -13,7 +13,7 @@ namespace kvs {
 /// One cache of a comparison: a method with a storage type at a budget.
 struct CompareCell {
   std::string label;       // "lagkv + q8_0"
-  std::string method;      // of cache_methods(), or elitekv
+  std::string method;      // of all_methods(), or elitekv
   std::string store = {};  // as --stores has it; empty: rows as they come
   double budget = 0;  // share of the full cache's bytes; of a config that has run the least that holds it; 0: unknown
   Json settings = Json::object();
@@ -27,7 +27,7 @@ struct CompareCell {
 
 /// What is compared.
 struct CompareGrid {
-  std::vector<std::string> methods = {};  // names of cache_methods()
+  std::vector<std::string> methods = {};  // names of all_methods()
   // Kinds, or KIND/KIND of keys and values:
   std::vector<std::string> stores = {};    // of the full cache
   std::vector<std::string> composed = {};  // of every other method that keeps rows
@@ -50,10 +50,10 @@ std::string cell_label(const std::string& method, const std::string& store);
 std::vector<CompareCell> compare_cells(const CompareGrid& grid, const ModelConfig& model);
 
 /// The storage types that a method's cells have; the first is none.
-std::vector<std::string> stores_of(const CompareGrid& grid, const CacheMethod& method);
+std::vector<std::string> stores_of(const CompareGrid& grid, const Method& method);
 /// What all settings of a method with a storage type have in common.
-Json common_settings(const CompareGrid& grid, const CacheMethod& method, const std::string& store);
+Json common_settings(const CompareGrid& grid, const Method& method, const std::string& store);
 /// Whether a method's settings are those of its greatest size: of a document nothing is left out.
-bool keeps_everything(const CacheMethod& method, const Json& settings, std::size_t tokens);
+bool keeps_everything(const Method& method, const Json& settings, std::size_t tokens);
 
 }  // namespace kvs

@@ -53,7 +53,7 @@ Json read_config(const std::filesystem::path& path);
 /// weights, its digest may differ, but the tokenizer may not.
 void check_config_model(const Json& config, const std::filesystem::path& path, const ModelSource& model);
 
-/// The schema's text (draft-07): export/kvspectrum-config.schema.json, where each method of cache_methods() has the
+/// The schema's text (draft-07): export/kvspectrum-config.schema.json, where each method of all_methods() has the
 /// parameters that its reader describes. `lists` in it is what draft-07 cannot say: check_config_lists().
 const std::string& config_schema();
 /// The same, parsed.

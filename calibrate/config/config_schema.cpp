@@ -34,15 +34,16 @@ Json value_schema(const ParameterSpec& spec) {
 }
 
 /// @param shared  properties that other methods have, too, as "#/definitions/full_parameters/properties/NAME"
-Json parameters_schema(const CacheMethod& method, const Json& shared) {
+Json parameters_schema(const Method& method, const Json& shared) {
   Json required = Json::array(), properties = Json::object();
   for (const ParameterSpec& spec : describe(method)) {
     if (spec.standard.is_null()) required.push_back(spec.name);
     const Json one = value_schema(spec);
     Json& schema = properties[spec.name] = one;
     if (spec.per_layer) schema = {{"anyOf", {one, {{"type", "array"}, {"items", one}}}}};
+    if (!spec.help.empty()) schema["description"] = spec.help;
     if (!spec.default_from.empty())
-      schema["description"] = "Default: as " + std::string(spec.default_from) + '.';
+      schema["description"] = spec.help + "; default: as " + std::string(spec.default_from);
     else if (spec.name != "layers" && !spec.standard.is_null())
       schema["default"] = spec.standard;
     if (const auto found = shared.find(spec.name); found != shared.end() && *found == schema)
@@ -58,9 +59,10 @@ Json parameters_schema(const CacheMethod& method, const Json& shared) {
 /// The schema with every method of the table: its name, and its parameters as their reader describes them.
 Json completed(Json schema) {
   Json &names = schema.at("properties").at("method").at("enum"), &rules = schema.at("allOf");
-  const CacheMethod& full = *find_cache_method("full");  // has what all methods share and nothing else
+  const Method& full = kFullMethod;  // has what all methods share and nothing else
   const Json shared = parameters_schema(full, Json::object()).at("properties");
-  for (const CacheMethod* const method : cache_methods()) {
+  for (const Method* const method : all_methods()) {
+    if (method->make == nullptr) continue;
     const std::string name(method->name), definition = name + "_parameters";
     schema.at("definitions")[definition] = parameters_schema(*method, method == &full ? Json::object() : shared);
     if (std::ranges::find(names, Json(name)) != names.end()) continue;

@@ -1,13 +1,7 @@
-#include <algorithm>
-#include <array>
-
 #include "calibrate/config/config.h"
 #include "calibrate/config/config_lists.h"
 #include "calibrate/config/schema_check.h"
-#include "calibrate/elitekv/config.h"
-#include "calibrate/elitekv/source.h"
 #include "calibrate/registry.h"
-#include "calibrate/transform/config.h"
 #include "core/error.h"
 #include "io/digest.h"
 #include "io/file.h"
@@ -29,7 +23,7 @@ void check_files(const Json& config, const std::filesystem::path& path) {
 }
 
 /// @throws Error kInput as the method's own reader, which knows more than the schema says.
-void check_parameters(const CacheMethod& method, const JsonCursor& root, const std::string& where) {
+void check_parameters(const Method& method, const JsonCursor& root, const std::string& where) {
   const JsonCursor model = root.at("model");
   const auto size = [&](const char* name) {
     constexpr std::uint64_t kMost = 1 << 16;
@@ -43,32 +37,6 @@ void check_parameters(const CacheMethod& method, const JsonCursor& root, const s
   (void)make_cache(method, parameters, {.kv_heads = size("kv_heads"), .head_dim = size("head_dim")});
 }
 
-void check_elitekv(const Json& config, const std::string& where) {
-  (void)read_elite_stores(config, where);
-  (void)read_elite_config(config, where);
-}
-
-void check_transform(const Json& config, const std::string& where) { (void)read_transform_config(config, where); }
-
-void check_transform_tensors(const Json& config, const std::filesystem::path& path) {
-  (void)read_transform_layers(config, path);
-}
-
-/// Of a method that has no CacheMethod: what its reader checks beside schema and lists, and the tensors of its files.
-struct MethodCheck {
-  std::string_view method;
-  void (*members)(const Json& config, const std::string& where);
-  void (*tensors)(const Json& config, const std::filesystem::path& path);
-};
-constexpr std::array kMethodChecks{MethodCheck{"elitekv", check_elitekv, check_elite_factors},
-                                   MethodCheck{"transform", check_transform, check_transform_tensors}};
-
-const MethodCheck* find_check(const Json& config) {
-  const auto row =
-      std::ranges::find(kMethodChecks, config.at("method").get_ref<const std::string&>(), &MethodCheck::method);
-  return row == kMethodChecks.end() ? nullptr : row;
-}
-
 }  // namespace
 
 void check_config(const Json& config, const std::string& where) {
@@ -79,10 +47,11 @@ void check_config(const Json& config, const std::string& where) {
     throw Error(ErrorCode::kUnsupported, where + ": /version",
                 "found " + std::to_string(version) + ", expected at most " + std::to_string(kVersion));
   const std::string& name = root.at("method").string();
-  if (const CacheMethod* const method = find_cache_method(name)) check_parameters(*method, root, where);
+  const Method* const method = find_method(name);
+  if (method != nullptr && method->make != nullptr) check_parameters(*method, root, where);
   check_schema(config, where);
   check_config_lists(config, where);
-  if (const MethodCheck* const check = find_check(config)) check->members(config, where);
+  if (method->check != nullptr) method->check(config, where);
 }
 
 Json read_config(const std::filesystem::path& path) {
@@ -90,7 +59,8 @@ Json read_config(const std::filesystem::path& path) {
   Json config = parse_json(read_text_file(path, kMaximumBytes), where);
   check_config(config, where);
   check_files(config, path);
-  if (const MethodCheck* const check = find_check(config)) check->tensors(config, path);
+  const Method& method = *find_method(config.at("method").get<std::string>());
+  if (method.check_tensors != nullptr) method.check_tensors(config, path);
   return config;
 }
 

@@ -18,7 +18,7 @@ namespace {
 using Documents = std::span<const std::vector<std::int32_t>>;
 
 /// NLL with a method at work in the config's layers.
-PerplexitySum loss_with(const CacheMethod& method, Json settings, const EliteConfig& config, Decoder& decoder,
+PerplexitySum loss_with(const Method& method, Json settings, const EliteConfig& config, Decoder& decoder,
                         Documents documents) {
   const ModelConfig& model = decoder.model().config();
   settings["layers"] = config.layers;

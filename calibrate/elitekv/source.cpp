@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "calibrate/elitekv/obstacles.h"
 #include "core/error.h"
 
 namespace kvs {
@@ -25,13 +26,6 @@ void append_factor(const EliteFactor& factor, std::size_t d_model, const FactorR
 }
 
 }  // namespace
-
-std::string factor_obstacle(const ModelConfig& model) {
-  if (model.arithmetic.qk_norm == QkNorm::kNone) return {};
-  return "found a model that normalises its keys after their projection (" + model.architecture +
-         ": QK-norm), expected one whose keys are linear in the layer's input: low-rank factors of W_k are not defined "
-         "for it, RoPElite alone is";
-}
 
 void require_kv_head_sets(const EliteConfig& config, const ModelConfig& model, const std::filesystem::path& path) {
   if (config.granularity == Granularity::kQueryHead && model.group() > 1)
@@ -62,30 +56,6 @@ EliteSource::EliteSource(const Json& json, const std::filesystem::path& path, co
     throw Error(ErrorCode::kUnsupported, path.string() + ": /files", obstacle);
   file_ = path.parent_path() / json.at("files").at(0).at("path").get<std::string>();
   archive_ = open_safetensors(file_);
-}
-
-void check_elite_factors(const Json& json, const std::filesystem::path& path) {
-  const EliteConfig config = read_elite_config(json, path.string());
-  if (!config.rank) return;
-  const Json& model = json.at("model");
-  const auto kv_heads = model.at("kv_heads").get<std::size_t>(), head_dim = model.at("head_dim").get<std::size_t>();
-  const std::uint64_t queries = model.at("query_heads").get<std::uint64_t>() * head_dim;
-  const std::filesystem::path file = path.parent_path() / json.at("files").at(0).at("path").get<std::string>();
-  const auto archive = open_safetensors(file);
-  const FactorReader read = reader_of(*archive, file);
-  const std::string first = elite_factors(config, 0, kv_heads, head_dim).front().down;
-  const StoredTensor* const down = archive->find(first);
-  const std::uint64_t d_model = down == nullptr || down->shape.size() != 2 ? 0 : down->shape[1];
-  for (std::size_t n = 0; n < config.layers.size(); ++n) {
-    for (const EliteFactor& factor : elite_factors(config, n, kv_heads, head_dim)) {
-      (void)read(factor.up, {factor.rows, factor.rank});
-      (void)read(factor.down, {factor.rank, d_model});
-    }
-    const EliteQueries fitted = elite_queries(config.layers[n]);
-    if (config.fitted_queries) (void)read(fitted.weight, {queries, d_model});
-    if (config.fitted_queries && archive->find(fitted.bias) != nullptr) (void)read(fitted.bias, {queries});
-    if (config.fitted_outputs) (void)read(elite_output(config.layers[n]), {queries, queries});
-  }
 }
 
 EliteLayer elite_layer(const EliteConfig& config, std::size_t n, const ModelSource& source, const FactorReader& read) {

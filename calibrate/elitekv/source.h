@@ -15,10 +15,6 @@
 
 namespace kvs {
 
-/// Why low-rank factors are not defined for a model, as "found …, expected …"; empty if they are. A model that
-/// normalises its keys (QK-norm) has none: its keys are no linear function of the block's input.
-std::string factor_obstacle(const ModelConfig& model);
-
 /// @throws Error kUnsupported for sets per query head on a GQA model: a shared key cannot have them.
 void require_kv_head_sets(const EliteConfig& config, const ModelConfig& model, const std::filesystem::path& path);
 /// @throws Error kUnsupported if the config leaves layers as they are.
@@ -26,9 +22,6 @@ void require_all_layers(const EliteConfig& config, const ModelConfig& model, con
 
 /// @throws Error kUnsupported if layers rotate different numbers of chunks.
 void require_one_r(const EliteConfig& config, const std::filesystem::path& path);
-
-/// Checks the factors that a config names: shapes and values. @throws Error as FactorReader
-void check_elite_factors(const Json& config, const std::filesystem::path& path);
 
 /// The layer at position `n` of `config`. S-LRD's two pairs of factors become one whose up factor is block diagonal.
 /// @param read  called if the config has factors

@@ -5,6 +5,7 @@
 
 #include "caches/token_rows.h"
 #include "caches/token_steps.h"
+#include "calibrate/common/window_notes.h"
 #include "calibrate/faedkv/token_spectrum.h"
 #include "calibrate/method.h"
 #include "core/error.h"
@@ -194,22 +195,25 @@ std::unique_ptr<LayerCache> make_faedkv(Parameters& parameters, const CacheLayer
   static constexpr std::string_view kKeySpaces[] = {"k_post", "k_pre"}, kUpdates[] = {"corrected", "literal"},
                                     kTransforms[] = {"dft", "dct"}, kSpectra[] = {"half", "full"};
   FaedkvOptions options;
-  options.sinks = parameters.count("sinks", options.sinks, 0);
-  options.recent = parameters.count("recent", options.recent, 0);
-  options.chunks = parameters.count("chunks", options.chunks, 1);
-  options.kept = parameters.indices("kept", {0}, options.chunks);
-  options.kept_v = parameters.indices("kept_v", options.kept, options.chunks, "kept");
+  options.sinks = parameters.count("sinks", "first tokens that stay rows", options.sinks, 0);
+  options.recent = parameters.count("recent", "last tokens of the prefix that stay rows", options.recent, 0);
+  options.chunks = parameters.count("chunks", "chunks that the half spectrum is cut into", options.chunks, 1);
+  options.kept = parameters.indices("kept", "chunks of the keys that stay", {0}, options.chunks);
+  options.kept_v =
+      parameters.indices("kept_v", "chunks of the values that stay (ours)", options.kept, options.chunks, "kept");
   std::ranges::sort(options.kept);
   std::ranges::sort(options.kept_v);
-  options.before_rope = parameters.choice("key_space", kKeySpaces) == 1;
-  options.age = parameters.on_off("age", options.age);
-  options.update = static_cast<FaedkvUpdate>(parameters.choice("update", kUpdates));
-  options.half_dft = parameters.choice("transform", kTransforms) == 0;
-  options.half_dft = parameters.choice("spectrum", kSpectra) == 0 && options.half_dft;
+  options.before_rope =
+      parameters.choice("key_space", "k_post: keys are transformed after RoPE; k_pre: before it", kKeySpaces) == 1;
+  options.age = parameters.on_off("age", "tokens that leave the recent ones enter the spectrum", options.age);
+  options.update = static_cast<FaedkvUpdate>(
+      parameters.choice("update", "how a token enters the spectrum; literal: as the paper prints it", kUpdates));
+  options.half_dft = parameters.choice("transform", "dct is for the ablation alone", kTransforms) == 0;
+  options.half_dft = parameters.choice("spectrum", "full is for the ablation alone", kSpectra) == 0 && options.half_dft;
   // N tokens have ⌊N/2⌋ + 1 bins, a chunk needs one.
   const std::size_t tokens = options.half_dft ? std::max<std::size_t>(1, 2 * (options.chunks - 1)) : 1;
-  const std::size_t prefix =
-      parameters.count("prefix", Parameters::kRequired, 1, options.sinks + options.recent + tokens - 1);
+  const std::size_t prefix = parameters.count("prefix", "tokens that are compressed, once, at their end",
+                                              Parameters::kRequired, 1, options.sinks + options.recent + tokens - 1);
   const std::string obstacle = obstacle_of(options, prefix);
   if (options.half_dft && !obstacle.empty()) {
     const char* const other = options.kept_v.empty() ? "kept_v" : "update";
@@ -219,7 +223,7 @@ std::unique_ptr<LayerCache> make_faedkv(Parameters& parameters, const CacheLayer
 }
 
 /// The lowest chunks, of what `settings` do not say which chunks to keep of: keys, values, or both.
-Json sized_faedkv(double share, std::size_t tokens, const Json& settings) {
+Json faedkv_for_share(double share, std::size_t tokens, const Json& settings) {
   // More chunks than tokens are refused when the cache is made.
   const std::size_t chunks = std::min(tokens, shared_count(settings, "chunks", FaedkvOptions{}.chunks));
   std::vector<std::size_t> lowest(static_cast<std::size_t>(std::llround(share * static_cast<double>(chunks))));
@@ -232,6 +236,20 @@ Json sized_faedkv(double share, std::size_t tokens, const Json& settings) {
 
 }  // namespace
 
-constinit const CacheMethod kFaedkvMethod{"faedkv", Prefill::kWhole, make_faedkv, false, sized_faedkv};
+constinit const Method kFaedkvMethod{
+    .name = "faedkv",
+    .title = "FAEDKV",
+    .summary = "some chunks of the DFT of a prefix, which attention reads as such",
+    .paper = {.authors = "Li, Fu, Sheng, Long, Yu, Li",
+              .title = "FAEDKV: Infinite-Window Fourier Transform for Unbiased KV Cache Compression",
+              .link = "https://arxiv.org/abs/2507.20030",
+              .year = 2025},
+    .prefill = Prefill::kWhole,
+    .rows = false,
+    .make = make_faedkv,
+    .settings_for_share = faedkv_for_share,
+    .notes = window_notes,
+    .priority = 9,
+};
 
 }  // namespace kvs

@@ -1,7 +1,7 @@
-#include "calibrate/budget/grid.h"
-
 #include <algorithm>
 #include <array>
+
+#include "calibrate/calibration.h"
 
 namespace kvs {
 namespace {
@@ -34,6 +34,7 @@ std::vector<Json> faedkv_settings(const BudgetRoom& room) {
 
 }  // namespace
 
-constinit const BudgetGrid kFaedkvGrid{"faedkv", faedkv_standards, faedkv_settings};
+constinit const Calibration kFaedkvCalibration{
+    .method = &kFaedkvMethod, .grid = {.standards = faedkv_standards, .settings = faedkv_settings, .priority = 4}};
 
 }  // namespace kvs

@@ -72,18 +72,33 @@ std::unique_ptr<LayerCache> make_freqkv(Parameters& parameters, const CacheLayer
   static constexpr std::string_view kBands[] = {"low", "high"};
   FreqkvOptions options;
   options.slots = slot_options(parameters);
-  options.high_band = parameters.choice("band", kBands) == 1;
-  options.rescale = parameters.on_off("rescale", options.rescale);
-  options.recent = parameters.count("recent", options.recent, 0);
+  options.high_band =
+      parameters.choice("band", "DCT coefficients that stay; high is the worst case of the paper", kBands) == 1;
+  options.rescale = parameters.on_off("rescale", "multiply by the root of the shares, which keeps a constant signal",
+                                      options.rescale);
+  options.recent = parameters.count("recent", "last slots, which stay as they are (ours)", options.recent, 0);
   if (options.recent >= options.slots.kept())
     parameters.refuse("recent", "found " + std::to_string(options.recent) + ", expected fewer than the " +
                                     std::to_string(options.slots.kept()) + " slots that a compression keeps");
-  options.iterate = parameters.on_off("iterate", options.iterate);
+  options.iterate = parameters.on_off(
+      "iterate", "compress what is in the cache; off: the whole history each time, which is held, too",
+      options.iterate);
   return std::make_unique<FreqkvCache>(options, layer.store);
 }
 
 }  // namespace
 
-constinit const CacheMethod kFreqkvMethod{"freqkv", Prefill::kStepwise, make_freqkv, true, sized_slots};
+constinit const Method kFreqkvMethod{
+    .name = "freqkv",
+    .title = "FreqKV",
+    .summary = "the low DCT frequencies of what is in the cache, in slots",
+    .paper = {.authors = "Kai, Zeng, Wang, Bai, He, Jiang, Lin",
+              .title = "FreqKV: Frequency Domain Key-Value Compression for Efficient Context Window Extension",
+              .link = "https://arxiv.org/abs/2505.00570",
+              .year = 2025},
+    .make = make_freqkv,
+    .settings_for_share = slots_for_share,
+    .priority = 4,
+};
 
 }  // namespace kvs

@@ -1,11 +1,10 @@
-#include "calibrate/budget/grid.h"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <numeric>
 
 #include "caches/slot_cache.h"
+#include "calibrate/calibration.h"
 
 namespace kvs {
 namespace {
@@ -93,6 +92,10 @@ std::vector<Json> gamma_by_spectra(const Spectrum& spectrum, const Json& setting
 
 }  // namespace
 
-constinit const BudgetGrid kFreqkvGrid{"freqkv", freqkv_standards, freqkv_settings, {"gamma", gamma_by_spectra}};
+constinit const Calibration kFreqkvCalibration{.method = &kFreqkvMethod,
+                                               .grid = {.standards = freqkv_standards,
+                                                        .settings = freqkv_settings,
+                                                        .proposal = {"gamma", gamma_by_spectra},
+                                                        .priority = 2}};
 
 }  // namespace kvs

@@ -1,8 +1,7 @@
-#include "calibrate/budget/grid.h"
-
 #include <array>
 #include <utility>
 
+#include "calibrate/calibration.h"
 #include "calibrate/common/engine_pairs.h"
 
 namespace kvs {
@@ -33,6 +32,7 @@ std::vector<Json> store_settings(const BudgetRoom&) {
 
 }  // namespace
 
-constinit const BudgetGrid kStoreGrid{"full", store_standards, store_settings, {}, store_demand};
+constinit const Calibration kFullCalibration{
+    .method = &kFullMethod, .grid = {.standards = store_standards, .settings = store_settings, .demand = store_demand}};
 
 }  // namespace kvs

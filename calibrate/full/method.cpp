@@ -4,7 +4,14 @@
 
 namespace kvs {
 
-constinit const CacheMethod kFullMethod{
-    "full", Prefill::kEither, [](Parameters&, const CacheLayer& layer) { return make_full_cache(layer.store); }};
+constinit const Method kFullMethod{
+    .name = "full",
+    .title = "the full cache",
+    .summary = "every token, as it is or in a storage type",
+    .prefill = Prefill::kEither,
+    .make = [](Parameters&, const CacheLayer& layer) { return make_full_cache(layer.store); },
+    .fixed_settings = [](std::size_t) { return std::vector{Json::object()}; },
+    .priority = 0,
+};
 
 }  // namespace kvs

@@ -70,20 +70,22 @@ std::unique_ptr<LayerCache> make_lagkv(Parameters& parameters, const CacheLayer&
   constexpr std::size_t kUntouchedByL2 = 2;  // layers
   constexpr double kMostWeight = 1e6;
   LagkvOptions options;
-  options.sinks = parameters.count("sinks", options.sinks, 0);
-  options.lag = parameters.count("lag", options.lag, 1);
-  options.ratio = parameters.real("ratio", options.ratio, 0, 1);
+  options.sinks = parameters.count("sinks", "first tokens that stay", options.sinks, 0);
+  options.lag = parameters.count("lag", "tokens of a partition", options.lag, 1);
+  options.ratio = parameters.real("ratio", "share of a partition that stays", options.ratio, 0, 1);
   if (options.kept() == 0)
     parameters.refuse("ratio", "found " + Json(options.ratio).dump() + ", which keeps none of " +
                                    std::to_string(options.lag) + " tokens, expected one that keeps some");
-  options.variant = static_cast<LagkvVariant>(parameters.choice("variant", kVariants));
-  options.value_weight = parameters.real("value_weight", options.value_weight, 0, kMostWeight);
+  options.variant = static_cast<LagkvVariant>(parameters.choice(
+      "variant", "what scales a partition: the next one or itself; l2: the norm of keys instead", kVariants));
+  options.value_weight = parameters.real("value_weight", "weight of the values' score beside the keys' (ours)",
+                                         options.value_weight, 0, kMostWeight);
   if (options.variant == LagkvVariant::kL2 && layer.index < kUntouchedByL2) return make_full_cache(layer.store);
   return std::make_unique<LagkvCache>(options, layer.store);
 }
 
 /// The ratio of a whole number of tokens of each partition.
-Json sized_lagkv(double share, std::size_t, const Json& settings) {
+Json lagkv_for_share(double share, std::size_t, const Json& settings) {
   LagkvOptions options;
   options.lag = std::max<std::size_t>(1, shared_count(settings, "lag", options.lag));
   const auto lag = static_cast<double>(options.lag), kept = std::round(share * lag);
@@ -94,6 +96,18 @@ Json sized_lagkv(double share, std::size_t, const Json& settings) {
 
 }  // namespace
 
-constinit const CacheMethod kLagkvMethod{"lagkv", Prefill::kEither, make_lagkv, true, sized_lagkv};
+constinit const Method kLagkvMethod{
+    .name = "lagkv",
+    .title = "LagKV",
+    .summary = "the tokens that stand out from the next partition",
+    .paper = {.authors = "Liang, Zhang, Li, Li",
+              .title = "LagKV: Lag-Relative Information of the KV Cache Tells Which Tokens Are Important",
+              .link = "https://arxiv.org/abs/2504.04704",
+              .year = 2025},
+    .prefill = Prefill::kEither,
+    .make = make_lagkv,
+    .settings_for_share = lagkv_for_share,
+    .priority = 6,
+};
 
 }  // namespace kvs

@@ -1,6 +1,6 @@
-#include "calibrate/budget/grid.h"
-
 #include <array>
+
+#include "calibrate/calibration.h"
 
 namespace kvs {
 namespace {
@@ -23,6 +23,7 @@ std::vector<Json> lagkv_settings(const BudgetRoom& room) {
 
 }  // namespace
 
-constinit const BudgetGrid kLagkvGrid{"lagkv", lagkv_standards, lagkv_settings};
+constinit const Calibration kLagkvCalibration{
+    .method = &kLagkvMethod, .grid = {.standards = lagkv_standards, .settings = lagkv_settings, .priority = 3}};
 
 }  // namespace kvs

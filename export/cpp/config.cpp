@@ -51,8 +51,8 @@ const kvs::EliteConfig& elite_of(const std::optional<kvs::EliteConfig>& elite, c
 }
 
 std::vector<kvs::ParameterSpec> transform_specs() {
-  return {{"rows", Kind::kWord},        {"sinks", Kind::kCount},     {"recent", Kind::kCount},
-          {"code_bytes", Kind::kCount}, {"thresholds", Kind::kReal}, {"outliers", Kind::kReal}};
+  return {{"rows", "", Kind::kWord},        {"sinks", "", Kind::kCount},     {"recent", "", Kind::kCount},
+          {"code_bytes", "", Kind::kCount}, {"thresholds", "", Kind::kReal}, {"outliers", "", Kind::kReal}};
 }
 
 }  // namespace
@@ -73,7 +73,8 @@ Config Config::read(const std::filesystem::path& path) try {
                     .head_dim = size("head_dim")};
   for (const kvs::Json& file : json.at("files"))
     content->files.push_back(path.parent_path() / file.at("path").get<std::string>());
-  if (const kvs::CacheMethod* const method = kvs::find_cache_method(content->method)) {
+  const kvs::Method* const method = kvs::find_method(content->method);
+  if (method->make != nullptr) {
     const std::string where = content->where + ": /parameters/";
     kvs::Parameters reader({{json.at("parameters"), where, kvs::ErrorCode::kInput}}, content->model.layers);
     (void)kvs::make_cache(*method, reader, {.kv_heads = content->model.kv_heads, .head_dim = content->model.head_dim});

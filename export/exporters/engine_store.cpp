@@ -29,8 +29,8 @@ Parameters parameter_reader(const ExportJob& job) {
 Json resolved_parameters(const ExportJob& job) {
   const ModelConfig& model = job.model.config();
   Parameters reader = parameter_reader(job);
-  const CacheMethod* const method = find_cache_method(job.config.at("method").get<std::string>());
-  if (method == nullptr)
+  const Method* const method = find_method(job.config.at("method").get<std::string>());
+  if (method->make == nullptr)
     throw Error(ErrorCode::kUnsupported, job.config_path.string() + ": /method",
                 "found " + job.config.at("method").get<std::string>() + ", expected full or kivi");
   (void)make_cache(*method, reader, cache_shape(model));

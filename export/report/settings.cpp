@@ -1,11 +1,11 @@
 #include "export/report/settings.h"
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "calibrate/registry.h"
 #include "export/report/markup.h"
 
 namespace kvs {
@@ -24,19 +24,6 @@ std::string store_of(const JsonCursor& evaluated) {
   const std::string k = part(type("store_k")), v = part(type("store_v"));
   return k == v ? own(k) : "K " + k + ", V " + v;
 }
-
-constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kTitles{{{"full", "the full cache"},
-                                                                                 {"elitekv", "EliteKV"},
-                                                                                 {"faedkv", "FAEDKV"},
-                                                                                 {"freqkv", "FreqKV"},
-                                                                                 {"lagkv", "LagKV"},
-                                                                                 {"snapkv", "SnapKV"},
-                                                                                 {"h2o", "H2O"},
-                                                                                 {"kivi", "KIVI"},
-                                                                                 {"gqa", "GQA"},
-                                                                                 {"l2norm", "the L2 norm"},
-                                                                                 {"streaming", "a sliding window"},
-                                                                                 {"dropping", "dropping"}}};
 
 /// Of a list of words: "18 × q4_0, 12 × q8_0", in the order in which they come first.
 std::string tally_text(const Json& list) {
@@ -67,12 +54,11 @@ std::string value_text(const Json& value) {
 
 std::string spoken(const std::string& label) {
   constexpr std::string_view kCalibrated = ", calibrated";
-  const std::string_view method = std::string_view(label).substr(0, label.find_first_of(" ,"));
-  const auto* const row = std::ranges::find(kTitles, method, &decltype(kTitles)::value_type::first);
-  if (row == kTitles.end()) return label;
-  std::string rest = label.substr(method.size());
+  const Method* const method = find_method(std::string_view(label).substr(0, label.find_first_of(" ,")));
+  if (method == nullptr) return label;
+  std::string rest = label.substr(method->name.size());
   if (rest.starts_with(kCalibrated)) rest = " (calibrated)" + rest.substr(kCalibrated.size());
-  return std::string(row->second) + rest;
+  return std::string(method->title) + rest;
 }
 
 std::string cache_label(const JsonCursor& evaluated) {

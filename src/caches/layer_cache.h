@@ -64,7 +64,7 @@ class LayerCache {
   /// @param states  before RoPE; q, k and v are scratch afterwards;  @param out  [member · token, H · head_dim]
   virtual void attend(LayerStates& states, const Operand& out) = 0;
   /// Between these two the tokens are a prefix that attends to all of itself; it is compressed once, at its end. Only
-  /// methods that can (CacheMethod::prefill) are asked.
+  /// methods that can (Method::prefill) are asked.
   /// @throws Error kUsage if the method cannot work with a prefix of so many tokens
   virtual void begin_prefix(std::size_t /*tokens*/) {}
   virtual void end_prefix(Backend&) {}

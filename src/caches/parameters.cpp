@@ -90,7 +90,7 @@ Parameters::Parameters(std::vector<ParameterSource> sources, std::size_t layers)
     : sources_(std::move(sources)), layers_(layers), chosen_(layers) {
   std::iota(chosen_.begin(), chosen_.end(), std::size_t{0});
   select_all();
-  chosen_ = indices("layers", chosen_, layers);
+  chosen_ = indices("layers", "layers that the method is for (default: all)", chosen_, layers);
   if (chosen_.empty() || !std::ranges::is_sorted(chosen_, std::less_equal()))
     refuse("layers", "found " + Json(chosen_).dump() + ", expected some layers, ascending, each once");
   per_layer_ = true;
@@ -138,8 +138,10 @@ const Json* Parameters::find(std::string_view name, bool whole_lists) const {
   return &(*value)[position_];
 }
 
-std::size_t Parameters::count(std::string_view name, std::size_t standard, std::size_t least, std::size_t more) {
+std::size_t Parameters::count(std::string_view name, std::string_view help, std::size_t standard, std::size_t least,
+                              std::size_t more) {
   note({.name = std::string(name),
+        .help = std::string(help),
         .kind = ParameterSpec::Kind::kCount,
         .standard = standard < least ? Json() : Json(standard),
         .least = static_cast<double>(least),
@@ -157,8 +159,9 @@ std::size_t Parameters::count(std::string_view name, std::size_t standard, std::
   return result;
 }
 
-double Parameters::real(std::string_view name, double standard, double least, double most) {
+double Parameters::real(std::string_view name, std::string_view help, double standard, double least, double most) {
   note({.name = std::string(name),
+        .help = std::string(help),
         .kind = ParameterSpec::Kind::kReal,
         .standard = standard,
         .least = least,
@@ -174,9 +177,10 @@ double Parameters::real(std::string_view name, double standard, double least, do
   return result;
 }
 
-std::vector<double> Parameters::reals(std::string_view name, double standard, double least, double most,
-                                      std::size_t heads) {
+std::vector<double> Parameters::reals(std::string_view name, std::string_view help, double standard, double least,
+                                      double most, std::size_t heads) {
   note({.name = std::string(name),
+        .help = std::string(help),
         .kind = ParameterSpec::Kind::kReals,
         .standard = standard,
         .least = least,
@@ -194,14 +198,16 @@ std::vector<double> Parameters::reals(std::string_view name, double standard, do
   return list.get<std::vector<double>>();
 }
 
-bool Parameters::on_off(std::string_view name, bool standard) {
+bool Parameters::on_off(std::string_view name, std::string_view help, bool standard) {
   static constexpr std::string_view kOnFirst[] = {"on", "off"}, kOffFirst[] = {"off", "on"};
-  return (choice(name, standard ? kOnFirst : kOffFirst) == 0) == standard;
+  return (choice(name, help, standard ? kOnFirst : kOffFirst) == 0) == standard;
 }
 
-std::vector<std::size_t> Parameters::indices(std::string_view name, std::vector<std::size_t> standard,
-                                             std::size_t limit, std::string_view default_from) {
+std::vector<std::size_t> Parameters::indices(std::string_view name, std::string_view help,
+                                             std::vector<std::size_t> standard, std::size_t limit,
+                                             std::string_view default_from) {
   note({.name = std::string(name),
+        .help = std::string(help),
         .kind = ParameterSpec::Kind::kIndices,
         .standard = standard,
         .default_from = default_from});
@@ -223,8 +229,9 @@ std::vector<std::size_t> Parameters::indices(std::string_view name, std::vector<
   return numbers;
 }
 
-std::size_t Parameters::choice(std::string_view name, std::span<const std::string_view> words) {
+std::size_t Parameters::choice(std::string_view name, std::string_view help, std::span<const std::string_view> words) {
   note({.name = std::string(name),
+        .help = std::string(help),
         .kind = ParameterSpec::Kind::kWord,
         .standard = words.front(),
         .words = {words.begin(), words.end()}});

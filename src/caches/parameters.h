@@ -30,6 +30,7 @@ struct ParameterSpec {
   enum class Kind { kCount, kReal, kReals, kWord, kIndices };
 
   std::string name;
+  std::string help;  // what it sets, half a sentence
   Kind kind;
   Json standard = {};                   // null: it is required
   double least = 0, most = 0;           // of numbers
@@ -38,8 +39,8 @@ struct ParameterSpec {
   std::string_view default_from = {};   // a parameter whose value it has unless it is given; empty: `standard`
 };
 
-/// A method's parameters. Reading them is what describes them: a name, its kind, its standard and its bounds stand in
-/// one call of a getter, which --help, the schema, the check of a config and its writer share.
+/// A method's parameters. Reading them is what declares them: the name, a line of help, the kind, the default and the
+/// bounds stand in one call of a getter, which --help, the schema, the check of a config and its writer share.
 ///
 /// `layers` names the layers that the method is for (all of them); the others keep everything. A list has a value for
 /// each of these, anything else is every layer's.
@@ -63,18 +64,20 @@ class Parameters {
 
   /// Each getter gives `standard` for a name that is not there. @throws Error naming the parameter.
   /// @param more  what other parameters add to `least`
-  std::size_t count(std::string_view name, std::size_t standard, std::size_t least, std::size_t more = 0);
-  double real(std::string_view name, double standard, double least, double most);
+  std::size_t count(std::string_view name, std::string_view help, std::size_t standard, std::size_t least,
+                    std::size_t more = 0);
+  double real(std::string_view name, std::string_view help, double standard, double least, double most);
   /// For each head: a number for all of them, or one for each; a list is still one value for each layer.
-  std::vector<double> reals(std::string_view name, double standard, double least, double most, std::size_t heads);
-  bool on_off(std::string_view name, bool standard);
+  std::vector<double> reals(std::string_view name, std::string_view help, double standard, double least, double most,
+                            std::size_t heads);
+  bool on_off(std::string_view name, std::string_view help, bool standard);
   /// Numbers below `limit`, whatever the layer: one, a list of them, or the word none. A list of lists has one for each
   /// layer.
   /// @param default_from  the parameter that `standard` is the value of, if it is one's
-  std::vector<std::size_t> indices(std::string_view name, std::vector<std::size_t> standard, std::size_t limit,
-                                   std::string_view default_from = {});
+  std::vector<std::size_t> indices(std::string_view name, std::string_view help, std::vector<std::size_t> standard,
+                                   std::size_t limit, std::string_view default_from = {});
   /// Index of the word among `words`; `standard` is the first.
-  std::size_t choice(std::string_view name, std::span<const std::string_view> words);
+  std::size_t choice(std::string_view name, std::string_view help, std::span<const std::string_view> words);
 
   /// @throws Error that says what is wrong with `name`.
   [[noreturn]] void refuse(std::string_view name, const std::string& problem) const;
@@ -101,7 +104,7 @@ class Parameters {
 };
 
 /// The count that `settings` give for all layers, else `standard`: what a method reckons a size with that a budget sets
-/// (CacheMethod::sized).
+/// (Method::settings_for_share).
 /// @throws Error kUsage for what is no one whole number, such as a list by layer
 std::size_t shared_count(const Json& settings, const std::string& name, std::size_t standard);
 

@@ -117,30 +117,32 @@ std::vector<std::size_t> ends(const StoreKind& kind, std::size_t layers) {
 StateStore read_kinds(Parameters& parameters, std::size_t layer, const CacheShape& shape, bool heads) {
   static constexpr std::string_view kLayouts[] = {"engine", "hf"};
   static const std::vector<std::string_view> kNames = names_of_stores(""), kSides = names_of_stores("store");
-  const std::size_t both = parameters.choice("store", kNames);
-  const auto side = [&](std::string_view name) -> const StoreKind& {
-    const std::size_t word = parameters.choice(name, kSides);
+  const std::size_t both = parameters.choice("store", "storage type of keys and values", kNames);
+  const auto side = [&](std::string_view name, std::string_view help) -> const StoreKind& {
+    const std::size_t word = parameters.choice(name, help, kSides);
     return kStores[word == 0 ? both : word - 1];
   };
-  const StoreKind &k = side("store_k"), &v = side("store_v");
+  const StoreKind &k = side("store_k", "storage type of keys"), &v = side("store_v", "storage type of values");
   for (const auto& [kind, rotation] : {std::pair(&k, k.k_rotation), std::pair(&v, v.v_rotation)})
     if (!heads && rotation > Rotation::kByEngine)
       throw Error(ErrorCode::kUnsupported, "store",
                   "found " + std::string(kind->name) +
                       ", which rotates whole heads, expected another for rows that are not those of a head");
-  const bool rotates = parameters.on_off("rotate", true);
+  const bool rotates = parameters.on_off("rotate", "the Hadamard rotation of llama.cpp", true);
   CacheShape seen = shape;
-  seen.adjacent_pairs = parameters.choice("layout", kLayouts) == 0 && shape.adjacent_pairs;
+  seen.adjacent_pairs = parameters.choice("layout", "order of the channels in a block of llama.cpp", kLayouts) == 0 &&
+                        shape.adjacent_pairs;
   StateStore store{{format_of(k, true, rotates, seen)}, {format_of(v, false, rotates, seen)}};
   constexpr double kLeast = std::numeric_limits<float>::min(), kMost = std::numeric_limits<float>::max();
-  const auto scales = [&](std::string_view name) {
-    const std::vector<double> given = parameters.reals(name, 1, kLeast, kMost, shape.kv_heads);
+  const auto scales = [&](std::string_view name, std::string_view help) {
+    const std::vector<double> given = parameters.reals(name, help, 1, kLeast, kMost, shape.kv_heads);
     return std::vector<float>(given.begin(), given.end());
   };
-  store.k.scales = scales("scale_k");
-  store.v.scales = scales("scale_v");
+  store.k.scales = scales("scale_k", "scale of fp8 keys, one or one for each KV head");
+  store.v.scales = scales("scale_v", "scale of fp8 values, one or one for each KV head");
   const StoreKind& wider = k.plain_ends > v.plain_ends ? k : v;
-  const auto skipped = parameters.indices("store_skip_layers", ends(wider, parameters.layers()), parameters.layers());
+  const auto skipped = parameters.indices("store_skip_layers", "layers that stay at 16 bits",
+                                          ends(wider, parameters.layers()), parameters.layers());
   return std::ranges::find(skipped, layer) == skipped.end()
              ? store
              : StateStore{{{.kind = RowKind::kF16}}, {{.kind = RowKind::kF16}}};

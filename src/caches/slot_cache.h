@@ -23,8 +23,8 @@ struct SlotOptions {
 /// `cache_size`, `sinks`, `gamma` and `rope`. @throws Error as Parameters, and if a compression keeps or frees nothing.
 SlotOptions slot_options(Parameters& parameters);
 
-/// CacheMethod::sized of both.
-Json sized_slots(double share, std::size_t tokens, const Json& settings);
+/// Method::settings_for_share of both.
+Json slots_for_share(double share, std::size_t tokens, const Json& settings);
 
 /// Plain rows are held rotated: with slots, a compression takes the rotation back, compresses, and rotates at the new
 /// slots. Coded rows are held as they come and rotated at their slots when they are read, so that a row that changes

@@ -165,7 +165,7 @@ TEST_F(SpectrumTest, ADocumentThatFailsLeavesTheSumsAsTheyWere) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kData);
     EXPECT_THAT(error.what(), ::testing::AllOf(::testing::HasSubstr("document 1"), ::testing::HasSubstr("v of layer 7"),
-                                             ::testing::HasSubstr("head 1")));
+                                               ::testing::HasSubstr("head 1")));
   }
   EXPECT_EQ(accumulator.documents(), 1U);
   EXPECT_EQ(accumulator.result().power[StateKind::kKPre].values, before);

@@ -34,7 +34,7 @@ kvs::Cache cache_of(const kvs::Model& model, const kvs::ModelSource& source, con
     const kvs::Json json = kvs::parse_json(kvs::read_text_file(path, std::size_t{1} << 30), path);
     return kvs::EliteCaches(model.backend(), config, kvs::load_elite_config(json, path, source), tokens).make();
   }
-  const kvs::CacheMethod* const found = kvs::find_cache_method(method);
+  const kvs::Method* const found = kvs::find_method(method);
   if (found == nullptr) throw kvs::Error(kvs::ErrorCode::kUsage, "METHOD", "found " + method);
   kvs::Parameters parameters({{kvs::parse_settings(settings, "SETTING"), "", kvs::ErrorCode::kUsage}}, config.layers);
   return kvs::make_cache(*found, parameters, kvs::cache_shape(config));

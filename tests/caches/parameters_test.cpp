@@ -13,7 +13,7 @@ namespace {
 Cache make(const std::string& method, const std::vector<std::string>& settings,
            const std::vector<std::size_t>& windows = {0, 0, 0}) {
   Parameters parameters({{parse_settings(settings, "--set"), "--set ", ErrorCode::kUsage}}, windows.size());
-  return make_cache(*find_cache_method(method), parameters, {1, 64, false, windows});
+  return make_cache(*find_method(method), parameters, {1, 64, false, windows});
 }
 
 TEST(ParseSettings, ReadsNumbersWordsAndLists) {
@@ -92,7 +92,7 @@ TEST(Parameters, ALaterSourceOverridesAndIsNamed) {
   const Json config{{"cache_size", 64}, {"gamma", 0.25}}, set{{"cache_size", 5}};
   const auto make_of = [](std::vector<ParameterSource> sources) {
     Parameters parameters(std::move(sources), 2);
-    Cache cache = make_cache(*find_cache_method("dropping"), parameters, {.kv_heads = 1, .head_dim = 64});
+    Cache cache = make_cache(*find_method("dropping"), parameters, {.kv_heads = 1, .head_dim = 64});
     return std::pair(cache.room(), parameters.resolved());
   };
   const ParameterSource file{config, "c.json: /parameters/", ErrorCode::kInput};
@@ -108,7 +108,7 @@ TEST(Parameters, ALaterSourceOverridesAndIsNamed) {
 TEST(Parameters, AreCompleteOnceTheyAreRead) {
   const auto resolved = [](const std::string& method, const std::vector<std::string>& settings) {
     Parameters parameters({{parse_settings(settings, "settings"), "", ErrorCode::kUsage}}, 3);
-    (void)make_cache(*find_cache_method(method), parameters, {.kv_heads = 1, .head_dim = 64});
+    (void)make_cache(*find_method(method), parameters, {.kv_heads = 1, .head_dim = 64});
     return parameters.resolved();
   };
   EXPECT_EQ(
@@ -126,7 +126,7 @@ TEST(Parameters, AreCompleteOnceTheyAreRead) {
 TEST(Parameters, ValuesKeepTheChunksOfKeysUnlessToldOtherwise) {
   const auto kept_v = [](const std::vector<std::string>& settings) {
     Parameters parameters({{parse_settings(settings, "settings"), "", ErrorCode::kUsage}}, 2);
-    (void)make_cache(*find_cache_method("faedkv"), parameters, {.kv_heads = 1, .head_dim = 64});
+    (void)make_cache(*find_method("faedkv"), parameters, {.kv_heads = 1, .head_dim = 64});
     return parameters.resolved().at("kept_v");
   };
   EXPECT_EQ(kept_v({"prefix=800"}), Json::array({0}));
@@ -140,7 +140,7 @@ TEST(Parameters, ScalesOfHeadsStayListsByLayer) {
   for (const char* words : {"scale_k=1,2/3,4", "scale_k=1,2/1,2"}) {
     const Json given = parse_settings(std::vector<std::string>{words}, "settings");
     Parameters parameters({{given, "", ErrorCode::kUsage}}, 2);
-    (void)make_cache(*find_cache_method("full"), parameters, {.kv_heads = 2, .head_dim = 64});
+    (void)make_cache(*find_method("full"), parameters, {.kv_heads = 2, .head_dim = 64});
     EXPECT_EQ(parameters.resolved().at("scale_k"), given.at("scale_k"));
   }
 }
@@ -156,19 +156,20 @@ TEST(Parameters, IndicesMayDifferByLayer) {
   using Indices = std::vector<std::size_t>;
   for (const std::size_t layer : {0U, 1U}) {
     ASSERT_TRUE(parameters.select(layer));
-    EXPECT_EQ(parameters.indices("same", {}, 3), (Indices{0, 2}));
-    EXPECT_EQ(parameters.indices("own", {}, 3), layer == 0 ? Indices{1} : Indices{});
+    EXPECT_EQ(parameters.indices("same", "", {}, 3), (Indices{0, 2}));
+    EXPECT_EQ(parameters.indices("own", "", {}, 3), layer == 0 ? Indices{1} : Indices{});
   }
   EXPECT_EQ(parameters.resolved().at("own"), Json::parse("[[1], []]"));
 }
 
 TEST(CacheMethods, DescribeTheirParameters) {
-  for (const CacheMethod* const method : cache_methods()) {
+  for (const Method* const method : all_methods()) {
+    if (method->make == nullptr) continue;
     const std::vector<ParameterSpec> specs = describe(*method);
     EXPECT_EQ(specs.front().name, "layers") << method->name;
     EXPECT_EQ(specs.back().name, "prefill") << method->name;
   }
-  const auto specs = describe(*find_cache_method("dropping"));
+  const auto specs = describe(*find_method("dropping"));
   const auto size = std::ranges::find(specs, "cache_size", &ParameterSpec::name);
   ASSERT_NE(size, specs.end());
   EXPECT_TRUE(size->standard.is_null());

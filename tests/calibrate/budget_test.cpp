@@ -32,7 +32,7 @@ struct BudgetCase {
   }
   BudgetText text() const { return {std::span(documents).first(4), std::span(documents).last(2)}; }
   CacheSizes sizes(const char* method) const {
-    return {*find_cache_method(method), shape, tiny.model->config().layers, kBudgetTokens};
+    return {*find_method(method), shape, tiny.model->config().layers, kBudgetTokens};
   }
   BudgetPlan half(Json fixed = Json::object(), std::size_t rounds = 0) const {
     return {sizes("full").full() / 2, std::move(fixed), rounds};
@@ -50,7 +50,7 @@ struct BudgetCase {
   std::vector<double> evaluated(const char* method, const Json& settings) {
     const auto make = [&] {
       Parameters parameters({{settings, "", ErrorCode::kUsage}}, tiny.model->config().layers);
-      return make_cache(*find_cache_method(method), parameters, shape);
+      return make_cache(*find_method(method), parameters, shape);
     };
     const Evaluation found = evaluate(*tiny.decoder, text().held, {.make = make});
     std::vector<double> means;
@@ -69,7 +69,7 @@ struct BudgetCase {
 TEST(BudgetCalibration, MeasuresTheRoomOfShortDocumentsThatThePaperHasNoSettingFor) {
   BudgetCase at;
   const std::size_t bytes = at.sizes("full").full() * 13 / 20;
-  BudgetSpace space(*find_cache_method("faedkv"), at.tiny.model->config(), kBudgetTokens, bytes, Json::object());
+  BudgetSpace space(*find_method("faedkv"), at.tiny.model->config(), kBudgetTokens, bytes, Json::object());
   for (const Json& settings : space.candidates()) {
     EXPECT_EQ(settings.at("prefix"), 36);
     EXPECT_LE(at.sizes("faedkv").total(settings), bytes);
@@ -201,7 +201,7 @@ TEST(BudgetCalibration, GivesOneHeldDocumentErrorsOverItsTokens) {
   const auto evaluated = [&](const char* method, const Json& settings) {
     const auto make = [&] {
       Parameters parameters({{settings, "", ErrorCode::kUsage}}, at.tiny.model->config().layers);
-      return make_cache(*find_cache_method(method), parameters, at.shape);
+      return make_cache(*find_method(method), parameters, at.shape);
     };
     return evaluate(*at.tiny.decoder, one.held, {.make = make}).sum.error();
   };
@@ -238,7 +238,7 @@ TEST(BudgetCalibration, RefusesABudgetThatNoSettingReaches) {
 TEST(BudgetSpace, ThePrefixLeavesRoomForWhatFollows) {
   const BudgetCase at;
   const auto prefix = [&](std::size_t parts) {
-    const BudgetSpace space(*find_cache_method("snapkv"), at.tiny.model->config(), kBudgetTokens,
+    const BudgetSpace space(*find_method("snapkv"), at.tiny.model->config(), kBudgetTokens,
                             at.sizes("full").full() / parts, {{"window", 4}});
     return kBudgetTokens - space.room().later;
   };
@@ -256,7 +256,7 @@ TEST(BudgetSpace, WindowsTakeTheirBytesFirst) {
   model.windows = {8, 0};
   constexpr std::size_t kRow = 2 * 32 * 2, kLength = 40;
   EXPECT_EQ(windowed_tokens(model, kLength), 8);
-  const BudgetSpace space(*find_cache_method("lagkv"), model, kLength, (8 + kLength / 2) * kRow, Json::object());
+  const BudgetSpace space(*find_method("lagkv"), model, kLength, (8 + kLength / 2) * kRow, Json::object());
   EXPECT_EQ(space.room().rows, kLength / 2);
 }
 
@@ -264,7 +264,7 @@ TEST(BudgetSpace, ChunksThatAreGivenStayAndLeaveTheRoomAsItIs) {
   BudgetCase at;
   const auto space_of = [&](Json given) {
     given.update({{"prefix", 40}, {"chunks", 6}});
-    return BudgetSpace(*find_cache_method("faedkv"), at.tiny.model->config(), kBudgetTokens, at.half().bytes, given);
+    return BudgetSpace(*find_method("faedkv"), at.tiny.model->config(), kBudgetTokens, at.half().bytes, given);
   };
   for (const char* const name : {"kept", "kept_v"}) {
     BudgetSpace space = space_of({{name, Json::array({0})}, {"sinks", 2}, {"recent", 4}});
@@ -280,7 +280,7 @@ TEST(BudgetSpace, LeavesRoomForManyChunksThatAreGiven) {
   const BudgetCase at;
   constexpr std::size_t kLength = 64;
   const Json given{{"chunks", 22}};
-  const CacheMethod& method = *find_cache_method("faedkv");
+  const Method& method = *find_method("faedkv");
   CacheSizes sizes(method, at.shape, at.tiny.model->config().layers, kLength);
   BudgetSpace space(method, at.tiny.model->config(), kLength, sizes.full() / 2, given);
   for (const Json& settings : space.candidates()) {
@@ -292,7 +292,7 @@ TEST(BudgetSpace, LeavesRoomForManyChunksThatAreGiven) {
 TEST(BudgetSpace, RefusesASizeThatIsGiven) {
   const BudgetCase at;
   for (const auto& [method, name] : {std::pair("lagkv", "ratio"), {"freqkv", "cache_size"}}) try {
-      const BudgetSpace space(*find_cache_method(method), at.tiny.model->config(), kBudgetTokens, at.half().bytes,
+      const BudgetSpace space(*find_method(method), at.tiny.model->config(), kBudgetTokens, at.half().bytes,
                               {{name, 1}});
       ADD_FAILURE() << method;
     } catch (const Error& error) {
@@ -307,7 +307,7 @@ TEST(BudgetSpace, CodedRowsAreMore) {
   const Json store{{"store", "int8_per_token_head"}};
   for (const char* method : {"lagkv", "freqkv"}) {
     const auto rows = [&](const Json& fixed) {
-      return BudgetSpace(*find_cache_method(method), at.tiny.model->config(), kBudgetTokens, bytes, fixed).room().rows;
+      return BudgetSpace(*find_method(method), at.tiny.model->config(), kBudgetTokens, bytes, fixed).room().rows;
     };
     EXPECT_EQ(rows(Json::object()), kBudgetTokens / 4) << method;
     EXPECT_EQ(rows(store), bytes * kBudgetTokens / at.sizes("full").total(store)) << method;
@@ -317,8 +317,7 @@ TEST(BudgetSpace, CodedRowsAreMore) {
 
 TEST(BudgetSpace, ScalesACandidateWithItsSize) {
   BudgetCase at;
-  BudgetSpace space(*find_cache_method("lagkv"), at.tiny.model->config(), kBudgetTokens, at.half().bytes,
-                    Json::object());
+  BudgetSpace space(*find_method("lagkv"), at.tiny.model->config(), kBudgetTokens, at.half().bytes, Json::object());
   const std::vector<Json> candidates = space.candidates();
   EXPECT_EQ(candidates.back().at("lag"), 24 * 3 / 8);  // lags of 7/16 leave no row for a chosen token
   EXPECT_EQ(space.scaled(candidates.size() - 1, 1), candidates.back());
@@ -377,7 +376,7 @@ TEST(BudgetLattice, StepsToALayersOwnSettingsOfTheSameSizeAndBack) {
 
 TEST(BudgetLattice, StepsOfStoresChangeOneSideToTheNextKind) {
   const CacheShape wide{.kv_heads = 1, .head_dim = 32};  // a row of q8_0 has 34 bytes, of q4_0 18, of f16 64
-  CacheSizes sizes(*find_cache_method("full"), wide, 1, 10);
+  CacheSizes sizes(*find_method("full"), wide, 1, 10);
   std::vector<Json> settings;
   for (const char* k : {"f16", "q8_0", "q4_0"})
     for (const char* v : {"f16", "q8_0", "q4_0"}) settings.push_back({{"store_k", k}, {"store_v", v}});

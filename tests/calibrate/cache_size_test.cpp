@@ -19,7 +19,7 @@ const CacheShape& shape() {
 }
 
 CacheSizes sizes(const char* method, const CacheShape& of = shape()) {
-  return {*find_cache_method(method), of, kModelLayers, kDocument};
+  return {*find_method(method), of, kModelLayers, kDocument};
 }
 
 TEST(CacheSize, IsThatOfTheTokensHeld) {
@@ -126,8 +126,8 @@ TEST(CacheSize, RefusesSettingsThatFitNoSize) {
 }
 
 TEST(CacheSize, GivesMoreBytesForMoreShare) {
-  for (const CacheMethod* method : cache_methods()) {
-    if (method->sized == nullptr) continue;
+  for (const Method* method : all_methods()) {
+    if (method->settings_for_share == nullptr) continue;
     CacheSizes of(*method, shape(), kModelLayers, kDocument);
     Json common = Json::object();
     if (method->name == "lagkv") common["lag"] = 16;

@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 
+#include "calibrate/elitekv/obstacles.h"
 #include "calibrate/elitekv/source.h"
 #include "tests/io/temporary_directory.h"
 

@@ -15,7 +15,7 @@ namespace kvs::test {
 inline std::unique_ptr<LayerCache> layer_cache(const std::string& method, const std::vector<std::string>& settings) {
   Parameters parameters({{parse_settings(settings, "settings"), "", ErrorCode::kUsage}}, 3);
   parameters.select(2);
-  return find_cache_method(method)->make(parameters, {.index = 2, .shape = {}});
+  return find_method(method)->make(parameters, {.index = 2, .shape = {}});
 }
 
 /// Feeds a cache tokens of states, whose first chunk is turned by position · `angle`. With queries of zeros each

@@ -156,7 +156,8 @@ class ConfigReaders : public CalibratePrograms {
         {"l2norm", {"prefix=20"}},
         {"kivi", {"group=8", "residual=16"}},
         {"gqa", {"heads=1", "store=fp8", "scale_k=0.5"}}};
-    for (const CacheMethod* const method : cache_methods()) {
+    for (const Method* const method : all_methods()) {
+      if (method->make == nullptr) continue;
       const std::string name(method->name);
       std::vector<std::string> words{"eval", "--method", name, "--set"};
       words.insert(words.end(), settings.at(name).begin(), settings.at(name).end());

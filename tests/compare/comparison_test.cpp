@@ -32,7 +32,7 @@ std::vector<std::function<Cache()>> caches(const ModelConfig& model) {
   for (const int size : {8, 12, 16, 24, 32})
     make.push_back([size, &model] {
       Parameters parameters({{{{"cache_size", size}}, "", ErrorCode::kInternal}}, model.layers);
-      return make_cache(*find_cache_method("streaming"), parameters, cache_shape(model));
+      return make_cache(*find_method("streaming"), parameters, cache_shape(model));
     });
   return make;
 }
@@ -223,7 +223,7 @@ TEST(CompareCalibrated, SettingsAreSolvedForTheDocumentsThatAreScored) {
     EXPECT_EQ(cell.method, "lagkv");
     if (!cell.error.empty()) continue;
     const CacheShape shape = cache_shape(tiny.model->config());
-    CacheSizes sizes(*find_cache_method("lagkv"), shape, tiny.model->config().layers, grid.tokens);
+    CacheSizes sizes(*find_method("lagkv"), shape, tiny.model->config().layers, grid.tokens);
     EXPECT_LE(static_cast<double>(sizes.total(cell.settings)), 0.75 * static_cast<double>(sizes.full()));
   }
 }

@@ -61,7 +61,7 @@ TEST(CompareGrid, AStorageTypeHasOneSize) {
 
 TEST(CompareGrid, AMethodThatKeepsKeysAloneDoesNotKeepEverything) {
   const auto keeps = [](const Json& kept, const Json& kept_v) {
-    return keeps_everything(*find_cache_method("faedkv"),
+    return keeps_everything(*find_method("faedkv"),
                             {{"prefix", 150}, {"chunks", 3}, {"kept", kept}, {"kept_v", kept_v}}, 200);
   };
   EXPECT_TRUE(keeps({0, 1, 2}, {0, 1, 2}));

@@ -12,7 +12,7 @@ namespace kvs::test {
 inline Cache cache_of(const ModelConfig& config, const std::string& name,
                       const std::vector<std::string>& settings = {}) {
   Parameters parameters({{parse_settings(settings, "settings"), "", ErrorCode::kUsage}}, config.layers);
-  return make_cache(*find_cache_method(name), parameters, cache_shape(config));
+  return make_cache(*find_method(name), parameters, cache_shape(config));
 }
 
 }  // namespace kvs::test

@@ -44,7 +44,7 @@ done
 
 # A method's folder includes no other method's, and what all of them share includes none.
 methods="full freqkv lagkv faedkv elitekv transform"
-for folder in $methods common budget; do
+for folder in $methods common config budget compare; do
   for method in $methods; do
     [ "$folder" = "$method" ] && continue
     if grep -rnE "^ *#include \"calibrate/$method/" "calibrate/$folder"; then

@@ -218,6 +218,8 @@ struct OptionTable::State {
   po::options_description hidden;
   std::map<std::string, std::string> standards;
   std::string positional_name, positional_help;
+  std::string described;  // an option, whose value has a help of its own
+  std::function<std::string(const std::string& value)> describe;
   std::string last;  // the option that from() and required() are of
   std::map<std::string, std::pair<double, double>> ranges;
   std::set<std::string> wholes;
@@ -310,6 +312,12 @@ OptionTable& OptionTable::check(std::function<void(const Options&)> check) {
   return *this;
 }
 
+OptionTable& OptionTable::describes(std::function<std::string(const std::string&)> describe) {
+  state_->described = state_->last;
+  state_->describe = std::move(describe);
+  return *this;
+}
+
 OptionTable& OptionTable::positional(const std::string& name, const std::string& help) {
   state_->hidden.add_options()(name.c_str(), po::value<std::string>());
   state_->positional.add(name.c_str(), 1);
@@ -338,7 +346,10 @@ std::optional<Options> OptionTable::parse(Arguments arguments, std::ostream& out
   Options result = parse_words(words);
   for (const std::string& name : result.given_) state_->check_value(result, name);
   if (help) {
-    print_help(out);
+    if (state_->describe && result.has(state_->described))
+      out << state_->describe(result.text(state_->described));
+    else
+      print_help(out);
     return std::nullopt;
   }
   for (const auto& [name, standard] : state_->standards)

@@ -96,6 +96,8 @@ class OptionTable {
   OptionTable& from(double least, double most = std::numeric_limits<double>::infinity());
   /// The last option must be given.
   OptionTable& required();
+  /// `--help` beside the last option prints what `describe` says of its value, and nothing else.
+  OptionTable& describes(std::function<std::string(const std::string& value)> describe);
   /// What parse() checks last. A check reads no file, so that a command has no lock or output when it throws.
   OptionTable& check(std::function<void(const Options&)> check);
   /// A required argument without a name.

@@ -9,6 +9,7 @@
 
 #include "calibrate/budget/grid.h"
 #include "calibrate/budget/report.h"
+#include "calibrate/common/settings_check.h"
 #include "calibrate/config/config.h"
 #include "calibrate/faedkv/chunk_race.h"
 #include "calibrate/registry.h"
@@ -192,7 +193,7 @@ void add_budget_options(OptionTable& table, const std::string& method) {
         if (!options.has("budget")) return;
         if (options.has("held-windows")) refuse_standard_input(options, "--held-windows");
         (void)parse_budget(options.text("budget"));
-        check_settings(*find_cache_method(method), parse_settings(options.list("set"), "--set"), "--set");
+        check_settings(*find_method(method), parse_settings(options.list("set"), "--set"), "--set");
       });
 }
 

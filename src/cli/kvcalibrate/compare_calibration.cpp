@@ -21,9 +21,6 @@
 namespace kvs {
 namespace {
 
-/// Methods by what they gain for the time that they take, the first first.
-constexpr std::array<std::string_view, 6> kOrder{"transform", "freqkv", "lagkv", "faedkv", "transform-head", "elitekv"};
-
 /// Seconds that work is expected to take.
 class Rates {
  public:
@@ -91,22 +88,23 @@ class Calibrations {
   }
 
   CalibratedCells made() {
-    std::vector<Method> methods = all_methods();
-    std::ranges::stable_sort(
-        methods, {}, [](const Method& method) { return std::ranges::find(kOrder, method.name) - kOrder.begin(); });
+    std::vector<CalibratedMethod> methods = all_methods();
+    std::ranges::stable_sort(methods, {}, &CalibratedMethod::priority);
     for (std::size_t n = 0; n < methods.size(); ++n) calibrate(methods[n], methods.size() - n);
     made_.seconds = queue_.seconds();
     return std::move(made_);
   }
 
  private:
-  struct Method {
+  struct CalibratedMethod {
     std::string name;
     const SeriesMethod* series;  // nullptr: its settings are calibrated
+
+    int priority() const { return series != nullptr ? series->priority : budget_grid(name).priority; }
   };
 
-  std::vector<Method> all_methods() const {
-    std::vector<Method> methods;
+  std::vector<CalibratedMethod> all_methods() const {
+    std::vector<CalibratedMethod> methods;
     for (const SeriesMethod* const series : compared_series(options_))
       methods.push_back({std::string(series->name), series});
     for (const std::string& name : grid_.methods)
@@ -114,7 +112,7 @@ class Calibrations {
     return methods;
   }
 
-  void calibrate(const Method& method, std::size_t waiting) {
+  void calibrate(const CalibratedMethod& method, std::size_t waiting) {
     const std::size_t all = corpus_.documents.size();
     const std::size_t count =
         queue_.documents(method.name, all, waiting, [&](std::size_t n) { return seconds(method, n); });
@@ -137,7 +135,7 @@ class Calibrations {
   }
 
   /// That all its calibrations take on so many documents.
-  double seconds(const Method& method, std::size_t documents) const {
+  double seconds(const CalibratedMethod& method, std::size_t documents) const {
     if (method.series != nullptr)
       return rates_.of(*method.series, series_size(session_, grid_, documents, tokens_), grid_.budgets.size());
     const std::vector<std::vector<std::int32_t>> counted(documents, corpus_.documents.front().tokens);
@@ -148,7 +146,8 @@ class Calibrations {
   /// The cells of a method's configs for every budget, or the reasons why there is none.
   std::vector<CompareCell> series_cells(const SeriesMethod& method, const CalibrationText& text) {
     const std::string name(method.name);
-    const SeriesInput input{session_, text.tokens, grid_.tokens, grid_.budgets.back()};
+    const SeriesInput input{*session_.source, *session_.decoder, *session_.backend,
+                            text.tokens,      grid_.tokens,      grid_.budgets.back()};
     const SeriesSize size = series_size(session_, grid_, text.tokens.size(), tokens_);
     const Provenance record = provenance(options_, run_, text.corpus);
     std::unique_ptr<ConfigSeries> series;
@@ -239,7 +238,7 @@ std::size_t most_calibrated_cells(const Options& options, const CompareGrid& gri
   for (const SeriesMethod* const method : compared_series(options))
     cells += 1 + (method->rows ? grid.composed.size() : 0);
   for (const std::string& method : grid.methods)
-    if (is_calibrated(method)) cells += stores_of(grid, *find_cache_method(method)).size();
+    if (is_calibrated(method)) cells += stores_of(grid, *find_method(method)).size();
   return cells * grid.budgets.size();
 }
 

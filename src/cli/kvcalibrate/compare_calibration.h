@@ -19,7 +19,7 @@ struct CalibratedCells {
   Json methods = Json::object();  // documents that each method was calibrated on
 };
 
-/// Cells of methods calibrated on documents beforehand: those of series_methods() by configs, which are written to
+/// Cells of methods calibrated on documents beforehand: those of Calibration::series by configs, which are written to
 /// --calibration-dir, the others by their settings. Where the time is short, methods that are likely to win come first,
 /// then small budgets, each on as many documents as its share allows, evenly spaced; what is left out is said.
 /// @param most_seconds  that all of them may take

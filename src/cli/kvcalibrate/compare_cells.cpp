@@ -8,15 +8,17 @@
 #include <string_view>
 #include <tuple>
 
-#include "calibrate/transform/config.h"
+#include "calibrate/registry.h"
 #include "core/error.h"
 
 namespace kvs {
 namespace {
 
-/// Methods by what they lost at equal bytes (docs/compare.md), the least first.
-constexpr std::array<std::string_view, 12> kLikely{"full",  "transform", "h2o",  "streaming", "freqkv", "snapkv",
-                                                   "lagkv", "dropping",  "kivi", "faedkv",    "l2norm", "elitekv"};
+/// Of a cell without a cache, whose name may be that of a series, any.
+int priority_of(const CompareCell& cell) {
+  const Method* const method = find_method(cell.method);
+  return method == nullptr ? 0 : method->priority;
+}
 
 /// Every cell, the budgets taking turns, likely winners first: where the time ends early each budget has some that are
 /// scored.
@@ -25,7 +27,7 @@ std::vector<std::size_t> budgets_in_turn(std::span<const CompareCell> cells) {
   std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_sort(order, {}, [&](std::size_t n) {
     const CompareCell& cell = cells[n];
-    return std::tuple(std::ranges::find(kLikely, cell.method) - kLikely.begin(), cell.store.empty(), !cell.calibrated);
+    return std::tuple(priority_of(cell), cell.store.empty(), !cell.calibrated);
   });
   std::map<double, std::size_t> count;
   for (const std::size_t n : order) turn[n] = count[cells[n].budget]++;
@@ -36,8 +38,8 @@ std::vector<std::size_t> budgets_in_turn(std::span<const CompareCell> cells) {
 }  // namespace
 
 CacheChoice cell_choice(const CompareCell& cell, const ModelSource& source) {
-  CacheChoice choice = cell.config.empty() ? CacheChoice{.name = cell.method, .method = find_cache_method(cell.method)}
-                                           : cache_of_config(cell.config, source);
+  CacheChoice choice =
+      cell.config.empty() ? CacheChoice{.method = find_method(cell.method)} : cache_of_config(cell.config, source);
   choice.parameters.push_back({cell.settings, cell.label + ": ", ErrorCode::kUsage});
   return choice;
 }
@@ -49,18 +51,18 @@ std::vector<CompareCell> config_cells(std::span<const std::string> configs, cons
   for (const std::string& path : configs) {
     const CacheChoice choice = cache_of_config(path, source);
     const bool alone = std::ranges::count(configs, stem(path), stem) == 1;
-    const std::string name = choice.name + " (" + (alone ? stem(path).string() : path) + ')';
+    const std::string name = choice.name() + " (" + (alone ? stem(path).string() : path) + ')';
     std::vector<std::string> stores{""};
     if (choice.takes_store()) stores.insert(stores.end(), grid.composed.begin(), grid.composed.end());
     for (const std::string& store : stores) {
       CompareCell cell{.label = cell_label(name, store),
-                       .method = choice.name,
+                       .method = choice.name(),
                        .store = store,
                        .config = path,
                        .calibrated = choice.calibrated};
       cell.settings = store_settings(store);
-      cell.shared_bytes = shared_bytes(choice.transform);
-      if (choice.method != nullptr && choice.method->prefill == Prefill::kWhole) cell.settings["prefix"] = grid.prefix;
+      cell.shared_bytes = choice.shared_bytes();
+      if (choice.method->prefill == Prefill::kWhole) cell.settings["prefix"] = grid.prefix;
       cells.push_back(std::move(cell));
     }
   }

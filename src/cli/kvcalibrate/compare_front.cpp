@@ -74,8 +74,6 @@ Json answer_or_error(const std::function<Json()>& ask) {
   }
 }
 
-CacheChoice full_choice() { return {.name = "full", .method = find_cache_method("full")}; }
-
 }  // namespace
 
 void check_questions(const Options& options, const RunOptions& run, const ModelSource& source) {
@@ -89,7 +87,7 @@ FrontAnswers ask_front(const Options& options, const RunOptions& run, const Mode
   const auto& samples = questions.input.samples;
   const std::size_t caches = 1 + front.size();
   const auto ask_one = [&](const CacheChoice& choice, std::size_t n) {
-    const bool whole = choice.method != nullptr && choice.method->prefill == Prefill::kWhole;
+    const bool whole = choice.method->prefill == Prefill::kWhole;
     CachedAnswers model(*session.decoder,
                         prompt_cache_maker({choice, whole ? "context" : "stepwise"}, session, questions.longest));
     return run_task(std::span(samples).subspan(n, 1), plan, model, nullptr).front();

@@ -27,11 +27,6 @@ std::string percent_text(double share) {
   return percent;
 }
 
-const SeriesMethod* find_series(const std::string& name) {
-  const auto found = std::ranges::find(series_methods(), name, &SeriesMethod::name);
-  return found == series_methods().end() ? nullptr : &*found;
-}
-
 /// "75%" or "0.75".
 double share_of(const std::string& word, const char* option) {
   const bool percent = word.ends_with('%');
@@ -78,17 +73,61 @@ std::vector<double> budgets_of(const Options& options) {
   return budgets;
 }
 
+/// Of methods and of ways to write configs for them; `standard`: of those that are compared by default.
+std::vector<std::string> compared_names(bool standard) {
+  std::vector<std::string> names;
+  for (const Method* const method : all_methods()) {
+    if (method->make != nullptr) {
+      if (!standard || method->compared) names.emplace_back(method->name);
+      continue;
+    }
+    for (const SeriesMethod& series : find_calibration(*method)->series) names.emplace_back(series.name);
+  }
+  return names;
+}
+
+/// Methods that --calibration-text calibrates.
+std::vector<std::string> calibrated_names() {
+  std::vector<std::string> names;
+  for (const Calibration* const calibration : all_calibrations())
+    if (is_calibrated(calibration->method->name) || !calibration->series.empty())
+      names.emplace_back(calibration->method->name);
+  return names;
+}
+
+/// Methods whose calibrations write configs.
+std::vector<std::string> configured_names() {
+  std::vector<std::string> names;
+  for (const Calibration* const calibration : all_calibrations())
+    if (!calibration->series.empty()) names.emplace_back(calibration->method->name);
+  return names;
+}
+
+/// Methods that compress a prefix once, at its end.
+std::vector<std::string> whole_prefix_names() {
+  std::vector<std::string> names;
+  for (const Method* const method : all_methods())
+    if (method->prefill == Prefill::kWhole) names.emplace_back(method->name);
+  return names;
+}
+
+std::string comma_list(const std::vector<std::string>& names, const char* comma) {
+  std::string list;
+  for (const std::string& name : names) list += (list.empty() ? "" : comma) + name;
+  return list;
+}
+
 [[noreturn]] void refuse_method(const std::string& name) {
-  std::vector<std::string> known;
-  for (const CacheMethod* const method : cache_methods()) known.emplace_back(method->name);
-  for (const SeriesMethod& method : series_methods()) known.emplace_back(method.name);
+  const std::vector<std::string> known = compared_names(false);
   throw Error(ErrorCode::kUsage, "--methods",
               "found '" + name + "', expected some of " + listed(known) + did_you_mean(name, known));
 }
 
 /// Whether --compose makes a cell: of a config, or of a method but full that keeps rows.
 bool composes(const Options& options, const CompareGrid& grid) {
-  const auto takes = [](const std::string& name) { return name != "full" && find_cache_method(name)->rows; };
+  const auto takes = [](const std::string& name) {
+    return find_method(name) != &kFullMethod && find_method(name)->rows;
+  };
   return !options.list("config").empty() || std::ranges::any_of(grid.methods, takes) ||
          std::ranges::any_of(compared_series(options), &SeriesMethod::rows);
 }
@@ -119,22 +158,22 @@ OptionTable compare_options() {
        "kvcalibrate compare --model SmolLM2.gguf --text book.txt --config elitekv.json --best-dir best --out c.json"});
   table.value("budgets", "LIST", "shares of the full cache's bytes at 2 bytes a value", "75%,50%,34.4%,25%,12.5%,9.4%")
       .value("losses", "LIST", "losses of perplexity for which the smallest cache is named", "1%,5%")
-      .value("methods", "LIST", "methods that are tried at each budget",
-             "full,streaming,dropping,freqkv,lagkv,h2o,snapkv,l2norm,faedkv,kivi,elitekv,transform,transform-head")
+      .value("methods", "LIST", "methods that are tried at each budget", comma_list(compared_names(true), ","))
       .value("stores", "LIST", "storage types of the full cache, KIND or KIND/KIND of keys and values",
              "q8_0,q5_0,q4_0,q8_0/q4_0,fp8,int4_per_token_head,turboquant_4bit_nc,turboquant_3bit_nc,quarot4")
       .value("compose", "LIST", "storage types that the other methods are combined with; none", "q8_0,q4_0")
       .list("config", "FILE", "a config that takes part, and its rows stored as --compose says; may repeat")
       .list("calibration-text", "PATH",
-            "calibrate freqkv, lagkv, faedkv, elitekv and transform to each budget on this text before they are "
-            "compared on --text; may repeat")
+            "calibrate " + comma_list(calibrated_names(), ", ") +
+                " to each budget on this text before they are compared on --text; may repeat")
       .value("calibration-window", "T", "tokens of its documents", "1024")
       .value("calibration-windows", "A:B", "of each of these texts its windows A to B-1 (default: all)")
       .value("calibration-documents", "N", "at most so many of its documents in all (default: all)")
-      .value("calibration-dir", "DIR", "where configs of elitekv and transform go (default: FILE_calibrated)")
+      .value("calibration-dir", "DIR",
+             "where configs of " + comma_list(configured_names(), ", ") + " go (default: FILE_calibrated)")
       .value("prefix", "P",
-             "tokens of each document that are not scored, and that faedkv, snapkv and l2norm compress (default: three "
-             "quarters)")
+             "tokens of each document that are not scored, and that " + comma_list(whole_prefix_names(), ", ") +
+                 " compress (default: three quarters)")
       .value("time", "TIME", "30s, 60m, 2h: what calibrating, about half of it, and scoring may take")
       .flag("full", "score every cell on every document")
       .value("decode", "N", "tokens that the front's caches are timed on, one at a time; 0: no times", "16")
@@ -197,7 +236,7 @@ CompareGrid compare_grid(const Options& options) {
   CompareGrid grid{.budgets = budgets_of(options)};
   for (const std::string& name : distinct_words(options, "methods")) {
     if (find_series(name) != nullptr) continue;
-    if (find_cache_method(name) == nullptr) refuse_method(name);
+    if (find_method(name) == nullptr) refuse_method(name);
     grid.methods.push_back(name);
   }
   grid.stores = store_words(options, "stores");

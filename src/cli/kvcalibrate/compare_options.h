@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "calibrate/calibration.h"
 #include "calibrate/compare/grid.h"
 #include "cli/common/options.h"
 #include "cli/common/session.h"
-#include "cli/kvcalibrate/compare_series.h"
 
 namespace kvs {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "calibrate/elitekv/factors.h"
-#include "cli/common/methods.h"
+#include "calibrate/elitekv/obstacles.h"
 #include "cli/common/progress.h"
 #include "cli/kvcalibrate/budget.h"
 #include "core/error.h"
@@ -42,7 +42,7 @@ void plan_factors(const Options& options, const ModelConfig& model, bool quiet, 
   config.joint = options.text("factorization") != "separate";
   config.split = static_cast<SingularSplit>(std::ranges::find(kSplits, options.choice("split", kSplits)) - kSplits);
   if (!has_factors(options)) return;
-  require_method(MethodId::kFactors, model);
+  refuse_obstacle(factor_obstacle(model), "kvcalibrate elitekv --rank", model);
   if (!config.joint && 2 * config.r == model.head_dim)
     throw Error(
         ErrorCode::kUsage, "--factorization",
@@ -127,7 +127,7 @@ EliteSearchPlan search_plan(const Options& options, const EliteInput& input, int
   static constexpr std::string_view kBaselines[] = {"uniform", "contribution", "high", "low"};
   EliteSearchPlan plan;
   const ModelConfig& config = input.config;
-  require_method(MethodId::kRopelite, config);
+  refuse_obstacle(ropelite_obstacle(config), "kvcalibrate elitekv", config);
   plan.geometry = {
       input.reader ? captured_layers(options, input.reader->header().layers) : options.indices("layers", config.layers),
       config.query_heads, config.kv_heads, config.chunks()};
@@ -143,7 +143,7 @@ EliteSearchPlan search_plan(const Options& options, const EliteInput& input, int
   if (by_attention(options, plan))
     for (const std::size_t layer : plan.geometry.layers)
       plan.rules.push_back({config.score_scale(), config.attention_softcap, config.window(layer)});
-  if (plan.disjoint) require_method(MethodId::kDisjoint, config);
+  if (plan.disjoint) refuse_obstacle(disjoint_obstacle(config), "kvcalibrate elitekv --disjoint on", config);
   if (plan.disjoint && plan.count * config.kv_heads > config.chunks())
     throw Error(ErrorCode::kUsage, "--elite",
                 "found " + std::to_string(plan.count) + " with --disjoint on, expected at most " +

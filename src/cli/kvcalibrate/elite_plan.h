@@ -13,8 +13,8 @@
 
 namespace kvs {
 
-// What the options of `kvcalibrate elitekv` say. All throw Error kUsage for options that do not go together, and as
-// require_method.
+// What the options of `kvcalibrate elitekv` say. All throw Error kUsage for options that do not go together, and
+// kUnsupported as refuse_obstacle().
 
 OptionTable elitekv_options();
 bool has_factors(const Options& options);

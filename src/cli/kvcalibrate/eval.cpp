@@ -5,7 +5,6 @@
 #include <optional>
 
 #include "calibrate/config/config.h"
-#include "calibrate/transform/config.h"
 #include "cli/common/estimate.h"
 #include "cli/common/outputs.h"
 #include "cli/common/progress.h"
@@ -98,7 +97,7 @@ Json config_of(const CacheChoice& choice, const ModelSession& session, const Pro
     quality["nll_full"] = result.at("full").at("nll_mean");
   }
   quality["bytes_per_token"] = result.at("bytes_per_token");
-  return make_config(choice.name, session.config(), session.source->sha256(), choice.resolved(session.config()),
+  return make_config(choice.name(), session.config(), session.source->sha256(), choice.resolved(session.config()),
                      Json::object(), without_text(record), quality, {});
 }
 
@@ -116,8 +115,8 @@ void run_eval(Arguments arguments) {
   const std::optional<OutputLock> lock = take_outputs(*options, run);
   auto source = open_model(*options);
   const CacheChoice choice = choose_cache(*options, *source);
-  if (options->has("save-config") && choice.method == nullptr)
-    throw Error(ErrorCode::kUsage, "--save-config", "cannot be combined with a --config of " + choice.name);
+  if (options->has("save-config") && choice.loaded)
+    throw Error(ErrorCode::kUsage, "--save-config", "cannot be combined with a --config of " + choice.name());
   const Corpus corpus = load_corpus(
       *options, run, *source, [&](std::size_t tokens) { return cache_positions(choice, source->config(), tokens); });
   const auto documents = tokens_of(corpus);
@@ -153,13 +152,14 @@ void run_eval(Arguments arguments) {
       journal ? &*journal : nullptr, run.ranks);
   if (!run.leads()) return;
   const Provenance record = provenance(*options, run, corpus);
-  Json result{{"method", choice.name}};
+  Json result{{"method", choice.name()}};
   result.update(evaluation_json(evaluation, config, tokens));
   const Json given = choice.given();
-  if (choice.method != nullptr || !given.empty()) result["parameters"] = given;
+  if (!choice.loaded || !given.empty()) result["parameters"] = given;
   // With a storage of its own a cache's size says nothing of its tokens.
-  if (choice.name != "full" && !choice.has_store() && result.at("compressions") == 0 && result.at("bytes_ratio") >= 1.0)
-    remark("note: documents of " + std::to_string(tokens) + " tokens are all kept: " + choice.name +
+  if (choice.method != &kFullMethod && !choice.has_store() && result.at("compressions") == 0 &&
+      result.at("bytes_ratio") >= 1.0)
+    remark("note: documents of " + std::to_string(tokens) + " tokens are all kept: " + choice.name() +
                " has nothing to compress in them",
            run.quiet);
   if (choice.has_store() && result.at("bytes_ratio") >= 1.0)
@@ -173,7 +173,7 @@ void run_eval(Arguments arguments) {
                      {"command", record.command},
                      {"tool_version", record.tool_version}});
   if (plan.last > 0) result["stride"] = plan.last;
-  if (!choice.transform.empty()) result["shared_bytes"] = shared_bytes(choice.transform);
+  if (choice.shared_bytes() > 0) result["shared_bytes"] = choice.shared_bytes();
   result.update(record.inputs);
   OutputSet outputs;
   if (options->has("save-config"))
@@ -182,7 +182,7 @@ void run_eval(Arguments arguments) {
   outputs.commit(run.replace());
   if (journal) journal->remove();
   add_times(evaluation, result);
-  print_result(run, result, choice.name + ": " + evaluation_summary(result));
+  print_result(run, result, choice.name() + ": " + evaluation_summary(result));
 }
 
 }  // namespace kvs

@@ -4,7 +4,7 @@
 #include <array>
 #include <optional>
 
-#include "calibrate/transform/config.h"
+#include "calibrate/registry.h"
 #include "cli/common/estimate.h"
 #include "cli/common/outputs.h"
 #include "cli/common/progress.h"
@@ -32,18 +32,18 @@ ParameterSource prefix_parameters(std::size_t tokens) {
 }
 
 TaskCache task_cache(const Options& options, const ModelSource& source) {
-  const CacheMethod* named = options.has("method") ? find_cache_method(options.text("method")) : nullptr;
+  const Method* named = options.has("method") ? find_method(options.text("method")) : nullptr;
   // Prefixes are as long as the questions will be.
   TaskCache cache{
       choose_cache(options, source, nullptr,
                    named != nullptr && named->prefill == Prefill::kWhole ? prefix_parameters(kLongestQuestion).values
                                                                          : Json::object()),
       options.text("prefill")};
-  const CacheMethod* method = cache.choice.method;
-  if (method == nullptr && cache.prefill != "stepwise")
+  const Method* method = cache.choice.method;
+  if (method->prefill == Prefill::kNone && cache.prefill != "stepwise")
     throw Error(ErrorCode::kUsage, "--prefill",
                 "found " + cache.prefill + ", expected stepwise with a config of factors");
-  if (method != nullptr && method->prefill == Prefill::kWhole && cache.prefill == "stepwise") {
+  if (method->prefill == Prefill::kWhole && cache.prefill == "stepwise") {
     if (options.given("prefill"))
       throw Error(ErrorCode::kUsage, "--prefill",
                   "found stepwise, expected context or prompt: the method acts at a prefix's end alone");
@@ -56,9 +56,9 @@ Json result_json(const Options& options, const TaskInput& input, const TaskPlan&
                  const ModelSession& session, std::size_t longest, std::span<const TaskResult> results) {
   const auto& [choice, prefill] = cache;
   Json result{
-      {"method", choice.name}, {"task", options.text("task")}, {"prefill", prefill}, {"bos", bos_json(plan.bos)}};
+      {"method", choice.name()}, {"task", options.text("task")}, {"prefill", prefill}, {"bos", bos_json(plan.bos)}};
   result.update(task_json(results));
-  if (choice.method != nullptr || !choice.given().empty()) result["parameters"] = choice.given();
+  if (!choice.loaded || !choice.given().empty()) result["parameters"] = choice.given();
   if (choice.is_full() || result.contains("full")) result["fails_with_full_cache"] = is_failed(result);
   Json samples = Json::array();
   for (const TaskResult& sample : results) samples.push_back(to_json(sample));
@@ -68,7 +68,7 @@ Json result_json(const Options& options, const TaskInput& input, const TaskPlan&
                      {"text_sha256", input.sha256},
                      {"command", options.command()},
                      {"tool_version", kToolVersion}});
-  if (!choice.transform.empty()) result["shared_bytes"] = shared_bytes(choice.transform);
+  if (choice.shared_bytes() > 0) result["shared_bytes"] = choice.shared_bytes();
   result.update(digests_of_configs(options));
   return result;
 }
@@ -93,7 +93,7 @@ std::vector<TaskResult> ask_all(const Options& options, const RunOptions& run, c
 
   Progress progress("eval: " + options.text("task"), static_cast<double>(input.samples.size()), run.quiet);
   CachedAnswers model(*session.decoder, prompt_cache_maker(cache, session, longest));
-  const TaskCache full_cache{{.name = "full", .method = find_cache_method("full")}, "stepwise"};
+  const TaskCache full_cache{full_choice(), "stepwise"};
   CachedAnswers full(*session.decoder, prompt_cache_maker(full_cache, session, longest));
   return run_task(
       input.samples, plan, model, compare ? &full : nullptr,
@@ -108,7 +108,7 @@ bool has_map(const Json& result) {
 RunFigures figures_of(const CacheChoice& choice, const ModelSession& session, const Json& result,
                       std::span<const TaskResult> results) {
   RetrievalMap map = retrieval_map(results);
-  map.heading = session.config().name + ", " + result.at("task").get<std::string>() + ": " + choice.name;
+  map.heading = session.config().name + ", " + result.at("task").get<std::string>() + ": " + choice.name();
   return map.depths.empty() ? RunFigures() : RunFigures{{"_map", retrieval_chart(map)}};
 }
 
@@ -117,7 +117,8 @@ RunFigures figures_of(const CacheChoice& choice, const ModelSession& session, co
 std::function<Cache(const Prompt&)> prompt_cache_maker(const TaskCache& cache, const ModelSession& session,
                                                        std::size_t longest) {
   const auto& [choice, prefill] = cache;
-  if (choice.method == nullptr) return [make = cache_maker(choice, session, longest)](const Prompt&) { return make(); };
+  if (choice.method->prefill == Prefill::kNone)
+    return [make = cache_maker(choice, session, longest)](const Prompt&) { return make(); };
   return [&session, cache](const Prompt& prompt) {
     CacheChoice made = cache.choice;
     made.parameters.push_back(prefix_parameters(cache.prefill == "stepwise"  ? 0
@@ -160,7 +161,7 @@ void check_task_options(const Options& options) {
   for (const char* name : {"prefix", "prefill"})
     if (settings.contains(name))
       throw Error(ErrorCode::kUsage, std::string("--set ") + name, "cannot be combined with --task; see --prefill");
-  const CacheMethod* const method = options.has("method") ? find_cache_method(options.text("method")) : nullptr;
+  const Method* const method = options.has("method") ? find_method(options.text("method")) : nullptr;
   if (method != nullptr && method->prefill == Prefill::kWhole && options.given("prefill") &&
       options.text("prefill") == "stepwise")
     throw Error(ErrorCode::kUsage, "--prefill",
@@ -215,7 +216,7 @@ void run_eval_task(const Options& options, const RunOptions& run) {
   if (options.has("out"))
     write_outputs(options.text("out"), result, run, [&] { return figures_of(cache.choice, session, result, results); });
   if (journal) journal->remove();
-  print_result(run, result, summary(cache.choice.name, result, longest));
+  print_result(run, result, summary(cache.choice.name(), result, longest));
 }
 
 }  // namespace kvs

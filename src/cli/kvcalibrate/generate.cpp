@@ -4,7 +4,6 @@
 #include <iostream>
 
 #include "calibrate/config/config.h"
-#include "calibrate/transform/config.h"
 #include "cli/common/outputs.h"
 #include "cli/common/progress.h"
 #include "cli/kvcalibrate/cache_choice.h"
@@ -39,7 +38,7 @@ OptionTable generate_options() {
       .value("tokens", "N", "tokens to generate", "64")
       .from(1, kMostTokens)
       .value("bos", "auto|on|off", kPromptBosHelp, "auto");
-  add_cache_options(table, "full");
+  add_cache_options(table, &kFullMethod);
   add_model_options(table);
   add_report_options(table);
   return table;
@@ -73,7 +72,7 @@ void run_generate(Arguments arguments) {
   const auto count = static_cast<std::size_t>(options->integer("tokens", 1, kMostTokens));
   check_prompt(*options);
   auto source = open_model(*options);
-  const CacheChoice choice = choose_cache(*options, *source, "full");
+  const CacheChoice choice = choose_cache(*options, *source, &kFullMethod);
   const auto tokenizer = load_tokenizer(*source, run);
   const std::int32_t bos = chosen_bos(*tokenizer, bos_choice(*options));
   const std::vector<std::int32_t> prompt = prompt_ids(*options, *tokenizer, bos);
@@ -97,11 +96,11 @@ void run_generate(Arguments arguments) {
   };
   const Generation made = generate(*session.decoder, cache, prompt, count, show);
   const std::string text = tokenizer->decode(made.ids);
-  const std::size_t shared = choice.transform.empty() ? 0 : shared_bytes(choice.transform);
+  const std::size_t shared = choice.shared_bytes();
   if (!run.json) {
     print(std::string_view(text).substr(shown));
     print("\n");
-    remark(choice.name + ": " + std::to_string(prompt.size()) + " tokens of prompt" + (bos < 0 ? "" : " with BOS") +
+    remark(choice.name() + ": " + std::to_string(prompt.size()) + " tokens of prompt" + (bos < 0 ? "" : " with BOS") +
                ", " + std::to_string(count) + " generated, " + std::to_string(made.compressions) + " compressions, " +
                human_bytes(static_cast<double>(made.end.stored)) + " cache at the end" +
                (shared == 0 ? "" : ", besides " + shared_bytes_text(shared, prompt.size() + count)),
@@ -109,7 +108,7 @@ void run_generate(Arguments arguments) {
     return;
   }
   std::size_t replaced = 0;
-  Json result{{"method", choice.name},
+  Json result{{"method", choice.name()},
               {"parameters", choice.given()},
               {"bos", bos_json(bos)},
               {"prompt_ids", prompt},

@@ -7,8 +7,8 @@
 #include <set>
 
 #include "calibrate/elitekv/memory.h"
+#include "calibrate/registry.h"
 #include "cli/common/estimate.h"
-#include "cli/common/methods.h"
 #include "core/error.h"
 #include "io/gguf.h"
 #include "kernels/instruction_set.h"
@@ -173,14 +173,15 @@ Json memory_json(const ModelSource& source, std::size_t window) {
   return memory;
 }
 
+/// Every method, and why one is not defined for the model.
 Json methods_json(const ModelConfig& config) {
   Json methods = Json::array();
-  for (const MethodRow& row : method_table()) {
-    const std::string obstacle = row.obstacle(config), note = obstacle.empty() ? row.note(config) : "";
-    Json& entry =
-        methods.emplace_back(Json{{"command", row.command}, {"what", row.what}, {"applies", obstacle.empty()}});
+  for (const Method* const method : all_methods()) {
+    const std::string obstacle = method->obstacle == nullptr ? "" : method->obstacle(config);
+    Json& entry = methods.emplace_back(Json{
+        {"method", method->name}, {"title", method->title}, {"what", method->summary}, {"applies", obstacle.empty()}});
     if (!obstacle.empty()) entry["reason"] = obstacle;
-    if (!note.empty()) entry["note"] = note;
+    if (obstacle.empty() && method->notes != nullptr) entry["notes"] = method->notes(config);
   }
   return methods;
 }

@@ -111,10 +111,11 @@ void write_methods(std::ostream& out, const Json& methods) {
   out << "  methods\n";
   for (const Json& row : methods) {
     const bool applies = row.at("applies").get<bool>();
-    out << "    " << (applies ? "yes  " : "no   ") << std::setw(34) << row.at("command").get<std::string>()
+    out << "    " << (applies ? "yes  " : "no   ") << std::setw(12) << row.at("method").get<std::string>()
         << std::setw(0) << ' ' << row.at("what").get<std::string>() << '\n';
-    for (const char* remark : {"reason", "note"})
-      if (row.contains(remark)) out << std::string(9, ' ') << row.at(remark).get<std::string>() << '\n';
+    if (row.contains("reason")) out << std::string(9, ' ') << row.at("reason").get<std::string>() << '\n';
+    for (const Json& note : row.value("notes", Json::array()))
+      out << std::string(9, ' ') << note.get<std::string>() << '\n';
   }
 }
 

@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "calibrate/config/config.h"
-#include "cli/common/session.h"
+#include "io/json.h"
+#include "model/decoder.h"
+#include "model/model.h"
 
 namespace kvs {
 
@@ -31,10 +33,12 @@ class ConfigSeries {
 
 /// What a series calibrates on and for.
 struct SeriesInput {
-  const ModelSession& session;
+  const ModelSource& source;
+  Decoder& decoder;
+  Backend& backend;
   std::span<const std::vector<std::int32_t>> documents;  // must outlive the series
   std::size_t tokens;                                    // of the documents that are compared
-  double most;                                           // the greatest budget
+  double max_share;                                      // the greatest budget
 };
 
 /// What tells how much a series takes.
@@ -42,13 +46,14 @@ struct SeriesSize {
   const ModelConfig& model;
   DType compute;
   std::size_t documents, tokens;  // that it is calibrated on
-  double most;                    // the greatest budget
+  double max_share;               // the greatest budget
 };
 
-/// A method that is calibrated to a budget by writing a config.
+/// One way to calibrate a method to a budget by writing a config.
 struct SeriesMethod {
   std::string_view name;
-  bool rows;  // has rows that can be stored in other forms
+  bool rows;     // has rows that can be stored in other types
+  int priority;  // as BudgetGrid::priority
   std::unique_ptr<ConfigSeries> (*start)(const SeriesInput& input);
   /// Passes over a document that it takes, about.
   double (*passes)(const SeriesSize& size, std::size_t budgets);
@@ -58,7 +63,5 @@ struct SeriesMethod {
   /// Bytes at its peak beside the model and a pass.
   double (*memory)(const SeriesSize& size);
 };
-
-std::span<const SeriesMethod> series_methods();
 
 }  // namespace kvs

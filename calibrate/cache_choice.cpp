@@ -1,0 +1,76 @@
+#include "calibrate/cache_choice.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "calibrate/calibration.h"
+#include "calibrate/config/config.h"
+#include "calibrate/registry.h"
+#include "model/cache_shape.h"
+
+namespace kvs {
+namespace {
+
+Cache make(const CacheChoice& choice, const ModelConfig& model) {
+  Parameters parameters(choice.parameters, model.layers);
+  return make_cache(*choice.method, parameters, cache_shape(model));
+}
+
+}  // namespace
+
+bool CacheChoice::has_store() const {
+  const Json all = given();
+  return std::ranges::any_of(std::array{"store", "store_k", "store_v"}, [&](const char* side) {
+    const Json value = all.value(side, Json("none"));
+    return value != "none" && value != "store";
+  });
+}
+
+Json CacheChoice::given() const {
+  Json all = Json::object();
+  for (const ParameterSource& source : parameters) all.update(source.values);
+  if (loaded) all.erase("layers");  // the config's, no choice
+  return all;
+}
+
+Json CacheChoice::resolved(const ModelConfig& model) const {
+  Parameters reader(parameters, model.layers);
+  (void)make_cache(*method, reader, cache_shape(model));
+  return reader.resolved();
+}
+
+CacheChoice full_choice() { return {.method = &kFullMethod}; }
+
+CacheChoice choice_of_config(const std::filesystem::path& path, const ModelSource& source) {
+  const Json config = read_config(path);
+  check_config_model(config, path, source);
+  CacheChoice choice{.method = find_method(config.at("method").get<std::string>())};
+  choice.calibrated = config.at("calibration").at("documents") > 0;
+  Json parameters = config.at("parameters");
+  if (choice.method->make == nullptr) {
+    choice.loaded = find_calibration(*choice.method)->load(config, path, source);
+    parameters = choice.loaded->parameters();
+  }
+  choice.parameters.push_back({std::move(parameters), path.string() + ": /parameters/", ErrorCode::kInput});
+  return choice;
+}
+
+void check_choice(const CacheChoice& choice, const ModelConfig& model) {
+  if (!choice.loaded) return (void)make(choice, model);
+  Parameters parameters(choice.parameters, model.layers);
+  choice.loaded->read(parameters);
+  parameters.check_known();
+}
+
+std::size_t cache_positions(const CacheChoice& choice, const ModelConfig& model, std::size_t tokens) {
+  return choice.loaded ? tokens : make(choice, model).positions(tokens);
+}
+
+std::function<Cache()> cache_maker(CacheChoice choice, Backend& backend, const ModelConfig& model, std::size_t tokens) {
+  if (!choice.loaded) return [choice = std::move(choice), &model] { return make(choice, model); };
+  Parameters parameters(choice.parameters, model.layers);
+  return choice.loaded->caches(backend, model, parameters, tokens);
+}
+
+}  // namespace kvs

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "calibrate/budget/grid.h"
+#include "calibrate/config_series.h"
+#include "calibrate/loaded_config.h"
+#include "calibrate/method.h"
+
+namespace kvs {
+
+/// How a method is calibrated, and how its configs run.
+struct Calibration {
+  const Method* method;
+  /// Settings for a byte budget; without settings() the method has none to choose from.
+  BudgetGrid grid = {};
+  /// Reads the files of a config, of a method without Method::make. @param config  checked by read_config()
+  /// @throws Error kUnsupported if the model cannot run it; kInput, kData for a tensor
+  std::shared_ptr<const LoadedConfig> (*load)(const Json& config, const std::filesystem::path& path,
+                                              const ModelSource& source) = nullptr;
+  /// The ways to write configs for budgets of a comparison.
+  std::span<const SeriesMethod> series = {};
+};
+
+#define KVS_DECLARE(Name) extern const Calibration k##Name##Calibration;
+#define KVS_SKIP(Name)
+KVS_METHODS(KVS_SKIP, KVS_DECLARE)
+#undef KVS_DECLARE
+#undef KVS_SKIP
+
+std::span<const Calibration* const> all_calibrations() noexcept;
+/// nullptr if the method has none.
+const Calibration* find_calibration(const Method& method) noexcept;
+/// The way of this name to write configs; nullptr: there is none.
+const SeriesMethod* find_series(std::string_view name) noexcept;
+
+}  // namespace kvs

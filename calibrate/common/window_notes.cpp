@@ -1,0 +1,14 @@
+#include "calibrate/common/window_notes.h"
+
+#include <algorithm>
+
+namespace kvs {
+
+std::vector<std::string> window_notes(const ModelConfig& model) {
+  const auto limited = std::ranges::count_if(model.windows, [](std::size_t window) { return window != 0; });
+  if (limited == 0) return {};
+  return {std::to_string(limited) + " of " + std::to_string(model.layers) +
+          " layers read a sliding window: what lies outside it costs nothing there"};
+}
+
+}  // namespace kvs

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "io/json.h"
+
+namespace kvs {
+
+/// What the reader of an elitekv config checks beside schema and lists. @throws Error kInput
+void check_elite_config(const Json& config, const std::string& where);
+/// Checks the factors that a config names: shapes and values. @throws Error as TensorReader
+void check_elite_factors(const Json& config, const std::filesystem::path& path);
+
+}  // namespace kvs

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "model/config.h"
+
+namespace kvs {
+
+// Why a part of EliteKV is not defined for a model, as "found …, expected …"; empty if it is.
+
+/// RoPElite: the model rotates nothing.
+std::string ropelite_obstacle(const ModelConfig& model);
+/// Elite sets of which no two heads of a layer share a chunk.
+std::string disjoint_obstacle(const ModelConfig& model);
+/// Low-rank factors. A model that normalises its keys (QK-norm) has none: its keys are no linear function of the
+/// block's input.
+std::string factor_obstacle(const ModelConfig& model);
+
+/// @param part  as typed: "kvcalibrate elitekv --rank";  @throws Error kUnsupported if there is an obstacle
+void refuse_obstacle(const std::string& obstacle, std::string_view part, const ModelConfig& model);
+
+}  // namespace kvs
