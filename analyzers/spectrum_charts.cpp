@@ -136,6 +136,7 @@ std::size_t groups_of(std::size_t layers, std::size_t heads) {
 /// Labels stay off the panels' edges, where those of neighbours would meet.
 draw::Side head_power_side(const Decades& decades) {
   draw::Side side = power_side(decades);
+  side.ticks.clear();
   const int step = decades.high - decades.low > 5 ? 2 : 1;
   for (int exponent = decades.low + 1; exponent < decades.high; ++exponent)
     if (exponent % step == 0)

@@ -1,6 +1,7 @@
 #include "draw/chart.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace kvs::draw {
 
@@ -40,6 +41,13 @@ std::vector<std::string> number_names(const std::vector<std::size_t>& numbers) {
   std::vector<std::string> names;
   for (const std::size_t number : numbers) names.push_back(std::to_string(number));
   return names;
+}
+
+Side decade_side(int low, int high) {
+  Side side{.axis = Axis(std::pow(10.0, low), std::pow(10.0, high), Axis::Scale::kLogarithmic)};
+  for (int exponent = low; exponent <= high; ++exponent)
+    side.ticks.push_back({std::pow(10.0, exponent), decade_label(std::pow(10.0, exponent))});
+  return side;
 }
 
 ColourBar share_bar(const std::string& name) { return value_bar(name, 0, 1, 5, percent_label); }

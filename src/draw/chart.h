@@ -26,7 +26,7 @@ struct Side {
   bool operator==(const Side&) const = default;
 };
 
-/// A value of a series. What is not finite, or below 0 on a logarithmic axis, is a gap.
+/// A value of a series. A value that is not finite, or not above 0 on a logarithmic axis, is a gap in the line.
 struct Point {
   double x = 0, y = 0;
   Interval interval = {};  // around y; of Series::Spread::kAcross around x
@@ -133,6 +133,8 @@ std::vector<LegendEntry> legend_of(const Chart& chart);
 /// "0", "1", … and "5", "6", … for numbers of layers, heads or chunks.
 std::vector<std::string> counted_names(std::size_t count);
 std::vector<std::string> number_names(const std::vector<std::size_t>& numbers);
+/// A logarithmic side from one power of ten to another, with a tick at each.
+Side decade_side(int low, int high);
 /// Ticks at 0, ¼, ½, ¾ and 1 of a scale of shares.
 ColourBar share_bar(const std::string& name);
 /// Round numbers from `low` to `high` on a scale from 0 to 1.

@@ -35,7 +35,7 @@ constexpr std::array<Hex, 13> kLightDiverging{0x1d4f8f, 0x3c71ac, 0x5b93c9, 0x88
 constexpr std::array<Hex, 13> kDarkDiverging{0x9fd0ff, 0x77b1eb, 0x4f93d6, 0x3e74ae, 0x2d5687, 0x2d425c, 0x2a2e33,
                                              0x543732, 0x7d3c2d, 0xa6553d, 0xd16f4d, 0xe99b79, 0xffc7a6};
 
-/// What a page's style names and a file says literally.
+/// Colours of text, lines and grounds: CSS variables of a page, and their values in a file.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kInks{{{"paper", "#ffffff"},
                                                                               {"ink", "#222222"},
                                                                               {"muted", "#404040"},

@@ -30,7 +30,7 @@ const Panel* panel_at(const Chart& chart, std::size_t row, std::size_t column) {
   return nullptr;
 }
 
-/// What a panel leaves to its neighbours.
+/// Decides which labels and names the panel shows, and which a neighbour shows for it.
 PlacedPanel placed_panel(const Chart& chart, const Panel& panel, const Layout& layout) {
   PlacedPanel placed;
   placed.frame.panel = &panel;
@@ -94,7 +94,7 @@ std::vector<double> most(const std::vector<PlacedPanel>& panels, const std::vect
   return result;
 }
 
-/// Gives the frames their rectangles, as wide as there is room for. @return the room beside the panels
+/// Sets the rectangle of every frame.
 void place(Layout& layout, const Chart& chart, const std::vector<Room>& rooms, std::optional<double> width) {
   const auto row = [](const Panel& panel) { return panel.row; };
   const auto column = [](const Panel& panel) { return panel.column; };
@@ -104,12 +104,12 @@ void place(Layout& layout, const Chart& chart, const std::vector<Room>& rooms, s
              bottoms = most(layout.panels, rooms, row, [](const Room&room) { return room.bottom; });
   const double outer_left = kMargin + (layout.common_y.empty() ? 0 : kNameRoom),
                outer_right = layout.common_bar == nullptr ? 2 : bar_room(*layout.common_bar) - kMargin + 4;
-  double beside = outer_left + outer_right;
-  for (std::size_t n = 0; n < lefts.size(); ++n) beside += lefts[n] + rights[n];
+  double around = outer_left + outer_right;
+  for (std::size_t n = 0; n < lefts.size(); ++n) around += lefts[n] + rights[n];
   const std::size_t gaps = chart.group > 0 ? (lefts.size() - 1) / chart.group : 0;
-  beside += kGroupGap * static_cast<double>(gaps);
+  around += kGroupGap * static_cast<double>(gaps);
   const auto columns = static_cast<double>(lefts.size());
-  const double plot_width = width ? std::max(40.0, (*width - beside) / columns) : chart.plot_width;
+  const double plot_width = width ? std::max(40.0, (*width - around) / columns) : chart.plot_width;
   std::vector<double> x, y;
   double at = outer_left;
   for (std::size_t n = 0; n < lefts.size(); ++n) {

@@ -19,7 +19,7 @@ constexpr SeriesLook series_look(std::size_t n) {
   return {series_colour(n % kSeriesColours), (n + n / kSeriesColours) % kForms};
 }
 
-/// A mark around a place, of about the same area whatever its form. @param roles  beside "mark", such as "hollow"
+/// A mark around a place. All forms have about the same area. @param roles  in addition to "mark", such as "hollow"
 Markup marker(Medium medium, std::size_t form, Colour colour, double x, double y, double size,
               std::string_view roles = "");
 

@@ -4,8 +4,8 @@
 
 namespace kvs::draw {
 
-/// A panel's notes beside their places, each where it covers no mark, no staircase and no other note; those that find
-/// no such place are left out.
+/// A panel's notes. A note stands next to its place and covers no mark, no staircase and no other note; a note without
+/// such a place is left out.
 Markup note_texts(const Frame& frame, Medium medium);
 
 }  // namespace kvs::draw

@@ -23,7 +23,7 @@ extern char** environ;
 namespace kvs::draw {
 namespace {
 
-/// What a picture is not worth more time than.
+/// Time limit of a conversion.
 constexpr std::chrono::seconds kLongest{60};
 constexpr std::chrono::milliseconds kLook{2};
 

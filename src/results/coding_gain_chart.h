@@ -7,7 +7,7 @@
 
 namespace kvs {
 
-/// What each step of a transform coder saves of one kind of state, beyond the steps before it.
+/// The gain of each step of a transform coder for one kind of state, in addition to the steps before it.
 struct StateGainSteps {
   std::string key, title;
   std::vector<std::vector<double>> steps;  // [step][layer] bits a real; empty: not measured

@@ -22,7 +22,7 @@ draw::Chart elite_chart(const EliteMap& map);
 /// How many heads of a layer keep each chunk: one map.
 draw::Chart elite_share_chart(const EliteMap& map);
 
-/// What caches of one size lose by the r that they rotate, after EliteKV's comparison of J-LRD, S-LRD and GQA.
+/// Losses of caches of one size by r, after EliteKV's comparison of J-LRD, S-LRD and GQA.
 struct EliteSweep {
   struct Trial {
     std::size_t r, d_ckv;

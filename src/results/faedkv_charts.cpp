@@ -11,17 +11,17 @@ namespace kvs {
 namespace {
 
 /// The decades of the energy before; what filtering leaves as rounding lies below and is not drawn.
-draw::Axis energy_axis(const std::vector<double>& energy) {
+draw::Side energy_side(const std::vector<double>& energy) {
   constexpr int kDrawn = 9;
   double least = HUGE_VAL, most = 0;
   for (const double value : energy) {
     if (value > 0) least = std::min(least, value);
     most = std::max(most, value);
   }
-  if (most <= 0) return {1, 10, draw::Axis::Scale::kLogarithmic};
-  const double high = std::ceil(std::log10(most)),
-               low = std::min(high - 1, std::max(high - kDrawn, std::floor(std::log10(least))));
-  return {std::pow(10, low), std::pow(10, high), draw::Axis::Scale::kLogarithmic};
+  if (most <= 0) return draw::decade_side(0, 1);
+  const int high = static_cast<int>(std::ceil(std::log10(most)));
+  return draw::decade_side(std::min(high - 1, std::max(high - kDrawn, static_cast<int>(std::floor(std::log10(least))))),
+                           high);
 }
 
 template <class Value>
@@ -49,24 +49,26 @@ draw::Axis around(const std::vector<Value>& one, const std::vector<Value>& other
 
 draw::Panel token_row(const FilterEffect& effect, const FilterEffect::Panel& of) {
   const auto first = static_cast<double>(effect.first_token);
-  draw::Panel panel{.key = "tokens",
-                    .title = of.title,
-                    .description = "A channel along the tokens before and after filtering.",
-                    .x = {.axis = {first, first + static_cast<double>(of.before.size() - 1)}, .name = "token"},
-                    .y = {.axis = around(of.before, of.after), .name = "state", .most = 5}};
+  draw::Panel panel{
+      .key = "tokens",
+      .title = of.title,
+      .description = "A channel along the tokens before and after filtering.",
+      .x = {.axis = {first, first + static_cast<double>(of.before.size() - 1)}, .name = "token", .most = 10},
+      .y = {.axis = around(of.before, of.after), .name = "state", .most = 8}};
   for (const bool after : {false, true})
     panel.series.push_back(filter_series(after ? of.after : of.before, after, first, -HUGE_VAL));
   return panel;
 }
 
 draw::Panel energy_row(const FilterEffect& effect, const FilterEffect::Panel& of) {
-  draw::Panel panel{
-      .key = "energy",
-      .title = "",
-      .description = "The channel's energy by frequency before and after filtering.",
-      .x = {.axis = {0, static_cast<double>(std::max<std::size_t>(of.energy_before.size(), 2) - 1)},
-            .name = effect.removed.empty() ? "frequency bin" : "frequency bin (grey: removed)"},
-      .y = {.axis = energy_axis(of.energy_before), .name = "energy", .label = draw::decade_label, .most = 5}};
+  draw::Panel panel{.key = "energy",
+                    .title = "",
+                    .description = "The channel's energy by frequency before and after filtering.",
+                    .x = {.axis = {0, static_cast<double>(std::max<std::size_t>(of.energy_before.size(), 2) - 1)},
+                          .name = effect.removed.empty() ? "frequency bin" : "frequency bin (grey: removed)"},
+                    .y = energy_side(of.energy_before)};
+  panel.y.name = "energy";
+  panel.x.most = 10;
   for (const auto& [first, last] : effect.removed)
     panel.shades.emplace_back(static_cast<double>(first) - 0.5, static_cast<double>(last) - 0.5);
   for (const bool after : {false, true})
@@ -157,7 +159,7 @@ draw::Chart chunk_sweep_chart(const ChunkSweep& sweep) {
       .title = "",
       .description = "Perplexity against the number of chunks, with the unchanged model's as a dashed line.",
       .x = {.name = "chunks C"},
-      .y = {.name = "perplexity"}};
+      .y = {.name = "perplexity", .most = 8}};
   std::set<std::size_t> counts;
   double low = sweep.base.value_or(HUGE_VAL), high = sweep.base.value_or(-HUGE_VAL);
   for (const auto& [title, points] : sweep.series) {

@@ -11,7 +11,7 @@
 
 namespace kvs {
 
-/// What losing a chunk of a layer's spectrum does: Δ, the relative change of perplexity. Above 0 the model got worse.
+/// Δ of each chunk: the relative change of perplexity when one layer loses the chunk. Above 0 the model got worse.
 struct AblationMap {
   std::vector<std::size_t> layers;                         // the model's
   std::vector<std::vector<double>> delta;                  // [layer][chunk], finite
@@ -32,7 +32,7 @@ struct SignedLogScale {
   std::vector<draw::Axis::Tick> ticks() const;
 };
 
-/// What filtering does to one channel of each state shown, after FAEDKV, figures 5 and 6.
+/// One channel of each state before and after filtering, after FAEDKV, figures 5 and 6.
 struct FilterEffect {
   struct Panel {
     std::string title;                                // e.g. "Keys, layer 14, head 1, channel 5"

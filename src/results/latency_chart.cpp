@@ -39,14 +39,14 @@ draw::Chart latency_chart(const std::string& heading, const std::vector<std::siz
                       .title = prefill ? "Prefill" : "Decoding",
                       .description = "Time of a token by the tokens before it, for each cache.",
                       .x = length_side(lengths),
-                      .y = {.name = "ms a token", .most = 5}};
+                      .y = {.name = "ms a token", .most = 8}};
     double most = 0;
     for (const CacheTimes& cache : caches) {
       const CacheTimes::Phase& phase = prefill ? cache.prefill : cache.decode;
       panel.series.push_back(time_series(cache.label, phase, lengths, panel.series.size()));
       for (const double time : phase.milliseconds) most = std::max(most, time);
     }
-    panel.y.axis = draw::Axis::rounded(0, most, 5);
+    panel.y.axis = draw::Axis::rounded(0, most, 8);
     chart.panels.push_back(std::move(panel));
   }
   draw::arrange(chart, 2);

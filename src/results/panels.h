@@ -7,7 +7,7 @@
 
 namespace kvs {
 
-/// What a map's two directions are.
+/// The names of a map's rows and columns.
 struct MapNames {
   std::string row_word, column_word;       // in words for a page, such as "layer", "chunk"
   std::vector<std::string> rows, columns;  // of each row and column

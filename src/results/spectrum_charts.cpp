@@ -98,10 +98,9 @@ Decades decades_of(const std::vector<double>& powers) {
 }
 
 draw::Side power_side(const Decades& decades) {
-  return {.axis = Axis(std::pow(10.0, decades.low), std::pow(10.0, decades.high), Axis::Scale::kLogarithmic),
-          .name = kPowerName,
-          .label = draw::decade_label,
-          .most = 7};
+  draw::Side side = draw::decade_side(decades.low, decades.high);
+  side.name = kPowerName;
+  return side;
 }
 
 std::vector<draw::Point> power_points(const std::vector<double>& bins, const std::vector<double>& power, double dc) {

@@ -21,7 +21,7 @@ inline constexpr double kDcPosition = 0.55;
 /// The axis of frequencies, from DC or from bin 1 to `last`.
 draw::Side bin_side(const std::string& name, double last, bool with_dc);
 
-/// Exponents of the decades around powers, at least one and at most twelve. What is lower is rounding.
+/// Exponents of the decades around powers: at least one decade, at most twelve. Lower powers are rounding errors.
 struct Decades {
   int low = 0, high = 1;
   bool operator==(const Decades&) const = default;

@@ -19,7 +19,7 @@ struct TradePoint {
   bool front = false;         // nothing smaller costs less
 };
 
-/// What a loss is: the name of the vertical axis, its lowest end, and its numbers.
+/// The measure of a loss: the name of the vertical axis, its lowest end, and its labels.
 struct LossScale {
   std::string title;
   double least;  // losses below it lie there
