@@ -298,7 +298,7 @@ ParetoPlot pareto_plot(const Json& comparison) {
                   {}};
   for (const Json& cell : comparison.at("cells")) {
     if (cell.at("documents") != scored && !cell.at("front").get<bool>()) continue;  // of other documents
-    const bool stored = cell.contains("store"), full = cell.at("method") == "full";
+    const bool stored = cell.contains("store") && cell.at("store").is_string(), full = cell.at("method") == "full";
     plot.points.push_back({.label = cell.at("label"),
                            .method = full && stored ? "quantised alone" : cell.at("method").get<std::string>(),
                            .stored = stored,

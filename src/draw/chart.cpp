@@ -45,6 +45,7 @@ std::vector<std::string> number_names(const std::vector<std::size_t>& numbers) {
 
 Side decade_side(int low, int high) {
   Side side{.axis = Axis(std::pow(10.0, low), std::pow(10.0, high), Axis::Scale::kLogarithmic)};
+  side.ticks.reserve(static_cast<std::size_t>(high - low + 1));
   for (int exponent = low; exponent <= high; ++exponent)
     side.ticks.push_back({std::pow(10.0, exponent), decade_label(std::pow(10.0, exponent))});
   return side;

@@ -12,7 +12,7 @@ constexpr double kMarkSize = 4;
 }  // namespace
 
 Markup legend_sample(const LegendEntry& entry, double x, double y, Medium medium) {
-  const Markup mark = marker(medium, entry.look.form, entry.look.colour, x + kSample / 2, y, kMarkSize);
+  Markup mark = marker(medium, entry.look.form, entry.look.colour, x + kSample / 2, y, kMarkSize);
   const auto stroke = [&](std::string_view roles) {
     return line(medium, x + 1, y, x + kSample - 1, y, roles, entry.look.colour);
   };
@@ -35,13 +35,14 @@ PlacedLegend placed_legend(const std::vector<LegendEntry>& entries, double left,
   PlacedLegend legend{{}, top};
   double x = left, y = top + kRow / 2;
   for (const LegendEntry& entry : entries) {
-    const double width = kSample + 5 + text_width(entry.name, kLetters);
+    const std::string name = shortened(entry.name, right - left - kSample - 5, kLetters);
+    const double width = kSample + 5 + text_width(name, kLetters);
     if (x > left && x + width > right) {
       x = left;
       y += kRow;
     }
     legend.markup += legend_sample(entry, x, y, Medium::kFile) +
-                     label(Medium::kFile, x + kSample + 5, y + 4.3, entry.name, "start", "heading");
+                     label(Medium::kFile, x + kSample + 5, y + 4.3, name, "start", "heading");
     x += width + kEntryGap;
   }
   if (!entries.empty()) legend.bottom = y + kRow / 2 + 4;

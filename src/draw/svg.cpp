@@ -11,7 +11,7 @@
 namespace kvs::draw {
 namespace {
 
-constexpr double kHeadingSize = 15, kLeastHeadingSize = 12.5, kHeadingLine = 20, kAround = 12;
+constexpr double kHeadingSize = 15, kLeastHeadingSize = 12.5, kHeadingLine = 20, kAround = 12, kLeastMapHeight = 120;
 constexpr std::string_view kFont = "DejaVu Sans, Verdana, Arial, sans-serif";
 
 Markup panels(const Layout& layout, bool dense, Medium medium) {
@@ -80,7 +80,8 @@ Markup page_drawing(const Chart& chart, const Panel& panel, const std::string& i
   Chart alone = chart;
   alone.panels = {panel};
   alone.panels.front().row = alone.panels.front().column = 0;
-  alone.plot_height = size.plot_height.value_or(chart.plot_height);
+  const double least = panel.bar ? kLeastMapHeight : 0;  // the bar has labels and a name
+  alone.plot_height = size.plot_height.value_or(std::max(chart.plot_height, least));
   alone.dense = false;
   alone.group = 0;
   const Layout layout = layout_of(alone, 0, size.width);

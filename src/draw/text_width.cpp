@@ -29,6 +29,18 @@ double text_width(std::string_view words, double size, bool bold) {
   return width * size * (bold ? kBold : 1);
 }
 
+std::string shortened(const std::string& words, double width, double size) {
+  if (text_width(words, size) <= width) return words;
+  double room = width - kOther * size;
+  std::size_t end = 0;
+  for (std::size_t next = 0; next < words.size(); end = next) {
+    for (++next; next < words.size() && continues(words[next]);) ++next;
+    room -= text_width(std::string_view(words).substr(end, next - end), size);
+    if (room < 0) break;
+  }
+  return words.substr(0, end) + "\u2026";
+}
+
 std::vector<std::string> wrapped(std::string_view words, double width, double size) {
   std::vector<std::string> lines(1);
   while (!words.empty()) {
@@ -41,6 +53,7 @@ std::vector<std::string> wrapped(std::string_view words, double width, double si
       lines.back() += word;
     words.remove_prefix(end);
   }
+  for (std::string& line : lines) line = shortened(line, width, size);
   return lines;
 }
 

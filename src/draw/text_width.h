@@ -10,7 +10,10 @@ namespace kvs::draw {
 /// that a page has.
 double text_width(std::string_view words, double size, bool bold = false);
 
-/// `words` on lines that are no wider than `width`, broken at blanks.
+/// `words`, cut to `width` with an ellipsis if they are wider.
+std::string shortened(const std::string& words, double width, double size);
+
+/// `words` on lines that are no wider than `width`, broken at blanks; a longer word is cut.
 std::vector<std::string> wrapped(std::string_view words, double width, double size);
 
 }  // namespace kvs::draw

@@ -144,10 +144,11 @@ draw::Chart power_chart(const std::string& heading, const std::vector<std::size_
 draw::Chart energy_share_chart(const std::string& heading, const std::vector<std::size_t>& layers,
                                const std::vector<StateShares>& states) {
   const std::size_t heads = states.front().with_dc.size();
-  draw::Chart chart{.heading = heading,
-                    .panels = {},
-                    .plot_width = std::clamp(11.0 * static_cast<double>(layers.size()), 160.0, 460.0),
-                    .plot_height = std::clamp(17.0 * static_cast<double>(heads), 44.0, 200.0)};
+  draw::Chart chart{
+      .heading = heading,
+      .panels = {},
+      .plot_width = std::clamp(11.0 * static_cast<double>(layers.size()), 160.0, 460.0),
+      .plot_height = std::clamp(17.0 * static_cast<double>(heads), states.size() < 3 ? 70.0 : 44.0, 200.0)};
   const MapNames names{"head", "layer", draw::counted_names(heads), draw::number_names(layers), "", ""};
   for (const StateShares& state : states)
     for (const bool with_dc : {true, false}) {

@@ -137,6 +137,20 @@ TEST(ComparisonPareto, LeavesOutWhatWasScoredOnFewerDocuments) {
   EXPECT_EQ(plot.points[0].label, "q8_0");
 }
 
+TEST(ComparisonPareto, RowsOfAStorageTypeAreHollow) {
+  Json result = comparison_of({cell("q8_0", 0.5, false), cell("lagkv", 0.5, false)},
+                              {holding(64, {2.1, 2.1}, {0.2, 0.2}), holding(64, {2.1, 2.1}, {0.1, 0.1})});
+  result.update({{"model", {{"name", "M"}}}, {"documents", 2}, {"tokens", 32}, {"prefix", 20}});
+  result["cells"][0].update({{"store", "q8_0"}, {"method", "full"}});
+  result["cells"][1].update({{"store", nullptr}, {"method", "lagkv"}});
+  const ParetoPlot plot = pareto_plot(result);
+  ASSERT_EQ(plot.points.size(), 2U);
+  EXPECT_TRUE(plot.points[0].stored);
+  EXPECT_EQ(plot.points[0].method, "quantised alone");
+  EXPECT_FALSE(plot.points[1].stored);
+  EXPECT_EQ(plot.points[1].method, "lagkv");
+}
+
 TEST(ComparisonSmallest, IsNoneWhereAllCostMore) {
   const Json result = comparison_of({cell("lagkv", 0.5, false)}, {result_of({3, 4}, {0.4, 0.2})});
   EXPECT_TRUE(result.at("smallest")[0].at("cell").is_null());

@@ -253,7 +253,10 @@ TEST(Text, IsBrokenAtBlanks) {
   EXPECT_EQ(wrapped("one two three", 1000, 12), (std::vector<std::string>{"one two three"}));
   EXPECT_EQ(wrapped("one two three", 60, 12), (std::vector<std::string>{"one two", "three"}));
   EXPECT_EQ(wrapped("", 60, 12), (std::vector<std::string>{""}));
-  EXPECT_EQ(wrapped("unbreakable", 10, 12), (std::vector<std::string>{"unbreakable"}));
+  EXPECT_EQ(wrapped("unbreakable", 10, 12), (std::vector<std::string>{"\u2026"}));
+  EXPECT_EQ(shortened("unbreakable", 1000, 12), "unbreakable");
+  EXPECT_EQ(shortened("\u0394\u0394\u0394\u0394", 30, 12), "\u0394\u0394\u2026");
+  EXPECT_LE(text_width(shortened(std::string(1000, 'w'), 200, 12), 12), 200);
   EXPECT_NEAR(text_width("10\u2212", 10), 10 * (0.64 + 0.64 + 0.7), 1e-9);
 }
 
