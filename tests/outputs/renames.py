@@ -1,0 +1,25 @@
+"""What is spelled in another way in a newer build, and what differs on purpose. Every row is (command, old, new); command
+None stands for all. A build that is older than a row takes its old spelling: `--help` of the command tells which it has.
+"""
+
+# Options of a command: ("compare", "--losses", "--max-ppl-increase").
+OPTIONS = []
+
+# Parameters of --set, --cache and configs: (None, "store", "type"). They are keys of outputs, too.
+PARAMETERS = []
+
+# Keys of JSON objects, and names in HDF5 files: ("compare", "cells", "configurations").
+KEYS = []
+
+# Values that differ on purpose: (step of commands.py, JSON pointer or its beginning, reason).
+CHANGES = []
+
+# Times, and what depends on them.
+TIMES = {"seconds", "tokens_per_second", "prefill_tokens_per_second", "decode_tokens_per_second", "compression_share",
+         "prefill_ms", "decode_ms", "prefill_ratio", "decode_ratio"}
+
+# The program's version, the words of the command line, and digests of files that hold those.
+ORIGINS = {"tool_version", "command", "config_sha256", "costs_sha256", "metadata_sha256"}
+
+# Sentences for people: that they are there is compared, not their words.
+PROSE = {"verdict", "words", "error", "note", "notes", "left_out", "what"}
