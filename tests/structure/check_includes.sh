@@ -22,12 +22,13 @@ allowed() {
     analyzers) echo "$model" "$eval" analyzers ;;
     tasks) echo "$model" "$eval" tasks ;;
     calibrate) echo "$model" "$eval" analyzers calibrate ;;
+    run) echo "$model" "$eval" calibrate run ;;
     export) echo "$model" "$eval" calibrate export embedded ;;
-    cli) echo "$model" "$eval" analyzers tasks calibrate export cli ;;
+    cli) echo "$model" "$eval" analyzers tasks calibrate run export cli ;;
   esac
 }
 
-folders="core io ranks kernels draw results tokenizer texts caches model states eval analyzers tasks calibrate export cli"
+folders="core io ranks kernels draw results tokenizer texts caches model states eval analyzers tasks calibrate run export cli"
 bad=0
 for folder in $folders; do
   root=$folder

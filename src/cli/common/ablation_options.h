@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <string>
 
-#include "cli/common/options.h"
 #include "eval/filtered_forward.h"
+#include "run/options.h"
 
 namespace kvs {
 

@@ -8,13 +8,13 @@
 #include <exception>
 #include <iostream>
 
-#include "cli/common/environment.h"
-#include "cli/common/last_words.h"
-#include "cli/common/outputs.h"
-#include "cli/common/program_ranks.h"
 #include "core/error.h"
 #include "core/interrupt.h"
 #include "core/nearest.h"
+#include "run/environment.h"
+#include "run/exit_report.h"
+#include "run/outputs.h"
+#include "run/program_ranks.h"
 #include "version.h"
 
 namespace kvs {
@@ -67,7 +67,7 @@ void occupy_standard_descriptors() {
 
 void clean_up(ErrorCode code) noexcept {
   try {
-    drop_hopeless_runs(code);
+    discard_hopeless_state(code);
   } catch (const std::exception&) {  // another process has the output now, or the files cannot be deleted: they stay
   }
 }
@@ -106,12 +106,12 @@ int end_after(std::string_view program, const std::exception_ptr& failure) noexc
   } catch (const Interrupted&) {
     const std::exception_ptr cause = cause_of(failure);
     // The launcher ends several ranks, mostly because one has died: that one's line is there.
-    if (cause == failure && !program_launch().alone()) return last_words(failure).status;
-    const int status = report(program, cause);
+    if (cause == failure && !program_launch().alone()) return exit_report(failure).status;
+    const int status = print_exit(program, cause);
     if (cause != failure) clean_up(static_cast<ErrorCode>(status));
     return status;
   } catch (...) {
-    const int status = report(program, failure);
+    const int status = print_exit(program, failure);
     clean_up(static_cast<ErrorCode>(status));
     return status;
   }
@@ -125,7 +125,7 @@ int run_program(std::string_view program, std::string_view purpose, std::span<co
     settle_environment();
     occupy_standard_descriptors();
     install_signal_handlers();
-    install_last_words(program);
+    install_exit_reports(program);
     const std::vector<std::string> words{argv + std::min(argc, 1), argv + argc};
     run(program, purpose, commands, words);
     finish_output(words);

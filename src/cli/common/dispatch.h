@@ -4,7 +4,7 @@
 #include <span>
 #include <string_view>
 
-#include "cli/common/options.h"
+#include "run/options.h"
 
 namespace kvs {
 

@@ -1,43 +1,9 @@
 #pragma once
 
-#include <optional>
-
-#include "cli/common/session.h"
-#include "core/dtype.h"
-#include "io/hdf5/capture_file.h"
+#include "run/estimate.h"
 
 namespace kvs {
-
-/// What a run will take.
-struct Estimate {
-  double flops = 0, memory_bytes = 0, disk_bytes = 0;  // disk: written
-  double read_bytes = 0;                               // of captures
-  double coded_values = 0;                             // by the transform coder's trellis
-  bool at_most = false;                                // the work may end earlier
-  std::optional<double> limit = std::nullopt;          // seconds after which it ends in any case
-};
-/// Seconds that it will take: from products that are timed now, the first time, and from the rates at which captures
-/// are read and values are coded (docs/performance.md). `limit` aside.
-double expected_seconds(const Estimate& estimate, Backend& backend);
-/// Says "estimate: … on DEVICE" on stderr unless quiet.
-void announce(const Estimate& estimate, Backend& backend, const RunOptions& run);
-/// FLOPs of one layer, and of the language-model head, for `tokens` new tokens after `past` others.
-double layer_flops(const ModelConfig& config, double tokens, double past = 0);
-double head_flops(const ModelConfig& config, double tokens);
-/// FLOPs of a forward pass over `tokens` tokens of one sequence with the head.
-double forward_flops(const ModelConfig& config, double tokens);
-
-// Bytes in memory at a command's peak: what commands announce before they run, and what `kvspectrum info` shows.
-
-/// Weights in a backend's memory and the embedding on the host, as Model::weight_bytes() will be but for the padding of
-/// packed matrices. Reads no weight.
-double loaded_weight_bytes(const ModelSource& source, DType type);
-/// A forward pass over one sequence of `tokens`: the weights and one layer's activations.
-double pass_memory(const ModelConfig& config, double weight_bytes, std::size_t tokens);
-double session_memory(const ModelSession& session, std::size_t tokens);
-/// An ablation: a pass over a document, and a batch of variants of 4,096 rows or one document.
-double ablation_memory(const ModelConfig& config, double weight_bytes, std::size_t tokens);
-/// Memory that one document's states of one layer take as they come from a capture.
-double captured_memory(const CaptureHeader& header);
-
+inline void announce(const Estimate& estimate, Backend& backend, const RunOptions& run) {
+  print_estimate(estimate, backend, run);
+}
 }  // namespace kvs

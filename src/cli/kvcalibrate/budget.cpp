@@ -13,15 +13,13 @@
 #include "calibrate/config/config.h"
 #include "calibrate/faedkv/chunk_race.h"
 #include "calibrate/registry.h"
-#include "cli/common/estimate.h"
-#include "cli/common/outputs.h"
-#include "cli/common/progress.h"
-#include "cli/common/session.h"
 #include "cli/kvcalibrate/commands.h"
 #include "core/error.h"
 #include "eval/evaluation_report.h"
 #include "io/file.h"
 #include "model/tensor_shape.h"
+#include "run/progress.h"
+#include "run/run.h"
 #include "states/live_source.h"
 
 namespace kvs {
@@ -66,15 +64,15 @@ struct SplitDocuments {
 };
 
 /// Moves those of --held-windows, or a quarter, behind the others.
-std::size_t hold_out(const Options& options, const RunOptions& run, const ModelSource& model, Corpus& corpus) {
+std::size_t hold_out(const Run& run, Corpus& corpus) {
   const std::size_t count = corpus.documents.size();
-  if (!options.has("held-windows")) {
+  if (!run.options().has("held-windows")) {
     if (count < 2)
       throw Error(ErrorCode::kUsage, "--documents", "found one document, expected two or more: one held out");
     hold_out(corpus, documents_to_hold_out(count));
     return documents_to_hold_out(count);
   }
-  Corpus held = load_corpus(options, run, model, {}, {.windows = "held-windows"});
+  Corpus held = load_corpus(run.options(), run.settings(), run.model(), {}, {.windows = "held-windows"});
   for (Document& document : held.documents) {
     if (std::ranges::any_of(corpus.documents, [&](const Document& other) { return other.overlaps(document); }))
       throw Error(ErrorCode::kUsage, "--held-windows",
@@ -85,12 +83,13 @@ std::size_t hold_out(const Options& options, const RunOptions& run, const ModelS
   return held.documents.size();
 }
 
-SplitDocuments split_documents(const Options& options, const RunOptions& run, const ModelSource& model, Corpus corpus) {
+SplitDocuments split_documents(const Run& run) {
+  Corpus corpus = run.corpus();
   SplitDocuments split;
-  split.held = hold_out(options, run, model, corpus);
+  split.held = hold_out(run, corpus);
   auto tokens = tokens_of(corpus);
   const std::size_t measured = tokens.size() - split.held;
-  for (const std::size_t n : shuffled_documents(measured, static_cast<std::uint64_t>(run.seed)))
+  for (const std::size_t n : shuffled_documents(measured, static_cast<std::uint64_t>(run.settings().seed)))
     split.all.push_back(std::move(tokens[n]));
   std::ranges::move(tokens.begin() + static_cast<std::ptrdiff_t>(measured), tokens.end(),
                     std::back_inserter(split.all));
@@ -98,28 +97,42 @@ SplitDocuments split_documents(const Options& options, const RunOptions& run, co
 }
 
 /// Of all documents that were measured or held out.
-Provenance provenance_of(const Options& options, const RunOptions& run, const Corpus& corpus,
-                         const SplitDocuments& documents) {
-  Provenance record = provenance(options, run, corpus);
+Provenance provenance_of(const Run& run, const SplitDocuments& documents) {
+  Provenance record = run.provenance();
   record.documents = documents.all.size();
   record.tokens = record.documents * documents.all.front().size();
   return record;
 }
 
-void announce_budget(const ModelSession& session, std::string_view method, const BudgetPlan& plan,
-                     const BudgetText& text, const RunOptions& run) {
-  const ModelConfig& model = session.config();
-  const auto tokens = static_cast<double>(text.measured.front().size());
+BudgetPlan make_plan(const Options& options, double full, std::size_t tokens) {
+  return {
+      .bytes = budget_bytes(options.text("budget"), full, tokens),
+      .fixed = parse_settings(options.list("set"), "--set"),
+      .rounds = options.has("by-layer") ? static_cast<std::size_t>(options.integer("by-layer", 1, kMostRounds)) : 0};
+}
+
+Estimate estimate_of(const Run& run, std::string_view method, const BudgetPlan& plan, const BudgetText& text) {
+  const ModelConfig& model = run.config();
+  const std::size_t length = text.measured.front().size();
+  const auto tokens = static_cast<double>(length);
   // A pass and, beside its own head, that of the full cache's pass; streams of every layer where layers trade.
   const double stream = sizeof(float) * tokens * static_cast<double>(model.d_model),
                kept = static_cast<double>(text.measured.size() +
                                           (plan.rounds > 0 ? text.measured.size() * model.layers : 0));
-  announce({.flops = static_cast<double>(most_losses(model, method, plan, text)) *
-                     (forward_flops(model, tokens) + head_flops(model, tokens)),
-            .memory_bytes = session_memory(session, text.measured.front().size()) + kept * stream +
-                            4 * full_cache_bytes(model, text.measured.front().size()),
-            .at_most = true},
-           *session.backend, run);
+  return {.flops = static_cast<double>(most_losses(model, method, plan, text)) *
+                   (forward_flops(model, tokens) + head_flops(model, tokens)),
+          .memory_bytes = session_memory(run.session(), length) + kept * stream + 4 * full_cache_bytes(model, length),
+          .at_most = true};
+}
+
+BudgetCalibration calibrate(Run& run, std::string_view method, const BudgetPlan& plan, BudgetText text) {
+  LiveSource states(run.decoder(), {text.measured.begin(), text.measured.end()});
+  text.states = &states;
+  PhaseProgress progress(run.quiet());
+  return calibrate_to_budget(
+      run.decoder(), method, plan, text,
+      [&](std::size_t done, std::size_t most) { progress.update(std::string(method), done, most); }, run.journal(),
+      &run.ranks());
 }
 
 /// The options of a text that settings were not chosen on, cut into documents as they were chosen on.
@@ -203,51 +216,27 @@ bool has_budget(const Options& options, std::span<const std::string_view> others
 }
 
 void run_budget(std::string_view method, const Options& options) {
-  const RunOptions run = run_options(options);
-  const std::filesystem::path out = options.text("out");
-  check_outputs(out, {}, options, run);
-  const OutputLock lock(out, run.lock);
-  auto source = open_model(options);
-  const Corpus corpus = load_corpus(options, run, *source);
-  const Json identity = run_identity(options, *source, corpus);
-  if (is_finished(out, out, run,
-                  [&](const Json& config) { return is_of_run(config, "/calibration", options, identity); }))
-    return print_result(run, read_config(out), out.string() + ": finished before\n");
-  const SplitDocuments documents = split_documents(options, run, *source, corpus);
-  BudgetText text = documents.text();
+  Run run(options);
+  run.take_outputs(
+      {.main = options.text("out"), .kind = RunOutputs::Kind::kConfig, .state = RunOutputs::State::kJournal});
+  run.open_model();
+  run.read_texts();
+  if (run.is_finished()) return;
+  const SplitDocuments documents = split_documents(run);
+  const BudgetText text = documents.text();
   const std::size_t tokens = text.measured.front().size();
-  const double full = full_cache_bytes(source->config(), tokens);
-  const BudgetPlan plan{
-      .bytes = budget_bytes(options.text("budget"), full, tokens),
-      .fixed = parse_settings(options.list("set"), "--set"),
-      .rounds = options.has("by-layer") ? static_cast<std::size_t>(options.integer("by-layer", 1, kMostRounds)) : 0};
-  check_journal(out, run);
-  ModelSession session = load_model(std::move(source), options, run);
-  require_agreement(run, identity, *session.backend);
-  std::optional<Journal> journal;
-  if (run.leads()) journal.emplace(open_journal(out, identity, run));
-  announce_budget(session, method, plan, text, run);
-  LiveSource states(*session.decoder, {text.measured.begin(), text.measured.end()});
-  text.states = &states;
-  std::optional<Progress> progress;
-  const BudgetCalibration found = calibrate_to_budget(
-      *session.decoder, method, plan, text,
-      [&](std::size_t done, std::size_t most) {
-        if (!progress) progress.emplace(std::string(method), static_cast<double>(most), run.quiet);
-        progress->update(static_cast<double>(done));
-      },
-      journal ? &*journal : nullptr, run.ranks);
-  progress.reset();
+  const double full = full_cache_bytes(run.config(), tokens);
+  const BudgetPlan plan = make_plan(options, full, tokens);
+  run.load();
+  run.print_estimate(estimate_of(run, method, plan, text));
+  const BudgetCalibration found = calibrate(run, method, plan, text);
   if (!run.leads()) return;
-  const Json config = make_config(std::string(method), session.config(), session.source->sha256(), found.settings(),
-                                  {{"allocation", budget_json(found)}}, provenance_of(options, run, corpus, documents),
+  const Json config = make_config(std::string(method), run.config(), run.model().sha256(), found.settings(),
+                                  {{"allocation", budget_json(found)}}, provenance_of(run, documents),
                                   budget_quality(found, tokens), {});
-  write_file_atomically(out, dump_json(config) + "\n", run.replace());
-  journal->remove();
-  print_result(run, config,
-               (method == "full" ? "store" : std::string(method)) + ": " +
-                   budget_summary(found, tokens, static_cast<std::size_t>(full)) +
-                   next_command(method, options, session.source->format(), found.settings(), tokens));
+  run.finish(config, (method == "full" ? "store" : std::string(method)) + ": " +
+                         budget_summary(found, tokens, static_cast<std::size_t>(full)) +
+                         next_command(method, options, run.model().format(), found.settings(), tokens));
 }
 
 void run_freqkv(Arguments arguments) {

@@ -2,9 +2,10 @@
 #include <iostream>
 
 #include "calibrate/cost/cost_report.h"
-#include "cli/common/outputs.h"
 #include "cli/kvcalibrate/commands.h"
 #include "core/error.h"
+#include "model/model.h"
+#include "run/outputs.h"
 
 namespace kvs {
 namespace {

@@ -5,10 +5,6 @@
 #include <optional>
 
 #include "calibrate/config/config.h"
-#include "cli/common/estimate.h"
-#include "cli/common/outputs.h"
-#include "cli/common/progress.h"
-#include "cli/common/session.h"
 #include "cli/kvcalibrate/cache_choice.h"
 #include "cli/kvcalibrate/commands.h"
 #include "cli/kvcalibrate/eval_task.h"
@@ -19,6 +15,8 @@
 #include "io/journal.h"
 #include "io/output_set.h"
 #include "model/model_json.h"
+#include "run/progress.h"
+#include "run/run.h"
 
 namespace kvs {
 namespace {
@@ -70,25 +68,20 @@ OptionTable eval_options() {
   return table;
 }
 
-/// The files that are written beside --out.
-std::vector<std::filesystem::path> saved_configs(const Options& options) {
-  if (!options.has("save-config")) return {};
-  return {options.text("save-config")};
-}
-
-/// Checks and locks the outputs that the options name before any work.
-std::optional<OutputLock> take_outputs(const Options& options, const RunOptions& run) {
+/// --out and --save-config; without --out a run keeps nothing to resume.
+void take_outputs(Run& run) {
   std::vector<std::filesystem::path> outputs;
   for (const char* name : {"out", "save-config"})
-    if (options.has(name)) outputs.emplace_back(options.text(name));
-  if (outputs.empty()) return std::nullopt;
-  const auto others = std::span(outputs).subspan(1);
-  check_outputs(outputs.front(), others, options, run);
-  return OutputLock(outputs.front(), run.lock, others);
+    if (run.options().has(name)) outputs.emplace_back(run.options().text(name));
+  if (outputs.empty()) return;
+  run.take_outputs({.main = outputs.front(),
+                    .others = {outputs.begin() + 1, outputs.end()},
+                    .state = run.options().has("out") ? RunOutputs::State::kJournal : RunOutputs::State::kNone});
 }
 
 /// The config of --save-config. No text was read to choose its settings; its `quality` is what `result` measured.
-Json config_of(const CacheChoice& choice, const ModelSession& session, const Provenance& record, const Json& result) {
+Json config_of(const CacheChoice& choice, const Run& run, const Json& result) {
+  const Provenance record = run.provenance();
   Json quality{{"text", "evaluated documents"}, {"text_sha256", record.text_sha256},
                {"documents", record.documents}, {"tokens_scored", result.at("tokens_scored")},
                {"ppl", result.at("ppl")},       {"nll_mean", result.at("nll_mean")}};
@@ -97,8 +90,81 @@ Json config_of(const CacheChoice& choice, const ModelSession& session, const Pro
     quality["nll_full"] = result.at("full").at("nll_mean");
   }
   quality["bytes_per_token"] = result.at("bytes_per_token");
-  return make_config(choice.name(), session.config(), session.source->sha256(), choice.resolved(session.config()),
-                     Json::object(), without_text(record), quality, {});
+  return make_config(choice.name(), run.config(), run.model().sha256(), choice.resolved(run.config()), Json::object(),
+                     without_text(record), quality, {});
+}
+
+CacheChoice chosen_cache(const Options& options, const ModelSource& model) {
+  CacheChoice choice = choose_cache(options, model);
+  if (options.has("save-config") && choice.loaded)
+    throw Error(ErrorCode::kUsage, "--save-config", "cannot be combined with a --config of " + choice.name());
+  return choice;
+}
+
+EvaluationPlan make_plan(const CacheChoice& choice, const Run& run) {
+  const Options& options = run.options();
+  const auto tokens = static_cast<std::int64_t>(run.tokens());
+  EvaluationPlan plan{.make = cache_maker(choice, run.session(), run.tokens())};
+  plan.compare = !choice.is_full() && options.text("against") == "full";
+  if (options.has("stride")) plan.last = static_cast<std::size_t>(options.integer("stride", 1, kLongestWindow));
+  plan.decode = static_cast<std::size_t>(options.integer("decode", 0, tokens));
+  return plan;
+}
+
+Estimate estimate_of(const EvaluationPlan& plan, const Run& run) {
+  return {
+      .flops = (plan.compare ? 2 : 1) * static_cast<double>(run.documents().size()) *
+               forward_flops(run.config(), static_cast<double>(run.tokens())),
+      // The cache's rows are f32 and their buffers double.
+      .memory_bytes = session_memory(run.session(), run.tokens()) + 4 * full_cache_bytes(run.config(), run.tokens())};
+}
+
+Evaluation score(const EvaluationPlan& plan, Run& run) {
+  Progress progress("eval", run.documents().size(), run.quiet());
+  return evaluate(run.decoder(), run.documents(), plan, progress.counter(), run.journal(), &run.ranks());
+}
+
+/// Says where the method has done nothing.
+void note_idleness(const CacheChoice& choice, const Json& result, const Run& run) {
+  const bool as_large = result.at("bytes_ratio") >= 1.0;
+  // With a storage of its own a cache's size says nothing of its tokens.
+  if (choice.method != &kFullMethod && !choice.has_store() && result.at("compressions") == 0 && as_large)
+    run.note("documents of " + std::to_string(run.tokens()) + " tokens are all kept: " + choice.name() +
+             " has nothing to compress in them");
+  if (choice.has_store() && as_large)
+    run.note("the storage type leaves the cache as it is: no layer's rows are stored in fewer bytes");
+}
+
+Json result_json(const CacheChoice& choice, const EvaluationPlan& plan, const Evaluation& evaluation, const Run& run) {
+  const Provenance record = run.provenance();
+  const std::size_t tokens = run.tokens();
+  Json result{{"method", choice.name()}};
+  result.update(evaluation_json(evaluation, run.config(), tokens));
+  const Json given = choice.given();
+  if (!choice.loaded || !given.empty()) result["parameters"] = given;
+  result.update(Json{{"documents", run.documents().size()},
+                     {"window", tokens},
+                     {"dtype", name_of(run.backend().compute_type())},
+                     {"model", model_json(run.config(), run.model().sha256(), tokens)},
+                     {"text_sha256", record.text_sha256},
+                     {"bos", bos_json(run.corpus().bos)},
+                     {"command", record.command},
+                     {"tool_version", record.tool_version}});
+  if (plan.last > 0) result["stride"] = plan.last;
+  if (choice.shared_bytes() > 0) result["shared_bytes"] = choice.shared_bytes();
+  result.update(record.inputs);
+  return result;
+}
+
+/// The result goes to --out, the method to --save-config: both or none.
+void write(const CacheChoice& choice, const Json& result, Run& run) {
+  const Options& options = run.options();
+  OutputSet outputs;
+  if (options.has("save-config"))
+    outputs.add(options.text("save-config"), dump_json(config_of(choice, run, result)) + "\n");
+  if (options.has("out")) outputs.add(options.text("out"), dump_json(result) + "\n");
+  outputs.commit(run.settings().replace());
+  run.remove_state();
 }
 
 }  // namespace
@@ -106,83 +172,23 @@ Json config_of(const CacheChoice& choice, const ModelSession& session, const Pro
 void run_eval(Arguments arguments) {
   const auto options = eval_options().parse(arguments, std::cout);
   if (!options) return;
-  const RunOptions run = run_options(*options);
-  if (options->has("task")) {
-    if (!run.ranks->alone())
-      throw Error(ErrorCode::kUnsupported, "--task", "found several ranks, expected one process: they do not share it");
-    return run_eval_task(*options, run);
-  }
-  const std::optional<OutputLock> lock = take_outputs(*options, run);
-  auto source = open_model(*options);
-  const CacheChoice choice = choose_cache(*options, *source);
-  if (options->has("save-config") && choice.loaded)
-    throw Error(ErrorCode::kUsage, "--save-config", "cannot be combined with a --config of " + choice.name());
-  const Corpus corpus = load_corpus(
-      *options, run, *source, [&](std::size_t tokens) { return cache_positions(choice, source->config(), tokens); });
-  const auto documents = tokens_of(corpus);
-  const std::size_t tokens = documents.front().size();
-  const auto decode = static_cast<std::size_t>(options->integer("decode", 0, static_cast<std::int64_t>(tokens)));
-  const Json identity = run_identity(*options, *source, corpus);
-  if (options->has("out")) {
-    const std::string out = options->text("out");
-    if (is_finished(
-            out, out, run, [&](const Json& json) { return is_of_run(json, "", *options, identity); },
-            [&](const Json&) { return saved_configs(*options); }))
-      return print_result(run, parse_json(read_text_file(out, kMostResultBytes), out), out + ": finished before\n");
-    check_journal(out, run);
-  }
-  ModelSession session = load_model(std::move(source), *options, run);
-  const ModelConfig& config = session.config();
-  std::optional<Journal> journal;
-  require_agreement(run, identity, *session.backend);
-  if (options->has("out") && run.leads()) journal.emplace(open_journal(options->text("out"), identity, run));
-  EvaluationPlan plan{.make = cache_maker(choice, session, tokens)};
-  plan.compare = !choice.is_full() && options->text("against") == "full";
-  if (options->has("stride")) plan.last = static_cast<std::size_t>(options->integer("stride", 1, kLongestWindow));
-  plan.decode = decode;
-  announce({.flops = (plan.compare ? 2 : 1) * static_cast<double>(documents.size()) *
-                     forward_flops(config, static_cast<double>(tokens)),
-            // The cache's rows are f32 and their buffers double.
-            .memory_bytes = session_memory(session, tokens) + 4 * full_cache_bytes(config, tokens)},
-           *session.backend, run);
-
-  Progress progress("eval", static_cast<double>(documents.size()), run.quiet);
-  const Evaluation evaluation = evaluate(
-      *session.decoder, documents, plan, [&](std::size_t done) { progress.update(static_cast<double>(done)); },
-      journal ? &*journal : nullptr, run.ranks);
+  Run run(*options);
+  if (options->has("task")) return run_eval_task(run);
+  take_outputs(run);
+  run.open_model();
+  const CacheChoice choice = chosen_cache(*options, run.model());
+  run.read_texts([&](std::size_t tokens) { return cache_positions(choice, run.config(), tokens); });
+  if (options->has("out") && run.is_finished()) return;
+  run.load();
+  const EvaluationPlan plan = make_plan(choice, run);
+  run.print_estimate(estimate_of(plan, run));
+  const Evaluation evaluation = score(plan, run);
   if (!run.leads()) return;
-  const Provenance record = provenance(*options, run, corpus);
-  Json result{{"method", choice.name()}};
-  result.update(evaluation_json(evaluation, config, tokens));
-  const Json given = choice.given();
-  if (!choice.loaded || !given.empty()) result["parameters"] = given;
-  // With a storage of its own a cache's size says nothing of its tokens.
-  if (choice.method != &kFullMethod && !choice.has_store() && result.at("compressions") == 0 &&
-      result.at("bytes_ratio") >= 1.0)
-    remark("note: documents of " + std::to_string(tokens) + " tokens are all kept: " + choice.name() +
-               " has nothing to compress in them",
-           run.quiet);
-  if (choice.has_store() && result.at("bytes_ratio") >= 1.0)
-    remark("note: the storage type leaves the cache as it is: no layer's rows are stored in fewer bytes", run.quiet);
-  result.update(Json{{"documents", documents.size()},
-                     {"window", tokens},
-                     {"dtype", name_of(session.backend->compute_type())},
-                     {"model", model_json(config, session.source->sha256(), tokens)},
-                     {"text_sha256", record.text_sha256},
-                     {"bos", bos_json(corpus.bos)},
-                     {"command", record.command},
-                     {"tool_version", record.tool_version}});
-  if (plan.last > 0) result["stride"] = plan.last;
-  if (choice.shared_bytes() > 0) result["shared_bytes"] = choice.shared_bytes();
-  result.update(record.inputs);
-  OutputSet outputs;
-  if (options->has("save-config"))
-    outputs.add(options->text("save-config"), dump_json(config_of(choice, session, record, result)) + "\n");
-  if (options->has("out")) outputs.add(options->text("out"), dump_json(result) + "\n");
-  outputs.commit(run.replace());
-  if (journal) journal->remove();
+  Json result = result_json(choice, plan, evaluation, run);
+  note_idleness(choice, result, run);
+  write(choice, result, run);
   add_times(evaluation, result);
-  print_result(run, result, choice.name() + ": " + evaluation_summary(result));
+  run.print(result, choice.name() + ": " + evaluation_summary(result));
 }
 
 }  // namespace kvs

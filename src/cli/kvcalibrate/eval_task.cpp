@@ -5,9 +5,6 @@
 #include <optional>
 
 #include "calibrate/registry.h"
-#include "cli/common/estimate.h"
-#include "cli/common/outputs.h"
-#include "cli/common/progress.h"
 #include "cli/kvcalibrate/cache_choice.h"
 #include "cli/kvcalibrate/task_input.h"
 #include "core/error.h"
@@ -15,6 +12,8 @@
 #include "io/file.h"
 #include "model/model_json.h"
 #include "results/retrieval_chart.h"
+#include "run/progress.h"
+#include "run/run.h"
 #include "tasks/task_report.h"
 #include "version.h"
 
@@ -52,24 +51,33 @@ TaskCache task_cache(const Options& options, const ModelSource& source) {
   return cache;
 }
 
-Json result_json(const Options& options, const TaskInput& input, const TaskPlan& plan, const TaskCache& cache,
-                 const ModelSession& session, std::size_t longest, std::span<const TaskResult> results) {
-  const auto& [choice, prefill] = cache;
-  Json result{
-      {"method", choice.name()}, {"task", options.text("task")}, {"prefill", prefill}, {"bos", bos_json(plan.bos)}};
+/// What is asked, and how.
+struct TaskQuestions {
+  TaskCache cache;
+  TaskInput input;
+  TaskPlan plan;
+  std::size_t longest = 0;  // tokens of a question
+};
+
+Json result_json(const TaskQuestions& questions, std::span<const TaskResult> results, const Run& run) {
+  const auto& [choice, prefill] = questions.cache;
+  Json result{{"method", choice.name()},
+              {"task", run.options().text("task")},
+              {"prefill", prefill},
+              {"bos", bos_json(questions.plan.bos)}};
   result.update(task_json(results));
   if (!choice.loaded || !choice.given().empty()) result["parameters"] = choice.given();
   if (choice.is_full() || result.contains("full")) result["fails_with_full_cache"] = is_failed(result);
   Json samples = Json::array();
   for (const TaskResult& sample : results) samples.push_back(to_json(sample));
   result.update(Json{{"samples", samples},
-                     {"dtype", name_of(session.backend->compute_type())},
-                     {"model", model_json(session.config(), session.source->sha256(), longest)},
-                     {"text_sha256", input.sha256},
-                     {"command", options.command()},
+                     {"dtype", name_of(run.backend().compute_type())},
+                     {"model", model_json(run.config(), run.model().sha256(), questions.longest)},
+                     {"text_sha256", questions.input.sha256},
+                     {"command", run.options().command()},
                      {"tool_version", kToolVersion}});
   if (choice.shared_bytes() > 0) result["shared_bytes"] = choice.shared_bytes();
-  result.update(digests_of_configs(options));
+  result.update(digests_of_configs(run.options()));
   return result;
 }
 
@@ -81,23 +89,18 @@ std::string summary(const std::string& cache, const Json& result, std::size_t lo
   return text;
 }
 
-std::vector<TaskResult> ask_all(const Options& options, const RunOptions& run, const TaskInput& input,
-                                const TaskPlan& plan, const TaskCache& cache, const ModelSession& session,
-                                std::size_t longest, std::optional<Journal>& journal) {
-  const bool compare = !cache.choice.is_full() && options.text("against") == "full";
+std::vector<TaskResult> ask_all(const TaskQuestions& questions, Run& run) {
+  const auto& [cache, input, plan, longest] = questions;
+  const bool compare = !cache.choice.is_full() && run.options().text("against") == "full";
   // Each question goes in twice: with the right answer, and to be answered.
-  announce({.flops = (compare ? 4 : 2) * static_cast<double>(input.samples.size()) *
-                     forward_flops(session.config(), static_cast<double>(longest)),
-            .memory_bytes = session_memory(session, longest)},
-           *session.backend, run);
-
-  Progress progress("eval: " + options.text("task"), static_cast<double>(input.samples.size()), run.quiet);
-  CachedAnswers model(*session.decoder, prompt_cache_maker(cache, session, longest));
+  run.print_estimate({.flops = (compare ? 4 : 2) * static_cast<double>(input.samples.size()) *
+                               forward_flops(run.config(), static_cast<double>(longest)),
+                      .memory_bytes = session_memory(run.session(), longest)});
+  Progress progress("eval: " + run.options().text("task"), input.samples.size(), run.quiet());
+  CachedAnswers model(run.decoder(), prompt_cache_maker(cache, run.session(), longest));
   const TaskCache full_cache{full_choice(), "stepwise"};
-  CachedAnswers full(*session.decoder, prompt_cache_maker(full_cache, session, longest));
-  return run_task(
-      input.samples, plan, model, compare ? &full : nullptr,
-      [&](std::size_t done) { progress.update(static_cast<double>(done)); }, journal ? &*journal : nullptr);
+  CachedAnswers full(run.decoder(), prompt_cache_maker(full_cache, run.session(), longest));
+  return run_task(input.samples, plan, model, compare ? &full : nullptr, progress.counter(), run.journal());
 }
 
 /// Whether a map of the result has been drawn: all questions have depths.
@@ -105,11 +108,21 @@ bool has_map(const Json& result) {
   return std::ranges::all_of(result.at("samples"), [](const Json& sample) { return sample.contains("depth"); });
 }
 
-RunFigures figures_of(const CacheChoice& choice, const ModelSession& session, const Json& result,
-                      std::span<const TaskResult> results) {
+RunFigures figures_of(const CacheChoice& choice, std::span<const TaskResult> results, const Run& run) {
   RetrievalMap map = retrieval_map(results);
-  map.heading = session.config().name + ", " + result.at("task").get<std::string>() + ": " + choice.name();
+  map.heading = run.config().name + ", " + run.options().text("task") + ": " + choice.name();
   return map.depths.empty() ? RunFigures() : RunFigures{{"_map", retrieval_chart(map)}};
+}
+
+TaskQuestions make_questions(const Run& run, TaskCache cache, const Tokenizer& tokenizer) {
+  const Options& options = run.options();
+  TaskInput input = task_input(options, run.settings(), run.config(), tokenizer);
+  const TaskPlan plan{.tokenizer = tokenizer,
+                      .rule = input.rule,
+                      .answer_tokens = input.answer_tokens,
+                      .bos = chosen_bos(tokenizer, bos_choice(options))};
+  const std::size_t longest = longest_question(input, plan, run.config(), run.settings(), options.text("task"));
+  return {std::move(cache), std::move(input), plan, longest};
 }
 
 }  // namespace
@@ -176,47 +189,32 @@ std::string task_lines() {
   return lines;
 }
 
-void run_eval_task(const Options& options, const RunOptions& run) {
+void run_eval_task(Run& run) {
+  const Options& options = run.options();
+  if (!run.ranks().alone())
+    throw Error(ErrorCode::kUnsupported, "--task", "found several ranks, expected one process: they do not share it");
   std::vector<std::filesystem::path> figures;
   if (options.has("out")) {
     figures = figure_paths(options.text("out"), "_map");
-    check_outputs(options.text("out"), figures, options, run);
+    run.take_outputs({.main = options.text("out"), .others = figures, .state = RunOutputs::State::kJournal});
   }
-  std::optional<OutputLock> lock;
-  if (options.has("out")) lock.emplace(options.text("out"), run.lock, figures);
-  auto source = open_model(options);
-  const TaskCache cache = task_cache(options, *source);
-  const auto tokenizer = load_tokenizer(*source, run);
-  const TaskInput input = task_input(options, run, source->config(), *tokenizer);
-  const TaskPlan plan{.tokenizer = *tokenizer,
-                      .rule = input.rule,
-                      .answer_tokens = input.answer_tokens,
-                      .bos = chosen_bos(*tokenizer, bos_choice(options))};
-  const std::size_t longest = longest_question(input, plan, source->config(), run, options.text("task"));
-
+  run.open_model();
+  TaskCache cache = task_cache(options, run.model());
+  const auto tokenizer = load_tokenizer(run.model(), run.settings());
+  const TaskQuestions questions = make_questions(run, std::move(cache), *tokenizer);
   Corpus read;  // what says which texts a run is of
-  read.text_sha256 = input.sha256;
-  Json identity = run_identity(options, *source, read);
-  identity["bos"] = bos_json(plan.bos);
-  if (options.has("out")) {
-    const std::string out = options.text("out");
-    if (is_finished(
-            out, out, run, [&](const Json& json) { return is_of_run(json, "", options, identity); },
-            [&](const Json& json) { return has_map(json) ? figures : std::vector<std::filesystem::path>(); }))
-      return print_result(run, parse_json(read_text_file(out, kMostTaskBytes), out), out + ": finished before\n");
-    check_journal(out, run);
-  }
-  ModelSession session = load_model(std::move(source), options, run);
-  std::optional<Journal> journal;
-  if (options.has("out")) journal.emplace(open_journal(options.text("out"), identity, run));
-  const std::vector<TaskResult> results = ask_all(options, run, input, plan, cache, session, longest, journal);
-  const Json result = result_json(options, input, plan, cache, session, longest, results);
+  read.text_sha256 = questions.input.sha256;
+  run.identity() = run_identity(options, run.model(), read);
+  run.identity()["bos"] = bos_json(questions.plan.bos);
+  if (run.is_finished([&](const Json& json) { return has_map(json) ? figures : std::vector<std::filesystem::path>(); }))
+    return;
+  run.load();
+  const std::vector<TaskResult> results = ask_all(questions, run);
+  const Json result = result_json(questions, results, run);
   if (result.value("fails_with_full_cache", false))
-    remark("note: the model misses most questions with the full cache: compare the log-likelihoods", run.quiet);
-  if (options.has("out"))
-    write_outputs(options.text("out"), result, run, [&] { return figures_of(cache.choice, session, result, results); });
-  if (journal) journal->remove();
-  print_result(run, result, summary(cache.choice.name(), result, longest));
+    run.note("the model misses most questions with the full cache: compare the log-likelihoods");
+  run.finish(result, summary(questions.cache.choice.name(), result, questions.longest),
+             [&] { return figures_of(questions.cache.choice, results, run); });
 }
 
 }  // namespace kvs

@@ -3,8 +3,8 @@
 #include <array>
 #include <string_view>
 
-#include "cli/common/session.h"
 #include "cli/kvcalibrate/cache_choice.h"
+#include "run/run.h"
 #include "tasks/prompt.h"
 
 namespace kvs {
@@ -31,6 +31,6 @@ inline constexpr std::array<std::string_view, 6> kTaskOptions = {"lengths", "dep
 void check_task_options(const Options& options);
 /// `eval` of a task: questions with a cache at work. @throws Error as run_eval; kUnsupported for a question that is
 /// longer than the model's context.
-void run_eval_task(const Options& options, const RunOptions& run);
+void run_eval_task(Run& run);
 
 }  // namespace kvs

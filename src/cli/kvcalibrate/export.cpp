@@ -5,9 +5,6 @@
 #include <optional>
 
 #include "calibrate/config/config.h"
-#include "cli/common/outputs.h"
-#include "cli/common/progress.h"
-#include "cli/common/session.h"
 #include "cli/kvcalibrate/commands.h"
 #include "core/error.h"
 #include "core/nearest.h"
@@ -16,6 +13,10 @@
 #include "io/file.h"
 #include "io/staged_output.h"
 #include "model/model_tensors.h"
+#include "run/identity.h"
+#include "run/model_session.h"
+#include "run/outputs.h"
+#include "run/progress.h"
 #include "version.h"
 
 namespace kvs {
@@ -111,7 +112,7 @@ void run_export(Arguments arguments) {
   check_method(exporter, path, config);
 
   StagedOutput staged(out, exporter.kind);
-  Progress progress("export", 1, run.quiet);
+  Progress progress("export", 1.0, run.quiet);
   const ExportJob job{.model = *model,
                       .config = config,
                       .config_path = path,
@@ -131,7 +132,7 @@ void run_export(Arguments arguments) {
   }
   staged.commit(run.replace());
   if (result.contains("notes"))
-    for (const Json& note : result.at("notes")) remark("note: " + note.get<std::string>(), run.quiet);
+    for (const Json& note : result.at("notes")) print_note("note: " + note.get<std::string>(), run.quiet);
   print_result(run, result, result_lines(result));
 }
 

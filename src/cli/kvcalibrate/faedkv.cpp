@@ -5,10 +5,6 @@
 
 #include "calibrate/faedkv/report.h"
 #include "cli/common/ablation_options.h"
-#include "cli/common/estimate.h"
-#include "cli/common/outputs.h"
-#include "cli/common/progress.h"
-#include "cli/common/session.h"
 #include "cli/kvcalibrate/budget.h"
 #include "cli/kvcalibrate/commands.h"
 #include "cli/kvcalibrate/faedkv_figures.h"
@@ -16,6 +12,8 @@
 #include "draw/axis.h"
 #include "io/file.h"
 #include "io/finite.h"
+#include "run/progress.h"
+#include "run/run.h"
 
 namespace kvs {
 namespace {
@@ -81,11 +79,12 @@ OptionTable faedkv_options() {
   return table;
 }
 
-std::optional<AblationPlan::Race> make_race(const Options& options, const AblationPlan& plan, std::size_t documents,
-                                            const RunOptions& run) {
+std::optional<AblationPlan::Race> make_race(const Run& run, const AblationPlan& plan) {
+  const Options& options = run.options();
   if (!options.has("passes") && !options.has("confidence")) return std::nullopt;
-  const std::size_t least = plan.variants() * least_documents(documents);
-  AblationPlan::Race race{.passes = plan.variants() * documents, .seed = static_cast<std::uint64_t>(run.seed)};
+  const std::size_t documents = run.documents().size(), least = plan.variants() * least_documents(documents);
+  AblationPlan::Race race{.passes = plan.variants() * documents,
+                          .seed = static_cast<std::uint64_t>(run.settings().seed)};
   if (options.has("confidence")) race.confidence = options.real("confidence", kLeastConfidence, kMostConfidence);
   if (options.has("passes")) {
     race.passes = static_cast<std::size_t>(options.integer("passes", 1, std::int64_t{1} << 40));
@@ -95,19 +94,19 @@ std::optional<AblationPlan::Race> make_race(const Options& options, const Ablati
                       std::to_string(least_documents(documents)) + " documents for each of " +
                       std::to_string(plan.variants()) + " chunks");
   }
-  if (documents == 1) remark("note: one document has no interval, so no chunk can be decided", run.quiet);
+  if (documents == 1) run.note("one document has no interval, so no chunk can be decided");
   return race;
 }
 
-FaedkvPlan make_plan(const Options& options, const ModelConfig& model,
-                     const std::vector<std::vector<std::int32_t>>& documents, const RunOptions& run) {
+FaedkvPlan make_plan(const Run& run) {
+  const Options& options = run.options();
   FaedkvPlan plan;
-  const std::size_t tokens = documents.front().size();
-  static_cast<AblationPlan&>(plan) = ablation_grid(options, tokens);
-  plan.sinks = static_cast<std::size_t>(options.integer("sinks", 0, static_cast<std::int64_t>(tokens)));
-  plan.recent = static_cast<std::size_t>(options.integer("recent", 0, static_cast<std::int64_t>(tokens)));
-  plan.layers = options.indices("layers", model.layers);
-  plan.race = make_race(options, plan, documents.size(), run);
+  static_cast<AblationPlan&>(plan) = ablation_grid(options, run.tokens());
+  const auto most = static_cast<std::int64_t>(run.tokens());
+  plan.sinks = static_cast<std::size_t>(options.integer("sinks", 0, most));
+  plan.recent = static_cast<std::size_t>(options.integer("recent", 0, most));
+  plan.layers = options.indices("layers", run.config().layers);
+  plan.race = make_race(run, plan);
   return plan;
 }
 
@@ -135,11 +134,9 @@ std::vector<std::filesystem::path> figure_files(const std::filesystem::path& out
   return files;
 }
 
-AblationTable run_passes(AblationForward& forward, const AblationPlan& plan,
-                         const std::vector<std::vector<std::int32_t>>& documents, Journal* journal,
-                         const RunOptions& run) {
-  Progress progress("faedkv", static_cast<double>(plan.most_passes(documents.size())), run.quiet);
-  return ablate(forward, plan, documents, *run.ranks, journal, [&](std::size_t done, std::size_t most) {
+AblationTable run_passes(AblationForward& forward, const AblationPlan& plan, Run& run) {
+  Progress progress("faedkv", plan.most_passes(run.documents().size()), run.quiet());
+  return ablate(forward, plan, run.documents(), run.ranks(), run.journal(), [&](std::size_t done, std::size_t most) {
     progress.update(static_cast<double>(done), static_cast<double>(most));
   });
 }
@@ -169,42 +166,7 @@ Json sweep_json(const AblationPlan& plan, const std::vector<PerplexitySum>& kept
   return points;
 }
 
-}  // namespace
-
-void run_faedkv(Arguments arguments) {
-  const auto options = faedkv_options().parse(arguments, std::cout);
-  if (!options) return;
-  if (has_budget(*options, kAblationOptions)) return run_budget("faedkv", *options);
-  const RunOptions run = run_options(*options);
-  const std::filesystem::path out = options->text("out");
-  check_outputs(out, figure_files(out, options->has("sweep")), *options, run);
-  const OutputLock lock(out, run.lock, figure_files(out, options->has("sweep")));
-  auto source = open_model(*options);
-  const Corpus corpus = load_corpus(*options, run, *source);
-  const auto documents = tokens_of(corpus);
-  const Json identity = run_identity(*options, *source, corpus);
-  if (is_finished(
-          out, out, run, [&](const Json& config) { return is_of_run(config, "/calibration", *options, identity); },
-          [&](const Json&) { return figure_files(out, options->has("sweep")); }))
-    return print_result(run, read_config(out), out.string() + ": finished before\n");
-  const FaedkvPlan plan = make_plan(*options, source->config(), documents, run);
-  check_journal(out, run);
-  ModelSession session = load_model(std::move(source), *options, run);
-  require_agreement(run, identity, *session.backend);
-  std::optional<Journal> journal;  // after loading, which may refuse the device or the weights
-  if (run.leads()) journal.emplace(open_journal(out, identity, run));
-  announce({.flops = ablation_flops(plan, session.config(), documents.size()),
-            .memory_bytes = ablation_memory(session.config(), static_cast<double>(session.model->weight_bytes()),
-                                            plan.setup.tokens),
-            .at_most = plan.race.has_value()},
-           *session.backend, run);
-
-  const auto ops = make_spectral_ops(*session.backend);
-  AblationForward forward(*session.decoder, *ops, plan.setup);
-  const AblationTable table = run_passes(forward, plan, documents, journal ? &*journal : nullptr, run);
-  const KeptLosses losses = kept_losses(forward, plan, table, documents, *run.ranks);
-  if (!run.leads()) return;
-  const FaedkvFindings findings = find(plan, table, losses);
+Json quality_json(const FaedkvPlan& plan, const FaedkvFindings& findings, const KeptLosses& losses) {
   Json quality{{"text", "calibration documents"},
                {"ppl_full", finite_or_null(std::exp(findings.result.nll_base))},
                {"nll_full", findings.result.nll_base},
@@ -213,22 +175,57 @@ void run_faedkv(Arguments arguments) {
                {"nll_error", findings.nll_kept_error},
                {"keep", plan.keep}};
   if (losses.kept.size() > 1) quality["sweep"] = sweep_json(plan, losses.kept);
-  const Json config =
-      make_config("faedkv", session.config(), session.source->sha256(), parameters_json(plan, findings),
-                  {{"ablation", ablation_json(plan, findings)}}, provenance(*options, run, corpus), quality, {});
+  return quality;
+}
+
+FaedkvFigures figures_of(const FaedkvPlan& plan, const FaedkvFindings& findings, const KeptLosses& losses,
+                         const Run& run) {
   const std::size_t middle = plan.layers.size() / 2;
-  FaedkvFigures figures{heading(plan, session.config(), documents.size()),
+  FaedkvFigures figures{heading(plan, run.config(), run.documents().size()),
                         plan.layers,
                         findings.result,
                         {},
-                        documents.front(),
+                        run.documents().front(),
                         plan.layers[middle],
                         gains_keeping(plan.grid, findings.kept[middle])};
   for (std::size_t n = 0; n < losses.kept.size(); ++n)
     figures.sweep.emplace_back(plan.chunk_counts[n], draw::drawn_exponential(losses.kept[n].mean()));
-  write_outputs(out, config, run, [&] { return faedkv_charts(figures, plan.setup, *session.decoder, *ops); });
-  journal->remove();
-  print_result(run, config, summary(plan, findings));
+  return figures;
+}
+
+}  // namespace
+
+void run_faedkv(Arguments arguments) {
+  const auto options = faedkv_options().parse(arguments, std::cout);
+  if (!options) return;
+  if (has_budget(*options, kAblationOptions)) return run_budget("faedkv", *options);
+  const std::filesystem::path out = options->text("out");
+  Run run(*options);
+  run.take_outputs({.main = out,
+                    .others = figure_files(out, options->has("sweep")),
+                    .kind = RunOutputs::Kind::kConfig,
+                    .state = RunOutputs::State::kJournal});
+  run.open_model();
+  run.read_texts();
+  if (run.is_finished()) return;
+  const FaedkvPlan plan = make_plan(run);
+  run.load();
+  run.print_estimate({.flops = ablation_flops(plan, run.config(), run.documents().size()),
+                      .memory_bytes = ablation_memory(
+                          run.config(), static_cast<double>(run.session().model->weight_bytes()), plan.setup.tokens),
+                      .at_most = plan.race.has_value()});
+
+  const auto ops = make_spectral_ops(run.backend());
+  AblationForward forward(run.decoder(), *ops, plan.setup);
+  const AblationTable table = run_passes(forward, plan, run);
+  const KeptLosses losses = kept_losses(forward, plan, table, run.documents(), run.ranks());
+  if (!run.leads()) return;
+  const FaedkvFindings findings = find(plan, table, losses);
+  const Json config = make_config("faedkv", run.config(), run.model().sha256(), parameters_json(plan, findings),
+                                  {{"ablation", ablation_json(plan, findings)}}, run.provenance(),
+                                  quality_json(plan, findings, losses), {});
+  run.finish(config, summary(plan, findings),
+             [&] { return faedkv_charts(figures_of(plan, findings, losses, run), plan.setup, run.decoder(), *ops); });
 }
 
 }  // namespace kvs

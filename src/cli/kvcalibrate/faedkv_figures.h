@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "calibrate/faedkv/ablation_result.h"
-#include "cli/common/outputs.h"
 #include "eval/filtered_forward.h"
+#include "run/outputs.h"
 
 namespace kvs {
 

@@ -5,17 +5,14 @@
 #include <iostream>
 #include <optional>
 
-#include "cli/common/estimate.h"
-#include "cli/common/outputs.h"
-#include "cli/common/progress.h"
-#include "cli/common/session.h"
 #include "cli/kvcalibrate/cache_choice.h"
 #include "cli/kvcalibrate/commands.h"
 #include "core/error.h"
 #include "eval/evaluation_report.h"
 #include "io/file.h"
-#include "model/model_json.h"
 #include "results/latency_chart.h"
+#include "run/progress.h"
+#include "run/run.h"
 
 namespace kvs {
 namespace {
@@ -77,9 +74,34 @@ std::vector<std::pair<std::string, CacheChoice>> choose_caches(const Options& op
   return choices;
 }
 
-std::string heading(const ModelSession& session, const LatencyPlan& plan) {
-  return session.config().name + " · " + std::string(name_of(session.backend->compute_type())) + " on " +
-         std::string(session.backend->device()) + " · medians of " + std::to_string(plan.repeats);
+std::vector<TimedCache> timed_caches(std::span<const std::pair<std::string, CacheChoice>> choices, const Run& run,
+                                     std::size_t tokens) {
+  std::vector<TimedCache> caches;
+  for (const auto& [words, choice] : choices) caches.push_back({words, cache_maker(choice, run.session(), tokens)});
+  return caches;
+}
+
+Estimate estimate_of(const LatencyPlan& plan, std::size_t caches, const Run& run) {
+  const std::size_t tokens = plan.lengths.back() + plan.decode;
+  Estimate estimate{.memory_bytes = session_memory(run.session(), tokens) + 4 * full_cache_bytes(run.config(), tokens)};
+  for (const std::size_t length : plan.lengths)
+    estimate.flops += static_cast<double>(caches * (plan.repeats + 1)) *
+                      forward_flops(run.config(), static_cast<double>(length + plan.decode));
+  return estimate;
+}
+
+std::vector<std::vector<LatencyCell>> measure(const LatencyPlan& plan, const std::vector<TimedCache>& caches,
+                                              const Run& run) {
+  Progress progress("latency", plan.lengths.size() * caches.size() * (plan.repeats + 1), run.quiet());
+  const auto cells = measure_latency(run.decoder(), run.documents().front(), caches, plan, progress.counter());
+  if (!clock_went_on(cells))
+    throw Error(ErrorCode::kEnvironment, "clock", "stood still during a run, expected one that goes on");
+  return cells;
+}
+
+std::string heading(const Run& run, const LatencyPlan& plan) {
+  return run.config().name + " · " + std::string(name_of(run.backend().compute_type())) + " on " +
+         std::string(run.backend().device()) + " · medians of " + std::to_string(plan.repeats);
 }
 
 draw::Chart chart_of(const Json& latency, const std::string& title) {
@@ -96,55 +118,26 @@ draw::Chart chart_of(const Json& latency, const std::string& title) {
 void run_latency(Arguments arguments) {
   const auto options = latency_options().parse(arguments, std::cout);
   if (!options) return;
-  const RunOptions run = run_options(*options);
-  std::optional<OutputLock> lock;
+  const LatencyPlan plan = make_plan(*options);
+  const std::size_t tokens = plan.lengths.back() + plan.decode;
+  Run run(*options);
   if (options->has("out")) {
     const std::filesystem::path out = options->text("out");
-    check_outputs(out, figure_paths(out, ""), *options, run);
-    lock.emplace(out, run.lock, figure_paths(out, ""));
+    run.take_outputs({.main = out, .others = figure_paths(out, "")});
   }
-  const LatencyPlan plan = make_plan(*options);
-  auto source = open_model(*options);
-  const auto choices = choose_caches(*options, *source);
-  const Corpus corpus = load_corpus(*options, run, *source);
-  const std::vector<std::int32_t>& document = corpus.documents.front().tokens;
-  const std::size_t tokens = plan.lengths.back() + plan.decode;
-  ModelSession session = load_model(std::move(source), *options, run);
-  std::vector<TimedCache> caches;
-  caches.reserve(choices.size());
-  for (const auto& [words, choice] : choices) caches.push_back({words, cache_maker(choice, session, tokens)});
-  double flops = 0;
-  for (const std::size_t length : plan.lengths)
-    flops += static_cast<double>(caches.size() * (plan.repeats + 1)) *
-             forward_flops(session.config(), static_cast<double>(length + plan.decode));
-  announce({.flops = flops,
-            .memory_bytes = session_memory(session, tokens) + 4 * full_cache_bytes(session.config(), tokens)},
-           *session.backend, run);
-  Progress progress("latency", static_cast<double>(plan.lengths.size() * caches.size() * (plan.repeats + 1)),
-                    run.quiet);
-  const auto cells = measure_latency(*session.decoder, document, caches, plan,
-                                     [&](std::size_t done) { progress.update(static_cast<double>(done)); });
+  run.open_model();
+  const auto choices = choose_caches(*options, run.model());
+  run.read_texts();
+  run.load();
+  const std::vector<TimedCache> caches = timed_caches(choices, run, tokens);
+  run.print_estimate(estimate_of(plan, caches.size(), run));
+  const auto cells = measure(plan, caches, run);
 
-  if (!clock_went_on(cells))
-    throw Error(ErrorCode::kEnvironment, "clock", "stood still during a run, expected one that goes on");
-
-  const Provenance record = provenance(*options, run, corpus);
-  Json result{{"format", "kvspectrum-latency"},
-              {"version", 1},
-              {"model", model_json(session.config(), session.source->sha256(), tokens)},
-              {"command", record.command},
-              {"tool_version", record.tool_version},
-              {"text_sha256", record.text_sha256},
-              {"bos", bos_json(corpus.bos)},
-              {"device", session.backend->device()},
-              {"dtype", name_of(session.backend->compute_type())}};
-  result.update(record.inputs);
+  Json result = run.result_head("kvspectrum-latency", tokens);
+  result.update(Json{{"device", run.backend().device()}, {"dtype", name_of(run.backend().compute_type())}});
+  result.update(run.provenance().inputs);
   result.update(latency_json(plan, caches, cells));
-  if (options->has("out"))
-    write_outputs(options->text("out"), result, run, [&] {
-      return RunFigures{{"", chart_of(result, heading(session, plan))}};
-    });
-  print_result(run, result, latency_table(result));
+  run.finish(result, latency_table(result), [&] { return RunFigures{{"", chart_of(result, heading(run, plan))}}; });
 }
 
 }  // namespace kvs

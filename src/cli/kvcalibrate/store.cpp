@@ -4,14 +4,12 @@
 
 #include "calibrate/config/config.h"
 #include "calibrate/full/fp8_scales.h"
-#include "cli/common/estimate.h"
-#include "cli/common/outputs.h"
-#include "cli/common/progress.h"
-#include "cli/common/session.h"
 #include "cli/kvcalibrate/budget.h"
 #include "cli/kvcalibrate/commands.h"
 #include "core/error.h"
 #include "io/file.h"
+#include "run/progress.h"
+#include "run/run.h"
 #include "states/live_source.h"
 
 namespace kvs {
@@ -63,49 +61,60 @@ struct Side {
   }
 };
 
+/// What --fp8-scale and --per ask for.
+struct ScalesPlan {
+  ExtremeRule rule = ExtremeRule::kMax;
+  bool by_head = false;
+};
+
+ScalesPlan scales_plan(const Options& options) {
+  static constexpr std::string_view kRules[] = {"max", "ema"}, kGroups[] = {"layer", "head"};
+  return {options.choice("fp8-scale", kRules) == "max" ? ExtremeRule::kMax : ExtremeRule::kEma,
+          options.choice("per", kGroups) == "head"};
+}
+
+/// Adds the states of all documents to both sides.
+void measure(Side& keys, Side& values, const Run& run) {
+  const ModelConfig& model = run.config();
+  LiveSource source(run.decoder(), run.documents());
+  StateNeeds needs{.layers = {}, .states = {keys.kind, values.kind}};
+  for (std::size_t layer = 0; layer < model.layers; ++layer) needs.layers.push_back(layer);
+  Progress progress("store", source.documents(), run.quiet());
+  for (std::size_t document = 0; document < source.documents(); ++document) {
+    progress.update(static_cast<double>(document));
+    source.visit(document, needs, [&](const DocumentStates& states) {
+      for (Side* side : {&keys, &values})
+        side->layers[states.layer].add(download(run.backend(), states[side->kind]), model.kv_heads, model.head_dim);
+    });
+  }
+}
+
 }  // namespace
 
 void run_store(Arguments arguments) {
   const auto options = store_options().parse(arguments, std::cout);
   if (!options) return;
   if (has_budget(*options, kScaleOptions)) return run_budget("full", *options);
-  static constexpr std::string_view kRules[] = {"max", "ema"}, kGroups[] = {"layer", "head"};
-  const RunOptions run = run_options(*options);
-  const ExtremeRule rule = options->choice("fp8-scale", kRules) == "max" ? ExtremeRule::kMax : ExtremeRule::kEma;
-  const bool by_head = options->choice("per", kGroups) == "head";
+  const auto [rule, by_head] = scales_plan(*options);
   const std::filesystem::path out = options->text("out");
-  check_outputs(out, {}, *options, run);
-  const OutputLock lock(out, run.lock);
-  auto opened = open_model(*options);
-  const Corpus corpus = load_corpus(*options, run, *opened);
-  ModelSession session = load_model(std::move(opened), *options, run);
-  const ModelConfig& model = session.config();
-  LiveSource source(*session.decoder, tokens_of(corpus));
-  announce(
-      {.flops = static_cast<double>(source.documents()) * forward_flops(model, static_cast<double>(source.tokens())),
-       .memory_bytes = session_memory(session, source.tokens())},
-      *session.backend, run);
-
+  Run run(*options);
+  run.take_outputs({.main = out, .kind = RunOutputs::Kind::kConfig});
+  run.open_model();
+  run.read_texts();
+  run.load();
+  const ModelConfig& model = run.config();
+  run.print_estimate(
+      {.flops = static_cast<double>(run.documents().size()) * forward_flops(model, static_cast<double>(run.tokens())),
+       .memory_bytes = session_memory(run.session(), run.tokens())});
   const std::size_t groups = by_head ? model.kv_heads : 1;
   Side keys{StateKind::kKPost, "scale_k", {model.layers, {rule, groups}}},
       values{StateKind::kV, "scale_v", {model.layers, {rule, groups}}};
-  StateNeeds needs{.layers = {}, .states = {keys.kind, values.kind}};
-  for (std::size_t layer = 0; layer < model.layers; ++layer) needs.layers.push_back(layer);
-  Progress progress("store", static_cast<double>(source.documents()), run.quiet);
-  for (std::size_t document = 0; document < source.documents(); ++document) {
-    progress.update(static_cast<double>(document));
-    source.visit(document, needs, [&](const DocumentStates& states) {
-      for (Side* side : {&keys, &values})
-        side->layers[states.layer].add(download(*session.backend, states[side->kind]), model.kv_heads, model.head_dim);
-    });
-  }
+  measure(keys, values, run);
   const Json config = make_config(
-      "full", model, session.source->sha256(),
+      "full", model, run.model().sha256(),
       {{"store", "fp8"}, {keys.parameter, keys.scales(by_head)}, {values.parameter, values.scales(by_head)}},
-      {{"largest_k", keys.largest()}, {"largest_v", values.largest()}}, provenance(*options, run, corpus),
-      Json::object(), {});
-  write_file_atomically(out, dump_json(config) + "\n", run.replace());
-  print_result(run, config, out.string() + ": fp8 scales of " + std::to_string(model.layers) + " layers\n");
+      {{"largest_k", keys.largest()}, {"largest_v", values.largest()}}, run.provenance(), Json::object(), {});
+  run.finish(config, out.string() + ": fp8 scales of " + std::to_string(model.layers) + " layers\n");
 }
 
 }  // namespace kvs

@@ -5,10 +5,10 @@
 #include <map>
 #include <utility>
 
-#include "cli/common/progress.h"
 #include "core/error.h"
 #include "core/nearest.h"
 #include "io/text_kind.h"
+#include "run/progress.h"
 #include "tasks/question_file.h"
 
 namespace kvs {
@@ -45,7 +45,7 @@ bool takes_haystack(const TaskDefinition& task) { return task.needs_haystack || 
 std::string haystack_of(const Options& options, const RunOptions& run, std::vector<std::string>& sha256) {
   TextReader reader(text_leniency(options));
   std::string text = read_haystack(options.list("text"), reader);
-  remark_leniency(reader.replaced_bytes(), reader.skipped_lines(), run.quiet);
+  print_leniency(reader.replaced_bytes(), reader.skipped_lines(), run.quiet);
   sha256 = reader.sha256();
   return text;
 }
@@ -76,9 +76,9 @@ class QuestionLengths {
         throw Error(ErrorCode::kUsage, "--lengths",
                     task + ": found questions of " + found + " tokens, expected " + tokens);
       if (least < asked - asked / 10)
-        remark("note: questions of " + task + " have " + found + " tokens with their answers where " + tokens +
-                   " were asked for: the text grows in steps",
-               quiet);
+        print_note("note: questions of " + task + " have " + found + " tokens with their answers where " + tokens +
+                       " were asked for: the text grows in steps",
+                   quiet);
     }
   }
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/common/session.h"
+#include "run/text_input.h"
 #include "tasks/task_run.h"
 
 namespace kvs {

@@ -2,10 +2,9 @@
 #include <iostream>
 
 #include "calibrate/config/config.h"
-#include "cli/common/outputs.h"
-#include "cli/common/session.h"
 #include "cli/kvcalibrate/commands.h"
 #include "core/error.h"
+#include "run/outputs.h"
 
 namespace kvs {
 

@@ -6,16 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "cli/common/estimate.h"
-#include "cli/common/outputs.h"
-#include "cli/common/progress.h"
-#include "cli/common/session.h"
 #include "cli/kvspectrum/commands.h"
 #include "core/error.h"
 #include "core/nearest.h"
 #include "io/file.h"
 #include "ranks/one_process.h"
 #include "ranks/watch.h"
+#include "run/progress.h"
+#include "run/run.h"
 #include "states/capture_run.h"
 #include "states/capture_split.h"
 #include "states/capture_stream.h"
@@ -68,24 +66,23 @@ struct CaptureJob {
   CaptureWriter::Options options;
 };
 
-void announce_rest(const ModelSession& session, const CaptureJob& job, std::size_t documents, const RunOptions& run) {
+void print_estimate_of(const CaptureJob& job, std::size_t documents, const Run& run) {
   const auto tokens = static_cast<double>(job.header.tokens);
-  announce({.flops = static_cast<double>(documents) * forward_flops(session.config(), tokens),
-            .memory_bytes = session_memory(session, job.header.tokens),
-            .disk_bytes = static_cast<double>(capture_bytes(job.header))},
-           *session.backend, run);
+  run.print_estimate({.flops = static_cast<double>(documents) * forward_flops(run.config(), tokens),
+                      .memory_bytes = session_memory(run.session(), job.header.tokens),
+                      .disk_bytes = static_cast<double>(capture_bytes(job.header))});
 }
 
 /// Documents from `first` on. Ranks write theirs into the one file that rank 0 has laid out.
 /// @param writer  nullptr but on rank 0
 /// @param done    is told the documents in place
-void write_documents(const ModelSession& session, const CaptureJob& job, std::size_t first, CapturePart& part,
-                     CaptureWriter* writer, Ranks& ranks, const std::function<void(std::size_t)>& done) {
-  CaptureStream stream(*session.backend, part, job.header);
+void write_documents(const Run& run, const CaptureJob& job, std::size_t first, CapturePart& part, CaptureWriter* writer,
+                     Ranks& ranks, const std::function<void(std::size_t)>& done) {
+  CaptureStream stream(run.backend(), part, job.header);
   ranks.share_late(
       {.first = first, .last = job.documents.size()},
       [&](std::size_t n) -> PendingResult {
-        capture_document(*session.decoder, n, job.documents[n], job.header, stream);
+        capture_document(run.decoder(), n, job.documents[n], job.header, stream);
         return [&stream, n] { return UnitResult{stream.stored(n)}; };
       },
       [&](std::size_t n, const UnitResult& document) {
@@ -95,56 +92,58 @@ void write_documents(const ModelSession& session, const CaptureJob& job, std::si
 }
 
 /// One file. @return the documents that a run before has captured
-std::size_t capture_whole(const ModelSession& session, const CaptureJob& job, const std::filesystem::path& out,
-                          const RunOptions& run) {
+std::size_t capture_whole(const Run& run, const CaptureJob& job, const std::filesystem::path& out) {
   std::unique_ptr<CaptureWriter> writer;  // of rank 0
   if (run.leads()) {
     writer = CaptureWriter::open(out, job.header, job.identity, job.options);
-    drop_if_hopeless(out);
+    discard_state_on_error(out);
   }
-  const auto first = run.ranks->tell(Json(writer ? writer->next_document() : 0)).get<std::size_t>();
-  announce_rest(session, job, job.documents.size() - first, run);
+  const auto first = run.ranks().tell(Json(writer ? writer->next_document() : 0)).get<std::size_t>();
+  print_estimate_of(job, job.documents.size() - first, run);
   if (first < job.documents.size()) {
-    const Json layout = run.ranks->tell(writer ? writer->layout() : Json());
+    const Json layout = run.ranks().tell(writer ? writer->layout() : Json());
     const auto others = writer ? nullptr : CapturePart::open(out, job.header, layout);
-    run.ranks->gather(Json());  // no document before all ranks have found the file
-    Progress progress("capture", static_cast<double>(job.documents.size()), run.quiet);
+    run.ranks().gather(Json());  // no document before all ranks have found the file
+    Progress progress("capture", job.documents.size(), run.quiet());
     progress.update(static_cast<double>(first));
-    write_documents(session, job, first, writer ? writer->part() : *others, writer.get(), *run.ranks,
-                    [&](std::size_t done) { progress.update(static_cast<double>(done)); });
+    write_documents(run, job, first, writer ? writer->part() : *others, writer.get(), run.ranks(), progress.counter());
   }
   if (writer) writer->finish();
   return first;
 }
 
-/// One file for each part, each written by one rank. @return as above, on rank 0
-std::size_t capture_parts(const ModelSession& session, const CaptureJob& job, const CaptureSplit& split,
-                          const std::filesystem::path& out, const RunOptions& run) {
-  announce_rest(session, job, split.documents, run);
-  if (split.parts < run.ranks->size() && run.ranks->size() <= split.documents)
-    remark("note: " + std::to_string(run.ranks->size()) + " ranks share fewer files (" + std::to_string(split.parts) +
-               "): those that get none wait for the others",
-           run.quiet);
+/// One part, by this rank alone. @return the documents that a run before has captured
+std::size_t capture_part(const Run& run, const CaptureJob& job, const CaptureSplit& split, std::size_t part,
+                         const std::filesystem::path& out) {
+  const std::size_t before = split.first(part), size = split.first(part + 1) - before;
+  const CaptureJob own{job.documents.subspan(before, size), split.header(job.header, part),
+                       split.identity(job.identity, part), job.options};
+  const auto writer = CaptureWriter::open(split.path(out, part), own.header, own.identity, own.options);
+  discard_state_on_error(split.path(out, part));
+  const std::size_t first = writer->next_document();
+  const auto alone = make_one_process();
+  note_document(before + first);
+  if (first < size)
+    write_documents(run, own, first, writer->part(), writer.get(), *alone,
+                    [&](std::size_t done) { note_document(before + done); });
+  writer->finish();
+  return first;
+}
+
+/// One file for each part, each written by one rank. @return as capture_whole, on rank 0
+std::size_t capture_parts(const Run& run, const CaptureJob& job, const CaptureSplit& split,
+                          const std::filesystem::path& out) {
+  print_estimate_of(job, split.documents, run);
+  const std::size_t ranks = run.ranks().size();
+  if (split.parts < ranks && ranks <= split.documents)
+    run.note(std::to_string(ranks) + " ranks share fewer files (" + std::to_string(split.parts) +
+             "): those that get none wait for the others");
   std::size_t found = 0;
-  Progress progress("capture", static_cast<double>(split.documents), run.quiet);
+  Progress progress("capture", split.documents, run.quiet());
   progress.update(0);
-  run.ranks->share(
+  run.ranks().share(
       {.last = split.parts},
-      [&](std::size_t part) {
-        const std::size_t before = split.first(part), size = split.first(part + 1) - before;
-        const CaptureJob own{job.documents.subspan(before, size), split.header(job.header, part),
-                             split.identity(job.identity, part), job.options};
-        const auto writer = CaptureWriter::open(split.path(out, part), own.header, own.identity, own.options);
-        drop_if_hopeless(split.path(out, part));
-        const std::size_t first = writer->next_document();
-        const auto alone = make_one_process();
-        note_document(before + first);
-        if (first < size)
-          write_documents(session, own, first, writer->part(), writer.get(), *alone,
-                          [&](std::size_t done) { note_document(before + done); });
-        writer->finish();
-        return UnitResult{Json(first)};
-      },
+      [&](std::size_t part) { return UnitResult{Json(capture_part(run, job, split, part, out))}; },
       [&](std::size_t part, const UnitResult& result) {
         found += result.record.get<std::size_t>();
         progress.update(static_cast<double>(split.first(part + 1)));
@@ -167,62 +166,79 @@ void settle_other_splits(const std::filesystem::path& out, std::span<const std::
   }
 }
 
+/// --split, with 0 parts where one file is written.
+CaptureSplit split_of(const Options& options) {
+  return {.parts = options.has("split") ? static_cast<std::size_t>(options.integer("split", 1, kMostSplitParts)) : 0};
+}
+
+/// The files that are written. A run that was killed after its last rename has its output in place already; the writer
+/// knows its own.
+std::vector<std::filesystem::path> check_files(const CaptureSplit& split, const std::filesystem::path& out,
+                                               const Run& run) {
+  const std::vector<std::filesystem::path> files = split.parts > 0 ? split.paths(out) : std::vector{out};
+  check_inputs_spared(files, run.options(), files.size());
+  if (!run.leads()) return files;
+  for (const auto& file : files) check_output(file, run.settings().replace());
+  settle_other_splits(out, files, run.settings());
+  return files;
+}
+
+CaptureJob make_job(const Run& run, const CaptureSplit& split) {
+  const Options& options = run.options();
+  const std::size_t documents = run.documents().size();
+  if (split.parts > documents)
+    throw Error(
+        ErrorCode::kUsage, "--split",
+        "found " + std::to_string(split.parts) + ", expected at most the " + std::to_string(documents) + " documents");
+  CaptureJob job{run.documents(),
+                 capture_header(run.config(), run.model().sha256(), options.indices("layers", run.config().layers),
+                                states_of(options), *dtype_from_name(options.text("store")), run.tokens(), documents),
+                 run.identity(),
+                 {.force = run.settings().force,
+                  .resume = run.settings().resume,
+                  .lock = split.parts > 0 && !options.flag("no-lock")}};
+  if (const std::string& tokenizer = run.corpus().tokenizer_sha256; !tokenizer.empty())
+    job.identity["tokenizer_sha256"] = tokenizer;
+  job.identity["options"].erase("split");  // a part's identity says which it is
+  return job;
+}
+
+void print_capture(const Run& run, const CaptureHeader& header, std::span<const std::filesystem::path> files,
+                   std::size_t resumed_at) {
+  const std::uint64_t bytes = capture_bytes(header);
+  Json result{{"out", run.options().text("out")},
+              {"documents", header.documents},
+              {"tokens", header.tokens},
+              {"layers", header.layers},
+              {"bytes", bytes},
+              {"resumed_at", resumed_at},
+              {"tokens_dropped", run.corpus().tokens_dropped}};
+  if (run.options().has("split")) result["files"] = std::vector<std::string>(files.begin(), files.end());
+  run.print(result, files.front().string() + (files.size() > 1 ? " … " + files.back().string() : "") + ": " +
+                        std::to_string(header.documents) + " documents of " + std::to_string(header.tokens) +
+                        " tokens, " + human_bytes(static_cast<double>(bytes)) + "\n");
+}
+
 }  // namespace
 
 void run_capture(Arguments arguments) {
   const auto options = capture_options().parse(arguments, std::cout);
   if (!options) return;
-  const RunOptions run = run_options(*options);
-  const DType store = *dtype_from_name(options->text("store"));
-  const auto states = states_of(*options);
   const std::filesystem::path out = options->text("out");
-  const bool splits = options->has("split");
-  CaptureSplit split;
-  if (splits) split.parts = static_cast<std::size_t>(options->integer("split", 1, kMostSplitParts));
-  const std::vector<std::filesystem::path> files = splits ? split.paths(out) : std::vector{out};
-  // A run that was killed after its last rename has its output in place already; the writer knows its own.
-  check_inputs_spared(files, *options, files.size());
-  if (run.leads()) {
-    for (const auto& file : files) check_output(file, run.replace());
-    settle_other_splits(out, files, run);
-  }
-  const OutputLock lock(out, run.lock && !splits);
-
-  auto source = open_model(*options);
-  const auto layers = options->indices("layers", source->config().layers);
-  const Corpus corpus = load_corpus(*options, run, *source);
-  const auto documents = tokens_of(corpus);
-  split.documents = documents.size();
-  if (split.parts > documents.size())
-    throw Error(ErrorCode::kUsage, "--split",
-                "found " + std::to_string(split.parts) + ", expected at most the " + std::to_string(documents.size()) +
-                    " documents");
-  CaptureJob job{documents,
-                 capture_header(source->config(), source->sha256(), layers, states, store, documents.front().size(),
-                                documents.size()),
-                 run_identity(*options, *source, corpus),
-                 {.force = run.force, .resume = run.resume, .lock = splits && !options->flag("no-lock")}};
-  if (!corpus.tokenizer_sha256.empty()) job.identity["tokenizer_sha256"] = corpus.tokenizer_sha256;
-  job.identity["options"].erase("split");  // a part's identity says which it is
+  CaptureSplit split = split_of(*options);
+  Run run(*options);
+  const auto files = check_files(split, out, run);
+  const OutputLock lock(out, run.settings().lock && split.parts == 0);
+  run.open_model();
+  (void)options->indices("layers", run.config().layers);  // before the texts are read
+  run.read_texts();
+  split.documents = run.documents().size();
+  const CaptureJob job = make_job(run, split);
   // Loading checks the device and every weight: nothing is left on disk if they will not do.
-  const ModelSession session = load_model(std::move(source), *options, run);
-  require_agreement(run, job.identity, *session.backend);
-  const std::size_t found =
-      splits ? capture_parts(session, job, split, out, run) : capture_whole(session, job, out, run);
-  if (!run.leads()) return;
-  const std::uint64_t bytes = capture_bytes(job.header);
-  Json result{{"out", out.string()},
-              {"documents", documents.size()},
-              {"tokens", job.header.tokens},
-              {"layers", job.header.layers},
-              {"bytes", bytes},
-              {"resumed_at", found},
-              {"tokens_dropped", corpus.tokens_dropped}};
-  if (splits) result["files"] = std::vector<std::string>(files.begin(), files.end());
-  print_result(run, result,
-               files.front().string() + (files.size() > 1 ? " … " + files.back().string() : "") + ": " +
-                   std::to_string(documents.size()) + " documents of " + std::to_string(job.header.tokens) +
-                   " tokens, " + human_bytes(static_cast<double>(bytes)) + "\n");
+  run.identity() = job.identity;
+  run.load();
+  const std::size_t found = split.parts > 0 ? capture_parts(run, job, split, out) : capture_whole(run, job, out);
+  if (run.leads()) print_capture(run, job.header, files, found);
 }
 
 }  // namespace kvs

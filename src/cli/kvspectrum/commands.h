@@ -1,6 +1,6 @@
 #pragma once
 
-#include "cli/common/options.h"
+#include "run/options.h"
 
 namespace kvs {
 

@@ -1,9 +1,8 @@
 #include <iostream>
 
-#include "cli/common/outputs.h"
-#include "cli/common/session.h"
 #include "cli/kvspectrum/commands.h"
 #include "cli/kvspectrum/model_report.h"
+#include "run/outputs.h"
 
 namespace kvs {
 

@@ -3,11 +3,11 @@
 #include <optional>
 #include <vector>
 
-#include "cli/common/estimate.h"
-#include "cli/common/interruption.h"
-#include "cli/common/outputs.h"
-#include "cli/common/progress.h"
 #include "cli/kvspectrum/commands.h"
+#include "run/estimate.h"
+#include "run/interruption.h"
+#include "run/outputs.h"
+#include "run/progress.h"
 #include "states/capture_run.h"
 #include "states/capture_split.h"
 
@@ -30,6 +30,16 @@ OptionTable merge_options() {
   return table;
 }
 
+CaptureHeader merge(const std::vector<std::filesystem::path>& files, const std::filesystem::path& out,
+                    const RunOptions& run) {
+  PhaseProgress progress(run.quiet);
+  return merge_captures(files, out, {.force = run.force, .resume = run.resume, .lock = run.lock},
+                        [&](std::size_t done, std::size_t of) {
+                          note_kept_state();
+                          progress.update("merge", done, of);
+                        });
+}
+
 }  // namespace
 
 void run_merge(Arguments arguments) {
@@ -39,15 +49,7 @@ void run_merge(Arguments arguments) {
   const std::filesystem::path out = options->text("out");
   const std::vector<std::filesystem::path> files(options->list("FILE").begin(), options->list("FILE").end());
   check_inputs_spared(std::span(&out, 1), *options);
-  std::optional<Progress> progress;
-  const CaptureHeader header = merge_captures(files, out, {.force = run.force, .resume = run.resume, .lock = run.lock},
-                                              [&](std::size_t done, std::size_t of) {
-                                                if (!progress)
-                                                  progress.emplace("merge", static_cast<double>(of), run.quiet);
-                                                note_kept_state();
-                                                progress->update(static_cast<double>(done));
-                                              });
-  progress.reset();
+  const CaptureHeader header = merge(files, out, run);
   const auto bytes = capture_bytes(header);
   print_result(run, {{"out", out.string()}, {"parts", files.size()}, {"documents", header.documents}, {"bytes", bytes}},
                out.string() + ": " + std::to_string(header.documents) + " documents of " +

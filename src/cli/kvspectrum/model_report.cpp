@@ -8,12 +8,12 @@
 
 #include "calibrate/elitekv/memory.h"
 #include "calibrate/registry.h"
-#include "cli/common/estimate.h"
 #include "core/error.h"
 #include "io/gguf.h"
 #include "kernels/instruction_set.h"
 #include "model/model_tensors.h"
 #include "model/rope.h"
+#include "run/estimate.h"
 
 namespace kvs {
 namespace {

@@ -5,14 +5,11 @@
 
 #include "analyzers/perturbation.h"
 #include "analyzers/perturbation_report.h"
-#include "cli/common/estimate.h"
-#include "cli/common/outputs.h"
-#include "cli/common/progress.h"
-#include "cli/common/session.h"
 #include "cli/kvspectrum/commands.h"
 #include "core/error.h"
 #include "io/file.h"
-#include "model/model_json.h"
+#include "run/progress.h"
+#include "run/run.h"
 #include "states/live_source.h"
 #include "texts/perturbed_document.h"
 #include "texts/wordnet.h"
@@ -46,15 +43,16 @@ OptionTable perturb_options() {
   return table;
 }
 
-PerturbationPlan make_plan(const Options& options, const RunOptions& run, const Corpus& corpus) {
-  const std::size_t window = corpus.documents.front().tokens.size();
+PerturbationPlan make_plan(const Run& run) {
+  const Options& options = run.options();
+  const std::size_t window = run.tokens();
   PerturbationPlan plan;
   plan.share = options.share("share");
   plan.tokens = window - window / kSpareShare;
   if (options.has("tokens"))
     plan.tokens = static_cast<std::size_t>(options.integer("tokens", 4, static_cast<std::int64_t>(window)));
-  plan.bos = corpus.bos;
-  plan.seed = static_cast<std::uint64_t>(run.seed);
+  plan.bos = run.corpus().bos;
+  plan.seed = static_cast<std::uint64_t>(run.settings().seed);
   return plan;
 }
 
@@ -65,32 +63,34 @@ struct Versions {
   std::size_t left_out = 0;
 };
 
-Versions make_versions(const Corpus& corpus, const Tokenizer& tokenizer, const PerturbationPlan& plan,
-                       const WordNet& wordnet) {
+Versions make_versions(const Run& run, const PerturbationPlan& plan, const WordNet& wordnet) {
   const Synonyms synonyms = [&](std::string_view word) { return wordnet.synonyms(word); };
+  const auto tokenizer = run.model().load_tokenizer();
+  const std::size_t count = run.documents().size();
   Versions versions;
-  for (std::size_t n = 0; n < corpus.documents.size(); ++n) {
-    DocumentVersions document = perturb_document(tokenizer, corpus.documents[n].tokens, n, plan, synonyms);
-    if (!document.usable(plan)) {
-      ++versions.left_out;
-      continue;
-    }
+  for (std::size_t n = 0; n < count; ++n) {
+    DocumentVersions document = perturb_document(*tokenizer, run.documents()[n], n, plan, synonyms);
+    if (!document.usable(plan)) continue;
     versions.original.push_back(std::move(document.original));
     versions.perturbed.push_back(std::move(document.perturbed));
     versions.documents.push_back({document.replaced, document.same_count, {}});
   }
+  versions.left_out = count - versions.documents.size();
   if (versions.documents.empty())
     throw Error(ErrorCode::kData, "--text",
                 "found no document in which a synonym fits before token " + std::to_string(plan.tokens) +
-                    ", expected English text; all " + std::to_string(versions.left_out) + " were left out");
+                    ", expected English text; all " + std::to_string(count) + " were left out");
+  if (versions.left_out > 0)
+    run.note("left out " + std::to_string(versions.left_out) + " of " + std::to_string(count) +
+             " documents: no word to replace, or fewer than " + std::to_string(plan.tokens) + " tokens afterwards");
   return versions;
 }
 
-void compare(Versions& versions, Decoder& decoder, const std::vector<std::size_t>& layers, Journal& journal,
-             const RunOptions& run) {
-  const auto ops = make_spectral_ops(decoder.model().backend());
-  LiveSource original(decoder, versions.original), perturbed(decoder, versions.perturbed);
-  Progress progress("perturb", static_cast<double>(versions.documents.size()), run.quiet);
+void compare(Versions& versions, const std::vector<std::size_t>& layers, Run& run) {
+  const auto ops = make_spectral_ops(run.backend());
+  LiveSource original(run.decoder(), versions.original), perturbed(run.decoder(), versions.perturbed);
+  Journal& journal = *run.journal();
+  Progress progress("perturb", versions.documents.size(), run.quiet());
   for (std::size_t n = 0; n < versions.documents.size(); ++n) {
     PerturbedDocument& document = versions.documents[n];
     progress.update(static_cast<double>(n));
@@ -110,64 +110,46 @@ std::string heading(const ModelConfig& model, const PerturbationPlan& plan, std:
   return text.str();
 }
 
+Json result_json(const Run& run, const PerturbationPlan& plan, const std::string& wordnet_sha256,
+                 const std::vector<std::size_t>& layers, const Versions& versions) {
+  Json result = run.result_head("kvspectrum-perturbation", plan.tokens);
+  result.update(Json{{"wordnet_sha256", wordnet_sha256},
+                     {"seed", run.settings().seed},
+                     {"share", plan.share},
+                     {"window", run.tokens()},
+                     {"tokens", plan.tokens},
+                     {"layers", layers}});
+  result.update(perturbation_json(versions.documents));
+  result["documents"]["left_out"] = versions.left_out;
+  return result;
+}
+
 }  // namespace
 
 void run_perturb(Arguments arguments) {
   const auto options = perturb_options().parse(arguments, std::cout);
   if (!options) return;
-  const RunOptions run = run_options(*options);
   const std::filesystem::path out = options->text("out");
-  check_outputs(out, figure_paths(out, ""), *options, run);
-  const OutputLock lock(out, run.lock, figure_paths(out, ""));
+  Run run(*options);
+  run.take_outputs({.main = out, .others = figure_paths(out, ""), .state = RunOutputs::State::kJournal});
   const WordNet wordnet(options->text("wordnet"));
-  auto source = open_model(*options);
-  const Corpus corpus = load_corpus(*options, run, *source);
-  Json identity = run_identity(*options, *source, corpus);
-  identity["wordnet_sha256"] = wordnet.sha256();
-  if (is_finished(
-          out, out, run, [&](const Json& json) { return is_of_run(json, "", *options, identity); },
-          [&](const Json&) { return figure_paths(out, ""); }))
-    return print_result(run, parse_json(read_text_file(out, std::size_t{1} << 30), out.string()),
-                        out.string() + ": finished before\n");
-  const std::size_t window = corpus.documents.front().tokens.size();
-  const PerturbationPlan plan = make_plan(*options, run, corpus);
-  const auto layers = options->indices("layers", source->config().layers);
-  Versions versions = make_versions(corpus, *source->load_tokenizer(), plan, wordnet);
-  if (versions.left_out > 0)
-    remark("note: left out " + std::to_string(versions.left_out) + " of " + std::to_string(corpus.documents.size()) +
-               " documents: no word to replace, or fewer than " + std::to_string(plan.tokens) + " tokens afterwards",
-           run.quiet);
-  check_journal(out, run);
-  ModelSession session = load_model(std::move(source), *options, run);
-  Journal journal = open_journal(out, identity, run);
-  announce({.flops = 2 * static_cast<double>(versions.documents.size()) *
-                     forward_flops(session.config(), static_cast<double>(plan.tokens)),
-            .memory_bytes = session_memory(session, plan.tokens)},
-           *session.backend, run);
-  compare(versions, *session.decoder, layers, journal, run);
-
-  const Provenance record = provenance(*options, run, corpus);
-  Json result{{"format", "kvspectrum-perturbation"},
-              {"version", 1},
-              {"model", model_json(session.config(), session.source->sha256(), plan.tokens)},
-              {"command", record.command},
-              {"tool_version", record.tool_version},
-              {"text_sha256", record.text_sha256},
-              {"bos", bos_json(corpus.bos)},
-              {"wordnet_sha256", wordnet.sha256()},
-              {"seed", run.seed},
-              {"share", plan.share},
-              {"window", window},
-              {"tokens", plan.tokens},
-              {"layers", layers}};
-  result.update(perturbation_json(versions.documents));
-  result["documents"]["left_out"] = versions.left_out;
-  write_outputs(out, result, run, [&] {
-    return RunFigures{{"", perturbation_chart(heading(session.config(), plan, versions.documents.size()), layers,
-                                              versions.documents)}};
+  run.open_model();
+  run.read_texts();
+  run.identity()["wordnet_sha256"] = wordnet.sha256();
+  if (run.is_finished()) return;
+  const PerturbationPlan plan = make_plan(run);
+  const auto layers = options->indices("layers", run.config().layers);
+  Versions versions = make_versions(run, plan, wordnet);
+  run.load();
+  const std::size_t documents = versions.documents.size();
+  run.print_estimate(
+      {.flops = 2 * static_cast<double>(documents) * forward_flops(run.config(), static_cast<double>(plan.tokens)),
+       .memory_bytes = session_memory(run.session(), plan.tokens)});
+  compare(versions, layers, run);
+  const Json result = result_json(run, plan, wordnet.sha256(), layers, versions);
+  run.finish(result, perturbation_summary(versions.documents), [&] {
+    return RunFigures{{"", perturbation_chart(heading(run.config(), plan, documents), layers, versions.documents)}};
   });
-  journal.remove();
-  print_result(run, result, perturbation_summary(versions.documents));
 }
 
 }  // namespace kvs

@@ -4,14 +4,14 @@
 #include <filesystem>
 #include <iostream>
 
-#include "cli/common/outputs.h"
-#include "cli/common/progress.h"
 #include "cli/kvspectrum/commands.h"
 #include "core/error.h"
 #include "export/report/inputs.h"
 #include "export/report/markup.h"
 #include "io/file.h"
 #include "io/input_files.h"
+#include "run/outputs.h"
+#include "run/progress.h"
 #include "version.h"
 
 namespace kvs {
@@ -40,8 +40,9 @@ void note_skipped(const std::vector<std::string>& skipped, bool quiet) {
   std::string names;
   for (std::size_t n = 0; n < std::min(kMostNamed, skipped.size()); ++n) names += (n > 0 ? ", " : "") + skipped[n];
   const std::size_t more = skipped.size() - std::min(kMostNamed, skipped.size());
-  remark("note: passed over what is no result: " + names + (more > 0 ? " and " + std::to_string(more) + " more" : ""),
-         quiet);
+  print_note(
+      "note: passed over what is no result: " + names + (more > 0 ? " and " + std::to_string(more) + " more" : ""),
+      quiet);
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 #include <iomanip>
 #include <sstream>
 
-#include "cli/common/progress.h"
 #include "cli/kvspectrum/model_report.h"
+#include "run/progress.h"
 
 namespace kvs {
 namespace {

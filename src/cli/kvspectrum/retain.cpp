@@ -5,15 +5,12 @@
 #include "analyzers/retention_report.h"
 #include "calibrate/registry.h"
 #include "cli/common/ablation_options.h"
-#include "cli/common/estimate.h"
-#include "cli/common/outputs.h"
-#include "cli/common/progress.h"
-#include "cli/common/session.h"
 #include "cli/kvspectrum/commands.h"
 #include "core/checked.h"
 #include "core/error.h"
 #include "io/file.h"
-#include "model/model_json.h"
+#include "run/progress.h"
+#include "run/run.h"
 #include "version.h"
 
 namespace kvs {
@@ -121,14 +118,24 @@ double retention_flops(const RetentionPlan& plan, const ModelConfig& model, std:
          (forward_flops(model, tokens) + static_cast<double>(plan.variants()) * variant);
 }
 
-Retention run_documents(const RetentionPlan& plan, ModelSession& session,
-                        const std::vector<std::vector<std::int32_t>>& documents, Journal& journal,
-                        const RunOptions& run) {
-  const auto ops = make_spectral_ops(*session.backend);
-  AblationForward forward(*session.decoder, *ops, plan.setup);
-  Progress progress("retain", static_cast<double>(documents.size()), run.quiet);
-  return retain(forward, plan, documents, journal,
-                [&](std::size_t done) { progress.update(static_cast<double>(done)); });
+Retention run_documents(const RetentionPlan& plan, Run& run) {
+  const auto ops = make_spectral_ops(run.backend());
+  AblationForward forward(run.decoder(), *ops, plan.setup);
+  Progress progress("retain", run.documents().size(), run.quiet());
+  return retain(forward, plan, run.documents(), *run.journal(), progress.counter());
+}
+
+Json result_json(const RetentionPlan& plan, const Retention& retention, const Run& run) {
+  Json result = run.result_head("kvspectrum-retention", plan.setup.tokens);
+  result.update(Json{{"documents", run.documents().size()}, {"window", plan.setup.tokens}});
+  result.update(run.provenance().inputs);
+  result.update(retention_json(plan, retention));
+  return result;
+}
+
+std::string heading(const RetentionPlan& plan, const Run& run) {
+  return run.config().name + " · " + plan.setup.subject() + " · " + std::to_string(run.documents().size()) + " × " +
+         std::to_string(plan.setup.tokens) + " tokens";
 }
 
 }  // namespace
@@ -136,48 +143,21 @@ Retention run_documents(const RetentionPlan& plan, ModelSession& session,
 void run_retain(Arguments arguments) {
   const auto options = retain_options().parse(arguments, std::cout);
   if (!options) return;
-  const RunOptions run = run_options(*options);
   const std::filesystem::path out = options->text("out");
-  check_outputs(out, figure_paths(out, ""), *options, run);
-  const OutputLock lock(out, run.lock, figure_paths(out, ""));
-  auto source = open_model(*options);
-  const Corpus corpus = load_corpus(*options, run, *source);
-  const auto documents = tokens_of(corpus);
-  const Json identity = run_identity(*options, *source, corpus);
-  if (is_finished(
-          out, out, run, [&](const Json& json) { return is_of_run(json, "", *options, identity); },
-          [&](const Json&) { return figure_paths(out, ""); }))
-    return print_result(run, parse_json(read_text_file(out, std::size_t{1} << 30), out.string()),
-                        out.string() + ": finished before\n");
-  const RetentionPlan plan = make_plan(*options, *source, documents.front().size());
-  check_journal(out, run);
-  ModelSession session = load_model(std::move(source), *options, run);
-  Journal journal = open_journal(out, identity, run);
-  announce({.flops = retention_flops(plan, session.config(), documents.size()),
-            .memory_bytes = ablation_memory(session.config(), static_cast<double>(session.model->weight_bytes()),
-                                            plan.setup.tokens)},
-           *session.backend, run);
-  const Retention retention = run_documents(plan, session, documents, journal, run);
-
-  const Provenance record = provenance(*options, run, corpus);
-  Json result{{"format", "kvspectrum-retention"},
-              {"version", 1},
-              {"model", model_json(session.config(), session.source->sha256(), plan.setup.tokens)},
-              {"command", record.command},
-              {"tool_version", record.tool_version},
-              {"text_sha256", record.text_sha256},
-              {"bos", bos_json(corpus.bos)},
-              {"documents", documents.size()},
-              {"window", plan.setup.tokens}};
-  result.update(record.inputs);
-  result.update(retention_json(plan, retention));
-  const std::string heading = session.config().name + " · " + plan.setup.subject() + " · " +
-                              std::to_string(documents.size()) + " × " + std::to_string(plan.setup.tokens) + " tokens";
-  write_outputs(out, result, run, [&] {
-    return RunFigures{{"", retention_chart(heading, kept_band_curves(plan, retention))}};
+  Run run(*options);
+  run.take_outputs({.main = out, .others = figure_paths(out, ""), .state = RunOutputs::State::kJournal});
+  run.open_model();
+  run.read_texts();
+  if (run.is_finished()) return;
+  const RetentionPlan plan = make_plan(*options, run.model(), run.tokens());
+  run.load();
+  run.print_estimate({.flops = retention_flops(plan, run.config(), run.documents().size()),
+                      .memory_bytes = ablation_memory(
+                          run.config(), static_cast<double>(run.session().model->weight_bytes()), plan.setup.tokens)});
+  const Retention retention = run_documents(plan, run);
+  run.finish(result_json(plan, retention, run), retention_summary(plan, retention), [&] {
+    return RunFigures{{"", retention_chart(heading(plan, run), kept_band_curves(plan, retention))}};
   });
-  journal.remove();
-  print_result(run, result, retention_summary(plan, retention));
 }
 
 }  // namespace kvs

@@ -7,13 +7,10 @@
 
 #include "calibrate/lagkv/token_score_map.h"
 #include "calibrate/lagkv/token_scores.h"
-#include "cli/common/estimate.h"
-#include "cli/common/outputs.h"
-#include "cli/common/session.h"
 #include "cli/kvspectrum/commands.h"
 #include "core/error.h"
 #include "io/file.h"
-#include "model/model_json.h"
+#include "run/run.h"
 #include "states/live_source.h"
 #include "version.h"
 
@@ -98,48 +95,42 @@ std::string summary(const TokenScores& scores, const LagkvOptions& lagkv, std::s
   return text.str();
 }
 
+std::string heading(const Run& run, const LagkvOptions& lagkv, std::size_t document, std::size_t tokens) {
+  std::ostringstream text;
+  text << run.config().name << " · LagKV, L = " << lagkv.lag << ", r = " << lagkv.ratio << " ("
+       << run.options().text("variant") << ") · document " << document << ", " << tokens << " tokens";
+  return text.str();
+}
+
 }  // namespace
 
 void run_scores(Arguments arguments) {
   const auto options = scores_options().parse(arguments, std::cout);
   if (!options) return;
-  const RunOptions run = run_options(*options);
-  const std::filesystem::path out = options->text("out");
-  check_outputs(out, figure_paths(out, ""), *options, run);
-  const OutputLock lock(out, run.lock, figure_paths(out, ""));
-  auto source = open_model(*options);
-  const Corpus corpus = load_corpus(*options, run, *source);
-  const auto document =
-      static_cast<std::size_t>(options->integer("document", 0, static_cast<std::int64_t>(corpus.documents.size()) - 1));
-  const std::vector<std::int32_t>& tokens = corpus.documents[document].tokens;
   const LagkvOptions lagkv = lagkv_options(*options);
-  const auto layers = options->indices("layers", source->config().layers);
-  ModelSession session = load_model(std::move(source), *options, run);
-  announce({.flops = forward_flops(session.config(), static_cast<double>(tokens.size())),
-            .memory_bytes = session_memory(session, tokens.size())},
-           *session.backend, run);
-  LiveSource states(*session.decoder, {tokens});
+  const std::filesystem::path out = options->text("out");
+  Run run(*options);
+  run.take_outputs({.main = out, .others = figure_paths(out, "")});
+  run.open_model();
+  run.read_texts();
+  const auto last = static_cast<std::int64_t>(run.documents().size()) - 1;
+  const auto document = static_cast<std::size_t>(options->integer("document", 0, last));
+  const std::vector<std::int32_t>& tokens = run.documents()[document];
+  const auto layers = options->indices("layers", run.config().layers);
+  run.load();
+  run.print_estimate({.flops = forward_flops(run.config(), static_cast<double>(tokens.size())),
+                      .memory_bytes = session_memory(run.session(), tokens.size())});
+  LiveSource states(run.decoder(), {tokens});
   const TokenScores scores = score_tokens(states, 0, layers, lagkv);
 
-  const Provenance record = provenance(*options, run, corpus);
-  Json result{{"format", "kvspectrum-scores"},
-              {"version", 1},
-              {"model", model_json(session.config(), session.source->sha256(), tokens.size())},
-              {"command", record.command},
-              {"tool_version", record.tool_version},
-              {"text_sha256", record.text_sha256},
-              {"bos", bos_json(corpus.bos)},
-              {"document", document},
-              {"window", tokens.size()}};
+  Json result = run.result_head("kvspectrum-scores", tokens.size());
+  result.update(Json{{"document", document}, {"window", tokens.size()}});
   result.update(result_json(scores, lagkv, layers));
-  std::ostringstream heading;
-  heading << session.config().name << " · LagKV, L = " << lagkv.lag << ", r = " << lagkv.ratio << " ("
-          << options->text("variant") << ") · document " << document << ", " << tokens.size() << " tokens";
-  write_outputs(out, result, run, [&] {
-    return RunFigures{{"", token_score_chart(heading.str(), token_score_map(scores, layers),
-                                             "layer (its KV heads below each other)")}};
+  run.finish(result, summary(scores, lagkv, layers.size()), [&] {
+    return RunFigures{
+        {"", token_score_chart(heading(run, lagkv, document, tokens.size()), token_score_map(scores, layers),
+                               "layer (its KV heads below each other)")}};
   });
-  print_result(run, result, summary(scores, lagkv, layers.size()));
 }
 
 }  // namespace kvs

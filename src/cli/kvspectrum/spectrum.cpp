@@ -15,16 +15,15 @@
 #include "analyzers/moments.h"
 #include "analyzers/spectrum_report.h"
 #include "analyzers/spectrum_summary.h"
-#include "cli/common/estimate.h"
-#include "cli/common/outputs.h"
-#include "cli/common/progress.h"
-#include "cli/common/session.h"
 #include "cli/kvspectrum/commands.h"
 #include "cli/kvspectrum/spectrum_gain.h"
 #include "core/error.h"
 #include "io/checkpoint.h"
 #include "io/file.h"
 #include "model/model_json.h"
+#include "run/capture_input.h"
+#include "run/progress.h"
+#include "run/run.h"
 #include "states/capture_run.h"
 #include "states/capture_source.h"
 #include "states/live_source.h"
@@ -68,35 +67,38 @@ OptionTable spectrum_options() {
 
 /// Where the states come from, and what the report says of it.
 struct Input {
-  std::unique_ptr<CaptureReader> reader;  // from a capture …
-  ModelSession session;                   // … or from a live model
-  std::unique_ptr<Backend> backend;
-  std::unique_ptr<StateSource> source;
+  std::unique_ptr<CaptureReader> reader;  // nullptr: a live model
+  std::unique_ptr<Backend> backend;       // of a capture
+  std::unique_ptr<StateSource> source;    // of a live model once it is loaded
+  std::size_t documents = 0, tokens = 0;  // tokens: of a document
   SpectrumOrigin origin;
   std::vector<std::size_t> layers;
   StateSet states{kSpectrumStates.begin(), kSpectrumStates.end()};
   std::size_t kv_heads = 0, head_dim = 0;
   std::size_t sinks = 0;
   std::optional<MomentShape> gain;  // unless it is off
-  Json identity;
+
+  SpectrumAccumulator::Settings settings(Transform transform) const {
+    return {transform, sinks, layers, states, kv_heads, head_dim};
+  }
 };
 
 /// What follows from the options once the states' sizes are known. @param queries  whether the source has q_pre
-void set_sizes(const Options& options, std::size_t tokens, bool queries, Input& input) {
-  input.sinks = static_cast<std::size_t>(options.integer("sinks", 0, static_cast<std::int64_t>(tokens) - 1));
+void set_sizes(const Options& options, bool queries, Input& input) {
+  input.sinks = static_cast<std::size_t>(options.integer("sinks", 0, static_cast<std::int64_t>(input.tokens) - 1));
   if (options.on_off("gain"))
     input.gain = MomentShape{.states = input.states,
                              .kv_heads = input.kv_heads,
                              .head_dim = input.head_dim,
                              .queries = queries,
-                             .tokens = tokens,
+                             .tokens = input.tokens,
                              .first_token = input.sinks};
 }
 
 /// Of all documents and of one.
 double gain_memory(const Input& input) { return input.gain ? 2 * moment_bytes(*input.gain, input.layers.size()) : 0; }
-double gain_flops(const Input& input, std::size_t documents) {
-  return input.gain ? static_cast<double>(documents) * moment_flops(*input.gain, input.layers.size()) : 0;
+double gain_flops(const Input& input) {
+  return input.gain ? static_cast<double>(input.documents) * moment_flops(*input.gain, input.layers.size()) : 0;
 }
 
 StateSet spectrum_states(const CaptureHeader& header, const std::filesystem::path& path) {
@@ -108,53 +110,66 @@ StateSet spectrum_states(const CaptureHeader& header, const std::filesystem::pat
   return states;
 }
 
-void open_capture(const Options& options, const RunOptions& run, Input& input) {
+Input open_capture(Run& run) {
+  const Options& options = run.options();
   const std::filesystem::path path = options.text("capture");
+  Input input;
   input.reader = CaptureReader::open(
       path, {.allow_incomplete = options.flag("allow-incomplete"), .skip_corrupt = options.flag("skip-corrupt")});
   const CaptureHeader& header = input.reader->header();
   input.backend = open_backend(options);
-  input.source = open_capture_source(*input.reader, *input.backend, options, run);
-  input.origin = {header.model_name,
-                  model_json(model_config_of(header), header.model_sha256, header.tokens),
-                  {{"capture", path.filename().string()}}};
+  input.source = open_capture_source(*input.reader, *input.backend, options, run.settings());
+  input.documents = input.source->documents();
+  input.tokens = header.tokens;
   input.layers = captured_layers(options, header.layers);
   input.states = spectrum_states(header, path);
   input.kv_heads = header.kv_heads;
   input.head_dim = header.head_dim;
-  input.identity = run_identity(options, *input.reader);
-  input.identity.erase("text_sha256");
-  input.origin.source["capture_sha256"] = input.identity.at("capture_sha256");
+  run.identity() = run_identity(options, *input.reader);
+  run.identity().erase("text_sha256");
+  input.origin = {header.model_name,
+                  model_json(model_config_of(header), header.model_sha256, header.tokens),
+                  {{"capture", path.filename().string()}, {"capture_sha256", run.identity().at("capture_sha256")}}};
   if (const Json texts = texts_of_capture(options, *input.reader); texts.contains("bos"))
     input.origin.source["bos"] = texts.at("bos");
-  set_sizes(options, header.tokens, header.states.contains(StateKind::kQPre), input);
-  announce({.flops = gain_flops(input, input.source->documents()),
-            .memory_bytes = captured_memory(header) + gain_memory(input),
-            .read_bytes = static_cast<double>(capture_bytes(header))},
-           *input.backend, run);
+  set_sizes(options, header.states.contains(StateKind::kQPre), input);
+  return input;
 }
 
-void open_live(const Options& options, const RunOptions& run, Input& input) {
-  auto model = open_model(options);
-  input.layers = options.indices("layers", model->config().layers);
-  const Corpus corpus = load_corpus(options, run, *model);
-  input.identity = run_identity(options, *model, corpus);
-  input.session = load_model(std::move(model), options, run);
-  const ModelConfig& config = input.session.config();
-  input.origin = {
-      config.name,
-      model_json(config, input.session.source->sha256(), corpus.documents.front().tokens.size()),
-      {{"text_sha256", corpus.text_sha256}, {"bos", bos_json(corpus.bos)}, {"tokens_dropped", corpus.tokens_dropped}}};
+Input open_live(Run& run) {
+  run.open_model();
+  const ModelConfig& config = run.config();
+  Input input;
+  input.layers = run.options().indices("layers", config.layers);
+  run.read_texts();
+  const Corpus& corpus = run.corpus();
+  input.documents = run.documents().size();
+  input.tokens = run.tokens();
   input.kv_heads = config.kv_heads;
   input.head_dim = config.head_dim;
-  auto documents = tokens_of(corpus);
-  const std::size_t tokens = documents.front().size();
-  set_sizes(options, tokens, true, input);
-  announce({.flops = static_cast<double>(documents.size()) * forward_flops(config, static_cast<double>(tokens)) +
-                     gain_flops(input, documents.size()),
-            .memory_bytes = session_memory(input.session, tokens) + gain_memory(input)},
-           *input.session.backend, run);
-  input.source = std::make_unique<LiveSource>(*input.session.decoder, std::move(documents));
+  input.origin = {
+      config.name,
+      model_json(config, run.model().sha256(), input.tokens),
+      {{"text_sha256", corpus.text_sha256}, {"bos", bos_json(corpus.bos)}, {"tokens_dropped", corpus.tokens_dropped}}};
+  set_sizes(run.options(), true, input);
+  return input;
+}
+
+/// Loads a live model, and says what the run will take.
+void start(Run& run, Input& input) {
+  if (input.reader) {
+    run.start_on(*input.backend);
+    print_estimate({.flops = gain_flops(input),
+                    .memory_bytes = captured_memory(input.reader->header()) + gain_memory(input),
+                    .read_bytes = static_cast<double>(capture_bytes(input.reader->header()))},
+                   *input.backend, run.settings());
+    return;
+  }
+  run.load();
+  const auto tokens = static_cast<double>(input.tokens), documents = static_cast<double>(input.documents);
+  run.print_estimate({.flops = documents * forward_flops(run.config(), tokens) + gain_flops(input),
+                      .memory_bytes = session_memory(run.session(), input.tokens) + gain_memory(input)});
+  input.source = std::make_unique<LiveSource>(run.decoder(), run.documents());
 }
 
 constexpr std::size_t kLowTenth = 2;  // of kLowPercents: 10 %
@@ -214,13 +229,19 @@ Sums empty_sums(SpectralOps& ops, const SpectrumAccumulator::Settings& settings,
   return sums;
 }
 
-/// Documents from `first` on, each by itself first: ranks share them. Rank 0 has the sums.
+/// Documents that are not in the saved sums yet, each by itself first: ranks share them. Rank 0 has the sums.
 /// @param empty  of no document
-void accumulate(const std::function<Sums()>& empty, StateSource& source, std::size_t first, Sums& sums,
-                Checkpoint& checkpoint, const RunOptions& run) {
-  Progress progress("spectrum", static_cast<double>(source.documents()), run.quiet);
+Sums accumulate(const std::function<Sums()>& empty, StateSource& source, Run& run) {
+  Sums sums = empty();
+  std::size_t first = 0;
+  if (const auto state = run.saved_state()) {
+    sums.restore(state->sums);
+    first = state->documents;
+  }
+  first = run.ranks().tell(Json(first)).get<std::size_t>();
+  Progress progress("spectrum", source.documents(), run.quiet());
   progress.update(static_cast<double>(first));
-  run.ranks->share(
+  run.ranks().share(
       {.first = first, .last = source.documents()},
       [&](std::size_t n) {
         Sums document = empty();
@@ -230,8 +251,32 @@ void accumulate(const std::function<Sums()>& empty, StateSource& source, std::si
       [&](std::size_t n, const UnitResult& document) {
         sums.add(document.sums);
         progress.update(static_cast<double>(n + 1));
-        if (checkpoint.due()) checkpoint.save(n + 1, sums.all());
+        if (run.checkpoint().due()) run.checkpoint().save(n + 1, sums.all());
       });
+  return sums;
+}
+
+RunOutputs outputs_of(const std::filesystem::path& folder, const Input& input, Transform transform) {
+  RunOutputs outputs{
+      .main = folder / "spectrum.json", .state = RunOutputs::State::kCheckpoint, .holder = folder / "spectrum.h5"};
+  const bool figure = input.gain && has_whole_gains(*input.gain, input.documents * input.gain->counted());
+  for (const std::string& name : spectrum_report_files(input.settings(transform), figure))
+    if (folder / name != outputs.main) outputs.others.push_back(folder / name);
+  return outputs;
+}
+
+void write_report(const std::filesystem::path& folder, const Sums& sums, Input& input, Run& run) {
+  const Spectrum spectrum = sums.spectrum.result();
+  std::optional<ModelGains> gains;
+  if (input.gain)
+    gains = measured_gains(*sums.moments, spectrum.documents, input.layers, input.reader ? nullptr : &run.model());
+  const ModelGains* const shown = gains ? &*gains : nullptr;
+  input.origin.source["command"] = run.options().command();
+  input.origin.source["tool_version"] = kToolVersion;
+  const std::string note = write_spectrum_report(folder, spectrum, input.origin, run.settings().replace(), shown);
+  if (!note.empty()) print_note(note, run.quiet());
+  run.remove_state();
+  run.print(spectrum_json(spectrum, input.origin, shown), findings(spectrum) + (gains ? coding_gain_text(*gains) : ""));
 }
 
 }  // namespace
@@ -239,62 +284,22 @@ void accumulate(const std::function<Sums()>& empty, StateSource& source, std::si
 void run_spectrum(Arguments arguments) {
   const auto options = spectrum_options().parse(arguments, std::cout);
   if (!options) return;
-  const RunOptions run = run_options(*options);
   const Transform transform = options->text("transform") == "dct" ? Transform::kDct : Transform::kDft;
   const std::filesystem::path folder = options->text("out-dir");
-  const std::filesystem::path out = folder / "spectrum.h5";
-  check_inputs_spared(std::array{out, folder / "spectrum.json"}, *options);
-  // Nothing is created before the input is known to be good, and no model loaded for a report that cannot be written.
+  std::optional<OutputFolder> made;  // goes after the lock in it
+  Run run(*options);
+  check_inputs_spared(std::array{folder / "spectrum.h5", folder / "spectrum.json"}, *options);
+  // Nothing is created before the input is known to be good.
   if (run.leads()) OutputFolder::check(folder);
-  if (std::filesystem::exists(folder / "spectrum.json")) check_outputs(folder / "spectrum.json", {}, *options, run);
-
-  Input input;
-  if (options->has("capture")) {
-    open_capture(*options, run, input);
-  } else {
-    open_live(*options, run, input);
-  }
-  const auto ops = make_spectral_ops(input.source->backend());
-  const SpectrumAccumulator::Settings settings{transform,    input.sinks,    input.layers,
-                                               input.states, input.kv_heads, input.head_dim};
-  const auto of_this_run = [&](const Json& report) { return is_of_run(report, "", *options, input.identity); };
-  std::optional<OutputFolder> made;
+  Input input = options->has("capture") ? open_capture(run) : open_live(run);
   if (run.leads()) made.emplace(folder);
-  std::vector<std::filesystem::path> outputs{folder / "spectrum.json"};
-  const bool figure = input.gain && has_whole_gains(*input.gain, input.source->documents() * input.gain->counted());
-  for (const std::string& name : spectrum_report_files(settings, figure))
-    if (folder / name != outputs.front()) outputs.push_back(folder / name);
-  const OutputLock lock(out, run.lock, outputs);
-  if (is_finished(outputs.front(), out, run, of_this_run, [&](const Json&) { return outputs; }))
-    return print_result(run, parse_json(read_text_file(outputs.front(), std::size_t{1} << 30), "spectrum.json"),
-                        outputs.front().string() + ": finished before\n");
-  check_outputs(outputs.front(), std::span(outputs).subspan(1), *options, run);
-  require_agreement(run, input.identity, input.source->backend());
-  const auto empty = [&] { return empty_sums(*ops, settings, input); };
-  Sums sums = empty();
-  Checkpoint checkpoint(out, input.identity);
-  std::size_t first = 0;
-  if (run.leads()) {
-    if (const auto state = load_checkpoint(checkpoint, out, run)) {
-      sums.restore(state->sums);
-      first = state->documents;
-    }
-  }
-  first = run.ranks->tell(Json(first)).get<std::size_t>();
-  accumulate(empty, *input.source, first, sums, checkpoint, run);
-  if (!run.leads()) return;
-
-  const Spectrum spectrum = sums.spectrum.result();
-  std::optional<ModelGains> gains;
-  if (input.gain) gains = measured_gains(*sums.moments, spectrum.documents, input.layers, input.session.source.get());
-  const ModelGains* const shown = gains ? &*gains : nullptr;
-  input.origin.source["command"] = options->command();
-  input.origin.source["tool_version"] = kToolVersion;
-  const std::string note = write_spectrum_report(folder, spectrum, input.origin, run.replace(), shown);
-  if (!note.empty()) remark(note, run.quiet);
-  checkpoint.remove();
-  print_result(run, spectrum_json(spectrum, input.origin, shown),
-               findings(spectrum) + (gains ? coding_gain_text(*gains) : ""));
+  run.take_outputs(outputs_of(folder, input, transform));
+  if (run.is_finished()) return;
+  start(run, input);
+  const auto ops = make_spectral_ops(input.source->backend());
+  const auto empty = [&] { return empty_sums(*ops, input.settings(transform), input); };
+  const Sums sums = accumulate(empty, *input.source, run);
+  if (run.leads()) write_report(folder, sums, input, run);
 }
 
 }  // namespace kvs

@@ -1,11 +1,10 @@
 #include <filesystem>
 #include <iostream>
 
-#include "cli/common/outputs.h"
-#include "cli/common/session.h"
 #include "cli/kvspectrum/commands.h"
 #include "core/error.h"
 #include "io/hdf5/capture_file.h"
+#include "run/outputs.h"
 
 namespace kvs {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "cli/common/options.h"
+#include "run/options.h"
 
 namespace kvs {
 

@@ -1,4 +1,4 @@
-#include "cli/common/environment.h"
+#include "run/environment.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -11,8 +11,8 @@
 #include <string>
 #include <system_error>
 
-#include "cli/common/last_words.h"
 #include "core/error.h"
+#include "run/exit_report.h"
 
 namespace kvs {
 namespace {

@@ -1,4 +1,4 @@
-#include "cli/common/program_ranks.h"
+#include "run/program_ranks.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -7,7 +7,6 @@
 #include <memory>
 #include <thread>
 
-#include "cli/common/last_words.h"
 #include "core/error.h"
 #include "core/interrupt.h"
 #include "ranks/follower.h"
@@ -15,6 +14,7 @@
 #include "ranks/mpi_library.h"
 #include "ranks/one_process.h"
 #include "ranks/watch.h"
+#include "run/exit_report.h"
 
 namespace kvs {
 namespace {
@@ -66,7 +66,7 @@ void join_ranks(std::string_view program) {
 int report_to_rank_0(std::string_view program, const std::exception_ptr& failure) noexcept {
   constexpr std::chrono::seconds kForRank0{3};  // which mostly meets the same, and its end is that of all
   try {
-    const LastWords words = last_words(failure);
+    const ExitReport words = exit_report(failure);
     if (pending_signal() != 0 || is_said_by_rank_0(failure)) return words.status;
     if (!program_ranks().alone()) {
       program_ranks().fail(words.status, words.line);
@@ -75,7 +75,7 @@ int report_to_rank_0(std::string_view program, const std::exception_ptr& failure
     std::this_thread::sleep_for(kForRank0);
   } catch (const std::exception&) {  // no memory for the line
   }
-  return report(program, failure);
+  return print_exit(program, failure);
 }
 
 }  // namespace kvs

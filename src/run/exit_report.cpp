@@ -1,4 +1,4 @@
-#include "cli/common/last_words.h"
+#include "run/exit_report.h"
 
 #include <unistd.h>
 
@@ -10,9 +10,9 @@
 #include <new>
 #include <system_error>
 
-#include "cli/common/interruption.h"
 #include "core/error.h"
 #include "io/dying_program.h"
+#include "run/interruption.h"
 
 namespace kvs {
 namespace {
@@ -83,26 +83,26 @@ int describe(const std::exception_ptr& failure, const Say& say) noexcept {
 
 }  // namespace
 
-LastWords last_words(const std::exception_ptr& failure) {
-  LastWords words;
+ExitReport exit_report(const std::exception_ptr& failure) {
+  ExitReport words;
   words.status =
       describe(failure, [&](std::string_view kind, std::string_view line) { words.line.append(kind).append(line); });
   return words;
 }
 
-int report(std::string_view program, const std::exception_ptr& failure) noexcept {
+int print_exit(std::string_view program, const std::exception_ptr& failure) noexcept {
   return describe(failure, [&](std::string_view kind, std::string_view line) {
     std::cerr << program << ": " << (kind == kInterrupted ? "" : "error: ") << kind << line << std::endl;
   });
 }
 
-void install_last_words(std::string_view program) noexcept {
+void install_exit_reports(std::string_view program) noexcept {
   dying_program = program;
   std::set_terminate(on_terminate);
   std::set_new_handler(on_exhausted_memory);
   (void)::on_exit(on_end, nullptr);
 }
 
-void end_program(const std::exception_ptr& failure) noexcept { end(report(dying_program, failure)); }
+void end_program(const std::exception_ptr& failure) noexcept { end(print_exit(dying_program, failure)); }
 
 }  // namespace kvs

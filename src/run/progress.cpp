@@ -1,4 +1,4 @@
-#include "cli/common/progress.h"
+#include "run/progress.h"
 
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -10,9 +10,9 @@
 #include <cstdlib>
 #include <iostream>
 
-#include "cli/common/interruption.h"
 #include "core/error.h"
 #include "core/utf8.h"
+#include "run/interruption.h"
 
 namespace kvs {
 namespace {
@@ -90,7 +90,7 @@ std::string progress_bar(std::string_view label, double share, std::string_view 
   return std::string(shown) + " [" + std::string(filled, '#') + std::string(bar - filled, ' ') + "] " + rest;
 }
 
-void remark(const std::string& line, bool quiet) {
+void print_note(const std::string& line, bool quiet) {
   if (!quiet) std::cerr << printable(line, std::string::npos) << std::endl;
 }
 
@@ -134,6 +134,12 @@ void Progress::draw(double done, double share) {
   else
     std::cerr << label_ << ": " << formatted("%3.0f %%", 100 * share) << (left.empty() ? "" : ", ") << left
               << std::endl;
+}
+
+void PhaseProgress::update(const std::string& phase, std::size_t done, std::size_t total) {
+  if (phase != phase_ || done == 0) progress_.emplace(phase, total, quiet_);
+  phase_ = phase;
+  progress_->update(static_cast<double>(done), static_cast<double>(total));
 }
 
 }  // namespace kvs

@@ -1,4 +1,4 @@
-#include "cli/common/interruption.h"
+#include "run/interruption.h"
 
 #include <algorithm>
 #include <cmath>

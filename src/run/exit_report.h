@@ -8,18 +8,18 @@ namespace kvs {
 
 /// How a program ends after an exception: the one place where errors become lines on stderr and exit statuses
 /// (docs/errors.md).  @return the status.
-int report(std::string_view program, const std::exception_ptr& failure) noexcept;
+int print_exit(std::string_view program, const std::exception_ptr& failure) noexcept;
 /// The same, not said.
-struct LastWords {
+struct ExitReport {
   int status = 0;
   std::string line;  // without "PROGRAM: error: "
 };
-LastWords last_words(const std::exception_ptr& failure);
+ExitReport exit_report(const std::exception_ptr& failure);
 
 /// Ends the program likewise where main cannot return, and releases locks of outputs.
 [[noreturn]] void end_program(const std::exception_ptr& failure) noexcept;
 /// Does so for an exception that a thread or a noexcept function lets go, most often for want of memory, and for a
 /// library that calls exit(1).
-void install_last_words(std::string_view program) noexcept;
+void install_exit_reports(std::string_view program) noexcept;
 
 }  // namespace kvs

@@ -1,4 +1,4 @@
-#include "cli/common/whole_outputs.h"
+#include "run/whole_outputs.h"
 
 #include <cstdint>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "cli/common/options.h"
+#include "run/options.h"
 
 #include <algorithm>
 #include <boost/program_options.hpp>

@@ -1,4 +1,4 @@
-#include "cli/common/estimate.h"
+#include "run/estimate.h"
 
 #include <omp.h>
 
@@ -6,9 +6,9 @@
 #include <chrono>
 
 #include "calibrate/cost/cost_model.h"
-#include "cli/common/progress.h"
 #include "kernels/instruction_set.h"
 #include "model/model_tensors.h"
+#include "run/progress.h"
 
 namespace kvs {
 namespace {
@@ -108,7 +108,7 @@ double expected_seconds(const Estimate& estimate, Backend& backend) {
          estimate.coded_values / kCodedValuesPerSecond / omp_get_max_threads();
 }
 
-void announce(const Estimate& estimate, Backend& backend, const RunOptions& run) {
+void print_estimate(const Estimate& estimate, Backend& backend, const RunOptions& run) {
   if (run.quiet) return;
   std::string line = "estimate: " + human_bytes(estimate.memory_bytes) + " memory";
   if (estimate.disk_bytes > 0) line += ", " + human_bytes(estimate.disk_bytes) + " disk";
@@ -118,7 +118,7 @@ void announce(const Estimate& estimate, Backend& backend, const RunOptions& run)
   if (estimate.limit && *estimate.limit < seconds) line += human_seconds(*estimate.limit) + " of ";
   line += (estimate.at_most ? "at most " : "") + human_seconds(seconds);
   line += " on " + std::string(backend.device()) + processor_note(backend);
-  remark(line, false);
+  print_note(line, false);
 }
 
 }  // namespace kvs

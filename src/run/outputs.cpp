@@ -1,4 +1,4 @@
-#include "cli/common/outputs.h"
+#include "run/outputs.h"
 
 #include <unistd.h>
 
@@ -8,15 +8,15 @@
 #include <set>
 
 #include "calibrate/config/config.h"
-#include "cli/common/interruption.h"
-#include "cli/common/progress.h"
-#include "cli/common/whole_outputs.h"
 #include "core/error.h"
 #include "draw/figure.h"
 #include "io/descriptor.h"
 #include "io/file.h"
 #include "io/input_files.h"
 #include "io/output_set.h"
+#include "run/interruption.h"
+#include "run/progress.h"
+#include "run/whole_outputs.h"
 #include "version.h"
 
 namespace kvs {
@@ -114,23 +114,23 @@ Journal open_journal(const std::filesystem::path& output, const Json& identity, 
   const bool exists = std::filesystem::exists(path);
   if (exists && !run.resume) std::filesystem::remove(path);
   Journal journal = exists && run.resume ? Journal::resume(path, identity) : Journal::create(path, identity);
-  drop_if_hopeless(output);
+  discard_state_on_error(output);
   return journal;
 }
 
 std::optional<Checkpoint::State> load_checkpoint(const Checkpoint& checkpoint, const std::filesystem::path& output,
                                                  const RunOptions& run) {
   auto state = checkpoint.load(run.resume, run.force);
-  drop_if_hopeless(output);
+  discard_state_on_error(output);
   return state;
 }
 
-void drop_if_hopeless(const std::filesystem::path& output) {
+void discard_state_on_error(const std::filesystem::path& output) {
   unfinished_outputs().push_back(output);
   note_kept_state();
 }
 
-void drop_hopeless_runs(ErrorCode code) {
+void discard_hopeless_state(ErrorCode code) {
   for (const std::filesystem::path& output : unfinished_outputs()) {
     const OutputLock lock(output, true);
     const std::filesystem::path journal = journal_path(output);
@@ -197,9 +197,9 @@ bool was_finished(const std::filesystem::path& main, const std::filesystem::path
   const auto files = others ? others(json) : std::vector<std::filesystem::path>();
   const auto damaged = find_damaged_output(main, json, files);
   if (damaged)
-    remark("note: " + main.string() + ": finished before, but " + damaged->string() +
-               " is missing or damaged: the run starts anew",
-           run.quiet);
+    print_note("note: " + main.string() + ": finished before, but " + damaged->string() +
+                   " is missing or damaged: the run starts anew",
+               run.quiet);
   return !damaged;
 }
 
@@ -222,12 +222,12 @@ bool is_of_run(const Json& output, const std::string& provenance, const Options&
   return is(provenance + "/command", options.command()) && is(provenance + "/tool_version", kToolVersion);
 }
 
-std::filesystem::path beside(const std::filesystem::path& main, const std::string& suffix) {
+std::filesystem::path sibling_path(const std::filesystem::path& main, const std::string& suffix) {
   return main.parent_path() / (main.stem().string() + suffix);
 }
 
 std::vector<std::filesystem::path> figure_paths(const std::filesystem::path& main, const std::string& suffix) {
-  return draw::figure_files(beside(main, suffix));
+  return draw::figure_files(sibling_path(main, suffix));
 }
 
 void write_outputs(OutputSet& outputs, const std::filesystem::path& main, const Json& result, const RunOptions& run,
@@ -235,12 +235,12 @@ void write_outputs(OutputSet& outputs, const std::filesystem::path& main, const 
   const std::string text = dump_json(result);
   std::string note;
   for (const auto& [suffix, chart] : figures()) {
-    const std::string problem = draw::stage_figure(outputs, beside(main, suffix), chart);
+    const std::string problem = draw::stage_figure(outputs, sibling_path(main, suffix), chart);
     if (note.empty()) note = problem;
   }
   outputs.add(main, text + '\n');
   outputs.commit(run.replace());
-  if (!note.empty()) remark(note, run.quiet);
+  if (!note.empty()) print_note(note, run.quiet);
 }
 
 void print_result(const RunOptions& run, const Json& json, const std::string& text) {

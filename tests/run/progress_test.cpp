@@ -1,6 +1,8 @@
-#include "cli/common/progress.h"
+#include "run/progress.h"
 
 #include <gtest/gtest.h>
+
+#include "run/interruption.h"
 
 namespace kvs {
 namespace {
@@ -23,6 +25,22 @@ TEST(ProgressBar, GivesUpTheBarFirstThenTheTimeThenTheLabel) {
 }
 
 TEST(ProgressBar, CountsWideCharactersTwice) { EXPECT_EQ(progress_bar("模型模型", 1, "", 13), "模型模 100 %"); }
+
+TEST(Progress, IsWhatAnInterruptionSays) {
+  Progress progress("eval", std::size_t{8}, true);
+  progress.counter()(2);
+  EXPECT_EQ(interruption(), " at 25 % of eval");
+}
+
+TEST(PhaseProgress, BeginsAnewWithEachPhase) {
+  PhaseProgress progress(true);
+  progress.update("pairs", 3, 4);
+  EXPECT_EQ(interruption(), " at 75 % of pairs");
+  progress.update("layers", 0, 10);
+  EXPECT_EQ(interruption(), " at 0 % of layers");
+  progress.update("layers", 5, 20);  // of which there are more than was thought
+  EXPECT_EQ(interruption(), " at 25 % of layers");
+}
 
 }  // namespace
 }  // namespace kvs

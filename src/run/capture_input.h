@@ -1,0 +1,28 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "io/json.h"
+#include "run/run_options.h"
+#include "states/capture_source.h"
+
+namespace kvs {
+
+/// Options that need --capture.
+inline constexpr std::array<std::string_view, 2> kCaptureOptions = {"allow-incomplete", "skip-corrupt"};
+/// The layers that --layers names among those a capture holds (ascending); all of them for "all".
+std::vector<std::size_t> captured_layers(const Options& options, std::span<const std::int32_t> stored);
+/// The states of an opened capture; says if nothing can check them, and how many documents --skip-corrupt leaves out.
+std::unique_ptr<CaptureSource> open_capture_source(CaptureReader& reader, Backend& backend, const Options& options,
+                                                   const RunOptions& run);
+/// What --capture says of its texts: `bos` and `tokenizer_sha256`, each only where its manifest or journal has it.
+/// @throws Error kInput for a value that no run writes
+Json texts_of_capture(const Options& options, const CaptureReader& capture);
+
+}  // namespace kvs

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <chrono>
+#include <concepts>
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace kvs {
+
+/// Progress on stderr: a bar with the time left on a terminal, a line now and then elsewhere, nothing when quiet.
+class Progress {
+ public:
+  /// @param label  the phase: the command's name, or "COMMAND: PHASE" where it has several
+  Progress(const std::string& label, double total, bool quiet);
+  template <std::integral Count>
+  Progress(const std::string& label, Count total, bool quiet) : Progress(label, static_cast<double>(total), quiet) {}
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  /// `done` of `total` units of work.
+  void update(double done);
+  /// The same where the total has changed.
+  void update(double done, double total);
+  /// update() of whole units.
+  std::function<void(std::size_t)> counter() {
+    return [this](std::size_t done) { update(static_cast<double>(done)); };
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  void draw(double done, double share);
+  std::string label_;
+  double total_, first_done_ = -1, last_done_ = 0;
+  bool quiet_, terminal_;
+  Clock::time_point start_, last_drawn_;
+};
+
+/// Progress of work in phases, each with a bar of its own, or of one whose total is known late.
+class PhaseProgress {
+ public:
+  explicit PhaseProgress(bool quiet) : quiet_(quiet) {}
+  /// `done` of `total` units of a phase. Another phase begins, and one that starts anew.
+  void update(const std::string& phase, std::size_t done, std::size_t total);
+
+ private:
+  bool quiet_;
+  std::string phase_;
+  std::optional<Progress> progress_;
+};
+
+/// "LABEL [####    ]  50 %  1.5 s left" in fewer than `columns` columns: the bar gives way first, then the time, then
+/// the label's end.
+std::string progress_bar(std::string_view label, double share, std::string_view left, std::size_t columns);
+
+/// "1.5 GiB", "12 MiB"; "2 min 5 s".
+std::string human_bytes(double bytes);
+std::string human_seconds(double seconds);
+
+/// A note of one line on stderr, unless quiet; names from files may be in it (core/error.h, printable).
+void print_note(const std::string& line, bool quiet);
+
+}  // namespace kvs

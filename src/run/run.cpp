@@ -1,0 +1,96 @@
+#include "run/run.h"
+
+#include <utility>
+
+#include "calibrate/config/config.h"
+#include "io/json.h"
+#include "model/model_json.h"
+
+namespace kvs {
+namespace {
+
+constexpr std::size_t kMaxResultBytes = std::size_t{1} << 30;
+
+}  // namespace
+
+Run::Run(const Options& options) : options_(options), settings_(run_options(options)) {}
+
+void Run::take_outputs(RunOutputs outputs) {
+  outputs_ = std::move(outputs);
+  check_outputs(outputs_->main, outputs_->others, options_, settings_);
+  std::vector<std::filesystem::path> locked = outputs_->others;
+  locked.push_back(outputs_->main);
+  lock_.emplace(holder(), settings_.lock, locked);
+}
+
+void Run::read_texts(const std::function<std::size_t(std::size_t)>& positions) {
+  corpus_ = load_corpus(options_, settings_, *source_, positions);
+  documents_ = tokens_of(corpus_);
+  identity_ = run_identity(options_, *source_, corpus_);
+}
+
+bool Run::is_finished(const OtherOutputs& written) {
+  if (!outputs_) return false;
+  const bool is_config = outputs_->kind == RunOutputs::Kind::kConfig;
+  const auto is_same = [&](const Json& output) {
+    return is_of_run(output, is_config ? "/calibration" : "", options_, identity_);
+  };
+  const auto all = [&](const Json&) { return outputs_->others; };
+  if (!kvs::is_finished(outputs_->main, holder(), settings_, is_same, written ? written : OtherOutputs(all)))
+    return false;
+  const std::string name = outputs_->main.string();
+  print(is_config ? read_config(outputs_->main) : parse_json(read_text_file(outputs_->main, kMaxResultBytes), name),
+        name + ": finished before\n");
+  return true;
+}
+
+void Run::load() {
+  if (has_state(RunOutputs::State::kJournal)) check_journal(holder(), settings_);
+  session_ = load_model(std::move(source_), options_, settings_);
+  start_on(*session_.backend);
+}
+
+void Run::start_on(const Backend& backend) {
+  require_agreement(settings_, identity_, backend);
+  if (has_state(RunOutputs::State::kCheckpoint)) checkpoint_.emplace(holder(), identity_);
+  if (has_state(RunOutputs::State::kJournal) && leads()) journal_.emplace(open_journal(holder(), identity_, settings_));
+}
+
+std::optional<Checkpoint::State> Run::saved_state() {
+  return leads() ? load_checkpoint(*checkpoint_, holder(), settings_) : std::nullopt;
+}
+
+Json Run::result_head(const std::string& format, std::size_t window) const {
+  const Provenance record = provenance();
+  return {{"format", format},
+          {"version", 1},
+          {"model", model_json(config(), model().sha256(), window)},
+          {"command", record.command},
+          {"tool_version", record.tool_version},
+          {"text_sha256", record.text_sha256},
+          {"bos", bos_json(corpus_.bos)}};
+}
+
+void Run::write(const Json& result, const std::function<RunFigures()>& figures) {
+  OutputSet staged;
+  write(staged, result, figures);
+}
+
+void Run::write(OutputSet& staged, const Json& result, const std::function<RunFigures()>& figures) {
+  if (!outputs_) return;
+  const std::function<RunFigures()> none = [] { return RunFigures(); };
+  write_outputs(staged, outputs_->main, result, settings_, figures ? figures : none);
+  remove_state();
+}
+
+void Run::remove_state() {
+  if (journal_) journal_->remove();
+  if (checkpoint_) checkpoint_->remove();
+}
+
+void Run::finish(const Json& result, const std::string& text, const std::function<RunFigures()>& figures) {
+  write(result, figures);
+  print(result, text);
+}
+
+}  // namespace kvs

@@ -1,0 +1,37 @@
+#include "run/run_options.h"
+
+#include <array>
+#include <limits>
+
+#include "run/interruption.h"
+
+namespace kvs {
+void add_seed_option(OptionTable& table, const std::string& help) { table.value("seed", "N", help, "0").from(0); }
+
+void add_report_options(OptionTable& table) {
+  table.group("Run").flag("quiet", "nothing on stderr but errors").flag("json", "print the result as JSON on stdout");
+}
+
+void add_run_options(OptionTable& table, bool resumable) {
+  add_report_options(table);
+  table.flag("force", "replace outputs that exist")
+      .flag("no-lock", "do not lock the output (file systems without locks)");
+  if (resumable) table.flag("resume", "go on with an interrupted run; needs the same options");
+  table.check([](const Options& options) {
+    if (options.flag("force")) refuse_options(options, std::array<std::string_view, 1>{"resume"}, "--force");
+  });
+}
+
+RunOptions run_options(const Options& options) {
+  note_command(options);
+  RunOptions run;
+  run.force = options.flag("force");
+  run.resume = options.flag("resume");
+  run.quiet = options.flag("quiet") || !run.leads();
+  run.json = options.flag("json");
+  run.lock = !options.flag("no-lock") && run.leads();
+  if (options.has("seed")) run.seed = options.integer("seed", 0, std::numeric_limits<std::int64_t>::max());
+  return run;
+}
+
+}  // namespace kvs

@@ -1,0 +1,175 @@
+#include "run/text_input.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "core/error.h"
+#include "run/progress.h"
+#include "tokenizer/tokenizer_digest.h"
+
+namespace kvs {
+namespace {
+
+constexpr std::int64_t kMostWindow = 1 << 24, kMostDocuments = std::int64_t{1} << 40;
+
+/// That there is one source of tokens, unless a command can do without.
+void check_text_options(const Options& options) {
+  const bool tokens = options.has("tokens-file");
+  if (options.has("invalid-utf8")) (void)options.choice("invalid-utf8", std::array<std::string_view, 1>{"replace"});
+  if (tokens) refuse_options(options, std::array<std::string_view, 2>{"text", "invalid-utf8"}, "--tokens-file");
+  if (std::ranges::count(options.list("text"), "-") > 1) throw Error(ErrorCode::kUsage, "--text", "found - twice");
+  if (!tokens && !options.has("text") && !options.has("capture") && !options.has("task")) miss_option("text", "PATH");
+}
+
+void print_notes(const Tokenizer& tokenizer, bool quiet) {
+  for (const std::string& note : tokenizer.notes()) print_note("note: " + note, quiet);
+}
+
+/// @return nullptr if none is needed. A file of tokens may belong to a tokenizer that cannot be read: nothing says then
+/// what its windows begin with.
+std::unique_ptr<Tokenizer> tokenizer_of(const ModelSource& model, bool has_tokens, BosChoice bos, bool quiet) {
+  if (has_tokens && bos == BosChoice::kOff) return nullptr;
+  if (!has_tokens || bos == BosChoice::kOn) return model.load_tokenizer();
+  try {
+    return model.load_tokenizer();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kInput && error.code() != ErrorCode::kUnsupported) throw;
+    print_note(
+        "note: no begin-of-sequence token goes before the windows of --tokens-file: " + std::string(error.what()),
+        quiet);
+    return nullptr;
+  }
+}
+
+CorpusOptions corpus_options(const Options& options, const RunOptions& run, const CorpusOptionNames& names) {
+  CorpusOptions corpus;
+  corpus.texts = options.list(names.text);
+  if (options.has(names.tokens_file)) corpus.tokens_file = options.text(names.tokens_file);
+  if (corpus.texts.empty() == !corpus.tokens_file)
+    throw Error(ErrorCode::kUsage, "--" + names.text,
+                std::string("found ") + (corpus.tokens_file ? "--tokens-file as well" : "nothing") +
+                    ", expected either --text or --tokens-file");
+  if (!run.ranks->alone() && std::ranges::find(corpus.texts, "-") != corpus.texts.end())
+    throw Error(ErrorCode::kUsage, "--" + names.text, "found - with several ranks, expected files that each can read");
+  corpus.window = static_cast<std::size_t>(options.integer(names.window, 2, kMostWindow));
+  if (options.has(names.stride))
+    corpus.stride =
+        static_cast<std::size_t>(options.integer(names.stride, 1, static_cast<std::int64_t>(corpus.window) - 1));
+  if (options.has(names.documents))
+    corpus.documents = static_cast<std::size_t>(options.integer(names.documents, 1, kMostDocuments));
+  if (options.has(names.windows))
+    std::tie(corpus.windows_first, corpus.windows_last) = options.window_range(names.windows);
+  corpus.leniency = text_leniency(options);
+  return corpus;
+}
+
+/// What was dropped, replaced or added while the texts were read.
+/// @param says_bos  whether the begin-of-sequence token is named
+void print_reading(const Corpus& read, std::size_t window, bool says_bos, bool quiet) {
+  if (read.tokens_dropped > 0)
+    print_note("text: " + std::to_string(read.documents.size()) + " documents of " + std::to_string(window) +
+                   " tokens; " + std::to_string(read.tokens_dropped) + " of " + std::to_string(read.tokens_read) +
+                   " tokens left over at the ends of texts",
+               quiet);
+  if (read.bos >= 0 && says_bos)
+    print_note("text: every window begins with the begin-of-sequence token, id " + std::to_string(read.bos) +
+                   ", one of its " + std::to_string(window) + " tokens (--bos)",
+               quiet);
+  print_leniency(read.replaced_bytes, read.skipped_lines, quiet);
+  if (read.repeated_texts > 0)
+    print_note("note: " + std::to_string(read.repeated_texts) +
+                   (read.repeated_texts == 1 ? " text has" : " texts have") +
+                   " the tokens of an earlier one: each text is read once",
+               quiet);
+  for (const std::string& name : read.json_like)
+    print_note(
+        "note: " + name + " begins like lines of JSON and is read as one text; expected the name *.jsonl for lines",
+        quiet);
+}
+
+}  // namespace
+
+BosChoice bos_choice(const Options& options) {
+  static constexpr std::string_view kChoices[] = {"auto", "on", "off"};
+  const std::string& choice = options.choice("bos", kChoices);
+  return choice == "auto" ? BosChoice::kAuto : choice == "on" ? BosChoice::kOn : BosChoice::kOff;
+}
+
+Json bos_json(std::int32_t bos) { return bos < 0 ? Json() : Json(bos); }
+
+void refuse_standard_input(const Options& options, const std::string& reader) {
+  if (std::ranges::count(options.list("text"), "-") > 0)
+    throw Error(ErrorCode::kUsage, "--text", "found -, expected files: " + reader + " reads the text a second time");
+}
+
+TextLeniency text_leniency(const Options& options) {
+  return {.replace_invalid_utf8 = options.has("invalid-utf8"), .skip_bad_lines = options.flag("skip-bad-lines")};
+}
+
+void print_leniency(std::size_t replaced_bytes, std::size_t skipped_lines, bool quiet) {
+  if (replaced_bytes > 0)
+    print_note("text: replaced " + std::to_string(replaced_bytes) + " bytes of invalid UTF-8", quiet);
+  if (skipped_lines > 0) print_note("text: skipped " + std::to_string(skipped_lines) + " bad lines", quiet);
+}
+
+void add_text_options(OptionTable& table) {
+  table.group("Text")
+      .list("text", "PATH", "text file, folder, *.jsonl with a `text` field, or - ; may repeat")
+      .value("tokens-file", "FILE", "instead of --text: one JSON array of token ids per line")
+      .value("window", "T", "tokens per document; a text is cut into consecutive windows", "1024")
+      .from(2, kMostWindow)
+      .value("documents", "N", "at most so many documents in all (default: all)")
+      .from(1, kMostDocuments)
+      .value("windows", "A:B", "of each text its windows A to B-1; negative counts from its end (default: all)")
+      .value("bos", "auto|on|off", kBosHelp, "auto")
+      .value("invalid-utf8", "replace", "replace invalid UTF-8 by U+FFFD and count it, instead of stopping")
+      .flag("skip-bad-lines", "skip and count malformed JSONL lines, instead of stopping")
+      .check(check_text_options);
+}
+
+std::unique_ptr<Tokenizer> load_tokenizer(const ModelSource& model, const RunOptions& run) {
+  std::unique_ptr<Tokenizer> tokenizer = model.load_tokenizer();
+  print_notes(*tokenizer, run.quiet);
+  return tokenizer;
+}
+
+Corpus load_corpus(const Options& options, const RunOptions& run, const ModelSource& model,
+                   const std::function<std::size_t(std::size_t)>& positions, const CorpusOptionNames& names) {
+  CorpusOptions corpus = corpus_options(options, run, names);
+  const BosChoice bos = bos_choice(options);
+  const auto tokenizer = tokenizer_of(model, corpus.tokens_file.has_value(), bos, run.quiet);
+  if (tokenizer) {
+    corpus.bos = chosen_bos(*tokenizer, bos);
+    print_notes(*tokenizer, run.quiet);
+  }
+  Corpus read = read_corpus(corpus, tokenizer.get(), model.config().vocabulary);
+  if (tokenizer && !corpus.texts.empty()) read.tokenizer_sha256 = tokenizer_digest(*tokenizer);
+  print_reading(read, corpus.window, names.windows == CorpusOptionNames().windows, run.quiet);
+  if (model.config().exceeds_context(positions ? positions(corpus.window) : corpus.window))
+    print_note("text: windows of " + std::to_string(corpus.window) + " tokens are longer than the model's context of " +
+                   std::to_string(model.config().context),
+               run.quiet);
+  return read;
+}
+
+std::vector<std::vector<std::int32_t>> tokens_of(const Corpus& corpus) {
+  std::vector<std::vector<std::int32_t>> tokens;
+  for (const Document& document : corpus.documents) tokens.push_back(document.tokens);
+  return tokens;
+}
+
+std::vector<std::vector<std::int32_t>> documents_in_turn(const Corpus& corpus) {
+  std::vector<std::pair<std::size_t, const Document*>> order;
+  std::map<std::string, std::size_t> seen;
+  for (const Document& document : corpus.documents) order.emplace_back(seen[document.source]++, &document);
+  std::ranges::stable_sort(order, {}, &std::pair<std::size_t, const Document*>::first);
+  std::vector<std::vector<std::int32_t>> documents;
+  documents.reserve(order.size());
+  for (const auto& [turn, document] : order) documents.push_back(document->tokens);
+  return documents;
+}
+
+}  // namespace kvs
