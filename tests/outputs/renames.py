@@ -12,7 +12,8 @@ PARAMETERS = []
 KEYS = []
 
 # Values that differ on purpose: (step of commands.py, JSON pointer or its beginning, reason).
-CHANGES = []
+CHANGES = [(step, "/methods", "every method, by its name and title")
+           for step in ("info", "info_window", "real_info")]
 
 # Times, and what depends on them.
 TIMES = {"seconds", "tokens_per_second", "prefill_tokens_per_second", "decode_tokens_per_second", "compression_share",
