@@ -146,7 +146,8 @@ draw::Side head_power_side(const Decades& decades) {
 
 draw::Side head_bin_side(const SpectrumView& view) {
   draw::Side side = frequency_side(view);
-  std::erase_if(side.ticks, [](const draw::Axis::Tick& tick) { return tick.label == "1"; });
+  const double last = side.axis.high();  // where the label would meet the next panel's
+  std::erase_if(side.ticks, [&](const draw::Axis::Tick& tick) { return tick.value == 1 || tick.value > 0.4 * last; });
   return side;
 }
 
@@ -228,6 +229,7 @@ draw::Chart spectrum_layers_chart(const SpectrumView& view) {
   for (const StateKind state : view.spectrum.states) {
     const PowerTable& table = view.spectrum.table(state, view.with_sinks);
     StatePower& of_state = states.emplace_back(std::string(name_of(state)), title_of(state));
+    of_state.last = static_cast<double>(table.bins);
     for (std::size_t layer = 0; layer < table.layers; ++layer) {
       const std::vector<double> mean = table.layer_mean(layer);
       auto& curve = of_state.power.emplace_back();

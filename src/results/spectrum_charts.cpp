@@ -117,14 +117,15 @@ draw::Chart power_chart(const std::string& heading, const std::vector<std::size_
                         const std::vector<StatePower>& states, const std::string& bin_name) {
   draw::Chart chart{.heading = heading, .panels = {}, .plot_width = 230, .plot_height = 220};
   for (const StatePower& state : states) {
-    Panel panel{.key = state.key,
-                .title = state.title,
-                .description = "Power of " + state.title +
-                               " by frequency along the token axis, one curve for each layer, "
-                               "the first one strongest; both axes are logarithmic.",
-                .x = bin_side(bin_name, state.bins.empty() ? 1 : state.bins.back(), !state.dc.empty()),
-                .y = power_side(shared_decades(states, state)),
-                .bar = depth_bar(layers)};
+    Panel panel{
+        .key = state.key,
+        .title = state.title,
+        .description = "Power of " + state.title +
+                       " by frequency along the token axis, one curve for each layer, "
+                       "the first one strongest; both axes are logarithmic.",
+        .x = bin_side(bin_name, std::max(state.last, state.bins.empty() ? 1 : state.bins.back()), !state.dc.empty()),
+        .y = power_side(shared_decades(states, state)),
+        .bar = depth_bar(layers)};
     Series dc{.name = "", .points = {}, .join = Series::Join::kNone, .mark = 2};
     for (std::size_t n = 0; n < state.power.size(); ++n) {
       panel.series.push_back(layer_curve(state, layers, n));

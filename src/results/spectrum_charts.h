@@ -14,6 +14,7 @@ struct StatePower {
   std::vector<double> bins;                // middles of the bands, ascending
   std::vector<std::vector<double>> power;  // [layer][band]
   std::vector<double> dc;                  // [layer]; empty: not drawn
+  double last = 0;                         // bin at the end of the axis; 0: the last band
 };
 
 /// Where DC is drawn on a logarithmic axis that starts with bin 1.
