@@ -1,5 +1,9 @@
 #pragma once
 
+#ifndef KVS_EXTRA_METHODS
+#define KVS_EXTRA_METHODS(PLAIN)  // of a test build (tests/extra_method)
+#endif
+
 /// Every method, in the order in which it is listed: the only list. PLAIN(Name) defines kNameMethod, CALIBRATED(Name)
 /// a Calibration kNameCalibration beside it (calibrate/calibration.h).
 #define KVS_METHODS(PLAIN, CALIBRATED) \
@@ -15,4 +19,5 @@
   PLAIN(Kivi)                          \
   PLAIN(Gqa)                           \
   CALIBRATED(Elitekv)                  \
-  CALIBRATED(Transform)
+  CALIBRATED(Transform)                \
+  KVS_EXTRA_METHODS(PLAIN)
