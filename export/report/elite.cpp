@@ -100,6 +100,18 @@ Markup trials_table(const std::vector<EliteTrial>& trials) {
   return table.empty() ? Markup() : table.markup();
 }
 
+/// Perplexity of the sizes against r; nothing of fewer than two sizes.
+Markup trials_drawing(const std::vector<EliteTrial>& trials, const std::string& id, const std::string& command) {
+  EliteSweep sweep;
+  for (const EliteTrial& trial : trials)
+    if (trial.is_finite()) sweep.trials.push_back({trial.r, trial.d_ckv, trial.joint, trial.nll});
+  if (sweep.trials.size() < 2) return {};
+  std::ranges::stable_sort(sweep.trials, {}, &EliteSweep::Trial::r);
+  sweep.nll_full = trials.front().nll_full;
+  const draw::Chart chart = elite_sweep_chart(sweep);
+  return figure(page_drawings(chart, id) + page_legend(chart), "Perplexity of the sizes that were tried.", command);
+}
+
 }  // namespace
 
 Section elite_section(const ReportInputs& inputs) {
@@ -115,8 +127,10 @@ Section elite_section(const ReportInputs& inputs) {
                           "fastest. In the maps of single heads the strongest colour was picked first.";
     if (sets.heads > kMostHeadMaps)
       caption += " Of " + counted(sets.heads, "head") + " the first " + shown_count(kMostHeadMaps) + " are drawn.";
-    section.body += figure(elite_drawings(sets, id), caption, output->root().at("calibration").at("command").string()) +
-                    trials_table(read_elite_trials(output->json, output->name));
+    const std::string command = output->root().at("calibration").at("command").string();
+    const auto trials = read_elite_trials(output->json, output->name);
+    section.body +=
+        figure(elite_drawings(sets, id), caption, command) + trials_drawing(trials, id, command) + trials_table(trials);
     section.findings.push_back(elite_finding(sets));
     const JsonCursor calibration = output->root().at("calibration");
     if (calibration.has("verdict"))

@@ -80,11 +80,16 @@ std::vector<StateShares> read_all_shares(const JsonCursor& root, std::size_t ten
   for (const StateWords& state : kStateWords) {
     if (!root.at("states").has(state.key)) continue;
     const JsonCursor tables = root.at("states").at(state.key).at("all_tokens");
-    all.push_back({std::string(state.key),
-                   std::string(state.title),
-                   read_shares(tables.at("with_dc").at("heads"), layers, tenth),
-                   read_shares(tables.at("without_dc").at("heads"), layers, tenth),
-                   {}});
+    StateShares& one = all.emplace_back(std::string(state.key), std::string(state.title),
+                                        read_shares(tables.at("with_dc").at("heads"), layers, tenth),
+                                        read_shares(tables.at("without_dc").at("heads"), layers, tenth));
+    if (!tables.has("chunk_share")) continue;  // of an older program
+    const JsonCursor chunks = tables.at("chunk_share");
+    expect_length(chunks, layers, "layers");
+    for (std::size_t layer = 0; layer < layers; ++layer) {
+      one.chunks.push_back(reals(chunks.at(layer)));
+      expect_length(chunks.at(layer), one.chunks.front().size(), "chunks");
+    }
   }
   return all;
 }
@@ -125,7 +130,11 @@ Section spectra_section(const ReportInputs& inputs) {
                      (root.at("transform").string() == "dct" ? "DCT" : "DFT") +
                      ". Neighbouring bins are averaged over a twelfth of an octave; DC is left out.",
                  command);
-    if (const auto shares = read_all_shares(root, tenth); !shares.empty())
+    const auto shares = read_all_shares(root, tenth);
+    if (std::ranges::any_of(shares, [](const StateShares& state) { return !state.chunks.empty(); }))
+      section.body += figure(page_drawings(energy_chunks_chart("", layers, shares), "chunks-" + number),
+                             "Share of each layer's energy in FAEDKV's chunks of the spectrum.", command);
+    if (!shares.empty())
       section.body +=
           figure(page_drawings(energy_share_chart("", layers, shares), "share-" + number),
                  "Share of the energy in the lowest tenth of the frequencies, by layer and KV head.", command);

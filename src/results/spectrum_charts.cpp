@@ -166,13 +166,16 @@ draw::Chart energy_share_chart(const std::string& heading, const std::vector<std
 draw::Chart energy_chunks_chart(const std::string& heading, const std::vector<std::size_t>& layers,
                                 const std::vector<StateShares>& states) {
   const double low = least_decade(states);
-  const std::size_t chunks = states.front().chunks.front().size();
+  std::size_t chunks = 0;
+  for (const StateShares& state : states)
+    if (!state.chunks.empty()) chunks = std::max(chunks, state.chunks.front().size());
   draw::Chart chart{.heading = heading,
                     .panels = {},
                     .plot_width = std::clamp(12.0 * static_cast<double>(chunks), 110.0, 270.0),
                     .plot_height = map_height(layers.size())};
   const MapNames names{"layer", "chunk", draw::number_names(layers), draw::counted_names(chunks), "", ""};
   for (const StateShares& state : states) {
+    if (state.chunks.empty()) continue;
     auto places = state.chunks;
     for (auto& row : places)
       for (double& share : row) share = 1 - std::log10(std::max(share, kLeastShare)) / low;

@@ -110,13 +110,23 @@ TEST(ReportSections, ACellWithoutABudgetIsShownWithout) {
 TEST(ReportSections, SpectraHaveACurveForEachLayerAndAMapForEachState) {
   const std::string html = spectra_section(read_outputs({"spectrum.json"})).body.html();
   EXPECT_EQ(count(html, "<path class=\"curve "), 3U * 4U);  // k_pre, k_post, v of four layers
-  EXPECT_EQ(count(html, "class=\"map\""), 6U);
+  EXPECT_EQ(count(html, "class=\"map\""), 6U);              // shares with and without DC
   EXPECT_THAT(html, AllOf(HasSubstr(">layer 3<"), HasSubstr("kvspectrum spectrum --model")));
+}
+
+TEST(ReportSections, SpectraHaveAMapOfTheSharesByChunk) {
+  Json spectrum = output_json("spectrum.json");
+  for (auto& state : spectrum["states"]) state["all_tokens"]["chunk_share"] = std::vector<Json>(4, {0.75, 0.25, 0});
+  const std::string html = spectra_section(changed_output(OutputKind::kSpectrum, spectrum)).body.html();
+  EXPECT_EQ(count(html, "data-values=\"75\u00A0%;25\u00A0%;0\u00A0%|"), 3U);
+  spectrum["states"]["v"]["all_tokens"]["chunk_share"][1] = {1};
+  EXPECT_THROW(spectra_section(changed_output(OutputKind::kSpectrum, spectrum)), Error);
 }
 
 TEST(ReportSections, SpectraOfOlderFilesHaveNoCurves) {
   Json spectrum = output_json("spectrum.json");
-  for (auto& state : spectrum["states"]) state["all_tokens"].erase("curve");
+  for (auto& state : spectrum["states"])
+    for (const char* newer : {"curve", "chunk_share"}) state["all_tokens"].erase(newer);
   const std::string html = spectra_section(changed_output(OutputKind::kSpectrum, spectrum)).body.html();
   EXPECT_EQ(count(html, "<path class=\"curve "), 0U);
   EXPECT_EQ(count(html, "class=\"map\""), 6U);
@@ -166,6 +176,7 @@ TEST(ReportSections, EliteSizesThatWereTriedHaveATable) {
   const Section section = elite_section(changed_output(OutputKind::kConfig, config));
   const std::string html = section.body.html(), table = html.substr(html.find("Sizes that were tried"));
   EXPECT_EQ(count(table.substr(0, table.find("</table>")), "<tr"), 1U + 3U);
+  EXPECT_EQ(count(html, "J-LRD, r 2, d_ckv 8: perplexity "), 2U);  // the one that failed is not drawn
   EXPECT_THAT(table, AllOf(HasSubstr("20.00<"), HasSubstr("+25\u00A0%"), HasSubstr("30.00 \u00B1\u00A03.0<"),
                            HasSubstr("+50\u00A0%"), HasSubstr("NaN or infinity")));
   EXPECT_THAT(section.findings, Contains("changed.json: J-LRD, r 2, d_ckv 8 chosen, better than every other."));
