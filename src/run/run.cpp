@@ -46,9 +46,11 @@ bool Run::is_finished(const OtherOutputs& written) {
 
 void Run::load() {
   if (has_state(RunOutputs::State::kJournal)) check_journal(holder(), settings_);
-  session_ = load_model(std::move(source_), options_, settings_);
+  load_weights();
   start_on(*session_.backend);
 }
+
+void Run::load_weights() { session_ = load_model(std::move(source_), options_, settings_); }
 
 void Run::start_on(const Backend& backend) {
   require_agreement(settings_, identity_, backend);

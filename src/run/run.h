@@ -65,9 +65,11 @@ class Run {
   bool is_finished(const OtherOutputs& written = {});
   /// @throws as load_model, require_agreement, open_journal
   void load();
-  /// load() of a run whose states come from a capture.
+  /// load() in two steps, for runs whose states come from a capture, with or without a model.
+  void load_weights();
   void start_on(const Backend& backend);
 
+  bool has_model() const noexcept { return source_ || session_.source; }
   /// Of the model, whether its weights are loaded or not.
   const ModelSource& model() const noexcept { return session_.source ? *session_.source : *source_; }
   const ModelConfig& config() const noexcept { return model().config(); }

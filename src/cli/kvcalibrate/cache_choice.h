@@ -4,7 +4,7 @@
 #include <string>
 
 #include "calibrate/cache_choice.h"
-#include "cli/common/session.h"
+#include "run/model_session.h"
 
 namespace kvs {
 

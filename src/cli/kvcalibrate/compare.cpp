@@ -11,9 +11,6 @@
 
 #include "calibrate/compare/comparison_report.h"
 #include "calibrate/method_order.h"
-#include "cli/common/estimate.h"
-#include "cli/common/outputs.h"
-#include "cli/common/progress.h"
 #include "cli/kvcalibrate/commands.h"
 #include "cli/kvcalibrate/compare_calibration.h"
 #include "cli/kvcalibrate/compare_cells.h"
@@ -26,6 +23,8 @@
 #include "io/finite.h"
 #include "model/cache_shape.h"
 #include "model/model_json.h"
+#include "run/progress.h"
+#include "run/run.h"
 
 namespace kvs {
 namespace {
@@ -162,7 +161,9 @@ void add_best(const Options& options, const Json& comparison, BestConfigs config
     configs.add(one.at("cell"), smallest_path(options, one.at("loss")), outputs);
 }
 
-std::filesystem::path speed_path(const Options& options) { return beside(options.text("out"), "_speed") += ".json"; }
+std::filesystem::path speed_path(const Options& options) {
+  return sibling_path(options.text("out"), "_speed") += ".json";
+}
 
 std::vector<FrontCell> front_of(const Json& comparison, std::span<const CompareCell> cells,
                                 std::span<const CellResult> results) {
@@ -216,24 +217,21 @@ std::vector<std::filesystem::path> written_outputs(const Options& options, const
   return paths;
 }
 
-Json identity_of(const Options& options, const ModelSource& source, const Corpus& corpus,
-                 const std::optional<Corpus>& calibration) {
-  Json identity = run_identity(options, source, corpus);
+/// Adds what else the run reads to its identity.
+void add_identity(Run& run, const std::optional<Corpus>& calibration) {
   if (calibration) {
-    identity["calibration_text_sha256"] = calibration->text_sha256;
-    identity["calibration_tokens"] = digest_of_tokens(*calibration);
+    run.identity()["calibration_text_sha256"] = calibration->text_sha256;
+    run.identity()["calibration_tokens"] = digest_of_tokens(*calibration);
   }
-  if (!compared_series(options).empty()) add_decompositions(identity);
-  return identity;
+  if (!compared_series(run.options()).empty()) add_decompositions(run.identity());
 }
 
 /// What is compared on what.
 struct CompareInput {
   CompareGrid grid;
   ComparisonPlan plan;
-  Corpus corpus;
   std::optional<Corpus> calibration;
-  std::vector<std::vector<std::int32_t>> documents;  // of the corpus, its texts taking turns
+  std::vector<std::vector<std::int32_t>> documents;  // of the run, its texts taking turns
   std::size_t decode = 0;                            // tokens that the front is timed on
   std::vector<CompareCell> cells;                    // those that are calibrated join when they are
   Json calibrated = Json::object();                  // documents that each method was calibrated on
@@ -251,43 +249,44 @@ Json calibration_json(const CompareInput& input) {
           {"methods", input.calibrated}};
 }
 
-CompareInput compare_input(const Options& options, const RunOptions& run, const ModelSource& source) {
+CompareInput compare_input(const Run& run) {
+  const Options& options = run.options();
   CompareInput input;
   input.grid = compare_grid(options);
   input.plan.all = options.flag("full");
   if (options.has("time"))
     input.plan.seconds = (1 - kTimes - (options.has("task") ? kQuestions : 0)) * compare_seconds(options);
-  input.corpus = load_corpus(options, run, source);
-  input.documents = documents_in_turn(input.corpus);
+  input.documents = documents_in_turn(run.corpus());
   if (!options.list("calibration-text").empty())
-    input.calibration = load_calibration(options, run, source, input.corpus);
+    input.calibration = load_calibration(options, run.settings(), run.model(), run.corpus());
   CompareGrid& grid = input.grid;
   grid.tokens = input.documents.front().size();
   grid.prefix = input.plan.prefix = compare_prefix(options, grid.tokens);
   input.decode = compare_decode(options, grid.tokens - grid.prefix - 1);
-  if (options.has("task")) check_questions(options, run, source);
-  input.cells = compare_cells(grid, source.config());
-  for (CompareCell& cell : config_cells(options.list("config"), grid, source)) input.cells.push_back(std::move(cell));
+  if (options.has("task")) check_questions(options, run.settings(), run.model());
+  input.cells = compare_cells(grid, run.config());
+  for (CompareCell& cell : config_cells(options.list("config"), grid, run.model()))
+    input.cells.push_back(std::move(cell));
   return input;
 }
 
-void announce_compare(const Options& options, const RunOptions& run, const ModelSession& session,
-                      const CompareInput& input) {
-  const ModelConfig& model = session.config();
+Estimate estimate_of(const CompareInput& input, const Run& run) {
+  const Options& options = run.options();
+  const ModelConfig& model = run.config();
   const std::size_t tokens = input.grid.tokens,
                     calibrated = input.calibration ? most_calibrated_cells(options, input.grid) : 0,
                     passes = (1 + input.cells.size() + calibrated) * input.documents.size();
   Estimate before;
   if (input.calibration)
-    before = calibration_estimate(options, session, input.grid, *input.calibration, input.documents.size() * tokens);
-  announce({.flops = kCellPasses * static_cast<double>(passes) * forward_flops(model, static_cast<double>(tokens)) +
-                     before.flops,
-            .memory_bytes =
-                std::max(before.memory_bytes, session_memory(session, tokens) + 4 * full_cache_bytes(model, tokens)),
-            .coded_values = before.coded_values,
-            .at_most = !input.plan.all,
-            .limit = options.has("time") ? std::optional(compare_seconds(options)) : std::nullopt},
-           *session.backend, run);
+    before =
+        calibration_estimate(options, run.session(), input.grid, *input.calibration, input.documents.size() * tokens);
+  return {.flops = kCellPasses * static_cast<double>(passes) * forward_flops(model, static_cast<double>(tokens)) +
+                   before.flops,
+          .memory_bytes = std::max(before.memory_bytes,
+                                   session_memory(run.session(), tokens) + 4 * full_cache_bytes(model, tokens)),
+          .coded_values = before.coded_values,
+          .at_most = !input.plan.all,
+          .limit = options.has("time") ? std::optional(compare_seconds(options)) : std::nullopt};
 }
 
 /// --time from the start of the program on.
@@ -309,65 +308,64 @@ class Clock {
 };
 
 /// Calibrates the methods that can be; their cells join the others.
-void calibrate(const Options& options, const RunOptions& run, const ModelSession& session, RunRecords& records,
-               CompareInput& input) {
+void calibrate(const Run& run, RunRecords& records, CompareInput& input) {
   if (!input.calibration) return;
   std::optional<double>& seconds = input.plan.seconds;
   const auto most = seconds ? std::optional(*seconds / 2) : std::nullopt;
-  CalibratedCells made = calibrated_cells(options, run, session, input.grid, *input.calibration, records, most);
+  CalibratedCells made =
+      calibrated_cells(run.options(), run.settings(), run.session(), input.grid, *input.calibration, records, most);
   std::ranges::move(made.cells, std::back_inserter(input.cells));
   input.calibrated = std::move(made.methods);
   if (seconds) *seconds -= made.seconds;
 }
 
 /// [cell]
-std::vector<CellResult> score(const RunOptions& run, const ModelSession& session, RunRecords& records,
-                              CompareInput& input) {
-  const RunnableCells ready = runnable_cells(input.cells, session, input.grid.tokens);
-  Progress progress("compare: scores", 1, run.quiet);
+std::vector<CellResult> score(const Run& run, RunRecords& records, CompareInput& input) {
+  const RunnableCells ready = runnable_cells(input.cells, run.session(), input.grid.tokens);
+  Progress progress("compare: scores", 1.0, run.quiet());
   const std::vector<CellResult> scored =
-      score_cells(*session.decoder, input.documents, ready.make, input.plan, records,
+      score_cells(run.decoder(), input.documents, ready.make, input.plan, records,
                   [&](double spent, double expected) { progress.update(spent, expected); });
   std::vector<CellResult> results(input.cells.size());
   for (std::size_t i = 0; i < scored.size(); ++i) results[ready.cells[i]] = scored[i];
   return results;
 }
 
-Json result_json(const Options& options, const ModelSession& session, const CompareInput& input,
-                 std::span<const CellResult> results, const Provenance& record) {
+Json result_json(const Run& run, const CompareInput& input, std::span<const CellResult> results) {
   const std::size_t tokens = input.grid.tokens;
+  const Provenance record = run.provenance();
   Json result{{"format", "kvspectrum-comparison"},
               {"version", 1},
-              {"model", model_json(session.config(), session.source->sha256(), tokens)},
-              {"dtype", name_of(session.backend->compute_type())},
+              {"model", model_json(run.config(), run.model().sha256(), tokens)},
+              {"dtype", name_of(run.backend().compute_type())},
               {"command", record.command},
               {"tool_version", record.tool_version},
               {"seed", record.seed},
               {"text_sha256", record.text_sha256},
-              {"bos", bos_json(input.corpus.bos)},
+              {"bos", bos_json(run.corpus().bos)},
               {"calibration", calibration_json(input)},
               {"documents", input.documents.size()},
               {"prefix", input.plan.prefix}};
   if (input.calibration) result["calibration_text_sha256"] = input.calibration->text_sha256;
   result.update(record.inputs);
-  const std::vector<double> losses = compare_losses(options);
-  result.update(comparison_json(input.cells, results, {input.grid.budgets, losses}, session.config(), tokens));
+  const std::vector<double> losses = compare_losses(run.options());
+  result.update(comparison_json(input.cells, results, {input.grid.budgets, losses}, run.config(), tokens));
   return result;
 }
 
 /// Times the front and asks it the questions, whose answers join the result. @return the times
-Json look_at_front(const Options& options, const RunOptions& run, const ModelSession& session,
-                   const CompareInput& input, std::span<const CellResult> results, const Clock& clock,
+Json look_at_front(const Run& run, const CompareInput& input, std::span<const CellResult> results, const Clock& clock,
                    RunRecords& records, Json& result) {
+  const Options& options = run.options();
   const std::vector<FrontCell> front = front_of(result, input.cells, results);
   Json speeds;
   if (input.decode > 0) {
     std::optional<double> most = clock.left(records);
     if (most && options.has("task")) *most /= 2;
-    speeds = time_front(session, run, input.documents.front(), input.decode, front, most);
+    speeds = time_front(run, input.documents.front(), input.decode, front, most);
   }
   if (!options.has("task")) return speeds;
-  const FrontAnswers answers = ask_front(options, run, session, input.grid.tokens, front, records, clock.left(records));
+  const FrontAnswers answers = ask_front(run, input.grid.tokens, front, records, clock.left(records));
   result["full"]["retrieval"] = answers.full;
   for (std::size_t i = 0; i < front.size(); ++i) result["cells"][front[i].cell]["retrieval"] = answers.cells[i];
   return speeds;
@@ -380,58 +378,58 @@ RunFigures pareto_figure(const Json& result) {
                                      divergence_scale(), plot.points, method_order())}};
 }
 
+/// Puts everything in place. @param speeds  null: the front is not timed
+void write(Run& run, const CompareInput& input, const Json& result, const Json& speeds) {
+  const Options& options = run.options();
+  OutputSet staged;
+  if (!speeds.is_null()) staged.add(speed_path(options), dump_json(speeds) + "\n");
+  const Provenance record = run.provenance();
+  if (options.has("best-dir"))
+    add_best(options, result,
+             {result, input.cells, run.session(), record, input.calibration ? &*input.calibration : nullptr}, staged);
+  write_outputs(staged, options.text("out"), result, run.settings(), [&] { return pareto_figure(result); });
+  if (speeds.is_null()) std::filesystem::remove(speed_path(options));  // of what --force replaces
+  run.remove_state();
+}
+
 }  // namespace
 
 void run_compare(Arguments arguments) {
   const auto options = compare_options().parse(arguments, std::cout);
   if (!options) return;
-  const RunOptions run = run_options(*options);
   check_compare_options(*options);
   const Clock clock(*options);
-  const std::string out = options->text("out");
-  std::vector<std::filesystem::path> outputs{out};
-  std::ranges::copy(other_outputs(*options, compare_grid(*options).budgets), std::back_inserter(outputs));
-  const std::span others = std::span(outputs).subspan(1);
-  check_inputs_spared(outputs, *options);
-  std::optional<OutputFolder> best, calibrated;
+  const std::filesystem::path out = options->text("out");
+  RunOutputs outputs{.main = out,
+                     .others = other_outputs(*options, compare_grid(*options).budgets),
+                     .state = RunOutputs::State::kJournal};
+  std::optional<OutputFolder> best, calibrated;  // go after the locks in them
+  Run run(*options);
+  std::vector<std::filesystem::path> all = outputs.others;
+  all.insert(all.begin(), out);
+  check_inputs_spared(all, *options);
   if (options->has("best-dir")) best.emplace(options->text("best-dir"));
   if (!compared_series(*options).empty()) calibrated.emplace(calibration_folder(*options));
-  check_outputs(out, others, *options, run);
-  const OutputLock lock(out, run.lock, others);
+  run.take_outputs(std::move(outputs));
 
-  auto source = open_model(*options);
-  CompareInput input = compare_input(*options, run, *source);
-  const Json identity = identity_of(*options, *source, input.corpus, input.calibration);
-  if (is_finished(
-          out, out, run, [&](const Json& json) { return is_of_run(json, "", *options, identity); },
-          [&](const Json& json) { return written_outputs(*options, json); }))
-    return print_result(run, parse_json(read_text_file(out, kMostComparisonBytes), out), out + ": finished before\n");
-  check_journal(out, run);
-
-  const ModelSession session = load_model(std::move(source), *options, run);
-  require_agreement(run, identity, *session.backend);
-  std::optional<Journal> journal;
-  if (run.leads()) journal.emplace(open_journal(out, identity, run));
-  RunRecords records(journal ? &*journal : nullptr, run.ranks);
-  announce_compare(*options, run, session, input);
+  run.open_model();
+  run.read_texts();
+  CompareInput input = compare_input(run);
+  add_identity(run, input.calibration);
+  if (run.is_finished([&](const Json& json) { return written_outputs(*options, json); })) return;
+  run.load();
+  RunRecords records(run.journal(), &run.ranks());
+  run.print_estimate(estimate_of(input, run));
   if (input.plan.seconds) *input.plan.seconds -= clock.spent();
-  calibrate(*options, run, session, records, input);
-  const std::vector<CellResult> results = score(run, session, records, input);
+  calibrate(run, records, input);
+  const std::vector<CellResult> results = score(run, records, input);
   if (!run.leads()) return;
 
-  const Provenance record = provenance(*options, run, input.corpus);
-  Json result = result_json(*options, session, input, results, record);
-  const Json speeds = look_at_front(*options, run, session, input, results, clock, records, result);
+  Json result = result_json(run, input, results);
+  const Json speeds = look_at_front(run, input, results, clock, records, result);
   result["timed"] = !speeds.is_null();
-  OutputSet outputs_beside;
-  if (!speeds.is_null()) outputs_beside.add(speed_path(*options), dump_json(speeds) + "\n");
-  if (options->has("best-dir"))
-    add_best(*options, result,
-             {result, input.cells, session, record, input.calibration ? &*input.calibration : nullptr}, outputs_beside);
-  write_outputs(outputs_beside, out, result, run, [&] { return pareto_figure(result); });
-  if (speeds.is_null()) std::filesystem::remove(speed_path(*options));  // of what --force replaces
-  journal->remove();
-  print_result(run, result, "compare: " + out + '\n' + comparison_text(result, speeds));
+  write(run, input, result, speeds);
+  run.print(result, "compare: " + out.string() + '\n' + comparison_text(result, speeds));
 }
 
 }  // namespace kvs

@@ -11,12 +11,12 @@
 
 #include "calibrate/budget/calibration.h"
 #include "calibrate/compare/calibration.h"
-#include "cli/common/progress.h"
 #include "cli/kvcalibrate/compare_cells.h"
 #include "cli/kvcalibrate/compare_options.h"
 #include "core/error.h"
 #include "eval/evaluation_report.h"
 #include "io/digest.h"
+#include "run/progress.h"
 
 namespace kvs {
 namespace {
@@ -127,11 +127,11 @@ class Calibrations {
       made_.cells.push_back(std::move(cell));
     }
     if (made_.methods.contains(method.name) && count < all)
-      remark("note: " + method.name + " is calibrated on " + std::to_string(count) + " of " + std::to_string(all) +
-                 " documents, as the time allows",
-             run_.quiet);
+      print_note("note: " + method.name + " is calibrated on " + std::to_string(count) + " of " + std::to_string(all) +
+                     " documents, as the time allows",
+                 run_.quiet);
     if (!left.empty())
-      remark("note: no time is left to calibrate " + method.name + " to " + budgets_text(left), run_.quiet);
+      print_note("note: no time is left to calibrate " + method.name + " to " + budgets_text(left), run_.quiet);
   }
 
   /// That all its calibrations take on so many documents.

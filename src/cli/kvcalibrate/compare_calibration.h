@@ -6,9 +6,10 @@
 
 #include "calibrate/compare/grid.h"
 #include "calibrate/compare/records.h"
-#include "cli/common/estimate.h"
-#include "cli/common/options.h"
-#include "cli/common/session.h"
+#include "run/estimate.h"
+#include "run/model_session.h"
+#include "run/options.h"
+#include "run/text_input.h"
 
 namespace kvs {
 

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "calibrate/compare/grid.h"
-#include "cli/common/session.h"
 #include "cli/kvcalibrate/cache_choice.h"
+#include "run/model_session.h"
 
 namespace kvs {
 

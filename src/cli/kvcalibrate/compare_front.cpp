@@ -6,11 +6,11 @@
 #include <map>
 #include <utility>
 
-#include "cli/common/progress.h"
 #include "cli/kvcalibrate/compare_cells.h"
 #include "cli/kvcalibrate/eval_task.h"
 #include "cli/kvcalibrate/task_input.h"
 #include "eval/latency.h"
+#include "run/progress.h"
 #include "tasks/task_report.h"
 
 namespace kvs {
@@ -74,85 +74,131 @@ Json answer_or_error(const std::function<Json()>& ask) {
   }
 }
 
+/// The full cache and the front's, asked one question after the other.
+class FrontAsking {
+ public:
+  FrontAsking(const Run& run, std::span<const FrontCell> front)
+      : run_(run), front_(front), questions_(run.options(), run.settings(), run.model()), results_(caches()) {}
+
+  std::size_t caches() const noexcept { return 1 + front_.size(); }
+  std::size_t samples() const noexcept { return questions_.input.samples.size(); }
+  std::size_t longest() const noexcept { return questions_.longest; }
+
+  /// Question `n` to every cache. @param asked  is called after each
+  Json ask(std::size_t n, const std::function<void(std::size_t)>& asked) const {
+    const auto start = std::chrono::steady_clock::now();
+    Json record{{"question", n}};
+    for (std::size_t i = 0; i < caches(); ++i) {
+      record["answers"].push_back(answer_or_error([&] { return to_json(answer(i, n)); }));
+      asked(n * caches() + i + 1);
+    }
+    record["seconds"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return record;
+  }
+  /// The record of question `n`, of this run or of one before.
+  void take(const JsonCursor& asked, std::size_t n) {
+    require_record(asked.at("question"), n);
+    if (asked.at("answers").array_size() != caches()) asked.at("answers").fail("those of " + std::to_string(caches()));
+    for (std::size_t i = 0; i < caches(); ++i) {
+      const JsonCursor answer = asked.at("answers").at(i);
+      if (answer.has("error"))
+        errors_.try_emplace(i, "question " + std::to_string(n + 1) + ": " + answer.at("error").string());
+      if (errors_.contains(i) || errors_.contains(0)) continue;
+      results_[i].push_back(task_result_from(answer, questions_.input.samples[n], false));
+      if (i > 0) results_[i].back().full = results_.front().back().answer;
+    }
+  }
+  FrontAnswers answers() const {
+    const std::string& task = run_.options().text("task");
+    for (const auto& [i, error] : errors_)
+      run_.note(task + ", " + (i == 0 ? "full cache" : front_[i - 1].of->label) + ": " + error);
+    const auto found = [&](std::size_t i) {
+      return errors_.contains(0) || errors_.contains(i) ? Json() : retrieval_json(task, results_[i]);
+    };
+    FrontAnswers answers{found(0), {}};
+    for (std::size_t i = 1; i < caches(); ++i) answers.cells.push_back(found(i));
+    return answers;
+  }
+
+ private:
+  TaskResult answer(std::size_t cache, std::size_t n) const {
+    const CacheChoice choice = cache == 0 ? full_choice() : cell_choice(*front_[cache - 1].of, run_.model());
+    const bool whole = choice.method->prefill == Prefill::kWhole;
+    CachedAnswers model(run_.decoder(),
+                        prompt_cache_maker({choice, whole ? "context" : "stepwise"}, run_.session(), longest()));
+    return run_task(std::span(questions_.input.samples).subspan(n, 1), questions_.plan(run_.options()), model, nullptr)
+        .front();
+  }
+
+  const Run& run_;
+  std::span<const FrontCell> front_;
+  FrontQuestions questions_;
+  std::vector<std::vector<TaskResult>> results_;
+  std::map<std::size_t, std::string> errors_;  // of caches: the first
+};
+
+std::vector<TimedCache> timed_caches(const Run& run, std::span<const FrontCell> front, std::size_t tokens) {
+  std::vector<TimedCache> caches{{"full", cache_maker(full_choice(), run.session(), tokens)}};
+  for (const FrontCell& cell : front)
+    caches.push_back({cell.of->label, cache_maker(cell_choice(*cell.of, run.model()), run.session(), tokens)});
+  return caches;
+}
+
+/// @param caches  as latency_json() has them: the full one first
+Json speeds_json(const Json& caches, std::span<const FrontCell> front, std::size_t tokens) {
+  // The ratio is that of runs that took turns; a rate by itself moves with the machine.
+  const double full = 1000 / caches[0].at("decode_ms")[0].get<double>();
+  Json speeds{{"format", "kvspectrum-speeds"}, {"version", 1}, {"tokens", tokens}, {"cells", Json::array()}};
+  for (std::size_t n = 0; n < front.size(); ++n) {
+    const double ratio = 1 / caches[n + 1].at("decode_ratio")[0].get<double>();
+    speeds["cells"].push_back({{"label", front[n].of->label},
+                               {"budget", front[n].budget},
+                               {"decode_tokens_per_second", full * ratio},
+                               {"full_decode_tokens_per_second", full},
+                               {"ratio", ratio}});
+  }
+  return speeds;
+}
+
 }  // namespace
 
 void check_questions(const Options& options, const RunOptions& run, const ModelSource& source) {
   (void)FrontQuestions(options, run, source);
 }
 
-FrontAnswers ask_front(const Options& options, const RunOptions& run, const ModelSession& session, std::size_t tokens,
-                       std::span<const FrontCell> front, RunRecords& records, std::optional<double> seconds) {
-  const FrontQuestions questions(options, run, *session.source);
-  const TaskPlan plan = questions.plan(options);
-  const auto& samples = questions.input.samples;
-  const std::size_t caches = 1 + front.size();
-  const auto ask_one = [&](const CacheChoice& choice, std::size_t n) {
-    const bool whole = choice.method->prefill == Prefill::kWhole;
-    CachedAnswers model(*session.decoder,
-                        prompt_cache_maker({choice, whole ? "context" : "stepwise"}, session, questions.longest));
-    return run_task(std::span(samples).subspan(n, 1), plan, model, nullptr).front();
-  };
-  std::size_t count = samples.size();
+FrontAnswers ask_front(const Run& run, std::size_t tokens, std::span<const FrontCell> front, RunRecords& records,
+                       std::optional<double> seconds) {
+  FrontAsking asking(run, front);
+  std::size_t count = asking.samples();
   if (seconds) {  // a prompt is prefilled with and without its answer
-    const double share = static_cast<double>(questions.longest) / static_cast<double>(tokens);
+    const double share = static_cast<double>(asking.longest()) / static_cast<double>(tokens);
     count = recorded_count(records, *seconds, 2 * share * pass_seconds(front), count);
     if (count == 0) {
-      remark("note: no time is left to ask the questions of --task " + options.text("task"), run.quiet);
+      run.note("no time is left to ask the questions of --task " + run.options().text("task"));
       return {nullptr, std::vector<Json>(front.size())};
     }
   }
-  Progress progress("compare: " + options.text("task"), static_cast<double>(caches * samples.size()), run.quiet);
-  std::vector<std::vector<TaskResult>> results(caches);
-  std::map<std::size_t, std::string> errors;  // of caches: the first
+  Progress progress("compare: " + run.options().text("task"), asking.caches() * asking.samples(), run.quiet());
   for (std::size_t n = 0; n < count; ++n) {
-    Json record;
-    if (records.replays()) {
-      record = records.next().value();
-    } else {
-      const auto start = std::chrono::steady_clock::now();
-      record["question"] = n;
-      for (std::size_t i = 0; i < caches; ++i) {
-        const CacheChoice choice = i == 0 ? full_choice() : cell_choice(*front[i - 1].of, *session.source);
-        record["answers"].push_back(answer_or_error([&] { return to_json(ask_one(choice, n)); }));
-        progress.update(static_cast<double>(n * caches + i + 1));
-      }
-      record["seconds"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-      records.keep(record);
-    }
+    const bool replays = records.replays();
+    const Json record = replays ? records.next().value() : asking.ask(n, progress.counter());
+    if (!replays) records.keep(record);
     const JsonCursor asked(record, "question " + std::to_string(n));
-    require_record(asked.at("question"), n);
-    if (asked.at("answers").array_size() != caches) asked.at("answers").fail("those of " + std::to_string(caches));
+    asking.take(asked, n);
     if (n == 0 && seconds)
-      count = std::max<std::size_t>(1, recorded_count(records, *seconds, record_seconds(asked), samples.size()));
-    for (std::size_t i = 0; i < caches; ++i) {
-      const JsonCursor answer = asked.at("answers").at(i);
-      if (answer.has("error"))
-        errors.try_emplace(i, "question " + std::to_string(n + 1) + ": " + answer.at("error").string());
-      if (errors.contains(i) || errors.contains(0)) continue;
-      results[i].push_back(task_result_from(answer, samples[n], false));
-      if (i > 0) results[i].back().full = results.front().back().answer;
-    }
+      count = std::max<std::size_t>(1, recorded_count(records, *seconds, record_seconds(asked), asking.samples()));
   }
-  for (const auto& [i, error] : errors)
-    remark("note: " + options.text("task") + ", " + (i == 0 ? "full cache" : front[i - 1].of->label) + ": " + error,
-           run.quiet);
-  const auto found = [&](std::size_t i) {
-    return errors.contains(0) || errors.contains(i) ? Json() : retrieval_json(options.text("task"), results[i]);
-  };
-  FrontAnswers answers{found(0), {}};
-  for (std::size_t i = 1; i < caches; ++i) answers.cells.push_back(found(i));
-  return answers;
+  return asking.answers();
 }
 
-Json time_front(const ModelSession& session, const RunOptions& run, std::span<const std::int32_t> document,
-                std::size_t decode, std::span<const FrontCell> front, std::optional<double> seconds) {
-  if (seconds && pass_seconds(front) > *seconds) {
-    remark("note: no time is left to time the front", run.quiet);
-    return nullptr;
-  }
-  std::vector<TimedCache> caches{{"full", cache_maker(full_choice(), session, document.size())}};
-  for (const FrontCell& cell : front)
-    caches.push_back({cell.of->label, cache_maker(cell_choice(*cell.of, *session.source), session, document.size())});
+Json time_front(const Run& run, std::span<const std::int32_t> document, std::size_t decode,
+                std::span<const FrontCell> front, std::optional<double> seconds) {
+  const auto refuse = [&](const std::string& reason) {
+    run.note(reason);
+    return Json();
+  };
+  if (seconds && pass_seconds(front) > *seconds) return refuse("no time is left to time the front");
+  const std::vector<TimedCache> caches = timed_caches(run, front, document.size());
   const LatencyPlan plan{.lengths = {document.size() - decode},
                          .decode = decode,
                          .repeats = kTimedRuns,
@@ -160,30 +206,14 @@ Json time_front(const ModelSession& session, const RunOptions& run, std::span<co
                          .seconds = seconds};
   std::vector<std::vector<LatencyCell>> cells;
   try {
-    Progress progress("compare: times", static_cast<double>(kTimedRuns * caches.size()), run.quiet);
-    cells = measure_latency(*session.decoder, document, caches, plan,
-                            [&](std::size_t runs) { progress.update(static_cast<double>(runs)); });
+    Progress progress("compare: times", kTimedRuns * caches.size(), run.quiet());
+    cells = measure_latency(run.decoder(), document, caches, plan, progress.counter());
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kData) throw;
-    remark(std::string("note: the front is not timed: ") + error.what(), run.quiet);
-    return nullptr;
+    return refuse(std::string("the front is not timed: ") + error.what());
   }
-  if (!clock_went_on(cells)) {
-    remark("note: the clock stood still: the front is not timed", run.quiet);
-    return nullptr;
-  }
-  const Json found = latency_json(plan, caches, cells).at("caches");
-  // The ratio is that of runs that took turns; a rate by itself moves with the machine.
-  const double full = 1000 / found[0].at("decode_ms")[0].get<double>();
-  const auto ratio = [&](std::size_t n) { return 1 / found[n].at("decode_ratio")[0].get<double>(); };
-  Json speeds{{"format", "kvspectrum-speeds"}, {"version", 1}, {"tokens", document.size()}, {"cells", Json::array()}};
-  for (std::size_t n = 0; n < front.size(); ++n)
-    speeds["cells"].push_back({{"label", front[n].of->label},
-                               {"budget", front[n].budget},
-                               {"decode_tokens_per_second", full * ratio(n + 1)},
-                               {"full_decode_tokens_per_second", full},
-                               {"ratio", ratio(n + 1)}});
-  return speeds;
+  if (!clock_went_on(cells)) return refuse("the clock stood still: the front is not timed");
+  return speeds_json(latency_json(plan, caches, cells).at("caches"), front, document.size());
 }
 
 }  // namespace kvs

@@ -6,7 +6,7 @@
 
 #include "calibrate/compare/grid.h"
 #include "calibrate/compare/records.h"
-#include "cli/common/session.h"
+#include "run/run.h"
 
 namespace kvs {
 
@@ -30,15 +30,15 @@ struct FrontAnswers {
   Json full;
   std::vector<Json> cells;
 };
-FrontAnswers ask_front(const Options& options, const RunOptions& run, const ModelSession& session, std::size_t tokens,
-                       std::span<const FrontCell> front, RunRecords& records, std::optional<double> seconds);
+FrontAnswers ask_front(const Run& run, std::size_t tokens, std::span<const FrontCell> front, RunRecords& records,
+                       std::optional<double> seconds);
 /// @throws Error as the task's generator, kUnsupported for questions beyond the model's context: before any work.
 void check_questions(const Options& options, const RunOptions& run, const ModelSource& source);
 
 /// Tokens per second that the front's caches and the full cache decode, taking turns, at the end of `document`: the
 /// content of FILE_speed.json. Medians of three, or of so many as fit into `seconds`; null where none does, or where
 /// a cache computes no number.
-Json time_front(const ModelSession& session, const RunOptions& run, std::span<const std::int32_t> document,
-                std::size_t decode, std::span<const FrontCell> front, std::optional<double> seconds);
+Json time_front(const Run& run, std::span<const std::int32_t> document, std::size_t decode,
+                std::span<const FrontCell> front, std::optional<double> seconds);
 
 }  // namespace kvs

@@ -8,12 +8,12 @@
 #include "caches/row_store.h"
 #include "calibrate/compare/calibration.h"
 #include "calibrate/registry.h"
-#include "cli/common/outputs.h"
 #include "cli/kvcalibrate/eval_task.h"
 #include "cli/kvcalibrate/task_input.h"
 #include "core/checked.h"
 #include "core/error.h"
 #include "core/nearest.h"
+#include "run/outputs.h"
 
 namespace kvs {
 namespace {
@@ -288,7 +288,7 @@ Corpus load_calibration(const Options& options, const RunOptions& run, const Mod
 
 std::filesystem::path calibration_folder(const Options& options) {
   return options.has("calibration-dir") ? std::filesystem::path(options.text("calibration-dir"))
-                                        : beside(options.text("out"), "_calibrated");
+                                        : sibling_path(options.text("out"), "_calibrated");
 }
 
 std::string share_file(const std::string& name, double share) { return name + '_' + percent_text(share) + ".json"; }

@@ -6,8 +6,9 @@
 
 #include "calibrate/calibration.h"
 #include "calibrate/compare/grid.h"
-#include "cli/common/options.h"
-#include "cli/common/session.h"
+#include "run/model_session.h"
+#include "run/options.h"
+#include "run/text_input.h"
 
 namespace kvs {
 

@@ -48,9 +48,7 @@ void run_cost(Arguments arguments) {
                       .lags = options->integers("lag", 1, kMostTokens)};
   const Json report = options->has("geometry") ? cost_json(known_geometry(options->text("geometry")), plan)
                                                : cost_json(ModelSource::open(options->text("model"))->config(), plan);
-  RunOptions run;
-  run.json = options->flag("json");
-  print_result(run, report, cost_text(report));
+  print_result(run_options(*options), report, cost_text(report));
 }
 
 }  // namespace kvs

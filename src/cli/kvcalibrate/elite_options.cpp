@@ -3,9 +3,10 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/common/session.h"
 #include "cli/kvcalibrate/elite_plan.h"
 #include "core/error.h"
+#include "run/model_session.h"
+#include "run/text_input.h"
 
 namespace kvs {
 namespace {
@@ -80,15 +81,7 @@ void check_elite_options(const Options& options) {
 
 constexpr std::int64_t kMostTradeRounds = 1000, kMostRankStep = 1 << 20;
 
-}  // namespace
-
-OptionTable elitekv_options() {
-  OptionTable table(
-      "kvcalibrate elitekv --model PATH --text PATH --elite r --out FILE [options]",
-      "RoPElite: which RoPE chunks each head needs. With --rank also J-LRD: low-rank factors of the rest.",
-      {"kvcalibrate elitekv --model SmolLM2.gguf --text book.txt --window 512 --documents 16 --elite 16 "
-       "--rank 192 --out elitekv.json",
-       "kvcalibrate elitekv --capture book.h5 --elite 8 --norm 1 --granularity query-head --out elite.json"});
+void add_search_options(OptionTable& table) {
   table.value("out", "FILE", "the config to write; factors and figure go beside it")
       .required()
       .value("capture", "FILE", "search in a capture with q_pre and k_pre instead of --model and --text")
@@ -113,8 +106,11 @@ OptionTable elitekv_options() {
           "with --ratio: d_ckv is a multiple of N; --by-layer: it changes by such (default: 128, for small models 8)")
       .from(1, kMostRankStep)
       .value("held-out", "N", "with --ratio and --by-layer: so many documents, evenly spaced (default: a quarter)")
-      .from(1)
-      .value("rank", "d_ckv", "also factorise to this rank (separate: the budget d_ck + d_cv)")
+      .from(1);
+}
+
+void add_factor_options(OptionTable& table) {
+  table.value("rank", "d_ckv", "also factorise to this rank (separate: the budget d_ck + d_cv)")
       .whole(1)
       .value("factorization", "joint|separate|any", "J-LRD or S-LRD; any, with --ratio: both are tried", "joint")
       .value("whiten", "off|on|both",
@@ -130,6 +126,19 @@ OptionTable elitekv_options() {
       .flag("allow-incomplete", "use the committed documents of an unfinished capture")
       .flag("skip-corrupt", "leave out documents whose checksum does not match")
       .value("layers", "LAYERS", "such as 0,14-16", "all");
+}
+
+}  // namespace
+
+OptionTable elitekv_options() {
+  OptionTable table(
+      "kvcalibrate elitekv --model PATH --text PATH --elite r --out FILE [options]",
+      "RoPElite: which RoPE chunks each head needs. With --rank also J-LRD: low-rank factors of the rest.",
+      {"kvcalibrate elitekv --model SmolLM2.gguf --text book.txt --window 512 --documents 16 --elite 16 "
+       "--rank 192 --out elitekv.json",
+       "kvcalibrate elitekv --capture book.h5 --elite 8 --norm 1 --granularity query-head --out elite.json"});
+  add_search_options(table);
+  add_factor_options(table);
   add_model_options(table);
   add_text_options(table);
   add_run_options(table, true);

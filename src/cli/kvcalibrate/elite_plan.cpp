@@ -4,9 +4,10 @@
 
 #include "calibrate/elitekv/factors.h"
 #include "calibrate/elitekv/obstacles.h"
-#include "cli/common/progress.h"
 #include "cli/kvcalibrate/budget.h"
 #include "core/error.h"
+#include "run/capture_input.h"
+#include "run/progress.h"
 
 namespace kvs {
 namespace {
@@ -52,7 +53,7 @@ void plan_factors(const Options& options, const ModelConfig& model, bool quiet, 
                         ? allocations(options, model).back().d_ckv
                         : static_cast<std::size_t>(options.integer("rank", config.joint ? 1 : 2, limit));
   if (config.granularity == Granularity::kQueryHead && model.group() > 1) {
-    remark(
+    print_note(
         "note: elite sets per query head are analysis only on a model whose query heads share keys; no factors are "
         "made",
         quiet);
@@ -63,9 +64,9 @@ void plan_factors(const Options& options, const ModelConfig& model, bool quiet, 
   config.fitted_outputs = options.choice("outputs", kOutputs) == kOutputs[1];
   const std::size_t bound = no_extra_parameters_rank(model.d_model, model.kv_heads, model.head_dim, config.r);
   if (rank > bound && !options.flag("allow-more-parameters"))
-    remark("note: rank " + std::to_string(rank) + " makes factors with more parameters than what they replace (bound " +
-               std::to_string(bound) + ")",
-           quiet);
+    print_note("note: rank " + std::to_string(rank) +
+                   " makes factors with more parameters than what they replace (bound " + std::to_string(bound) + ")",
+               quiet);
 }
 
 }  // namespace

@@ -8,8 +8,8 @@
 #include "calibrate/elitekv/config.h"
 #include "calibrate/elitekv/elite_allocation.h"
 #include "calibrate/elitekv/search.h"
-#include "cli/common/options.h"
 #include "cli/kvcalibrate/elite_input.h"
+#include "run/options.h"
 
 namespace kvs {
 

@@ -6,9 +6,6 @@
 #include "calibrate/transform/caches.h"
 #include "calibrate/transform/config_file.h"
 #include "calibrate/transform/cost.h"
-#include "cli/common/estimate.h"
-#include "cli/common/outputs.h"
-#include "cli/common/progress.h"
 #include "cli/kvcalibrate/budget.h"
 #include "cli/kvcalibrate/commands.h"
 #include "core/error.h"
@@ -19,6 +16,8 @@
 #include "io/record.h"
 #include "io/safetensors_writer.h"
 #include "io/staged_output.h"
+#include "run/progress.h"
+#include "run/run.h"
 #include "states/live_source.h"
 
 namespace kvs {
@@ -53,11 +52,7 @@ std::size_t sinks_of(const Options& options, std::size_t tokens) {
   return static_cast<std::size_t>(options.integer("sinks", 0, static_cast<std::int64_t>(tokens) - 1));
 }
 
-OptionTable transform_options() {
-  OptionTable table("kvcalibrate transform --model PATH --text PATH --budget SIZE --out FILE [options]",
-                    "A transform coder for the whole cache: bases, bits and quantisers under one budget of bytes.",
-                    {"kvcalibrate transform --model SmolLM2.gguf --text book.txt --window 512 --documents 16 "
-                     "--budget 12.5% --out transform.json"});
+void add_transform_options(OptionTable& table) {
   table.value("out", "FILE", "the config to write; its tensors go beside it")
       .required()
       .value(
@@ -84,6 +79,14 @@ OptionTable transform_options() {
       .value("costs", "FILE",
              "take what errors cost from a transform config of the model (default: measure it, by coding one layer at "
              "a time)");
+}
+
+OptionTable transform_options() {
+  OptionTable table("kvcalibrate transform --model PATH --text PATH --budget SIZE --out FILE [options]",
+                    "A transform coder for the whole cache: bases, bits and quantisers under one budget of bytes.",
+                    {"kvcalibrate transform --model SmolLM2.gguf --text book.txt --window 512 --documents 16 "
+                     "--budget 12.5% --out transform.json"});
+  add_transform_options(table);
   add_other_weights(table);
   add_model_options(table);
   add_text_options(table);
@@ -126,21 +129,22 @@ std::vector<TransformScales> losses_from(const JsonCursor& pairs, std::size_t la
 }
 
 /// @return what was measured by a run before
-std::vector<TransformScales> add_documents(TransformMoments& moments, StateSource& source, Checkpoint& checkpoint,
-                                           const std::filesystem::path& out, const RunOptions& run) {
+std::vector<TransformScales> add_documents(TransformMoments& moments, Run& run) {
+  LiveSource source(run.decoder(), run.documents());
   std::size_t done = 0;
   std::vector<TransformScales> losses;
-  if (const auto state = load_checkpoint(checkpoint, out, run)) {
+  if (const auto state = run.saved_state()) {
     moments.restore(state->sums);
     done = state->documents;
     if (state->extra.is_array())
-      losses = losses_from(JsonCursor(state->extra, out.string() + ".checkpoint"), moments.geometry().layers.size());
+      losses = losses_from(JsonCursor(state->extra, run.options().text("out") + ".checkpoint"),
+                           moments.geometry().layers.size());
   }
-  Progress progress("transform: moments", static_cast<double>(source.documents()), run.quiet);
+  Progress progress("transform: moments", source.documents(), run.quiet());
   for (; done < source.documents(); ++done) {
     progress.update(static_cast<double>(done));
     moments.add(source, done);
-    if (checkpoint.due()) checkpoint.save(done + 1, moments.state());
+    if (run.checkpoint().due()) run.checkpoint().save(done + 1, moments.state());
   }
   return losses;
 }
@@ -153,15 +157,13 @@ void save_losses(std::span<const TransformScales> losses, const TransformMoments
 }
 
 /// What the caches do on the documents that costs are measured on, beside the full cache.
-Json measured_quality(ModelSession& session, const TransformCalibration& found,
-                      std::span<const std::vector<std::int32_t>> documents, const RunOptions& run) {
-  documents = documents.first(std::min(kTransformMeasured, documents.size()));
-  const TransformCaches caches(*session.backend, session.config(), found.layers);
-  Progress progress("quality", static_cast<double>(documents.size()), run.quiet);
+Json measured_quality(const TransformCalibration& found, Run& run) {
+  const auto documents = std::span(run.documents()).first(std::min(kTransformMeasured, run.documents().size()));
+  const TransformCaches caches(run.backend(), run.config(), found.layers);
+  Progress progress("quality", documents.size(), run.quiet());
   const Evaluation evaluation =
-      evaluate(*session.decoder, documents, {.make = [&] { return caches.make(); }, .compare = true},
-               [&](std::size_t done) { progress.update(static_cast<double>(done)); });
-  const Json measured = evaluation_json(evaluation, session.config(), documents.front().size());
+      evaluate(run.decoder(), documents, {.make = [&] { return caches.make(); }, .compare = true}, progress.counter());
+  const Json measured = evaluation_json(evaluation, run.config(), run.tokens());
   Json quality{{"text", documents.size() == 1
                             ? "the first calibration document"
                             : "the first " + std::to_string(documents.size()) + " calibration documents"}};
@@ -170,6 +172,48 @@ Json measured_quality(ModelSession& session, const TransformCalibration& found,
   quality["ppl_full"] = measured.at("full").at("ppl");
   quality["nll_full"] = measured.at("full").at("nll_mean");
   return quality;
+}
+
+TransformGeometry geometry_of(const Options& options, const ModelConfig& model, std::size_t tokens) {
+  const std::size_t length = std::min(tokens, document_length(options, tokens));
+  return transform_geometry(model, sinks_of(options, tokens), recent_tokens(options, length));
+}
+
+/// @throws Error kUsage for a budget that is too small
+TransformPlan make_plan(const Options& options, const ModelSource& model, const TransformGeometry& geometry,
+                        std::size_t tokens) {
+  const std::size_t length = document_length(options, tokens);
+  TransformPlan plan{.bytes = budget_bytes(options.text("budget"), full_cache_bytes(model.config(), length), length),
+                     .tokens = length,
+                     .outliers = outliers_of(options),
+                     .rows = rows_of(options),
+                     .scales = scales_of(options, model)};
+  if (const std::size_t least = least_transform_bytes(model.config(), geometry, plan); plan.bytes < least)
+    throw Error(ErrorCode::kUsage, "--budget",
+                "found " + std::to_string(plan.bytes) + " bytes of a document of " + std::to_string(length) +
+                    " tokens, expected at least " + std::to_string(least) +
+                    ", what gains, sinks, outliers and tokens that wait take");
+  return plan;
+}
+
+Estimate estimate_of(const TransformGeometry& geometry, const TransformPlan& plan, const Run& run) {
+  const TransformText text{run.documents().size(), run.tokens(), plan.scales.empty()};
+  return {.flops = transform_passes(geometry, text) * forward_flops(run.config(), static_cast<double>(run.tokens())),
+          .memory_bytes =
+              session_memory(run.session(), run.tokens()) + transform_memory(geometry, text, run.config().d_model),
+          .coded_values = transform_coded_values(geometry, text)};
+}
+
+TransformCalibration calibrate(const TransformPlan& plan, const TransformMoments& moments, Run& run) {
+  PhaseProgress progress(run.quiet());
+  return calibrate_transform(
+      run.decoder(), moments, run.documents(), plan,
+      [&](std::string_view step, std::size_t done, std::size_t total) {
+        progress.update(std::string(step), done, total);
+      },
+      [&](std::span<const TransformScales> losses) {
+        if (run.checkpoint().due()) save_losses(losses, moments, run.documents().size(), run.checkpoint());
+      });
 }
 
 std::string summary(const TransformConfig& config, const Json& quality) {
@@ -185,60 +229,27 @@ std::string summary(const TransformConfig& config, const Json& quality) {
 void run_transform(Arguments arguments) {
   const auto options = transform_options().parse(arguments, std::cout);
   if (!options) return;
-  const RunOptions run = run_options(*options);
-  const std::filesystem::path out = options->text("out"), tensors = beside(out, ".safetensors");
-  check_outputs(out, std::span(&tensors, 1), *options, run);
-  const OutputLock lock(out, run.lock, std::span(&tensors, 1));
-  auto source = open_model(*options);
-  const Corpus corpus = load_corpus(*options, run, *source);
-  Json identity = run_identity(*options, *source, corpus);
-  add_decompositions(identity);
-  if (is_finished(
-          out, out, run, [&](const Json& config) { return is_of_run(config, "/calibration", *options, identity); },
-          [&](const Json&) { return std::vector{tensors}; }))
-    return print_result(run, read_config(out), out.string() + ": finished before\n");
-  const auto documents = tokens_of(corpus);
-  const std::size_t tokens = documents.front().size(), length = document_length(*options, tokens);
-  const TransformGeometry geometry = transform_geometry(source->config(), sinks_of(*options, tokens),
-                                                        recent_tokens(*options, std::min(tokens, length)));
-  TransformPlan plan{.bytes = budget_bytes(options->text("budget"), full_cache_bytes(source->config(), length), length),
-                     .tokens = length,
-                     .outliers = outliers_of(*options),
-                     .rows = rows_of(*options),
-                     .scales = scales_of(*options, *source)};
-  if (const std::size_t least = least_transform_bytes(source->config(), geometry, plan); plan.bytes < least)
-    throw Error(ErrorCode::kUsage, "--budget",
-                "found " + std::to_string(plan.bytes) + " bytes of a document of " + std::to_string(length) +
-                    " tokens, expected at least " + std::to_string(least) +
-                    ", what gains, sinks, outliers and tokens that wait take");
-  Checkpoint checkpoint(out, identity);
-  TransformMoments moments = transform_moments(*source, geometry);
-  ModelSession session = load_model(std::move(source), *options, run);
-  const TransformText text{documents.size(), tokens, plan.scales.empty()};
-  announce(
-      {.flops = transform_passes(geometry, text) * forward_flops(session.config(), static_cast<double>(tokens)),
-       .memory_bytes = session_memory(session, tokens) + transform_memory(geometry, text, session.config().d_model),
-       .coded_values = transform_coded_values(geometry, text)},
-      *session.backend, run);
-  LiveSource live(*session.decoder, documents);
-  plan.losses = add_documents(moments, live, checkpoint, out, run);
-  std::optional<Progress> progress;
-  std::string_view current;
-  const TransformCalibration found = calibrate_transform(
-      *session.decoder, moments, documents, plan,
-      [&](std::string_view step, std::size_t done, std::size_t total) {
-        if (step != current || done == 0) progress.emplace(std::string(step), static_cast<double>(total), run.quiet);
-        current = step;
-        progress->update(static_cast<double>(done));
-      },
-      [&](std::span<const TransformScales> losses) {
-        if (checkpoint.due()) save_losses(losses, moments, documents.size(), checkpoint);
-      });
-  progress.reset();
-  const Json config = write_transform_config(found, *session.source, provenance(*options, run, corpus), out,
-                                             run.replace(), measured_quality(session, found, documents, run));
-  checkpoint.remove();
-  print_result(run, config, summary(found.config, config.at("quality")));
+  const std::filesystem::path out = options->text("out");
+  Run run(*options);
+  run.take_outputs({.main = out,
+                    .others = {sibling_path(out, ".safetensors")},
+                    .kind = RunOutputs::Kind::kConfig,
+                    .state = RunOutputs::State::kCheckpoint});
+  run.open_model();
+  run.read_texts();
+  add_decompositions(run.identity());
+  if (run.is_finished()) return;
+  const TransformGeometry geometry = geometry_of(*options, run.config(), run.tokens());
+  TransformPlan plan = make_plan(*options, run.model(), geometry, run.tokens());
+  TransformMoments moments = transform_moments(run.model(), geometry);
+  run.load();
+  run.print_estimate(estimate_of(geometry, plan, run));
+  plan.losses = add_documents(moments, run);
+  const TransformCalibration found = calibrate(plan, moments, run);
+  const Json config = write_transform_config(found, run.model(), run.provenance(), out, run.settings().replace(),
+                                             measured_quality(found, run));
+  run.remove_state();
+  run.print(config, summary(found.config, config.at("quality")));
 }
 
 }  // namespace kvs

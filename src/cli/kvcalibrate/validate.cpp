@@ -25,10 +25,8 @@ void run_validate(Arguments arguments) {
     throw Error(ErrorCode::kUsage, "--schema", "found together with FILE, expected one of them");
   const std::filesystem::path path = options->text("FILE");
   const Json config = read_config(path);
-  RunOptions run;
-  run.json = options->flag("json");
   const auto method = config.at("method").get<std::string>();
-  print_result(run, {{"file", path.string()}, {"valid", true}, {"method", method}},
+  print_result(run_options(*options), {{"file", path.string()}, {"valid", true}, {"method", method}},
                path.string() + ": valid " + method + " config\n");
 }
 

@@ -20,9 +20,7 @@ void run_info(Arguments arguments) {
   const auto window = static_cast<std::size_t>(options->integer("window", 2, kMostWindow));
   const auto source = ModelSource::open(options->text("MODEL"));
   const Json report = model_report(*source, window);
-  RunOptions run;
-  run.json = options->flag("json");
-  print_result(run, report, report_text(report));
+  print_result(run_options(*options), report, report_text(report));
 }
 
 }  // namespace kvs

@@ -50,11 +50,7 @@ void note_skipped(const std::vector<std::string>& skipped, bool quiet) {
 void run_report(Arguments arguments) {
   const auto options = report_options().parse(arguments, std::cout);
   if (!options) return;
-  RunOptions run;
-  run.force = options->flag("force");
-  run.quiet = options->flag("quiet");
-  run.json = options->flag("json");
-  run.lock = !options->flag("no-lock");
+  const RunOptions run = run_options(*options);
   const std::filesystem::path out = options->text("out");
   check_outputs(out, {}, *options, run);
   const OutputLock lock(out, run.lock);

@@ -31,9 +31,7 @@ void run_verify(Arguments arguments) {
   Json report;
   const auto damaged =
       verify_capture(path, {.allow_incomplete = options->flag("allow-incomplete"), .skip_corrupt = false}, report);
-  RunOptions run;
-  run.json = options->flag("json");
-  print_result(run, report, damaged == 0 ? sound_text(path, report) : "");
+  print_result(run_options(*options), report, damaged == 0 ? sound_text(path, report) : "");
   if (damaged > 0)
     throw Error(ErrorCode::kInput, path.string(),
                 "found " + std::to_string(damaged) + " damaged datasets, expected none");
