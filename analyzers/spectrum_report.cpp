@@ -176,16 +176,13 @@ std::vector<std::string> spectrum_report_files(const SpectrumAccumulator::Settin
 std::string write_spectrum_report(const std::filesystem::path& directory, const Spectrum& spectrum,
                                   const SpectrumOrigin& origin, bool force, const ModelGains* gains) {
   const std::string json = dump_json(spectrum_json(spectrum, origin, gains)) + "\n";
-  std::string note;
   OutputSet outputs;
+  draw::Figures figures(outputs);
   outputs.add(directory / "spectrum.h5", tables_of(spectrum));
-  for (const auto& [stem, chart] : charts_of(spectrum, origin.model_name, gains)) {
-    const std::string problem = draw::stage_figure(outputs, directory / stem, chart);
-    if (note.empty()) note = problem;
-  }
+  for (const auto& [stem, chart] : charts_of(spectrum, origin.model_name, gains)) figures.add(directory / stem, chart);
   outputs.add(directory / "spectrum.json", json);
   outputs.commit(force);
-  return note;
+  return figures.note();
 }
 
 }  // namespace kvs

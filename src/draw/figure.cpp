@@ -1,6 +1,5 @@
 #include "draw/figure.h"
 
-#include "draw/png.h"
 #include "draw/svg.h"
 
 namespace kvs::draw {
@@ -9,16 +8,17 @@ std::vector<std::filesystem::path> figure_files(const std::filesystem::path& ste
   return {stem.string() + ".svg", stem.string() + ".png"};
 }
 
-std::string stage_figure(OutputSet& outputs, const std::filesystem::path& stem, const Chart& chart) {
+void Figures::add(const std::filesystem::path& stem, const Chart& chart) {
   const auto files = figure_files(stem);
   const std::string svg = svg_file(chart);
-  const Png png = png_of(svg);
-  outputs.add(files[0], svg);
-  if (png.problem.empty())
-    outputs.add(files[1], png.bytes);
+  const Png png = hung_ ? Png{} : png_of(svg, patience_);
+  hung_ = hung_ || png.hung;
+  outputs_.add(files[0], svg);
+  if (!png.bytes.empty())
+    outputs_.add(files[1], png.bytes);
   else
-    outputs.remove(files[1]);
-  return png.problem.empty() ? "" : "note: " + files[1].string() + " is not written: " + png.problem;
+    outputs_.remove(files[1]);
+  if (note_.empty() && !png.problem.empty()) note_ = "note: " + files[1].string() + " is not written: " + png.problem;
 }
 
 }  // namespace kvs::draw

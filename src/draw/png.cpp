@@ -23,14 +23,14 @@ extern char** environ;
 namespace kvs::draw {
 namespace {
 
-/// Time limit of a conversion.
-constexpr std::chrono::seconds kLongest{60};
 constexpr std::chrono::milliseconds kLook{2};
 
 constexpr std::size_t kLargestPicture = 256UL << 20;
 
 /// There is no picture.
 [[noreturn]] void fail(const std::string& problem) { throw Error(ErrorCode::kEnvironment, "rsvg-convert", problem); }
+
+class TooLate {};
 
 /// A file without a name, in memory: nothing is left of it when this process and its child have ended.
 class MemoryFile {
@@ -90,10 +90,10 @@ class SpawnSettings {
   posix_spawnattr_t attributes_{};
 };
 
-/// Waits for the child, which a signal to this process or a minute ends. @return its status, or 0 where the system does
-/// not tell it: a process that ignores SIGCHLD
-int wait_for(pid_t child) {
-  const auto deadline = std::chrono::steady_clock::now() + kLongest;
+/// Waits for the child, and ends it after `patience` or on a signal to this process. @return its status, or 0 where the
+/// system does not tell it: a process that ignores SIGCHLD
+int wait_for(pid_t child, std::chrono::milliseconds patience) {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
   int status = 0;
   bool late = false;
   while (true) {
@@ -107,7 +107,7 @@ int wait_for(pid_t child) {
       std::this_thread::sleep_for(kLook);
   }
   check_interrupt();
-  if (late) fail("took longer than a minute");
+  if (late) throw TooLate();
   return status;
 }
 
@@ -119,10 +119,10 @@ std::string last_words(const MemoryFile& messages) {
   return line == std::string::npos ? text : text.substr(line + 1);
 }
 
-std::string converted(std::string_view svg) {
+std::string converted(std::string_view svg, std::chrono::milliseconds patience) {
   const MemoryFile input, output, messages;
   write_at(input.descriptor(), "figure", std::as_bytes(std::span(svg)), 0);
-  const int status = wait_for(SpawnSettings(input, output, messages).start());
+  const int status = wait_for(SpawnSettings(input, output, messages).start(), patience);
   if (WIFSIGNALED(status)) fail("killed by signal " + std::to_string(WTERMSIG(status)));
   if (const int code = WEXITSTATUS(status); code != 0)
     fail("ended with status " + std::to_string(code) + ": " + last_words(messages));
@@ -134,9 +134,11 @@ std::string converted(std::string_view svg) {
 
 }  // namespace
 
-Png png_of(std::string_view svg) {
+Png png_of(std::string_view svg, std::chrono::milliseconds patience) {
   try {
-    return {converted(svg)};
+    return {converted(svg, patience)};
+  } catch (const TooLate&) {
+    return {"", "rsvg-convert: took longer than " + std::to_string(patience.count() / 1000) + " s", true};
   } catch (const Error& problem) {
     return {"", problem.what()};
   }

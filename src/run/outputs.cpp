@@ -233,14 +233,11 @@ std::vector<std::filesystem::path> figure_paths(const std::filesystem::path& mai
 void write_outputs(OutputSet& outputs, const std::filesystem::path& main, const Json& result, const RunOptions& run,
                    const std::function<RunFigures()>& figures) {
   const std::string text = dump_json(result);
-  std::string note;
-  for (const auto& [suffix, chart] : figures()) {
-    const std::string problem = draw::stage_figure(outputs, sibling_path(main, suffix), chart);
-    if (note.empty()) note = problem;
-  }
+  draw::Figures drawn(outputs);
+  for (const auto& [suffix, chart] : figures()) drawn.add(sibling_path(main, suffix), chart);
   outputs.add(main, text + '\n');
   outputs.commit(run.replace());
-  if (!note.empty()) print_note(note, run.quiet);
+  if (!drawn.note().empty()) print_note(drawn.note(), run.quiet);
 }
 
 void print_result(const RunOptions& run, const Json& json, const std::string& text) {

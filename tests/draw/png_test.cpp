@@ -121,7 +121,9 @@ TEST(Figure, IsItsSvgWhereNothingMakesAPngAndAnOlderOneGoes) {
   const StandIn none("");
   std::ofstream(folder.path() / "a.png") << "old";
   OutputSet outputs;
-  const std::string note = stage_figure(outputs, folder.path() / "a", small_chart());
+  Figures figures(outputs);
+  figures.add(folder.path() / "a", small_chart());
+  const std::string note = figures.note();
   EXPECT_THAT(note, testing::AllOf(HasSubstr("note: "), HasSubstr("a.png is not written: rsvg-convert: not found")));
   EXPECT_TRUE(fs::exists(folder.path() / "a.png"));  // until the figure is in place
   outputs.commit(true);
@@ -129,11 +131,25 @@ TEST(Figure, IsItsSvgWhereNothingMakesAPngAndAnOlderOneGoes) {
   EXPECT_FALSE(fs::exists(folder.path() / "a.png"));
 }
 
+TEST(Figure, AProgramThatHangsIsWaitedForOnce) {
+  const TemporaryDirectory folder;
+  const StandIn program("echo started >>" + (folder.path() / "runs").string() + "; exec /bin/sleep 600");
+  OutputSet outputs;
+  Figures figures(outputs, std::chrono::milliseconds(300));
+  for (const char* name : {"a", "b"}) figures.add(folder.path() / name, small_chart());
+  outputs.commit(false);
+  EXPECT_EQ(read_text_file(folder.path() / "runs", 100), "started\n");
+  EXPECT_THAT(figures.note(), HasSubstr("a.png is not written: rsvg-convert: took longer than"));
+  for (const char* name : {"a", "b"}) EXPECT_TRUE(fs::exists(folder.path() / (name + std::string(".svg"))));
+}
+
 TEST(Figure, HasBothFormats) {
   const TemporaryDirectory folder;
   const StandIn program(kWritesAPicture);
   OutputSet outputs;
-  EXPECT_EQ(stage_figure(outputs, folder.path() / "a", small_chart()), "");
+  Figures figures(outputs);
+  figures.add(folder.path() / "a", small_chart());
+  EXPECT_EQ(figures.note(), "");
   outputs.commit(false);
   for (const fs::path& file : figure_files(folder.path() / "a"))
     EXPECT_TRUE(is_whole_figure(read_text_file(file, 1 << 20))) << file;
