@@ -63,6 +63,12 @@ void check_choice(const CacheChoice& choice, const ModelConfig& model) {
   parameters.check_known();
 }
 
+CacheChoice cache_of_config(const std::filesystem::path& path, const ModelSource& source) {
+  CacheChoice choice = choice_of_config(path, source);
+  check_choice(choice, source.config());
+  return choice;
+}
+
 std::size_t cache_positions(const CacheChoice& choice, const ModelConfig& model, std::size_t tokens) {
   return choice.loaded ? tokens : make(choice, model).positions(tokens);
 }

@@ -40,6 +40,8 @@ CacheChoice full_choice();
 CacheChoice choice_of_config(const std::filesystem::path& path, const ModelSource& source);
 /// Refuses what is wrong in a choice's parameters. @throws Error as Parameters
 void check_choice(const CacheChoice& choice, const ModelConfig& model);
+/// choice_of_config() and check_choice().
+CacheChoice cache_of_config(const std::filesystem::path& path, const ModelSource& source);
 /// Positions that the cache's rotations use in a document of `tokens` tokens.
 std::size_t cache_positions(const CacheChoice& choice, const ModelConfig& model, std::size_t tokens);
 /// Makes a fresh cache at each call, for documents of `tokens` tokens. `backend` and `model` must outlive it.

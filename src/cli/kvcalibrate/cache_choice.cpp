@@ -169,12 +169,6 @@ CacheChoice cache_of_words(const std::string& text, const std::string& option, c
   return choice;
 }
 
-CacheChoice cache_of_config(const std::filesystem::path& path, const ModelSource& source) {
-  CacheChoice choice = choice_of_config(path, source);
-  check_choice(choice, source.config());
-  return choice;
-}
-
 std::function<Cache()> cache_maker(CacheChoice choice, const ModelSession& session, std::size_t tokens) {
   return cache_maker(std::move(choice), *session.backend, session.config(), tokens);
 }

@@ -24,8 +24,6 @@ CacheChoice choose_cache(const Options& options, const ModelSource& source, cons
                          const Json& assumed = Json::object());
 /// The cache that one word of an option names: "METHOD [NAME=VALUE …]". @throws as choose_cache, naming `option`.
 CacheChoice cache_of_words(const std::string& text, const std::string& option, const ModelSource& source);
-/// The cache of a config. @throws as choose_cache.
-CacheChoice cache_of_config(const std::filesystem::path& path, const ModelSource& source);
 /// cache_maker() on the session's backend. Must not outlive the session.
 std::function<Cache()> cache_maker(CacheChoice choice, const ModelSession& session, std::size_t tokens);
 

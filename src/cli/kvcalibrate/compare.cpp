@@ -9,13 +9,15 @@
 #include <span>
 #include <vector>
 
+#include "calibrate/compare/best_configs.h"
+#include "calibrate/compare/calibrated_cells.h"
+#include "calibrate/compare/cells.h"
 #include "calibrate/compare/comparison_report.h"
+#include "calibrate/compare/front.h"
 #include "calibrate/method_order.h"
 #include "cli/kvcalibrate/commands.h"
-#include "cli/kvcalibrate/compare_calibration.h"
-#include "cli/kvcalibrate/compare_cells.h"
-#include "cli/kvcalibrate/compare_front.h"
 #include "cli/kvcalibrate/compare_options.h"
+#include "cli/kvcalibrate/task_input.h"
 #include "core/error.h"
 #include "eval/evaluation_report.h"
 #include "io/digest.h"
@@ -37,8 +39,7 @@ constexpr double kTimes = 0.1, kQuestions = 0.1;  // of --time, for the front's
 std::vector<std::filesystem::path> calibrated_configs(const Options& options, std::span<const double> budgets) {
   std::vector<std::filesystem::path> paths;
   for (const SeriesMethod* const method : compared_series(options))
-    for (const double budget : budgets)
-      paths.push_back(calibration_folder(options) / share_file(std::string(method->name), budget));
+    for (const double budget : budgets) paths.push_back(calibration_plan(options).config(method->name, budget));
   return paths;
 }
 std::filesystem::path tensors_of(std::filesystem::path config) { return config.replace_extension(".safetensors"); }
@@ -60,7 +61,7 @@ std::map<std::filesystem::path, std::filesystem::path> files_to_copy(const Optio
       const std::string name = file.at("path");
       const auto from = std::filesystem::path(path).parent_path() / name;
       const auto [found, fresh] = copies.emplace(folder / name, from);
-      if (!fresh && (found->second.parent_path() == calibration_folder(options) ||
+      if (!fresh && (found->second.parent_path() == calibration_plan(options).folder ||
                      sha256_of_file(found->second) != sha256_of_file(from)))
         throw Error(ErrorCode::kUsage, from.string(),
                     "has the name of " + found->second.string() + ", expected names of their own for --best-dir");
@@ -68,83 +69,6 @@ std::map<std::filesystem::path, std::filesystem::path> files_to_copy(const Optio
   }
   return copies;
 }
-
-/// A folder of configs for cells of a comparison.
-class BestConfigs {
- public:
-  /// @param record      of the text that is compared
-  /// @param calibrated  the text that settings were chosen on, or nullptr
-  BestConfigs(const Json& comparison, std::span<const CompareCell> cells, const ModelSession& session,
-              const Provenance& record, const Corpus* calibrated)
-      : comparison_(comparison), cells_(cells), session_(session), record_(record), calibrated_(calibrated) {}
-
-  /// Adds the config of cell `n` as `to`, with copies of the files that it names.
-  void add(const Json& n, const std::filesystem::path& to, OutputSet& outputs) {
-    if (n.is_null()) return;
-    const CompareCell& cell = cells_[n.get<std::size_t>()];
-    const Json quality = quality_of(comparison_.at("cells")[n.get<std::size_t>()]);
-    const Json config =
-        cell.config.empty() ? made_config(cell, quality) : copied_config(cell, quality, to.parent_path(), outputs);
-    outputs.add(to, dump_json(config) + "\n");
-  }
-
- private:
-  /// What was scored, and on what.
-  Json quality_of(const Json& found) const {
-    const double nll = found.at("nll_mean").get<double>();
-    return {{"text", "compared documents"},
-            {"text_sha256", record_.text_sha256},
-            {"documents", found.at("documents")},
-            {"window", comparison_.at("tokens")},
-            {"tokens_scored", found.at("tokens_scored")},
-            {"ppl", found.at("ppl")},
-            {"ppl_full", exponential_or_null(nll - found.at("ratio").at("nll_difference").get<double>())},
-            {"nll_mean", nll},
-            {"ratio", found.at("ratio")},
-            {"kl", found.at("kl")},
-            {"bytes_per_token", found.at("bytes_ratio").get<double>() * full_cache_bytes(session_.config(), 1)}};
-  }
-
-  Json made_config(const CompareCell& cell, const Json& quality) const {
-    const ModelConfig& model = session_.config();
-    return make_config(cell.method, model, session_.source->sha256(),
-                       cell_choice(cell, *session_.source).resolved(model), Json::object(), chosen_on(cell), quality,
-                       {});
-  }
-
-  /// The cell's config with its own settings and quality.
-  Json copied_config(const CompareCell& cell, const Json& quality, const std::filesystem::path& folder,
-                     OutputSet& outputs) {
-    const std::filesystem::path from(cell.config);
-    Json config = read_config(from);
-    for (const Json& file : config.at("files")) {
-      const std::string name = file.at("path");
-      if (!copied_.insert(folder / name).second) continue;  // another cell has the same
-      const MappedFile copy(from.parent_path() / name);
-      outputs.add(folder / name, {reinterpret_cast<const char*>(copy.bytes().data()), copy.bytes().size()});
-    }
-    config.at("parameters").update(cell.settings);
-    config["quality"] = quality;
-    return config;
-  }
-
-  /// The documents that the cell's settings were chosen on: of a paper's standard none.
-  Provenance chosen_on(const CompareCell& cell) const {
-    Provenance record = without_text(record_);
-    if (cell.calibration_documents == 0) return record;
-    record.text_sha256 = calibrated_->text_sha256;
-    record.documents = cell.calibration_documents;
-    record.tokens = record.documents * calibrated_->documents.front().tokens.size();
-    return record;
-  }
-
-  const Json& comparison_;
-  std::span<const CompareCell> cells_;
-  const ModelSession& session_;
-  const Provenance& record_;
-  const Corpus* calibrated_;
-  std::set<std::filesystem::path> copied_;
-};
 
 std::filesystem::path best_path(const Options& options, double budget) {
   return std::filesystem::path(options.text("best-dir")) / share_file("best", budget);
@@ -196,7 +120,7 @@ std::vector<std::filesystem::path> other_outputs(const Options& options, std::sp
 /// Whether a cell's config is one that this comparison writes.
 bool is_calibrated_here(const Options& options, const Json& config) {
   return config.is_string() && !compared_series(options).empty() &&
-         std::filesystem::path(config.get<std::string>()).parent_path() == calibration_folder(options);
+         std::filesystem::path(config.get<std::string>()).parent_path() == calibration_plan(options).folder;
 }
 
 /// Those of them that a run with this result has written.
@@ -225,6 +149,25 @@ void add_identity(Run& run, const std::optional<Corpus>& calibration) {
   }
   if (!compared_series(run.options()).empty()) add_decompositions(run.identity());
 }
+
+/// The questions of --task, and what they are asked with.
+struct TaskQuestions {
+  explicit TaskQuestions(const Run& run)
+      : tokenizer(run.model().load_tokenizer()),
+        input(task_input(run.options(), run.settings(), run.config(), *tokenizer)),
+        asked{run.options().text("task"),
+              input.samples,
+              {.tokenizer = *tokenizer,
+               .rule = input.rule,
+               .answer_tokens = input.answer_tokens,
+               .bos = chosen_bos(*tokenizer, bos_choice(run.options()))}} {
+    asked.longest = longest_question(input, asked.plan, run.config(), run.settings(), asked.task);
+  }
+
+  std::shared_ptr<const Tokenizer> tokenizer;
+  TaskInput input;
+  FrontQuestions asked;
+};
 
 /// What is compared on what.
 struct CompareInput {
@@ -263,7 +206,7 @@ CompareInput compare_input(const Run& run) {
   grid.tokens = input.documents.front().size();
   grid.prefix = input.plan.prefix = compare_prefix(options, grid.tokens);
   input.decode = compare_decode(options, grid.tokens - grid.prefix - 1);
-  if (options.has("task")) check_questions(options, run.settings(), run.model());
+  if (options.has("task")) (void)TaskQuestions(run);
   input.cells = compare_cells(grid, run.config());
   for (CompareCell& cell : config_cells(options.list("config"), grid, run.model()))
     input.cells.push_back(std::move(cell));
@@ -274,12 +217,12 @@ Estimate estimate_of(const CompareInput& input, const Run& run) {
   const Options& options = run.options();
   const ModelConfig& model = run.config();
   const std::size_t tokens = input.grid.tokens,
-                    calibrated = input.calibration ? most_calibrated_cells(options, input.grid) : 0,
+                    calibrated = input.calibration ? most_calibrated_cells(calibration_plan(options), input.grid) : 0,
                     passes = (1 + input.cells.size() + calibrated) * input.documents.size();
   Estimate before;
   if (input.calibration)
-    before =
-        calibration_estimate(options, run.session(), input.grid, *input.calibration, input.documents.size() * tokens);
+    before = calibration_estimate(calibration_plan(options), run.session(), input.grid, *input.calibration,
+                                  input.documents.size() * tokens);
   return {.flops = kCellPasses * static_cast<double>(passes) * forward_flops(model, static_cast<double>(tokens)) +
                    before.flops,
           .memory_bytes = std::max(before.memory_bytes,
@@ -312,8 +255,10 @@ void calibrate(const Run& run, RunRecords& records, CompareInput& input) {
   if (!input.calibration) return;
   std::optional<double>& seconds = input.plan.seconds;
   const auto most = seconds ? std::optional(*seconds / 2) : std::nullopt;
+  CalibrationPlan plan = calibration_plan(run.options());
+  plan.provenance = [&](const Corpus& text) { return provenance(run.options(), run.settings(), text); };
   CalibratedCells made =
-      calibrated_cells(run.options(), run.settings(), run.session(), input.grid, *input.calibration, records, most);
+      calibrated_cells(plan, run.settings(), run.session(), input.grid, *input.calibration, records, most);
   std::ranges::move(made.cells, std::back_inserter(input.cells));
   input.calibrated = std::move(made.methods);
   if (seconds) *seconds -= made.seconds;
@@ -321,7 +266,7 @@ void calibrate(const Run& run, RunRecords& records, CompareInput& input) {
 
 /// [cell]
 std::vector<CellResult> score(const Run& run, RunRecords& records, CompareInput& input) {
-  const RunnableCells ready = runnable_cells(input.cells, run.session(), input.grid.tokens);
+  const RunnableCells ready = runnable_cells(input.cells, run.model(), run.backend(), input.grid.tokens);
   Progress progress("compare: scores", 1.0, run.quiet());
   const std::vector<CellResult> scored =
       score_cells(run.decoder(), input.documents, ready.make, input.plan, records,
@@ -365,7 +310,8 @@ Json look_at_front(const Run& run, const CompareInput& input, std::span<const Ce
     speeds = time_front(run, input.documents.front(), input.decode, front, most);
   }
   if (!options.has("task")) return speeds;
-  const FrontAnswers answers = ask_front(run, input.grid.tokens, front, records, clock.left(records));
+  const FrontAnswers answers =
+      ask_front(run, TaskQuestions(run).asked, input.grid.tokens, front, records, clock.left(records));
   result["full"]["retrieval"] = answers.full;
   for (std::size_t i = 0; i < front.size(); ++i) result["cells"][front[i].cell]["retrieval"] = answers.cells[i];
   return speeds;
@@ -386,7 +332,7 @@ void write(Run& run, const CompareInput& input, const Json& result, const Json& 
   const Provenance record = run.provenance();
   if (options.has("best-dir"))
     add_best(options, result,
-             {result, input.cells, run.session(), record, input.calibration ? &*input.calibration : nullptr}, staged);
+             {result, input.cells, run.model(), record, input.calibration ? &*input.calibration : nullptr}, staged);
   write_outputs(staged, options.text("out"), result, run.settings(), [&] { return pareto_figure(result); });
   if (speeds.is_null()) std::filesystem::remove(speed_path(options));  // of what --force replaces
   run.remove_state();
@@ -409,7 +355,7 @@ void run_compare(Arguments arguments) {
   all.insert(all.begin(), out);
   check_inputs_spared(all, *options);
   if (options->has("best-dir")) best.emplace(options->text("best-dir"));
-  if (!compared_series(*options).empty()) calibrated.emplace(calibration_folder(*options));
+  if (!compared_series(*options).empty()) calibrated.emplace(calibration_plan(*options).folder);
   run.take_outputs(std::move(outputs));
 
   run.open_model();

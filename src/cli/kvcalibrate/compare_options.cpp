@@ -20,13 +20,6 @@ namespace {
 
 constexpr std::int64_t kMostDecoded = 1 << 20, kMostWindow = 1 << 24;
 
-/// "12.5" of 0.125.
-std::string percent_text(double share) {
-  char percent[32];
-  std::snprintf(percent, sizeof percent, "%.4g", 100 * share);
-  return percent;
-}
-
 /// "75%" or "0.75".
 double share_of(const std::string& word, const char* option) {
   const bool percent = word.ends_with('%');
@@ -286,11 +279,10 @@ Corpus load_calibration(const Options& options, const RunOptions& run, const Mod
   return corpus;
 }
 
-std::filesystem::path calibration_folder(const Options& options) {
-  return options.has("calibration-dir") ? std::filesystem::path(options.text("calibration-dir"))
-                                        : sibling_path(options.text("out"), "_calibrated");
+CalibrationPlan calibration_plan(const Options& options) {
+  return {.series = compared_series(options),
+          .folder = options.has("calibration-dir") ? std::filesystem::path(options.text("calibration-dir"))
+                                                   : sibling_path(options.text("out"), "_calibrated")};
 }
-
-std::string share_file(const std::string& name, double share) { return name + '_' + percent_text(share) + ".json"; }
 
 }  // namespace kvs

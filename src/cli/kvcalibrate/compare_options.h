@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "calibrate/calibration.h"
+#include "calibrate/compare/calibrated_cells.h"
 #include "calibrate/compare/grid.h"
 #include "run/model_session.h"
 #include "run/options.h"
@@ -31,9 +32,7 @@ std::size_t compare_prefix(const Options& options, std::size_t tokens);
 std::size_t compare_decode(const Options& options, std::size_t most);
 /// The texts of --calibration-text, none of whose windows is one of `scored`.
 Corpus load_calibration(const Options& options, const RunOptions& run, const ModelSource& model, const Corpus& scored);
-/// --calibration-dir or its default.
-std::filesystem::path calibration_folder(const Options& options);
-/// "lagkv_25.json": what belongs to a budget, or to a loss.
-std::string share_file(const std::string& name, double share);
+/// What is calibrated, in --calibration-dir or its default. Not its provenance.
+CalibrationPlan calibration_plan(const Options& options);
 
 }  // namespace kvs

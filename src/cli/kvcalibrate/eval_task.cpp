@@ -26,10 +26,6 @@ constexpr std::size_t kMostTaskBytes = std::size_t{1} << 30;
 constexpr std::array<std::string_view, 7> kTextScoringOptions{"tokens-file", "window", "documents",  "windows",
                                                               "stride",      "decode", "save-config"};
 
-ParameterSource prefix_parameters(std::size_t tokens) {
-  return {{{"prefix", tokens}, {"prefill", tokens > 0 ? "whole" : "stepwise"}}, "--prefill: ", ErrorCode::kUsage};
-}
-
 TaskCache task_cache(const Options& options, const ModelSource& source) {
   const Method* named = options.has("method") ? find_method(options.text("method")) : nullptr;
   // Prefixes are as long as the questions will be.
@@ -97,9 +93,9 @@ std::vector<TaskResult> ask_all(const TaskQuestions& questions, Run& run) {
                                forward_flops(run.config(), static_cast<double>(longest)),
                       .memory_bytes = session_memory(run.session(), longest)});
   Progress progress("eval: " + run.options().text("task"), input.samples.size(), run.quiet());
-  CachedAnswers model(run.decoder(), prompt_cache_maker(cache, run.session(), longest));
+  CachedAnswers model(run.decoder(), prompt_cache_maker(cache, run.backend(), run.config(), longest));
   const TaskCache full_cache{full_choice(), "stepwise"};
-  CachedAnswers full(run.decoder(), prompt_cache_maker(full_cache, run.session(), longest));
+  CachedAnswers full(run.decoder(), prompt_cache_maker(full_cache, run.backend(), run.config(), longest));
   return run_task(input.samples, plan, model, compare ? &full : nullptr, progress.counter(), run.journal());
 }
 
@@ -126,20 +122,6 @@ TaskQuestions make_questions(const Run& run, TaskCache cache, const Tokenizer& t
 }
 
 }  // namespace
-
-std::function<Cache(const Prompt&)> prompt_cache_maker(const TaskCache& cache, const ModelSession& session,
-                                                       std::size_t longest) {
-  const auto& [choice, prefill] = cache;
-  if (choice.method->prefill == Prefill::kNone)
-    return [make = cache_maker(choice, session, longest)](const Prompt&) { return make(); };
-  return [&session, cache](const Prompt& prompt) {
-    CacheChoice made = cache.choice;
-    made.parameters.push_back(prefix_parameters(cache.prefill == "stepwise"  ? 0
-                                                : cache.prefill == "context" ? prompt.context
-                                                                             : prompt.ids.size()));
-    return cache_maker(std::move(made), session, prompt.ids.size())();
-  };
-}
 
 void add_question_options(OptionTable& table) {
   table.group("Tasks")

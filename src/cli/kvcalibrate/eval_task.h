@@ -3,9 +3,9 @@
 #include <array>
 #include <string_view>
 
+#include "calibrate/prompt_caches.h"
 #include "cli/kvcalibrate/cache_choice.h"
 #include "run/run.h"
-#include "tasks/prompt.h"
 
 namespace kvs {
 
@@ -13,15 +13,6 @@ namespace kvs {
 void add_question_options(OptionTable& table);
 /// The same and --prefill.
 void add_task_options(OptionTable& table);
-/// A method, and how questions go into its cache.
-struct TaskCache {
-  CacheChoice choice;
-  std::string prefill;  // stepwise, context or prompt
-};
-/// The caches of prompts of at most `longest` tokens: where tokens go in whole they differ in their prefix. Must not
-/// outlive the session.
-std::function<Cache(const Prompt&)> prompt_cache_maker(const TaskCache& cache, const ModelSession& session,
-                                                       std::size_t longest);
 /// The tasks, a line for each.
 std::string task_lines();
 /// The options that need --task.

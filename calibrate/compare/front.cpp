@@ -1,4 +1,4 @@
-#include "cli/kvcalibrate/compare_front.h"
+#include "calibrate/compare/front.h"
 
 #include <algorithm>
 #include <chrono>
@@ -6,9 +6,8 @@
 #include <map>
 #include <utility>
 
-#include "cli/kvcalibrate/compare_cells.h"
-#include "cli/kvcalibrate/eval_task.h"
-#include "cli/kvcalibrate/task_input.h"
+#include "calibrate/compare/cells.h"
+#include "calibrate/prompt_caches.h"
 #include "eval/latency.h"
 #include "run/progress.h"
 #include "tasks/task_report.h"
@@ -17,24 +16,6 @@ namespace kvs {
 namespace {
 
 constexpr std::size_t kTimedRuns = 3;
-
-/// Questions as they are asked.
-struct FrontQuestions {
-  FrontQuestions(const Options& options, const RunOptions& run, const ModelSource& source)
-      : tokenizer(source.load_tokenizer()), input(task_input(options, run, source.config(), *tokenizer)) {
-    longest = longest_question(input, plan(options), source.config(), run, options.text("task"));
-  }
-  TaskPlan plan(const Options& options) const {
-    return {.tokenizer = *tokenizer,
-            .rule = input.rule,
-            .answer_tokens = input.answer_tokens,
-            .bos = chosen_bos(*tokenizer, bos_choice(options))};
-  }
-
-  std::shared_ptr<const Tokenizer> tokenizer;
-  TaskInput input;
-  std::size_t longest = 0;
-};
 
 Json retrieval_json(const std::string& task, std::span<const TaskResult> results) {
   const Json found = task_json(results);
@@ -77,11 +58,11 @@ Json answer_or_error(const std::function<Json()>& ask) {
 /// The full cache and the front's, asked one question after the other.
 class FrontAsking {
  public:
-  FrontAsking(const Run& run, std::span<const FrontCell> front)
-      : run_(run), front_(front), questions_(run.options(), run.settings(), run.model()), results_(caches()) {}
+  FrontAsking(const Run& run, const FrontQuestions& questions, std::span<const FrontCell> front)
+      : run_(run), questions_(questions), front_(front), results_(caches()) {}
 
   std::size_t caches() const noexcept { return 1 + front_.size(); }
-  std::size_t samples() const noexcept { return questions_.input.samples.size(); }
+  std::size_t samples() const noexcept { return questions_.samples.size(); }
   std::size_t longest() const noexcept { return questions_.longest; }
 
   /// Question `n` to every cache. @param asked  is called after each
@@ -104,12 +85,12 @@ class FrontAsking {
       if (answer.has("error"))
         errors_.try_emplace(i, "question " + std::to_string(n + 1) + ": " + answer.at("error").string());
       if (errors_.contains(i) || errors_.contains(0)) continue;
-      results_[i].push_back(task_result_from(answer, questions_.input.samples[n], false));
+      results_[i].push_back(task_result_from(answer, questions_.samples[n], false));
       if (i > 0) results_[i].back().full = results_.front().back().answer;
     }
   }
   FrontAnswers answers() const {
-    const std::string& task = run_.options().text("task");
+    const std::string& task = questions_.task;
     for (const auto& [i, error] : errors_)
       run_.note(task + ", " + (i == 0 ? "full cache" : front_[i - 1].of->label) + ": " + error);
     const auto found = [&](std::size_t i) {
@@ -124,23 +105,23 @@ class FrontAsking {
   TaskResult answer(std::size_t cache, std::size_t n) const {
     const CacheChoice choice = cache == 0 ? full_choice() : cell_choice(*front_[cache - 1].of, run_.model());
     const bool whole = choice.method->prefill == Prefill::kWhole;
-    CachedAnswers model(run_.decoder(),
-                        prompt_cache_maker({choice, whole ? "context" : "stepwise"}, run_.session(), longest()));
-    return run_task(std::span(questions_.input.samples).subspan(n, 1), questions_.plan(run_.options()), model, nullptr)
-        .front();
+    CachedAnswers model(run_.decoder(), prompt_cache_maker({choice, whole ? "context" : "stepwise"}, run_.backend(),
+                                                           run_.config(), longest()));
+    return run_task(questions_.samples.subspan(n, 1), questions_.plan, model, nullptr).front();
   }
 
   const Run& run_;
+  const FrontQuestions& questions_;
   std::span<const FrontCell> front_;
-  FrontQuestions questions_;
   std::vector<std::vector<TaskResult>> results_;
   std::map<std::size_t, std::string> errors_;  // of caches: the first
 };
 
 std::vector<TimedCache> timed_caches(const Run& run, std::span<const FrontCell> front, std::size_t tokens) {
-  std::vector<TimedCache> caches{{"full", cache_maker(full_choice(), run.session(), tokens)}};
+  std::vector<TimedCache> caches{{"full", cache_maker(full_choice(), run.backend(), run.config(), tokens)}};
   for (const FrontCell& cell : front)
-    caches.push_back({cell.of->label, cache_maker(cell_choice(*cell.of, run.model()), run.session(), tokens)});
+    caches.push_back(
+        {cell.of->label, cache_maker(cell_choice(*cell.of, run.model()), run.backend(), run.config(), tokens)});
   return caches;
 }
 
@@ -162,23 +143,19 @@ Json speeds_json(const Json& caches, std::span<const FrontCell> front, std::size
 
 }  // namespace
 
-void check_questions(const Options& options, const RunOptions& run, const ModelSource& source) {
-  (void)FrontQuestions(options, run, source);
-}
-
-FrontAnswers ask_front(const Run& run, std::size_t tokens, std::span<const FrontCell> front, RunRecords& records,
-                       std::optional<double> seconds) {
-  FrontAsking asking(run, front);
+FrontAnswers ask_front(const Run& run, const FrontQuestions& questions, std::size_t tokens,
+                       std::span<const FrontCell> front, RunRecords& records, std::optional<double> seconds) {
+  FrontAsking asking(run, questions, front);
   std::size_t count = asking.samples();
   if (seconds) {  // a prompt is prefilled with and without its answer
     const double share = static_cast<double>(asking.longest()) / static_cast<double>(tokens);
     count = recorded_count(records, *seconds, 2 * share * pass_seconds(front), count);
     if (count == 0) {
-      run.note("no time is left to ask the questions of --task " + run.options().text("task"));
+      run.note("no time is left to ask the questions of --task " + questions.task);
       return {nullptr, std::vector<Json>(front.size())};
     }
   }
-  Progress progress("compare: " + run.options().text("task"), asking.caches() * asking.samples(), run.quiet());
+  Progress progress("compare: " + questions.task, asking.caches() * asking.samples(), run.quiet());
   for (std::size_t n = 0; n < count; ++n) {
     const bool replays = records.replays();
     const Json record = replays ? records.next().value() : asking.ask(n, progress.counter());

@@ -2,11 +2,13 @@
 
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "calibrate/compare/grid.h"
 #include "calibrate/compare/records.h"
 #include "run/run.h"
+#include "tasks/task_run.h"
 
 namespace kvs {
 
@@ -18,7 +20,15 @@ struct FrontCell {
   double seconds = 0;  // that a document took
 };
 
-/// Asks the questions of --task with the full cache and those of the front: {task, accuracy, log_likelihood (nats a
+/// Questions as they are asked.
+struct FrontQuestions {
+  std::string task;  // the name
+  std::span<const TaskSample> samples;
+  TaskPlan plan;
+  std::size_t longest = 0;  // tokens, with the room for the answer
+};
+
+/// Asks the questions with the full cache and those of the front: {task, accuracy, log_likelihood (nats a
 /// token), questions} of the full cache and of each cell, which also have the `difference` of the likelihoods and its
 /// interval. Methods that need a whole prefix take a question's context as such. Each question goes to all of them and
 /// is kept in the records with their answers. A cache that computes no number for a question has no answers, which a
@@ -30,10 +40,8 @@ struct FrontAnswers {
   Json full;
   std::vector<Json> cells;
 };
-FrontAnswers ask_front(const Run& run, std::size_t tokens, std::span<const FrontCell> front, RunRecords& records,
-                       std::optional<double> seconds);
-/// @throws Error as the task's generator, kUnsupported for questions beyond the model's context: before any work.
-void check_questions(const Options& options, const RunOptions& run, const ModelSource& source);
+FrontAnswers ask_front(const Run& run, const FrontQuestions& questions, std::size_t tokens,
+                       std::span<const FrontCell> front, RunRecords& records, std::optional<double> seconds);
 
 /// Tokens per second that the front's caches and the full cache decode, taking turns, at the end of `document`: the
 /// content of FILE_speed.json. Medians of three, or of so many as fit into `seconds`; null where none does, or where

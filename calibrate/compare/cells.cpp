@@ -1,4 +1,4 @@
-#include "cli/kvcalibrate/compare_cells.h"
+#include "calibrate/compare/cells.h"
 
 #include <algorithm>
 #include <array>
@@ -69,14 +69,15 @@ std::vector<CompareCell> config_cells(std::span<const std::string> configs, cons
   return cells;
 }
 
-RunnableCells runnable_cells(std::vector<CompareCell>& cells, const ModelSession& session, std::size_t tokens) {
+RunnableCells runnable_cells(std::vector<CompareCell>& cells, const ModelSource& source, Backend& backend,
+                             std::size_t tokens) {
   RunnableCells all;
   for (const std::size_t n : budgets_in_turn(cells)) {
     if (!cells[n].error.empty()) continue;
     try {
       // A config's factors are loaded for each document, so that those of one cell are held at a time.
-      std::function<Cache()> make = [cell = cells[n], &session, tokens] {
-        return cache_maker(cell_choice(cell, *session.source), session, tokens)();
+      std::function<Cache()> make = [cell = cells[n], &source, &backend, tokens] {
+        return cache_maker(cell_choice(cell, source), backend, source.config(), tokens)();
       };
       (void)make();
       all.make.push_back(std::move(make));

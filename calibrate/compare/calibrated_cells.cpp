@@ -1,4 +1,4 @@
-#include "cli/kvcalibrate/compare_calibration.h"
+#include "calibrate/compare/calibrated_cells.h"
 
 #include <algorithm>
 #include <array>
@@ -11,12 +11,12 @@
 
 #include "calibrate/budget/calibration.h"
 #include "calibrate/compare/calibration.h"
-#include "cli/kvcalibrate/compare_cells.h"
-#include "cli/kvcalibrate/compare_options.h"
+#include "calibrate/compare/cells.h"
 #include "core/error.h"
 #include "eval/evaluation_report.h"
 #include "io/digest.h"
 #include "run/progress.h"
+#include "run/text_input.h"
 
 namespace kvs {
 namespace {
@@ -64,26 +64,22 @@ SeriesSize series_size(const ModelSession& session, const CompareGrid& grid, std
 
 std::string budgets_text(std::span<const double> budgets) {
   std::string text;
-  for (const double budget : budgets) {
-    char percent[32];
-    std::snprintf(percent, sizeof percent, "%.4g %%", 100 * budget);
-    text += (text.empty() ? "" : ", ") + std::string(percent);
-  }
+  for (const double budget : budgets) text += (text.empty() ? "" : ", ") + percent_text(budget) + " %";
   return text;
 }
 
 class Calibrations {
  public:
-  Calibrations(const Options& options, const RunOptions& run, const ModelSession& session, const CompareGrid& grid,
-               const Corpus& corpus, RunRecords& records, std::optional<double> most_seconds)
-      : options_(options),
+  Calibrations(const CalibrationPlan& plan, const RunOptions& run, const ModelSession& session, const CompareGrid& grid,
+               const Corpus& corpus, RunRecords& records, std::optional<double> max_seconds)
+      : plan_(plan),
         run_(run),
         session_(session),
         grid_(grid),
         corpus_(corpus),
-        queue_(records, most_seconds),
+        queue_(records, max_seconds),
         tokens_(corpus.documents.front().tokens.size()),
-        rates_(session.config(), tokens_, *session.backend, most_seconds.has_value()) {
+        rates_(session.config(), tokens_, *session.backend, max_seconds.has_value()) {
     std::ranges::sort(grid_.budgets);  // the small ones first: there calibration gains most
   }
 
@@ -105,8 +101,7 @@ class Calibrations {
 
   std::vector<CalibratedMethod> all_methods() const {
     std::vector<CalibratedMethod> methods;
-    for (const SeriesMethod* const series : compared_series(options_))
-      methods.push_back({std::string(series->name), series});
+    for (const SeriesMethod* const series : plan_.series) methods.push_back({std::string(series->name), series});
     for (const std::string& name : grid_.methods)
       if (is_calibrated(name)) methods.push_back({name, nullptr});
     return methods;
@@ -149,13 +144,13 @@ class Calibrations {
     const SeriesInput input{*session_.source, *session_.decoder, *session_.backend,
                             text.tokens,      grid_.tokens,      grid_.budgets.back()};
     const SeriesSize size = series_size(session_, grid_, text.tokens.size(), tokens_);
-    const Provenance record = provenance(options_, run_, text.corpus);
+    const Provenance record = plan_.provenance(text.corpus);
     std::unique_ptr<ConfigSeries> series;
     std::vector<CompareCell> cells;
     Json measured;
     std::size_t made = 0;
     for (const double budget : grid_.budgets) {
-      const std::filesystem::path file = calibration_folder(options_) / share_file(name, budget);
+      const std::filesystem::path file = plan_.config(name, budget);
       const auto calibrate = [&]() -> Json {
         if (!series) {
           series = method.start(input);
@@ -213,7 +208,7 @@ class Calibrations {
                               done);
   }
 
-  const Options& options_;
+  const CalibrationPlan& plan_;
   const RunOptions& run_;
   const ModelSession& session_;
   CompareGrid grid_;  // its budgets ascend
@@ -227,29 +222,40 @@ class Calibrations {
 
 }  // namespace
 
-CalibratedCells calibrated_cells(const Options& options, const RunOptions& run, const ModelSession& session,
-                                 const CompareGrid& grid, const Corpus& corpus, RunRecords& records,
-                                 std::optional<double> most_seconds) {
-  return Calibrations(options, run, session, grid, corpus, records, most_seconds).made();
+std::string percent_text(double share) {
+  char percent[32];
+  std::snprintf(percent, sizeof percent, "%.4g", 100 * share);
+  return percent;
 }
 
-std::size_t most_calibrated_cells(const Options& options, const CompareGrid& grid) {
+std::string share_file(const std::string& name, double share) { return name + '_' + percent_text(share) + ".json"; }
+
+std::filesystem::path CalibrationPlan::config(std::string_view name, double share) const {
+  return folder / share_file(std::string(name), share);
+}
+
+CalibratedCells calibrated_cells(const CalibrationPlan& plan, const RunOptions& run, const ModelSession& session,
+                                 const CompareGrid& grid, const Corpus& corpus, RunRecords& records,
+                                 std::optional<double> max_seconds) {
+  return Calibrations(plan, run, session, grid, corpus, records, max_seconds).made();
+}
+
+std::size_t most_calibrated_cells(const CalibrationPlan& plan, const CompareGrid& grid) {
   std::size_t cells = 0;
-  for (const SeriesMethod* const method : compared_series(options))
-    cells += 1 + (method->rows ? grid.composed.size() : 0);
+  for (const SeriesMethod* const method : plan.series) cells += 1 + (method->rows ? grid.composed.size() : 0);
   for (const std::string& method : grid.methods)
     if (is_calibrated(method)) cells += stores_of(grid, *find_method(method)).size();
   return cells * grid.budgets.size();
 }
 
-Estimate calibration_estimate(const Options& options, const ModelSession& session, const CompareGrid& grid,
+Estimate calibration_estimate(const CalibrationPlan& plan, const ModelSession& session, const CompareGrid& grid,
                               const Corpus& corpus, std::size_t scored) {
   const ModelConfig& model = session.config();
   const auto documents = tokens_of(corpus);
   const std::size_t tokens = documents.front().size();
   const SeriesSize size = series_size(session, grid, documents.size(), tokens);
   double passes = 0, coded = 0, most = 0;
-  for (const SeriesMethod* const method : compared_series(options)) {
+  for (const SeriesMethod* const method : plan.series) {
     passes += method->passes(size, grid.budgets.size());
     coded += method->coded_values(size, grid.budgets.size(), scored);
     most = std::max(most, method->memory(size));

@@ -3,9 +3,8 @@
 #include <functional>
 #include <vector>
 
+#include "calibrate/cache_choice.h"
 #include "calibrate/compare/grid.h"
-#include "cli/kvcalibrate/cache_choice.h"
-#include "run/model_session.h"
 
 namespace kvs {
 
@@ -22,6 +21,7 @@ struct RunnableCells {
   std::vector<std::size_t> cells;
   std::vector<std::function<Cache()>> make;
 };
-RunnableCells runnable_cells(std::vector<CompareCell>& cells, const ModelSession& session, std::size_t tokens);
+RunnableCells runnable_cells(std::vector<CompareCell>& cells, const ModelSource& source, Backend& backend,
+                             std::size_t tokens);
 
 }  // namespace kvs

@@ -1,0 +1,68 @@
+#include "calibrate/compare/best_configs.h"
+
+#include "calibrate/compare/cells.h"
+#include "eval/evaluation_report.h"
+#include "io/file.h"
+#include "io/finite.h"
+#include "model/cache_shape.h"
+
+namespace kvs {
+
+void BestConfigs::add(const Json& n, const std::filesystem::path& to, OutputSet& outputs) {
+  if (n.is_null()) return;
+  const CompareCell& cell = cells_[n.get<std::size_t>()];
+  const Json quality = quality_of(comparison_.at("cells")[n.get<std::size_t>()]);
+  const Json config =
+      cell.config.empty() ? made_config(cell, quality) : copied_config(cell, quality, to.parent_path(), outputs);
+  outputs.add(to, dump_json(config) + "\n");
+}
+
+/// What was scored, and on what.
+Json BestConfigs::quality_of(const Json& found) const {
+  const double nll = found.at("nll_mean").get<double>();
+  return {{"text", "compared documents"},
+          {"text_sha256", record_.text_sha256},
+          {"documents", found.at("documents")},
+          {"window", comparison_.at("tokens")},
+          {"tokens_scored", found.at("tokens_scored")},
+          {"ppl", found.at("ppl")},
+          {"ppl_full", exponential_or_null(nll - found.at("ratio").at("nll_difference").get<double>())},
+          {"nll_mean", nll},
+          {"ratio", found.at("ratio")},
+          {"kl", found.at("kl")},
+          {"bytes_per_token", found.at("bytes_ratio").get<double>() * full_cache_bytes(source_.config(), 1)}};
+}
+
+Json BestConfigs::made_config(const CompareCell& cell, const Json& quality) const {
+  const ModelConfig& model = source_.config();
+  return make_config(cell.method, model, source_.sha256(), cell_choice(cell, source_).resolved(model), Json::object(),
+                     chosen_on(cell), quality, {});
+}
+
+/// The cell's config with its own settings and quality.
+Json BestConfigs::copied_config(const CompareCell& cell, const Json& quality, const std::filesystem::path& folder,
+                                OutputSet& outputs) {
+  const std::filesystem::path from(cell.config);
+  Json config = read_config(from);
+  for (const Json& file : config.at("files")) {
+    const std::string name = file.at("path");
+    if (!copied_.insert(folder / name).second) continue;  // another cell has the same
+    const MappedFile copy(from.parent_path() / name);
+    outputs.add(folder / name, {reinterpret_cast<const char*>(copy.bytes().data()), copy.bytes().size()});
+  }
+  config.at("parameters").update(cell.settings);
+  config["quality"] = quality;
+  return config;
+}
+
+/// The documents that the cell's settings were chosen on: of a paper's standard none.
+Provenance BestConfigs::chosen_on(const CompareCell& cell) const {
+  Provenance record = without_text(record_);
+  if (cell.calibration_documents == 0) return record;
+  record.text_sha256 = calibrated_->text_sha256;
+  record.documents = cell.calibration_documents;
+  record.tokens = record.documents * calibrated_->documents.front().tokens.size();
+  return record;
+}
+
+}  // namespace kvs
