@@ -39,7 +39,7 @@ Spectrum shared_spectrum(StateSource& states, SpectrumAccumulator::Settings sett
         return UnitResult{Json(), document.take_sums()};
       },
       [&](std::size_t, const UnitResult& document) { sums.add(document.sums); });
-  return ranks.leads() ? sums.result() : Spectrum();
+  return ranks.is_root() ? sums.result() : Spectrum();
 }
 
 /// What spectra propose to layers: [candidate][n] of layers[n], the candidates being those of all layers.
@@ -49,7 +49,7 @@ Json proposed_values(const BudgetSpace& space, const std::vector<Json>& settings
   const Spectrum spectrum = shared_spectrum(
       states, {.layers = layers, .kv_heads = model.kv_heads, .head_dim = model.head_dim}, documents, ranks);
   Json all = Json::array();
-  if (!ranks.leads()) return all;
+  if (!ranks.is_root()) return all;
   for (const Json& one : settings) all.push_back(space.grid().proposal.by_spectra(spectrum, one));
   return all;
 }

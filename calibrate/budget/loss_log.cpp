@@ -32,7 +32,7 @@ std::vector<double> recorded_losses(const JsonCursor& list, std::size_t count) {
 LossLog::LossLog(Done done, std::size_t most, Journal* journal, Ranks& ranks)
     : done_(std::move(done)), most_(most), journal_(journal), ranks_(&ranks) {
   const Json told =
-      ranks.tell(journal == nullptr ? Json{"", Json::array()} : Json{journal->name(), journal->records()});
+      ranks.broadcast(journal == nullptr ? Json{"", Json::array()} : Json{journal->name(), journal->records()});
   name_ = told.at(0).get<std::string>();
   before_.assign(told.at(1).begin(), told.at(1).end());
   count(0);
@@ -73,7 +73,7 @@ std::vector<double> LossLog::each(std::size_t items, const Measure& measure) {
     if (journal_ != nullptr) journal_->append(Json::array({loss}));
     count(1);
   });
-  if (!ranks_->leads()) count(rest.size());
+  if (!ranks_->is_root()) count(rest.size());
   losses.insert(losses.end(), rest.begin(), rest.end());
   return losses;
 }
@@ -96,7 +96,7 @@ Json LossLog::kept(const std::function<Json(Ranks&)>& find, const std::function<
     check(record);
     return record.value();
   }
-  Json found = ranks_->tell(find(*ranks_));
+  Json found = ranks_->broadcast(find(*ranks_));
   if (journal_ != nullptr) journal_->append(found);
   return found;
 }

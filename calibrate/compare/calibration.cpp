@@ -65,7 +65,7 @@ std::size_t CalibrationQueue::documents(std::string_view method, std::size_t all
                                         const std::function<double(std::size_t)>& expected) {
   Ranks& ranks = records_->ranks();
   Json chosen;
-  if (ranks.leads()) {
+  if (ranks.is_root()) {
     if (records_->replays()) {
       const JsonCursor record = records_->next();
       require_record(record.at("calibrates"), method);
@@ -75,7 +75,7 @@ std::size_t CalibrationQueue::documents(std::string_view method, std::size_t all
       records_->keep({{"calibrates", method}, {"documents", chosen}});
     }
   }
-  return ranks.tell(chosen).get<std::size_t>();
+  return ranks.broadcast(chosen).get<std::size_t>();
 }
 
 std::size_t CalibrationQueue::affordable_documents(std::size_t all, std::size_t waiting,
@@ -93,7 +93,7 @@ std::size_t CalibrationQueue::affordable_documents(std::size_t all, std::size_t 
 Json CalibrationQueue::next(const Json& what, const std::function<Json()>& calibrate, double expected) {
   Ranks& ranks = records_->ranks();
   const Json told =
-      ranks.tell(ranks.leads() ? Json{{"found", made(what, calibrate, expected)}, {"spent", spent_}} : Json());
+      ranks.broadcast(ranks.is_root() ? Json{{"found", made(what, calibrate, expected)}, {"spent", spent_}} : Json());
   spent_ = told.at("spent").get<double>();
   return told.at("found");
 }

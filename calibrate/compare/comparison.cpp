@@ -48,7 +48,7 @@ class Comparison {
       active.clear();
       std::ranges::copy_if(round->cells, std::back_inserter(active),
                            [&](std::size_t n) { return results_[n].scores.kl.size() == done; });
-      if (ranks_.leads() && !plan_.all && done < documents_.size()) stop_beaten(active);
+      if (ranks_.is_root() && !plan_.all && done < documents_.size()) stop_beaten(active);
     }
     return std::move(results_);
   }
@@ -57,7 +57,7 @@ class Comparison {
   /// The round that rank 0 has in its records or plans, on every rank; nothing when all is done or the time is over.
   std::optional<Round> next_round(std::size_t done, const Cells& active) {
     Json next;
-    if (ranks_.leads() && done < documents_.size() && !active.empty()) {
+    if (ranks_.is_root() && done < documents_.size() && !active.empty()) {
       if (records_.replays()) {
         const JsonCursor record = records_.next().at("round");
         require_record(record.at("first"), done);
@@ -72,7 +72,7 @@ class Comparison {
         records_.keep({{"round", next}});
       }
     }
-    next = ranks_.tell(std::move(next));
+    next = ranks_.broadcast(std::move(next));
     if (next.is_null()) return std::nullopt;
     const Round round = round_from(JsonCursor(next, "round"), documents_.size(), make_.size());
     return round.last == round.first ? std::nullopt : std::optional(round);
@@ -112,7 +112,7 @@ class Comparison {
       if (progress_) progress_(spent_, std::max(spent_, expected));
     };
     while (records_.replays() && scored < passes && !out_of_time) take(records_.next());
-    const Json rest = ranks_.tell({{"first", out_of_time ? passes : scored}, {"seconds", left(share)}});
+    const Json rest = ranks_.broadcast({{"first", out_of_time ? passes : scored}, {"seconds", left(share)}});
     const double seconds_left = rest.at("seconds").get<double>();
     double own_seconds = 0;
     const auto measure = [&](std::size_t pass) -> UnitResult {

@@ -154,7 +154,7 @@ class AblationRun {
         table_(plan) {
     for (std::size_t n = 0; journal != nullptr && n < journal->records().size(); ++n)
       check_unit(journal->record(n), plan, documents.size());
-    const Json units = ranks.tell(journal == nullptr ? Json::array() : Json(journal->records()));
+    const Json units = ranks.broadcast(journal == nullptr ? Json::array() : Json(journal->records()));
     for (const Json& unit : units) before_.store(unit);
     table_ = before_;
   }
@@ -179,7 +179,7 @@ class AblationRun {
           [&](std::size_t unit, const UnitResult& result) { take(unit, result.record); });
     const std::vector<Json> records = ranks_.share_with_all(all, measure, take);
     for (const Json& record : records)
-      if (!ranks_.leads() && !record.is_null()) table_.store(record);
+      if (!ranks_.is_root() && !record.is_null()) table_.store(record);
   }
 
  private:
@@ -250,14 +250,14 @@ AblationTable ablate(AblationForward& forward, const AblationPlan& plan,
 KeptLosses kept_losses(AblationForward& forward, const AblationPlan& plan, const AblationTable& table,
                        std::span<const std::vector<std::int32_t>> documents, Ranks& ranks) {
   std::vector<double> gains;  // [chunk count, (keys, values), layer, bin]
-  if (ranks.leads())
+  if (ranks.is_root())
     for (const std::size_t count : plan.chunk_counts) {
       std::vector<double> of_layers;
       for (const auto& chunks : choose_chunks(plan, table.sums(count)))
         std::ranges::copy(gains_keeping(plan.grid_of(count), chunks), std::back_inserter(of_layers));
       for (int state = 0; state < 2; ++state) std::ranges::copy(of_layers, std::back_inserter(gains));
     }
-  gains = std::move(ranks.tell(UnitResult{Json(), {std::move(gains)}}).sums.front());
+  gains = std::move(ranks.broadcast(UnitResult{Json(), {std::move(gains)}}).sums.front());
   const std::size_t counts = plan.chunk_counts.size(), layers = plan.layers.size();
   const std::array<std::size_t, 4> shape{counts, 2, layers, gains.size() / (counts * 2 * layers)};
   const bool is_one = documents.size() == 1;

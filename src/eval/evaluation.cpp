@@ -236,7 +236,7 @@ Evaluation evaluate(Decoder& decoder, std::span<const std::vector<std::int32_t>>
     result += evaluation_from(record);
     if (done) done(document + 1);
   };
-  const auto first = ranks->tell(Json(journal == nullptr ? 0 : journal->records().size())).get<std::size_t>();
+  const auto first = ranks->broadcast(Json(journal == nullptr ? 0 : journal->records().size())).get<std::size_t>();
   if (journal != nullptr)
     for (std::size_t n = 0; n < first; ++n) add(n, replayed(*journal, n, documents.size(), plan.compare));
   ranks->share(

@@ -24,7 +24,7 @@ constexpr std::chrono::seconds kFarewell{20};
 
 class Follower final : public Ranks {
  public:
-  using Ranks::tell;
+  using Ranks::broadcast;
   explicit Follower(std::unique_ptr<Transport> transport) : transport_(std::move(transport)) {}
 
   std::size_t rank() const noexcept override { return transport_->rank(); }
@@ -33,7 +33,7 @@ class Follower final : public Ranks {
     return "rank " + std::to_string(rank) + " on " + transport_->host(rank);
   }
 
-  UnitResult tell(UnitResult) override {
+  UnitResult broadcast(UnitResult) override {
     ++turn_;
     return decode_result(hear({Talk::kTold}).body);
   }

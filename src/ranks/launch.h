@@ -11,7 +11,7 @@ struct Launch {
   std::size_t local_size = 1, local_rank = 0;  // of those on this machine
 
   bool alone() const noexcept { return size == 1; }
-  bool leads() const noexcept { return rank == 0; }
+  bool is_root() const noexcept { return rank == 0; }
 };
 
 /// As the environment tells it. No library is loaded for it.

@@ -16,9 +16,9 @@
 #include "core/error.h"
 #include "core/interrupt.h"
 #include "core/stop_request.h"
-#include "ranks/hand_out.h"
 #include "ranks/message.h"
-#include "ranks/taker.h"
+#include "ranks/ordered_collector.h"
+#include "ranks/unit_queue.h"
 #include "ranks/watch.h"
 
 namespace kvs {
@@ -31,7 +31,7 @@ constexpr std::chrono::milliseconds kLook{20};
 
 class Leader final : public Ranks {
  public:
-  using Ranks::tell;
+  using Ranks::broadcast;
   explicit Leader(Open open) {
     std::promise<void> opened;
     thread_ = std::thread([this, &opened, open = std::move(open)] { serve(open, opened); });
@@ -55,7 +55,7 @@ class Leader final : public Ranks {
     return "rank " + std::to_string(rank) + " on " + transport_->host(rank);
   }
 
-  UnitResult tell(UnitResult words) override {
+  UnitResult broadcast(UnitResult words) override {
     const std::string body = encode(words);
     const std::scoped_lock lock(mutex_);
     const std::uint64_t turn = ++turn_;
@@ -95,21 +95,22 @@ class Leader final : public Ranks {
 
  protected:
   void run(const Units& units, const Start& start, const Take& take, bool late) override {
-    Taker taker(units.first, take, [this] { check(); });
-    open(units, taker);
+    OrderedCollector collector(units.first, take, [this] { check(); });
+    open(units, collector);
     try {
       while (const auto unit = next_unit()) {
         note_document(*unit / units.per_document);
         PendingResult result = start(*unit);
         if (late) {
-          taker.push(*unit, 0, std::move(result));  // which the taker asks for in its turn
+          collector.push(*unit, 0, std::move(result));  // which the collector asks for in its turn
           continue;
         }
         UnitResult whole = result();
         const std::size_t bytes = bytes_of(whole);
-        taker.push(*unit, bytes, [kept = std::make_shared<UnitResult>(std::move(whole))] { return std::move(*kept); });
+        collector.push(*unit, bytes,
+                       [kept = std::make_shared<UnitResult>(std::move(whole))] { return std::move(*kept); });
       }
-      taker.finish(units.last);
+      collector.finish(units.last);
     } catch (...) {
       close();
       throw;
@@ -125,23 +126,23 @@ class Leader final : public Ranks {
 
   // What main's thread calls.
 
-  void open(const Units& units, Taker& taker) {
+  void open(const Units& units, OrderedCollector& collector) {
     const std::scoped_lock lock(mutex_);
     ++turn_;
-    hand_out_.emplace(units, size_);
-    taker_ = &taker;
+    queue_.emplace(units, size_);
+    collector_ = &collector;
   }
   /// Ranks that ask later learn that it is over.
   void close() {
     const std::scoped_lock lock(mutex_);
-    hand_out_.reset();
-    taker_ = nullptr;
+    queue_.reset();
+    collector_ = nullptr;
   }
   std::optional<std::size_t> next_unit() {
     std::unique_lock lock(mutex_);
     while (true) {
-      if (const auto unit = hand_out_->take(0, taker_->next())) return unit;
-      if (hand_out_->is_over(0)) return std::nullopt;
+      if (const auto unit = queue_->take(0, collector_->next())) return unit;
+      if (queue_->is_over(0)) return std::nullopt;
       wait(lock);
     }
   }
@@ -230,9 +231,9 @@ class Leader final : public Ranks {
   }
 
   void hear_result(Message message) {
-    if (taker_ == nullptr || message.turn != turn_) return;  // the run is ending
+    if (collector_ == nullptr || message.turn != turn_) return;  // the run is ending
     const std::size_t bytes = message.body.size();
-    taker_->give(message.unit, bytes, [body = std::make_shared<std::string>(std::move(message.body))] {
+    collector_->give(message.unit, bytes, [body = std::make_shared<std::string>(std::move(message.body))] {
       return decode_result(std::exchange(*body, {}));
     });
   }
@@ -253,13 +254,13 @@ class Leader final : public Ranks {
   std::optional<Message> answer_to(const Asked& asked) {
     const Message& message = asked.message;
     if (message.turn > turn_) return std::nullopt;  // this rank is not there yet
-    const bool open = message.turn == turn_ && taker_ != nullptr;
+    const bool open = message.turn == turn_ && collector_ != nullptr;
     if (message.talk == Talk::kReady) {
-      if (!open || !taker_->has_room(message.unit, message.bytes)) return std::nullopt;
+      if (!open || !collector_->has_room(message.unit, message.bytes)) return std::nullopt;
       return Message{Talk::kSend, message.turn, message.unit};
     }
-    if (!open || hand_out_->is_over(asked.rank)) return Message{Talk::kOver, message.turn};
-    const auto unit = hand_out_->take(asked.rank, taker_->next());
+    if (!open || queue_->is_over(asked.rank)) return Message{Talk::kOver, message.turn};
+    const auto unit = queue_->take(asked.rank, collector_->next());
     if (!unit) return std::nullopt;
     return Message{Talk::kUnit, message.turn, *unit};
   }
@@ -280,8 +281,8 @@ class Leader final : public Ranks {
   std::condition_variable changed_;
   std::uint64_t turn_ = 0;
   std::size_t left_ = 0;  // ranks that have nothing left to do
-  std::optional<HandOut> hand_out_;
-  Taker* taker_ = nullptr;                                      // of the units that are shared now
+  std::optional<UnitQueue> queue_;
+  OrderedCollector* collector_ = nullptr;                       // of the units that are shared now
   std::deque<Asked> asked_;                                     // and not answered
   std::deque<std::pair<std::size_t, Message>> outbox_;          // to a rank
   std::map<std::uint64_t, std::map<std::size_t, Json>> words_;  // [turn][rank]

@@ -23,7 +23,7 @@ enum class Talk : std::uint8_t {
   kDone,    // from rank 0: nor anywhere
 };
 
-/// One message. `turn` counts the calls of share(), tell() and gather().
+/// One message. `turn` counts the calls of share(), broadcast() and gather().
 struct Message {
   Talk talk = Talk::kNext;
   std::uint64_t turn = 0, unit = 0, bytes = 0;

@@ -2,17 +2,17 @@
 
 #include <utility>
 
-#include "ranks/taker.h"
+#include "ranks/ordered_collector.h"
 
 namespace kvs {
 namespace {
 
 class OneProcess final : public Ranks {
  public:
-  using Ranks::tell;
+  using Ranks::broadcast;
   std::size_t rank() const noexcept override { return 0; }
   std::size_t size() const noexcept override { return 1; }
-  UnitResult tell(UnitResult words) override { return words; }
+  UnitResult broadcast(UnitResult words) override { return words; }
   std::vector<Json> gather(Json word) override { return {std::move(word)}; }
   std::string name(std::size_t) const override { return "this process"; }
   void fail(int, const std::string&) noexcept override {}
@@ -24,9 +24,9 @@ class OneProcess final : public Ranks {
       for (std::size_t unit = units.first; unit < units.last; ++unit) take(unit, start(unit)());
       return;
     }
-    Taker taker(units.first, take);
-    for (std::size_t unit = units.first; unit < units.last; ++unit) taker.push(unit, 0, start(unit));
-    taker.finish(units.last);
+    OrderedCollector collector(units.first, take);
+    for (std::size_t unit = units.first; unit < units.last; ++unit) collector.push(unit, 0, start(unit));
+    collector.finish(units.last);
   }
 };
 

@@ -20,7 +20,7 @@ std::vector<Json> Ranks::share_with_all(const Units& units, const std::function<
         if (take) take(unit, result.record);
         all.push_back(std::move(result.record));
       });
-  if (!alone()) all = tell(std::move(all));
+  if (!alone()) all = broadcast(std::move(all));
   return {all.begin(), all.end()};
 }
 

@@ -27,7 +27,7 @@ struct Units {
 };
 
 /// The processes that share a run, one of them in a run without mpirun. All of them go through the same command: they
-/// call share(), tell() and gather() in the same order. Rank 0 owns outputs, journals and progress.
+/// call share(), broadcast() and gather() in the same order. Rank 0 owns outputs, journals and progress.
 ///
 /// Results do not depend on the number of ranks: a unit is computed by one rank alone, and rank 0 takes the results one
 /// after the other in the order of the units.
@@ -40,7 +40,7 @@ class Ranks {
   virtual ~Ranks() = default;
   virtual std::size_t rank() const noexcept = 0;
   virtual std::size_t size() const noexcept = 0;
-  bool leads() const noexcept { return rank() == 0; }
+  bool is_root() const noexcept { return rank() == 0; }
   bool alone() const noexcept { return size() == 1; }
 
   /// Calls `compute` for every unit on one of the ranks and `take` on rank 0 in the order of units, which in a run of
@@ -49,16 +49,16 @@ class Ranks {
   /// Memory on rank 0: kMostHeldBytes of results that wait for an earlier one, and two more.
   /// @throws what compute or take throws; on rank 0 also what ended another rank, an Error naming it
   void share(const Units& units, const Compute& compute, const Take& take);
-  /// The same for units whose results are late: the next one starts before the result of the last is asked for.
+  /// Like share(), for units whose results are late: the next unit starts before the last unit's result is asked for.
   void share_late(const Units& units, const Start& start, const Take& take) { run(units, start, take, true); }
   /// share() for results that every rank needs: [unit − first].
   std::vector<Json> share_with_all(const Units& units, const std::function<Json(std::size_t)>& compute,
                                    const std::function<void(std::size_t, const Json&)>& take = {});
 
-  /// What rank 0 says, on every rank.  @param words  of rank 0; the others' are not looked at
-  virtual UnitResult tell(UnitResult words) = 0;
-  Json tell(Json words) { return tell(UnitResult{std::move(words)}).record; }
-  /// What every rank says: [rank] on rank 0, empty elsewhere.
+  /// @param words  of rank 0; those of other ranks are ignored  @return the words of rank 0, on every rank
+  virtual UnitResult broadcast(UnitResult words) = 0;
+  Json broadcast(Json words) { return broadcast(UnitResult{std::move(words)}).record; }
+  /// @return the words of every rank: [rank] on rank 0, empty on the others
   virtual std::vector<Json> gather(Json word) = 0;
 
   /// "rank 2 on HOST".

@@ -8,7 +8,7 @@
 
 namespace kvs {
 
-/// What a run will take.
+/// The time, the memory and the disk space that a run takes.
 struct Estimate {
   double flops = 0, memory_bytes = 0, disk_bytes = 0;  // disk: written
   double read_bytes = 0;                               // of captures
@@ -16,10 +16,10 @@ struct Estimate {
   bool at_most = false;                                // the work may end earlier
   std::optional<double> limit = std::nullopt;          // seconds after which it ends in any case
 };
-/// Seconds that it will take: from products that are timed now, the first time, and from the rates at which captures
-/// are read and values are coded (docs/performance.md). `limit` aside.
+/// The seconds that a run takes, without regard to `limit`: from products that are timed now, and from the rates at
+/// which captures are read and values are coded (docs/performance.md).
 double expected_seconds(const Estimate& estimate, Backend& backend);
-/// Says "estimate: … on DEVICE" on stderr unless quiet.
+/// Prints "estimate: … on DEVICE" to stderr unless quiet.
 void print_estimate(const Estimate& estimate, Backend& backend, const RunOptions& run);
 /// FLOPs of one layer, and of the language-model head, for `tokens` new tokens after `past` others.
 double layer_flops(const ModelConfig& config, double tokens, double past = 0);
@@ -27,7 +27,7 @@ double head_flops(const ModelConfig& config, double tokens);
 /// FLOPs of a forward pass over `tokens` tokens of one sequence with the head.
 double forward_flops(const ModelConfig& config, double tokens);
 
-// Bytes in memory at a command's peak: what commands announce before they run, and what `kvspectrum info` shows.
+// Bytes in memory at a command's peak: what commands print before they run, and what `kvspectrum info` shows.
 
 /// Weights in a backend's memory and the embedding on the host, as Model::weight_bytes() will be but for the padding of
 /// packed matrices. Reads no weight.

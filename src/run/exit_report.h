@@ -6,20 +6,21 @@
 
 namespace kvs {
 
-/// How a program ends after an exception: the one place where errors become lines on stderr and exit statuses
-/// (docs/errors.md).  @return the status.
+// Errors become lines on stderr and exit statuses here, and nowhere else (docs/errors.md).
+
+/// Prints the line of an exception that ends the program. @return the exit status
 int print_exit(std::string_view program, const std::exception_ptr& failure) noexcept;
-/// The same, not said.
 struct ExitReport {
   int status = 0;
   std::string line;  // without "PROGRAM: error: "
 };
+/// Like print_exit(), but returns the line instead of printing it.
 ExitReport exit_report(const std::exception_ptr& failure);
 
-/// Ends the program likewise where main cannot return, and releases locks of outputs.
+/// Prints the line, releases the locks of outputs and ends the program. For code from which main cannot return.
 [[noreturn]] void end_program(const std::exception_ptr& failure) noexcept;
-/// Does so for an exception that a thread or a noexcept function lets go, most often for want of memory, and for a
-/// library that calls exit(1).
+/// Calls end_program() when a thread or a noexcept function lets an exception go, mostly because memory ran out, and
+/// when a library calls exit(1).
 void install_exit_reports(std::string_view program) noexcept;
 
 }  // namespace kvs

@@ -11,11 +11,11 @@
 
 namespace kvs {
 
-/// What a resumed run must have in common with the one before: every option that changes results (not --threads,
-/// --resume, --force, --quiet, --json, --no-lock, and not where things lie on disk), the processor's instruction set,
-/// whose products round in another order, the libraries that round (kernels/libraries.h), the model, the texts, what a
-/// tokenizer made of them, and the configs. A command adds what else it reads, each as a member whose name ends in
-/// `_sha256`, and its output records the same (Provenance::inputs).
+/// The identity of a run: a run can be resumed only by a run of the same identity. Members: every option that changes
+/// results (not --threads, --resume, --force, --quiet, --json, --no-lock, and not where files lie), the processor's
+/// instruction set, which sets the order of sums, the libraries that round (kernels/libraries.h), the model, the texts,
+/// their tokens, and the configs. A command adds the digests of its other inputs as members whose names end in
+/// `_sha256`; its output records the same digests (Provenance::inputs).
 Json run_identity(const Options& options, const ModelSource& model, const Corpus& corpus);
 /// The identity of a run on a capture. @param corpus  that it reads as well
 Json run_identity(const Options& options, CaptureReader& capture, const Corpus& corpus = {});

@@ -7,13 +7,13 @@
 
 namespace kvs {
 
-// What a run that is interrupted says of itself, noted while it runs. One run a process.
+// Facts for the message of an interrupted run, noted while the run goes on. There is one run a process.
 
-/// The command line, which takes --resume or does not.
+/// Notes the command line, and whether the command takes --resume.
 void note_command(const Options& options);
-/// How far the run is: `share` (0 to 1) of a phase.
+/// Notes how far the run is: `share` (0 to 1) of a phase.
 void note_progress(std::string_view phase, double share);
-/// From now on the run keeps what it has done for --resume.
+/// Notes that the run keeps its state for --resume from now on.
 void note_kept_state();
 
 /// "at 34 % of moments; to go on: kvcalibrate transform … --resume": how far the run is, and the command that goes on,

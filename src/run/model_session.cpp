@@ -130,7 +130,7 @@ std::unique_ptr<ModelSource> open_model(const Options& options) {
   auto source = ModelSource::open(options.text("model"));
   if (options.flag("other-weights")) {
     source->take_other_weights();
-    const bool quiet = options.flag("quiet") || !program_ranks().leads();
+    const bool quiet = options.flag("quiet") || !program_ranks().is_root();
     for (const std::string name : {"config", "costs"})
       for (const std::string& path : options.list(name)) note_other_weights(path, *source, quiet);
   }
@@ -140,7 +140,7 @@ std::unique_ptr<ModelSource> open_model(const Options& options) {
 std::unique_ptr<Backend> open_backend(const Options& options) {
   const DType type = *dtype_from_name(options.text("dtype"));
   auto backend = make_backend(options.text("device"), type, chosen_threads(options));
-  const bool quiet = options.flag("quiet") || !program_ranks().leads();
+  const bool quiet = options.flag("quiet") || !program_ranks().is_root();
   backend->on_note([quiet](const std::string& line) { print_note("note: " + line, quiet); });
   if (backend->device() == "cpu") note_fewer_threads(options, quiet);
   return backend;

@@ -12,7 +12,7 @@ void add_model_options(OptionTable& table);  // --model --device --dtype --threa
 /// --other-weights, for commands with --config or --costs; open_model() obeys it.
 void add_other_weights(OptionTable& table);
 
-/// A model that is ready to run, and what it came from.
+/// A model that is ready to run, with its files and its backend.
 struct ModelSession {
   std::unique_ptr<ModelSource> source;
   std::unique_ptr<Backend> backend;

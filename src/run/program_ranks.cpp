@@ -55,9 +55,9 @@ void join_ranks(std::string_view program) {
   const Launch& launch = program_launch();
   if (launch.alone()) return;
   watch_rank(program, launch);
-  if (!launch.leads()) silence_standard_output();
+  if (!launch.is_root()) silence_standard_output();
   take_own_gpu(launch);
-  if (launch.leads())
+  if (launch.is_root())
     own_ranks() = make_leader([size = launch.size] { return open_mpi(true, size); });
   else
     own_ranks() = make_follower(open_mpi(false, launch.size));

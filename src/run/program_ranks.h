@@ -8,7 +8,7 @@
 
 namespace kvs {
 
-/// As which of several processes a launcher has started this one.
+/// The place of this process among those that a launcher has started.
 const Launch& program_launch();
 /// The ranks of this program's run: this process alone until join_ranks().
 Ranks& program_ranks();

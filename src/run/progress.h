@@ -23,7 +23,7 @@ class Progress {
 
   /// `done` of `total` units of work.
   void update(double done);
-  /// The same where the total has changed.
+  /// Like update(done), with a new total.
   void update(double done, double total);
   /// update() of whole units.
   std::function<void(std::size_t)> counter() {

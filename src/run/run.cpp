@@ -5,6 +5,7 @@
 #include "calibrate/config/config.h"
 #include "io/json.h"
 #include "model/model_json.h"
+#include "run/kept_state.h"
 
 namespace kvs {
 namespace {
@@ -55,11 +56,12 @@ void Run::load_weights() { session_ = load_model(std::move(source_), options_, s
 void Run::start_on(const Backend& backend) {
   require_agreement(settings_, identity_, backend);
   if (has_state(RunOutputs::State::kCheckpoint)) checkpoint_.emplace(holder(), identity_);
-  if (has_state(RunOutputs::State::kJournal) && leads()) journal_.emplace(open_journal(holder(), identity_, settings_));
+  if (has_state(RunOutputs::State::kJournal) && is_root())
+    journal_.emplace(open_journal(holder(), identity_, settings_));
 }
 
 std::optional<Checkpoint::State> Run::saved_state() {
-  return leads() ? load_checkpoint(*checkpoint_, holder(), settings_) : std::nullopt;
+  return is_root() ? load_checkpoint(*checkpoint_, holder(), settings_) : std::nullopt;
 }
 
 Json Run::result_head(const std::string& format, std::size_t window) const {

@@ -14,6 +14,7 @@
 #include "io/journal.h"
 #include "io/output_set.h"
 #include "run/estimate.h"
+#include "run/finished.h"
 #include "run/identity.h"
 #include "run/model_session.h"
 #include "run/outputs.h"
@@ -52,7 +53,7 @@ class Run {
   const Options& options() const noexcept { return options_; }
   const RunOptions& settings() const noexcept { return settings_; }
   bool quiet() const noexcept { return settings_.quiet; }
-  bool leads() const noexcept { return settings_.leads(); }
+  bool is_root() const noexcept { return settings_.is_root(); }
   Ranks& ranks() const noexcept { return *settings_.ranks; }
 
   /// @throws as check_outputs and OutputLock

@@ -27,9 +27,9 @@ RunOptions run_options(const Options& options) {
   RunOptions run;
   run.force = options.flag("force");
   run.resume = options.flag("resume");
-  run.quiet = options.flag("quiet") || !run.leads();
+  run.quiet = options.flag("quiet") || !run.is_root();
   run.json = options.flag("json");
-  run.lock = !options.flag("no-lock") && run.leads();
+  run.lock = !options.flag("no-lock") && run.is_root();
   if (options.has("seed")) run.seed = options.integer("seed", 0, std::numeric_limits<std::int64_t>::max());
   return run;
 }

@@ -33,7 +33,7 @@ Json bos_json(std::int32_t bos);
 void refuse_standard_input(const Options& options, const std::string& reader);
 /// What --invalid-utf8 and --skip-bad-lines say.
 TextLeniency text_leniency(const Options& options);
-/// Says what they did.
+/// Prints what these options have changed.
 void print_leniency(std::size_t replaced_bytes, std::size_t skipped_lines, bool quiet);
 
 /// The model's tokenizer; says where its ids may be others than its files promise.

@@ -60,7 +60,7 @@ TEST_F(LaunchTest, IsWhatTheLauncherSays) {
   EXPECT_EQ(launch.rank, 5U);
   EXPECT_EQ(launch.local_size, 3U);
   EXPECT_EQ(launch.local_rank, 2U);
-  EXPECT_FALSE(launch.leads());
+  EXPECT_FALSE(launch.is_root());
 }
 
 TEST_F(LaunchTest, IsOneProcessWhereNumbersMakeNoSense) {

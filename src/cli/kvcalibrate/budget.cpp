@@ -230,7 +230,7 @@ void run_budget(std::string_view method, const Options& options) {
   run.load();
   run.print_estimate(estimate_of(run, method, plan, text));
   const BudgetCalibration found = calibrate(run, method, plan, text);
-  if (!run.leads()) return;
+  if (!run.is_root()) return;
   const Json config = make_config(std::string(method), run.config(), run.model().sha256(), found.settings(),
                                   {{"allocation", budget_json(found)}}, provenance_of(run, documents),
                                   budget_quality(found, tokens), {});

@@ -369,7 +369,7 @@ void run_compare(Arguments arguments) {
   if (input.plan.seconds) *input.plan.seconds -= clock.spent();
   calibrate(run, records, input);
   const std::vector<CellResult> results = score(run, records, input);
-  if (!run.leads()) return;
+  if (!run.is_root()) return;
 
   Json result = result_json(run, input, results);
   const Json speeds = look_at_front(run, input, results, clock, records, result);

@@ -50,8 +50,8 @@ void run_search(EliteSearch& search, std::size_t last, Run& run) {
         });
     if (end == last) return;
     if (run.ranks().alone()) continue;
-    UnitResult told = run.ranks().tell(run.leads() ? state() : UnitResult());
-    if (!run.leads())
+    UnitResult told = run.ranks().broadcast(run.is_root() ? state() : UnitResult());
+    if (!run.is_root())
       search.restore({told.record.at("done").get<std::uint64_t>(), std::move(told.sums), told.record.at("extra")});
   }
 }
@@ -61,7 +61,7 @@ void go_on(EliteSearch& search, Run& run) {
   UnitResult saved;
   if (auto state = run.saved_state())
     saved = {{{"done", state->documents}, {"extra", state->extra}}, std::move(state->sums)};
-  saved = run.ranks().tell(std::move(saved));
+  saved = run.ranks().broadcast(std::move(saved));
   if (!saved.record.is_null())
     search.restore({saved.record.at("done").get<std::uint64_t>(), std::move(saved.sums), saved.record.at("extra")});
 }
@@ -198,7 +198,7 @@ ElitePlan make_plan(const EliteInput& input, const Run& run) {
 void find_sets(const EliteInput& input, ElitePlan& plan, EliteSearch& search, CalibrationOps& ops, Run& run) {
   go_on(search, run);
   run_search(search, search.units() - plan.held_out, run);
-  if (!run.leads()) return;
+  if (!run.is_root()) return;
   if (plan.held_out > 0) {
     choose(input, run, search, ops, plan.held_out, plan.config);
     while (search.done() < search.units()) search.step();  // not saved: another run would choose by what it fitted
@@ -236,7 +236,7 @@ void run_elitekv(Arguments arguments) {
   const auto ops = make_calibration_ops(input.source->backend());
   EliteSearch search(plan.search, *ops, *input.source, input.held ? *input.held : *input.source);
   find_sets(input, plan, search, *ops, run);
-  if (!run.leads()) return;
+  if (!run.is_root()) return;
   EliteConfig& found = plan.config;
   OutputSet outputs;
   std::vector<ConfigFile> files;

@@ -183,7 +183,7 @@ void run_eval(Arguments arguments) {
   const EvaluationPlan plan = make_plan(choice, run);
   run.print_estimate(estimate_of(plan, run));
   const Evaluation evaluation = score(plan, run);
-  if (!run.leads()) return;
+  if (!run.is_root()) return;
   Json result = result_json(choice, plan, evaluation, run);
   note_idleness(choice, result, run);
   write(choice, result, run);

@@ -219,7 +219,7 @@ void run_faedkv(Arguments arguments) {
   AblationForward forward(run.decoder(), *ops, plan.setup);
   const AblationTable table = run_passes(forward, plan, run);
   const KeptLosses losses = kept_losses(forward, plan, table, run.documents(), run.ranks());
-  if (!run.leads()) return;
+  if (!run.is_root()) return;
   const FaedkvFindings findings = find(plan, table, losses);
   const Json config = make_config("faedkv", run.config(), run.model().sha256(), parameters_json(plan, findings),
                                   {{"ablation", ablation_json(plan, findings)}}, run.provenance(),

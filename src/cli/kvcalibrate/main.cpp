@@ -1,7 +1,7 @@
 #include <array>
 
-#include "cli/common/dispatch.h"
 #include "cli/kvcalibrate/commands.h"
+#include "run/program.h"
 
 int main(int argc, char** argv) {
   constexpr std::array kCommands{

@@ -12,6 +12,7 @@
 #include "io/file.h"
 #include "ranks/one_process.h"
 #include "ranks/watch.h"
+#include "run/kept_state.h"
 #include "run/progress.h"
 #include "run/run.h"
 #include "states/capture_run.h"
@@ -94,14 +95,14 @@ void write_documents(const Run& run, const CaptureJob& job, std::size_t first, C
 /// One file. @return the documents that a run before has captured
 std::size_t capture_whole(const Run& run, const CaptureJob& job, const std::filesystem::path& out) {
   std::unique_ptr<CaptureWriter> writer;  // of rank 0
-  if (run.leads()) {
+  if (run.is_root()) {
     writer = CaptureWriter::open(out, job.header, job.identity, job.options);
     discard_state_on_error(out);
   }
-  const auto first = run.ranks().tell(Json(writer ? writer->next_document() : 0)).get<std::size_t>();
+  const auto first = run.ranks().broadcast(Json(writer ? writer->next_document() : 0)).get<std::size_t>();
   print_estimate_of(job, job.documents.size() - first, run);
   if (first < job.documents.size()) {
-    const Json layout = run.ranks().tell(writer ? writer->layout() : Json());
+    const Json layout = run.ranks().broadcast(writer ? writer->layout() : Json());
     const auto others = writer ? nullptr : CapturePart::open(out, job.header, layout);
     run.ranks().gather(Json());  // no document before all ranks have found the file
     Progress progress("capture", job.documents.size(), run.quiet());
@@ -177,7 +178,7 @@ std::vector<std::filesystem::path> check_files(const CaptureSplit& split, const 
                                                const Run& run) {
   const std::vector<std::filesystem::path> files = split.parts > 0 ? split.paths(out) : std::vector{out};
   check_inputs_spared(files, run.options(), files.size());
-  if (!run.leads()) return files;
+  if (!run.is_root()) return files;
   for (const auto& file : files) check_output(file, run.settings().replace());
   settle_other_splits(out, files, run.settings());
   return files;
@@ -238,7 +239,7 @@ void run_capture(Arguments arguments) {
   run.identity() = job.identity;
   run.load();
   const std::size_t found = split.parts > 0 ? capture_parts(run, job, split, out) : capture_whole(run, job, out);
-  if (run.leads()) print_capture(run, job.header, files, found);
+  if (run.is_root()) print_capture(run, job.header, files, found);
 }
 
 }  // namespace kvs

@@ -238,7 +238,7 @@ Sums accumulate(const std::function<Sums()>& empty, StateSource& source, Run& ru
     sums.restore(state->sums);
     first = state->documents;
   }
-  first = run.ranks().tell(Json(first)).get<std::size_t>();
+  first = run.ranks().broadcast(Json(first)).get<std::size_t>();
   Progress progress("spectrum", source.documents(), run.quiet());
   progress.update(static_cast<double>(first));
   run.ranks().share(
@@ -290,16 +290,16 @@ void run_spectrum(Arguments arguments) {
   Run run(*options);
   check_inputs_spared(std::array{folder / "spectrum.h5", folder / "spectrum.json"}, *options);
   // Nothing is created before the input is known to be good.
-  if (run.leads()) OutputFolder::check(folder);
+  if (run.is_root()) OutputFolder::check(folder);
   Input input = options->has("capture") ? open_capture(run) : open_live(run);
-  if (run.leads()) made.emplace(folder);
+  if (run.is_root()) made.emplace(folder);
   run.take_outputs(outputs_of(folder, input, transform));
   if (run.is_finished()) return;
   start(run, input);
   const auto ops = make_spectral_ops(input.source->backend());
   const auto empty = [&] { return empty_sums(*ops, input.settings(transform), input); };
   const Sums sums = accumulate(empty, *input.source, run);
-  if (run.leads()) write_report(folder, sums, input, run);
+  if (run.is_root()) write_report(folder, sums, input, run);
 }
 
 }  // namespace kvs

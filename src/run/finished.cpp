@@ -1,17 +1,23 @@
-#include "run/whole_outputs.h"
+#include "run/finished.h"
 
 #include <cstdint>
 #include <cstring>
-#include <string>
+#include <optional>
+#include <span>
 #include <string_view>
 
 #include "core/error.h"
 #include "draw/png.h"
 #include "io/digest.h"
 #include "io/file.h"
+#include "run/kept_state.h"
+#include "run/progress.h"
+#include "version.h"
 
 namespace kvs {
 namespace {
+
+constexpr std::size_t kMaxResultBytes = std::size_t{1} << 30;
 
 namespace fs = std::filesystem;
 
@@ -68,13 +74,51 @@ std::optional<fs::path> find_damage(const fs::path& path) {
   return find_damaged_file(path, json);
 }
 
-}  // namespace
-
+/// The first file that a finished run has not left whole, or nothing.
+/// @param main  the output that says what the run was, already read as `json`
 std::optional<fs::path> find_damaged_output(const fs::path& main, const Json& json, std::span<const fs::path> others) {
   for (const fs::path& path : others)
     if (path != main && !is_absent_picture(path))
       if (auto damaged = find_damage(path)) return damaged;
   return find_damaged_file(main, json);
+}
+
+bool was_finished(const std::filesystem::path& main, const std::filesystem::path& state, const RunOptions& run,
+                  const std::function<bool(const Json&)>& same, const OtherOutputs& others) {
+  if (run.force || !std::filesystem::exists(main)) return false;
+  for (const char* ending : {".journal", ".checkpoint.0", ".checkpoint.1"})
+    if (run.resume && std::filesystem::exists(kept_path(state, ending))) return false;
+  const Json json = run.resume ? parse_json(read_text_file(main, kMaxResultBytes), main.string()) : Json();
+  if (!run.resume || !same(json)) {
+    check_output(main, false);
+    return false;
+  }
+  const auto files = others ? others(json) : std::vector<std::filesystem::path>();
+  const auto damaged = find_damaged_output(main, json, files);
+  if (damaged)
+    print_note("note: " + main.string() + ": finished before, but " + damaged->string() +
+                   " is missing or damaged: the run starts anew",
+               run.quiet);
+  return !damaged;
+}
+
+}  // namespace
+
+bool is_finished(const std::filesystem::path& main, const std::filesystem::path& state, const RunOptions& run,
+                 const std::function<bool(const Json&)>& same, const OtherOutputs& others) {
+  return run.ranks->broadcast(Json(run.is_root() && was_finished(main, state, run, same, others))).get<bool>();
+}
+
+bool is_of_run(const Json& output, const std::string& provenance, const Options& options, const Json& identity) {
+  const auto is = [&](const std::string& pointer, const Json& wanted) {
+    const Json::json_pointer at(pointer);
+    return output.contains(at) && output.at(at) == wanted;
+  };
+  for (const auto& [name, digest] : identity.items())
+    if (name.ends_with("_sha256") && !is(name == "model_sha256" ? "/model/sha256" : provenance + '/' + name, digest))
+      return false;
+  if (identity.contains("bos") && !is(provenance + "/bos", identity.at("bos"))) return false;
+  return is(provenance + "/command", options.command()) && is(provenance + "/tool_version", kToolVersion);
 }
 
 }  // namespace kvs

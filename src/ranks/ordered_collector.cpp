@@ -1,14 +1,14 @@
-#include "ranks/taker.h"
+#include "ranks/ordered_collector.h"
 
 #include <chrono>
 #include <utility>
 
 namespace kvs {
 
-Taker::Taker(std::size_t first, Ranks::Take take, std::function<void()> check)
+OrderedCollector::OrderedCollector(std::size_t first, Ranks::Take take, std::function<void()> check)
     : take_(std::move(take)), check_(std::move(check)), next_(first), thread_([this] { work(); }) {}
 
-Taker::~Taker() {
+OrderedCollector::~OrderedCollector() {
   {
     const std::scoped_lock lock(mutex_);
     ending_ = true;
@@ -17,16 +17,16 @@ Taker::~Taker() {
   thread_.join();
 }
 
-bool Taker::fits(std::size_t unit, std::size_t bytes) const {
+bool OrderedCollector::fits(std::size_t unit, std::size_t bytes) const {
   return unit == next_ || bytes_ + bytes <= Ranks::kMostHeldBytes;
 }
 
-bool Taker::has_room(std::size_t unit, std::size_t bytes) const {
+bool OrderedCollector::has_room(std::size_t unit, std::size_t bytes) const {
   const std::scoped_lock lock(mutex_);
   return fits(unit, bytes);
 }
 
-void Taker::wait(std::unique_lock<std::mutex>& lock, const std::function<bool()>& done) {
+void OrderedCollector::wait(std::unique_lock<std::mutex>& lock, const std::function<bool()>& done) {
   constexpr std::chrono::milliseconds kLook{50};
   while (!failure_ && !changed_.wait_for(lock, kLook, [&] { return failure_ || done(); })) {
     lock.unlock();
@@ -36,7 +36,7 @@ void Taker::wait(std::unique_lock<std::mutex>& lock, const std::function<bool()>
   if (failure_) std::rethrow_exception(failure_);
 }
 
-void Taker::push(std::size_t unit, std::size_t bytes, PendingResult result) {
+void OrderedCollector::push(std::size_t unit, std::size_t bytes, PendingResult result) {
   {
     std::unique_lock lock(mutex_);
     wait(lock, [&] { return fits(unit, bytes); });
@@ -44,7 +44,7 @@ void Taker::push(std::size_t unit, std::size_t bytes, PendingResult result) {
   give(unit, bytes, std::move(result));
 }
 
-void Taker::give(std::size_t unit, std::size_t bytes, PendingResult result) {
+void OrderedCollector::give(std::size_t unit, std::size_t bytes, PendingResult result) {
   {
     const std::scoped_lock lock(mutex_);
     held_.emplace(unit, Held{bytes, std::move(result)});
@@ -53,17 +53,17 @@ void Taker::give(std::size_t unit, std::size_t bytes, PendingResult result) {
   changed_.notify_all();
 }
 
-void Taker::finish(std::size_t last) {
+void OrderedCollector::finish(std::size_t last) {
   std::unique_lock lock(mutex_);
   wait(lock, [&] { return next_ >= last; });
 }
 
-std::size_t Taker::next() const {
+std::size_t OrderedCollector::next() const {
   const std::scoped_lock lock(mutex_);
   return next_;
 }
 
-void Taker::work() {
+void OrderedCollector::work() {
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [&] { return ending_ || held_.contains(next_); });

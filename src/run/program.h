@@ -16,8 +16,8 @@ struct Subcommand {
   bool shared = false;  // whether several ranks share its work (docs/scale.md)
 };
 
-/// The body of both mains: finds the command, runs it, and is the only place that turns an error into a line on stderr
-/// and an exit status (docs/errors.md). Never throws.
+/// The body of both mains: finds the command, runs it, and turns an error into a line on stderr and an exit status
+/// (docs/errors.md). Never throws.
 int run_program(std::string_view program, std::string_view purpose, std::span<const Subcommand> commands, int argc,
                 char** argv) noexcept;
 

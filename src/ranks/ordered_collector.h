@@ -13,14 +13,14 @@
 namespace kvs {
 
 /// Takes results in the order of their units, on a thread of its own, as they come in any order.
-class Taker {
+class OrderedCollector {
  public:
   /// @param check  is called now and then by those who wait here, and may throw
-  Taker(std::size_t first, Ranks::Take take, std::function<void()> check = {});
+  OrderedCollector(std::size_t first, Ranks::Take take, std::function<void()> check = {});
   /// Takes what has come of the next units; the rest is dropped.
-  ~Taker();
-  Taker(const Taker&) = delete;
-  Taker& operator=(const Taker&) = delete;
+  ~OrderedCollector();
+  OrderedCollector(const OrderedCollector&) = delete;
+  OrderedCollector& operator=(const OrderedCollector&) = delete;
 
   /// Whether a result of so many bytes may come: it is the next one, or there is room for it.
   bool has_room(std::size_t unit, std::size_t bytes) const;

@@ -11,11 +11,11 @@ namespace kvs {
 
 /// Which unit a rank gets next. Nobody is kWindow units for each rank ahead of what is taken, so that results do not
 /// pile up behind a slow rank.
-class HandOut {
+class UnitQueue {
  public:
   static constexpr std::size_t kWindow = 4;
 
-  HandOut(const Units& units, std::size_t ranks) : units_(units), next_(units.bound ? ranks : 1), ranks_(ranks) {
+  UnitQueue(const Units& units, std::size_t ranks) : units_(units), next_(units.bound ? ranks : 1), ranks_(ranks) {
     for (std::size_t rank = 0; rank < next_.size(); ++rank)
       next_[rank] = units.bound ? units.first + (rank + ranks - units.first % ranks) % ranks : units.first;
   }

@@ -1,4 +1,4 @@
-#include "cli/common/dispatch.h"
+#include "run/program.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -13,7 +13,7 @@
 #include "core/nearest.h"
 #include "run/environment.h"
 #include "run/exit_report.h"
-#include "run/outputs.h"
+#include "run/kept_state.h"
 #include "run/program_ranks.h"
 #include "version.h"
 
@@ -21,7 +21,7 @@ namespace kvs {
 namespace {
 
 void print_help(std::string_view program, std::string_view purpose, std::span<const Subcommand> commands) {
-  if (!program_launch().leads()) return;
+  if (!program_launch().is_root()) return;
   std::cout << program << ' ' << kToolVersion << ": " << purpose << "\n\nUsage: " << program
             << " COMMAND [options]\n\nCommands:\n";
   for (const Subcommand& command : commands)
@@ -46,7 +46,7 @@ void run(std::string_view program, std::string_view purpose, std::span<const Sub
     throw Error(ErrorCode::kUsage, program, "found no command; see " + std::string(program) + " --help");
   if (is_help(words[0]) || words[0] == "help") return print_help(program, purpose, commands);
   if (words[0] == "--version") {
-    if (!program_launch().leads()) return;
+    if (!program_launch().is_root()) return;
     std::cout << program << ' ' << kToolVersion << '\n';
     return;
   }
@@ -100,7 +100,7 @@ void finish_output(const std::vector<std::string>& words) {
 
 /// Says what ended the program, for several ranks once.  @return its status.
 int end_after(std::string_view program, const std::exception_ptr& failure) noexcept {
-  if (!program_launch().leads()) return report_to_rank_0(program, failure);
+  if (!program_launch().is_root()) return report_to_rank_0(program, failure);
   try {
     std::rethrow_exception(failure);
   } catch (const Interrupted&) {
