@@ -74,8 +74,8 @@ std::vector<KeptBandCurve> kept_band_curves(const RetentionPlan& plan, const Ret
     band = curve.band == KeptBand::kBest ? "largest Δ" : curve.band == KeptBand::kLow ? "lowest" : "highest";
     for (std::size_t n = 0; n < plan.shares.size(); ++n) {
       const PerplexitySum& point = curve.points[n];
-      KeptBandCurve::Value& value =
-          values.emplace_back(plan.shares[n], draw::drawn_exponential(point.mean() - retention.full.mean()));
+      KeptBandCurve::Value& value = values.emplace_back(
+          KeptBandCurve::Value{plan.shares[n], draw::drawn_exponential(point.mean() - retention.full.mean())});
       if (const auto interval = difference_of(point, retention.full).interval)
         value.interval = {1 + interval->first, 1 + interval->second};
     }

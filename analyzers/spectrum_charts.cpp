@@ -228,7 +228,7 @@ draw::Chart spectrum_layers_chart(const SpectrumView& view) {
   std::vector<StatePower> states;
   for (const StateKind state : view.spectrum.states) {
     const PowerTable& table = view.spectrum.table(state, view.with_sinks);
-    StatePower& of_state = states.emplace_back(std::string(name_of(state)), title_of(state));
+    StatePower& of_state = states.emplace_back(StatePower{std::string(name_of(state)), title_of(state)});
     of_state.last = static_cast<double>(table.bins);
     for (std::size_t layer = 0; layer < table.layers; ++layer) {
       const std::vector<double> mean = table.layer_mean(layer);

@@ -33,7 +33,8 @@ std::vector<KeptBandCurve> read_curves(const JsonCursor& root) {
     const JsonCursor curve = root.at("curves").at(n), ratio = curve.at("ratio"), interval = curve.at("interval");
     for (const JsonCursor& list : {ratio, interval}) expect_length(list, shares.size(), "shares");
     words_of(curve.at("states"), kCutWords);
-    KeptBandCurve& one = all.emplace_back(curve.at("states").string(), words_of(curve.at("band"), kKeptWords));
+    KeptBandCurve& one =
+        all.emplace_back(KeptBandCurve{curve.at("states").string(), words_of(curve.at("band"), kKeptWords)});
     for (std::size_t share = 0; share < shares.size(); ++share) {
       if (ratio.at(share).is_null()) continue;  // beyond a double
       one.values.push_back({shares[share], ratio.at(share).positive(), range_of(interval.at(share))});

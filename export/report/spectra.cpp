@@ -50,7 +50,8 @@ std::vector<StatePower> read_power(const JsonCursor& root) {
     const JsonCursor tables = root.at("states").at(state.key).at("all_tokens");
     if (!tables.has("curve")) continue;
     const JsonCursor curve = tables.at("curve"), power = curve.at("power");
-    StatePower& one = all.emplace_back(std::string(state.key), std::string(state.title), reals(curve.at("bins")));
+    StatePower& one =
+        all.emplace_back(StatePower{std::string(state.key), std::string(state.title), reals(curve.at("bins"))});
     expect_length(power, root.at("layers").array_size(), "layers");
     for (std::size_t n = 0; n < power.array_size(); ++n) {
       one.power.push_back(reals(power.at(n)));
@@ -80,9 +81,9 @@ std::vector<StateShares> read_all_shares(const JsonCursor& root, std::size_t ten
   for (const StateWords& state : kStateWords) {
     if (!root.at("states").has(state.key)) continue;
     const JsonCursor tables = root.at("states").at(state.key).at("all_tokens");
-    StateShares& one = all.emplace_back(std::string(state.key), std::string(state.title),
-                                        read_shares(tables.at("with_dc").at("heads"), layers, tenth),
-                                        read_shares(tables.at("without_dc").at("heads"), layers, tenth));
+    StateShares& one = all.emplace_back(StateShares{std::string(state.key), std::string(state.title),
+                                                    read_shares(tables.at("with_dc").at("heads"), layers, tenth),
+                                                    read_shares(tables.at("without_dc").at("heads"), layers, tenth)});
     if (!tables.has("chunk_share")) continue;  // of an older program
     const JsonCursor chunks = tables.at("chunk_share");
     expect_length(chunks, layers, "layers");

@@ -39,6 +39,7 @@ std::vector<std::string> counted_names(std::size_t count) {
 
 std::vector<std::string> number_names(const std::vector<std::size_t>& numbers) {
   std::vector<std::string> names;
+  names.reserve(numbers.size());
   for (const std::size_t number : numbers) names.push_back(std::to_string(number));
   return names;
 }

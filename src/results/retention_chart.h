@@ -15,7 +15,7 @@ struct KeptBandCurve {
     double share, ratio;
     draw::Interval interval = {};
   };
-  std::vector<Value> values;
+  std::vector<Value> values = {};
 };
 
 /// Relative perplexity against the share that is kept: one panel each for keys, values and both, a logarithmic axis.

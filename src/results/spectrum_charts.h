@@ -10,11 +10,11 @@ namespace kvs {
 
 /// Power of one kind of state along the token axis, neighbouring bins averaged.
 struct StatePower {
-  std::string key, title;                  // "k_pre", "Keys before RoPE"
-  std::vector<double> bins;                // middles of the bands, ascending
-  std::vector<std::vector<double>> power;  // [layer][band]
-  std::vector<double> dc;                  // [layer]; empty: not drawn
-  double last = 0;                         // bin at the end of the axis; 0: the last band
+  std::string key, title;                       // "k_pre", "Keys before RoPE"
+  std::vector<double> bins = {};                // middles of the bands, ascending
+  std::vector<std::vector<double>> power = {};  // [layer][band]
+  std::vector<double> dc = {};                  // [layer]; empty: not drawn
+  double last = 0;                              // bin at the end of the axis; 0: the last band
 };
 
 /// Where DC is drawn on a logarithmic axis that starts with bin 1.
@@ -42,8 +42,8 @@ draw::Chart power_chart(const std::string& heading, const std::vector<std::size_
 /// Which share of the energy of one kind of state lies in the lowest bins, or in each chunk of the spectrum.
 struct StateShares {
   std::string key, title;
-  std::vector<std::vector<double>> with_dc, without_dc;  // [head][layer]
-  std::vector<std::vector<double>> chunks;               // [layer][chunk] of a layer's energy; with DC
+  std::vector<std::vector<double>> with_dc = {}, without_dc = {};  // [head][layer]
+  std::vector<std::vector<double>> chunks = {};                    // [layer][chunk] of a layer's energy; with DC
 };
 
 /// Maps head × layer of the shares in the lowest bins, with DC and without.
