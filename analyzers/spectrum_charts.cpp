@@ -6,7 +6,6 @@
 
 #include "analyzers/spectrum_summary.h"
 #include "draw/numbers.h"
-#include "results/coding_gain_chart.h"
 #include "results/spectrum_charts.h"
 
 namespace kvs {

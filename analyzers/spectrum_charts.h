@@ -27,7 +27,7 @@ struct SpectrumView {
   bool with_sinks = true;
 };
 
-/// Log power against bin by layer (results/power_chart.h); bins are averaged over 1/12 octave.
+/// Log power against bin by layer (results/spectrum_charts.h); bins are averaged over 1/12 octave.
 draw::Chart spectrum_layers_chart(const SpectrumView& view);
 /// Spectra of keys before and after RoPE in up to six layers spread over the depth; bands span the heads of a layer.
 /// Needs k_pre and k_post in the spectrum.
@@ -41,7 +41,7 @@ std::vector<draw::Chart> spectrum_heads_charts(const SpectrumView& view);
 draw::Chart spectrum_share_chart(const SpectrumView& view, double percent);
 draw::Chart spectrum_chunks_chart(const SpectrumView& view);
 
-/// What each step saves by layer once the means are gone (results/coding_gain_chart.h); the joint KLT stands in both
+/// What each step saves by layer once the means are gone (results/spectrum_charts.h); the joint KLT stands in both
 /// panels. Needs k_pre or v, and layers. @param layers  the model's, by position
 draw::Chart model_gain_chart(const ModelGains& gains, const std::vector<std::size_t>& layers,
                              std::string_view model_name);

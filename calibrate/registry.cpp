@@ -20,4 +20,10 @@ const Method* find_method(std::string_view name) noexcept {
   return found == kMethods.end() ? nullptr : *found;
 }
 
+std::vector<std::string> method_order() {
+  std::vector<std::string> order{"quantised alone"};
+  for (const Method* method : all_methods()) order.emplace_back(method->name);
+  return order;
+}
+
 }  // namespace kvs

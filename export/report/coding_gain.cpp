@@ -6,7 +6,7 @@
 #include "export/report/parts.h"
 #include "export/report/sections.h"
 #include "export/report/table.h"
-#include "results/coding_gain_chart.h"
+#include "results/spectrum_charts.h"
 
 namespace kvs {
 namespace {

@@ -1,6 +1,6 @@
 #include "export/report/tradeoff.h"
 
-#include "calibrate/method_order.h"
+#include "calibrate/registry.h"
 #include "draw/svg.h"
 
 namespace kvs {

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "draw/svg.h"
-#include "results/coding_gain_chart.h"
 #include "results/elite_chart.h"
 #include "results/faedkv_charts.h"
 #include "results/latency_chart.h"

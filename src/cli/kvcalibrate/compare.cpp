@@ -14,7 +14,7 @@
 #include "calibrate/compare/cells.h"
 #include "calibrate/compare/comparison_report.h"
 #include "calibrate/compare/front.h"
-#include "calibrate/method_order.h"
+#include "calibrate/registry.h"
 #include "cli/kvcalibrate/commands.h"
 #include "cli/kvcalibrate/compare_options.h"
 #include "cli/kvcalibrate/task_input.h"
