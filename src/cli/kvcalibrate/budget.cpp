@@ -16,7 +16,6 @@
 #include "cli/kvcalibrate/commands.h"
 #include "core/error.h"
 #include "eval/evaluation_report.h"
-#include "io/file.h"
 #include "model/tensor_shape.h"
 #include "run/progress.h"
 #include "run/run.h"

@@ -21,7 +21,6 @@
 #include "core/error.h"
 #include "eval/evaluation_report.h"
 #include "io/digest.h"
-#include "io/file.h"
 #include "io/finite.h"
 #include "model/cache_shape.h"
 #include "model/model_json.h"

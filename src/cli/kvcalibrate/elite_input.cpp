@@ -1,7 +1,5 @@
 #include "cli/kvcalibrate/elite_input.h"
 
-#include <algorithm>
-
 #include "cli/kvcalibrate/elite_plan.h"
 #include "core/error.h"
 #include "model/config_json.h"

@@ -122,7 +122,7 @@ void add_factor_options(OptionTable& table) {
       .value("outputs", "model|fitted",
              "with --rank: correct W_o by least squares to the full cache's attention; one more pass", "model")
       .value("split", "up|down|sqrt", "factor that takes the singular values", "up")
-      .flag("allow-more-parameters", "no remark when the factors hold more parameters than what they replace")
+      .flag("allow-more-parameters", "no note when the factors hold more parameters than what they replace")
       .flag("allow-incomplete", "use the committed documents of an unfinished capture")
       .flag("skip-corrupt", "leave out documents whose checksum does not match")
       .value("layers", "LAYERS", "such as 0,14-16", "all");

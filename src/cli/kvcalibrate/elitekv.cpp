@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
-#include <memory>
 #include <optional>
 
 #include "calibrate/elitekv/charts.h"
@@ -12,8 +11,6 @@
 #include "cli/kvcalibrate/commands.h"
 #include "cli/kvcalibrate/elite_input.h"
 #include "cli/kvcalibrate/elite_plan.h"
-#include "core/error.h"
-#include "io/file.h"
 #include "run/capture_input.h"
 #include "run/progress.h"
 #include "run/run.h"

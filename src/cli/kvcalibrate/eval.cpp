@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <iostream>
@@ -11,7 +10,6 @@
 #include "core/error.h"
 #include "eval/evaluation.h"
 #include "eval/evaluation_report.h"
-#include "io/file.h"
 #include "io/journal.h"
 #include "io/output_set.h"
 #include "model/model_json.h"

@@ -9,7 +9,6 @@
 #include "cli/kvcalibrate/task_input.h"
 #include "core/error.h"
 #include "eval/evaluation_report.h"
-#include "io/file.h"
 #include "model/model_json.h"
 #include "results/retrieval_chart.h"
 #include "run/progress.h"

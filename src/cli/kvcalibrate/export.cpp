@@ -9,7 +9,6 @@
 #include "core/error.h"
 #include "core/nearest.h"
 #include "export/exporter.h"
-#include "io/digest.h"
 #include "io/file.h"
 #include "io/staged_output.h"
 #include "model/model_tensors.h"

@@ -9,7 +9,6 @@
 #include "cli/kvcalibrate/commands.h"
 #include "core/error.h"
 #include "eval/evaluation_report.h"
-#include "io/file.h"
 #include "results/latency_chart.h"
 #include "run/progress.h"
 #include "run/run.h"

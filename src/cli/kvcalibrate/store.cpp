@@ -6,8 +6,6 @@
 #include "calibrate/full/fp8_scales.h"
 #include "cli/kvcalibrate/budget.h"
 #include "cli/kvcalibrate/commands.h"
-#include "core/error.h"
-#include "io/file.h"
 #include "run/progress.h"
 #include "run/run.h"
 #include "states/live_source.h"

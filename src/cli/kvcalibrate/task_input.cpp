@@ -66,7 +66,8 @@ class QuestionLengths {
     most = std::max(most, tokens);
   }
 
-  /// A remark for each length that they fall short of by a tenth. @throws Error kUsage for less than a quarter of it.
+  /// Prints a note for each length that they fall short of by a tenth. @throws Error kUsage for less than a quarter of
+  /// it.
   void check(const std::string& task, bool quiet) const {
     for (const auto& [asked, range] : found_) {
       const auto& [least, most] = range;

@@ -11,8 +11,6 @@
 #include "core/error.h"
 #include "eval/evaluation_report.h"
 #include "io/checkpoint.h"
-#include "io/digest.h"
-#include "io/file.h"
 #include "io/record.h"
 #include "io/safetensors_writer.h"
 #include "io/staged_output.h"

@@ -7,13 +7,11 @@
 #include "analyzers/perturbation_report.h"
 #include "cli/kvspectrum/commands.h"
 #include "core/error.h"
-#include "io/file.h"
 #include "run/progress.h"
 #include "run/run.h"
 #include "states/live_source.h"
 #include "texts/perturbed_document.h"
 #include "texts/wordnet.h"
-#include "version.h"
 
 namespace kvs {
 namespace {

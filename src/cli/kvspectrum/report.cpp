@@ -5,7 +5,6 @@
 #include <iostream>
 
 #include "cli/kvspectrum/commands.h"
-#include "core/error.h"
 #include "export/report/inputs.h"
 #include "export/report/markup.h"
 #include "io/file.h"

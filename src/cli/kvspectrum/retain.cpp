@@ -8,10 +8,8 @@
 #include "cli/kvspectrum/commands.h"
 #include "core/checked.h"
 #include "core/error.h"
-#include "io/file.h"
 #include "run/progress.h"
 #include "run/run.h"
-#include "version.h"
 
 namespace kvs {
 namespace {

@@ -9,10 +9,8 @@
 #include "calibrate/lagkv/token_scores.h"
 #include "cli/kvspectrum/commands.h"
 #include "core/error.h"
-#include "io/file.h"
 #include "run/run.h"
 #include "states/live_source.h"
-#include "version.h"
 
 namespace kvs {
 namespace {

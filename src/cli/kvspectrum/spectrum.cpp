@@ -19,7 +19,6 @@
 #include "cli/kvspectrum/spectrum_gain.h"
 #include "core/error.h"
 #include "io/checkpoint.h"
-#include "io/file.h"
 #include "model/model_json.h"
 #include "run/capture_input.h"
 #include "run/progress.h"

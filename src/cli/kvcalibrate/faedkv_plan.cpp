@@ -1,0 +1,112 @@
+#include "cli/kvcalibrate/faedkv_plan.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <optional>
+
+#include "cli/common/ablation_options.h"
+#include "cli/kvcalibrate/budget.h"
+#include "core/error.h"
+#include "run/model_session.h"
+#include "run/text_input.h"
+
+namespace kvs {
+namespace {
+
+constexpr std::array<std::string_view, 12> kAblationOptions{"layers", "chunks",     "sweep",     "keep",
+                                                            "passes", "confidence", "prefix",    "sinks",
+                                                            "recent", "transform",  "key-space", "spectrum"};
+
+constexpr double kLeastConfidence = 0.5, kMostConfidence = 0.999999;
+
+/// What the options say of documents of so many tokens.
+AblationPlan ablation_grid(const Options& options, std::size_t tokens) {
+  AblationPlan plan;
+  plan.setup = ablation_setup(options, tokens);
+  plan.grid = {plan.setup.transform, options.text("spectrum") == "full", 1, plan.setup.filtered()};
+  const std::size_t bins = plan.grid.bins();
+  plan.grid.chunks = static_cast<std::size_t>(options.integer("chunks", 1, static_cast<std::int64_t>(bins)));
+  plan.chunk_counts = {plan.grid.chunks};
+  if (options.has("sweep"))
+    for (const std::size_t count : options.integers("sweep", 1, bins))
+      if (std::ranges::find(plan.chunk_counts, count) == plan.chunk_counts.end()) plan.chunk_counts.push_back(count);
+  plan.keep = options.share("keep");
+  return plan;
+}
+
+/// @param plan  of the ablation without a race
+std::optional<AblationPlan::Race> race_of(const Options& options, const AblationPlan& plan, std::size_t documents) {
+  constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
+  if (!options.has("passes") && !options.has("confidence")) return std::nullopt;
+  const std::size_t least = plan.variants() * least_documents(documents);
+  AblationPlan::Race race{.passes = plan.variants() * documents,
+                          .seed = static_cast<std::uint64_t>(options.integer("seed", 0, kMax))};
+  if (options.has("confidence")) race.confidence = options.real("confidence", kLeastConfidence, kMostConfidence);
+  if (options.has("passes")) {
+    race.passes = static_cast<std::size_t>(options.integer("passes", 1, std::int64_t{1} << 40));
+    if (race.passes < least)
+      throw Error(ErrorCode::kUsage, "--passes",
+                  "found " + std::to_string(race.passes) + ", expected at least " + std::to_string(least) + ": " +
+                      std::to_string(least_documents(documents)) + " documents for each of " +
+                      std::to_string(plan.variants()) + " chunks");
+  }
+  return race;
+}
+
+}  // namespace
+
+OptionTable faedkv_options() {
+  OptionTable table(
+      "kvcalibrate faedkv --model PATH --text PATH --out FILE [options]",
+      "Ablates each chunk of each layer's spectrum and keeps, per layer, those whose loss hurts most. With --budget: "
+      "chooses recent tokens and chunks, of keys and values apart, for so many bytes; with --by-layer for each layer.",
+      {"kvcalibrate faedkv --model SmolLM2.gguf --text book.txt --documents 8 --out faedkv.json",
+       "kvcalibrate faedkv --model SmolLM2.gguf --text book.txt --protocol in-place --chunks 8 "
+       "--sweep 4,8,16,22 --dtype bf16 --out faedkv.json",
+       "kvcalibrate faedkv --model SmolLM2.gguf --text book.txt --documents 16 --passes 5000 "
+       "--out faedkv.json",
+       "kvcalibrate faedkv --model SmolLM2.gguf --text book.txt --budget 50% --by-layer 1 "
+       "--out faedkv.json"});
+  table.value("out", "FILE", "the config to write; figures go beside it")
+      .required()
+      .value("layers", "LAYERS", "layers to ablate, such as 0,14-16", "all")
+      .value("chunks", "C", "chunks that the spectrum is cut into", "22")
+      .from(1)
+      .value("sweep", "LIST", "also ablate with these chunk counts and draw perplexity against them")
+      .from(1)
+      .value("keep", "SHARE", "of the chunks, those to keep", "0.5")
+      .value("passes", "N", "race: ablate a chunk in a document at most N times, undecided chunks first")
+      .from(1)
+      .value("confidence", "p", "race: a chunk that is clear of the threshold at p gets no more documents (0.95)")
+      .from(kLeastConfidence, kMostConfidence);
+  add_ablation_options(table, {.sinks = "10", .recent = "50", .transform = "dft", .key_space = "k_post"});
+  table.value("spectrum", "half|full", "full: the paper's literal N bins", "half");
+  add_budget_options(table, "faedkv");
+  add_model_options(table);
+  add_text_options(table);
+  add_run_options(table, true);
+  add_seed_option(table, "with --passes, --confidence or --budget: of the order of documents");
+  table.check([](const Options& options) {
+    require_partner(options, std::array<std::string_view, 1>{"seed"},
+                    std::array<std::string_view, 3>{"passes", "confidence", "budget"});
+    if (!asks_for_budget(options))
+      (void)ablation_grid(options, static_cast<std::size_t>(options.integer("window", 2, 1 << 24)));
+  });
+  return table;
+}
+
+bool asks_for_budget(const Options& options) { return has_budget(options, kAblationOptions); }
+
+FaedkvPlan faedkv_plan(const Options& options, std::size_t layers, std::size_t documents, std::size_t tokens) {
+  FaedkvPlan plan;
+  static_cast<AblationPlan&>(plan) = ablation_grid(options, tokens);
+  const auto most = static_cast<std::int64_t>(tokens);
+  plan.sinks = static_cast<std::size_t>(options.integer("sinks", 0, most));
+  plan.recent = static_cast<std::size_t>(options.integer("recent", 0, most));
+  plan.layers = options.indices("layers", layers);
+  plan.race = race_of(options, plan, documents);
+  return plan;
+}
+
+}  // namespace kvs

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstddef>
+
+#include "calibrate/faedkv/report.h"
+#include "run/options.h"
+
+namespace kvs {
+
+OptionTable faedkv_options();
+/// Whether --budget is given: the command then chooses settings instead of ablating.
+/// @throws Error kUsage if an option of the ablation is given, too
+bool asks_for_budget(const Options& options);
+/// What the options ask of an ablation.
+/// @param layers  of the model
+/// @param tokens  of a document
+/// @throws Error kUsage for values that do not fit the model or the documents
+FaedkvPlan faedkv_plan(const Options& options, std::size_t layers, std::size_t documents, std::size_t tokens);
+
+}  // namespace kvs
