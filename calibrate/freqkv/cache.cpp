@@ -4,7 +4,7 @@
 
 #include "caches/slot_cache.h"
 #include "calibrate/method.h"
-#include "kernels/dct_resample.h"
+#include "kernels/spectral_ops.h"
 
 namespace kvs {
 namespace {
@@ -51,11 +51,12 @@ class FreqkvCache final : public SlotCache {
     const double scale = options_.rescale ? std::sqrt(static_cast<double>(to) / static_cast<double>(from)) : 1.0;
     const std::vector<float> states = download(backend, rows);
     std::vector<float> shrunk(heads * kept * head_dim);
+    const auto ops = backend.make_spectral_ops();
     for (std::size_t head = 0; head < heads; ++head) {
       const std::span all = std::span(states).subspan(head * count * head_dim, count * head_dim);
       const std::span out = std::span(shrunk).subspan(head * kept * head_dim, kept * head_dim);
-      dct_resample({all.first(from * head_dim), {from, head_dim}}, options_.high_band ? from - to : 0, scale,
-                   {out.first(to * head_dim), {to, head_dim}});
+      ops->dct_resample({all.first(from * head_dim), {from, head_dim}}, options_.high_band ? from - to : 0, scale,
+                        {out.first(to * head_dim), {to, head_dim}});
       std::ranges::copy(all.subspan(from * head_dim), out.subspan(to * head_dim).begin());
     }
     BackendTensor<float, 4> result(backend, {members, heads, kept, head_dim});

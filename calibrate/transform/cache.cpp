@@ -226,12 +226,6 @@ class TransformCache final : public LayerCache {
 
 }  // namespace
 
-std::vector<RowSet> row_sets(TransformRows rows, const TransformShape& shape) {
-  const auto [heads, head_dim] = shape;
-  if (rows == TransformRows::kLayer) return {{0, 1, 2 * heads * head_dim}};
-  return {{0, heads, head_dim}, {heads * head_dim, heads, head_dim}};
-}
-
 std::unique_ptr<LayerCache> make_transform_cache(std::shared_ptr<const TransformProducts> products, CodedSides sides) {
   return std::make_unique<TransformCache>(std::move(products), sides);
 }

@@ -5,8 +5,6 @@
 #include <thread>
 
 #include "core/error.h"
-#include "kernels/cpu/cpu_backend.h"
-#include "kernels/cuda/make_cuda_backend.h"
 
 namespace kvs {
 namespace {
@@ -100,13 +98,5 @@ std::unique_ptr<Staging> Backend::make_staging(std::size_t values, DType type) {
 }
 
 std::size_t Backend::spare_threads() const { return std::max(1U, std::thread::hardware_concurrency() / 4); }
-
-std::unique_ptr<Backend> make_backend(std::string_view device, DType compute_type, int threads) {
-  if (threads < 0)
-    throw Error(ErrorCode::kUsage, "threads", "found " + std::to_string(threads) + ", expected 0 or more");
-  if (device == "cuda" || (device == "auto" && cuda_available())) return make_cuda_backend(compute_type);
-  if (device == "cpu" || device == "auto") return std::make_unique<CpuBackend>(compute_type, threads);
-  throw Error(ErrorCode::kUsage, "device", "found \"" + std::string(device) + "\", expected cpu, cuda or auto");
-}
 
 }  // namespace kvs

@@ -19,6 +19,8 @@
 
 namespace kvs {
 
+class SpectralOps;
+
 class Backend;
 
 template <class T, std::size_t Rank>
@@ -226,6 +228,8 @@ class Backend {
   virtual std::unique_ptr<Staging> make_staging(std::size_t values, DType type);
 
   virtual std::unique_ptr<Weight> make_weight(const WeightSource& source) = 0;
+  /// Transforms of states in this backend's memory.
+  virtual std::unique_ptr<SpectralOps> make_spectral_ops() = 0;
 
   /// out = x · gain / sqrt(mean(x²) + epsilon), row by row. x: [row, column], gain: [column].
   virtual void rms_norm(BackendView<const float, 2> x, BackendView<const float, 1> gain, float epsilon,

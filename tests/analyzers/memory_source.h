@@ -6,11 +6,12 @@
 #include <stdexcept>
 #include <vector>
 
+#include "kernels/cpu/spectral_ops.h"
 #include "states/state_source.h"
 
 namespace kvs {
 
-/// A backend that has memory and nothing else: analyses of given states need no more.
+/// A backend that has memory and spectra, and nothing else: analyses of given states need no more.
 class MemoryBackend final : public Backend {
  public:
   std::string_view device() const noexcept override { return "cpu"; }
@@ -21,6 +22,7 @@ class MemoryBackend final : public Backend {
   void download(void* to, const void* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
   void copy(void* to, const void* from, std::size_t bytes) override { std::memmove(to, from, bytes); }
   std::unique_ptr<Weight> make_weight(const WeightSource&) override { refuse(); }
+  std::unique_ptr<SpectralOps> make_spectral_ops() override { return make_cpu_spectral_ops(); }
   void rms_norm(BackendView<const float, 2>, BackendView<const float, 1>, float, Operand) override { refuse(); }
   void rms_norm_add(BackendView<const float, 2>, BackendView<const float, 1>, float, BackendView<float, 2>) override {
     refuse();

@@ -33,6 +33,7 @@ class CpuBackend final : public Backend {
   void copy(void* to, const void* from, std::size_t bytes) override;
 
   std::unique_ptr<Weight> make_weight(const WeightSource& source) override;
+  std::unique_ptr<SpectralOps> make_spectral_ops() override;
   void rms_norm(BackendView<const float, 2> x, BackendView<const float, 1> gain, float epsilon, Operand out) override;
   void rms_norm_add(BackendView<const float, 2> x, BackendView<const float, 1> gain, float epsilon,
                     BackendView<float, 2> sum) override;

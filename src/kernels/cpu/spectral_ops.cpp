@@ -11,7 +11,9 @@
 
 #include "core/error.h"
 #include "kernels/cpu/channel_block.h"
+#include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/fft_plans.h"
+#include "kernels/dct_resample.h"
 
 namespace kvs {
 namespace {
@@ -155,6 +157,10 @@ class CpuSpectralOps final : public SpectralOps {
   void synthesize(BackendView<const float, 4> spectrum, const BinGrid& grid, BackendView<float, 3> x) override;
   void add_sample(BackendView<const float, 3> x, std::size_t token, std::size_t place, const BinGrid& grid,
                   BackendView<float, 4> spectrum) override;
+  void dct_resample(TensorView<const float, 2> states, std::size_t first_bin, double scale,
+                    TensorView<float, 2> out) override {
+    kvs::dct_resample(states, first_bin, scale, out);
+  }
 
  private:
   FftPlans plans_;
@@ -320,5 +326,7 @@ void CpuSpectralOps::add_sample(BackendView<const float, 3> x, std::size_t token
 }  // namespace
 
 std::unique_ptr<SpectralOps> make_cpu_spectral_ops() { return std::make_unique<CpuSpectralOps>(); }
+
+std::unique_ptr<SpectralOps> CpuBackend::make_spectral_ops() { return make_cpu_spectral_ops(); }
 
 }  // namespace kvs

@@ -42,6 +42,7 @@ class CudaBackend final : public Backend {
 
   std::unique_ptr<Staging> make_staging(std::size_t values, DType type) override;
   std::unique_ptr<Weight> make_weight(const WeightSource& source) override;
+  std::unique_ptr<SpectralOps> make_spectral_ops() override;
   void rms_norm(BackendView<const float, 2> x, BackendView<const float, 1> gain, float epsilon, Operand out) override;
   void rms_norm_add(BackendView<const float, 2> x, BackendView<const float, 1> gain, float epsilon,
                     BackendView<float, 2> sum) override;

@@ -36,9 +36,7 @@ std::unique_ptr<DeviceClock> make_cuda_clock(const Backend& backend) {
   return std::make_unique<cuda::StreamClock>(checked(backend).context());
 }
 
-std::unique_ptr<SpectralOps> make_cuda_spectral_ops(Backend& backend) {
-  return cuda::make_spectral_ops(checked(backend).context());
-}
+std::unique_ptr<SpectralOps> CudaBackend::make_spectral_ops() { return cuda::make_spectral_ops(context_); }
 
 std::unique_ptr<CalibrationOps> make_cuda_calibration_ops(Backend& backend) {
   return cuda::make_calibration_ops(checked(backend).context(), backend.compute_type());

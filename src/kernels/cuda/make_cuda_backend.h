@@ -7,7 +7,6 @@
 
 #include "kernels/backend.h"
 #include "kernels/calibration_ops.h"
-#include "kernels/spectral_ops.h"
 
 namespace kvs {
 
@@ -50,8 +49,7 @@ class DeviceClock {
 };
 std::unique_ptr<DeviceClock> make_cuda_clock(const Backend& backend);
 
-/// Both work on the stream of `backend`, which make_cuda_backend() made and which must outlive them.
-std::unique_ptr<SpectralOps> make_cuda_spectral_ops(Backend& backend);
+/// Works on the stream of `backend`, which make_cuda_backend() made and which must outlive it.
 std::unique_ptr<CalibrationOps> make_cuda_calibration_ops(Backend& backend);
 
 }  // namespace kvs

@@ -17,7 +17,6 @@ std::string cuda_attention_note(const Backend&) { refuse(); }
 CudaProducts cuda_products(const Backend&) { refuse(); }
 std::vector<CudaGemmTrial> cuda_gemm_trials(Backend&, Operand, const Weight&, DType) { refuse(); }
 std::unique_ptr<DeviceClock> make_cuda_clock(const Backend&) { refuse(); }
-std::unique_ptr<SpectralOps> make_cuda_spectral_ops(Backend&) { refuse(); }
 std::unique_ptr<CalibrationOps> make_cuda_calibration_ops(Backend&) { refuse(); }
 
 }  // namespace kvs

@@ -7,6 +7,7 @@
 #include "kernels/cuda/device_array.h"
 #include "kernels/cuda/fft_plans.h"
 #include "kernels/cuda/spectral_kernels.h"
+#include "kernels/dct_resample.h"
 
 namespace kvs::cuda {
 namespace {
@@ -24,6 +25,11 @@ class CudaSpectralOps final : public SpectralOps {
   void synthesize(BackendView<const float, 4> spectrum, const BinGrid& grid, BackendView<float, 3> x) override;
   void add_sample(BackendView<const float, 3> x, std::size_t token, std::size_t place, const BinGrid& grid,
                   BackendView<float, 4> spectrum) override;
+  /// On the host, whose memory it is.
+  void dct_resample(TensorView<const float, 2> states, std::size_t first_bin, double scale,
+                    TensorView<float, 2> out) override {
+    kvs::dct_resample(states, first_bin, scale, out);
+  }
 
  private:
   using Signals = DeviceArray<cuDoubleComplex>;

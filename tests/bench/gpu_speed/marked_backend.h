@@ -8,6 +8,7 @@
 
 #include "kernels/backend.h"
 #include "kernels/cuda/make_cuda_backend.h"
+#include "kernels/spectral_ops.h"
 
 namespace kvs::bench {
 
@@ -33,6 +34,7 @@ class MarkedBackend final : public Backend {
   std::unique_ptr<Staging> make_staging(std::size_t values, DType type) override {
     return inner_.make_staging(values, type);
   }
+  std::unique_ptr<SpectralOps> make_spectral_ops() override { return inner_.make_spectral_ops(); }
   std::unique_ptr<Weight> make_weight(const WeightSource& source) override { return inner_.make_weight(source); }
   void rms_norm(BackendView<const float, 2> x, BackendView<const float, 1> gain, float epsilon, Operand out) override;
   void rms_norm_add(BackendView<const float, 2> x, BackendView<const float, 1> gain, float epsilon,

@@ -1,0 +1,11 @@
+#include "calibrate/transform/cache.h"
+
+namespace kvs {
+
+std::vector<RowSet> row_sets(TransformRows rows, const TransformShape& shape) {
+  const auto [heads, head_dim] = shape;
+  if (rows == TransformRows::kLayer) return {{0, 1, 2 * heads * head_dim}};
+  return {{0, heads, head_dim}, {heads * head_dim, heads, head_dim}};
+}
+
+}  // namespace kvs
