@@ -100,8 +100,8 @@ void add_heads(const PowerTable& table, std::size_t layer, bool before, draw::Pa
                      .spread = draw::Series::Spread::kBand,
                      .mark = 0};
   for (std::size_t n = 0; n < heads.front().size(); ++n) {
-    std::vector<double> powers;
-    for (const auto& head : heads) powers.push_back(head[n].power);
+    std::vector<double> powers(heads.size());
+    std::ranges::transform(heads, powers.begin(), [&](const auto& head) { return head[n].power; });
     curve.points.push_back(heads_point(heads.front()[n].bin, powers));
   }
   draw::Series mark = dc_mark(curve.look, heads_point(kDcPosition, dc).y, 2.2);

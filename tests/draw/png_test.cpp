@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -74,7 +75,7 @@ TEST(Png, HasTwiceAsManyPixelsAsTheSvgHasUnits) {
   EXPECT_EQ(png.problem, "");
   ASSERT_TRUE(is_whole_figure(png.bytes));
   const std::size_t at = svg.find(" width=\"") + 8;
-  const auto width = static_cast<int>(2 * std::stod(svg.substr(at)) + 0.5);
+  const auto width = std::lround(2 * std::stod(svg.substr(at)));
   // Bytes 16–19 hold the width, big-endian.
   EXPECT_EQ(static_cast<unsigned char>(png.bytes[18]) * 256 + static_cast<unsigned char>(png.bytes[19]), width);
   EXPECT_EQ(png_of(svg).bytes, png.bytes);

@@ -275,8 +275,10 @@ TEST(TradeoffChart, LossesBelowTheScaleLieAtTheBottomWhichSaysSo) {
 }
 
 TEST(TradeoffChart, NoTwoMethodsLookAlike) {
+  constexpr int kMethods = 30;
   std::vector<TradePoint> points;
-  for (int n = 0; n < 30; ++n) points.push_back(trade_point("method " + std::to_string(n), 0.5, 0.1));
+  points.reserve(kMethods);
+  for (int n = 0; n < kMethods; ++n) points.push_back(trade_point("method " + std::to_string(n), 0.5, 0.1));
   const draw::Chart chart = tradeoff_chart("", "", divergence_scale(), points);
   for (std::size_t a = 0; a < points.size(); ++a)
     for (std::size_t b = 0; b < a; ++b) EXPECT_FALSE(chart.panels[0].series[a].look == chart.panels[0].series[b].look);

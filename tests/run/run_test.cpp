@@ -21,7 +21,7 @@ class RunTest : public ::testing::Test {
     write_tiny_model(folder_ / "model");
     write_tokens_file(folder_ / "tokens.jsonl", 3, 70);
   }
-  Options options(std::vector<std::string> more = {}) const {
+  Options options(const std::vector<std::string>& more = {}) const {
     OptionTable table("kvspectrum test --model PATH --text PATH --out FILE", "A test.", {});
     table.value("out", "FILE", "the result").required();
     add_model_options(table);

@@ -92,7 +92,7 @@ Estimate estimate_of(const LatencyPlan& plan, std::size_t caches, const Run& run
 std::vector<std::vector<LatencyCell>> measure(const LatencyPlan& plan, const std::vector<TimedCache>& caches,
                                               const Run& run) {
   Progress progress("latency", plan.lengths.size() * caches.size() * (plan.repeats + 1), run.quiet());
-  const auto cells = measure_latency(run.decoder(), run.documents().front(), caches, plan, progress.counter());
+  auto cells = measure_latency(run.decoder(), run.documents().front(), caches, plan, progress.counter());
   if (!clock_went_on(cells))
     throw Error(ErrorCode::kEnvironment, "clock", "stood still during a run, expected one that goes on");
   return cells;

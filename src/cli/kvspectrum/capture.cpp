@@ -176,7 +176,7 @@ CaptureSplit split_of(const Options& options) {
 /// knows its own.
 std::vector<std::filesystem::path> check_files(const CaptureSplit& split, const std::filesystem::path& out,
                                                const Run& run) {
-  const std::vector<std::filesystem::path> files = split.parts > 0 ? split.paths(out) : std::vector{out};
+  std::vector<std::filesystem::path> files = split.parts > 0 ? split.paths(out) : std::vector{out};
   check_inputs_spared(files, run.options(), files.size());
   if (!run.is_root()) return files;
   for (const auto& file : files) check_output(file, run.settings().replace());
