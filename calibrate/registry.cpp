@@ -26,4 +26,11 @@ std::vector<std::string> method_order() {
   return order;
 }
 
+std::vector<std::string> method_names(bool (*holds)(const Method& method)) {
+  std::vector<std::string> names;
+  for (const Method* const method : kMethods)
+    if (holds(*method)) names.emplace_back(method->name);
+  return names;
+}
+
 }  // namespace kvs

@@ -26,7 +26,7 @@ std::vector<std::size_t> trading_layers(const ModelConfig& model, const std::vec
 /// Of the first `documents` of a source, which ranks share. Rank 0 has it.
 Spectrum shared_spectrum(StateSource& states, SpectrumAccumulator::Settings settings, std::size_t documents,
                          Ranks& ranks) {
-  const auto ops = make_spectral_ops(states.backend());
+  const auto ops = states.backend().make_spectral_ops();
   settings.sinks = std::min(settings.sinks, states.tokens() - 1);
   const auto empty = [&] { return SpectrumAccumulator(*ops, settings, states.tokens()); };
   SpectrumAccumulator sums = empty();

@@ -6,7 +6,9 @@
 namespace kvs {
 
 void check_elite_config(const Json& config, const std::string& where) {
-  (void)read_elite_stores(config, where);
+  Parameters rows({{elite_row_parameters(config), where + ": /parameters/", ErrorCode::kInput}},
+                  config.at("model").at("layers").get<std::size_t>());
+  (void)read_elite_stores(rows);
   (void)read_elite_config(config, where);
 }
 

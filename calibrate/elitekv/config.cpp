@@ -237,16 +237,19 @@ std::vector<EliteTrial> read_elite_trials(const Json& config, const std::string&
   return trials;
 }
 
-std::vector<StateStore> read_elite_stores(const Json& config, const std::string& where) {
+Json elite_row_parameters(const Json& config) {
   Json given = Json::object();
   for (const char* const name : {"layers", "store"})
     if (const auto found = config.at("parameters").find(name); found != config.at("parameters").end())
       given[name] = *found;
-  const std::size_t layers = config.at("model").at("layers").get<std::size_t>();
-  Parameters parameters({{given, where + ": /parameters/", ErrorCode::kInput}}, layers);
-  std::vector<StateStore> stores(layers);
-  for (std::size_t layer = 0; layer < layers; ++layer)
+  return given;
+}
+
+std::vector<StateStore> read_elite_stores(Parameters& parameters) {
+  std::vector<StateStore> stores(parameters.layers());
+  for (std::size_t layer = 0; layer < stores.size(); ++layer)
     if (parameters.select(layer)) stores[layer] = read_row_store(parameters, layer);
+  parameters.check_known();
   return stores;
 }
 

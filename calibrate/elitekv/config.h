@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "caches/parameters.h"
 #include "caches/row_store.h"
 #include "calibrate/elitekv/elite_allocation.h"
 #include "calibrate/elitekv/jlrd.h"
@@ -121,7 +122,10 @@ EliteConfig read_elite_config(const Json& config, const std::string& where);
 /// Reads `calibration.trials`; a config without has none. @throws Error kInput
 std::vector<EliteTrial> read_elite_trials(const Json& config, const std::string& where);
 
-/// How each of the model's layers holds elite rows and the latent. @throws Error as read_row_store
-std::vector<StateStore> read_elite_stores(const Json& config, const std::string& where);
+/// What of a config's parameters says how rows are held: the layers and their storage type.
+Json elite_row_parameters(const Json& config);
+/// How each of the model's layers holds elite rows and the latent, by such parameters.
+/// @throws Error as read_row_store, also for a parameter of another name
+std::vector<StateStore> read_elite_stores(Parameters& parameters);
 
 }  // namespace kvs

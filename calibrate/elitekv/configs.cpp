@@ -4,6 +4,7 @@
 
 #include "calibrate/calibration.h"
 #include "calibrate/elitekv/caches.h"
+#include "calibrate/elitekv/config.h"
 #include "calibrate/elitekv/obstacles.h"
 #include "calibrate/elitekv/series.h"
 #include "core/error.h"
@@ -12,23 +13,11 @@
 namespace kvs {
 namespace {
 
-std::vector<StateStore> read_stores(Parameters& parameters) {
-  std::vector<StateStore> stores;
-  for (std::size_t layer = 0; layer < parameters.layers(); ++layer)
-    stores.push_back(parameters.select(layer) ? read_row_store(parameters, layer) : StateStore{});
-  parameters.check_known();
-  return stores;
-}
-
 /// Elite rows and the latent of every layer, and how they are stored.
 class LoadedElite final : public LoadedConfig {
  public:
   LoadedElite(const Json& config, const std::filesystem::path& path, const ModelSource& source)
-      : layers_(load_elite_config(config, path, source)),
-        parameters_{{"layers", config.at("parameters").at("layers")}} {
-    if (const Json& parameters = config.at("parameters"); parameters.contains("store"))
-      parameters_["store"] = parameters.at("store");
-  }
+      : layers_(load_elite_config(config, path, source)), parameters_(elite_row_parameters(config)) {}
 
   Json parameters() const override { return parameters_; }
   /// The layers are those that were calibrated: `layers` can only say which of them `store` holds.
@@ -37,11 +26,11 @@ class LoadedElite final : public LoadedConfig {
       throw Error(ErrorCode::kUsage, option + " layers",
                   "needs " + option + " store=TYPE beside a --config of " + std::string(kElitekvMethod.name));
   }
-  void read(Parameters& parameters) const override { (void)read_stores(parameters); }
+  void read(Parameters& parameters) const override { (void)read_elite_stores(parameters); }
   std::function<Cache()> caches(Backend& backend, const ModelConfig& model, Parameters& parameters,
                                 std::size_t tokens) const override {
     const auto caches = std::make_shared<EliteCaches>(backend, model, layers_, tokens);
-    return [caches, stores = read_stores(parameters)] { return caches->make(stores); };
+    return [caches, stores = read_elite_stores(parameters)] { return caches->make(stores); };
   }
 
  private:

@@ -31,7 +31,7 @@ void TokenSpectrum::transform(Backend& backend, const TokenRows::Part& rows, std
   const auto [members, heads, tokens, head_dim] = rows.k.view().shape();
   samples_ = samples;
   tokens_ = tokens;
-  const auto ops = make_spectral_ops(backend);
+  const auto ops = backend.make_spectral_ops();
   for (const auto& [states, x] : {std::pair(&k_, rows.k.view()), std::pair(&v_, rows.v.view())}) {
     const std::vector<std::uint32_t> bins = bins_of_chunks(chunks_, states->kept, samples);
     states->bins = BackendTensor<std::uint32_t, 1>(backend, {bins.size()});
@@ -47,7 +47,7 @@ void TokenSpectrum::add(Backend& backend, BackendView<const float, 4> k, Backend
     transform(backend, restored(backend), 2 * samples_);
   }
   const std::size_t place = tokens_ < samples_ ? tokens_++ : wrapped_++ % samples_;
-  const auto ops = make_spectral_ops(backend);
+  const auto ops = backend.make_spectral_ops();
   ops->add_sample(k.slice(0), row, place, grid(k_), k_.sums.view());
   ops->add_sample(v.slice(0), row, place, grid(v_), v_.sums.view());
 }
@@ -55,7 +55,7 @@ void TokenSpectrum::add(Backend& backend, BackendView<const float, 4> k, Backend
 TokenRows::Part TokenSpectrum::restored(Backend& backend) const {
   const std::array<std::size_t, 4> shape{1, k_.sums.view().extent(0), tokens_, k_.sums.view().extent(3)};
   TokenRows::Part rows{BackendTensor<float, 4>(backend, shape), BackendTensor<float, 4>(backend, shape)};
-  const auto ops = make_spectral_ops(backend);
+  const auto ops = backend.make_spectral_ops();
   ops->synthesize(k_.sums.view(), grid(k_), rows.k.view().slice(0));
   ops->synthesize(v_.sums.view(), grid(v_), rows.v.view().slice(0));
   return rows;

@@ -41,9 +41,12 @@ std::string_view nearest(std::string_view word, std::span<const std::string> kno
   return found;
 }
 
-std::string listed(std::span<const std::string> known) {
+std::string listed(std::span<const std::string> known, std::string_view comma) {
   std::string list;
-  for (const std::string& one : known) list += (list.empty() ? "" : ", ") + one;
+  for (const std::string& one : known) {
+    if (!list.empty()) list += comma;
+    list += one;
+  }
   return list;
 }
 

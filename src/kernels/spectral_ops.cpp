@@ -9,6 +9,4 @@ void check_grid(const std::array<std::size_t, 3>& x, const std::array<std::size_
     throw Error(ErrorCode::kInternal, "spectrum", "tokens, grid and bins do not fit together");
 }
 
-std::unique_ptr<SpectralOps> make_spectral_ops(Backend& backend) { return backend.make_spectral_ops(); }
-
 }  // namespace kvs

@@ -23,7 +23,8 @@ constexpr std::size_t first_bin_of(std::size_t chunk, std::size_t chunks, std::s
   return chunk * bins / chunks;
 }
 
-/// Transforms along the token axis of states [head, token, head_dim], channel by channel, in double precision.
+/// Transforms (Backend::make_spectral_ops) along the token axis of states [head, token, head_dim], channel by channel,
+/// in double precision.
 class SpectralOps {
  public:
   virtual ~SpectralOps() = default;
@@ -51,18 +52,12 @@ class SpectralOps {
   virtual void add_sample(BackendView<const float, 3> x, std::size_t token, std::size_t place, const BinGrid& grid,
                           BackendView<float, 4> spectrum) = 0;
 
-  /// Resamples every channel along the token axis: the orthonormal DCT-II of N tokens, of which `count` coefficients
-  /// from `first_bin` on are read as the spectrum of `count` tokens (orthonormal inverse), times `scale`.
-  /// @param states  [N, channel] host memory;  @param out  [count, channel] host memory, not overlapping `states`
-  /// @throws Error kUsage unless 1 ≤ count and first_bin + count ≤ N.   Cost O(channel · N log N).
+  /// kvs::dct_resample() (kernels/dct_resample.h), of host memory on every device.
   virtual void dct_resample(TensorView<const float, 2> states, std::size_t first_bin, double scale,
                             TensorView<float, 2> out) = 0;
 };
 
 /// @throws Error kInternal unless shapes [head, token, head_dim] and [head, bin, 2, head_dim] fit a grid.
 void check_grid(const std::array<std::size_t, 3>& x, const std::array<std::size_t, 4>& spectrum, const BinGrid& grid);
-
-/// Backend::make_spectral_ops().
-std::unique_ptr<SpectralOps> make_spectral_ops(Backend& backend);
 
 }  // namespace kvs

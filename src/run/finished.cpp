@@ -17,8 +17,6 @@
 namespace kvs {
 namespace {
 
-constexpr std::size_t kMaxResultBytes = std::size_t{1} << 30;
-
 namespace fs = std::filesystem;
 
 /// A superblock of version 0, which all files have that the programs write, holds the file's size.

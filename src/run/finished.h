@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -9,6 +10,9 @@
 #include "run/run_options.h"
 
 namespace kvs {
+
+/// The largest main output that is read back.
+inline constexpr std::size_t kMaxResultBytes = std::size_t{1} << 30;
 
 /// The files that a run has written beside its main output, by what the main output holds.
 using OtherOutputs = std::function<std::vector<std::filesystem::path>(const Json&)>;

@@ -8,12 +8,6 @@
 #include "run/kept_state.h"
 
 namespace kvs {
-namespace {
-
-constexpr std::size_t kMaxResultBytes = std::size_t{1} << 30;
-
-}  // namespace
-
 Run::Run(const Options& options) : options_(options), settings_(run_options(options)) {}
 
 void Run::take_outputs(RunOutputs outputs) {

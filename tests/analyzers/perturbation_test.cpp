@@ -26,7 +26,7 @@ using Value = MemorySource::Value;
 std::vector<ByState<BandSimilarity>> compare(const Value& original, const Value& perturbed) {
   MemorySource a(1, 2, kLength, 3, original), b(1, 2, kLength, 3, perturbed);
   const auto backend = make_backend("cpu", DType::kF32, 1);
-  const auto ops = make_spectral_ops(*backend);
+  const auto ops = backend->make_spectral_ops();
   const std::vector<std::size_t> layers{0, 3};
   return compare_versions(*ops, a, b, 0, layers);
 }

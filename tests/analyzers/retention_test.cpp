@@ -37,7 +37,7 @@ class RetainedBands : public ::testing::Test {
   }
 
   TinyModel tiny_;
-  std::unique_ptr<SpectralOps> ops_ = make_spectral_ops(*tiny_.backend);
+  std::unique_ptr<SpectralOps> ops_ = tiny_.backend->make_spectral_ops();
   std::vector<std::vector<std::int32_t>> documents_{TinyModel::tokens(40), {}};
   std::size_t documents_done_ = 0;
 

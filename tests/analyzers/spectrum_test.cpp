@@ -39,7 +39,7 @@ SpectrumAccumulator::Settings settings(std::size_t sinks, std::vector<std::size_
 
 class SpectrumTest : public ::testing::Test {
  protected:
-  SpectrumTest() : ops_(make_spectral_ops(backend_)) {}
+  SpectrumTest() : ops_(backend_.make_spectral_ops()) {}
 
   Spectrum run(MemorySource& source, const SpectrumAccumulator::Settings& chosen) {
     SpectrumAccumulator accumulator(*ops_, chosen, source.tokens());

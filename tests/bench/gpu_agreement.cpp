@@ -63,7 +63,7 @@ Results run(const kvs::ModelSource& source, const std::string& device, const std
   const auto backend = kvs::make_backend(device, kvs::DType::kF32);
   const kvs::Model model(source, *backend);
   kvs::Decoder decoder(model);
-  const auto spectral = kvs::make_spectral_ops(*backend);
+  const auto spectral = backend->make_spectral_ops();
   const auto calibration = kvs::make_calibration_ops(*backend);
   const kvs::ModelConfig& c = source.config();
   std::vector<std::size_t> layers(c.layers);

@@ -88,7 +88,7 @@ class Smoke {
     const BackendTensor<float, 4> out(backend, {1, kHeads, kTokens, kHeadDim});
     std::vector<double> gains(kTokens);
     for (std::size_t bin = 0; bin < kTokens; ++bin) gains[bin] = 1.0 / static_cast<double>(1 + bin);
-    make_spectral_ops(backend)->filter(x.view(), Transform::kDct, 0, kTokens, {gains, {1, kTokens}}, out.view());
+    backend.make_spectral_ops()->filter(x.view(), Transform::kDct, 0, kTokens, {gains, {1, kTokens}}, out.view());
     return doubles(download(backend, out.view()));
   }
 

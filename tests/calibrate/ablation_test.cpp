@@ -37,7 +37,7 @@ class AblationPasses : public ::testing::Test {
     });
   }
   TinyModel tiny_;
-  std::unique_ptr<SpectralOps> ops_ = make_spectral_ops(*tiny_.backend);
+  std::unique_ptr<SpectralOps> ops_ = tiny_.backend->make_spectral_ops();
   std::unique_ptr<Ranks> ranks_ = make_one_process();
   AblationPlan plan_;
   std::vector<std::vector<std::int32_t>> documents_;

@@ -29,7 +29,7 @@ class Ablation : public ::testing::Test {
     return gains;
   }
   TinyModel tiny_;
-  std::unique_ptr<SpectralOps> ops_ = make_spectral_ops(*tiny_.backend);
+  std::unique_ptr<SpectralOps> ops_ = tiny_.backend->make_spectral_ops();
   std::vector<std::int32_t> tokens_ = TinyModel::tokens(kTokens);
 };
 
@@ -138,7 +138,7 @@ TEST(AblationOfSmolLM2, DeltasEqualPyTorchs) {
   const auto source = ModelSource::open(path);
   const Model model(*source, *backend);
   Decoder decoder(model);
-  const auto ops = make_spectral_ops(*backend);
+  const auto ops = backend->make_spectral_ops();
   for (const std::string space : {"k_pre", "k_post"}) {
     AblationForward runs(decoder, *ops, {false, 512, 0, 0, 0, Transform::kDft, space == "k_pre"});
     runs.begin(tokens);

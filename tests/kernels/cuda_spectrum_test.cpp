@@ -12,7 +12,7 @@ TEST_F(BothDevices, BinsOfTokensAndTheWayBack) {
       const Spectrum spectrum(backend, c, c.bins, 1);
       const auto rows =
           uploaded<3>(backend, random_values(c.kv_heads * 3 * c.head_dim, 8), {c.kv_heads, 3, c.head_dim});
-      const auto ops = make_spectral_ops(backend);
+      const auto ops = backend.make_spectral_ops();
       ops->add_sample(rows.view(), 2, c.samples - 1, spectrum.grid(), spectrum.sums.view());
       const BackendTensor<float, 3> tokens(backend, {c.kv_heads, c.compressed, c.head_dim});
       ops->synthesize(spectrum.sums.view(), spectrum.grid(), tokens.view());

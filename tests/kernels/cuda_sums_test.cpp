@@ -35,7 +35,7 @@ TEST_F(BothDevices, PowerOfEveryLength) {
           const auto [cpu, cuda] = both([&](Backend& backend) {
             const auto memory = uploaded<3>(backend, states, shape);
             std::vector<double> power(shape[0] * bins);
-            make_spectral_ops(backend)->power(memory.view(), transform, first, power);
+            backend.make_spectral_ops()->power(memory.view(), transform, first, power);
             return power;
           });
           // An FFT's error is below 2^-53 · log2 N ≤ 12 of the signal's norm, so of power about 1e-14 of the largest
@@ -60,8 +60,8 @@ TEST_F(BothDevices, FilterOfEveryLengthAlsoIntoItsOwnInput) {
         const auto [cpu, cuda] = both([&](Backend& backend) {
           const auto out = uploaded<4>(backend, states, shape);
           const BackendView<const float, 3> x = out.view().slice(1);
-          make_spectral_ops(backend)->filter(x, transform, first, last,
-                                             {std::span<const double>(gains), {members, bins}}, out.view());
+          backend.make_spectral_ops()->filter(x, transform, first, last,
+                                              {std::span<const double>(gains), {members, bins}}, out.view());
           return download(backend, out.view());
         });
         // Values of size √N at most after gains below 1 (Parseval); computed in double, rounded to f32 once on either

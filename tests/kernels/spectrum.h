@@ -72,8 +72,8 @@ struct Spectrum {
         samples(c.samples) {
     backend.upload(bins.view().data(), numbers.data(), bins.bytes());
     const auto values = random_values(c.kv_heads * c.compressed * c.head_dim, seed);
-    make_spectral_ops(backend)->analyze(uploaded<3>(backend, values, {c.kv_heads, c.compressed, c.head_dim}).view(),
-                                        grid(), sums.view());
+    backend.make_spectral_ops()->analyze(uploaded<3>(backend, values, {c.kv_heads, c.compressed, c.head_dim}).view(),
+                                         grid(), sums.view());
   }
   BinGrid grid() const { return {bins.view(), samples}; }
   BinnedStates view() const { return {sums.view(), grid()}; }
@@ -95,7 +95,7 @@ inline std::vector<float> attend_spectrum(Backend& backend, const SpectrumCase& 
   const std::size_t before = as_rows ? c.compressed : 0;
   const auto past = [&](const Spectrum& spectrum, std::uint32_t seed) {
     const BackendTensor<float, 3> tokens(backend, {c.kv_heads, c.compressed, c.head_dim});
-    make_spectral_ops(backend)->synthesize(spectrum.sums.view(), spectrum.grid(), tokens.view());
+    backend.make_spectral_ops()->synthesize(spectrum.sums.view(), spectrum.grid(), tokens.view());
     const std::vector<float> middle = download(backend, tokens.view()), others = random(c.kv_heads, c.past, seed);
     std::vector<float> rows;
     for (std::size_t head = 0; head < c.kv_heads; ++head)

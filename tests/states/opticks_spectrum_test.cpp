@@ -29,7 +29,7 @@ TEST(OpticksSpectrum, EveryLayerAndHeadEqualsTransformersAndScipy) {
   const Model model(*model_source, *backend);
   Decoder decoder(model);
   LiveSource source(decoder, {golden_tokens()});
-  const auto ops = make_spectral_ops(*backend);
+  const auto ops = backend->make_spectral_ops();
   SpectrumAccumulator::Settings settings;
   for (std::size_t layer = 0; layer < model.config().layers; ++layer) settings.layers.push_back(layer);
   settings.kv_heads = model.config().kv_heads;

@@ -15,19 +15,16 @@
 namespace kvs {
 namespace {
 
-/// Of the methods that --method takes.
-std::vector<std::string> method_names() {
-  std::vector<std::string> names;
-  for (const Method* method : all_methods())
-    if (method->make != nullptr) names.emplace_back(method->name);
-  return names;
-}
+/// Whether --method takes it.
+bool is_named(const Method& method) { return method.make != nullptr; }
 
 const Method& named(const std::string& name, const std::string& option) {
   const Method* const method = find_method(name);
-  if (method == nullptr)
+  if (method == nullptr) {
+    const std::vector<std::string> known = method_names(is_named);
     throw Error(ErrorCode::kUsage, option,
-                "found '" + name + "', expected one of " + listed(method_names()) + did_you_mean(name, method_names()));
+                "found '" + name + "', expected one of " + listed(known) + did_you_mean(name, known));
+  }
   if (method->make == nullptr)
     throw Error(ErrorCode::kUsage, option,
                 "found " + name + ", which --config takes: kvcalibrate " + name + " makes one");

@@ -30,15 +30,15 @@
 namespace kvs {
 namespace {
 
-constexpr std::size_t kMostComparisonBytes = std::size_t{1} << 30;
 constexpr double kCellPasses = 2;  // what a cell's pass takes relative to one without a cache, in the mean
 constexpr double kTimes = 0.1, kQuestions = 0.1;  // of --time, for the front's
 
 /// The configs that calibrations write for the budgets, and the tensors beside one of them.
 std::vector<std::filesystem::path> calibrated_configs(const Options& options, std::span<const double> budgets) {
+  const CalibrationPlan plan = calibration_plan(options);
   std::vector<std::filesystem::path> paths;
-  for (const SeriesMethod* const method : compared_series(options))
-    for (const double budget : budgets) paths.push_back(calibration_plan(options).config(method->name, budget));
+  for (const SeriesMethod* const method : plan.series)
+    for (const double budget : budgets) paths.push_back(plan.config(method->name, budget));
   return paths;
 }
 std::filesystem::path tensors_of(std::filesystem::path config) { return config.replace_extension(".safetensors"); }

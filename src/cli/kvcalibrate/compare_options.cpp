@@ -79,36 +79,14 @@ std::vector<std::string> compared_names(bool standard) {
   return names;
 }
 
-/// Methods that --calibration-text calibrates.
-std::vector<std::string> calibrated_names() {
-  std::vector<std::string> names;
-  for (const Calibration* const calibration : all_calibrations())
-    if (is_calibrated(calibration->method->name) || !calibration->series.empty())
-      names.emplace_back(calibration->method->name);
-  return names;
+/// Whether calibrations of a method write configs.
+bool has_series(const Method& method) {
+  const Calibration* const calibration = find_calibration(method);
+  return calibration != nullptr && !calibration->series.empty();
 }
-
-/// Methods whose calibrations write configs.
-std::vector<std::string> configured_names() {
-  std::vector<std::string> names;
-  for (const Calibration* const calibration : all_calibrations())
-    if (!calibration->series.empty()) names.emplace_back(calibration->method->name);
-  return names;
-}
-
-/// Methods that compress a prefix once, at its end.
-std::vector<std::string> whole_prefix_names() {
-  std::vector<std::string> names;
-  for (const Method* const method : all_methods())
-    if (method->prefill == Prefill::kWhole) names.emplace_back(method->name);
-  return names;
-}
-
-std::string comma_list(const std::vector<std::string>& names, const char* comma) {
-  std::string list;
-  for (const std::string& name : names) list += (list.empty() ? "" : comma) + name;
-  return list;
-}
+/// Whether --calibration-text calibrates a method.
+bool has_calibration(const Method& method) { return is_calibrated(method.name) || has_series(method); }
+bool takes_whole_prefix(const Method& method) { return method.prefill == Prefill::kWhole; }
 
 [[noreturn]] void refuse_method(const std::string& name) {
   const std::vector<std::string> known = compared_names(false);
@@ -151,21 +129,21 @@ OptionTable compare_options() {
        "kvcalibrate compare --model SmolLM2.gguf --text book.txt --config elitekv.json --best-dir best --out c.json"});
   table.value("budgets", "LIST", "shares of the full cache's bytes at 2 bytes a value", "75%,50%,34.4%,25%,12.5%,9.4%")
       .value("losses", "LIST", "losses of perplexity for which the smallest cache is named", "1%,5%")
-      .value("methods", "LIST", "methods that are tried at each budget", comma_list(compared_names(true), ","))
+      .value("methods", "LIST", "methods that are tried at each budget", listed(compared_names(true), ","))
       .value("stores", "LIST", "storage types of the full cache, KIND or KIND/KIND of keys and values",
              "q8_0,q5_0,q4_0,q8_0/q4_0,fp8,int4_per_token_head,turboquant_4bit_nc,turboquant_3bit_nc,quarot4")
       .value("compose", "LIST", "storage types that the other methods are combined with; none", "q8_0,q4_0")
       .list("config", "FILE", "a config that takes part, and its rows stored as --compose says; may repeat")
       .list("calibration-text", "PATH",
-            "calibrate " + comma_list(calibrated_names(), ", ") +
+            "calibrate " + listed(method_names(has_calibration)) +
                 " to each budget on this text before they are compared on --text; may repeat")
       .value("calibration-window", "T", "tokens of its documents", "1024")
       .value("calibration-windows", "A:B", "of each of these texts its windows A to B-1 (default: all)")
       .value("calibration-documents", "N", "at most so many of its documents in all (default: all)")
       .value("calibration-dir", "DIR",
-             "where configs of " + comma_list(configured_names(), ", ") + " go (default: FILE_calibrated)")
+             "where configs of " + listed(method_names(has_series)) + " go (default: FILE_calibrated)")
       .value("prefix", "P",
-             "tokens of each document that are not scored, and that " + comma_list(whole_prefix_names(), ", ") +
+             "tokens of each document that are not scored, and that " + listed(method_names(takes_whole_prefix)) +
                  " compress (default: three quarters)")
       .value("time", "TIME", "30s, 60m, 2h: what calibrating, about half of it, and scoring may take")
       .flag("full", "score every cell on every document")

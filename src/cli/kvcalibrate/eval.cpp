@@ -20,7 +20,6 @@ namespace kvs {
 namespace {
 
 constexpr std::int64_t kLongestWindow = 1 << 24;
-constexpr std::size_t kMostResultBytes = std::size_t{1} << 30;
 
 void check_eval_options(const Options& options) {
   require_partner(options, std::array<std::string_view, 1>{"resume"}, std::array<std::string_view, 1>{"out"});

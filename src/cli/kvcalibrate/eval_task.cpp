@@ -19,8 +19,6 @@
 namespace kvs {
 namespace {
 
-constexpr std::size_t kMostTaskBytes = std::size_t{1} << 30;
-
 /// Options of eval that say how texts are scored.
 constexpr std::array<std::string_view, 7> kTextScoringOptions{"tokens-file", "window", "documents",  "windows",
                                                               "stride",      "decode", "save-config"};

@@ -121,7 +121,7 @@ void run_faedkv(Arguments arguments) {
                           run.config(), static_cast<double>(run.session().model->weight_bytes()), plan.setup.tokens),
                       .at_most = plan.race.has_value()});
 
-  const auto ops = make_spectral_ops(run.backend());
+  const auto ops = run.backend().make_spectral_ops();
   AblationForward forward(run.decoder(), *ops, plan.setup);
   const AblationTable table = run_passes(forward, plan, run);
   const KeptLosses losses = kept_losses(forward, plan, table, run.documents(), run.ranks());

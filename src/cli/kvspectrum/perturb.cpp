@@ -85,7 +85,7 @@ Versions make_versions(const Run& run, const PerturbationPlan& plan, const WordN
 }
 
 void compare(Versions& versions, const std::vector<std::size_t>& layers, Run& run) {
-  const auto ops = make_spectral_ops(run.backend());
+  const auto ops = run.backend().make_spectral_ops();
   LiveSource original(run.decoder(), versions.original), perturbed(run.decoder(), versions.perturbed);
   Journal& journal = *run.journal();
   Progress progress("perturb", versions.documents.size(), run.quiet());

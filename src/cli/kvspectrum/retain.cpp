@@ -117,7 +117,7 @@ double retention_flops(const RetentionPlan& plan, const ModelConfig& model, std:
 }
 
 Retention run_documents(const RetentionPlan& plan, Run& run) {
-  const auto ops = make_spectral_ops(run.backend());
+  const auto ops = run.backend().make_spectral_ops();
   AblationForward forward(run.decoder(), *ops, plan.setup);
   Progress progress("retain", run.documents().size(), run.quiet());
   return retain(forward, plan, run.documents(), *run.journal(), progress.counter());

@@ -295,7 +295,7 @@ void run_spectrum(Arguments arguments) {
   run.take_outputs(outputs_of(folder, input, transform));
   if (run.is_finished()) return;
   start(run, input);
-  const auto ops = make_spectral_ops(input.source->backend());
+  const auto ops = input.source->backend().make_spectral_ops();
   const auto empty = [&] { return empty_sums(*ops, input.settings(transform), input); };
   const Sums sums = accumulate(empty, *input.source, run);
   if (run.is_root()) write_report(folder, sums, input, run);

@@ -46,7 +46,7 @@ Json measure_ablation(Session& s) {
   const std::size_t tokens = std::min<std::size_t>(s.tokens, 1024), layers = s.config().layers;
   const std::size_t sampled = std::min<std::size_t>(layers, 4);
   const AblationSetup setup{.continuation = false, .tokens = tokens};
-  const auto ops = make_spectral_ops(*s.backend);
+  const auto ops = s.backend->make_spectral_ops();
   AblationForward forward(*s.decoder, *ops, setup, 16384);
   const ChunkGrid grid{.chunks = kChunks, .samples = setup.filtered()};
   std::array<std::size_t, kChunks> all{};
@@ -108,7 +108,7 @@ Json measure_dct(Session& s) {
   std::vector<float> host(kHeads * head_size), filtered(head_size);
   for (std::size_t n = 0; n < host.size(); ++n) host[n] = random_value(n);
   s.backend->upload(states.view().data(), host.data(), states.bytes());
-  const auto ops = make_spectral_ops(*s.backend);
+  const auto ops = s.backend->make_spectral_ops();
   std::vector<double> gains(s.tokens, 1.0);
   gains[0] = 0;  // takes each channel's mean away
   const double time = median_seconds(5, [&] {
