@@ -148,6 +148,11 @@ class JsonFieldWriter {
   void inlined(const T& part) {
     T::fields(part, *this);
   }
+  /// The members of a part that may be missing. An object without the member `first` has no such part.
+  template <HasJsonFields T>
+  void inlined([[maybe_unused]] std::string_view first, const std::optional<T>& part) {
+    if (part) inlined(*part);
+  }
 
  private:
   Json& object_;
@@ -173,6 +178,10 @@ class JsonFieldReader {
   template <HasJsonFields T>
   void inlined(T& part) {
     T::fields(part, *this);
+  }
+  template <HasJsonFields T>
+  void inlined(std::string_view first, std::optional<T>& part) {
+    if (object_.has(first)) inlined(part.emplace());
   }
 
  private:

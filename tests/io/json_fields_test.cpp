@@ -24,6 +24,15 @@ struct Leaf {
   }
 };
 
+struct Fruit {
+  std::string colour;
+  int seeds = 0;
+  static void fields(auto& fruit, auto&& field) {
+    field("colour", fruit.colour);
+    field("seeds", fruit.seeds);
+  }
+};
+
 struct Tree {
   std::string name;
   Shade shade = Shade::kLight;
@@ -32,6 +41,7 @@ struct Tree {
   std::optional<std::pair<double, double>> span;
   std::map<std::string, bool> marks;
   std::optional<int> age;
+  std::optional<Fruit> fruit;
   static void fields(auto& tree, auto&& field) {
     field("name", tree.name);
     field("shade", tree.shade);
@@ -40,6 +50,7 @@ struct Tree {
     field("span", tree.span);
     field("marks", tree.marks);
     field.absent_or("age", tree.age);
+    field.inlined("colour", tree.fruit);
   }
 };
 
@@ -68,7 +79,19 @@ TEST(JsonFields, WhatIsReadIsWrittenAgain) {
   EXPECT_EQ(tree.leaves[0].area, 0.5);
   EXPECT_EQ(tree.span, std::pair(1.0, 2.5));
   EXPECT_FALSE(tree.age);
+  EXPECT_FALSE(tree.fruit);
   EXPECT_EQ(dump_json(to_json(tree), -1), kText);
+}
+
+TEST(JsonFields, APartThatMayBeMissingIsWhole) {
+  std::string text(kText);
+  text.replace(text.size() - 1, 1, R"(,"colour":"red","seeds":5})");
+  const Json json = parse_json(text, "tree.json");
+  const Tree tree = from_json<Tree>({json, "tree.json"});
+  ASSERT_TRUE(tree.fruit);
+  EXPECT_EQ(tree.fruit->seeds, 5);
+  EXPECT_EQ(dump_json(to_json(tree), -1), text);
+  EXPECT_NE(message_of(text.replace(text.find("seeds"), 5, "grain")).find("tree.json: /seeds: "), std::string::npos);
 }
 
 TEST(JsonFields, AMemberIsFoundUnderItsOldName) {
