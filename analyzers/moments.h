@@ -15,7 +15,7 @@ namespace kvs {
 struct MomentShape {
   /// Products of tokens up to 15 apart: what a transform of blocks of 16 tokens needs. Documents
   /// hold at least two blocks.
-  static constexpr std::size_t kMostLags = 16;
+  static constexpr std::size_t kMaxLags = 16;
 
   StateSet states;  // any of k_pre, k_post, v
   std::size_t kv_heads = 0, head_dim = 0;
@@ -24,7 +24,7 @@ struct MomentShape {
   std::size_t first_token = 0;  // sinks before it are left out
 
   std::size_t counted() const noexcept { return tokens - first_token; }  // tokens of a document
-  std::size_t lags() const noexcept { return std::clamp<std::size_t>(counted() / 2, 1, kMostLags); }
+  std::size_t lags() const noexcept { return std::clamp<std::size_t>(counted() / 2, 1, kMaxLags); }
   std::size_t heads() const noexcept { return states.size() * kv_heads; }
   std::size_t whole_heads() const noexcept { return heads() - states.count(StateKind::kKPost) * kv_heads; }
   /// Number of the state's first head.

@@ -12,7 +12,7 @@ namespace kvs {
 namespace {
 
 constexpr std::size_t kLayerBands = 12, kRopeBands = 6, kHeadBands = 4;  // of an octave
-constexpr std::size_t kMostRopePanels = 6;
+constexpr std::size_t kMaxRopePanels = 6;
 
 std::size_t samples_of(const SpectrumView& view) {
   return view.spectrum.tokens - (view.with_sinks ? 0 : view.spectrum.sinks);
@@ -70,9 +70,9 @@ draw::Series dc_mark(const draw::SeriesLook& look, double power, double size) {
 
 // Keys before and after RoPE.
 
-/// Up to kMostRopePanels positions spread evenly from the first to the last of `count`.
+/// Up to kMaxRopePanels positions spread evenly from the first to the last of `count`.
 std::vector<std::size_t> spread(std::size_t count) {
-  const std::size_t panels = std::min(count, kMostRopePanels);
+  const std::size_t panels = std::min(count, kMaxRopePanels);
   std::vector<std::size_t> chosen;
   for (std::size_t i = 0; i < panels; ++i)
     chosen.push_back(panels == 1 ? 0 : (i * (count - 1) + (panels - 1) / 2) / (panels - 1));

@@ -19,7 +19,7 @@ Cache make(const CacheChoice& choice, const ModelConfig& model) {
 
 }  // namespace
 
-bool CacheChoice::has_store() const {
+bool CacheChoice::has_kv_type() const {
   const Json all = given();
   return std::ranges::any_of(std::array{"store", "store_k", "store_v"}, [&](const char* side) {
     const Json value = all.value(side, Json("none"));

@@ -21,11 +21,11 @@ struct CacheChoice {
 
   std::string name() const { return std::string(method->name); }
   /// Whether rows are held in another type than they come.
-  bool has_store() const;
+  bool has_kv_type() const;
   /// Whether its rows can be held in another type.
-  bool takes_store() const { return !has_store() && method->rows; }
+  bool takes_kv_type() const { return !has_kv_type() && method->rows; }
   /// Whether it is the full cache with its rows as they come, which others are compared with.
-  bool is_full() const { return method == &kFullMethod && !has_store(); }
+  bool is_full() const { return method == &kFullMethod && !has_kv_type(); }
   /// What was given, as one object.
   Json given() const;
   /// The same with every default: what a config keeps. For methods with Method::make.

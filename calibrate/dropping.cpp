@@ -27,7 +27,7 @@ class DroppingCache final : public SlotCache {
 };
 
 std::unique_ptr<LayerCache> make_dropping(Parameters& parameters, const CacheLayer& layer) {
-  return std::make_unique<DroppingCache>(slot_options(parameters), layer.store);
+  return std::make_unique<DroppingCache>(slot_options(parameters), layer.types);
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ namespace {
 /// model, this is what it starts from.
 class GqaCache final : public LayerCache {
  public:
-  GqaCache(std::size_t heads, const StateStore& store) : heads_(heads), pooled_(make_full_cache(store)) {}
+  GqaCache(std::size_t heads, const KvTypes& types) : heads_(heads), pooled_(make_full_cache(types)) {}
 
   void attend(LayerStates& states, const Operand& out) override {
     const BackendTensor<float, 4> k = pool(states.backend, states.k), v = pool(states.backend, states.v);
@@ -63,11 +63,11 @@ std::unique_ptr<LayerCache> make_gqa(Parameters& parameters, const CacheLayer& l
   if (all % heads != 0)
     parameters.refuse("heads", "found " + std::to_string(heads) + ", expected a divisor of the model's " +
                                    std::to_string(all) + " KV heads");
-  if (heads == all) return make_full_cache(layer.store);
-  for (const auto& [name, rows] : {std::pair("scale_k", &layer.store.k), std::pair("scale_v", &layer.store.v)})
+  if (heads == all) return make_full_cache(layer.types);
+  for (const auto& [name, rows] : {std::pair("scale_k", &layer.types.k), std::pair("scale_v", &layer.types.v)})
     if (std::ranges::adjacent_find(rows->scales, std::not_equal_to()) != rows->scales.end())
       parameters.refuse(name, "found another for each KV head, expected one: heads are pooled before they are stored");
-  return std::make_unique<GqaCache>(heads, layer.store);
+  return std::make_unique<GqaCache>(heads, layer.types);
 }
 
 /// Every divisor of the KV heads below them, the largest first.

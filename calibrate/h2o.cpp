@@ -23,7 +23,7 @@ struct H2oOptions {
 /// Rows in any order, the same number in each head.
 class H2oCache final : public LayerCache {
  public:
-  H2oCache(const H2oOptions& options, const StateStore& store) : options_(options), rows_(store) {}
+  H2oCache(const H2oOptions& options, const KvTypes& types) : options_(options), rows_(types) {}
 
   void attend(LayerStates& states, const Operand& out) override {
     rotate_at(states, states.first_position);
@@ -45,7 +45,7 @@ class H2oCache final : public LayerCache {
 
   void attend_token(const LayerStates& states, const Operand& out) {
     if (rows_.count() == options_.cache_size) compression(states.backend, [&] { drop(states); });
-    const KeyRows past = rows_.add(states);
+    const PastKv past = rows_.add(states);
     const std::vector<float> mass = attend_rows_with_mass(states, past, out);
     const std::size_t keys = rows_.count();
     slots_.resize(states.k.extent(1));
@@ -86,7 +86,7 @@ std::unique_ptr<LayerCache> make_h2o(Parameters& parameters, const CacheLayer& l
   options.recent = parameters.count("recent", "last tokens, which stay", Parameters::kRequired, 1);
   options.cache_size = parameters.count("cache_size", "tokens that stay, recent ones included", Parameters::kRequired,
                                         1, options.recent);
-  return std::make_unique<H2oCache>(options, layer.store);
+  return std::make_unique<H2oCache>(options, layer.types);
 }
 
 /// Half of the tokens are the last ones, as the paper has it.

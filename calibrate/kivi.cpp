@@ -15,7 +15,7 @@ struct KiviOptions {
   std::size_t residual = 128;  // R, a multiple of g: recent tokens that stay as they are
 };
 
-RowStore quantised(const KiviOptions& options, bool across_tokens) {
+RowType quantised(const KiviOptions& options, bool across_tokens) {
   return {{.kind = options.bits == 2 ? RowKind::kKivi2 : RowKind::kKivi4,
            .across_tokens = across_tokens,
            .group = static_cast<std::uint32_t>(options.group)}};
@@ -24,12 +24,12 @@ RowStore quantised(const KiviOptions& options, bool across_tokens) {
 /// The oldest rows coded, the others as they came.
 class WindowedRows {
  public:
-  explicit WindowedRows(const RowStore& store) : old_(store) {}
+  explicit WindowedRows(const RowType& types) : old_(types) {}
 
   std::size_t recent() const noexcept { return recent_.count() - gone_; }
-  const HeldRows& old() const noexcept { return old_.held(); }
-  HeldRows window() const {
-    HeldRows rows = recent_.held();
+  const StoredRows& old() const noexcept { return old_.held(); }
+  StoredRows window() const {
+    StoredRows rows = recent_.held();
     if (gone_ == 0) return rows;
     rows.data = rows.row(0, 0, gone_);  // of every head: the stride stays
     rows.count -= gone_;
@@ -115,15 +115,15 @@ class KiviCache final : public LayerCache {
 };
 
 std::unique_ptr<LayerCache> make_kivi(Parameters& parameters, const CacheLayer& layer) {
-  static constexpr std::size_t kMostGroup = 256;  // attention reads runs of so many keys
+  static constexpr std::size_t kMaxGroup = 256;  // attention reads runs of so many keys
   KiviOptions options;
   options.bits = parameters.count("bits", "bits of a value, 2 or 4", options.bits, 2);
   if (options.bits != 2 && options.bits != 4)
     parameters.refuse("bits", "found " + std::to_string(options.bits) + ", expected 2 or 4");
   options.group = parameters.count("group", "values that share a step and a minimum", options.group, 8);
-  if (kMostGroup % options.group != 0)
+  if (kMaxGroup % options.group != 0)
     parameters.refuse("group", "found " + std::to_string(options.group) + ", expected a power of two of at most " +
-                                   std::to_string(kMostGroup));
+                                   std::to_string(kMaxGroup));
   options.residual = parameters.count("residual", "last tokens, which stay as they are", options.residual, 1);
   if (options.residual % options.group != 0)
     parameters.refuse("residual", "found " + std::to_string(options.residual) + ", expected a multiple of group, " +

@@ -16,12 +16,12 @@ namespace {
 /// KV Cache Compression", arXiv:2406.11430.
 class L2normCache final : public LayerCache {
  public:
-  L2normCache(double ratio, const StateStore& store) : ratio_(ratio), rows_(store) {}
+  L2normCache(double ratio, const KvTypes& types) : ratio_(ratio), rows_(types) {}
 
   void attend(LayerStates& states, const Operand& out) override {
     if (in_prefix_) note_lengths(states);
     rotate_at(states, states.first_position);
-    const KeyRows past = rows_.add(states);
+    const PastKv past = rows_.add(states);
     attend_rows(states, past, out);
   }
 
@@ -65,8 +65,8 @@ class L2normCache final : public LayerCache {
 std::unique_ptr<LayerCache> make_l2norm(Parameters& parameters, const CacheLayer& layer) {
   const double ratio = parameters.real("ratio", "share of the prefix that stays", 0.5, 0, 1);
   const auto skipped = parameters.indices("skip_layers", "layers that keep every token", {0, 1}, parameters.layers());
-  if (std::ranges::find(skipped, layer.index) != skipped.end()) return make_full_cache(layer.store);
-  return std::make_unique<L2normCache>(ratio, layer.store);
+  if (std::ranges::find(skipped, layer.index) != skipped.end()) return make_full_cache(layer.types);
+  return std::make_unique<L2normCache>(ratio, layer.types);
 }
 
 Json l2norm_for_share(double share, std::size_t, const Json&) { return {{"ratio", share}}; }

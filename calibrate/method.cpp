@@ -28,10 +28,10 @@ Prefix prefix_of(const Method& method, Parameters& parameters) {
 std::unique_ptr<LayerCache> make_layer_cache(const Method& method, Parameters& parameters, std::size_t layer,
                                              const CacheShape& shape) {
   if (!parameters.select(layer)) return make_full_cache();
-  const StateStore store = method.rows ? read_store(parameters, layer, shape) : StateStore{};
-  std::unique_ptr<LayerCache> cache = method.make(parameters, {layer, shape, store});
+  const KvTypes types = method.rows ? read_kv_types(parameters, layer, shape) : KvTypes{};
+  std::unique_ptr<LayerCache> cache = method.make(parameters, {layer, shape, types});
   const bool windowed = !shape.windows.empty() && shape.windows[layer] != 0;
-  return windowed ? make_full_cache(store) : std::move(cache);
+  return windowed ? make_full_cache(types) : std::move(cache);
 }
 
 Cache make_cache(const Method& method, Parameters& parameters, const CacheShape& shape) {

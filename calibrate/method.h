@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
+#include "caches/kv_types.h"
 #include "caches/layer_cache.h"
 #include "caches/parameters.h"
-#include "caches/row_store.h"
 #include "calibrate/methods.h"
 #include "model/config.h"
 
@@ -29,7 +29,7 @@ enum class Prefill { kStepwise, kWhole, kEither, kNone };
 struct CacheLayer {
   std::size_t index = 0;
   const CacheShape& shape;
-  StateStore store = {};
+  KvTypes types = {};
 };
 
 /// One way to keep a cache: what commands, configs, the schema and reports know of it. Nothing here runs a model, so
@@ -40,7 +40,7 @@ struct Method {
   std::string_view summary;  // what it keeps
   Paper paper = {};          // empty: this project's own, or nobody's
   Prefill prefill = Prefill::kStepwise;
-  /// Whether it keeps rows of tokens, which may be stored in any type (read_store()).
+  /// Whether it keeps rows of tokens, which may be stored in any type (read_kv_types()).
   bool rows = true;
   /// The cache of the layer that `parameters` have selected. @throws Error as Parameters.
   /// nullptr: the caches need the files of a config, which a calibration writes (Calibration::load).

@@ -38,15 +38,17 @@ std::vector<double> pooled(const std::vector<double>& mass, std::size_t kernel) 
 /// they share the cache.
 class SnapkvCache final : public LayerCache {
  public:
-  SnapkvCache(const SnapkvOptions& options, const StateStore& store) : options_(options), rows_(store) {}
+  SnapkvCache(const SnapkvOptions& options, const KvTypes& types) : options_(options), rows_(types) {}
 
-  std::size_t room() const noexcept override { return before_window() ? judged_ - rows_.count() : kUnlimited; }
+  std::size_t max_tokens_per_call() const noexcept override {
+    return before_window() ? judged_ - rows_.count() : kUnlimited;
+  }
 
   void attend(LayerStates& states, const Operand& out) override {
     rotate_at(states, states.first_position);
     if (in_prefix_ && !before_window())
       return for_each_token(states, out, [&](LayerStates& token, const Operand& row) { attend_in_window(token, row); });
-    const KeyRows past = rows_.add(states);
+    const PastKv past = rows_.add(states);
     attend_rows(states, past, out);
   }
 
@@ -70,7 +72,7 @@ class SnapkvCache final : public LayerCache {
   bool before_window() const noexcept { return in_prefix_ && rows_.count() < judged_; }
 
   void attend_in_window(const LayerStates& states, const Operand& out) {
-    const KeyRows past = rows_.add(states);
+    const PastKv past = rows_.add(states);
     const std::vector<float> mass = attend_rows_with_mass(states, past, out);
     const std::size_t keys = rows_.count();
     mass_.resize(states.k.extent(1), std::vector<double>(judged_));
@@ -96,7 +98,7 @@ std::unique_ptr<LayerCache> make_snapkv(Parameters& parameters, const CacheLayer
     parameters.refuse("kernel", "found " + std::to_string(options.kernel) + ", expected an odd number");
   (void)parameters.count("prefix", "tokens that are compressed, once, at their end", Parameters::kRequired, 1,
                          options.window - 1);  // that it holds the window
-  return std::make_unique<SnapkvCache>(options, layer.store);
+  return std::make_unique<SnapkvCache>(options, layer.types);
 }
 
 /// Of the prefix.

@@ -23,10 +23,10 @@ struct StreamingOptions {
 /// positions counted from `origin_`, which follows the text so that they stay below 2 · cache_size.
 class StreamingCache final : public LayerCache {
  public:
-  StreamingCache(const StreamingOptions& options, const StateStore& store)
-      : options_(options), sinks_(store), recent_(store) {}
+  StreamingCache(const StreamingOptions& options, const KvTypes& types)
+      : options_(options), sinks_(types), recent_(types) {}
 
-  std::size_t room() const noexcept override { return in_sinks() ? options_.sinks - seen_ : kUnlimited; }
+  std::size_t max_tokens_per_call() const noexcept override { return in_sinks() ? options_.sinks - seen_ : kUnlimited; }
 
   void attend(LayerStates& states, const Operand& out) override {
     if (in_sinks()) return attend_as_sinks(states, out);
@@ -52,7 +52,7 @@ class StreamingCache final : public LayerCache {
   std::size_t others() const noexcept { return options_.cache_size - options_.sinks - 1; }  // beside the new token
 
   void attend_as_sinks(LayerStates& states, const Operand& out) {
-    KeyRows past = sinks_.add(states);
+    PastKv past = sinks_.add(states);
     past.slots = states.rope;
     rotate_at(states, seen_);
     attend_rows(states, past, out);
@@ -64,7 +64,7 @@ class StreamingCache final : public LayerCache {
   void attend_together(LayerStates& states, const Operand& out) {
     const std::size_t position = seen_ - origin_, slot = std::min(seen_, options_.cache_size - 1);
     rotate_at(states, position);
-    const KeyRows recent = recent_.add(states);
+    const PastKv recent = recent_.add(states);
     const TokenRows::Part sinks = turned_sinks(states, position - slot);
     attend_rows(states, {{sinks.k.view(), options_.sinks}, {sinks.v.view(), options_.sinks}, recent.k, recent.v}, out);
     if (states.members() > 1) return;
@@ -106,7 +106,7 @@ std::unique_ptr<LayerCache> make_streaming(Parameters& parameters, const CacheLa
   const std::size_t least = options.sinks == 0 ? 2 : 1;  // the new token's slot and another
   options.cache_size =
       parameters.count("cache_size", "tokens that stay, sinks included", Parameters::kRequired, least, options.sinks);
-  return std::make_unique<StreamingCache>(options, layer.store);
+  return std::make_unique<StreamingCache>(options, layer.types);
 }
 
 Json streaming_for_share(double share, std::size_t tokens, const Json&) {

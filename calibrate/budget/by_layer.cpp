@@ -95,7 +95,7 @@ BudgetLattice lattice_of(BudgetSpace& space, std::size_t candidate, const Json& 
   return lattice;
 }
 
-std::size_t most_positions(const BudgetSpace& space, const BudgetLattice& lattice) {
+std::size_t max_positions(const BudgetSpace& space, const BudgetLattice& lattice) {
   std::set<Json> settings;  // most are those of every layer
   for (const auto& of_layer : lattice.settings) settings.insert(of_layer.begin(), of_layer.end());
   std::size_t most = 0;
@@ -114,7 +114,7 @@ Json settings_by_layer(BudgetSpace& space, Decoder& decoder, std::size_t candida
   LayerLosses losses(
       decoder, documents, layers,
       [&](std::size_t n, std::size_t one) { return space.layer_cache(lattice.settings[n][one], layers[n]); },
-      space.cache(uniform).prefix(), most_positions(space, lattice));
+      space.cache(uniform).prefix(), max_positions(space, lattice));
   LayerBudget budget{lattice.layers, space.bytes() - space.sizes().total(uniform), rounds, layers.size()};
   for (const auto& candidates : lattice.layers) budget.size += candidates[lattice.start].size;
   const LayerAllocation found =

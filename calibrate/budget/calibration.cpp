@@ -55,7 +55,7 @@ std::vector<HalvedCandidate> screened(Decoder& decoder, const BudgetSpace& space
           [&] { return of.divergence(run_with(decoder, space, of.tokens(), candidates[round[n].candidate])); });
     });
   };
-  std::vector<HalvedCandidate> ranked = halve(candidates.size(), losses.size(), measure);
+  std::vector<HalvedCandidate> ranked = successive_halving(candidates.size(), losses.size(), measure);
   if (overflows(ranked.front().mean()))
     throw Error(ErrorCode::kData, space.model().name,
                 "found NaN or infinity with every setting of the budget, expected finite activations with one of them");
@@ -167,7 +167,7 @@ BudgetCalibration calibrate_to_budget(Decoder& decoder, std::string_view method,
   const auto alone = make_one_process();
   BudgetSpace space(method_of(method), decoder.model().config(), text.measured.front().size(), plan.bytes, plan.fixed);
   const std::vector<Json> candidates = space.candidates();
-  LossLog log(done, most_losses(space.model(), method, plan, text), journal, ranks == nullptr ? *alone : *ranks);
+  LossLog log(done, max_losses(space.model(), method, plan, text), journal, ranks == nullptr ? *alone : *ranks);
   BudgetCalibration found;
   const std::size_t prefix = space.cache(candidates.front()).prefix().tokens;
   const auto ranked = screened(decoder, space, candidates, text, prefix, log);
@@ -191,8 +191,8 @@ BudgetCalibration calibrate_to_budget(Decoder& decoder, std::string_view method,
   return found;
 }
 
-std::size_t most_losses(const ModelConfig& model, std::string_view method, const BudgetPlan& plan,
-                        const BudgetText& text) {
+std::size_t max_losses(const ModelConfig& model, std::string_view method, const BudgetPlan& plan,
+                       const BudgetText& text) {
   constexpr std::size_t kContenders = 4;  // with the full cache
   const std::size_t tokens = text.measured.front().size(),
                     settings = budget_grid(method).settings({tokens, tokens}).size(),

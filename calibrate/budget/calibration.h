@@ -91,7 +91,7 @@ BudgetCalibration calibrate_to_budget(Decoder& decoder, std::string_view method,
                                       Journal* journal = nullptr, Ranks* ranks = nullptr);
 
 /// Losses of single documents that it measures at most.
-std::size_t most_losses(const ModelConfig& model, std::string_view method, const BudgetPlan& plan,
-                        const BudgetText& text);
+std::size_t max_losses(const ModelConfig& model, std::string_view method, const BudgetPlan& plan,
+                       const BudgetText& text);
 
 }  // namespace kvs

@@ -33,7 +33,8 @@ double HalvedCandidate::mean() const noexcept {
   return std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(losses.size());
 }
 
-std::vector<HalvedCandidate> halve(std::size_t candidates, std::size_t documents, const TrialLosses& losses) {
+std::vector<HalvedCandidate> successive_halving(std::size_t candidates, std::size_t documents,
+                                                const TrialLosses& losses) {
   std::vector<HalvedCandidate> all(candidates);
   for (std::size_t n = 0; n < candidates; ++n) all[n].candidate = n;
   std::size_t alive = candidates;

@@ -29,7 +29,8 @@ using TrialLosses = std::function<std::vector<double>(std::span<const CandidateT
 /// Source: Karnin, Koren & Somekh (ICML 2013); doubled documents as Jamieson & Talwalkar (AISTATS 2016); intervals as
 /// Maron & Moore (NIPS 6, 1994).
 /// @return best first: those measured on more documents, among them by mean loss (on ties the lower candidate)
-std::vector<HalvedCandidate> halve(std::size_t candidates, std::size_t documents, const TrialLosses& losses);
+std::vector<HalvedCandidate> successive_halving(std::size_t candidates, std::size_t documents,
+                                                const TrialLosses& losses);
 /// The losses that it measures at most.
 std::size_t halving_losses(std::size_t candidates, std::size_t documents) noexcept;
 

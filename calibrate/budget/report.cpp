@@ -29,8 +29,8 @@ std::string value_words(const Json& value) {
   if (!value.is_array()) return value.is_string() ? value.get<std::string>() : value.dump();
   std::map<std::string, std::size_t> counts;
   for (const Json& one : value) ++counts[one.is_string() ? one.get<std::string>() : one.dump()];
-  constexpr std::size_t kMostNamed = 4;
-  if (counts.size() > kMostNamed) return "by layer";
+  constexpr std::size_t kMaxNamed = 4;
+  if (counts.size() > kMaxNamed) return "by layer";
   std::string words;
   for (const auto& [word, count] : counts) words += (words.empty() ? "" : ", ") + std::to_string(count) + " × " + word;
   return words;

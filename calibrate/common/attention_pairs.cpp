@@ -9,7 +9,7 @@
 namespace kvs {
 namespace {
 
-constexpr float kLeastWeight = 1e-7F;  // pairs with less attention are left out
+constexpr float kMinWeight = 1e-7F;  // pairs with less attention are left out
 
 using Rows = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
@@ -77,7 +77,7 @@ void add_query(const HostStates& states, std::size_t head, std::size_t i, const 
   space.mean.setZero();
   for (std::size_t n = 0; n < count; ++n) {
     mass[first + n] += weights[n];
-    if (weights[n] < kLeastWeight) continue;
+    if (weights[n] < kMinWeight) continue;
     space.mean += weights[n] * work.row(static_cast<Eigen::Index>(n));
     work.row(used) = work.row(static_cast<Eigen::Index>(n));
     weights[static_cast<std::size_t>(used++)] = weights[n];

@@ -112,7 +112,7 @@ std::size_t CacheSizes::total(const Json& settings) {
   return known->second;
 }
 
-Json CacheSizes::sized(const Json& settings, std::size_t kept) const {
+Json CacheSizes::settings_for_share(const Json& settings, std::size_t kept) const {
   Json all = settings;
   all.update(method_->settings_for_share(static_cast<double>(kept) / static_cast<double>(tokens_), tokens_, settings));
   return all;
@@ -130,15 +130,15 @@ std::optional<std::size_t> CacheSizes::tried(const Json& settings) {
 std::optional<Json> CacheSizes::fitted(const Json& settings, std::size_t bytes) {
   if (method_->settings_for_share == nullptr) return total(settings) <= bytes ? std::optional(settings) : std::nullopt;
   std::size_t low = 0, high = tokens_;  // low: too small for the method, or fits
-  double low_bytes = 0, high_bytes = static_cast<double>(total(sized(settings, high)));
-  if (high_bytes <= static_cast<double>(bytes)) return sized(settings, high);
+  double low_bytes = 0, high_bytes = static_cast<double>(total(settings_for_share(settings, high)));
+  if (high_bytes <= static_cast<double>(bytes)) return settings_for_share(settings, high);
   // Sizes are nearly linear in what is kept: two guesses by interpolation are often the last that fits and the next.
   for (std::size_t guesses = 0; high - low > 1; ++guesses) {
     const double share = (static_cast<double>(bytes) - low_bytes) / (high_bytes - low_bytes),
                  guess = guesses % 3 == 2 ? 0.5 : std::clamp(share, 0.0, 1.0);
     const std::size_t kept =
         std::clamp(low + static_cast<std::size_t>(guess * static_cast<double>(high - low)), low + 1, high - 1);
-    const auto found = static_cast<double>(tried(sized(settings, kept)).value_or(0));
+    const auto found = static_cast<double>(tried(settings_for_share(settings, kept)).value_or(0));
     if (found <= static_cast<double>(bytes)) {
       low = kept;
       low_bytes = found;
@@ -148,7 +148,7 @@ std::optional<Json> CacheSizes::fitted(const Json& settings, std::size_t bytes) 
     }
   }
   if (low == 0) return std::nullopt;
-  const Json all = sized(settings, low);
+  const Json all = settings_for_share(settings, low);
   return tried(all) ? std::optional(all) : std::nullopt;
 }
 
@@ -157,9 +157,9 @@ std::size_t CacheSizes::least(const Json& settings) {
   std::size_t low = 0, high = tokens_;
   while (high - low > 1) {
     const std::size_t middle = low + (high - low) / 2;
-    (tried(sized(settings, middle)) ? high : low) = middle;
+    (tried(settings_for_share(settings, middle)) ? high : low) = middle;
   }
-  return total(sized(settings, high));
+  return total(settings_for_share(settings, high));
 }
 
 }  // namespace kvs

@@ -41,7 +41,7 @@ class CacheSizes {
   }
 
  private:
-  Json sized(const Json& settings, std::size_t kept) const;
+  Json settings_for_share(const Json& settings, std::size_t kept) const;
   /// total(), nothing where the method refuses the settings.
   std::optional<std::size_t> tried(const Json& settings);
   std::size_t run(LayerCache& cache, std::size_t layer, const Prefix& prefix);

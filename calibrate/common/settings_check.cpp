@@ -66,7 +66,8 @@ void check_settings(const Method& method, const Json& settings, const std::strin
 void check_complete(const Method& method, const Json& settings, const std::string& where,
                     std::span<const std::string_view> later) {
   for (const ParameterSpec& spec : describe(method))
-    if (spec.standard.is_null() && !settings.contains(spec.name) && std::ranges::find(later, spec.name) == later.end())
+    if (spec.default_value.is_null() && !settings.contains(spec.name) &&
+        std::ranges::find(later, spec.name) == later.end())
       throw Error(ErrorCode::kUsage, where + ' ' + spec.name, "found nothing, expected a whole number");
 }
 

@@ -240,11 +240,11 @@ CalibratedCells calibrated_cells(const CalibrationPlan& plan, const RunOptions& 
   return Calibrations(plan, run, session, grid, corpus, records, max_seconds).made();
 }
 
-std::size_t most_calibrated_cells(const CalibrationPlan& plan, const CompareGrid& grid) {
+std::size_t max_calibrated_cells(const CalibrationPlan& plan, const CompareGrid& grid) {
   std::size_t cells = 0;
   for (const SeriesMethod* const method : plan.series) cells += 1 + (method->rows ? grid.composed.size() : 0);
   for (const std::string& method : grid.methods)
-    if (is_calibrated(method)) cells += stores_of(grid, *find_method(method)).size();
+    if (is_calibrated(method)) cells += kv_types_of(grid, *find_method(method)).size();
   return cells * grid.budgets.size();
 }
 

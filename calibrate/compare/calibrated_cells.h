@@ -45,7 +45,7 @@ CalibratedCells calibrated_cells(const CalibrationPlan& plan, const RunOptions& 
                                  const CompareGrid& grid, const Corpus& corpus, RunRecords& records,
                                  std::optional<double> max_seconds);
 /// How many there are at most.
-std::size_t most_calibrated_cells(const CalibrationPlan& plan, const CompareGrid& grid);
+std::size_t max_calibrated_cells(const CalibrationPlan& plan, const CompareGrid& grid);
 /// What that takes at most, and what its caches code of `scored` tokens.
 Estimate calibration_estimate(const CalibrationPlan& plan, const ModelSession& session, const CompareGrid& grid,
                               const Corpus& corpus, std::size_t scored);

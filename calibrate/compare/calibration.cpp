@@ -37,15 +37,15 @@ Json calibrated_place(Decoder& decoder, const Method& method, const CompareGrid&
 std::vector<CompareCell> cells_at(std::size_t place, const CompareGrid& grid, const ModelConfig& model,
                                   const Method& method, double budget) {
   std::vector<CompareCell> cells;
-  for (const std::string& store : stores_of(grid, method)) {
-    CompareCell cell{.label = cell_label(std::string(method.name) + ", calibrated", store),
+  for (const std::string& type : kv_types_of(grid, method)) {
+    CompareCell cell{.label = cell_label(std::string(method.name) + ", calibrated", type),
                      .method = std::string(method.name),
-                     .store = store,
+                     .type = type,
                      .budget = budget,
                      .calibrated = true};
     try {
       BudgetSpace space(method, model, grid.tokens, share_of_full(method, model, grid.tokens, budget),
-                        common_settings(grid, method, store));
+                        common_settings(grid, method, type));
       if (const auto settings = space.at(place))
         cell.settings = *settings;
       else
@@ -82,7 +82,7 @@ std::size_t CalibrationQueue::affordable_documents(std::size_t all, std::size_t 
                                                    const std::function<double(std::size_t)>& expected) const {
   if (!limit_) return all;
   const double share = (*limit_ - spent_) / static_cast<double>(waiting);
-  std::size_t fits = std::min(all, kLeastCalibrated), too_many = all + 1;
+  std::size_t fits = std::min(all, kMinCalibrated), too_many = all + 1;
   while (too_many - fits > 1) {
     const std::size_t middle = fits + (too_many - fits) / 2;
     (pace() * expected(middle) <= share ? fits : too_many) = middle;
@@ -99,9 +99,9 @@ Json CalibrationQueue::next(const Json& what, const std::function<Json()>& calib
 }
 
 void CalibrationQueue::check_time() const {
-  constexpr double kMostOver = 1.4;  // what was expected is no promise
+  constexpr double kMaxOver = 1.4;  // what was expected is no promise
   const double taken = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count();
-  if (limit_ && spent_ + taken > kMostOver * *limit_) throw OutOfTime();
+  if (limit_ && spent_ + taken > kMaxOver * *limit_) throw OutOfTime();
 }
 
 void CalibrationQueue::count(double seconds, double expected) {
@@ -158,7 +158,7 @@ bool is_calibrated(std::string_view method) {
 }
 
 std::size_t calibration_passes(const ModelConfig& model, std::string_view method, const BudgetText& text) {
-  return most_losses(model, method, {}, text);
+  return max_losses(model, method, {}, text);
 }
 
 std::vector<CompareCell> compare_calibrated(Decoder& decoder, const CompareGrid& grid, std::string_view method,

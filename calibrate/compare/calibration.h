@@ -16,7 +16,7 @@
 namespace kvs {
 
 /// The least documents that a method is calibrated on where there are so many: less time leaves it out.
-inline constexpr std::size_t kLeastCalibrated = 4;
+inline constexpr std::size_t kMinCalibrated = 4;
 
 /// The error of what no time is left to calibrate.
 inline constexpr const char* kNoTimeToCalibrate = "no time was left to calibrate it";
@@ -29,7 +29,7 @@ class CalibrationQueue {
   CalibrationQueue(RunRecords& records, std::optional<double> seconds) : records_(&records), limit_(seconds) {}
 
   /// Documents that a method is calibrated on: as many of `all` as end in its even share of the time that is left, and
-  /// not fewer than kLeastCalibrated.
+  /// not fewer than kMinCalibrated.
   /// @param method    names it in the records;  @param waiting  methods that share the time, this one among them
   /// @param expected  seconds that all calibrations of the method take on so many documents
   std::size_t documents(std::string_view method, std::size_t all, std::size_t waiting,

@@ -27,7 +27,7 @@ std::vector<std::size_t> budgets_in_turn(std::span<const CompareCell> cells) {
   std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_sort(order, {}, [&](std::size_t n) {
     const CompareCell& cell = cells[n];
-    return std::tuple(priority_of(cell), cell.store.empty(), !cell.calibrated);
+    return std::tuple(priority_of(cell), cell.type.empty(), !cell.calibrated);
   });
   std::map<double, std::size_t> count;
   for (const std::size_t n : order) turn[n] = count[cells[n].budget]++;
@@ -52,15 +52,15 @@ std::vector<CompareCell> config_cells(std::span<const std::string> configs, cons
     const CacheChoice choice = cache_of_config(path, source);
     const bool alone = std::ranges::count(configs, stem(path), stem) == 1;
     const std::string name = choice.name() + " (" + (alone ? stem(path).string() : path) + ')';
-    std::vector<std::string> stores{""};
-    if (choice.takes_store()) stores.insert(stores.end(), grid.composed.begin(), grid.composed.end());
-    for (const std::string& store : stores) {
-      CompareCell cell{.label = cell_label(name, store),
+    std::vector<std::string> types{""};
+    if (choice.takes_kv_type()) types.insert(types.end(), grid.composed.begin(), grid.composed.end());
+    for (const std::string& type : types) {
+      CompareCell cell{.label = cell_label(name, type),
                        .method = choice.name(),
-                       .store = store,
+                       .type = type,
                        .config = path,
                        .calibrated = choice.calibrated};
-      cell.settings = store_settings(store);
+      cell.settings = type_settings(type);
       cell.shared_bytes = choice.shared_bytes();
       if (choice.method->prefill == Prefill::kWhole) cell.settings["prefix"] = grid.prefix;
       cells.push_back(std::move(cell));

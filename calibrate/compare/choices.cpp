@@ -9,7 +9,7 @@
 #include "calibrate/compare/calibration.h"
 #include "calibrate/compare/comparison_text.h"
 #include "calibrate/compare/evidence.h"
-#include "calibrate/compare/spending.h"
+#include "calibrate/compare/racing.h"
 #include "eval/paired_difference.h"
 
 namespace kvs {
@@ -192,7 +192,7 @@ class BestChoice {
 };
 
 /// The relative loss of perplexity that a cell's interval ends at; nothing without one.
-std::optional<double> most_loss(const Json& cell) {
+std::optional<double> max_loss(const Json& cell) {
   const Json& interval = cell.at("ratio").at("interval");
   if (interval.is_null()) return std::nullopt;
   return interval[1].get<double>() - 1;
@@ -207,9 +207,9 @@ Json smallest_choice(const ScoredCells& scored, double loss) {
   for (std::size_t n = 0; n < scored.cells.size(); ++n) {
     const Json& cell = scored.json[n];
     if (!cell.at("front").get<bool>()) continue;
-    const auto most = most_loss(cell);
+    const auto most = max_loss(cell);
     if (!most) continue;
-    if (!nearest || *most < *most_loss(scored.json[*nearest])) nearest = n;
+    if (!nearest || *most < *max_loss(scored.json[*nearest])) nearest = n;
     const bool less = !smallest || cell.at("bytes_ratio") < scored.json[*smallest].at("bytes_ratio");
     if (*most <= loss && less) smallest = n;
   }
@@ -222,7 +222,7 @@ Json smallest_choice(const ScoredCells& scored, double loss) {
   const std::string text = described(scored.json[named]) + over_text(scored, named);
   choice["verdict"] = smallest ? text
                                : "no cache of the front is known to cost so little; nearest is " + text +
-                                     text_of(", whose interval ends at %+.3g %%", 100 * *most_loss(scored.json[named]));
+                                     text_of(", whose interval ends at %+.3g %%", 100 * *max_loss(scored.json[named]));
   return choice;
 }
 
@@ -233,7 +233,7 @@ Parts parts_of(const CompareCell& cell) {
   if (method == nullptr || method->make == nullptr) return Parts::kFactors;
   if (cell.calibrated || !cell.config.empty()) return Parts::kCalibrated;
   if (method == &kFullMethod) return Parts::kStorage;
-  return cell.store.empty() ? Parts::kMethod : Parts::kComposed;
+  return cell.type.empty() ? Parts::kMethod : Parts::kComposed;
 }
 
 Json best_choices(const ScoredCells& scored, std::span<const double> budgets) {

@@ -89,7 +89,7 @@ class Comparison {
   }
   /// The first document's cells have no measured cost yet.
   Round within_time(const Round& round) const {
-    return plan_.seconds && round.first > 0 ? affordable(round, scores(), documents_.size(), left()) : round;
+    return plan_.seconds && round.first > 0 ? fit_to_time(round, scores(), documents_.size(), left()) : round;
   }
 
   /// The passes of a round, document by document: those that the records have, then the others. The first round ends
@@ -189,7 +189,7 @@ class Comparison {
   }
 
   void stop_beaten(Cells& active) {
-    const std::vector<bool> stops = beaten(scores(), active);
+    const std::vector<bool> stops = is_dominated(scores(), active);
     Cells still;
     for (std::size_t i = 0; i < active.size(); ++i) {
       results_[active[i]].stopped = stops[i];

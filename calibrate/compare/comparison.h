@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "calibrate/compare/racing.h"
 #include "calibrate/compare/records.h"
-#include "calibrate/compare/spending.h"
 #include "eval/evaluation.h"
 
 namespace kvs {

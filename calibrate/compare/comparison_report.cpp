@@ -24,7 +24,7 @@ Json cell_json(const CompareCell& cell, const CellResult& result, std::span<cons
   const bool scored = !result.scores.kl.empty();
   Json json{{"label", cell.label},
             {"method", cell.method},
-            {"store", text_or_null(cell.store)},
+            {"store", text_or_null(cell.type)},
             {"budget", cell.budget},
             {"settings", cell.settings},
             {"config", text_or_null(cell.config)},
@@ -44,7 +44,7 @@ Json cell_json(const CompareCell& cell, const CellResult& result, std::span<cons
   if (!scored) return json;
   const Json found = evaluation_json(result.sum, model, window);
   if (!cell.config.empty())
-    if (const double holding = least_holding(budgets, found.at("bytes_ratio").get<double>()); holding > 0)
+    if (const double holding = min_holding(budgets, found.at("bytes_ratio").get<double>()); holding > 0)
       json["budget"] = holding;
   for (const char* name : {"bytes_ratio", "tokens_scored", "ppl", "nll_mean", "kl", "top1"})
     json[name] = found.at(name);
@@ -93,7 +93,7 @@ void add_losses(Json& cells, const Json& best, std::span<const CellResult> resul
   }
 }
 
-std::size_t most_documents(const Json& cells) {
+std::size_t max_documents(const Json& cells) {
   std::size_t most = 1;
   for (const Json& cell : cells) most = std::max(most, cell.at("documents").get<std::size_t>());
   return most;
@@ -104,7 +104,7 @@ std::size_t most_documents(const Json& cells) {
 Json left_out(const Json& cells) {
   Json calibrations = Json::array();
   std::size_t unscored = 0, shortened = 0;
-  const std::size_t most = most_documents(cells);
+  const std::size_t most = max_documents(cells);
   std::string names, last;
   for (const Json& cell : cells) {
     if (cell.at("error") == kNoTimeToScore) ++unscored;
@@ -290,7 +290,7 @@ std::string comparison_text(const Json& comparison, const Json& speeds) {
 
 ParetoPlot pareto_plot(const Json& comparison) {
   const auto count = [&](const char* name) { return comparison.at(name).get<std::size_t>(); };
-  const std::size_t all = count("documents"), scored = most_documents(comparison.at("cells"));
+  const std::size_t all = count("documents"), scored = max_documents(comparison.at("cells"));
   const std::string name = comparison.at("model").at("name");
   ParetoPlot plot{name + " · " + (scored < all ? std::to_string(scored) + " of " : "") + std::to_string(all) +
                       (all == 1 ? " document of " : " documents of ") + std::to_string(count("tokens")) +

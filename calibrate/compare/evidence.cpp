@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "calibrate/compare/spending.h"
+#include "calibrate/compare/racing.h"
 #include "eval/paired_difference.h"
 
 namespace kvs {
@@ -60,11 +60,11 @@ LossDifferences from_other(const CellResult& result, const CellResult& other) {
 
 Json ratio_of(const std::vector<double>& differences, bool of_parts) {
   const PairedDifference found = paired_difference(differences);
-  constexpr double kMostLog = 690;  // e^690 is 1e299: what is drawn or multiplied stays a number
-  Json ratio{{"mean", std::exp(std::clamp(found.mean, -kMostLog, kMostLog))},
+  constexpr double kMaxLog = 690;  // e^690 is 1e299: what is drawn or multiplied stays a number
+  Json ratio{{"mean", std::exp(std::clamp(found.mean, -kMaxLog, kMaxLog))},
              {"interval", nullptr},
              {"over", of_parts ? "parts" : "documents"}};
-  if (found.interval && std::log1p(found.interval->second) < kMostLog)
+  if (found.interval && std::log1p(found.interval->second) < kMaxLog)
     ratio["interval"] = {1 + found.interval->first, 1 + found.interval->second};
   return ratio;
 }

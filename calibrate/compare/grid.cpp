@@ -38,29 +38,29 @@ class CellMaker {
   std::vector<CompareCell> cells() {
     for (const std::string& name : grid_.methods) {
       const Method& method = *find_method(name);
-      for (const std::string& store : stores_of(grid_, method)) add(method, store);
+      for (const std::string& type : kv_types_of(grid_, method)) add(method, type);
     }
     return std::move(cells_);
   }
 
  private:
-  void add(const Method& method, const std::string& store) {
+  void add(const Method& method, const std::string& type) {
     CacheSizes sizes(method, shape_, model_.layers, grid_.tokens);
-    const Json base = common_settings(grid_, method, store);
+    const Json base = common_settings(grid_, method, type);
     if (method.settings_for_share == nullptr) {
       if (method.fixed_settings == nullptr) return;
       for (const Json& fixed : method.fixed_settings(model_.kv_heads)) {
-        if (fixed.empty() && store.empty()) continue;  // the full cache itself
-        add_fixed(sizes, method, store, base, fixed);
+        if (fixed.empty() && type.empty()) continue;  // the full cache itself
+        add_fixed(sizes, method, type, base, fixed);
       }
       return;
     }
-    for (const double budget : grid_.budgets) add_sized(sizes, method, store, base, budget);
+    for (const double budget : grid_.budgets) add_sized(sizes, method, type, base, budget);
   }
 
-  void add_fixed(CacheSizes& sizes, const Method& method, const std::string& store, const Json& base,
+  void add_fixed(CacheSizes& sizes, const Method& method, const std::string& type, const Json& base,
                  const Json& fixed) {
-    CompareCell cell{cell_label(with_settings(std::string(method.name), fixed), store), std::string(method.name), store,
+    CompareCell cell{cell_label(with_settings(std::string(method.name), fixed), type), std::string(method.name), type,
                      0, base};
     cell.settings.update(fixed);
     double share = 0;
@@ -74,7 +74,7 @@ class CellMaker {
       return;
     }
     if (share >= 1) return;
-    cell.budget = least_holding(grid_.budgets, share);
+    cell.budget = min_holding(grid_.budgets, share);
     if (cell.budget == 0) {
       cell.budget = grid_.budgets.front();
       cell.needs = share;
@@ -83,8 +83,8 @@ class CellMaker {
     cells_.push_back(std::move(cell));
   }
 
-  void add_sized(CacheSizes& sizes, const Method& method, const std::string& store, const Json& base, double budget) {
-    CompareCell cell{cell_label(std::string(method.name), store), std::string(method.name), store, budget, base};
+  void add_sized(CacheSizes& sizes, const Method& method, const std::string& type, const Json& base, double budget) {
+    CompareCell cell{cell_label(std::string(method.name), type), std::string(method.name), type, budget, base};
     const auto full = static_cast<double>(sizes.full());
     try {
       const std::optional<Json> fitted = sizes.fitted(base, static_cast<std::size_t>(budget * full));
@@ -111,37 +111,37 @@ class CellMaker {
 
 }  // namespace
 
-double least_holding(std::span<const double> budgets, double share) {
+double min_holding(std::span<const double> budgets, double share) {
   const auto holds =
       std::ranges::find_if(budgets.rbegin(), budgets.rend(), [&](double budget) { return share <= budget; });
   return holds == budgets.rend() ? 0 : *holds;
 }
 
-Json store_settings(const std::string& store) {
-  if (store.empty()) return Json::object();
-  const std::size_t slash = store.find('/');
-  if (slash == std::string::npos) return {{"store", store}};
-  return {{"store_k", store.substr(0, slash)}, {"store_v", store.substr(slash + 1)}};
+Json type_settings(const std::string& type) {
+  if (type.empty()) return Json::object();
+  const std::size_t slash = type.find('/');
+  if (slash == std::string::npos) return {{"store", type}};
+  return {{"store_k", type.substr(0, slash)}, {"store_v", type.substr(slash + 1)}};
 }
 
-std::string cell_label(const std::string& method, const std::string& store) {
-  if (store.empty()) return method;
-  return method == "full" ? store : method + " + " + store;
+std::string cell_label(const std::string& method, const std::string& type) {
+  if (type.empty()) return method;
+  return method == "full" ? type : method + " + " + type;
 }
 
 std::vector<CompareCell> compare_cells(const CompareGrid& grid, const ModelConfig& model) {
   return CellMaker(grid, model).cells();
 }
 
-std::vector<std::string> stores_of(const CompareGrid& grid, const Method& method) {
-  std::vector<std::string> stores{""};
-  const auto& kinds = method.name == "full" ? grid.stores : grid.composed;
-  if (method.rows) stores.insert(stores.end(), kinds.begin(), kinds.end());
-  return stores;
+std::vector<std::string> kv_types_of(const CompareGrid& grid, const Method& method) {
+  std::vector<std::string> types{""};
+  const auto& kinds = method.name == "full" ? grid.types : grid.composed;
+  if (method.rows) types.insert(types.end(), kinds.begin(), kinds.end());
+  return types;
 }
 
-Json common_settings(const CompareGrid& grid, const Method& method, const std::string& store) {
-  Json settings = store_settings(store);
+Json common_settings(const CompareGrid& grid, const Method& method, const std::string& type) {
+  Json settings = type_settings(type);
   if (method.prefill == Prefill::kWhole) settings["prefix"] = grid.prefix;
   return settings;
 }

@@ -37,15 +37,15 @@ Json value_schema(const ParameterSpec& spec) {
 Json parameters_schema(const Method& method, const Json& shared) {
   Json required = Json::array(), properties = Json::object();
   for (const ParameterSpec& spec : describe(method)) {
-    if (spec.standard.is_null()) required.push_back(spec.name);
+    if (spec.default_value.is_null()) required.push_back(spec.name);
     const Json one = value_schema(spec);
     Json& schema = properties[spec.name] = one;
     if (spec.per_layer) schema = {{"anyOf", {one, {{"type", "array"}, {"items", one}}}}};
     if (!spec.help.empty()) schema["description"] = spec.help;
     if (!spec.default_from.empty())
       schema["description"] = spec.help + "; default: as " + std::string(spec.default_from);
-    else if (spec.name != "layers" && !spec.standard.is_null())
-      schema["default"] = spec.standard;
+    else if (spec.name != "layers" && !spec.default_value.is_null())
+      schema["default"] = spec.default_value;
     if (const auto found = shared.find(spec.name); found != shared.end() && *found == schema)
       schema = {{"$ref", "#/definitions/full_parameters/properties/" + spec.name}};
   }

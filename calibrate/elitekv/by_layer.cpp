@@ -111,7 +111,7 @@ EliteLattice elite_lattice(const ModelConfig& model, EliteAllocation start, cons
       const std::size_t most = plan.more_parameters
                                    ? full_rank(model, one.r, true)
                                    : no_extra_parameters_rank(model.d_model, model.kv_heads, model.head_dim, one.r);
-      if (!is_start && (one.r > plan.most_r || one.d_ckv > most)) continue;
+      if (!is_start && (one.r > plan.max_r || one.d_ckv > most)) continue;
       places[{i, j}] = lattice.sizes.size();
       lattice.sizes.push_back(one);
       lattice.candidates.push_back({static_cast<std::size_t>(values), {}});

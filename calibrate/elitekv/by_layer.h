@@ -16,7 +16,7 @@ namespace kvs {
 
 struct EliteByLayerPlan {
   std::size_t rank_step = 0;     // every d_ckv differs from the config's rank by a multiple of it
-  std::size_t most_r = 0;        // of a layer
+  std::size_t max_r = 0;         // of a layer
   bool more_parameters = false;  // ranks above no_extra_parameters_rank, too
   std::size_t rounds = 1;        // of marginal losses (allocate_layers)
 };

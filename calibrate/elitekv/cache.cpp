@@ -149,13 +149,13 @@ void rotate_elite(const LayerStates& states, const BackendView<float, 4>& x,
 /// Keys rotated in their elite chunks alone, and values.
 class PartialRopeCache final : public LayerCache {
  public:
-  PartialRopeCache(std::shared_ptr<const EliteProducts> products, const StateStore& store)
-      : products_(std::move(products)), rows_(store) {}
+  PartialRopeCache(std::shared_ptr<const EliteProducts> products, const KvTypes& types)
+      : products_(std::move(products)), rows_(types) {}
 
   void attend(LayerStates& states, const Operand& out) override {
     rotate_elite(states, states.q, products_->unrotated_q);
     rotate_elite(states, states.k, products_->unrotated_k);
-    const KeyRows past = rows_.add(states);
+    const PastKv past = rows_.add(states);
     attend_rows(states, past, out);
   }
   CacheBytes bytes() const noexcept override { return rows_.bytes(); }
@@ -167,8 +167,8 @@ class PartialRopeCache final : public LayerCache {
 
 class EliteCache final : public LayerCache {
  public:
-  EliteCache(std::shared_ptr<const EliteProducts> products, const RowStore& store)
-      : products_(std::move(products)), rows_(store) {}
+  EliteCache(std::shared_ptr<const EliteProducts> products, const RowType& types)
+      : products_(std::move(products)), rows_(types) {}
 
   void attend(LayerStates& states, const Operand& out) override {
     Backend& backend = states.backend;
@@ -178,7 +178,7 @@ class EliteCache final : public LayerCache {
     const BackendTensor<float, 4> own(backend, {states.members(), 1, states.tokens(), width});
     backend.linear(states.x, *products_->compress, as_rows(own.view(), width), false);
     backend.rope(own.view(), elite_table(states), states.first_position, RopeDirection::kForward, {});
-    const HeldRows past = states.members() == 1 ? rows_.add(backend, own.view()) : rows_.held();
+    const StoredRows past = states.members() == 1 ? rows_.add(backend, own.view()) : rows_.held();
     if (!products_->output) return attend_rows_of(states, past, own.view(), out);
     const OperandBuffer attended(backend, out.rows, out.columns);
     attend_rows_of(states, past, own.view(), attended.get());
@@ -190,10 +190,10 @@ class EliteCache final : public LayerCache {
   CacheBytes bytes() const noexcept override { return rows_.bytes(); }
 
  private:
-  void attend_rows_of(LayerStates& states, const HeldRows& past, const BackendView<float, 4>& own,
+  void attend_rows_of(LayerStates& states, const StoredRows& past, const BackendView<float, 4>& own,
                       const Operand& out) const {
     const bool few = past.count > 0 && states.tokens() <= kAbsorbed && states.members() == 1;
-    if (few && products_->width() <= states.backend.most_head_dim()) {
+    if (few && products_->width() <= states.backend.max_head_dim()) {
       attend_latent(states, past, own, out);
     } else {
       attend_expanded(states, past, own, out);
@@ -238,7 +238,7 @@ class EliteCache final : public LayerCache {
     return part;
   }
 
-  void attend_expanded(LayerStates& states, const HeldRows& past, const BackendView<float, 4>& own,
+  void attend_expanded(LayerStates& states, const StoredRows& past, const BackendView<float, 4>& own,
                        const Operand& out) const {
     Backend& backend = states.backend;
     const TokenRows::Part fresh = expanded(backend, own);
@@ -249,7 +249,7 @@ class EliteCache final : public LayerCache {
     attend_rows(states, {states_before.k.view(), states_before.v.view(), past.count}, out);
   }
 
-  void attend_latent(const LayerStates& states, const HeldRows& past, const BackendView<float, 4>& own,
+  void attend_latent(const LayerStates& states, const StoredRows& past, const BackendView<float, 4>& own,
                      const Operand& out) const {
     Backend& backend = states.backend;
     const EliteLayerShape& shape = products_->geometry;
@@ -295,9 +295,9 @@ std::shared_ptr<const EliteProducts> make_elite_products(Backend& backend, const
   return std::make_shared<EliteProducts>(backend, layer, geometry);
 }
 
-std::unique_ptr<LayerCache> make_elitekv_cache(std::shared_ptr<const EliteProducts> products, const StateStore& store) {
-  if (products->rank == 0) return std::make_unique<PartialRopeCache>(std::move(products), store);
-  RowStore rows = store.k;
+std::unique_ptr<LayerCache> make_elitekv_cache(std::shared_ptr<const EliteProducts> products, const KvTypes& types) {
+  if (products->rank == 0) return std::make_unique<PartialRopeCache>(std::move(products), types);
+  RowType rows = types.k;
   rows.format.split = static_cast<std::uint32_t>(2 * products->elite.size());
   return std::make_unique<EliteCache>(std::move(products), rows);
 }

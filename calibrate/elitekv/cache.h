@@ -44,6 +44,6 @@ std::shared_ptr<const EliteProducts> make_elite_products(Backend& backend, const
 /// rotated in their elite chunks alone, and values. Source: EliteKV, sections 3.1 (partial RoPE) and 3.2 (J-LRD);
 /// DeepSeek-V2 (2024), arXiv:2405.04434, section 2.1.2 (absorption).
 std::unique_ptr<LayerCache> make_elitekv_cache(std::shared_ptr<const EliteProducts> products,
-                                               const StateStore& store = {});
+                                               const KvTypes& types = {});
 
 }  // namespace kvs

@@ -30,11 +30,11 @@ EliteCaches::EliteCaches(Backend& backend, const ModelConfig& model, const std::
     products_[layer.layer] = make_elite_products(backend, layer, elite_layer_shape(model, layer.layer, tokens));
 }
 
-Cache EliteCaches::make(const std::vector<StateStore>& stores) const {
+Cache EliteCaches::make(const std::vector<KvTypes>& stores) const {
   std::vector<std::unique_ptr<LayerCache>> layers;
   for (std::size_t layer = 0; layer < products_.size(); ++layer) {
-    const StateStore store = stores.empty() ? StateStore{} : stores[layer];
-    layers.push_back(products_[layer] ? make_elitekv_cache(products_[layer], store) : make_full_cache(store));
+    const KvTypes types = stores.empty() ? KvTypes{} : stores[layer];
+    layers.push_back(products_[layer] ? make_elitekv_cache(products_[layer], types) : make_full_cache(types));
   }
   return Cache(std::move(layers));
 }

@@ -25,7 +25,7 @@ class EliteCaches {
   /// @param tokens  as elite_layer_shape()
   EliteCaches(Backend& backend, const ModelConfig& model, const std::vector<EliteLayer>& layers, std::size_t tokens);
   /// @param stores  how each layer holds its rows; empty: as they come
-  Cache make(const std::vector<StateStore>& stores = {}) const;
+  Cache make(const std::vector<KvTypes>& stores = {}) const;
 
  private:
   std::vector<std::shared_ptr<const EliteProducts>> products_;  // [layer]

@@ -245,10 +245,10 @@ Json elite_row_parameters(const Json& config) {
   return given;
 }
 
-std::vector<StateStore> read_elite_stores(Parameters& parameters) {
-  std::vector<StateStore> stores(parameters.layers());
+std::vector<KvTypes> read_elite_stores(Parameters& parameters) {
+  std::vector<KvTypes> stores(parameters.layers());
   for (std::size_t layer = 0; layer < stores.size(); ++layer)
-    if (parameters.select(layer)) stores[layer] = read_row_store(parameters, layer);
+    if (parameters.select(layer)) stores[layer] = read_row_types(parameters, layer);
   parameters.check_known();
   return stores;
 }

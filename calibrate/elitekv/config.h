@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "caches/kv_types.h"
 #include "caches/parameters.h"
-#include "caches/row_store.h"
 #include "calibrate/elitekv/elite_allocation.h"
 #include "calibrate/elitekv/jlrd.h"
 #include "calibrate/elitekv/ropelite.h"
@@ -125,7 +125,7 @@ std::vector<EliteTrial> read_elite_trials(const Json& config, const std::string&
 /// What of a config's parameters says how rows are held: the layers and their storage type.
 Json elite_row_parameters(const Json& config);
 /// How each of the model's layers holds elite rows and the latent, by such parameters.
-/// @throws Error as read_row_store, also for a parameter of another name
-std::vector<StateStore> read_elite_stores(Parameters& parameters);
+/// @throws Error as read_row_types, also for a parameter of another name
+std::vector<KvTypes> read_elite_stores(Parameters& parameters);
 
 }  // namespace kvs

@@ -21,9 +21,9 @@ struct OutputText {
 };
 
 /// Bytes of sums that fitting outputs holds at most, or one layer's (output_sum_bytes).
-inline constexpr double kMostOutputSums = 4e9;
+inline constexpr double kMaxOutputSums = 4e9;
 /// Layers whose outputs are fitted in one pass over the documents: at 7B's shape 7, so 5 passes for 32 layers.
-std::size_t outputs_at_once(const ModelConfig& model, double most = kMostOutputSums) noexcept;
+std::size_t outputs_at_once(const ModelConfig& model, double most = kMaxOutputSums) noexcept;
 
 /// Called with a step's name and what is done of it.
 using FactorProgress = std::function<void(std::string_view step, std::size_t done, std::size_t total)>;
@@ -36,6 +36,6 @@ using FactorProgress = std::function<void(std::string_view step, std::size_t don
 /// @return the file's name and digest.  @throws Error kEnvironment
 ConfigFile write_factor_file(const FactorInput& input, const OutputText& text, const std::filesystem::path& file,
                              OutputSet& outputs, EliteConfig& config, const FactorProgress& progress,
-                             double most = kMostOutputSums);
+                             double most = kMaxOutputSums);
 
 }  // namespace kvs

@@ -20,7 +20,7 @@ EliteShape shape_of(const ModelConfig& model) {
   return {model.d_model, model.kv_heads, model.head_dim, model.chunks()};
 }
 
-std::size_t most_r(const ModelConfig& model, double most) {
+std::size_t max_r(const ModelConfig& model, double most) {
   const auto pairs = elite_candidates(model, most, kTried);
   return pairs.empty() ? 1 : pairs.back().size.r;
 }
@@ -29,7 +29,7 @@ EliteSearchPlan search_plan(const ModelConfig& model, double most) {
   EliteSearchPlan plan;
   plan.geometry = {std::vector<std::size_t>(model.layers), model.query_heads, model.kv_heads, model.chunks()};
   std::iota(plan.geometry.layers.begin(), plan.geometry.layers.end(), 0);
-  plan.count = most_r(model, most);
+  plan.count = max_r(model, most);
   plan.d_model = model.d_model;
   for (const std::size_t layer : plan.geometry.layers)
     plan.rules.push_back({model.score_scale(), model.attention_softcap, model.window(layer)});

@@ -73,7 +73,7 @@ std::size_t AblationPlan::variants() const noexcept {
   return layers.size() * std::accumulate(chunk_counts.begin(), chunk_counts.end(), std::size_t{0});
 }
 
-std::size_t AblationPlan::most_passes(std::size_t documents) const noexcept {
+std::size_t AblationPlan::max_passes(std::size_t documents) const noexcept {
   const std::size_t all = variants() * documents;
   return race ? std::min(race->passes, all) : all;
 }
@@ -225,7 +225,7 @@ AblationTable ablate(AblationForward& forward, const AblationPlan& plan,
   AblationRun run(forward, plan, documents, ranks, journal);
   const std::size_t count = documents.size();
   const auto order = plan.race ? shuffled_documents(count, plan.race->seed) : all_below(count);
-  std::size_t done = 0, most = plan.most_passes(count);
+  std::size_t done = 0, most = plan.max_passes(count);
   const auto made = [&](std::size_t passes) { progress(done += passes, most); };
   Choice choice = every_chunk(plan);
   if (!plan.race) {
@@ -234,7 +234,7 @@ AblationTable ablate(AblationForward& forward, const AblationPlan& plan,
   }
   std::size_t planned = 0;  // passes of the documents so far, as `done` on rank 0
   for (std::size_t n = 0; n < count; ++n) {
-    if (n >= least_documents(count)) {
+    if (n >= min_documents(count)) {
       const auto races = judge(plan, run.table(), std::span(order).first(n));
       choice = open_chunks(races, choice, plan.variants());
       const std::size_t open = passes_of(choice), documents_left = count - n;

@@ -21,7 +21,7 @@
 namespace kvs {
 
 /// Documents of which a race takes every chunk: an interval needs two.
-constexpr std::size_t least_documents(std::size_t documents) noexcept { return std::min<std::size_t>(documents, 2); }
+constexpr std::size_t min_documents(std::size_t documents) noexcept { return std::min<std::size_t>(documents, 2); }
 
 /// What a FAEDKV calibration ablates: every chunk of every layer in every document, unless it races.
 struct AblationPlan {
@@ -40,7 +40,7 @@ struct AblationPlan {
 
   ChunkGrid grid_of(std::size_t chunks) const;
   std::size_t variants() const noexcept;  // of one document: chunks of every count and layer
-  std::size_t most_passes(std::size_t documents) const noexcept;
+  std::size_t max_passes(std::size_t documents) const noexcept;
 };
 
 /// The sums of an ablation as its journal holds them: a unit is one document's layer under one chunk count (in a race

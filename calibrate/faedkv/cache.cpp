@@ -128,7 +128,7 @@ class FaedkvCache final : public LayerCache {
       attend_rows(states, {past.k.view(), past.v.view(), all.count()}, out);
     } else if (spectrum_.tokens() == 0) {
       attend_rows(states, rows_.held(), out);
-    } else if (states.members() == 1 && states.tokens() <= kFew && group * states.tokens() <= kMostQueryRows) {
+    } else if (states.members() == 1 && states.tokens() <= kFew && group * states.tokens() <= kMaxQueryRows) {
       states.backend.attention({.q = states.q,
                                 .k = states.k,
                                 .v = states.v,

@@ -18,8 +18,8 @@ std::vector<Json> faedkv_standards() {
 /// every chunk.
 std::vector<Json> faedkv_settings(const BudgetRoom& room) {
   constexpr std::array kRecent{0.5, 0.75, 0.875, 1.0};
-  constexpr std::size_t kTokensOfAChunk = 8, kMostSinks = 10;
-  const std::size_t prefix = room.tokens - room.later, sinks = room.sinks(kMostSinks),
+  constexpr std::size_t kTokensOfAChunk = 8, kMaxSinks = 10;
+  const std::size_t prefix = room.tokens - room.later, sinks = room.sinks(kMaxSinks),
                     chunks = std::max<std::size_t>(1, room.count("chunks", prefix / kTokensOfAChunk)),
                     chunk = (prefix + chunks - 1) / chunks,
                     rows = std::min(room.of_prefix(), prefix - std::min(prefix, 2 * chunks)),

@@ -23,8 +23,8 @@ struct FreqkvOptions {
 /// the N − R before them become L − R pseudo-tokens.
 class FreqkvCache final : public SlotCache {
  public:
-  FreqkvCache(const FreqkvOptions& options, const StateStore& store)
-      : SlotCache(options.slots, store), options_(options), history_(store) {}
+  FreqkvCache(const FreqkvOptions& options, const KvTypes& types)
+      : SlotCache(options.slots, types), options_(options), history_(types) {}
 
   CacheBytes bytes() const noexcept override {
     CacheBytes bytes = SlotCache::bytes();
@@ -84,7 +84,7 @@ std::unique_ptr<LayerCache> make_freqkv(Parameters& parameters, const CacheLayer
   options.iterate = parameters.on_off(
       "iterate", "compress what is in the cache; off: the whole history each time, which is held, too",
       options.iterate);
-  return std::make_unique<FreqkvCache>(options, layer.store);
+  return std::make_unique<FreqkvCache>(options, layer.types);
 }
 
 }  // namespace

@@ -10,8 +10,8 @@
 namespace kvs {
 namespace {
 
-constexpr double kShare = 0.01;      // of a new document in the average
-constexpr double kMostOfE4m3 = 448;  // S.1111.110
+constexpr double kShare = 0.01;     // of a new document in the average
+constexpr double kMaxOfE4m3 = 448;  // S.1111.110
 
 }  // namespace
 
@@ -44,7 +44,7 @@ void Fp8Scales::add(std::span<const float> states, std::size_t heads, std::size_
 std::vector<double> Fp8Scales::scales() const {
   std::vector<double> scales;
   for (std::size_t group = 0; group < low_.size(); ++group)
-    scales.push_back(std::max(std::max(std::abs(low_[group]), std::abs(high_[group])) / kMostOfE4m3,
+    scales.push_back(std::max(std::max(std::abs(low_[group]), std::abs(high_[group])) / kMaxOfE4m3,
                               double{std::numeric_limits<float>::epsilon()}));
   return scales;
 }

@@ -26,13 +26,13 @@ std::size_t store_demand(const Json& settings) {
   return static_cast<std::size_t>(cuda_pair(k.get<std::string>(), v.get<std::string>()));
 }
 
-std::vector<Json> store_settings(const BudgetRoom&) {
+std::vector<Json> type_settings(const BudgetRoom&) {
   return combinations({{"store_k", kinds()}, {"store_v", kinds()}});
 }
 
 }  // namespace
 
 constinit const Calibration kFullCalibration{
-    .method = &kFullMethod, .grid = {.standards = store_standards, .settings = store_settings, .demand = store_demand}};
+    .method = &kFullMethod, .grid = {.standards = store_standards, .settings = type_settings, .demand = store_demand}};
 
 }  // namespace kvs

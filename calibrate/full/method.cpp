@@ -9,7 +9,7 @@ constinit const Method kFullMethod{
     .title = "the full cache",
     .summary = "every token, as it is or in a storage type",
     .prefill = Prefill::kEither,
-    .make = [](Parameters&, const CacheLayer& layer) { return make_full_cache(layer.store); },
+    .make = [](Parameters&, const CacheLayer& layer) { return make_full_cache(layer.types); },
     .fixed_settings = [](std::size_t) { return std::vector{Json::object()}; },
     .priority = 0,
 };

@@ -17,19 +17,22 @@ namespace {
 /// first of equal ones); base grows by as many.
 class LagkvCache final : public LayerCache {
  public:
-  LagkvCache(const LagkvOptions& options, const StateStore& store)
-      : options_(options), rows_(store), base_(options.sinks) {}
+  LagkvCache(const LagkvOptions& options, const KvTypes& types)
+      : options_(options), rows_(types), base_(options.sinks) {}
 
-  std::size_t room() const noexcept override { return whole_ ? kUnlimited : base_ + 2 * options_.lag - rows_.count(); }
+  std::size_t max_tokens_per_call() const noexcept override {
+    return whole_ ? kUnlimited : base_ + 2 * options_.lag - rows_.count();
+  }
 
   void attend(LayerStates& states, const Operand& out) override {
-    if (states.tokens() > room()) throw Error(ErrorCode::kInternal, "cache", "more tokens at once than there is room");
+    if (states.tokens() > max_tokens_per_call())
+      throw Error(ErrorCode::kInternal, "cache", "more tokens at once than there is room");
     rotate_at(states, states.first_position);
-    const KeyRows past = rows_.add(states);
+    const PastKv past = rows_.add(states);
     attend_rows(states, past, out);
     if (states.members() > 1) return;
     peak_ = rows_.bytes();
-    if (room() == 0) compression(states.backend, [&] { compress(states.backend); });
+    if (max_tokens_per_call() == 0) compression(states.backend, [&] { compress(states.backend); });
   }
 
   void begin_prefix(std::size_t) override { whole_ = true; }
@@ -68,7 +71,7 @@ class LagkvCache final : public LayerCache {
 std::unique_ptr<LayerCache> make_lagkv(Parameters& parameters, const CacheLayer& layer) {
   static constexpr std::string_view kVariants[] = {"lag", "local", "l2"};
   constexpr std::size_t kUntouchedByL2 = 2;  // layers
-  constexpr double kMostWeight = 1e6;
+  constexpr double kMaxWeight = 1e6;
   LagkvOptions options;
   options.sinks = parameters.count("sinks", "first tokens that stay", options.sinks, 0);
   options.lag = parameters.count("lag", "tokens of a partition", options.lag, 1);
@@ -79,9 +82,9 @@ std::unique_ptr<LayerCache> make_lagkv(Parameters& parameters, const CacheLayer&
   options.variant = static_cast<LagkvVariant>(parameters.choice(
       "variant", "what scales a partition: the next one or itself; l2: the norm of keys instead", kVariants));
   options.value_weight = parameters.real("value_weight", "weight of the values' score beside the keys' (ours)",
-                                         options.value_weight, 0, kMostWeight);
-  if (options.variant == LagkvVariant::kL2 && layer.index < kUntouchedByL2) return make_full_cache(layer.store);
-  return std::make_unique<LagkvCache>(options, layer.store);
+                                         options.value_weight, 0, kMaxWeight);
+  if (options.variant == LagkvVariant::kL2 && layer.index < kUntouchedByL2) return make_full_cache(layer.types);
+  return std::make_unique<LagkvCache>(options, layer.types);
 }
 
 /// The ratio of a whole number of tokens of each partition.

@@ -16,9 +16,9 @@ std::vector<Json> lagkv_standards() {
 /// Between L and 2L tokens are recent, so what matters is their share of the budget; the rest are chosen ones.
 std::vector<Json> lagkv_settings(const BudgetRoom& room) {
   constexpr std::array kLags{0.25, 0.3125, 0.375, 0.4375};
-  constexpr std::size_t kLeastLag = 8, kMostSinks = 16;
+  constexpr std::size_t kMinLag = 8, kMaxSinks = 16;
   return combinations(
-      {shares_of("lag", room.rows, kLags, kLeastLag), {"sinks", {room.sinks(kMostSinks)}}, {"value_weight", {1, 4}}});
+      {shares_of("lag", room.rows, kLags, kMinLag), {"sinks", {room.sinks(kMaxSinks)}}, {"value_weight", {1, 4}}});
 }
 
 }  // namespace

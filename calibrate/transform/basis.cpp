@@ -11,7 +11,7 @@
 namespace kvs {
 namespace {
 
-constexpr double kShrinkage = 1e-3, kDamping = 1e-3, kLeastVariance = 1e-12;
+constexpr double kShrinkage = 1e-3, kDamping = 1e-3, kMinVariance = 1e-12;
 
 using Matrix = TensorView<double, 2>;
 
@@ -117,7 +117,7 @@ TransformBasis transform_basis(CalibrationOps& ops, const TransformMoments& mome
   basis.synthesis = vectors;
   multiply_blocks(ops, basis.synthesis, values, factors, head_dim, Triangular::kSolve);
   basis.analysis.resize(values * values);  // Uᵀ Lᵀ
-  for (double& variance : basis.variances) variance = std::max(variance, kLeastVariance * most);
+  for (double& variance : basis.variances) variance = std::max(variance, kMinVariance * most);
   for (std::size_t row = 0; row < values; ++row)
     for (std::size_t i = 0; i < values; ++i) {
       const double* const lower = &factors[i * head_dim];  // row i of its head's L

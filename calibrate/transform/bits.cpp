@@ -25,7 +25,7 @@ class RowBits {
       const std::size_t coefficient = bits_.size() - behind;
       steps_.pop();
       sum += gain;
-      if (++bits_[coefficient] < kMostBits) push(coefficient);
+      if (++bits_[coefficient] < kMaxBits) push(coefficient);
     }
     return sum;
   }

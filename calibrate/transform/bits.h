@@ -7,12 +7,12 @@
 
 namespace kvs {
 
-inline constexpr std::size_t kMostBits = 8;  // of a coefficient
+inline constexpr std::size_t kMaxBits = 8;  // of a coefficient
 
 /// Mean squared error of a Gaussian of unit variance, trellis-coded with 0 … 8 bits (measured with fitted books,
 /// docs/transform.md). What another bit takes away falls with every bit, so that a greedy allocation is the best one.
-inline constexpr std::array<double, kMostBits + 1> kTrellisError{1,      0.2715, 0.0759,  0.0208, 0.0058,
-                                                                 0.0018, 0.0005, 0.00015, 0.00005};
+inline constexpr std::array<double, kMaxBits + 1> kTrellisError{1,      0.2715, 0.0759,  0.0208, 0.0058,
+                                                                0.0018, 0.0005, 0.00015, 0.00005};
 
 /// Rows of coefficients that are coded with as many bytes as each other.
 struct CodeRows {

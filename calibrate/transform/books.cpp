@@ -95,7 +95,7 @@ TrellisBooks::TrellisBooks(Backend& backend) : backend_(&backend), books_(gaussi
   std::fill_n(books_.begin(), kStates, 0.0F);
   std::vector<TrellisSamples> samples;
   const std::vector<float> rows = gaussian(kRows * kValues);
-  for (std::size_t bits = 1; bits <= kMostBits; ++bits)
+  for (std::size_t bits = 1; bits <= kMaxBits; ++bits)
     samples.push_back({rows, std::vector(kValues, bits), std::vector(kValues, 1.0)});
   for (std::size_t n = 0; n < kIterations; ++n) fit(samples, 0);
   for (std::size_t entry = kSpreadBits * kStates; entry < kTrellisBooks; ++entry) books_[entry] = spread(books_[entry]);

@@ -13,7 +13,7 @@ namespace kvs {
 namespace {
 
 /// Of outliers and of tokens that wait.
-StateStore outlier_store(std::size_t head_dim) {
+KvTypes outlier_store(std::size_t head_dim) {
   const RowFormat format{.kind = head_dim % 32 == 0 ? RowKind::kQ8_0 : RowKind::kF16};
   return {{format}, {format}};
 }

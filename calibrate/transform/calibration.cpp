@@ -217,8 +217,8 @@ TransformMoments transform_moments(const ModelSource& source, const TransformGeo
   return {geometry, std::move(rules), std::move(outputs)};
 }
 
-std::size_t least_transform_bytes(const ModelConfig& model, const TransformGeometry& geometry,
-                                  const TransformPlan& plan) {
+std::size_t min_transform_bytes(const ModelConfig& model, const TransformGeometry& geometry,
+                                const TransformPlan& plan) {
   constexpr std::size_t kGain = 2;
   const TransformShape shape = shape_of(geometry);
   std::size_t gains = 0, bytes = 0;
@@ -242,7 +242,7 @@ TransformCalibration calibrate_transform(Decoder& decoder, const TransformMoment
                                          const TransformMeasured& measured) {
   const TransformGeometry& geometry = moments.geometry();
   const std::size_t layers = geometry.layers.size(),
-                    bytes = plan.bytes - least_transform_bytes(decoder.model().config(), geometry, plan);  // of codes
+                    bytes = plan.bytes - min_transform_bytes(decoder.model().config(), geometry, plan);  // of codes
   std::vector<std::size_t> coded;  // [layer] tokens
   for (const std::size_t layer : geometry.layers)
     coded.push_back(held_tokens(decoder.model().config().window(layer), geometry, plan.tokens).coded);

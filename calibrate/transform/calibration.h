@@ -39,8 +39,7 @@ TransformGeometry standard_transform_geometry(const ModelConfig& model, std::siz
 TransformMoments transform_moments(const ModelSource& source, const TransformGeometry& geometry);
 
 /// What gains, sinks, outliers and tokens that wait take of a document: the least budget.
-std::size_t least_transform_bytes(const ModelConfig& model, const TransformGeometry& geometry,
-                                  const TransformPlan& plan);
+std::size_t min_transform_bytes(const ModelConfig& model, const TransformGeometry& geometry, const TransformPlan& plan);
 
 struct TransformCalibration {
   TransformConfig config;
@@ -61,7 +60,7 @@ using TransformMeasured = std::function<void(std::span<const TransformScales> lo
 ///  3. With these, bases are made again, one allocation gives every coefficient of every layer its bits, books are
 ///     fitted to them, and thresholds leave out the tokens that cost most.
 /// @param documents  that the moments are of
-/// @param plan  of at least least_transform_bytes()
+/// @param plan  of at least min_transform_bytes()
 TransformCalibration calibrate_transform(Decoder& decoder, const TransformMoments& moments,
                                          std::span<const std::vector<std::int32_t>> documents,
                                          const TransformPlan& plan, const TransformProgress& progress,

@@ -33,7 +33,7 @@ RopeTable from_position(RopeTable table, std::size_t position) {
 class LayerCodes final : public TransformCodes {
  public:
   explicit LayerCodes(std::shared_ptr<const TransformProducts> products)
-      : products_(std::move(products)), rows_(products_->store.k) {}
+      : products_(std::move(products)), rows_(products_->types.k) {}
 
   std::size_t count() const noexcept override { return rows_.count(); }
   CacheBytes bytes() const noexcept override { return rows_.bytes(); }
@@ -98,7 +98,7 @@ class LayerCodes final : public TransformCodes {
 class HeadCodes final : public TransformCodes {
  public:
   explicit HeadCodes(std::shared_ptr<const TransformProducts> products)
-      : products_(std::move(products)), rows_(products_->store) {}
+      : products_(std::move(products)), rows_(products_->types) {}
 
   std::size_t count() const noexcept override { return rows_.count(); }
   CacheBytes bytes() const noexcept override { return rows_.bytes(); }
@@ -119,7 +119,7 @@ class HeadCodes final : public TransformCodes {
     const RowBuffer::Part late_v = multiplied(backend, late.v.view(), products_->analysis),
                           own_v = multiplied(backend, states.v, products_->analysis);
     const std::size_t tokens = late.k.view().extent(2);
-    KeyRows past(rows_.held().k, rows_.held().v, {late.k.view(), tokens}, {late_v.view(), tokens});
+    PastKv past(rows_.held().k, rows_.held().v, {late.k.view(), tokens}, {late_v.view(), tokens});
     past.slots = from_position(states.rope, first);
     LayerStates by_coefficients = states;
     by_coefficients.v = own_v.view();

@@ -32,7 +32,7 @@ std::vector<float> checked(std::vector<float> values, bool (*good)(float), const
 
 std::vector<std::size_t> bits_of(std::vector<float> values, const std::string& where) {
   const auto good = [](float value) {
-    return value >= 0 && value <= static_cast<float>(kMostBits) && value == std::floor(value);
+    return value >= 0 && value <= static_cast<float>(kMaxBits) && value == std::floor(value);
   };
   values = checked(std::move(values), good, "bits from 0 to 8", where);
   return {values.begin(), values.end()};
@@ -87,8 +87,8 @@ TransformConfig read_transform_config(const Json& json, const std::string& where
   config.layers = config_layers(root);
   config.rows =
       parameters.at("rows").value() == name_of(TransformRows::kHead) ? TransformRows::kHead : TransformRows::kLayer;
-  config.sinks = parameters.at("sinks").unsigned_integer(kMostTransformTokens);
-  config.recent = parameters.at("recent").unsigned_integer(kMostTransformTokens);
+  config.sinks = parameters.at("sinks").unsigned_integer(kMaxTransformTokens);
+  config.recent = parameters.at("recent").unsigned_integer(kMaxTransformTokens);
   config.code_bytes = parameters.at("code_bytes").value().get<std::vector<std::size_t>>();
   config.thresholds = parameters.at("thresholds").value().get<std::vector<double>>();
   config.outliers = parameters.at("outliers").value().get<double>();
@@ -120,7 +120,7 @@ std::size_t shared_bytes(const std::vector<TransformLayer>& layers) {
 
 std::vector<OutputTensor> transform_tensors(const std::vector<TransformLayer>& layers, const TransformShape& shape) {
   std::vector<OutputTensor> tensors{
-      held_tensor("books", {kMostBits + 1, kTrellisBooks / (kMostBits + 1)}, layers.front().books)};
+      held_tensor("books", {kMaxBits + 1, kTrellisBooks / (kMaxBits + 1)}, layers.front().books)};
   for (const TransformLayer& layer : layers) {
     const std::size_t values = layer.values();
     const auto add = [&](const std::string& name, std::vector<std::uint64_t> size, std::vector<float> held) {
@@ -144,7 +144,7 @@ std::vector<TransformLayer> read_transform_layers(const Json& json, const std::f
   const std::filesystem::path file = path.parent_path() / json.at("files").at(0).at("path").get<std::string>();
   const auto archive = open_safetensors(file);
   const FactorReader read = reader_of(*archive, file);
-  const std::vector<float> books = read("books", {kMostBits + 1, kTrellisBooks / (kMostBits + 1)});
+  const std::vector<float> books = read("books", {kMaxBits + 1, kTrellisBooks / (kMaxBits + 1)});
   std::vector<TransformLayer> layers;
   for (std::size_t n = 0; n < config.layers.size(); ++n) {
     const auto tensor = [&](const std::string& what, const std::vector<std::uint64_t>& size) {

@@ -13,7 +13,7 @@
 namespace kvs {
 
 /// Sinks, tokens that wait, and those of a document that a budget is for, at most.
-inline constexpr std::size_t kMostTransformTokens = std::size_t{1} << 30;
+inline constexpr std::size_t kMaxTransformTokens = std::size_t{1} << 30;
 
 /// What a transform config says beside its model and its provenance. Lists are by position in `layers`.
 struct TransformConfig {

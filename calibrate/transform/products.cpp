@@ -57,7 +57,7 @@ void TransformProducts::make_of_layer(Backend& backend, const TransformLayer& la
   synthesis.push_back(make_weight(
       backend, values, values,
       [&](std::size_t row, std::size_t column) { return layer.synthesis[row * values + column]; }, layer.mean));
-  store.k = trellis_store(layer.books, trellis_coefficients(layer.bits, layer.weights));
+  types.k = trellis_store(layer.books, trellis_coefficients(layer.bits, layer.weights));
 }
 
 void TransformProducts::make_of_heads(Backend& backend, const TransformLayer& layer) {
@@ -68,7 +68,7 @@ void TransformProducts::make_of_heads(Backend& backend, const TransformLayer& la
     values[n].scale = layer.deviations[n];
   }
   const std::span<const TrellisValue> all = values;
-  store = {trellis_store(layer.books, all.first(keys), shape.kv_heads),
+  types = {trellis_store(layer.books, all.first(keys), shape.kv_heads),
            trellis_store(layer.books, all.subspan(keys), shape.kv_heads)};
   for (std::size_t head = 0; head < shape.kv_heads; ++head) {
     const std::size_t square = head_dim * head_dim;

@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "caches/row_store.h"
+#include "caches/kv_types.h"
 #include "calibrate/transform/cache.h"
 
 namespace kvs {
@@ -21,7 +21,7 @@ class TransformProducts {
   double threshold, outliers;
   std::vector<float> weights;  // [coefficient]
   /// kLayer: `k` has the rows of all coefficients. kHead: rows of keys before RoPE, and of the values' coefficients.
-  StateStore store;
+  KvTypes types;
   /// In f32. kLayer: of each head's keys, then of each head's values, [coefficient, channel]; the synthesis of all.
   /// kHead: of each head's values.
   Weights analysis, synthesis;

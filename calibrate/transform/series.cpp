@@ -49,7 +49,7 @@ void TransformSeries::write(double share, const std::filesystem::path& file, con
                             const TransformProgress& progress) {
   const ModelConfig& model = source_.config();
   plan_.bytes = static_cast<std::size_t>(share * full_cache_bytes(model, plan_.tokens));
-  if (plan_.bytes < least_transform_bytes(model, moments_.geometry(), plan_))
+  if (plan_.bytes < min_transform_bytes(model, moments_.geometry(), plan_))
     throw Error(ErrorCode::kUsage, "transform", "needs more for gains, sinks, outliers and tokens that wait");
   sum(progress);
   const TransformCalibration found = calibrate_transform(decoder_, moments_, documents_, plan_, progress);

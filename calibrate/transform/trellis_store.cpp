@@ -4,10 +4,10 @@
 
 namespace kvs {
 
-RowStore trellis_store(std::span<const float> books, std::span<const TrellisValue> values, std::size_t heads) {
+RowType trellis_store(std::span<const float> books, std::span<const TrellisValue> values, std::size_t heads) {
   if (books.size() != kTrellisBooks || heads == 0 || values.size() % heads != 0)
     throw Error(ErrorCode::kInternal, "trellis", "books or values of another size");
-  RowStore store{{.kind = RowKind::kTrellis}, {books.begin(), books.end()}};
+  RowType store{{.kind = RowKind::kTrellis}, {books.begin(), books.end()}};
   for (std::size_t head = 0; head < heads; ++head) {
     std::size_t bits = 0;
     for (const TrellisValue& value : values.subspan(head * values.size() / heads, values.size() / heads)) {

@@ -4,14 +4,14 @@
 #include <span>
 #include <vector>
 
-#include "caches/row_store.h"
+#include "caches/kv_types.h"
 
 namespace kvs {
 
 /// Rows of trellis-coded values (RowKind::kTrellis).
 /// @param books   [bits 0 … 8][state]
 /// @param values  [head, value]; the bits of all heads have the same sum
-RowStore trellis_store(std::span<const float> books, std::span<const TrellisValue> values, std::size_t heads = 1);
+RowType trellis_store(std::span<const float> books, std::span<const TrellisValue> values, std::size_t heads = 1);
 
 /// The same of one head's coefficients: without offsets, of unit variance.
 /// @param bits     [coefficient]

@@ -111,7 +111,7 @@ std::string Config::word(const std::string& name, std::size_t layer) const {
 std::vector<std::size_t> Config::indices(const std::string& name, std::size_t layer) const {
   return content_->value(name, layer, Kind::kIndices).get<std::vector<std::size_t>>();
 }
-std::vector<double> Config::reals(const std::string& name, std::size_t layer) const {
+std::vector<double> Config::values(const std::string& name, std::size_t layer) const {
   const kvs::Json value = content_->value(name, layer, Kind::kReals);
   if (value.is_array()) return value.get<std::vector<double>>();
   return std::vector<double>(content_->model.kv_heads, value.get<double>());

@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kMoreTemplates = "additional_chat_templates";
-constexpr std::size_t kMostTokenizerBytes = std::size_t{256} << 20;
+constexpr std::size_t kMaxTokenizerBytes = std::size_t{256} << 20;
 constexpr std::array kTokenizerFiles{"tokenizer.json",  "tokenizer_config.json", "special_tokens_map.json",
                                      "tokenizer.model", "added_tokens.json",     "vocab.json",
                                      "merges.txt",      "chat_template.jinja",   "generation_config.json"};
@@ -32,9 +32,9 @@ void keep_tokenizer_class(const fs::path& from, const fs::path& to) {
   const fs::path tokenizer = from / "tokenizer.json", path = to / "tokenizer_config.json";
   const TokenizerSettings settings = read_tokenizer_settings(
       from,
-      parse_json(read_text_file(tokenizer, kMostTokenizerBytes), tokenizer.string(), {.bytes = kMostTokenizerBytes}));
+      parse_json(read_text_file(tokenizer, kMaxTokenizerBytes), tokenizer.string(), {.bytes = kMaxTokenizerBytes}));
   Json config =
-      fs::exists(path) ? parse_python_json(read_text_file(path, kMostConfigBytes), path.string()) : Json::object();
+      fs::exists(path) ? parse_python_json(read_text_file(path, kMaxConfigBytes), path.string()) : Json::object();
   config["tokenizer_class"] = settings.class_name.empty() ? "PreTrainedTokenizerFast" : settings.class_name;
   write_file_atomically(path, dump_python_json(config) + "\n", true);
 }
@@ -49,7 +49,7 @@ void copy_tokenizer(const fs::path& from, const fs::path& to) {
 /// The ids of special tokens as the source's config.json has them.
 Json special_ids(const fs::path& folder) {
   const fs::path path = folder / "config.json";
-  const Json config = parse_python_json(read_text_file(path, kMostConfigBytes), path.string());
+  const Json config = parse_python_json(read_text_file(path, kMaxConfigBytes), path.string());
   Json ids = Json::object();
   for (const char* name : kSpecialIds) ids[name] = config.value(name, Json());
   return ids;

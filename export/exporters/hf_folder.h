@@ -23,6 +23,6 @@ Json write_hf_folder(const ExportJob& job, Json config, std::span<const OutputTe
 Json special_ids(const ModelSource& model);
 /// Copies the folder of chat templates beside chat_template.jinja, if there is one.
 void copy_more_templates(const std::filesystem::path& from, const std::filesystem::path& to);
-inline constexpr std::size_t kMostConfigBytes = std::size_t{16} << 20;
+inline constexpr std::size_t kMaxConfigBytes = std::size_t{16} << 20;
 
 }  // namespace kvs

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "export/exporters/engine_store.h"
+#include "export/exporters/engine_types.h"
 #include "export/exporters/hf_folder.h"
 #include "io/file.h"
 #include "io/python_json.h"
@@ -16,7 +16,7 @@ namespace {
 Json generation_config(const ModelSource& model) {
   const std::filesystem::path path = model.path() / "generation_config.json";
   if (model.format() == ModelFormat::kGguf || !std::filesystem::exists(path)) return special_ids(model);
-  Json config = parse_python_json(read_text_file(path, kMostConfigBytes), path.string());
+  Json config = parse_python_json(read_text_file(path, kMaxConfigBytes), path.string());
   if (!config.is_object())
     throw Error(ErrorCode::kInput, path.string(), "found " + describe_json(config) + ", expected an object");
   return config;
@@ -35,7 +35,7 @@ Json quanto(const ExportJob& job) {
 }
 
 Json fp8(const ExportJob& job) {
-  const EngineStore store = one_store(job, "Transformers");
+  const EngineTypes store = one_kv_type(job, "Transformers");
   for (const auto& [name, kind] : {std::pair("store_k", store.k), std::pair("store_v", store.v)})
     if (kind != "fp8") refuse_parameter(job, name, "found " + kind + ", expected fp8, or a config of the method kivi");
   return {{"backend", "fp8"}};

@@ -5,7 +5,7 @@
 
 #include "calibrate/common/engine_pairs.h"
 #include "core/error.h"
-#include "export/exporters/engine_store.h"
+#include "export/exporters/engine_types.h"
 #include "io/staged_output.h"
 #include "model/cache_shape.h"
 #include "model/model_tensors.h"
@@ -25,7 +25,7 @@ void require_type(const ExportJob& job, const std::string& parameter, const std:
 }  // namespace
 
 Json write_llama_cpp(const ExportJob& job) {
-  const EngineStore store = one_store(job, "llama.cpp");
+  const EngineTypes store = one_kv_type(job, "llama.cpp");
   require_type(job, "store_k", store.k);
   require_type(job, "store_v", store.v);
   if (!store.engine_layout && cache_shape(job.model.config()).adjacent_pairs)

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "caches/row_store.h"
+#include "caches/kv_types.h"
 #include "core/error.h"
-#include "export/exporters/engine_store.h"
+#include "export/exporters/engine_types.h"
 #include "export/exporters/hf_folder.h"
 #include "io/file.h"
 #include "io/python_json.h"
@@ -34,13 +34,13 @@ DType type_of_weights(const ExportJob& job) {
 }
 
 /// The stores of all layers. @throws Error kUnsupported unless they are fp8 or, in layers that are skipped, f16.
-std::vector<StateStore> stores_of(const ExportJob& job, std::vector<std::size_t>& skipped) {
+std::vector<KvTypes> kv_types_of(const ExportJob& job, std::vector<std::size_t>& skipped) {
   const ModelConfig& model = job.model.config();
   Parameters reader = parameter_reader(job);
   const CacheShape shape = cache_shape(model);
-  std::vector<StateStore> stores;
+  std::vector<KvTypes> stores;
   for (std::size_t layer = 0; layer < model.layers; ++layer) {
-    stores.push_back(reader.select(layer) ? read_store(reader, layer, shape) : StateStore{});
+    stores.push_back(reader.select(layer) ? read_kv_types(reader, layer, shape) : KvTypes{});
     const RowKind k = stores.back().k.format.kind, v = stores.back().v.format.kind;
     if (k != RowKind::kE4m3 && k == v) {  // left at 16 bits
       skipped.push_back(layer);
@@ -55,7 +55,7 @@ std::vector<StateStore> stores_of(const ExportJob& job, std::vector<std::size_t>
   return stores;
 }
 
-bool is_one(const RowStore& store) {
+bool is_one(const RowType& store) {
   return std::ranges::all_of(store.scales, [&](float scale) { return scale == store.scales.front(); });
 }
 
@@ -88,7 +88,7 @@ Json index_with(const ExportJob& job, std::span<const OutputTensor> scales) {
 
 Json config_with_scheme(const ExportJob& job, bool by_head) {
   const fs::path path = job.model.path() / "config.json";
-  Json config = parse_python_json(read_text_file(path, kMostConfigBytes), path.string());
+  Json config = parse_python_json(read_text_file(path, kMaxConfigBytes), path.string());
   if (config.contains("quantization_config"))
     throw Error(ErrorCode::kUnsupported, path.string() + ": /quantization_config",
                 "found one, expected none: a checkpoint has one scheme");
@@ -114,9 +114,9 @@ Json write_vllm_fp8(const ExportJob& job) {
                 "found a GGUF file, expected a Hugging Face folder: it is copied as it is");
   (void)resolved_parameters(job);  // refuses what is wrong in them
   std::vector<std::size_t> skipped;
-  const std::vector<StateStore> stores = stores_of(job, skipped);
+  const std::vector<KvTypes> stores = kv_types_of(job, skipped);
   const bool by_head =
-      !std::ranges::all_of(stores, [](const StateStore& store) { return is_one(store.k) && is_one(store.v); });
+      !std::ranges::all_of(stores, [](const KvTypes& store) { return is_one(store.k) && is_one(store.v); });
   const DType type = type_of_weights(job);
   std::vector<OutputTensor> scales;
   for (std::size_t layer = 0; layer < stores.size(); ++layer)

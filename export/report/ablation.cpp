@@ -13,7 +13,7 @@
 namespace kvs {
 namespace {
 
-constexpr std::size_t kMostIntervals = 16;  // chunks whose intervals are drawn
+constexpr std::size_t kMaxIntervals = 16;  // chunks whose intervals are drawn
 
 /// What losing a chunk of a layer's spectrum does to perplexity, as a relative change.
 struct Loss {
@@ -72,7 +72,7 @@ std::vector<Loss> ranked_losses(const Ablation& ablation) {
 
 draw::Chart interval_chart(const std::vector<Loss>& losses) {
   std::vector<IntervalRow> rows;
-  for (std::size_t n = 0; n < std::min(kMostIntervals, losses.size()); ++n)
+  for (std::size_t n = 0; n < std::min(kMaxIntervals, losses.size()); ++n)
     rows.push_back({"layer " + std::to_string(losses[n].layer) + ", chunk " + std::to_string(losses[n].chunk),
                     losses[n].delta, losses[n].interval, value_text(losses[n])});
   return {.panels = {interval_panel("intervals", "The chunks that matter most",
@@ -83,11 +83,11 @@ draw::Chart interval_chart(const std::vector<Loss>& losses) {
 }
 
 Markup losses_table(const std::vector<Loss>& losses, const std::string& file) {
-  constexpr std::size_t kMostRows = 400;
+  constexpr std::size_t kMaxRows = 400;
   Table table(
-      "Chunks of " + file + (losses.size() > kMostRows ? ", the " + shown_count(kMostRows) + " that matter most" : ""),
+      "Chunks of " + file + (losses.size() > kMaxRows ? ", the " + shown_count(kMaxRows) + " that matter most" : ""),
       {{"Layer"}, {"Chunk"}, {"Change of perplexity"}, {"95\u00A0%", true, "interval over documents"}});
-  for (std::size_t n = 0; n < std::min(kMostRows, losses.size()); ++n) {
+  for (std::size_t n = 0; n < std::min(kMaxRows, losses.size()); ++n) {
     const Loss& loss = losses[n];
     table.row({{std::to_string(loss.layer), static_cast<double>(loss.layer)},
                {std::to_string(loss.chunk), static_cast<double>(loss.chunk)},

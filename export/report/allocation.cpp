@@ -13,7 +13,7 @@
 namespace kvs {
 namespace {
 
-constexpr std::uint64_t kMostMeasured = 1ULL << 40;
+constexpr std::uint64_t kMaxMeasured = 1ULL << 40;
 constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kContenders{
     {{"layers", "sizes by layer"}, {"uniform", "one size for all layers"}, {"standard", "the paper's setting"}}};
 
@@ -39,7 +39,7 @@ struct Contest {
 
 Contest read_contest(const JsonCursor& allocation) {
   Contest contest{
-      contender_words(allocation.at("winner")), allocation.at("held_documents").unsigned_integer(kMostMeasured), {}};
+      contender_words(allocation.at("winner")), allocation.at("held_documents").unsigned_integer(kMaxMeasured), {}};
   const JsonCursor contenders = allocation.at("contenders");
   for (std::size_t n = 0; n < contenders.array_size(); ++n) {
     const JsonCursor other = contenders.at(n);

@@ -10,7 +10,7 @@
 namespace kvs {
 namespace {
 
-constexpr std::uint64_t kMostCount = 1ULL << 40;
+constexpr std::uint64_t kMaxCount = 1ULL << 40;
 
 std::optional<double> optional_real(const JsonCursor& of, const char* name) {
   return of.has(name) ? std::optional(of.at(name).real()) : std::nullopt;
@@ -28,7 +28,7 @@ ComparisonChange read_change(const JsonCursor& of) {
           .ppl_interval = ratio_interval(ppl),
           .kl_interval = ratio_interval(kl),
           .over_parts = is_over_parts(ppl),
-          .documents = of.at("documents").unsigned_integer(kMostCount)};
+          .documents = of.at("documents").unsigned_integer(kMaxCount)};
 }
 
 /// A share of the full cache's bytes, or 0 of a cell that was not scored.
@@ -55,7 +55,7 @@ ComparisonCell read_cell(const JsonCursor& cell) {
   result.stopped = cell.at("stopped").boolean();
   result.front = cell.at("front").boolean();
   result.budget = read_budget(cell.at("budget"));
-  result.documents = cell.at("documents").unsigned_integer(kMostCount);
+  result.documents = cell.at("documents").unsigned_integer(kMaxCount);
   result.bytes = optional_real(cell, "bytes_ratio");
   if (cell.has("shared_bytes")) result.shared_bytes = cell.at("shared_bytes").real();
   if (result.bytes && *result.bytes <= 0) cell.at("bytes_ratio").fail("a number above 0");
@@ -116,7 +116,7 @@ std::vector<std::vector<const ComparisonCell*>> alike(const Comparison& comparis
   return all;
 }
 
-std::size_t most_scored(const Comparison& comparison) {
+std::size_t max_scored(const Comparison& comparison) {
   std::size_t most = 0;
   for (const ComparisonCell& cell : comparison.cells) most = std::max(most, cell.documents);
   return most;
@@ -126,8 +126,8 @@ Comparison read_comparison(const Output& output) {
   const JsonCursor root = output.root(), cells = root.at("cells"), best = root.at("best");
   Comparison comparison{.command = root.at("command").string(),
                         .full_ppl = root.at("full").has("ppl") ? root.at("full").at("ppl").positive() : 0,
-                        .tokens = root.at("tokens").unsigned_integer(kMostCount),
-                        .documents = root.at("documents").unsigned_integer(kMostCount),
+                        .tokens = root.at("tokens").unsigned_integer(kMaxCount),
+                        .documents = root.at("documents").unsigned_integer(kMaxCount),
                         .budgets = reals(root.at("budgets")),
                         .cells = {},
                         .best = {},
@@ -137,7 +137,7 @@ Comparison read_comparison(const Output& output) {
   const auto cell_of = [&](const JsonCursor& one) -> std::optional<std::size_t> {
     if (!one.has("cell")) return std::nullopt;
     const JsonCursor cell = one.at("cell");
-    const std::uint64_t index = cell.unsigned_integer(kMostCount);
+    const std::uint64_t index = cell.unsigned_integer(kMaxCount);
     if (index >= comparison.cells.size()) cell.fail("the index of a cell");
     return index;
   };

@@ -52,7 +52,7 @@ std::string documents_of(const Comparison& comparison, std::size_t scored);
 /// Cells that were scored on as many documents, which alone can be compared, the most first.
 std::vector<std::vector<const ComparisonCell*>> alike(const Comparison& comparison);
 /// The documents of the cells that were scored on most.
-std::size_t most_scored(const Comparison& comparison);
+std::size_t max_scored(const Comparison& comparison);
 /// @throws Error kInput where it is not as docs/compare.md says.
 Comparison read_comparison(const Output& output);
 /// Decode speeds by label and budget.

@@ -13,12 +13,12 @@ namespace {
 
 /// A cache that more than doubles perplexity is of no use.
 constexpr double kUseless = 1.0;
-constexpr std::size_t kMostNamed = 4;  // methods in a sentence
+constexpr std::size_t kMaxNamed = 4;  // methods in a sentence
 
 bool is_measured(const ComparisonCell& cell) { return cell.loss && cell.kl && cell.bytes && cell.error.empty(); }
 
 /// Documents of the cells that stayed longest; what has fewer cannot be compared with them.
-std::size_t most_documents(std::span<const ComparisonCell* const> cells) {
+std::size_t max_documents(std::span<const ComparisonCell* const> cells) {
   std::size_t most = 0;
   for (const ComparisonCell* cell : cells)
     if (!cell->stopped) most = std::max(most, cell->documents);
@@ -53,12 +53,12 @@ std::string at_budget(const Comparison& comparison, double budget) {
   std::string usable, useless;
   std::size_t named = 0;
   const auto cells = measured_cells(comparison, budget);
-  const std::size_t documents = most_documents(cells);
+  const std::size_t documents = max_documents(cells);
   for (const ComparisonCell* cell : cells) {
     if (*cell->loss > kUseless) {
       useless += (useless.empty() ? "" : ", ") + spoken(cell->label) + " (" + shown_change(*cell->loss) +
                  (cell->documents < documents ? ", on " + counted(cell->documents, "document") : "") + ")";
-    } else if (!cell->stopped && cell->documents == documents && named++ < kMostNamed) {
+    } else if (!cell->stopped && cell->documents == documents && named++ < kMaxNamed) {
       const bool first = named == 1;
       usable += (first ? "perplexity changes with " : ", with ") + spoken(cell->label) + " by " + cost_of(*cell);
     }

@@ -80,7 +80,7 @@ Cell times_best(const ComparisonCell& cell) {
 }
 
 std::vector<TradePoint> compared_points(const Comparison& comparison) {
-  const std::size_t most = most_scored(comparison);
+  const std::size_t most = max_scored(comparison);
   std::vector<TradePoint> points;
   for (const ComparisonCell& cell : comparison.cells)
     if (cell.kl && cell.bytes && (cell.documents == most || cell.front))
@@ -290,7 +290,7 @@ Section comparison_section(const ReportInputs& inputs) {
         add_speeds(*speeds, comparison);
     const std::string lead = outputs.size() > 1 ? output->name + ": " : "";
     const std::string extent =
-        documents_of(comparison, most_scored(comparison)) + " of " + shown_count(comparison.tokens) + " tokens" +
+        documents_of(comparison, max_scored(comparison)) + " of " + shown_count(comparison.tokens) + " tokens" +
         (comparison.full_ppl > 0 ? "; the full cache has perplexity " + shown(comparison.full_ppl, 4) : "");
     const std::vector<TradePoint> points = compared_points(comparison);
     if (outputs.size() > 1) section.body += heading(output->name);

@@ -12,7 +12,7 @@
 namespace kvs {
 namespace {
 
-constexpr std::size_t kMostHeadMaps = 16;  // drawn apart
+constexpr std::size_t kMaxHeadMaps = 16;  // drawn apart
 
 /// A config's chunks beside what they are counted against.
 struct EliteSets {
@@ -48,7 +48,7 @@ EliteMap elite_map(const EliteSets& sets) {
 Markup elite_drawings(const EliteSets& sets, const std::string& id) {
   const EliteMap map = elite_map(sets);
   draw::Chart heads = elite_chart(map);
-  if (heads.panels.size() > kMostHeadMaps) heads.panels.resize(kMostHeadMaps);
+  if (heads.panels.size() > kMaxHeadMaps) heads.panels.resize(kMaxHeadMaps);
   return page_drawings(elite_share_chart(map), id) + page_drawings(heads, id);
 }
 
@@ -125,8 +125,8 @@ Section elite_section(const ReportInputs& inputs) {
     std::string caption = output->name +
                           ": chunks of two channels that RoPE goes on rotating, by layer; chunk 0 turns " +
                           "fastest. In the maps of single heads the strongest colour was picked first.";
-    if (sets.heads > kMostHeadMaps)
-      caption += " Of " + counted(sets.heads, "head") + " the first " + shown_count(kMostHeadMaps) + " are drawn.";
+    if (sets.heads > kMaxHeadMaps)
+      caption += " Of " + counted(sets.heads, "head") + " the first " + shown_count(kMaxHeadMaps) + " are drawn.";
     const std::string command = output->root().at("calibration").at("command").string();
     const auto trials = read_elite_trials(output->json, output->name);
     section.body +=

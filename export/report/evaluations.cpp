@@ -13,7 +13,7 @@
 namespace kvs {
 namespace {
 
-constexpr std::uint64_t kMostScored = 1ULL << 40;
+constexpr std::uint64_t kMaxScored = 1ULL << 40;
 
 /// Evaluations of the same tokens, which alone can be compared; the largest cache first.
 using Group = std::vector<const Output*>;
@@ -139,9 +139,9 @@ Section evaluations_section(const ReportInputs& inputs) {
   std::size_t number = 0;
   for (const Group& group : groups_of(inputs.of(OutputKind::kEvaluation))) {
     const JsonCursor root = group.front()->root();
-    const std::string extent = counted(root.at("documents").unsigned_integer(kMostScored), "document") + " of " +
-                               shown_count(root.at("window").unsigned_integer(kMostScored)) + " tokens, " +
-                               shown_count(root.at("tokens_scored").unsigned_integer(kMostScored)) + " scored";
+    const std::string extent = counted(root.at("documents").unsigned_integer(kMaxScored), "document") + " of " +
+                               shown_count(root.at("window").unsigned_integer(kMaxScored)) + " tokens, " +
+                               shown_count(root.at("tokens_scored").unsigned_integer(kMaxScored)) + " scored";
     const std::vector<TradePoint> points = evaluated_points(group);
     if (points.size() > 1)
       section.body +=

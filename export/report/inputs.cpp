@@ -15,8 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMostResultBytes = std::size_t{64} << 20;
-constexpr int kMostFolderDepth = 8;  // of folders below one that is given
+constexpr std::size_t kMaxResultBytes = std::size_t{64} << 20;
+constexpr int kMaxFolderDepth = 8;  // of folders below one that is given
 constexpr std::int64_t kResultVersion = 1;
 
 /// A result says what it is by `format`, or has these members.
@@ -72,7 +72,7 @@ void add_files_below(const fs::path& folder, int depth, std::set<fs::path>& file
     std::error_code unknown;  // of what is gone, or a link that leads nowhere
     if (entries->is_regular_file(unknown)) files.insert(entries->path());
     const bool is_folder = entries->is_directory(unknown) && !entries->is_symlink(unknown);
-    if (is_folder && depth < kMostFolderDepth) add_files_below(entries->path(), depth + 1, files);
+    if (is_folder && depth < kMaxFolderDepth) add_files_below(entries->path(), depth + 1, files);
   }
   if (error) throw Error(code_of_read_errno(error.value()), folder.string(), "cannot be read: " + error.message());
 }
@@ -86,7 +86,7 @@ class Reader {
  public:
   void add_file(const fs::path& path) {
     if (!first_time(path)) return;
-    Output output{path, path.string(), {}, parse_json(read_text_file(path, kMostResultBytes), path.string())};
+    Output output{path, path.string(), {}, parse_json(read_text_file(path, kMaxResultBytes), path.string())};
     const auto kind = kind_of(output.json);
     if (!kind)
       throw Error(ErrorCode::kInput, path.string(),
@@ -120,7 +120,7 @@ class Reader {
     std::optional<OutputKind> kind;
     if (path.extension() == ".json") {
       try {
-        output.json = parse_json(read_text_file(path, kMostResultBytes), path.string());
+        output.json = parse_json(read_text_file(path, kMaxResultBytes), path.string());
         kind = kind_of(output.json);
       } catch (const Error& error) {
         if (error.code() != ErrorCode::kInput) throw;  // else it is no JSON of ours

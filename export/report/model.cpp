@@ -9,7 +9,7 @@
 namespace kvs {
 namespace {
 
-constexpr std::uint64_t kMostSize = 1 << 24;
+constexpr std::uint64_t kMaxSize = 1 << 24;
 
 Markup fact(const std::string& name, const std::string& value) {
   return element("div", element("dt", name) + element("dd", value));
@@ -17,7 +17,7 @@ Markup fact(const std::string& name, const std::string& value) {
 
 std::string rope_text(const JsonCursor& rope) {
   std::string words = "base " + shown_short(rope.at("theta").real(), 7) + ", " +
-                      shown_count(rope.at("rotary_dim").unsigned_integer(kMostSize)) + " channels, " +
+                      shown_count(rope.at("rotary_dim").unsigned_integer(kMaxSize)) + " channels, " +
                       rope.at("pairing").string();
   if (!rope.has("scaling")) return words + ", not scaled";
   const JsonCursor scaling = rope.at("scaling");
@@ -32,12 +32,12 @@ std::optional<JsonCursor> model_of_results(const ReportInputs& inputs) {
 }
 
 std::string heads_text(const JsonCursor& model) {
-  const auto count = [&](const char* name) { return shown_count(model.at(name).unsigned_integer(kMostSize)); };
+  const auto count = [&](const char* name) { return shown_count(model.at(name).unsigned_integer(kMaxSize)); };
   return count("query_heads") + " query and " + count("kv_heads") + " KV heads of " + count("head_dim") + " channels";
 }
 
 Markup model_facts(const JsonCursor& model) {
-  const auto count = [&](const char* name) { return model.at(name).unsigned_integer(kMostSize); };
+  const auto count = [&](const char* name) { return model.at(name).unsigned_integer(kMaxSize); };
   constexpr std::uint64_t kBytesPerValue = 2;
   const std::uint64_t bytes = kBytesPerValue * 2 * count("layers") * count("kv_heads") * count("head_dim");
   return element("dl", {{"class", "facts"}},
@@ -53,7 +53,7 @@ Markup model_facts(const JsonCursor& model) {
 std::string geometry_line(const ReportInputs& inputs) {
   const auto model = model_of_results(inputs);
   if (!model) return "";
-  return model->at("architecture").string() + ", " + counted(model->at("layers").unsigned_integer(kMostSize), "layer") +
+  return model->at("architecture").string() + ", " + counted(model->at("layers").unsigned_integer(kMaxSize), "layer") +
          ", " + heads_text(*model);
 }
 

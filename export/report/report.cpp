@@ -79,10 +79,10 @@ std::string render_report(const ReportInputs& inputs, const ReportOrigin& origin
   const std::string name = subject(inputs);
   std::string page = "<!DOCTYPE html>\n" +
                      element("html", {{"lang", "en"}}, page_head(name) + page_body(inputs, origin, name)).html() + "\n";
-  if (page.size() > kMostReportBytes)
+  if (page.size() > kMaxReportBytes)
     throw Error(ErrorCode::kUnsupported, "report",
                 "found " + shown_count(page.size()) + " bytes of page from " +
-                    counted(inputs.outputs.size(), "result") + ", expected at most " + shown_count(kMostReportBytes) +
+                    counted(inputs.outputs.size(), "result") + ", expected at most " + shown_count(kMaxReportBytes) +
                     ": give fewer");
   return page;
 }

@@ -11,7 +11,7 @@
 namespace kvs {
 namespace {
 
-constexpr std::uint64_t kMostScored = 1 << 24;
+constexpr std::uint64_t kMaxScored = 1 << 24;
 
 void add_head(const JsonCursor& scores, const JsonCursor& kept, const TokenScoreMap& map, std::size_t heads,
               std::vector<double>& score_row, std::vector<double>& kept_row) {
@@ -33,8 +33,8 @@ void add_head(const JsonCursor& scores, const JsonCursor& kept, const TokenScore
 
 /// Means over a layer's heads.
 TokenScoreMap read_scores(const JsonCursor& root) {
-  const auto first = root.at("first_token").unsigned_integer(kMostScored),
-             tokens = root.at("tokens_scored").unsigned_integer(kMostScored);
+  const auto first = root.at("first_token").unsigned_integer(kMaxScored),
+             tokens = root.at("tokens_scored").unsigned_integer(kMaxScored);
   if (tokens == 0) root.at("tokens_scored").fail("at least one token");
   TokenScoreMap map;
   map.width = tokens_per_column(tokens);
@@ -64,7 +64,7 @@ Markup overlap_table(const std::vector<std::size_t>& layers, const std::vector<d
 std::string scores_finding(const JsonCursor& root, const std::vector<double>& overlap) {
   const double ratio = root.at("ratio").real();
   return "LagKV keeps " + shown_percent(ratio) + " of each partition of " +
-         counted(root.at("lag").unsigned_integer(kMostScored), "token") + "; a KV head shares " +
+         counted(root.at("lag").unsigned_integer(kMaxScored), "token") + "; a KV head shares " +
          shown_percent(mean_of(overlap)) + " of what it keeps with another of its layer, where chance gives " +
          shown_percent(ratio) + ".";
 }
@@ -83,7 +83,7 @@ Section scores_section(const ReportInputs& inputs) {
     const std::string id = "scores-" + std::to_string(file++);
     section.body += figure(page_drawings(token_score_chart("", map, "layer"), id),
                            "LagKV's scores of the tokens of document " +
-                               std::to_string(root.at("document").unsigned_integer(kMostScored)) +
+                               std::to_string(root.at("document").unsigned_integer(kMaxScored)) +
                                " and which of them stay, means over the KV heads of a layer. The sinks and the last " +
                                "partition always stay and are not drawn.",
                            root.at("command").string()) +

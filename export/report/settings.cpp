@@ -42,12 +42,12 @@ std::string tally_text(const Json& list) {
 }
 
 std::string value_text(const Json& value) {
-  constexpr std::size_t kMostLetters = 32;  // of a list
+  constexpr std::size_t kMaxLetters = 32;  // of a list
   if (value.is_string()) return value.get<std::string>();
   if (value.is_array() && !value.empty() && std::ranges::all_of(value, [](const Json& one) { return one.is_string(); }))
     return tally_text(value);
   std::string said = value.dump();
-  return value.is_structured() && said.size() > kMostLetters ? "(" + counted(value.size(), "value") + ")" : said;
+  return value.is_structured() && said.size() > kMaxLetters ? "(" + counted(value.size(), "value") + ")" : said;
 }
 
 }  // namespace

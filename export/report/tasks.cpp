@@ -12,7 +12,7 @@
 namespace kvs {
 namespace {
 
-constexpr std::uint64_t kMostTokens = 1 << 24;
+constexpr std::uint64_t kMaxTokens = 1 << 24;
 
 /// That all sequences share beside the bytes of each.
 double shared_bytes_of(const JsonCursor& root) { return root.has("shared_bytes") ? root.at("shared_bytes").real() : 0; }
@@ -35,7 +35,7 @@ Scores scores_of(const JsonCursor& samples, const char* cache) {
   for (std::size_t n = 0; n < samples.array_size(); ++n) {
     const JsonCursor sample = samples.at(n);
     if (!sample.has("depth") || !sample.has("length") || !sample.has(cache)) return {};
-    ScoreMean& mean = scores[{sample.at("depth").real(), sample.at("length").unsigned_integer(kMostTokens)}];
+    ScoreMean& mean = scores[{sample.at("depth").real(), sample.at("length").unsigned_integer(kMaxTokens)}];
     mean.sum += sample.at(cache).at("partial").real();
     ++mean.count;
   }

@@ -47,7 +47,7 @@ std::size_t attend_document(LayerCache& cache, const Prefix& prefix, const Layer
   if (prefix.whole) cache.begin_prefix(prefix.tokens);
   for (std::size_t first = 0, count = 0; first < tokens; first += count) {
     const bool in_prefix = prefix.whole && first < prefix.tokens;
-    count = std::min(cache.room(), (in_prefix ? std::min(prefix.tokens, tokens) : tokens) - first);
+    count = std::min(cache.max_tokens_per_call(), (in_prefix ? std::min(prefix.tokens, tokens) : tokens) - first);
     attend_group(cache, states, first, count, out);
     const bool ends = in_prefix && first + count == prefix.tokens;
     if (ends) cache.end_prefix(states.backend);

@@ -7,11 +7,11 @@ namespace {
 
 class FullCache final : public LayerCache {
  public:
-  explicit FullCache(const StateStore& store) : rows_(store) {}
+  explicit FullCache(const KvTypes& types) : rows_(types) {}
 
   void attend(LayerStates& states, const Operand& out) override {
     rotate_at(states, states.first_position);
-    const KeyRows past = rows_.add(states);
+    const PastKv past = rows_.add(states);
     attend_rows(states, past, out);
     if (states.members() > 1) return;
     window_ = states.window;
@@ -34,6 +34,6 @@ class FullCache final : public LayerCache {
 
 }  // namespace
 
-std::unique_ptr<LayerCache> make_full_cache(const StateStore& store) { return std::make_unique<FullCache>(store); }
+std::unique_ptr<LayerCache> make_full_cache(const KvTypes& types) { return std::make_unique<FullCache>(types); }
 
 }  // namespace kvs

@@ -2,12 +2,12 @@
 
 #include <memory>
 
+#include "caches/kv_types.h"
 #include "caches/layer_cache.h"
-#include "caches/row_store.h"
 
 namespace kvs {
 
 /// Keeps every key and value; of a layer with a sliding window those that its next token may read.
-std::unique_ptr<LayerCache> make_full_cache(const StateStore& store = {});
+std::unique_ptr<LayerCache> make_full_cache(const KvTypes& types = {});
 
 }  // namespace kvs

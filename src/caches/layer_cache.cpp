@@ -20,7 +20,7 @@ void rotate_at(const LayerStates& states, std::size_t first) {
   states.backend.rope(states.k, states.rope, first, RopeDirection::kForward, {});
 }
 
-void attend_rows(const LayerStates& states, const KeyRows& past, const Operand& out, BackendView<float, 2> mass) {
+void attend_rows(const LayerStates& states, const PastKv& past, const Operand& out, BackendView<float, 2> mass) {
   states.backend.attention({.q = states.q,
                             .k = states.k,
                             .v = states.v,
@@ -32,7 +32,7 @@ void attend_rows(const LayerStates& states, const KeyRows& past, const Operand& 
                            out);
 }
 
-std::vector<float> attend_rows_with_mass(const LayerStates& states, const KeyRows& past, const Operand& out) {
+std::vector<float> attend_rows_with_mass(const LayerStates& states, const PastKv& past, const Operand& out) {
   const BackendTensor<float, 2> mass(states.backend, {states.k.extent(1), past.count() + 1});
   attend_rows(states, past, out, mass.view());
   return download(states.backend, mass.view());
@@ -62,9 +62,9 @@ void Cache::end_prefix(Backend& backend) {
   for (const auto& layer : layers_) layer->end_prefix(backend);
 }
 
-std::size_t Cache::room() const noexcept {
+std::size_t Cache::max_tokens_per_call() const noexcept {
   std::size_t least = LayerCache::kUnlimited;
-  for (const auto& layer : layers_) least = std::min(least, layer->room());
+  for (const auto& layer : layers_) least = std::min(least, layer->max_tokens_per_call());
   return least;
 }
 

@@ -33,9 +33,9 @@ struct LayerStates {
 void rotate_at(const LayerStates& states, std::size_t first);
 /// out = attention of the states' queries over `past` and over their own keys and values, all rotated.
 /// @param mass  empty, or written: AttentionInput::mass
-void attend_rows(const LayerStates& states, const KeyRows& past, const Operand& out, BackendView<float, 2> mass = {});
+void attend_rows(const LayerStates& states, const PastKv& past, const Operand& out, BackendView<float, 2> mass = {});
 /// attend_rows() of a single token. @return the attention mass of each key, past and own: [kv_head, past + 1]
-std::vector<float> attend_rows_with_mass(const LayerStates& states, const KeyRows& past, const Operand& out);
+std::vector<float> attend_rows_with_mass(const LayerStates& states, const PastKv& past, const Operand& out);
 
 /// Memory of a cache.
 struct CacheBytes {
@@ -58,7 +58,7 @@ class LayerCache {
 
   /// Tokens that may come as one group before the method has to act between two of them: at least 1. Any split of a
   /// text into groups that respect it gives the same cache and, up to rounding, the same results.
-  virtual std::size_t room() const noexcept { return kUnlimited; }
+  virtual std::size_t max_tokens_per_call() const noexcept { return kUnlimited; }
   /// out = attention of the new tokens over what is kept and over themselves; then keeps of them what the method keeps.
   /// A batch of several members shares what is kept and leaves it as it is.
   /// @param states  before RoPE; q, k and v are scratch afterwards;  @param out  [member · token, H · head_dim]
@@ -103,8 +103,8 @@ class Cache {
   void end_prefix(Backend& backend);
   LayerCache& layer(std::size_t index) { return *layers_.at(index); }
   std::vector<std::unique_ptr<LayerCache>>& layers() noexcept { return layers_; }
-  /// The smallest room() of all layers.
-  std::size_t room() const noexcept;
+  /// The smallest max_tokens_per_call() of all layers.
+  std::size_t max_tokens_per_call() const noexcept;
   CacheBytes bytes() const noexcept;
   CacheBytes peak() const noexcept;
   std::size_t positions(std::size_t tokens) const noexcept;

@@ -10,7 +10,7 @@
 namespace kvs {
 namespace {
 
-constexpr std::int64_t kMostCount = std::int64_t{1} << 40;  // of a count
+constexpr std::int64_t kMaxCount = std::int64_t{1} << 40;  // of a count
 
 /// "a, b, c"
 std::string joined(const auto& words) {
@@ -42,7 +42,7 @@ std::vector<std::string_view> parts(std::string_view text, char separator) {
 
 /// A number, a word, or what stands between commas as a list; 4-7 between them is four numbers.
 Json values_of(std::string_view text) {
-  constexpr std::int64_t kMostOfARange = 65536;
+  constexpr std::int64_t kMaxOfARange = 65536;
   const auto words = parts(text, ',');
   Json list = Json::array();
   bool range = false;
@@ -50,7 +50,7 @@ Json values_of(std::string_view text) {
     const auto ends = parts(word, '-');
     const Json first = value_of(ends.front()), last = value_of(ends.back());
     if (ends.size() == 2 && first.is_number_integer() && last.is_number_integer() && first <= last &&
-        last.get<std::int64_t>() - first.get<std::int64_t>() < kMostOfARange) {
+        last.get<std::int64_t>() - first.get<std::int64_t>() < kMaxOfARange) {
       range = true;
       for (auto number = first.get<std::int64_t>(); number <= last; ++number) list.push_back(number);
     } else {
@@ -138,32 +138,32 @@ const Json* Parameters::find(std::string_view name, bool whole_lists) const {
   return &(*value)[position_];
 }
 
-std::size_t Parameters::count(std::string_view name, std::string_view help, std::size_t standard, std::size_t least,
-                              std::size_t more) {
+std::size_t Parameters::count(std::string_view name, std::string_view help, std::size_t default_value,
+                              std::size_t least, std::size_t more) {
   note({.name = std::string(name),
         .help = std::string(help),
         .kind = ParameterSpec::Kind::kCount,
-        .standard = standard < least ? Json() : Json(standard),
+        .default_value = default_value < least ? Json() : Json(default_value),
         .least = static_cast<double>(least),
-        .most = static_cast<double>(kMostCount)});
+        .most = static_cast<double>(kMaxCount)});
   least += more;
   const Json* const value = find(name);
-  const bool missing = value == nullptr && standard < least && !describing_;
+  const bool missing = value == nullptr && default_value < least && !describing_;
   if (missing || (value != nullptr &&
-                  (!value->is_number_integer() || *value < static_cast<std::int64_t>(least) || *value > kMostCount)))
+                  (!value->is_number_integer() || *value < static_cast<std::int64_t>(least) || *value > kMaxCount)))
     refuse(name, "found " + (missing ? "nothing" : describe_json(*value)) + ", expected a whole number of at least " +
                      std::to_string(least) +
-                     (missing || *value < kMostCount ? "" : " and at most " + std::to_string(kMostCount)));
-  const auto result = value == nullptr ? std::max(standard, least) : value->get<std::size_t>();
+                     (missing || *value < kMaxCount ? "" : " and at most " + std::to_string(kMaxCount)));
+  const auto result = value == nullptr ? std::max(default_value, least) : value->get<std::size_t>();
   give(name, result);
   return result;
 }
 
-double Parameters::real(std::string_view name, std::string_view help, double standard, double least, double most) {
+double Parameters::real(std::string_view name, std::string_view help, double default_value, double least, double most) {
   note({.name = std::string(name),
         .help = std::string(help),
         .kind = ParameterSpec::Kind::kReal,
-        .standard = standard,
+        .default_value = default_value,
         .least = least,
         .most = most});
   const Json* const value = find(name);
@@ -172,21 +172,21 @@ double Parameters::real(std::string_view name, std::string_view help, double sta
   if (!inside)
     refuse(name, "found " + describe_json(*value) + ", expected a number from " + Json(least).dump() + " to " +
                      Json(most).dump());
-  const double result = value == nullptr ? standard : value->get<double>();
+  const double result = value == nullptr ? default_value : value->get<double>();
   give(name, result);
   return result;
 }
 
-std::vector<double> Parameters::reals(std::string_view name, std::string_view help, double standard, double least,
-                                      double most, std::size_t heads) {
+std::vector<double> Parameters::values(std::string_view name, std::string_view help, double default_value, double least,
+                                       double most, std::size_t heads) {
   note({.name = std::string(name),
         .help = std::string(help),
         .kind = ParameterSpec::Kind::kReals,
-        .standard = standard,
+        .default_value = default_value,
         .least = least,
         .most = most});
   const Json* const value = find(name);
-  const Json found = value == nullptr ? Json(standard) : *value;
+  const Json found = value == nullptr ? Json(default_value) : *value;
   const Json list = found.is_array() ? found : Json(std::vector<Json>(heads, found));
   const bool inside = list.size() == heads && std::ranges::all_of(list, [&](const Json& one) {
                         return one.is_number() && one.get<double>() >= least && one.get<double>() <= most;
@@ -198,21 +198,21 @@ std::vector<double> Parameters::reals(std::string_view name, std::string_view he
   return list.get<std::vector<double>>();
 }
 
-bool Parameters::on_off(std::string_view name, std::string_view help, bool standard) {
+bool Parameters::on_off(std::string_view name, std::string_view help, bool default_value) {
   static constexpr std::string_view kOnFirst[] = {"on", "off"}, kOffFirst[] = {"off", "on"};
-  return (choice(name, help, standard ? kOnFirst : kOffFirst) == 0) == standard;
+  return (choice(name, help, default_value ? kOnFirst : kOffFirst) == 0) == default_value;
 }
 
 std::vector<std::size_t> Parameters::indices(std::string_view name, std::string_view help,
-                                             std::vector<std::size_t> standard, std::size_t limit,
+                                             std::vector<std::size_t> default_value, std::size_t limit,
                                              std::string_view default_from) {
   note({.name = std::string(name),
         .help = std::string(help),
         .kind = ParameterSpec::Kind::kIndices,
-        .standard = standard,
+        .default_value = default_value,
         .default_from = default_from});
   const Json* found = find(name, true);
-  std::vector<std::size_t> numbers = found == nullptr ? std::move(standard) : std::vector<std::size_t>();
+  std::vector<std::size_t> numbers = found == nullptr ? std::move(default_value) : std::vector<std::size_t>();
   if (found != nullptr && found->is_array() && !found->empty() && found->front().is_array()) found = find(name);
   if (found != nullptr && *found != "none") {
     for (const Json& value : found->is_array() ? *found : Json::array({*found})) {
@@ -233,7 +233,7 @@ std::size_t Parameters::choice(std::string_view name, std::string_view help, std
   note({.name = std::string(name),
         .help = std::string(help),
         .kind = ParameterSpec::Kind::kWord,
-        .standard = words.front(),
+        .default_value = words.front(),
         .words = {words.begin(), words.end()}});
   const Json* const value = find(name);
   const auto found = value == nullptr
@@ -267,14 +267,14 @@ Json Parameters::resolved() const {
   return all;
 }
 
-std::size_t shared_count(const Json& settings, const std::string& name, std::size_t standard) {
+std::size_t shared_count(const Json& settings, const std::string& name, std::size_t default_value) {
   const auto found = settings.find(name);
-  if (found == settings.end()) return standard;
+  if (found == settings.end()) return default_value;
   std::string expected;
   if (!found->is_number_integer())
     expected = "one whole number for all layers where a budget sets the size";
-  else if (*found < 0 || *found > kMostCount)
-    expected = "a whole number from 0 to " + std::to_string(kMostCount);
+  else if (*found < 0 || *found > kMaxCount)
+    expected = "a whole number from 0 to " + std::to_string(kMaxCount);
   if (!expected.empty())
     throw Error(ErrorCode::kUsage, name, "found " + describe_json(*found) + ", expected " + expected);
   return found->get<std::size_t>();

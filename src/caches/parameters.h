@@ -32,7 +32,7 @@ struct ParameterSpec {
   std::string name;
   std::string help;  // what it sets, half a sentence
   Kind kind;
-  Json standard = {};                   // null: it is required
+  Json default_value = {};              // null: it is required
   double least = 0, most = 0;           // of numbers
   std::vector<std::string> words = {};  // kWord
   bool per_layer = true;                // a list gives each layer its own value
@@ -64,17 +64,17 @@ class Parameters {
 
   /// Each getter gives `standard` for a name that is not there. @throws Error naming the parameter.
   /// @param more  what other parameters add to `least`
-  std::size_t count(std::string_view name, std::string_view help, std::size_t standard, std::size_t least,
+  std::size_t count(std::string_view name, std::string_view help, std::size_t default_value, std::size_t least,
                     std::size_t more = 0);
-  double real(std::string_view name, std::string_view help, double standard, double least, double most);
+  double real(std::string_view name, std::string_view help, double default_value, double least, double most);
   /// For each head: a number for all of them, or one for each; a list is still one value for each layer.
-  std::vector<double> reals(std::string_view name, std::string_view help, double standard, double least, double most,
-                            std::size_t heads);
-  bool on_off(std::string_view name, std::string_view help, bool standard);
+  std::vector<double> values(std::string_view name, std::string_view help, double default_value, double least,
+                             double most, std::size_t heads);
+  bool on_off(std::string_view name, std::string_view help, bool default_value);
   /// Numbers below `limit`, whatever the layer: one, a list of them, or the word none. A list of lists has one for each
   /// layer.
   /// @param default_from  the parameter that `standard` is the value of, if it is one's
-  std::vector<std::size_t> indices(std::string_view name, std::string_view help, std::vector<std::size_t> standard,
+  std::vector<std::size_t> indices(std::string_view name, std::string_view help, std::vector<std::size_t> default_value,
                                    std::size_t limit, std::string_view default_from = {});
   /// Index of the word among `words`; `standard` is the first.
   std::size_t choice(std::string_view name, std::string_view help, std::span<const std::string_view> words);
@@ -106,6 +106,6 @@ class Parameters {
 /// The count that `settings` give for all layers, else `standard`: what a method reckons a size with that a budget sets
 /// (Method::settings_for_share).
 /// @throws Error kUsage for what is no one whole number, such as a list by layer
-std::size_t shared_count(const Json& settings, const std::string& name, std::size_t standard);
+std::size_t shared_count(const Json& settings, const std::string& name, std::size_t default_value);
 
 }  // namespace kvs

@@ -26,7 +26,7 @@ Json slots_for_share(double share, std::size_t tokens, const Json&) {
   return {{"cache_size", std::llround(share * static_cast<double>(tokens))}};
 }
 
-std::size_t SlotCache::room() const noexcept {
+std::size_t SlotCache::max_tokens_per_call() const noexcept {
   const bool full = rows_.count() == options_.cache_size;
   return options_.cache_size - (full ? options_.sinks + options_.kept() : rows_.count());
 }
@@ -56,7 +56,7 @@ void SlotCache::attend(LayerStates& states, const Operand& out) {
   if (options_.slots) see(states);
   if (!turns_when_read()) rotate_at(states, first);
   if (!options_.slots) see(states);
-  KeyRows past = rows_.add(states);
+  PastKv past = rows_.add(states);
   if (turns_when_read()) {
     past.slots = states.rope;
     rotate_at(states, first);

@@ -31,9 +31,9 @@ Json slots_for_share(double share, std::size_t tokens, const Json& settings);
 /// its slot is not coded anew.
 class SlotCache : public LayerCache {
  public:
-  SlotCache(const SlotOptions& options, const StateStore& store) : options_(options), rows_(store) {}
+  SlotCache(const SlotOptions& options, const KvTypes& types) : options_(options), rows_(types) {}
 
-  std::size_t room() const noexcept override;
+  std::size_t max_tokens_per_call() const noexcept override;
   void attend(LayerStates& states, const Operand& out) override;
   CacheBytes bytes() const noexcept override { return rows_.bytes(); }
   std::size_t positions(std::size_t tokens) const noexcept override {

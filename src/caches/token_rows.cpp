@@ -10,14 +10,14 @@ namespace {
 
 using ConstRows = BackendView<const float, 4>;
 
-constexpr std::size_t kLeastCapacity = 64;
+constexpr std::size_t kMinCapacity = 64;
 
-std::byte* writable(const HeldRows& held, std::size_t head, std::size_t row) {
+std::byte* writable(const StoredRows& held, std::size_t head, std::size_t row) {
   return const_cast<std::byte*>(held.row(0, head, row));
 }
 
 /// Rows [from, from + count) of every head of f32 rows to rows [to, …) of others, which are other memory.
-void copy_rows(Backend& backend, const ConstRows& source, std::size_t from, std::size_t count, const HeldRows& target,
+void copy_rows(Backend& backend, const ConstRows& source, std::size_t from, std::size_t count, const StoredRows& target,
                std::size_t to) {
   const std::size_t heads = source.extent(1), values = source.extent(3);
   for (std::size_t head = 0; head < heads; ++head)
@@ -30,7 +30,7 @@ void copy_rows(Backend& backend, const ConstRows& source, std::size_t from, std:
 CacheBytes RowBuffer::bytes() const noexcept {
   const std::size_t heads = held_.shape[1], used = heads * held_.bytes(held_.count);
   const std::size_t stored = heads * held_.count * held_.values() * CacheBytes::kStoredValue;
-  return {.stored = store_.format.is_plain() ? stored : used, .used = used, .spare = memory_.bytes() - used};
+  return {.stored = type_.format.is_plain() ? stored : used, .used = used, .spare = memory_.bytes() - used};
 }
 
 void RowBuffer::reserve(Backend& backend, std::size_t heads, std::size_t values, std::size_t rows) {
@@ -38,17 +38,17 @@ void RowBuffer::reserve(Backend& backend, std::size_t heads, std::size_t values,
   if (count() > 0 && (shape[1] != heads || shape[3] != values))
     throw Error(ErrorCode::kInternal, "cache", "states of another shape than those before");
   if (!memory_.view().empty() && rows <= shape[2]) return;
-  HeldRows larger;
-  larger.shape = {1, heads, std::max(kLeastCapacity, std::bit_ceil(rows)), values};
-  larger.format = store_.format;
+  StoredRows larger;
+  larger.shape = {1, heads, std::max(kMinCapacity, std::bit_ceil(rows)), values};
+  larger.format = type_.format;
   larger.count = count();
   BackendTensor<std::byte, 1> memory(backend, {heads * larger.bytes(larger.shape[2])});
   larger.data = memory.view().data();
   for (std::size_t head = 0; head < heads && count() > 0; ++head)
     backend.copy(writable(larger, head, 0), held_.row(0, head, 0), held_.bytes(count()));
-  if (!store_.scales.empty() && scales_.view().empty()) {
-    std::vector<float> each = store_.scales;
-    if (store_.format.kind == RowKind::kE4m3) each.resize(heads, each.front());
+  if (!type_.scales.empty() && scales_.view().empty()) {
+    std::vector<float> each = type_.scales;
+    if (type_.format.kind == RowKind::kE4m3) each.resize(heads, each.front());
     scales_ = BackendTensor<float, 1>(backend, {each.size()});
     backend.upload(scales_.view().data(), each.data(), scales_.bytes());
   }
@@ -66,11 +66,11 @@ void RowBuffer::append(Backend& backend, ConstRows rows, std::size_t first, std:
   put(backend, before, rows, first, count);
 }
 
-HeldRows RowBuffer::add(Backend& backend, const BackendView<float, 4>& rows) {
+StoredRows RowBuffer::add(Backend& backend, const BackendView<float, 4>& rows) {
   const std::size_t before = count();
   append(backend, rows, 0, rows.extent(2));
-  if (!store_.format.is_plain()) backend.decode_rows(held_, before, rows);
-  HeldRows earlier = held_;
+  if (!type_.format.is_plain()) backend.decode_rows(held_, before, rows);
+  StoredRows earlier = held_;
   earlier.count = before;
   return earlier;
 }
@@ -89,7 +89,7 @@ RowBuffer::Part RowBuffer::copy(Backend& backend, std::size_t first, std::size_t
 
 void RowBuffer::put(Backend& backend, std::size_t to, ConstRows rows, std::size_t first, std::size_t count) {
   if (to + count > held_.count) throw Error(ErrorCode::kInternal, "cache", "rows beyond the last");
-  if (store_.format.is_plain())
+  if (type_.format.is_plain())
     copy_rows(backend, rows, first, count, held_, to);
   else
     backend.encode_rows(rows, first, count, held_, to);
@@ -127,7 +127,7 @@ void RowBuffer::drop_front(Backend& backend, std::size_t count) {
   held_.count -= count;
 }
 
-KeyRows TokenRows::add(const LayerStates& states) {
+PastKv TokenRows::add(const LayerStates& states) {
   Backend& backend = states.backend;
   if (states.members() > 1) {
     if (!is_plain()) throw Error(ErrorCode::kInternal, "cache", "coded rows of several members");

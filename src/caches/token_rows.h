@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
+#include "caches/kv_types.h"
 #include "caches/layer_cache.h"
-#include "caches/row_store.h"
 
 namespace kvs {
 
@@ -14,18 +14,18 @@ class RowBuffer {
  public:
   using Part = BackendTensor<float, 4>;  // what rows stand for, packed: [1, head, count, value]
 
-  explicit RowBuffer(RowStore store = {}) : store_(std::move(store)) { held_.format = store_.format; }
+  explicit RowBuffer(RowType types = {}) : type_(std::move(types)) { held_.format = type_.format; }
 
   std::size_t count() const noexcept { return held_.count; }
   /// [1, head, capacity, value], of which count() rows of each head are in use.
-  const HeldRows& held() const noexcept { return held_; }
+  const StoredRows& held() const noexcept { return held_; }
   CacheBytes bytes() const noexcept;
 
   /// Adds rows [first, first + count) of `rows` [1, head, token, value]. Amortised O(count).
   void append(Backend& backend, BackendView<const float, 4> rows, std::size_t first, std::size_t count);
   /// Adds the rows of the new tokens of one sequence, [1, head, token, value], and leaves in `rows` what they are held
   /// as. @return the rows that were there before
-  HeldRows add(Backend& backend, const BackendView<float, 4>& rows);
+  StoredRows add(Backend& backend, const BackendView<float, 4>& rows);
   /// A copy of rows [first, first + count) of some rows, or of these.
   static Part part_of(Backend& backend, BackendView<const float, 4> rows, std::size_t first, std::size_t count);
   Part copy(Backend& backend, std::size_t first, std::size_t count) const;
@@ -46,10 +46,10 @@ class RowBuffer {
   /// Moves rows [from, from + count) of a head to its rows from `to` < `from` on.
   void move_up(Backend& backend, std::size_t head, std::size_t from, std::size_t to, std::size_t count);
 
-  RowStore store_;
+  RowType type_;
   BackendTensor<std::byte, 1> memory_;
   BackendTensor<float, 1> scales_;
-  HeldRows held_;
+  StoredRows held_;
 };
 
 /// Keys and values of one sequence: two buffers that do the same.
@@ -59,12 +59,12 @@ class TokenRows {
     RowBuffer::Part k, v;
   };
 
-  explicit TokenRows(const StateStore& store = {}) : k_(store.k), v_(store.v) {}
+  explicit TokenRows(const KvTypes& types = {}) : k_(types.k), v_(types.v) {}
 
   std::size_t count() const noexcept { return k_.count(); }
   /// Whether they are held as they come, in f32.
   bool is_plain() const noexcept { return held().is_plain(); }
-  KeyRows held() const noexcept { return {k_.held(), v_.held()}; }
+  PastKv held() const noexcept { return {k_.held(), v_.held()}; }
   CacheBytes bytes() const noexcept {
     CacheBytes sum = k_.bytes();
     return sum += v_.bytes();
@@ -73,7 +73,7 @@ class TokenRows {
   /// Adds the new tokens of one sequence, and leaves in `states` what they are held as: engines store first and then
   /// read everything back, a token's own state included. Of several members nothing is added.
   /// @return the rows that were there before
-  KeyRows add(const LayerStates& states);
+  PastKv add(const LayerStates& states);
 
   void append(Backend& backend, BackendView<const float, 4> k, BackendView<const float, 4> v, std::size_t first,
               std::size_t count) {

@@ -64,7 +64,7 @@ std::optional<double> quota_of(const fs::path& group, bool unified) {
 
 /// From the process's group up to the one that is mounted. A group outside it is not to be seen: the mounted one is
 /// all.
-std::optional<double> least_quota(const Hierarchy& hierarchy, const fs::path& group, const fs::path& root) {
+std::optional<double> min_quota(const Hierarchy& hierarchy, const fs::path& group, const fs::path& root) {
   const fs::path mounted = root / hierarchy.mount_point.relative_path();
   fs::path below = group.lexically_relative(hierarchy.root);
   if (below.empty() || *below.begin() == "..") below = ".";
@@ -84,7 +84,7 @@ std::optional<double> processor_quota(const fs::path& root) {
     const auto hierarchy = hierarchy_of(line);
     if (!hierarchy) continue;
     const auto group = group_in(*hierarchy, root);
-    const auto quota = group ? least_quota(*hierarchy, *group, root) : std::nullopt;
+    const auto quota = group ? min_quota(*hierarchy, *group, root) : std::nullopt;
     if (quota) least = std::min(*quota, least.value_or(*quota));
   }
   return least;

@@ -22,22 +22,22 @@ double step_of(double low, double high, std::size_t most) {
   return round_step((high - low) / static_cast<double>(most));
 }
 
-constexpr double kMostEnd = 1e300, kLeastEnd = 1e-300;
-constexpr double kLeastSpan = 1e-12;  // of the larger end
+constexpr double kMaxEnd = 1e300, kMinEnd = 1e-300;
+constexpr double kMinSpan = 1e-12;  // of the larger end
 // Decades below which a logarithmic scale has evenly spaced ticks, and finer ones than 1, 2 and 5.
 constexpr double kFewSteps = 0.18, kFineSteps = 0.9;
 
 double end_of(double value, Axis::Scale scale) {
   if (std::isnan(value)) return scale == Axis::Scale::kLinear ? 0 : 1;
-  return std::clamp(value, scale == Axis::Scale::kLinear ? -kMostEnd : kLeastEnd, kMostEnd);
+  return std::clamp(value, scale == Axis::Scale::kLinear ? -kMaxEnd : kMinEnd, kMaxEnd);
 }
 
 }  // namespace
 
 Axis::Axis(double low, double high, Scale scale) : low_(end_of(low, scale)), high_(end_of(high, scale)), scale_(scale) {
   const double size = std::max(std::abs(low_), std::abs(high_));
-  if (high_ - low_ > std::max(kLeastSpan * size, kLeastEnd)) return;
-  if (low_ > 0.1 * kMostEnd) low_ /= 100;  // room for the other end
+  if (high_ - low_ > std::max(kMinSpan * size, kMinEnd)) return;
+  if (low_ > 0.1 * kMaxEnd) low_ /= 100;  // room for the other end
   high_ = scale == Scale::kLinear ? low_ + std::max(1.0, std::abs(low_)) : low_ * 10;
 }
 
@@ -89,9 +89,8 @@ std::vector<double> Axis::fine_ticks() const {
 }
 
 std::vector<double> Axis::halving_ticks() const {
-  constexpr double kMostTicks = 32;
-  const double doublings = std::log2(high_) - std::log2(low_),
-               stride = std::max(1.0, std::ceil(doublings / kMostTicks));
+  constexpr double kMaxTicks = 32;
+  const double doublings = std::log2(high_) - std::log2(low_), stride = std::max(1.0, std::ceil(doublings / kMaxTicks));
   std::vector<double> ticks;
   for (double exponent = std::ceil(std::log2(low_) - 1e-9); exponent <= std::log2(high_) + 1e-9; exponent += stride)
     ticks.push_back(std::exp2(exponent));

@@ -11,7 +11,7 @@
 namespace kvs::draw {
 namespace {
 
-constexpr double kHeadingSize = 15, kLeastHeadingSize = 12.5, kHeadingLine = 20, kAround = 12, kLeastMapHeight = 120;
+constexpr double kHeadingSize = 15, kMinHeadingSize = 12.5, kHeadingLine = 20, kAround = 12, kMinMapHeight = 120;
 constexpr std::string_view kFont = "DejaVu Sans, Verdana, Arial, sans-serif";
 
 Markup panels(const Layout& layout, bool dense, Medium medium) {
@@ -25,7 +25,7 @@ Markup panels(const Layout& layout, bool dense, Medium medium) {
 struct Heading {
   Heading(const std::string& words, double width) {
     const double fitting = kHeadingSize * width / std::max(text_width(words, kHeadingSize), 1.0);
-    if (fitting >= kLeastHeadingSize) size = std::min(kHeadingSize, fitting);
+    if (fitting >= kMinHeadingSize) size = std::min(kHeadingSize, fitting);
     lines = wrapped(words, width + 1, size);
     bottom = words.empty() ? 4 : kHeadingLine * static_cast<double>(lines.size()) + 8;
   }
@@ -80,7 +80,7 @@ Markup page_drawing(const Chart& chart, const Panel& panel, const std::string& i
   Chart alone = chart;
   alone.panels = {panel};
   alone.panels.front().row = alone.panels.front().column = 0;
-  const double least = panel.bar ? kLeastMapHeight : 0;  // the bar has labels and a name
+  const double least = panel.bar ? kMinMapHeight : 0;  // the bar has labels and a name
   alone.plot_height = size.plot_height.value_or(std::max(chart.plot_height, least));
   alone.dense = false;
   alone.group = 0;

@@ -41,7 +41,7 @@ CacheReport run_cached(Decoder& decoder, Cache& cache, std::span<const std::int3
     const bool in_prefix = prefix.whole && first < prefix.tokens;
     const std::size_t end = in_prefix ? prefix.tokens : first < prefill ? prefill : tokens.size();
     const bool decodes = !in_prefix && first >= prefill;
-    const std::size_t count = decodes ? 1 : std::min({cache.room(), cuts.group, end - first});
+    const std::size_t count = decodes ? 1 : std::min({cache.max_tokens_per_call(), cuts.group, end - first});
     const auto start = Clock::now();
     ResidualStream hidden = decoder.embed(tokens.subspan(first, count), first, positions);
     try {

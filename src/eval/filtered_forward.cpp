@@ -66,7 +66,7 @@ class PrefixLayer final : public LayerCache {
   }
 
  private:
-  KeyRows filtered() const { return {filtered_k_.view(), filtered_v_.view(), own_.count()}; }
+  PastKv filtered() const { return {filtered_k_.view(), filtered_v_.view(), own_.count()}; }
 
   TokenRows own_;
   BackendTensor<float, 4> filtered_k_, filtered_v_;  // [member, kv_head, prefix, head_dim]

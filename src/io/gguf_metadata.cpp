@@ -12,8 +12,8 @@ namespace {
 
 using Type = GgufType;
 
-constexpr std::uint64_t kMostElements = 1UL << 25;  // of all arrays: at most 512 MB in memory
-constexpr std::uint64_t kMostAlignment = 65536;
+constexpr std::uint64_t kMaxElements = 1UL << 25;  // of all arrays: at most 512 MB in memory
+constexpr std::uint64_t kMaxAlignment = 65536;
 
 class MetadataParser {
  public:
@@ -132,7 +132,7 @@ class MetadataParser {
   std::vector<Element> read_elements() {
     constexpr bool kStrings = std::is_same_v<Stored, std::string_view>;
     const std::uint64_t count =
-        reader_.read_count(what_ + ", array length", kStrings ? 8 : sizeof(Stored), kMostElements - elements_);
+        reader_.read_count(what_ + ", array length", kStrings ? 8 : sizeof(Stored), kMaxElements - elements_);
     elements_ += count;
     std::vector<Element> values;
     values.reserve(count);
@@ -159,7 +159,7 @@ class MetadataParser {
   void set_alignment(std::uint64_t offset, Type type, const GgufValue& value) {
     const auto* alignment = std::get_if<std::uint64_t>(&value);
     if (type != Type::kU32 || alignment == nullptr) reader_.fail_at(offset, what_, "expected a UINT32");
-    if (!std::has_single_bit(*alignment) || *alignment > kMostAlignment)
+    if (!std::has_single_bit(*alignment) || *alignment > kMaxAlignment)
       reader_.fail_at(offset, what_, "found " + std::to_string(*alignment) + ", expected a power of two up to 65536");
     keys_.alignment = *alignment;
   }

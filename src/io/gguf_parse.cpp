@@ -14,9 +14,9 @@
 namespace kvs {
 namespace {
 
-constexpr std::uint64_t kLeastKeyBytes = 8 + 1 + 4 + 1;             // length, name, type, value
-constexpr std::uint64_t kLeastTensorBytes = 8 + 1 + 4 + 8 + 4 + 8;  // length, name, axes, one length, type, offset
-constexpr std::uint64_t kMostEntries = 1UL << 20;                   // keys, and tensors
+constexpr std::uint64_t kMinKeyBytes = 8 + 1 + 4 + 1;             // length, name, type, value
+constexpr std::uint64_t kMinTensorBytes = 8 + 1 + 4 + 8 + 4 + 8;  // length, name, axes, one length, type, offset
+constexpr std::uint64_t kMaxEntries = 1UL << 20;                  // keys, and tensors
 
 /// A tensor as its entry states it. The offset counts from the start of the data section.
 struct Entry {
@@ -37,8 +37,8 @@ class GgufParser {
 
   GgufContents parse() {
     read_magic();
-    const std::uint64_t tensors = reader_.read_count("number of tensors", kLeastTensorBytes, kMostEntries);
-    const std::uint64_t keys = reader_.read_count("number of metadata keys", kLeastKeyBytes, kMostEntries);
+    const std::uint64_t tensors = reader_.read_count("number of tensors", kMinTensorBytes, kMaxEntries);
+    const std::uint64_t keys = reader_.read_count("number of metadata keys", kMinKeyBytes, kMaxEntries);
     GgufKeyValues read = read_gguf_metadata(reader_, keys);
     alignment_ = read.alignment;
     entries_.reserve(tensors);

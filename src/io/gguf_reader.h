@@ -42,14 +42,14 @@ class GgufReader {
   /// What was read from `offset` on.
   std::span<const std::byte> since(std::uint64_t offset) const noexcept { return file_.subspan(offset, at_ - offset); }
 
-  /// A number of things of at least `least_bytes` each. @throws Error kInput if the file cannot hold so many, or there
+  /// A number of things of at least `min_bytes` each. @throws Error kInput if the file cannot hold so many, or there
   /// are more than `most`.
-  std::uint64_t read_count(std::string_view what, std::uint64_t least_bytes, std::uint64_t most) {
+  std::uint64_t read_count(std::string_view what, std::uint64_t min_bytes, std::uint64_t most) {
     const std::uint64_t start = at_;
     const auto count = read<std::uint64_t>(what);
-    if (count > left() / least_bytes)
+    if (count > left() / min_bytes)
       fail_at(start, what,
-              "found " + std::to_string(count) + ", each of at least " + std::to_string(least_bytes) + " bytes, but " +
+              "found " + std::to_string(count) + ", each of at least " + std::to_string(min_bytes) + " bytes, but " +
                   left_text() + " are left");
     if (count > most)
       fail_at(start, what, "found " + std::to_string(count) + ", expected at most " + std::to_string(most));

@@ -7,7 +7,7 @@
 namespace kvs {
 namespace {
 
-constexpr std::uint64_t kMostParts = 99999;  // five digits in a part's name
+constexpr std::uint64_t kMaxParts = 99999;  // five digits in a part's name
 
 /// The number behind `key`, whatever integer type the writer chose.
 std::optional<std::uint64_t> number_of(const GgufMetadata& metadata, std::string_view key, std::string_view where,
@@ -35,9 +35,9 @@ std::string part_ending(std::uint64_t number, std::uint64_t count) {
 }  // namespace
 
 std::optional<GgufSplit> gguf_split_of(const GgufMetadata& metadata, std::string_view where) {
-  const auto count = number_of(metadata, "split.count", where, kMostParts);
+  const auto count = number_of(metadata, "split.count", where, kMaxParts);
   if (!count || *count < 2) return std::nullopt;
-  const auto number = number_of(metadata, "split.no", where, kMostParts);
+  const auto number = number_of(metadata, "split.no", where, kMaxParts);
   if (!number || *number >= *count)
     throw Error(ErrorCode::kInput, std::string(where) + ": key \"split.no\"",
                 "found " + (number ? std::to_string(*number) : "nothing") + ", expected 0 to " +

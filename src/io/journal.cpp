@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kLineEnd = "\"]\n";
 constexpr std::size_t kChecksumDigits = 8;
 constexpr std::size_t kTail = 2 + kChecksumDigits + kLineEnd.size();
-constexpr std::size_t kMostBytes = 1UL << 30;
+constexpr std::size_t kMaxBytes = 1UL << 30;
 
 std::uint32_t continued(std::uint32_t crc, std::string_view record) {
   return crc32c(std::as_bytes(std::span(record)), crc);
@@ -84,7 +84,7 @@ Lines parse_lines(std::string_view text, const std::string& name) {
   return lines;
 }
 
-Lines read_lines(const fs::path& path) { return parse_lines(read_text_file(path, kMostBytes), path.native()); }
+Lines read_lines(const fs::path& path) { return parse_lines(read_text_file(path, kMaxBytes), path.native()); }
 
 std::string shown(const Json* value) { return value == nullptr ? "nothing" : printable(value->dump(), 80); }
 

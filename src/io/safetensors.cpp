@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMostIndexBytes = 100000000;  // as for a header
+constexpr std::size_t kMaxIndexBytes = 100000000;  // as for a header
 
 /// One file, or several that hold the parts of one model.
 class SafetensorsArchive final : public TensorArchive {
@@ -78,7 +78,7 @@ void warn_of_misplaced(SafetensorsArchive& archive, const SafetensorsIndex& inde
 }
 
 std::unique_ptr<TensorArchive> open_index(const fs::path& path) {
-  const SafetensorsIndex index = parse_safetensors_index(read_text_file(path, kMostIndexBytes), path.native());
+  const SafetensorsIndex index = parse_safetensors_index(read_text_file(path, kMaxIndexBytes), path.native());
   const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
   std::set<std::string> shards;
   for (const auto& [tensor, shard] : index.shard_of) shards.insert(shard);

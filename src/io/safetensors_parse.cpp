@@ -11,11 +11,11 @@
 namespace kvs {
 namespace {
 
-constexpr std::uint64_t kPrefix = 8;                   // the header's length, a little-endian u64
-constexpr std::uint64_t kMostHeaderBytes = 100000000;  // the format's own limit
+constexpr std::uint64_t kPrefix = 8;                  // the header's length, a little-endian u64
+constexpr std::uint64_t kMaxHeaderBytes = 100000000;  // the format's own limit
 // Seven or more values describe a tensor; 2^22 values cost up to about 600 MB while they are read.
-constexpr JsonLimits kHeaderLimits{.bytes = kMostHeaderBytes, .depth = 4, .values = 1UL << 22};
-constexpr JsonLimits kIndexLimits{.bytes = kMostHeaderBytes, .depth = 16, .values = 1UL << 22};
+constexpr JsonLimits kHeaderLimits{.bytes = kMaxHeaderBytes, .depth = 4, .values = 1UL << 22};
+constexpr JsonLimits kIndexLimits{.bytes = kMaxHeaderBytes, .depth = 16, .values = 1UL << 22};
 constexpr std::size_t kShownBytes = 80;  // most bytes of a file's content in a message
 
 /// A tensor as the header states it. Offsets count from the end of the header.
@@ -69,7 +69,7 @@ class HeaderParser {
       fail("byte 0", "found " + std::to_string(file_.size()) + " bytes, need 8 for the header length");
     std::uint64_t length = 0;
     std::memcpy(&length, file_.data(), kPrefix);
-    if (length > kMostHeaderBytes) refuse_long_header(length);
+    if (length > kMaxHeaderBytes) refuse_long_header(length);
     if (length > file_.size() - kPrefix)
       fail("byte 0", "found header length " + std::to_string(length) + ", but " +
                          std::to_string(file_.size() - kPrefix) + " bytes follow it");
@@ -88,7 +88,7 @@ class HeaderParser {
     if (start.starts_with("PK\3\4") || (start[0] == '\x80' && start[1] >= 2 && start[1] <= 5))
       throw Error(ErrorCode::kUnsupported, where_, "found a pickle or a zip; only safetensors and GGUF are read");
     fail("byte 0",
-         "found header length " + std::to_string(length) + ", expected at most " + std::to_string(kMostHeaderBytes));
+         "found header length " + std::to_string(length) + ", expected at most " + std::to_string(kMaxHeaderBytes));
   }
 
   void check_metadata(const Json& metadata) const {

@@ -23,9 +23,9 @@ void write_safetensors(const std::filesystem::path& file, std::span<const Output
 
 /// Writes a model into a folder as Transformers does: model.safetensors, or, where a file would exceed `most` bytes,
 /// model-00001-of-0000N.safetensors … and model.safetensors.index.json.
-inline constexpr std::uint64_t kMostShardBytes = 5'000'000'000;
+inline constexpr std::uint64_t kMaxShardBytes = 5'000'000'000;
 void write_safetensors_shards(const std::filesystem::path& folder, std::span<const OutputTensor> tensors,
                               const std::function<void(std::uint64_t)>& progress = {},
-                              std::uint64_t most = kMostShardBytes);
+                              std::uint64_t most = kMaxShardBytes);
 
 }  // namespace kvs

@@ -25,11 +25,11 @@ namespace fs = std::filesystem;
 
 /// Of a long name its start, which OutputLock goes by, and a checksum, for names may differ in their ends alone.
 std::string temporary_name(const fs::path& output) {
-  constexpr std::size_t kMostKept = 200;
+  constexpr std::size_t kMaxKept = 200;
   std::string name = output.filename().native();
-  if (name.size() > kMostKept) {
+  if (name.size() > kMaxKept) {
     const std::uint32_t checksum = crc32c(std::as_bytes(std::span(name)));
-    name.resize(kMostKept);
+    name.resize(kMaxKept);
     name += "." + std::to_string(checksum);
   }
   return "." + name + "." + std::to_string(::getpid()) + ".tmp";
@@ -55,7 +55,7 @@ void sync_file(const fs::path& path) {
   if (!file.is_open() || ::fsync(file.get()) != 0) throw_errno(ErrorCode::kEnvironment, path, "cannot sync", errno);
 }
 
-constexpr std::size_t kMostNamed = 3;
+constexpr std::size_t kMaxNamed = 3;
 
 /// The files of `folder` that its record at `path` does not list. A record that lists none leaves all of them.
 std::vector<std::string> files_beside(const fs::path& folder, const fs::path& path) {
@@ -143,8 +143,8 @@ void check_output_folder(const fs::path& output, bool force, std::string_view re
   const std::vector<std::string> strangers = files_beside(resolved, path);
   if (strangers.empty()) return;
   std::string names;
-  for (std::size_t i = 0; i < strangers.size() && i < kMostNamed; ++i) names += (i == 0 ? "" : ", ") + strangers[i];
-  if (strangers.size() > kMostNamed) names += " and " + std::to_string(strangers.size() - kMostNamed) + " more";
+  for (std::size_t i = 0; i < strangers.size() && i < kMaxNamed; ++i) names += (i == 0 ? "" : ", ") + strangers[i];
+  if (strangers.size() > kMaxNamed) names += " and " + std::to_string(strangers.size() - kMaxNamed) + " more";
   throw Error(ErrorCode::kConflict, output.native(),
               "found " + names + ", which " + std::string(record) +
                   " does not list as written, expected its files alone: move the others, or choose a free name");

@@ -46,7 +46,7 @@ bool fits(const BinnedStates& states, const AttentionInput& in) {
          states.grid.samples == in.spectrum.samples() && states.grid.samples >= in.spectrum.tokens;
 }
 
-bool fits(const HeldRows& rows, const AttentionInput& in) {
+bool fits(const StoredRows& rows, const AttentionInput& in) {
   const auto& [members, heads, capacity, head_dim] = rows.shape;
   return rows.empty() || ((members == in.q.extent(0) || members == 1) && heads == in.k.extent(1) &&
                           capacity >= rows.count && head_dim == in.q.extent(3));
@@ -60,7 +60,7 @@ void check_attention(const AttentionInput& input, const Operand& out) {
   require_attention(k == input.v.shape() && k[0] == members && k[2] == tokens && k[3] == head_dim,
                     "k and v of q's members, tokens and head_dim");
   require_attention(k[1] > 0 && query_heads % k[1] == 0, "query heads in equal groups per kv head");
-  const KeyRows& past = input.past;
+  const PastKv& past = input.past;
   require_attention(past.count() == past.v.count + past.late_v.count && fits(past.k, input) && fits(past.v, input) &&
                         fits(past.late_k, input) && fits(past.late_v, input),
                     "a past of [member or 1, kv_head, count or more, head_dim]");
@@ -69,14 +69,14 @@ void check_attention(const AttentionInput& input, const Operand& out) {
   require_attention(out.rows == members * tokens && out.columns == query_heads * head_dim,
                     "out of [member · token, H · head_dim]");
   const std::size_t rows = query_heads / k[1] * tokens;
-  require_attention(input.mass.empty() || (members == 1 && tokens == 1 && rows <= kMostQueryRows &&
+  require_attention(input.mass.empty() || (members == 1 && tokens == 1 && rows <= kMaxQueryRows &&
                                            input.mass.shape() == std::array{k[1], past.count() + 1}),
                     "a mass of [kv_head, past + 1] of one token, and groups of at most 256 query heads");
   require_attention(input.scale > 0 && input.softcap >= 0, "a positive scale, and a soft cap or 0");
   if (input.spectrum.tokens == 0) return;
   require_attention(fits(input.spectrum.k, input) && fits(input.spectrum.v, input),
                     "a spectrum of [kv_head, bin, 2, head_dim] of the same samples");
-  require_attention(members == 1 && input.window == 0 && rows <= kMostQueryRows,
+  require_attention(members == 1 && input.window == 0 && rows <= kMaxQueryRows,
                     "a spectrum for few tokens of one member without a window");
 }
 

@@ -81,10 +81,10 @@ constexpr RopeTurn rope_turn(RopeDirection direction, float factor) noexcept {
 }
 
 /// Rows as a cache holds them: the first `count` of each head, in memory that may have room for more.
-struct HeldRows {
-  HeldRows() = default;
+struct StoredRows {
+  StoredRows() = default;
   /// Rows in f32: [member or 1, head, capacity, value].
-  HeldRows(const BackendView<const float, 4>& rows, std::size_t used)
+  StoredRows(const BackendView<const float, 4>& rows, std::size_t used)
       : data(rows.data()), shape(rows.shape()), count(used) {}
 
   bool empty() const noexcept { return count == 0; }
@@ -105,17 +105,17 @@ struct HeldRows {
 };
 
 /// Keys and values of earlier tokens, both in up to two parts that need not end at the same token.
-struct KeyRows {
-  KeyRows() = default;
-  KeyRows(const HeldRows& keys, const HeldRows& values) : k(keys), v(values) {}
+struct PastKv {
+  PastKv() = default;
+  PastKv(const StoredRows& keys, const StoredRows& values) : k(keys), v(values) {}
   /// Of keys and of values first the early rows, then the late ones; either may be empty.
-  KeyRows(const HeldRows& early_k, const HeldRows& early_v, const HeldRows& other_k, const HeldRows& other_v)
-      : KeyRows(early_k.empty() ? other_k : early_k, early_v.empty() ? other_v : early_v) {
+  PastKv(const StoredRows& early_k, const StoredRows& early_v, const StoredRows& other_k, const StoredRows& other_v)
+      : PastKv(early_k.empty() ? other_k : early_k, early_v.empty() ? other_v : early_v) {
     if (!early_k.empty()) late_k = other_k;
     if (!early_v.empty()) late_v = other_v;
   }
   /// In f32, the first `count` rows of each.
-  KeyRows(const BackendView<const float, 4>& keys, const BackendView<const float, 4>& values, std::size_t count)
+  PastKv(const BackendView<const float, 4>& keys, const BackendView<const float, 4>& values, std::size_t count)
       : k(keys, count), v(values, count) {}
 
   std::size_t count() const noexcept { return k.count + late_k.count; }
@@ -124,9 +124,9 @@ struct KeyRows {
     return k.format.is_plain() && v.format.is_plain() && late_k.empty() && late_v.empty() && slots.cosine.empty();
   }
 
-  HeldRows k, v;            // [member or 1, kv_head, capacity, head_dim]
-  HeldRows late_k, late_v;  // the tokens after those
-  RopeTable slots = {};     // row n of k is rotated as position n when it is read; empty: keys are rotated already
+  StoredRows k, v;            // [member or 1, kv_head, capacity, head_dim]
+  StoredRows late_k, late_v;  // the tokens after those
+  RopeTable slots = {};       // row n of k is rotated as position n when it is read; empty: keys are rotated already
 };
 
 /// Some bins of a DFT of `samples` samples of a real signal. A bin stands for its mirror image, too.
@@ -155,7 +155,7 @@ struct KeySpectrum {
 struct AttentionInput {
   BackendView<const float, 4> q;     // [member, query_head, token, head_dim], rotated
   BackendView<const float, 4> k, v;  // [member, kv_head, token, head_dim], of the same tokens
-  KeyRows past = {};                 // what came before them
+  PastKv past = {};                  // what came before them
   float scale = 1;                   // multiplies q·k before the softmax, usually 1 / sqrt(head_dim)
   std::size_t window = 0;            // a token reads only the last `window` positions, its own included; 0: all of them
   float softcap = 0;                 // above 0: scaled scores s become softcap · tanh(s / softcap)
@@ -166,7 +166,7 @@ struct AttentionInput {
 };
 
 /// Query rows of a KV head, (H / G) · tokens, that attention with a mass or a spectrum takes.
-constexpr std::size_t kMostQueryRows = 256;
+constexpr std::size_t kMaxQueryRows = 256;
 
 /// @throws Error kInternal unless the shapes of Backend::attention's operands fit together.
 void check_attention(const AttentionInput& input, const Operand& out);
@@ -268,17 +268,17 @@ class Backend {
   /// input.window. Memory for scores is bounded by a tile, not by tokens². Query head h reads kv head h / (H / G).
   /// A spectrum is read without being transformed back: its scores are one inverse transform of Σ_d q_d K_d[bin], its
   /// part of the result is Σ_bin V[bin] · (transform of the weights), in O(bins · head_dim + M log M) for a query and
-  /// M samples. For one member without a window, of few tokens: (H / G) · tokens ≤ kMostQueryRows.
+  /// M samples. For one member without a window, of few tokens: (H / G) · tokens ≤ kMaxQueryRows.
   /// out: [member · token, H · head_dim].
   virtual void attention(const AttentionInput& input, Operand out) = 0;
   /// Codes rows [first, first + count) of `rows` [1, head, token, value] as rows [at, at + count) of `held`, whose
   /// memory it writes. Of rows that are held together whole units.
-  virtual void encode_rows(BackendView<const float, 4> rows, std::size_t first, std::size_t count, const HeldRows& held,
-                           std::size_t at) = 0;
+  virtual void encode_rows(BackendView<const float, 4> rows, std::size_t first, std::size_t count,
+                           const StoredRows& held, std::size_t at) = 0;
   /// out = what rows [first, first + out.extent(2)) of `held` stand for. out: [1, head, token, value].
-  virtual void decode_rows(const HeldRows& held, std::size_t first, BackendView<float, 4> out) = 0;
+  virtual void decode_rows(const StoredRows& held, std::size_t first, BackendView<float, 4> out) = 0;
   /// The widest head that attention() takes.
-  virtual std::size_t most_head_dim() const { return SIZE_MAX; }
+  virtual std::size_t max_head_dim() const { return SIZE_MAX; }
   /// split_heads(), rope() of q and k, and attention(), to the same bits, of states that nothing else needs: each
   /// backend keeps them as its attention reads them.
   virtual void self_attention(const SelfAttentionInput& input, Operand out) = 0;

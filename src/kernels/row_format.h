@@ -138,7 +138,7 @@ struct RowTables {
   const float* books = nullptr;   // of kTrellis
   const float* values = nullptr;  // of kTrellis: TrellisValue of each value
 };
-/// @param scales  HeldRows::scales, or null
+/// @param scales  StoredRows::scales, or null
 KVS_HOST_DEVICE constexpr RowTables tables_of(const RowFormat& format, const float* scales, std::size_t values,
                                               std::size_t head) noexcept {
   if (scales == nullptr) return {};

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "caches/row_store.h"
+#include "caches/kv_types.h"
 #include "model/config.h"
 
 namespace kvs {

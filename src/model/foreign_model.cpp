@@ -92,12 +92,12 @@ std::string first_bytes(const fs::path& path) {
 /// What is in `folder`, and two levels below it unless a model of its own is there.
 std::vector<fs::path> files_of(const fs::path& folder) {
   constexpr int kLevels = 2;
-  constexpr std::size_t kMostFiles = 10000;
+  constexpr std::size_t kMaxFiles = 10000;
   std::vector<fs::path> files, below;
   bool other_model = false;
   fs::recursive_directory_iterator entry(folder, fs::directory_options::skip_permission_denied);
   std::error_code error;
-  for (; entry != fs::recursive_directory_iterator() && files.size() + below.size() < kMostFiles;
+  for (; entry != fs::recursive_directory_iterator() && files.size() + below.size() < kMaxFiles;
        entry.increment(error)) {
     if (entry.depth() >= kLevels) entry.disable_recursion_pending();
     const fs::path& path = entry->path();

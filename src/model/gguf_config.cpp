@@ -26,7 +26,7 @@ void check_type(const GgufFile& file) {
 void check_options(const GgufKeys& keys, const Architecture& row, const ModelConfig& config) {
   const auto must_equal = [&](std::string_view key, std::size_t expected) {
     if (!keys.has(key)) return;
-    const std::size_t found = keys.count(key, kMostWidth);
+    const std::size_t found = keys.count(key, kMaxWidth);
     if (found == expected) return;
     keys.fail(ErrorCode::kUnsupported, key,
               "found " + std::to_string(found) + ", supported is the head size, " + std::to_string(expected));
@@ -60,7 +60,7 @@ std::vector<bool> patterned_layers(const GgufKeys& keys, const Architecture& row
       }
       return *switches;
     }
-    period = keys.count(kPattern, kMostLayers);
+    period = keys.count(kPattern, kMaxLayers);
   }
   std::vector<bool> windowed(layers);
   for (std::size_t layer = 0; layer < layers; ++layer) windowed[layer] = (layer + 1) % period != 0;
@@ -70,7 +70,7 @@ std::vector<bool> patterned_layers(const GgufKeys& keys, const Architecture& row
 void parse_windows(const GgufKeys& keys, const Architecture& row, ModelConfig& config) {
   constexpr std::string_view kWindow = "attention.sliding_window";
   const std::size_t window =
-      keys.nonzero(kWindow) ? keys.count(kWindow, kMostContext) : (keys.has(kWindow) ? 0 : row.gguf_window_default);
+      keys.nonzero(kWindow) ? keys.count(kWindow, kMaxContext) : (keys.has(kWindow) ? 0 : row.gguf_window_default);
   if (window == 0) return;
   if (row.gguf_windows == WindowRule::kNone) {
     keys.fail(ErrorCode::kUnsupported, kWindow,
@@ -111,8 +111,9 @@ std::size_t embedding_rows(const GgufFile& file) {
   if (embedding == nullptr) refuse("is missing");
   if (embedding->shape.size() != 2)
     refuse("found " + std::to_string(embedding->shape.size()) + " dimensions, expected a matrix");
-  if (embedding->shape[0] == 0 || embedding->shape[0] > kMostVocabulary)
-    refuse("found " + std::to_string(embedding->shape[0]) + " rows, expected 1 to " + std::to_string(kMostVocabulary));
+  if (embedding->shape[0] == 0 || embedding->shape[0] > kMaxVocabularySize)
+    refuse("found " + std::to_string(embedding->shape[0]) + " rows, expected 1 to " +
+           std::to_string(kMaxVocabularySize));
   return static_cast<std::size_t>(embedding->shape[0]);
 }
 
@@ -120,7 +121,7 @@ std::size_t embedding_rows(const GgufFile& file) {
 std::size_t vocabulary_of(const GgufFile& file, const GgufKeys& keys, std::vector<std::string>& notes) {
   constexpr std::string_view kKey = "vocab_size";
   if (!keys.has(kKey)) return embedding_rows(file);
-  const std::size_t stated = keys.count(kKey, kMostVocabulary);
+  const std::size_t stated = keys.count(kKey, kMaxVocabularySize);
   if (file.find("token_embd.weight") == nullptr) return stated;
   const std::size_t rows = embedding_rows(file);
   if (rows != stated)
@@ -144,18 +145,18 @@ ParsedConfig parse_gguf_config(const GgufFile& file) {
   config.name = shown_name(file.has("general.name") ? file.get_string("general.name") : file.path().stem().native());
   config.architecture = row.name;
   config.adjacent_pairs = row.gguf_interleaved;
-  config.layers = keys.count("block_count", kMostLayers);
-  config.d_model = keys.count("embedding_length", kMostWidth);
-  config.d_ff = keys.count("feed_forward_length", kMostWidth);
-  config.query_heads = keys.count("attention.head_count", kMostHeads);
+  config.layers = keys.count("block_count", kMaxLayers);
+  config.d_model = keys.count("embedding_length", kMaxWidth);
+  config.d_ff = keys.count("feed_forward_length", kMaxWidth);
+  config.query_heads = keys.count("attention.head_count", kMaxHeads);
   config.kv_heads =
-      keys.has("attention.head_count_kv") ? keys.count("attention.head_count_kv", kMostHeads) : config.query_heads;
-  config.head_dim = keys.has("attention.key_length") ? keys.count("attention.key_length", kMostWidth) : 0;
+      keys.has("attention.head_count_kv") ? keys.count("attention.head_count_kv", kMaxHeads) : config.query_heads;
+  config.head_dim = keys.has("attention.key_length") ? keys.count("attention.key_length", kMaxWidth) : 0;
   complete_geometry(config, where,
                     {"embedding_length", "attention.head_count", "attention.head_count_kv", "attention.key_length"});
   check_options(keys, row, config);
   config.vocabulary = vocabulary_of(file, keys, parsed.notes);
-  config.context = keys.count("context_length", kMostContext);
+  config.context = keys.count("context_length", kMaxContext);
   config.norm_epsilon = static_cast<float>(keys.positive(
       row.arithmetic.norm == NormKind::kRms ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon"));
   config.tied_head = file.find("output.weight") == nullptr;

@@ -28,7 +28,7 @@ bool flag(const JsonCursor& root, std::string_view key, bool otherwise = false) 
 std::size_t kv_heads(const JsonCursor& root, const Architecture& row, std::size_t query_heads) {
   const std::string_view key = row.keys.kv_heads;
   if (key.empty()) return query_heads;
-  if (root.has(key)) return count(root, key, kMostHeads);
+  if (root.has(key)) return count(root, key, kMaxHeads);
   return root.value().contains(key) || row.keys.kv_heads_default == 0 ? query_heads : row.keys.kv_heads_default;
 }
 
@@ -114,15 +114,15 @@ ParsedConfig parse_hf_config(const std::filesystem::path& path) {
   ModelConfig& config = parsed.config;
   config.architecture = row.name;
   config.adjacent_pairs = row.gguf_interleaved;
-  config.layers = count(root, "num_hidden_layers", kMostLayers);
-  config.d_model = count(root, "hidden_size", kMostWidth);
-  config.d_ff = count(root, "intermediate_size", kMostWidth);
-  config.query_heads = count(root, "num_attention_heads", kMostHeads);
+  config.layers = count(root, "num_hidden_layers", kMaxLayers);
+  config.d_model = count(root, "hidden_size", kMaxWidth);
+  config.d_ff = count(root, "intermediate_size", kMaxWidth);
+  config.query_heads = count(root, "num_attention_heads", kMaxHeads);
   config.kv_heads = kv_heads(root, row, config.query_heads);
-  config.head_dim = root.has("head_dim") ? count(root, "head_dim", kMostWidth) : row.keys.head_dim_default;
+  config.head_dim = root.has("head_dim") ? count(root, "head_dim", kMaxWidth) : row.keys.head_dim_default;
   complete_geometry(config, where, {"hidden_size", "num_attention_heads", "num_key_value_heads", "head_dim"});
-  config.vocabulary = count(root, "vocab_size", kMostVocabulary);
-  config.context = root.has("max_position_embeddings") ? count(root, "max_position_embeddings", kMostContext)
+  config.vocabulary = count(root, "vocab_size", kMaxVocabularySize);
+  config.context = root.has("max_position_embeddings") ? count(root, "max_position_embeddings", kMaxContext)
                                                        : row.keys.context_default;
   const std::string_view epsilon = row.keys.norm_epsilon;
   config.norm_epsilon =

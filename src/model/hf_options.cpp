@@ -153,12 +153,12 @@ std::vector<bool> ruled_layers(const JsonCursor& root, const Architecture& row, 
   if (window == 0) return windowed;
   std::size_t first = 0, period = 0;
   if (row.windows == WindowRule::kUpperLayers) {
-    first = root.has("max_window_layers") ? root.at("max_window_layers").unsigned_integer(kMostLayers) : 28;
+    first = root.has("max_window_layers") ? root.at("max_window_layers").unsigned_integer(kMaxLayers) : 28;
   }
   if (row.windows == WindowRule::kPattern) {
     const std::string_view key = row.keys.window_pattern;
     const bool given = !key.empty() && root.has(key);
-    period = given ? static_cast<std::size_t>(root.at(key).integer(1, kMostLayers)) : row.window_period;
+    period = given ? static_cast<std::size_t>(root.at(key).integer(1, kMaxLayers)) : row.window_period;
   }
   for (std::size_t layer = first; layer < layers; ++layer) windowed[layer] = period == 0 || (layer + 1) % period != 0;
   return windowed;
@@ -173,7 +173,7 @@ std::size_t window_size(const JsonCursor& root, const Architecture& row) {
   }
   if (!root.value().contains("sliding_window")) return row.keys.window_default;
   const JsonCursor window = root.at("sliding_window");
-  return window.is_null() ? 0 : static_cast<std::size_t>(window.integer(1, static_cast<std::int64_t>(kMostContext)));
+  return window.is_null() ? 0 : static_cast<std::size_t>(window.integer(1, static_cast<std::int64_t>(kMaxContext)));
 }
 
 /// Names of ACT2FN in Transformers; those of one function differ in how it is written there.

@@ -54,9 +54,9 @@ fs::path snapshot_of(const fs::path& model) {
 
 /// Whether `text` may be an owner's or a model's name.
 bool is_hub_name(std::string_view text) {
-  constexpr std::size_t kMostCharacters = 96;
+  constexpr std::size_t kMaxCharacters = 96;
   constexpr std::string_view kCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
-  return !text.empty() && text.size() <= kMostCharacters && text.find_first_not_of(kCharacters) == text.npos &&
+  return !text.empty() && text.size() <= kMaxCharacters && text.find_first_not_of(kCharacters) == text.npos &&
          text.front() != '.' && text.front() != '-';
 }
 

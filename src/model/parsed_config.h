@@ -43,7 +43,7 @@ void complete_geometry(ModelConfig& config, std::string_view where, const Geomet
 void check_rope(const ModelConfig& config, std::string_view where);
 
 /// Largest values that a config may state; products of any three of them fit in 64 bits.
-inline constexpr std::uint64_t kMostLayers = 4096, kMostHeads = 1 << 14, kMostWidth = 1 << 20,
-                               kMostVocabulary = 1 << 24, kMostContext = 1UL << 40;
+inline constexpr std::uint64_t kMaxLayers = 4096, kMaxHeads = 1 << 14, kMaxWidth = 1 << 20,
+                               kMaxVocabularySize = 1 << 24, kMaxContext = 1UL << 40;
 
 }  // namespace kvs

@@ -10,7 +10,7 @@ namespace kvs {
 
 namespace {
 
-constexpr std::uint64_t kMostContext = 1UL << 40;
+constexpr std::uint64_t kMaxContext = 1UL << 40;
 
 /// A key that would change the arithmetic in a way that is not built.
 void must_be(const GgufKeys& keys, std::string_view key, double expected) {
@@ -67,7 +67,7 @@ RopeScaling parse_keys(const GgufKeys& keys, double original_context, double att
 RopeScaling parse_scaling(const GgufFile& file, const GgufKeys& keys, std::size_t chunks, std::size_t context) {
   const double original =
       keys.has("rope.scaling.original_context_length")
-          ? static_cast<double>(keys.unsigned_integer("rope.scaling.original_context_length", kMostContext))
+          ? static_cast<double>(keys.unsigned_integer("rope.scaling.original_context_length", kMaxContext))
           : static_cast<double>(context);
   if (original == 0)
     keys.fail(ErrorCode::kInput, "rope.scaling.original_context_length", "found 0, expected 1 or more");

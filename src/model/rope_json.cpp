@@ -10,8 +10,8 @@ namespace {
 
 using Type = RopeScaling::Type;
 
-constexpr std::size_t kMostKinds = 8;
-constexpr std::size_t kMostRotaryDim = 1 << 16;
+constexpr std::size_t kMaxKinds = 8;
+constexpr std::size_t kMaxRotaryDim = 1 << 16;
 
 double positive_or(const JsonCursor& rope, std::string_view key, double otherwise) {
   return rope.has(key) ? rope.at(key).positive_f32() : otherwise;
@@ -166,13 +166,13 @@ Json ropes_json(std::span<const RopeParameters> ropes) {
 }
 
 std::vector<RopeParameters> ropes_from_json(const JsonCursor& list) {
-  if (list.array_size() == 0 || list.array_size() > kMostKinds) list.fail("a list of 1 to 8 kinds of RoPE");
+  if (list.array_size() == 0 || list.array_size() > kMaxKinds) list.fail("a list of 1 to 8 kinds of RoPE");
   std::vector<RopeParameters> ropes;
   for (std::size_t kind = 0; kind < list.array_size(); ++kind) {
     const JsonCursor object = list.at(kind);
     RopeParameters& rope = ropes.emplace_back();
     rope.theta = object.at("theta").positive_f32();
-    rope.rotary_dim = static_cast<std::size_t>(object.at("rotary_dim").unsigned_integer(kMostRotaryDim));
+    rope.rotary_dim = static_cast<std::size_t>(object.at("rotary_dim").unsigned_integer(kMaxRotaryDim));
     if (rope.rotary_dim == 0 || rope.rotary_dim % 2 != 0 || rope.rotary_dim != ropes.front().rotary_dim) {
       object.at("rotary_dim").fail("an even number above 0, the same for all kinds");
     }

@@ -11,11 +11,11 @@ namespace {
 
 template <class Extents>
 std::string shape_text(const Extents& shape) {
-  constexpr std::size_t kMostShown = 8;
+  constexpr std::size_t kMaxShown = 8;
   std::string text = "[";
-  for (std::size_t n = 0; n < std::min(shape.size(), kMostShown); ++n)
+  for (std::size_t n = 0; n < std::min(shape.size(), kMaxShown); ++n)
     text += (n > 0 ? ", " : "") + std::to_string(shape[n]);
-  return text + (shape.size() > kMostShown ? ", \u2026] of " + std::to_string(shape.size()) + " dimensions" : "]");
+  return text + (shape.size() > kMaxShown ? ", \u2026] of " + std::to_string(shape.size()) + " dimensions" : "]");
 }
 
 }  // namespace

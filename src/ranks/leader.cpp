@@ -26,7 +26,7 @@ namespace {
 
 using Open = std::function<std::unique_ptr<Transport>()>;
 
-constexpr std::chrono::microseconds kLeastPause{20}, kMostPause{2000};  // between two looks for messages
+constexpr std::chrono::microseconds kMinPause{20}, kMaxPause{2000};  // between two looks for messages
 constexpr std::chrono::milliseconds kLook{20};
 
 class Leader final : public Ranks {
@@ -165,14 +165,14 @@ class Leader final : public Ranks {
     }
     opened.set_value();
     try {
-      auto pause = kLeastPause;
+      auto pause = kMinPause;
       while (!stop_) {
         if (serve_once()) {
-          pause = kLeastPause;
+          pause = kMinPause;
           continue;
         }
         std::this_thread::sleep_for(pause);
-        pause = std::min(2 * pause, kMostPause);
+        pause = std::min(2 * pause, kMaxPause);
       }
       if (done_) say_goodbye();
     } catch (const Error& error) {
@@ -200,7 +200,7 @@ class Leader final : public Ranks {
 
   void say_goodbye() {
     for (std::size_t rank = 1; rank < size_; ++rank) transport_->send(rank, encode(Message{Talk::kDone}));
-    while (!transport_->flushed()) std::this_thread::sleep_for(kLeastPause);
+    while (!transport_->flushed()) std::this_thread::sleep_for(kMinPause);
     transport_->finish();
   }
 

@@ -18,7 +18,7 @@ OrderedCollector::~OrderedCollector() {
 }
 
 bool OrderedCollector::fits(std::size_t unit, std::size_t bytes) const {
-  return unit == next_ || bytes_ + bytes <= Ranks::kMostHeldBytes;
+  return unit == next_ || bytes_ + bytes <= Ranks::kMaxHeldBytes;
 }
 
 bool OrderedCollector::has_room(std::size_t unit, std::size_t bytes) const {

@@ -46,7 +46,7 @@ class Ranks {
   /// Calls `compute` for every unit on one of the ranks and `take` on rank 0 in the order of units, which in a run of
   /// several ranks is on a thread of its own: the two must not write to the same things. Returns on rank 0 when all
   /// results are taken, on the others when no unit is left to hand out.
-  /// Memory on rank 0: kMostHeldBytes of results that wait for an earlier one, and two more.
+  /// Memory on rank 0: kMaxHeldBytes of results that wait for an earlier one, and two more.
   /// @throws what compute or take throws; on rank 0 also what ended another rank, an Error naming it
   void share(const Units& units, const Compute& compute, const Take& take);
   /// Like share(), for units whose results are late: the next unit starts before the last unit's result is asked for.
@@ -71,7 +71,7 @@ class Ranks {
   /// The run is done: waits for rank 0, which waits for nobody.
   virtual void finish() = 0;
 
-  static constexpr std::size_t kMostHeldBytes = std::size_t{2} << 30;
+  static constexpr std::size_t kMaxHeldBytes = std::size_t{2} << 30;
 
  protected:
   /// @param late  results are asked for after the next unit has started

@@ -18,7 +18,7 @@ MapNames elite_names(const EliteMap& map) {
           ""};
 }
 
-std::size_t most_picks(const EliteMap& map) {
+std::size_t max_picks(const EliteMap& map) {
   std::size_t most = 1;
   for (const auto& layer : map.elite)
     for (const auto& picks : layer) most = std::max(most, picks.size());
@@ -92,7 +92,7 @@ draw::Axis perplexity_axis(const EliteSweep& sweep) {
 }  // namespace
 
 draw::Chart elite_chart(const EliteMap& map) {
-  const std::size_t heads = map.elite.front().size(), most = most_picks(map);
+  const std::size_t heads = map.elite.front().size(), most = max_picks(map);
   const std::size_t columns =
       heads <= 4 ? heads : static_cast<std::size_t>(std::ceil(std::sqrt(static_cast<double>(heads))));
   draw::Chart chart{.heading = map.heading,

@@ -9,7 +9,7 @@
 namespace kvs {
 namespace {
 
-double least_of(const std::vector<std::vector<double>>& values) {
+double min_of(const std::vector<std::vector<double>>& values) {
   double least = 0;
   for (const auto& row : values)
     for (const double value : row)
@@ -18,7 +18,7 @@ double least_of(const std::vector<std::vector<double>>& values) {
 }
 
 draw::Panel retrieval_panel(const RetrievalMap::Values& of, const MapNames& names) {
-  const double least = of.is_share ? 0 : least_of(of.values);
+  const double least = of.is_share ? 0 : min_of(of.values);
   auto places = of.values;
   std::vector<std::vector<std::string>> told = of.told;
   for (std::size_t row = 0; row < places.size(); ++row)

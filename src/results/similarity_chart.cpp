@@ -10,8 +10,8 @@ namespace {
 
 /// To a little above 1, from a margin below the least mean of the group: wide intervals of few documents are cut off.
 draw::Axis similarity_axis(const std::vector<SimilarityPanel>& panels, std::size_t group) {
-  constexpr double kMargin = 0.35, kLeastRange = 1e-3, kAbove = 0.04;
-  double low = 1 - kLeastRange;
+  constexpr double kMargin = 0.35, kMinRange = 1e-3, kAbove = 0.04;
+  double low = 1 - kMinRange;
   for (const SimilarityPanel& panel : panels)
     for (const auto& curve : panel.curves)
       if (panel.group == group && !curve.mean.empty()) low = std::min(low, std::ranges::min(curve.mean));

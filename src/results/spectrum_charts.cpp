@@ -15,7 +15,7 @@ using draw::Panel;
 using draw::Series;
 
 constexpr double kRounding = 1e-20;  // in squared units of states, which are of order 1
-constexpr int kMostDecades = 12;
+constexpr int kMaxDecades = 12;
 
 bool is_value(const StatePower& state) { return state.key == "v"; }
 
@@ -50,7 +50,7 @@ Series layer_curve(const StatePower& state, const std::vector<std::size_t>& laye
   return series;
 }
 
-constexpr double kLeastShare = 1e-6;
+constexpr double kMinShare = 1e-6;
 
 std::vector<std::vector<std::string>> told_shares(const std::vector<std::vector<double>>& shares) {
   std::vector<std::vector<std::string>> told;
@@ -62,11 +62,11 @@ std::vector<std::vector<std::string>> told_shares(const std::vector<std::vector<
 }
 
 /// The decade below every share.
-double least_decade(const std::vector<StateShares>& states) {
+double min_decade(const std::vector<StateShares>& states) {
   double least = 0.1;
   for (const StateShares& state : states)
     for (const auto& row : state.chunks)
-      for (const double share : row) least = std::min(least, std::max(share, kLeastShare));
+      for (const double share : row) least = std::min(least, std::max(share, kMinShare));
   return std::floor(std::log10(least));
 }
 
@@ -126,7 +126,7 @@ Decades decades_of(const std::vector<double>& powers) {
   }
   if (most <= kRounding) return {};
   const int high = static_cast<int>(std::ceil(std::log10(most)));
-  return {std::min(high - 1, std::max(high - kMostDecades, static_cast<int>(std::floor(std::log10(least))))), high};
+  return {std::min(high - 1, std::max(high - kMaxDecades, static_cast<int>(std::floor(std::log10(least))))), high};
 }
 
 draw::Side power_side(const Decades& decades) {
@@ -197,7 +197,7 @@ draw::Chart energy_share_chart(const std::string& heading, const std::vector<std
 
 draw::Chart energy_chunks_chart(const std::string& heading, const std::vector<std::size_t>& layers,
                                 const std::vector<StateShares>& states) {
-  const double low = least_decade(states);
+  const double low = min_decade(states);
   std::size_t chunks = 0;
   for (const StateShares& state : states)
     if (!state.chunks.empty()) chunks = std::max(chunks, state.chunks.front().size());
@@ -210,7 +210,7 @@ draw::Chart energy_chunks_chart(const std::string& heading, const std::vector<st
     if (state.chunks.empty()) continue;
     auto places = state.chunks;
     for (auto& row : places)
-      for (double& share : row) share = 1 - std::log10(std::max(share, kLeastShare)) / low;
+      for (double& share : row) share = 1 - std::log10(std::max(share, kMinShare)) / low;
     chart.panels.push_back(map_panel(state.key, state.title, "Share of a layer's energy in each chunk of the spectrum.",
                                      names, decade_bar("share of the energy", low), std::move(places),
                                      told_shares(state.chunks)));

@@ -37,8 +37,8 @@ draw::Panel token_panel(const std::string& key, const std::string& title, const 
 }  // namespace
 
 std::size_t tokens_per_column(std::size_t tokens) {
-  constexpr std::size_t kMostColumns = 64;
-  return (tokens + kMostColumns - 1) / kMostColumns;
+  constexpr std::size_t kMaxColumns = 64;
+  return (tokens + kMaxColumns - 1) / kMaxColumns;
 }
 
 draw::Chart token_score_chart(const std::string& heading, const TokenScoreMap& map, const std::string& row_name) {

@@ -8,7 +8,7 @@
 namespace kvs {
 namespace {
 
-constexpr double kLeastChange = 1e-3, kLeastDivergence = 1e-5;
+constexpr double kMinChange = 1e-3, kMinDivergence = 1e-5;
 
 std::string at_most(double value, double least) { return value <= least * (1 + 1e-9) ? "\u2264\u00A0" : ""; }
 
@@ -70,15 +70,15 @@ draw::Series method_series(const std::vector<TradePoint>& points, const std::str
 }  // namespace
 
 LossScale perplexity_scale() {
-  return {"change of perplexity", kLeastChange, [](double change) {
-            const std::string bound = at_most(change, kLeastChange);
+  return {"change of perplexity", kMinChange, [](double change) {
+            const std::string bound = at_most(change, kMinChange);
             return (bound.empty() ? "+" : bound) + draw::shown_percent(change);
           }};
 }
 
 LossScale divergence_scale() {
-  return {"KL divergence from the full cache, nats a token", kLeastDivergence,
-          [](double nats) { return at_most(nats, kLeastDivergence) + draw::plain_label(nats); }};
+  return {"KL divergence from the full cache, nats a token", kMinDivergence,
+          [](double nats) { return at_most(nats, kMinDivergence) + draw::plain_label(nats); }};
 }
 
 void mark_front(std::vector<TradePoint>& points) {

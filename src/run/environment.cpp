@@ -31,17 +31,17 @@ void clear_switches() {
 }
 
 constexpr std::size_t kMebibyte = std::size_t{1} << 20;
-constexpr std::size_t kLeastStack = kMebibyte, kMainStack = 8 * kMebibyte, kThreadStack = 2 * kMebibyte;
+constexpr std::size_t kMinStack = kMebibyte, kMainStack = 8 * kMebibyte, kThreadStack = 2 * kMebibyte;
 
 /// The main thread's stack grows up to the limit of the moment.
 void raise_stack_limit() {
   struct rlimit limit {};
   if (::getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= kMainStack) return;
   limit.rlim_cur = std::min<rlim_t>(kMainStack, limit.rlim_max);
-  if (::setrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur >= kLeastStack) return;
+  if (::setrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur >= kMinStack) return;
   throw Error(ErrorCode::kEnvironment, "stack",
               "found a limit of " + std::to_string(limit.rlim_max / 1024) + " KiB, expected at least " +
-                  std::to_string(kLeastStack / 1024) + " (ulimit -s)");
+                  std::to_string(kMinStack / 1024) + " (ulimit -s)");
 }
 
 /// Stacks of new threads would be as large as the limit of the main thread's stack was when the program began: 8 MiB,

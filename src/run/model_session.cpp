@@ -16,7 +16,7 @@
 namespace kvs {
 namespace {
 
-constexpr std::int64_t kMostThreads = 4096;
+constexpr std::int64_t kMaxThreads = 4096;
 
 /// "500MiB", "24GiB" or bytes.
 std::size_t weights_budget(const Options& options) {
@@ -52,7 +52,7 @@ int standard_threads() {
 /// The threads that every parallel region has from here on.
 int chosen_threads(const Options& options) {
   static const int standard = standard_threads();
-  const int threads = options.has("threads") ? static_cast<int>(options.integer("threads", 1, kMostThreads)) : standard;
+  const int threads = options.has("threads") ? static_cast<int>(options.integer("threads", 1, kMaxThreads)) : standard;
   omp_set_num_threads(threads);
   return threads;
 }
@@ -60,7 +60,7 @@ int chosen_threads(const Options& options) {
 /// --threads is a wish that the OpenMP environment may not grant.
 void note_fewer_threads(const Options& options, bool quiet) {
   if (!options.has("threads")) return;
-  const std::int64_t wanted = options.integer("threads", 1, kMostThreads);
+  const std::int64_t wanted = options.integer("threads", 1, kMaxThreads);
   if (omp_get_max_threads() < wanted)
     print_note("note: --threads " + std::to_string(wanted) + ": the environment (OMP_THREAD_LIMIT) leaves " +
                    std::to_string(omp_get_max_threads()),
@@ -102,7 +102,7 @@ void add_model_options(OptionTable& table) {
                  (has_bf16_products() ? "faster on this processor" : "no faster on this processor"),
              "f32")
       .value("threads", "N", "processor threads (default: all that this process may use)")
-      .from(1, kMostThreads)
+      .from(1, kMaxThreads)
       .value("weights-budget", "SIZE",
              "memory of the device for weights, such as 24GiB; what exceeds it is read from disk in every pass "
              "(default: most of a GPU's free memory, no limit on the CPU)")

@@ -231,7 +231,7 @@ struct OptionTable::State {
 };
 
 void OptionTable::State::check_value(const Options& options, const std::string& name) const {
-  constexpr std::size_t kMostIndices = std::size_t{1} << 16;
+  constexpr std::size_t kMaxIndices = std::size_t{1} << 16;
   const std::string& form = options.forms_.at(name);
   const auto range = ranges.find(name);
   const auto [least, most] = range == ranges.end() ? std::pair(-HUGE_VAL, HUGE_VAL) : range->second;
@@ -248,7 +248,7 @@ void OptionTable::State::check_value(const Options& options, const std::string& 
     (void)options.share(name);
   else if (form == "A:B")
     (void)options.window_range(name);
-  else if (form == "LAYERS" && !parse_indices(options.text(name), kMostIndices))
+  else if (form == "LAYERS" && !parse_indices(options.text(name), kMaxIndices))
     refuse(name, options.text(name), "indices such as 0,14-16, or all");
   else if (form == "LIST" && range != ranges.end())
     (void)options.integers(name, static_cast<std::size_t>(least), static_cast<std::size_t>(whole(most)));

@@ -13,7 +13,7 @@
 namespace kvs {
 namespace {
 
-constexpr std::int64_t kMostWindow = 1 << 24, kMostDocuments = std::int64_t{1} << 40;
+constexpr std::int64_t kMaxWindow = 1 << 24, kMaxDocuments = std::int64_t{1} << 40;
 
 /// That there is one source of tokens, unless a command can do without.
 void check_text_options(const Options& options) {
@@ -54,12 +54,12 @@ CorpusOptions corpus_options(const Options& options, const RunOptions& run, cons
                     ", expected either --text or --tokens-file");
   if (!run.ranks->alone() && std::ranges::find(corpus.texts, "-") != corpus.texts.end())
     throw Error(ErrorCode::kUsage, "--" + names.text, "found - with several ranks, expected files that each can read");
-  corpus.window = static_cast<std::size_t>(options.integer(names.window, 2, kMostWindow));
+  corpus.window = static_cast<std::size_t>(options.integer(names.window, 2, kMaxWindow));
   if (options.has(names.stride))
     corpus.stride =
         static_cast<std::size_t>(options.integer(names.stride, 1, static_cast<std::int64_t>(corpus.window) - 1));
   if (options.has(names.documents))
-    corpus.documents = static_cast<std::size_t>(options.integer(names.documents, 1, kMostDocuments));
+    corpus.documents = static_cast<std::size_t>(options.integer(names.documents, 1, kMaxDocuments));
   if (options.has(names.windows))
     std::tie(corpus.windows_first, corpus.windows_last) = options.window_range(names.windows);
   corpus.leniency = text_leniency(options);
@@ -120,9 +120,9 @@ void add_text_options(OptionTable& table) {
       .list("text", "PATH", "text file, folder, *.jsonl with a `text` field, or - ; may repeat")
       .value("tokens-file", "FILE", "instead of --text: one JSON array of token ids per line")
       .value("window", "T", "tokens per document; a text is cut into consecutive windows", "1024")
-      .from(2, kMostWindow)
+      .from(2, kMaxWindow)
       .value("documents", "N", "at most so many documents in all (default: all)")
-      .from(1, kMostDocuments)
+      .from(1, kMaxDocuments)
       .value("windows", "A:B", "of each text its windows A to B-1; negative counts from its end (default: all)")
       .value("bos", "auto|on|off", kBosHelp, "auto")
       .value("invalid-utf8", "replace", "replace invalid UTF-8 by U+FFFD and count it, instead of stopping")

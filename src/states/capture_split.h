@@ -12,7 +12,7 @@
 
 namespace kvs {
 
-inline constexpr std::int64_t kMostSplitParts = 9999;  // each is looked at before the model is read
+inline constexpr std::int64_t kMaxSplitParts = 9999;  // each is looked at before the model is read
 
 /// A capture as several files, each a whole capture of consecutive documents, that one process at a time writes.
 struct CaptureSplit {

@@ -6,7 +6,7 @@
 namespace kvs {
 namespace {
 
-constexpr std::size_t kMostThreads = 8;  // more do not speed a file system up
+constexpr std::size_t kMaxThreads = 8;  // more do not speed a file system up
 
 std::size_t largest_state(const CaptureHeader& header) {
   std::uint64_t heads = 0;
@@ -17,7 +17,7 @@ std::size_t largest_state(const CaptureHeader& header) {
 }  // namespace
 
 CaptureStream::CaptureStream(Backend& backend, CapturePart& part, const CaptureHeader& header) : part_(&part) {
-  const std::size_t threads = std::min(backend.spare_threads(), kMostThreads);
+  const std::size_t threads = std::min(backend.spare_threads(), kMaxThreads);
   for (std::size_t n = 0; n < threads + 1; ++n) {  // each thread writes one while the device fills another
     buffers_.push_back(backend.make_staging(largest_state(header), header.store));
     free_.push_back(buffers_.back().get());

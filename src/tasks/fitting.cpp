@@ -43,10 +43,10 @@ std::size_t largest_size(std::size_t least, std::size_t most, const std::functio
   return best;
 }
 
-std::size_t most_units(std::size_t length, const std::function<bool(std::size_t)>& fits) {
-  constexpr std::size_t kMostUnitsOfAToken = 64;
+std::size_t max_units(std::size_t length, const std::function<bool(std::size_t)>& fits) {
+  constexpr std::size_t kMaxUnitsOfAToken = 64;
   std::size_t most = length;
-  while (most < kMostUnitsOfAToken * length && fits(most)) {
+  while (most < kMaxUnitsOfAToken * length && fits(most)) {
     check_interrupt();
     most *= 2;
   }

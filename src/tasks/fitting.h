@@ -18,7 +18,7 @@ bool has_room(const TaskRequest& request, const TaskSample& sample, std::size_t 
 std::size_t largest_size(std::size_t least, std::size_t most, const std::function<bool(std::size_t)>& fits);
 
 /// The most units of a text without end that `fits`, which none of them does; a token may have several units.
-std::size_t most_units(std::size_t length, const std::function<bool(std::size_t)>& fits);
+std::size_t max_units(std::size_t length, const std::function<bool(std::size_t)>& fits);
 
 /// How RULER makes samples of a length: one search over sizes, in which every try draws, then one sample after another.
 /// Source: NVIDIA/RULER, scripts/data/synthetic (Apache-2.0).

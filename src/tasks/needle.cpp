@@ -33,7 +33,7 @@ std::vector<TaskSample> make_needles_at_depths(const TaskRequest& request) {
       };
       const auto fits = [&](std::size_t units) { return has_room(request, make(units), kNeedleRoom); };
       if (!fits(0)) refuse_length(request.length);
-      samples.push_back(make(most_units(request.length, fits)));
+      samples.push_back(make(max_units(request.length, fits)));
     }
   return samples;
 }

@@ -37,7 +37,7 @@ std::vector<TaskSample> make_passkeys(const TaskRequest& request) {
         return has_room(request, passkey(background, units, depth, key), kPasskeyRoom);
       };
       if (!fits(0)) refuse_length(request.length);
-      samples.push_back(passkey(background, most_units(request.length, fits), depth, key));
+      samples.push_back(passkey(background, max_units(request.length, fits), depth, key));
       samples.back().length = request.length;
     }
   return samples;

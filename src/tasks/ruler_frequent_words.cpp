@@ -94,9 +94,9 @@ const TaskDefinition kFrequentWordsTask{"ruler-fwe",
                                         false,
                                         false,
                                         [](const TaskRequest& request) {
-                                          constexpr std::size_t kLeastRoom =
+                                          constexpr std::size_t kMinRoom =
                                               50 * (kAsked + 1);  // a vocabulary with the dots and what is asked for
-                                          if (request.length < kFrequentWordsRoom + kLeastRoom)
+                                          if (request.length < kFrequentWordsRoom + kMinRoom)
                                             refuse_length(request.length);
                                           FrequentWords words(request, request.length - kFrequentWordsRoom);
                                           const std::size_t size = words.largest();

@@ -12,7 +12,7 @@ namespace kvs {
 namespace {
 
 constexpr std::array kPartsOfSpeech{"noun", "verb", "adj", "adv"};
-constexpr std::size_t kMostFileBytes = std::size_t{1} << 28;  // the largest of WordNet 3.0 has 15 MB
+constexpr std::size_t kMaxFileBytes = std::size_t{1} << 28;  // the largest of WordNet 3.0 has 15 MB
 constexpr std::size_t kOffsetDigits = 8;
 
 bool is_plain_word(std::string_view text) {
@@ -105,7 +105,7 @@ WordNet::WordNet(const std::filesystem::path& folder) {
   for (const std::string part : kPartsOfSpeech) {
     const std::filesystem::path path = existing(folder / ("index." + part));
     PartOfSpeech& of_part = parts_.emplace_back(PartOfSpeech{MappedFile(existing(folder / ("data." + part))), {}});
-    const std::string index = read_text_file(path, kMostFileBytes);
+    const std::string index = read_text_file(path, kMaxFileBytes);
     digest.update(index);
     digest.update(of_part.data.bytes());
     std::size_t line_number = 0;

@@ -21,7 +21,7 @@
 namespace kvs {
 namespace {
 
-constexpr std::size_t kMostBytes = std::size_t{256} << 20;
+constexpr std::size_t kMaxBytes = std::size_t{256} << 20;
 
 /// One pre-tokenizer as the patterns that it splits by, in order; nothing for a kind that has none.
 std::optional<std::vector<std::string>> patterns_of(const Json& step) {
@@ -185,7 +185,7 @@ void add_special_ids(const std::filesystem::path& folder, const AutoTokenizerFil
   if (file.tokenizer->bos() >= 0)
     metadata.add("tokenizer.ggml.bos_token_id", static_cast<std::uint32_t>(file.tokenizer->bos()));
   const std::filesystem::path path = folder / "config.json";
-  const Json config = std::filesystem::exists(path) ? parse_python_json(read_text_file(path, kMostBytes), path.string())
+  const Json config = std::filesystem::exists(path) ? parse_python_json(read_text_file(path, kMaxBytes), path.string())
                                                     : Json::object();
   for (const auto& [name, key, of_config] : {std::tuple("eos_token", "eos_token_id", "eos_token_id"),
                                              std::tuple("unk_token", "unknown_token_id", "unk_token_id"),

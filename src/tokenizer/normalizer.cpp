@@ -25,8 +25,8 @@ bool all_below(std::string_view text, unsigned char limit) {
 
 /// The most that a known normalizer does is NFKD's 11 bytes for one.
 void check_growth(std::size_t before, std::size_t after) {
-  constexpr std::size_t kMostGrowth = 64, kFree = 4096;
-  if (after > kMostGrowth * before + kFree) {
+  constexpr std::size_t kMaxGrowth = 64, kFree = 4096;
+  if (after > kMaxGrowth * before + kFree) {
     throw Error(ErrorCode::kData, "normalisation",
                 "found more than " + std::to_string(after) + " bytes made of " + std::to_string(before));
   }

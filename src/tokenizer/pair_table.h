@@ -14,7 +14,7 @@ struct Merge {
 /// Merges by their pair: an open hash table, which looks a pair up in one or two cache lines.
 class PairTable {
  public:
-  PairTable() : slots_(kLeastSlots) {}
+  PairTable() : slots_(kMinSlots) {}
 
   const Merge* find(std::uint32_t left, std::uint32_t right) const noexcept {
     const std::uint64_t key = key_of(left, right);
@@ -47,7 +47,7 @@ class PairTable {
 
  private:
   static constexpr std::uint64_t kEmpty = ~std::uint64_t{0};
-  static constexpr std::size_t kLeastSlots = 64;  // a power of two, as every size after it
+  static constexpr std::size_t kMinSlots = 64;  // a power of two, as every size after it
   struct Slot {
     std::uint64_t key = kEmpty;
     Merge merge{0, 0};

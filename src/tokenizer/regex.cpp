@@ -103,8 +103,8 @@ Regex& Regex::operator=(Regex&&) noexcept = default;
 std::optional<Regex::Match> Regex::search(std::string_view text, std::size_t from) const {
   thread_local MatchState state;
   // The known patterns take a bounded number of steps per character; anything above is a pattern gone wrong.
-  constexpr std::size_t kStepsPerByte = 16, kLeastSteps = 10'000'000, kMostSteps = 0xFFFFFFFFU;
-  const std::size_t steps = std::clamp(text.size() * kStepsPerByte, kLeastSteps, kMostSteps);
+  constexpr std::size_t kStepsPerByte = 16, kMinSteps = 10'000'000, kMaxSteps = 0xFFFFFFFFU;
+  const std::size_t steps = std::clamp(text.size() * kStepsPerByte, kMinSteps, kMaxSteps);
   pcre2_set_match_limit(state.context, static_cast<std::uint32_t>(steps));
   const int count = pcre2_match(code_->code, reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), from,
                                 PCRE2_NO_UTF_CHECK, state.data, state.context);

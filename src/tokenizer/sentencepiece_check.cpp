@@ -100,13 +100,13 @@ class FieldReader {
 /// array, and the texts that replace its keys, each with a NUL after it.
 class CharsMap {
  public:
-  static constexpr std::size_t kMostUnits = 1UL << 22;
+  static constexpr std::size_t kMaxUnits = 1UL << 22;
 
   CharsMap(std::string_view bytes, std::string_view where) : where_(where) {
     constexpr std::size_t kHeader = 4;
     if (bytes.size() < kHeader) fail("has " + std::to_string(bytes.size()) + " bytes");
     const std::uint32_t size = word(bytes, 0);
-    if (size % 4 != 0 || size > bytes.size() - kHeader || size / 4 > kMostUnits) {
+    if (size % 4 != 0 || size > bytes.size() - kHeader || size / 4 > kMaxUnits) {
       fail("states " + std::to_string(size) + " bytes of automaton in " + std::to_string(bytes.size()));
     }
     units_.resize(size / 4);

@@ -45,10 +45,10 @@ class MemoryBackend final : public Backend {
     refuse();
   }
   void attention(const AttentionInput&, Operand) override { refuse(); }
-  void encode_rows(BackendView<const float, 4>, std::size_t, std::size_t, const HeldRows&, std::size_t) override {
+  void encode_rows(BackendView<const float, 4>, std::size_t, std::size_t, const StoredRows&, std::size_t) override {
     refuse();
   }
-  void decode_rows(const HeldRows&, std::size_t, BackendView<float, 4>) override { refuse(); }
+  void decode_rows(const StoredRows&, std::size_t, BackendView<float, 4>) override { refuse(); }
   void self_attention(const SelfAttentionInput&, Operand) override { refuse(); }
   void up_projection(Operand, const Weight&, Activation, Operand) override { refuse(); }
   void cross_entropy(Operand, const Weight&, std::span<const std::int32_t>, std::span<float>, float) override {

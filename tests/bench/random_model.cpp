@@ -59,12 +59,12 @@ std::vector<Tensor> tensors_of(const ModelGeometry& g) {
   return tensors;
 }
 
-std::vector<Shard> shards_of(std::vector<Tensor> tensors, std::size_t item, std::uint64_t most_bytes) {
+std::vector<Shard> shards_of(std::vector<Tensor> tensors, std::size_t item, std::uint64_t max_bytes) {
   std::vector<Shard> shards(1);
   std::uint64_t bytes = 0;
   for (Tensor& tensor : tensors) {
     const std::uint64_t own = tensor.size() * item;
-    if (bytes > 0 && bytes + own > most_bytes) {
+    if (bytes > 0 && bytes + own > max_bytes) {
       shards.emplace_back();
       bytes = 0;
     }

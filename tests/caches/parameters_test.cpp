@@ -71,13 +71,13 @@ TEST(MakeCache, RefusesWhatNoMethodCanWorkWith) {
 }
 
 TEST(MakeCache, TakesAValueForEachLayer) {
-  EXPECT_EQ(make("freqkv", {"cache_size=64,80,100", "gamma=0.5,0.25,0.75"}).room(), 64U);
-  EXPECT_EQ(make("lagkv", {"lag=16,8,32", "sinks=4"}).room(), 20U);  // S + 2L of the second
+  EXPECT_EQ(make("freqkv", {"cache_size=64,80,100", "gamma=0.5,0.25,0.75"}).max_tokens_per_call(), 64U);
+  EXPECT_EQ(make("lagkv", {"lag=16,8,32", "sinks=4"}).max_tokens_per_call(), 20U);  // S + 2L of the second
 }
 
 TEST(MakeCache, ListsHaveAValueForEachNamedLayer) {
-  EXPECT_EQ(make("freqkv", {"layers=1,2", "cache_size=80,64"}).room(), 64U);
-  EXPECT_EQ(make("freqkv", {"layers=1", "cache_size=64"}).layer(0).room(), LayerCache::kUnlimited);
+  EXPECT_EQ(make("freqkv", {"layers=1,2", "cache_size=80,64"}).max_tokens_per_call(), 64U);
+  EXPECT_EQ(make("freqkv", {"layers=1", "cache_size=64"}).layer(0).max_tokens_per_call(), LayerCache::kUnlimited);
   expect_error(ErrorCode::kUsage, "--set layers: found [2,1], expected some layers, ascending", [] {
     make("freqkv", {"layers=2,1", "cache_size=64"});
   });
@@ -93,7 +93,7 @@ TEST(Parameters, ALaterSourceOverridesAndIsNamed) {
   const auto make_of = [](std::vector<ParameterSource> sources) {
     Parameters parameters(std::move(sources), 2);
     Cache cache = make_cache(*find_method("dropping"), parameters, {.kv_heads = 1, .head_dim = 64});
-    return std::pair(cache.room(), parameters.resolved());
+    return std::pair(cache.max_tokens_per_call(), parameters.resolved());
   };
   const ParameterSource file{config, "c.json: /parameters/", ErrorCode::kInput};
   EXPECT_EQ(make_of({file, {{{"cache_size", 80}}, "--set ", ErrorCode::kUsage}}).first, 80U);
@@ -172,14 +172,14 @@ TEST(CacheMethods, DescribeTheirParameters) {
   const auto specs = describe(*find_method("dropping"));
   const auto size = std::ranges::find(specs, "cache_size", &ParameterSpec::name);
   ASSERT_NE(size, specs.end());
-  EXPECT_TRUE(size->standard.is_null());
+  EXPECT_TRUE(size->default_value.is_null());
   EXPECT_TRUE(size->per_layer);
   EXPECT_EQ(size->least, 2);
 }
 
 TEST(MakeCache, LeavesLayersWithASlidingWindowAlone) {
-  EXPECT_EQ(make("freqkv", {"cache_size=64"}, {32, 0, 32}).room(), 64U);
-  EXPECT_EQ(make("freqkv", {"cache_size=64"}, {32, 16, 32}).room(), LayerCache::kUnlimited);
+  EXPECT_EQ(make("freqkv", {"cache_size=64"}, {32, 0, 32}).max_tokens_per_call(), 64U);
+  EXPECT_EQ(make("freqkv", {"cache_size=64"}, {32, 16, 32}).max_tokens_per_call(), LayerCache::kUnlimited);
 }
 
 }  // namespace

@@ -304,14 +304,14 @@ TEST(BudgetSpace, RefusesASizeThatIsGiven) {
 TEST(BudgetSpace, CodedRowsAreMore) {
   const BudgetCase at;
   const std::size_t bytes = at.sizes("full").full() / 4;
-  const Json store{{"store", "int8_per_token_head"}};
+  const Json types{{"store", "int8_per_token_head"}};
   for (const char* method : {"lagkv", "freqkv"}) {
     const auto rows = [&](const Json& fixed) {
       return BudgetSpace(*find_method(method), at.tiny.model->config(), kBudgetTokens, bytes, fixed).room().rows;
     };
     EXPECT_EQ(rows(Json::object()), kBudgetTokens / 4) << method;
-    EXPECT_EQ(rows(store), bytes * kBudgetTokens / at.sizes("full").total(store)) << method;
-    EXPECT_GT(rows(store), kBudgetTokens / 4) << method;
+    EXPECT_EQ(rows(types), bytes * kBudgetTokens / at.sizes("full").total(types)) << method;
+    EXPECT_GT(rows(types), kBudgetTokens / 4) << method;
   }
 }
 

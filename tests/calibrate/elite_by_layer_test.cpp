@@ -12,7 +12,7 @@ using ::testing::Contains;
 using ::testing::Not;
 using ::testing::UnorderedElementsAre;
 
-constexpr EliteByLayerPlan kSteps{.rank_step = 12, .most_r = 31};
+constexpr EliteByLayerPlan kSteps{.rank_step = 12, .max_r = 31};
 
 /// What one step from (r, d_ckv) leads to.
 std::vector<EliteAllocation> steps_from(const EliteLattice& lattice, EliteAllocation from) {
@@ -38,7 +38,7 @@ TEST(EliteLattice, StepsAreOfRAtEqualSizeOrOfSizeAtEqualR) {
 }
 
 TEST(EliteLattice, EndsWhereNoCacheIs) {
-  const EliteLattice lattice = elite_lattice(known_geometry("smollm2-135m"), {2, 36}, {.rank_step = 6, .most_r = 3});
+  const EliteLattice lattice = elite_lattice(known_geometry("smollm2-135m"), {2, 36}, {.rank_step = 6, .max_r = 3});
   for (const EliteAllocation& size : lattice.sizes) {
     EXPECT_GE(size.r, 1U);
     EXPECT_LE(size.r, 3U);
@@ -46,7 +46,7 @@ TEST(EliteLattice, EndsWhereNoCacheIs) {
   }
   // Full rank is the bound of what (31, 198) may grow to: 3 · (128 − 62) = 198 rows.
   const EliteLattice full =
-      elite_lattice(known_geometry("smollm2-135m"), {31, 198}, {.rank_step = 6, .most_r = 31, .more_parameters = true});
+      elite_lattice(known_geometry("smollm2-135m"), {31, 198}, {.rank_step = 6, .max_r = 31, .more_parameters = true});
   for (const EliteAllocation& size : full.sizes) EXPECT_LE(size.d_ckv, 3 * (128 - 2 * size.r));
   EXPECT_THAT(full.sizes, Contains(EliteAllocation{30, 204}));
 }
@@ -57,7 +57,7 @@ TEST(EliteLattice, MemoryIsOfFactorsForEachRAndOfStreams) {
   config.r = 2;
   config.rank = 36;
   // r is 1 to 3 and 6r + d_ckv at most 48 + 3 steps of 6: ranks up to 60, 54 and 48, of 378, 372 and 366 rows.
-  const EliteByLayerPlan plan{.rank_step = 6, .most_r = 3};
+  const EliteByLayerPlan plan{.rank_step = 6, .max_r = 3};
   const double factors = (576 + 378) * 60 + (576 + 372) * 54 + (576 + 366) * 48 + 3 * 192 * 576,
                streams = 5 * 100 * 576;
   EXPECT_EQ(by_layer_memory(known_geometry("smollm2-135m"), config, plan, 5, 100), 2 * 4 * (factors + streams));

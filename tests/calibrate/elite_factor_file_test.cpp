@@ -27,7 +27,7 @@ EliteConfig unfactorised(const TinyModel& tiny, bool joint) {
 }
 
 struct FactorFiles : ::testing::Test {
-  std::string write(const std::filesystem::path& file, EliteConfig& config, double most = kMostOutputSums) {
+  std::string write(const std::filesystem::path& file, EliteConfig& config, double most = kMaxOutputSums) {
     const OutputText text{tiny.decoder.get(), documents};
     OutputSet outputs;
     const ConfigFile written = write_factor_file(input, text, file, outputs, config, kSilent, most);

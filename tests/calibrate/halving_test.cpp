@@ -22,13 +22,13 @@ TrialLosses one_by_one(std::function<double(std::size_t candidate, std::size_t d
 /// Halves ten candidates over `documents`, of which candidate 7 − n does n worse than the best; counts losses.
 struct Halved {
   explicit Halved(std::size_t documents)
-      : found(halve(10, documents, one_by_one([this](std::size_t candidate, std::size_t document) {
-                      EXPECT_TRUE(seen.emplace(candidate, document).second) << "measured twice";
-                      const double distance = std::abs(static_cast<double>(candidate) - 7);
-                      const double noise = document % 2 == 0 ? 1 : 9;  // too much for an interval to be clear
-                      return distance * noise +
-                             100 * static_cast<double>(document);  // documents differ more than candidates
-                    }))) {}
+      : found(successive_halving(
+            10, documents, one_by_one([this](std::size_t candidate, std::size_t document) {
+              EXPECT_TRUE(seen.emplace(candidate, document).second) << "measured twice";
+              const double distance = std::abs(static_cast<double>(candidate) - 7);
+              const double noise = document % 2 == 0 ? 1 : 9;                 // too much for an interval to be clear
+              return distance * noise + 100 * static_cast<double>(document);  // documents differ more than candidates
+            }))) {}
 
   std::set<std::pair<std::size_t, std::size_t>> seen;
   std::vector<HalvedCandidate> found;
@@ -53,9 +53,9 @@ TEST(Halving, MeasuresTheBetterHalfOnTwiceAsManyDocuments) {
 TEST(Halving, EndsOnceTheOtherIsClearlyWorse) {
   const std::vector<double> best{0, 1, 2, 3}, always_worse{1, 2, 3, 4}, mostly_worse{3, 0, 9, 2};
   const auto documents = [&](const std::vector<double>& other) {
-    const auto found = halve(2, best.size(), one_by_one([&](std::size_t candidate, std::size_t document) {
-                               return (candidate == 1 ? best : other)[document];
-                             }));
+    const auto found = successive_halving(2, best.size(), one_by_one([&](std::size_t candidate, std::size_t document) {
+                                            return (candidate == 1 ? best : other)[document];
+                                          }));
     EXPECT_EQ(found.front().candidate, 1U);
     EXPECT_EQ(found.front().losses.size(), found.back().losses.size());
     return found.front().losses.size();

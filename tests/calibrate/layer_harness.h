@@ -70,7 +70,7 @@ class LayerHarness {
   void feed_all(const std::vector<float>& k, const std::vector<float>& v) {
     const std::size_t all = k.size() / kv_heads_ / head_dim_;
     for (std::size_t token = 0, count = 0; token < all; token += count)
-      feed(k, v, all, token, 0, count = std::min(cache_->room(), all - token));
+      feed(k, v, all, token, 0, count = std::min(cache_->max_tokens_per_call(), all - token));
   }
 
  private:

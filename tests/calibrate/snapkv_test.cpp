@@ -14,7 +14,7 @@ TEST(SnapkvCache, KeepsTheWindowAndTheNeighbourhoodsThatItReadsMost) {
   const auto cache = test::layer_cache("snapkv", {"prefix=7", "cache_size=4", "window=2", "kernel=3"});
   test::WeighedTokens tokens(*cache, {{1, 1, 5, 1, 1, 1, 1, 1, 1}, {1, 1, 1, 1, 9, 4, 1, 1, 1}});
   cache->begin_prefix(7);
-  EXPECT_EQ(cache->room(), 5U);  // the window attends by itself
+  EXPECT_EQ(cache->max_tokens_per_call(), 5U);  // the window attends by itself
   tokens.feed(7);
   cache->end_prefix(tokens.backend());
   EXPECT_EQ(tokens.feed_and_see(), (Read{{1, 2, 5, 6, 7}, {3, 4, 5, 6, 7}}));

@@ -23,11 +23,11 @@ double error_of(const std::vector<double>& variances, const std::vector<std::siz
 }
 
 /// The least error of all ways to spend `left` bits on the coefficients from `n` on.
-double least_error(const std::vector<double>& variances, std::size_t n, std::size_t left) {
+double min_error(const std::vector<double>& variances, std::size_t n, std::size_t left) {
   if (n == variances.size()) return 0;
   double least = HUGE_VAL;
-  for (std::size_t bits = 0; bits <= std::min(left, kMostBits); ++bits)
-    least = std::min(least, variances[n] * kTrellisError[bits] + least_error(variances, n + 1, left - bits));
+  for (std::size_t bits = 0; bits <= std::min(left, kMaxBits); ++bits)
+    least = std::min(least, variances[n] * kTrellisError[bits] + min_error(variances, n + 1, left - bits));
   return least;
 }
 
@@ -35,7 +35,7 @@ TEST(AllocateBits, IsTheBestOfAllWaysToSpendThem) {
   const std::vector<double> variances{40, 9, 9, 2.5, 0.3, 0};
   for (const std::size_t bytes : {1, 2}) {
     const auto bits = bits_of(variances, bytes);
-    EXPECT_NEAR(error_of(variances, bits), least_error(variances, 0, 8 * bytes), 1e-12) << bytes << " bytes";
+    EXPECT_NEAR(error_of(variances, bits), min_error(variances, 0, 8 * bytes), 1e-12) << bytes << " bytes";
     EXPECT_EQ(code_bytes(bits), bytes);
   }
 }
@@ -56,7 +56,7 @@ TEST(AllocateBits, RowsThatBelongTogetherGetTheSameBytes) {
               ElementsAre(ElementsAre(ElementsAre(0, 0), ElementsAre(0, 0)), ElementsAre(ElementsAre(4, 4))));
 }
 
-TEST(AllocateBits, FillsTheCoefficientsAndNotMore) { EXPECT_THAT(bits_of({1, 2}, 100), Each(kMostBits)); }
+TEST(AllocateBits, FillsTheCoefficientsAndNotMore) { EXPECT_THAT(bits_of({1, 2}, 100), Each(kMaxBits)); }
 
 TEST(AllocateBits, ALayerThatHoldsFewerTokensPaysLess) {
   // A first byte of the first layer is worth 2 (1 − D(4)) / 8, a second of the other one 2 (D(4) − D(8)).
@@ -66,7 +66,7 @@ TEST(AllocateBits, ALayerThatHoldsFewerTokensPaysLess) {
 }
 
 TEST(AllocateBits, ErrorsAreConvexInBits) {
-  for (std::size_t bits = 1; bits < kMostBits; ++bits)
+  for (std::size_t bits = 1; bits < kMaxBits; ++bits)
     EXPECT_GT(kTrellisError[bits - 1] - kTrellisError[bits], kTrellisError[bits] - kTrellisError[bits + 1]);
 }
 

@@ -24,9 +24,9 @@ class TrellisBooksTest : public ::testing::Test {
  protected:
   /// Squared error of rows coded with `bits` a value, relative to their energy.
   double error_of(const std::vector<float>& books, const std::vector<float>& x, std::size_t bits) {
-    const RowStore store = trellis_store(
+    const RowType types = trellis_store(
         books, trellis_coefficients(std::vector(kBookValues, bits), std::vector<float>(kBookValues, 1.0F)));
-    const test::CodedRows rows(*backend_, store.format, x, 1, kBookValues, store.scales);
+    const test::CodedRows rows(*backend_, types.format, x, 1, kBookValues, types.scales);
     const std::vector<float> held = download(*backend_, rows.decoded().view());
     double error = 0, energy = 0;
     for (std::size_t n = 0; n < x.size(); ++n) {

@@ -173,7 +173,7 @@ TEST_P(TransformTensors, HoldWhatABitACostAndADeviationCanBe) {
 }
 
 TEST_P(TransformTensors, CountTokensThatADocumentCanHave) {
-  for (const std::size_t bad : {kMostTransformTokens + 1, std::size_t{1} << 62}) {
+  for (const std::size_t bad : {kMaxTransformTokens + 1, std::size_t{1} << 62}) {
     EXPECT_THAT(complaint([](auto&) {}, [&](TransformConfig& config) { config.sinks = bad; }),
                 HasSubstr("/parameters/sinks"));
     EXPECT_THAT(complaint([](auto&) {}, [&](TransformConfig& config) { config.recent = bad; }),

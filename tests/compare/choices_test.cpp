@@ -44,7 +44,7 @@ CellResult scored(const std::vector<double>& kl, std::size_t parts = 0, double n
 }
 
 struct Named {
-  std::string method, store;
+  std::string method, type;
   bool calibrated;
   CellResult result;
 };
@@ -53,9 +53,9 @@ Json compared(const std::vector<Named>& named) {
   std::vector<CompareCell> cells;
   std::vector<CellResult> results;
   for (const Named& one : named) {
-    cells.push_back({.label = cell_label(one.method, one.store),
+    cells.push_back({.label = cell_label(one.method, one.type),
                      .method = one.method,
-                     .store = one.store,
+                     .type = one.type,
                      .budget = 0.5,
                      .calibrated = one.calibrated});
     results.push_back(one.result);
@@ -197,8 +197,8 @@ TEST(Comparison, SaysWhatWasLeftOut) {
 }
 
 TEST(Parts, AreCounted) {
-  const auto of = [](const std::string& method, const std::string& store, bool calibrated) {
-    return parts_of({.label = "", .method = method, .store = store, .calibrated = calibrated});
+  const auto of = [](const std::string& method, const std::string& type, bool calibrated) {
+    return parts_of({.label = "", .method = method, .type = type, .calibrated = calibrated});
   };
   EXPECT_LT(of("full", "q4_0", false), of("h2o", "", false));
   EXPECT_LT(of("h2o", "", false), of("h2o", "q4_0", false));

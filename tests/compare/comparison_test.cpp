@@ -168,7 +168,7 @@ TEST(CalibrationQueue, SharesTheTimeAmongThoseThatWait) {
   CalibrationQueue queue(records, 600.0);
   EXPECT_EQ(queue.documents("a", 666, 3, ten_each), 20U);
   EXPECT_EQ(queue.documents("a", 12, 3, ten_each), 12U);
-  EXPECT_EQ(queue.documents("a", 666, 60, ten_each), kLeastCalibrated);  // 10 s are one document: the least
+  EXPECT_EQ(queue.documents("a", 666, 60, ten_each), kMinCalibrated);  // 10 s are one document: the least
   EXPECT_EQ(queue.documents("a", 3, 60, ten_each), 3U);
   CalibrationQueue unlimited(records, std::nullopt);
   EXPECT_EQ(unlimited.documents("a", 666, 3, ten_each), 666U);

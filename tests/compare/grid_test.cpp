@@ -21,10 +21,10 @@ ModelConfig small_shape() {
   return model;
 }
 
-std::vector<CompareCell> cells_of(std::vector<std::string> methods, std::vector<std::string> stores,
+std::vector<CompareCell> cells_of(std::vector<std::string> methods, std::vector<std::string> types,
                                   std::vector<std::string> composed) {
   return compare_cells({.methods = std::move(methods),
-                        .stores = std::move(stores),
+                        .types = std::move(types),
                         .composed = std::move(composed),
                         .budgets = {0.5, 0.25},
                         .tokens = 200,

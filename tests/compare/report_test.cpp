@@ -40,8 +40,8 @@ Json comparison_of(const std::vector<CompareCell>& cells, const std::vector<Cell
   return comparison_json(cells, results, {budgets, losses}, shape(), 32);
 }
 
-CompareCell cell(const std::string& label, double budget, bool calibrated, const std::string& store = "") {
-  return {.label = label, .method = "lagkv", .store = store, .budget = budget, .calibrated = calibrated};
+CompareCell cell(const std::string& label, double budget, bool calibrated, const std::string& type = "") {
+  return {.label = label, .method = "lagkv", .type = type, .budget = budget, .calibrated = calibrated};
 }
 
 TEST(ComparisonGains, ArePairedOverTheDocumentsThatBothHave) {

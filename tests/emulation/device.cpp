@@ -27,7 +27,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
       *value = 1;
       return cudaSuccess;
     case cudaDevAttrMaxSharedMemoryPerBlockOptin:
-      *value = kMostSharedBytes;
+      *value = kMaxSharedBytes;
       return cudaSuccess;
     case cudaDevAttrMultiProcessorCount:
       *value = 2;

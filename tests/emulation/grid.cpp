@@ -18,7 +18,7 @@ constinit thread_local dim3 blockDim{}, gridDim{};
 
 namespace kvs::cuda {
 constexpr std::size_t kGuardBytes = 1024;
-constinit thread_local uint4 dynamic_shared_memory[(emulation::kMostSharedBytes + kGuardBytes) / sizeof(uint4)]{};
+constinit thread_local uint4 dynamic_shared_memory[(emulation::kMaxSharedBytes + kGuardBytes) / sizeof(uint4)]{};
 }  // namespace kvs::cuda
 
 namespace kvs::emulation {
@@ -221,7 +221,7 @@ cudaError_t check_shape(const GridShape& shape, const void* kernel) {
 }
 
 void grant_shared_memory(const void* kernel, std::size_t bytes) {
-  if (bytes > kMostSharedBytes) fail("more dynamic shared memory than a block can have");
+  if (bytes > kMaxSharedBytes) fail("more dynamic shared memory than a block can have");
   const std::lock_guard lock(granted_mutex);
   granted()[kernel] = bytes;
 }

@@ -13,7 +13,7 @@
 namespace kvs::emulation {
 
 constexpr int kLanes = 32;
-constexpr int kMostSharedBytes = 227 << 10;  // of a block, on compute capability 9.0
+constexpr int kMaxSharedBytes = 227 << 10;  // of a block, on compute capability 9.0
 
 struct GridShape {
   dim3 blocks, threads;

@@ -7,7 +7,7 @@ namespace {
 /// Every token, whatever `turns` says.
 std::unique_ptr<LayerCache> make_extra(Parameters& parameters, const CacheLayer& layer) {
   (void)parameters.count("turns", "turns that have no effect", 3, 1);
-  return make_full_cache(layer.store);
+  return make_full_cache(layer.types);
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 constexpr std::size_t kLeast = 160, kMost = 1000, kStep = 20;  // MiB; below, the loader itself fails
 
 /// Far above what a run takes where many others run: what lasts longer hangs.
-constexpr const char* kMostSeconds = "200";
+constexpr const char* kMaxSeconds = "200";
 
 /// All, or two and the last.
 std::set<std::size_t> limits(std::size_t seed) {
@@ -37,7 +37,7 @@ class LimitedProgramTest : public ::testing::Test {
                                    "OMP_NUM_THREADS=" + threads,
                                    "timeout",
                                    "--signal=KILL",
-                                   kMostSeconds,
+                                   kMaxSeconds,
                                    "prlimit",
                                    "--as=" + std::to_string(mebibytes << 20),
                                    std::string(KVS_BINARY_DIR) + "/" + command.program};

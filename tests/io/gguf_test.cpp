@@ -225,14 +225,14 @@ INSTANTIATE_TEST_SUITE_P(
 
 // Not among the parameters: those are made whenever the program starts, and these files are large.
 TEST(Gguf, CountsAboveTheLimitsAreRefusedWhereTheFileHoldsAsMuch) {
-  constexpr std::size_t kMostNumbers = 1UL << 25;
+  constexpr std::size_t kMaxNumbers = 1UL << 25;
   const auto refused = [](const std::string& bytes, std::string_view message) {
     test::expect_error(ErrorCode::kInput, message, [&] { parse(bytes); });
   };
   refused(kHeader3 + u64((1UL << 20) + 1) + kZero + std::string(33UL << 20 | 64, '\0'), "expected at most 1048576");
-  refused(with_key("k", kArray, array(kU8, kMostNumbers + 1, std::string(kMostNumbers + 1, '\0'))),
+  refused(with_key("k", kArray, array(kU8, kMaxNumbers + 1, std::string(kMaxNumbers + 1, '\0'))),
           "expected at most 33554432");
-  refused(gguf({.keys = {key("j", kArray, array(kU8, kMostNumbers, std::string(kMostNumbers, '\0'))),
+  refused(gguf({.keys = {key("j", kArray, array(kU8, kMaxNumbers, std::string(kMaxNumbers, '\0'))),
                          key("k", kArray, array(kU8, 1, "x"))}}),
           "key \"k\", array length: found 1, expected at most 0");
 }

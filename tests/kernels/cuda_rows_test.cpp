@@ -32,7 +32,7 @@ TEST_F(CudaRows, AttentionOverTwoPartsOfAPast) {
     const CodedRows k(backend, keys, random_values(kHeads * kRows * kWidth, 4), kHeads, kWidth),
         v(backend, others, random_values(kHeads * kRows * kWidth, 5), kHeads, kWidth);
     const auto late_k = k.decoded(kEarly), late_v = v.decoded(kRows - 5);
-    KeyRows past(k.held(), v.held());
+    PastKv past(k.held(), v.held());
     past.k.count = kEarly;
     past.v.count = kRows - 5;
     past.late_k = {late_k.view(), kRows - kEarly};
@@ -57,7 +57,7 @@ TEST_F(CudaRows, KeysAreRotatedAtTheirSlots) {
     const auto cosines = uploaded<2>(backend, cosine, {kRows, kChunks}),
                sines = uploaded<2>(backend, sine, {kRows, kChunks});
     const CodedRows rows(backend, {.kind = RowKind::kQ5_1}, random_values(kRows * kWidth, 4), 1, kWidth);
-    KeyRows past(rows.held(), rows.held());
+    PastKv past(rows.held(), rows.held());
     past.v.format = rows.held().format;
     past.slots = {cosines.view(), sines.view()};
     const auto q = uploaded<4>(backend, random_values(9 * kWidth, 1), {1, 1, 9, kWidth}),

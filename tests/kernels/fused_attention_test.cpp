@@ -145,7 +145,7 @@ TEST_F(FusedAttentionTest, ALibraryThatIsForcedAndFailsIsAnError) {
 TEST_F(FusedAttentionTest, PlansOnlySoManyShapesAndKeepsThem) {
   FusedAttention attention = fused();
   FusedShape shape = kShape;
-  for (std::size_t i = 0; i < FusedAttention::kMostPlans; ++i, ++shape.tokens)
+  for (std::size_t i = 0; i < FusedAttention::kMaxPlans; ++i, ++shape.tokens)
     ASSERT_NE(attention.plan_for(shape, 0, 0), nullptr) << i;
   EXPECT_EQ(attention.plan_for(shape, 0, 0), nullptr);
   EXPECT_NE(attention.plan_for(kShape, 0, 0), nullptr);

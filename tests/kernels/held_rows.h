@@ -32,7 +32,7 @@ class CodedRows {
     backend.encode_rows(from.view(), 0, rows_, held_, 0);
   }
 
-  const HeldRows& held() const noexcept { return held_; }
+  const StoredRows& held() const noexcept { return held_; }
   /// Bytes of all heads, without the room.
   std::vector<std::byte> bytes() const {
     const auto all = download(*backend_, memory_.view());
@@ -55,7 +55,7 @@ class CodedRows {
   std::size_t heads_, rows_, width_;
   BackendTensor<std::byte, 1> memory_;
   BackendTensor<float, 1> scales_;
-  HeldRows held_;
+  StoredRows held_;
 };
 
 /// A format of every kind, with each of what may come before the codes.

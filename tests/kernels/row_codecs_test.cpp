@@ -13,7 +13,7 @@ class RowCodecs : public ::testing::TestWithParam<RowFormat> {
   std::unique_ptr<Backend> backend_ = make_backend("cpu", DType::kF32, 2);
 };
 
-std::vector<float> attended(Backend& backend, const KeyRows& past, std::size_t tokens) {
+std::vector<float> attended(Backend& backend, const PastKv& past, std::size_t tokens) {
   const auto q = uploaded<4>(backend, random_values(2 * kHeads * tokens * kWidth, 1), {1, 2 * kHeads, tokens, kWidth});
   const auto k = uploaded<4>(backend, random_values(kHeads * tokens * kWidth, 2), {1, kHeads, tokens, kWidth}),
              v = uploaded<4>(backend, random_values(kHeads * tokens * kWidth, 3), {1, kHeads, tokens, kWidth});
@@ -36,8 +36,8 @@ TEST_P(RowCodecs, AttentionReadsWhatTheyStandFor) {
     for (std::size_t i = 0; i < got.size(); ++i)
       ASSERT_NEAR(got[i], expected[i], tolerance) << tokens << " tokens, value " << i;
     // Keys and values whose later rows are plain, from different rows on.
-    KeyRows parts(keys.held(), values.held());
-    const auto late = [&](HeldRows& early, HeldRows& rest, const CodedRows& rows, std::size_t from) {
+    PastKv parts(keys.held(), values.held());
+    const auto late = [&](StoredRows& early, StoredRows& rest, const CodedRows& rows, std::size_t from) {
       auto plain = rows.decoded(from);
       early.count = from;
       rest = {plain.view(), kRows - from};
@@ -81,7 +81,7 @@ TEST(RowCodecsTest, KeysAreRotatedAtTheirSlotsWhenTheyAreRead) {
   const RopeTable table{cosines.view(), sines.view()};
   const auto turned = keys.decoded(), plain_v = values.decoded();
   backend->rope(turned.view(), table, 0, RopeDirection::kForward, {});
-  KeyRows slots(keys.held(), values.held());
+  PastKv slots(keys.held(), values.held());
   slots.slots = table;
   for (const std::size_t tokens : {std::size_t{1}, std::size_t{20}}) {
     const auto expected = attended(*backend, {turned.view(), plain_v.view(), kRows}, tokens),

@@ -43,7 +43,7 @@ TEST(SpectrumAttentionInput, RefusesWhatItCannotRead) {
   }
   in.spectrum.tokens = c.samples + 1;
   EXPECT_THROW(check_attention(in, out), Error);
-  c.tokens = kMostQueryRows / 3 + 1;
+  c.tokens = kMaxQueryRows / 3 + 1;
   EXPECT_THROW(attend_spectrum(*backend, c, false), Error);
 }
 

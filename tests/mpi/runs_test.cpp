@@ -20,8 +20,7 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 TEST_F(Ranks, MemoryDoesNotGrowWithDocuments) {
-  const auto most_after = [&](const std::string& program, std::vector<std::string> words,
-                              const std::string& documents) {
+  const auto max_after = [&](const std::string& program, std::vector<std::string> words, const std::string& documents) {
     words.insert(words.end(), {"--force", "--documents", documents});
     const Outcome outcome = run_ranks(2, program, words);
     EXPECT_EQ(outcome.status, 0) << outcome.err;
@@ -31,7 +30,7 @@ TEST_F(Ranks, MemoryDoesNotGrowWithDocuments) {
   };
   write_texts(600);
   const auto expect_the_same = [&](const std::string& program, const std::vector<std::string>& words) {
-    const long few = most_after(program, words, "10"), many = most_after(program, words, "1000");
+    const long few = max_after(program, words, "10"), many = max_after(program, words, "1000");
     EXPECT_LE(many, few + 4096) << program << ' ' << words.front() << ", with few: " << few;
   };
   expect_the_same("kvcalibrate", with_text("eval", {"--method", "full", "--out", folder_ / "e.json"}));

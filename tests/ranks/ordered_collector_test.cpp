@@ -28,12 +28,12 @@ TEST(OrderedCollector, TakesInOrderWhatComesInAny) {
 
 TEST(OrderedCollector, HasRoomForTheNextResultWhateverItsSize) {
   OrderedCollector collector(0, [](std::size_t, const UnitResult&) {});
-  collector.give(1, Ranks::kMostHeldBytes, result_of(1));
+  collector.give(1, Ranks::kMaxHeldBytes, result_of(1));
   EXPECT_FALSE(collector.has_room(2, 1));
-  EXPECT_TRUE(collector.has_room(0, 2 * Ranks::kMostHeldBytes));
+  EXPECT_TRUE(collector.has_room(0, 2 * Ranks::kMaxHeldBytes));
   collector.give(0, 1, result_of(0));
   collector.finish(2);
-  EXPECT_TRUE(collector.has_room(5, Ranks::kMostHeldBytes));
+  EXPECT_TRUE(collector.has_room(5, Ranks::kMaxHeldBytes));
 }
 
 TEST(OrderedCollector, ThrowsWhereItIsWaitedForWhatTakingThrew) {

@@ -33,7 +33,7 @@ TEST(Report, IsTheSamePageEachTime) {
 
 TEST(Report, AboveItsLimitIsRefused) {
   Json comparison = output_json("comparison.json");
-  comparison["cells"][0]["label"] = std::string(kMostReportBytes, 'x');
+  comparison["cells"][0]["label"] = std::string(kMaxReportBytes, 'x');
   try {
     render_report(changed_output(OutputKind::kComparison, comparison), kOrigin);
     ADD_FAILURE() << "was taken";
@@ -69,7 +69,7 @@ TEST(Report, OfALargeModelsSpectraStaysBelowItsLimit) {
         for (Json& step : gain["weighted"]["layers"]) repeat(step);
     }
   const std::string page = render_report(changed_output(OutputKind::kSpectrum, spectrum), kOrigin);
-  EXPECT_LT(page.size(), kMostReportBytes / 3);
+  EXPECT_LT(page.size(), kMaxReportBytes / 3);
 }
 
 }  // namespace

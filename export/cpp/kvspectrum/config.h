@@ -49,7 +49,7 @@ class Config {
   double real(const std::string& name, std::size_t layer) const;
   std::string word(const std::string& name, std::size_t layer) const;
   std::vector<std::size_t> indices(const std::string& name, std::size_t layer) const;
-  std::vector<double> reals(const std::string& name, std::size_t layer) const;  // [kv_head]
+  std::vector<double> values(const std::string& name, std::size_t layer) const;  // [kv_head]
 
   /// Of `elitekv` alone: [head] the chunks (c, c + rotary_dim / 2) that stay rotated, of KV heads or of query heads.
   std::vector<std::vector<std::size_t>> elite_chunks(std::size_t layer) const;

@@ -24,7 +24,7 @@
 namespace kvs {
 namespace {
 
-constexpr std::int64_t kMostRounds = 1000;
+constexpr std::int64_t kMaxRounds = 1000;
 constexpr std::array<std::string_view, 3> kBudgetOptions{"set", "by-layer", "held-windows"};
 
 OptionTable budget_options(const std::string& method, const std::string& summary) {
@@ -104,10 +104,9 @@ Provenance provenance_of(const Run& run, const SplitDocuments& documents) {
 }
 
 BudgetPlan make_plan(const Options& options, double full, std::size_t tokens) {
-  return {
-      .bytes = budget_bytes(options.text("budget"), full, tokens),
-      .fixed = parse_settings(options.list("set"), "--set"),
-      .rounds = options.has("by-layer") ? static_cast<std::size_t>(options.integer("by-layer", 1, kMostRounds)) : 0};
+  return {.bytes = budget_bytes(options.text("budget"), full, tokens),
+          .fixed = parse_settings(options.list("set"), "--set"),
+          .rounds = options.has("by-layer") ? static_cast<std::size_t>(options.integer("by-layer", 1, kMaxRounds)) : 0};
 }
 
 Estimate estimate_of(const Run& run, std::string_view method, const BudgetPlan& plan, const BudgetText& text) {
@@ -118,7 +117,7 @@ Estimate estimate_of(const Run& run, std::string_view method, const BudgetPlan& 
   const double stream = sizeof(float) * tokens * static_cast<double>(model.d_model),
                kept = static_cast<double>(text.measured.size() +
                                           (plan.rounds > 0 ? text.measured.size() * model.layers : 0));
-  return {.flops = static_cast<double>(most_losses(model, method, plan, text)) *
+  return {.flops = static_cast<double>(max_losses(model, method, plan, text)) *
                    (forward_flops(model, tokens) + head_flops(model, tokens)),
           .memory_bytes = session_memory(run.session(), length) + kept * stream + 4 * full_cache_bytes(model, length),
           .at_most = true};
@@ -196,7 +195,7 @@ void add_budget_options(OptionTable& table, const std::string& method) {
       .value("by-layer", "N",
              "with --budget: layers trade sizes under it, by the loss of all together: N rounds of measuring every "
              "step")
-      .from(1, kMostRounds)
+      .from(1, kMaxRounds)
       .value("held-windows", "A:B",
              "with --budget: windows of each text that decide whether it was worth it (default: a quarter of the "
              "documents, evenly spaced)")

@@ -34,10 +34,10 @@ const Method& named(const std::string& name, const std::string& option) {
 /// " cache_size sinks=4 rope=pre|post": a parameter with its words or its default.
 std::string parameter_words(const ParameterSpec& spec) {
   if (spec.kind == ParameterSpec::Kind::kIndices) return ' ' + spec.name + "=N,…";
-  if (spec.standard.is_null()) return ' ' + spec.name + "=N";
+  if (spec.default_value.is_null()) return ' ' + spec.name + "=N";
   std::string values;
   for (const std::string& word : spec.words) values += (values.empty() ? "" : "|") + word;
-  return ' ' + spec.name + '=' + (values.empty() ? spec.standard.dump() : values);
+  return ' ' + spec.name + '=' + (values.empty() ? spec.default_value.dump() : values);
 }
 
 /// "at least 1", "from 0 to 1": what a parameter may be, beside its words.
@@ -88,19 +88,19 @@ WordsOfCache words_of_cache(const std::string& text, const std::string& option) 
 }
 
 /// The method of --method, or the standard.
-const Method& method_of(const Options& options, const Method* standard) {
-  return options.has("method") ? named(options.text("method"), "--method") : *standard;
+const Method& method_of(const Options& options, const Method* default_value) {
+  return options.has("method") ? named(options.text("method"), "--method") : *default_value;
 }
 
 /// Refuses what needs neither a model nor a config to be seen.
-void check_cache_options(const Options& options, const Method* standard) {
+void check_cache_options(const Options& options, const Method* default_value) {
   static constexpr std::string_view kConfig[] = {"config"};
   if (options.has("method")) refuse_options(options, kConfig, "--method");
-  if (!options.has("method") && !options.has("config") && standard == nullptr)
+  if (!options.has("method") && !options.has("config") && default_value == nullptr)
     throw Error(ErrorCode::kUsage, "missing option --method NAME or --config FILE", "see --help");
   const Json settings = parse_settings(options.list("set"), "--set");
   if (options.has("config")) return;
-  const Method& method = method_of(options, standard);
+  const Method& method = method_of(options, default_value);
   check_settings(method, settings, "--set");
   static constexpr std::string_view kOfQuestions[] = {"prefix"};
   check_complete(
@@ -116,12 +116,12 @@ void check_cache_words(const std::string& text, const std::string& option) {
   check_complete(words.method, words.settings, option);
 }
 
-void add_cache_options(OptionTable& table, const Method* standard) {
+void add_cache_options(OptionTable& table, const Method* default_value) {
   table.value("config", "FILE", "a config of any method")
       .value("method", "NAME", "a method of the list above; with --help its parameters")
       .describes(method_help)
       .list("set", "NAME=VALUE", "parameters of --method, or instead of a --config's; may repeat")
-      .check([standard](const Options& options) { check_cache_options(options, standard); });
+      .check([default_value](const Options& options) { check_cache_options(options, default_value); });
   add_other_weights(table);
 }
 
@@ -145,10 +145,10 @@ std::string cache_method_lines() {
   return lines + "  all of them:" + shared + "\n  with --config alone: " + configs + '\n';
 }
 
-CacheChoice choose_cache(const Options& options, const ModelSource& source, const Method* standard,
+CacheChoice choose_cache(const Options& options, const ModelSource& source, const Method* default_value,
                          const Json& assumed) {
   CacheChoice choice = options.has("config") ? choice_of_config(options.text("config"), source)
-                                             : CacheChoice{.method = &method_of(options, standard)};
+                                             : CacheChoice{.method = &method_of(options, default_value)};
   Json settings = parse_settings(options.list("set"), "--set");
   if (choice.loaded) choice.loaded->check_settings(settings, "--set");
   choice.parameters.push_back({std::move(settings), "--set ", ErrorCode::kUsage});

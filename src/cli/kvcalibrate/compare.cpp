@@ -216,7 +216,7 @@ Estimate estimate_of(const CompareInput& input, const Run& run) {
   const Options& options = run.options();
   const ModelConfig& model = run.config();
   const std::size_t tokens = input.grid.tokens,
-                    calibrated = input.calibration ? most_calibrated_cells(calibration_plan(options), input.grid) : 0,
+                    calibrated = input.calibration ? max_calibrated_cells(calibration_plan(options), input.grid) : 0,
                     passes = (1 + input.cells.size() + calibrated) * input.documents.size();
   Estimate before;
   if (input.calibration)

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <map>
 
-#include "caches/row_store.h"
+#include "caches/kv_types.h"
 #include "calibrate/compare/calibration.h"
 #include "calibrate/registry.h"
 #include "cli/kvcalibrate/eval_task.h"
@@ -18,7 +18,7 @@
 namespace kvs {
 namespace {
 
-constexpr std::int64_t kMostDecoded = 1 << 20, kMostWindow = 1 << 24;
+constexpr std::int64_t kMaxDecoded = 1 << 20, kMaxWindow = 1 << 24;
 
 /// "75%" or "0.75".
 double share_of(const std::string& word, const char* option) {
@@ -38,12 +38,12 @@ std::vector<std::string> distinct_words(const Options& options, const std::strin
 }
 
 /// Storage types, KIND or KIND/KIND.
-std::vector<std::string> store_words(const Options& options, const std::string& name) {
+std::vector<std::string> type_words(const Options& options, const std::string& name) {
   std::vector<std::string> words = distinct_words(options, name);
   for (const std::string& word : words) {
-    const Json settings = store_settings(word);
+    const Json settings = type_settings(word);
     for (const auto& [key, kind] : settings.items())
-      if (!is_store(kind.get<std::string>()))
+      if (!is_kv_type(kind.get<std::string>()))
         throw Error(ErrorCode::kUsage, "--" + name,
                     "found '" + word + "', expected KIND or KIND/KIND of the storage types that eval --help lists");
   }
@@ -168,7 +168,7 @@ void check_compare_options(const Options& options) {
   const CompareGrid grid = compare_grid(options);
   (void)compare_losses(options);
   if (options.has("time")) (void)compare_seconds(options);
-  const std::int64_t window = options.integer("window", 2, kMostWindow);
+  const std::int64_t window = options.integer("window", 2, kMaxWindow);
   const auto tokens = static_cast<std::size_t>(window);
   (void)compare_decode(options, tokens - compare_prefix(options, tokens) - 1);
   refuse_without(options, "calibration-text", kCalibration);
@@ -210,8 +210,8 @@ CompareGrid compare_grid(const Options& options) {
     if (find_method(name) == nullptr) refuse_method(name);
     grid.methods.push_back(name);
   }
-  grid.stores = store_words(options, "stores");
-  if (options.text("compose") != "none") grid.composed = store_words(options, "compose");
+  grid.types = type_words(options, "stores");
+  if (options.text("compose") != "none") grid.composed = type_words(options, "compose");
   return grid;
 }
 
@@ -221,7 +221,7 @@ std::size_t compare_prefix(const Options& options, std::size_t tokens) {
 }
 
 std::size_t compare_decode(const Options& options, std::size_t most) {
-  const std::int64_t limit = options.given("decode") ? static_cast<std::int64_t>(most) : kMostDecoded;
+  const std::int64_t limit = options.given("decode") ? static_cast<std::int64_t>(most) : kMaxDecoded;
   return std::min(most, static_cast<std::size_t>(options.integer("decode", 0, limit)));
 }
 

@@ -10,8 +10,8 @@
 namespace kvs {
 namespace {
 
-constexpr std::size_t kMostTokens = std::size_t{1} << 24;
-constexpr std::int64_t kLeastCache = 16;  // FreqKV's sinks, and some slots to keep and to free at any γ
+constexpr std::size_t kMaxTokens = std::size_t{1} << 24;
+constexpr std::int64_t kMinCache = 16;  // FreqKV's sinks, and some slots to keep and to free at any γ
 
 OptionTable cost_options() {
   std::string names;
@@ -24,11 +24,11 @@ OptionTable cost_options() {
   table.value("geometry", names, "a model by name, which need not be there")
       .value("model", "PATH", "GGUF file, or folder with config.json and safetensors")
       .value("tokens", "LIST", "lengths of texts", "4096,8192,12288,16384,24576,32768")
-      .from(1, kMostTokens)
+      .from(1, kMaxTokens)
       .value("cache-size", "N", "slots of FreqKV's cache", "4096")
-      .from(kLeastCache, kMostTokens)
+      .from(kMinCache, kMaxTokens)
       .value("lag", "LIST", "partitions of LagKV", "128,1024")
-      .from(1, kMostTokens)
+      .from(1, kMaxTokens)
       .flag("json", "print the result as JSON on stdout")
       .check([](const Options& options) {
         if (options.has("geometry")) refuse_options(options, std::array<std::string_view, 1>{"model"}, "--geometry");
@@ -43,9 +43,9 @@ OptionTable cost_options() {
 void run_cost(Arguments arguments) {
   const auto options = cost_options().parse(arguments, std::cout);
   if (!options) return;
-  const CostPlan plan{.tokens = options->integers("tokens", 1, kMostTokens),
-                      .cache_size = static_cast<std::size_t>(options->integer("cache-size", kLeastCache, kMostTokens)),
-                      .lags = options->integers("lag", 1, kMostTokens)};
+  const CostPlan plan{.tokens = options->integers("tokens", 1, kMaxTokens),
+                      .cache_size = static_cast<std::size_t>(options->integer("cache-size", kMinCache, kMaxTokens)),
+                      .lags = options->integers("lag", 1, kMaxTokens)};
   const Json report = options->has("geometry") ? cost_json(known_geometry(options->text("geometry")), plan)
                                                : cost_json(ModelSource::open(options->text("model"))->config(), plan);
   print_result(run_options(*options), report, cost_text(report));

@@ -6,7 +6,7 @@
 #include "run/capture_input.h"
 #include "states/capture_run.h"
 #include "states/capture_source.h"
-#include "states/held_source.h"
+#include "states/in_memory_source.h"
 #include "states/live_source.h"
 
 namespace kvs {
@@ -67,7 +67,7 @@ void start_elite_source(EliteInput& input, Run& run, int norm) {
   }
   run.load();
   input.source = std::make_unique<LiveSource>(run.decoder(), input.documents);
-  if (norm == 1) input.held = std::make_unique<HeldSource>(*input.source, kHeldBytes);
+  if (norm == 1) input.held = std::make_unique<InMemorySource>(*input.source, kHeldBytes);
 }
 
 }  // namespace kvs

@@ -79,7 +79,7 @@ void check_elite_options(const Options& options) {
   check_capture(options);
 }
 
-constexpr std::int64_t kMostTradeRounds = 1000, kMostRankStep = 1 << 20;
+constexpr std::int64_t kMaxTradeRounds = 1000, kMaxRankStep = 1 << 20;
 
 void add_search_options(OptionTable& table) {
   table.value("out", "FILE", "the config to write; factors and figure go beside it")
@@ -100,11 +100,11 @@ void add_search_options(OptionTable& table) {
       .value("by-layer", "N",
              "layers trade steps of r and d_ckv at the same bytes, by the loss of all together: N rounds of measuring "
              "every step; documents held out say whether it was worth it")
-      .from(1, kMostTradeRounds)
+      .from(1, kMaxTradeRounds)
       .value(
           "rank-step", "N",
           "with --ratio: d_ckv is a multiple of N; --by-layer: it changes by such (default: 128, for small models 8)")
-      .from(1, kMostRankStep)
+      .from(1, kMaxRankStep)
       .value("held-out", "N", "with --ratio and --by-layer: so many documents, evenly spaced (default: a quarter)")
       .from(1);
 }

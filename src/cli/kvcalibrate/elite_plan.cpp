@@ -107,7 +107,7 @@ std::optional<EliteByLayerPlan> by_layer_plan(const Options& options, const Mode
   if (!options.has("by-layer")) return std::nullopt;
   const EliteShape shape{model.d_model, model.kv_heads, model.head_dim, model.chunks()};
   return EliteByLayerPlan{.rank_step = rank_step(options, shape),
-                          .most_r = options.on_off("disjoint") ? model.chunks() / model.kv_heads : model.chunks() - 1,
+                          .max_r = options.on_off("disjoint") ? model.chunks() / model.kv_heads : model.chunks() - 1,
                           .more_parameters = options.flag("allow-more-parameters"),
                           .rounds = static_cast<std::size_t>(options.integer("by-layer", 1, 1000))};
 }

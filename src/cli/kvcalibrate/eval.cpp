@@ -125,10 +125,10 @@ Evaluation score(const EvaluationPlan& plan, Run& run) {
 void note_idleness(const CacheChoice& choice, const Json& result, const Run& run) {
   const bool as_large = result.at("bytes_ratio") >= 1.0;
   // With a storage of its own a cache's size says nothing of its tokens.
-  if (choice.method != &kFullMethod && !choice.has_store() && result.at("compressions") == 0 && as_large)
+  if (choice.method != &kFullMethod && !choice.has_kv_type() && result.at("compressions") == 0 && as_large)
     run.note("documents of " + std::to_string(run.tokens()) + " tokens are all kept: " + choice.name() +
              " has nothing to compress in them");
-  if (choice.has_store() && as_large)
+  if (choice.has_kv_type() && as_large)
     run.note("the storage type leaves the cache as it is: no layer's rows are stored in fewer bytes");
 }
 

@@ -128,9 +128,9 @@ void add_question_options(OptionTable& table) {
       .value("depths", "LIST", "of passkey and needle: where they are hidden, in percent", "0,25,50,75,100")
       .from(0, 100)
       .value("samples", "N", "questions of each length and depth", "1")
-      .from(1, kMostSamples)
+      .from(1, kMaxSamples)
       .value("answer-tokens", "N", "most tokens of an answer (default: the task's; 32 of a file's)")
-      .from(1, kMostSamples)
+      .from(1, kMaxSamples)
       .check([](const Options& options) {
         require_partner(options, std::array<std::string_view, 1>{"seed"}, std::array<std::string_view, 1>{"task"});
       });

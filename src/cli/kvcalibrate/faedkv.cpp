@@ -22,7 +22,7 @@ double ablation_flops(const AblationPlan& plan, const ModelConfig& model, std::s
   double layers = 0;
   for (const std::size_t layer : plan.layers)
     layers += static_cast<double>(model.layers - layer) * layer_flops(model, scored, past) + head_flops(model, scored);
-  return static_cast<double>(plan.most_passes(documents)) * layers / static_cast<double>(plan.layers.size()) +
+  return static_cast<double>(plan.max_passes(documents)) * layers / static_cast<double>(plan.layers.size()) +
          static_cast<double>(2 * documents) * forward_flops(model, static_cast<double>(plan.setup.tokens));
 }
 
@@ -40,7 +40,7 @@ std::vector<std::filesystem::path> figure_files(const std::filesystem::path& out
 }
 
 AblationTable run_passes(AblationForward& forward, const AblationPlan& plan, Run& run) {
-  Progress progress("faedkv", plan.most_passes(run.documents().size()), run.quiet());
+  Progress progress("faedkv", plan.max_passes(run.documents().size()), run.quiet());
   return ablate(forward, plan, run.documents(), run.ranks(), run.journal(), [&](std::size_t done, std::size_t most) {
     progress.update(static_cast<double>(done), static_cast<double>(most));
   });

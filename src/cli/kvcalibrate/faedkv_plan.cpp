@@ -18,7 +18,7 @@ constexpr std::array<std::string_view, 12> kAblationOptions{"layers", "chunks", 
                                                             "passes", "confidence", "prefix",    "sinks",
                                                             "recent", "transform",  "key-space", "spectrum"};
 
-constexpr double kLeastConfidence = 0.5, kMostConfidence = 0.999999;
+constexpr double kMinConfidence = 0.5, kMaxConfidence = 0.999999;
 
 /// What the options say of documents of so many tokens.
 AblationPlan ablation_grid(const Options& options, std::size_t tokens) {
@@ -39,16 +39,16 @@ AblationPlan ablation_grid(const Options& options, std::size_t tokens) {
 std::optional<AblationPlan::Race> race_of(const Options& options, const AblationPlan& plan, std::size_t documents) {
   constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
   if (!options.has("passes") && !options.has("confidence")) return std::nullopt;
-  const std::size_t least = plan.variants() * least_documents(documents);
+  const std::size_t least = plan.variants() * min_documents(documents);
   AblationPlan::Race race{.passes = plan.variants() * documents,
                           .seed = static_cast<std::uint64_t>(options.integer("seed", 0, kMax))};
-  if (options.has("confidence")) race.confidence = options.real("confidence", kLeastConfidence, kMostConfidence);
+  if (options.has("confidence")) race.confidence = options.real("confidence", kMinConfidence, kMaxConfidence);
   if (options.has("passes")) {
     race.passes = static_cast<std::size_t>(options.integer("passes", 1, std::int64_t{1} << 40));
     if (race.passes < least)
       throw Error(ErrorCode::kUsage, "--passes",
                   "found " + std::to_string(race.passes) + ", expected at least " + std::to_string(least) + ": " +
-                      std::to_string(least_documents(documents)) + " documents for each of " +
+                      std::to_string(min_documents(documents)) + " documents for each of " +
                       std::to_string(plan.variants()) + " chunks");
   }
   return race;
@@ -79,7 +79,7 @@ OptionTable faedkv_options() {
       .value("passes", "N", "race: ablate a chunk in a document at most N times, undecided chunks first")
       .from(1)
       .value("confidence", "p", "race: a chunk that is clear of the threshold at p gets no more documents (0.95)")
-      .from(kLeastConfidence, kMostConfidence);
+      .from(kMinConfidence, kMaxConfidence);
   add_ablation_options(table, {.sinks = "10", .recent = "50", .transform = "dft", .key_space = "k_post"});
   table.value("spectrum", "half|full", "full: the paper's literal N bins", "half");
   add_budget_options(table, "faedkv");

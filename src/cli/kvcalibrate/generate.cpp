@@ -20,7 +20,7 @@
 namespace kvs {
 namespace {
 
-constexpr std::int64_t kMostTokens = 1 << 24;
+constexpr std::int64_t kMaxTokens = 1 << 24;
 constexpr const char* kPromptBosHelp =
     "the model's begin-of-sequence token before the prompt; auto: where the model's files ask for it";
 
@@ -36,7 +36,7 @@ OptionTable generate_options() {
   table.value("prompt", "TEXT", "what is continued; special tokens in it are parsed")
       .required()
       .value("tokens", "N", "tokens to generate", "64")
-      .from(1, kMostTokens)
+      .from(1, kMaxTokens)
       .value("bos", "auto|on|off", kPromptBosHelp, "auto");
   add_cache_options(table, &kFullMethod);
   add_model_options(table);
@@ -76,7 +76,7 @@ struct GenerationPlan {
 GenerationPlan make_plan(const Options& options, CacheChoice choice, const Tokenizer& tokenizer) {
   GenerationPlan plan{.choice = std::move(choice), .bos = chosen_bos(tokenizer, bos_choice(options))};
   plan.prompt = prompt_ids(options, tokenizer, plan.bos);
-  plan.count = static_cast<std::size_t>(options.integer("tokens", 1, kMostTokens));
+  plan.count = static_cast<std::size_t>(options.integer("tokens", 1, kMaxTokens));
   return plan;
 }
 

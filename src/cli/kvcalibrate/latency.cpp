@@ -16,14 +16,14 @@
 namespace kvs {
 namespace {
 
-constexpr std::int64_t kLongestRun = 1 << 24, kMostRepeats = 1000;
+constexpr std::int64_t kLongestRun = 1 << 24, kMaxRepeats = 1000;
 
 LatencyPlan make_plan(const Options& options) {
   LatencyPlan plan;
   plan.lengths = options.integers("lengths", 1, static_cast<std::size_t>(kLongestRun));
   std::ranges::sort(plan.lengths);
   plan.decode = static_cast<std::size_t>(options.integer("decode", 1, kLongestRun));
-  plan.repeats = static_cast<std::size_t>(options.integer("repeats", 1, kMostRepeats));
+  plan.repeats = static_cast<std::size_t>(options.integer("repeats", 1, kMaxRepeats));
   const std::size_t tokens = plan.lengths.back() + plan.decode;
   if (const auto window = static_cast<std::size_t>(options.integer("window", 2, kLongestRun)); tokens > window)
     throw Error(ErrorCode::kUsage, "--lengths",
@@ -53,7 +53,7 @@ OptionTable latency_options() {
       .value("decode", "N", "tokens that follow one at a time", "16")
       .from(1, kLongestRun)
       .value("repeats", "N", "of each measurement, after one that does not count", "5")
-      .from(1, kMostRepeats)
+      .from(1, kMaxRepeats)
       .value("out", "FILE", "also write the JSON result here, and the figure beside it");
   add_other_weights(table);
   add_model_options(table);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::array<std::string_view, 2> kScaleOptions{"fp8-scale", "per"};
 
-OptionTable store_options() {
+OptionTable type_options() {
   OptionTable table(
       "kvcalibrate store --model PATH --text PATH --out FILE [options]",
       "Measures the scales of an fp8 cache: of each layer's keys after RoPE and of its values. With --budget: chooses "
@@ -90,7 +90,7 @@ void measure(Side& keys, Side& values, const Run& run) {
 }  // namespace
 
 void run_store(Arguments arguments) {
-  const auto options = store_options().parse(arguments, std::cout);
+  const auto options = type_options().parse(arguments, std::cout);
   if (!options) return;
   if (has_budget(*options, kScaleOptions)) return run_budget("full", *options);
   const auto [rule, by_head] = scales_plan(*options);

@@ -99,7 +99,7 @@ TaskInput make_samples(const Options& options, const RunOptions& run, const Mode
     const auto made = task.make({.tokenizer = tokenizer,
                                  .bos = bos,
                                  .length = length,
-                                 .samples = static_cast<std::size_t>(options.integer("samples", 1, kMostSamples)),
+                                 .samples = static_cast<std::size_t>(options.integer("samples", 1, kMaxSamples)),
                                  .seed = static_cast<std::uint64_t>(run.seed),
                                  .haystack = haystack,
                                  .depths = depths});
@@ -143,7 +143,7 @@ TaskInput task_input(const Options& options, const RunOptions& run, const ModelC
   TaskInput input =
       is_question_file(options.text("task")) ? read_samples(options) : make_samples(options, run, model, tokenizer);
   if (options.has("answer-tokens"))
-    input.answer_tokens = static_cast<std::size_t>(options.integer("answer-tokens", 1, kMostSamples));
+    input.answer_tokens = static_cast<std::size_t>(options.integer("answer-tokens", 1, kMaxSamples));
   return input;
 }
 

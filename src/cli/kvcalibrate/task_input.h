@@ -10,7 +10,7 @@
 namespace kvs {
 
 inline constexpr std::size_t kLongestQuestion = std::size_t{1} << 24;
-inline constexpr std::int64_t kMostSamples = 100000;  // questions, and tokens of an answer
+inline constexpr std::int64_t kMaxSamples = 100000;  // questions, and tokens of an answer
 
 /// The questions, and how they are asked.
 struct TaskInput {

@@ -21,11 +21,11 @@
 namespace kvs {
 namespace {
 
-constexpr double kMostOutliers = 0.5;  // of the tokens
+constexpr double kMaxOutliers = 0.5;  // of the tokens
 
 /// Tokens of the documents that the budget is for.
 std::size_t document_length(const Options& options, std::size_t tokens) {
-  constexpr auto kMost = static_cast<std::int64_t>(kMostTransformTokens);
+  constexpr auto kMost = static_cast<std::int64_t>(kMaxTransformTokens);
   return options.has("length") ? static_cast<std::size_t>(options.integer("length", 1, kMost)) : tokens;
 }
 
@@ -43,7 +43,7 @@ TransformRows rows_of(const Options& options) {
 double outliers_of(const Options& options) {
   const TransformRows rows = rows_of(options);
   if (!options.has("outliers")) return transform_outliers(rows);
-  return options.real("outliers", 0, rows == TransformRows::kHead ? 0 : kMostOutliers);
+  return options.real("outliers", 0, rows == TransformRows::kHead ? 0 : kMaxOutliers);
 }
 
 std::size_t sinks_of(const Options& options, std::size_t tokens) {
@@ -59,7 +59,7 @@ void add_transform_options(OptionTable& table) {
           "is held of a document of --length tokens")
       .required()
       .value("length", "N", "tokens of the documents that the budget is for (default: of the text's, --window)")
-      .from(1, kMostTransformTokens)
+      .from(1, kMaxTransformTokens)
       .value("sinks", "N", "first tokens that stay in full", std::to_string(kTransformSinks))
       .from(0)
       .value("recent", "N",
@@ -73,7 +73,7 @@ void add_transform_options(OptionTable& table) {
       .value("outliers", "x",
              "share of the other tokens that may stay in full, those that come out worst (default: 0.005; with --rows "
              "head: none)")
-      .from(0, kMostOutliers)
+      .from(0, kMaxOutliers)
       .value("costs", "FILE",
              "take what errors cost from a transform config of the model (default: measure it, by coding one layer at "
              "a time)");
@@ -186,7 +186,7 @@ TransformPlan make_plan(const Options& options, const ModelSource& model, const 
                      .outliers = outliers_of(options),
                      .rows = rows_of(options),
                      .scales = scales_of(options, model)};
-  if (const std::size_t least = least_transform_bytes(model.config(), geometry, plan); plan.bytes < least)
+  if (const std::size_t least = min_transform_bytes(model.config(), geometry, plan); plan.bytes < least)
     throw Error(ErrorCode::kUsage, "--budget",
                 "found " + std::to_string(plan.bytes) + " bytes of a document of " + std::to_string(length) +
                     " tokens, expected at least " + std::to_string(least) +

@@ -51,7 +51,7 @@ OptionTable capture_options() {
       .value("layers", "LAYERS", "such as 0,14-16", "all")
       .value("store", "f32|f16|bf16", "type of the stored states", "f32")
       .value("split", "N", "N files instead of one, OUT-00001-of-0000N.h5 and so on, which kvspectrum merge joins")
-      .from(1, kMostSplitParts)
+      .from(1, kMaxSplitParts)
       .check([](const Options& options) { (void)states_of(options); });
   add_model_options(table);
   add_text_options(table);
@@ -169,7 +169,7 @@ void settle_other_splits(const std::filesystem::path& out, std::span<const std::
 
 /// --split, with 0 parts where one file is written.
 CaptureSplit split_of(const Options& options) {
-  return {.parts = options.has("split") ? static_cast<std::size_t>(options.integer("split", 1, kMostSplitParts)) : 0};
+  return {.parts = options.has("split") ? static_cast<std::size_t>(options.integer("split", 1, kMaxSplitParts)) : 0};
 }
 
 /// The files that are written. A run that was killed after its last rename has its output in place already; the writer

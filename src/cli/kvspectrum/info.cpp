@@ -16,8 +16,8 @@ void run_info(Arguments arguments) {
       .flag("json", "print the report as JSON on stdout");
   const auto options = table.parse(arguments, std::cout);
   if (!options) return;
-  constexpr std::int64_t kMostWindow = 1 << 24;
-  const auto window = static_cast<std::size_t>(options->integer("window", 2, kMostWindow));
+  constexpr std::int64_t kMaxWindow = 1 << 24;
+  const auto window = static_cast<std::size_t>(options->integer("window", 2, kMaxWindow));
   const auto source = ModelSource::open(options->text("MODEL"));
   const Json report = model_report(*source, window);
   print_result(run_options(*options), report, report_text(report));

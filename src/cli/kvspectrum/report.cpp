@@ -34,11 +34,11 @@ OptionTable report_options() {
 
 /// What of folders was passed over, in one line.
 void note_skipped(const std::vector<std::string>& skipped, bool quiet) {
-  constexpr std::size_t kMostNamed = 5;
+  constexpr std::size_t kMaxNamed = 5;
   if (skipped.empty()) return;
   std::string names;
-  for (std::size_t n = 0; n < std::min(kMostNamed, skipped.size()); ++n) names += (n > 0 ? ", " : "") + skipped[n];
-  const std::size_t more = skipped.size() - std::min(kMostNamed, skipped.size());
+  for (std::size_t n = 0; n < std::min(kMaxNamed, skipped.size()); ++n) names += (n > 0 ? ", " : "") + skipped[n];
+  const std::size_t more = skipped.size() - std::min(kMaxNamed, skipped.size());
   print_note(
       "note: passed over what is no result: " + names + (more > 0 ? " and " + std::to_string(more) + " more" : ""),
       quiet);

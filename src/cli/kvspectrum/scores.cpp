@@ -16,12 +16,12 @@ namespace kvs {
 namespace {
 
 constexpr std::array<std::string_view, 2> kVariants{"lag", "local"};
-constexpr std::int64_t kMostTokens = 1 << 24;  // score_tokens() says what does not fit in a document
+constexpr std::int64_t kMaxTokens = 1 << 24;  // score_tokens() says what does not fit in a document
 
 LagkvOptions lagkv_options(const Options& options) {
   LagkvOptions lagkv;
-  lagkv.sinks = static_cast<std::size_t>(options.integer("sinks", 0, kMostTokens));
-  lagkv.lag = static_cast<std::size_t>(options.integer("lag", 1, kMostTokens));
+  lagkv.sinks = static_cast<std::size_t>(options.integer("sinks", 0, kMaxTokens));
+  lagkv.lag = static_cast<std::size_t>(options.integer("lag", 1, kMaxTokens));
   lagkv.ratio = options.real("ratio", 0, 1);
   lagkv.variant = static_cast<LagkvVariant>(std::ranges::find(kVariants, options.text("variant")) - kVariants.begin());
   if (lagkv.kept() == 0)
@@ -40,9 +40,9 @@ OptionTable scores_options() {
       .value("document", "N", "which of the text's windows", "0")
       .from(0)
       .value("sinks", "S", "first tokens, which always stay", "16")
-      .from(0, kMostTokens)
+      .from(0, kMaxTokens)
       .value("lag", "L", "tokens of a partition", "128")
-      .from(1, kMostTokens)
+      .from(1, kMaxTokens)
       .value("ratio", "SHARE", "of a partition's tokens that stay", "0.25")
       .value("variant", "lag|local", "states are scaled by the next partition's range or by their own", "lag")
       .value("layers", "LAYERS", "such as 0,14-16", "all")

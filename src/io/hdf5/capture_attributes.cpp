@@ -12,7 +12,7 @@
 namespace kvs {
 namespace {
 
-constexpr hssize_t kMostValues = 1 << 17;
+constexpr hssize_t kMaxValues = 1 << 17;
 
 /// An attribute of one object with its type and number of values.
 struct OpenAttribute {
@@ -34,7 +34,7 @@ OpenAttribute open_attribute(const Hdf5Scope& scope, hid_t object, const std::st
   const Hdf5Handle space = scope.own(H5Aget_space(opened.attribute.get()), H5Sclose, opened.place);
   opened.rank = scope.check(H5Sget_simple_extent_ndims(space.get()), opened.place);
   opened.values = scope.check(H5Sget_simple_extent_npoints(space.get()), opened.place);
-  if (opened.values > kMostValues)
+  if (opened.values > kMaxValues)
     scope.refuse(opened.place, "found " + std::to_string(opened.values) + " values, expected at most 131072");
   return opened;
 }
@@ -74,14 +74,14 @@ std::string read_variable_text(const Hdf5Scope& scope, const OpenAttribute& open
   char* text = nullptr;
   scope.check(H5Aread(opened.attribute.get(), memory.get(), &text), opened.place);
   if (text == nullptr) return "";
-  std::string value(text, ::strnlen(text, kMostTextBytes + 1));
+  std::string value(text, ::strnlen(text, kMaxTextBytes + 1));
   H5free_memory(text);
   return value;
 }
 
 std::string read_fixed_text(const Hdf5Scope& scope, const OpenAttribute& opened) {
   const std::size_t size = H5Tget_size(opened.type.get());
-  if (size > kMostTextBytes)
+  if (size > kMaxTextBytes)
     scope.refuse(opened.place, "found " + std::to_string(size) + " bytes, expected at most 65536");
   std::string value(size, '\0');
   scope.check(H5Aread(opened.attribute.get(), opened.type.get(), value.data()), opened.place);

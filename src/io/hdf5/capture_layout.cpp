@@ -11,11 +11,11 @@
 namespace kvs {
 namespace {
 
-constexpr std::uint64_t kMostHeads = 1U << 16, kMostHeadDim = 1U << 16;
-constexpr std::int64_t kMostLayer = 99'999;
-constexpr std::uint64_t kMostRopeKinds = 8;
+constexpr std::uint64_t kMaxHeads = 1U << 16, kMaxHeadDim = 1U << 16;
+constexpr std::int64_t kMaxLayer = 99'999;
+constexpr std::uint64_t kMaxRopeKinds = 8;
 /// 2^40: no window of tokens is longer, and products with heads and head_dim stay far from overflow.
-constexpr std::uint64_t kMostTokens = 1ULL << 40;
+constexpr std::uint64_t kMaxTokens = 1ULL << 40;
 
 [[noreturn]] void fail(std::string_view where, std::string_view attribute, const std::string& problem) {
   throw Error(ErrorCode::kInput, std::string(where) + ": " + std::string(attribute), problem);
@@ -23,7 +23,7 @@ constexpr std::uint64_t kMostTokens = 1ULL << 40;
 
 void check_text(std::string_view where, std::string_view attribute, std::string_view text) {
   // HDF5 ends a string at its first NUL, and the place of `complete` is found by bytes that UTF-8 never has.
-  if (text.size() > kMostTextBytes)
+  if (text.size() > kMaxTextBytes)
     fail(where, attribute, "found " + std::to_string(text.size()) + " bytes, expected at most 65536");
   if (find_invalid_utf8(text) != std::string_view::npos || text.find('\0') != std::string_view::npos)
     fail(where, attribute, "expected UTF-8 text without NUL");
@@ -41,7 +41,7 @@ void check_rope(const CaptureHeader& header, std::string_view where) {
   check_range(where, "rotary_dim", header.rotary_dim, 2, header.head_dim);
   if (header.rotary_dim % 2 != 0) fail(where, "rotary_dim", "expected an even number");
   const std::size_t kinds = header.rope_factors.size();
-  check_range(where, "rope_factors", kinds, 1, kMostRopeKinds);
+  check_range(where, "rope_factors", kinds, 1, kMaxRopeKinds);
   for (const double factor : header.rope_factors)
     if (!std::isfinite(factor) || factor <= 0) fail(where, "rope_factors", "expected finite numbers above 0");
   if (header.rope_kinds.size() != header.model_layers)
@@ -66,12 +66,12 @@ void check_header(const CaptureHeader& header, std::string_view where) {
   check_text(where, "architecture", header.architecture);
   check_text(where, "rope_scaling", header.rope_scaling);
   check_text(where, "rope_parameters", header.rope_parameters);
-  check_range(where, "model_layers", header.model_layers, 1, static_cast<std::uint64_t>(kMostLayer) + 1);
-  check_range(where, "query_heads", header.query_heads, 1, kMostHeads);
-  check_range(where, "kv_heads", header.kv_heads, 1, kMostHeads);
-  check_range(where, "head_dim", header.head_dim, 2, kMostHeadDim);
-  check_range(where, "tokens", header.tokens, 2, kMostTokens);
-  check_range(where, "documents", header.documents, 1, kMostCaptureDatasets);
+  check_range(where, "model_layers", header.model_layers, 1, static_cast<std::uint64_t>(kMaxLayer) + 1);
+  check_range(where, "query_heads", header.query_heads, 1, kMaxHeads);
+  check_range(where, "kv_heads", header.kv_heads, 1, kMaxHeads);
+  check_range(where, "head_dim", header.head_dim, 2, kMaxHeadDim);
+  check_range(where, "tokens", header.tokens, 2, kMaxTokens);
+  check_range(where, "documents", header.documents, 1, kMaxCaptureDatasets);
   if (header.store == DType::kF64) fail(where, "dtype", "found f64, expected f32, f16 or bf16");
   if (header.layers.empty()) fail(where, "layers", "found none, expected at least one layer");
   for (std::size_t i = 0; i < header.layers.size(); ++i)
@@ -111,10 +111,10 @@ CaptureLayout layout_of(const CaptureHeader& header, std::string_view where) {
   check_header(header, where);
   const std::uint64_t per_document = 2 + header.layers.size() * header.states.size();
   // documents is at most 2^20 and layers below 2^17, so this product fits.
-  if (per_document * header.documents > kMostCaptureDatasets)
+  if (per_document * header.documents > kMaxCaptureDatasets)
     throw Error(ErrorCode::kUnsupported, where,
                 "found " + std::to_string(per_document * header.documents) + " datasets, expected at most " +
-                    std::to_string(kMostCaptureDatasets) + " in one capture");
+                    std::to_string(kMaxCaptureDatasets) + " in one capture");
   CaptureLayout layout;
   layout.datasets.push_back({"tokens", CaptureType::kInt32, {header.tokens}, 4 * header.tokens});
   layout.datasets.push_back({"nll", CaptureType::kF32, {header.tokens - 1}, 4 * (header.tokens - 1)});
@@ -187,23 +187,23 @@ CaptureHeader header_from_json(const JsonCursor& object) {
   header.model_sha256 = object.at("model_sha256").string();
   header.architecture = object.at("architecture").string();
   header.rope_scaling = object.at("rope_scaling").string();
-  header.model_layers = static_cast<std::uint32_t>(object.at("model_layers").unsigned_integer(kMostLayer + 1));
-  header.query_heads = static_cast<std::uint32_t>(object.at("query_heads").unsigned_integer(kMostHeads));
-  header.kv_heads = static_cast<std::uint32_t>(object.at("kv_heads").unsigned_integer(kMostHeads));
-  header.head_dim = static_cast<std::uint32_t>(object.at("head_dim").unsigned_integer(kMostHeadDim));
+  header.model_layers = static_cast<std::uint32_t>(object.at("model_layers").unsigned_integer(kMaxLayer + 1));
+  header.query_heads = static_cast<std::uint32_t>(object.at("query_heads").unsigned_integer(kMaxHeads));
+  header.kv_heads = static_cast<std::uint32_t>(object.at("kv_heads").unsigned_integer(kMaxHeads));
+  header.head_dim = static_cast<std::uint32_t>(object.at("head_dim").unsigned_integer(kMaxHeadDim));
   header.rope_theta = object.at("rope_theta").real();
   header.rope_parameters = object.at("rope_parameters").string();
-  header.rotary_dim = static_cast<std::uint32_t>(object.at("rotary_dim").unsigned_integer(kMostHeadDim));
+  header.rotary_dim = static_cast<std::uint32_t>(object.at("rotary_dim").unsigned_integer(kMaxHeadDim));
   header.rope_factors = reals(object.at("rope_factors"));
   header.rope_frequencies = reals(object.at("rope_frequencies"));
   const JsonCursor kinds = object.at("rope_kinds");
   for (std::size_t i = 0; i < kinds.array_size(); ++i)
-    header.rope_kinds.push_back(static_cast<std::int32_t>(kinds.at(i).integer(0, kMostRopeKinds)));
-  header.tokens = object.at("tokens").unsigned_integer(kMostTokens);
-  header.documents = object.at("documents").unsigned_integer(kMostCaptureDatasets);
+    header.rope_kinds.push_back(static_cast<std::int32_t>(kinds.at(i).integer(0, kMaxRopeKinds)));
+  header.tokens = object.at("tokens").unsigned_integer(kMaxTokens);
+  header.documents = object.at("documents").unsigned_integer(kMaxCaptureDatasets);
   const JsonCursor layers = object.at("layers"), states = object.at("states"), store = object.at("dtype");
   for (std::size_t i = 0; i < layers.array_size(); ++i)
-    header.layers.push_back(static_cast<std::int32_t>(layers.at(i).integer(0, kMostLayer)));
+    header.layers.push_back(static_cast<std::int32_t>(layers.at(i).integer(0, kMaxLayer)));
   for (std::size_t i = 0; i < states.array_size(); ++i) {
     const auto kind = state_kind_from_name(states.at(i).string());
     if (!kind || !header.states.insert(*kind).second) states.at(i).fail("q_pre, k_pre, k_post or v, each once");

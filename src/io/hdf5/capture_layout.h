@@ -41,15 +41,15 @@ struct CaptureIndex {
 };
 
 /// Datasets one capture may hold: keeps its index below 100 MB of memory whatever a file claims.
-inline constexpr std::uint64_t kMostCaptureDatasets = 1U << 20;
+inline constexpr std::uint64_t kMaxCaptureDatasets = 1U << 20;
 inline constexpr std::string_view kCaptureFormat = "kvspectrum-capture";
 inline constexpr std::int64_t kCaptureVersion = 1;
-inline constexpr std::size_t kMostTextBytes = 1U << 16;  // of one attribute
+inline constexpr std::size_t kMaxTextBytes = 1U << 16;  // of one attribute
 /// Bytes of the attribute `complete`, a 64-bit integer.
 inline constexpr std::uint64_t kCompleteBytes = 8;
 
 /// @throws Error kInput naming the attribute if the header describes no capture; kUnsupported above
-///         kMostCaptureDatasets. All sizes are checked products.
+///         kMaxCaptureDatasets. All sizes are checked products.
 CaptureLayout layout_of(const CaptureHeader& header, std::string_view where);
 
 std::string document_group(std::uint64_t document);  // "/doc/00000"

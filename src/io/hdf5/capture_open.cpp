@@ -64,7 +64,7 @@ Expected read_expected(const CapturePaths& paths, bool unfinished, std::uint64_t
   Expected expected;
   if (!unfinished && is_there(paths.manifest)) {
     expected.source = paths.manifest.native();
-    const Json manifest = parse_json(read_text_file(paths.manifest, kMostManifestBytes), expected.source);
+    const Json manifest = parse_json(read_text_file(paths.manifest, kMaxManifestBytes), expected.source);
     expected.identity = manifest.value("identity", Json());
     expected.index = index_from_manifest(manifest, expected.source, file_bytes);
     expected.committed = expected.index.offsets.size() / expected.index.names.size();

@@ -38,7 +38,7 @@ CaptureIndex common_part(const JsonCursor& object, std::uint64_t file_bytes) {
   if (index.metadata_sha256.size() != 64 || !hexadecimal) object.at("metadata_sha256").fail("64 hexadecimal digits");
   const JsonCursor names = object.at("names"), bytes = object.at("bytes");
   const std::size_t datasets = names.array_size();
-  if (datasets == 0 || datasets > kMostCaptureDatasets) names.fail("1 to 1048576 names");
+  if (datasets == 0 || datasets > kMaxCaptureDatasets) names.fail("1 to 1048576 names");
   if (bytes.array_size() != datasets) bytes.fail(std::to_string(datasets) + " sizes");
   for (std::size_t i = 0; i < datasets; ++i) {
     index.names.push_back(names.at(i).string());
@@ -64,8 +64,8 @@ void append_checksums(const JsonCursor& checksums, CaptureIndex& index) {
 /// Number of rows of a [document][dataset] table. @throws Error kInput unless it is possible.
 std::size_t table_rows(const JsonCursor& table, const CaptureIndex& index) {
   const std::size_t rows = table.array_size();
-  if (rows == 0 || rows > kMostCaptureDatasets / index.names.size())
-    table.fail("1 to " + std::to_string(kMostCaptureDatasets / index.names.size()) + " documents");
+  if (rows == 0 || rows > kMaxCaptureDatasets / index.names.size())
+    table.fail("1 to " + std::to_string(kMaxCaptureDatasets / index.names.size()) + " documents");
   return rows;
 }
 

@@ -14,7 +14,7 @@ namespace kvs {
 /// Both are input when they are read: nothing in them is believed before it was checked against the file's size.
 
 /// Above the size of the largest manifest that manifest_of() gives, about 30 bytes a dataset.
-inline constexpr std::size_t kMostManifestBytes = 64UL << 20;
+inline constexpr std::size_t kMaxManifestBytes = 64UL << 20;
 /// @param index     complete, checksums of all documents included
 /// @param identity  the run that made it, so that a later one can see that it is done already
 Json manifest_of(const CaptureIndex& index, const Json& identity);

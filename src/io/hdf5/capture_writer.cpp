@@ -245,7 +245,7 @@ enum class Beginning { kStart, kReplace, kResume, kFinished };
 /// to ask for it again does no harm. One that is gone or empty is made again. Nothing: OUT is no such run's.
 std::optional<Beginning> beginning_after_end(const CapturePaths& paths, const Json& identity) {
   if (!is_named(paths.manifest)) return std::nullopt;
-  const Json manifest = parse_json(read_text_file(paths.manifest, kMostManifestBytes), paths.manifest.native());
+  const Json manifest = parse_json(read_text_file(paths.manifest, kMaxManifestBytes), paths.manifest.native());
   if (!manifest.is_object() || !manifest.contains("identity") || manifest["identity"] != identity) return std::nullopt;
   std::error_code error;
   if (!is_named(paths.output) || (fs::is_empty(paths.output, error) && !error)) return Beginning::kReplace;

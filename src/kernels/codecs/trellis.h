@@ -17,7 +17,7 @@ namespace {  // NOLINT: see scalars.h
 /// coded.
 struct Trellis {
   static constexpr std::size_t kStates = 256, kGain = 2, kLanes = 16;
-  static constexpr float kLeastGain = 0.05F, kMostGain = 60000, kFar = 1e30F;
+  static constexpr float kMinGain = 0.05F, kMaxGain = 60000, kFar = 1e30F;
 
   static KVS_CODEC const TrellisValue* values_of(const RowTables& tables) noexcept {
     return reinterpret_cast<const TrellisValue*>(tables.values);
@@ -40,7 +40,7 @@ struct Trellis {
       sum += codes ? z * z : 0;
       coded += codes ? 1 : 0;
     }
-    return coded > 0 ? clamped(std::sqrt(sum / coded), kLeastGain, kMostGain) : 1;
+    return coded > 0 ? clamped(std::sqrt(sum / coded), kMinGain, kMaxGain) : 1;
   }
 
   /// Of states and those half of them further on the better ones: the cheaper, of equal ones the lower. This and what

@@ -18,7 +18,7 @@ using cpu::StatesLayout;
 
 /// Keys and values of [member, kv_head, token, head_dim], and where they go in packed form: [member, kv_head, chunk].
 struct States {
-  explicit States(const KeyRows& rows)
+  explicit States(const PastKv& rows)
       : k(rows, true, false),
         v(rows, false, false),
         members(rows.k.shape[0]),

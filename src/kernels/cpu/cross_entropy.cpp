@@ -27,14 +27,14 @@ double log_sum(const cpu::LogitSum* slices, std::size_t count) {
 void CpuBackend::cross_entropy(Operand x, const Weight& head, std::span<const std::int32_t> targets,
                                std::span<float> nll, float softcap) {
   // A tile of logits is read three times right after the product has written it: it must stay in the private cache.
-  constexpr std::size_t kSlice = 1024, kMostRows = 128;
+  constexpr std::size_t kSlice = 1024, kMaxRows = 128;
   const cpu::PackedWeight& packed = cpu::checked_weight(head, x.columns, compute_type());
   const std::size_t rows = x.rows, n = packed.rows(), k = packed.columns();
   cpu::require(targets.size() == rows && nll.size() == rows, "cross_entropy", "one target and one result per row");
   for (const std::int32_t target : targets)
     cpu::require(target < 0 || static_cast<std::size_t>(target) < n, "cross_entropy", "targets below the vocabulary");
   if (rows == 0) return;
-  const std::size_t tile_rows = cpu::row_tile(rows, static_cast<std::size_t>(threads_), kMostRows);
+  const std::size_t tile_rows = cpu::row_tile(rows, static_cast<std::size_t>(threads_), kMaxRows);
   const std::size_t step = packed.layout().column_step();
   const std::size_t slice = step >= kSlice ? step : kSlice / step * step, slices = (n + slice - 1) / slice;
   const cpu::TileProducts tiles(*products_, packed, {rows, tile_rows}, {n, std::min(slice, n)}, false);

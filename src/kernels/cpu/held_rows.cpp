@@ -12,7 +12,7 @@ namespace cpu {
 namespace {
 
 /// Rows of one head to code or decode. The bytes of rows that are only read are not written.
-CodedRows coded(const HeldRows& held, std::size_t member, std::size_t head, std::size_t first, std::size_t count,
+CodedRows coded(const StoredRows& held, std::size_t member, std::size_t head, std::size_t first, std::size_t count,
                 const float* x, float* scratch, bool in_basis = false) {
   return {.format = held.format,
           .values = held.values(),
@@ -24,7 +24,7 @@ CodedRows coded(const HeldRows& held, std::size_t member, std::size_t head, std:
           .in_basis = in_basis};
 }
 
-std::size_t scratch_floats(const HeldRows& rows) { return unit_scratch(rows.format, rows.values()); }
+std::size_t scratch_floats(const StoredRows& rows) { return unit_scratch(rows.format, rows.values()); }
 
 /// Rotates row n as position first + n.
 void rotate_rows(const RopeTable& table, std::size_t first, std::size_t count, std::size_t head_dim, float* rows) {
@@ -41,7 +41,7 @@ void rotate_rows(const RopeTable& table, std::size_t first, std::size_t count, s
   }
 }
 
-void check(const HeldRows& held, std::size_t heads, std::size_t values, std::size_t first, std::size_t count) {
+void check(const StoredRows& held, std::size_t heads, std::size_t values, std::size_t first, std::size_t count) {
   require(held.shape[0] == 1 && held.shape[1] == heads && held.values() == values, "rows", "held rows of these heads");
   require(first + count <= held.shape[2], "rows", "room for them");
   require(!held.format.across_tokens || (first % held.format.group == 0 && count % held.format.group == 0), "rows",
@@ -50,7 +50,7 @@ void check(const HeldRows& held, std::size_t heads, std::size_t values, std::siz
 
 }  // namespace
 
-PastReader::PastReader(const KeyRows& past, bool keys, bool may_turn)
+PastReader::PastReader(const PastKv& past, bool keys, bool may_turn)
     : early_(keys ? past.k : past.v),
       late_(keys ? past.late_k : past.late_v),
       slots_(keys ? past.slots : RopeTable{}),
@@ -66,7 +66,7 @@ std::size_t PastReader::spare_floats(std::size_t rows) const noexcept {
   return copies ? rows * early_.values() + std::max(scratch_floats(early_), scratch_floats(late_)) : 0;
 }
 
-void PastReader::decode(const HeldRows& rows, std::size_t member, std::size_t head, std::size_t first,
+void PastReader::decode(const StoredRows& rows, std::size_t member, std::size_t head, std::size_t first,
                         std::size_t count, float* to, float* scratch) const {
   loops().decode_rows(coded(rows, member, head, first, count, to, scratch, in_basis_));
 }
@@ -90,7 +90,7 @@ const float* PastReader::read(std::size_t member, std::size_t head, std::size_t 
 }  // namespace cpu
 
 /// @param x  the rows of head 0, `head_stride` floats before those of the next
-void CpuBackend::code_rows(const HeldRows& held, std::size_t first, std::size_t count, const float* x,
+void CpuBackend::code_rows(const StoredRows& held, std::size_t first, std::size_t count, const float* x,
                            std::size_t head_stride, void (*code)(const cpu::CodedRows&) noexcept) {
   reserve_scratch(cpu::scratch_floats(held) * sizeof(float));
   const std::size_t heads = held.shape[1], step = rows_of_unit(held.format), units = count / step;
@@ -103,14 +103,14 @@ void CpuBackend::code_rows(const HeldRows& held, std::size_t first, std::size_t 
 }
 
 void CpuBackend::encode_rows(BackendView<const float, 4> rows, std::size_t first, std::size_t count,
-                             const HeldRows& held, std::size_t at) {
+                             const StoredRows& held, std::size_t at) {
   const auto [members, heads, tokens, values] = rows.shape();
   cpu::check(held, heads, values, at, count);
   cpu::require(members == 1 && first + count <= tokens, "rows", "rows of one sequence");
   code_rows(held, at, count, rows.data() + first * values, tokens * values, cpu::loops().encode_rows);
 }
 
-void CpuBackend::decode_rows(const HeldRows& held, std::size_t first, BackendView<float, 4> out) {
+void CpuBackend::decode_rows(const StoredRows& held, std::size_t first, BackendView<float, 4> out) {
   const auto [members, heads, count, values] = out.shape();
   cpu::check(held, heads, values, first, count);
   cpu::require(members == 1, "rows", "rows of one sequence");

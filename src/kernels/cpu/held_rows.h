@@ -10,7 +10,7 @@ namespace kvs::cpu {
 class PastReader {
  public:
   /// @param may_turn  rows may be read in the basis in which they are coded, see in_basis()
-  PastReader(const KeyRows& past, bool keys, bool may_turn);
+  PastReader(const PastKv& past, bool keys, bool may_turn);
 
   /// Whether read() leaves rows in the basis in which they are coded, so that the few rows which meet them have to be
   /// turned instead: true where all of them share one and are not rotated after that.
@@ -24,10 +24,10 @@ class PastReader {
   const float* read(std::size_t member, std::size_t head, std::size_t first, std::size_t count, float* spare) const;
 
  private:
-  void decode(const HeldRows& rows, std::size_t member, std::size_t head, std::size_t first, std::size_t count,
+  void decode(const StoredRows& rows, std::size_t member, std::size_t head, std::size_t first, std::size_t count,
               float* to, float* scratch) const;
 
-  HeldRows early_, late_;
+  StoredRows early_, late_;
   RopeTable slots_;
   bool in_basis_;
 };

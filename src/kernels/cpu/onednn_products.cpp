@@ -21,8 +21,8 @@ namespace {
 
 using dnnl::memory;
 
-constexpr std::size_t kMostProducts = 4096;  // about 50 KiB of generated code each
-constexpr std::size_t kMostLayouts = 1024;
+constexpr std::size_t kMaxProducts = 4096;  // about 50 KiB of generated code each
+constexpr std::size_t kMaxLayouts = 1024;
 
 /// oneDNN does not ask whether it got memory for the code that it generates (2.6: a SIGSEGV).
 void require_room() {
@@ -134,7 +134,7 @@ class OnednnEngine final : public ProductEngine {
   }
 
   std::shared_ptr<const PackedLayout> layout(std::size_t n, std::size_t k) override {
-    if (layouts_.size() > kMostLayouts) layouts_.clear();
+    if (layouts_.size() > kMaxLayouts) layouts_.clear();
     auto& found = layouts_[{n, k}];
     if (found == nullptr) {
       const OneThreadEach guard;
@@ -160,7 +160,7 @@ class OnednnEngine final : public ProductEngine {
   }
 
   std::shared_ptr<const Product> product(const ProductShape& shape, const PackedLayout& layout) override {
-    if (products_.size() > kMostProducts) products_.clear();
+    if (products_.size() > kMaxProducts) products_.clear();
     const auto [entry, fresh] = products_.try_emplace(Key{shape, layout.n(), layout.k()});
     if (!fresh) return entry->second;
     const OneThreadEach guard;

@@ -71,7 +71,7 @@ void run_keys(const AttentionInput& in, const Layout& l, std::size_t pair, std::
   const std::size_t member = pair / l.kv_heads, head = pair % l.kv_heads;
   const bool own = run == l.past_runs;
   const std::size_t first = run * kRowRun, keys = own ? l.tokens : std::min(kRowRun, l.past - first);
-  std::size_t begin[kMostQueryRows], end[kMostQueryRows];
+  std::size_t begin[kMaxQueryRows], end[kMaxQueryRows];
   for (std::size_t r = 0; r < l.rows; ++r) {
     const std::size_t token = r % l.tokens, position = l.past + token, from = own ? l.past : first;
     const std::size_t oldest = in.window > 0 && position + 1 > in.window ? position + 1 - in.window : 0;
@@ -146,7 +146,7 @@ void write_mass(const AttentionInput& in, const Layout& l, std::size_t head, std
 bool are_few_tokens(const AttentionInput& in) noexcept {
   constexpr std::size_t kFew = 8;
   const std::size_t tokens = in.q.extent(2), group = in.q.extent(1) / in.k.extent(1);
-  const bool fits = tokens <= kFew && group * tokens <= kMostQueryRows;
+  const bool fits = tokens <= kFew && group * tokens <= kMaxQueryRows;
   return in.spectrum.tokens > 0 || ((in.past.count() > 0 || !in.mass.empty()) && fits);
 }
 

@@ -13,7 +13,7 @@ namespace kvs::cpu {
 /// the past. f32 throughout, whatever the compute type.
 /// Runs of kRowRun keys are softened apart and joined in order, so results do not depend on the threads.
 /// Source: Dao et al., Flash-Decoding (2023).
-/// Pays for up to 8 tokens with a past, of up to kMostQueryRows rows of a group's queries; the only one that knows the
+/// Pays for up to 8 tokens with a past, of up to kMaxQueryRows rows of a group's queries; the only one that knows the
 /// mass, and that reads a spectrum, which is one more run.
 constexpr std::size_t kRowRun = 256;
 bool are_few_tokens(const AttentionInput& in) noexcept;

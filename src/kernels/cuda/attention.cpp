@@ -10,10 +10,10 @@ namespace kvs {
 namespace {
 
 void check_head_dim(std::size_t head_dim) {
-  if (head_dim > cuda::kMostHeadDim || head_dim % 2 != 0) {
+  if (head_dim > cuda::kMaxHeadDim || head_dim % 2 != 0) {
     throw Error(ErrorCode::kUnsupported, "device cuda",
                 "found a head_dim of " + std::to_string(head_dim) + ", expected an even one of at most " +
-                    std::to_string(cuda::kMostHeadDim));
+                    std::to_string(cuda::kMaxHeadDim));
   }
 }
 
@@ -31,16 +31,16 @@ cuda::SplitShape shape_of(const SelfAttentionInput& in) {
 
 }  // namespace
 
-std::size_t CudaBackend::most_head_dim() const { return cuda::kMostHeadDim; }
+std::size_t CudaBackend::max_head_dim() const { return cuda::kMaxHeadDim; }
 
 void CudaBackend::attention(const AttentionInput& input, Operand out) {
   check_attention(input, out);
   check_head_dim(input.q.extent(3));
   if (input.q.empty()) return;
-  const KeyRows& past = input.past;
+  const PastKv& past = input.past;
   const bool plain = past.is_plain();
-  const HeldRows past_k = plain ? past.k : plain_past(past.k, past.late_k, past.slots, past_k_),
-                 past_v = plain ? past.v : plain_past(past.v, past.late_v, {}, past_v_);
+  const StoredRows past_k = plain ? past.k : plain_past(past.k, past.late_k, past.slots, past_k_),
+                   past_v = plain ? past.v : plain_past(past.v, past.late_v, {}, past_v_);
   if (input.spectrum.tokens > 0) {
     AttentionInput plain_input = input;
     plain_input.past = {past_k, past_v};

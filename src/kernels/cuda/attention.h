@@ -25,7 +25,7 @@ struct AttentionArguments {
   T* out = nullptr;        // [member · token, H · head_dim], packed
 };
 
-constexpr std::size_t kMostHeadDim = 256;  // of both kernels
+constexpr std::size_t kMaxHeadDim = 256;  // of both kernels
 
 /// AttentionArguments::row of rows that are aligned to 16 bytes.
 template <class T>
@@ -42,7 +42,7 @@ AttentionArguments<__nv_bfloat16> narrowed(const Context& context, const Attenti
 
 /// Both follow Dao, "FlashAttention-2" (arXiv 2307.08691), algorithm 1: a block of queries walks over blocks of keys
 /// and rescales what it has whenever a row's maximum rises, so that no more than one tile of scores exists. head_dim is
-/// even and at most kMostHeadDim. f32 products and sums on the plain cores.
+/// even and at most kMaxHeadDim. f32 products and sums on the plain cores.
 void attention_f32(const Context& context, const AttentionArguments<float>& in);
 /// Of narrowed() inputs: products and weights in bf16 on the tensor cores, f32 sums; the sum of weights is unrounded.
 void attention_bf16(const Context& context, const AttentionArguments<__nv_bfloat16>& in);

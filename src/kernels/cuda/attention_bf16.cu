@@ -361,7 +361,7 @@ __global__ void __launch_bounds__(kBlockThreads, 2) attend(const Arguments in, c
 
 template <int D>
 void launch(const Context& context, const Arguments& in) {
-  static_assert(Plan<D>::kSharedBytes <= kMostSharedBytes);
+  static_assert(Plan<D>::kSharedBytes <= kMaxSharedBytes);
   launch_attention(context, in, attend<D>, Plan<D>::kQueries, kBlockThreads, Plan<D>::kSharedBytes);
 }
 

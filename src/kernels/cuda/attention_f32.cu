@@ -133,7 +133,7 @@ __global__ void __launch_bounds__(kSide* kSide) attend(const AttentionArguments<
 template <int D>
 void launch(const Context& context, const AttentionArguments<float>& in) {
   constexpr std::size_t kSharedBytes = shared_floats<D>() * sizeof(float);
-  static_assert(kSharedBytes <= kMostSharedBytes);
+  static_assert(kSharedBytes <= kMaxSharedBytes);
   launch_attention(context, in, attend<D>, kQueries<D>, kSide * kSide, kSharedBytes);
 }
 

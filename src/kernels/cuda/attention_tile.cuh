@@ -87,7 +87,7 @@ __device__ inline float capped(const AttentionArguments<float>& in, float score)
 __device__ inline float base_of(float largest) { return largest == -INFINITY ? 0.0F : largest; }
 
 /// What a block may ask for on every GPU of compute capability 8.0 or later: that of 8.6, 8.9 and 12.0.
-constexpr std::size_t kMostSharedBytes = std::size_t{99} << 10;
+constexpr std::size_t kMaxSharedBytes = std::size_t{99} << 10;
 
 /// Launches `kernel` with one block per tile of `queries` tokens, head and member.
 template <class T>

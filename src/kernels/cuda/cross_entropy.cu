@@ -71,7 +71,7 @@ double finish(const RowState& state, std::size_t row) {
 void CudaBackend::cross_entropy(Operand x, const Weight& head, std::span<const std::int32_t> targets,
                                 std::span<float> nll, float softcap) {
   // One tile of logits is 32 MiB, which large GPUs' second-level caches hold; a block's registers hold a row of it.
-  constexpr std::size_t kSlice = 4096, kMostRows = 2048;
+  constexpr std::size_t kSlice = 4096, kMaxRows = 2048;
   const cuda::CudaWeight& weight = cuda::checked_weight(head, x.columns, type_);
   const std::size_t rows = x.rows, vocabulary = weight.rows(), item = item_size(type_);
   cuda::require(targets.size() == rows && nll.size() == rows, "cross_entropy", "one target and one result per row");
@@ -81,10 +81,10 @@ void CudaBackend::cross_entropy(Operand x, const Weight& head, std::span<const s
   if (rows == 0) return;
   const cuda::DeviceArray<std::int32_t> device_targets(context_, targets);
   const cuda::DeviceArray<cuda::RowState> states(context_, rows);
-  logits_.reserve(context_, std::min(rows, kMostRows) * std::min(vocabulary, kSlice));
+  logits_.reserve(context_, std::min(rows, kMaxRows) * std::min(vocabulary, kSlice));
   cuda::launch_kernel("start_rows", cuda::start_rows, {cuda::blocks_for(rows)}, context_.stream(), states.data(), rows);
-  for (std::size_t row = 0; row < rows; row += kMostRows) {
-    const std::size_t height = std::min(kMostRows, rows - row);
+  for (std::size_t row = 0; row < rows; row += kMaxRows) {
+    const std::size_t height = std::min(kMaxRows, rows - row);
     if (std::ranges::all_of(targets.subspan(row, height), [](std::int32_t target) { return target < 0; })) continue;
     for (std::size_t column = 0; column < vocabulary; column += kSlice) {
       const std::size_t width = std::min(kSlice, vocabulary - column);

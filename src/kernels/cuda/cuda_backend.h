@@ -59,10 +59,10 @@ class CudaBackend final : public Backend {
   void rope(BackendView<float, 4> x, const RopeTable& table, std::size_t first_position, RopeDirection direction,
             std::span<const std::uint8_t> chunks) override;
   void attention(const AttentionInput& input, Operand out) override;
-  void encode_rows(BackendView<const float, 4> rows, std::size_t first, std::size_t count, const HeldRows& held,
+  void encode_rows(BackendView<const float, 4> rows, std::size_t first, std::size_t count, const StoredRows& held,
                    std::size_t at) override;
-  void decode_rows(const HeldRows& held, std::size_t first, BackendView<float, 4> out) override;
-  std::size_t most_head_dim() const override;
+  void decode_rows(const StoredRows& held, std::size_t first, BackendView<float, 4> out) override;
+  std::size_t max_head_dim() const override;
   void self_attention(const SelfAttentionInput& input, Operand out) override;
   void up_projection(Operand x, const Weight& weight, Activation activation, Operand out) override;
   void cross_entropy(Operand x, const Weight& head, std::span<const std::int32_t> targets, std::span<float> nll,
@@ -70,8 +70,8 @@ class CudaBackend final : public Backend {
 
  private:
   /// Rows of a past that are held in another form, or in two parts, as f32 rows in `memory`.
-  HeldRows plain_past(const HeldRows& early, const HeldRows& late, const RopeTable& slots,
-                      cuda::DeviceArray<float>& memory);
+  StoredRows plain_past(const StoredRows& early, const StoredRows& late, const RopeTable& slots,
+                        cuda::DeviceArray<float>& memory);
   /// self_attention() but for its last step: q, k and v in `scratch`.
   template <class T>
   cuda::AttentionArguments<T> split_for_attention(const SelfAttentionInput& input, cuda::DeviceArray<T>& scratch);

@@ -5,7 +5,7 @@
 namespace kvs::cuda {
 namespace {
 
-constexpr std::size_t kMostPlans = 16;  // each may hold a work area as large as the data
+constexpr std::size_t kMaxPlans = 16;  // each may hold a work area as large as the data
 
 }  // namespace
 
@@ -20,7 +20,7 @@ void FftPlans::run(cufftDoubleComplex* data, std::size_t samples, std::size_t si
   if (samples <= 1 || signals == 0) return;  // a single sample is its own transform
   auto found = plans_.find({samples, signals});
   if (found == plans_.end()) {
-    if (plans_.size() >= kMostPlans) clear();
+    if (plans_.size() >= kMaxPlans) clear();
     cufftHandle plan = 0;
     check_cufft(cufftCreate(&plan), "cufftCreate");
     found = plans_.emplace(std::pair(samples, signals), plan).first;

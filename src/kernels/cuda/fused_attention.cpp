@@ -57,7 +57,7 @@ FusedPlan* FusedAttention::planned(const FusedShape& shape) {
     }
     make_ = nullptr;
   }
-  if (planner_ == nullptr || (choice_ == AttentionChoice::kAuto && plans_.size() == kMostPlans)) return nullptr;
+  if (planner_ == nullptr || (choice_ == AttentionChoice::kAuto && plans_.size() == kMaxPlans)) return nullptr;
   std::unique_ptr<FusedPlan> plan;
   try {
     plan = planner_->plan(shape);

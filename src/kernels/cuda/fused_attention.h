@@ -46,14 +46,14 @@ enum class AttentionChoice : std::uint8_t { kAuto, kOwn, kLibrary };
 /// Of KVS_ATTENTION's value: "" and "auto", "own", "cudnn".  @throws Error kUsage for another.
 AttentionChoice attention_choice(std::string_view name);
 
-/// Decides which attention a shape gets: by the shape alone and, after kMostPlans shapes, by their order, never by
+/// Decides which attention a shape gets: by the shape alone and, after kMaxPlans shapes, by their order, never by
 /// time, and for a given shape always the same within a run.
 class FusedAttention {
  public:
   using MakePlanner = std::function<std::unique_ptr<FusedPlanner>()>;
   /// With kAuto: a shape costs half a second once. Each further one gets the own kernel, so that documents of many
   /// lengths do not wait for plans longer than for their passes.
-  static constexpr std::size_t kMostPlans = 8;
+  static constexpr std::size_t kMaxPlans = 8;
   /// With kAuto. Below, attention is a few percent of a pass.
   static constexpr std::size_t kFewestTokens = 1024;
 

@@ -20,17 +20,17 @@ namespace kvs::cuda {
 namespace {
 
 constexpr std::size_t kWorkspaceBytes = std::size_t{32} << 20;  // what cuBLAS itself takes on Hopper
-constexpr std::size_t kMostPlans = 4096;
-constexpr std::size_t kMostAlignment = 256;  // of device memory as it is allocated
-constexpr int kCandidates = 8;               // algorithms asked for: the first need not be one that this device can run
+constexpr std::size_t kMaxPlans = 4096;
+constexpr std::size_t kMaxAlignment = 256;  // of device memory as it is allocated
+constexpr int kCandidates = 8;              // algorithms asked for: the first need not be one that this device can run
 constexpr int kTrials = 32;
 constexpr std::size_t kSampleBytes = std::size_t{64} << 10;  // of y's beginning and of its end
 
 cudaDataType_t cuda_type(DType type) { return type == DType::kBF16 ? CUDA_R_16BF : CUDA_R_32F; }
 
-/// The largest power of two, up to kMostAlignment, that divides an address.
+/// The largest power of two, up to kMaxAlignment, that divides an address.
 std::size_t alignment_of(const void* address) {
-  const auto bits = reinterpret_cast<std::uintptr_t>(address) | kMostAlignment;
+  const auto bits = reinterpret_cast<std::uintptr_t>(address) | kMaxAlignment;
   return bits & (~bits + 1);
 }
 
@@ -153,7 +153,7 @@ std::unique_ptr<GemmEngine::Plan> GemmEngine::make_plan(const GemmArguments& in)
 /// Tables are measured with operands as aligned as memory comes from the device.
 bool GemmEngine::take_from_table(const GemmArguments& in, Plan& plan) {
   const GemmAlgorithm* const entry = table_.find(shape_of(in));
-  if (entry == nullptr || std::min({alignment_of(in.x), alignment_of(in.w), alignment_of(in.y)}) < kMostAlignment)
+  if (entry == nullptr || std::min({alignment_of(in.x), alignment_of(in.w), alignment_of(in.y)}) < kMaxAlignment)
     return false;
   const auto algorithm = std::bit_cast<cublasLtMatmulAlgo_t>(*entry);
   cublasLtMatmulHeuristicResult_t checked = {};
@@ -175,7 +175,7 @@ void GemmEngine::take_proposal(const GemmArguments& in, Plan& plan) const {
 }
 
 GemmEngine::Plan& GemmEngine::plan(const GemmArguments& in) {
-  if (plans_.size() > kMostPlans) plans_.clear();
+  if (plans_.size() > kMaxPlans) plans_.clear();
   const Key key{shape_of(in), alignment_of(in.x), alignment_of(in.w), alignment_of(in.y)};
   const auto found = plans_.find(key);
   if (found != plans_.end()) return *found->second;

@@ -11,8 +11,8 @@
 namespace kvs::cuda {
 namespace {
 
-constexpr int kWarps = 8;              // one query each
-constexpr int kMostChunksPerLane = 4;  // up to a head_dim of 256
+constexpr int kWarps = 8;             // one query each
+constexpr int kMaxChunksPerLane = 4;  // up to a head_dim of 256
 
 /// partial[block, c] = Σ over the block's queries i and keys j ≤ i of |Σ_{c' not in E, c' ≠ c} δ_c'(i,j)|, 0 for c in
 /// E. The lanes of a warp share the chunks of one query and walk over its keys together. a, b: [token, component,
@@ -20,22 +20,22 @@ constexpr int kMostChunksPerLane = 4;  // up to a head_dim of 256
 __global__ void __launch_bounds__(32 * kWarps)
     distance_rows(const double* a, const double* b, const std::uint8_t* rotated, std::size_t tokens, std::size_t half,
                   double* partial) {
-  __shared__ double sums[kWarps][32 * kMostChunksPerLane];
+  __shared__ double sums[kWarps][32 * kMaxChunksPerLane];
   const std::size_t lane = threadIdx.x % 32, warp = threadIdx.x / 32, stride = kComponents * half;
   const std::size_t query = (std::size_t{gridDim.x} - 1 - blockIdx.x) * kWarps + warp;  // the longest rows first
-  double own[kMostChunksPerLane][kComponents] = {}, sum[kMostChunksPerLane] = {};
-  bool active[kMostChunksPerLane] = {};
+  double own[kMaxChunksPerLane][kComponents] = {}, sum[kMaxChunksPerLane] = {};
+  bool active[kMaxChunksPerLane] = {};
 #pragma unroll
-  for (int n = 0; n < kMostChunksPerLane; ++n) {
+  for (int n = 0; n < kMaxChunksPerLane; ++n) {
     const std::size_t chunk = lane + 32 * n;
     active[n] = query < tokens && chunk < half && rotated[chunk] == 0;
     if (!active[n]) continue;
     for (std::size_t m = 0; m < kComponents; ++m) own[n][m] = a[query * stride + m * half + chunk];
   }
   for (std::size_t key = 0; key <= query && query < tokens; ++key) {
-    double delta[kMostChunksPerLane] = {}, left = 0;
+    double delta[kMaxChunksPerLane] = {}, left = 0;
 #pragma unroll
-    for (int n = 0; n < kMostChunksPerLane; ++n) {
+    for (int n = 0; n < kMaxChunksPerLane; ++n) {
       if (!active[n]) continue;
       const double* const at = b + key * stride + lane + 32 * n;
       for (std::size_t m = 0; m < kComponents; ++m) delta[n] += own[n][m] * at[m * half];
@@ -43,10 +43,10 @@ __global__ void __launch_bounds__(32 * kWarps)
     }
     left = warp_sum(left);
 #pragma unroll
-    for (int n = 0; n < kMostChunksPerLane; ++n) sum[n] += fabs(left - delta[n]);
+    for (int n = 0; n < kMaxChunksPerLane; ++n) sum[n] += fabs(left - delta[n]);
   }
 #pragma unroll
-  for (int n = 0; n < kMostChunksPerLane; ++n) sums[warp][lane + 32 * n] = active[n] ? sum[n] : 0.0;
+  for (int n = 0; n < kMaxChunksPerLane; ++n) sums[warp][lane + 32 * n] = active[n] ? sum[n] : 0.0;
   __syncthreads();
   for (std::size_t chunk = threadIdx.x; chunk < half; chunk += 32 * kWarps) {
     double total = 0;
@@ -70,7 +70,7 @@ void accumulate_rope_distance(const Context& context, const RopeOperands& in, Te
   const std::array shape{in.query_heads, in.half};
   if (rotated.shape() != shape || errors.shape() != shape)
     throw Error(ErrorCode::kInternal, "rope distance", "the sums' shape is not [query_head, chunk]");
-  if (in.half > 32 * kMostChunksPerLane)
+  if (in.half > 32 * kMaxChunksPerLane)
     throw Error(ErrorCode::kUnsupported, "device cuda",
                 "found a head_dim of " + std::to_string(2 * in.half) + ", expected at most 256");
   if (in.tokens == 0 || in.half == 0) return;

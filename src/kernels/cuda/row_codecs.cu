@@ -13,7 +13,7 @@ namespace {
 struct CodedRows {
   RowFormat format;
   std::size_t heads, values, rows, head_bytes;
-  const float* scales;  // HeldRows::scales, or null
+  const float* scales;  // StoredRows::scales, or null
   std::uint8_t* bytes;
   float* x;
   std::size_t stride, at;
@@ -40,7 +40,7 @@ __global__ void code_units(CodedRows in) {
 
 /// @param rows  [head, stride, value], of which rows [at, at + count) are coded or decoded
 template <bool Encode>
-void code_rows(const Context& context, const HeldRows& held, std::size_t first, std::size_t count, float* rows,
+void code_rows(const Context& context, const StoredRows& held, std::size_t first, std::size_t count, float* rows,
                std::size_t stride, std::size_t at) {
   const std::size_t heads = held.shape[1], values = held.values(), step = rows_of_unit(held.format);
   require(first + count <= held.shape[2] && count % step == 0 && first % step == 0, "rows", "whole units with room");
@@ -69,21 +69,21 @@ void code_rows(const Context& context, const HeldRows& held, std::size_t first, 
 }  // namespace cuda
 
 void CudaBackend::encode_rows(BackendView<const float, 4> rows, std::size_t first, std::size_t count,
-                              const HeldRows& held, std::size_t at) {
+                              const StoredRows& held, std::size_t at) {
   cuda::require(rows.extent(0) == 1 && rows.extent(1) == held.shape[1] && rows.extent(3) == held.values() &&
                     first + count <= rows.extent(2),
                 "rows", "rows of one sequence");
   cuda::code_rows<true>(context_, held, at, count, const_cast<float*>(rows.data()), rows.extent(2), first);
 }
 
-void CudaBackend::decode_rows(const HeldRows& held, std::size_t first, BackendView<float, 4> out) {
+void CudaBackend::decode_rows(const StoredRows& held, std::size_t first, BackendView<float, 4> out) {
   cuda::require(out.extent(0) == 1 && out.extent(1) == held.shape[1] && out.extent(3) == held.values(), "rows",
                 "room for rows of one sequence");
   cuda::code_rows<false>(context_, held, first, out.extent(2), out.data(), out.extent(2), 0);
 }
 
-HeldRows CudaBackend::plain_past(const HeldRows& early, const HeldRows& late, const RopeTable& slots,
-                                 cuda::DeviceArray<float>& memory) {
+StoredRows CudaBackend::plain_past(const StoredRows& early, const StoredRows& late, const RopeTable& slots,
+                                   cuda::DeviceArray<float>& memory) {
   const std::size_t members = early.shape[0], heads = early.shape[1], values = early.values(),
                     count = early.count + late.count;
   memory.reserve(context_, members * heads * count * values);
@@ -91,7 +91,7 @@ HeldRows CudaBackend::plain_past(const HeldRows& early, const HeldRows& late, co
                                    {members, heads, count, values});
   for (const auto& [part, at] : {std::pair(&early, std::size_t{0}), std::pair(&late, early.count)}) {
     if (part->empty()) continue;
-    HeldRows all = *part;  // members lie one after the other, as heads do
+    StoredRows all = *part;  // members lie one after the other, as heads do
     all.shape = {1, members * heads, part->shape[2], values};
     cuda::require(members == 1 || all.scales.empty(), "attention", "a past of one sequence");
     cuda::code_rows<false>(context_, all, 0, part->count, memory.data(), count, at);

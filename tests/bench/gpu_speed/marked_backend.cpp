@@ -128,12 +128,12 @@ void MarkedBackend::attention(const AttentionInput& input, Operand out) {
 }
 
 void MarkedBackend::encode_rows(BackendView<const float, 4> rows, std::size_t first, std::size_t count,
-                                const HeldRows& held, std::size_t at) {
+                                const StoredRows& held, std::size_t at) {
   mark(kAttention);
   inner_.encode_rows(rows, first, count, held, at);
 }
 
-void MarkedBackend::decode_rows(const HeldRows& held, std::size_t first, BackendView<float, 4> out) {
+void MarkedBackend::decode_rows(const StoredRows& held, std::size_t first, BackendView<float, 4> out) {
   mark(kAttention);
   inner_.decode_rows(held, first, out);
 }

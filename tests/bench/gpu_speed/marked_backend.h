@@ -52,9 +52,9 @@ class MarkedBackend final : public Backend {
   void rope(BackendView<float, 4> x, const RopeTable& table, std::size_t first_position, RopeDirection direction,
             std::span<const std::uint8_t> chunks) override;
   void attention(const AttentionInput& input, Operand out) override;
-  void encode_rows(BackendView<const float, 4> rows, std::size_t first, std::size_t count, const HeldRows& held,
+  void encode_rows(BackendView<const float, 4> rows, std::size_t first, std::size_t count, const StoredRows& held,
                    std::size_t at) override;
-  void decode_rows(const HeldRows& held, std::size_t first, BackendView<float, 4> out) override;
+  void decode_rows(const StoredRows& held, std::size_t first, BackendView<float, 4> out) override;
   void self_attention(const SelfAttentionInput& input, Operand out) override;
   void up_projection(Operand x, const Weight& weight, Activation activation, Operand out) override;
   void cross_entropy(Operand x, const Weight& head, std::span<const std::int32_t> targets, std::span<float> nll,

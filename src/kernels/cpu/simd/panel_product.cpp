@@ -9,9 +9,9 @@ namespace {
 
 constexpr std::size_t kVectors = kPanel / kLanes;  // registers per panel and row
 #if defined(__AVX512F__)
-constexpr std::size_t kAccumulators = 24, kMostRows = 12;  // of 32 registers
+constexpr std::size_t kAccumulators = 24, kMaxRows = 12;  // of 32 registers
 #else
-constexpr std::size_t kAccumulators = 12, kMostRows = 6;  // of 16 registers
+constexpr std::size_t kAccumulators = 12, kMaxRows = 6;  // of 16 registers
 #endif
 
 /// Panels that `rows` rows take at once, so that enough sums are under way to hide the latency of an addition.
@@ -19,8 +19,8 @@ constexpr std::size_t panels_at_once(std::size_t rows) {
   const std::size_t fit = kAccumulators / (rows * kVectors);
   return fit < 1 ? 1 : (fit < 4 ? fit : 4);
 }
-constexpr std::size_t kMostPanels = panels_at_once(1);
-constexpr std::size_t kMostDepth = 384;  // 24 KiB a panel
+constexpr std::size_t kMaxPanels = panels_at_once(1);
+constexpr std::size_t kMaxDepth = 384;  // 24 KiB a panel
 
 /// Part of a product: `depth` values of k.
 struct Strip {
@@ -55,8 +55,8 @@ void multiply_strip(const Strip& s) {
     for (std::size_t i = 0; i < kPanels * kVectors; ++i) store(s.out + row * s.out_stride + i * kLanes, sums[row][i]);
 }
 
-/// A strip of at most kMostRows rows and as many panels as its caller took at once, or a single panel.
-template <std::size_t kRows = kMostRows>
+/// A strip of at most kMaxRows rows and as many panels as its caller took at once, or a single panel.
+template <std::size_t kRows = kMaxRows>
 void multiply_rows(const Strip& strip, std::size_t rows, std::size_t panels) {
   if (rows < kRows) {
     if constexpr (kRows > 1) multiply_rows<kRows - 1>(strip, rows, panels);
@@ -81,13 +81,13 @@ class Multiplication {
  public:
   explicit Multiplication(const PanelProduct& p)
       : p_(p),
-        blocks_((p.k + kMostDepth - 1) / kMostDepth),
+        blocks_((p.k + kMaxDepth - 1) / kMaxDepth),
         depth_((p.k + blocks_ - 1) / blocks_),
         row_stride_(depth_ + kPanel),  // not a power of two, whose rows would share a few sets of the cache
-        at_once_(panels_at_once(p.m < kMostRows ? p.m : kMostRows)) {
+        at_once_(panels_at_once(p.m < kMaxRows ? p.m : kMaxRows)) {
     rows_ = p.scratch;
     panels_ = rows_ + (copies_rows(p.k, p.bf16) ? (p.m * row_stride_ + kPanel) / kPanel * kPanel : 0);
-    edge_ = panels_ + (p.bf16 ? kMostPanels * depth_ * kPanel : 0);
+    edge_ = panels_ + (p.bf16 ? kMaxPanels * depth_ * kPanel : 0);
     sums_ = edge_ + p.m * kPanel;
     to_ = p.accumulate ? sums_ : p.out;
   }
@@ -155,8 +155,8 @@ class Multiplication {
                 .out_stride = stride,
                 .go_on = first > 0};
     strip.panels = panels_at(panel, count, first, depth, strip.panel_stride);
-    for (std::size_t row = 0; row < p_.m; row += kMostRows) {
-      const std::size_t rows = p_.m - row < kMostRows ? p_.m - row : kMostRows;
+    for (std::size_t row = 0; row < p_.m; row += kMaxRows) {
+      const std::size_t rows = p_.m - row < kMaxRows ? p_.m - row : kMaxRows;
       strip.x = x + row * x_stride;
       strip.out = to + row * stride;
       if (count == 1 || panels_at_once(rows) == count) {
@@ -196,9 +196,9 @@ class Multiplication {
 }  // namespace
 
 std::size_t panel_scratch(std::size_t m, std::size_t n, std::size_t k, bool bf16, bool accumulate) noexcept {
-  const std::size_t depth = k < kMostDepth ? k : kMostDepth;
+  const std::size_t depth = k < kMaxDepth ? k : kMaxDepth;
   const std::size_t rows = Multiplication::copies_rows(k, bf16) ? m * (depth + kPanel) + kPanel : 0;
-  return rows + (bf16 ? kMostPanels * depth * kPanel : 0) + m * kPanel + (accumulate ? m * n : 0);
+  return rows + (bf16 ? kMaxPanels * depth * kPanel : 0) + m * kPanel + (accumulate ? m * n : 0);
 }
 
 void multiply(const PanelProduct& product) noexcept { Multiplication(product).run(); }

@@ -29,12 +29,12 @@ bool are_groups(const CodedRows& coded) {
          coded.values % group_of(coded.format, coded.values).values == 0;
 }
 
-constexpr std::size_t kMostTurned = 256;  // values of a run that leave_runs() takes
+constexpr std::size_t kMaxTurned = 256;  // values of a run that leave_runs() takes
 
 /// Whether rows leave their basis run by run.
 bool leave_by_runs(const CodedRows& coded) {
   const std::size_t run = coded.format.hadamard;
-  return run > 0 && run <= kMostTurned && coded.values % run == 0 &&
+  return run > 0 && run <= kMaxTurned && coded.values % run == 0 &&
          (!coded.format.adjacent_pairs || run == coded.values);
 }
 
@@ -45,7 +45,7 @@ void leave_runs(const CodedRows& coded) {
   const std::size_t n = coded.format.hadamard, runs = coded.rows * coded.values / n;
   const codecs::RowBasis basis{coded.format, n};
   const float factor = basis.leave_factor();
-  float side[kMostTurned][kSide];
+  float side[kMaxTurned][kSide];
   for (std::size_t run = 0; run < runs; run += kSide) {
     const std::size_t count = std::min(kSide, runs - run);
     float* const x = coded.x + run * n;
@@ -85,11 +85,11 @@ void decode_trellis(const CodedRows& coded, std::size_t bytes) {
     std::uint32_t byte, shift, book;
     float scale, offset;
   };
-  constexpr std::size_t kMostPlaces = 512;
+  constexpr std::size_t kMaxPlaces = 512;
   const TrellisValue* const values = codecs::Trellis::values_of(coded.tables);
-  for (std::size_t first = 0, last = 15; first < coded.values; first += kMostPlaces) {
-    Place places[kMostPlaces];
-    const std::size_t count = std::min(kMostPlaces, coded.values - first);
+  for (std::size_t first = 0, last = 15; first < coded.values; first += kMaxPlaces) {
+    Place places[kMaxPlaces];
+    const std::size_t count = std::min(kMaxPlaces, coded.values - first);
     for (std::size_t n = 0; n < count; ++n) {
       const TrellisValue& value = values[first + n];
       const unsigned bits = codecs::Trellis::bits_of_value(value);

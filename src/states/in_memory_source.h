@@ -9,9 +9,9 @@ namespace kvs {
 
 /// Keeps q_pre and k_pre of another source in memory, so that searches of several passes run the model once. Documents
 /// beyond `limit` bytes are not kept: they are visited anew each time. Only q_pre and k_pre can be asked for.
-class HeldSource final : public StateSource {
+class InMemorySource final : public StateSource {
  public:
-  HeldSource(StateSource& inner, std::size_t limit) : inner_(&inner), left_(limit), held_(inner.documents()) {}
+  InMemorySource(StateSource& inner, std::size_t limit) : inner_(&inner), left_(limit), held_(inner.documents()) {}
 
   std::size_t documents() const noexcept override { return inner_->documents(); }
   std::size_t tokens() const noexcept override { return inner_->tokens(); }

@@ -1,4 +1,4 @@
-#include "caches/row_store.h"
+#include "caches/kv_types.h"
 
 #include <algorithm>
 #include <array>
@@ -23,7 +23,7 @@ enum class Rotation {
 };
 
 /// A kind of store by the engine's name for it.
-struct StoreKind {
+struct StorageType {
   std::string_view name;
   RowKind k, v;
   std::size_t block = 1;  // head_dim is a multiple of it
@@ -31,53 +31,53 @@ struct StoreKind {
   std::size_t plain_ends = 0;  // layers at both ends that the engine leaves at 16 bits by default
 };
 
-constexpr StoreKind of_both(std::string_view name, RowKind kind, std::size_t block = 1,
-                            Rotation rotation = Rotation::kNone) {
+constexpr StorageType of_both(std::string_view name, RowKind kind, std::size_t block = 1,
+                              Rotation rotation = Rotation::kNone) {
   return {name, kind, kind, block, rotation, rotation};
 }
 
-constexpr StoreKind ggml(std::string_view name, RowKind kind) { return of_both(name, kind, 32, Rotation::kByEngine); }
+constexpr StorageType ggml(std::string_view name, RowKind kind) { return of_both(name, kind, 32, Rotation::kByEngine); }
 
-constexpr StoreKind turboquant(std::string_view name, RowKind k, RowKind v) {
+constexpr StorageType turboquant(std::string_view name, RowKind k, RowKind v) {
   const Rotation rotation = k == RowKind::kE4m3 ? Rotation::kNone : Rotation::kHead;
   return {name, k, v, 16, rotation, Rotation::kNone, 2};
 }
 
-constexpr std::array kStores{of_both("none", RowKind::kF32),
-                             of_both("f16", RowKind::kF16),
-                             of_both("bf16", RowKind::kBF16),
-                             ggml("q8_0", RowKind::kQ8_0),
-                             ggml("q5_1", RowKind::kQ5_1),
-                             ggml("q5_0", RowKind::kQ5_0),
-                             ggml("q4_1", RowKind::kQ4_1),
-                             ggml("q4_0", RowKind::kQ4_0),
-                             ggml("iq4_nl", RowKind::kIq4Nl),
-                             of_both("fp8", RowKind::kE4m3),
-                             of_both("int8_per_token_head", RowKind::kInt8Row),
-                             of_both("fp8_per_token_head", RowKind::kE4m3Row),
-                             of_both("int4_per_token_head", RowKind::kInt4Row, 2, Rotation::kSignedHead),
-                             turboquant("turboquant_k8v4", RowKind::kE4m3, RowKind::kTurboValue4),
-                             turboquant("turboquant_4bit_nc", RowKind::kTurboKey4, RowKind::kTurboValue4),
-                             turboquant("turboquant_k3v4_nc", RowKind::kTurboKey3, RowKind::kTurboValue4),
-                             turboquant("turboquant_3bit_nc", RowKind::kTurboKey3, RowKind::kTurboValue3),
-                             of_both("quarot4", RowKind::kQuarot4, 2, Rotation::kHead)};
+constexpr std::array kStorageTypes{of_both("none", RowKind::kF32),
+                                   of_both("f16", RowKind::kF16),
+                                   of_both("bf16", RowKind::kBF16),
+                                   ggml("q8_0", RowKind::kQ8_0),
+                                   ggml("q5_1", RowKind::kQ5_1),
+                                   ggml("q5_0", RowKind::kQ5_0),
+                                   ggml("q4_1", RowKind::kQ4_1),
+                                   ggml("q4_0", RowKind::kQ4_0),
+                                   ggml("iq4_nl", RowKind::kIq4Nl),
+                                   of_both("fp8", RowKind::kE4m3),
+                                   of_both("int8_per_token_head", RowKind::kInt8Row),
+                                   of_both("fp8_per_token_head", RowKind::kE4m3Row),
+                                   of_both("int4_per_token_head", RowKind::kInt4Row, 2, Rotation::kSignedHead),
+                                   turboquant("turboquant_k8v4", RowKind::kE4m3, RowKind::kTurboValue4),
+                                   turboquant("turboquant_4bit_nc", RowKind::kTurboKey4, RowKind::kTurboValue4),
+                                   turboquant("turboquant_k3v4_nc", RowKind::kTurboKey3, RowKind::kTurboValue4),
+                                   turboquant("turboquant_3bit_nc", RowKind::kTurboKey3, RowKind::kTurboValue3),
+                                   of_both("quarot4", RowKind::kQuarot4, 2, Rotation::kHead)};
 
 /// The names, with `first` before them unless it is empty.
-std::vector<std::string_view> names_of_stores(std::string_view first) {
+std::vector<std::string_view> names_of_types(std::string_view first) {
   std::vector<std::string_view> names;
   if (!first.empty()) names.push_back(first);
-  for (const StoreKind& kind : kStores) names.push_back(kind.name);
+  for (const StorageType& kind : kStorageTypes) names.push_back(kind.name);
   return names;
 }
 
-[[noreturn]] void refuse_head(const StoreKind& kind, std::size_t head_dim, const std::string& expected) {
+[[noreturn]] void refuse_head(const StorageType& kind, std::size_t head_dim, const std::string& expected) {
   throw Error(ErrorCode::kUnsupported, std::string(kind.name),
               "found a head_dim of " + std::to_string(head_dim) + ", expected " + expected);
 }
 
 /// Values of a run of the rotation; 0: none.
-std::size_t run_of(const StoreKind& kind, Rotation rotation, std::size_t head_dim, bool engine_rotates, bool keys) {
-  constexpr std::size_t kGgmlRun = 64, kMostSigns = 256;
+std::size_t run_of(const StorageType& kind, Rotation rotation, std::size_t head_dim, bool engine_rotates, bool keys) {
+  constexpr std::size_t kGgmlRun = 64, kMaxSigns = 256;
   const std::size_t power = std::size_t{1} << std::countr_zero(head_dim);  // the largest that divides it
   switch (rotation) {
     case Rotation::kNone:
@@ -89,12 +89,12 @@ std::size_t run_of(const StoreKind& kind, Rotation rotation, std::size_t head_di
       if (power != head_dim) refuse_head(kind, head_dim, "a power of two");
       return head_dim;
     case Rotation::kSignedHead:
-      return std::min(power, kMostSigns);
+      return std::min(power, kMaxSigns);
   }
   return 0;
 }
 
-RowFormat format_of(const StoreKind& kind, bool keys, bool engine_rotates, const CacheShape& shape) {
+RowFormat format_of(const StorageType& kind, bool keys, bool engine_rotates, const CacheShape& shape) {
   if (shape.head_dim % kind.block != 0)
     refuse_head(kind, shape.head_dim, "a multiple of " + std::to_string(kind.block));
   const Rotation rotation = keys ? kind.k_rotation : kind.v_rotation;
@@ -106,7 +106,7 @@ RowFormat format_of(const StoreKind& kind, bool keys, bool engine_rotates, const
 }
 
 /// The layers that the engine leaves as they are.
-std::vector<std::size_t> ends(const StoreKind& kind, std::size_t layers) {
+std::vector<std::size_t> ends(const StorageType& kind, std::size_t layers) {
   std::vector<std::size_t> indices;
   for (std::size_t layer = 0; layer < layers; ++layer)
     if (layer < kind.plain_ends || layer + kind.plain_ends >= layers) indices.push_back(layer);
@@ -114,15 +114,15 @@ std::vector<std::size_t> ends(const StoreKind& kind, std::size_t layers) {
 }
 
 /// @param heads  whether rows are those of heads, which a kind may rotate as a whole
-StateStore read_kinds(Parameters& parameters, std::size_t layer, const CacheShape& shape, bool heads) {
+KvTypes read_kinds(Parameters& parameters, std::size_t layer, const CacheShape& shape, bool heads) {
   static constexpr std::string_view kLayouts[] = {"engine", "hf"};
-  static const std::vector<std::string_view> kNames = names_of_stores(""), kSides = names_of_stores("store");
+  static const std::vector<std::string_view> kNames = names_of_types(""), kSides = names_of_types("store");
   const std::size_t both = parameters.choice("store", "storage type of keys and values", kNames);
-  const auto side = [&](std::string_view name, std::string_view help) -> const StoreKind& {
+  const auto side = [&](std::string_view name, std::string_view help) -> const StorageType& {
     const std::size_t word = parameters.choice(name, help, kSides);
-    return kStores[word == 0 ? both : word - 1];
+    return kStorageTypes[word == 0 ? both : word - 1];
   };
-  const StoreKind &k = side("store_k", "storage type of keys"), &v = side("store_v", "storage type of values");
+  const StorageType &k = side("store_k", "storage type of keys"), &v = side("store_v", "storage type of values");
   for (const auto& [kind, rotation] : {std::pair(&k, k.k_rotation), std::pair(&v, v.v_rotation)})
     if (!heads && rotation > Rotation::kByEngine)
       throw Error(ErrorCode::kUnsupported, "store",
@@ -132,37 +132,37 @@ StateStore read_kinds(Parameters& parameters, std::size_t layer, const CacheShap
   CacheShape seen = shape;
   seen.adjacent_pairs = parameters.choice("layout", "order of the channels in a block of llama.cpp", kLayouts) == 0 &&
                         shape.adjacent_pairs;
-  StateStore store{{format_of(k, true, rotates, seen)}, {format_of(v, false, rotates, seen)}};
+  KvTypes types{{format_of(k, true, rotates, seen)}, {format_of(v, false, rotates, seen)}};
   constexpr double kLeast = std::numeric_limits<float>::min(), kMost = std::numeric_limits<float>::max();
   const auto scales = [&](std::string_view name, std::string_view help) {
-    const std::vector<double> given = parameters.reals(name, help, 1, kLeast, kMost, shape.kv_heads);
+    const std::vector<double> given = parameters.values(name, help, 1, kLeast, kMost, shape.kv_heads);
     return std::vector<float>(given.begin(), given.end());
   };
-  store.k.scales = scales("scale_k", "scale of fp8 keys, one or one for each KV head");
-  store.v.scales = scales("scale_v", "scale of fp8 values, one or one for each KV head");
-  const StoreKind& wider = k.plain_ends > v.plain_ends ? k : v;
+  types.k.scales = scales("scale_k", "scale of fp8 keys, one or one for each KV head");
+  types.v.scales = scales("scale_v", "scale of fp8 values, one or one for each KV head");
+  const StorageType& wider = k.plain_ends > v.plain_ends ? k : v;
   const auto skipped = parameters.indices("store_skip_layers", "layers that stay at 16 bits",
                                           ends(wider, parameters.layers()), parameters.layers());
   return std::ranges::find(skipped, layer) == skipped.end()
-             ? store
-             : StateStore{{{.kind = RowKind::kF16}}, {{.kind = RowKind::kF16}}};
+             ? types
+             : KvTypes{{{.kind = RowKind::kF16}}, {{.kind = RowKind::kF16}}};
 }
 
 }  // namespace
 
-bool is_store(std::string_view name) noexcept {
-  return std::ranges::find(kStores, name, &StoreKind::name) != kStores.end();
+bool is_kv_type(std::string_view name) noexcept {
+  return std::ranges::find(kStorageTypes, name, &StorageType::name) != kStorageTypes.end();
 }
 
-StateStore read_store(Parameters& parameters, std::size_t layer, const CacheShape& shape) {
+KvTypes read_kv_types(Parameters& parameters, std::size_t layer, const CacheShape& shape) {
   return read_kinds(parameters, layer, shape, true);
 }
 
-StateStore read_row_store(Parameters& parameters, std::size_t layer) {
-  StateStore store = read_kinds(parameters, layer, {.kv_heads = 1, .head_dim = 64}, false);
-  if (store.k.format != store.v.format || store.k.scales != store.v.scales)
+KvTypes read_row_types(Parameters& parameters, std::size_t layer) {
+  KvTypes types = read_kinds(parameters, layer, {.kv_heads = 1, .head_dim = 64}, false);
+  if (types.k.format != types.v.format || types.k.scales != types.v.scales)
     parameters.refuse("store_v", "found another than of keys, expected the same: a row is key and value at once");
-  return store;
+  return types;
 }
 
 }  // namespace kvs

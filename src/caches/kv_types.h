@@ -9,14 +9,14 @@
 namespace kvs {
 
 /// How rows of keys, or of values, are held.
-struct RowStore {
+struct RowType {
   RowFormat format = {};
-  std::vector<float> scales = {};  // HeldRows::scales; of RowKind::kE4m3 also one for all heads
+  std::vector<float> scales = {};  // StoredRows::scales; of RowKind::kE4m3 also one for all heads
 };
 
 /// How a layer holds its keys and values.
-struct StateStore {
-  RowStore k, v;
+struct KvTypes {
+  RowType k, v;
 };
 
 class Parameters;
@@ -30,17 +30,17 @@ struct CacheShape {
 };
 
 /// Whether `store` takes this name.
-bool is_store(std::string_view name) noexcept;
+bool is_kv_type(std::string_view name) noexcept;
 
 /// `store`, `store_k`, `store_v`, `rotate`, `layout`, `scale_k`, `scale_v` and `store_skip_layers` of the layer that
 /// `parameters` have selected: the caches of inference engines, bit for bit as they write and read them
 /// (docs/stores.md).
 /// @throws Error as Parameters; kUnsupported for a head_dim that does not divide into a kind's blocks.
-StateStore read_store(Parameters& parameters, std::size_t layer, const CacheShape& shape);
+KvTypes read_kv_types(Parameters& parameters, std::size_t layer, const CacheShape& shape);
 
 /// The same for rows that are not those of a head, such as EliteKV's.
 /// @throws Error also kUnsupported for a kind that rotates whole heads; for keys held otherwise than values, since a
 /// row is both.
-StateStore read_row_store(Parameters& parameters, std::size_t layer);
+KvTypes read_row_types(Parameters& parameters, std::size_t layer);
 
 }  // namespace kvs

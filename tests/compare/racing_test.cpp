@@ -1,4 +1,4 @@
-#include "calibrate/compare/spending.h"
+#include "calibrate/compare/racing.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,24 +12,24 @@ const std::vector<std::size_t> kAll{0, 1, 2, 3};
 
 TEST(Spending, OneDocumentBeatsByAMultipleAlone) {
   const std::vector<CellScores> cells{{100, {0.1}}, {100, {0.39}}, {100, {0.41}}, {90, {0.5}}};
-  EXPECT_THAT(beaten(cells, kAll), ElementsAre(false, false, true, false));
+  EXPECT_THAT(is_dominated(cells, kAll), ElementsAre(false, false, true, false));
 }
 
 TEST(Spending, MoreDocumentsBeatByThePairedInterval) {
   // Twice the divergence in each document is clear, twice in the mean with ratios of 0.5 to 8 is not.
   const std::vector<CellScores> cells{
       {100, {0.1, 0.2, 0.1}}, {100, {0.2, 0.41, 0.2}}, {100, {0.05, 0.2, 0.8}}, {99, {0.9, 0.9, 0.9}}};
-  EXPECT_THAT(beaten(cells, kAll), ElementsAre(false, true, false, false));
+  EXPECT_THAT(is_dominated(cells, kAll), ElementsAre(false, true, false, false));
 }
 
 TEST(Spending, FewerBytesBeatMoreBytesAndNeverTheOtherWayRound) {
   const std::vector<CellScores> cells{{50, {0.1}}, {100, {1}}, {40, {1}}, {100, {}}};
-  EXPECT_THAT(beaten(cells, kAll), ElementsAre(false, true, false, false));
+  EXPECT_THAT(is_dominated(cells, kAll), ElementsAre(false, true, false, false));
 }
 
 TEST(Spending, DocumentsThatOnlyOneHasDoNotCount) {
   const std::vector<CellScores> cells{{100, {0.1, 9, 9}}, {100, {0.5}}, {100, {0.11, 0.1, 0.1}}, {1, {}}};
-  EXPECT_THAT(beaten(cells, kAll), ElementsAre(false, true, false, false));
+  EXPECT_THAT(is_dominated(cells, kAll), ElementsAre(false, true, false, false));
 }
 
 TEST(Spending, TheFrontIsOfCellsWithTheMostDocuments) {
@@ -48,7 +48,7 @@ class Affordable : public ::testing::Test {
  protected:
   /// A second document for all four cells, of four; each takes 10 s a document, and the front (0 and 1) needs 40 s more
   /// for the last two.
-  Round within(double seconds) const { return affordable({1, 2, kAll}, cells_, 4, seconds); }
+  Round within(double seconds) const { return fit_to_time({1, 2, kAll}, cells_, 4, seconds); }
 
   std::vector<CellScores> cells_{{50, {0.2}, 10}, {100, {0.1}, 10}, {60, {0.5}, 10}, {60, {0.3}, 10}};
 };
@@ -62,8 +62,8 @@ TEST_F(Affordable, KeepsTimeForTheFrontsOtherDocuments) {
 
 TEST_F(Affordable, OfManyDocumentsKeepsTimeForTheFirstAlone) {
   // The front's passes over the second to the eighth of 666 documents take 140 s.
-  EXPECT_THAT(affordable({1, 2, kAll}, cells_, 666, 160).cells, ElementsAre(0, 1, 2, 3));
-  EXPECT_THAT(affordable({1, 2, kAll}, cells_, 666, 159).cells, ElementsAre(0, 1, 3));
+  EXPECT_THAT(fit_to_time({1, 2, kAll}, cells_, 666, 160).cells, ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(fit_to_time({1, 2, kAll}, cells_, 666, 159).cells, ElementsAre(0, 1, 3));
 }
 
 TEST_F(Affordable, OfAClockThatStandsStillIsNothingOrAll) {

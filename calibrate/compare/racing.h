@@ -28,7 +28,7 @@ double mean_kl(const CellScores& cell);
 /// that both have. One document is clear if it differs kClearOnOne times; of more the 95 % interval of the mean
 /// logarithm of the ratio (Student's t over documents) must exclude 0. @return one for each of `active`
 inline constexpr double kClearOnOne = 4;
-std::vector<bool> beaten(std::span<const CellScores> cells, std::span<const std::size_t> active);
+std::vector<bool> is_dominated(std::span<const CellScores> cells, std::span<const std::size_t> active);
 
 /// The cells that no other beats in bytes without losing in divergence, of those with the most documents; ascending in
 /// bytes. A tie goes to the first.
@@ -43,6 +43,6 @@ std::vector<std::size_t> most_promising(std::span<const CellScores> cells, std::
 /// `documents`, or the first kFrontDocuments, must fit too: the least promising cells but the front's stay behind, then
 /// documents.
 inline constexpr std::size_t kFrontDocuments = 8;
-Round affordable(Round round, std::span<const CellScores> cells, std::size_t documents, double seconds);
+Round fit_to_time(Round round, std::span<const CellScores> cells, std::size_t documents, double seconds);
 
 }  // namespace kvs

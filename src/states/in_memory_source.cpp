@@ -1,9 +1,9 @@
-#include "states/held_source.h"
+#include "states/in_memory_source.h"
 
 #include "core/error.h"
 
 namespace kvs {
-void HeldSource::visit(std::size_t document, const StateNeeds& needs, const Sink& sink) {
+void InMemorySource::visit(std::size_t document, const StateNeeds& needs, const Sink& sink) {
   if (needs.x || needs.states.contains(StateKind::kV) || needs.states.contains(StateKind::kKPost))
     throw Error(ErrorCode::kInternal, "HeldSource", "found a need beyond q_pre and k_pre");
   std::vector<Layer>& layers = held_[document];

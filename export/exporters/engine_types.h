@@ -14,7 +14,7 @@ Parameters parameter_reader(const ExportJob& job);
 Json resolved_parameters(const ExportJob& job);
 
 /// How a full cache holds its rows: what engines can do themselves.
-struct EngineStore {
+struct EngineTypes {
   std::string k, v;  // kinds of `store`
   bool rotate, engine_layout;
 };
@@ -22,7 +22,7 @@ struct EngineStore {
 /// The store of a config of the method `full`, for an engine that has one for all layers.
 /// @param engine  for messages
 /// @throws Error kUnsupported if it differs between layers, or leaves some out.
-EngineStore one_store(const ExportJob& job, const std::string& engine);
+EngineTypes one_kv_type(const ExportJob& job, const std::string& engine);
 
 /// @throws Error kUnsupported naming the config's parameter
 [[noreturn]] void refuse_parameter(const ExportJob& job, const std::string& name, const std::string& problem);

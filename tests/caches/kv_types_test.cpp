@@ -1,5 +1,5 @@
 // Stores by their engines' names: bytes and values of independent implementations, and which rows they refuse.
-#include "caches/row_store.h"
+#include "caches/kv_types.h"
 
 #include <gtest/gtest.h>
 
@@ -11,13 +11,13 @@
 namespace kvs {
 namespace {
 
-StateStore store_of(const std::vector<std::string>& settings, std::size_t head_dim, bool adjacent_pairs = false,
-                    std::size_t layers = 1, std::size_t layer = 0) {
+KvTypes store_of(const std::vector<std::string>& settings, std::size_t head_dim, bool adjacent_pairs = false,
+                 std::size_t layers = 1, std::size_t layer = 0) {
   Parameters parameters({{parse_settings(settings, "settings"), "", ErrorCode::kUsage}}, layers);
   parameters.select(layer);
-  StateStore store = read_store(parameters, layer, {2, head_dim, adjacent_pairs, {}});
+  KvTypes types = read_kv_types(parameters, layer, {2, head_dim, adjacent_pairs, {}});
   parameters.check_known();
-  return store;
+  return types;
 }
 
 /// The vectors of golden/cache_rows.json (its `source` says where they come from).
@@ -25,14 +25,14 @@ class StoreVectors : public ::testing::Test {
  protected:
   std::vector<float> values(const char* name) const { return golden_.at(name).get<std::vector<float>>(); }
   /// `got` of the 32 or 64 values against a golden list: six decimals are given.
-  void expect_stands_for(const RowStore& store, const std::vector<float>& x, const std::vector<float>& expected) {
-    const test::CodedRows rows(*backend_, store.format, x, 1, x.size(), store.scales);
+  void expect_stands_for(const RowType& types, const std::vector<float>& x, const std::vector<float>& expected) {
+    const test::CodedRows rows(*backend_, types.format, x, 1, x.size(), types.scales);
     const std::vector<float> got = download(*backend_, rows.decoded().view());
     for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(got[i], expected[i], 1.5e-6) << "value " << i;
   }
-  std::string hex(const RowStore& store, const std::vector<float>& x) {
+  std::string hex(const RowType& types, const std::vector<float>& x) {
     std::string text;
-    for (const std::byte byte : test::CodedRows(*backend_, store.format, x, 1, x.size()).bytes()) {
+    for (const std::byte byte : test::CodedRows(*backend_, types.format, x, 1, x.size()).bytes()) {
       constexpr std::string_view kDigits = "0123456789abcdef";
       text += kDigits[std::to_integer<unsigned>(byte) / 16];
       text += kDigits[std::to_integer<unsigned>(byte) % 16];
@@ -47,9 +47,9 @@ class StoreVectors : public ::testing::Test {
 TEST_F(StoreVectors, BlocksOfLlamaCppBitForBit) {
   for (const char* const kind : {"q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"}) {
     SCOPED_TRACE(kind);
-    const StateStore store = store_of({std::string("store=") + kind}, 32);
-    EXPECT_EQ(hex(store.k, values("x")), golden_.at(kind).at("block").get<std::string>());
-    expect_stands_for(store.v, values("x"), golden_.at(kind).at("values").get<std::vector<float>>());
+    const KvTypes types = store_of({std::string("store=") + kind}, 32);
+    EXPECT_EQ(hex(types.k, values("x")), golden_.at(kind).at("block").get<std::string>());
+    expect_stands_for(types.v, values("x"), golden_.at(kind).at("values").get<std::vector<float>>());
   }
 }
 
@@ -58,16 +58,16 @@ TEST_F(StoreVectors, TiesOfLlamaCpp) {
     x.resize(32);
     return x;
   };
-  const RowStore q4 = store_of({"store=q4_0"}, 32).k, q8 = store_of({"store=q8_0"}, 32).k;
+  const RowType q4 = store_of({"store=q4_0"}, 32).k, q8 = store_of({"store=q8_0"}, 32).k;
   expect_stands_for(q4, padded({0.5F, 1.5F, 2.5F, -0.5F, -1.5F, -2.5F, 7.5F, -8}), {1, 2, 3, 0, -1, -2, 7, -8, 0});
   expect_stands_for(q4, padded({8, -8, 1, -1}), {8, -7, 1, -1, 0});
   expect_stands_for(q4, padded({-8, 8, 1, -1}), {-8, 7, 1, -1, 0});
   expect_stands_for(q8, padded({0.5F, 1.5F, 2.5F, -0.5F, -1.5F, -2.5F, 127, -8}), {1, 2, 3, -1, -2, -3, 127, -8, 0});
   for (const char* const kind : {"q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl", "fp8", "fp8_per_token_head",
                                  "int8_per_token_head", "int4_per_token_head", "quarot4", "turboquant_3bit_nc"}) {
-    const StateStore store = store_of({std::string("store=") + kind, "store_skip_layers=none"}, 32);
-    expect_stands_for(store.k, padded({}), padded({}));
-    expect_stands_for(store.v, padded({}), padded({}));
+    const KvTypes types = store_of({std::string("store=") + kind, "store_skip_layers=none"}, 32);
+    expect_stands_for(types.k, padded({}), padded({}));
+    expect_stands_for(types.v, padded({}), padded({}));
   }
 }
 
@@ -78,9 +78,9 @@ TEST_F(StoreVectors, KiviInGroupsOf32) {
 
 TEST_F(StoreVectors, VllmsFp8AndInt8) {
   expect_stands_for(store_of({"store=fp8"}, 32).k, values("x"), values("fp8 scale 1"));
-  const StateStore scaled = store_of({"store=fp8", "scale_k=" + std::to_string(4.37F / 448)}, 32);
+  const KvTypes scaled = store_of({"store=fp8", "scale_k=" + std::to_string(4.37F / 448)}, 32);
   EXPECT_EQ(scaled.k.scales.size(), 2U);
-  RowStore exact = scaled.k;
+  RowType exact = scaled.k;
   exact.scales = {4.37F / 448};
   expect_stands_for(exact, values("x"), values("fp8 scale amax/448"));
   expect_stands_for(store_of({"store=int8_per_token_head"}, 32).v, values("x"), values("int8_per_token_head (d 32)"));
@@ -89,9 +89,9 @@ TEST_F(StoreVectors, VllmsFp8AndInt8) {
 TEST_F(StoreVectors, RotationsAndLayouts) {
   const auto expect = [&](const std::vector<std::string>& settings, bool adjacent_pairs, const std::string& name) {
     SCOPED_TRACE(name);
-    const StateStore store = store_of(settings, 64, adjacent_pairs);
-    expect_stands_for(store.k, values("x64"), values((name + " K of x64").c_str()));
-    expect_stands_for(store.v, values("x64"), values((name + " V of x64").c_str()));
+    const KvTypes types = store_of(settings, 64, adjacent_pairs);
+    expect_stands_for(types.k, values("x64"), values((name + " K of x64").c_str()));
+    expect_stands_for(types.v, values("x64"), values((name + " V of x64").c_str()));
   };
   expect({"store=q4_0"}, false, "q4_0+rot");
   expect({"store=q4_0", "layout=hf"}, true, "q4_0+rot");
@@ -103,9 +103,9 @@ TEST_F(StoreVectors, RotationsAndLayouts) {
 }
 
 TEST(ReadStore, SidesOverrideBothAndLayersMayBeLeftOut) {
-  const StateStore store = store_of({"store=q8_0", "store_v=q4_0"}, 64);
-  EXPECT_EQ(store.k.format.kind, RowKind::kQ8_0);
-  EXPECT_EQ(store.v.format.kind, RowKind::kQ4_0);
+  const KvTypes types = store_of({"store=q8_0", "store_v=q4_0"}, 64);
+  EXPECT_EQ(types.k.format.kind, RowKind::kQ8_0);
+  EXPECT_EQ(types.v.format.kind, RowKind::kQ4_0);
   EXPECT_EQ(store_of({"store=q8_0", "store_k=none"}, 64).k.format.kind, RowKind::kF32);
   EXPECT_EQ(store_of({"store=q8_0,q4_0"}, 64, false, 2, 1).k.format.kind, RowKind::kQ4_0);
   EXPECT_EQ(store_of({"store=fp8", "store_skip_layers=0"}, 64, false, 2, 0).k.format.kind, RowKind::kF16);
@@ -117,8 +117,8 @@ TEST(ReadStore, SidesOverrideBothAndLayersMayBeLeftOut) {
 
 TEST(ReadStore, RotatesAsLlamaCppDoes) {
   const auto runs = [](std::size_t head_dim) {
-    const StateStore store = store_of({"store=q8_0"}, head_dim);
-    return std::pair(store.k.format.hadamard, store.v.format.hadamard);
+    const KvTypes types = store_of({"store=q8_0"}, head_dim);
+    return std::pair(types.k.format.hadamard, types.v.format.hadamard);
   };
   EXPECT_EQ(runs(64), std::pair(64U, 64U));
   EXPECT_EQ(runs(128), std::pair(128U, 64U));

@@ -1,4 +1,4 @@
-#include "calibrate/compare/spending.h"
+#include "calibrate/compare/racing.h"
 
 #include <algorithm>
 #include <cmath>
@@ -48,7 +48,7 @@ double mean_kl(const CellScores& cell) {
   return std::reduce(cell.kl.begin(), cell.kl.end()) / static_cast<double>(cell.kl.size());
 }
 
-std::vector<bool> beaten(std::span<const CellScores> cells, std::span<const std::size_t> active) {
+std::vector<bool> is_dominated(std::span<const CellScores> cells, std::span<const std::size_t> active) {
   std::vector<bool> result;
   for (const std::size_t n : active)
     result.push_back(std::ranges::any_of(cells, [&](const CellScores& other) { return beats(other, cells[n]); }));
@@ -82,7 +82,7 @@ std::vector<std::size_t> most_promising(std::span<const CellScores> cells, std::
   return order;
 }
 
-Round affordable(Round round, std::span<const CellScores> cells, std::size_t documents, double seconds) {
+Round fit_to_time(Round round, std::span<const CellScores> cells, std::size_t documents, double seconds) {
   const auto passes = static_cast<double>(round.last - round.first);
   const std::vector<std::size_t> front = pareto_front(cells);
   const std::size_t wanted = std::max(round.last, std::min(documents, kFrontDocuments));

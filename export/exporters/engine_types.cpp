@@ -1,4 +1,4 @@
-#include "export/exporters/engine_store.h"
+#include "export/exporters/engine_types.h"
 
 #include "calibrate/registry.h"
 #include "core/error.h"
@@ -37,7 +37,7 @@ Json resolved_parameters(const ExportJob& job) {
   return reader.resolved();
 }
 
-EngineStore one_store(const ExportJob& job, const std::string& engine) {
+EngineTypes one_kv_type(const ExportJob& job, const std::string& engine) {
   const Json parameters = resolved_parameters(job);
   if (parameters.at("layers").size() != job.model.config().layers)
     refuse_parameter(job, "layers", "found some layers, expected all: " + engine + " has one cache type for all");
