@@ -1,7 +1,9 @@
 #include "calibrate/config/config.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <utility>
 
 #include "core/error.h"
 #include "model/model_json.h"
@@ -19,9 +21,11 @@ bool is_near(const Json& found, const Json& wanted) {
          std::abs(found.get<double>() - wanted.get<double>()) <= kTolerance * std::abs(wanted.get<double>());
 }
 
+/// The members of `rope` that depend on the documents' length.
+constexpr std::array kAngles{"window", "frequencies", "factors", "layer_kinds"};
+
 /// What differs of the rotations, whatever way two files have to state them.
-std::vector<std::string> other_rotations(const Json& found, const ModelConfig& model) {
-  const Json wanted = rope_json(model, found.at("window").get<std::uint64_t>());
+std::vector<std::string> other_rotations(const Json& found, const Json& wanted) {
   std::vector<std::string> names;
   for (const char* name : {"rotary_dim", "layer_kinds", "frequencies", "factors"})
     if (!found.contains(name) || !is_near(found.at(name), wanted.at(name))) names.emplace_back(name);
@@ -60,23 +64,24 @@ Json make_config(const std::string& method, const ModelConfig& model, const std:
 
 void check_config_model(const Json& config, const std::filesystem::path& path, const ModelSource& source) {
   const ModelConfig& model = source.config();
-  Json expected = geometry_json(model, source.sha256());
-  std::string differences;
-  const auto compare = [&](const std::string& name, const Json& found, const Json& wanted) {
-    if (found == wanted) return;
-    differences += (differences.empty() ? "" : "; ") + name + " " + found.dump() + ", expected " + wanted.dump();
-  };
   const Json &found = config.at("model"), &rope = found.at("rope");
-  expected.erase("name");
-  Json identity = rope_identity(model);
+  Json expected = model_json(model, source.sha256(), rope.value("window", std::uint64_t{1}));
+  Json identity = std::move(expected.at("rope"));
+  for (const char* name : {"name", "rope"}) expected.erase(name);
+  std::string differences;
+  const auto compare = [&](const std::string& name, const Json& value, const Json& wanted) {
+    if (value == wanted) return;
+    differences += (differences.empty() ? "" : "; ") + name + " " + value.dump() + ", expected " + wanted.dump();
+  };
   if (source.takes_other_weights() && found.at("sha256") != source.sha256()) {
     expected.erase("sha256");
-    identity = Json::object();
-    for (const std::string& name : other_rotations(rope, model))
+    for (const std::string& name : other_rotations(rope, identity))
       differences += (differences.empty() ? "rope." : "; rope.") + name + " of other values";
     if (const Json& tokenizer = config.at("calibration").value("tokenizer_sha256", Json()); !tokenizer.is_null())
       compare("tokenizer_sha256", tokenizer, tokenizer_digest(*source.load_tokenizer()));
+    identity = Json::object();
   }
+  for (const char* name : kAngles) identity.erase(name);
   for (const auto& [field, wanted] : expected.items()) compare(field, found.at(field), wanted);
   for (const auto& [field, wanted] : identity.items())
     compare("rope." + field, rope.contains(field) ? rope.at(field) : Json(), wanted);

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "io/json.h"
+#include "io/json_fields.h"
 
 namespace kvs {
 
@@ -26,6 +26,11 @@ enum class OutputKind {
 /// "spectra", "config", ….
 std::string_view name_of(OutputKind kind) noexcept;
 
+/// The kind of the outputs that a struct of src/results is of: a row for each, such as
+/// `template <> struct KindOf<RetentionResult> : std::integral_constant<OutputKind, OutputKind::kRetention> {};`
+template <class Result>
+struct KindOf;
+
 /// An output of the two programs.
 struct Output {
   std::filesystem::path path;
@@ -43,6 +48,13 @@ struct ReportInputs {
 
   /// Those of a kind, in order.
   std::vector<const Output*> of(OutputKind kind) const;
+  /// The results of one type, in order. @throws Error kInput where a result is not as its program writes it
+  template <class Result>
+  std::vector<Result> of() const {
+    std::vector<Result> results;
+    for (const Output* output : of(KindOf<Result>::value)) results.push_back(from_json<Result>(output->root()));
+    return results;
+  }
 };
 
 /// Whether two paths lead to one file.

@@ -138,7 +138,7 @@ class JsonFieldWriter {
   void operator()(std::string_view name, const T& value, [[maybe_unused]] std::string_view old_name = {}) {
     object_[std::string(name)] = json_fields::written(value);
   }
-  /// A member that is absent, not null, where there is no value.
+  /// A member that is absent, not null, where there is no value. Null is the empty value of an optional in an optional.
   template <class T>
   void absent_or(std::string_view name, const std::optional<T>& value) {
     if (value) (*this)(name, *value);
@@ -173,7 +173,12 @@ class JsonFieldReader {
   }
   template <class T>
   void absent_or(std::string_view name, std::optional<T>& value) {
-    (*this)(name, value);
+    if constexpr (json_fields::is_optional<T>) {  // null is a value
+      value.reset();
+      if (object_.has(name) || object_.value().contains(name)) value.emplace(json_fields::read<T>(object_.at(name)));
+    } else {
+      (*this)(name, value);
+    }
   }
   template <HasJsonFields T>
   void inlined(T& part) {

@@ -58,16 +58,19 @@ std::optional<Checkpoint::State> Run::saved_state() {
   return is_root() ? load_checkpoint(*checkpoint_, holder(), settings_) : std::nullopt;
 }
 
-Json Run::result_head(const std::string& format, std::size_t window) const {
-  const Provenance record = provenance();
-  return {{"format", format},
-          {"version", 1},
-          {"model", model_json(config(), model().sha256(), window)},
-          {"command", record.command},
-          {"tool_version", record.tool_version},
-          {"text_sha256", record.text_sha256},
-          {"bos", bos_json(corpus_.bos)}};
+ResultHead Run::result_head(const std::string& format, std::size_t window) const {
+  Provenance record = provenance();
+  ResultHead head{.format = format,
+                  .model = model_record(config(), model().sha256(), window),
+                  .command = std::move(record.command),
+                  .tool_version = std::move(record.tool_version),
+                  .text_sha256 = std::move(record.text_sha256)};
+  head.bos.emplace();
+  if (corpus_.bos >= 0) head.bos = corpus_.bos;
+  return head;
 }
+
+InputDigests Run::input_digests() const { return from_json<InputDigests>({provenance().inputs, "inputs"}); }
 
 void Run::write(const Json& result, const std::function<RunFigures()>& figures) {
   OutputSet staged;

@@ -13,6 +13,7 @@
 #include "io/file.h"
 #include "io/journal.h"
 #include "io/output_set.h"
+#include "results/head.h"
 #include "run/estimate.h"
 #include "run/finished.h"
 #include "run/identity.h"
@@ -98,7 +99,8 @@ class Run {
   Provenance provenance() const { return kvs::provenance(options_, settings_, corpus_); }
   /// The members that results of a run on texts begin with.
   /// @param window  tokens of the documents that the model reads
-  Json result_head(const std::string& format, std::size_t window) const;
+  ResultHead result_head(const std::string& format, std::size_t window) const;
+  InputDigests input_digests() const;
 
   /// Puts the outputs in place, if there are any, and removes the state.
   /// @param staged  files that take their places with these

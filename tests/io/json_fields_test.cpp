@@ -41,6 +41,7 @@ struct Tree {
   std::optional<std::pair<double, double>> span;
   std::map<std::string, bool> marks;
   std::optional<int> age;
+  std::optional<std::optional<int>> height;
   std::optional<Fruit> fruit;
   static void fields(auto& tree, auto&& field) {
     field("name", tree.name);
@@ -50,6 +51,7 @@ struct Tree {
     field("span", tree.span);
     field("marks", tree.marks);
     field.absent_or("age", tree.age);
+    field.absent_or("height", tree.height);
     field.inlined("colour", tree.fruit);
   }
 };
@@ -92,6 +94,14 @@ TEST(JsonFields, APartThatMayBeMissingIsWhole) {
   EXPECT_EQ(tree.fruit->seeds, 5);
   EXPECT_EQ(dump_json(to_json(tree), -1), text);
   EXPECT_NE(message_of(text.replace(text.find("seeds"), 5, "grain")).find("tree.json: /seeds: "), std::string::npos);
+}
+
+TEST(JsonFields, NullIsKeptApartFromAbsence) {
+  for (const std::string height : {"", R"(,"height":null)", R"(,"height":3)"}) {
+    const std::string text = std::string(kText.substr(0, kText.size() - 1)) + height + "}";
+    const Json json = parse_json(text, "tree.json");
+    EXPECT_EQ(dump_json(to_json(from_json<Tree>({json, "tree.json"})), -1), text);
+  }
 }
 
 TEST(JsonFields, AMemberIsFoundUnderItsOldName) {

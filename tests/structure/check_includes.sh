@@ -5,14 +5,14 @@ cd "$(dirname "$0")/../.."
 
 # Lowest first: a folder may include those of its row.
 allowed() {
-  local model="core io tokenizer kernels caches model" eval="ranks texts states draw results eval embedded"
+  local model="core io results tokenizer kernels caches model" eval="ranks texts states draw eval embedded"
   case $1 in
     core) echo core ;;
     io) echo core io ;;
     ranks) echo core io ranks ;;
     kernels) echo core kernels ;;
     draw) echo core io draw ;;
-    results) echo core draw results ;;
+    results) echo core io draw results ;;
     tokenizer) echo core io tokenizer ;;
     texts) echo core io tokenizer texts ;;
     caches) echo core io kernels caches ;;

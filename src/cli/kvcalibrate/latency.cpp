@@ -132,7 +132,7 @@ void run_latency(Arguments arguments) {
   run.print_estimate(estimate_of(plan, caches.size(), run));
   const auto cells = measure(plan, caches, run);
 
-  Json result = run.result_head("kvspectrum-latency", tokens);
+  Json result = to_json(run.result_head("kvspectrum-latency", tokens));
   result.update(Json{{"device", run.backend().device()}, {"dtype", name_of(run.backend().compute_type())}});
   result.update(run.provenance().inputs);
   result.update(latency_json(plan, caches, cells));

@@ -110,7 +110,7 @@ std::string heading(const ModelConfig& model, const PerturbationPlan& plan, std:
 
 Json result_json(const Run& run, const PerturbationPlan& plan, const std::string& wordnet_sha256,
                  const std::vector<std::size_t>& layers, const Versions& versions) {
-  Json result = run.result_head("kvspectrum-perturbation", plan.tokens);
+  Json result = to_json(run.result_head("kvspectrum-perturbation", plan.tokens));
   result.update(Json{{"wordnet_sha256", wordnet_sha256},
                      {"seed", run.settings().seed},
                      {"share", plan.share},

@@ -124,7 +124,7 @@ Retention run_documents(const RetentionPlan& plan, Run& run) {
 }
 
 Json result_json(const RetentionPlan& plan, const Retention& retention, const Run& run) {
-  Json result = run.result_head("kvspectrum-retention", plan.setup.tokens);
+  Json result = to_json(run.result_head("kvspectrum-retention", plan.setup.tokens));
   result.update(Json{{"documents", run.documents().size()}, {"window", plan.setup.tokens}});
   result.update(run.provenance().inputs);
   result.update(retention_json(plan, retention));

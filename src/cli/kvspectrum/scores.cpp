@@ -121,7 +121,7 @@ void run_scores(Arguments arguments) {
   LiveSource states(run.decoder(), {tokens});
   const TokenScores scores = score_tokens(states, 0, layers, lagkv);
 
-  Json result = run.result_head("kvspectrum-scores", tokens.size());
+  Json result = to_json(run.result_head("kvspectrum-scores", tokens.size()));
   result.update(Json{{"document", document}, {"window", tokens.size()}});
   result.update(result_json(scores, lagkv, layers));
   run.finish(result, summary(scores, lagkv, layers.size()), [&] {

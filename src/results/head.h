@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "io/json_fields.h"
+
+namespace kvs {
+
+/// The model that a result or a config is of.
+struct ModelRecord {
+  struct Rope {
+    double theta = 0;
+    Json scaling = {};  // rope_scaling_json()
+    std::string pairing = "rotate-half";
+    std::size_t rotary_dim = 0;
+    std::optional<Json> kinds = {};                     // ropes_json(), where layers rotate in several ways
+    std::uint64_t window = 0;                           // tokens of a document
+    std::vector<std::vector<double>> frequencies = {};  // [kind][chunk] of documents of `window` tokens
+    std::vector<double> factors = {};                   // [kind]
+    std::vector<std::size_t> layer_kinds = {};          // [layer]
+
+    static void fields(auto& rope, auto&& field) {
+      field("theta", rope.theta);
+      field("scaling", rope.scaling);
+      field("pairing", rope.pairing);
+      field("rotary_dim", rope.rotary_dim);
+      field.absent_or("kinds", rope.kinds);
+      field("window", rope.window);
+      field("frequencies", rope.frequencies);
+      field("factors", rope.factors);
+      field("layer_kinds", rope.layer_kinds);
+    }
+  };
+  std::string name, sha256, architecture;
+  std::size_t layers = 0, query_heads = 0, kv_heads = 0, head_dim = 0;
+  Rope rope = {};
+
+  static void fields(auto& model, auto&& field) {
+    field("name", model.name);
+    field("sha256", model.sha256);
+    field("architecture", model.architecture);
+    field("layers", model.layers);
+    field("query_heads", model.query_heads);
+    field("kv_heads", model.kv_heads);
+    field("head_dim", model.head_dim);
+    field("rope", model.rope);
+  }
+  /// Sizes that a report multiplies.
+  static void check(const ModelRecord& model, const JsonCursor& json);
+};
+
+/// The id that every document begins with, or null; empty: no text was read.
+using BosRecord = std::optional<std::optional<std::int32_t>>;
+
+/// SHA-256 of the other inputs of a run. With several configs `config_sha256` is a list.
+struct InputDigests {
+  std::optional<Json> config_sha256 = {}, config_model_sha256 = {}, costs_sha256 = {}, costs_model_sha256 = {};
+  std::optional<std::string> tokenizer_sha256 = {};
+
+  static void fields(auto& inputs, auto&& field) {
+    field.absent_or("config_sha256", inputs.config_sha256);
+    field.absent_or("config_model_sha256", inputs.config_model_sha256);
+    field.absent_or("costs_sha256", inputs.costs_sha256);
+    field.absent_or("costs_model_sha256", inputs.costs_model_sha256);
+    field.absent_or("tokenizer_sha256", inputs.tokenizer_sha256);
+  }
+};
+
+/// The members that most results begin with (`inlined`); a result with another order names them one by one.
+struct ResultHead {
+  std::string format = {};  // "kvspectrum-retention"
+  std::int64_t version = 1;
+  ModelRecord model = {};
+  std::string command, tool_version;
+  std::vector<std::string> text_sha256 = {};  // one for each text file
+  BosRecord bos = {};
+
+  static void fields(auto& head, auto&& field) {
+    field("format", head.format);
+    field("version", head.version);
+    field("model", head.model);
+    field("command", head.command);
+    field("tool_version", head.tool_version);
+    field("text_sha256", head.text_sha256);
+    field.absent_or("bos", head.bos);
+  }
+};
+
+}  // namespace kvs
