@@ -34,6 +34,11 @@ Json CacheChoice::given() const {
   return all;
 }
 
+std::optional<Json> CacheChoice::shown_parameters() const {
+  Json all = given();
+  return loaded && all.empty() ? std::nullopt : std::optional(std::move(all));
+}
+
 Json CacheChoice::resolved(const ModelConfig& model) const {
   Parameters reader(parameters, model.layers);
   (void)make_cache(*method, reader, cache_shape(model));

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,9 @@ struct CacheChoice {
   bool is_full() const { return method == &kFullMethod && !has_kv_type(); }
   /// What was given, as one object.
   Json given() const;
-  /// The same with every default: what a config keeps. For methods with Method::make.
+  /// What results show of it: what was given; nothing for a config of factors without more.
+  std::optional<Json> shown_parameters() const;
+  /// The parameters with every default: what a config keeps. For methods with Method::make.
   Json resolved(const ModelConfig& model) const;
   std::size_t shared_bytes() const noexcept { return loaded ? loaded->shared_bytes() : 0; }
 };

@@ -1,7 +1,7 @@
 #include "calibrate/compare/best_configs.h"
 
 #include "calibrate/compare/cells.h"
-#include "eval/evaluation_report.h"
+#include "eval/cache_quality.h"
 #include "io/file.h"
 #include "io/finite.h"
 #include "model/cache_shape.h"

@@ -13,7 +13,7 @@
 #include "calibrate/compare/calibration.h"
 #include "calibrate/compare/cells.h"
 #include "core/error.h"
-#include "eval/evaluation_report.h"
+#include "eval/cache_quality.h"
 #include "io/digest.h"
 #include "run/progress.h"
 #include "run/text_input.h"

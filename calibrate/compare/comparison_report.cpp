@@ -11,7 +11,7 @@
 #include "calibrate/compare/choices.h"
 #include "calibrate/compare/comparison_text.h"
 #include "calibrate/compare/evidence.h"
-#include "eval/evaluation_report.h"
+#include "eval/cache_quality.h"
 #include "io/finite.h"
 
 namespace kvs {
@@ -42,16 +42,15 @@ Json cell_json(const CompareCell& cell, const CellResult& result, std::span<cons
     json["error"] = kNoTimeToScore;
   if (cell.budget == 0) json["budget"] = budgets.front();
   if (!scored) return json;
-  const Json found = evaluation_json(result.sum, model, window);
+  const CacheQuality found = cache_quality(result.sum, model, window);
   if (!cell.config.empty())
-    if (const double holding = min_holding(budgets, found.at("bytes_ratio").get<double>()); holding > 0)
-      json["budget"] = holding;
-  for (const char* name : {"bytes_ratio", "tokens_scored", "ppl", "nll_mean", "kl", "top1"})
-    json[name] = found.at(name);
+    if (const double holding = min_holding(budgets, found.bytes_ratio); holding > 0) json["budget"] = holding;
+  const Json all = to_json(found);
+  for (const char* name : {"bytes_ratio", "tokens_scored", "ppl", "nll_mean", "kl", "top1"}) json[name] = all.at(name);
   const LossDifferences lost = from_full(result);
   json["ratio"] = ratio_of(lost.nll, lost.of_parts);
   json["ratio"].erase("mean");
-  for (const char* name : {"ppl", "nll_difference"}) json["ratio"][name] = found.at("ratio").at(name);
+  for (const char* name : {"ppl", "nll_difference"}) json["ratio"][name] = all.at("ratio").at(name);
   return json;
 }
 

@@ -125,13 +125,13 @@ std::vector<TimedCache> timed_caches(const Run& run, std::span<const FrontCell> 
   return caches;
 }
 
-/// @param caches  as latency_json() has them: the full one first
-Json speeds_json(const Json& caches, std::span<const FrontCell> front, std::size_t tokens) {
+/// @param caches  the full one first
+Json speeds_json(std::span<const CacheLatency> caches, std::span<const FrontCell> front, std::size_t tokens) {
   // The ratio is that of runs that took turns; a rate by itself moves with the machine.
-  const double full = 1000 / caches[0].at("decode_ms")[0].get<double>();
+  const double full = 1000 / caches[0].decode_ms[0];
   Json speeds{{"format", "kvspectrum-speeds"}, {"version", 1}, {"tokens", tokens}, {"cells", Json::array()}};
   for (std::size_t n = 0; n < front.size(); ++n) {
-    const double ratio = 1 / caches[n + 1].at("decode_ratio")[0].get<double>();
+    const double ratio = 1 / caches[n + 1].decode_ratio[0];
     speeds["cells"].push_back({{"label", front[n].of->label},
                                {"budget", front[n].budget},
                                {"decode_tokens_per_second", full * ratio},
@@ -190,7 +190,7 @@ Json time_front(const Run& run, std::span<const std::int32_t> document, std::siz
     return refuse(std::string("the front is not timed: ") + error.what());
   }
   if (!clock_went_on(cells)) return refuse("the clock stood still: the front is not timed");
-  return speeds_json(latency_json(plan, caches, cells).at("caches"), front, document.size());
+  return speeds_json(latency_result(plan, caches, cells).caches, front, document.size());
 }
 
 }  // namespace kvs

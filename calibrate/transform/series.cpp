@@ -5,7 +5,7 @@
 #include "calibrate/transform/config_file.h"
 #include "core/error.h"
 #include "core/interrupt.h"
-#include "eval/evaluation_report.h"
+#include "eval/cache_quality.h"
 
 namespace kvs {
 

@@ -1,6 +1,6 @@
 #include <algorithm>
 #include <functional>
-#include <map>
+#include <tuple>
 
 #include "eval/paired_difference.h"
 #include "export/report/markup.h"
@@ -9,76 +9,68 @@
 #include "export/report/settings.h"
 #include "export/report/table.h"
 #include "export/report/tradeoff.h"
+#include "results/evaluation.h"
 
 namespace kvs {
 namespace {
 
-constexpr std::uint64_t kMaxScored = 1ULL << 40;
+struct Evaluated {
+  const Output* output;
+  EvaluationResult result;
 
+  const CacheQuality& quality() const { return result.quality; }
+  std::string label() const { return cache_label(result.method, result.parameters); }
+  std::string settings() const { return result.parameters ? settings_text(*result.parameters) : ""; }
+};
 /// Evaluations of the same tokens, which alone can be compared; the largest cache first.
-using Group = std::vector<const Output*>;
+using Group = std::vector<Evaluated>;
 
 std::vector<Group> groups_of(const std::vector<const Output*>& outputs) {
-  std::map<std::string, std::size_t> places;
   std::vector<Group> groups;
+  const auto tokens = [](const EvaluationResult& one) {
+    return std::tie(one.text_sha256, one.window, one.documents, one.quality.tokens_scored, one.bos);
+  };
   for (const Output* output : outputs) {
-    const JsonCursor root = output->root();
-    const std::string key = root.at("text_sha256").value().dump() + root.at("window").value().dump() +
-                            root.at("documents").value().dump() + root.at("tokens_scored").value().dump() +
-                            (root.has("bos") ? root.at("bos").value().dump() : "");
-    const auto [place, is_new] = places.try_emplace(key, groups.size());
-    if (is_new) groups.emplace_back();
-    groups[place->second].push_back(output);
+    Evaluated one{output, from_json<EvaluationResult>(output->root())};
+    const auto group = std::ranges::find_if(
+        groups, [&](const Group& other) { return tokens(other.front().result) == tokens(one.result); });
+    (group == groups.end() ? groups.emplace_back() : *group).push_back(std::move(one));
   }
   for (Group& group : groups)
-    std::ranges::stable_sort(group, std::greater{},
-                             [](const Output* output) { return output->root().at("bytes_ratio").real(); });
+    std::ranges::stable_sort(group, std::greater{}, [](const Evaluated& one) { return one.quality().bytes_ratio; });
   return groups;
 }
 
-bool is_full(const JsonCursor& root) { return cache_label(root) == "full"; }
-
 /// Of perplexity, from a ratio that may be beyond a double.
-double change_of(const JsonCursor& ratio) {
-  return ratio.has("ppl") ? ratio.at("ppl").positive() - 1 : growth(ratio.at("nll_difference").real());
+double change_of(const PerplexityRatio& ratio) { return ratio.ppl ? *ratio.ppl - 1 : growth(ratio.nll_difference); }
+
+Cell with_error(double value, double error, int digits = 3) {
+  return {shown(value, digits) + (error > 0 ? " \u00B1\u00A0" + shown(error, 2) : ""), value};
 }
 
-Cell held_bytes(const JsonCursor& root) {
-  return bytes_cell(root.at("bytes_ratio").real(), root.has("shared_bytes") ? root.at("shared_bytes").real() : 0);
-}
-
-std::string error_text(double error) { return error > 0 ? " \u00B1\u00A0" + shown(error, 2) : ""; }
-
-/// "14.21 ± 0.35", with the standard error where the output has it.
-Cell perplexity_cell(const JsonCursor& root) {
-  if (!root.has("ppl")) return {perplexity_words(root, "ppl", "nll_mean"), root.at("nll_mean").real()};
-  const double ppl = root.at("ppl").positive();
-  return {shown(ppl, 4) + (root.has("nll_error") ? error_text(ppl * root.at("nll_error").real()) : ""), ppl};
-}
-
-Cell with_error(const JsonCursor& root, const char* name, const char* error) {
-  if (!root.has(name)) return Cell::missing();
-  const double value = root.at(name).real();
-  return {shown(value) + (root.has(error) ? error_text(root.at(error).real()) : ""), value};
+/// "14.21 ± 0.35"
+Cell perplexity_cell(const CacheQuality& quality) {
+  if (!quality.ppl) return {perplexity_words(quality.nll_mean), quality.nll_mean};
+  return with_error(*quality.ppl, *quality.ppl * quality.nll_error, 4);
 }
 
 /// Against the full cache, where there is such a comparison.
 std::vector<TradePoint> evaluated_points(const Group& group) {
   std::vector<TradePoint> points;
-  for (const Output* output : group) {
-    const JsonCursor root = output->root();
-    if (!root.has("ratio") && !is_full(root)) continue;
-    TradePoint point{.label = cache_label(root), .method = root.at("method").string(), .told = {}, .interval = {}};
+  for (const Evaluated& one : group) {
+    const std::string label = one.label();
+    const auto& loss = one.quality().loss;
+    if (!loss && label != "full") continue;
+    TradePoint point{.label = label, .method = one.result.method, .told = {}, .interval = {}};
     point.stored = point.label != point.method;
     if (point.stored && point.method == "full") point.method = "quantised alone";
-    point.bytes = root.at("bytes_ratio").positive();
-    if (root.has("ratio")) {
-      const JsonCursor ratio = root.at("ratio");
-      point.loss = change_of(ratio);
-      point.interval = ratio_interval(ratio);
+    point.bytes = one.quality().bytes_ratio;
+    if (loss) {
+      point.loss = change_of(loss->ratio);
+      point.interval = kvs::as_change(loss->ratio.interval);
     }
     point.told = perplexity_change(point.loss, point.interval);
-    if (root.has("parameters")) point.told += "; " + settings_text(root.at("parameters").value());
+    if (one.result.parameters) point.told += "; " + one.settings();
     points.push_back(std::move(point));
   }
   mark_front(points);
@@ -95,21 +87,21 @@ Markup evaluations_table(const Group& group, const std::string& caption) {
                {"95\u00A0%", true, "interval of the change, over documents"},
                {"KL", true, "divergence from the full cache's predictions, nats a token, \u00B1 its standard error"},
                {"Top-1", true, "tokens with the full cache's first choice"}});
-  for (const Output* output : group) {
-    const JsonCursor root = output->root();
-    const auto cell = [&](const char* name, auto shown_as) {
-      return root.has(name) ? Cell(shown_as(root.at(name).real()), root.at(name).real()) : Cell::missing();
-    };
-    const auto percent = [](double share) { return shown_tenths(share); };
-    const auto change = [](double by) { return Cell(shown_change(by), by); };
-    std::vector<Cell> cells{cache_label(root),
-                            root.has("parameters") ? settings_text(root.at("parameters").value()) : "",
-                            held_bytes(root), perplexity_cell(root)};
-    const bool has_ratio = root.has("ratio");
-    cells.push_back(has_ratio ? change(change_of(root.at("ratio"))) : Cell::missing());
-    cells.push_back(has_ratio ? interval_cell(ratio_interval(root.at("ratio"))) : Cell::missing());
-    cells.push_back(with_error(root, "kl", "kl_error"));
-    cells.push_back(cell("top1", percent));
+  for (const Evaluated& one : group) {
+    const auto& loss = one.quality().loss;
+    std::vector<Cell> cells{
+        one.label(), one.settings(),
+        bytes_cell(one.quality().bytes_ratio, static_cast<double>(one.result.shared_bytes.value_or(0))),
+        perplexity_cell(one.quality())};
+    if (loss) {
+      const double change = change_of(loss->ratio);
+      cells.emplace_back(shown_change(change), change);
+      cells.push_back(interval_cell(kvs::as_change(loss->ratio.interval)));
+      cells.push_back(with_error(loss->kl, loss->kl_error));
+      cells.emplace_back(shown_tenths(loss->top1), loss->top1);
+    } else {
+      cells.resize(cells.size() + 4, Cell::missing());
+    }
     table.row(cells);
   }
   return table.markup();
@@ -117,8 +109,8 @@ Markup evaluations_table(const Group& group, const std::string& caption) {
 
 Markup command_list(const Group& group) {
   Markup list;
-  for (const Output* output : group)
-    list += element("dt", output->name) + element("dd", element("code", output->root().at("command").string()));
+  for (const Evaluated& one : group)
+    list += element("dt", one.output->name) + element("dd", element("code", one.result.command));
   return folded("Commands", element("dl", {{"class", "commands"}}, list));
 }
 
@@ -138,10 +130,9 @@ Section evaluations_section(const ReportInputs& inputs) {
   Section section{"evaluations", "Caches at work", {}, {}};
   std::size_t number = 0;
   for (const Group& group : groups_of(inputs.of(OutputKind::kEvaluation))) {
-    const JsonCursor root = group.front()->root();
-    const std::string extent = counted(root.at("documents").unsigned_integer(kMaxScored), "document") + " of " +
-                               shown_count(root.at("window").unsigned_integer(kMaxScored)) + " tokens, " +
-                               shown_count(root.at("tokens_scored").unsigned_integer(kMaxScored)) + " scored";
+    const EvaluationResult& first = group.front().result;
+    const std::string extent = counted(first.documents, "document") + " of " + shown_count(first.window) + " tokens, " +
+                               shown_count(first.quality.tokens_scored) + " scored";
     const std::vector<TradePoint> points = evaluated_points(group);
     if (points.size() > 1)
       section.body +=

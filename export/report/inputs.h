@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "io/json_fields.h"
@@ -30,6 +31,12 @@ std::string_view name_of(OutputKind kind) noexcept;
 /// `template <> struct KindOf<RetentionResult> : std::integral_constant<OutputKind, OutputKind::kRetention> {};`
 template <class Result>
 struct KindOf;
+struct EvaluationResult;
+struct LatencyResult;
+template <>
+struct KindOf<EvaluationResult> : std::integral_constant<OutputKind, OutputKind::kEvaluation> {};
+template <>
+struct KindOf<LatencyResult> : std::integral_constant<OutputKind, OutputKind::kLatency> {};
 
 /// An output of the two programs.
 struct Output {

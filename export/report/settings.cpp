@@ -11,13 +11,12 @@
 namespace kvs {
 namespace {
 
-/// The storage type of an evaluation's parameters: "q8_0", "k q8_0, v q4_0", or none.
-std::string store_of(const JsonCursor& evaluated) {
-  if (!evaluated.has("parameters")) return "";
-  const JsonCursor parameters = evaluated.at("parameters");
-  const auto type = [&](const char* name) {
-    if (!parameters.has(name)) return std::string();
-    return parameters.at(name).value().is_string() ? parameters.at(name).string() : std::string("mixed");
+/// The storage type of a cache's parameters: "q8_0", "k q8_0, v q4_0", or none.
+std::string store_of(const std::optional<Json>& parameters) {
+  const auto type = [&](const char* name) -> std::string {
+    if (!parameters || !parameters->contains(name)) return "";
+    const Json& value = parameters->at(name);
+    return value.is_string() ? value.get<std::string>() : "mixed";
   };
   const auto own = [](const std::string& name) { return name == "none" ? "" : name; };
   const auto part = [&](const std::string& name) { return name.empty() || name == "store" ? type("store") : name; };
@@ -61,8 +60,8 @@ std::string spoken(const std::string& label) {
   return std::string(method->title) + rest;
 }
 
-std::string cache_label(const JsonCursor& evaluated) {
-  const std::string &method = evaluated.at("method").string(), store = store_of(evaluated);
+std::string cache_label(const std::string& method, const std::optional<Json>& parameters) {
+  const std::string store = store_of(parameters);
   if (store.empty()) return method;
   return method == "full" ? store : method + " + " + store;
 }

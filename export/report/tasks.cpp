@@ -17,6 +17,11 @@ constexpr std::uint64_t kMaxTokens = 1 << 24;
 /// That all sequences share beside the bytes of each.
 double shared_bytes_of(const JsonCursor& root) { return root.has("shared_bytes") ? root.at("shared_bytes").real() : 0; }
 
+std::string label_of(const JsonCursor& root) {
+  return cache_label(root.at("method").string(),
+                     root.has("parameters") ? std::optional(root.at("parameters").value()) : std::nullopt);
+}
+
 /// Mean partial scores by where the answer was hidden.
 struct ScorePlace {
   double depth;
@@ -75,7 +80,7 @@ Markup task_maps(const Output& output, std::size_t file) {
   const JsonCursor samples = output.root().at("samples");
   const Scores scores = scores_of(samples, "answer"), full = scores_of(samples, "full");
   RetrievalMap map = places_of(scores.empty() ? full : scores);
-  if (!scores.empty()) map.maps.push_back(score_values(scores, map, "", cache_label(output.root())));
+  if (!scores.empty()) map.maps.push_back(score_values(scores, map, "", label_of(output.root())));
   if (!full.empty()) map.maps.push_back(score_values(full, map, "full", "Full cache"));
   if (map.maps.empty()) return {};
   return figure(page_drawings(retrieval_chart(map), "task-" + std::to_string(file)),
@@ -102,7 +107,7 @@ void add_task_row(Table& table, const JsonCursor& root) {
   const std::uint64_t questions = root.at("questions").unsigned_integer();
   table.row(
       {root.at("task").string(),
-       cache_label(root),
+       label_of(root),
        root.has("bytes_ratio") ? bytes_cell(root.at("bytes_ratio").real(), shared_bytes_of(root)) : Cell::missing(),
        {shown_count(questions), static_cast<double>(questions)},
        share(root, "accuracy"),
@@ -119,7 +124,7 @@ std::string task_finding(const JsonCursor& root) {
            " with the full cache: only the log-likelihood of the answers tells caches apart.";
   const double shared = shared_bytes_of(root);
   const auto right = [](const JsonCursor& of) { return shown_percent(of.at("accuracy").real()); };
-  const std::string with = "With " + spoken(cache_label(root)) + " " + right(root) + " of the questions of " + task +
+  const std::string with = "With " + spoken(label_of(root)) + " " + right(root) + " of the questions of " + task +
                            " are answered, on " + shown_percent(root.at("bytes_ratio").real()) + " of the bytes" +
                            (shared > 0 ? " and " + shown(1e-6 * shared) + "\u00A0MB that all sequences share" : "");
   return root.has("full") ? with + "; with the full cache " + right(root.at("full")) + "." : with + ".";

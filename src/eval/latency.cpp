@@ -1,8 +1,7 @@
 #include "eval/latency.h"
 
 #include <algorithm>
-#include <iomanip>
-#include <sstream>
+#include <functional>
 
 #include "eval/cached_run.h"
 
@@ -70,44 +69,22 @@ bool clock_went_on(const std::vector<std::vector<LatencyCell>>& cells) {
   });
 }
 
-Json latency_json(const LatencyPlan& plan, std::span<const TimedCache> caches,
-                  const std::vector<std::vector<LatencyCell>>& cells) {
+LatencyResult latency_result(const LatencyPlan& plan, std::span<const TimedCache> caches,
+                             const std::vector<std::vector<LatencyCell>>& cells) {
   constexpr double kMilliseconds = 1000;
-  Json list = Json::array();
+  LatencyResult result{.lengths = plan.lengths, .decode = plan.decode, .repeats = plan.repeats};
   for (std::size_t n = 0; n < caches.size(); ++n) {
-    Json& cache = list.emplace_back(Json{{"label", caches[n].label}});
+    CacheLatency& cache = result.caches.emplace_back();
+    cache.label = caches[n].label;
     for (const auto& of_length : cells) {
       const LatencyCell &own = of_length[n], &first = of_length.front();
-      cache["prefill_ms"].push_back(kMilliseconds * median(own.prefill));
-      cache["decode_ms"].push_back(kMilliseconds * median(own.decode));
-      cache["prefill_ratio"].push_back(median_ratio(own.prefill, first.prefill));
-      cache["decode_ratio"].push_back(median_ratio(own.decode, first.decode));
+      cache.prefill_ms.push_back(kMilliseconds * median(own.prefill));
+      cache.decode_ms.push_back(kMilliseconds * median(own.decode));
+      cache.prefill_ratio.push_back(median_ratio(own.prefill, first.prefill));
+      cache.decode_ratio.push_back(median_ratio(own.decode, first.decode));
     }
   }
-  return {{"lengths", plan.lengths}, {"decode", plan.decode}, {"repeats", plan.repeats}, {"caches", list}};
-}
-
-std::string latency_table(const Json& latency) {
-  std::ostringstream text;
-  text << std::setprecision(3);
-  for (const std::string phase : {"prefill", "decode"}) {
-    text << phase << ", ms a token (relative to " << latency.at("caches")[0].at("label").get<std::string>()
-         << ") by tokens before it\n"
-         << std::left << std::setw(42) << "" << std::right;
-    for (const Json& length : latency.at("lengths")) text << std::setw(18) << length.get<std::size_t>();
-    text << '\n';
-    for (const Json& cache : latency.at("caches")) {
-      text << "  " << std::left << std::setw(40) << cache.at("label").get<std::string>() << std::right;
-      for (std::size_t n = 0; n < latency.at("lengths").size(); ++n) {
-        std::ostringstream cell;
-        cell << std::setprecision(3) << cache.at(phase + "_ms")[n].get<double>() << " (× "
-             << cache.at(phase + "_ratio")[n].get<double>() << ')';
-        text << std::setw(19) << cell.str();  // × takes two bytes
-      }
-      text << '\n';
-    }
-  }
-  return text.str();
+  return result;
 }
 
 }  // namespace kvs

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "io/json.h"
 #include "model/decoder.h"
+#include "results/latency.h"
 
 namespace kvs {
 
@@ -45,11 +45,8 @@ std::vector<std::vector<LatencyCell>> measure_latency(Decoder& decoder, std::spa
 /// Whether every run took time: a clock that stands still gives infinite speeds.
 bool clock_went_on(const std::vector<std::vector<LatencyCell>>& cells);
 
-/// {lengths, decode, repeats, caches: [{label, prefill_ms, decode_ms, prefill_ratio, decode_ratio}]}: medians over
-/// repeats by length, in milliseconds per token; ratios are medians of a repeat's ratio to the first cache.
-Json latency_json(const LatencyPlan& plan, std::span<const TimedCache> caches,
-                  const std::vector<std::vector<LatencyCell>>& cells);
-/// The same as a table.
-std::string latency_table(const Json& latency);
+/// Medians over repeats by length; ratios are medians of a repeat's ratio to the first cache.
+LatencyResult latency_result(const LatencyPlan& plan, std::span<const TimedCache> caches,
+                             const std::vector<std::vector<LatencyCell>>& cells);
 
 }  // namespace kvs

@@ -202,6 +202,12 @@ Json to_json(const T& value) {
   return object;
 }
 
+/// The value, or null.
+template <class T>
+Json json_of(const std::optional<T>& value) {
+  return json_fields::written(value);
+}
+
 /// @throws Error kInput "FILE: /pointer: found X, expected Y" for the first member that is missing or of another type.
 /// Members that T does not declare are not read.
 template <class T>

@@ -2,8 +2,8 @@
 
 #include <numeric>
 
+#include "eval/cache_quality.h"
 #include "eval/cached_run.h"
-#include "eval/evaluation_report.h"
 #include "eval/generation.h"
 
 namespace kvs {

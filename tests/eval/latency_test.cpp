@@ -15,13 +15,13 @@ TEST(Latency, RatiosAreMediansWithinARepeat) {
   // The machine halves its speed in the second repeat; the other cache takes 2, 3 and 2 times as long to decode.
   const std::vector<std::vector<LatencyCell>> cells{
       {{{0.001, 0.002, 0.001}, {0.01, 0.02, 0.01}}, {{0.001, 0.002, 0.004}, {0.02, 0.06, 0.02}}}};
-  const Json json = latency_json(plan, caches, cells);
-  EXPECT_EQ(json.at("caches")[0].at("decode_ms"), Json({10.0}));
-  EXPECT_EQ(json.at("caches")[0].at("prefill_ratio"), Json({1.0}));
-  EXPECT_EQ(json.at("caches")[1].at("decode_ms"), Json({20.0}));
-  EXPECT_EQ(json.at("caches")[1].at("decode_ratio"), Json({2.0}));
-  EXPECT_EQ(json.at("caches")[1].at("prefill_ratio"), Json({1.0}));
-  EXPECT_THAT(latency_table(json), ::testing::HasSubstr("20 (× 2)"));
+  const LatencyResult result = latency_result(plan, caches, cells);
+  EXPECT_THAT(result.caches[0].decode_ms, ::testing::ElementsAre(10.0));
+  EXPECT_THAT(result.caches[0].prefill_ratio, ::testing::ElementsAre(1.0));
+  EXPECT_THAT(result.caches[1].decode_ms, ::testing::ElementsAre(20.0));
+  EXPECT_THAT(result.caches[1].decode_ratio, ::testing::ElementsAre(2.0));
+  EXPECT_THAT(result.caches[1].prefill_ratio, ::testing::ElementsAre(1.0));
+  EXPECT_THAT(to_text(result), ::testing::HasSubstr("20 (× 2)"));
 }
 
 TEST(Latency, CachesTakeTurnsAndTheFirstRoundDoesNotCount) {

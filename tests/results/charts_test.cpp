@@ -11,7 +11,7 @@
 #include "draw/svg.h"
 #include "results/elite_chart.h"
 #include "results/faedkv_charts.h"
-#include "results/latency_chart.h"
+#include "results/latency.h"
 #include "results/panels.h"
 #include "results/retention_chart.h"
 #include "results/retrieval_chart.h"
@@ -150,10 +150,11 @@ TEST(RetentionChart, DrawsAnyRange) {
 }
 
 TEST(LatencyChart, DrawsOneLengthAndSeveral) {
-  EXPECT_THAT(drawn(latency_chart("one", {512}, {{"full", {{0.5}, {}}, {{9}, {}}}})),
+  EXPECT_THAT(drawn(latency_chart("one", {.lengths = {512}, .caches = {{"full", {0.5}, {9}, {1}, {1}}}})),
               AllOf(Contains("Decoding"), Contains("512")));
   const auto words = drawn(latency_chart(
-      "two", {512, 1024}, {{"full", {{0.5, 0.6}, {}}, {{9, 10}, {}}}, {"full", {{1, 1}, {}}, {{5, 5}, {}}}}));
+      "two", {.lengths = {512, 1024},
+              .caches = {{"full", {0.5, 0.6}, {9, 10}, {1, 1}, {1, 1}}, {"full", {1, 1}, {5, 5}, {2, 2}, {1, 1}}}}));
   EXPECT_EQ(std::ranges::count(words, "full"), 2);  // of two looks
 }
 

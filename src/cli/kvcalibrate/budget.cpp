@@ -15,7 +15,7 @@
 #include "calibrate/registry.h"
 #include "cli/kvcalibrate/commands.h"
 #include "core/error.h"
-#include "eval/evaluation_report.h"
+#include "eval/cache_quality.h"
 #include "model/tensor_shape.h"
 #include "run/progress.h"
 #include "run/run.h"

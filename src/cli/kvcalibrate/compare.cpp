@@ -19,7 +19,7 @@
 #include "cli/kvcalibrate/compare_options.h"
 #include "cli/kvcalibrate/task_input.h"
 #include "core/error.h"
-#include "eval/evaluation_report.h"
+#include "eval/cache_quality.h"
 #include "io/digest.h"
 #include "io/finite.h"
 #include "model/cache_shape.h"

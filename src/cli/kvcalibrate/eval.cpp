@@ -8,11 +8,10 @@
 #include "cli/kvcalibrate/commands.h"
 #include "cli/kvcalibrate/eval_task.h"
 #include "core/error.h"
+#include "eval/cache_quality.h"
 #include "eval/evaluation.h"
-#include "eval/evaluation_report.h"
 #include "io/journal.h"
 #include "io/output_set.h"
-#include "model/model_json.h"
 #include "run/progress.h"
 #include "run/run.h"
 
@@ -76,17 +75,17 @@ void take_outputs(Run& run) {
                     .state = run.options().has("out") ? RunOutputs::State::kJournal : RunOutputs::State::kNone});
 }
 
-/// The config of --save-config. No text was read to choose its settings; its `quality` is what `result` measured.
-Json config_of(const CacheChoice& choice, const Run& run, const Json& result) {
+/// The config of --save-config. No text was read to choose its settings; its `quality` is what was measured.
+Json config_of(const CacheChoice& choice, const Run& run, const CacheQuality& found) {
   const Provenance record = run.provenance();
   Json quality{{"text", "evaluated documents"}, {"text_sha256", record.text_sha256},
-               {"documents", record.documents}, {"tokens_scored", result.at("tokens_scored")},
-               {"ppl", result.at("ppl")},       {"nll_mean", result.at("nll_mean")}};
-  if (result.contains("full")) {
-    quality["ppl_full"] = result.at("full").at("ppl");
-    quality["nll_full"] = result.at("full").at("nll_mean");
+               {"documents", record.documents}, {"tokens_scored", found.tokens_scored},
+               {"ppl", json_of(found.ppl)},     {"nll_mean", found.nll_mean}};
+  if (found.loss) {
+    quality["ppl_full"] = json_of(found.loss->full.ppl);
+    quality["nll_full"] = found.loss->full.nll_mean;
   }
-  quality["bytes_per_token"] = result.at("bytes_per_token");
+  quality["bytes_per_token"] = found.bytes_per_token;
   return make_config(choice.name(), run.config(), run.model().sha256(), choice.resolved(run.config()), Json::object(),
                      without_text(record), quality, {});
 }
@@ -122,44 +121,43 @@ Evaluation score(const EvaluationPlan& plan, Run& run) {
 }
 
 /// Says where the method has done nothing.
-void note_idleness(const CacheChoice& choice, const Json& result, const Run& run) {
-  const bool as_large = result.at("bytes_ratio") >= 1.0;
+void note_idleness(const CacheChoice& choice, const CacheQuality& found, const Run& run) {
+  const bool as_large = found.bytes_ratio >= 1;
   // With a storage of its own a cache's size says nothing of its tokens.
-  if (choice.method != &kFullMethod && !choice.has_kv_type() && result.at("compressions") == 0 && as_large)
+  if (choice.method != &kFullMethod && !choice.has_kv_type() && found.compressions == 0 && as_large)
     run.note("documents of " + std::to_string(run.tokens()) + " tokens are all kept: " + choice.name() +
              " has nothing to compress in them");
   if (choice.has_kv_type() && as_large)
     run.note("the storage type leaves the cache as it is: no layer's rows are stored in fewer bytes");
 }
 
-Json result_json(const CacheChoice& choice, const EvaluationPlan& plan, const Evaluation& evaluation, const Run& run) {
-  const Provenance record = run.provenance();
-  const std::size_t tokens = run.tokens();
-  Json result{{"method", choice.name()}};
-  result.update(evaluation_json(evaluation, run.config(), tokens));
-  const Json given = choice.given();
-  if (!choice.loaded || !given.empty()) result["parameters"] = given;
-  result.update(Json{{"documents", run.documents().size()},
-                     {"window", tokens},
-                     {"dtype", name_of(run.backend().compute_type())},
-                     {"model", model_json(run.config(), run.model().sha256(), tokens)},
-                     {"text_sha256", record.text_sha256},
-                     {"bos", bos_json(run.corpus().bos)},
-                     {"command", record.command},
-                     {"tool_version", record.tool_version}});
-  if (plan.last > 0) result["stride"] = plan.last;
-  if (choice.shared_bytes() > 0) result["shared_bytes"] = choice.shared_bytes();
-  result.update(record.inputs);
+EvaluationResult result_of(const CacheChoice& choice, const EvaluationPlan& plan, const Evaluation& evaluation,
+                           const Run& run) {
+  ResultHead head = run.result_head("", run.tokens());
+  EvaluationResult result{.method = choice.name(),
+                          .quality = cache_quality(evaluation, run.config(), run.tokens()),
+                          .parameters = choice.shown_parameters(),
+                          .documents = run.documents().size(),
+                          .window = run.tokens(),
+                          .dtype = std::string(name_of(run.backend().compute_type())),
+                          .model = std::move(head.model),
+                          .text_sha256 = std::move(head.text_sha256),
+                          .bos = head.bos,
+                          .command = std::move(head.command),
+                          .tool_version = std::move(head.tool_version),
+                          .inputs = run.input_digests()};
+  if (plan.last > 0) result.stride = plan.last;
+  if (choice.shared_bytes() > 0) result.shared_bytes = choice.shared_bytes();
   return result;
 }
 
 /// The result goes to --out, the method to --save-config: both or none.
-void write(const CacheChoice& choice, const Json& result, Run& run) {
+void write(const CacheChoice& choice, const EvaluationResult& result, Run& run) {
   const Options& options = run.options();
   OutputSet outputs;
   if (options.has("save-config"))
-    outputs.add(options.text("save-config"), dump_json(config_of(choice, run, result)) + "\n");
-  if (options.has("out")) outputs.add(options.text("out"), dump_json(result) + "\n");
+    outputs.add(options.text("save-config"), dump_json(config_of(choice, run, result.quality)) + "\n");
+  if (options.has("out")) outputs.add(options.text("out"), dump_json(to_json(result)) + "\n");
   outputs.commit(run.settings().replace());
   run.remove_state();
 }
@@ -181,11 +179,11 @@ void run_eval(Arguments arguments) {
   run.print_estimate(estimate_of(plan, run));
   const Evaluation evaluation = score(plan, run);
   if (!run.is_root()) return;
-  Json result = result_json(choice, plan, evaluation, run);
-  note_idleness(choice, result, run);
+  EvaluationResult result = result_of(choice, plan, evaluation, run);
+  note_idleness(choice, result.quality, run);
   write(choice, result, run);
   add_times(evaluation, result);
-  run.print(result, choice.name() + ": " + evaluation_summary(result));
+  run.print(to_json(result), to_text(result));
 }
 
 }  // namespace kvs

@@ -8,7 +8,7 @@
 #include "cli/kvcalibrate/cache_choice.h"
 #include "cli/kvcalibrate/task_input.h"
 #include "core/error.h"
-#include "eval/evaluation_report.h"
+#include "eval/cache_quality.h"
 #include "model/model_json.h"
 #include "results/retrieval_chart.h"
 #include "run/progress.h"

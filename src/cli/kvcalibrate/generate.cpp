@@ -8,7 +8,7 @@
 #include "cli/kvcalibrate/commands.h"
 #include "core/error.h"
 #include "core/utf8.h"
-#include "eval/evaluation_report.h"
+#include "eval/cache_quality.h"
 #include "eval/generation.h"
 #include "io/finite.h"
 #include "model/model_json.h"

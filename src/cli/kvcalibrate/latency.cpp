@@ -8,8 +8,7 @@
 #include "cli/kvcalibrate/cache_choice.h"
 #include "cli/kvcalibrate/commands.h"
 #include "core/error.h"
-#include "eval/evaluation_report.h"
-#include "results/latency_chart.h"
+#include "eval/cache_quality.h"
 #include "run/progress.h"
 #include "run/run.h"
 
@@ -103,15 +102,6 @@ std::string heading(const Run& run, const LatencyPlan& plan) {
          std::string(run.backend().device()) + " · medians of " + std::to_string(plan.repeats);
 }
 
-draw::Chart chart_of(const Json& latency, const std::string& title) {
-  std::vector<CacheTimes> caches;
-  for (const Json& cache : latency.at("caches"))
-    caches.push_back({cache.at("label").get<std::string>(),
-                      {cache.at("prefill_ms").get<std::vector<double>>(), {}},
-                      {cache.at("decode_ms").get<std::vector<double>>(), {}}});
-  return latency_chart(title, latency.at("lengths").get<std::vector<std::size_t>>(), caches);
-}
-
 }  // namespace
 
 void run_latency(Arguments arguments) {
@@ -130,13 +120,14 @@ void run_latency(Arguments arguments) {
   run.load();
   const std::vector<TimedCache> caches = timed_caches(choices, run, tokens);
   run.print_estimate(estimate_of(plan, caches.size(), run));
-  const auto cells = measure(plan, caches, run);
-
-  Json result = to_json(run.result_head("kvspectrum-latency", tokens));
-  result.update(Json{{"device", run.backend().device()}, {"dtype", name_of(run.backend().compute_type())}});
-  result.update(run.provenance().inputs);
-  result.update(latency_json(plan, caches, cells));
-  run.finish(result, latency_table(result), [&] { return RunFigures{{"", chart_of(result, heading(run, plan))}}; });
+  LatencyResult result = latency_result(plan, caches, measure(plan, caches, run));
+  result.head = run.result_head("kvspectrum-latency", tokens);
+  result.inputs = run.input_digests();
+  result.device = run.backend().device();
+  result.dtype = name_of(run.backend().compute_type());
+  run.finish(to_json(result), to_text(result), [&] {
+    return RunFigures{{"", latency_chart(heading(run, plan), result)}};
+  });
 }
 
 }  // namespace kvs

@@ -9,7 +9,7 @@
 #include "cli/kvcalibrate/budget.h"
 #include "cli/kvcalibrate/commands.h"
 #include "core/error.h"
-#include "eval/evaluation_report.h"
+#include "eval/cache_quality.h"
 #include "io/checkpoint.h"
 #include "io/record.h"
 #include "io/safetensors_writer.h"
@@ -154,22 +154,35 @@ void save_losses(std::span<const TransformScales> losses, const TransformMoments
   checkpoint.save(documents, moments.state(), pairs);
 }
 
-/// What the caches do on the documents that costs are measured on, beside the full cache.
-Json measured_quality(const TransformCalibration& found, Run& run) {
-  const auto documents = std::span(run.documents()).first(std::min(kTransformMeasured, run.documents().size()));
+/// The documents that costs are measured on.
+std::span<const std::vector<std::int32_t>> measured_documents(const Run& run) {
+  return std::span(run.documents()).first(std::min(kTransformMeasured, run.documents().size()));
+}
+
+/// What the caches do on these documents, beside the full cache.
+CacheQuality measure_quality(const TransformCalibration& found, Run& run) {
+  const auto documents = measured_documents(run);
   const TransformCaches caches(run.backend(), run.config(), found.layers);
   Progress progress("quality", documents.size(), run.quiet());
-  const Evaluation evaluation =
-      evaluate(run.decoder(), documents, {.make = [&] { return caches.make(); }, .compare = true}, progress.counter());
-  const Json measured = evaluation_json(evaluation, run.config(), run.tokens());
-  Json quality{{"text", documents.size() == 1
-                            ? "the first calibration document"
-                            : "the first " + std::to_string(documents.size()) + " calibration documents"}};
-  for (const char* name : {"ppl", "nll_mean", "nll_error", "errors_over", "ratio", "kl", "kl_error", "bytes_per_token"})
-    quality[name] = measured.at(name);
-  quality["ppl_full"] = measured.at("full").at("ppl");
-  quality["nll_full"] = measured.at("full").at("nll_mean");
-  return quality;
+  return cache_quality(
+      evaluate(run.decoder(), documents, {.make = [&] { return caches.make(); }, .compare = true}, progress.counter()),
+      run.config(), run.tokens());
+}
+
+Json quality_json(const CacheQuality& quality, std::size_t documents) {
+  const CacheLoss& loss = *quality.loss;
+  return {{"text", documents == 1 ? "the first calibration document"
+                                  : "the first " + std::to_string(documents) + " calibration documents"},
+          {"ppl", json_of(quality.ppl)},
+          {"nll_mean", quality.nll_mean},
+          {"nll_error", quality.nll_error},
+          {"errors_over", quality.errors_over},
+          {"ratio", to_json(loss.ratio)},
+          {"kl", loss.kl},
+          {"kl_error", loss.kl_error},
+          {"bytes_per_token", quality.bytes_per_token},
+          {"ppl_full", json_of(loss.full.ppl)},
+          {"nll_full", loss.full.nll_mean}};
 }
 
 TransformGeometry geometry_of(const Options& options, const ModelConfig& model, std::size_t tokens) {
@@ -214,12 +227,12 @@ TransformCalibration calibrate(const TransformPlan& plan, const TransformMoments
       });
 }
 
-std::string summary(const TransformConfig& config, const Json& quality) {
+std::string summary(const TransformConfig& config, const CacheQuality& measured, const Json& quality) {
   std::size_t bytes = 0;
   for (const std::size_t of_layer : config.code_bytes) bytes += of_layer;
   return "transform: " + std::to_string(bytes) + " bytes of codes a token in " + std::to_string(config.layers.size()) +
          " layers; " + shared_bytes_text(quality.at("shared_bytes").get<std::size_t>(), config.window) + "\n  on " +
-         quality.at("text").get<std::string>() + ": " + quality_text(quality) + '\n';
+         quality.at("text").get<std::string>() + ": " + quality_text(measured) + '\n';
 }
 
 }  // namespace
@@ -244,10 +257,11 @@ void run_transform(Arguments arguments) {
   run.print_estimate(estimate_of(geometry, plan, run));
   plan.losses = add_documents(moments, run);
   const TransformCalibration found = calibrate(plan, moments, run);
+  const CacheQuality quality = measure_quality(found, run);
   const Json config = write_transform_config(found, run.model(), run.provenance(), out, run.settings().replace(),
-                                             measured_quality(found, run));
+                                             quality_json(quality, measured_documents(run).size()));
   run.remove_state();
-  run.print(config, summary(found.config, config.at("quality")));
+  run.print(config, summary(found.config, quality, config.at("quality")));
 }
 
 }  // namespace kvs

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstddef>
+
+#include "eval/evaluation.h"
+#include "model/config.h"
+#include "results/evaluation.h"
+
+namespace kvs {
+
+/// Bytes of the full cache after `tokens` tokens, 2 bytes a value.
+double full_cache_bytes(const ModelConfig& model, std::size_t tokens);
+
+/// What an evaluation of documents of `window` tokens found, without times.
+CacheQuality cache_quality(const Evaluation& evaluation, const ModelConfig& model, std::size_t window);
+/// Adds the times that the evaluation took.
+void add_times(const Evaluation& evaluation, EvaluationResult& result);
+
+}  // namespace kvs

@@ -1,0 +1,144 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "results/head.h"
+
+namespace kvs {
+
+/// Perplexity relative to the full cache's on the same documents.
+struct PerplexityRatio {
+  std::optional<double> ppl;                               // null beyond a double
+  double nll_difference = 0;                               // its logarithm
+  std::optional<std::pair<double, double>> interval = {};  // 95 %; absent for one document
+
+  static void fields(auto& ratio, auto&& field) {
+    field("ppl", ratio.ppl);
+    field("nll_difference", ratio.nll_difference);
+    field.absent_or("interval", ratio.interval);
+  }
+};
+
+/// The full cache on the same documents.
+struct FullCacheQuality {
+  std::optional<double> ppl;  // null beyond a double
+  double nll_mean = 0, nll_error = 0;
+  std::optional<std::size_t> beyond_context = {};  // the model's context, if documents are longer
+  std::optional<double> seconds = {};              // of the forward passes; with the times only
+
+  static void fields(auto& full, auto&& field) {
+    field("ppl", full.ppl);
+    field("nll_mean", full.nll_mean);
+    field("nll_error", full.nll_error);
+    field.absent_or("beyond_context", full.beyond_context);
+    field.absent_or("seconds", full.seconds);
+  }
+};
+
+/// How far the predictions are from the full cache's.
+struct CacheLoss {
+  FullCacheQuality full;
+  PerplexityRatio ratio;
+  double kl = 0, kl_error = 0;  // nats a token
+  double top1 = 0;              // share of tokens with the full cache's first choice
+
+  static void fields(auto& loss, auto&& field) {
+    field("full", loss.full);
+    field("ratio", loss.ratio);
+    field("kl", loss.kl);
+    field("kl_error", loss.kl_error);
+    field("top1", loss.top1);
+  }
+};
+
+/// How well a model predicts with a cache, and what the cache holds (docs/caches.md).
+struct CacheQuality {
+  std::optional<double> ppl;  // null beyond a double
+  double nll_mean = 0, nll_error = 0;
+  std::string errors_over;  // "documents" or "tokens"
+  std::size_t tokens_scored = 0;
+  double bytes_per_token = 0, bytes_ratio = 0, bytes_per_token_end = 0;
+  std::size_t bytes_allocated = 0, bytes_spare = 0, compressions = 0;
+  std::optional<CacheLoss> loss = {};
+
+  static void fields(auto& quality, auto&& field) {
+    field("ppl", quality.ppl);
+    field("nll_mean", quality.nll_mean);
+    field("nll_error", quality.nll_error);
+    field("errors_over", quality.errors_over);
+    field("tokens_scored", quality.tokens_scored);
+    field("bytes_per_token", quality.bytes_per_token);
+    field("bytes_ratio", quality.bytes_ratio);
+    field("bytes_per_token_end", quality.bytes_per_token_end);
+    field("bytes_allocated", quality.bytes_allocated);
+    field("bytes_spare", quality.bytes_spare);
+    field("compressions", quality.compressions);
+    field.inlined("full", quality.loss);
+  }
+  static void check(const CacheQuality& quality, const JsonCursor& json);
+};
+
+/// Times of the forward passes; rates are null if the clock stood still.
+struct EvaluationTimes {
+  double seconds = 0;
+  std::optional<double> tokens_per_second;
+  std::optional<double> prefill_tokens_per_second = {}, decode_tokens_per_second = {};  // absent: no such tokens
+  std::optional<double> compression_share;
+
+  static void fields(auto& times, auto&& field) {
+    field("seconds", times.seconds);
+    field("tokens_per_second", times.tokens_per_second);
+    field.absent_or("prefill_tokens_per_second", times.prefill_tokens_per_second);
+    field.absent_or("decode_tokens_per_second", times.decode_tokens_per_second);
+    field("compression_share", times.compression_share);
+  }
+};
+
+/// The result of `kvcalibrate eval` on texts.
+struct EvaluationResult {
+  std::string method;
+  CacheQuality quality;
+  std::optional<Json> parameters = {};
+  std::size_t documents = 0, window = 0;
+  std::string dtype;
+  ModelRecord model;
+  std::vector<std::string> text_sha256;
+  BosRecord bos;
+  std::string command, tool_version;
+  std::optional<std::size_t> stride = {}, shared_bytes = {};
+  InputDigests inputs = {};
+  std::optional<EvaluationTimes> times = {};
+
+  static void fields(auto& result, auto&& field) {
+    field("method", result.method);
+    field.inlined(result.quality);
+    field.absent_or("parameters", result.parameters);
+    field("documents", result.documents);
+    field("window", result.window);
+    field("dtype", result.dtype);
+    field("model", result.model);
+    field("text_sha256", result.text_sha256);
+    field.absent_or("bos", result.bos);
+    field("command", result.command);
+    field("tool_version", result.tool_version);
+    field.absent_or("stride", result.stride);
+    field.absent_or("shared_bytes", result.shared_bytes);
+    field.inlined(result.inputs);
+    field.inlined("seconds", result.times);
+  }
+  static void check(const EvaluationResult& result, const JsonCursor& json) {
+    CacheQuality::check(result.quality, json);
+  }
+};
+
+/// "perplexity 14.2 ± 0.3 (NLL …), × 1.02 of the full cache's (…), KL divergence …", of a cache with a loss.
+std::string quality_text(const CacheQuality& quality);
+/// The bytes that all sequences share: all of them, and for each token of one document.
+std::string shared_bytes_text(std::size_t bytes, std::size_t tokens);
+std::string to_text(const EvaluationResult& result);
+
+}  // namespace kvs

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "draw/chart.h"
+#include "results/head.h"
+
+namespace kvs {
+
+/// Time of a token with one cache, by the tokens before it. Ratios are those to the full cache's times.
+struct CacheLatency {
+  std::string label;
+  std::vector<double> prefill_ms, decode_ms, prefill_ratio, decode_ratio;  // [length]
+
+  static void fields(auto& cache, auto&& field) {
+    field("label", cache.label);
+    field("prefill_ms", cache.prefill_ms);
+    field("decode_ms", cache.decode_ms);
+    field("prefill_ratio", cache.prefill_ratio);
+    field("decode_ratio", cache.decode_ratio);
+  }
+};
+
+/// The result of `kvcalibrate latency`; the first cache is the full one.
+struct LatencyResult {
+  ResultHead head = {};
+  InputDigests inputs = {};
+  std::string device = {}, dtype = {};
+  std::vector<std::size_t> lengths;  // tokens of the prefill, ascending
+  std::size_t decode = 0, repeats = 0;
+  std::vector<CacheLatency> caches = {};
+
+  static void fields(auto& result, auto&& field) {
+    field.inlined(result.head);
+    field.inlined(result.inputs);
+    field("device", result.device);
+    field("dtype", result.dtype);
+    field("lengths", result.lengths);
+    field("decode", result.decode);
+    field("repeats", result.repeats);
+    field("caches", result.caches);
+  }
+  static void check(const LatencyResult& result, const JsonCursor& json);
+};
+
+/// A table for the prefill and one for decoding.
+std::string to_text(const LatencyResult& result);
+/// A panel for the prefill and one for decoding.
+draw::Chart latency_chart(const std::string& heading, const LatencyResult& result);
+
+}  // namespace kvs
