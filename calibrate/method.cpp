@@ -7,19 +7,23 @@
 namespace kvs {
 namespace {
 
+/// The words of `prefill` that a method takes, its default first.
+std::span<const std::string_view> prefill_words(Prefill prefill) noexcept {
+  static constexpr std::string_view kWords[] = {"stepwise", "whole"};
+  const std::span<const std::string_view> words(kWords);
+  return prefill == Prefill::kStepwise ? words.first(1) : prefill == Prefill::kWhole ? words.last(1) : words;
+}
+
 Prefix prefix_of(const Method& method, Parameters& parameters) {
-  static constexpr std::string_view kStepwiseFirst[] = {"stepwise", "whole"}, kWholeFirst[] = {"whole", "stepwise"};
-  const bool must = method.prefill == Prefill::kWhole;
-  Prefix prefix{parameters.count("prefix", "first tokens, which are not scored", 0, must ? 1 : 0)};
+  const auto words = prefill_words(method.prefill);
+  Prefix prefix{
+      parameters.count("prefix", "first tokens, which are not scored", 0, method.prefill == Prefill::kWhole ? 1 : 0)};
   prefix.whole =
-      (parameters.choice("prefill", "whole: the prefix attends to all of itself and is compressed once, at its end",
-                         must ? kWholeFirst : kStepwiseFirst) == 0) == must;
+      words[parameters.choice(
+          "prefill", "whole: the prefix attends to all of itself and is compressed once, at its end", words)] ==
+      "whole";
   if (prefix.whole && prefix.tokens == 0)
     parameters.refuse("prefix", "found 0, expected the tokens of a whole prefill");
-  if (prefix.whole && method.prefill == Prefill::kStepwise)
-    parameters.refuse("prefill", "found whole, expected stepwise: the method acts while the prefix goes in");
-  if (!prefix.whole && must)
-    parameters.refuse("prefill", "found stepwise, expected whole: the method acts at the prefix's end alone");
   return prefix;
 }
 

@@ -40,6 +40,14 @@ struct Exporter {
 std::span<const Exporter> exporters() noexcept;
 /// nullptr if there is none of this name.
 const Exporter* find_exporter(std::string_view name) noexcept;
+/// @param option  that names it.  @throws Error kUsage with the known names
+const Exporter& exporter_of(const std::string& to, const std::string& option);
+/// Two lines for each exporter, for --help.
+std::string exporter_lines();
+/// @throws Error kUnsupported for a config of another method than the exporter's
+void check_method(const Exporter& exporter, const std::filesystem::path& path, const Json& config);
+/// What an export says on stdout, by its result.
+std::string export_text(const Json& result);
 
 /// For the writers of `tensors`: passes the share of their bytes that is written on to the job's progress.
 std::function<void(std::uint64_t)> byte_progress(const ExportJob& job, std::span<const OutputTensor> tensors);

@@ -2,6 +2,8 @@
 #include <array>
 #include <memory>
 
+#include "core/error.h"
+#include "core/nearest.h"
 #include "export/exporter.h"
 #include "export/exporters/elitekv.h"
 #include "export/exporters/gguf_deepseek2.h"
@@ -49,6 +51,42 @@ std::span<const Exporter> exporters() noexcept { return kExporters; }
 const Exporter* find_exporter(std::string_view name) noexcept {
   const auto row = std::ranges::find(kExporters, name, &Exporter::name);
   return row == kExporters.end() ? nullptr : row;
+}
+
+const Exporter& exporter_of(const std::string& to, const std::string& option) {
+  const Exporter* exporter = find_exporter(to);
+  if (exporter != nullptr) return *exporter;
+  std::vector<std::string> names;
+  for (const Exporter& row : exporters()) names.emplace_back(row.name);
+  throw Error(ErrorCode::kUsage, option,
+              "found '" + to + "', expected one of " + listed(names) + did_you_mean(to, names));
+}
+
+std::string exporter_lines() {
+  std::size_t width = 0;
+  for (const Exporter& exporter : exporters()) width = std::max(width, exporter.name.size() + 4);
+  std::string lines = "Formats of --to, and what they need of the config and the model:\n";
+  for (const Exporter& exporter : exporters())
+    lines += "  " + std::string(exporter.name) + std::string(width - 2 - exporter.name.size(), ' ') +
+             std::string(exporter.summary) + '\n' + std::string(width, ' ') + "needs " + std::string(exporter.needs) +
+             '\n';
+  return lines;
+}
+
+void check_method(const Exporter& exporter, const std::filesystem::path& path, const Json& config) {
+  const auto method = config.at("method").get<std::string>();
+  if (!exporter.method.empty() && method != exporter.method)
+    throw Error(ErrorCode::kUnsupported, path.string() + ": /method",
+                "found " + method + ", expected " + std::string(exporter.method) + " for " +
+                    std::string(exporter.name) + "; the Python package runs every method (CalibratedCache)");
+}
+
+std::string export_text(const Json& result) {
+  std::string lines = result.at("out").get<std::string>() + ": " + result.at("to").get<std::string>();
+  if (result.contains("cache"))
+    lines += ", a cache of " + std::to_string(result.at("cache").at("values_per_token_and_layer").get<std::size_t>()) +
+             " values per token and layer";
+  return lines + '\n';
 }
 
 std::function<void(std::uint64_t)> byte_progress(const ExportJob& job, std::span<const OutputTensor> tensors) {

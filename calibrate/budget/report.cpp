@@ -12,7 +12,6 @@
 #include "calibrate/config/config.h"
 #include "core/exponential.h"
 #include "eval/document_loss.h"
-#include "io/finite.h"
 
 namespace kvs {
 namespace {
@@ -76,42 +75,39 @@ double bytes_per_token(const BudgetCalibration& found, std::size_t tokens) {
 
 }  // namespace
 
-Json budget_json(const BudgetCalibration& found) {
-  Json contenders = Json::array(), trials = Json::array();
+AllocationResult allocation_result(const BudgetCalibration& found) {
+  AllocationResult result{.winner = found.contenders.front().name,
+                          .held_documents = found.full_nll.size(),
+                          .contenders = {},
+                          .trials = {},
+                          .measured = found.measured,
+                          .verdict = budget_verdict(found)};
   for (const BudgetContender& one : found.contenders) {
-    Json& entry = contenders.emplace_back(Json{{"name", one.name}, {"bytes", one.bytes}, {"parameters", one.settings}});
-    if (!one.nll.empty())
-      entry.update(Json{{"ppl", finite_or_null(std::exp(mean_nll(one.nll)))},
-                        {"nll_mean", mean_nll(one.nll)},
-                        {"nll_error", one.nll_error}});
-    if (const auto difference = found.difference_from(one.name)) entry.update(difference_json(*difference));
+    auto& contender = result.contenders.emplace_back(AllocationResult::Contender{one.name, one.bytes, one.settings});
+    if (!one.nll.empty()) contender.loss = MeanLoss::of(mean_nll(one.nll), one.nll_error);
+    if (const auto difference = found.difference_from(one.name))
+      contender.change = {difference->mean, difference->interval};
   }
   for (const BudgetTrial& trial : found.trials) {
-    const bool failed = overflows(trial.divergence);
-    Json& entry = trials.emplace_back(Json{{"parameters", trial.settings},
-                                           {"documents", trial.documents},
-                                           {"divergence", failed ? Json() : Json(trial.divergence)}});
-    if (failed) entry["error"] = "found NaN or infinity, expected finite activations";
+    auto& entry =
+        result.trials.emplace_back(AllocationResult::Trial{trial.settings, trial.documents, trial.divergence});
+    if (!overflows(trial.divergence)) continue;
+    entry.divergence.reset();
+    entry.error = "found NaN or infinity, expected finite activations";
   }
-  Json json{{"winner", found.contenders.front().name},
-            {"held_documents", found.full_nll.size()},
-            {"contenders", std::move(contenders)},
-            {"trials", std::move(trials)},
-            {"measured", found.measured},
-            {"verdict", budget_verdict(found)}};
-  if (const auto pair = engine_pair(found)) json["llama_cpp_cuda"] = builds_of(cuda_pair(pair->first, pair->second));
-  return json;
+  if (const auto pair = engine_pair(found)) result.llama_cpp_cuda = builds_of(cuda_pair(pair->first, pair->second));
+  return result;
 }
 
 Json budget_quality(const BudgetCalibration& found, std::size_t tokens) {
   if (found.full_nll.empty()) return Json::object();
-  return {{"text", "documents held out"},
-          {"ppl", finite_or_null(std::exp(mean_nll(found.contenders.front().nll)))},
-          {"nll_mean", mean_nll(found.contenders.front().nll)},
-          {"nll_error", found.contenders.front().nll_error},
-          {"ppl_full", finite_or_null(std::exp(mean_nll(found.full_nll)))},
-          {"nll_full", mean_nll(found.full_nll)},
-          {"bytes_per_token", bytes_per_token(found, tokens)}};
+  const double nll_full = mean_nll(found.full_nll);
+  const BudgetContender& winner = found.contenders.front();
+  AllocationQuality quality{.loss = MeanLoss::of(mean_nll(winner.nll), winner.nll_error),
+                            .ppl_full = if_finite(std::exp(nll_full)),
+                            .nll_full = nll_full,
+                            .bytes_per_token = bytes_per_token(found, tokens)};
+  return to_json(quality);
 }
 
 namespace {

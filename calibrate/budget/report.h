@@ -4,12 +4,11 @@
 
 #include "calibrate/budget/calibration.h"
 #include "io/json.h"
+#include "results/allocation.h"
 
 namespace kvs {
 
-/// The `allocation` member of a config's `calibration`: who won on the documents held out, by how much, and what was
-/// tried.
-Json budget_json(const BudgetCalibration& found);
+AllocationResult allocation_result(const BudgetCalibration& found);
 /// `quality` of a config: what the winner did on the documents held out; empty without them.
 Json budget_quality(const BudgetCalibration& found, std::size_t tokens);
 /// Why the winner was chosen: how it differs from the others on the documents held out, and whether they tell it.

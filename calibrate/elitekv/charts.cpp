@@ -11,6 +11,14 @@ std::string extent_of(std::size_t documents, std::size_t tokens) {
 
 }  // namespace
 
+std::vector<draw::Figure> elite_figures(const EliteConfig& config, const ModelConfig& model, std::size_t documents,
+                                        std::size_t held_out, std::size_t tokens) {
+  std::vector<draw::Figure> figures{{"_elite", elite_chart(elite_map(config, model, documents, tokens))}};
+  if (!config.trials.empty())
+    figures.push_back({"_trials", elite_sweep_chart(elite_sweep(config, model, held_out, tokens))});
+  return figures;
+}
+
 EliteMap elite_map(const EliteConfig& config, const ModelConfig& model, std::size_t documents, std::size_t tokens) {
   EliteMap map;
   map.heading = model.name + " · RoPElite, p = " + std::to_string(config.norm) + ", r = " + std::to_string(config.r) +

@@ -190,4 +190,12 @@ std::vector<std::vector<ElitePicks>> EliteSearch::picks(std::size_t count) const
   return picks;
 }
 
+double distance_flops(const EliteSearchPlan& plan, double documents, double tokens) noexcept {
+  constexpr double kPerPairAndChunk = 60;  // measured on the CPU: sine-cosine products and a sum of magnitudes
+  if (plan.norm != 1) return 0;
+  const auto cells =
+      static_cast<double>(plan.geometry.layers.size() * plan.geometry.query_heads * plan.geometry.chunks);
+  return documents * static_cast<double>(plan.count) * cells * tokens * tokens / 2 * kPerPairAndChunk;
+}
+
 }  // namespace kvs

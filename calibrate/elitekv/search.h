@@ -23,6 +23,10 @@ struct EliteSearchPlan {
   std::vector<ScoreRule> rules = {};  // [layer]: pairs count by the attention between them, p = 2; empty: all alike
 };
 
+/// FLOPs of the first-power search, at the rate of products: each pass takes every pair of tokens, head and chunk. 0
+/// with p = 2.
+double distance_flops(const EliteSearchPlan& plan, double documents, double tokens) noexcept;
+
 /// The passes over documents that a RoPElite calibration takes, one document at a time, so that it can be saved between
 /// any two: first one pass for Gram matrices, norms and second moments (if any of them is needed), then, for p = 1, one
 /// pass per pick. A document's sums are made alone and added in the order of documents, so that others may make them.

@@ -1,6 +1,5 @@
 #include "calibrate/faedkv/ablation_result.h"
 
-#include <algorithm>
 #include <numeric>
 
 #include "eval/paired_difference.h"
@@ -22,13 +21,15 @@ std::vector<std::vector<std::optional<double>>> AblationSums::losses(std::size_t
 AblationResult ablation_result(const AblationSums& sums) {
   const auto scored = static_cast<double>(sums.scored_per_document * sums.base.size());
   AblationResult result;
+  result.scored_per_document = sums.scored_per_document;
+  result.documents.emplace();
   result.nll_base = std::accumulate(sums.base.begin(), sums.base.end(), 0.0) / scored;
   std::vector<double> means(sums.base);
   for (double& mean : means) mean /= static_cast<double>(sums.scored_per_document);
   result.nll_error = paired_mean(means).error;
   for (std::size_t layer = 0; layer < sums.layers(); ++layer) {
     auto& deltas = result.delta.emplace_back();
-    auto& documents = result.documents.emplace_back();
+    auto& documents = result.documents->emplace_back();
     auto& intervals = result.interval.emplace_back();
     for (const auto& losses : sums.losses(layer)) {
       std::vector<double> differences;
@@ -41,13 +42,6 @@ AblationResult ablation_result(const AblationSums& sums) {
     }
   }
   return result;
-}
-
-std::vector<double> scaled_to_unit(std::span<const double> delta) {
-  const auto [least, most] = std::ranges::minmax(delta);
-  std::vector<double> scaled(delta.begin(), delta.end());
-  for (double& value : scaled) value = most > least ? (value - least) / (most - least) : 0;
-  return scaled;
 }
 
 }  // namespace kvs

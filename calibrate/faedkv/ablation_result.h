@@ -2,9 +2,9 @@
 
 #include <cstddef>
 #include <optional>
-#include <span>
-#include <utility>
 #include <vector>
+
+#include "results/ablation.h"
 
 namespace kvs {
 
@@ -21,20 +21,9 @@ struct AblationSums {
   std::vector<std::vector<std::optional<double>>> losses(std::size_t layer) const;
 };
 
-struct AblationResult {
-  double nll_base = 0, nll_error = 0;      // mean of all scored tokens, nats, and its standard error over documents
-  std::vector<std::vector<double>> delta;  // [layer][chunk]: (PPL − PPL_base) / PPL_base (growth()) over its documents
-  std::vector<std::vector<std::size_t>> documents;  // [layer][chunk]: how many those are
-  /// 95 % interval of each Δ over documents; none below two documents. Student's t on the paired difference of a
-  /// document's mean NLL, mapped by exp(·) − 1.
-  std::vector<std::vector<std::optional<std::pair<double, double>>>> interval;
-};
-
-/// PPL = exp(mean NLL over all scored tokens of all documents). Sums run in document order.
+/// The numbers of the result, `documents` among them. PPL = exp(mean NLL over all scored tokens of all documents). Sums
+/// run in document order.
 /// @param sums  every chunk in at least one document
 AblationResult ablation_result(const AblationSums& sums);
-
-/// Δ of one layer mapped linearly so that its least is 0 and its largest 1; all 0 if they are equal.
-std::vector<double> scaled_to_unit(std::span<const double> delta);
 
 }  // namespace kvs

@@ -1,7 +1,5 @@
 #include <algorithm>
-#include <optional>
 
-#include "calibrate/faedkv/ablation_result.h"
 #include "draw/svg.h"
 #include "export/report/markup.h"
 #include "export/report/parts.h"
@@ -19,53 +17,21 @@ constexpr std::size_t kMaxIntervals = 16;  // chunks whose intervals are drawn
 struct Loss {
   std::size_t layer = 0, chunk = 0;  // the model's layer
   double delta = 0;
-  std::optional<std::pair<double, double>> interval;
+  draw::Interval interval;
 
   bool is_certain() const { return interval && interval->first > 0; }
 };
-
-struct Ablation {
-  std::vector<std::size_t> layers;
-  std::size_t chunks = 0;
-  std::vector<std::vector<Loss>> losses;  // [layer][chunk]
-};
-
-Ablation read_ablation(const Output& output) {
-  const JsonCursor root = output.root(), ablation = root.at("calibration").at("ablation");
-  Ablation result{
-      ablation.at("layers").value().get<std::vector<std::size_t>>(), ablation.at("chunks").unsigned_integer(), {}};
-  const JsonCursor delta = ablation.at("delta"), interval = ablation.at("interval");
-  for (std::size_t n = 0; n < result.layers.size(); ++n) {
-    auto& row = result.losses.emplace_back();
-    for (std::size_t chunk = 0; chunk < result.chunks; ++chunk) {
-      row.push_back({result.layers[n], chunk, delta.at(n).at(chunk).real(), range_of(interval.at(n).at(chunk))});
-    }
-  }
-  return result;
-}
 
 std::string value_text(const Loss& loss) {
   return shown_change(loss.delta) + (loss.interval ? " (95\u00A0%: " + shown_range(*loss.interval) + ")" : "");
 }
 
-AblationMap ablation_map(const Ablation& ablation) {
-  AblationMap map{ablation.layers, {}, {}, {}};
-  for (const auto& row : ablation.losses) {
-    map.delta.emplace_back();
-    map.interval.emplace_back();
-    for (const Loss& loss : row) {
-      map.delta.back().push_back(loss.delta);
-      map.interval.back().push_back(loss.interval);
-    }
-    map.scaled.push_back(scaled_to_unit(map.delta.back()));
-  }
-  return map;
-}
-
 /// The chunks that matter most, first.
-std::vector<Loss> ranked_losses(const Ablation& ablation) {
+std::vector<Loss> ranked_losses(const AblationResult& of) {
   std::vector<Loss> all;
-  for (const auto& row : ablation.losses) all.insert(all.end(), row.begin(), row.end());
+  for (std::size_t n = 0; n < of.layers.size(); ++n)
+    for (std::size_t chunk = 0; chunk < of.chunks; ++chunk)
+      all.push_back({of.layers[n], chunk, of.delta[n][chunk], of.interval[n][chunk]});
   std::ranges::stable_sort(all, std::greater{}, &Loss::delta);
   return all;
 }
@@ -113,20 +79,20 @@ Section ablation_section(const ReportInputs& inputs) {
   Section section{"ablation", "FAEDKV ablation", {}, {}};
   std::size_t file = 0;
   for (const Output* output : inputs.of(OutputKind::kConfig)) {
-    if (!output->root().at("calibration").has("ablation")) continue;
-    const Ablation ablation = read_ablation(*output);
+    const JsonCursor calibration = output->root().at("calibration");
+    if (!calibration.has("ablation")) continue;
+    const auto ablation = from_json<AblationResult>(calibration.at("ablation"));
     if (ablation.layers.empty() || ablation.chunks == 0) continue;
     const std::string id = "ablation-" + std::to_string(file++);
     const std::vector<Loss> losses = ranked_losses(ablation);
-    const JsonCursor calibration = output->root().at("calibration"), found = calibration.at("ablation");
-    section.body += figure(page_drawings(ablation_chart("", ablation_map(ablation)), id) +
-                               page_drawings(interval_chart(losses), id),
-                           output->name + ": each chunk of each layer's spectrum taken away alone (" +
-                               found.at("protocol").string() + ", " + found.at("key_space").string() +
-                               "); perplexity with all of them " + perplexity_words(found, "ppl_base", "nll_base") +
-                               ". Chunk 0 is the lowest; intervals that go beyond the axis are cut.",
-                           calibration.at("command").string()) +
-                    losses_table(losses, output->name);
+    section.body +=
+        figure(page_drawings(ablation_chart("", ablation), id) + page_drawings(interval_chart(losses), id),
+               output->name + ": each chunk of each layer's spectrum taken away alone (" + ablation.protocol + ", " +
+                   ablation.key_space + "); perplexity with all of them " +
+                   (ablation.ppl_base ? shown(*ablation.ppl_base, 4) : perplexity_words(ablation.nll_base)) +
+                   ". Chunk 0 is the lowest; intervals that go beyond the axis are cut.",
+               calibration.at("command").string()) +
+        losses_table(losses, output->name);
     section.findings.push_back(ablation_finding(losses));
   }
   return section;

@@ -239,7 +239,9 @@ std::size_t Parameters::choice(std::string_view name, std::string_view help, std
   const auto found = value == nullptr
                          ? words.begin()
                          : std::ranges::find_if(words, [&](std::string_view word) { return *value == word; });
-  if (found == words.end()) refuse(name, "found " + describe_json(*value) + ", expected one of " + joined(words));
+  if (found == words.end())
+    refuse(name,
+           "found " + describe_json(*value) + ", expected " + (words.size() > 1 ? "one of " : "") + joined(words));
   give(name, *found);
   return static_cast<std::size_t>(found - words.begin());
 }

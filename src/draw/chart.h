@@ -115,6 +115,12 @@ struct Chart {
   std::size_t group = 0;                       // columns between wider gaps; 0: none
 };
 
+/// A chart and how the name of its file ends.
+struct Figure {
+  std::string suffix;
+  Chart chart;
+};
+
 /// Gives the panels their places, from left to right and row by row.
 void arrange(Chart& chart, std::size_t columns);
 

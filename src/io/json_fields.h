@@ -21,8 +21,7 @@ namespace kvs {
 ///       double share;
 ///       std::optional<double> ratio;  // null beyond a double
 ///       static void fields(auto& point, auto&& field) {
-///         field("share", point.share);
-///         field("ratio", point.ratio);
+///         field("share", point.share)("ratio", point.ratio);
 ///       }
 ///     };
 ///
@@ -135,13 +134,19 @@ class JsonFieldWriter {
 
   /// `old_name` is the member's name in files of the version before.
   template <class T>
-  void operator()(std::string_view name, const T& value, [[maybe_unused]] std::string_view old_name = {}) {
+  JsonFieldWriter& operator()(std::string_view name, const T& value, [[maybe_unused]] std::string_view old_name = {}) {
     object_[std::string(name)] = json_fields::written(value);
+    return *this;
   }
   /// A member that is absent, not null, where there is no value. Null is the empty value of an optional in an optional.
   template <class T>
   void absent_or(std::string_view name, const std::optional<T>& value) {
     if (value) (*this)(name, *value);
+  }
+  /// A member that files of older versions lack; its value then stays as it is.
+  template <class T>
+  void newer(std::string_view name, const T& value) {
+    (*this)(name, value);
   }
   /// The members of `part` as members of this object.
   template <HasJsonFields T>
@@ -163,13 +168,14 @@ class JsonFieldReader {
   explicit JsonFieldReader(const JsonCursor& object) : object_(object) {}
 
   template <class T>
-  void operator()(std::string_view name, T& value, std::string_view old_name = {}) {
+  JsonFieldReader& operator()(std::string_view name, T& value, std::string_view old_name = {}) {
     const bool is_old = !old_name.empty() && !object_.has(name) && object_.has(old_name);
     if (is_old) name = old_name;
     if constexpr (json_fields::is_optional<T>)
       value = object_.has(name) ? json_fields::read<T>(object_.at(name)) : T();
     else
       value = json_fields::read<T>(object_.at(name));
+    return *this;
   }
   template <class T>
   void absent_or(std::string_view name, std::optional<T>& value) {
@@ -180,13 +186,17 @@ class JsonFieldReader {
       (*this)(name, value);
     }
   }
+  template <class T>
+  void newer(std::string_view name, T& value) {
+    if (object_.has(name)) (*this)(name, value);
+  }
   template <HasJsonFields T>
   void inlined(T& part) {
     T::fields(part, *this);
   }
   template <HasJsonFields T>
   void inlined(std::string_view first, std::optional<T>& part) {
-    if (object_.has(first)) inlined(part.emplace());
+    if (object_.value().contains(std::string(first))) inlined(part.emplace());
   }
 
  private:

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
+#include <map>
 
 #include "draw/numbers.h"
 #include "results/panels.h"
@@ -107,27 +107,28 @@ std::vector<draw::Axis::Tick> SignedLogScale::ticks() const {
   return ticks;
 }
 
-draw::Chart ablation_chart(const std::string& heading, const AblationMap& map) {
-  const std::size_t chunks = map.delta.front().size();
+draw::Chart ablation_chart(const std::string& heading, const AblationResult& ablation) {
+  const std::size_t layers = ablation.layers.size(), chunks = ablation.delta.front().size();
   draw::Chart chart{
-      .heading = heading, .panels = {}, .plot_width = map_width(chunks), .plot_height = map_height(map.layers.size())};
-  const SignedLogScale scale(map.delta);
-  auto places = map.delta;
-  std::vector<std::vector<std::string>> changes, shares;
-  for (std::size_t row = 0; row < map.delta.size(); ++row) {
-    changes.emplace_back();
-    shares.emplace_back();
+      .heading = heading, .panels = {}, .plot_width = map_width(chunks), .plot_height = map_height(layers)};
+  const SignedLogScale scale(ablation.delta);
+  auto places = ablation.delta;
+  std::vector<std::vector<double>> scaled;
+  std::vector<std::vector<std::string>> changes(layers), shares(layers);
+  for (std::size_t row = 0; row < layers; ++row) {
+    scaled.push_back(scaled_to_unit(ablation.delta[row]));
     for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
-      const draw::Interval interval = map.interval.empty() ? std::nullopt : map.interval[row][chunk];
-      changes.back().push_back(draw::shown_change(map.delta[row][chunk]) +
-                               (interval ? " (95\u00A0%: " + draw::shown_range(*interval) + ")" : ""));
-      shares.back().push_back(draw::shown(map.scaled[row][chunk], 2));
-      places[row][chunk] = scale.color(map.delta[row][chunk]) / scale.limit;
+      const double delta = ablation.delta[row][chunk];
+      const draw::Interval& interval = ablation.interval[row][chunk];
+      changes[row].push_back(draw::shown_change(delta) +
+                             (interval ? " (95\u00A0%: " + draw::shown_range(*interval) + ")" : ""));
+      shares[row].push_back(draw::shown(scaled[row][chunk], 2));
+      places[row][chunk] = scale.color(delta) / scale.limit;
     }
   }
   const MapNames names{"layer",
                        "frequency chunk",
-                       draw::number_names(map.layers),
+                       draw::number_names(ablation.layers),
                        draw::counted_names(chunks),
                        "frequency chunk (0 is the lowest)",
                        ""};
@@ -139,7 +140,7 @@ draw::Chart ablation_chart(const std::string& heading, const AblationMap& map) {
           names, {draw::Colour::Scale::kDiverging, "", scale.ticks()}, std::move(places), std::move(changes)),
       map_panel("scaled", "\u0394 scaled to 0\u20131 by layer",
                 "The same change scaled to 0 to 1 within each layer, by layer and chunk.", names,
-                draw::value_bar("", 0, 1), map.scaled, std::move(shares))};
+                draw::value_bar("", 0, 1), std::move(scaled), std::move(shares))};
   draw::arrange(chart, 2);
   return chart;
 }
@@ -152,7 +153,7 @@ draw::Chart filter_chart(const FilterEffect& effect) {
   return chart;
 }
 
-draw::Chart chunk_sweep_chart(const ChunkSweep& sweep) {
+draw::Chart chunk_sweep_chart(const std::string& heading, const FaedkvQuality& quality) {
   constexpr double kBeside = 1.25, kMargin = 0.06;
   draw::Panel panel{
       .key = "",
@@ -160,27 +161,26 @@ draw::Chart chunk_sweep_chart(const ChunkSweep& sweep) {
       .description = "Perplexity against the number of chunks, with the unchanged model's as a dashed line.",
       .x = {.name = "chunks C"},
       .y = {.name = "perplexity", .most = 8}};
-  std::set<std::size_t> counts;
-  double low = sweep.base.value_or(HUGE_VAL), high = sweep.base.value_or(-HUGE_VAL);
-  for (const auto& [title, points] : sweep.series) {
-    draw::Series series{.name = title, .look = draw::series_look(panel.series.size()), .points = {}};
-    for (const auto& [chunks, perplexity] : points) {
-      counts.insert(chunks);
-      low = std::min(low, perplexity);
-      high = std::max(high, perplexity);
-      series.points.push_back({.x = static_cast<double>(chunks),
-                               .y = perplexity,
-                               .told = std::to_string(chunks) + " chunks: " + draw::shown(perplexity, 4)});
-    }
-    panel.series.push_back(std::move(series));
+  std::map<std::size_t, double> points;
+  for (const FaedkvQuality::Point& point : *quality.sweep)
+    points.emplace(point.chunks, draw::drawn_exponential(point.nll_mean));
+  const double base = draw::drawn_exponential(quality.nll_full);
+  double low = base, high = base;
+  draw::Series series{.name = "kept chunks", .look = draw::series_look(0), .points = {}};
+  for (const auto& [chunks, perplexity] : points) {
+    low = std::min(low, perplexity);
+    high = std::max(high, perplexity);
+    series.points.push_back({.x = static_cast<double>(chunks),
+                             .y = perplexity,
+                             .told = std::to_string(chunks) + " chunks: " + draw::shown(perplexity, 4)});
+    panel.x.ticks.push_back({static_cast<double>(chunks), std::to_string(chunks)});
   }
-  if (counts.empty()) counts.insert(1);
-  for (const std::size_t count : counts) panel.x.ticks.push_back({static_cast<double>(count), std::to_string(count)});
-  panel.x.axis = {static_cast<double>(*counts.begin()) / kBeside, static_cast<double>(*counts.rbegin()) * kBeside,
+  panel.series.push_back(std::move(series));
+  panel.x.axis = {panel.x.ticks.front().value / kBeside, panel.x.ticks.back().value * kBeside,
                   draw::Axis::Scale::kHalving};
   panel.y.axis = {low - kMargin * (high - low), high + kMargin * (high - low)};
-  if (sweep.base) panel.rules.push_back({.at = *sweep.base, .name = "unchanged model"});
-  return {.heading = sweep.heading, .panels = {std::move(panel)}, .plot_width = 420, .plot_height = 220};
+  panel.rules.push_back({.at = base, .name = "unchanged model"});
+  return {.heading = heading, .panels = {std::move(panel)}, .plot_width = 420, .plot_height = 220};
 }
 
 }  // namespace kvs

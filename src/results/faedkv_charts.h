@@ -1,26 +1,19 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "draw/chart.h"
+#include "results/ablation.h"
 
 namespace kvs {
 
-/// Δ of each chunk: the relative change of perplexity when one layer loses the chunk. Above 0 the model got worse.
-struct AblationMap {
-  std::vector<std::size_t> layers;                         // the model's
-  std::vector<std::vector<double>> delta;                  // [layer][chunk], finite
-  std::vector<std::vector<double>> scaled;                 // the same from 0 to 1 within each layer, as in FAEDKV
-  std::vector<std::vector<draw::Interval>> interval = {};  // 95 %; empty: not known
-};
-
-/// Maps of Δ, whose colour is a signed logarithm, because Δ spans decades, and of the scaled Δ.
-draw::Chart ablation_chart(const std::string& heading, const AblationMap& map);
+/// Maps of Δ, whose colour is a signed logarithm, because Δ spans decades, and of Δ scaled within each layer, as in
+/// FAEDKV.
+draw::Chart ablation_chart(const std::string& heading, const AblationResult& ablation);
 
 /// The colour scale of Δ: colour = asinh(Δ / linear), linear up to about `linear` and logarithmic above.
 struct SignedLogScale {
@@ -48,17 +41,7 @@ struct FilterEffect {
 /// The channel along the tokens on top, its energy spectrum below; one column for each state.
 draw::Chart filter_chart(const FilterEffect& effect);
 
-/// Perplexity of calibrated models that differ in the number of chunks.
-struct ChunkSweep {
-  struct Series {
-    std::string title;
-    std::vector<std::pair<std::size_t, double>> points;  // (C ≥ 1, perplexity), ascending in C
-  };
-  std::string heading;
-  std::vector<Series> series;
-  std::optional<double> base;  // of the unchanged model
-};
-
-draw::Chart chunk_sweep_chart(const ChunkSweep& sweep);
+/// Perplexity with the kept chunks of a sweep against their number, and that of the unchanged model.
+draw::Chart chunk_sweep_chart(const std::string& heading, const FaedkvQuality& quality);
 
 }  // namespace kvs

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "run/options.h"
+#include "options/options.h"
 
 namespace kvs {
 

@@ -47,12 +47,8 @@ std::filesystem::path sibling_path(const std::filesystem::path& main, const std:
 /// The SVG and the PNG of a figure: sibling_path() with `suffix` and the ending.
 std::vector<std::filesystem::path> figure_paths(const std::filesystem::path& main, const std::string& suffix);
 
-/// A figure of a run.
-struct RunFigure {
-  std::string suffix;  // of figure_paths()
-  draw::Chart chart;
-};
-using RunFigures = std::vector<RunFigure>;
+/// The figures of a run, with the suffixes of figure_paths().
+using RunFigures = std::vector<draw::Figure>;
 /// Writes the figures of a run and, last, its main output: all of them or none. A note says if a figure has no PNG
 /// because rsvg-convert is missing.
 /// @param outputs  files that are already staged and are put in place with these

@@ -4,7 +4,7 @@
 #include <span>
 #include <string_view>
 
-#include "run/options.h"
+#include "options/options.h"
 
 namespace kvs {
 

@@ -45,6 +45,16 @@ class PhaseProgress {
   explicit PhaseProgress(bool quiet) : quiet_(quiet) {}
   /// `done` of `total` units of a phase. Another phase begins, and one that starts anew.
   void update(const std::string& phase, std::size_t done, std::size_t total);
+  /// update() with any words for the phase.
+  std::function<void(std::string_view, std::size_t, std::size_t)> counter() {
+    return [this](std::string_view phase, std::size_t done, std::size_t total) {
+      update(std::string(phase), done, total);
+    };
+  }
+  /// update() of the units of one phase.
+  std::function<void(std::size_t)> counter(std::string phase, std::size_t total) {
+    return [this, phase = std::move(phase), total](std::size_t done) { update(phase, done, total); };
+  }
 
  private:
   bool quiet_;

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "run/options.h"
+#include "options/options.h"
 #include "run/program_ranks.h"
 
 namespace kvs {

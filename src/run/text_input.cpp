@@ -100,11 +100,6 @@ BosChoice bos_choice(const Options& options) {
 
 Json bos_json(std::int32_t bos) { return bos < 0 ? Json() : Json(bos); }
 
-void refuse_standard_input(const Options& options, const std::string& reader) {
-  if (std::ranges::count(options.list("text"), "-") > 0)
-    throw Error(ErrorCode::kUsage, "--text", "found -, expected files: " + reader + " reads the text a second time");
-}
-
 TextLeniency text_leniency(const Options& options) {
   return {.replace_invalid_utf8 = options.has("invalid-utf8"), .skip_bad_lines = options.flag("skip-bad-lines")};
 }

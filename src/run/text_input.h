@@ -29,8 +29,6 @@ BosChoice bos_choice(const Options& options);
 /// The `bos` of outputs: the id that texts begin with, or null.
 Json bos_json(std::int32_t bos);
 
-/// Refuses `--text -`, which can be read once, where `reader` reads the text a second time. @throws Error kUsage
-void refuse_standard_input(const Options& options, const std::string& reader);
 /// What --invalid-utf8 and --skip-bad-lines say.
 TextLeniency text_leniency(const Options& options);
 /// Prints what these options have changed.

@@ -63,8 +63,8 @@ TEST_F(AblationPasses, ABudgetIsSpentAndNotExceeded) {
     EXPECT_EQ(most, 50U);
   }
   const AblationResult result = ablation_result(table.sums(kChunks));
-  EXPECT_THAT(result.documents, Each(Each(Ge(2U))));
-  EXPECT_THAT(result.documents, Each(Each(Le(kDocuments))));
+  EXPECT_THAT(*result.documents, Each(Each(Ge(2U))));
+  EXPECT_THAT(*result.documents, Each(Each(Le(kDocuments))));
   for (const auto& kept : choose_chunks(plan_, table.sums(kChunks))) EXPECT_EQ(kept.size(), 2U);
 }
 
@@ -81,7 +81,7 @@ TEST_F(AblationPasses, DecidedChunksGetNoMoreDocuments) {
   for (std::size_t layer = 0; layer < kLayers; ++layer) {
     for (std::size_t chunk = 0; chunk < kChunks; ++chunk) {
       const bool open = early[layer].verdict[chunk] == ChunkVerdict::kOpen;
-      EXPECT_EQ(result.documents[layer][chunk] == 2, !open) << layer << ' ' << chunk;
+      EXPECT_EQ((*result.documents)[layer][chunk] == 2, !open) << layer << ' ' << chunk;
       decided += open ? 0 : 1;
     }
   }

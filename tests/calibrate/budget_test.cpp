@@ -209,11 +209,14 @@ TEST(BudgetCalibration, GivesOneHeldDocumentErrorsOverItsTokens) {
   EXPECT_NEAR(found.full_nll_error, evaluated("full", Json::object()), 1e-6);
   for (const BudgetContender& contender : found.contenders)
     EXPECT_NEAR(contender.nll_error, evaluated("lagkv", contender.settings), 1e-6);
-  EXPECT_EQ(budget_json(found).at("contenders").at(0).at("nll_error"), found.contenders.front().nll_error);
+  EXPECT_EQ(to_json(allocation_result(found)).at("contenders").at(0).at("nll_error"),
+            found.contenders.front().nll_error);
   EXPECT_THAT(
       budget_summary(found, kBudgetTokens, at.sizes("full").full()),
       AllOf(HasSubstr(" ± "), HasSubstr("(full cache "), HasSubstr("; errors over the tokens of one document)")));
-  EXPECT_EQ(budget_json(calibrate(Journal::resume(path, Json::object()))), budget_json(found)) << "replayed";
+  EXPECT_EQ(to_json(allocation_result(calibrate(Journal::resume(path, Json::object())))),
+            to_json(allocation_result(found)))
+      << "replayed";
 }
 
 TEST(BudgetCalibration, RefusesABudgetThatNoSettingReaches) {

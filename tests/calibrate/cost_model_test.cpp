@@ -8,9 +8,10 @@
 #include <tuple>
 #include <vector>
 
-#include "calibrate/cost/cost_report.h"
+#include "calibrate/cost/cost.h"
 #include "calibrate/registry.h"
 #include "core/error.h"
+#include "eval/cached_run.h"
 #include "tests/eval/tiny_model.h"
 #include "tests/model/caches.h"
 
@@ -22,7 +23,7 @@ using ::testing::ElementsAre;
 constexpr double kPublished = 3e-4;  // the papers' FLOPs are printed with five digits and a rounded P
 
 Json report_of(const std::string& name, std::vector<std::size_t> tokens, std::vector<std::size_t> lags = {128, 1024}) {
-  return cost_json(known_geometry(name), {.tokens = std::move(tokens), .lags = std::move(lags)});
+  return to_json(cost_result(known_geometry(name), {.tokens = std::move(tokens), .lags = std::move(lags)}));
 }
 
 TEST(CostReport, HasTheBytesOfEveryKnownGeometry) {

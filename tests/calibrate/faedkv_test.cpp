@@ -62,7 +62,7 @@ TEST(AblationResult, OneDocumentHasNoInterval) {
 TEST(AblationResult, AChunkIsMeasuredOnItsOwnDocuments) {
   // The second document left chunk 1 out: its Δ is that of the first, which has no interval.
   const AblationResult result = ablation_result({10, {20, 30}, {{{21, 22}}, {{33, std::nullopt}}}});
-  EXPECT_THAT(result.documents[0], ElementsAre(2, 1));
+  EXPECT_THAT(result.documents->front(), ElementsAre(2, 1));
   EXPECT_NEAR(result.delta[0][0], std::exp(0.2) - 1, 1e-12);
   EXPECT_NEAR(result.delta[0][1], std::exp(0.2) - 1, 1e-12);
   EXPECT_FALSE(result.interval[0][1]);

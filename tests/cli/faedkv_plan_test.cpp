@@ -1,10 +1,9 @@
 // The plan of an ablation is made of options and sizes alone: no file of these command lines exists.
-#include "cli/kvcalibrate/faedkv_plan.h"
-
 #include <gmock/gmock.h>
 
 #include <sstream>
 
+#include "calibrate/faedkv/options.h"
 #include "core/error.h"
 
 namespace kvs::testing {
@@ -19,7 +18,13 @@ FaedkvPlan plan_of(std::vector<std::string> more) {
   more.insert(more.end(), {"--model", "no-model", "--tokens-file", "no-tokens", "--out", "none.json", "--window", "64",
                            "--sinks", "2", "--recent", "6"});
   std::ostringstream help;
-  const auto options = faedkv_options().parse(more, help);
+  OptionTable table("kvcalibrate faedkv", "", {});
+  add_faedkv_options(table);
+  table.value("model", "PATH", "")
+      .value("tokens-file", "FILE", "")
+      .value("window", "T", "")
+      .value("seed", "N", "", "0");
+  const auto options = table.parse(more, help);
   return faedkv_plan(*options, kLayers, kDocuments, kTokens);
 }
 

@@ -120,23 +120,30 @@ TEST(AblationChart, NothingButZerosIsAValidScale) {
 }
 
 TEST(AblationChart, DrawsAnyShape) {
-  EXPECT_THAT(drawn(ablation_chart("one", {{4}, {{0.5}}, {{0}}})), AllOf(Contains("one"), Contains("4")));
-  EXPECT_THAT(drawn(ablation_chart("none", {{0, 1}, {{0, 0}, {0, 0}}, {{0, 0}, {0, 0}}})), Contains("none"));
-  EXPECT_THAT(drawn(ablation_chart("huge", {{0}, {{1e308, -1e308, 1e-308}}, {{1, 0, 0.5}}})), Contains("huge"));
-  AblationMap map{first_numbers(40), {}, {}};
-  for (const std::size_t layer : map.layers) {
-    map.delta.emplace_back(22, 0.01 * static_cast<double>(layer) - 0.1);
-    map.scaled.emplace_back(22, 0.5);
-  }
-  EXPECT_THAT(drawn(ablation_chart("many", map)), AllOf(Contains("36"), Contains("20")));
+  const auto words = [](const std::string& heading, std::vector<std::size_t> layers,
+                        std::vector<std::vector<double>> delta) {
+    AblationResult result;
+    result.layers = std::move(layers);
+    result.delta = std::move(delta);
+    for (const auto& row : result.delta) result.interval.emplace_back(row.size());
+    return drawn(ablation_chart(heading, result));
+  };
+  EXPECT_THAT(words("one", {4}, {{0.5}}), AllOf(Contains("one"), Contains("4")));
+  EXPECT_THAT(words("none", {0, 1}, {{0, 0}, {0, 0}}), Contains("none"));
+  EXPECT_THAT(words("huge", {0}, {{1e308, -1e308, 1e-308}}), Contains("huge"));
+  std::vector<std::vector<double>> delta;
+  for (int layer = 0; layer < 40; ++layer) delta.emplace_back(22, 0.01 * layer - 0.1);
+  EXPECT_THAT(words("many", first_numbers(40), delta), AllOf(Contains("36"), Contains("20")));
 }
 
-TEST(ChunkSweepChart, DrawsSeriesWithAndWithoutABase) {
-  EXPECT_THAT(drawn(chunk_sweep_chart({"sweep", {{"in_place", {{8, 40.5}, {22, 39}}}}, 34.4})),
+TEST(ChunkSweepChart, DrawsOneCountAndSeveral) {
+  FaedkvQuality quality;
+  quality.nll_full = 3.5;
+  quality.sweep = {{22, 39, 3.7, 0.1}, {8, 40.5, 3.9, 0.1}};
+  EXPECT_THAT(drawn(chunk_sweep_chart("sweep", quality)),
               AllOf(Contains("unchanged model"), Contains("8"), Contains("22")));
-  EXPECT_THAT(drawn(chunk_sweep_chart({"sweep", {{"in_place", {{8, 40.5}}}}, {}})),
-              AllOf(Contains("in_place"), Not(Contains("unchanged model"))));
-  EXPECT_THAT(drawn(chunk_sweep_chart({"nothing", {}, {}})), Contains("nothing"));
+  quality.sweep->pop_back();
+  EXPECT_THAT(drawn(chunk_sweep_chart("sweep", quality)), AllOf(Contains("kept chunks"), Contains("22")));
 }
 
 TEST(RetentionChart, DrawsAnyRange) {

@@ -9,6 +9,7 @@ allowed() {
   case $1 in
     core) echo core ;;
     io) echo core io ;;
+    options) echo core options ;;
     ranks) echo core io ranks ;;
     kernels) echo core kernels ;;
     draw) echo core io draw ;;
@@ -21,15 +22,15 @@ allowed() {
     eval) echo "$model" "$eval" ;;
     analyzers) echo "$model" "$eval" analyzers ;;
     tasks) echo "$model" "$eval" tasks ;;
-    calibrate) echo "$model" "$eval" analyzers tasks calibrate ;;
-    run) echo "$model" "$eval" calibrate run ;;
-    calibrate/compare) echo "$model" "$eval" analyzers tasks calibrate run ;;
+    calibrate) echo "$model" "$eval" options analyzers tasks calibrate ;;
+    run) echo "$model" "$eval" options calibrate run ;;
+    calibrate/compare) echo "$model" "$eval" options analyzers tasks calibrate run ;;
     export) echo "$model" "$eval" calibrate export embedded ;;
-    cli) echo "$model" "$eval" analyzers tasks calibrate run export cli ;;
+    cli) echo "$model" "$eval" options analyzers tasks calibrate run export cli ;;
   esac
 }
 
-folders="core io ranks kernels draw results tokenizer texts caches model states eval analyzers tasks calibrate run export cli"
+folders="core io options ranks kernels draw results tokenizer texts caches model states eval analyzers tasks calibrate run export cli"
 bad=0
 for folder in $folders calibrate/compare; do
   root=$folder

@@ -1,31 +1,21 @@
-#include "cli/kvcalibrate/budget.h"
-
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <filesystem>
 #include <iostream>
-#include <optional>
 
-#include "calibrate/budget/grid.h"
+#include "calibrate/budget/options.h"
 #include "calibrate/budget/report.h"
-#include "calibrate/common/settings_check.h"
+#include "calibrate/budget/size.h"
 #include "calibrate/config/config.h"
 #include "calibrate/faedkv/chunk_race.h"
-#include "calibrate/registry.h"
 #include "cli/kvcalibrate/commands.h"
 #include "core/error.h"
 #include "eval/cache_quality.h"
-#include "model/tensor_shape.h"
 #include "run/progress.h"
 #include "run/run.h"
 #include "states/live_source.h"
 
 namespace kvs {
 namespace {
-
-constexpr std::int64_t kMaxRounds = 1000;
-constexpr std::array<std::string_view, 3> kBudgetOptions{"set", "by-layer", "held-windows"};
 
 OptionTable budget_options(const std::string& method, const std::string& summary) {
   const std::string command = "kvcalibrate " + method + " --model SmolLM2.gguf --text book.txt --window 512 ";
@@ -42,13 +32,6 @@ OptionTable budget_options(const std::string& method, const std::string& summary
     if (!options.has("budget")) miss_option("budget", "SIZE");
   });
   return table;
-}
-
-[[noreturn]] void refuse_budget(const std::string& found) {
-  throw Error(ErrorCode::kUsage, "--budget",
-              "found '" + found +
-                  "', expected a share of the full 16-bit cache, such as 12.5% or 0.125, or bytes of a "
-                  "token, such as '4096B a token'");
 }
 
 /// The documents that settings are chosen on, in an order that mixes the texts, then those that are held out.
@@ -103,12 +86,6 @@ Provenance provenance_of(const Run& run, const SplitDocuments& documents) {
   return record;
 }
 
-BudgetPlan make_plan(const Options& options, double full, std::size_t tokens) {
-  return {.bytes = budget_bytes(options.text("budget"), full, tokens),
-          .fixed = parse_settings(options.list("set"), "--set"),
-          .rounds = options.has("by-layer") ? static_cast<std::size_t>(options.integer("by-layer", 1, kMaxRounds)) : 0};
-}
-
 Estimate estimate_of(const Run& run, std::string_view method, const BudgetPlan& plan, const BudgetText& text) {
   const ModelConfig& model = run.config();
   const std::size_t length = text.measured.front().size();
@@ -133,85 +110,12 @@ BudgetCalibration calibrate(Run& run, std::string_view method, const BudgetPlan&
       &run.ranks());
 }
 
-/// The options of a text that settings were not chosen on, cut into documents as they were chosen on.
-std::string other_text(const Options& options, std::size_t tokens) {
-  std::string words = options.has("tokens-file") ? " --tokens-file OTHER.jsonl" : " --text OTHER.txt";
-  words += " --window " + std::to_string(tokens);
-  if (options.given("bos")) words += " --bos " + options.text("bos");
-  return words;
-}
-
-/// What is run with the config: the export of types that llama.cpp has for all layers, or else the evaluation.
-/// @param tokens  of a document
-std::string next_command(std::string_view method, const Options& options, ModelFormat format, const Json& settings,
-                         std::size_t tokens) {
-  const std::filesystem::path out = options.text("out");
-  const std::string model = " --model " + shell_quoted(options.text("model")),
-                    config = " --config " + shell_quoted(out.string());
-  const auto is_type = [&](const char* name) { return settings.contains(name) && settings.at(name).is_string(); };
-  if (method == "full" && format == ModelFormat::kGguf && is_type("store_k") && is_type("store_v"))
-    return "  next: kvcalibrate export --to llama-cpp" + config + model + " --out " +
-           shell_quoted(std::filesystem::path(out).replace_extension(".ini").string()) + '\n';
-  return "  next: kvcalibrate eval" + model + other_text(options, tokens) + config + '\n';
-}
-
 void run_method(std::string_view method, const std::string& summary, Arguments arguments) {
   const auto options = budget_options(std::string(method), summary).parse(arguments, std::cout);
   if (options) run_budget(method, *options);
 }
 
 }  // namespace
-
-std::size_t documents_to_hold_out(std::size_t documents) noexcept {
-  return std::max<std::size_t>(documents < 4 ? 1 : 2, documents / 4);
-}
-
-Budget parse_budget(const std::string& text) {
-  double value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, value);
-  const std::string_view unit(rest, end);
-  if (error != std::errc() || !(value > 0)) refuse_budget(text);
-  if (unit == "B" || unit == "B a token") return {.bytes_a_token = value};
-  if (unit == "%") value /= 100;
-  if ((!unit.empty() && unit != "%") || value > 1) refuse_budget(text);
-  return {.share = value};
-}
-
-std::size_t budget_bytes(const std::string& text, double full, std::size_t tokens) {
-  const Budget budget = parse_budget(text);
-  const double bytes = budget.share > 0 ? full * budget.share : budget.bytes_a_token * static_cast<double>(tokens);
-  if (bytes > full) refuse_budget(text);
-  return static_cast<std::size_t>(bytes);
-}
-
-void add_budget_options(OptionTable& table, const std::string& method) {
-  table
-      .value("budget", "SIZE",
-             "a share of the full 16-bit cache, such as 12.5% or 0.125, or bytes such as '4096B a token': at most so "
-             "much is held of a document at any time")
-      .list("set", "NAME=VALUE",
-            "with --budget: parameters to fix, such as store=q8_0; not the size, which the budget sets; may repeat")
-      .value("by-layer", "N",
-             "with --budget: layers trade sizes under it, by the loss of all together: N rounds of measuring every "
-             "step")
-      .from(1, kMaxRounds)
-      .value("held-windows", "A:B",
-             "with --budget: windows of each text that decide whether it was worth it (default: a quarter of the "
-             "documents, evenly spaced)")
-      .check([method](const Options& options) {
-        require_partner(options, kBudgetOptions, std::array<std::string_view, 1>{"budget"});
-        if (!options.has("budget")) return;
-        if (options.has("held-windows")) refuse_standard_input(options, "--held-windows");
-        (void)parse_budget(options.text("budget"));
-        check_settings(*find_method(method), parse_settings(options.list("set"), "--set"), "--set");
-      });
-}
-
-bool has_budget(const Options& options, std::span<const std::string_view> others) {
-  if (options.has("budget")) refuse_options(options, others, "--budget");
-  return options.has("budget");
-}
 
 void run_budget(std::string_view method, const Options& options) {
   Run run(options);
@@ -224,13 +128,13 @@ void run_budget(std::string_view method, const Options& options) {
   const BudgetText text = documents.text();
   const std::size_t tokens = text.measured.front().size();
   const double full = full_cache_bytes(run.config(), tokens);
-  const BudgetPlan plan = make_plan(options, full, tokens);
+  const BudgetPlan plan = budget_plan(options, full, tokens);
   run.load();
   run.print_estimate(estimate_of(run, method, plan, text));
   const BudgetCalibration found = calibrate(run, method, plan, text);
   if (!run.is_root()) return;
   const Json config = make_config(std::string(method), run.config(), run.model().sha256(), found.settings(),
-                                  {{"allocation", budget_json(found)}}, provenance_of(run, documents),
+                                  {{"allocation", to_json(allocation_result(found))}}, provenance_of(run, documents),
                                   budget_quality(found, tokens), {});
   run.finish(config, (method == "full" ? "store" : std::string(method)) + ": " +
                          budget_summary(found, tokens, static_cast<std::size_t>(full)) +

@@ -1,9 +1,13 @@
 #pragma once
 
-#include "run/options.h"
+#include <string_view>
+
+#include "options/options.h"
 
 namespace kvs {
 
+/// Calibrates a method to --budget and writes its config to --out.
+void run_budget(std::string_view method, const Options& options);
 void run_faedkv(Arguments arguments);
 void run_elitekv(Arguments arguments);
 void run_transform(Arguments arguments);

@@ -7,8 +7,8 @@
 #include "calibrate/calibration.h"
 #include "calibrate/compare/calibrated_cells.h"
 #include "calibrate/compare/grid.h"
+#include "options/options.h"
 #include "run/model_session.h"
-#include "run/options.h"
 #include "run/text_input.h"
 
 namespace kvs {

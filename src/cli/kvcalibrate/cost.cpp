@@ -1,7 +1,8 @@
+#include "calibrate/cost/cost.h"
+
 #include <array>
 #include <iostream>
 
-#include "calibrate/cost/cost_report.h"
 #include "cli/kvcalibrate/commands.h"
 #include "core/error.h"
 #include "model/model.h"
@@ -46,9 +47,10 @@ void run_cost(Arguments arguments) {
   const CostPlan plan{.tokens = options->integers("tokens", 1, kMaxTokens),
                       .cache_size = static_cast<std::size_t>(options->integer("cache-size", kMinCache, kMaxTokens)),
                       .lags = options->integers("lag", 1, kMaxTokens)};
-  const Json report = options->has("geometry") ? cost_json(known_geometry(options->text("geometry")), plan)
-                                               : cost_json(ModelSource::open(options->text("model"))->config(), plan);
-  print_result(run_options(*options), report, cost_text(report));
+  const ModelConfig model = options->has("geometry") ? known_geometry(options->text("geometry"))
+                                                     : ModelSource::open(options->text("model"))->config();
+  const CostResult cost = cost_result(model, plan);
+  print_result(run_options(*options), to_json(cost), to_text(cost));
 }
 
 }  // namespace kvs

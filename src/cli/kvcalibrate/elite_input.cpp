@@ -1,6 +1,6 @@
 #include "cli/kvcalibrate/elite_input.h"
 
-#include "cli/kvcalibrate/elite_plan.h"
+#include "calibrate/elitekv/plan.h"
 #include "core/error.h"
 #include "model/config_json.h"
 #include "run/capture_input.h"
@@ -34,6 +34,7 @@ void open_capture(Run& run, EliteInput& input, bool whiten) {
   } else {
     input.config = model_config_of(header);
   }
+  input.layers = captured_layers(options, header.layers);
   if (whiten) run.read_texts();
   run.identity() = run_identity(options, *input.reader, run.corpus());
   if (run.has_model()) run.identity()["model_config"] = config_json(input.config);
@@ -44,6 +45,7 @@ void open_live(Run& run, EliteInput& input) {
   input.config = run.config();
   input.model_sha256 = run.model().sha256();
   run.read_texts();
+  input.layers = run.options().indices("layers", input.config.layers);
 }
 
 }  // namespace

@@ -15,6 +15,7 @@ namespace kvs {
 struct EliteInput {
   ModelConfig config;
   std::string model_sha256;
+  std::vector<std::size_t> layers;                   // to search, ascending
   std::vector<std::vector<std::int32_t>> documents;  // of the texts, those that are held out last
   std::unique_ptr<CaptureReader> reader;
   std::unique_ptr<Backend> backend;  // of a capture

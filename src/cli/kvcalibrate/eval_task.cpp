@@ -34,7 +34,7 @@ TaskCache task_cache(const Options& options, const ModelSource& source) {
   const Method* method = cache.choice.method;
   if (method->prefill == Prefill::kNone && cache.prefill != "stepwise")
     throw Error(ErrorCode::kUsage, "--prefill",
-                "found " + cache.prefill + ", expected stepwise with a config of factors");
+                "found " + cache.prefill + ", expected stepwise with a config of " + std::string(method->name));
   if (method->prefill == Prefill::kWhole && cache.prefill == "stepwise") {
     if (options.given("prefill"))
       throw Error(ErrorCode::kUsage, "--prefill",

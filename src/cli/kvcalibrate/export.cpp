@@ -1,13 +1,9 @@
-#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <iostream>
-#include <optional>
 
 #include "calibrate/config/config.h"
 #include "cli/kvcalibrate/commands.h"
-#include "core/error.h"
-#include "core/nearest.h"
 #include "export/exporter.h"
 #include "io/file.h"
 #include "io/staged_output.h"
@@ -21,30 +17,8 @@
 namespace kvs {
 namespace {
 
-/// A line for each exporter, for --help.
-std::string exporter_lines() {
-  std::size_t width = 0;
-  for (const Exporter& exporter : exporters()) width = std::max(width, exporter.name.size() + 4);
-  std::string lines = "Formats of --to, and what they need of the config and the model:\n";
-  for (const Exporter& exporter : exporters())
-    lines += "  " + std::string(exporter.name) + std::string(width - 2 - exporter.name.size(), ' ') +
-             std::string(exporter.summary) + '\n' + std::string(width, ' ') + "needs " + std::string(exporter.needs) +
-             '\n';
-  return lines;
-}
-
-const Exporter& chosen_exporter(const Options& options) {
-  const Exporter* exporter = find_exporter(options.text("to"));
-  if (exporter != nullptr) return *exporter;
-  std::vector<std::string> names;
-  for (const Exporter& row : exporters()) names.emplace_back(row.name);
-  const std::string& to = options.text("to");
-  throw Error(ErrorCode::kUsage, "--to",
-              "found '" + to + "', expected one of " + listed(names) + did_you_mean(to, names));
-}
-
 void check_export_options(const Options& options) {
-  const Exporter& exporter = chosen_exporter(options);
+  const Exporter& exporter = exporter_of(options.text("to"), "--to");
   if (!exporter.has_matrices)
     refuse_options(options, std::array<std::string_view, 1>{"dtype"}, "--to " + std::string(exporter.name));
 }
@@ -77,29 +51,13 @@ void check_output_of(const Exporter& exporter, const std::filesystem::path& out,
   check_output_folder(out, run.replace(), kExportRecord);
 }
 
-void check_method(const Exporter& exporter, const std::filesystem::path& path, const Json& config) {
-  const auto method = config.at("method").get<std::string>();
-  if (!exporter.method.empty() && method != exporter.method)
-    throw Error(ErrorCode::kUnsupported, path.string() + ": /method",
-                "found " + method + ", expected " + std::string(exporter.method) + " for " +
-                    std::string(exporter.name) + "; the Python package runs every method (CalibratedCache)");
-}
-
-std::string result_lines(const Json& result) {
-  std::string lines = result.at("out").get<std::string>() + ": " + result.at("to").get<std::string>();
-  if (result.contains("cache"))
-    lines += ", a cache of " + std::to_string(result.at("cache").at("values_per_token_and_layer").get<std::size_t>()) +
-             " values per token and layer";
-  return lines + '\n';
-}
-
 }  // namespace
 
 void run_export(Arguments arguments) {
   const auto options = export_options().parse(arguments, std::cout);
   if (!options) return;
   const RunOptions run = run_options(*options);
-  const Exporter& exporter = chosen_exporter(*options);
+  const Exporter& exporter = exporter_of(options->text("to"), "--to");
   const std::filesystem::path path = options->text("config");
   std::filesystem::path out = options->text("out");
   if (!out.has_filename()) out = out.parent_path();  // "folder/"
@@ -132,7 +90,7 @@ void run_export(Arguments arguments) {
   staged.commit(run.replace());
   if (result.contains("notes"))
     for (const Json& note : result.at("notes")) print_note("note: " + note.get<std::string>(), run.quiet);
-  print_result(run, result, result_lines(result));
+  print_result(run, result, export_text(result));
 }
 
 }  // namespace kvs

@@ -1,14 +1,9 @@
-#include <algorithm>
 #include <filesystem>
 #include <iostream>
-#include <optional>
 
-#include "cli/kvcalibrate/budget.h"
+#include "calibrate/faedkv/figures.h"
+#include "calibrate/faedkv/options.h"
 #include "cli/kvcalibrate/commands.h"
-#include "cli/kvcalibrate/faedkv_figures.h"
-#include "cli/kvcalibrate/faedkv_plan.h"
-#include "draw/axis.h"
-#include "io/finite.h"
 #include "run/progress.h"
 #include "run/run.h"
 
@@ -26,11 +21,6 @@ double ablation_flops(const AblationPlan& plan, const ModelConfig& model, std::s
          static_cast<double>(2 * documents) * forward_flops(model, static_cast<double>(plan.setup.tokens));
 }
 
-std::string heading(const AblationPlan& plan, const ModelConfig& model, std::size_t documents) {
-  return model.name + " · " + plan.setup.subject() + " · " + std::to_string(documents) + " × " +
-         std::to_string(plan.setup.tokens) + " tokens";
-}
-
 std::vector<std::filesystem::path> figure_files(const std::filesystem::path& out, bool sweep) {
   std::vector<std::filesystem::path> files;
   for (const char* suffix : {"_ablation", "_filtering", "_chunks"})
@@ -46,62 +36,30 @@ AblationTable run_passes(AblationForward& forward, const AblationPlan& plan, Run
   });
 }
 
-FaedkvFindings find(const AblationPlan& plan, const AblationTable& table, const KeptLosses& losses) {
-  const AblationSums sums = table.sums(plan.grid.chunks);
-  const PerplexitySum& kept = losses.kept.front();
-  FaedkvFindings findings{.result = ablation_result(sums),
-                          .kept = choose_chunks(plan, sums),
-                          .races = {},
-                          .passes = table.passes(),
-                          .nll_kept = kept.mean(),
-                          .nll_kept_error = kept.error()};
-  if (kept.per_document.size() == 1) findings.result.nll_error = losses.base_error;
-  findings.full_passes = plan.variants() * sums.base.size();
-  if (plan.race) findings.races = judge_layers(plan, sums);
-  return findings;
-}
-
-Json sweep_json(const AblationPlan& plan, const std::vector<PerplexitySum>& kept) {
-  Json points = Json::array();
-  for (std::size_t n = 0; n < kept.size(); ++n)
-    points.push_back({{"chunks", plan.chunk_counts[n]},
-                      {"ppl", finite_or_null(kept[n].perplexity())},
-                      {"nll_mean", kept[n].mean()},
-                      {"nll_error", kept[n].error()}});
-  return points;
-}
-
-Json quality_json(const FaedkvPlan& plan, const FaedkvFindings& findings, const KeptLosses& losses) {
-  Json quality{{"text", "calibration documents"},
-               {"ppl_full", finite_or_null(std::exp(findings.result.nll_base))},
-               {"nll_full", findings.result.nll_base},
-               {"ppl", finite_or_null(std::exp(findings.nll_kept))},
-               {"nll_mean", findings.nll_kept},
-               {"nll_error", findings.nll_kept_error},
-               {"keep", plan.keep}};
-  if (losses.kept.size() > 1) quality["sweep"] = sweep_json(plan, losses.kept);
-  return quality;
-}
-
-FaedkvFigures figures_of(const FaedkvPlan& plan, const FaedkvFindings& findings, const KeptLosses& losses,
-                         const Run& run) {
-  const std::size_t middle = plan.layers.size() / 2;
-  FaedkvFigures figures{heading(plan, run.config(), run.documents().size()),
-                        plan.layers,
-                        findings.result,
-                        {},
-                        run.documents().front(),
-                        plan.layers[middle],
-                        gains_keeping(plan.grid, findings.kept[middle])};
-  for (std::size_t n = 0; n < losses.kept.size(); ++n)
-    figures.sweep.emplace_back(plan.chunk_counts[n], draw::drawn_exponential(losses.kept[n].mean()));
-  return figures;
+OptionTable faedkv_table() {
+  OptionTable table(
+      "kvcalibrate faedkv --model PATH --text PATH --out FILE [options]",
+      "Ablates each chunk of each layer's spectrum and keeps, per layer, those whose loss hurts most. With --budget: "
+      "chooses recent tokens and chunks, of keys and values apart, for so many bytes; with --by-layer for each layer.",
+      {"kvcalibrate faedkv --model SmolLM2.gguf --text book.txt --documents 8 --out faedkv.json",
+       "kvcalibrate faedkv --model SmolLM2.gguf --text book.txt --protocol in-place --chunks 8 "
+       "--sweep 4,8,16,22 --dtype bf16 --out faedkv.json",
+       "kvcalibrate faedkv --model SmolLM2.gguf --text book.txt --documents 16 --passes 5000 "
+       "--out faedkv.json",
+       "kvcalibrate faedkv --model SmolLM2.gguf --text book.txt --budget 50% --by-layer 1 "
+       "--out faedkv.json"});
+  add_faedkv_options(table);
+  add_model_options(table);
+  add_text_options(table);
+  add_run_options(table, true);
+  add_seed_option(table, "with --passes, --confidence or --budget: of the order of documents");
+  return table;
 }
 
 }  // namespace
 
 void run_faedkv(Arguments arguments) {
-  const auto options = faedkv_options().parse(arguments, std::cout);
+  const auto options = faedkv_table().parse(arguments, std::cout);
   if (!options) return;
   if (asks_for_budget(*options)) return run_budget("faedkv", *options);
   const std::filesystem::path out = options->text("out");
@@ -126,12 +84,11 @@ void run_faedkv(Arguments arguments) {
   const AblationTable table = run_passes(forward, plan, run);
   const KeptLosses losses = kept_losses(forward, plan, table, run.documents(), run.ranks());
   if (!run.is_root()) return;
-  const FaedkvFindings findings = find(plan, table, losses);
-  const Json config = make_config("faedkv", run.config(), run.model().sha256(), parameters_json(plan, findings),
-                                  {{"ablation", ablation_json(plan, findings)}}, run.provenance(),
-                                  quality_json(plan, findings, losses), {});
-  run.finish(config, summary(plan, findings),
-             [&] { return faedkv_charts(figures_of(plan, findings, losses, run), plan.setup, run.decoder(), *ops); });
+  const FaedkvResult found = faedkv_result(plan, table, losses);
+  const Json config =
+      make_config("faedkv", run.config(), run.model().sha256(), faedkv_parameters(plan, found),
+                  {{"ablation", to_json(found.ablation)}}, run.provenance(), to_json(found.quality), {});
+  run.finish(config, to_text(found), [&] { return faedkv_figures(plan, found, run.documents(), run.decoder(), *ops); });
 }
 
 }  // namespace kvs

@@ -2,9 +2,9 @@
 #include <filesystem>
 #include <iostream>
 
+#include "calibrate/budget/options.h"
 #include "calibrate/config/config.h"
-#include "calibrate/full/fp8_scales.h"
-#include "cli/kvcalibrate/budget.h"
+#include "calibrate/full/fp8_sides.h"
 #include "cli/kvcalibrate/commands.h"
 #include "run/progress.h"
 #include "run/run.h"
@@ -40,25 +40,6 @@ OptionTable type_options() {
   return table;
 }
 
-/// What is measured of each layer's keys, or of its values.
-struct Side {
-  StateKind kind;
-  const char* parameter;
-  std::vector<Fp8Scales> layers;
-
-  /// [layer], of a scale or of a scale for each head.
-  Json scales(bool by_head) const {
-    Json all = Json::array();
-    for (const Fp8Scales& layer : layers) all.push_back(by_head ? Json(layer.scales()) : Json(layer.scales().front()));
-    return all;
-  }
-  Json largest() const {
-    Json all = Json::array();
-    for (const Fp8Scales& layer : layers) all.push_back(layer.largest());
-    return all;
-  }
-};
-
 /// What --fp8-scale and --per ask for.
 struct ScalesPlan {
   ExtremeRule rule = ExtremeRule::kMax;
@@ -69,22 +50,6 @@ ScalesPlan scales_plan(const Options& options) {
   static constexpr std::string_view kRules[] = {"max", "ema"}, kGroups[] = {"layer", "head"};
   return {options.choice("fp8-scale", kRules) == "max" ? ExtremeRule::kMax : ExtremeRule::kEma,
           options.choice("per", kGroups) == "head"};
-}
-
-/// Adds the states of all documents to both sides.
-void measure(Side& keys, Side& values, const Run& run) {
-  const ModelConfig& model = run.config();
-  LiveSource source(run.decoder(), run.documents());
-  StateNeeds needs{.layers = {}, .states = {keys.kind, values.kind}};
-  for (std::size_t layer = 0; layer < model.layers; ++layer) needs.layers.push_back(layer);
-  Progress progress("store", source.documents(), run.quiet());
-  for (std::size_t document = 0; document < source.documents(); ++document) {
-    progress.update(static_cast<double>(document));
-    source.visit(document, needs, [&](const DocumentStates& states) {
-      for (Side* side : {&keys, &values})
-        side->layers[states.layer].add(download(run.backend(), states[side->kind]), model.kv_heads, model.head_dim);
-    });
-  }
 }
 
 }  // namespace
@@ -104,14 +69,12 @@ void run_store(Arguments arguments) {
   run.print_estimate(
       {.flops = static_cast<double>(run.documents().size()) * forward_flops(model, static_cast<double>(run.tokens())),
        .memory_bytes = session_memory(run.session(), run.tokens())});
-  const std::size_t groups = by_head ? model.kv_heads : 1;
-  Side keys{StateKind::kKPost, "scale_k", {model.layers, {rule, groups}}},
-      values{StateKind::kV, "scale_v", {model.layers, {rule, groups}}};
-  measure(keys, values, run);
-  const Json config = make_config(
-      "full", model, run.model().sha256(),
-      {{"store", "fp8"}, {keys.parameter, keys.scales(by_head)}, {values.parameter, values.scales(by_head)}},
-      {{"largest_k", keys.largest()}, {"largest_v", values.largest()}}, run.provenance(), Json::object(), {});
+  Fp8Sides sides(model, rule, by_head);
+  LiveSource source(run.decoder(), run.documents());
+  Progress progress("store", source.documents(), run.quiet());
+  sides.measure(source, progress.counter());
+  const Json config = make_config("full", model, run.model().sha256(), sides.parameters(), sides.largest(),
+                                  run.provenance(), Json::object(), {});
   run.finish(config, out.string() + ": fp8 scales of " + std::to_string(model.layers) + " layers\n");
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "run/options.h"
+#include "options/options.h"
 
 namespace kvs {
 

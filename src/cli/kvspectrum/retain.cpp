@@ -3,8 +3,8 @@
 #include <iostream>
 
 #include "analyzers/retention_report.h"
+#include "calibrate/common/ablation_options.h"
 #include "calibrate/registry.h"
-#include "cli/common/ablation_options.h"
 #include "cli/kvspectrum/commands.h"
 #include "core/checked.h"
 #include "core/error.h"

@@ -9,7 +9,6 @@ _MOST = 1 << 40  # of a count
 _NUMBER_LISTS = {"kept", "kept_v", "skip_layers", "store_skip_layers"}
 _SCALES = ("scale_k", "scale_v")
 _SHARED = {"layers", "prefix", "prefill"}  # no lists by layer
-_WHOLE, _STEPWISE = {"faedkv", "snapkv", "l2norm"}, {"streaming", "dropping", "freqkv", "h2o"}
 
 # Of a store: the block that head_dim is a multiple of, and the sides whose rotation needs a power of two.
 _GGML = {name: (32, "") for name in ("q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl")}
@@ -91,12 +90,8 @@ class _Reader:
         self.check_prefix(layer)
 
     def check_prefix(self, layer):
-        must = self.method in _WHOLE
-        whole = layer["prefill"] == "whole"
-        if whole:
+        if layer["prefill"] == "whole":
             layer.at_least("prefix", 1)
-        layer.expect("prefill", not (whole and self.method in _STEPWISE) and (whole or not must),
-                     "stepwise" if whole else "whole")
 
 
 def _check_stores(layer):

@@ -1,4 +1,4 @@
-#include "run/options.h"
+#include "options/options.h"
 
 #include <algorithm>
 #include <boost/program_options.hpp>
@@ -78,6 +78,11 @@ void require_partner(const Options& options, std::span<const std::string_view> n
   for (const std::string_view name : partners) needed += (needed.empty() ? "--" : " or --") + std::string(name);
   for (const std::string_view name : names)
     if (options.given(std::string(name))) throw Error(ErrorCode::kUsage, "--" + std::string(name), "needs " + needed);
+}
+
+void refuse_standard_input(const Options& options, const std::string& reader) {
+  if (std::ranges::count(options.list("text"), "-") > 0)
+    throw Error(ErrorCode::kUsage, "--text", "found -, expected files: " + reader + " reads the text a second time");
 }
 
 void miss_option(const std::string& name, const std::string& form) {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "eval/filtered_forward.h"
-#include "run/options.h"
+#include "options/options.h"
 
 namespace kvs {
 

@@ -70,6 +70,8 @@ void refuse_options(const Options& options, std::span<const std::string_view> na
 /// `partners` is there.
 void require_partner(const Options& options, std::span<const std::string_view> names,
                      std::span<const std::string_view> partners);
+/// Refuses `--text -`, which can be read once, where `reader` reads the text a second time. @throws Error kUsage
+void refuse_standard_input(const Options& options, const std::string& reader);
 /// @throws Error kUsage "missing option --NAME FORM".
 [[noreturn]] void miss_option(const std::string& name, const std::string& form);
 

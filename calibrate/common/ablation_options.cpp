@@ -1,4 +1,4 @@
-#include "cli/common/ablation_options.h"
+#include "calibrate/common/ablation_options.h"
 
 #include <cstdint>
 

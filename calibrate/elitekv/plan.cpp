@@ -1,13 +1,11 @@
-#include "cli/kvcalibrate/elite_plan.h"
+#include "calibrate/elitekv/plan.h"
 
 #include <algorithm>
 
+#include "calibrate/budget/size.h"
 #include "calibrate/elitekv/factors.h"
 #include "calibrate/elitekv/obstacles.h"
-#include "cli/kvcalibrate/budget.h"
 #include "core/error.h"
-#include "run/capture_input.h"
-#include "run/progress.h"
 
 namespace kvs {
 namespace {
@@ -23,8 +21,7 @@ bool by_attention(const Options& options, const EliteSearchPlan& plan) {
   static constexpr std::string_view kWords[] = {"attention", "uniform"};
   const bool possible = plan.norm == 2 && !plan.baseline;
   if (!options.has("pairs")) return possible && planned_whitening(options) == Whitening::kBoth;
-  const bool wanted = options.choice("pairs", kWords) == kWords[0];
-  return wanted;
+  return options.choice("pairs", kWords) == kWords[0];
 }
 
 /// --queries fitted or its default: factors of full rank stand for keys and values as they are.
@@ -36,50 +33,7 @@ bool fits_queries(const Options& options, const ModelConfig& model, const EliteC
   return wanted;
 }
 
-/// What the options say of factors: --rank checked against full rank and the no-extra-parameters bound. No rank without
-/// --rank or where a query head's own rows cannot be.
-void plan_factors(const Options& options, const ModelConfig& model, bool quiet, EliteConfig& config) {
-  static constexpr std::string_view kSplits[] = {"up", "down", "sqrt"}, kOutputs[] = {"model", "fitted"};
-  config.joint = options.text("factorization") != "separate";
-  config.split = static_cast<SingularSplit>(std::ranges::find(kSplits, options.choice("split", kSplits)) - kSplits);
-  if (!has_factors(options)) return;
-  refuse_obstacle(factor_obstacle(model), "kvcalibrate elitekv --rank", model);
-  if (!config.joint && 2 * config.r == model.head_dim)
-    throw Error(
-        ErrorCode::kUsage, "--factorization",
-        "found separate with every channel of a key elite, expected joint: no row of the keys is left to factorise");
-  const auto limit = static_cast<std::int64_t>(full_rank(model, config.r, config.joint));
-  const auto rank = options.has("ratio")
-                        ? allocations(options, model).back().d_ckv
-                        : static_cast<std::size_t>(options.integer("rank", config.joint ? 1 : 2, limit));
-  if (config.granularity == Granularity::kQueryHead && model.group() > 1) {
-    print_note(
-        "note: elite sets per query head are analysis only on a model whose query heads share keys; no factors are "
-        "made",
-        quiet);
-    return;
-  }
-  config.rank = rank;
-  config.fitted_queries = fits_queries(options, model, config);
-  config.fitted_outputs = options.choice("outputs", kOutputs) == kOutputs[1];
-  const std::size_t bound = no_extra_parameters_rank(model.d_model, model.kv_heads, model.head_dim, config.r);
-  if (rank > bound && !options.flag("allow-more-parameters"))
-    print_note("note: rank " + std::to_string(rank) +
-                   " makes factors with more parameters than what they replace (bound " + std::to_string(bound) + ")",
-               quiet);
-}
-
-}  // namespace
-
-bool has_factors(const Options& options) { return options.has("rank") || options.has("ratio"); }
-
-Whitening planned_whitening(const Options& options) {
-  static constexpr std::string_view kWords[] = {"off", "on", "both"};
-  if (!has_factors(options)) return Whitening::kOff;
-  if (!options.has("whiten")) return options.has("capture") ? Whitening::kOff : Whitening::kBoth;
-  return static_cast<Whitening>(std::ranges::find(kWords, options.choice("whiten", kWords)) - kWords);
-}
-
+/// What --ratio leaves to choose from.
 std::vector<EliteAllocation> allocations(const Options& options, const ModelConfig& model) {
   const double ratio = options.share("ratio");
   const EliteShape shape{model.d_model, model.kv_heads, model.head_dim, model.chunks()};
@@ -90,6 +44,7 @@ std::vector<EliteAllocation> allocations(const Options& options, const ModelConf
   return result;
 }
 
+/// Their factorizations, J-LRD's first.
 std::vector<EliteCandidate> candidates(const Options& options, const ModelConfig& model) {
   const std::string how = options.text("factorization");
   std::vector<EliteCandidate> result;
@@ -112,10 +67,10 @@ std::optional<EliteByLayerPlan> by_layer_plan(const Options& options, const Mode
                           .rounds = static_cast<std::size_t>(options.integer("by-layer", 1, 1000))};
 }
 
-std::size_t held_out_documents(const Options& options, const Corpus& corpus) {
+/// --held-out or its default; 0 without --ratio and --by-layer.
+std::size_t held_out_documents(const Options& options, std::size_t documents) {
   const bool by_layer = options.has("by-layer");
   if (!options.has("ratio") && !by_layer) return 0;
-  const std::size_t documents = corpus.documents.size();
   if (documents < 2)
     throw Error(ErrorCode::kUsage, by_layer ? "--by-layer" : "--ratio",
                 "found one document, expected two or more: one held out");
@@ -124,15 +79,12 @@ std::size_t held_out_documents(const Options& options, const Corpus& corpus) {
              : documents_to_hold_out(documents);
 }
 
-EliteSearchPlan search_plan(const Options& options, const EliteInput& input, int norm) {
+EliteSearchPlan planned_search(const Options& options, const ModelConfig& config, std::vector<std::size_t> layers) {
   static constexpr std::string_view kBaselines[] = {"uniform", "contribution", "high", "low"};
   EliteSearchPlan plan;
-  const ModelConfig& config = input.config;
   refuse_obstacle(ropelite_obstacle(config), "kvcalibrate elitekv", config);
-  plan.geometry = {
-      input.reader ? captured_layers(options, input.reader->header().layers) : options.indices("layers", config.layers),
-      config.query_heads, config.kv_heads, config.chunks()};
-  plan.norm = norm;
+  plan.geometry = {std::move(layers), config.query_heads, config.kv_heads, config.chunks()};
+  plan.norm = static_cast<int>(options.integer("norm", 1, 2));
   plan.granularity = options.text("granularity") == "kv-head" ? Granularity::kKvHead : Granularity::kQueryHead;
   plan.count = options.has("ratio")
                    ? allocations(options, config).back().r
@@ -152,16 +104,67 @@ EliteSearchPlan search_plan(const Options& options, const EliteInput& input, int
   return plan;
 }
 
-EliteConfig planned_config(const Options& options, const EliteSearchPlan& plan, const ModelConfig& model, bool quiet) {
-  EliteConfig config;
-  config.layers = plan.geometry.layers;
-  config.r = plan.count;
-  config.norm = plan.norm;
-  config.by_attention = !plan.rules.empty();
-  config.granularity = plan.granularity;
-  config.search = plan.baseline ? options.text("baseline") : plan.disjoint ? "disjoint" : "search";
-  plan_factors(options, model, quiet, config);
-  return config;
+/// What the options say of factors: --rank checked against full rank and the no-extra-parameters bound. No rank without
+/// --rank or where a query head's own rows cannot be.
+void plan_factors(const Options& options, const ModelConfig& model, ElitePlan& plan) {
+  static constexpr std::string_view kSplits[] = {"up", "down", "sqrt"}, kOutputs[] = {"model", "fitted"};
+  EliteConfig& config = plan.config;
+  config.joint = options.text("factorization") != "separate";
+  config.split = static_cast<SingularSplit>(std::ranges::find(kSplits, options.choice("split", kSplits)) - kSplits);
+  if (!has_factors(options)) return;
+  refuse_obstacle(factor_obstacle(model), "kvcalibrate elitekv --rank", model);
+  if (!config.joint && 2 * config.r == model.head_dim)
+    throw Error(
+        ErrorCode::kUsage, "--factorization",
+        "found separate with every channel of a key elite, expected joint: no row of the keys is left to factorise");
+  const auto limit = static_cast<std::int64_t>(full_rank(model, config.r, config.joint));
+  const auto rank = options.has("ratio")
+                        ? allocations(options, model).back().d_ckv
+                        : static_cast<std::size_t>(options.integer("rank", config.joint ? 1 : 2, limit));
+  if (config.granularity == Granularity::kQueryHead && model.group() > 1) {
+    plan.notes.emplace_back(
+        "elite sets per query head are analysis only on a model whose query heads share keys; no factors are made");
+    return;
+  }
+  config.rank = rank;
+  config.fitted_queries = fits_queries(options, model, config);
+  config.fitted_outputs = options.choice("outputs", kOutputs) == kOutputs[1];
+  const std::size_t bound = no_extra_parameters_rank(model.d_model, model.kv_heads, model.head_dim, config.r);
+  if (rank > bound && !options.flag("allow-more-parameters"))
+    plan.notes.push_back("rank " + std::to_string(rank) +
+                         " makes factors with more parameters than what they replace (bound " + std::to_string(bound) +
+                         ")");
+}
+
+}  // namespace
+
+bool has_factors(const Options& options) { return options.has("rank") || options.has("ratio"); }
+
+Whitening planned_whitening(const Options& options) {
+  static constexpr std::string_view kWords[] = {"off", "on", "both"};
+  if (!has_factors(options)) return Whitening::kOff;
+  if (!options.has("whiten")) return options.has("capture") ? Whitening::kOff : Whitening::kBoth;
+  return static_cast<Whitening>(std::ranges::find(kWords, options.choice("whiten", kWords)) - kWords);
+}
+
+ElitePlan elite_plan(const Options& options, const ModelConfig& model, std::vector<std::size_t> layers,
+                     std::size_t documents) {
+  ElitePlan plan;
+  plan.search = planned_search(options, model, std::move(layers));
+  if (options.has("ratio")) plan.candidates = candidates(options, model);
+  plan.by_layer = by_layer_plan(options, model);
+  EliteConfig& config = plan.config;
+  config.layers = plan.search.geometry.layers;
+  config.r = plan.search.count;
+  config.norm = plan.search.norm;
+  config.by_attention = !plan.search.rules.empty();
+  config.granularity = plan.search.granularity;
+  config.search = plan.search.baseline ? options.text("baseline") : plan.search.disjoint ? "disjoint" : "search";
+  plan_factors(options, model, plan);
+  if (config.rank) config.whitening = planned_whitening(options);
+  if (config.whitening != Whitening::kOff && !options.has("capture")) plan.search.d_model = model.d_model;
+  plan.held_out = held_out_documents(options, documents);
+  return plan;
 }
 
 }  // namespace kvs

@@ -2,12 +2,13 @@
 
 #include <cstddef>
 
-#include "calibrate/faedkv/report.h"
-#include "run/options.h"
+#include "calibrate/faedkv/result.h"
+#include "options/options.h"
 
 namespace kvs {
 
-OptionTable faedkv_options();
+/// The ablation's options and those of --budget.
+void add_faedkv_options(OptionTable& table);
 /// Whether --budget is given: the command then chooses settings instead of ablating.
 /// @throws Error kUsage if an option of the ablation is given, too
 bool asks_for_budget(const Options& options);

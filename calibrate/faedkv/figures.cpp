@@ -1,4 +1,4 @@
-#include "cli/kvcalibrate/faedkv_figures.h"
+#include "calibrate/faedkv/figures.h"
 
 #include <algorithm>
 
@@ -63,19 +63,21 @@ FilterEffect::Panel filter_panel(const std::string& name, const std::vector<floa
   return panel;
 }
 
-FilterEffect filter_effect(const FaedkvFigures& figures, const AblationSetup& setup, Decoder& decoder,
+/// One layer's states of a document, and what its kept chunks leave of them.
+FilterEffect filter_effect(const std::string& heading, const AblationSetup& setup, std::size_t layer,
+                           std::span<const double> gains, std::span<const std::int32_t> document, Decoder& decoder,
                            SpectralOps& ops) {
-  const std::size_t layer = figures.shown_layer, head_dim = decoder.model().config().head_dim;
+  const std::size_t head_dim = decoder.model().config().head_dim;
   OneLayer hook(layer, setup.before_rope);
-  ResidualStream hidden = decoder.embed(figures.document.first(setup.last_filtered()));
+  ResidualStream hidden = decoder.embed(document.first(setup.last_filtered()));
   decoder.advance(hidden, layer + 1, &hook);
   Backend& backend = decoder.model().backend();
   const std::string place = "layer " + std::to_string(layer) + ", head 0";
-  FilterEffect effect{figures.heading, setup.first_filtered(), {}, {}};
-  effect.panels.push_back(filter_panel("Keys, " + place, hook.k, head_dim, setup, figures.gains, backend, ops));
-  effect.panels.push_back(filter_panel("Values, " + place, hook.v, head_dim, setup, figures.gains, backend, ops));
-  for (std::size_t bin = 0; bin < figures.gains.size(); ++bin) {
-    if (figures.gains[bin] != 0) continue;
+  FilterEffect effect{heading, setup.first_filtered(), {}, {}};
+  effect.panels.push_back(filter_panel("Keys, " + place, hook.k, head_dim, setup, gains, backend, ops));
+  effect.panels.push_back(filter_panel("Values, " + place, hook.v, head_dim, setup, gains, backend, ops));
+  for (std::size_t bin = 0; bin < gains.size(); ++bin) {
+    if (gains[bin] != 0) continue;
     if (effect.removed.empty() || effect.removed.back().second != bin) effect.removed.push_back({bin, bin});
     effect.removed.back().second = bin + 1;
   }
@@ -84,16 +86,19 @@ FilterEffect filter_effect(const FaedkvFigures& figures, const AblationSetup& se
 
 }  // namespace
 
-RunFigures faedkv_charts(const FaedkvFigures& figures, const AblationSetup& setup, Decoder& decoder, SpectralOps& ops) {
-  AblationMap map{{figures.layers.begin(), figures.layers.end()}, figures.result.delta, {}};
-  for (const std::vector<double>& row : map.delta) map.scaled.push_back(scaled_to_unit(row));
-  RunFigures drawn{{"_ablation", ablation_chart(figures.heading, map)},
-                   {"_filtering", filter_chart(filter_effect(figures, setup, decoder, ops))}};
-  if (figures.sweep.size() < 2) return drawn;
-  ChunkSweep sweep{figures.heading, {{"kept chunks", figures.sweep}}, draw::drawn_exponential(figures.result.nll_base)};
-  std::ranges::sort(sweep.series[0].points);
-  drawn.push_back({"_chunks", chunk_sweep_chart(sweep)});
-  return drawn;
+std::vector<draw::Figure> faedkv_figures(const FaedkvPlan& plan, const FaedkvResult& found,
+                                         std::span<const std::vector<std::int32_t>> documents, Decoder& decoder,
+                                         SpectralOps& ops) {
+  const std::string heading = decoder.model().config().name + " · " + plan.setup.subject() + " · " +
+                              std::to_string(documents.size()) + " × " + std::to_string(plan.setup.tokens) + " tokens";
+  const std::size_t middle = plan.layers.size() / 2;
+  const std::vector<double> gains = gains_keeping(plan.grid, found.kept[middle]);
+  std::vector<draw::Figure> figures{
+      {"_ablation", ablation_chart(heading, found.ablation)},
+      {"_filtering",
+       filter_chart(filter_effect(heading, plan.setup, plan.layers[middle], gains, documents.front(), decoder, ops))}};
+  if (found.quality.sweep) figures.push_back({"_chunks", chunk_sweep_chart(heading, found.quality)});
+  return figures;
 }
 
 }  // namespace kvs

@@ -3,10 +3,8 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/kvcalibrate/elite_plan.h"
+#include "calibrate/elitekv/plan.h"
 #include "core/error.h"
-#include "run/model_session.h"
-#include "run/text_input.h"
 
 namespace kvs {
 namespace {
@@ -55,28 +53,6 @@ void check_search(const Options& options) {
   refuse_options(options, Names{"baseline"}, "--disjoint on");
   require_value(options, "disjoint on", "norm", "2");
   require_value(options, "disjoint on", "granularity", "kv-head");
-}
-
-void check_capture(const Options& options) {
-  require_partner(options, kCaptureOptions, Names{"capture"});
-  if (!options.has("capture")) return;
-  if (!options.has("model")) refuse_options(options, Names{"weights-budget"}, "--capture without --model");
-  if (is(options, "outputs", "fitted")) refuse_options(options, Names{"outputs"}, "--capture");
-  if (options.has("rank")) require_partner(options, Names{"rank"}, Names{"model"});  // factors are of its weights
-  if (planned_whitening(options) != Whitening::kOff)
-    require_partner(options, Names{"whiten"}, Names{"text", "tokens-file"});
-  else
-    refuse_options(options, kTextOptions, "--capture without --whiten");
-}
-
-/// Refuses options that have no effect beside others or cannot stand beside them.
-void check_elite_options(const Options& options) {
-  require_partner(options, Names{"factorization", "whiten", "queries", "outputs", "split", "allow-more-parameters"},
-                  Names{"rank", "ratio"});
-  check_ratio(options);
-  check_by_layer(options);
-  check_search(options);
-  check_capture(options);
 }
 
 constexpr std::int64_t kMaxTradeRounds = 1000, kMaxRankStep = 1 << 20;
@@ -130,20 +106,17 @@ void add_factor_options(OptionTable& table) {
 
 }  // namespace
 
-OptionTable elitekv_options() {
-  OptionTable table(
-      "kvcalibrate elitekv --model PATH --text PATH --elite r --out FILE [options]",
-      "RoPElite: which RoPE chunks each head needs. With --rank also J-LRD: low-rank factors of the rest.",
-      {"kvcalibrate elitekv --model SmolLM2.gguf --text book.txt --window 512 --documents 16 --elite 16 "
-       "--rank 192 --out elitekv.json",
-       "kvcalibrate elitekv --capture book.h5 --elite 8 --norm 1 --granularity query-head --out elite.json"});
+void add_elite_options(OptionTable& table) {
   add_search_options(table);
   add_factor_options(table);
-  add_model_options(table);
-  add_text_options(table);
-  add_run_options(table, true);
-  table.check(check_elite_options);
-  return table;
+}
+
+void check_elite_options(const Options& options) {
+  require_partner(options, Names{"factorization", "whiten", "queries", "outputs", "split", "allow-more-parameters"},
+                  Names{"rank", "ratio"});
+  check_ratio(options);
+  check_by_layer(options);
+  check_search(options);
 }
 
 }  // namespace kvs

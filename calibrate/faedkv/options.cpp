@@ -1,15 +1,13 @@
-#include "cli/kvcalibrate/faedkv_plan.h"
+#include "calibrate/faedkv/options.h"
 
 #include <algorithm>
 #include <array>
 #include <limits>
 #include <optional>
 
-#include "cli/common/ablation_options.h"
-#include "cli/kvcalibrate/budget.h"
+#include "calibrate/budget/options.h"
+#include "calibrate/common/ablation_options.h"
 #include "core/error.h"
-#include "run/model_session.h"
-#include "run/text_input.h"
 
 namespace kvs {
 namespace {
@@ -56,18 +54,7 @@ std::optional<AblationPlan::Race> race_of(const Options& options, const Ablation
 
 }  // namespace
 
-OptionTable faedkv_options() {
-  OptionTable table(
-      "kvcalibrate faedkv --model PATH --text PATH --out FILE [options]",
-      "Ablates each chunk of each layer's spectrum and keeps, per layer, those whose loss hurts most. With --budget: "
-      "chooses recent tokens and chunks, of keys and values apart, for so many bytes; with --by-layer for each layer.",
-      {"kvcalibrate faedkv --model SmolLM2.gguf --text book.txt --documents 8 --out faedkv.json",
-       "kvcalibrate faedkv --model SmolLM2.gguf --text book.txt --protocol in-place --chunks 8 "
-       "--sweep 4,8,16,22 --dtype bf16 --out faedkv.json",
-       "kvcalibrate faedkv --model SmolLM2.gguf --text book.txt --documents 16 --passes 5000 "
-       "--out faedkv.json",
-       "kvcalibrate faedkv --model SmolLM2.gguf --text book.txt --budget 50% --by-layer 1 "
-       "--out faedkv.json"});
+void add_faedkv_options(OptionTable& table) {
   table.value("out", "FILE", "the config to write; figures go beside it")
       .required()
       .value("layers", "LAYERS", "layers to ablate, such as 0,14-16", "all")
@@ -83,17 +70,12 @@ OptionTable faedkv_options() {
   add_ablation_options(table, {.sinks = "10", .recent = "50", .transform = "dft", .key_space = "k_post"});
   table.value("spectrum", "half|full", "full: the paper's literal N bins", "half");
   add_budget_options(table, "faedkv");
-  add_model_options(table);
-  add_text_options(table);
-  add_run_options(table, true);
-  add_seed_option(table, "with --passes, --confidence or --budget: of the order of documents");
   table.check([](const Options& options) {
     require_partner(options, std::array<std::string_view, 1>{"seed"},
                     std::array<std::string_view, 3>{"passes", "confidence", "budget"});
     if (!asks_for_budget(options))
       (void)ablation_grid(options, static_cast<std::size_t>(options.integer("window", 2, 1 << 24)));
   });
-  return table;
 }
 
 bool asks_for_budget(const Options& options) { return has_budget(options, kAblationOptions); }

@@ -1,0 +1,73 @@
+#include "calibrate/budget/options.h"
+
+#include <array>
+#include <filesystem>
+
+#include "calibrate/budget/size.h"
+#include "calibrate/common/settings_check.h"
+#include "calibrate/registry.h"
+#include "model/tensor_shape.h"
+
+namespace kvs {
+namespace {
+
+constexpr std::int64_t kMaxRounds = 1000;
+constexpr std::array<std::string_view, 3> kBudgetOptions{"set", "by-layer", "held-windows"};
+
+/// The options of a text that settings were not chosen on, cut into documents as they were chosen on.
+std::string other_text(const Options& options, std::size_t tokens) {
+  std::string words = options.has("tokens-file") ? " --tokens-file OTHER.jsonl" : " --text OTHER.txt";
+  words += " --window " + std::to_string(tokens);
+  if (options.given("bos")) words += " --bos " + options.text("bos");
+  return words;
+}
+
+}  // namespace
+
+void add_budget_options(OptionTable& table, const std::string& method) {
+  table
+      .value("budget", "SIZE",
+             "a share of the full 16-bit cache, such as 12.5% or 0.125, or bytes such as '4096B a token': at most so "
+             "much is held of a document at any time")
+      .list("set", "NAME=VALUE",
+            "with --budget: parameters to fix, such as store=q8_0; not the size, which the budget sets; may repeat")
+      .value("by-layer", "N",
+             "with --budget: layers trade sizes under it, by the loss of all together: N rounds of measuring every "
+             "step")
+      .from(1, kMaxRounds)
+      .value("held-windows", "A:B",
+             "with --budget: windows of each text that decide whether it was worth it (default: a quarter of the "
+             "documents, evenly spaced)")
+      .check([method](const Options& options) {
+        require_partner(options, kBudgetOptions, std::array<std::string_view, 1>{"budget"});
+        if (!options.has("budget")) return;
+        if (options.has("held-windows")) refuse_standard_input(options, "--held-windows");
+        (void)parse_budget(options.text("budget"));
+        check_settings(*find_method(method), parse_settings(options.list("set"), "--set"), "--set");
+      });
+}
+
+bool has_budget(const Options& options, std::span<const std::string_view> others) {
+  if (options.has("budget")) refuse_options(options, others, "--budget");
+  return options.has("budget");
+}
+
+BudgetPlan budget_plan(const Options& options, double full, std::size_t tokens) {
+  return {.bytes = budget_bytes(options.text("budget"), full, tokens),
+          .fixed = parse_settings(options.list("set"), "--set"),
+          .rounds = options.has("by-layer") ? static_cast<std::size_t>(options.integer("by-layer", 1, kMaxRounds)) : 0};
+}
+
+std::string next_command(std::string_view method, const Options& options, ModelFormat format, const Json& settings,
+                         std::size_t tokens) {
+  const std::filesystem::path out = options.text("out");
+  const std::string model = " --model " + shell_quoted(options.text("model")),
+                    config = " --config " + shell_quoted(out.string());
+  const auto is_type = [&](const char* name) { return settings.contains(name) && settings.at(name).is_string(); };
+  if (method == "full" && format == ModelFormat::kGguf && is_type("store_k") && is_type("store_v"))
+    return "  next: kvcalibrate export --to llama-cpp" + config + model + " --out " +
+           shell_quoted(std::filesystem::path(out).replace_extension(".ini").string()) + '\n';
+  return "  next: kvcalibrate eval" + model + other_text(options, tokens) + config + '\n';
+}
+
+}  // namespace kvs

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "calibrate/faedkv/result.h"
+#include "draw/chart.h"
+
+namespace kvs {
+
+/// `_ablation`, `_filtering` and, with a sweep, `_chunks`.
+/// @param documents  of the calibration; the states of the first are shown before and after filtering
+std::vector<draw::Figure> faedkv_figures(const FaedkvPlan& plan, const FaedkvResult& found,
+                                         std::span<const std::vector<std::int32_t>> documents, Decoder& decoder,
+                                         SpectralOps& ops);
+
+}  // namespace kvs

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "calibrate/full/fp8_scales.h"
+#include "io/json.h"
+#include "model/config.h"
+#include "states/state_source.h"
+
+namespace kvs {
+
+/// The scales of every layer's keys after RoPE and of its values.
+class Fp8Sides {
+ public:
+  /// @param by_head  each KV head has scales of its own
+  Fp8Sides(const ModelConfig& model, ExtremeRule rule, bool by_head);
+
+  /// @param done  is told the documents so far
+  void measure(StateSource& source, const std::function<void(std::size_t)>& done);
+  /// Of a config of `full`.
+  Json parameters() const;
+  /// `largest_k` and `largest_v`: [layer].
+  Json largest() const;
+
+ private:
+  using Layers = std::vector<Fp8Scales>;
+  Json scales(const Layers& layers) const;
+
+  std::size_t kv_heads_, head_dim_;
+  bool by_head_;
+  Layers keys_, values_;
+};
+
+}  // namespace kvs

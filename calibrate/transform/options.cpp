@@ -1,0 +1,120 @@
+#include "calibrate/transform/options.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "calibrate/budget/size.h"
+#include "calibrate/config/config.h"
+#include "core/error.h"
+#include "eval/cache_quality.h"
+
+namespace kvs {
+namespace {
+
+constexpr double kMaxOutliers = 0.5;  // of the tokens
+
+/// Tokens of the documents that the budget is for.
+std::size_t document_length(const Options& options, std::size_t tokens) {
+  constexpr auto kMost = static_cast<std::int64_t>(kMaxTransformTokens);
+  return options.has("length") ? static_cast<std::size_t>(options.integer("length", 1, kMost)) : tokens;
+}
+
+/// --recent, of documents of so many tokens.
+std::size_t recent_tokens(const Options& options, std::size_t tokens) {
+  if (!options.has("recent")) return transform_recent(tokens);
+  return static_cast<std::size_t>(options.integer("recent", 0, static_cast<std::int64_t>(tokens) / 4));
+}
+
+TransformRows rows_of(const Options& options) {
+  const auto name = std::ranges::find(kTransformRowNames, options.choice("rows", kTransformRowNames));
+  return static_cast<TransformRows>(name - kTransformRowNames.begin());
+}
+
+double outliers_of(const Options& options) {
+  const TransformRows rows = rows_of(options);
+  if (!options.has("outliers")) return transform_outliers(rows);
+  return options.real("outliers", 0, rows == TransformRows::kHead ? 0 : kMaxOutliers);
+}
+
+std::size_t sinks_of(const Options& options, std::size_t tokens) {
+  return static_cast<std::size_t>(options.integer("sinks", 0, static_cast<std::int64_t>(tokens) - 1));
+}
+
+/// --costs; nothing: they are to be measured.
+std::vector<TransformScales> scales_of(const Options& options, const ModelSource& model) {
+  if (!options.has("costs")) return {};
+  const std::filesystem::path path = options.text("costs");
+  const Json config = read_config(path);
+  check_config_model(config, path, model);
+  if (config.at("method") != "transform")
+    throw Error(ErrorCode::kUsage, "--costs",
+                "found a config of " + config.at("method").get<std::string>() + ", expected one of transform");
+  const TransformConfig costs = read_transform_config(config, path.string());
+  if (costs.layers.size() != model.config().layers)
+    throw Error(ErrorCode::kUsage, "--costs",
+                "found a config of " + std::to_string(costs.layers.size()) + " of " +
+                    std::to_string(model.config().layers) + " layers, expected all");
+  return costs.scales;
+}
+
+}  // namespace
+
+void add_transform_options(OptionTable& table) {
+  table.value("out", "FILE", "the config to write; its tensors go beside it")
+      .required()
+      .value(
+          "budget", "SIZE",
+          "a share of the full 16-bit cache, such as 12.5% or 0.125, or bytes such as '4096B a token': the most that "
+          "is held of a document of --length tokens")
+      .required()
+      .value("length", "N", "tokens of the documents that the budget is for (default: of the text's, --window)")
+      .from(1, kMaxTransformTokens)
+      .value("sinks", "N", "first tokens that stay in full", std::to_string(kTransformSinks))
+      .from(0)
+      .value("recent", "N",
+             "tokens that are coded together, once twice as many wait in q8_0; 0: each when it comes (default: a 32nd "
+             "of --length, at most 16)")
+      .from(0)
+      .value("rows", "layer|head",
+             "what is coded together: all of a token, or a head's keys by channel and a head's values, which attention "
+             "reads as they are: faster to read, and larger at the same quality",
+             "layer")
+      .value("outliers", "x",
+             "share of the other tokens that may stay in full, those that come out worst (default: 0.005; with --rows "
+             "head: none)")
+      .from(0, kMaxOutliers)
+      .value("costs", "FILE",
+             "take what errors cost from a transform config of the model (default: measure it, by coding one layer at "
+             "a time)");
+}
+
+void check_transform_options(const Options& options) {
+  const auto window = static_cast<std::size_t>(options.integer("window", 2, 1 << 24));
+  (void)parse_budget(options.text("budget"));
+  (void)sinks_of(options, window);
+  (void)recent_tokens(options, std::min(window, document_length(options, window)));
+  (void)outliers_of(options);
+}
+
+TransformGeometry planned_geometry(const Options& options, const ModelConfig& model, std::size_t tokens) {
+  const std::size_t length = std::min(tokens, document_length(options, tokens));
+  return transform_geometry(model, sinks_of(options, tokens), recent_tokens(options, length));
+}
+
+TransformPlan transform_plan(const Options& options, const ModelSource& model, const TransformGeometry& geometry,
+                             std::size_t tokens) {
+  const std::size_t length = document_length(options, tokens);
+  TransformPlan plan{.bytes = budget_bytes(options.text("budget"), full_cache_bytes(model.config(), length), length),
+                     .tokens = length,
+                     .outliers = outliers_of(options),
+                     .rows = rows_of(options),
+                     .scales = scales_of(options, model)};
+  if (const std::size_t least = min_transform_bytes(model.config(), geometry, plan); plan.bytes < least)
+    throw Error(ErrorCode::kUsage, "--budget",
+                "found " + std::to_string(plan.bytes) + " bytes of a document of " + std::to_string(length) +
+                    " tokens, expected at least " + std::to_string(least) +
+                    ", what gains, sinks, outliers and tokens that wait take");
+  return plan;
+}
+
+}  // namespace kvs

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cmath>
+#include <optional>
+
+#include "io/finite.h"
+#include "io/json_fields.h"
+
+namespace kvs {
+
+/// A mean NLL with its perplexity.
+struct MeanLoss {
+  std::optional<double> ppl = {};      // nothing beyond a double
+  double nll_mean = 0, nll_error = 0;  // nats; the standard error over documents, or over the tokens of one
+
+  /// Files of older versions have the perplexity alone.
+  double nll() const { return nll_mean == 0 && ppl ? std::log(*ppl) : nll_mean; }
+  static MeanLoss of(double nll, double error) { return {if_finite(std::exp(nll)), nll, error}; }
+  static void fields(auto& of, auto&& field) {
+    field("ppl", of.ppl);
+    field.newer("nll_mean", of.nll_mean);
+    field.newer("nll_error", of.nll_error);
+  }
+};
+
+}  // namespace kvs

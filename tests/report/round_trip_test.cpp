@@ -1,0 +1,51 @@
+// Results that are read into their structs are written again as they were.
+#include <gmock/gmock.h>
+
+#include "core/error.h"
+#include "results/ablation.h"
+#include "results/allocation.h"
+#include "results/cost.h"
+#include "tests/report/outputs.h"
+
+namespace kvs::testing {
+namespace {
+
+template <class Result>
+void expect_written_again(const Json& json) {
+  EXPECT_EQ(dump_json(to_json(from_json<Result>({json, "result.json"}))), dump_json(json));
+}
+
+TEST(RoundTrip, CalibrationsAndCosts) {
+  expect_written_again<CostResult>(output_json("cost.json"));
+  const Json faedkv = output_json("faedkv.json");
+  expect_written_again<AblationResult>(faedkv.at("calibration").at("ablation"));
+  Json allocation = output_json("freqkv.json").at("calibration").at("allocation");
+  for (Json& one : allocation["contenders"]) {
+    // Behind `ppl`; the sample is of a program that wrote the perplexity alone.
+    Json written{{"name", one["name"]}, {"bytes", one["bytes"]}, {"parameters", one["parameters"]},
+                 {"ppl", nullptr},      {"nll_mean", 812.5},     {"nll_error", 0.5}};
+    for (const char* name : {"difference", "interval"})
+      if (one.contains(name)) written[name] = one[name];
+    one = written;
+  }
+  expect_written_again<AllocationResult>(allocation);
+}
+
+TEST(RoundTrip, APerplexityAloneIsALoss) {
+  const Json json{{"ppl", 20.0}};
+  EXPECT_NEAR(from_json<MeanLoss>({json, "result.json"}).nll(), std::log(20.0), 1e-15);
+}
+
+TEST(RoundTrip, AMapOfAnotherShapeIsRefused) {
+  Json ablation = output_json("faedkv.json").at("calibration").at("ablation");
+  ablation["delta"][0].erase(0);
+  try {
+    (void)from_json<AblationResult>({ablation, "faedkv.json"});
+    FAIL() << "expected an error";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("faedkv.json: /delta/0: found "));
+  }
+}
+
+}  // namespace
+}  // namespace kvs::testing
