@@ -25,11 +25,11 @@ std::vector<FamilyFinding> family_findings(const ModelGains& gains) {
   std::vector<FamilyFinding> findings;
   if (states.empty()) return findings;
   const auto add = [&](MethodFamily family, double pays, double idle, auto&& value) {
-    FamilyFinding& finding = findings.emplace_back(FamilyFinding{family, {}, FamilyVerdict::kCannotPay});
+    FamilyFinding& finding = findings.emplace_back(FamilyFinding{.family = family});
     double largest = 0;
     for (const auto& [state, steps] : states) {
-      finding.saves.emplace_back(state, value(steps));
-      largest = std::max(largest, finding.saves.back().second);
+      finding.saves[state] = value(steps);
+      largest = std::max(largest, *finding.saves[state]);
     }
     finding.verdict = verdict_of(largest, pays, idle);
   };

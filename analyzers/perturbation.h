@@ -3,21 +3,17 @@
 #include <array>
 #include <cstddef>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "kernels/spectral_ops.h"
+#include "results/perturbation.h"
 #include "states/state_source.h"
 
 namespace kvs {
 
-/// The states whose versions are compared.
-inline constexpr std::array kPerturbedStates{StateKind::kKPre, StateKind::kV};
-
 /// Bands of T bins: [0, ⌊T/2⌋), the same without bin 0, and [⌊T/2⌋, T).
 enum class BinBand { kLow, kLowWithoutDc, kHigh };
 inline constexpr std::array kBinBands{BinBand::kLow, BinBand::kLowWithoutDc, BinBand::kHigh};
-inline constexpr std::array<std::string_view, kBinBands.size()> kBinBandNames{"low", "low_without_dc", "high"};
 
 /// Cosine similarities of one layer's states in two versions of a document, by band.
 using BandSimilarity = std::array<double, kBinBands.size()>;

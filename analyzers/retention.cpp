@@ -4,6 +4,8 @@
 #include <iterator>
 #include <numeric>
 
+#include "eval/paired_difference.h"
+#include "io/finite.h"
 #include "io/record.h"
 
 namespace kvs {
@@ -51,6 +53,27 @@ void add_document(Retention& result, const JsonCursor& record, const RetentionPl
     for (PerplexitySum& point : curve.points) point.add(record_nll(record.at("kept").at(n++), scored), scored);
 }
 
+/// Of perplexity against the unchanged model's, over documents.
+PairedDifference difference_of(const PerplexitySum& point, const PerplexitySum& full) {
+  const double scored = static_cast<double>(full.scored) / static_cast<double>(full.per_document.size());
+  std::vector<double> differences;
+  for (std::size_t n = 0; n < full.per_document.size(); ++n)
+    differences.push_back((point.per_document[n] - full.per_document[n]) / scored);
+  return paired_difference(differences);
+}
+
+RetentionResult::Curve curve_of(const RetentionCurve& sums, const PerplexitySum& full) {
+  RetentionResult::Curve curve{.band = sums.band, .states = sums.states, .nll_mean = std::vector<double>()};
+  for (const PerplexitySum& point : sums.points) {
+    curve.ppl.push_back(if_finite(point.perplexity()));
+    curve.nll_mean->push_back(point.mean());
+    curve.ratio.push_back(if_normal_exponential(point.mean() - full.mean()));
+    auto& interval = curve.interval.emplace_back(difference_of(point, full).interval);
+    if (interval) interval = {1 + interval->first, 1 + interval->second};
+  }
+  return curve;
+}
+
 }  // namespace
 
 std::size_t RetentionPlan::units() const noexcept {
@@ -84,6 +107,27 @@ Retention retain(AblationForward& forward, const RetentionPlan& plan,
     }
     done(n + 1);
   }
+  return result;
+}
+
+RetentionResult retention_result(RetentionResult result, const RetentionPlan& plan, const Retention& retention) {
+  const AblationSetup& setup = plan.setup;
+  result.protocol = setup.continuation ? "continuation" : "in-place";
+  result.transform = setup.transform == Transform::kDct ? "dct" : "dft";
+  result.key_space = setup.before_rope ? "k_pre" : "k_post";
+  result.sinks = setup.sinks;
+  result.recent = setup.recent;
+  result.layers = plan.layers;
+  result.unit = plan.chunks ? "chunk" : "bin";
+  result.units = plan.units();
+  result.shares = plan.shares;
+  for (const double share : plan.shares) result.kept.push_back(plan.kept(share));
+  result.scored_per_document = setup.scored();
+  result.ppl_full = if_finite(retention.full.perplexity());
+  result.nll_full = retention.full.mean();
+  result.nll_full_error = retention.full.error();
+  for (const RetentionCurve& curve : retention.curves) result.curves.push_back(curve_of(curve, retention.full));
+  if (setup.continuation) result.prefix = setup.prefix;
   return result;
 }
 

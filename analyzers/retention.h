@@ -1,29 +1,19 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "analyzers/chunk_grid.h"
 #include "eval/filtered_forward.h"
 #include "eval/perplexity.h"
 #include "io/journal.h"
+#include "results/retention.h"
 
 namespace kvs {
-
-/// Which part of the spectrum stays: its lowest or highest bins (or chunks), or the chunks of the largest Δ.
-enum class KeptBand { kLow, kHigh, kBest };
-inline constexpr std::array<std::string_view, 3> kKeptBandNames{"low", "high", "best"};
-
-/// The states of which only that part stays; the others stay whole.
-enum class CutStates { kKeys, kValues, kBoth };
-inline constexpr std::array kCutStates{CutStates::kKeys, CutStates::kValues, CutStates::kBoth};
-inline constexpr std::array<std::string_view, kCutStates.size()> kCutStateNames{"k", "v", "kv"};
 
 /// What a retention run measures: every share of every band for keys, values and both.
 struct RetentionPlan {
@@ -63,5 +53,8 @@ struct Retention {
 Retention retain(AblationForward& forward, const RetentionPlan& plan,
                  std::span<const std::vector<std::int32_t>> documents, Journal& journal,
                  const std::function<void(std::size_t)>& done);
+
+/// All that a result says of plan and sums. @param result  says already where it comes from
+RetentionResult retention_result(RetentionResult result, const RetentionPlan& plan, const Retention& retention);
 
 }  // namespace kvs

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 
-#include "analyzers/spectrum_summary.h"
 #include "draw/numbers.h"
 #include "results/spectrum_charts.h"
 
@@ -16,16 +14,6 @@ constexpr std::size_t kMaxRopePanels = 6;
 
 std::size_t samples_of(const SpectrumView& view) {
   return view.spectrum.tokens - (view.with_sinks ? 0 : view.spectrum.sinks);
-}
-
-/// "SmolLM2-135M-Instruct, all 1024 tokens, 8 documents", for headings.
-std::string subject(const SpectrumView& view) {
-  const Spectrum& spectrum = view.spectrum;
-  const bool all = view.with_sinks || spectrum.sinks == 0;
-  return std::string(view.model_name) +
-         (all ? ", all " + std::to_string(spectrum.tokens) + " tokens"
-              : ", tokens " + std::to_string(spectrum.sinks) + " to " + std::to_string(spectrum.tokens - 1)) +
-         ", " + std::to_string(spectrum.documents) + (spectrum.documents == 1 ? " document" : " documents");
 }
 
 /// What bin k stands for: "DCT bin k (k/2048 cycles per token)".
@@ -174,7 +162,7 @@ draw::Panel head_panel(const SpectrumView& view, std::size_t layer, std::size_t 
 draw::Chart heads_page(const SpectrumView& view, std::size_t first, std::size_t last, const Decades& decades) {
   const std::size_t heads = view.spectrum.table(*view.spectrum.states.begin(), view.with_sinks).heads,
                     layers = last - first, rows = (layers + groups_of(layers, heads) - 1) / groups_of(layers, heads);
-  draw::Chart chart{.heading = "Power by layer and head: " + subject(view),
+  draw::Chart chart{.heading = "Power by layer and head: " + subject_of(view),
                     .plot_width = kHeadWidth,
                     .plot_height = kHeadHeight,
                     .dense = true,
@@ -189,20 +177,16 @@ draw::Chart heads_page(const SpectrumView& view, std::size_t first, std::size_t 
   return chart;
 }
 
-/// Of all heads, [head][layer].
-std::vector<std::vector<double>> low_shares(const SpectrumView& view, StateKind state, double percent, bool with_dc) {
-  const PowerTable& table = view.spectrum.table(state, view.with_sinks);
-  std::vector<std::vector<double>> shares(table.heads);
-  for (std::size_t head = 0; head < table.heads; ++head)
-    for (std::size_t layer = 0; layer < table.layers; ++layer) {
-      const std::vector<double> curve =
-          cumulative_energy(table.row(layer, head), view.spectrum.transform, samples_of(view), with_dc);
-      shares[head].push_back(curve[low_bins(percent, curve.size() - 1)]);
-    }
-  return shares;
-}
-
 }  // namespace
+
+std::string subject_of(const SpectrumView& view) {
+  const Spectrum& spectrum = view.spectrum;
+  const bool all = view.with_sinks || spectrum.sinks == 0;
+  return std::string(view.model_name) +
+         (all ? ", all " + std::to_string(spectrum.tokens) + " tokens"
+              : ", tokens " + std::to_string(spectrum.sinks) + " to " + std::to_string(spectrum.tokens - 1)) +
+         ", " + std::to_string(spectrum.documents) + (spectrum.documents == 1 ? " document" : " documents");
+}
 
 std::vector<Band> log_bands(std::span<const double> power, std::size_t per_octave) {
   std::vector<Band> bands;
@@ -239,13 +223,14 @@ draw::Chart spectrum_layers_chart(const SpectrumView& view) {
       of_state.dc.push_back(mean[0] > 0 ? mean[0] : draw::kNoValue);
     }
   }
-  return power_chart("Power along the token axis by layer: " + subject(view), view.spectrum.layers, states,
+  return power_chart("Power along the token axis by layer: " + subject_of(view), view.spectrum.layers, states,
                      bin_name(view));
 }
 
 draw::Chart spectrum_rope_chart(const SpectrumView& view) {
   const std::vector<std::size_t> chosen = spread(view.spectrum.layers.size());
-  draw::Chart chart{.heading = "Keys before and after RoPE: " + subject(view), .plot_width = 220, .plot_height = 150};
+  draw::Chart chart{
+      .heading = "Keys before and after RoPE: " + subject_of(view), .plot_width = 220, .plot_height = 150};
   const Decades decades = decades_of_states(view, {StateKind::kKPre, StateKind::kKPost});
   for (const std::size_t layer : chosen) {
     draw::Panel panel{
@@ -275,60 +260,6 @@ std::vector<draw::Chart> spectrum_heads_charts(const SpectrumView& view) {
   for (std::size_t first = 0; first < layers; first += step)
     pages.push_back(heads_page(view, first, std::min(first + step, layers), decades));
   return pages;
-}
-
-draw::Chart spectrum_share_chart(const SpectrumView& view, double percent) {
-  std::vector<StateShares> states;
-  for (const StateKind state : view.spectrum.states)
-    states.push_back({std::string(name_of(state)),
-                      title_of(state),
-                      low_shares(view, state, percent, true),
-                      low_shares(view, state, percent, false),
-                      {}});
-  return energy_share_chart("Energy in the lowest " + draw::shown_short(percent) + " % of bins: " + subject(view),
-                            view.spectrum.layers, states);
-}
-
-draw::Chart spectrum_chunks_chart(const SpectrumView& view) {
-  std::vector<StateShares> states;
-  for (const StateKind state : view.spectrum.states) {
-    const PowerTable& table = view.spectrum.table(state, view.with_sinks);
-    StateShares& of_state = states.emplace_back();
-    of_state.key = name_of(state);
-    of_state.title = title_of(state);
-    for (std::size_t layer = 0; layer < table.layers; ++layer)
-      of_state.chunks.push_back(chunk_shares(table.layer_mean(layer), view.spectrum.transform, samples_of(view)));
-  }
-  return energy_chunks_chart("Energy by chunk: " + subject(view), view.spectrum.layers, states);
-}
-
-draw::Chart model_gain_chart(const ModelGains& gains, const std::vector<std::size_t>& layers,
-                             std::string_view model_name) {
-  const std::size_t blocks = gain_optimism(gains).tokens.size();
-  const std::string block = std::to_string(blocks == 0 ? 0 : kBlockTokens[blocks - 1]);
-  std::vector<StateGainSteps> states;
-  for (const StateKind state : {StateKind::kKPre, StateKind::kV}) {
-    if (!gains.shape.states.contains(state)) continue;
-    StateGainSteps steps{std::string(name_of(state)), title_of(state), std::vector<std::vector<double>>(6)};
-    for (const LayerGains& layer : gains.removed) {
-      const StateGains& of_state = layer.states[state];
-      const double values[] = {
-          of_state.layer.mean,     of_state.layer.channels,
-          of_state.layer.head,     of_state.whole.value_or(0),
-          layer.joint.value_or(0), of_state.layer.tokens.empty() ? 0 : of_state.layer.tokens.back()};
-      for (std::size_t step = 0; step < std::size(values); ++step) steps.steps[step].push_back(values[step]);
-    }
-    states.push_back(std::move(steps));
-  }
-  return coding_gain_chart(
-      "Coding gain: " + std::string(model_name) + " · " + std::to_string(gains.tokens) + " tokens", layers,
-      {"mean", "bits by channel", "KLT of a head", "KLT of the layer", "K and V joint", "DCT of " + block + " tokens"},
-      states);
-}
-
-std::string title_of(StateKind state) {
-  constexpr ByState<std::string_view> kTitles{{"Queries before RoPE", "Keys before RoPE", "Keys after RoPE", "Values"}};
-  return std::string(kTitles[state]);
 }
 
 }  // namespace kvs

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "analyzers/model_gain.h"
 #include "analyzers/spectrum.h"
 #include "draw/chart.h"
+#include "results/states.h"
 
 namespace kvs {
 
@@ -27,6 +27,9 @@ struct SpectrumView {
   bool with_sinks = true;
 };
 
+/// "SmolLM2-135M-Instruct, all 1024 tokens, 8 documents", for headings.
+std::string subject_of(const SpectrumView& view);
+
 /// Log power against bin by layer (results/spectrum_charts.h); bins are averaged over 1/12 octave.
 draw::Chart spectrum_layers_chart(const SpectrumView& view);
 /// Spectra of keys before and after RoPE in up to six layers spread over the depth; bands span the heads of a layer.
@@ -37,16 +40,4 @@ std::size_t spectrum_heads_pages(std::size_t layers, std::size_t heads) noexcept
 /// A small panel for each layer and head with one curve for each state, on pages of at most 240 panels (always whole
 /// layers). Bins are averaged over 1/4 octave.
 std::vector<draw::Chart> spectrum_heads_charts(const SpectrumView& view);
-/// Maps of the share of energy in the lowest `percent` per cent of the bins, and in each of FAEDKV's chunks.
-draw::Chart spectrum_share_chart(const SpectrumView& view, double percent);
-draw::Chart spectrum_chunks_chart(const SpectrumView& view);
-
-/// What each step saves by layer once the means are gone (results/spectrum_charts.h); the joint KLT stands in both
-/// panels. Needs k_pre or v, and layers. @param layers  the model's, by position
-draw::Chart model_gain_chart(const ModelGains& gains, const std::vector<std::size_t>& layers,
-                             std::string_view model_name);
-
-/// "Queries before RoPE", "Keys before RoPE", "Keys after RoPE", "Values".
-std::string title_of(StateKind state);
-
 }  // namespace kvs

@@ -3,82 +3,53 @@
 #include <algorithm>
 #include <utility>
 
-#include "analyzers/coding_gain_report.h"
+#include "analyzers/coding_gain_result.h"
 #include "analyzers/spectrum_charts.h"
 #include "analyzers/spectrum_summary.h"
 #include "draw/figure.h"
 #include "io/hdf5/array_file.h"
 #include "io/output_set.h"
+#include "results/spectrum_charts.h"
 
 namespace kvs {
 namespace {
 
-constexpr double kSharePercent = 10;  // of the bins, in the map of energy shares
 constexpr std::size_t kBandsPerOctave = 12;
 
 std::string_view name_of(Transform transform) noexcept { return transform == Transform::kDct ? "dct" : "dft"; }
 
-/// Summaries as one list per quantity.
-class SummaryColumns {
- public:
-  void add(const SpectrumSummary& summary) {
-    energy_.push_back(summary.energy);
-    low_share_.push_back(summary.low_share);
-    bins_for_energy_.push_back(summary.bins_for_energy);
-    flatness_.push_back(summary.flatness);
-  }
-  Json json() const {
-    return {
-        {"energy", energy_}, {"low_share", low_share_}, {"bins_for_energy", bins_for_energy_}, {"flatness", flatness_}};
-  }
+void add(SpectrumResult::Summaries& columns, const SpectrumSummary& summary) {
+  columns.energy.push_back(summary.energy);
+  columns.low_share.emplace_back(summary.low_share.begin(), summary.low_share.end());
+  columns.bins_for_energy.push_back(summary.bins_for_energy);
+  columns.flatness.push_back(summary.flatness);
+}
 
- private:
-  Json energy_ = Json::array(), low_share_ = Json::array(), bins_for_energy_ = Json::array(), flatness_ = Json::array();
-};
-
-Json table_json(const PowerTable& table, Transform transform, std::size_t samples, bool with_dc) {
-  SummaryColumns layers;
-  Json heads = Json::array();
+SpectrumResult::Table table_of(const PowerTable& table, Transform transform, std::size_t samples, bool with_dc) {
+  SpectrumResult::Table result{.bins = with_dc ? table.bins : table.bins - 1};
   for (std::size_t layer = 0; layer < table.layers; ++layer) {
-    layers.add(summarise_power(table.layer_mean(layer), transform, samples, with_dc));
-    SummaryColumns columns;
-    for (std::size_t head = 0; head < table.heads; ++head) {
-      columns.add(summarise_power(table.row(layer, head), transform, samples, with_dc));
-    }
-    heads.push_back(columns.json());
+    add(result.layers, summarise_power(table.layer_mean(layer), transform, samples, with_dc));
+    auto& heads = result.heads.emplace_back();
+    for (std::size_t head = 0; head < table.heads; ++head)
+      add(heads, summarise_power(table.row(layer, head), transform, samples, with_dc));
   }
-  return {{"bins", with_dc ? table.bins : table.bins - 1}, {"layers", layers.json()}, {"heads", heads}};
+  return result;
 }
 
-Json chunk_shares_json(const PowerTable& table, Transform transform, std::size_t samples) {
-  Json layers = Json::array();
-  for (std::size_t layer = 0; layer < table.layers; ++layer)
-    layers.push_back(chunk_shares(table.layer_mean(layer), transform, samples));
-  return layers;
-}
-
-Json constant_channels_json(const Spectrum& spectrum) {
-  Json list = Json::array();
-  for (const ConstantChannel& constant : spectrum.constant_channels) {
-    list.push_back({{"state", name_of(constant.state)},
-                    {"layer", constant.layer},
-                    {"head", constant.head},
-                    {"channel", constant.channel}});
-  }
-  return list;
-}
-
-/// One curve per layer over a logarithmic frequency axis, without DC.
-Json curve_json(const PowerTable& table) {
-  Json bins = Json::array(), power = Json::array();
+SpectrumResult::Tokens tokens_of(const PowerTable& table, Transform transform, std::size_t samples) {
+  SpectrumResult::Tokens result{table_of(table, transform, samples, true), table_of(table, transform, samples, false)};
+  result.chunk_share.emplace();
+  result.curve.emplace();
   for (std::size_t layer = 0; layer < table.layers; ++layer) {
-    Json& row = power.emplace_back(Json::array());
-    for (const Band& band : log_bands(table.layer_mean(layer), kBandsPerOctave)) {
-      row.push_back(band.power);
-      if (layer == 0) bins.push_back(band.bin);
+    const std::vector<double> mean = table.layer_mean(layer);
+    result.chunk_share->push_back(chunk_shares(mean, transform, samples));
+    auto& curve = result.curve->power.emplace_back();
+    for (const Band& band : log_bands(mean, kBandsPerOctave)) {
+      curve.push_back(band.power);
+      if (layer == 0) result.curve->bins.push_back(band.bin);
     }
   }
-  return {{"bins", bins}, {"power", power}};
+  return result;
 }
 
 bool has_both_keys(const StateSet& states) {
@@ -89,21 +60,25 @@ std::string page_name(std::size_t page, std::size_t pages) {
   return pages == 1 ? "spectrum_heads" : "spectrum_heads_" + std::to_string(page + 1);
 }
 
-std::vector<std::pair<std::string, draw::Chart>> charts_of(const Spectrum& spectrum, std::string_view model_name,
-                                                           const ModelGains* gains) {
-  const SpectrumView all{spectrum, model_name, true};
+std::vector<std::pair<std::string, draw::Chart>> charts_of(const Spectrum& spectrum, const SpectrumResult& result) {
+  const std::string& model = result.model.name;
+  const SpectrumView all{spectrum, model, true};
   std::vector<std::pair<std::string, draw::Chart>> charts;
   charts.emplace_back("spectrum_layers", spectrum_layers_chart(all));
   if (spectrum.sinks > 0)
-    charts.emplace_back("spectrum_layers_without_sinks", spectrum_layers_chart({spectrum, model_name, false}));
+    charts.emplace_back("spectrum_layers_without_sinks", spectrum_layers_chart({spectrum, model, false}));
   std::vector<draw::Chart> pages = spectrum_heads_charts(all);
   for (std::size_t page = 0; page < pages.size(); ++page)
     charts.emplace_back(page_name(page, pages.size()), std::move(pages[page]));
   if (has_both_keys(spectrum.states)) charts.emplace_back("spectrum_k_pre_vs_k_post", spectrum_rope_chart(all));
-  charts.emplace_back("energy_share", spectrum_share_chart(all, kSharePercent));
-  charts.emplace_back("energy_chunks", spectrum_chunks_chart(all));
-  if (gains != nullptr && has_whole_gains(gains->shape, gains->tokens))
-    charts.emplace_back("coding_gain", model_gain_chart(*gains, spectrum.layers, model_name));
+  charts.emplace_back("energy_share",
+                      energy_share_chart("Energy in the lowest 10 % of bins: " + subject_of(all), result));
+  charts.emplace_back("energy_chunks", energy_chunks_chart("Energy by chunk: " + subject_of(all), result));
+  const auto& gain = result.coding_gain;
+  if (gain && gain->measured && (spectrum.states.contains(StateKind::kKPre) || spectrum.states.contains(StateKind::kV)))
+    charts.emplace_back("coding_gain",
+                        coding_gain_chart("Coding gain: " + model + " · " + std::to_string(gain->tokens) + " tokens",
+                                          spectrum.layers, *gain));
   return charts;
 }
 
@@ -131,29 +106,22 @@ std::string tables_of(const Spectrum& spectrum) {
 
 }  // namespace
 
-Json spectrum_json(const Spectrum& spectrum, const SpectrumOrigin& origin, const ModelGains* gains) {
-  Json json{{"format", "kvspectrum-spectrum"}, {"version", 1},
-            {"model", origin.model},           {"transform", name_of(spectrum.transform)},
-            {"tokens", spectrum.tokens},       {"sinks", spectrum.sinks},
-            {"documents", spectrum.documents}, {"layers", spectrum.layers},
-            {"low_percents", kLowPercents},    {"energy_share", kEnergyShare}};
-  for (const auto& [key, value] : origin.source.items()) json[key] = value;
-  Json& states = json["states"] = Json::object();
-  for (const StateKind state : spectrum.states) {
-    Json& of_state = states[std::string(name_of(state))] = Json::object();
-    for (const bool with_sinks : {true, false}) {
-      const std::size_t samples = spectrum.tokens - (with_sinks ? 0 : spectrum.sinks);
-      const PowerTable& table = spectrum.table(state, with_sinks);
-      of_state[with_sinks ? "all_tokens" : "without_sinks"] = {
-          {"with_dc", table_json(table, spectrum.transform, samples, true)},
-          {"without_dc", table_json(table, spectrum.transform, samples, false)},
-          {"chunk_share", chunk_shares_json(table, spectrum.transform, samples)},
-          {"curve", curve_json(table)}};
-    }
-  }
-  json["constant_channels"] = constant_channels_json(spectrum);
-  if (gains != nullptr) json["coding_gain"] = coding_gain_json(*gains);
-  return json;
+SpectrumResult spectrum_result(SpectrumResult result, const Spectrum& spectrum, const ModelGains* gains) {
+  result.transform = name_of(spectrum.transform);
+  result.tokens = spectrum.tokens;
+  result.sinks = spectrum.sinks;
+  result.documents = spectrum.documents;
+  result.layers = spectrum.layers;
+  result.low_percents = {kLowPercents.begin(), kLowPercents.end()};
+  result.energy_share = kEnergyShare;
+  for (const StateKind state : spectrum.states)
+    result.states[state] = SpectrumResult::State{
+        tokens_of(spectrum.table(state, true), spectrum.transform, spectrum.tokens),
+        tokens_of(spectrum.table(state, false), spectrum.transform, spectrum.tokens - spectrum.sinks)};
+  for (const auto& [state, layer, head, channel] : spectrum.constant_channels)
+    result.constant_channels.push_back({std::string(name_of(state)), layer, head, channel});
+  if (gains != nullptr) result.coding_gain = coding_gain_result(*gains);
+  return result;
 }
 
 std::vector<std::string> spectrum_report_files(const SpectrumAccumulator::Settings& settings, bool gains) {
@@ -174,12 +142,12 @@ std::vector<std::string> spectrum_report_files(const SpectrumAccumulator::Settin
 }
 
 std::string write_spectrum_report(const std::filesystem::path& directory, const Spectrum& spectrum,
-                                  const SpectrumOrigin& origin, bool force, const ModelGains* gains) {
-  const std::string json = dump_json(spectrum_json(spectrum, origin, gains)) + "\n";
+                                  const SpectrumResult& result, bool force) {
+  const std::string json = dump_json(to_json(result)) + "\n";
   OutputSet outputs;
   draw::Figures figures(outputs);
   outputs.add(directory / "spectrum.h5", tables_of(spectrum));
-  for (const auto& [stem, chart] : charts_of(spectrum, origin.model_name, gains)) figures.add(directory / stem, chart);
+  for (const auto& [stem, chart] : charts_of(spectrum, result)) figures.add(directory / stem, chart);
   outputs.add(directory / "spectrum.json", json);
   outputs.commit(force);
   return figures.note();

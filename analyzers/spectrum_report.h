@@ -7,21 +7,14 @@
 
 #include "analyzers/model_gain.h"
 #include "analyzers/spectrum.h"
-#include "io/json.h"
+#include "results/spectrum.h"
 
 namespace kvs {
 
-/// Where a spectrum comes from.
-struct SpectrumOrigin {
-  std::string model_name;  // for the figures' titles
-  Json model;              // model_json()
-  Json source;             // object: command, tool_version, text_sha256, what was dropped …; its members are copied
-};
-
-/// spectrum.json: all summaries, by layer and by head, of all tokens and without sinks, with and without DC. Lists are
-/// indexed by position in `layers`. docs/spectra.md describes it.
-/// @param gains  what `coding_gain` says; null: nothing
-Json spectrum_json(const Spectrum& spectrum, const SpectrumOrigin& origin, const ModelGains* gains = nullptr);
+/// All summaries, by layer and by head, of all tokens and without sinks, with and without DC.
+/// @param result  says already where the states come from
+/// @param gains   null: there is no `coding_gain`
+SpectrumResult spectrum_result(SpectrumResult result, const Spectrum& spectrum, const ModelGains* gains = nullptr);
 
 /// Names of the files that write_spectrum_report() makes, so that they can be checked before any work.
 /// @param gains  whether coding gains of layers will be there
@@ -32,6 +25,6 @@ std::vector<std::string> spectrum_report_files(const SpectrumAccumulator::Settin
 /// is there.
 /// @return a note where a PNG could not be made. @throws Error kConflict if one exists and !force; kEnvironment.
 std::string write_spectrum_report(const std::filesystem::path& directory, const Spectrum& spectrum,
-                                  const SpectrumOrigin& origin, bool force, const ModelGains* gains = nullptr);
+                                  const SpectrumResult& result, bool force);
 
 }  // namespace kvs

@@ -1,6 +1,7 @@
 #include "calibrate/lagkv/token_scores.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "caches/best_tokens.h"
@@ -63,6 +64,24 @@ double head_overlap(const TokenScores& scores, std::size_t layer) {
     kept += count;
   }
   return static_cast<double>(pairs) / static_cast<double>(kept * (scores.heads - 1));
+}
+
+TokenScoresResult scores_result(TokenScoresResult result, const TokenScores& scores) {
+  constexpr double kDigits = 1e4;
+  result.first_token = scores.first;
+  result.tokens_scored = scores.tokens;
+  for (std::size_t layer = 0; layer < result.layers.size(); ++layer) {
+    auto& layer_scores = result.relative_score.emplace_back(scores.heads);
+    auto& layer_kept = result.kept.emplace_back(scores.heads);
+    for (std::size_t head = 0; head < scores.heads; ++head) {
+      for (const double score : scores.row(layer, head))
+        layer_scores[head].push_back(std::round(score * kDigits) / kDigits);
+      for (std::size_t token = 0; token < scores.tokens; ++token)
+        if (scores.is_kept(layer, head, token)) layer_kept[head].push_back(scores.first + token);
+    }
+    result.head_overlap.push_back(head_overlap(scores, layer));
+  }
+  return result;
 }
 
 }  // namespace kvs

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "calibrate/lagkv/lagkv_scores.h"
+#include "results/token_scores.h"
 #include "states/state_source.h"
 
 namespace kvs {
@@ -37,5 +38,9 @@ TokenScores score_tokens(StateSource& source, std::size_t document, std::span<co
 /// The mean share of a KV head's kept tokens that another head of the layer keeps, too: about r if heads chose
 /// independently. 1 with one head.
 double head_overlap(const TokenScores& scores, std::size_t layer);
+
+/// Scores, rounded to a figure's digits, and positions of the tokens that stay, in a result that says already where it
+/// comes from.
+TokenScoresResult scores_result(TokenScoresResult result, const TokenScores& scores);
 
 }  // namespace kvs

@@ -27,8 +27,7 @@ enum class OutputKind {
 /// "spectra", "config", ….
 std::string_view name_of(OutputKind kind) noexcept;
 
-/// The kind of the outputs that a struct of src/results is of: a row for each, such as
-/// `template <> struct KindOf<RetentionResult> : std::integral_constant<OutputKind, OutputKind::kRetention> {};`
+/// The kind of output that a struct of src/results describes.
 template <class Result>
 struct KindOf;
 struct EvaluationResult;
@@ -37,6 +36,14 @@ template <>
 struct KindOf<EvaluationResult> : std::integral_constant<OutputKind, OutputKind::kEvaluation> {};
 template <>
 struct KindOf<LatencyResult> : std::integral_constant<OutputKind, OutputKind::kLatency> {};
+template <>
+struct KindOf<struct RetentionResult> : std::integral_constant<OutputKind, OutputKind::kRetention> {};
+template <>
+struct KindOf<struct PerturbationResult> : std::integral_constant<OutputKind, OutputKind::kPerturbation> {};
+template <>
+struct KindOf<struct TokenScoresResult> : std::integral_constant<OutputKind, OutputKind::kScores> {};
+template <>
+struct KindOf<struct SpectrumResult> : std::integral_constant<OutputKind, OutputKind::kSpectrum> {};
 
 /// An output of the two programs.
 struct Output {

@@ -35,7 +35,7 @@ struct ModelRecord {
       field("layer_kinds", rope.layer_kinds);
     }
   };
-  std::string name, sha256, architecture;
+  std::string name = {}, sha256 = {}, architecture = {};
   std::size_t layers = 0, query_heads = 0, kv_heads = 0, head_dim = 0;
   Rope rope = {};
 
@@ -75,7 +75,7 @@ struct ResultHead {
   std::string format = {};  // "kvspectrum-retention"
   std::int64_t version = 1;
   ModelRecord model = {};
-  std::string command, tool_version;
+  std::string command = {}, tool_version = {};
   std::vector<std::string> text_sha256 = {};  // one for each text file
   BosRecord bos = {};
 

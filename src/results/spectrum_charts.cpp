@@ -1,7 +1,6 @@
 #include "results/spectrum_charts.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "draw/numbers.h"
@@ -61,13 +60,33 @@ std::vector<std::vector<std::string>> told_shares(const std::vector<std::vector<
   return told;
 }
 
+using ChunkShares = std::vector<std::vector<double>>;
+
+/// The states that have chunks.
+std::vector<std::pair<StateKind, const ChunkShares*>> chunked_states(const SpectrumResult& result) {
+  std::vector<std::pair<StateKind, const ChunkShares*>> all;
+  for (const StateKind state : kStateKinds)
+    if (result.states[state] && result.states[state]->all_tokens.chunk_share)
+      all.emplace_back(state, &*result.states[state]->all_tokens.chunk_share);
+  return all;
+}
+
 /// The decade below every share.
-double min_decade(const std::vector<StateShares>& states) {
+double least_decade(const std::vector<std::pair<StateKind, const ChunkShares*>>& states) {
   double least = 0.1;
-  for (const StateShares& state : states)
-    for (const auto& row : state.chunks)
+  for (const auto& [state, shares] : states)
+    for (const auto& row : *shares)
       for (const double share : row) least = std::min(least, std::max(share, kMinShare));
   return std::floor(std::log10(least));
+}
+
+/// In the lowest tenth of the bins, [head][layer].
+std::vector<std::vector<double>> low_shares(const SpectrumResult& result, const SpectrumResult::Table& table) {
+  std::vector<std::vector<double>> shares(table.heads.front().low_share.size());
+  for (const SpectrumResult::Summaries& layer : table.heads)
+    for (std::size_t head = 0; head < shares.size(); ++head)
+      shares[head].push_back(layer.low_share[head][result.tenth()]);
+  return shares;
 }
 
 draw::ColourBar decade_bar(const std::string& name, double low) {
@@ -75,37 +94,6 @@ draw::ColourBar decade_bar(const std::string& name, double low) {
   for (double exponent = low; exponent <= 0; ++exponent)
     bar.ticks.push_back({1 - exponent / low, draw::decade_label(std::pow(10, exponent))});
   return bar;
-}
-
-/// Places in the colours of series: the mean in grey, then from cold to warm.
-constexpr std::array<std::size_t, 6> kStepColours{7, 5, 0, 2, 1, 4};
-
-draw::Panel stacked_panel(const StateGainSteps& state, const std::vector<std::size_t>& layers,
-                          const std::vector<std::string>& step_names) {
-  draw::Panel panel{.key = state.key,
-                    .title = state.title,
-                    .description = "Bits a real that each step of a transform coder saves, stacked, by layer.",
-                    .x = {},
-                    .y = {}};
-  std::vector<double> sums(layers.size());
-  double low = 0, high = 0.1;
-  for (std::size_t step = 0; step < state.steps.size(); ++step) {
-    draw::Bars bars{step_names[step], draw::series_colour(kStepColours[step % kStepColours.size()]), {}};
-    for (std::size_t n = 0; n < state.steps[step].size(); ++n) {
-      const double gain = state.steps[step][n], below = sums[n], at = static_cast<double>(n);
-      sums[n] += gain;
-      low = std::min(low, sums[n]);
-      high = std::max(high, sums[n]);
-      bars.bars.push_back({at + 0.11, at + 0.89, below, sums[n],
-                           step_names[step] + ", layer " + std::to_string(layers[n]) + ": " + draw::shown(gain, 2) +
-                               "\u00A0bits a real"});
-    }
-    panel.bars.push_back(std::move(bars));
-  }
-  panel.x.name = "layer";
-  panel.x.names = draw::number_names(layers);
-  panel.y = {.axis = draw::Axis::rounded(low, high, 6), .name = "bits a real saved", .most = 6};
-  return panel;
 }
 
 }  // namespace
@@ -174,59 +162,51 @@ draw::Chart power_chart(const std::string& heading, const std::vector<std::size_
   return chart;
 }
 
-draw::Chart energy_share_chart(const std::string& heading, const std::vector<std::size_t>& layers,
-                               const std::vector<StateShares>& states) {
-  const std::size_t heads = states.front().with_dc.size();
-  draw::Chart chart{
-      .heading = heading,
-      .panels = {},
-      .plot_width = std::clamp(11.0 * static_cast<double>(layers.size()), 160.0, 460.0),
-      .plot_height = std::clamp(17.0 * static_cast<double>(heads), states.size() < 3 ? 70.0 : 44.0, 200.0)};
-  const MapNames names{"head", "layer", draw::counted_names(heads), draw::number_names(layers), "", ""};
-  for (const StateShares& state : states)
+draw::Chart energy_share_chart(const std::string& heading, const SpectrumResult& result) {
+  draw::Chart chart{.heading = heading,
+                    .panels = {},
+                    .plot_width = std::clamp(11.0 * static_cast<double>(result.layers.size()), 160.0, 460.0)};
+  std::size_t states = 0, heads = 0;
+  for (const StateKind state : kStateKinds) {
+    if (!result.states[state]) continue;
+    ++states;
     for (const bool with_dc : {true, false}) {
-      const auto& shares = with_dc ? state.with_dc : state.without_dc;
+      const SpectrumResult::Tokens& tokens = result.states[state]->all_tokens;
+      auto shares = low_shares(result, with_dc ? tokens.with_dc : tokens.without_dc);
+      auto told = told_shares(shares);
+      heads = shares.size();
       chart.panels.push_back(
-          map_panel(state.key + (with_dc ? "" : "-without-dc"), state.title + (with_dc ? ", with DC" : ", without DC"),
-                    "Share of the energy in the lowest tenth of the frequencies, by KV head and layer.", names,
-                    draw::share_bar("share of the energy"), shares, told_shares(shares)));
+          map_panel(std::string(name_of(state)) + (with_dc ? "" : "-without-dc"),
+                    title_of(state) + (with_dc ? ", with DC" : ", without DC"),
+                    "Share of the energy in the lowest tenth of the frequencies, by KV head and layer.",
+                    {"head", "layer", draw::counted_names(heads), draw::number_names(result.layers), "", ""},
+                    draw::share_bar("share of the energy"), std::move(shares), std::move(told)));
     }
+  }
+  chart.plot_height = std::clamp(17.0 * static_cast<double>(heads), states < 3 ? 70.0 : 44.0, 200.0);
   draw::arrange(chart, 2);
   return chart;
 }
 
-draw::Chart energy_chunks_chart(const std::string& heading, const std::vector<std::size_t>& layers,
-                                const std::vector<StateShares>& states) {
-  const double low = min_decade(states);
+draw::Chart energy_chunks_chart(const std::string& heading, const SpectrumResult& result) {
+  const auto states = chunked_states(result);
+  const double low = least_decade(states);
   std::size_t chunks = 0;
-  for (const StateShares& state : states)
-    if (!state.chunks.empty()) chunks = std::max(chunks, state.chunks.front().size());
+  for (const auto& [state, shares] : states) chunks = std::max(chunks, shares->front().size());
   draw::Chart chart{.heading = heading,
                     .panels = {},
                     .plot_width = std::clamp(12.0 * static_cast<double>(chunks), 110.0, 270.0),
-                    .plot_height = map_height(layers.size())};
-  const MapNames names{"layer", "chunk", draw::number_names(layers), draw::counted_names(chunks), "", ""};
-  for (const StateShares& state : states) {
-    if (state.chunks.empty()) continue;
-    auto places = state.chunks;
+                    .plot_height = map_height(result.layers.size())};
+  const MapNames names{"layer", "chunk", draw::number_names(result.layers), draw::counted_names(chunks), "", ""};
+  for (const auto& [state, shares] : states) {
+    ChunkShares places = *shares;
     for (auto& row : places)
       for (double& share : row) share = 1 - std::log10(std::max(share, kMinShare)) / low;
-    chart.panels.push_back(map_panel(state.key, state.title, "Share of a layer's energy in each chunk of the spectrum.",
-                                     names, decade_bar("share of the energy", low), std::move(places),
-                                     told_shares(state.chunks)));
+    chart.panels.push_back(map_panel(std::string(name_of(state)), title_of(state),
+                                     "Share of a layer's energy in each chunk of the spectrum.", names,
+                                     decade_bar("share of the energy", low), std::move(places), told_shares(*shares)));
   }
-  draw::arrange(chart, chart.panels.size());
-  return chart;
-}
-
-draw::Chart coding_gain_chart(const std::string& heading, const std::vector<std::size_t>& layers,
-                              const std::vector<std::string>& step_names, const std::vector<StateGainSteps>& states) {
-  draw::Chart chart{.heading = heading,
-                    .panels = {},
-                    .plot_width = std::clamp(18.0 * static_cast<double>(layers.size()), 480.0, 900.0),
-                    .plot_height = 170};
-  for (const StateGainSteps& state : states) chart.panels.push_back(stacked_panel(state, layers, step_names));
-  draw::arrange(chart, 1);
+  if (!chart.panels.empty()) draw::arrange(chart, chart.panels.size());
   return chart;
 }
 

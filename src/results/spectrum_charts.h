@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "draw/chart.h"
+#include "results/spectrum.h"
 
 namespace kvs {
 
@@ -39,28 +40,9 @@ std::vector<draw::Point> power_points(const std::vector<double>& bins, const std
 draw::Chart power_chart(const std::string& heading, const std::vector<std::size_t>& layers,
                         const std::vector<StatePower>& states, const std::string& bin_name);
 
-/// Which share of the energy of one kind of state lies in the lowest bins, or in each chunk of the spectrum.
-struct StateShares {
-  std::string key, title;
-  std::vector<std::vector<double>> with_dc = {}, without_dc = {};  // [head][layer]
-  std::vector<std::vector<double>> chunks = {};                    // [layer][chunk] of a layer's energy; with DC
-};
-
-/// Maps head × layer of the shares in the lowest bins, with DC and without.
-draw::Chart energy_share_chart(const std::string& heading, const std::vector<std::size_t>& layers,
-                               const std::vector<StateShares>& states);
-/// Maps layer × chunk, all on one logarithmic scale.
-draw::Chart energy_chunks_chart(const std::string& heading, const std::vector<std::size_t>& layers,
-                                const std::vector<StateShares>& states);
-
-/// The gain of each step of a transform coder for one kind of state, in addition to the steps before it.
-struct StateGainSteps {
-  std::string key, title;
-  std::vector<std::vector<double>> steps;  // [step][layer] bits a real; empty: not measured
-};
-
-/// Bars by layer, the steps stacked, one panel for each state.
-draw::Chart coding_gain_chart(const std::string& heading, const std::vector<std::size_t>& layers,
-                              const std::vector<std::string>& step_names, const std::vector<StateGainSteps>& states);
+/// Maps head × layer of the shares of the energy in the lowest tenth of the bins, with DC and without.
+draw::Chart energy_share_chart(const std::string& heading, const SpectrumResult& result);
+/// Maps layer × chunk of a layer's energy, all on one logarithmic scale. No panel without `chunk_share`.
+draw::Chart energy_chunks_chart(const std::string& heading, const SpectrumResult& result);
 
 }  // namespace kvs

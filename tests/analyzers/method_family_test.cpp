@@ -50,8 +50,8 @@ TEST(MethodFamily, VerdictsFollowTheLargerStatesMeanOverLayers) {
   EXPECT_EQ(verdict(MethodFamily::kLowRank), FamilyVerdict::kPays);         // 30 %, of v
   EXPECT_EQ(verdict(MethodFamily::kJoint), FamilyVerdict::kHardlyPays);     // 0.15
   EXPECT_EQ(verdict(MethodFamily::kPlain), FamilyVerdict::kCannotPay);      // leaves 0.81
-  EXPECT_NEAR(finding_of(findings, MethodFamily::kPlain).saves[0].second, (0.52 + 0.1 + 0.1 + 0.42 + 0.18 + 0.3) / 2,
-              1e-6);
+  EXPECT_NEAR(*finding_of(findings, MethodFamily::kPlain).saves[StateKind::kKPre],
+              (0.52 + 0.1 + 0.1 + 0.42 + 0.18 + 0.3) / 2, 1e-6);
 }
 
 TEST(MethodFamily, PlainQuantisationPaysWhereNothingElseDoes) {

@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "io/file.h"
+#include "results/spectrum_charts.h"
 #include "tests/io/temporary_directory.h"
 
 namespace kvs::test {
@@ -39,7 +40,9 @@ Spectrum sample() {
   return spectrum;
 }
 
-SpectrumOrigin origin() { return {"tiny", {{"name", "tiny"}}, {{"command", "kvspectrum spectrum"}}}; }
+SpectrumResult result() {
+  return spectrum_result({.model = {.name = "tiny"}, .command = "kvspectrum spectrum"}, sample());
+}
 
 SpectrumAccumulator::Settings settings() {
   SpectrumAccumulator::Settings chosen;
@@ -50,7 +53,7 @@ SpectrumAccumulator::Settings settings() {
 }
 
 TEST(SpectrumJson, HoldsEachLayersCurveWithoutDc) {
-  const Json json = spectrum_json(sample(), origin());
+  const Json json = to_json(result());
   const Json& curve = json["states"]["k_pre"]["all_tokens"]["curve"];
   ASSERT_EQ(curve["power"].size(), kLayers);
   ASSERT_EQ(curve["power"][1].size(), curve["bins"].size());
@@ -62,7 +65,7 @@ TEST(SpectrumJson, HoldsEachLayersCurveWithoutDc) {
 }
 
 TEST(SpectrumJson, HoldsSummariesByLayerAndHead) {
-  const Json json = spectrum_json(sample(), origin());
+  const Json json = to_json(result());
   EXPECT_EQ(json["command"], "kvspectrum spectrum");
   EXPECT_EQ(json["layers"], Json({1, 5}));
   EXPECT_EQ(json["documents"], 7);
@@ -82,7 +85,7 @@ TEST(SpectrumJson, HoldsSummariesByLayerAndHead) {
 }
 
 TEST(SpectrumJson, AStateWithoutEnergyHasZerosAndItsConstantChannelsAreListed) {
-  const Json json = spectrum_json(sample(), origin());
+  const Json json = to_json(result());
   EXPECT_EQ(json["states"]["v"]["all_tokens"]["with_dc"]["layers"]["flatness"], Json({0.0, 0.0}));
   EXPECT_EQ(json["states"]["v"]["all_tokens"]["with_dc"]["layers"]["bins_for_energy"], Json({0, 0}));
   EXPECT_EQ(json["constant_channels"], Json::parse(R"([{"state": "v", "layer": 5, "head": 2, "channel": 63}])"));
@@ -105,7 +108,7 @@ std::vector<float> read_array(const std::filesystem::path& path, const char* nam
 
 TEST(SpectrumReport, WritesTheListedFilesAndTheTables) {
   const TemporaryDirectory directory;
-  const std::string note = write_spectrum_report(directory.path(), sample(), origin(), false);
+  const std::string note = write_spectrum_report(directory.path(), sample(), result(), false);
   std::set<std::string> written, listed;
   for (const auto& entry : std::filesystem::directory_iterator(directory.path()))
     written.insert(entry.path().filename());
@@ -123,10 +126,23 @@ TEST(SpectrumReport, WritesTheListedFilesAndTheTables) {
   EXPECT_THAT(without, ::testing::Each(0.5F));
 }
 
+TEST(SpectrumResults, OfAnyShapeAreDrawn) {
+  for (const bool has_energy : {true, false}) {
+    Spectrum spectrum = sample();
+    if (!has_energy)
+      for (const StateKind state : kSpectrumStates) spectrum.power[state] = PowerTable(kLayers, kHeads, kTokens);
+    const SpectrumResult drawn = spectrum_result({}, spectrum);
+    EXPECT_EQ(energy_share_chart("", drawn).panels.size(), 6U);
+    EXPECT_EQ(energy_share_chart("", drawn).panels[0].cells->places.size(), kHeads);
+    EXPECT_EQ(energy_chunks_chart("", drawn).panels.size(), 3U);
+    EXPECT_EQ(energy_chunks_chart("", drawn).panels[2].cells->places.size(), kLayers);
+  }
+}
+
 TEST(SpectrumReport, KeepsEarlierOutputsWithoutForce) {
   const TemporaryDirectory directory;
   write_file_atomically(directory.path() / "spectrum.h5", "earlier", false);
-  EXPECT_THROW(write_spectrum_report(directory.path(), sample(), origin(), false), Error);
+  EXPECT_THROW(write_spectrum_report(directory.path(), sample(), result(), false), Error);
   EXPECT_EQ(read_text_file(directory.path() / "spectrum.h5", 100), "earlier");
 }
 

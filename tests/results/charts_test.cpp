@@ -13,11 +13,11 @@
 #include "results/faedkv_charts.h"
 #include "results/latency.h"
 #include "results/panels.h"
-#include "results/retention_chart.h"
+#include "results/perturbation.h"
+#include "results/retention.h"
 #include "results/retrieval_chart.h"
-#include "results/similarity_chart.h"
 #include "results/spectrum_charts.h"
-#include "results/token_score_chart.h"
+#include "results/token_scores.h"
 #include "results/tradeoff_chart.h"
 #include "tests/draw/xml.h"
 
@@ -79,23 +79,31 @@ TEST(PowerChart, KeysShareAScaleThatValuesDoNotHave) {
 }
 
 TEST(EnergyChart, HasAMapForEachStateWithAndWithoutDc) {
-  const StateShares keys{"k_pre", "Keys", {{0.5, 1}, {0, 0.25}}, {{0, 0}, {0, 0}}, {{0.9, 0.1}, {1, 0}}};
-  EXPECT_THAT(drawn(energy_share_chart("lowest 10 % of bins", {3, 4}, {keys})),
-              AllOf(Contains("Keys, with DC"), Contains("Keys, without DC"), Contains("4"), Contains("100\u00A0%")));
-  EXPECT_THAT(drawn(energy_chunks_chart("Energy by chunk", {3, 4}, {keys})),
+  SpectrumResult result{.layers = {3, 4}, .low_percents = {10}};
+  SpectrumResult::Table table{.heads = {{.low_share = {{0.5}, {0}}}, {.low_share = {{1}, {0.25}}}}};
+  result.states[StateKind::kKPre] =
+      SpectrumResult::State{{.with_dc = table, .without_dc = table, .chunk_share = {{{0.9, 0.1}, {1, 0}}}}, {}};
+  EXPECT_THAT(drawn(energy_share_chart("lowest 10 % of bins", result)),
+              AllOf(Contains("Keys before RoPE, with DC"), Contains("Keys before RoPE, without DC"), Contains("4"),
+                    Contains("100\u00A0%")));
+  EXPECT_THAT(drawn(energy_chunks_chart("Energy by chunk", result)),
               AllOf(Contains("10\u207B\u2076"), Contains("10\u2070")));
 }
 
 TEST(CodingGainChart, StacksItsSteps) {
-  const draw::Chart chart =
-      coding_gain_chart("gain", {0, 1}, {"mean", "KLT", "joint"}, {{"k_pre", "Keys", {{1, 2}, {0.5, 0}, {}}}});
-  const std::vector<draw::Bars>& bars = chart.panels[0].bars;
-  ASSERT_EQ(bars.size(), 3U);
-  EXPECT_EQ(bars[1].bars[0].low, 1);
-  EXPECT_EQ(bars[1].bars[0].high, 1.5);
-  EXPECT_TRUE(bars[2].bars.empty());
+  CodingGainResult result;
+  CodingGainResult::States& states = result.measured.emplace().mean_removed;
+  states.states[StateKind::kKPre].emplace().all.layers = {.mean = {1, 2}, .channels = {0, 0}, .head = {0.5, 0}};
+  states.joint = {{}, {}};
+  const draw::Chart chart = coding_gain_chart("gain", {0, 1}, result);
+  const std::vector<draw::Bars>& bars = chart.panels.at(0).bars;
+  ASSERT_EQ(bars.size(), kGainSteps);
+  EXPECT_EQ(bars[2].bars[0].low, 1);
+  EXPECT_EQ(bars[2].bars[0].high, 1.5);
+  EXPECT_TRUE(bars[4].bars.empty());
   EXPECT_GE(chart.panels[0].y.axis.high(), 2);
-  EXPECT_THAT(drawn(chart), AllOf(Contains("mean"), Contains("KLT"), Contains("bits a real saved")));
+  EXPECT_THAT(drawn(chart),
+              AllOf(Contains("mean subtracted"), Contains("KLT of a head"), Contains("bits a real saved")));
 }
 
 TEST(AblationChart, TheScaleKeepsTheSignAndReachesItsLimitAtTheLargest) {
@@ -148,12 +156,20 @@ TEST(ChunkSweepChart, DrawsOneCountAndSeveral) {
 
 TEST(RetentionChart, DrawsAnyRange) {
   for (const double ratio : {1.0, 1.01, 4.0, 5000.0, 1e147}) {
-    std::vector<KeptBandCurve> curves;
-    for (const char* states : {"k", "v", "kv"})
-      curves.push_back({states, "lowest", {{1, 1, std::pair(1.0, 1.0)}, {0.25, ratio, std::pair(-ratio, 2 * ratio)}}});
-    EXPECT_THAT(drawn(retention_chart("kept", curves)), AllOf(Contains("lowest"), Contains("Keys cut")));
+    RetentionResult result{.shares = {1, 0.25}};
+    for (const CutStates states : kCutStates)
+      result.curves.push_back(
+          {.states = states, .ratio = {1, ratio}, .interval = {std::pair(1.0, 1.0), std::pair(-ratio, 2 * ratio)}});
+    EXPECT_THAT(drawn(retention_chart("kept", result)), AllOf(Contains("lowest"), Contains("Keys cut")));
   }
-  EXPECT_EQ(retention_chart("kept", {{"v", "lowest", {{1, 1}}}}).panels.size(), 1U);
+}
+
+TEST(RetentionChart, DrawsARatioBeyondADoubleByItsLogarithm) {
+  RetentionResult result{.shares = {1}, .nll_full = 1};
+  result.curves.push_back({.states = CutStates::kValues, .nll_mean = {{900}}, .ratio = {{}}, .interval = {{}}});
+  const draw::Chart chart = retention_chart("kept", result);
+  ASSERT_EQ(chart.panels.size(), 1U);
+  EXPECT_GT(chart.panels[0].series.at(0).points.at(0).y, 1e140);
 }
 
 TEST(LatencyChart, DrawsOneLengthAndSeveral) {
@@ -165,27 +181,36 @@ TEST(LatencyChart, DrawsOneLengthAndSeveral) {
   EXPECT_EQ(std::ranges::count(words, "full"), 2);  // of two looks
 }
 
-TEST(SimilarityChart, HasARowForEachGroupAndEndsAtOne) {
-  const SimilarityPanel::Curve curve{"low", {0.99, 0.98}, {std::pair(0.9, 1.2), {}}};
-  const draw::Chart chart = similarity_chart(
-      "synonyms", {0, 7},
-      {{"k-0", "Keys", 0, {curve}}, {"v-0", "Values", 0, {curve}}, {"k-1", "Keys moved", 1, {curve}}}, 2);
-  EXPECT_EQ(chart.panels[2].row, 1U);
+TEST(PerturbationChart, HasARowForEachGroupAndEndsAtOne) {
+  const SimilarityCurve curve{{0.99, 0.98}, {std::pair(0.9, 1.2), {}}};
+  PerturbationResult result{.layers = {0, 7}, .documents = {2, 1, 0}};
+  for (const StateKind state : kPerturbedStates)
+    result.states[state] = PerturbationResult::Groups{{{curve, curve, curve}}, {{curve, curve, curve}}};
+  const draw::Chart chart = perturbation_chart("a _name_", result);
+  EXPECT_EQ(chart.panels.at(2).row, 1U);
   EXPECT_EQ(chart.panels[0].series[0].points[0].interval->second, 1);
-  EXPECT_THAT(drawn(chart), AllOf(Contains("Keys moved"), Contains("low")));
+  EXPECT_THAT(drawn(chart), AllOf(Contains("a _name_"), Contains("Values, tokens moved"), Contains("lower half")));
+  result.documents.other_count = 0;
+  EXPECT_EQ(perturbation_chart("", result).panels.size(), 2U);
 }
 
 TEST(TokenScoreChart, DrawsAnyShape) {
-  for (const std::size_t rows : {1U, 2U, 96U})
-    for (const std::size_t columns : {1U, 64U}) {
-      TokenScoreMap map{std::vector<std::string>(rows, "0"), {}, {}, 3, {}, {}};
-      for (std::size_t column = 0; column < columns; ++column) map.first.push_back(16 + 3 * column);
-      map.score.assign(rows, std::vector<double>(columns, 1));
-      map.kept.assign(rows, std::vector<double>(columns, 0.5));
-      EXPECT_THAT(drawn(token_score_chart("a document", map, "layer")), Contains("Share of the tokens kept"));
+  for (const std::size_t layers : {1U, 2U, 48U})
+    for (const std::size_t tokens : {1U, 64U, 65U}) {
+      TokenScoresResult result{.first_token = 16, .tokens_scored = tokens};
+      for (std::size_t layer = 0; layer < layers; ++layer) {
+        result.layers.push_back(layer);
+        result.relative_score.emplace_back(2, std::vector<double>(tokens, 1));
+        result.kept.push_back({{16}, {}});
+      }
+      for (const ScoreRows rows : {ScoreRows::kHeads, ScoreRows::kLayers}) {
+        const draw::Chart chart = token_score_chart("a document", result, rows);
+        EXPECT_THAT(drawn(chart), Contains("Share of the tokens kept"));
+        ASSERT_EQ(chart.panels.at(1).cells->places.size(), rows == ScoreRows::kHeads ? 2 * layers : layers);
+        EXPECT_EQ(chart.panels[1].cells->places[0].size(), tokens > 64 ? 33 : tokens);
+        EXPECT_EQ(chart.panels[1].cells->places[0][0], (rows == ScoreRows::kHeads ? 1 : 0.5) / (tokens > 64 ? 2 : 1));
+      }
     }
-  EXPECT_EQ(tokens_per_column(64), 1U);
-  EXPECT_EQ(tokens_per_column(65), 2U);
 }
 
 TEST(FilterChart, DrawsRemovedBinsOfSeveralPanels) {

@@ -3,8 +3,7 @@
 #include <iostream>
 #include <sstream>
 
-#include "analyzers/perturbation.h"
-#include "analyzers/perturbation_report.h"
+#include "analyzers/perturbed_documents.h"
 #include "cli/kvspectrum/commands.h"
 #include "core/error.h"
 #include "run/progress.h"
@@ -101,25 +100,11 @@ void compare(Versions& versions, const std::vector<std::size_t>& layers, Run& ru
   }
 }
 
-std::string heading(const ModelConfig& model, const PerturbationPlan& plan, std::size_t documents) {
+std::string heading(const PerturbationResult& result, std::size_t documents) {
   std::ostringstream text;
-  text << model.name << " · " << 100 * plan.share << " % of words replaced by synonyms · " << documents << " × "
-       << plan.tokens << " tokens";
+  text << result.head.model.name << " · " << 100 * result.share << " % of words replaced by synonyms · " << documents
+       << " × " << result.tokens << " tokens";
   return text.str();
-}
-
-Json result_json(const Run& run, const PerturbationPlan& plan, const std::string& wordnet_sha256,
-                 const std::vector<std::size_t>& layers, const Versions& versions) {
-  Json result = to_json(run.result_head("kvspectrum-perturbation", plan.tokens));
-  result.update(Json{{"wordnet_sha256", wordnet_sha256},
-                     {"seed", run.settings().seed},
-                     {"share", plan.share},
-                     {"window", run.tokens()},
-                     {"tokens", plan.tokens},
-                     {"layers", layers}});
-  result.update(perturbation_json(versions.documents));
-  result["documents"]["left_out"] = versions.left_out;
-  return result;
 }
 
 }  // namespace
@@ -144,9 +129,18 @@ void run_perturb(Arguments arguments) {
       {.flops = 2 * static_cast<double>(documents) * forward_flops(run.config(), static_cast<double>(plan.tokens)),
        .memory_bytes = session_memory(run.session(), plan.tokens)});
   compare(versions, layers, run);
-  const Json result = result_json(run, plan, wordnet.sha256(), layers, versions);
-  run.finish(result, perturbation_summary(versions.documents), [&] {
-    return RunFigures{{"", perturbation_chart(heading(run.config(), plan, documents), layers, versions.documents)}};
+  const PerturbationResult result =
+      perturbation_result({.head = run.result_head("kvspectrum-perturbation", plan.tokens),
+                           .wordnet_sha256 = wordnet.sha256(),
+                           .seed = run.settings().seed,
+                           .share = plan.share,
+                           .window = run.tokens(),
+                           .tokens = plan.tokens,
+                           .layers = layers,
+                           .documents = {.left_out = versions.left_out}},
+                          versions.documents);
+  run.finish(to_json(result), to_text(result), [&] {
+    return RunFigures{{"", perturbation_chart(heading(result, documents), result)}};
   });
 }
 

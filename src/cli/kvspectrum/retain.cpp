@@ -2,7 +2,7 @@
 #include <filesystem>
 #include <iostream>
 
-#include "analyzers/retention_report.h"
+#include "analyzers/retention.h"
 #include "calibrate/common/ablation_options.h"
 #include "calibrate/registry.h"
 #include "cli/kvspectrum/commands.h"
@@ -123,19 +123,6 @@ Retention run_documents(const RetentionPlan& plan, Run& run) {
   return retain(forward, plan, run.documents(), *run.journal(), progress.counter());
 }
 
-Json result_json(const RetentionPlan& plan, const Retention& retention, const Run& run) {
-  Json result = to_json(run.result_head("kvspectrum-retention", plan.setup.tokens));
-  result.update(Json{{"documents", run.documents().size()}, {"window", plan.setup.tokens}});
-  result.update(run.provenance().inputs);
-  result.update(retention_json(plan, retention));
-  return result;
-}
-
-std::string heading(const RetentionPlan& plan, const Run& run) {
-  return run.config().name + " · " + plan.setup.subject() + " · " + std::to_string(run.documents().size()) + " × " +
-         std::to_string(plan.setup.tokens) + " tokens";
-}
-
 }  // namespace
 
 void run_retain(Arguments arguments) {
@@ -152,9 +139,16 @@ void run_retain(Arguments arguments) {
   run.print_estimate({.flops = retention_flops(plan, run.config(), run.documents().size()),
                       .memory_bytes = ablation_memory(
                           run.config(), static_cast<double>(run.session().model->weight_bytes()), plan.setup.tokens)});
-  const Retention retention = run_documents(plan, run);
-  run.finish(result_json(plan, retention, run), retention_summary(plan, retention), [&] {
-    return RunFigures{{"", retention_chart(heading(plan, run), kept_band_curves(plan, retention))}};
+  const std::size_t documents = run.documents().size(), tokens = run.tokens();
+  const RetentionResult result = retention_result({.head = run.result_head("kvspectrum-retention", tokens),
+                                                   .documents = documents,
+                                                   .window = tokens,
+                                                   .inputs = run.input_digests()},
+                                                  plan, run_documents(plan, run));
+  run.finish(to_json(result), to_text(result), [&] {
+    const std::string heading = run.config().name + " · " + result.subject() + " · " + std::to_string(documents) +
+                                " × " + std::to_string(tokens) + " tokens";
+    return RunFigures{{"", retention_chart(heading, result)}};
   });
 }
 

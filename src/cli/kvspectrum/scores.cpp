@@ -1,14 +1,13 @@
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <filesystem>
 #include <iostream>
 #include <sstream>
 
-#include "calibrate/lagkv/token_score_map.h"
 #include "calibrate/lagkv/token_scores.h"
 #include "cli/kvspectrum/commands.h"
 #include "core/error.h"
+#include "results/token_scores.h"
 #include "run/run.h"
 #include "states/live_source.h"
 
@@ -53,50 +52,10 @@ OptionTable scores_options() {
   return table;
 }
 
-Json result_json(const TokenScores& scores, const LagkvOptions& lagkv, const std::vector<std::size_t>& layers) {
-  constexpr double kDigits = 1e4;  // a figure's worth of them
-  Json relative = Json::array(), kept = Json::array(), overlap = Json::array();
-  for (std::size_t layer = 0; layer < layers.size(); ++layer) {
-    Json& layer_scores = relative.emplace_back(Json::array());
-    Json& layer_kept = kept.emplace_back(Json::array());
-    for (std::size_t head = 0; head < scores.heads; ++head) {
-      Json& row = layer_scores.emplace_back(Json::array());
-      for (const double score : scores.row(layer, head)) row.push_back(std::round(score * kDigits) / kDigits);
-      Json& positions = layer_kept.emplace_back(Json::array());
-      for (std::size_t token = 0; token < scores.tokens; ++token)
-        if (scores.is_kept(layer, head, token)) positions.push_back(scores.first + token);
-    }
-    overlap.push_back(head_overlap(scores, layer));
-  }
-  return {{"method", "lagkv"},
-          {"sinks", lagkv.sinks},
-          {"lag", lagkv.lag},
-          {"ratio", lagkv.ratio},
-          {"variant", kVariants[static_cast<std::size_t>(lagkv.variant)]},
-          {"layers", layers},
-          {"first_token", scores.first},
-          {"tokens_scored", scores.tokens},
-          {"relative_score", relative},
-          {"kept", kept},
-          {"head_overlap", overlap}};
-}
-
-std::string summary(const TokenScores& scores, const LagkvOptions& lagkv, std::size_t layers) {
-  double overlap = 0;
-  for (std::size_t layer = 0; layer < layers; ++layer) overlap += head_overlap(scores, layer);
+std::string heading(const TokenScoresResult& result) {
   std::ostringstream text;
-  text.precision(3);
-  text << "scores: " << lagkv.kept() << " of every " << lagkv.lag << " tokens stay, of tokens " << scores.first
-       << " to " << scores.first + scores.tokens - 1 << "; a KV head shares "
-       << 100 * overlap / static_cast<double>(layers) << " % of what it keeps with another of its layer (chance: "
-       << 100 * static_cast<double>(lagkv.kept()) / static_cast<double>(lagkv.lag) << " %)\n";
-  return text.str();
-}
-
-std::string heading(const Run& run, const LagkvOptions& lagkv, std::size_t document, std::size_t tokens) {
-  std::ostringstream text;
-  text << run.config().name << " · LagKV, L = " << lagkv.lag << ", r = " << lagkv.ratio << " ("
-       << run.options().text("variant") << ") · document " << document << ", " << tokens << " tokens";
+  text << result.head.model.name << " · LagKV, L = " << result.lag << ", r = " << result.ratio << " (" << result.variant
+       << ") · document " << result.document << ", " << result.window << " tokens";
   return text.str();
 }
 
@@ -119,15 +78,17 @@ void run_scores(Arguments arguments) {
   run.print_estimate({.flops = forward_flops(run.config(), static_cast<double>(tokens.size())),
                       .memory_bytes = session_memory(run.session(), tokens.size())});
   LiveSource states(run.decoder(), {tokens});
-  const TokenScores scores = score_tokens(states, 0, layers, lagkv);
-
-  Json result = to_json(run.result_head("kvspectrum-scores", tokens.size()));
-  result.update(Json{{"document", document}, {"window", tokens.size()}});
-  result.update(result_json(scores, lagkv, layers));
-  run.finish(result, summary(scores, lagkv, layers.size()), [&] {
-    return RunFigures{
-        {"", token_score_chart(heading(run, lagkv, document, tokens.size()), token_score_map(scores, layers),
-                               "layer (its KV heads below each other)")}};
+  const TokenScoresResult result = scores_result({.head = run.result_head("kvspectrum-scores", tokens.size()),
+                                                  .document = document,
+                                                  .window = tokens.size(),
+                                                  .sinks = lagkv.sinks,
+                                                  .lag = lagkv.lag,
+                                                  .ratio = lagkv.ratio,
+                                                  .variant = options->text("variant"),
+                                                  .layers = layers},
+                                                 score_tokens(states, 0, layers, lagkv));
+  run.finish(to_json(result), to_text(result), [&] {
+    return RunFigures{{"", token_score_chart(heading(result), result, ScoreRows::kHeads)}};
   });
 }
 

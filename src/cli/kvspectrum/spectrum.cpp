@@ -9,12 +9,9 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <sstream>
 
-#include "analyzers/coding_gain_report.h"
 #include "analyzers/moments.h"
 #include "analyzers/spectrum_report.h"
-#include "analyzers/spectrum_summary.h"
 #include "cli/kvspectrum/commands.h"
 #include "cli/kvspectrum/spectrum_gain.h"
 #include "core/error.h"
@@ -70,7 +67,7 @@ struct Input {
   std::unique_ptr<Backend> backend;       // of a capture
   std::unique_ptr<StateSource> source;    // of a live model once it is loaded
   std::size_t documents = 0, tokens = 0;  // tokens: of a document
-  SpectrumOrigin origin;
+  SpectrumResult result;                  // what it says of the states' source
   std::vector<std::size_t> layers;
   StateSet states{kSpectrumStates.begin(), kSpectrumStates.end()};
   std::size_t kv_heads = 0, head_dim = 0;
@@ -126,11 +123,11 @@ Input open_capture(Run& run) {
   input.head_dim = header.head_dim;
   run.identity() = run_identity(options, *input.reader);
   run.identity().erase("text_sha256");
-  input.origin = {header.model_name,
-                  model_json(model_config_of(header), header.model_sha256, header.tokens),
-                  {{"capture", path.filename().string()}, {"capture_sha256", run.identity().at("capture_sha256")}}};
+  input.result.model = model_record(model_config_of(header), header.model_sha256, header.tokens);
+  input.result.capture = path.filename().string();
+  input.result.capture_sha256 = run.identity().at("capture_sha256").get<std::string>();
   if (const Json texts = texts_of_capture(options, *input.reader); texts.contains("bos"))
-    input.origin.source["bos"] = texts.at("bos");
+    input.result.bos = texts.at("bos").is_null() ? std::optional<std::int32_t>() : texts.at("bos").get<std::int32_t>();
   set_sizes(options, header.states.contains(StateKind::kQPre), input);
   return input;
 }
@@ -146,10 +143,11 @@ Input open_live(Run& run) {
   input.tokens = run.tokens();
   input.kv_heads = config.kv_heads;
   input.head_dim = config.head_dim;
-  input.origin = {
-      config.name,
-      model_json(config, run.model().sha256(), input.tokens),
-      {{"text_sha256", corpus.text_sha256}, {"bos", bos_json(corpus.bos)}, {"tokens_dropped", corpus.tokens_dropped}}};
+  ResultHead head = run.result_head("kvspectrum-spectrum", input.tokens);
+  input.result.model = std::move(head.model);
+  input.result.text_sha256 = std::move(head.text_sha256);
+  input.result.bos = head.bos;
+  input.result.tokens_dropped = corpus.tokens_dropped;
   set_sizes(run.options(), true, input);
   return input;
 }
@@ -169,30 +167,6 @@ void start(Run& run, Input& input) {
   run.print_estimate({.flops = documents * forward_flops(run.config(), tokens) + gain_flops(input),
                       .memory_bytes = session_memory(run.session(), input.tokens) + gain_memory(input)});
   input.source = std::make_unique<LiveSource>(run.decoder(), run.documents());
-}
-
-constexpr std::size_t kLowTenth = 2;  // of kLowPercents: 10 %
-static_assert(kLowPercents[kLowTenth] == 10);
-
-std::string findings(const Spectrum& spectrum) {
-  std::ostringstream text;
-  text.precision(3);
-  text << "spectrum: " << spectrum.documents << " documents of " << spectrum.tokens << " tokens, "
-       << (spectrum.transform == Transform::kDct ? "DCT" : "DFT") << ", without the first " << spectrum.sinks
-       << " tokens\n";
-  for (const StateKind state : spectrum.states) {
-    const PowerTable& table = spectrum.table(state, false);
-    double low = 0, coefficients = 0;
-    for (std::size_t layer = 0; layer < table.layers; ++layer) {
-      const SpectrumSummary summary =
-          summarise_power(table.layer_mean(layer), spectrum.transform, spectrum.tokens - spectrum.sinks, true);
-      low += summary.low_share[kLowTenth] / static_cast<double>(table.layers);
-      coefficients += static_cast<double>(summary.bins_for_energy) / static_cast<double>(table.layers);
-    }
-    text << "  " << name_of(state) << ": lowest 10 % of bins hold " << 100 * low << " % of the energy; 95 % takes "
-         << coefficients << " of " << table.bins << " bins (means over layers)\n";
-  }
-  return text.str();
 }
 
 /// Sums of a spectrum and, where gains are wanted, the moments that are taken on the way to it.
@@ -269,13 +243,13 @@ void write_report(const std::filesystem::path& folder, const Sums& sums, Input& 
   std::optional<ModelGains> gains;
   if (input.gain)
     gains = measured_gains(*sums.moments, spectrum.documents, input.layers, input.reader ? nullptr : &run.model());
-  const ModelGains* const shown = gains ? &*gains : nullptr;
-  input.origin.source["command"] = run.options().command();
-  input.origin.source["tool_version"] = kToolVersion;
-  const std::string note = write_spectrum_report(folder, spectrum, input.origin, run.settings().replace(), shown);
+  input.result.command = run.options().command();
+  input.result.tool_version = kToolVersion;
+  const SpectrumResult result = spectrum_result(std::move(input.result), spectrum, gains ? &*gains : nullptr);
+  const std::string note = write_spectrum_report(folder, spectrum, result, run.settings().replace());
   if (!note.empty()) print_note(note, run.quiet());
   run.remove_state();
-  run.print(spectrum_json(spectrum, input.origin, shown), findings(spectrum) + (gains ? coding_gain_text(*gains) : ""));
+  run.print(to_json(result), to_text(result));
 }
 
 }  // namespace

@@ -1,9 +1,7 @@
-#include "analyzers/perturbation_report.h"
+#include "analyzers/perturbed_documents.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include "draw/svg.h"
 
 namespace kvs {
 namespace {
@@ -19,11 +17,11 @@ PerturbedDocument perturbed_document(double similarity, bool same_count) {
   return document;
 }
 
-TEST(PerturbationReport, GroupsDocumentsAndGivesIntervalsFromTwoOn) {
+TEST(PerturbedDocuments, GroupsDocumentsAndGivesIntervalsFromTwoOn) {
   const std::vector documents{perturbed_document(0.8, true), perturbed_document(1, true),
                               perturbed_document(0.4, false)};
-  const Json json = perturbation_json(documents);
-  EXPECT_EQ(json.at("documents"), Json({{"same_count", 2}, {"other_count", 1}}));
+  const Json json = to_json(perturbation_result({}, documents));
+  EXPECT_EQ(json.at("documents"), Json({{"same_count", 2}, {"other_count", 1}, {"left_out", 0}}));
   EXPECT_EQ(json.at("replaced_words"), 2.0);
   const Json& low = json.at("states").at("k_pre").at("same_count").at("low");
   EXPECT_NEAR(low.at("mean")[0], 0.9, 1e-12);
@@ -33,13 +31,14 @@ TEST(PerturbationReport, GroupsDocumentsAndGivesIntervalsFromTwoOn) {
   EXPECT_TRUE(json.at("states").at("v").at("other_count").at("high").at("interval")[0].is_null());
 }
 
-TEST(PerturbationReport, AGroupWithoutDocumentsIsLeftOut) {
+TEST(PerturbedDocuments, AGroupWithoutDocumentsIsLeftOut) {
   const std::vector documents{perturbed_document(0.8, false)};
-  EXPECT_FALSE(perturbation_json(documents).at("states").at("v").contains("same_count"));
-  EXPECT_THAT(perturbation_summary(documents), Not(HasSubstr("stay")));
+  const PerturbationResult result = perturbation_result({}, documents);
+  EXPECT_FALSE(to_json(result).at("states").at("v").contains("same_count"));
+  EXPECT_THAT(to_text(result), Not(HasSubstr("stay")));
 }
 
-TEST(PerturbationReport, ADocumentComesBackFromItsRecord) {
+TEST(PerturbedDocuments, ADocumentComesBackFromItsRecord) {
   const PerturbedDocument document = perturbed_document(1.0 / 3, false);
   const Json record = parse_json(dump_json(perturbed_document_json(document)), "record");
   const PerturbedDocument back =
@@ -48,15 +47,6 @@ TEST(PerturbationReport, ADocumentComesBackFromItsRecord) {
   EXPECT_EQ(back.same_count, document.same_count);
   for (std::size_t layer = 0; layer < 3; ++layer)
     for (const StateKind state : kPerturbedStates) EXPECT_EQ(back.layers[layer][state], document.layers[layer][state]);
-}
-
-TEST(PerturbationFigure, HasARowForEachGroup) {
-  const std::vector<std::size_t> layers{0, 4, 5};
-  std::vector documents{perturbed_document(0.9, true)};
-  EXPECT_THAT(draw::svg_file(perturbation_chart("a _name_", layers, documents)),
-              ::testing::AllOf(HasSubstr("a _name_"), HasSubstr("tokens in place"), Not(HasSubstr("tokens moved"))));
-  documents.push_back(perturbed_document(0.3, false));
-  EXPECT_THAT(draw::svg_file(perturbation_chart("a name", layers, documents)), HasSubstr("tokens moved"));
 }
 
 }  // namespace

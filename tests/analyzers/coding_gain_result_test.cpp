@@ -1,9 +1,8 @@
-#include "analyzers/coding_gain_report.h"
+#include "analyzers/coding_gain_result.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "analyzers/spectrum_charts.h"
 #include "draw/svg.h"
 
 namespace kvs {
@@ -42,7 +41,7 @@ ModelGains one_layer() {
 }
 
 TEST(CodingGainJson, HoldsEveryStepByLayerAndHead) {
-  const Json json = coding_gain_json(one_layer());
+  const Json json = to_json(coding_gain_result(one_layer()));
   EXPECT_EQ(json["tokens"], 99'600);
   EXPECT_EQ(json["block_tokens"], Json({2, 4, 8, 16}));
   const Json& removed = json["mean_removed"];
@@ -60,7 +59,7 @@ TEST(CodingGainJson, HoldsEveryStepByLayerAndHead) {
 }
 
 TEST(CodingGainText, SaysWhichFamiliesCanPay) {
-  const std::string text = coding_gain_text(one_layer());
+  const std::string text = to_text(coding_gain_result(one_layer()));
   EXPECT_THAT(text,
               HasSubstr("Dropping frequencies along tokens cannot pay: without the means a DCT of 16 tokens saves "
                         "0.04 bit of k_pre and 0.04 bit of v."));
@@ -72,13 +71,13 @@ TEST(CodingGainText, SaysWhichFamiliesCanPay) {
 TEST(CodingGainText, WithoutLayersSaysWhyAlone) {
   ModelGains gains;
   gains.left_out = {"everything: found 3 tokens"};
-  EXPECT_EQ(coding_gain_text(gains), "  left out: everything: found 3 tokens\n");
-  EXPECT_FALSE(coding_gain_json(gains).contains("mean_removed"));
+  EXPECT_EQ(to_text(coding_gain_result(gains)), "  left out: everything: found 3 tokens\n");
+  EXPECT_FALSE(to_json(coding_gain_result(gains)).contains("mean_removed"));
 }
 
 TEST(CodingGainFigure, DrawsKeysAndValues) {
-  const std::string svg = draw::svg_file(model_gain_chart(one_layer(), {7}, "tiny_model"));
-  for (const char* words : {"tiny_model", "Keys before RoPE", "Values", "DCT of 16 tokens", ">7<"})
+  const std::string svg = draw::svg_file(coding_gain_chart("tiny_model", {7}, coding_gain_result(one_layer())));
+  for (const char* words : {"tiny_model", "Keys before RoPE", "Values", "DCT along tokens", ">7<"})
     EXPECT_THAT(svg, HasSubstr(words));
 }
 

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "analyzers/perturbation.h"
+#include "io/json.h"
+#include "results/perturbation.h"
+
+namespace kvs {
+
+/// What one document's perturbation did to its states.
+struct PerturbedDocument {
+  std::size_t replaced = 0;                     // words before token T
+  bool same_count = true;                       // before each replaced word's end both versions have as many tokens
+  std::vector<ByState<BandSimilarity>> layers;  // [layer]
+};
+
+/// The means over `documents` in a result that says already where it comes from.
+PerturbationResult perturbation_result(PerturbationResult result, std::span<const PerturbedDocument> documents);
+
+/// A document as a record of a journal, and back.
+Json perturbed_document_json(const PerturbedDocument& document);
+/// @param planned  the document that it is of, without layers;  @param layers  that it has. @throws Error kInput
+PerturbedDocument perturbed_document_from(const JsonCursor& record, const PerturbedDocument& planned,
+                                          std::size_t layers);
+
+}  // namespace kvs

@@ -1,0 +1,142 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "draw/chart.h"
+#include "results/states.h"
+
+namespace kvs {
+
+/// Families of methods, by where they find what they save.
+enum class MethodFamily { kMean, kTokens, kChannels, kTransform, kLowRank, kJoint, kPlain };
+template <>
+inline constexpr std::array<std::string_view, 7> kJsonNames<MethodFamily>{"mean",     "tokens", "channels", "transform",
+                                                                          "low_rank", "joint",  "plain"};
+enum class FamilyVerdict { kPays, kHardlyPays, kCannotPay };
+template <>
+inline constexpr std::array<std::string_view, 3> kJsonNames<FamilyVerdict>{"can pay", "can hardly pay", "cannot pay"};
+
+/// What a family can save, in bits a real of each state (low_rank: shares of components without bits; plain: what all
+/// others find together, which quantisation as it is leaves).
+struct FamilyFinding {
+  MethodFamily family = MethodFamily::kMean;
+  StateMembers<double> saves = {};                    // k_pre, v; joint: of both, under each
+  FamilyVerdict verdict = FamilyVerdict::kCannotPay;  // of the larger; plain: cannot pay where it leaves much
+  std::string words = {};                             // family_words()
+
+  static void fields(auto& of, auto&& field) {
+    field("family", of.family);
+    field("saves", of.saves);
+    field("verdict", of.verdict);
+    field("words", of.words);
+  }
+};
+
+/// Coding gains of a model's layers, in bits a real (docs/spectra.md).
+struct CodingGainResult {
+  /// A list for each step, by layer or by head.
+  struct Steps {
+    std::vector<double> mean = {}, channels = {}, head = {};
+    std::optional<std::vector<std::vector<double>>> tokens = {}, tokens_by_channel = {};  // [..][block length]
+    std::optional<std::vector<std::optional<double>>> layer = {};                         // by layer only
+    std::optional<std::vector<double>> idle_share = {};
+
+    static void fields(auto& of, auto&& field) {
+      field("mean", of.mean);
+      field("channels", of.channels);
+      field("head", of.head);
+      field.absent_or("tokens", of.tokens);
+      field.absent_or("tokens_by_channel", of.tokens_by_channel);
+      field.absent_or("layer", of.layer);
+      field.absent_or("idle_share", of.idle_share);
+    }
+  };
+  struct LayersAndHeads {
+    Steps layers = {};
+    std::vector<Steps> heads = {};  // [layer], lists by head
+    static void fields(auto& of, auto&& field) {
+      field("layers", of.layers);
+      field("heads", of.heads);
+    }
+  };
+  struct State {
+    LayersAndHeads all = {};
+    std::optional<LayersAndHeads> weighted = {};  // where errors cost what they do in use
+    static void fields(auto& of, auto&& field) {
+      field.inlined(of.all);
+      field.absent_or("weighted", of.weighted);
+    }
+  };
+  struct States {
+    StateMembers<State> states = {};
+    std::vector<std::optional<double>> joint = {};  // [layer] one KLT of keys and values
+    static void fields(auto& of, auto&& field) {
+      field.inlined(of.states);
+      field("joint", of.joint);
+    }
+  };
+  /// What white noise would seem to save.
+  struct Optimism {
+    double channels = 0, head = 0, layer = 0, joint = 0;
+    std::vector<double> tokens = {};  // [block length]
+    static void fields(auto& of, auto&& field) {
+      field("channels", of.channels);
+      field("head", of.head);
+      field("layer", of.layer);
+      field("joint", of.joint);
+      field("tokens", of.tokens);
+    }
+  };
+  struct Measured {
+    std::vector<std::size_t> block_tokens = {};
+    States mean_removed = {}, mean_kept = {};
+    Optimism optimism = {};
+    std::vector<FamilyFinding> families = {};
+    static void fields(auto& of, auto&& field) {
+      field("block_tokens", of.block_tokens);
+      field("mean_removed", of.mean_removed);
+      field("mean_kept", of.mean_kept);
+      field("optimism", of.optimism);
+      field("families", of.families);
+    }
+  };
+  std::size_t tokens = 0, first_token = 0, kv_heads = 0, head_dim = 0;
+  double finest_bits = 0;
+  std::vector<std::string> left_out = {};
+  std::optional<Measured> measured = {};  // nothing with too few tokens
+
+  static void fields(auto& of, auto&& field) {
+    field("tokens", of.tokens);
+    field("first_token", of.first_token);
+    field("kv_heads", of.kv_heads);
+    field("head_dim", of.head_dim);
+    field("finest_bits", of.finest_bits);
+    field("left_out", of.left_out);
+    field.inlined("mean_removed", of.measured);
+  }
+};
+
+/// One after the other, in the order of a coder. `tokens` is the longest block.
+enum class GainStep { kMean, kChannels, kHead, kLayer, kJoint, kTokens };
+inline constexpr std::size_t kGainSteps = 6;
+/// "mean subtracted", "bits by channel", ….
+std::string_view words_of(GainStep step) noexcept;
+/// The gain of each layer; nothing of a step that was not measured. @param joint  of both states, or null
+std::vector<double> gains_of(const CodingGainResult::Steps& layers, GainStep step,
+                             const std::vector<std::optional<double>>* joint);
+
+/// What a finding says, in a sentence. @param block  the longest block of tokens  @param rate  of low_rank, bits a real
+std::string family_words(const FamilyFinding& finding, std::size_t block, double rate);
+/// The means over layers as a table, then a sentence for each family of methods.
+std::string to_text(const CodingGainResult& result);
+/// What each step saves by layer once the means are gone, stacked, in a panel for k_pre and one for v; the joint KLT
+/// stands in both. Needs `measured`.
+draw::Chart coding_gain_chart(const std::string& heading, const std::vector<std::size_t>& layers,
+                              const CodingGainResult& result);
+
+}  // namespace kvs

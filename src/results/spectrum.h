@@ -1,0 +1,129 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "results/coding_gain.h"
+#include "results/head.h"
+#include "results/states.h"
+
+namespace kvs {
+
+/// Power spectra of keys and values along tokens, in numbers (docs/spectra.md). Lists are by position in `layers`.
+struct SpectrumResult {
+  /// A list for each quantity, by layer or by head.
+  struct Summaries {
+    std::vector<double> energy = {};
+    std::vector<std::vector<double>> low_share = {};  // [..][percent] of the energy, in the lowest bins
+    std::vector<std::size_t> bins_for_energy = {};
+    std::vector<double> flatness = {};
+    static void fields(auto& of, auto&& field) {
+      field("energy", of.energy);
+      field("low_share", of.low_share);
+      field("bins_for_energy", of.bins_for_energy);
+      field("flatness", of.flatness);
+    }
+  };
+  struct Table {
+    std::size_t bins = 0;
+    Summaries layers = {};
+    std::vector<Summaries> heads = {};  // [layer]
+    static void fields(auto& of, auto&& field) {
+      field("bins", of.bins);
+      field("layers", of.layers);
+      field("heads", of.heads);
+    }
+  };
+  /// Power by layer, neighbouring bins averaged, without DC.
+  struct Curve {
+    std::vector<double> bins = {};
+    std::vector<std::vector<double>> power = {};  // [layer][band]
+    static void fields(auto& of, auto&& field) {
+      field("bins", of.bins);
+      field("power", of.power);
+    }
+  };
+  struct Tokens {
+    Table with_dc = {}, without_dc = {};
+    // Absent from files of older programs:
+    std::optional<std::vector<std::vector<double>>> chunk_share = {};  // [layer][chunk] of a layer's energy, with DC
+    std::optional<Curve> curve = {};
+    static void fields(auto& of, auto&& field) {
+      field("with_dc", of.with_dc);
+      field("without_dc", of.without_dc);
+      field.absent_or("chunk_share", of.chunk_share);
+      field.absent_or("curve", of.curve);
+    }
+  };
+  struct State {
+    Tokens all_tokens = {};
+    std::optional<Tokens> without_sinks = {};
+    static void fields(auto& of, auto&& field) {
+      field("all_tokens", of.all_tokens);
+      field.absent_or("without_sinks", of.without_sinks);
+    }
+  };
+  /// A channel that had one value at every token of every document: its spectrum is DC alone.
+  struct ConstantChannel {
+    std::string state;
+    std::size_t layer = 0, head = 0, channel = 0;  // layer: the model's
+    static void fields(auto& of, auto&& field) {
+      field("state", of.state);
+      field("layer", of.layer);
+      field("head", of.head);
+      field("channel", of.channel);
+    }
+  };
+  std::string format = "kvspectrum-spectrum";
+  std::int64_t version = 1;
+  ModelRecord model = {};
+  std::string transform = {};
+  std::size_t tokens = 0, sinks = 0, documents = 0;
+  std::vector<std::size_t> layers = {};
+  std::vector<double> low_percents = {};
+  double energy_share = 0;
+  std::optional<std::vector<std::string>> text_sha256 = {};      // of a live model
+  std::optional<std::string> capture = {}, capture_sha256 = {};  // of a capture
+  BosRecord bos = {};
+  std::optional<std::size_t> tokens_dropped = {};
+  std::string command = {}, tool_version = {};
+  StateMembers<State> states = {};
+  std::vector<ConstantChannel> constant_channels = {};
+  std::optional<CodingGainResult> coding_gain = {};
+
+  /// Position of the lowest tenth of the bins in `low_percents`.
+  std::size_t tenth() const;
+
+  static void fields(auto& of, auto&& field) {
+    field("format", of.format);
+    field("version", of.version);
+    field("model", of.model);
+    field("transform", of.transform);
+    field("tokens", of.tokens);
+    field("sinks", of.sinks);
+    field("documents", of.documents);
+    field("layers", of.layers);
+    field("low_percents", of.low_percents);
+    field("energy_share", of.energy_share);
+    field.absent_or("text_sha256", of.text_sha256);
+    field.absent_or("capture", of.capture);
+    field.absent_or("capture_sha256", of.capture_sha256);
+    field.absent_or("bos", of.bos);
+    field.absent_or("tokens_dropped", of.tokens_dropped);
+    field("command", of.command);
+    field("tool_version", of.tool_version);
+    field("states", of.states);
+    field("constant_channels", of.constant_channels);
+    field.absent_or("coding_gain", of.coding_gain);
+  }
+  static void check(const SpectrumResult& of, const JsonCursor& json);
+};
+
+/// The mean over layers of the energy's share in the lowest tenth of the bins.
+double low_tenth(const SpectrumResult& result, const SpectrumResult::Table& table);
+/// What the command says on stdout.
+std::string to_text(const SpectrumResult& result);
+
+}  // namespace kvs

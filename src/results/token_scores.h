@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "draw/chart.h"
+#include "results/head.h"
+
+namespace kvs {
+
+/// LagKV's scores of one document's tokens and which tokens stay. Lists are [layer][head] by position in `layers`.
+struct TokenScoresResult {
+  ResultHead head = {};
+  std::size_t document = 0, window = 0;
+  std::string method = "lagkv";
+  std::size_t sinks = 0, lag = 0;
+  double ratio = 0;
+  std::string variant = {};
+  std::vector<std::size_t> layers = {};
+  std::size_t first_token = 0, tokens_scored = 0;
+  std::vector<std::vector<std::vector<double>>> relative_score = {};  // [token] from first_token on; 1: uniform
+  std::vector<std::vector<std::vector<std::size_t>>> kept = {};       // positions of the tokens that stay
+  std::vector<double> head_overlap = {};  // [layer] share of a head's kept tokens that another head keeps, too
+
+  static void fields(auto& of, auto&& field) {
+    field.inlined(of.head);
+    field("document", of.document);
+    field("window", of.window);
+    field("method", of.method);
+    field("sinks", of.sinks);
+    field("lag", of.lag);
+    field("ratio", of.ratio);
+    field("variant", of.variant);
+    field("layers", of.layers);
+    field("first_token", of.first_token);
+    field("tokens_scored", of.tokens_scored);
+    field("relative_score", of.relative_score);
+    field("kept", of.kept);
+    field("head_overlap", of.head_overlap);
+  }
+  static void check(const TokenScoresResult& of, const JsonCursor& json);
+  /// The mean over layers of `head_overlap`.
+  double overlap() const;
+};
+
+std::string to_text(const TokenScoresResult& result);
+
+/// A map of the scores above one of the tokens that stay, neighbouring tokens taken together: a row for each KV head,
+/// or for each layer with the means over its heads.
+enum class ScoreRows { kHeads, kLayers };
+draw::Chart token_score_chart(const std::string& heading, const TokenScoresResult& result, ScoreRows rows);
+
+}  // namespace kvs
