@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "core/human.h"
+
 namespace kvs {
 
 /// Progress on stderr: a bar with the time left on a terminal, a line now and then elsewhere, nothing when quiet.
@@ -65,10 +67,6 @@ class PhaseProgress {
 /// "LABEL [####    ]  50 %  1.5 s left" in fewer than `columns` columns: the bar gives way first, then the time, then
 /// the label's end.
 std::string progress_bar(std::string_view label, double share, std::string_view left, std::size_t columns);
-
-/// "1.5 GiB", "12 MiB"; "2 min 5 s".
-std::string human_bytes(double bytes);
-std::string human_seconds(double seconds);
 
 /// A note of one line on stderr, unless quiet; names from files may be in it (core/error.h, printable).
 void print_note(const std::string& line, bool quiet);

@@ -1,7 +1,7 @@
 #include <iostream>
 
 #include "cli/kvspectrum/commands.h"
-#include "cli/kvspectrum/model_report.h"
+#include "run/model_info.h"
 #include "run/outputs.h"
 
 namespace kvs {
@@ -16,11 +16,10 @@ void run_info(Arguments arguments) {
       .flag("json", "print the report as JSON on stdout");
   const auto options = table.parse(arguments, std::cout);
   if (!options) return;
-  constexpr std::int64_t kMaxWindow = 1 << 24;
-  const auto window = static_cast<std::size_t>(options->integer("window", 2, kMaxWindow));
+  const auto window = static_cast<std::size_t>(options->integer("window", 2, 1 << 24));
   const auto source = ModelSource::open(options->text("MODEL"));
-  const Json report = model_report(*source, window);
-  print_result(run_options(*options), report, report_text(report));
+  const ModelInfo info = model_info(*source, window);
+  print_result(run_options(*options), to_json(info), to_text(info));
 }
 
 }  // namespace kvs

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string>
+
+namespace kvs {
+
+/// "1.5 GiB", "12 MiB".
+std::string human_bytes(double bytes);
+/// "2 min 5 s".
+std::string human_seconds(double seconds);
+
+}  // namespace kvs

@@ -1,0 +1,191 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "io/json_fields.h"
+
+namespace kvs {
+
+/// What there is to know about a model without reading a weight (docs/models.md).
+struct ModelInfo {
+  struct File {
+    std::string path = {};
+    std::uint64_t bytes = 0;
+    static void fields(auto& of, auto&& field) {
+      field("path", of.path);
+      field("bytes", of.bytes);
+    }
+  };
+  /// The tensors that are stored in one type.
+  struct TensorType {
+    std::string type = {};
+    std::size_t tensors = 0;
+    std::uint64_t parameters = 0, bytes = 0;
+    static void fields(auto& of, auto&& field) {
+      field("type", of.type);
+      field("tensors", of.tensors);
+      field("parameters", of.parameters);
+      field("bytes", of.bytes);
+    }
+  };
+  struct Geometry {
+    std::size_t layers = 0, d_model = 0, d_ff = 0, query_heads = 0, kv_heads = 0, head_dim = 0, vocabulary = 0;
+    bool tied_head = false;
+    std::size_t context = 0;
+    static void fields(auto& of, auto&& field) {
+      field("layers", of.layers);
+      field("d_model", of.d_model);
+      field("d_ff", of.d_ff);
+      field("query_heads", of.query_heads);
+      field("kv_heads", of.kv_heads);
+      field("head_dim", of.head_dim);
+      field("vocabulary", of.vocabulary);
+      field("tied_head", of.tied_head);
+      field("context", of.context);
+    }
+  };
+  /// Layers that rotate alike, in documents of `window` tokens.
+  struct Rope {
+    std::size_t layers = 0;
+    std::string type = "default";
+    double base = 0;
+    Json scaling = {};
+    std::size_t rotary_dim = 0, chunks = 0;
+    double factor = 1, highest_frequency = 0, lowest_frequency = 0, shortest_wavelength = 0, longest_wavelength = 0;
+    std::size_t chunks_below_one_turn = 0;  // in the context
+    static void fields(auto& of, auto&& field) {
+      field("layers", of.layers);
+      field("type", of.type);
+      field("base", of.base);
+      field("scaling", of.scaling);
+      field("rotary_dim", of.rotary_dim);
+      field("chunks", of.chunks);
+      field("factor", of.factor);
+      field("highest_frequency", of.highest_frequency);
+      field("lowest_frequency", of.lowest_frequency);
+      field("shortest_wavelength", of.shortest_wavelength);
+      field("longest_wavelength", of.longest_wavelength);
+      field("chunks_below_one_turn", of.chunks_below_one_turn);
+    }
+  };
+  /// Either `error`, or the others.
+  struct Tokenizer {
+    std::optional<std::string> error = {}, kind = {};
+    std::optional<std::size_t> tokens = {};
+    std::optional<std::optional<std::int32_t>> bos = {};
+    std::optional<bool> adds_bos = {};
+    std::optional<std::vector<std::string>> notes = {};
+    static void fields(auto& of, auto&& field) {
+      field.absent_or("error", of.error);
+      field.absent_or("kind", of.kind);
+      field.absent_or("tokens", of.tokens);
+      field.absent_or("bos", of.bos);
+      field.absent_or("adds_bos", of.adds_bos);
+      field.absent_or("notes", of.notes);
+    }
+  };
+  struct BytesByType {
+    std::size_t f32 = 0, f16 = 0, bf16 = 0;
+    static void fields(auto& of, auto&& field) {
+      field("f32", of.f32);
+      field("f16", of.f16);
+      field("bf16", of.bf16);
+    }
+  };
+  struct KvCache {
+    std::size_t reals_per_token = 0;
+    BytesByType bytes_per_token = {}, bytes_per_1024_tokens = {};
+    std::size_t windowed_layers = 0, bytes_at_context_f16 = 0;
+    static void fields(auto& of, auto&& field) {
+      field("reals_per_token", of.reals_per_token);
+      field("bytes_per_token", of.bytes_per_token);
+      field("bytes_per_1024_tokens", of.bytes_per_1024_tokens);
+      field("windowed_layers", of.windowed_layers);
+      field("bytes_at_context_f16", of.bytes_at_context_f16);
+    }
+  };
+  /// Bytes that each command takes.
+  struct CommandMemory {
+    std::uint64_t weights = 0, capture = 0, spectrum = 0, eval = 0, faedkv = 0, elitekv = 0, elitekv_rank = 0;
+    static void fields(auto& of, auto&& field) {
+      field("weights", of.weights);
+      field("capture", of.capture);
+      field("spectrum", of.spectrum);
+      field("eval", of.eval);
+      field("faedkv", of.faedkv);
+      field("elitekv", of.elitekv);
+      field("elitekv --rank", of.elitekv_rank);
+    }
+  };
+  struct Memory {
+    std::size_t window = 0;
+    CommandMemory f32 = {}, bf16 = {};
+    static void fields(auto& of, auto&& field) {
+      field("window", of.window);
+      field("f32", of.f32);
+      field("bf16", of.bf16);
+    }
+  };
+  struct Processor {
+    std::string isa = {};
+    bool bf16_faster = false;
+    static void fields(auto& of, auto&& field) {
+      field("isa", of.isa);
+      field("bf16_faster", of.bf16_faster);
+    }
+  };
+  struct MethodRow {
+    std::string method = {}, title = {}, what = {};
+    bool applies = false;
+    std::optional<std::string> reason = {};              // why it does not apply
+    std::optional<std::vector<std::string>> notes = {};  // of a method that applies
+    static void fields(auto& of, auto&& field) {
+      field("method", of.method);
+      field("title", of.title);
+      field("what", of.what);
+      field("applies", of.applies);
+      field.absent_or("reason", of.reason);
+      field.absent_or("notes", of.notes);
+    }
+  };
+  std::string name = {}, path = {}, architecture = {}, format = {};
+  std::vector<File> files = {};
+  std::uint64_t parameters = 0;
+  std::vector<TensorType> tensor_types = {};  // most bytes first
+  Geometry geometry = {};
+  std::vector<Rope> rope = {};
+  Tokenizer tokenizer = {};
+  KvCache kv_cache = {};
+  Memory memory = {};
+  Processor processor = {};
+  std::vector<MethodRow> methods = {};
+  std::vector<std::string> notes = {};
+
+  static void fields(auto& of, auto&& field) {
+    field("name", of.name);
+    field("path", of.path);
+    field("architecture", of.architecture);
+    field("format", of.format);
+    field("files", of.files);
+    field("parameters", of.parameters);
+    field("tensor_types", of.tensor_types);
+    field("geometry", of.geometry);
+    field("rope", of.rope);
+    field("tokenizer", of.tokenizer);
+    field("kv_cache", of.kv_cache);
+    field("memory", of.memory);
+    field("processor", of.processor);
+    field("methods", of.methods);
+    field("notes", of.notes);
+  }
+};
+
+/// A few dozen lines.
+std::string to_text(const ModelInfo& info);
+
+}  // namespace kvs

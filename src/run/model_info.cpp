@@ -1,0 +1,195 @@
+#include "run/model_info.h"
+
+#include <algorithm>
+#include <map>
+#include <numbers>
+#include <set>
+
+#include "calibrate/elitekv/memory.h"
+#include "calibrate/registry.h"
+#include "core/error.h"
+#include "io/gguf.h"
+#include "kernels/instruction_set.h"
+#include "model/model_tensors.h"
+#include "model/rope.h"
+#include "run/estimate.h"
+
+namespace kvs {
+namespace {
+
+std::vector<ModelInfo::File> files_of(const TensorArchive& archive) {
+  std::set<std::filesystem::path> paths;
+  for (const StoredTensor& tensor : archive.tensors()) paths.insert(archive.file_of(tensor));
+  if (const auto* gguf = dynamic_cast<const GgufFile*>(&archive)) paths.insert(gguf->path());
+  std::vector<ModelInfo::File> files;
+  for (const auto& path : paths) {
+    std::error_code error;
+    const auto bytes = std::filesystem::file_size(path, error);
+    files.push_back({path.string(), error ? 0 : bytes});
+  }
+  return files;
+}
+
+/// Most bytes first.
+std::vector<ModelInfo::TensorType> types_of(const TensorArchive& archive) {
+  std::map<std::string, ModelInfo::TensorType> sums;
+  for (const StoredTensor& tensor : archive.tensors()) {
+    ModelInfo::TensorType& sum = sums[tensor.type_name];
+    sum.type = tensor.type_name;
+    ++sum.tensors;
+    sum.parameters += tensor.rows() * tensor.columns();
+    sum.bytes += tensor.bytes.size();
+  }
+  std::vector<ModelInfo::TensorType> types;
+  for (auto& [name, sum] : sums) types.push_back(std::move(sum));
+  std::ranges::stable_sort(types, std::greater{}, &ModelInfo::TensorType::bytes);
+  return types;
+}
+
+std::uint64_t parameters(const ModelSource& source) {
+  std::uint64_t count = 0;
+  for (const std::string& name : source.tensors().names()) {
+    const StoredTensor* tensor = source.archive().find(name);
+    count += tensor->rows() * tensor->columns();
+  }
+  return count;
+}
+
+ModelInfo::Geometry geometry_of(const ModelConfig& config) {
+  return {config.layers,   config.d_model,    config.d_ff,      config.query_heads, config.kv_heads,
+          config.head_dim, config.vocabulary, config.tied_head, config.context};
+}
+
+/// One entry for each kind of layers that rotate alike.
+/// @param window  tokens of a document, which `dynamic` and `longrope` follow
+std::vector<ModelInfo::Rope> ropes_of(const ModelConfig& config, std::size_t window) {
+  const auto wavelength = [](double frequency) { return 2 * std::numbers::pi / frequency; };
+  std::vector<std::size_t> layers(config.ropes.size());
+  for (std::size_t layer = 0; layer < config.layers; ++layer) ++layers[config.rope_kind(layer)];
+  std::vector<ModelInfo::Rope> kinds;
+  for (std::size_t kind = 0; kind < config.ropes.size(); ++kind) {
+    const RopeParameters& rope = config.ropes[kind];
+    if (rope.chunks() == 0) continue;
+    const RopeAngles angles = rope_angles(rope, window);
+    const auto [lowest, highest] = std::ranges::minmax(angles.frequencies);
+    const auto slow = std::ranges::count_if(angles.frequencies, [&](double frequency) {
+      return wavelength(frequency) > static_cast<double>(config.context);
+    });
+    ModelInfo::Rope& info =
+        kinds.emplace_back(ModelInfo::Rope{.layers = layers[kind],
+                                           .base = rope.theta,
+                                           .scaling = rope_scaling_json(rope.scaling),
+                                           .rotary_dim = rope.rotary_dim,
+                                           .chunks = rope.chunks(),
+                                           .factor = angles.factor,
+                                           .highest_frequency = highest,
+                                           .lowest_frequency = lowest,
+                                           .shortest_wavelength = wavelength(highest),
+                                           .longest_wavelength = wavelength(lowest),
+                                           .chunks_below_one_turn = static_cast<std::size_t>(slow)});
+    if (!info.scaling.is_null()) info.type = info.scaling.at("rope_type").get<std::string>();
+  }
+  return kinds;
+}
+
+std::string tokenizer_kind(const ModelSource& source) {
+  const auto* gguf = dynamic_cast<const GgufFile*>(&source.archive());
+  if (gguf == nullptr)
+    return std::filesystem::exists(source.path() / "tokenizer.json") ? "tokenizer.json" : "tokenizer.model";
+  std::string kind(gguf->get_string("tokenizer.ggml.model"));
+  if (gguf->has("tokenizer.ggml.pre")) kind += ", pre-tokenizer " + std::string(gguf->get_string("tokenizer.ggml.pre"));
+  return printable(kind, 80);
+}
+
+/// A tokenizer that cannot be used is no error here: token ids may come from elsewhere.
+ModelInfo::Tokenizer tokenizer_of(const ModelSource& source) {
+  try {
+    const auto tokenizer = source.load_tokenizer();
+    ModelInfo::Tokenizer info{.kind = tokenizer_kind(source),
+                              .tokens = tokenizer->vocabulary_size(),
+                              .bos = std::optional<std::int32_t>(),
+                              .adds_bos = tokenizer->adds_bos(),
+                              .notes = tokenizer->notes()};
+    if (tokenizer->bos() >= 0) info.bos = tokenizer->bos();
+    return info;
+  } catch (const Error& error) {
+    return {.error = error.what()};
+  }
+}
+
+ModelInfo::KvCache cache_of(const ModelConfig& config) {
+  const std::size_t values = config.cache_values_per_token();
+  const auto of_tokens = [&](std::size_t tokens) {
+    return ModelInfo::BytesByType{4 * values * tokens, 2 * values * tokens, 2 * values * tokens};
+  };
+  ModelInfo::KvCache cache{.reals_per_token = values,
+                           .bytes_per_token = of_tokens(1),
+                           .bytes_per_1024_tokens = of_tokens(1024),
+                           .bytes_at_context_f16 = 2 * values / config.layers * config.cached_tokens(config.context)};
+  for (std::size_t layer = 0; layer < config.layers; ++layer)
+    cache.windowed_layers += config.window(layer) != 0 ? 1 : 0;
+  return cache;
+}
+
+/// A calibration of all layers as --rank leaves it, with the factors that hold no more parameters than what they
+/// replace and, for an upper bound, no channel elite.
+EliteConfig default_factors(const ModelConfig& model) {
+  EliteConfig config;
+  config.layers.resize(model.layers);
+  config.by_attention = config.fitted_queries = true;
+  config.whitening = Whitening::kBoth;
+  config.rank = no_extra_parameters_rank(model.d_model, model.kv_heads, model.head_dim, config.r);
+  return config;
+}
+
+ModelInfo::CommandMemory memory_of(const ModelSource& source, std::size_t window, DType type) {
+  const ModelConfig& config = source.config();
+  const EliteConfig factors = default_factors(config);
+  EliteConfig search;
+  search.layers = factors.layers;
+  const double weights = loaded_weight_bytes(source, type), pass = pass_memory(config, weights, window);
+  const auto bytes = [](double value) { return static_cast<std::uint64_t>(value); };
+  return {.weights = bytes(weights),
+          .capture = bytes(pass),
+          .spectrum = bytes(pass),
+          .eval = bytes(pass),
+          .faedkv = bytes(ablation_memory(config, weights, window)),
+          .elitekv = bytes(pass + elite_memory(config, search, type)),
+          .elitekv_rank = bytes(pass + elite_memory(config, factors, type))};
+}
+
+/// Every method, and why one is not defined for the model.
+std::vector<ModelInfo::MethodRow> method_rows(const ModelConfig& config) {
+  std::vector<ModelInfo::MethodRow> rows;
+  for (const Method* const method : all_methods()) {
+    const std::string obstacle = method->obstacle == nullptr ? "" : method->obstacle(config);
+    ModelInfo::MethodRow& row = rows.emplace_back(ModelInfo::MethodRow{
+        std::string(method->name), std::string(method->title), std::string(method->summary), obstacle.empty()});
+    if (!obstacle.empty()) row.reason = obstacle;
+    if (obstacle.empty() && method->notes != nullptr) row.notes = method->notes(config);
+  }
+  return rows;
+}
+
+}  // namespace
+
+ModelInfo model_info(const ModelSource& source, std::size_t window) {
+  const ModelConfig& config = source.config();
+  return {.name = printable(config.name),
+          .path = source.path().string(),
+          .architecture = config.architecture,
+          .format = source.format() == ModelFormat::kGguf ? "gguf" : "safetensors",
+          .files = files_of(source.archive()),
+          .parameters = parameters(source),
+          .tensor_types = types_of(source.archive()),
+          .geometry = geometry_of(config),
+          .rope = ropes_of(config, window),
+          .tokenizer = tokenizer_of(source),
+          .kv_cache = cache_of(config),
+          .memory = {window, memory_of(source, window, DType::kF32), memory_of(source, window, DType::kBF16)},
+          .processor = {std::string(name_of(instruction_set())), has_bf16_products()},
+          .methods = method_rows(config),
+          .notes = source.notes()};
+}
+
+}  // namespace kvs
