@@ -75,4 +75,18 @@ PerturbedDocument perturbed_document_from(const JsonCursor& record, const Pertur
   return document;
 }
 
+void compare_documents(SpectralOps& ops, StateSource& original, StateSource& perturbed,
+                       std::span<const std::size_t> layers, Journal& journal,
+                       const std::function<void(std::size_t)>& done, std::span<PerturbedDocument> documents) {
+  for (std::size_t n = 0; n < documents.size(); ++n) {
+    done(n);
+    if (n < journal.records().size()) {
+      documents[n] = perturbed_document_from(journal.record(n), documents[n], layers.size());
+    } else {
+      documents[n].layers = compare_versions(ops, original, perturbed, n, layers);
+      journal.append(perturbed_document_json(documents[n]));
+    }
+  }
+}
+
 }  // namespace kvs

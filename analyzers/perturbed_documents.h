@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <vector>
 
 #include "analyzers/perturbation.h"
+#include "io/journal.h"
 #include "io/json.h"
 #include "results/perturbation.h"
 
@@ -19,6 +21,13 @@ struct PerturbedDocument {
 
 /// The means over `documents` in a result that says already where it comes from.
 PerturbationResult perturbation_result(PerturbationResult result, std::span<const PerturbedDocument> documents);
+
+/// Fills the layers of `documents`, of which the sources hold a version each.
+/// @param journal  keeps the documents that are done; those that it holds are not run again
+/// @param done     called before each document with the number of documents done
+void compare_documents(SpectralOps& ops, StateSource& original, StateSource& perturbed,
+                       std::span<const std::size_t> layers, Journal& journal,
+                       const std::function<void(std::size_t)>& done, std::span<PerturbedDocument> documents);
 
 /// A document as a record of a journal, and back.
 Json perturbed_document_json(const PerturbedDocument& document);

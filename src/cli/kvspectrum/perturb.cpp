@@ -83,23 +83,6 @@ Versions make_versions(const Run& run, const PerturbationPlan& plan, const WordN
   return versions;
 }
 
-void compare(Versions& versions, const std::vector<std::size_t>& layers, Run& run) {
-  const auto ops = run.backend().make_spectral_ops();
-  LiveSource original(run.decoder(), versions.original), perturbed(run.decoder(), versions.perturbed);
-  Journal& journal = *run.journal();
-  Progress progress("perturb", versions.documents.size(), run.quiet());
-  for (std::size_t n = 0; n < versions.documents.size(); ++n) {
-    PerturbedDocument& document = versions.documents[n];
-    progress.update(static_cast<double>(n));
-    if (n < journal.records().size()) {
-      document = perturbed_document_from(journal.record(n), document, layers.size());
-      continue;
-    }
-    document.layers = compare_versions(*ops, original, perturbed, n, layers);
-    journal.append(perturbed_document_json(document));
-  }
-}
-
 std::string heading(const PerturbationResult& result, std::size_t documents) {
   std::ostringstream text;
   text << result.head.model.name << " · " << 100 * result.share << " % of words replaced by synonyms · " << documents
@@ -128,7 +111,10 @@ void run_perturb(Arguments arguments) {
   run.print_estimate(
       {.flops = 2 * static_cast<double>(documents) * forward_flops(run.config(), static_cast<double>(plan.tokens)),
        .memory_bytes = session_memory(run.session(), plan.tokens)});
-  compare(versions, layers, run);
+  const auto ops = run.backend().make_spectral_ops();
+  LiveSource original(run.decoder(), versions.original), perturbed(run.decoder(), versions.perturbed);
+  Progress progress("perturb", documents, run.quiet());
+  compare_documents(*ops, original, perturbed, layers, *run.journal(), progress.counter(), versions.documents);
   const PerturbationResult result =
       perturbation_result({.head = run.result_head("kvspectrum-perturbation", plan.tokens),
                            .wordnet_sha256 = wordnet.sha256(),

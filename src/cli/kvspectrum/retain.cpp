@@ -4,7 +4,7 @@
 
 #include "analyzers/retention.h"
 #include "calibrate/common/ablation_options.h"
-#include "calibrate/registry.h"
+#include "calibrate/faedkv/retained_chunks.h"
 #include "cli/kvspectrum/commands.h"
 #include "core/checked.h"
 #include "core/error.h"
@@ -57,54 +57,15 @@ OptionTable retain_options() {
   return table;
 }
 
-/// The parameters of a faedkv config by which an ablation filters, standards included. @throws Error kUnsupported where
-/// layers differ: they are ablated alike.
-Json settings_of_all_layers(const Json& config, const std::filesystem::path& path) {
-  const Json& model = config.at("model");
-  const std::string where = path.string() + ": /parameters/";
-  Parameters reader({{config.at("parameters"), where, ErrorCode::kInput}}, model.at("layers").get<std::size_t>());
-  (void)make_cache(
-      *find_method("faedkv"), reader,
-      {.kv_heads = model.at("kv_heads").get<std::size_t>(), .head_dim = model.at("head_dim").get<std::size_t>()});
-  Json settings = reader.resolved();
-  for (const char* const name : {"sinks", "recent", "transform", "spectrum", "key_space"})
-    if (settings.at(name).is_array())
-      throw Error(ErrorCode::kUnsupported, where + name, "found a list by layer, expected one value for all layers");
-  return settings;
-}
-
-/// The grid of a faedkv config and the Δ of its chunks; what it says of the states goes into the plan, too.
-void read_chunks(RetentionPlan& plan, const std::filesystem::path& path, const ModelSource& source) {
-  const Json config = read_config(path);
-  if (config.at("method") != "faedkv" || !config.contains("/calibration/ablation/delta"_json_pointer))
-    throw Error(ErrorCode::kInput, path.string(),
-                "found a config of " + config.at("method").get<std::string>() +
-                    ", expected one that kvcalibrate faedkv wrote, with its ablation");
-  check_config_model(config, path, source);
-  const Json parameters = settings_of_all_layers(config, path);
-  AblationSetup& setup = plan.setup;
-  setup.sinks = setup.continuation ? parameters.at("sinks").get<std::size_t>() : 0;
-  setup.recent = setup.continuation ? parameters.at("recent").get<std::size_t>() : 0;
-  setup.transform = parameters.at("transform") == "dct" ? Transform::kDct : Transform::kDft;
-  setup.before_rope = parameters.at("key_space") == "k_pre";
-  check_setup(setup);
-  const Json& ablation = config.at("calibration").at("ablation");
-  plan.layers = ablation.at("layers").get<std::vector<std::size_t>>();
-  plan.chunks = {{setup.transform, parameters.at("spectrum") == "full", ablation.at("chunks").get<std::size_t>(),
-                  setup.filtered()},
-                 ablation.at("delta").get<std::vector<std::vector<double>>>()};
-  if (plan.chunks->grid.chunks > plan.chunks->grid.bins())
-    throw Error(ErrorCode::kUsage, "--window",
-                "found " + std::to_string(setup.filtered()) + " filtered tokens, expected a bin for each of the " +
-                    std::to_string(plan.chunks->grid.chunks) + " chunks of " + path.string());
-}
-
 RetentionPlan make_plan(const Options& options, const ModelSource& source, std::size_t tokens) {
   RetentionPlan plan;
   plan.setup = ablation_setup(options, tokens);
   plan.shares = shares_of(options);
   plan.layers = options.indices("layers", source.config().layers);
-  if (options.has("config")) read_chunks(plan, options.text("config"), source);
+  if (options.has("config")) {
+    retain_chunks_of(options.text("config"), source, plan);
+    check_setup(plan.setup);
+  }
   return plan;
 }
 

@@ -1,17 +1,14 @@
-#include "analyzers/spectrum.h"
-
 #include <algorithm>
 #include <array>
 #include <filesystem>
 #include <functional>
 #include <iostream>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <span>
 
-#include "analyzers/moments.h"
 #include "analyzers/spectrum_report.h"
+#include "analyzers/spectrum_sums.h"
 #include "cli/kvspectrum/commands.h"
 #include "cli/kvspectrum/spectrum_gain.h"
 #include "core/error.h"
@@ -169,43 +166,16 @@ void start(Run& run, Input& input) {
   input.source = std::make_unique<LiveSource>(run.decoder(), run.documents());
 }
 
-/// Sums of a spectrum and, where gains are wanted, the moments that are taken on the way to it.
-struct Sums {
-  SpectrumAccumulator spectrum;
-  std::unique_ptr<MomentSource> moments;
-
-  std::vector<std::span<const double>> all() const {
-    std::vector<std::span<const double>> sums = spectrum.sums();
-    if (moments != nullptr) std::ranges::copy(moments->sums(), std::back_inserter(sums));
-    return sums;
-  }
-  std::vector<std::vector<double>> take_all() {
-    std::vector<std::vector<double>> sums = spectrum.take_sums();
-    if (moments != nullptr) std::ranges::move(moments->take_sums(), std::back_inserter(sums));
-    return sums;
-  }
-  void restore(std::span<const std::vector<double>> sums) {
-    const std::size_t own = std::min(spectrum.sums().size(), sums.size());
-    spectrum.restore(sums.first(own));
-    if (moments != nullptr) moments->restore(sums.subspan(own));
-  }
-  void add(std::span<const std::vector<double>> sums) {
-    const std::size_t own = spectrum.sums().size();
-    spectrum.add(sums.first(own));
-    if (moments != nullptr) moments->add(sums.subspan(own));
-  }
-};
-
-Sums empty_sums(SpectralOps& ops, const SpectrumAccumulator::Settings& settings, const Input& input) {
-  Sums sums{SpectrumAccumulator(ops, settings, input.source->tokens()), nullptr};
+SpectrumSums empty_sums(SpectralOps& ops, const SpectrumAccumulator::Settings& settings, const Input& input) {
+  SpectrumSums sums{SpectrumAccumulator(ops, settings, input.source->tokens()), nullptr};
   if (input.gain) sums.moments = std::make_unique<MomentSource>(*input.source, *input.gain, input.layers);
   return sums;
 }
 
 /// Documents that are not in the saved sums yet, each by itself first: ranks share them. Rank 0 has the sums.
 /// @param empty  of no document
-Sums accumulate(const std::function<Sums()>& empty, StateSource& source, Run& run) {
-  Sums sums = empty();
+SpectrumSums accumulate(const std::function<SpectrumSums()>& empty, StateSource& source, Run& run) {
+  SpectrumSums sums = empty();
   std::size_t first = 0;
   if (const auto state = run.saved_state()) {
     sums.restore(state->sums);
@@ -217,7 +187,7 @@ Sums accumulate(const std::function<Sums()>& empty, StateSource& source, Run& ru
   run.ranks().share(
       {.first = first, .last = source.documents()},
       [&](std::size_t n) {
-        Sums document = empty();
+        SpectrumSums document = empty();
         document.spectrum.add_document(document.moments ? *document.moments : source, n);
         return UnitResult{Json(), document.take_all()};
       },
@@ -238,7 +208,7 @@ RunOutputs outputs_of(const std::filesystem::path& folder, const Input& input, T
   return outputs;
 }
 
-void write_report(const std::filesystem::path& folder, const Sums& sums, Input& input, Run& run) {
+void write_report(const std::filesystem::path& folder, const SpectrumSums& sums, Input& input, Run& run) {
   const Spectrum spectrum = sums.spectrum.result();
   std::optional<ModelGains> gains;
   if (input.gain)
@@ -271,7 +241,7 @@ void run_spectrum(Arguments arguments) {
   start(run, input);
   const auto ops = input.source->backend().make_spectral_ops();
   const auto empty = [&] { return empty_sums(*ops, input.settings(transform), input); };
-  const Sums sums = accumulate(empty, *input.source, run);
+  const SpectrumSums sums = accumulate(empty, *input.source, run);
   if (run.is_root()) write_report(folder, sums, input, run);
 }
 
