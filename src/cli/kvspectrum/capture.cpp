@@ -1,7 +1,5 @@
 #include <filesystem>
-#include <functional>
 #include <iostream>
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -10,14 +8,10 @@
 #include "core/error.h"
 #include "core/nearest.h"
 #include "io/file.h"
-#include "ranks/one_process.h"
-#include "ranks/watch.h"
+#include "run/capture_job.h"
 #include "run/kept_state.h"
 #include "run/progress.h"
-#include "run/run.h"
 #include "states/capture_run.h"
-#include "states/capture_split.h"
-#include "states/capture_stream.h"
 
 namespace kvs {
 namespace {
@@ -57,99 +51,6 @@ OptionTable capture_options() {
   add_text_options(table);
   add_run_options(table, true);
   return table;
-}
-
-/// What is to be captured.
-struct CaptureJob {
-  std::span<const std::vector<std::int32_t>> documents;
-  CaptureHeader header;
-  Json identity;
-  CaptureWriter::Options options;
-};
-
-void print_estimate_of(const CaptureJob& job, std::size_t documents, const Run& run) {
-  const auto tokens = static_cast<double>(job.header.tokens);
-  run.print_estimate({.flops = static_cast<double>(documents) * forward_flops(run.config(), tokens),
-                      .memory_bytes = session_memory(run.session(), job.header.tokens),
-                      .disk_bytes = static_cast<double>(capture_bytes(job.header))});
-}
-
-/// Documents from `first` on. Ranks write theirs into the one file that rank 0 has laid out.
-/// @param writer  nullptr but on rank 0
-/// @param done    is told the documents in place
-void write_documents(const Run& run, const CaptureJob& job, std::size_t first, CapturePart& part, CaptureWriter* writer,
-                     Ranks& ranks, const std::function<void(std::size_t)>& done) {
-  CaptureStream stream(run.backend(), part, job.header);
-  ranks.share_late(
-      {.first = first, .last = job.documents.size()},
-      [&](std::size_t n) -> PendingResult {
-        capture_document(run.decoder(), n, job.documents[n], job.header, stream);
-        return [&stream, n] { return UnitResult{stream.stored(n)}; };
-      },
-      [&](std::size_t n, const UnitResult& document) {
-        writer->commit(document.record);
-        done(n + 1);
-      });
-}
-
-/// One file. @return the documents that a run before has captured
-std::size_t capture_whole(const Run& run, const CaptureJob& job, const std::filesystem::path& out) {
-  std::unique_ptr<CaptureWriter> writer;  // of rank 0
-  if (run.is_root()) {
-    writer = CaptureWriter::open(out, job.header, job.identity, job.options);
-    discard_state_on_error(out);
-  }
-  const auto first = run.ranks().broadcast(Json(writer ? writer->next_document() : 0)).get<std::size_t>();
-  print_estimate_of(job, job.documents.size() - first, run);
-  if (first < job.documents.size()) {
-    const Json layout = run.ranks().broadcast(writer ? writer->layout() : Json());
-    const auto others = writer ? nullptr : CapturePart::open(out, job.header, layout);
-    run.ranks().gather(Json());  // no document before all ranks have found the file
-    Progress progress("capture", job.documents.size(), run.quiet());
-    progress.update(static_cast<double>(first));
-    write_documents(run, job, first, writer ? writer->part() : *others, writer.get(), run.ranks(), progress.counter());
-  }
-  if (writer) writer->finish();
-  return first;
-}
-
-/// One part, by this rank alone. @return the documents that a run before has captured
-std::size_t capture_part(const Run& run, const CaptureJob& job, const CaptureSplit& split, std::size_t part,
-                         const std::filesystem::path& out) {
-  const std::size_t before = split.first(part), size = split.first(part + 1) - before;
-  const CaptureJob own{job.documents.subspan(before, size), split.header(job.header, part),
-                       split.identity(job.identity, part), job.options};
-  const auto writer = CaptureWriter::open(split.path(out, part), own.header, own.identity, own.options);
-  discard_state_on_error(split.path(out, part));
-  const std::size_t first = writer->next_document();
-  const auto alone = make_one_process();
-  note_document(before + first);
-  if (first < size)
-    write_documents(run, own, first, writer->part(), writer.get(), *alone,
-                    [&](std::size_t done) { note_document(before + done); });
-  writer->finish();
-  return first;
-}
-
-/// One file for each part, each written by one rank. @return as capture_whole, on rank 0
-std::size_t capture_parts(const Run& run, const CaptureJob& job, const CaptureSplit& split,
-                          const std::filesystem::path& out) {
-  print_estimate_of(job, split.documents, run);
-  const std::size_t ranks = run.ranks().size();
-  if (split.parts < ranks && ranks <= split.documents)
-    run.note(std::to_string(ranks) + " ranks share fewer files (" + std::to_string(split.parts) +
-             "): those that get none wait for the others");
-  std::size_t found = 0;
-  Progress progress("capture", split.documents, run.quiet());
-  progress.update(0);
-  run.ranks().share(
-      {.last = split.parts},
-      [&](std::size_t part) { return UnitResult{Json(capture_part(run, job, split, part, out))}; },
-      [&](std::size_t part, const UnitResult& result) {
-        found += result.record.get<std::size_t>();
-        progress.update(static_cast<double>(split.first(part + 1)));
-      });
-  return found;
 }
 
 /// A run with another --split would begin anew beside what this one has kept.

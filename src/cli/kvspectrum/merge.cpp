@@ -19,14 +19,8 @@ OptionTable merge_options() {
                     "Joins the parts that kvspectrum capture --split has written into one capture, the bytes of a run "
                     "without --split. The parts stay.",
                     {"kvspectrum merge book-*.h5 --out book.h5"});
-  table.positionals("FILE", "every part, in any order")
-      .value("out", "FILE", "the capture to write")
-      .required()
-      .flag("force", "replace an output that exists")
-      .flag("resume", "go on with an interrupted merge")
-      .flag("quiet", "nothing on stderr but errors")
-      .flag("json", "print the result as JSON on stdout")
-      .flag("no-lock", "do not lock the output (file systems without locks)");
+  table.positionals("FILE", "every part, in any order").value("out", "FILE", "the capture to write").required();
+  add_run_options(table, true);
   return table;
 }
 

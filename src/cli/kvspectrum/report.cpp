@@ -24,11 +24,8 @@ OptionTable report_options() {
                      "kvspectrum report spectrum/spectrum.json elitekv.json *.eval.json --out report.html --force"});
   table.positionals("PATH", "results (JSON), or folders that hold some; what else a folder holds is passed over")
       .value("out", "FILE", "the page")
-      .required()
-      .flag("force", "replace a page that exists")
-      .flag("quiet", "nothing on stderr but errors")
-      .flag("json", "print the result as JSON on stdout")
-      .flag("no-lock", "do not lock the output (file systems without locks)");
+      .required();
+  add_run_options(table, false);
   return table;
 }
 

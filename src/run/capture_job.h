@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <vector>
+
+#include "io/hdf5/capture_file.h"
+#include "run/run.h"
+#include "states/capture_split.h"
+
+namespace kvs {
+
+/// What is to be captured.
+struct CaptureJob {
+  std::span<const std::vector<std::int32_t>> documents;
+  CaptureHeader header;
+  Json identity;
+  CaptureWriter::Options options;
+};
+
+/// Writes one file, in which ranks write their documents. @return on rank 0 the documents that a run before has
+/// captured
+std::size_t capture_whole(const Run& run, const CaptureJob& job, const std::filesystem::path& out);
+/// Writes a file for each part, each by one rank. @return as capture_whole
+std::size_t capture_parts(const Run& run, const CaptureJob& job, const CaptureSplit& split,
+                          const std::filesystem::path& out);
+
+}  // namespace kvs
