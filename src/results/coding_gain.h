@@ -30,10 +30,7 @@ struct FamilyFinding {
   std::string words = {};                             // family_words()
 
   static void fields(auto& of, auto&& field) {
-    field("family", of.family);
-    field("saves", of.saves);
-    field("verdict", of.verdict);
-    field("words", of.words);
+    field("family", of.family)("saves", of.saves)("verdict", of.verdict)("words", of.words);
   }
 };
 
@@ -47,9 +44,7 @@ struct CodingGainResult {
     std::optional<std::vector<double>> idle_share = {};
 
     static void fields(auto& of, auto&& field) {
-      field("mean", of.mean);
-      field("channels", of.channels);
-      field("head", of.head);
+      field("mean", of.mean)("channels", of.channels)("head", of.head);
       field.absent_or("tokens", of.tokens);
       field.absent_or("tokens_by_channel", of.tokens_by_channel);
       field.absent_or("layer", of.layer);
@@ -59,10 +54,7 @@ struct CodingGainResult {
   struct LayersAndHeads {
     Steps layers = {};
     std::vector<Steps> heads = {};  // [layer], lists by head
-    static void fields(auto& of, auto&& field) {
-      field("layers", of.layers);
-      field("heads", of.heads);
-    }
+    static void fields(auto& of, auto&& field) { field("layers", of.layers)("heads", of.heads); }
   };
   struct State {
     LayersAndHeads all = {};
@@ -85,11 +77,7 @@ struct CodingGainResult {
     double channels = 0, head = 0, layer = 0, joint = 0;
     std::vector<double> tokens = {};  // [block length]
     static void fields(auto& of, auto&& field) {
-      field("channels", of.channels);
-      field("head", of.head);
-      field("layer", of.layer);
-      field("joint", of.joint);
-      field("tokens", of.tokens);
+      field("channels", of.channels)("head", of.head)("layer", of.layer)("joint", of.joint)("tokens", of.tokens);
     }
   };
   struct Measured {
@@ -98,11 +86,8 @@ struct CodingGainResult {
     Optimism optimism = {};
     std::vector<FamilyFinding> families = {};
     static void fields(auto& of, auto&& field) {
-      field("block_tokens", of.block_tokens);
-      field("mean_removed", of.mean_removed);
-      field("mean_kept", of.mean_kept);
-      field("optimism", of.optimism);
-      field("families", of.families);
+      field("block_tokens", of.block_tokens)("mean_removed", of.mean_removed)("mean_kept", of.mean_kept)(
+          "optimism", of.optimism)("families", of.families);
     }
   };
   std::size_t tokens = 0, first_token = 0, kv_heads = 0, head_dim = 0;
@@ -111,12 +96,8 @@ struct CodingGainResult {
   std::optional<Measured> measured = {};  // nothing with too few tokens
 
   static void fields(auto& of, auto&& field) {
-    field("tokens", of.tokens);
-    field("first_token", of.first_token);
-    field("kv_heads", of.kv_heads);
-    field("head_dim", of.head_dim);
-    field("finest_bits", of.finest_bits);
-    field("left_out", of.left_out);
+    field("tokens", of.tokens)("first_token", of.first_token)("kv_heads", of.kv_heads)("head_dim", of.head_dim)(
+        "finest_bits", of.finest_bits)("left_out", of.left_out);
     field.inlined("mean_removed", of.measured);
   }
 };

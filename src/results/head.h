@@ -24,15 +24,10 @@ struct ModelRecord {
     std::vector<std::size_t> layer_kinds = {};          // [layer]
 
     static void fields(auto& rope, auto&& field) {
-      field("theta", rope.theta);
-      field("scaling", rope.scaling);
-      field("pairing", rope.pairing);
-      field("rotary_dim", rope.rotary_dim);
+      field("theta", rope.theta)("scaling", rope.scaling)("pairing", rope.pairing)("rotary_dim", rope.rotary_dim);
       field.absent_or("kinds", rope.kinds);
-      field("window", rope.window);
-      field("frequencies", rope.frequencies);
-      field("factors", rope.factors);
-      field("layer_kinds", rope.layer_kinds);
+      field("window", rope.window)("frequencies", rope.frequencies)("factors", rope.factors)("layer_kinds",
+                                                                                             rope.layer_kinds);
     }
   };
   std::string name = {}, sha256 = {}, architecture = {};
@@ -40,14 +35,8 @@ struct ModelRecord {
   Rope rope = {};
 
   static void fields(auto& model, auto&& field) {
-    field("name", model.name);
-    field("sha256", model.sha256);
-    field("architecture", model.architecture);
-    field("layers", model.layers);
-    field("query_heads", model.query_heads);
-    field("kv_heads", model.kv_heads);
-    field("head_dim", model.head_dim);
-    field("rope", model.rope);
+    field("name", model.name)("sha256", model.sha256)("architecture", model.architecture)("layers", model.layers)(
+        "query_heads", model.query_heads)("kv_heads", model.kv_heads)("head_dim", model.head_dim)("rope", model.rope);
   }
   /// Sizes that a report multiplies.
   static void check(const ModelRecord& model, const JsonCursor& json);
@@ -80,12 +69,8 @@ struct ResultHead {
   BosRecord bos = {};
 
   static void fields(auto& head, auto&& field) {
-    field("format", head.format);
-    field("version", head.version);
-    field("model", head.model);
-    field("command", head.command);
-    field("tool_version", head.tool_version);
-    field("text_sha256", head.text_sha256);
+    field("format", head.format)("version", head.version)("model", head.model)("command", head.command)(
+        "tool_version", head.tool_version)("text_sha256", head.text_sha256);
     field.absent_or("bos", head.bos);
   }
 };

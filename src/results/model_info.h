@@ -16,10 +16,7 @@ struct ModelInfo {
   struct File {
     std::string path = {};
     std::uint64_t bytes = 0;
-    static void fields(auto& of, auto&& field) {
-      field("path", of.path);
-      field("bytes", of.bytes);
-    }
+    static void fields(auto& of, auto&& field) { field("path", of.path)("bytes", of.bytes); }
   };
   /// The tensors that are stored in one type.
   struct TensorType {
@@ -27,10 +24,7 @@ struct ModelInfo {
     std::size_t tensors = 0;
     std::uint64_t parameters = 0, bytes = 0;
     static void fields(auto& of, auto&& field) {
-      field("type", of.type);
-      field("tensors", of.tensors);
-      field("parameters", of.parameters);
-      field("bytes", of.bytes);
+      field("type", of.type)("tensors", of.tensors)("parameters", of.parameters)("bytes", of.bytes);
     }
   };
   struct Geometry {
@@ -38,15 +32,9 @@ struct ModelInfo {
     bool tied_head = false;
     std::size_t context = 0;
     static void fields(auto& of, auto&& field) {
-      field("layers", of.layers);
-      field("d_model", of.d_model);
-      field("d_ff", of.d_ff);
-      field("query_heads", of.query_heads);
-      field("kv_heads", of.kv_heads);
-      field("head_dim", of.head_dim);
-      field("vocabulary", of.vocabulary);
-      field("tied_head", of.tied_head);
-      field("context", of.context);
+      field("layers", of.layers)("d_model", of.d_model)("d_ff", of.d_ff)("query_heads", of.query_heads)(
+          "kv_heads", of.kv_heads)("head_dim", of.head_dim)("vocabulary", of.vocabulary)("tied_head", of.tied_head)(
+          "context", of.context);
     }
   };
   /// Layers that rotate alike, in documents of `window` tokens.
@@ -59,18 +47,10 @@ struct ModelInfo {
     double factor = 1, highest_frequency = 0, lowest_frequency = 0, shortest_wavelength = 0, longest_wavelength = 0;
     std::size_t chunks_below_one_turn = 0;  // in the context
     static void fields(auto& of, auto&& field) {
-      field("layers", of.layers);
-      field("type", of.type);
-      field("base", of.base);
-      field("scaling", of.scaling);
-      field("rotary_dim", of.rotary_dim);
-      field("chunks", of.chunks);
-      field("factor", of.factor);
-      field("highest_frequency", of.highest_frequency);
-      field("lowest_frequency", of.lowest_frequency);
-      field("shortest_wavelength", of.shortest_wavelength);
-      field("longest_wavelength", of.longest_wavelength);
-      field("chunks_below_one_turn", of.chunks_below_one_turn);
+      field("layers", of.layers)("type", of.type)("base", of.base)("scaling", of.scaling)("rotary_dim", of.rotary_dim)(
+          "chunks", of.chunks)("factor", of.factor)("highest_frequency", of.highest_frequency)(
+          "lowest_frequency", of.lowest_frequency)("shortest_wavelength", of.shortest_wavelength)(
+          "longest_wavelength", of.longest_wavelength)("chunks_below_one_turn", of.chunks_below_one_turn);
     }
   };
   /// Either `error`, or the others.
@@ -91,53 +71,35 @@ struct ModelInfo {
   };
   struct BytesByType {
     std::size_t f32 = 0, f16 = 0, bf16 = 0;
-    static void fields(auto& of, auto&& field) {
-      field("f32", of.f32);
-      field("f16", of.f16);
-      field("bf16", of.bf16);
-    }
+    static void fields(auto& of, auto&& field) { field("f32", of.f32)("f16", of.f16)("bf16", of.bf16); }
   };
   struct KvCache {
     std::size_t reals_per_token = 0;
     BytesByType bytes_per_token = {}, bytes_per_1024_tokens = {};
     std::size_t windowed_layers = 0, bytes_at_context_f16 = 0;
     static void fields(auto& of, auto&& field) {
-      field("reals_per_token", of.reals_per_token);
-      field("bytes_per_token", of.bytes_per_token);
-      field("bytes_per_1024_tokens", of.bytes_per_1024_tokens);
-      field("windowed_layers", of.windowed_layers);
-      field("bytes_at_context_f16", of.bytes_at_context_f16);
+      field("reals_per_token", of.reals_per_token)("bytes_per_token", of.bytes_per_token)(
+          "bytes_per_1024_tokens", of.bytes_per_1024_tokens)("windowed_layers", of.windowed_layers)(
+          "bytes_at_context_f16", of.bytes_at_context_f16);
     }
   };
   /// Bytes that each command takes.
   struct CommandMemory {
     std::uint64_t weights = 0, capture = 0, spectrum = 0, eval = 0, faedkv = 0, elitekv = 0, elitekv_rank = 0;
     static void fields(auto& of, auto&& field) {
-      field("weights", of.weights);
-      field("capture", of.capture);
-      field("spectrum", of.spectrum);
-      field("eval", of.eval);
-      field("faedkv", of.faedkv);
-      field("elitekv", of.elitekv);
-      field("elitekv --rank", of.elitekv_rank);
+      field("weights", of.weights)("capture", of.capture)("spectrum", of.spectrum)("eval", of.eval)(
+          "faedkv", of.faedkv)("elitekv", of.elitekv)("elitekv --rank", of.elitekv_rank);
     }
   };
   struct Memory {
     std::size_t window = 0;
     CommandMemory f32 = {}, bf16 = {};
-    static void fields(auto& of, auto&& field) {
-      field("window", of.window);
-      field("f32", of.f32);
-      field("bf16", of.bf16);
-    }
+    static void fields(auto& of, auto&& field) { field("window", of.window)("f32", of.f32)("bf16", of.bf16); }
   };
   struct Processor {
     std::string isa = {};
     bool bf16_faster = false;
-    static void fields(auto& of, auto&& field) {
-      field("isa", of.isa);
-      field("bf16_faster", of.bf16_faster);
-    }
+    static void fields(auto& of, auto&& field) { field("isa", of.isa)("bf16_faster", of.bf16_faster); }
   };
   struct MethodRow {
     std::string method = {}, title = {}, what = {};
@@ -145,10 +107,7 @@ struct ModelInfo {
     std::optional<std::string> reason = {};              // why it does not apply
     std::optional<std::vector<std::string>> notes = {};  // of a method that applies
     static void fields(auto& of, auto&& field) {
-      field("method", of.method);
-      field("title", of.title);
-      field("what", of.what);
-      field("applies", of.applies);
+      field("method", of.method)("title", of.title)("what", of.what)("applies", of.applies);
       field.absent_or("reason", of.reason);
       field.absent_or("notes", of.notes);
     }
@@ -167,21 +126,10 @@ struct ModelInfo {
   std::vector<std::string> notes = {};
 
   static void fields(auto& of, auto&& field) {
-    field("name", of.name);
-    field("path", of.path);
-    field("architecture", of.architecture);
-    field("format", of.format);
-    field("files", of.files);
-    field("parameters", of.parameters);
-    field("tensor_types", of.tensor_types);
-    field("geometry", of.geometry);
-    field("rope", of.rope);
-    field("tokenizer", of.tokenizer);
-    field("kv_cache", of.kv_cache);
-    field("memory", of.memory);
-    field("processor", of.processor);
-    field("methods", of.methods);
-    field("notes", of.notes);
+    field("name", of.name)("path", of.path)("architecture", of.architecture)("format", of.format)("files", of.files)(
+        "parameters", of.parameters)("tensor_types", of.tensor_types)("geometry", of.geometry)("rope", of.rope)(
+        "tokenizer", of.tokenizer)("kv_cache", of.kv_cache)("memory", of.memory)("processor", of.processor)(
+        "methods", of.methods)("notes", of.notes);
   }
 };
 

@@ -25,10 +25,7 @@ struct SimilarityCurve {
 
   /// Over layers.
   double overall() const;
-  static void fields(auto& curve, auto&& field) {
-    field("mean", curve.mean);
-    field("interval", curve.interval);
-  }
+  static void fields(auto& curve, auto&& field) { field("mean", curve.mean)("interval", curve.interval); }
 };
 
 /// Cosine similarity of the spectra of texts and of their copies with synonyms (docs/spectra.md).
@@ -36,18 +33,14 @@ struct PerturbationResult {
   struct Documents {
     std::size_t same_count = 0, other_count = 0, left_out = 0;
     static void fields(auto& documents, auto&& field) {
-      field("same_count", documents.same_count);
-      field("other_count", documents.other_count);
-      field("left_out", documents.left_out);
+      field("same_count", documents.same_count)("other_count", documents.other_count)("left_out", documents.left_out);
     }
   };
   /// By band of the bins.
   struct Bands {
     SimilarityCurve low, low_without_dc, high;
     static void fields(auto& bands, auto&& field) {
-      field("low", bands.low);
-      field("low_without_dc", bands.low_without_dc);
-      field("high", bands.high);
+      field("low", bands.low)("low_without_dc", bands.low_without_dc)("high", bands.high);
     }
   };
   /// Of one kind of state: documents whose tokens stay in place, and the others. A group without documents is absent.
@@ -76,14 +69,8 @@ struct PerturbationResult {
   static void fields(auto& of, auto&& field) {
     field.inlined(of.head);
     field.absent_or("wordnet_sha256", of.wordnet_sha256);
-    field("seed", of.seed);
-    field("share", of.share);
-    field("window", of.window);
-    field("tokens", of.tokens);
-    field("layers", of.layers);
-    field("documents", of.documents);
-    field("replaced_words", of.replaced_words);
-    field("states", of.states);
+    field("seed", of.seed)("share", of.share)("window", of.window)("tokens", of.tokens)("layers", of.layers)(
+        "documents", of.documents)("replaced_words", of.replaced_words)("states", of.states);
   }
   static void check(const PerturbationResult& of, const JsonCursor& json);
 };

@@ -38,12 +38,9 @@ struct RetentionResult {
     /// The ratio at a share as a chart draws it.
     double drawn_ratio(std::size_t share, const RetentionResult& of) const;
     static void fields(auto& curve, auto&& field) {
-      field("band", curve.band);
-      field("states", curve.states);
-      field("ppl", curve.ppl);
+      field("band", curve.band)("states", curve.states)("ppl", curve.ppl);
       field.absent_or("nll_mean", curve.nll_mean);
-      field("ratio", curve.ratio);
-      field("interval", curve.interval);
+      field("ratio", curve.ratio)("interval", curve.interval);
     }
   };
   ResultHead head = {};
@@ -64,21 +61,11 @@ struct RetentionResult {
 
   static void fields(auto& of, auto&& field) {
     field.inlined(of.head);
-    field("documents", of.documents);
-    field("window", of.window);
+    field("documents", of.documents)("window", of.window);
     field.inlined(of.inputs);
-    field("protocol", of.protocol);
-    field("transform", of.transform);
-    field("key_space", of.key_space);
-    field("sinks", of.sinks);
-    field("recent", of.recent);
-    field("layers", of.layers);
-    field("unit", of.unit);
-    field("units", of.units);
-    field("shares", of.shares);
-    field("kept", of.kept);
-    field("scored_per_document", of.scored_per_document);
-    field("ppl_full", of.ppl_full);
+    field("protocol", of.protocol)("transform", of.transform)("key_space", of.key_space)("sinks", of.sinks)(
+        "recent", of.recent)("layers", of.layers)("unit", of.unit)("units", of.units)("shares", of.shares)(
+        "kept", of.kept)("scored_per_document", of.scored_per_document)("ppl_full", of.ppl_full);
     field.absent_or("nll_full", of.nll_full);
     field("curves", of.curves);
     field.absent_or("prefix", of.prefix);

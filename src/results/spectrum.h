@@ -20,30 +20,21 @@ struct SpectrumResult {
     std::vector<std::size_t> bins_for_energy = {};
     std::vector<double> flatness = {};
     static void fields(auto& of, auto&& field) {
-      field("energy", of.energy);
-      field("low_share", of.low_share);
-      field("bins_for_energy", of.bins_for_energy);
-      field("flatness", of.flatness);
+      field("energy", of.energy)("low_share", of.low_share)("bins_for_energy", of.bins_for_energy)("flatness",
+                                                                                                   of.flatness);
     }
   };
   struct Table {
     std::size_t bins = 0;
     Summaries layers = {};
     std::vector<Summaries> heads = {};  // [layer]
-    static void fields(auto& of, auto&& field) {
-      field("bins", of.bins);
-      field("layers", of.layers);
-      field("heads", of.heads);
-    }
+    static void fields(auto& of, auto&& field) { field("bins", of.bins)("layers", of.layers)("heads", of.heads); }
   };
   /// Power by layer, neighbouring bins averaged, without DC.
   struct Curve {
     std::vector<double> bins = {};
     std::vector<std::vector<double>> power = {};  // [layer][band]
-    static void fields(auto& of, auto&& field) {
-      field("bins", of.bins);
-      field("power", of.power);
-    }
+    static void fields(auto& of, auto&& field) { field("bins", of.bins)("power", of.power); }
   };
   struct Tokens {
     Table with_dc = {}, without_dc = {};
@@ -51,8 +42,7 @@ struct SpectrumResult {
     std::optional<std::vector<std::vector<double>>> chunk_share = {};  // [layer][chunk] of a layer's energy, with DC
     std::optional<Curve> curve = {};
     static void fields(auto& of, auto&& field) {
-      field("with_dc", of.with_dc);
-      field("without_dc", of.without_dc);
+      field("with_dc", of.with_dc)("without_dc", of.without_dc);
       field.absent_or("chunk_share", of.chunk_share);
       field.absent_or("curve", of.curve);
     }
@@ -70,10 +60,7 @@ struct SpectrumResult {
     std::string state;
     std::size_t layer = 0, head = 0, channel = 0;  // layer: the model's
     static void fields(auto& of, auto&& field) {
-      field("state", of.state);
-      field("layer", of.layer);
-      field("head", of.head);
-      field("channel", of.channel);
+      field("state", of.state)("layer", of.layer)("head", of.head)("channel", of.channel);
     }
   };
   std::string format = "kvspectrum-spectrum";
@@ -97,25 +84,16 @@ struct SpectrumResult {
   std::size_t tenth() const;
 
   static void fields(auto& of, auto&& field) {
-    field("format", of.format);
-    field("version", of.version);
-    field("model", of.model);
-    field("transform", of.transform);
-    field("tokens", of.tokens);
-    field("sinks", of.sinks);
-    field("documents", of.documents);
-    field("layers", of.layers);
-    field("low_percents", of.low_percents);
-    field("energy_share", of.energy_share);
+    field("format", of.format)("version", of.version)("model", of.model)("transform", of.transform)(
+        "tokens", of.tokens)("sinks", of.sinks)("documents", of.documents)("layers", of.layers)(
+        "low_percents", of.low_percents)("energy_share", of.energy_share);
     field.absent_or("text_sha256", of.text_sha256);
     field.absent_or("capture", of.capture);
     field.absent_or("capture_sha256", of.capture_sha256);
     field.absent_or("bos", of.bos);
     field.absent_or("tokens_dropped", of.tokens_dropped);
-    field("command", of.command);
-    field("tool_version", of.tool_version);
-    field("states", of.states);
-    field("constant_channels", of.constant_channels);
+    field("command", of.command)("tool_version", of.tool_version)("states", of.states)("constant_channels",
+                                                                                       of.constant_channels);
     field.absent_or("coding_gain", of.coding_gain);
   }
   static void check(const SpectrumResult& of, const JsonCursor& json);

@@ -25,19 +25,10 @@ struct TokenScoresResult {
 
   static void fields(auto& of, auto&& field) {
     field.inlined(of.head);
-    field("document", of.document);
-    field("window", of.window);
-    field("method", of.method);
-    field("sinks", of.sinks);
-    field("lag", of.lag);
-    field("ratio", of.ratio);
-    field("variant", of.variant);
-    field("layers", of.layers);
-    field("first_token", of.first_token);
-    field("tokens_scored", of.tokens_scored);
-    field("relative_score", of.relative_score);
-    field("kept", of.kept);
-    field("head_overlap", of.head_overlap);
+    field("document", of.document)("window", of.window)("method", of.method)("sinks", of.sinks)("lag", of.lag)(
+        "ratio", of.ratio)("variant", of.variant)("layers", of.layers)("first_token", of.first_token)(
+        "tokens_scored", of.tokens_scored)("relative_score", of.relative_score)("kept", of.kept)("head_overlap",
+                                                                                                 of.head_overlap);
   }
   static void check(const TokenScoresResult& of, const JsonCursor& json);
   /// The mean over layers of `head_overlap`.

@@ -5,6 +5,10 @@
 #include "results/ablation.h"
 #include "results/allocation.h"
 #include "results/cost.h"
+#include "results/perturbation.h"
+#include "results/retention.h"
+#include "results/spectrum.h"
+#include "results/token_scores.h"
 #include "tests/report/outputs.h"
 
 namespace kvs::testing {
@@ -29,6 +33,13 @@ TEST(RoundTrip, CalibrationsAndCosts) {
     one = written;
   }
   expect_written_again<AllocationResult>(allocation);
+}
+
+TEST(RoundTrip, StatesAndTheirBands) {
+  expect_written_again<SpectrumResult>(output_json("spectrum.json"));
+  expect_written_again<PerturbationResult>(output_json("perturb.json"));
+  expect_written_again<RetentionResult>(output_json("retain.json"));
+  expect_written_again<TokenScoresResult>(output_json("scores.json"));
 }
 
 TEST(RoundTrip, APerplexityAloneIsALoss) {
