@@ -1,13 +1,12 @@
 #include <algorithm>
 
-#include "calibrate/elitekv/config.h"
+#include "calibrate/elitekv/charts.h"
 #include "draw/svg.h"
 #include "eval/paired_difference.h"
 #include "export/report/markup.h"
 #include "export/report/parts.h"
 #include "export/report/sections.h"
 #include "export/report/table.h"
-#include "results/elite_chart.h"
 
 namespace kvs {
 namespace {
@@ -35,18 +34,10 @@ EliteSets elite_sets(const Output& output) {
   return sets;
 }
 
-EliteMap elite_map(const EliteSets& sets) {
-  EliteMap map{.heading = "", .head_word = "Head", .layers = sets.config.layers, .chunks = sets.chunks, .elite = {}};
-  for (const auto& layer : sets.config.picks) {
-    map.elite.emplace_back();
-    for (const ElitePicks& head : layer) map.elite.back().push_back(head.chunks);
-  }
-  return map;
-}
-
 /// How many heads keep each chunk, and in which order the first heads picked theirs.
 Markup elite_drawings(const EliteSets& sets, const std::string& id) {
-  const EliteMap map = elite_map(sets);
+  EliteMap map = elite_map(sets.config, sets.chunks);
+  map.head_word = "Head";
   draw::Chart heads = elite_chart(map);
   if (heads.panels.size() > kMaxHeadMaps) heads.panels.resize(kMaxHeadMaps);
   return page_drawings(elite_share_chart(map), id) + page_drawings(heads, id);
@@ -102,12 +93,9 @@ Markup trials_table(const std::vector<EliteTrial>& trials) {
 
 /// Perplexity of the sizes against r; nothing of fewer than two sizes.
 Markup trials_drawing(const std::vector<EliteTrial>& trials, const std::string& id, const std::string& command) {
-  EliteSweep sweep;
-  for (const EliteTrial& trial : trials)
-    if (trial.is_finite()) sweep.trials.push_back({trial.r, trial.d_ckv, trial.joint, trial.nll});
+  EliteSweep sweep = elite_sweep(trials);
   if (sweep.trials.size() < 2) return {};
   std::ranges::stable_sort(sweep.trials, {}, &EliteSweep::Trial::r);
-  sweep.nll_full = trials.front().nll_full;
   const draw::Chart chart = elite_sweep_chart(sweep);
   return figure(page_drawings(chart, id) + page_legend(chart), "Perplexity of the sizes that were tried.", command);
 }

@@ -62,6 +62,10 @@ TEST_F(TransformProgram, BytesThatAllSequencesShareAreShownWhereverBytesAre) {
     words.push_back("--json");
     EXPECT_EQ(parse_json(run("kvcalibrate", words).out, words[0]).at("shared_bytes"), shared);
   }
+  const Outcome whole = run("kvcalibrate", {"eval", "--task", folder_ / "q.jsonl", "--prefill", "context", "--model",
+                                            folder_ / "model", "--config", folder_ / "c.json"});
+  EXPECT_EQ(whole.status, 2);
+  EXPECT_THAT(whole.err, HasSubstr("--prefill: found context, expected stepwise with a config of transform"));
 }
 
 TEST_F(TransformProgram, RowsByHeadAreATransformToo) {
