@@ -10,7 +10,7 @@
 #include "calibrate/prompt_caches.h"
 #include "eval/latency.h"
 #include "run/progress.h"
-#include "tasks/task_report.h"
+#include "tasks/task_summary.h"
 
 namespace kvs {
 namespace {
@@ -18,12 +18,12 @@ namespace {
 constexpr std::size_t kTimedRuns = 3;
 
 Json retrieval_json(const std::string& task, std::span<const TaskResult> results) {
-  const Json found = task_json(results);
+  const TaskSummary found = task_summary(results);
   Json json{{"task", task},
-            {"accuracy", found.at("accuracy")},
-            {"log_likelihood", found.at("log_likelihood")},
+            {"accuracy", found.means.accuracy},
+            {"log_likelihood", found.means.log_likelihood},
             {"questions", results.size()}};
-  if (found.contains("difference")) json["difference"] = found.at("difference");
+  if (found.reference) json["difference"] = to_json(found.reference->difference);
   return json;
 }
 

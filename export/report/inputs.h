@@ -32,8 +32,11 @@ template <class Result>
 struct KindOf;
 struct EvaluationResult;
 struct LatencyResult;
+struct TaskAnswers;
 template <>
 struct KindOf<EvaluationResult> : std::integral_constant<OutputKind, OutputKind::kEvaluation> {};
+template <>
+struct KindOf<TaskAnswers> : std::integral_constant<OutputKind, OutputKind::kTask> {};
 template <>
 struct KindOf<LatencyResult> : std::integral_constant<OutputKind, OutputKind::kLatency> {};
 template <>

@@ -4,17 +4,10 @@
 #include <string>
 #include <string_view>
 
+#include "results/task_answers.h"
 #include "tasks/task.h"
 
 namespace kvs {
-
-/// How right a text is, each 0 … 1.
-struct Scores {
-  double accuracy = 0;  // 1: all answers are in the text, or one of alternatives
-  double recall = 0;    // share of the answers that are in it; accuracy where they are alternatives
-  double partial = 0;   // longest piece of an answer that is in it: mean over the answers, or the best alternative's
-  double f1 = 0;        // of its first line's words, the best answer's
-};
 
 /// Whether `answer` stands in `text`, both in Python's lower case: RULER's string_match. Forms of normalisation differ.
 bool holds_answer(std::string_view text, std::string_view answer);

@@ -1,7 +1,6 @@
 #include "tasks/task_run.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "io/record.h"
 #include "tasks/haystack.h"
@@ -13,6 +12,10 @@ namespace {
 std::string readable(const std::string& bytes) {
   std::size_t replaced = 0;
   return replace_invalid_utf8(bytes, replaced);
+}
+
+std::optional<std::size_t> asked_length(const TaskSample& sample) {
+  return sample.length == 0 ? std::nullopt : std::optional(sample.length);
 }
 
 Answer choose(AnswerModel& model, const TaskSample& sample, const Prompt& prompt) {
@@ -32,32 +35,6 @@ Answer choose(AnswerModel& model, const TaskSample& sample, const Prompt& prompt
   const double right = answer.text == sample.answers.front() ? 1 : 0;
   answer.scores = {right, right, right, right};
   return answer;
-}
-
-// An answer as a record of a journal and in a report.
-
-Json to_json(const Answer& answer) {
-  return {{"accuracy", answer.scores.accuracy},      {"recall", answer.scores.recall},
-          {"partial", answer.scores.partial},        {"f1", answer.scores.f1},
-          {"log_likelihood", answer.log_likelihood}, {"answer_tokens", answer.tokens},
-          {"first_token", answer.first_token},       {"first_right", answer.first_right},
-          {"bytes_ratio", answer.bytes_ratio},       {"text", answer.text}};
-}
-
-Answer answer_from(const JsonCursor& record) {
-  const auto share = [&](const char* name) {
-    const double found = record_real(record.at(name));
-    if (found < 0 || found > 1) record.at(name).fail("a number from 0 to 1");
-    return found;
-  };
-  return {.scores = {share("accuracy"), share("recall"), share("partial"), share("f1")},
-          .log_likelihood = record_real(record.at("log_likelihood")),
-          .tokens = record_size(record.at("answer_tokens"), 1),
-          .first_token =
-              static_cast<std::int32_t>(record.at("first_token").integer(-1, std::numeric_limits<std::int32_t>::max())),
-          .first_right = record.at("first_right").boolean(),
-          .bytes_ratio = record_real(record.at("bytes_ratio")),
-          .text = record.at("text").string()};
 }
 
 }  // namespace
@@ -97,8 +74,7 @@ std::vector<TaskResult> run_task(std::span<const TaskSample> samples, const Task
       results.push_back(task_result_from(journal->record(results.size()), sample, full != nullptr));
     } else {
       const Prompt prompt = encode_prompt(plan.tokenizer, sample, plan.rule, plan.bos);
-      TaskResult result{
-          .length = sample.length, .depth = sample.depth, .prompt_tokens = prompt.ids.size(), .answer = {}, .full = {}};
+      TaskResult result{.length = asked_length(sample), .depth = sample.depth, .prompt_tokens = prompt.ids.size()};
       result.answer = ask(model, sample, prompt, plan);
       if (full != nullptr) result.full = ask(*full, sample, prompt, plan);
       if (journal != nullptr) journal->append(to_json(result));
@@ -109,25 +85,13 @@ std::vector<TaskResult> run_task(std::span<const TaskSample> samples, const Task
   return results;
 }
 
-Json to_json(const TaskResult& result) {
-  Json json = Json::object();
-  if (result.length > 0) json["length"] = result.length;
-  if (result.depth) json["depth"] = *result.depth;
-  json["prompt_tokens"] = result.prompt_tokens;
-  json["answer"] = to_json(result.answer);
-  if (result.full) json["full"] = to_json(*result.full);
-  return json;
-}
-
 TaskResult task_result_from(const JsonCursor& record, const TaskSample& sample, bool compared) {
-  TaskResult result{.length = sample.length,
-                    .depth = sample.depth,
-                    .prompt_tokens = record_size(record.at("prompt_tokens"), 1),
-                    .answer = answer_from(record.at("answer")),
-                    .full = {}};
+  auto result = from_json<TaskResult>(record);
+  (void)record_size(record.at("prompt_tokens"), 1);
   if (sample.length > 0) require_record(record.at("length"), sample.length);
   if (sample.depth) require_record(record.at("depth"), *sample.depth);
-  if (compared) result.full = answer_from(record.at("full"));
+  if (compared) (void)record.at("full");
+  if (!compared) result.full.reset();
   return result;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "io/journal.h"
+#include "results/task_answers.h"
 #include "tasks/answer_model.h"
 #include "tasks/scores.h"
 #include "tasks/task.h"
@@ -19,26 +20,6 @@ struct TaskPlan {
   AnswerRule rule = AnswerRule::kAll;
   std::size_t answer_tokens = 32;  // at most, that are generated
   std::int32_t bos = -1;           // an id to begin prompts with, or none
-};
-
-/// One model's answer to a question.
-struct Answer {
-  Scores scores;
-  double log_likelihood = 0;
-  std::size_t tokens = 0;         // of the right answer, which that is of
-  std::int32_t first_token = -1;  // that was generated; -1: one of choices was taken
-  bool first_right = false;       // it is the right answer's
-  double bytes_ratio = 0;
-  std::string text;
-};
-
-/// What became of a question.
-struct TaskResult {
-  std::size_t length = 0;  // of the sample
-  std::optional<double> depth;
-  std::size_t prompt_tokens = 0;
-  Answer answer;
-  std::optional<Answer> full;  // of the full cache
 };
 
 /// Asks a question: the likelihood of its answer, token by token as it should be, then what the model says itself. Of
@@ -55,7 +36,6 @@ std::vector<TaskResult> run_task(std::span<const TaskSample> samples, const Task
                                  AnswerModel* full, const std::function<void(std::size_t)>& done = {},
                                  Journal* journal = nullptr);
 
-Json to_json(const TaskResult& result);
 /// @param compared  whether the full cache was asked, too. @throws Error kInput where it is not the sample's
 TaskResult task_result_from(const JsonCursor& record, const TaskSample& sample, bool compared);
 

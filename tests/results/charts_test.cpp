@@ -15,8 +15,8 @@
 #include "results/panels.h"
 #include "results/perturbation.h"
 #include "results/retention.h"
-#include "results/retrieval_chart.h"
 #include "results/spectrum_charts.h"
+#include "results/task_answers.h"
 #include "results/token_scores.h"
 #include "results/tradeoff_chart.h"
 #include "tests/draw/xml.h"
@@ -256,19 +256,30 @@ TEST(EliteSweepChart, DrawsBothFactorizationsBesideTheirReferences) {
   EXPECT_THAT(drawn(elite_sweep_chart({"far", {{4, 8, true, 900}}, 1, 1, 800})), Contains(HasSubstr("e^800")));
 }
 
-TEST(RetrievalChart, NamesLengthsAndDepths) {
-  const RetrievalMap map{"a_model: lagkv",
-                         {512, 1024},
-                         {0, 0.5},
-                         {{"score", "share found", true, {{1, 0.5}, {0, draw::kNoValue}}},
-                          {"likelihood", "log-likelihood a token", false, {{-0.1, -2}, {-3, 0}}}}};
-  const draw::Chart chart = retrieval_chart(map);
-  EXPECT_EQ(chart.panels[1].cells->places[1][0], 0);  // the least
-  EXPECT_EQ(chart.panels[1].cells->told[1][0], "\u22123.00");
-  for (const char* text :
-       {"a_model: lagkv", "512", "1,024", "50\u00A0%", "share found", "log-likelihood a token", "\u22123"})
+TEST(RetrievalChart, HasTheMeansByDepthAndLength) {
+  std::vector<TaskResult> results;
+  for (const double depth : {1.0, 0.0})
+    for (const std::size_t length : {2000U, 512U, 512U}) {
+      TaskResult& result = results.emplace_back();
+      result.length = length;
+      result.depth = depth;
+      result.answer.tokens = 4;
+      result.answer.log_likelihood = -static_cast<double>(length);
+      result.answer.scores.partial = results.size() % 2 == 0 ? depth : 0.5;
+    }
+  const draw::Chart chart = retrieval_chart("a_model: lagkv", results);
+  ASSERT_EQ(chart.panels.size(), 2U);
+  const draw::Cells &share = *chart.panels[0].cells, &likelihood = *chart.panels[1].cells;
+  EXPECT_THAT(share.places[1], testing::ElementsAre(0.75, 0.5));  // depth 1: results 2 and 3, and 1
+  EXPECT_EQ(share.told[1][0], "75\u00A0% of the answer, 2 questions");
+  EXPECT_EQ(likelihood.places[0][1], 0);  // the least
+  EXPECT_EQ(likelihood.told[0][0], "\u2212128");
+  for (const char* text : {"a_model: lagkv", "512", "2,000", "100\u00A0%", "share found", "log-likelihood a token"})
     EXPECT_THAT(drawn(chart), Contains(text));
-  EXPECT_THAT(drawn(retrieval_chart({"one", {8}, {0}, {{"a", "b", false, {{0}}}}})), Contains("one"));
+  for (TaskResult& result : results) result.full = result.answer;
+  EXPECT_THAT(drawn(retrieval_chart("", results)), Contains("share found, full cache"));
+  results[0].depth.reset();
+  EXPECT_TRUE(retrieval_chart("", results).panels.empty());
 }
 
 TEST(IntervalPanel, ShowsZeroAndCutsWideIntervals) {

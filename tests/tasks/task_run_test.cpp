@@ -6,7 +6,7 @@
 #include <string>
 
 #include "core/error.h"
-#include "tasks/task_report.h"
+#include "tasks/task_summary.h"
 #include "tests/eval/tiny_model.h"
 #include "tests/io/temporary_directory.h"
 #include "tests/model/caches.h"
@@ -74,7 +74,8 @@ TEST(TaskRun, EveryTaskIsSolvedByAModelThatKnowsAndMissedByOneThatDoesNot) {
     const TaskPlan plan{.tokenizer = tokenizer, .rule = AnswerRule::kAll, .answer_tokens = task->answer_tokens};
     ScriptedModel knows(tokenizer, samples), ignorant(tokenizer, {});
     const auto results = run_task(samples, plan, knows, &ignorant);
-    const Json report = task_json(results);
+    const TaskSummary summary = task_summary(results);
+    const Json report = to_json(summary);
     EXPECT_EQ(report.at("questions"), samples.size()) << task->name;
     for (const char* score : {"accuracy", "recall", "partial"}) EXPECT_EQ(report.at(score), 1.0) << task->name << score;
     EXPECT_EQ(report.at("log_likelihood"), 0.0) << task->name;
@@ -83,8 +84,8 @@ TEST(TaskRun, EveryTaskIsSolvedByAModelThatKnowsAndMissedByOneThatDoesNot) {
       EXPECT_EQ(full.at(score), 0.0) << task->name << score;
     EXPECT_EQ(full.at("log_likelihood"), -10.0) << task->name;
     EXPECT_EQ(report.at("first_token_as_full"), 0.0) << task->name;
-    EXPECT_TRUE(is_failed(report)) << task->name;
-    EXPECT_FALSE(is_failed(task_json(run_task(samples, plan, knows, nullptr)))) << task->name;
+    EXPECT_TRUE(summary.is_failed()) << task->name;
+    EXPECT_FALSE(task_summary(run_task(samples, plan, knows, nullptr)).is_failed()) << task->name;
   }
 }
 
@@ -98,7 +99,7 @@ TEST(TaskRun, OfChoicesTheMostProbableIsTheAnswer) {
   EXPECT_EQ(results[0].answer.text, "cold");
   EXPECT_EQ(results[0].answer.log_likelihood, 0);
   EXPECT_EQ(results[0].full->scores.accuracy, 0);
-  const Json report = task_json(results);
+  const Json report = to_json(task_summary(results));
   EXPECT_EQ(report.at("accuracy"), 1.0);
   EXPECT_FALSE(report.contains("first_token"));
   EXPECT_FALSE(report.contains("partial"));
@@ -130,30 +131,11 @@ TEST(TaskReport, DifferencesAreInLogLikelihoodPerToken) {
     results[n].full = results[n].answer;
     results[n].full->log_likelihood = 0;
   }
-  const Json difference = task_json(results).at("difference");
-  EXPECT_EQ(difference.at("log_likelihood"), -2.0);
+  const LikelihoodDifference difference = task_summary(results).reference->difference;
+  EXPECT_EQ(difference.log_likelihood, -2.0);
   // Student's t of 1 degree of freedom, 12.706, times the standard error of −3 and −1, which is 1.
-  EXPECT_NEAR(difference.at("interval")[0].get<double>(), -2 - 12.706, 1e-3);
-  EXPECT_NEAR(difference.at("interval")[1].get<double>(), -2 + 12.706, 1e-3);
-}
-
-TEST(TaskReport, MapsDepthAndLength) {
-  std::vector<TaskResult> results;
-  for (const double depth : {1.0, 0.0})
-    for (const std::size_t length : {20U, 10U, 10U}) {
-      TaskResult& result = results.emplace_back();
-      result.length = length;
-      result.depth = depth;
-      result.answer.tokens = 4;
-      result.answer.log_likelihood = -static_cast<double>(length);
-      result.answer.scores.partial = results.size() % 2 == 0 ? depth : 0.5;
-    }
-  const RetrievalMap map = retrieval_map(results);
-  EXPECT_THAT(map.lengths, ElementsAre(10, 20));
-  EXPECT_THAT(map.depths, ElementsAre(0, 1));
-  EXPECT_THAT(map.maps[1].values[0], ElementsAre(-2.5, -5));
-  EXPECT_THAT(map.maps[0].values[1], ElementsAre(0.75, 0.5));  // results 1 (20), 2 and 3 (10) of depth 1
-  EXPECT_TRUE(retrieval_map(std::vector<TaskResult>(1)).depths.empty());
+  EXPECT_NEAR(difference.interval->first, -2 - 12.706, 1e-3);
+  EXPECT_NEAR(difference.interval->second, -2 + 12.706, 1e-3);
 }
 
 TEST(EncodePrompt, AnswersBeginWhereIdsPart) {

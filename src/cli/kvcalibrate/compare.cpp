@@ -149,25 +149,6 @@ void add_identity(Run& run, const std::optional<Corpus>& calibration) {
   if (!compared_series(run.options()).empty()) add_decompositions(run.identity());
 }
 
-/// The questions of --task, and what they are asked with.
-struct TaskQuestions {
-  explicit TaskQuestions(const Run& run)
-      : tokenizer(run.model().load_tokenizer()),
-        input(task_input(run.options(), run.settings(), run.config(), *tokenizer)),
-        asked{run.options().text("task"),
-              input.samples,
-              {.tokenizer = *tokenizer,
-               .rule = input.rule,
-               .answer_tokens = input.answer_tokens,
-               .bos = chosen_bos(*tokenizer, bos_choice(run.options()))}} {
-    asked.longest = longest_question(input, asked.plan, run.config(), run.settings(), asked.task);
-  }
-
-  std::shared_ptr<const Tokenizer> tokenizer;
-  TaskInput input;
-  FrontQuestions asked;
-};
-
 /// What is compared on what.
 struct CompareInput {
   CompareGrid grid;
@@ -205,7 +186,7 @@ CompareInput compare_input(const Run& run) {
   grid.tokens = input.documents.front().size();
   grid.prefix = input.plan.prefix = compare_prefix(options, grid.tokens);
   input.decode = compare_decode(options, grid.tokens - grid.prefix - 1);
-  if (options.has("task")) (void)TaskQuestions(run);
+  if (options.has("task")) (void)TaskInput(run);
   input.cells = compare_cells(grid, run.config());
   for (CompareCell& cell : config_cells(options.list("config"), grid, run.model()))
     input.cells.push_back(std::move(cell));
@@ -309,8 +290,9 @@ Json look_at_front(const Run& run, const CompareInput& input, std::span<const Ce
     speeds = time_front(run, input.documents.front(), input.decode, front, most);
   }
   if (!options.has("task")) return speeds;
-  const FrontAnswers answers =
-      ask_front(run, TaskQuestions(run).asked, input.grid.tokens, front, records, clock.left(records));
+  const TaskInput asked(run);
+  const FrontAnswers answers = ask_front(run, {asked.task, asked.questions.samples, asked.plan, asked.longest},
+                                         input.grid.tokens, front, records, clock.left(records));
   result["full"]["retrieval"] = answers.full;
   for (std::size_t i = 0; i < front.size(); ++i) result["cells"][front[i].cell]["retrieval"] = answers.cells[i];
   return speeds;

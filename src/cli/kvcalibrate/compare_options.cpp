@@ -8,7 +8,6 @@
 #include "caches/kv_types.h"
 #include "calibrate/compare/calibration.h"
 #include "calibrate/registry.h"
-#include "cli/kvcalibrate/eval_task.h"
 #include "cli/kvcalibrate/task_input.h"
 #include "core/checked.h"
 #include "core/error.h"

@@ -7,6 +7,7 @@
 #include "cli/kvcalibrate/cache_choice.h"
 #include "cli/kvcalibrate/commands.h"
 #include "cli/kvcalibrate/eval_task.h"
+#include "cli/kvcalibrate/task_input.h"
 #include "core/error.h"
 #include "eval/cache_quality.h"
 #include "eval/evaluation.h"

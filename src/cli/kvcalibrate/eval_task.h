@@ -3,18 +3,12 @@
 #include <array>
 #include <string_view>
 
-#include "calibrate/prompt_caches.h"
-#include "cli/kvcalibrate/cache_choice.h"
 #include "run/run.h"
 
 namespace kvs {
 
-/// --task --lengths --depths --samples --answer-tokens.
-void add_question_options(OptionTable& table);
-/// The same and --prefill.
+/// add_question_options() and --prefill.
 void add_task_options(OptionTable& table);
-/// The tasks, a line for each.
-std::string task_lines();
 /// The options that need --task.
 inline constexpr std::array<std::string_view, 6> kTaskOptions = {"lengths", "depths",        "samples",
                                                                  "prefill", "answer-tokens", "seed"};

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <span>
+
+#include "results/task_answers.h"
+
+namespace kvs {
+
+/// @param results  at least one
+TaskSummary task_summary(std::span<const TaskResult> results);
+
+}  // namespace kvs
