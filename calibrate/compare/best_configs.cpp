@@ -8,29 +8,29 @@
 
 namespace kvs {
 
-void BestConfigs::add(const Json& n, const std::filesystem::path& to, OutputSet& outputs) {
-  if (n.is_null()) return;
-  const CompareCell& cell = cells_[n.get<std::size_t>()];
-  const Json quality = quality_of(comparison_.at("cells")[n.get<std::size_t>()]);
+void BestConfigs::add(const std::optional<std::size_t>& n, const std::filesystem::path& to, OutputSet& outputs) {
+  if (!n) return;
+  const CompareCell& cell = cells_[*n];
+  const Json quality = quality_of(comparison_.cells[*n]);
   const Json config =
       cell.config.empty() ? made_config(cell, quality) : copied_config(cell, quality, to.parent_path(), outputs);
   outputs.add(to, dump_json(config) + "\n");
 }
 
 /// What was scored, and on what.
-Json BestConfigs::quality_of(const Json& found) const {
-  const double nll = found.at("nll_mean").get<double>();
+Json BestConfigs::quality_of(const ComparedCell& found) const {
+  const ScoredLoss& loss = *found.loss;
   return {{"text", "compared documents"},
           {"text_sha256", record_.text_sha256},
-          {"documents", found.at("documents")},
-          {"window", comparison_.at("tokens")},
-          {"tokens_scored", found.at("tokens_scored")},
-          {"ppl", found.at("ppl")},
-          {"ppl_full", exponential_or_null(nll - found.at("ratio").at("nll_difference").get<double>())},
-          {"nll_mean", nll},
-          {"ratio", found.at("ratio")},
-          {"kl", found.at("kl")},
-          {"bytes_per_token", found.at("bytes_ratio").get<double>() * full_cache_bytes(source_.config(), 1)}};
+          {"documents", found.documents},
+          {"window", comparison_.tokens},
+          {"tokens_scored", loss.tokens_scored},
+          {"ppl", json_of(loss.ppl)},
+          {"ppl_full", exponential_or_null(loss.nll_mean - loss.ratio.nll_difference)},
+          {"nll_mean", loss.nll_mean},
+          {"ratio", to_json(loss.ratio)},
+          {"kl", loss.kl},
+          {"bytes_per_token", loss.bytes_ratio * full_cache_bytes(source_.config(), 1)}};
 }
 
 Json BestConfigs::made_config(const CompareCell& cell, const Json& quality) const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <span>
 
@@ -8,6 +9,7 @@
 #include "calibrate/config/config.h"
 #include "io/output_set.h"
 #include "model/model.h"
+#include "results/comparison.h"
 #include "texts/corpus.h"
 
 namespace kvs {
@@ -17,21 +19,21 @@ class BestConfigs {
  public:
   /// @param record      of the text that is compared
   /// @param calibrated  the text that settings were chosen on, or nullptr
-  BestConfigs(const Json& comparison, std::span<const CompareCell> cells, const ModelSource& source,
+  BestConfigs(const ComparisonResult& comparison, std::span<const CompareCell> cells, const ModelSource& source,
               const Provenance& record, const Corpus* calibrated)
       : comparison_(comparison), cells_(cells), source_(source), record_(record), calibrated_(calibrated) {}
 
-  /// Adds the config of cell `n` as `to`, with copies of the files that it names. Nothing for null.
-  void add(const Json& n, const std::filesystem::path& to, OutputSet& outputs);
+  /// Adds the config of cell `n` as `to`, with copies of the files that it names. Nothing without a cell.
+  void add(const std::optional<std::size_t>& n, const std::filesystem::path& to, OutputSet& outputs);
 
  private:
-  Json quality_of(const Json& found) const;
+  Json quality_of(const ComparedCell& found) const;
   Json made_config(const CompareCell& cell, const Json& quality) const;
   Json copied_config(const CompareCell& cell, const Json& quality, const std::filesystem::path& folder,
                      OutputSet& outputs);
   Provenance chosen_on(const CompareCell& cell) const;
 
-  const Json& comparison_;
+  const ComparisonResult& comparison_;
   std::span<const CompareCell> cells_;
   const ModelSource& source_;
   const Provenance& record_;

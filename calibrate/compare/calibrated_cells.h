@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,7 +21,7 @@ namespace kvs {
 struct CalibratedCells {
   std::vector<CompareCell> cells;
   double seconds = 0;
-  Json methods = Json::object();  // documents that each method was calibrated on
+  std::map<std::string, std::size_t> methods = {};  // documents that each method was calibrated on
 };
 
 /// What is calibrated, and where configs go.

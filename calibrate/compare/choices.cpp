@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "calibrate/compare/calibration.h"
-#include "calibrate/compare/comparison_text.h"
 #include "calibrate/compare/evidence.h"
 #include "calibrate/compare/racing.h"
 #include "eval/paired_difference.h"
+#include "results/comparison_words.h"
 
 namespace kvs {
 namespace {
@@ -20,29 +20,28 @@ constexpr double kRoundedShare = 1 + 1e-9;
 using Cells = std::vector<std::size_t>;
 
 /// "h2o + q8_0 (24.8 %)".
-std::string name_of(const Json& cell) {
-  return cell.at("label").get<std::string>() + text_of(" (%.1f %%)", 100 * cell.at("bytes_ratio").get<double>());
+std::string name_of(const ComparedCell& cell) {
+  return cell.label + text_of(" (%.1f %%)", 100 * cell.loss->bytes_ratio);
 }
 
 /// "h2o + q8_0 (24.8 %), perplexity × 1.0184 (0.9997–1.0367), KL 0.0236".
-std::string described(const Json& cell) {
-  const Json& ratio = cell.at("ratio");
-  return name_of(cell) + ", perplexity × " + times_text(ratio) + interval_text(ratio.at("interval"), "%.4f") +
-         text_of(", KL %.4f", cell.at("kl").get<double>());
+std::string described(const ComparedCell& cell) {
+  const ScoredLoss::Ratio& ratio = cell.loss->ratio;
+  return name_of(cell) + ", perplexity × " + times_text(ratio) + interval_text(ratio.interval, "%.4f") +
+         text_of(", KL %.4f", cell.loss->kl);
 }
 
 /// "KL × 0.45 (0.41–0.5) of NAME's over 8 documents".
-std::string relative_text(const Json& kl, const Json& other, const LossDifferences& differences) {
-  return text_of("KL × %.3g", kl.at("mean").get<double>()) + interval_text(kl.at("interval"), "%.3g") + " of " +
-         name_of(other) + "'s over " + samples_text(differences);
+std::string relative_text(const SampledRatio& kl, const ComparedCell& other, const LossDifferences& differences) {
+  return text_of("KL × %.3g", kl.mean) + interval_text(kl.interval, "%.3g") + " of " + name_of(other) + "'s over " +
+         samples_text(differences);
 }
 
 /// Scored cells of at most `budget`.
 Cells cells_within(const ScoredCells& scored, double budget) {
   Cells found;
   for (std::size_t n = 0; n < scored.cells.size(); ++n)
-    if (!scored.results[n].scores.kl.empty() &&
-        scored.json[n].at("bytes_ratio").get<double>() <= budget * kRoundedShare)
+    if (const auto& loss = scored.compared[n].loss; loss && loss->bytes_ratio <= budget * kRoundedShare)
       found.push_back(n);
   return found;
 }
@@ -60,80 +59,73 @@ Cells rivals(const ScoredCells& scored, const Cells& cells) {
 
 /// How many cells of a budget no time was left for.
 std::size_t left_behind(const ScoredCells& scored, double budget) {
-  return static_cast<std::size_t>(std::ranges::count_if(scored.json, [&](const Json& cell) {
-    return cell.at("budget") == budget &&
-           (cell.at("error") == kNoTimeToScore || cell.at("error") == kNoTimeToCalibrate);
+  return static_cast<std::size_t>(std::ranges::count_if(scored.compared, [&](const ComparedCell& cell) {
+    return cell.budget == budget && (cell.error == kNoTimeToScore || cell.error == kNoTimeToCalibrate);
   }));
 }
 
 /// Why nothing is the best of a budget: no time was left for its cells, or all need more; then what comes nearest.
 std::string unreached_text(const ScoredCells& scored, double budget) {
-  const Json* nearest = nullptr;
-  double least = 0;
   if (left_behind(scored, budget) > 0) return "no time was left to score what would reach it";
-  for (const Json& cell : scored.json) {
-    const Json& share = cell.contains("bytes_ratio") ? cell.at("bytes_ratio") : cell.at("needs");
-    if (share.is_null() || (nearest != nullptr && share.get<double>() >= least)) continue;
+  const ComparedCell* nearest = nullptr;
+  double least = 0;
+  for (const ComparedCell& cell : scored.compared) {
+    const std::optional<double> share = cell.loss ? cell.loss->bytes_ratio : cell.needs;
+    if (!share || (nearest != nullptr && *share >= least)) continue;
     nearest = &cell;
-    least = share;
+    least = *share;
   }
   if (nearest == nullptr) return "nothing reaches it";
-  return "nothing reaches it; nearest is " + nearest->at("label").get<std::string>() +
-         text_of(" with %.3g %%", 100 * least);
+  return "nothing reaches it; nearest is " + nearest->label + text_of(" with %.3g %%", 100 * least);
 }
 
 /// The choice among the cells of one budget.
-class BestChoice {
+class BestOfBudget {
  public:
-  BestChoice(const ScoredCells& scored, double budget)
+  BestOfBudget(const ScoredCells& scored, double budget)
       : scored_(scored), within_(cells_within(scored, budget)), rivals_(rivals(scored, within_)) {}
 
-  Json json(double budget) const {
-    Json choice{{"budget", budget},       {"cell", nullptr}, {"leader", nullptr}, {"documents", 0},
-                {"alike", Json::array()}, {"kl", nullptr},   {"verdict", nullptr}};
-    const std::size_t left = left_behind(scored_, budget);
-    choice["unscored"] = left;
+  BestChoice choice(double budget) const {
+    BestChoice choice{.budget = budget, .unscored = left_behind(scored_, budget)};
     if (rivals_.empty()) {
-      choice["verdict"] = unreached_text(scored_, budget);
+      choice.verdict = unreached_text(scored_, budget);
       return choice;
     }
-    const std::size_t leader = rivals_.front();
-    choice["leader"] = leader;
-    choice["documents"] = scored_.results[leader].scores.kl.size();
-    decide(leader, choice);
-    if (left > 0)
-      choice["verdict"] = choice["verdict"].get<std::string>() + "; no time was left to try " + std::to_string(left) +
-                          (left == 1 ? " other" : " others") + " of this budget";
+    choice.leader = rivals_.front();
+    choice.documents = documents_of(rivals_.front());
+    decide(rivals_.front(), choice);
+    if (choice.unscored > 0)
+      choice.verdict += "; no time was left to try " + std::to_string(choice.unscored) +
+                        (choice.unscored == 1 ? " other" : " others") + " of this budget";
     return choice;
   }
 
  private:
-  const Json& cell(std::size_t n) const { return scored_.json[n]; }
+  const ComparedCell& cell(std::size_t n) const { return scored_.compared[n]; }
   LossDifferences between(std::size_t n, std::size_t other) const {
     return from_other(scored_.results[n], scored_.results[other]);
   }
   std::size_t documents_of(std::size_t n) const { return scored_.results[n].scores.kl.size(); }
   /// Of cell n from another one, kept as what supports the choice. @return in words
-  std::string supported(std::size_t n, std::size_t other, Json& choice) const {
+  std::string supported(std::size_t n, std::size_t other, BestChoice& choice) const {
     const LossDifferences differences = between(n, other);
-    choice["kl"] = ratio_of(differences.kl, differences.of_parts);
-    choice["kl"]["relative_to"] = other;
-    return relative_text(choice["kl"], cell(other), differences);
+    choice.kl = {ratio_of(differences.kl, differences.of_parts), other};
+    return relative_text(choice.kl->ratio, cell(other), differences);
   }
 
-  void decide(std::size_t leader, Json& choice) const {
+  void decide(std::size_t leader, BestChoice& choice) const {
     const std::optional<std::size_t> next = next_to(leader);
     if (next && between(leader, *next).kl.size() < 2) {
-      choice["verdict"] = "cannot be said of one sample; the least divergence is that of " + described(cell(leader));
+      choice.verdict = "cannot be said of one sample; the least divergence is that of " + described(cell(leader));
       return;
     }
     const Cells alike = alike_to(leader);
-    choice["alike"] = alike;
+    choice.alike = alike;
     std::size_t chosen = leader;
     for (const std::size_t n : alike)
       if (parts_of(scored_.cells[n]) < parts_of(scored_.cells[chosen])) chosen = n;
-    choice["cell"] = chosen;
-    choice["verdict"] =
+    choice.cell = chosen;
+    choice.verdict =
         described(cell(chosen)) + ": " + (next ? reason(leader, chosen, *next, alike, choice) : "no other was scored");
   }
 
@@ -145,7 +137,7 @@ class BestChoice {
     });
     std::erase_if(others, [&](std::size_t n) {
       const LossDifferences differences = between(n, leader);
-      return is_above(ratio_of(differences.kl, differences.of_parts));
+      return ratio_of(differences.kl, differences.of_parts).is_above();
     });
     return others;
   }
@@ -164,7 +156,8 @@ class BestChoice {
     return nearest;
   }
 
-  std::string reason(std::size_t leader, std::size_t chosen, std::size_t next, const Cells& alike, Json& choice) const {
+  std::string reason(std::size_t leader, std::size_t chosen, std::size_t next, const Cells& alike,
+                     BestChoice& choice) const {
     if (chosen != leader) return not_told(chosen, leader, "", choice) + ", and the plainer: chosen";
     if (!alike.empty()) {
       const std::string others = alike.size() == 1 ? "" : " and " + std::to_string(alike.size() - 1) + " more";
@@ -172,16 +165,17 @@ class BestChoice {
     }
     const std::string fewer = rivals_.size() > 1 ? "" : ", which was scored on fewer";
     const std::string support = supported(leader, next, choice);
-    return is_clear(choice["kl"]) ? support + ", the next" + fewer
-                                  : "not distinguishable from " + name_of(cell(next)) + fewer + " (" + support + ")";
+    return choice.kl->ratio.is_clear()
+               ? support + ", the next" + fewer
+               : "not distinguishable from " + name_of(cell(next)) + fewer + " (" + support + ")";
   }
 
   /// "not distinguishable from NAME", what else is said of it, and the evidence. The mean KL may differ in the other
   /// direction than most documents do.
-  std::string not_told(std::size_t n, std::size_t other, const std::string& more, Json& choice) const {
+  std::string not_told(std::size_t n, std::size_t other, const std::string& more, BestChoice& choice) const {
     const std::string support = supported(n, other, choice);
     const bool lower = mean_kl(scored_.results[n].scores) < mean_kl(scored_.results[other].scores);
-    const std::string against = is_clear(choice["kl"]) && documents_of(n) == documents_of(other)
+    const std::string against = choice.kl->ratio.is_clear() && documents_of(n) == documents_of(other)
                                     ? std::string(", but the mean KL is ") + (lower ? "lower" : "higher")
                                     : "";
     return "not distinguishable from " + name_of(cell(other)) + more + " (" + support + against + ")";
@@ -192,38 +186,36 @@ class BestChoice {
 };
 
 /// The relative loss of perplexity that a cell's interval ends at; nothing without one.
-std::optional<double> max_loss(const Json& cell) {
-  const Json& interval = cell.at("ratio").at("interval");
-  if (interval.is_null()) return std::nullopt;
-  return interval[1].get<double>() - 1;
+std::optional<double> max_loss(const ComparedCell& cell) {
+  const auto& interval = cell.loss->ratio.interval;
+  return interval ? std::optional(interval->second - 1) : std::nullopt;
 }
 
 std::string over_text(const ScoredCells& scored, std::size_t n) {
   return " over " + samples_text(from_full(scored.results[n]));
 }
 
-Json smallest_choice(const ScoredCells& scored, double loss) {
+SmallestChoice smallest_choice(const ScoredCells& scored, double loss) {
   std::optional<std::size_t> smallest, nearest;
   for (std::size_t n = 0; n < scored.cells.size(); ++n) {
-    const Json& cell = scored.json[n];
-    if (!cell.at("front").get<bool>()) continue;
+    const ComparedCell& cell = scored.compared[n];
+    if (!cell.front) continue;
     const auto most = max_loss(cell);
     if (!most) continue;
-    if (!nearest || *most < *max_loss(scored.json[*nearest])) nearest = n;
-    const bool less = !smallest || cell.at("bytes_ratio") < scored.json[*smallest].at("bytes_ratio");
+    if (!nearest || *most < *max_loss(scored.compared[*nearest])) nearest = n;
+    const bool less = !smallest || cell.loss->bytes_ratio < scored.compared[*smallest].loss->bytes_ratio;
     if (*most <= loss && less) smallest = n;
   }
-  Json choice{
-      {"loss", loss}, {"cell", nullptr}, {"documents", 0}, {"verdict", "cannot be said: no cache has an interval"}};
-  if (!nearest) return choice;
+  if (!nearest) return {.loss = loss, .verdict = "cannot be said: no cache has an interval"};
   const std::size_t named = smallest.value_or(*nearest);
-  choice["documents"] = scored.results[named].scores.kl.size();
-  if (smallest) choice["cell"] = *smallest;
-  const std::string text = described(scored.json[named]) + over_text(scored, named);
-  choice["verdict"] = smallest ? text
-                               : "no cache of the front is known to cost so little; nearest is " + text +
-                                     text_of(", whose interval ends at %+.3g %%", 100 * *max_loss(scored.json[named]));
-  return choice;
+  const std::string text = described(scored.compared[named]) + over_text(scored, named);
+  return {.loss = loss,
+          .cell = smallest,
+          .documents = scored.results[named].scores.kl.size(),
+          .verdict = smallest
+                         ? text
+                         : "no cache of the front is known to cost so little; nearest is " + text +
+                               text_of(", whose interval ends at %+.3g %%", 100 * *max_loss(scored.compared[named]))};
 }
 
 }  // namespace
@@ -236,14 +228,14 @@ Parts parts_of(const CompareCell& cell) {
   return cell.type.empty() ? Parts::kMethod : Parts::kComposed;
 }
 
-Json best_choices(const ScoredCells& scored, std::span<const double> budgets) {
-  Json all = Json::array();
-  for (const double budget : budgets) all.push_back(BestChoice(scored, budget).json(budget));
+std::vector<BestChoice> best_choices(const ScoredCells& scored, std::span<const double> budgets) {
+  std::vector<BestChoice> all;
+  for (const double budget : budgets) all.push_back(BestOfBudget(scored, budget).choice(budget));
   return all;
 }
 
-Json smallest_choices(const ScoredCells& scored, std::span<const double> losses) {
-  Json all = Json::array();
+std::vector<SmallestChoice> smallest_choices(const ScoredCells& scored, std::span<const double> losses) {
+  std::vector<SmallestChoice> all;
   for (const double loss : losses) all.push_back(smallest_choice(scored, loss));
   return all;
 }

@@ -58,14 +58,13 @@ LossDifferences from_other(const CellResult& result, const CellResult& other) {
   return found;
 }
 
-Json ratio_of(const std::vector<double>& differences, bool of_parts) {
+SampledRatio ratio_of(const std::vector<double>& differences, bool of_parts) {
   const PairedDifference found = paired_difference(differences);
   constexpr double kMaxLog = 690;  // e^690 is 1e299: what is drawn or multiplied stays a number
-  Json ratio{{"mean", std::exp(std::clamp(found.mean, -kMaxLog, kMaxLog))},
-             {"interval", nullptr},
-             {"over", of_parts ? "parts" : "documents"}};
+  SampledRatio ratio{.mean = std::exp(std::clamp(found.mean, -kMaxLog, kMaxLog)),
+                     .over = of_parts ? Samples::kParts : Samples::kDocuments};
   if (found.interval && std::log1p(found.interval->second) < kMaxLog)
-    ratio["interval"] = {1 + found.interval->first, 1 + found.interval->second};
+    ratio.interval = {1 + found.interval->first, 1 + found.interval->second};
   return ratio;
 }
 
@@ -73,16 +72,6 @@ std::string samples_text(const LossDifferences& differences) {
   std::string documents = counted(differences.documents, "document");
   if (!differences.of_parts) return documents;
   return counted(differences.nll.size(), "part") + " of " + documents + " alone";
-}
-
-bool is_above(const Json& ratio) {
-  const Json& interval = ratio.at("interval");
-  return !interval.is_null() && interval[0].get<double>() > 1;
-}
-
-bool is_clear(const Json& ratio) {
-  const Json& interval = ratio.at("interval");
-  return is_above(ratio) || (!interval.is_null() && interval[1].get<double>() < 1);
 }
 
 }  // namespace kvs

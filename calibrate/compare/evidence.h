@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "calibrate/compare/comparison.h"
-#include "io/json.h"
+#include "results/comparison.h"
 
 namespace kvs {
 
@@ -24,15 +24,10 @@ struct LossDifferences {
 LossDifferences from_full(const CellResult& result);
 LossDifferences from_other(const CellResult& result, const CellResult& other);
 
-/// What a mean difference says as a ratio, with the 95 % interval of Student's t over the samples: {mean, interval,
-/// over ("documents" or "parts")}. The mean is from 1e-299 to 1e299; the interval is null of one sample, or where it
-/// ends above that.
-Json ratio_of(const std::vector<double>& differences, bool of_parts);
+/// What a mean difference says as a ratio, with the 95 % interval of Student's t over the samples. The mean is from
+/// 1e-299 to 1e299; there is no interval of one sample, or where it ends above that.
+SampledRatio ratio_of(const std::vector<double>& differences, bool of_parts);
 /// "4 documents", or "16 parts of 2 documents alone".
 std::string samples_text(const LossDifferences& differences);
-
-/// Whether the interval of a ratio lies above 1, and whether it excludes 1.
-bool is_above(const Json& ratio);
-bool is_clear(const Json& ratio);
 
 }  // namespace kvs

@@ -17,14 +17,11 @@ namespace {
 
 constexpr std::size_t kTimedRuns = 3;
 
-Json retrieval_json(const std::string& task, std::span<const TaskResult> results) {
+Retrieval retrieval_of(const std::string& task, std::span<const TaskResult> results) {
   const TaskSummary found = task_summary(results);
-  Json json{{"task", task},
-            {"accuracy", found.means.accuracy},
-            {"log_likelihood", found.means.log_likelihood},
-            {"questions", results.size()}};
-  if (found.reference) json["difference"] = to_json(found.reference->difference);
-  return json;
+  Retrieval retrieval{task, found.means.accuracy, found.means.log_likelihood, results.size()};
+  if (found.reference) retrieval.difference = found.reference->difference;
+  return retrieval;
 }
 
 /// Seconds that a document of the comparison takes with the full cache and every cell of the front, about.
@@ -94,7 +91,7 @@ class FrontAsking {
     for (const auto& [i, error] : errors_)
       run_.note(task + ", " + (i == 0 ? "full cache" : front_[i - 1].of->label) + ": " + error);
     const auto found = [&](std::size_t i) {
-      return errors_.contains(0) || errors_.contains(i) ? Json() : retrieval_json(task, results_[i]);
+      return errors_.contains(0) || errors_.contains(i) ? std::nullopt : std::optional(retrieval_of(task, results_[i]));
     };
     FrontAnswers answers{found(0), {}};
     for (std::size_t i = 1; i < caches(); ++i) answers.cells.push_back(found(i));
@@ -126,17 +123,13 @@ std::vector<TimedCache> timed_caches(const Run& run, std::span<const FrontCell> 
 }
 
 /// @param caches  the full one first
-Json speeds_json(std::span<const CacheLatency> caches, std::span<const FrontCell> front, std::size_t tokens) {
+ComparisonSpeeds speeds_of(std::span<const CacheLatency> caches, std::span<const FrontCell> front, std::size_t tokens) {
   // The ratio is that of runs that took turns; a rate by itself moves with the machine.
   const double full = 1000 / caches[0].decode_ms[0];
-  Json speeds{{"format", "kvspectrum-speeds"}, {"version", 1}, {"tokens", tokens}, {"cells", Json::array()}};
+  ComparisonSpeeds speeds{.tokens = tokens};
   for (std::size_t n = 0; n < front.size(); ++n) {
     const double ratio = 1 / caches[n + 1].decode_ratio[0];
-    speeds["cells"].push_back({{"label", front[n].of->label},
-                               {"budget", front[n].budget},
-                               {"decode_tokens_per_second", full * ratio},
-                               {"full_decode_tokens_per_second", full},
-                               {"ratio", ratio}});
+    speeds.cells.push_back({front[n].of->label, front[n].budget, full * ratio, full, ratio});
   }
   return speeds;
 }
@@ -152,7 +145,7 @@ FrontAnswers ask_front(const Run& run, const FrontQuestions& questions, std::siz
     count = recorded_count(records, *seconds, 2 * share * pass_seconds(front), count);
     if (count == 0) {
       run.note("no time is left to ask the questions of --task " + questions.task);
-      return {nullptr, std::vector<Json>(front.size())};
+      return {std::nullopt, std::vector<std::optional<Retrieval>>(front.size())};
     }
   }
   Progress progress("compare: " + questions.task, asking.caches() * asking.samples(), run.quiet());
@@ -168,11 +161,11 @@ FrontAnswers ask_front(const Run& run, const FrontQuestions& questions, std::siz
   return asking.answers();
 }
 
-Json time_front(const Run& run, std::span<const std::int32_t> document, std::size_t decode,
-                std::span<const FrontCell> front, std::optional<double> seconds) {
+std::optional<ComparisonSpeeds> time_front(const Run& run, std::span<const std::int32_t> document, std::size_t decode,
+                                           std::span<const FrontCell> front, std::optional<double> seconds) {
   const auto refuse = [&](const std::string& reason) {
     run.note(reason);
-    return Json();
+    return std::nullopt;
   };
   if (seconds && pass_seconds(front) > *seconds) return refuse("no time is left to time the front");
   const std::vector<TimedCache> caches = timed_caches(run, front, document.size());
@@ -190,7 +183,7 @@ Json time_front(const Run& run, std::span<const std::int32_t> document, std::siz
     return refuse(std::string("the front is not timed: ") + error.what());
   }
   if (!clock_went_on(cells)) return refuse("the clock stood still: the front is not timed");
-  return speeds_json(latency_result(plan, caches, cells).caches, front, document.size());
+  return speeds_of(latency_result(plan, caches, cells).caches, front, document.size());
 }
 
 }  // namespace kvs

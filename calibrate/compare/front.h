@@ -7,6 +7,7 @@
 
 #include "calibrate/compare/grid.h"
 #include "calibrate/compare/records.h"
+#include "results/comparison.h"
 #include "run/run.h"
 #include "tasks/task_run.h"
 
@@ -37,16 +38,16 @@ struct FrontQuestions {
 /// @param seconds  of all questions: so many are asked as fit by the first one's time; none, and all is null, where by
 ///                 the cells' own times not even that one does
 struct FrontAnswers {
-  Json full;
-  std::vector<Json> cells;
+  std::optional<Retrieval> full;
+  std::vector<std::optional<Retrieval>> cells;
 };
 FrontAnswers ask_front(const Run& run, const FrontQuestions& questions, std::size_t tokens,
                        std::span<const FrontCell> front, RunRecords& records, std::optional<double> seconds);
 
 /// Tokens per second that the front's caches and the full cache decode, taking turns, at the end of `document`: the
-/// content of FILE_speed.json. Medians of three, or of so many as fit into `seconds`; null where none does, or where
+/// content of FILE_speed.json. Medians of three, or of so many as fit into `seconds`; nothing where none does, or where
 /// a cache computes no number.
-Json time_front(const Run& run, std::span<const std::int32_t> document, std::size_t decode,
-                std::span<const FrontCell> front, std::optional<double> seconds);
+std::optional<ComparisonSpeeds> time_front(const Run& run, std::span<const std::int32_t> document, std::size_t decode,
+                                           std::span<const FrontCell> front, std::optional<double> seconds);
 
 }  // namespace kvs

@@ -15,29 +15,29 @@ namespace {
 constexpr double kUseless = 1.0;
 constexpr std::size_t kMaxNamed = 4;  // methods in a sentence
 
-bool is_measured(const ComparisonCell& cell) { return cell.loss && cell.kl && cell.bytes && cell.error.empty(); }
+bool is_measured(const ComparedCell& cell) { return cell.loss && cell.loss->ratio.ppl && !cell.error; }
+double change_of(const ComparedCell& cell) { return *cell.loss->ratio.change(); }
 
 /// Documents of the cells that stayed longest; what has fewer cannot be compared with them.
-std::size_t max_documents(std::span<const ComparisonCell* const> cells) {
+std::size_t max_documents(std::span<const ComparedCell* const> cells) {
   std::size_t most = 0;
-  for (const ComparisonCell* cell : cells)
+  for (const ComparedCell* cell : cells)
     if (!cell->stopped) most = std::max(most, cell->documents);
   return most;
 }
 
 /// The measured cells of a budget, those of least divergence first.
-std::vector<const ComparisonCell*> measured_cells(const Comparison& comparison, double budget) {
-  std::vector<const ComparisonCell*> cells;
-  for (const ComparisonCell& cell : comparison.cells)
+std::vector<const ComparedCell*> measured_cells(const ComparisonResult& result, double budget) {
+  std::vector<const ComparedCell*> cells;
+  for (const ComparedCell& cell : result.cells)
     if (cell.budget == budget && is_measured(cell)) cells.push_back(&cell);
-  std::ranges::stable_sort(cells, {}, [](const ComparisonCell* cell) { return *cell->kl; });
+  std::ranges::stable_sort(cells, {}, [](const ComparedCell* cell) { return cell->loss->kl; });
   return cells;
 }
 
 /// How a cell changes perplexity, with the interval that says how sure that is.
-std::string cost_of(const ComparisonCell& cell) {
-  return change_words(*cell.loss, cell.interval, cell.over_parts) +
-         (!cell.interval && cell.documents == 1 ? " (one document, no interval)" : "");
+std::string cost_of(const ComparedCell& cell) {
+  return loss_words(cell) + (!cell.loss->ratio.interval && cell.documents == 1 ? " (one document, no interval)" : "");
 }
 
 /// "half", "a quarter", "34.4 %".
@@ -49,14 +49,14 @@ std::string size_words(double budget) {
   return shown_percent(budget);
 }
 
-std::string at_budget(const Comparison& comparison, double budget) {
+std::string at_budget(const ComparisonResult& result, double budget) {
   std::string usable, useless;
   std::size_t named = 0;
-  const auto cells = measured_cells(comparison, budget);
+  const auto cells = measured_cells(result, budget);
   const std::size_t documents = max_documents(cells);
-  for (const ComparisonCell* cell : cells) {
-    if (*cell->loss > kUseless) {
-      useless += (useless.empty() ? "" : ", ") + spoken(cell->label) + " (" + shown_change(*cell->loss) +
+  for (const ComparedCell* cell : cells) {
+    if (change_of(*cell) > kUseless) {
+      useless += (useless.empty() ? "" : ", ") + spoken(cell->label) + " (" + shown_change(change_of(*cell)) +
                  (cell->documents < documents ? ", on " + counted(cell->documents, "document") : "") + ")";
     } else if (!cell->stopped && cell->documents == documents && named++ < kMaxNamed) {
       const bool first = named == 1;
@@ -66,49 +66,45 @@ std::string at_budget(const Comparison& comparison, double budget) {
   if (!useless.empty()) useless = "not usable on this model without training: " + useless;
   const std::string words = usable + (usable.empty() || useless.empty() ? "" : "; ") + useless;
   const std::string where =
-      !usable.empty() && documents < comparison.documents ? "on " + documents_of(comparison, documents) + ", " : "";
+      !usable.empty() && documents < result.documents ? "on " + documents_of(result, documents) + ", " : "";
   return words.empty() ? words : "At " + size_words(budget) + " of the bytes, " + where + words + ".";
 }
 
-std::string smallest(const Comparison& comparison, double loss, std::optional<std::size_t> n) {
-  if (!n)
-    return "Of no cache of the front are the documents sure that it costs at most " + shown_percent(loss) +
-           " of perplexity: their intervals reach beyond it.";
-  const ComparisonCell& cell = comparison.cells[*n];
-  if (!is_measured(cell)) return "";
-  return "The smallest cache of the front that costs at most " + shown_percent(loss) + " of perplexity is " +
-         spoken(cell.label) + " at " + shown_percent(*cell.bytes) +
-         " of the bytes: " + perplexity_change(*cell.loss, cell.interval, cell.over_parts) + ".";
-}
-
 /// Calibrated settings against their papers' at the same bytes.
-std::string gained(const Comparison& comparison) {
+std::string gained(const ComparisonResult& result) {
   std::size_t pairs = 0, better = 0, clear = 0;
-  const ComparisonCell* best = nullptr;
-  for (const ComparisonCell& cell : comparison.cells) {
-    if (!cell.gain || !is_measured(cell)) continue;
+  const ComparedCell* best = nullptr;
+  for (const ComparedCell& cell : result.cells) {
+    if (!cell.over_standard || !is_measured(cell)) continue;
+    const SampledRatio& ppl = cell.over_standard->ppl;
     ++pairs;
-    better += cell.gain->ppl < 0 ? 1 : 0;
-    clear += cell.gain->ppl_interval && cell.gain->ppl_interval->second < 0 ? 1 : 0;
-    if (*cell.loss <= kUseless && (best == nullptr || cell.gain->ppl < best->gain->ppl)) best = &cell;
+    better += ppl.mean < 1 ? 1 : 0;
+    clear += ppl.interval && ppl.interval->second < 1 ? 1 : 0;
+    if (change_of(cell) <= kUseless && (best == nullptr || ppl.mean < best->over_standard->ppl.mean)) best = &cell;
   }
   if (pairs == 0) return "";
   const std::string words = "Calibration beats the settings of the paper in " + shown_count(better) + " of " +
                             counted(pairs, "pair") + " of the same size, clearly in " + shown_count(clear);
-  if (best == nullptr || best->gain->ppl >= 0) return words + ".";
+  if (best == nullptr || best->over_standard->ppl.mean >= 1) return words + ".";
+  const SampledRatio& ppl = best->over_standard->ppl;
   return words + "; most for " + spoken(best->label) + " at " + shown_percent(best->budget) + ": " +
-         perplexity_change(best->gain->ppl, best->gain->ppl_interval, best->gain->over_parts) + ".";
+         perplexity_change(ppl.mean - 1, as_change(ppl.interval), ppl.over == Samples::kParts) + ".";
 }
 
 }  // namespace
 
-std::vector<std::string> comparison_findings(const Comparison& comparison) {
+std::vector<std::string> comparison_findings(const ComparisonResult& result) {
   std::vector<std::string> findings;
-  for (const double budget : comparison.budgets) findings.push_back(at_budget(comparison, budget));
-  for (const std::string& verdict : comparison.verdicts) findings.push_back(verdict);
-  if (comparison.verdicts.empty())
-    for (const auto& [loss, cell] : comparison.smallest) findings.push_back(smallest(comparison, loss, cell));
-  findings.push_back(gained(comparison));
+  std::vector<double> budgets = result.budgets;
+  std::ranges::sort(budgets, std::greater{});
+  for (const double budget : budgets) findings.push_back(at_budget(result, budget));
+  for (const BestChoice& best : result.best)
+    findings.push_back("Best at " + shown_percent(best.budget) + " of the bytes: " + best.verdict);
+  for (const SmallestChoice& smallest : result.smallest)
+    findings.push_back("Smallest that costs at most " + shown_percent(smallest.loss) +
+                       " of perplexity: " + smallest.verdict);
+  if (result.left_out.verdict) findings.push_back(capitalised(*result.left_out.verdict) + ".");
+  findings.push_back(gained(result));
   std::erase(findings, std::string());
   return findings;
 }

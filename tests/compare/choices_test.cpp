@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "calibrate/compare/comparison_report.h"
+#include "calibrate/compare/comparison_result.h"
 
 namespace kvs {
 namespace {
@@ -49,7 +49,7 @@ struct Named {
   CellResult result;
 };
 
-Json compared(const std::vector<Named>& named) {
+ComparisonResult compared(const std::vector<Named>& named) {
   std::vector<CompareCell> cells;
   std::vector<CellResult> results;
   for (const Named& one : named) {
@@ -61,22 +61,21 @@ Json compared(const std::vector<Named>& named) {
     results.push_back(one.result);
   }
   const std::vector budgets{0.5}, losses{0.02};
-  return comparison_json(cells, results, {budgets, losses}, one_layer(), 32);
+  return comparison_result(cells, results, {budgets, losses}, one_layer(), 32);
 }
-Json best_of(const std::vector<Named>& named) { return compared(named).at("best")[0]; }
-std::string verdict_of(const Json& choice) { return choice.at("verdict"); }
+BestChoice best_of(const std::vector<Named>& named) { return compared(named).best[0]; }
 
 TEST(BestChoice, IsNamedWithTheIntervalThatSupportsIt) {
   // A quarter of the divergence in each of four documents: the ratio's interval is a point.
-  const Json best =
+  const BestChoice best =
       best_of({{"lagkv", "", false, scored({0.4, 0.8, 0.4, 0.8})}, {"h2o", "", false, scored({0.1, 0.2, 0.1, 0.2})}});
-  EXPECT_EQ(best.at("cell"), 1);
-  EXPECT_EQ(best.at("leader"), 1);
-  EXPECT_EQ(best.at("documents"), 4);
-  EXPECT_EQ(best.at("kl").at("relative_to"), 0);
-  EXPECT_NEAR(best.at("kl").at("mean"), 0.25, 1e-12);
-  EXPECT_THAT(verdict_of(best), AllOf(HasSubstr("h2o ("), HasSubstr("KL × 0.25 (0.25–0.25) of lagkv ("),
-                                      HasSubstr("over 4 documents, the next")));
+  EXPECT_EQ(best.cell, 1U);
+  EXPECT_EQ(best.leader, 1U);
+  EXPECT_EQ(best.documents, 4U);
+  EXPECT_EQ(best.kl->relative_to, 0U);
+  EXPECT_NEAR(best.kl->ratio.mean, 0.25, 1e-12);
+  EXPECT_THAT(best.verdict, AllOf(HasSubstr("h2o ("), HasSubstr("KL × 0.25 (0.25–0.25) of lagkv ("),
+                                  HasSubstr("over 4 documents, the next")));
 }
 
 TEST(BestChoice, IsThePlainerOfTwoThatDocumentsDoNotTellApart) {
@@ -84,71 +83,71 @@ TEST(BestChoice, IsThePlainerOfTwoThatDocumentsDoNotTellApart) {
   const std::vector<Named> named{{"transform", "", true, scored({0.1, 0.2, 0.1, 0.19})},
                                  {"h2o", "q8_0", false, scored({0.2, 0.1, 0.2, 0.1})},
                                  {"full", "q4_0", false, scored({0.4, 0.8, 0.4, 0.8})}};
-  const Json best = best_of(named);
-  EXPECT_EQ(best.at("leader"), 0);
-  EXPECT_EQ(best.at("cell"), 1);  // not the plainest of all, which is clearly behind
-  EXPECT_THAT(best.at("alike"), ElementsAre(1));
-  EXPECT_THAT(verdict_of(best), AllOf(HasSubstr("h2o + q8_0 ("), HasSubstr("not distinguishable from transform ("),
-                                      HasSubstr("and the plainer: chosen")));
+  const BestChoice best = best_of(named);
+  EXPECT_EQ(best.leader, 0U);
+  EXPECT_EQ(best.cell, 1U);  // not the plainest of all, which is clearly behind
+  EXPECT_THAT(best.alike, ElementsAre(1));
+  EXPECT_THAT(best.verdict, AllOf(HasSubstr("h2o + q8_0 ("), HasSubstr("not distinguishable from transform ("),
+                                  HasSubstr("and the plainer: chosen")));
 }
 
 TEST(BestChoice, SaysWhereNoneOfThoseAlikeIsPlainer) {
-  const Json best =
+  const BestChoice best =
       best_of({{"h2o", "", false, scored({0.1, 0.2, 0.1, 0.19})}, {"lagkv", "", false, scored({0.2, 0.1, 0.2, 0.1})}});
-  EXPECT_EQ(best.at("cell"), 0);
-  EXPECT_THAT(verdict_of(best),
+  EXPECT_EQ(best.cell, 0U);
+  EXPECT_THAT(best.verdict,
               AllOf(HasSubstr("not distinguishable from lagkv ("), HasSubstr("none of which is plainer")));
 }
 
 TEST(BestChoice, OfOneDocumentIsByItsPartsAndSaysSo) {
   // Twice the divergence; both caches' parts differ from the mean by the same factors.
-  const Json best = best_of({{"h2o", "", false, scored({0.1}, 8)}, {"lagkv", "", false, scored({0.2}, 8)}});
-  EXPECT_EQ(best.at("kl").at("over"), "parts");
-  EXPECT_THAT(verdict_of(best), HasSubstr("KL × 0.5 (0.5–0.5) of lagkv"));
-  EXPECT_THAT(verdict_of(best), HasSubstr("over 8 parts of 1 document alone"));
+  const BestChoice best = best_of({{"h2o", "", false, scored({0.1}, 8)}, {"lagkv", "", false, scored({0.2}, 8)}});
+  EXPECT_EQ(best.kl->ratio.over, Samples::kParts);
+  EXPECT_THAT(best.verdict, HasSubstr("KL × 0.5 (0.5–0.5) of lagkv"));
+  EXPECT_THAT(best.verdict, HasSubstr("over 8 parts of 1 document alone"));
 }
 
 TEST(BestChoice, IsNotNamedByOneSample) {
-  const Json best = best_of({{"h2o", "", false, scored({0.1})}, {"lagkv", "", false, scored({0.2})}});
-  EXPECT_TRUE(best.at("cell").is_null());
-  EXPECT_EQ(best.at("leader"), 0);
-  EXPECT_THAT(verdict_of(best), HasSubstr("cannot be said"));
+  const BestChoice best = best_of({{"h2o", "", false, scored({0.1})}, {"lagkv", "", false, scored({0.2})}});
+  EXPECT_FALSE(best.cell);
+  EXPECT_EQ(best.leader, 0U);
+  EXPECT_THAT(best.verdict, HasSubstr("cannot be said"));
 }
 
 TEST(BestChoice, CellsOfFewerDocumentsAreComparedOnThoseThatBothHave) {
   // One document of less divergence than the mean of four says nothing: on that document the cell is behind.
-  const Json best =
+  const BestChoice best =
       best_of({{"lagkv", "", false, scored({0.15}, 8)}, {"h2o", "", false, scored({0.1, 0.5, 0.5, 0.5}, 8)}});
-  EXPECT_EQ(best.at("cell"), 1);
-  EXPECT_THAT(verdict_of(best), AllOf(HasSubstr("of lagkv ("), HasSubstr("parts of 1 document alone"),
-                                      HasSubstr("which was scored on fewer")));
+  EXPECT_EQ(best.cell, 1U);
+  EXPECT_THAT(best.verdict, AllOf(HasSubstr("of lagkv ("), HasSubstr("parts of 1 document alone"),
+                                  HasSubstr("which was scored on fewer")));
 }
 
 TEST(BestChoice, IsThePlainerAlsoWhereTimeLeftItBehind) {
   const std::vector<double> kl{0.1, 0.2, 0.1, 0.19};
   std::vector<Named> named{{"h2o", "", false, scored(kl, 8)}, {"full", "q8_0", false, scored({0.1}, 8)}};
-  const Json result = compared(named), best = result.at("best")[0];
-  EXPECT_EQ(best.at("leader"), 0);
-  EXPECT_EQ(best.at("cell"), 1);
-  EXPECT_THAT(best.at("alike"), ElementsAre(1));
-  EXPECT_THAT(verdict_of(best), AllOf(HasSubstr("8 parts of 1 document alone"), HasSubstr("the plainer: chosen")));
-  EXPECT_EQ(result.at("left_out").at("shortened"), 1);
-  EXPECT_THAT(result.at("left_out").at("verdict").get<std::string>(),
-              HasSubstr("scoring 1 on as many documents as the others"));
+  const ComparisonResult result = compared(named);
+  const BestChoice& best = result.best[0];
+  EXPECT_EQ(best.leader, 0U);
+  EXPECT_EQ(best.cell, 1U);
+  EXPECT_THAT(best.alike, ElementsAre(1));
+  EXPECT_THAT(best.verdict, AllOf(HasSubstr("8 parts of 1 document alone"), HasSubstr("the plainer: chosen")));
+  EXPECT_EQ(result.left_out.shortened, 1U);
+  EXPECT_THAT(*result.left_out.verdict, HasSubstr("scoring 1 on as many documents as the others"));
   named[1].result.stopped = true;  // beaten, and so not left behind
-  EXPECT_EQ(best_of(named).at("cell"), 0);
-  EXPECT_TRUE(compared(named).at("left_out").at("verdict").is_null());
+  EXPECT_EQ(best_of(named).cell, 0U);
+  EXPECT_FALSE(compared(named).left_out.verdict);
 }
 
 TEST(BestChoice, IsNotSaidToBeAheadWhereMostDocumentsSayTheContrary) {
   // Half of the divergence in 15 documents, ten times as much in one: the mean is higher, the ratios' clearly lower.
   std::vector<double> even(16, 0.1), mostly(15, 0.05);
   mostly.push_back(1);
-  const Json best = best_of({{"h2o", "", false, scored(even)}, {"lagkv", "", false, scored(mostly)}});
-  EXPECT_EQ(best.at("leader"), 0);
-  EXPECT_THAT(best.at("alike"), ElementsAre(1));
-  EXPECT_GT(best.at("kl").at("interval")[0], 1);
-  EXPECT_THAT(verdict_of(best),
+  const BestChoice best = best_of({{"h2o", "", false, scored(even)}, {"lagkv", "", false, scored(mostly)}});
+  EXPECT_EQ(best.leader, 0U);
+  EXPECT_THAT(best.alike, ElementsAre(1));
+  EXPECT_GT(best.kl->ratio.interval->first, 1);
+  EXPECT_THAT(best.verdict,
               AllOf(HasSubstr("not distinguishable from lagkv ("), HasSubstr("but the mean KL is lower")));
 }
 
@@ -156,25 +155,24 @@ TEST(BestChoice, SaysThatNothingReachesABudgetWithoutBlamingTheTime) {
   std::vector<CompareCell> cells{{.label = "c", .method = "h2o", .budget = 0.5, .config = "c.json"}};
   const std::vector<CellResult> results{scored({0.1}, 8)};
   const std::vector budgets{0.01}, losses{0.02};
-  const Json best = comparison_json(cells, results, {budgets, losses}, one_layer(), 32).at("best")[0];
-  EXPECT_THAT(verdict_of(best), HasSubstr("nothing reaches it; nearest is c with"));
+  const BestChoice best = comparison_result(cells, results, {budgets, losses}, one_layer(), 32).best[0];
+  EXPECT_THAT(best.verdict, HasSubstr("nothing reaches it; nearest is c with"));
 }
 
 TEST(SmallestChoice, NeedsAnInterval) {
-  EXPECT_TRUE(compared({{"h2o", "", false, scored({0.1})}}).at("smallest")[0].at("cell").is_null());
-  const Json parts = compared({{"h2o", "", false, scored({0.1}, 8)}}).at("smallest")[0];
-  EXPECT_EQ(parts.at("cell"), 0);  // exp(0.01 ± 0.001) is below 1.02
-  EXPECT_THAT(verdict_of(parts), HasSubstr("over 8 parts of 1 document alone"));
-  const Json documents = compared({{"h2o", "", false, scored({0.1, 0.1, 0.1, 0.1}, 8)}}).at("smallest")[0];
-  EXPECT_THAT(verdict_of(documents), HasSubstr("over 4 documents"));
+  EXPECT_FALSE(compared({{"h2o", "", false, scored({0.1})}}).smallest[0].cell);
+  const SmallestChoice parts = compared({{"h2o", "", false, scored({0.1}, 8)}}).smallest[0];
+  EXPECT_EQ(parts.cell, 0U);  // exp(0.01 ± 0.001) is below 1.02
+  EXPECT_THAT(parts.verdict, HasSubstr("over 8 parts of 1 document alone"));
+  const SmallestChoice documents = compared({{"h2o", "", false, scored({0.1, 0.1, 0.1, 0.1}, 8)}}).smallest[0];
+  EXPECT_THAT(documents.verdict, HasSubstr("over 4 documents"));
 }
 
 TEST(Comparison, TerminalAndJsonSayTheSameWords) {
-  const Json result =
+  const ComparisonResult result =
       compared({{"h2o", "", false, scored({0.1, 0.1}, 8)}, {"lagkv", "", false, scored({0.2, 0.2}, 8)}});
-  const std::string text = comparison_text(result, nullptr);
-  EXPECT_THAT(text,
-              AllOf(HasSubstr(verdict_of(result.at("best")[0])), HasSubstr(verdict_of(result.at("smallest")[0]))));
+  const std::string text = to_text(result, {});
+  EXPECT_THAT(text, AllOf(HasSubstr(result.best[0].verdict), HasSubstr(result.smallest[0].verdict)));
 }
 
 TEST(Comparison, SaysWhatWasLeftOut) {
@@ -185,15 +183,15 @@ TEST(Comparison, SaysWhatWasLeftOut) {
   cells[2].error = cells[3].error = "no time was left to calibrate it";
   const std::vector<CellResult> results{scored({0.1}, 8), {}, {}, {}};
   const std::vector budgets{0.5, 0.25}, losses{0.02};
-  const Json result = comparison_json(cells, results, {budgets, losses}, one_layer(), 32);
-  const std::string left = result.at("left_out").at("verdict");
-  EXPECT_EQ(result.at("best")[0].at("unscored"), 2);
-  EXPECT_THAT(verdict_of(result.at("best")[0]), HasSubstr("; no time was left to try 2 others of this budget"));
+  const ComparisonResult result = comparison_result(cells, results, {budgets, losses}, one_layer(), 32);
+  const std::string left = result.left_out.verdict.value_or("");
+  EXPECT_EQ(result.best[0].unscored, 2U);
+  EXPECT_THAT(result.best[0].verdict, HasSubstr("; no time was left to try 2 others of this budget"));
   EXPECT_EQ(left, "no time was left for calibrating elitekv to 50 %, 25 %; scoring 1 of 4 cells");
-  EXPECT_EQ(result.at("left_out").at("shortened"), 0);
-  EXPECT_EQ(result.at("left_out").at("calibrations").size(), 2U);
-  EXPECT_THAT(comparison_text(result, nullptr), HasSubstr(left));
-  EXPECT_TRUE(compared({{"h2o", "", false, scored({0.1}, 8)}}).at("left_out").at("verdict").is_null());
+  EXPECT_EQ(result.left_out.shortened, 0U);
+  EXPECT_EQ(result.left_out.calibrations.size(), 2U);
+  EXPECT_THAT(to_text(result, {}), HasSubstr(left));
+  EXPECT_FALSE(compared({{"h2o", "", false, scored({0.1}, 8)}}).left_out.verdict);
 }
 
 TEST(Parts, AreCounted) {

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "calibrate/compare/comparison_report.h"
+#include "calibrate/compare/comparison_result.h"
 
 namespace kvs {
 namespace {
@@ -35,9 +35,9 @@ ModelConfig shape() {
   return model;
 }
 
-Json comparison_of(const std::vector<CompareCell>& cells, const std::vector<CellResult>& results) {
+ComparisonResult comparison_of(const std::vector<CompareCell>& cells, const std::vector<CellResult>& results) {
   const std::vector budgets{0.5, 0.25}, losses{0.01, 0.2};
-  return comparison_json(cells, results, {budgets, losses}, shape(), 32);
+  return comparison_result(cells, results, {budgets, losses}, shape(), 32);
 }
 
 CompareCell cell(const std::string& label, double budget, bool calibrated, const std::string& type = "") {
@@ -45,56 +45,58 @@ CompareCell cell(const std::string& label, double budget, bool calibrated, const
 }
 
 TEST(ComparisonGains, ArePairedOverTheDocumentsThatBothHave) {
-  const Json result = comparison_of({cell("lagkv", 0.5, false), cell("lagkv, calibrated", 0.5, true)},
-                                    {result_of({3, 4, 5}, {0.4, 0.2, 7}), result_of({2.9, 3.7}, {0.1, 0.2})});
-  EXPECT_TRUE(result.at("cells")[0].at("over_standard").is_null());
-  const Json& gain = result.at("cells")[1].at("over_standard");
-  EXPECT_EQ(gain.at("documents"), 2);
+  const ComparisonResult result =
+      comparison_of({cell("lagkv", 0.5, false), cell("lagkv, calibrated", 0.5, true)},
+                    {result_of({3, 4, 5}, {0.4, 0.2, 7}), result_of({2.9, 3.7}, {0.1, 0.2})});
+  EXPECT_FALSE(result.cells[0].over_standard);
+  const RelativeLoss& gain = *result.cells[1].over_standard;
+  EXPECT_EQ(gain.documents, 2U);
   // Differences of -0.1 and -0.3: mean -0.2, standard error 0.1; Student's t of one degree has 12.7062 at 97.5 %.
-  EXPECT_NEAR(gain.at("ppl").at("mean"), std::exp(-0.2), 1e-12);
-  EXPECT_NEAR(gain.at("ppl").at("interval")[0], std::exp(-0.2 - 1.27062), 1e-5);
-  EXPECT_NEAR(gain.at("ppl").at("interval")[1], std::exp(-0.2 + 1.27062), 1e-4);
-  EXPECT_NEAR(gain.at("kl").at("mean"), 0.5, 1e-12);  // the geometric mean of a quarter and one
-  EXPECT_THAT(comparison_text(result, nullptr), HasSubstr("relative to the paper's settings"));
+  EXPECT_NEAR(gain.ppl.mean, std::exp(-0.2), 1e-12);
+  EXPECT_NEAR(gain.ppl.interval->first, std::exp(-0.2 - 1.27062), 1e-5);
+  EXPECT_NEAR(gain.ppl.interval->second, std::exp(-0.2 + 1.27062), 1e-4);
+  EXPECT_NEAR(gain.kl.mean, 0.5, 1e-12);  // the geometric mean of a quarter and one
+  EXPECT_THAT(to_text(result, {}), HasSubstr("relative to the paper's settings"));
 }
 
 TEST(ComparisonGains, HaveNoIntervalOnOneDocument) {
-  const Json result = comparison_of({cell("lagkv", 0.5, false), cell("lagkv, calibrated", 0.5, true)},
-                                    {result_of({3}, {0.4}), result_of({2.9}, {0})});
-  const Json& gain = result.at("cells")[1].at("over_standard");
-  EXPECT_TRUE(gain.at("ppl").at("interval").is_null());
-  EXPECT_GT(gain.at("kl").at("mean"), 0);  // what keeps everything diverges by rounding alone
+  const ComparisonResult result = comparison_of({cell("lagkv", 0.5, false), cell("lagkv, calibrated", 0.5, true)},
+                                                {result_of({3}, {0.4}), result_of({2.9}, {0})});
+  const RelativeLoss& gain = *result.cells[1].over_standard;
+  EXPECT_FALSE(gain.ppl.interval);
+  EXPECT_GT(gain.kl.mean, 0);  // what keeps everything diverges by rounding alone
 }
 
 TEST(ComparisonGains, NeedTheSameBudgetAndStorageType) {
   const CellResult scored = result_of({3, 3}, {0.1, 0.1});
-  const Json result = comparison_of({cell("lagkv", 0.5, false), cell("lagkv, calibrated", 0.25, true),
-                                     cell("lagkv, calibrated + q8_0", 0.5, true, "q8_0"), cell("lagkv", 0.25, false)},
-                                    {scored, scored, scored, {}});
-  for (const Json& one : result.at("cells")) EXPECT_TRUE(one.at("over_standard").is_null()) << one.at("label");
-  EXPECT_EQ(comparison_text(result, nullptr).find("relative to"), std::string::npos);
+  const ComparisonResult result =
+      comparison_of({cell("lagkv", 0.5, false), cell("lagkv, calibrated", 0.25, true),
+                     cell("lagkv, calibrated + q8_0", 0.5, true, "q8_0"), cell("lagkv", 0.25, false)},
+                    {scored, scored, scored, {}});
+  for (const ComparedCell& one : result.cells) EXPECT_FALSE(one.over_standard) << one.label;
+  EXPECT_EQ(to_text(result, {}).find("relative to"), std::string::npos);
 }
 
 TEST(ComparisonLosses, ArePairedWithTheBestOfTheBudget) {
-  const Json result = comparison_of({cell("best", 0.5, false), cell("worse", 0.5, false)},
-                                    {result_of({3, 3}, {0.1, 0.2}), result_of({3.1, 3.3}, {0.2, 1.6})});
-  EXPECT_TRUE(result.at("cells")[0].at("over_best").is_null());
-  const Json& loss = result.at("cells")[1].at("over_best");
-  EXPECT_EQ(loss.at("documents"), 2);
-  EXPECT_NEAR(loss.at("ppl").at("mean"), std::exp(0.2), 1e-12);
-  EXPECT_NEAR(loss.at("kl").at("mean"), 4, 1e-12);  // the geometric mean of 2 and 8
+  const ComparisonResult result = comparison_of({cell("best", 0.5, false), cell("worse", 0.5, false)},
+                                                {result_of({3, 3}, {0.1, 0.2}), result_of({3.1, 3.3}, {0.2, 1.6})});
+  EXPECT_FALSE(result.cells[0].over_best);
+  const RelativeLoss& loss = *result.cells[1].over_best;
+  EXPECT_EQ(loss.documents, 2U);
+  EXPECT_NEAR(loss.ppl.mean, std::exp(0.2), 1e-12);
+  EXPECT_NEAR(loss.kl.mean, 4, 1e-12);  // the geometric mean of 2 and 8
   // ln 2 each way from the mean is one standard error; Student's t of one degree has 12.7062 at 97.5 %.
-  EXPECT_NEAR(loss.at("kl").at("interval")[0], 4 * std::exp(-12.7062 * std::log(2)), 1e-5);
-  EXPECT_THAT(comparison_text(result, nullptr), HasSubstr("  2  × 4 ("));
+  EXPECT_NEAR(loss.kl.interval->first, 4 * std::exp(-12.7062 * std::log(2)), 1e-5);
+  EXPECT_THAT(to_text(result, {}), HasSubstr("  2  × 4 ("));
 }
 
 TEST(ComparisonLosses, AreOverTheDocumentsOfTheCellThatStopped) {
-  const Json result = comparison_of({cell("best", 0.5, false), cell("stopped", 0.5, false)},
-                                    {result_of({3, 3}, {0.1, 0.2}), result_of({3.1}, {0.5})});
-  const Json& loss = result.at("cells")[1].at("over_best");
-  EXPECT_EQ(loss.at("documents"), 1);
-  EXPECT_NEAR(loss.at("kl").at("mean"), 5, 1e-12);
-  EXPECT_TRUE(loss.at("kl").at("interval").is_null());
+  const ComparisonResult result = comparison_of({cell("best", 0.5, false), cell("stopped", 0.5, false)},
+                                                {result_of({3, 3}, {0.1, 0.2}), result_of({3.1}, {0.5})});
+  const RelativeLoss& loss = *result.cells[1].over_best;
+  EXPECT_EQ(loss.documents, 1U);
+  EXPECT_NEAR(loss.kl.mean, 5, 1e-12);
+  EXPECT_FALSE(loss.kl.interval);
 }
 
 /// A cell with that many bytes at its peak.
@@ -108,53 +110,58 @@ CellResult holding(std::size_t bytes, const std::vector<double>& nll, const std:
 TEST(ComparisonSmallest, IsTheFirstOfTheFrontThatCostsNoMoreByItsInterval) {
   // Full cache: 2 nats. Mean differences of 0.005 exactly, of 0.1 give or take 0.001, of 0.1 give or take 0.05; 0.004
   // with more bytes and divergence than the first, so not of the front.
-  const Json result = comparison_of(
+  const ComparisonResult result = comparison_of(
       {cell("q8_0", 0.5, false), cell("sure", 0.25, false), cell("unsure", 0.25, false), cell("lucky", 0.5, false)},
       {holding(128, {2.005, 2.005}, {0.1, 0.1}), holding(64, {2.099, 2.101}, {0.2, 0.2}),
        holding(32, {2.05, 2.15}, {0.3, 0.3}), holding(129, {2.004, 2.004}, {0.4, 0.4})});
-  ASSERT_EQ(result.at("smallest").size(), 2);
-  EXPECT_EQ(result.at("smallest")[0].at("cell"), 0);
-  EXPECT_EQ(result.at("smallest")[1].at("cell"), 1);  // 0.1 + 12.7 · 0.001, not 0.1 + 12.7 · 0.05
-  EXPECT_THAT(result.at("smallest")[1].at("verdict").get<std::string>(),
-              ::testing::AllOf(HasSubstr("sure ("), HasSubstr("over 2 documents")));
-  EXPECT_THAT(comparison_text(result, nullptr), HasSubstr("smallest that costs at most\n      1 %: q8_0 ("));
+  ASSERT_EQ(result.smallest.size(), 2U);
+  EXPECT_EQ(result.smallest[0].cell, 0U);
+  EXPECT_EQ(result.smallest[1].cell, 1U);  // 0.1 + 12.7 · 0.001, not 0.1 + 12.7 · 0.05
+  EXPECT_THAT(result.smallest[1].verdict, ::testing::AllOf(HasSubstr("sure ("), HasSubstr("over 2 documents")));
+  EXPECT_THAT(to_text(result, {}), HasSubstr("smallest that costs at most\n      1 %: q8_0 ("));
 }
 
 TEST(ComparisonPareto, SaysOnHowManyDocumentsItsFrontWasScored) {
-  Json result = comparison_of({cell("lagkv", 0.5, false)}, {result_of({3, 4}, {0.4, 0.2})});
-  result.update({{"model", {{"name", "M"}}}, {"documents", 8}, {"tokens", 32}, {"prefix", 20}});
-  EXPECT_EQ(pareto_plot(result).heading, "M · 2 of 8 documents of 32 tokens, the last 11 scored");
-  result["documents"] = 2;
-  EXPECT_EQ(pareto_plot(result).heading, "M · 2 documents of 32 tokens, the last 11 scored");
+  ComparisonResult result = comparison_of({cell("lagkv", 0.5, false)}, {result_of({3, 4}, {0.4, 0.2})});
+  result.head.model.name = "M";
+  result.documents = 8;
+  result.prefix = 20;
+  EXPECT_EQ(comparison_chart(result, {}).heading, "M · 2 of 8 documents of 32 tokens, the last 11 scored");
+  result.documents = 2;
+  EXPECT_EQ(comparison_chart(result, {}).heading, "M · 2 documents of 32 tokens, the last 11 scored");
 }
 
 TEST(ComparisonPareto, LeavesOutWhatWasScoredOnFewerDocuments) {
-  Json result = comparison_of({cell("q8_0", 0.5, false), cell("lucky", 0.5, false)},
-                              {holding(64, {2.1, 2.1}, {0.2, 0.2}), holding(64, {2.1}, {0.1})});
-  result.update({{"model", {{"name", "M"}}}, {"documents", 2}, {"tokens", 32}, {"prefix", 20}});
-  const ParetoPlot plot = pareto_plot(result);
-  ASSERT_EQ(plot.points.size(), 1U);
-  EXPECT_EQ(plot.points[0].label, "q8_0");
+  ComparisonResult result = comparison_of({cell("q8_0", 0.5, false), cell("lucky", 0.5, false)},
+                                          {holding(64, {2.1, 2.1}, {0.2, 0.2}), holding(64, {2.1}, {0.1})});
+  result.head.model.name = "M";
+  result.documents = 2;
+  result.prefix = 20;
+  const std::vector<TradePoint> points = trade_points(result);
+  ASSERT_EQ(points.size(), 1U);
+  EXPECT_EQ(points[0].label, "q8_0");
 }
 
 TEST(ComparisonPareto, RowsOfAStorageTypeAreHollow) {
-  Json result = comparison_of({cell("q8_0", 0.5, false), cell("lagkv", 0.5, false)},
-                              {holding(64, {2.1, 2.1}, {0.2, 0.2}), holding(64, {2.1, 2.1}, {0.1, 0.1})});
-  result.update({{"model", {{"name", "M"}}}, {"documents", 2}, {"tokens", 32}, {"prefix", 20}});
-  result["cells"][0].update({{"store", "q8_0"}, {"method", "full"}});
-  result["cells"][1].update({{"store", nullptr}, {"method", "lagkv"}});
-  const ParetoPlot plot = pareto_plot(result);
-  ASSERT_EQ(plot.points.size(), 2U);
-  EXPECT_TRUE(plot.points[0].stored);
-  EXPECT_EQ(plot.points[0].method, "quantised alone");
-  EXPECT_FALSE(plot.points[1].stored);
-  EXPECT_EQ(plot.points[1].method, "lagkv");
+  ComparisonResult result = comparison_of({cell("q8_0", 0.5, false), cell("lagkv", 0.5, false)},
+                                          {holding(64, {2.1, 2.1}, {0.2, 0.2}), holding(64, {2.1, 2.1}, {0.1, 0.1})});
+  result.head.model.name = "M";
+  result.documents = 2;
+  result.prefix = 20;
+  result.cells[0].type = "q8_0";
+  result.cells[0].method = "full";
+  const std::vector<TradePoint> points = trade_points(result);
+  ASSERT_EQ(points.size(), 2U);
+  EXPECT_TRUE(points[0].stored);
+  EXPECT_EQ(points[0].method, "quantised alone");
+  EXPECT_FALSE(points[1].stored);
+  EXPECT_EQ(points[1].method, "lagkv");
 }
 
 TEST(ComparisonSmallest, IsNoneWhereAllCostMore) {
-  const Json result = comparison_of({cell("lagkv", 0.5, false)}, {result_of({3, 4}, {0.4, 0.2})});
-  EXPECT_TRUE(result.at("smallest")[0].at("cell").is_null());
-  EXPECT_THAT(comparison_text(result, nullptr),
+  const ComparisonResult result = comparison_of({cell("lagkv", 0.5, false)}, {result_of({3, 4}, {0.4, 0.2})});
+  EXPECT_FALSE(result.smallest[0].cell);
+  EXPECT_THAT(to_text(result, {}),
               HasSubstr("1 %: no cache of the front is known to cost so little; nearest is lagkv"));
 }
 
@@ -164,16 +171,17 @@ TEST(ComparisonBest, NamesWhatIsNearestToABudgetThatNothingReaches) {
   large.needs = 0.281;
   larger.error = "needs 53.1 %";
   larger.needs = 0.531;
-  const Json result = comparison_of({cell("h2o", 0.5, false), larger, large}, {holding(128, {2}, {0.1}), {}, {}});
-  EXPECT_EQ(result.at("cells")[1].at("needs"), 0.531);
-  EXPECT_TRUE(result.at("cells")[0].at("needs").is_null());
-  EXPECT_THAT(comparison_text(result, nullptr), HasSubstr("25 %: nothing reaches it; nearest is lagkv with 28.1 %"));
+  const ComparisonResult result =
+      comparison_of({cell("h2o", 0.5, false), larger, large}, {holding(128, {2}, {0.1}), {}, {}});
+  EXPECT_EQ(result.cells[1].needs, 0.531);
+  EXPECT_FALSE(result.cells[0].needs);
+  EXPECT_THAT(to_text(result, {}), HasSubstr("25 %: nothing reaches it; nearest is lagkv with 28.1 %"));
 }
 
 TEST(ComparisonBest, SaysWhereTimeWasMissingInsteadOfASetting) {
-  const Json result =
+  const ComparisonResult result =
       comparison_of({cell("h2o", 0.5, false), cell("h2o", 0.25, false)}, {holding(128, {2}, {0.1}), CellResult()});
-  EXPECT_THAT(comparison_text(result, nullptr), HasSubstr("25 %: no time was left to score what would reach it"));
+  EXPECT_THAT(to_text(result, {}), HasSubstr("25 %: no time was left to score what would reach it"));
 }
 
 }  // namespace

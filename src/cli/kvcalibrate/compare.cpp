@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <iostream>
 #include <iterator>
 #include <map>
@@ -12,7 +13,7 @@
 #include "calibrate/compare/best_configs.h"
 #include "calibrate/compare/calibrated_cells.h"
 #include "calibrate/compare/cells.h"
-#include "calibrate/compare/comparison_report.h"
+#include "calibrate/compare/comparison_result.h"
 #include "calibrate/compare/front.h"
 #include "calibrate/registry.h"
 #include "cli/kvcalibrate/commands.h"
@@ -21,9 +22,6 @@
 #include "core/error.h"
 #include "eval/cache_quality.h"
 #include "io/digest.h"
-#include "io/finite.h"
-#include "model/cache_shape.h"
-#include "model/model_json.h"
 #include "run/progress.h"
 #include "run/run.h"
 
@@ -76,26 +74,24 @@ std::filesystem::path smallest_path(const Options& options, double loss) {
   return std::filesystem::path(options.text("best-dir")) / share_file("smallest", loss);
 }
 
-/// The best cell of each budget and the smallest of each loss.
-void add_best(const Options& options, const Json& comparison, BestConfigs configs, OutputSet& outputs) {
-  for (const Json& one : comparison.at("best"))
-    configs.add(one.at("cell"), best_path(options, one.at("budget")), outputs);
-  for (const Json& one : comparison.at("smallest"))
-    configs.add(one.at("cell"), smallest_path(options, one.at("loss")), outputs);
+/// Calls `use` with each chosen cell and the config that --best-dir has of it.
+void for_each_choice(const Options& options, const ComparisonResult& result,
+                     const std::function<void(const std::optional<std::size_t>&, const std::filesystem::path&)>& use) {
+  for (const BestChoice& one : result.best) use(one.cell, best_path(options, one.budget));
+  for (const SmallestChoice& one : result.smallest) use(one.cell, smallest_path(options, one.loss));
 }
 
 std::filesystem::path speed_path(const Options& options) {
   return sibling_path(options.text("out"), "_speed") += ".json";
 }
 
-std::vector<FrontCell> front_of(const Json& comparison, std::span<const CompareCell> cells,
+std::vector<FrontCell> front_of(const ComparisonResult& result, std::span<const CompareCell> cells,
                                 std::span<const CellResult> results) {
   std::vector<FrontCell> front;
   for (std::size_t n = 0; n < cells.size(); ++n)
-    if (const Json& found = comparison.at("cells")[n]; found.at("front").get<bool>()) {
+    if (result.cells[n].front) {
       const CellScores& scores = results[n].scores;
-      front.push_back(
-          {n, &cells[n], found.at("budget").get<double>(), scores.seconds / static_cast<double>(scores.kl.size())});
+      front.push_back({n, &cells[n], result.cells[n].budget, scores.seconds / static_cast<double>(scores.kl.size())});
     }
   return front;
 }
@@ -117,26 +113,25 @@ std::vector<std::filesystem::path> other_outputs(const Options& options, std::sp
 }
 
 /// Whether a cell's config is one that this comparison writes.
-bool is_calibrated_here(const Options& options, const Json& config) {
-  return config.is_string() && !compared_series(options).empty() &&
-         std::filesystem::path(config.get<std::string>()).parent_path() == calibration_plan(options).folder;
+bool is_calibrated_here(const Options& options, const ComparedCell& cell) {
+  return cell.config && !compared_series(options).empty() &&
+         std::filesystem::path(*cell.config).parent_path() == calibration_plan(options).folder;
 }
 
 /// Those of them that a run with this result has written.
-std::vector<std::filesystem::path> written_outputs(const Options& options, const Json& result) {
+std::vector<std::filesystem::path> written_outputs(const Options& options, const ComparisonResult& result) {
   std::vector<std::filesystem::path> paths;
-  if (!pareto_plot(result).points.empty()) paths = figure_paths(options.text("out"), "_pareto");
-  if (result.at("timed").get<bool>()) paths.push_back(speed_path(options));
-  for (const Json& cell : result.at("cells"))
-    if (const Json& config = cell.at("config"); is_calibrated_here(options, config)) {
-      paths.emplace_back(config.get<std::string>());
+  if (!trade_points(result).empty()) paths = figure_paths(options.text("out"), "_pareto");
+  if (result.timed) paths.push_back(speed_path(options));
+  for (const ComparedCell& cell : result.cells)
+    if (is_calibrated_here(options, cell)) {
+      paths.emplace_back(*cell.config);
       paths.push_back(tensors_of(paths.back()));
     }
-  if (!options.has("best-dir")) return paths;
-  for (const Json& one : result.at("best"))
-    if (!one.at("cell").is_null()) paths.push_back(best_path(options, one.at("budget")));
-  for (const Json& one : result.at("smallest"))
-    if (!one.at("cell").is_null()) paths.push_back(smallest_path(options, one.at("loss")));
+  if (options.has("best-dir"))
+    for_each_choice(options, result, [&](const auto& cell, const auto& path) {
+      if (cell) paths.push_back(path);
+    });
   return paths;
 }
 
@@ -154,22 +149,19 @@ struct CompareInput {
   CompareGrid grid;
   ComparisonPlan plan;
   std::optional<Corpus> calibration;
-  std::vector<std::vector<std::int32_t>> documents;  // of the run, its texts taking turns
-  std::size_t decode = 0;                            // tokens that the front is timed on
-  std::vector<CompareCell> cells;                    // those that are calibrated join when they are
-  Json calibrated = Json::object();                  // documents that each method was calibrated on
+  std::vector<std::vector<std::int32_t>> documents;    // of the run, its texts taking turns
+  std::size_t decode = 0;                              // tokens that the front is timed on
+  std::vector<CompareCell> cells;                      // those that are calibrated join when they are
+  std::map<std::string, std::size_t> calibrated = {};  // documents that each method was calibrated on
 };
 
-/// The text that was given, and the documents of it that each method was calibrated on; `documents`: the most.
-Json calibration_json(const CompareInput& input) {
-  if (!input.calibration) return nullptr;
+std::optional<ComparisonResult::Calibration> calibration_of(const CompareInput& input) {
+  if (!input.calibration) return std::nullopt;
   std::size_t most = 0;
-  for (const Json& count : input.calibrated) most = std::max(most, count.get<std::size_t>());
-  return {{"text_sha256", input.calibration->text_sha256},
-          {"tokens", input.calibration->documents.front().tokens.size()},
-          {"documents", most},
-          {"given", input.calibration->documents.size()},
-          {"methods", input.calibrated}};
+  for (const auto& [method, count] : input.calibrated) most = std::max(most, count);
+  return ComparisonResult::Calibration{input.calibration->text_sha256,
+                                       input.calibration->documents.front().tokens.size(), most,
+                                       input.calibration->documents.size(), input.calibrated};
 }
 
 CompareInput compare_input(const Run& run) {
@@ -256,66 +248,58 @@ std::vector<CellResult> score(const Run& run, RunRecords& records, CompareInput&
   return results;
 }
 
-Json result_json(const Run& run, const CompareInput& input, std::span<const CellResult> results) {
+ComparisonResult result_of(const Run& run, const CompareInput& input, std::span<const CellResult> results) {
   const std::size_t tokens = input.grid.tokens;
-  const Provenance record = run.provenance();
-  Json result{{"format", "kvspectrum-comparison"},
-              {"version", 1},
-              {"model", model_json(run.config(), run.model().sha256(), tokens)},
-              {"dtype", name_of(run.backend().compute_type())},
-              {"command", record.command},
-              {"tool_version", record.tool_version},
-              {"seed", record.seed},
-              {"text_sha256", record.text_sha256},
-              {"bos", bos_json(run.corpus().bos)},
-              {"calibration", calibration_json(input)},
-              {"documents", input.documents.size()},
-              {"prefix", input.plan.prefix}};
-  if (input.calibration) result["calibration_text_sha256"] = input.calibration->text_sha256;
-  result.update(record.inputs);
   const std::vector<double> losses = compare_losses(run.options());
-  result.update(comparison_json(input.cells, results, {input.grid.budgets, losses}, run.config(), tokens));
+  ComparisonResult result = comparison_result(input.cells, results, {input.grid.budgets, losses}, run.config(), tokens);
+  result.head = run.result_head("kvspectrum-comparison", tokens);
+  result.inputs = run.input_digests();
+  result.dtype = name_of(run.backend().compute_type());
+  result.seed = run.provenance().seed;
+  result.calibration = calibration_of(input);
+  if (input.calibration) result.calibration_text_sha256 = input.calibration->text_sha256;
+  result.documents = input.documents.size();
+  result.prefix = input.plan.prefix;
   return result;
 }
 
 /// Times the front and asks it the questions, whose answers join the result. @return the times
-Json look_at_front(const Run& run, const CompareInput& input, std::span<const CellResult> results, const Clock& clock,
-                   RunRecords& records, Json& result) {
+std::optional<ComparisonSpeeds> look_at_front(const Run& run, const CompareInput& input,
+                                              std::span<const CellResult> results, const Clock& clock,
+                                              RunRecords& records, ComparisonResult& result) {
   const Options& options = run.options();
   const std::vector<FrontCell> front = front_of(result, input.cells, results);
-  Json speeds;
+  std::optional<ComparisonSpeeds> speeds;
   if (input.decode > 0) {
     std::optional<double> most = clock.left(records);
     if (most && options.has("task")) *most /= 2;
     speeds = time_front(run, input.documents.front(), input.decode, front, most);
   }
+  result.timed = speeds.has_value();
   if (!options.has("task")) return speeds;
   const TaskInput asked(run);
   const FrontAnswers answers = ask_front(run, {asked.task, asked.questions.samples, asked.plan, asked.longest},
                                          input.grid.tokens, front, records, clock.left(records));
-  result["full"]["retrieval"] = answers.full;
-  for (std::size_t i = 0; i < front.size(); ++i) result["cells"][front[i].cell]["retrieval"] = answers.cells[i];
+  result.full.retrieval = answers.full;
+  for (std::size_t i = 0; i < front.size(); ++i) result.cells[front[i].cell].retrieval = answers.cells[i];
   return speeds;
 }
 
-RunFigures pareto_figure(const Json& result) {
-  const ParetoPlot plot = pareto_plot(result);
-  if (plot.points.empty()) return {};
-  return {{"_pareto", tradeoff_chart(plot.heading, "Caches by the bytes that they hold and what they lose.",
-                                     divergence_scale(), plot.points, method_order())}};
-}
-
-/// Puts everything in place. @param speeds  null: the front is not timed
-void write(Run& run, const CompareInput& input, const Json& result, const Json& speeds) {
+/// Puts everything in place. @param speeds  nothing: the front is not timed
+void write(Run& run, const CompareInput& input, const ComparisonResult& result,
+           const std::optional<ComparisonSpeeds>& speeds) {
   const Options& options = run.options();
   OutputSet staged;
-  if (!speeds.is_null()) staged.add(speed_path(options), dump_json(speeds) + "\n");
+  if (speeds) staged.add(speed_path(options), dump_json(to_json(*speeds)) + "\n");
   const Provenance record = run.provenance();
+  BestConfigs configs(result, input.cells, run.model(), record, input.calibration ? &*input.calibration : nullptr);
   if (options.has("best-dir"))
-    add_best(options, result,
-             {result, input.cells, run.model(), record, input.calibration ? &*input.calibration : nullptr}, staged);
-  write_outputs(staged, options.text("out"), result, run.settings(), [&] { return pareto_figure(result); });
-  if (speeds.is_null()) std::filesystem::remove(speed_path(options));  // of what --force replaces
+    for_each_choice(options, result, [&](const auto& cell, const auto& path) { configs.add(cell, path, staged); });
+  write_outputs(staged, options.text("out"), to_json(result), run.settings(), [&] {
+    return trade_points(result).empty() ? RunFigures()
+                                        : RunFigures{{"_pareto", comparison_chart(result, method_order())}};
+  });
+  if (!speeds) std::filesystem::remove(speed_path(options));  // of what --force replaces
   run.remove_state();
 }
 
@@ -343,7 +327,10 @@ void run_compare(Arguments arguments) {
   run.read_texts();
   CompareInput input = compare_input(run);
   add_identity(run, input.calibration);
-  if (run.is_finished([&](const Json& json) { return written_outputs(*options, json); })) return;
+  if (run.is_finished([&](const Json& json) {
+        return written_outputs(*options, from_json<ComparisonResult>({json, out.string()}));
+      }))
+    return;
   run.load();
   RunRecords records(run.journal(), &run.ranks());
   run.print_estimate(estimate_of(input, run));
@@ -352,11 +339,10 @@ void run_compare(Arguments arguments) {
   const std::vector<CellResult> results = score(run, records, input);
   if (!run.is_root()) return;
 
-  Json result = result_json(run, input, results);
-  const Json speeds = look_at_front(run, input, results, clock, records, result);
-  result["timed"] = !speeds.is_null();
+  ComparisonResult result = result_of(run, input, results);
+  const auto speeds = look_at_front(run, input, results, clock, records, result);
   write(run, input, result, speeds);
-  run.print(result, "compare: " + out.string() + '\n' + comparison_text(result, speeds));
+  run.print(to_json(result), "compare: " + out.string() + '\n' + to_text(result, speeds));
 }
 
 }  // namespace kvs

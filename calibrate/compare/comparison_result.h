@@ -1,0 +1,22 @@
+#pragma once
+
+#include <span>
+
+#include "calibrate/compare/comparison.h"
+#include "calibrate/compare/grid.h"
+#include "results/comparison.h"
+
+namespace kvs {
+
+/// What the best cell is named for.
+struct ComparisonGoals {
+  std::span<const double> budgets;  // descending shares of the full cache's bytes
+  std::span<const double> losses;   // ascending relative changes of perplexity
+};
+
+/// `tokens`, `full`, `budgets`, `cells`, `best`, `smallest` (compare/choices.h) and `left_out` of a comparison
+/// (docs/compare.md).
+ComparisonResult comparison_result(std::span<const CompareCell> cells, std::span<const CellResult> results,
+                                   const ComparisonGoals& goals, const ModelConfig& model, std::size_t window);
+
+}  // namespace kvs

@@ -1,0 +1,321 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "results/head.h"
+#include "results/task_answers.h"
+#include "results/tradeoff_chart.h"
+
+namespace kvs {
+
+/// What the samples of an interval are.
+enum class Samples { kDocuments, kParts };
+template <>
+inline constexpr std::array<std::string_view, 2> kJsonNames<Samples>{"documents", "parts"};
+
+/// A mean ratio with its 95 % interval, null for one sample.
+struct SampledRatio {
+  double mean = 1;
+  draw::Interval interval = {};
+  Samples over = Samples::kDocuments;
+
+  static void fields(auto& ratio, auto&& field) {
+    field("mean", ratio.mean);
+    field("interval", ratio.interval);
+    field("over", ratio.over);
+  }
+  static void check(const SampledRatio& ratio, const JsonCursor& json);
+  /// Whether the interval lies above 1, and whether it excludes 1.
+  bool is_above() const { return interval && interval->first > 1; }
+  bool is_clear() const { return is_above() || (interval && interval->second < 1); }
+};
+
+/// A cell's losses relative to another cell's, on the documents that both have.
+struct RelativeLoss {
+  std::size_t documents = 0;
+  SampledRatio ppl, kl;
+
+  static void fields(auto& loss, auto&& field) {
+    field("documents", loss.documents);
+    field("ppl", loss.ppl);
+    field("kl", loss.kl);
+  }
+};
+
+/// How a cache answers the questions of a task.
+struct Retrieval {
+  std::string task;
+  double accuracy = 0, log_likelihood = 0;  // nats a token of the answer
+  std::size_t questions = 0;
+  std::optional<LikelihoodDifference> difference = {};  // from the full cache
+
+  static void fields(auto& retrieval, auto&& field) {
+    field("task", retrieval.task);
+    field("accuracy", retrieval.accuracy);
+    field("log_likelihood", retrieval.log_likelihood);
+    field("questions", retrieval.questions);
+    field.absent_or("difference", retrieval.difference);
+  }
+};
+
+/// What a cell's cache held and lost on the documents that it was scored on.
+struct ScoredLoss {
+  /// Perplexity relative to the full cache's.
+  struct Ratio {
+    draw::Interval interval = {};  // 95 %
+    Samples over = Samples::kDocuments;
+    std::optional<double> ppl = {};  // null beyond a double
+    double nll_difference = 0;
+
+    static void fields(auto& ratio, auto&& field) {
+      field("interval", ratio.interval);
+      field("over", ratio.over);
+      field("ppl", ratio.ppl);
+      field("nll_difference", ratio.nll_difference);
+    }
+    static void check(const Ratio& ratio, const JsonCursor& json);
+    /// The relative change of perplexity, and its interval.
+    std::optional<double> change() const { return ppl ? std::optional(*ppl - 1) : std::nullopt; }
+    draw::Interval change_interval() const {
+      return interval ? draw::Interval(std::pair(interval->first - 1, interval->second - 1)) : std::nullopt;
+    }
+  };
+  double bytes_ratio = 0;  // of the full cache
+  std::size_t tokens_scored = 0;
+  std::optional<double> ppl = {};  // null beyond a double
+  double nll_mean = 0, kl = 0, top1 = 0;
+  Ratio ratio = {};
+
+  static void fields(auto& loss, auto&& field) {
+    field("bytes_ratio", loss.bytes_ratio);
+    field("tokens_scored", loss.tokens_scored);
+    field("ppl", loss.ppl);
+    field("nll_mean", loss.nll_mean);
+    field("kl", loss.kl);
+    field("top1", loss.top1);
+    field("ratio", loss.ratio);
+  }
+};
+
+/// A cache at a budget.
+struct ComparedCell {
+  std::string label, method;
+  std::optional<std::string> type = {};  // that its rows are stored in
+  double budget = 0;                     // share of the full cache's bytes
+  Json settings = Json::object();
+  std::optional<std::string> config = {};
+  bool calibrated = false;
+  std::size_t shared_bytes = 0;  // that all sequences share
+  std::size_t documents = 0;     // that it was scored on
+  bool stopped = false, front = false;
+  std::optional<Retrieval> retrieval = {};
+  std::optional<std::string> error = {};  // why it has no scores
+  std::optional<double> needs = {};       // the least share of the bytes that it takes, where that is why
+  std::optional<ScoredLoss> loss = {};
+  std::optional<RelativeLoss> over_standard = {};  // of calibrated settings, from the paper's
+  std::optional<RelativeLoss> over_best = {};      // from the least divergence of its budget
+
+  static void fields(auto& cell, auto&& field) {
+    field("label", cell.label);
+    field("method", cell.method);
+    field("store", cell.type);
+    field("budget", cell.budget);
+    field("settings", cell.settings);
+    field("config", cell.config);
+    field("calibrated", cell.calibrated);
+    field("shared_bytes", cell.shared_bytes);
+    field("documents", cell.documents);
+    field("stopped", cell.stopped);
+    field("front", cell.front);
+    field("retrieval", cell.retrieval);
+    field("error", cell.error);
+    field("needs", cell.needs);
+    field.inlined("bytes_ratio", cell.loss);
+    field("over_standard", cell.over_standard);
+    field("over_best", cell.over_best);
+  }
+  static void check(const ComparedCell& cell, const JsonCursor& json);
+};
+
+/// The best cell of a budget (docs/compare.md).
+struct BestChoice {
+  /// The divergence relative to the cell that the verdict names.
+  struct Evidence {
+    SampledRatio ratio;
+    std::size_t relative_to = 0;
+
+    static void fields(auto& evidence, auto&& field) {
+      field.inlined(evidence.ratio);
+      field("relative_to", evidence.relative_to);
+    }
+  };
+  double budget = 0;
+  std::optional<std::size_t> cell = {}, leader = {};
+  std::size_t documents = 0;
+  std::vector<std::size_t> alike = {};
+  std::optional<Evidence> kl = {};
+  std::string verdict = {};
+  std::size_t unscored = 0;
+
+  static void fields(auto& choice, auto&& field) {
+    field("budget", choice.budget);
+    field("cell", choice.cell);
+    field("leader", choice.leader);
+    field("documents", choice.documents);
+    field("alike", choice.alike);
+    field("kl", choice.kl);
+    field("verdict", choice.verdict);
+    field("unscored", choice.unscored);
+  }
+};
+
+/// The smallest cell of the front that costs no more than a loss of perplexity.
+struct SmallestChoice {
+  double loss = 0;
+  std::optional<std::size_t> cell = {};
+  std::size_t documents = 0;
+  std::string verdict = {};
+
+  static void fields(auto& choice, auto&& field) {
+    field("loss", choice.loss);
+    field("cell", choice.cell);
+    field("documents", choice.documents);
+    field("verdict", choice.verdict);
+  }
+};
+
+/// What no time was left for.
+struct LeftOut {
+  struct Calibration {
+    std::string label;
+    double budget = 0;
+
+    static void fields(auto& calibration, auto&& field) {
+      field("label", calibration.label);
+      field("budget", calibration.budget);
+    }
+  };
+  std::vector<Calibration> calibrations = {};
+  std::size_t unscored = 0,
+              shortened = 0;  // cells without scores, and with fewer documents though none had beaten them
+  std::optional<std::string> verdict = {};
+
+  static void fields(auto& left, auto&& field) {
+    field("calibrations", left.calibrations);
+    field("unscored", left.unscored);
+    field("shortened", left.shortened);
+    field("verdict", left.verdict);
+  }
+};
+
+/// The result of `kvcalibrate compare`.
+struct ComparisonResult {
+  struct Calibration {
+    std::vector<std::string> text_sha256;
+    std::size_t tokens = 0;                           // of a document
+    std::size_t documents = 0;                        // the most that a method was calibrated on
+    std::size_t given = 0;                            // documents of the text
+    std::map<std::string, std::size_t> methods = {};  // documents that each method was calibrated on
+
+    static void fields(auto& calibration, auto&& field) {
+      field("text_sha256", calibration.text_sha256);
+      field("tokens", calibration.tokens);
+      field("documents", calibration.documents);
+      field("given", calibration.given);
+      field("methods", calibration.methods);
+    }
+  };
+  struct FullCache {
+    std::optional<double> ppl = {};
+    std::optional<Retrieval> retrieval = {};
+
+    static void fields(auto& full, auto&& field) {
+      field("ppl", full.ppl);
+      field("retrieval", full.retrieval);
+    }
+  };
+  ResultHead head = {};
+  std::string dtype = {};
+  std::int64_t seed = 0;
+  std::optional<Calibration> calibration = {};
+  std::optional<std::vector<std::string>> calibration_text_sha256 = {};
+  InputDigests inputs = {};
+  std::size_t documents = 0, prefix = 0, tokens = 0;  // tokens: of a document
+  FullCache full = {};
+  std::vector<double> budgets = {};  // descending
+  std::vector<ComparedCell> cells = {};
+  std::vector<BestChoice> best = {};
+  std::vector<SmallestChoice> smallest = {};
+  LeftOut left_out = {};
+  bool timed = false;  // whether FILE_speed.json has the front's speeds
+
+  static void fields(auto& result, auto&& field) {
+    field.inlined(result.head);
+    field("dtype", result.dtype);
+    field("seed", result.seed);
+    field("calibration", result.calibration);
+    field.absent_or("calibration_text_sha256", result.calibration_text_sha256);
+    field.inlined(result.inputs);
+    field("documents", result.documents);
+    field("prefix", result.prefix);
+    field("tokens", result.tokens);
+    field("full", result.full);
+    field("budgets", result.budgets);
+    field("cells", result.cells);
+    field("best", result.best);
+    field("smallest", result.smallest);
+    field("left_out", result.left_out);
+    field("timed", result.timed);
+  }
+  static void check(const ComparisonResult& result, const JsonCursor& json);
+  /// The documents of the cells that were scored on most.
+  std::size_t max_documents() const;
+};
+
+/// How fast the front of a comparison decodes: the content of FILE_speed.json.
+struct ComparisonSpeeds {
+  struct Cell {
+    std::string label;
+    double budget = 0, decode_tokens_per_second = 0, full_decode_tokens_per_second = 0, ratio = 1;
+
+    static void fields(auto& cell, auto&& field) {
+      field("label", cell.label);
+      field("budget", cell.budget);
+      field("decode_tokens_per_second", cell.decode_tokens_per_second);
+      field("full_decode_tokens_per_second", cell.full_decode_tokens_per_second);
+      field("ratio", cell.ratio);
+    }
+  };
+  std::string format = "kvspectrum-speeds";
+  std::int64_t version = 1;
+  std::size_t tokens = 0;
+  std::vector<Cell> cells = {};
+
+  static void fields(auto& speeds, auto&& field) {
+    field("format", speeds.format);
+    field("version", speeds.version);
+    field("tokens", speeds.tokens);
+    field("cells", speeds.cells);
+  }
+};
+
+/// A line for each cell, by budget and divergence, the best of each budget and the smallest of each loss, and what the
+/// front retrieves and how fast it decodes.
+std::string to_text(const ComparisonResult& result, const std::optional<ComparisonSpeeds>& speeds);
+
+/// The cells by bytes and divergence. Cells of fewer documents than the front's are left out.
+/// @param told  words of a cell, or none
+std::vector<TradePoint> trade_points(const ComparisonResult& result,
+                                     const std::function<std::string(const ComparedCell&)>& told = {});
+/// @param methods  in the order of their looks
+draw::Chart comparison_chart(const ComparisonResult& result, std::span<const std::string> methods);
+
+}  // namespace kvs
