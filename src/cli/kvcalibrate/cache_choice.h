@@ -4,6 +4,7 @@
 #include <string>
 
 #include "calibrate/cache_choice.h"
+#include "calibrate/method_help.h"
 #include "run/model_session.h"
 
 namespace kvs {
@@ -13,8 +14,6 @@ namespace kvs {
 void add_cache_options(OptionTable& table, const Method* default_value = nullptr);
 /// Refuses what is wrong in the word of an option that names a cache, as far as no model is needed.
 void check_cache_words(const std::string& text, const std::string& option);
-/// A line for each method and its parameters, for --help.
-std::string cache_method_lines();
 
 /// The cache that --config, --method and --set ask for.
 /// @param standard  the method without --config and --method; nullptr: one of the two is required

@@ -1,7 +1,5 @@
-#include <unistd.h>
-
-#include <algorithm>
 #include <iostream>
+#include <optional>
 
 #include "calibrate/config/config.h"
 #include "cli/kvcalibrate/cache_choice.h"
@@ -12,8 +10,10 @@
 #include "eval/generation.h"
 #include "io/finite.h"
 #include "model/model_json.h"
+#include "results/generation.h"
 #include "run/progress.h"
 #include "run/run.h"
+#include "run/text_stream.h"
 #include "texts/text_source.h"
 #include "version.h"
 
@@ -58,11 +58,6 @@ std::vector<std::int32_t> prompt_ids(const Options& options, const Tokenizer& to
   return ids;
 }
 
-/// null where the clock stood still.
-Json per_second(std::size_t tokens, double seconds) {
-  return tokens == 0 ? Json(0) : finite_or_null(static_cast<double>(tokens) / seconds);
-}
-
 /// What is continued, and with which cache.
 struct GenerationPlan {
   CacheChoice choice;
@@ -80,36 +75,6 @@ GenerationPlan make_plan(const Options& options, CacheChoice choice, const Token
   return plan;
 }
 
-/// Shows text as it comes, but for the bytes of a character that is not whole yet.
-class TextStream {
- public:
-  explicit TextStream(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
-
-  void add(std::int32_t id) {
-    ids_.push_back(id);
-    const std::string text = tokenizer_.decode(ids_);
-    print(text, std::min(find_invalid_utf8(text), text.size()));
-  }
-  /// What is left, and the end of the line.
-  void end(const std::string& text) {
-    print(text, text.size());
-    std::cout << std::endl;
-  }
-
- private:
-  void print(std::string_view text, std::size_t end) {
-    if (end <= shown_) return;
-    const std::string_view piece = text.substr(shown_, end - shown_);
-    std::cout << (terminal_ ? printable_text(piece) : std::string(piece)) << std::flush;
-    shown_ = end;
-  }
-
-  const Tokenizer& tokenizer_;
-  std::vector<std::int32_t> ids_;
-  std::size_t shown_ = 0;
-  bool terminal_ = isatty(STDOUT_FILENO) == 1;
-};
-
 std::string summary(const GenerationPlan& plan, const Generation& made) {
   return plan.choice.name() + ": " + std::to_string(plan.prompt.size()) + " tokens of prompt" +
          (plan.bos < 0 ? "" : " with BOS") + ", " + std::to_string(plan.count) + " generated, " +
@@ -120,25 +85,29 @@ std::string summary(const GenerationPlan& plan, const Generation& made) {
               : ", besides " + shared_bytes_text(plan.choice.shared_bytes(), plan.tokens()));
 }
 
-Json result_json(const GenerationPlan& plan, const Generation& made, const std::string& text, const Run& run) {
+GenerationResult result_of(const GenerationPlan& plan, const Generation& made, const std::string& text,
+                           const Run& run) {
+  const auto rate = [](std::size_t tokens, double seconds) {
+    return tokens == 0 ? std::optional(0.0) : if_finite(static_cast<double>(tokens) / seconds);
+  };
   std::size_t replaced = 0;
-  Json result{{"method", plan.choice.name()},
-              {"parameters", plan.choice.given()},
-              {"bos", bos_json(plan.bos)},
-              {"prompt_ids", plan.prompt},
-              {"ids", made.ids},
-              {"text", replace_invalid_utf8(text, replaced)},
-              {"bytes_end", made.end.stored},
-              {"bytes_allocated", made.end.used + made.end.spare},
-              {"compressions", made.compressions},
-              {"prefill_tokens_per_second", per_second(plan.prompt.size(), made.prefill_seconds)},
-              {"decode_tokens_per_second", per_second(plan.count - 1, made.decode_seconds)},
-              {"dtype", name_of(run.backend().compute_type())},
-              {"model", model_json(run.config(), run.model().sha256(), plan.tokens())},
-              {"command", run.options().command()},
-              {"tool_version", kToolVersion}};
-  if (plan.choice.shared_bytes() > 0) result["shared_bytes"] = plan.choice.shared_bytes();
-  result.update(digests_of_configs(run.options()));
+  GenerationResult result{.method = plan.choice.name(),
+                          .parameters = plan.choice.given(),
+                          .bos = plan.bos < 0 ? std::nullopt : std::optional(plan.bos),
+                          .prompt_ids = plan.prompt,
+                          .ids = made.ids,
+                          .text = replace_invalid_utf8(text, replaced),
+                          .bytes_end = made.end.stored,
+                          .bytes_allocated = made.end.used + made.end.spare,
+                          .compressions = made.compressions,
+                          .prefill_tokens_per_second = rate(plan.prompt.size(), made.prefill_seconds),
+                          .decode_tokens_per_second = rate(plan.count - 1, made.decode_seconds),
+                          .dtype = std::string(name_of(run.backend().compute_type())),
+                          .model = model_record(run.config(), run.model().sha256(), plan.tokens()),
+                          .command = run.options().command(),
+                          .tool_version = kToolVersion,
+                          .inputs = run.input_digests()};
+  if (plan.choice.shared_bytes() > 0) result.shared_bytes = plan.choice.shared_bytes();
   return result;
 }
 
@@ -162,7 +131,7 @@ void run_generate(Arguments arguments) {
     return true;
   });
   const std::string text = tokenizer->decode(made.ids);
-  if (json) return run.print(result_json(plan, made, text, run), "");
+  if (json) return run.print(to_json(result_of(plan, made, text, run)), "");
   stream.end(text);
   print_note(summary(plan, made), run.quiet());
 }

@@ -1,0 +1,148 @@
+#include "calibrate/compare/comparison_run.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "calibrate/compare/best_configs.h"
+#include "calibrate/compare/cells.h"
+#include "calibrate/compare/comparison_result.h"
+#include "calibrate/registry.h"
+#include "eval/cache_quality.h"
+#include "run/progress.h"
+
+namespace kvs {
+namespace {
+
+constexpr double kCellPasses = 2;  // what a cell's pass takes relative to one without a cache, in the mean
+
+Estimate estimate_of(const Run& run, const ComparisonFiles& files, const CompareInput& input,
+                     std::optional<double> limit) {
+  const ModelConfig& model = run.config();
+  const std::size_t tokens = input.grid.tokens,
+                    calibrated = input.calibration ? max_calibrated_cells(files.calibration, input.grid) : 0,
+                    passes = (1 + input.cells.size() + calibrated) * input.documents.size();
+  Estimate before;
+  if (input.calibration)
+    before = calibration_estimate(files.calibration, run.session(), input.grid, *input.calibration,
+                                  input.documents.size() * tokens);
+  return {.flops = kCellPasses * static_cast<double>(passes) * forward_flops(model, static_cast<double>(tokens)) +
+                   before.flops,
+          .memory_bytes = std::max(before.memory_bytes,
+                                   session_memory(run.session(), tokens) + 4 * full_cache_bytes(model, tokens)),
+          .coded_values = before.coded_values,
+          .at_most = !input.plan.all,
+          .limit = limit};
+}
+
+/// Calibrates the methods that can be; their cells join the others.
+void calibrate(const Run& run, const ComparisonFiles& files, RunRecords& records, CompareInput& input) {
+  if (!input.calibration) return;
+  std::optional<double>& seconds = input.plan.seconds;
+  const auto most = seconds ? std::optional(*seconds / 2) : std::nullopt;
+  CalibrationPlan plan = files.calibration;
+  plan.provenance = [&](const Corpus& text) { return provenance(run.options(), run.settings(), text); };
+  CalibratedCells made =
+      calibrated_cells(plan, run.settings(), run.session(), input.grid, *input.calibration, records, most);
+  std::ranges::move(made.cells, std::back_inserter(input.cells));
+  input.calibrated = std::move(made.methods);
+  if (seconds) *seconds -= made.seconds;
+}
+
+/// [cell]
+std::vector<CellResult> score(const Run& run, RunRecords& records, CompareInput& input) {
+  const RunnableCells ready = runnable_cells(input.cells, run.model(), run.backend(), input.grid.tokens);
+  Progress progress("compare: scores", 1.0, run.quiet());
+  const std::vector<CellResult> scored =
+      score_cells(run.decoder(), input.documents, ready.make, input.plan, records,
+                  [&](double spent, double expected) { progress.update(spent, expected); });
+  std::vector<CellResult> results(input.cells.size());
+  for (std::size_t i = 0; i < scored.size(); ++i) results[ready.cells[i]] = scored[i];
+  return results;
+}
+
+std::optional<ComparisonResult::Calibration> calibration_of(const CompareInput& input) {
+  if (!input.calibration) return std::nullopt;
+  std::size_t most = 0;
+  for (const auto& [method, count] : input.calibrated) most = std::max(most, count);
+  return ComparisonResult::Calibration{input.calibration->text_sha256,
+                                       input.calibration->documents.front().tokens.size(), most,
+                                       input.calibration->documents.size(), input.calibrated};
+}
+
+ComparisonResult result_of(const Run& run, const ComparisonFiles& files, const CompareInput& input,
+                           std::span<const CellResult> results) {
+  const std::size_t tokens = input.grid.tokens;
+  ComparisonResult result =
+      comparison_result(input.cells, results, {input.grid.budgets, files.losses}, run.config(), tokens);
+  result.head = run.result_head("kvspectrum-comparison", tokens);
+  result.inputs = run.input_digests();
+  result.dtype = name_of(run.backend().compute_type());
+  result.seed = run.provenance().seed;
+  result.calibration = calibration_of(input);
+  if (input.calibration) result.calibration_text_sha256 = input.calibration->text_sha256;
+  result.documents = input.documents.size();
+  result.prefix = input.plan.prefix;
+  return result;
+}
+
+std::vector<FrontCell> front_of(const ComparisonResult& result, std::span<const CompareCell> cells,
+                                std::span<const CellResult> results) {
+  std::vector<FrontCell> front;
+  for (std::size_t n = 0; n < cells.size(); ++n)
+    if (result.cells[n].front) {
+      const CellScores& scores = results[n].scores;
+      front.push_back({n, &cells[n], result.cells[n].budget, scores.seconds / static_cast<double>(scores.kl.size())});
+    }
+  return front;
+}
+
+/// Times the front. @param is_asked  whether half of the time is left for questions
+std::optional<ComparisonSpeeds> speeds_of_front(const Run& run, const CompareInput& input,
+                                                std::span<const FrontCell> front, std::optional<double> seconds,
+                                                bool is_asked) {
+  if (input.decode == 0) return std::nullopt;
+  if (seconds && is_asked) *seconds /= 2;
+  return time_front(run, input.documents.front(), input.decode, front, seconds);
+}
+
+/// Puts everything in place. @param speeds  nothing: the front is not timed
+void write(Run& run, const ComparisonFiles& files, const CompareInput& input, const ComparisonResult& result,
+           const std::optional<ComparisonSpeeds>& speeds) {
+  OutputSet staged;
+  if (speeds) staged.add(files.speeds(), dump_json(to_json(*speeds)) + "\n");
+  const Provenance record = run.provenance();
+  BestConfigs configs(result, input.cells, run.model(), record, input.calibration ? &*input.calibration : nullptr);
+  files.for_each_choice(result, [&](const auto& cell, const auto& path) { configs.add(cell, path, staged); });
+  write_outputs(staged, files.out, to_json(result), run.settings(), [&] {
+    return trade_points(result).empty() ? RunFigures()
+                                        : RunFigures{{"_pareto", comparison_chart(result, method_order())}};
+  });
+  if (!speeds) std::filesystem::remove(files.speeds());  // of what --force replaces
+  run.remove_state();
+}
+
+}  // namespace
+
+void run_comparison(Run& run, const ComparisonFiles& files, CompareInput input,
+                    const std::optional<FrontQuestions>& asked, const ComparisonClock& clock) {
+  RunRecords records(run.journal(), &run.ranks());
+  run.print_estimate(estimate_of(run, files, input, clock.limit()));
+  if (input.plan.seconds) *input.plan.seconds -= clock.spent();
+  calibrate(run, files, records, input);
+  const std::vector<CellResult> results = score(run, records, input);
+  if (!run.is_root()) return;
+
+  ComparisonResult result = result_of(run, files, input, results);
+  const std::vector<FrontCell> front = front_of(result, input.cells, results);
+  const auto speeds = speeds_of_front(run, input, front, clock.left(records), asked.has_value());
+  result.timed = speeds.has_value();
+  if (asked) {
+    const FrontAnswers answers = ask_front(run, *asked, input.grid.tokens, front, records, clock.left(records));
+    result.full.retrieval = answers.full;
+    for (std::size_t i = 0; i < front.size(); ++i) result.cells[front[i].cell].retrieval = answers.cells[i];
+  }
+  write(run, files, input, result, speeds);
+  run.print(to_json(result), "compare: " + files.out.string() + '\n' + to_text(result, speeds));
+}
+
+}  // namespace kvs

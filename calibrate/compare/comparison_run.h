@@ -1,0 +1,52 @@
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "calibrate/compare/comparison.h"
+#include "calibrate/compare/comparison_files.h"
+#include "calibrate/compare/front.h"
+#include "calibrate/compare/grid.h"
+#include "run/run.h"
+
+namespace kvs {
+
+/// A time limit from the start of the program on.
+class ComparisonClock {
+ public:
+  explicit ComparisonClock(std::optional<double> seconds) : seconds_(seconds) {}
+
+  std::optional<double> limit() const noexcept { return seconds_; }
+  double spent() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+  /// What is left after what a run before took, too; nothing without a limit.
+  std::optional<double> left(const RunRecords& records) const {
+    if (!seconds_) return std::nullopt;
+    return *seconds_ - spent() - records.replayed_seconds();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::optional<double> seconds_;
+};
+
+/// What is compared on what.
+struct CompareInput {
+  CompareGrid grid;
+  ComparisonPlan plan;
+  std::optional<Corpus> calibration;
+  std::vector<std::vector<std::int32_t>> documents;    // of the run, its texts taking turns
+  std::size_t decode = 0;                              // tokens that the front is timed on
+  std::vector<CompareCell> cells;                      // those that are calibrated join when they are
+  std::map<std::string, std::size_t> calibrated = {};  // documents that each method was calibrated on
+};
+
+/// Calibrates, scores, times the front and asks it the questions, writes the files and prints the result. The weights
+/// are loaded.
+/// @param asked  nothing: no questions
+void run_comparison(Run& run, const ComparisonFiles& files, CompareInput input,
+                    const std::optional<FrontQuestions>& asked, const ComparisonClock& clock);
+
+}  // namespace kvs

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <unistd.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tokenizer/tokenizer.h"
+
+namespace kvs {
+
+/// Prints generated text on stdout token by token, without the bytes of an incomplete character.
+class TextStream {
+ public:
+  explicit TextStream(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
+
+  void add(std::int32_t id);
+  /// What is left, and the end of the line.
+  void end(const std::string& text);
+
+ private:
+  void print(std::string_view text, std::size_t end);
+
+  const Tokenizer& tokenizer_;
+  std::vector<std::int32_t> ids_;
+  std::size_t shown_ = 0;
+  bool terminal_ = isatty(STDOUT_FILENO) == 1;
+};
+
+}  // namespace kvs
