@@ -229,7 +229,7 @@ TEST(ReportSections, TasksAreMapsByDepthAndLength) {
 
 TEST(ReportSections, TasksSayWhatAllSequencesShare) {
   Json task = output_json("needle.json");
-  task["shared_bytes"] = 35.0e6;
+  task["shared_bytes"] = 35'000'000;
   const Section section = tasks_section(changed_output(OutputKind::kTask, task));
   EXPECT_THAT(section.body.html(), HasSubstr("40.0\u00A0% + 35.0\u00A0MB shared"));
   EXPECT_THAT(section.findings[0], HasSubstr("on 40\u00A0% of the bytes and 35.0\u00A0MB that all sequences share; "));
