@@ -30,15 +30,12 @@ std::string_view name_of(OutputKind kind) noexcept;
 /// The kind of output that a struct of src/results describes.
 template <class Result>
 struct KindOf;
-struct EvaluationResult;
-struct LatencyResult;
-struct TaskAnswers;
 template <>
-struct KindOf<EvaluationResult> : std::integral_constant<OutputKind, OutputKind::kEvaluation> {};
+struct KindOf<struct EvaluationResult> : std::integral_constant<OutputKind, OutputKind::kEvaluation> {};
 template <>
-struct KindOf<TaskAnswers> : std::integral_constant<OutputKind, OutputKind::kTask> {};
+struct KindOf<struct TaskAnswers> : std::integral_constant<OutputKind, OutputKind::kTask> {};
 template <>
-struct KindOf<LatencyResult> : std::integral_constant<OutputKind, OutputKind::kLatency> {};
+struct KindOf<struct LatencyResult> : std::integral_constant<OutputKind, OutputKind::kLatency> {};
 template <>
 struct KindOf<struct RetentionResult> : std::integral_constant<OutputKind, OutputKind::kRetention> {};
 template <>

@@ -28,9 +28,7 @@ struct SampledRatio {
   Samples over = Samples::kDocuments;
 
   static void fields(auto& ratio, auto&& field) {
-    field("mean", ratio.mean);
-    field("interval", ratio.interval);
-    field("over", ratio.over);
+    field("mean", ratio.mean)("interval", ratio.interval)("over", ratio.over);
   }
   static void check(const SampledRatio& ratio, const JsonCursor& json);
   /// Whether the interval lies above 1, and whether it excludes 1.
@@ -43,11 +41,7 @@ struct RelativeLoss {
   std::size_t documents = 0;
   SampledRatio ppl, kl;
 
-  static void fields(auto& loss, auto&& field) {
-    field("documents", loss.documents);
-    field("ppl", loss.ppl);
-    field("kl", loss.kl);
-  }
+  static void fields(auto& loss, auto&& field) { field("documents", loss.documents)("ppl", loss.ppl)("kl", loss.kl); }
 };
 
 /// How a cache answers the questions of a task.
@@ -58,10 +52,8 @@ struct Retrieval {
   std::optional<LikelihoodDifference> difference = {};  // from the full cache
 
   static void fields(auto& retrieval, auto&& field) {
-    field("task", retrieval.task);
-    field("accuracy", retrieval.accuracy);
-    field("log_likelihood", retrieval.log_likelihood);
-    field("questions", retrieval.questions);
+    field("task", retrieval.task)("accuracy", retrieval.accuracy)("log_likelihood", retrieval.log_likelihood)(
+        "questions", retrieval.questions);
     field.absent_or("difference", retrieval.difference);
   }
 };
@@ -76,10 +68,7 @@ struct ScoredLoss {
     double nll_difference = 0;
 
     static void fields(auto& ratio, auto&& field) {
-      field("interval", ratio.interval);
-      field("over", ratio.over);
-      field("ppl", ratio.ppl);
-      field("nll_difference", ratio.nll_difference);
+      field("interval", ratio.interval)("over", ratio.over)("ppl", ratio.ppl)("nll_difference", ratio.nll_difference);
     }
     static void check(const Ratio& ratio, const JsonCursor& json);
     /// The relative change of perplexity, and its interval.
@@ -95,13 +84,8 @@ struct ScoredLoss {
   Ratio ratio = {};
 
   static void fields(auto& loss, auto&& field) {
-    field("bytes_ratio", loss.bytes_ratio);
-    field("tokens_scored", loss.tokens_scored);
-    field("ppl", loss.ppl);
-    field("nll_mean", loss.nll_mean);
-    field("kl", loss.kl);
-    field("top1", loss.top1);
-    field("ratio", loss.ratio);
+    field("bytes_ratio", loss.bytes_ratio)("tokens_scored", loss.tokens_scored)("ppl", loss.ppl)(
+        "nll_mean", loss.nll_mean)("kl", loss.kl)("top1", loss.top1)("ratio", loss.ratio);
   }
 };
 
@@ -124,23 +108,12 @@ struct ComparedCell {
   std::optional<RelativeLoss> over_best = {};      // from the least divergence of its budget
 
   static void fields(auto& cell, auto&& field) {
-    field("label", cell.label);
-    field("method", cell.method);
-    field("store", cell.type);
-    field("budget", cell.budget);
-    field("settings", cell.settings);
-    field("config", cell.config);
-    field("calibrated", cell.calibrated);
-    field("shared_bytes", cell.shared_bytes);
-    field("documents", cell.documents);
-    field("stopped", cell.stopped);
-    field("front", cell.front);
-    field("retrieval", cell.retrieval);
-    field("error", cell.error);
-    field("needs", cell.needs);
+    field("label", cell.label)("method", cell.method)("store", cell.type)("budget", cell.budget)(
+        "settings", cell.settings)("config", cell.config)("calibrated", cell.calibrated)(
+        "shared_bytes", cell.shared_bytes)("documents", cell.documents)("stopped", cell.stopped)("front", cell.front)(
+        "retrieval", cell.retrieval)("error", cell.error)("needs", cell.needs);
     field.inlined("bytes_ratio", cell.loss);
-    field("over_standard", cell.over_standard);
-    field("over_best", cell.over_best);
+    field("over_standard", cell.over_standard)("over_best", cell.over_best);
   }
   static void check(const ComparedCell& cell, const JsonCursor& json);
 };
@@ -166,14 +139,8 @@ struct BestChoice {
   std::size_t unscored = 0;
 
   static void fields(auto& choice, auto&& field) {
-    field("budget", choice.budget);
-    field("cell", choice.cell);
-    field("leader", choice.leader);
-    field("documents", choice.documents);
-    field("alike", choice.alike);
-    field("kl", choice.kl);
-    field("verdict", choice.verdict);
-    field("unscored", choice.unscored);
+    field("budget", choice.budget)("cell", choice.cell)("leader", choice.leader)("documents", choice.documents)(
+        "alike", choice.alike)("kl", choice.kl)("verdict", choice.verdict)("unscored", choice.unscored);
   }
 };
 
@@ -185,10 +152,7 @@ struct SmallestChoice {
   std::string verdict = {};
 
   static void fields(auto& choice, auto&& field) {
-    field("loss", choice.loss);
-    field("cell", choice.cell);
-    field("documents", choice.documents);
-    field("verdict", choice.verdict);
+    field("loss", choice.loss)("cell", choice.cell)("documents", choice.documents)("verdict", choice.verdict);
   }
 };
 
@@ -199,8 +163,7 @@ struct LeftOut {
     double budget = 0;
 
     static void fields(auto& calibration, auto&& field) {
-      field("label", calibration.label);
-      field("budget", calibration.budget);
+      field("label", calibration.label)("budget", calibration.budget);
     }
   };
   std::vector<Calibration> calibrations = {};
@@ -209,10 +172,8 @@ struct LeftOut {
   std::optional<std::string> verdict = {};
 
   static void fields(auto& left, auto&& field) {
-    field("calibrations", left.calibrations);
-    field("unscored", left.unscored);
-    field("shortened", left.shortened);
-    field("verdict", left.verdict);
+    field("calibrations", left.calibrations)("unscored", left.unscored)("shortened", left.shortened)("verdict",
+                                                                                                     left.verdict);
   }
 };
 
@@ -226,21 +187,15 @@ struct ComparisonResult {
     std::map<std::string, std::size_t> methods = {};  // documents that each method was calibrated on
 
     static void fields(auto& calibration, auto&& field) {
-      field("text_sha256", calibration.text_sha256);
-      field("tokens", calibration.tokens);
-      field("documents", calibration.documents);
-      field("given", calibration.given);
-      field("methods", calibration.methods);
+      field("text_sha256", calibration.text_sha256)("tokens", calibration.tokens)("documents", calibration.documents)(
+          "given", calibration.given)("methods", calibration.methods);
     }
   };
   struct FullCache {
     std::optional<double> ppl = {};
     std::optional<Retrieval> retrieval = {};
 
-    static void fields(auto& full, auto&& field) {
-      field("ppl", full.ppl);
-      field("retrieval", full.retrieval);
-    }
+    static void fields(auto& full, auto&& field) { field("ppl", full.ppl)("retrieval", full.retrieval); }
   };
   ResultHead head = {};
   std::string dtype = {};
@@ -259,21 +214,12 @@ struct ComparisonResult {
 
   static void fields(auto& result, auto&& field) {
     field.inlined(result.head);
-    field("dtype", result.dtype);
-    field("seed", result.seed);
-    field("calibration", result.calibration);
+    field("dtype", result.dtype)("seed", result.seed)("calibration", result.calibration);
     field.absent_or("calibration_text_sha256", result.calibration_text_sha256);
     field.inlined(result.inputs);
-    field("documents", result.documents);
-    field("prefix", result.prefix);
-    field("tokens", result.tokens);
-    field("full", result.full);
-    field("budgets", result.budgets);
-    field("cells", result.cells);
-    field("best", result.best);
-    field("smallest", result.smallest);
-    field("left_out", result.left_out);
-    field("timed", result.timed);
+    field("documents", result.documents)("prefix", result.prefix)("tokens", result.tokens)("full", result.full)(
+        "budgets", result.budgets)("cells", result.cells)("best", result.best)("smallest", result.smallest)(
+        "left_out", result.left_out)("timed", result.timed);
   }
   static void check(const ComparisonResult& result, const JsonCursor& json);
   /// The documents of the cells that were scored on most.
@@ -287,11 +233,8 @@ struct ComparisonSpeeds {
     double budget = 0, decode_tokens_per_second = 0, full_decode_tokens_per_second = 0, ratio = 1;
 
     static void fields(auto& cell, auto&& field) {
-      field("label", cell.label);
-      field("budget", cell.budget);
-      field("decode_tokens_per_second", cell.decode_tokens_per_second);
-      field("full_decode_tokens_per_second", cell.full_decode_tokens_per_second);
-      field("ratio", cell.ratio);
+      field("label", cell.label)("budget", cell.budget)("decode_tokens_per_second", cell.decode_tokens_per_second)(
+          "full_decode_tokens_per_second", cell.full_decode_tokens_per_second)("ratio", cell.ratio);
     }
   };
   std::string format = "kvspectrum-speeds";
@@ -300,10 +243,7 @@ struct ComparisonSpeeds {
   std::vector<Cell> cells = {};
 
   static void fields(auto& speeds, auto&& field) {
-    field("format", speeds.format);
-    field("version", speeds.version);
-    field("tokens", speeds.tokens);
-    field("cells", speeds.cells);
+    field("format", speeds.format)("version", speeds.version)("tokens", speeds.tokens)("cells", speeds.cells);
   }
 };
 

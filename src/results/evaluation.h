@@ -17,8 +17,7 @@ struct PerplexityRatio {
   std::optional<std::pair<double, double>> interval = {};  // 95 %; absent for one document
 
   static void fields(auto& ratio, auto&& field) {
-    field("ppl", ratio.ppl);
-    field("nll_difference", ratio.nll_difference);
+    field("ppl", ratio.ppl)("nll_difference", ratio.nll_difference);
     field.absent_or("interval", ratio.interval);
   }
 };
@@ -31,9 +30,7 @@ struct FullCacheQuality {
   std::optional<double> seconds = {};              // of the forward passes; with the times only
 
   static void fields(auto& full, auto&& field) {
-    field("ppl", full.ppl);
-    field("nll_mean", full.nll_mean);
-    field("nll_error", full.nll_error);
+    field("ppl", full.ppl)("nll_mean", full.nll_mean)("nll_error", full.nll_error);
     field.absent_or("beyond_context", full.beyond_context);
     field.absent_or("seconds", full.seconds);
   }
@@ -47,11 +44,7 @@ struct CacheLoss {
   double top1 = 0;              // share of tokens with the full cache's first choice
 
   static void fields(auto& loss, auto&& field) {
-    field("full", loss.full);
-    field("ratio", loss.ratio);
-    field("kl", loss.kl);
-    field("kl_error", loss.kl_error);
-    field("top1", loss.top1);
+    field("full", loss.full)("ratio", loss.ratio)("kl", loss.kl)("kl_error", loss.kl_error)("top1", loss.top1);
   }
 };
 
@@ -66,17 +59,11 @@ struct CacheQuality {
   std::optional<CacheLoss> loss = {};
 
   static void fields(auto& quality, auto&& field) {
-    field("ppl", quality.ppl);
-    field("nll_mean", quality.nll_mean);
-    field("nll_error", quality.nll_error);
-    field("errors_over", quality.errors_over);
-    field("tokens_scored", quality.tokens_scored);
-    field("bytes_per_token", quality.bytes_per_token);
-    field("bytes_ratio", quality.bytes_ratio);
-    field("bytes_per_token_end", quality.bytes_per_token_end);
-    field("bytes_allocated", quality.bytes_allocated);
-    field("bytes_spare", quality.bytes_spare);
-    field("compressions", quality.compressions);
+    field("ppl", quality.ppl)("nll_mean", quality.nll_mean)("nll_error", quality.nll_error)(
+        "errors_over", quality.errors_over)("tokens_scored", quality.tokens_scored)(
+        "bytes_per_token", quality.bytes_per_token)("bytes_ratio", quality.bytes_ratio)(
+        "bytes_per_token_end", quality.bytes_per_token_end)("bytes_allocated", quality.bytes_allocated)(
+        "bytes_spare", quality.bytes_spare)("compressions", quality.compressions);
     field.inlined("full", quality.loss);
   }
   static void check(const CacheQuality& quality, const JsonCursor& json);
@@ -90,8 +77,7 @@ struct EvaluationTimes {
   std::optional<double> compression_share;
 
   static void fields(auto& times, auto&& field) {
-    field("seconds", times.seconds);
-    field("tokens_per_second", times.tokens_per_second);
+    field("seconds", times.seconds)("tokens_per_second", times.tokens_per_second);
     field.absent_or("prefill_tokens_per_second", times.prefill_tokens_per_second);
     field.absent_or("decode_tokens_per_second", times.decode_tokens_per_second);
     field("compression_share", times.compression_share);
@@ -117,14 +103,10 @@ struct EvaluationResult {
     field("method", result.method);
     field.inlined(result.quality);
     field.absent_or("parameters", result.parameters);
-    field("documents", result.documents);
-    field("window", result.window);
-    field("dtype", result.dtype);
-    field("model", result.model);
-    field("text_sha256", result.text_sha256);
+    field("documents", result.documents)("window", result.window)("dtype", result.dtype)("model", result.model)(
+        "text_sha256", result.text_sha256);
     field.absent_or("bos", result.bos);
-    field("command", result.command);
-    field("tool_version", result.tool_version);
+    field("command", result.command)("tool_version", result.tool_version);
     field.absent_or("stride", result.stride);
     field.absent_or("shared_bytes", result.shared_bytes);
     field.inlined(result.inputs);

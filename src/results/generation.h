@@ -26,21 +26,12 @@ struct GenerationResult {
   InputDigests inputs = {};
 
   static void fields(auto& result, auto&& field) {
-    field("method", result.method);
-    field("parameters", result.parameters);
-    field("bos", result.bos);
-    field("prompt_ids", result.prompt_ids);
-    field("ids", result.ids);
-    field("text", result.text);
-    field("bytes_end", result.bytes_end);
-    field("bytes_allocated", result.bytes_allocated);
-    field("compressions", result.compressions);
-    field("prefill_tokens_per_second", result.prefill_tokens_per_second);
-    field("decode_tokens_per_second", result.decode_tokens_per_second);
-    field("dtype", result.dtype);
-    field("model", result.model);
-    field("command", result.command);
-    field("tool_version", result.tool_version);
+    field("method", result.method)("parameters", result.parameters)("bos", result.bos)("prompt_ids", result.prompt_ids)(
+        "ids", result.ids)("text", result.text)("bytes_end", result.bytes_end)(
+        "bytes_allocated", result.bytes_allocated)("compressions", result.compressions)(
+        "prefill_tokens_per_second", result.prefill_tokens_per_second)(
+        "decode_tokens_per_second", result.decode_tokens_per_second)("dtype", result.dtype)("model", result.model)(
+        "command", result.command)("tool_version", result.tool_version);
     field.absent_or("shared_bytes", result.shared_bytes);
     field.inlined(result.inputs);
   }

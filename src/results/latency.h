@@ -15,11 +15,8 @@ struct CacheLatency {
   std::vector<double> prefill_ms, decode_ms, prefill_ratio, decode_ratio;  // [length]
 
   static void fields(auto& cache, auto&& field) {
-    field("label", cache.label);
-    field("prefill_ms", cache.prefill_ms);
-    field("decode_ms", cache.decode_ms);
-    field("prefill_ratio", cache.prefill_ratio);
-    field("decode_ratio", cache.decode_ratio);
+    field("label", cache.label)("prefill_ms", cache.prefill_ms)("decode_ms", cache.decode_ms)(
+        "prefill_ratio", cache.prefill_ratio)("decode_ratio", cache.decode_ratio);
   }
 };
 
@@ -35,12 +32,8 @@ struct LatencyResult {
   static void fields(auto& result, auto&& field) {
     field.inlined(result.head);
     field.inlined(result.inputs);
-    field("device", result.device);
-    field("dtype", result.dtype);
-    field("lengths", result.lengths);
-    field("decode", result.decode);
-    field("repeats", result.repeats);
-    field("caches", result.caches);
+    field("device", result.device)("dtype", result.dtype)("lengths", result.lengths)("decode", result.decode)(
+        "repeats", result.repeats)("caches", result.caches);
   }
   static void check(const LatencyResult& result, const JsonCursor& json);
 };

@@ -21,10 +21,7 @@ struct Scores {
   double f1 = 0;        // of its first line's words, the best answer's
 
   static void fields(auto& scores, auto&& field) {
-    field("accuracy", scores.accuracy);
-    field("recall", scores.recall);
-    field("partial", scores.partial);
-    field("f1", scores.f1);
+    field("accuracy", scores.accuracy)("recall", scores.recall)("partial", scores.partial)("f1", scores.f1);
   }
 };
 
@@ -40,12 +37,8 @@ struct Answer {
 
   static void fields(auto& answer, auto&& field) {
     field.inlined(answer.scores);
-    field("log_likelihood", answer.log_likelihood);
-    field("answer_tokens", answer.tokens);
-    field("first_token", answer.first_token);
-    field("first_right", answer.first_right);
-    field("bytes_ratio", answer.bytes_ratio);
-    field("text", answer.text);
+    field("log_likelihood", answer.log_likelihood)("answer_tokens", answer.tokens)("first_token", answer.first_token)(
+        "first_right", answer.first_right)("bytes_ratio", answer.bytes_ratio)("text", answer.text);
   }
   static void check(const Answer& answer, const JsonCursor& json);
 };
@@ -61,8 +54,7 @@ struct TaskResult {
   static void fields(auto& result, auto&& field) {
     field.absent_or("length", result.length);
     field.absent_or("depth", result.depth);
-    field("prompt_tokens", result.prompt_tokens);
-    field("answer", result.answer);
+    field("prompt_tokens", result.prompt_tokens)("answer", result.answer);
     field.absent_or("full", result.full);
   }
 };
@@ -74,10 +66,7 @@ struct AnswerMeans {
     double recall = 0, partial = 0, f1 = 0, first_token = 0;
 
     static void fields(auto& text, auto&& field) {
-      field("recall", text.recall);
-      field("partial", text.partial);
-      field("f1", text.f1);
-      field("first_token", text.first_token);
+      field("recall", text.recall)("partial", text.partial)("f1", text.f1)("first_token", text.first_token);
     }
   };
   double accuracy = 0;
@@ -88,8 +77,7 @@ struct AnswerMeans {
   static void fields(auto& means, auto&& field) {
     field("accuracy", means.accuracy);
     field.inlined("recall", means.text);
-    field("log_likelihood", means.log_likelihood);
-    field("bytes_ratio", means.bytes_ratio);
+    field("log_likelihood", means.log_likelihood)("bytes_ratio", means.bytes_ratio);
   }
 };
 
@@ -114,8 +102,7 @@ struct TaskSummary {
 
     static void fields(auto& reference, auto&& field) {
       field.absent_or("first_token_as_full", reference.first_token_as_full);
-      field("full", reference.full);
-      field("difference", reference.difference);
+      field("full", reference.full)("difference", reference.difference);
     }
   };
   std::size_t questions = 0;
@@ -124,8 +111,7 @@ struct TaskSummary {
   std::optional<Reference> reference = {};
 
   static void fields(auto& summary, auto&& field) {
-    field("questions", summary.questions);
-    field("prompt_tokens", summary.prompt_tokens);
+    field("questions", summary.questions)("prompt_tokens", summary.prompt_tokens);
     field.inlined(summary.means);
     field.inlined("full", summary.reference);
   }
@@ -150,19 +136,13 @@ struct TaskAnswers {
   InputDigests inputs = {};
 
   static void fields(auto& answers, auto&& field) {
-    field("method", answers.method);
-    field("task", answers.task);
-    field("prefill", answers.prefill);
+    field("method", answers.method)("task", answers.task)("prefill", answers.prefill);
     field.absent_or("bos", answers.bos);
     field.inlined(answers.summary);
     field.absent_or("parameters", answers.parameters);
     field.absent_or("fails_with_full_cache", answers.fails_with_full_cache);
-    field("samples", answers.samples);
-    field("dtype", answers.dtype);
-    field("model", answers.model);
-    field("text_sha256", answers.text_sha256);
-    field("command", answers.command);
-    field("tool_version", answers.tool_version);
+    field("samples", answers.samples)("dtype", answers.dtype)("model", answers.model)(
+        "text_sha256", answers.text_sha256)("command", answers.command)("tool_version", answers.tool_version);
     field.absent_or("shared_bytes", answers.shared_bytes);
     field.inlined(answers.inputs);
   }

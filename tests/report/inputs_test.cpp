@@ -4,9 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
-#include "results/comparison.h"
-#include "results/evaluation.h"
-#include "results/latency.h"
 #include "tests/io/temporary_directory.h"
 #include "tests/report/outputs.h"
 
@@ -93,21 +90,6 @@ TEST(ReportInputs, ThatBreakTheirSchemaAreRefused) {
   config["calibration"]["ablation"]["delta"] = "none";
   write_file_atomically(folder.path() / "faedkv.json", config.dump(), false);
   EXPECT_EQ(refusal({folder.path() / "faedkv.json"}).first, ErrorCode::kInput);
-}
-
-template <class Result>
-void expect_round_trip(const std::string& name) {
-  const Json json = output_json(name);
-  EXPECT_EQ(dump_json(to_json(from_json<Result>({json, name}))), dump_json(json));
-}
-
-TEST(ReportInputs, ResultsAreWrittenAsTheyWereRead) {
-  expect_round_trip<EvaluationResult>("full.eval.json");
-  expect_round_trip<EvaluationResult>("lagkv.eval.json");
-  expect_round_trip<TaskAnswers>("needle.json");
-  expect_round_trip<LatencyResult>("latency.json");
-  expect_round_trip<ComparisonResult>("comparison.json");
-  expect_round_trip<ComparisonSpeeds>("comparison_speed.json");
 }
 
 }  // namespace

@@ -4,7 +4,10 @@
 #include "core/error.h"
 #include "results/ablation.h"
 #include "results/allocation.h"
+#include "results/comparison.h"
 #include "results/cost.h"
+#include "results/evaluation.h"
+#include "results/latency.h"
 #include "results/perturbation.h"
 #include "results/retention.h"
 #include "results/spectrum.h"
@@ -40,6 +43,15 @@ TEST(RoundTrip, StatesAndTheirBands) {
   expect_written_again<PerturbationResult>(output_json("perturb.json"));
   expect_written_again<RetentionResult>(output_json("retain.json"));
   expect_written_again<TokenScoresResult>(output_json("scores.json"));
+}
+
+TEST(RoundTrip, CachesAtWork) {
+  expect_written_again<EvaluationResult>(output_json("full.eval.json"));
+  expect_written_again<EvaluationResult>(output_json("lagkv.eval.json"));
+  expect_written_again<TaskAnswers>(output_json("needle.json"));
+  expect_written_again<LatencyResult>(output_json("latency.json"));
+  expect_written_again<ComparisonResult>(output_json("comparison.json"));
+  expect_written_again<ComparisonSpeeds>(output_json("comparison_speed.json"));
 }
 
 TEST(RoundTrip, APerplexityAloneIsALoss) {
