@@ -9,8 +9,8 @@
 
 #include "analyzers/spectrum_report.h"
 #include "analyzers/spectrum_sums.h"
+#include "calibrate/transform/measured_gains.h"
 #include "cli/kvspectrum/commands.h"
-#include "cli/kvspectrum/spectrum_gain.h"
 #include "core/error.h"
 #include "io/checkpoint.h"
 #include "model/model_json.h"

@@ -1,4 +1,4 @@
-#include "cli/kvspectrum/spectrum_gain.h"
+#include "calibrate/transform/measured_gains.h"
 
 #include "calibrate/common/output_weights.h"
 
