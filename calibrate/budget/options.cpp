@@ -39,7 +39,7 @@ void add_budget_options(OptionTable& table, const std::string& method) {
              "with --budget: windows of each text that decide whether it was worth it (default: a quarter of the "
              "documents, evenly spaced)")
       .check([method](const Options& options) {
-        require_partner(options, kBudgetOptions, std::array<std::string_view, 1>{"budget"});
+        require_partner(options, kBudgetOptions, {"budget"});
         if (!options.has("budget")) return;
         if (options.has("held-windows")) refuse_standard_input(options, "--held-windows");
         (void)parse_budget(options.text("budget"));
@@ -55,7 +55,7 @@ bool has_budget(const Options& options, std::span<const std::string_view> others
 BudgetPlan budget_plan(const Options& options, double full, std::size_t tokens) {
   return {.bytes = budget_bytes(options.text("budget"), full, tokens),
           .fixed = parse_settings(options.list("set"), "--set"),
-          .rounds = options.has("by-layer") ? static_cast<std::size_t>(options.integer("by-layer", 1, kMaxRounds)) : 0};
+          .rounds = options.has("by-layer") ? options.count("by-layer", 1, kMaxRounds) : 0};
 }
 
 std::string next_command(std::string_view method, const Options& options, ModelFormat format, const Json& settings,

@@ -23,11 +23,8 @@ void add_ablation_options(OptionTable& table, const AblationDefaults& defaults) 
 AblationSetup ablation_setup(const Options& options, std::size_t tokens) {
   const auto most = static_cast<std::int64_t>(tokens);
   const bool continuation = options.text("protocol") == "continuation";
-  const auto apart = [&](const char* name) {
-    return continuation ? static_cast<std::size_t>(options.integer(name, 0, most)) : 0;
-  };
-  const std::size_t prefix =
-      options.has("prefix") ? static_cast<std::size_t>(options.integer("prefix", 1, most - 2)) : tokens * 3 / 4;
+  const auto apart = [&](const char* name) { return continuation ? options.count(name, 0, most) : 0; };
+  const std::size_t prefix = options.has("prefix") ? options.count("prefix", 1, most - 2) : tokens * 3 / 4;
   const AblationSetup setup{continuation,
                             tokens,
                             prefix,

@@ -9,8 +9,6 @@
 namespace kvs {
 namespace {
 
-using Names = std::vector<std::string_view>;
-
 bool is(const Options& options, const char* name, std::string_view value) {
   return options.has(name) && options.text(name) == value;
 }
@@ -25,7 +23,7 @@ void require_value(const Options& options, const char* name, const char* other, 
 void check_ratio(const Options& options) {
   if (options.has("ratio")) {
     (void)options.share("ratio");
-    refuse_options(options, Names{"elite", "rank", "capture"}, "--ratio");
+    refuse_options(options, {"elite", "rank", "capture"}, "--ratio");
     require_value(options, "ratio", "norm", "2");  // with 1 every r is a search of its own
   } else if (!options.has("elite")) {
     throw Error(ErrorCode::kUsage, "missing option --elite r or --ratio x", "see --help");
@@ -35,10 +33,10 @@ void check_ratio(const Options& options) {
 }
 
 void check_by_layer(const Options& options) {
-  require_partner(options, Names{"rank-step", "held-out"}, Names{"ratio", "by-layer"});
+  require_partner(options, {"rank-step", "held-out"}, {"ratio", "by-layer"});
   if (!options.has("by-layer")) return;
-  require_partner(options, Names{"by-layer"}, Names{"rank", "ratio"});  // layers trade d_ckv
-  refuse_options(options, Names{"capture"}, "--by-layer");
+  require_partner(options, {"by-layer"}, {"rank", "ratio"});  // layers trade d_ckv
+  refuse_options(options, {"capture"}, "--by-layer");
   require_value(options, "by-layer", "factorization", "joint");
   require_value(options, "by-layer", "norm", "2");
   require_value(options, "by-layer", "granularity", "kv-head");
@@ -46,11 +44,11 @@ void check_by_layer(const Options& options) {
 
 void check_search(const Options& options) {
   if (is(options, "pairs", "attention")) {
-    refuse_options(options, Names{"baseline"}, "--pairs attention");
+    refuse_options(options, {"baseline"}, "--pairs attention");
     require_value(options, "pairs attention", "norm", "2");
   }
   if (!is(options, "disjoint", "on")) return;
-  refuse_options(options, Names{"baseline"}, "--disjoint on");
+  refuse_options(options, {"baseline"}, "--disjoint on");
   require_value(options, "disjoint on", "norm", "2");
   require_value(options, "disjoint on", "granularity", "kv-head");
 }
@@ -112,8 +110,8 @@ void add_elite_options(OptionTable& table) {
 }
 
 void check_elite_options(const Options& options) {
-  require_partner(options, Names{"factorization", "whiten", "queries", "outputs", "split", "allow-more-parameters"},
-                  Names{"rank", "ratio"});
+  require_partner(options, {"factorization", "whiten", "queries", "outputs", "split", "allow-more-parameters"},
+                  {"rank", "ratio"});
   check_ratio(options);
   check_by_layer(options);
   check_search(options);

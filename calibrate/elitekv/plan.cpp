@@ -12,8 +12,7 @@ namespace {
 
 /// --rank-step or its default.
 std::size_t rank_step(const Options& options, const EliteShape& shape) {
-  return options.has("rank-step") ? static_cast<std::size_t>(options.integer("rank-step", 1, 1 << 20))
-                                  : standard_rank_step(shape);
+  return options.has("rank-step") ? options.count("rank-step", 1, 1 << 20) : standard_rank_step(shape);
 }
 
 /// --pairs attention or its default.
@@ -64,7 +63,7 @@ std::optional<EliteByLayerPlan> by_layer_plan(const Options& options, const Mode
   return EliteByLayerPlan{.rank_step = rank_step(options, shape),
                           .max_r = options.on_off("disjoint") ? model.chunks() / model.kv_heads : model.chunks() - 1,
                           .more_parameters = options.flag("allow-more-parameters"),
-                          .rounds = static_cast<std::size_t>(options.integer("by-layer", 1, 1000))};
+                          .rounds = options.count("by-layer", 1, 1000)};
 }
 
 /// --held-out or its default; 0 without --ratio and --by-layer.
@@ -74,9 +73,7 @@ std::size_t held_out_documents(const Options& options, std::size_t documents) {
   if (documents < 2)
     throw Error(ErrorCode::kUsage, by_layer ? "--by-layer" : "--ratio",
                 "found one document, expected two or more: one held out");
-  return options.has("held-out")
-             ? static_cast<std::size_t>(options.integer("held-out", 1, static_cast<std::int64_t>(documents) - 1))
-             : documents_to_hold_out(documents);
+  return options.has("held-out") ? options.count("held-out", 1, documents - 1) : documents_to_hold_out(documents);
 }
 
 EliteSearchPlan planned_search(const Options& options, const ModelConfig& config, std::vector<std::size_t> layers) {
@@ -86,9 +83,8 @@ EliteSearchPlan planned_search(const Options& options, const ModelConfig& config
   plan.geometry = {std::move(layers), config.query_heads, config.kv_heads, config.chunks()};
   plan.norm = static_cast<int>(options.integer("norm", 1, 2));
   plan.granularity = options.text("granularity") == "kv-head" ? Granularity::kKvHead : Granularity::kQueryHead;
-  plan.count = options.has("ratio")
-                   ? allocations(options, config).back().r
-                   : static_cast<std::size_t>(options.integer("elite", 1, static_cast<std::int64_t>(config.chunks())));
+  plan.count =
+      options.has("ratio") ? allocations(options, config).back().r : options.count("elite", 1, config.chunks());
   if (options.has("baseline"))
     plan.baseline =
         static_cast<EliteBaseline>(std::ranges::find(kBaselines, options.choice("baseline", kBaselines)) - kBaselines);
@@ -118,9 +114,8 @@ void plan_factors(const Options& options, const ModelConfig& model, ElitePlan& p
         ErrorCode::kUsage, "--factorization",
         "found separate with every channel of a key elite, expected joint: no row of the keys is left to factorise");
   const auto limit = static_cast<std::int64_t>(full_rank(model, config.r, config.joint));
-  const auto rank = options.has("ratio")
-                        ? allocations(options, model).back().d_ckv
-                        : static_cast<std::size_t>(options.integer("rank", config.joint ? 1 : 2, limit));
+  const auto rank = options.has("ratio") ? allocations(options, model).back().d_ckv
+                                         : options.count("rank", config.joint ? 1 : 2, limit);
   if (config.granularity == Granularity::kQueryHead && model.group() > 1) {
     plan.notes.emplace_back(
         "elite sets per query head are analysis only on a model whose query heads share keys; no factors are made");

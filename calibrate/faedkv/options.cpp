@@ -24,7 +24,7 @@ AblationPlan ablation_grid(const Options& options, std::size_t tokens) {
   plan.setup = ablation_setup(options, tokens);
   plan.grid = {plan.setup.transform, options.text("spectrum") == "full", 1, plan.setup.filtered()};
   const std::size_t bins = plan.grid.bins();
-  plan.grid.chunks = static_cast<std::size_t>(options.integer("chunks", 1, static_cast<std::int64_t>(bins)));
+  plan.grid.chunks = options.count("chunks", 1, bins);
   plan.chunk_counts = {plan.grid.chunks};
   if (options.has("sweep"))
     for (const std::size_t count : options.integers("sweep", 1, bins))
@@ -42,7 +42,7 @@ std::optional<AblationPlan::Race> race_of(const Options& options, const Ablation
                           .seed = static_cast<std::uint64_t>(options.integer("seed", 0, kMax))};
   if (options.has("confidence")) race.confidence = options.real("confidence", kMinConfidence, kMaxConfidence);
   if (options.has("passes")) {
-    race.passes = static_cast<std::size_t>(options.integer("passes", 1, std::int64_t{1} << 40));
+    race.passes = options.count("passes", 1, std::int64_t{1} << 40);
     if (race.passes < least)
       throw Error(ErrorCode::kUsage, "--passes",
                   "found " + std::to_string(race.passes) + ", expected at least " + std::to_string(least) + ": " +
@@ -71,10 +71,8 @@ void add_faedkv_options(OptionTable& table) {
   table.value("spectrum", "half|full", "full: the paper's literal N bins", "half");
   add_budget_options(table, "faedkv");
   table.check([](const Options& options) {
-    require_partner(options, std::array<std::string_view, 1>{"seed"},
-                    std::array<std::string_view, 3>{"passes", "confidence", "budget"});
-    if (!asks_for_budget(options))
-      (void)ablation_grid(options, static_cast<std::size_t>(options.integer("window", 2, 1 << 24)));
+    require_partner(options, {"seed"}, {"passes", "confidence", "budget"});
+    if (!asks_for_budget(options)) (void)ablation_grid(options, options.count("window", 2, 1 << 24));
   });
 }
 
@@ -84,8 +82,8 @@ FaedkvPlan faedkv_plan(const Options& options, std::size_t layers, std::size_t d
   FaedkvPlan plan;
   static_cast<AblationPlan&>(plan) = ablation_grid(options, tokens);
   const auto most = static_cast<std::int64_t>(tokens);
-  plan.sinks = static_cast<std::size_t>(options.integer("sinks", 0, most));
-  plan.recent = static_cast<std::size_t>(options.integer("recent", 0, most));
+  plan.sinks = options.count("sinks", 0, most);
+  plan.recent = options.count("recent", 0, most);
   plan.layers = options.indices("layers", layers);
   plan.race = race_of(options, plan, documents);
   return plan;

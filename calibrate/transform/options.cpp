@@ -16,13 +16,13 @@ constexpr double kMaxOutliers = 0.5;  // of the tokens
 /// Tokens of the documents that the budget is for.
 std::size_t document_length(const Options& options, std::size_t tokens) {
   constexpr auto kMost = static_cast<std::int64_t>(kMaxTransformTokens);
-  return options.has("length") ? static_cast<std::size_t>(options.integer("length", 1, kMost)) : tokens;
+  return options.has("length") ? options.count("length", 1, kMost) : tokens;
 }
 
 /// --recent, of documents of so many tokens.
 std::size_t recent_tokens(const Options& options, std::size_t tokens) {
   if (!options.has("recent")) return transform_recent(tokens);
-  return static_cast<std::size_t>(options.integer("recent", 0, static_cast<std::int64_t>(tokens) / 4));
+  return options.count("recent", 0, tokens / 4);
 }
 
 TransformRows rows_of(const Options& options) {
@@ -36,9 +36,7 @@ double outliers_of(const Options& options) {
   return options.real("outliers", 0, rows == TransformRows::kHead ? 0 : kMaxOutliers);
 }
 
-std::size_t sinks_of(const Options& options, std::size_t tokens) {
-  return static_cast<std::size_t>(options.integer("sinks", 0, static_cast<std::int64_t>(tokens) - 1));
-}
+std::size_t sinks_of(const Options& options, std::size_t tokens) { return options.count("sinks", 0, tokens - 1); }
 
 /// --costs; nothing: they are to be measured.
 std::vector<TransformScales> scales_of(const Options& options, const ModelSource& model) {
@@ -89,7 +87,7 @@ void add_transform_options(OptionTable& table) {
 }
 
 void check_transform_options(const Options& options) {
-  const auto window = static_cast<std::size_t>(options.integer("window", 2, 1 << 24));
+  const auto window = options.count("window", 2, 1 << 24);
   (void)parse_budget(options.text("budget"));
   (void)sinks_of(options, window);
   (void)recent_tokens(options, std::min(window, document_length(options, window)));

@@ -65,14 +65,13 @@ bool is_path_form(const std::string& form) { return form == "FILE" || form == "D
 
 }  // namespace
 
-void refuse_options(const Options& options, std::span<const std::string_view> names, std::string_view beside) {
+void refuse_options(const Options& options, OptionNames names, std::string_view beside) {
   for (const std::string_view name : names)
     if (options.given(std::string(name)))
       throw Error(ErrorCode::kUsage, "--" + std::string(name), "cannot be combined with " + std::string(beside));
 }
 
-void require_partner(const Options& options, std::span<const std::string_view> names,
-                     std::span<const std::string_view> partners) {
+void require_partner(const Options& options, OptionNames names, OptionNames partners) {
   if (std::ranges::any_of(partners, [&](std::string_view name) { return options.given(std::string(name)); })) return;
   std::string needed;
   for (const std::string_view name : partners) needed += (needed.empty() ? "--" : " or --") + std::string(name);

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <iosfwd>
 #include <limits>
 #include <map>
@@ -31,6 +33,10 @@ class Options {
   /// All values of a repeatable option, in order.
   const std::vector<std::string>& list(const std::string& name) const;
   std::int64_t integer(const std::string& name, std::int64_t least, std::int64_t most) const;
+  /// The same, of numbers that are not below 0.
+  std::size_t count(const std::string& name, std::int64_t least, std::int64_t most) const {
+    return static_cast<std::size_t>(integer(name, least, most));
+  }
   double real(const std::string& name, double least, double most) const;
   /// A number above 0 and at most 1.
   double share(const std::string& name) const;
@@ -63,13 +69,20 @@ class Options {
   std::map<std::string, std::string> forms_;  // of all options: the placeholder
 };
 
+/// Names of options, for the length of a call.
+class OptionNames : public std::span<const std::string_view> {
+ public:
+  OptionNames(std::initializer_list<std::string_view> names) : span(names.begin(), names.size()) {}
+  OptionNames(std::span<const std::string_view> names) : span(names) {}  // NOLINT(google-explicit-constructor)
+  template <std::size_t N>
+  OptionNames(const std::array<std::string_view, N>& names) : span(names) {}  // NOLINT(google-explicit-constructor)
+};
 /// @throws Error kUsage "--NAME: cannot be combined with BESIDE" for the first of `names` that stands on the command
 /// line.
-void refuse_options(const Options& options, std::span<const std::string_view> names, std::string_view beside);
+void refuse_options(const Options& options, OptionNames names, std::string_view beside);
 /// @throws Error kUsage "--NAME: needs --A or --B" for the first of `names` that stands on the command line if none of
 /// `partners` is there.
-void require_partner(const Options& options, std::span<const std::string_view> names,
-                     std::span<const std::string_view> partners);
+void require_partner(const Options& options, OptionNames names, OptionNames partners);
 /// Refuses `--text -`, which can be read once, where `reader` reads the text a second time. @throws Error kUsage
 void refuse_standard_input(const Options& options, const std::string& reader);
 /// @throws Error kUsage "missing option --NAME FORM".

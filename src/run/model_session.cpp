@@ -119,8 +119,7 @@ void add_other_weights(OptionTable& table) {
       "must be equal");
   table.check([](const Options& options) {
     const bool costs = options.takes("costs");
-    require_partner(options, std::array<std::string_view, 1>{"other-weights"},
-                    std::array<std::string_view, 1>{costs ? "costs" : "config"});
+    require_partner(options, {"other-weights"}, {costs ? "costs" : "config"});
   });
 }
 

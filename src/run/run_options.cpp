@@ -1,6 +1,5 @@
 #include "run/run_options.h"
 
-#include <array>
 #include <limits>
 
 #include "run/interruption.h"
@@ -18,7 +17,7 @@ void add_run_options(OptionTable& table, bool resumable) {
       .flag("no-lock", "do not lock the output (file systems without locks)");
   if (resumable) table.flag("resume", "go on with an interrupted run; needs the same options");
   table.check([](const Options& options) {
-    if (options.flag("force")) refuse_options(options, std::array<std::string_view, 1>{"resume"}, "--force");
+    if (options.flag("force")) refuse_options(options, {"resume"}, "--force");
   });
 }
 

@@ -19,7 +19,7 @@ constexpr std::int64_t kMaxWindow = 1 << 24, kMaxDocuments = std::int64_t{1} << 
 void check_text_options(const Options& options) {
   const bool tokens = options.has("tokens-file");
   if (options.has("invalid-utf8")) (void)options.choice("invalid-utf8", std::array<std::string_view, 1>{"replace"});
-  if (tokens) refuse_options(options, std::array<std::string_view, 2>{"text", "invalid-utf8"}, "--tokens-file");
+  if (tokens) refuse_options(options, {"text", "invalid-utf8"}, "--tokens-file");
   if (std::ranges::count(options.list("text"), "-") > 1) throw Error(ErrorCode::kUsage, "--text", "found - twice");
   if (!tokens && !options.has("text") && !options.has("capture") && !options.has("task")) miss_option("text", "PATH");
 }
@@ -54,12 +54,9 @@ CorpusOptions corpus_options(const Options& options, const RunOptions& run, cons
                     ", expected either --text or --tokens-file");
   if (!run.ranks->alone() && std::ranges::find(corpus.texts, "-") != corpus.texts.end())
     throw Error(ErrorCode::kUsage, "--" + names.text, "found - with several ranks, expected files that each can read");
-  corpus.window = static_cast<std::size_t>(options.integer(names.window, 2, kMaxWindow));
-  if (options.has(names.stride))
-    corpus.stride =
-        static_cast<std::size_t>(options.integer(names.stride, 1, static_cast<std::int64_t>(corpus.window) - 1));
-  if (options.has(names.documents))
-    corpus.documents = static_cast<std::size_t>(options.integer(names.documents, 1, kMaxDocuments));
+  corpus.window = options.count(names.window, 2, kMaxWindow);
+  if (options.has(names.stride)) corpus.stride = options.count(names.stride, 1, corpus.window - 1);
+  if (options.has(names.documents)) corpus.documents = options.count(names.documents, 1, kMaxDocuments);
   if (options.has(names.windows))
     std::tie(corpus.windows_first, corpus.windows_last) = options.window_range(names.windows);
   corpus.leniency = text_leniency(options);

@@ -1,6 +1,5 @@
 #include "calibrate/cost/cost.h"
 
-#include <array>
 #include <iostream>
 
 #include "cli/kvcalibrate/commands.h"
@@ -32,7 +31,7 @@ OptionTable cost_options() {
       .from(1, kMaxTokens)
       .flag("json", "print the result as JSON on stdout")
       .check([](const Options& options) {
-        if (options.has("geometry")) refuse_options(options, std::array<std::string_view, 1>{"model"}, "--geometry");
+        if (options.has("geometry")) refuse_options(options, {"model"}, "--geometry");
         if (!options.has("geometry") && !options.has("model"))
           throw Error(ErrorCode::kUsage, "missing option --geometry NAME or --model PATH", "see --help");
       });
@@ -45,7 +44,7 @@ void run_cost(Arguments arguments) {
   const auto options = cost_options().parse(arguments, std::cout);
   if (!options) return;
   const CostPlan plan{.tokens = options->integers("tokens", 1, kMaxTokens),
-                      .cache_size = static_cast<std::size_t>(options->integer("cache-size", kMinCache, kMaxTokens)),
+                      .cache_size = options->count("cache-size", kMinCache, kMaxTokens),
                       .lags = options->integers("lag", 1, kMaxTokens)};
   const ModelConfig model = options->has("geometry") ? known_geometry(options->text("geometry"))
                                                      : ModelSource::open(options->text("model"))->config();

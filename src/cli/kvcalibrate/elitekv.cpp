@@ -112,18 +112,13 @@ void find_sets(const EliteInput& input, ElitePlan& plan, EliteSearch& search, Ca
 }
 
 void check_capture(const Options& options) {
-  require_partner(options, kCaptureOptions, std::vector<std::string_view>{"capture"});
+  require_partner(options, kCaptureOptions, {"capture"});
   if (!options.has("capture")) return;
-  if (!options.has("model"))
-    refuse_options(options, std::vector<std::string_view>{"weights-budget"}, "--capture without --model");
-  if (options.text("outputs") == "fitted")
-    refuse_options(options, std::vector<std::string_view>{"outputs"}, "--capture");
-  if (options.has("rank"))
-    require_partner(options, std::vector<std::string_view>{"rank"},
-                    std::vector<std::string_view>{"model"});  // factors are of its weights
+  if (!options.has("model")) refuse_options(options, {"weights-budget"}, "--capture without --model");
+  if (options.text("outputs") == "fitted") refuse_options(options, {"outputs"}, "--capture");
+  if (options.has("rank")) require_partner(options, {"rank"}, {"model"});  // factors are of its weights
   if (planned_whitening(options) != Whitening::kOff)
-    require_partner(options, std::vector<std::string_view>{"whiten"},
-                    std::vector<std::string_view>{"text", "tokens-file"});
+    require_partner(options, {"whiten"}, {"text", "tokens-file"});
   else
     refuse_options(options, kTextOptions, "--capture without --whiten");
 }

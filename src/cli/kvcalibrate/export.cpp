@@ -19,8 +19,7 @@ namespace {
 
 void check_export_options(const Options& options) {
   const Exporter& exporter = exporter_of(options.text("to"), "--to");
-  if (!exporter.has_matrices)
-    refuse_options(options, std::array<std::string_view, 1>{"dtype"}, "--to " + std::string(exporter.name));
+  if (!exporter.has_matrices) refuse_options(options, {"dtype"}, "--to " + std::string(exporter.name));
 }
 
 OptionTable export_options() {

@@ -21,10 +21,10 @@ LatencyPlan make_plan(const Options& options) {
   LatencyPlan plan;
   plan.lengths = options.integers("lengths", 1, static_cast<std::size_t>(kLongestRun));
   std::ranges::sort(plan.lengths);
-  plan.decode = static_cast<std::size_t>(options.integer("decode", 1, kLongestRun));
-  plan.repeats = static_cast<std::size_t>(options.integer("repeats", 1, kMaxRepeats));
+  plan.decode = options.count("decode", 1, kLongestRun);
+  plan.repeats = options.count("repeats", 1, kMaxRepeats);
   const std::size_t tokens = plan.lengths.back() + plan.decode;
-  if (const auto window = static_cast<std::size_t>(options.integer("window", 2, kLongestRun)); tokens > window)
+  if (const auto window = options.count("window", 2, kLongestRun); tokens > window)
     throw Error(ErrorCode::kUsage, "--lengths",
                 "found " + std::to_string(plan.lengths.back()) + " and " + std::to_string(plan.decode) +
                     " to decode, expected no more than --window's " + std::to_string(window) + " in all");
@@ -32,7 +32,7 @@ LatencyPlan make_plan(const Options& options) {
 }
 
 void check_latency_options(const Options& options) {
-  require_partner(options, std::array<std::string_view, 2>{"force", "no-lock"}, std::array<std::string_view, 1>{"out"});
+  require_partner(options, {"force", "no-lock"}, {"out"});
   for (const std::string& words : options.list("cache")) check_cache_words(words, "--cache");
   (void)make_plan(options);
 }

@@ -70,7 +70,7 @@ void settle_other_splits(const std::filesystem::path& out, std::span<const std::
 
 /// --split, with 0 parts where one file is written.
 CaptureSplit split_of(const Options& options) {
-  return {.parts = options.has("split") ? static_cast<std::size_t>(options.integer("split", 1, kMaxSplitParts)) : 0};
+  return {.parts = options.has("split") ? options.count("split", 1, kMaxSplitParts) : 0};
 }
 
 /// The files that are written. A run that was killed after its last rename has its output in place already; the writer

@@ -16,7 +16,7 @@ void run_info(Arguments arguments) {
       .flag("json", "print the report as JSON on stdout");
   const auto options = table.parse(arguments, std::cout);
   if (!options) return;
-  const auto window = static_cast<std::size_t>(options->integer("window", 2, 1 << 24));
+  const auto window = options->count("window", 2, 1 << 24);
   const auto source = ModelSource::open(options->text("MODEL"));
   const ModelInfo info = model_info(*source, window);
   print_result(run_options(*options), to_json(info), to_text(info));

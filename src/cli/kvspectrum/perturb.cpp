@@ -1,4 +1,3 @@
-#include <array>
 #include <filesystem>
 #include <iostream>
 #include <sstream>
@@ -34,7 +33,7 @@ OptionTable perturb_options() {
   add_run_options(table, true);
   add_seed_option(table, "of the words and synonyms that are drawn");
   table.check([](const Options& options) {
-    refuse_options(options, std::array<std::string_view, 1>{"tokens-file"}, "words to replace");
+    refuse_options(options, {"tokens-file"}, "words to replace");
     if (options.has("tokens")) (void)options.integer("tokens", 4, options.integer("window", 4, 1 << 24));
   });
   return table;
@@ -46,8 +45,7 @@ PerturbationPlan make_plan(const Run& run) {
   PerturbationPlan plan;
   plan.share = options.share("share");
   plan.tokens = window - window / kSpareShare;
-  if (options.has("tokens"))
-    plan.tokens = static_cast<std::size_t>(options.integer("tokens", 4, static_cast<std::int64_t>(window)));
+  if (options.has("tokens")) plan.tokens = options.count("tokens", 4, window);
   plan.bos = run.corpus().bos;
   plan.seed = static_cast<std::uint64_t>(run.settings().seed);
   return plan;

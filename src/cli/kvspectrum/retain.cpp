@@ -49,9 +49,9 @@ OptionTable retain_options() {
   add_run_options(table, true);
   table.check([](const Options& options) {
     (void)shares_of(options);
-    (void)ablation_setup(options, static_cast<std::size_t>(options.integer("window", 2, 1 << 24)));
+    (void)ablation_setup(options, options.count("window", 2, 1 << 24));
     if (options.text("protocol") == "in-place")
-      refuse_options(options, std::array<std::string_view, 3>{"prefix", "sinks", "recent"}, "--protocol in-place");
+      refuse_options(options, {"prefix", "sinks", "recent"}, "--protocol in-place");
     if (options.has("config")) refuse_options(options, kConfigOptions, "--config");
   });
   return table;

@@ -19,8 +19,8 @@ constexpr std::int64_t kMaxTokens = 1 << 24;  // score_tokens() says what does n
 
 LagkvOptions lagkv_options(const Options& options) {
   LagkvOptions lagkv;
-  lagkv.sinks = static_cast<std::size_t>(options.integer("sinks", 0, kMaxTokens));
-  lagkv.lag = static_cast<std::size_t>(options.integer("lag", 1, kMaxTokens));
+  lagkv.sinks = options.count("sinks", 0, kMaxTokens);
+  lagkv.lag = options.count("lag", 1, kMaxTokens);
   lagkv.ratio = options.real("ratio", 0, 1);
   lagkv.variant = static_cast<LagkvVariant>(std::ranges::find(kVariants, options.text("variant")) - kVariants.begin());
   if (lagkv.kept() == 0)
@@ -71,7 +71,7 @@ void run_scores(Arguments arguments) {
   run.open_model();
   run.read_texts();
   const auto last = static_cast<std::int64_t>(run.documents().size()) - 1;
-  const auto document = static_cast<std::size_t>(options->integer("document", 0, last));
+  const auto document = options->count("document", 0, last);
   const std::vector<std::int32_t>& tokens = run.documents()[document];
   const auto layers = options->indices("layers", run.config().layers);
   run.load();

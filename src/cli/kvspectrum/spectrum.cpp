@@ -26,10 +26,10 @@ namespace kvs {
 namespace {
 
 void check_spectrum_options(const Options& options) {
-  require_partner(options, kCaptureOptions, std::array<std::string_view, 1>{"capture"});
+  require_partner(options, kCaptureOptions, {"capture"});
   if (options.has("capture")) {
     refuse_options(options, kTextOptions, "--capture");
-    refuse_options(options, std::array<std::string_view, 2>{"model", "weights-budget"}, "--capture");
+    refuse_options(options, {"model", "weights-budget"}, "--capture");
   } else {
     (void)options.integer("sinks", 0, options.integer("window", 2, 1 << 24) - 1);
   }
@@ -78,7 +78,7 @@ struct Input {
 
 /// What follows from the options once the states' sizes are known. @param queries  whether the source has q_pre
 void set_sizes(const Options& options, bool queries, Input& input) {
-  input.sinks = static_cast<std::size_t>(options.integer("sinks", 0, static_cast<std::int64_t>(input.tokens) - 1));
+  input.sinks = options.count("sinks", 0, input.tokens - 1);
   if (options.on_off("gain"))
     input.gain = MomentShape{.states = input.states,
                              .kv_heads = input.kv_heads,
