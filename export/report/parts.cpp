@@ -24,13 +24,6 @@ Markup folded(const std::string& summary, const Markup& content) {
   return element("details", element("summary", summary) + content);
 }
 
-Range range_of(const JsonCursor& interval) {
-  if (interval.is_null()) return {};
-  return std::pair(interval.at(std::size_t{0}).real(), interval.at(1).real());
-}
-
-Range interval_of(const JsonCursor& of) { return of.has("interval") ? range_of(of.at("interval")) : std::nullopt; }
-
 Range as_change(const Range& ratio) {
   return ratio ? std::optional(std::pair(ratio->first - 1, ratio->second - 1)) : std::nullopt;
 }
@@ -46,10 +39,6 @@ std::string perplexity_words(double nll, double error) {
   return shown(ppl, 4) + (error > 0 ? " \u00B1\u00A0" + shown(ppl * error, 2) : "");
 }
 
-std::string perplexity_words(const JsonCursor& of, const char* ppl, const char* nll) {
-  return of.has(ppl) ? shown(of.at(ppl).positive(), 4) : perplexity_words(of.at(nll).real());
-}
-
 std::string change_words(double change, const Range& interval, bool over_parts) {
   if (!interval) return shown_change(change);
   const std::string over = over_parts ? " over parts" : "";
@@ -58,19 +47,6 @@ std::string change_words(double change, const Range& interval, bool over_parts) 
 
 std::string zero_note(const Range& interval) {
   return interval && interval->first <= 0 && interval->second >= 0 ? " (not told from 0)" : "";
-}
-
-std::vector<double> reals(const JsonCursor& list) {
-  std::vector<double> values;
-  for (std::size_t n = 0; n < list.array_size(); ++n) values.push_back(list.at(n).real());
-  return values;
-}
-
-std::vector<std::size_t> indices(const JsonCursor& list) {
-  constexpr std::uint64_t kMost = 1 << 24;
-  std::vector<std::size_t> values;
-  for (std::size_t n = 0; n < list.array_size(); ++n) values.push_back(list.at(n).unsigned_integer(kMost));
-  return values;
 }
 
 double mean_of(const std::vector<double>& values) {

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "draw/chart.h"
-#include "export/report/inputs.h"
 #include "export/report/markup.h"
 
 namespace kvs {
@@ -23,19 +22,12 @@ inline Markup heading(const std::string& words) { return element("h3", words); }
 Markup folded(const std::string& summary, const Markup& content);
 
 using Range = draw::Interval;
-/// A pair of numbers, or null.
-Range range_of(const JsonCursor& interval);
-/// The member `interval`, where there is one.
-Range interval_of(const JsonCursor& of);
 /// That of a ratio, as an interval of the relative change.
 Range as_change(const Range& ratio);
-inline Range ratio_interval(const JsonCursor& ratio) { return as_change(interval_of(ratio)); }
 /// The perplexity of a mean NLL: "14.21", or "e^812.3" beyond a double.
 std::string perplexity_words(double nll);
 /// The same with the standard error that `error`, that of the mean, makes: "14.21 ± 0.35"; without one where it is 0.
 std::string perplexity_words(double nll, double error);
-/// Of the member `ppl`, or where that is beyond a double of `nll`.
-std::string perplexity_words(const JsonCursor& of, const char* ppl, const char* nll);
 /// "+3.0 % (95 %: +1.0 to +5.0 %)"; an interval over parts of documents is "(95 % over parts: …)".
 std::string change_words(double change, const Range& interval, bool over_parts = false);
 /// The same of perplexity: "perplexity +3.0 % (95 %: …)".
@@ -44,9 +36,6 @@ inline std::string perplexity_change(double change, const Range& interval, bool 
 }
 /// " (not told from 0)" of an interval that holds 0.
 std::string zero_note(const Range& interval);
-/// Numbers of a JSON array. @throws Error kInput at the first that is none.
-std::vector<double> reals(const JsonCursor& list);
-std::vector<std::size_t> indices(const JsonCursor& list);
 /// 0 of none.
 double mean_of(const std::vector<double>& values);
 
