@@ -49,8 +49,7 @@ const Method& method_of(const Options& options, const Method* default_value) {
 
 /// Refuses what needs neither a model nor a config to be seen.
 void check_cache_options(const Options& options, const Method* default_value) {
-  static constexpr std::string_view kConfig[] = {"config"};
-  if (options.has("method")) refuse_options(options, std::span(kConfig), "--method");
+  if (options.has("method")) refuse_options(options, {"config"}, "--method");
   if (!options.has("method") && !options.has("config") && default_value == nullptr)
     throw Error(ErrorCode::kUsage, "missing option --method NAME or --config FILE", "see --help");
   const Json settings = parse_settings(options.list("set"), "--set");
