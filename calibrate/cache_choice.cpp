@@ -21,9 +21,9 @@ Cache make(const CacheChoice& choice, const ModelConfig& model) {
 
 bool CacheChoice::has_kv_type() const {
   const Json all = given();
-  return std::ranges::any_of(std::array{"store", "store_k", "store_v"}, [&](const char* side) {
+  return std::ranges::any_of(std::array{"type", "type_k", "type_v"}, [&](const char* side) {
     const Json value = all.value(side, Json("none"));
-    return value != "none" && value != "store";
+    return value != "none" && value != "type";
   });
 }
 

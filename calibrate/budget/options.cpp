@@ -30,7 +30,7 @@ void add_budget_options(OptionTable& table, const std::string& method) {
              "a share of the full 16-bit cache, such as 12.5% or 0.125, or bytes such as '4096B a token': at most so "
              "much is held of a document at any time")
       .list("set", "NAME=VALUE",
-            "with --budget: parameters to fix, such as store=q8_0; not the size, which the budget sets; may repeat")
+            "with --budget: parameters to fix, such as type=q8_0; not the size, which the budget sets; may repeat")
       .value("by-layer", "N",
              "with --budget: layers trade sizes under it, by the loss of all together: N rounds of measuring every "
              "step")
@@ -64,7 +64,7 @@ std::string next_command(std::string_view method, const Options& options, ModelF
   const std::string model = " --model " + shell_quoted(options.text("model")),
                     config = " --config " + shell_quoted(out.string());
   const auto is_type = [&](const char* name) { return settings.contains(name) && settings.at(name).is_string(); };
-  if (method == "full" && format == ModelFormat::kGguf && is_type("store_k") && is_type("store_v"))
+  if (method == "full" && format == ModelFormat::kGguf && is_type("type_k") && is_type("type_v"))
     return "  next: kvcalibrate export --to llama-cpp" + config + model + " --out " +
            shell_quoted(std::filesystem::path(out).replace_extension(".ini").string()) + '\n';
   return "  next: kvcalibrate eval" + model + other_text(options, tokens) + config + '\n';

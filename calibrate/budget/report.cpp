@@ -19,9 +19,9 @@ namespace {
 double mean_nll(const std::vector<double>& nll) { return paired_mean(nll).mean; }
 
 /// What a method's settings are known by, of those that a calibration chooses.
-constexpr std::array<std::string_view, 14> kChosen{"store_k", "store_v", "cache_size",   "ratio",  "lag",
-                                                   "sinks",   "recent",  "gamma",        "chunks", "kept",
-                                                   "kept_k",  "kept_v",  "value_weight", "band"};
+constexpr std::array<std::string_view, 14> kChosen{"type_k", "type_v", "cache_size",   "ratio",  "lag",
+                                                   "sinks",  "recent", "gamma",        "chunks", "kept",
+                                                   "kept_k", "kept_v", "value_weight", "band"};
 
 /// "q4_0", "0.25", "12 × q4_0, 18 × q8_0" of a list by layer.
 std::string value_words(const Json& value) {
@@ -40,8 +40,8 @@ std::string settings_words(const Json& settings) {
   std::string words;
   for (const std::string_view name : kChosen) {
     const auto found = settings.find(name);
-    if (found == settings.end() || found->is_null() || *found == "store" || *found == "none") continue;
-    const std::string title = name == "store_k" ? "K" : name == "store_v" ? "V" : std::string(name);
+    if (found == settings.end() || found->is_null() || *found == "type" || *found == "none") continue;
+    const std::string title = name == "type_k" ? "K" : name == "type_v" ? "V" : std::string(name);
     const bool lists_chunks =
         name.starts_with("kept") && found->is_array() && !found->empty() && found->front().is_number();
     words += (words.empty() ? "" : ", ") + title + ' ' +
@@ -63,9 +63,9 @@ std::string contender_words(const BudgetContender& one) { return one.name + " ("
 /// llama.cpp's types of the chosen settings, where these are types of it for all layers.
 std::optional<std::pair<std::string, std::string>> engine_pair(const BudgetCalibration& found) {
   const Json &settings = found.settings(), none;
-  const Json &k = settings.contains("store_k") ? settings.at("store_k") : none,
-             &v = settings.contains("store_v") ? settings.at("store_v") : none;
-  if (!k.is_string() || !v.is_string() || k == "store" || v == "store" || k == "none" || v == "none") return {};
+  const Json &k = settings.contains("type_k") ? settings.at("type_k") : none,
+             &v = settings.contains("type_v") ? settings.at("type_v") : none;
+  if (!k.is_string() || !v.is_string() || k == "type" || v == "type" || k == "none" || v == "none") return {};
   return std::pair(k.get<std::string>(), v.get<std::string>());
 }
 

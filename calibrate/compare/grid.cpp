@@ -120,8 +120,8 @@ double min_holding(std::span<const double> budgets, double share) {
 Json type_settings(const std::string& type) {
   if (type.empty()) return Json::object();
   const std::size_t slash = type.find('/');
-  if (slash == std::string::npos) return {{"store", type}};
-  return {{"store_k", type.substr(0, slash)}, {"store_v", type.substr(slash + 1)}};
+  if (slash == std::string::npos) return {{"type", type}};
+  return {{"type_k", type.substr(0, slash)}, {"type_v", type.substr(slash + 1)}};
 }
 
 std::string cell_label(const std::string& method, const std::string& type) {

@@ -38,7 +38,7 @@ struct CompareGrid {
 
 /// The smallest of `budgets` (descending) that is at least `share`; 0: none is.
 double min_holding(std::span<const double> budgets, double share);
-/// The parameters that hold rows as `store` says.
+/// The parameters that hold rows as `type` says.
 Json type_settings(const std::string& type);
 /// "method + store".
 std::string cell_label(const std::string& method, const std::string& type);

@@ -1,3 +1,4 @@
+#include "caches/old_parameters.h"
 #include "calibrate/config/config.h"
 #include "calibrate/config/config_lists.h"
 #include "calibrate/config/schema_check.h"
@@ -57,6 +58,7 @@ void check_config(const Json& config, const std::string& where) {
 Json read_config(const std::filesystem::path& path) {
   const std::string where = path.string();
   Json config = parse_json(read_text_file(path, kMaximumBytes), where);
+  rename_old_parameters(config, where);
   check_config(config, where);
   check_files(config, path);
   const Method& method = *find_method(config.at("method").get<std::string>());

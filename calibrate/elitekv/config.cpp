@@ -239,7 +239,7 @@ std::vector<EliteTrial> read_elite_trials(const Json& config, const std::string&
 
 Json elite_row_parameters(const Json& config) {
   Json given = Json::object();
-  for (const char* const name : {"layers", "store"})
+  for (const char* const name : {"layers", "type"})
     if (const auto found = config.at("parameters").find(name); found != config.at("parameters").end())
       given[name] = *found;
   return given;

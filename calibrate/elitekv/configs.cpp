@@ -20,11 +20,11 @@ class LoadedElite final : public LoadedConfig {
       : layers_(load_elite_config(config, path, source)), parameters_(elite_row_parameters(config)) {}
 
   Json parameters() const override { return parameters_; }
-  /// The layers are those that were calibrated: `layers` can only say which of them `store` holds.
+  /// The layers are those that were calibrated: `layers` can only say which of them `type` holds.
   void check_settings(const Json& settings, const std::string& option) const override {
     if (settings.contains("layers") && settings.size() == 1)
       throw Error(ErrorCode::kUsage, option + " layers",
-                  "needs " + option + " store=TYPE beside a --config of " + std::string(kElitekvMethod.name));
+                  "needs " + option + " type=TYPE beside a --config of " + std::string(kElitekvMethod.name));
   }
   void read(Parameters& parameters) const override { (void)read_elite_stores(parameters); }
   std::function<Cache()> caches(Backend& backend, const ModelConfig& model, Parameters& parameters,

@@ -40,7 +40,7 @@ Json Fp8Sides::scales(const Layers& layers) const {
 }
 
 Json Fp8Sides::parameters() const {
-  return {{"store", "fp8"}, {"scale_k", scales(keys_)}, {"scale_v", scales(values_)}};
+  return {{"type", "fp8"}, {"scale_k", scales(keys_)}, {"scale_v", scales(values_)}};
 }
 
 Json Fp8Sides::largest() const { return {{"largest_k", largest_of(keys_)}, {"largest_v", largest_of(values_)}}; }

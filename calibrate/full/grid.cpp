@@ -16,19 +16,17 @@ std::vector<Json> store_standards() {
       {{"f16", "f16"}, {"q8_0", "q8_0"}, {"q8_0", "q4_0"}, {"q4_0", "q4_0"}}};
   std::vector<Json> all;
   all.reserve(kPairs.size());
-  for (const auto& [k, v] : kPairs) all.push_back({{"store_k", k}, {"store_v", v}});
+  for (const auto& [k, v] : kPairs) all.push_back({{"type_k", k}, {"type_v", v}});
   return all;
 }
 
 std::size_t store_demand(const Json& settings) {
-  const Json &k = settings.at("store_k"), &v = settings.at("store_v");
+  const Json &k = settings.at("type_k"), &v = settings.at("type_v");
   if (!k.is_string() || !v.is_string()) return static_cast<std::size_t>(CudaPair::kNone) + 1;
   return static_cast<std::size_t>(cuda_pair(k.get<std::string>(), v.get<std::string>()));
 }
 
-std::vector<Json> type_settings(const BudgetRoom&) {
-  return combinations({{"store_k", kinds()}, {"store_v", kinds()}});
-}
+std::vector<Json> type_settings(const BudgetRoom&) { return combinations({{"type_k", kinds()}, {"type_v", kinds()}}); }
 
 }  // namespace
 

@@ -41,13 +41,13 @@ EngineTypes one_kv_type(const ExportJob& job, const std::string& engine) {
   const Json parameters = resolved_parameters(job);
   if (parameters.at("layers").size() != job.model.config().layers)
     refuse_parameter(job, "layers", "found some layers, expected all: " + engine + " has one cache type for all");
-  if (!parameters.at("store_skip_layers").empty())
-    refuse_parameter(job, "store_skip_layers",
-                     "found " + parameters.at("store_skip_layers").dump() + ", expected none: " + engine +
+  if (!parameters.at("type_skip_layers").empty())
+    refuse_parameter(job, "type_skip_layers",
+                     "found " + parameters.at("type_skip_layers").dump() + ", expected none: " + engine +
                          " has one cache type for all layers");
   const auto word = [&](const std::string& name) { return one_word(job, parameters, name, engine); };
-  const std::string both = word("store"), k = word("store_k"), v = word("store_v");
-  return {k == "store" ? both : k, v == "store" ? both : v, word("rotate") == "on", word("layout") == "engine"};
+  const std::string both = word("type"), k = word("type_k"), v = word("type_v");
+  return {k == "type" ? both : k, v == "type" ? both : v, word("rotate") == "on", word("layout") == "engine"};
 }
 
 }  // namespace kvs

@@ -15,7 +15,7 @@ Json resolved_parameters(const ExportJob& job);
 
 /// How a full cache holds its rows: what engines can do themselves.
 struct EngineTypes {
-  std::string k, v;  // kinds of `store`
+  std::string k, v;  // kinds of `type`
   bool rotate, engine_layout;
 };
 

@@ -36,7 +36,7 @@ Json quanto(const ExportJob& job) {
 
 Json fp8(const ExportJob& job) {
   const EngineTypes store = one_kv_type(job, "Transformers");
-  for (const auto& [name, kind] : {std::pair("store_k", store.k), std::pair("store_v", store.v)})
+  for (const auto& [name, kind] : {std::pair("type_k", store.k), std::pair("type_v", store.v)})
     if (kind != "fp8") refuse_parameter(job, name, "found " + kind + ", expected fp8, or a config of the method kivi");
   return {{"backend", "fp8"}};
 }
@@ -51,7 +51,7 @@ Json write_hf_generation(const ExportJob& job) {
   const auto method = job.config.at("method").get<std::string>();
   if (method != "kivi" && method != "full")
     throw Error(ErrorCode::kUnsupported, job.config_path.string() + ": /method",
-                "found " + method + ", expected kivi, or full with store=fp8: what Transformers has itself");
+                "found " + method + ", expected kivi, or full with type=fp8: what Transformers has itself");
   Json config = generation_config(job.model), notes = Json::array();
   config["cache_implementation"] = "quantized";
   config["cache_config"] = method == "kivi" ? quanto(job) : fp8(job);

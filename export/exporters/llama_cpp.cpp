@@ -26,8 +26,8 @@ void require_type(const ExportJob& job, const std::string& parameter, const std:
 
 Json write_llama_cpp(const ExportJob& job) {
   const EngineTypes store = one_kv_type(job, "llama.cpp");
-  require_type(job, "store_k", store.k);
-  require_type(job, "store_v", store.v);
+  require_type(job, "type_k", store.k);
+  require_type(job, "type_v", store.v);
   if (!store.engine_layout && cache_shape(job.model.config()).adjacent_pairs)
     refuse_parameter(job, "layout",
                      "found hf, expected engine: llama.cpp keeps the keys of this architecture in adjacent pairs");

@@ -45,13 +45,13 @@ std::vector<KvTypes> kv_types_of(const ExportJob& job, std::vector<std::size_t>&
     if (k != RowKind::kE4m3 && k == v) {  // left at 16 bits
       skipped.push_back(layer);
     } else if (k != RowKind::kE4m3 || v != RowKind::kE4m3) {
-      refuse_parameter(job, "store",
+      refuse_parameter(job, "type",
                        "found layer " + std::to_string(layer) +
                            " with another kind, expected fp8 of keys "
                            "and values: vLLM's scheme has one for both");
     }
   }
-  if (skipped.size() == model.layers) refuse_parameter(job, "store", "found no fp8, expected it in some layers");
+  if (skipped.size() == model.layers) refuse_parameter(job, "type", "found no fp8, expected it in some layers");
   return stores;
 }
 

@@ -31,7 +31,7 @@ std::optional<double> speed_of(const ComparedCell& cell, const std::optional<Com
 
 std::string settings_of(const ComparedCell& cell) {
   std::string words = settings_text(cell.settings);
-  if (cell.type && cell.type != "none" && words.find("store") == std::string::npos)
+  if (cell.type && cell.type != "none" && words.find("type") == std::string::npos)
     words += (words.empty() ? "" : " \u00B7 ") + std::string("store\u00A0") + *cell.type;
   return words;
 }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 
+#include "caches/old_parameters.h"
 #include "calibrate/config/config.h"
 #include "core/error.h"
 #include "io/descriptor.h"
@@ -53,7 +54,8 @@ std::optional<OutputKind> kind_of(const Json& json) {
   return row == kKinds.end() ? std::nullopt : std::optional(row->kind);
 }
 
-void check_form(const Output& output) {
+void check_form(Output& output) {
+  rename_old_parameters(output.json, output.name);
   const JsonCursor root = output.root();
   if (output.json.contains("format")) {
     const std::int64_t version = root.at("version").integer(1);

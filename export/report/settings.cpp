@@ -19,8 +19,8 @@ std::string store_of(const std::optional<Json>& parameters) {
     return value.is_string() ? value.get<std::string>() : "mixed";
   };
   const auto own = [](const std::string& name) { return name == "none" ? "" : name; };
-  const auto part = [&](const std::string& name) { return name.empty() || name == "store" ? type("store") : name; };
-  const std::string k = part(type("store_k")), v = part(type("store_v"));
+  const auto part = [&](const std::string& name) { return name.empty() || name == "type" ? type("type") : name; };
+  const std::string k = part(type("type_k")), v = part(type("type_v"));
   return k == v ? own(k) : "K " + k + ", V " + v;
 }
 

@@ -116,16 +116,16 @@ std::vector<std::size_t> ends(const StorageType& kind, std::size_t layers) {
 /// @param heads  whether rows are those of heads, which a kind may rotate as a whole
 KvTypes read_kinds(Parameters& parameters, std::size_t layer, const CacheShape& shape, bool heads) {
   static constexpr std::string_view kLayouts[] = {"engine", "hf"};
-  static const std::vector<std::string_view> kNames = names_of_types(""), kSides = names_of_types("store");
-  const std::size_t both = parameters.choice("store", "storage type of keys and values", kNames);
+  static const std::vector<std::string_view> kNames = names_of_types(""), kSides = names_of_types("type");
+  const std::size_t both = parameters.choice("type", "storage type of keys and values", kNames);
   const auto side = [&](std::string_view name, std::string_view help) -> const StorageType& {
     const std::size_t word = parameters.choice(name, help, kSides);
     return kStorageTypes[word == 0 ? both : word - 1];
   };
-  const StorageType &k = side("store_k", "storage type of keys"), &v = side("store_v", "storage type of values");
+  const StorageType &k = side("type_k", "storage type of keys"), &v = side("type_v", "storage type of values");
   for (const auto& [kind, rotation] : {std::pair(&k, k.k_rotation), std::pair(&v, v.v_rotation)})
     if (!heads && rotation > Rotation::kByEngine)
-      throw Error(ErrorCode::kUnsupported, "store",
+      throw Error(ErrorCode::kUnsupported, "type",
                   "found " + std::string(kind->name) +
                       ", which rotates whole heads, expected another for rows that are not those of a head");
   const bool rotates = parameters.on_off("rotate", "the Hadamard rotation of llama.cpp", true);
@@ -141,7 +141,7 @@ KvTypes read_kinds(Parameters& parameters, std::size_t layer, const CacheShape& 
   types.k.scales = scales("scale_k", "scale of fp8 keys, one or one for each KV head");
   types.v.scales = scales("scale_v", "scale of fp8 values, one or one for each KV head");
   const StorageType& wider = k.plain_ends > v.plain_ends ? k : v;
-  const auto skipped = parameters.indices("store_skip_layers", "layers that stay at 16 bits",
+  const auto skipped = parameters.indices("type_skip_layers", "layers that stay at 16 bits",
                                           ends(wider, parameters.layers()), parameters.layers());
   return std::ranges::find(skipped, layer) == skipped.end()
              ? types
@@ -161,7 +161,7 @@ KvTypes read_kv_types(Parameters& parameters, std::size_t layer, const CacheShap
 KvTypes read_row_types(Parameters& parameters, std::size_t layer) {
   KvTypes types = read_kinds(parameters, layer, {.kv_heads = 1, .head_dim = 64}, false);
   if (types.k.format != types.v.format || types.k.scales != types.v.scales)
-    parameters.refuse("store_v", "found another than of keys, expected the same: a row is key and value at once");
+    parameters.refuse("type_v", "found another than of keys, expected the same: a row is key and value at once");
   return types;
 }
 

@@ -29,10 +29,10 @@ struct CacheShape {
   std::vector<std::size_t> windows = {};  // of each layer, 0: none; empty: no layer has one
 };
 
-/// Whether `store` takes this name.
+/// Whether `type` takes this name.
 bool is_kv_type(std::string_view name) noexcept;
 
-/// `store`, `store_k`, `store_v`, `rotate`, `layout`, `scale_k`, `scale_v` and `store_skip_layers` of the layer that
+/// `type`, `type_k`, `type_v`, `rotate`, `layout`, `scale_k`, `scale_v` and `type_skip_layers` of the layer that
 /// `parameters` have selected: the caches of inference engines, bit for bit as they write and read them
 /// (docs/stores.md).
 /// @throws Error as Parameters; kUnsupported for a head_dim that does not divide into a kind's blocks.

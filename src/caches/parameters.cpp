@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "caches/old_parameters.h"
 #include "core/nearest.h"
 
 namespace kvs {
@@ -83,6 +84,7 @@ Json parse_settings(std::span<const std::string> settings, const std::string& wh
       lists.push_back(values.is_array() ? values : Json::array({values}));
     }
   }
+  rename_old_parameters(parameters, where, ErrorCode::kUsage);
   return parameters;
 }
 

@@ -11,6 +11,7 @@
 #include "core/checked.h"
 #include "core/error.h"
 #include "core/nearest.h"
+#include "core/old_names.h"
 #include "core/utf8.h"
 
 namespace kvs {
@@ -224,15 +225,27 @@ struct OptionTable::State {
   std::string positional_name, positional_help;
   std::string described;  // an option, whose value has a help of its own
   std::function<std::string(const std::string& value)> describe;
-  std::string last;  // the option that from() and required() are of
+  std::string last;                              // the option that from() and required() are of
+  std::map<std::string, std::string> old_names;  // to the names of now
   std::map<std::string, std::pair<double, double>> ranges;
   std::set<std::string> wholes;
   std::vector<std::string> required;
   std::vector<std::function<void(const Options&)>> checks;
 
+  /// Gives an option that stands under its old name the name of now.
+  void rename(std::string& word) const;
   /// Checks the value of an option that stands on the command line by its placeholder and its range.
   void check_value(const Options& options, const std::string& name) const;
 };
+
+void OptionTable::State::rename(std::string& word) const {
+  const std::size_t end = std::min(word.find('='), word.size());
+  if (!word.starts_with("--") || end == 2) return;
+  const auto found = old_names.find(word.substr(2, end - 2));
+  if (found == old_names.end()) return;
+  note_old_name("--" + found->first, "--" + found->second);
+  word.replace(2, end - 2, found->second);
+}
 
 void OptionTable::State::check_value(const Options& options, const std::string& name) const {
   constexpr std::size_t kMaxIndices = std::size_t{1} << 16;
@@ -285,6 +298,7 @@ OptionTable& OptionTable::value(const std::string& name, const std::string& plac
 }
 
 OptionTable& OptionTable::list(const std::string& name, const std::string& placeholder, const std::string& help) {
+  state_->last = name;
   state_->groups.back()->add_options()(
       name.c_str(), po::value<std::vector<std::string>>()->composing()->multitoken()->value_name(placeholder),
       help.c_str());
@@ -292,6 +306,7 @@ OptionTable& OptionTable::list(const std::string& name, const std::string& place
 }
 
 OptionTable& OptionTable::flag(const std::string& name, const std::string& help) {
+  state_->last = name;
   state_->groups.back()->add_options()(name.c_str(), help.c_str());
   return *this;
 }
@@ -303,6 +318,11 @@ OptionTable& OptionTable::whole(double least) {
 
 OptionTable& OptionTable::from(double least, double most) {
   state_->ranges[state_->last] = {least, most};
+  return *this;
+}
+
+OptionTable& OptionTable::formerly(const std::string& name) {
+  state_->old_names[name] = state_->last;
   return *this;
 }
 
@@ -347,6 +367,7 @@ std::optional<Options> OptionTable::parse(Arguments arguments, std::ostream& out
   const auto helpless = std::remove_if(words.begin(), end_of_options, is_help);
   const bool help = helpless != end_of_options;
   words.erase(helpless, end_of_options);
+  for (auto word = words.begin(); word != std::ranges::find(words, kEndOfOptions); ++word) state_->rename(*word);
   Options result = parse_words(words);
   for (const std::string& name : result.given_) state_->check_value(result, name);
   if (help) {

@@ -109,6 +109,8 @@ class OptionTable {
   OptionTable& whole(double least);
   /// The numbers that the last option takes: one, or a LIST of whole numbers.
   OptionTable& from(double least, double most = std::numeric_limits<double>::infinity());
+  /// The last option's name in version 0.1, which is still read, with a note.
+  OptionTable& formerly(const std::string& name);
   /// The last option must be given.
   OptionTable& required();
   /// `--help` beside the last option prints what `describe` says of its value, and nothing else.

@@ -108,7 +108,7 @@ struct ComparedCell {
   std::optional<RelativeLoss> over_best = {};      // from the least divergence of its budget
 
   static void fields(auto& cell, auto&& field) {
-    field("label", cell.label)("method", cell.method)("store", cell.type)("budget", cell.budget)(
+    field("label", cell.label)("method", cell.method)("type", cell.type)("budget", cell.budget)(
         "settings", cell.settings)("config", cell.config)("calibrated", cell.calibrated)(
         "shared_bytes", cell.shared_bytes)("documents", cell.documents)("stopped", cell.stopped)("front", cell.front)(
         "retrieval", cell.retrieval)("error", cell.error)("needs", cell.needs);

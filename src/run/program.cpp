@@ -11,10 +11,12 @@
 #include "core/error.h"
 #include "core/interrupt.h"
 #include "core/nearest.h"
+#include "core/old_names.h"
 #include "run/environment.h"
 #include "run/exit_report.h"
 #include "run/kept_state.h"
 #include "run/program_ranks.h"
+#include "run/progress.h"
 #include "version.h"
 
 namespace kvs {
@@ -98,6 +100,11 @@ void finish_output(const std::vector<std::string>& words) {
     throw Error(ErrorCode::kEnvironment, "standard output", "cannot be written to (closed or full)");
 }
 
+void print_old_names(const std::vector<std::string>& words) {
+  const bool is_quiet = !program_launch().is_root() || std::ranges::find(words, "--quiet") != words.end();
+  for (const std::string& note : old_name_notes()) print_note("note: " + note, is_quiet);
+}
+
 /// Says what ended the program, for several ranks once.  @return its status.
 int end_after(std::string_view program, const std::exception_ptr& failure) noexcept {
   if (!program_launch().is_root()) return report_to_rank_0(program, failure);
@@ -128,6 +135,7 @@ int run_program(std::string_view program, std::string_view purpose, std::span<co
     install_exit_reports(program);
     const std::vector<std::string> words{argv + std::min(argc, 1), argv + argc};
     run(program, purpose, commands, words);
+    print_old_names(words);
     finish_output(words);
     return 0;
   } catch (...) {

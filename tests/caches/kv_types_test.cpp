@@ -11,7 +11,7 @@
 namespace kvs {
 namespace {
 
-KvTypes store_of(const std::vector<std::string>& settings, std::size_t head_dim, bool adjacent_pairs = false,
+KvTypes types_of(const std::vector<std::string>& settings, std::size_t head_dim, bool adjacent_pairs = false,
                  std::size_t layers = 1, std::size_t layer = 0) {
   Parameters parameters({{parse_settings(settings, "settings"), "", ErrorCode::kUsage}}, layers);
   parameters.select(layer);
@@ -47,7 +47,7 @@ class StoreVectors : public ::testing::Test {
 TEST_F(StoreVectors, BlocksOfLlamaCppBitForBit) {
   for (const char* const kind : {"q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"}) {
     SCOPED_TRACE(kind);
-    const KvTypes types = store_of({std::string("store=") + kind}, 32);
+    const KvTypes types = types_of({std::string("type=") + kind}, 32);
     EXPECT_EQ(hex(types.k, values("x")), golden_.at(kind).at("block").get<std::string>());
     expect_stands_for(types.v, values("x"), golden_.at(kind).at("values").get<std::vector<float>>());
   }
@@ -58,14 +58,14 @@ TEST_F(StoreVectors, TiesOfLlamaCpp) {
     x.resize(32);
     return x;
   };
-  const RowType q4 = store_of({"store=q4_0"}, 32).k, q8 = store_of({"store=q8_0"}, 32).k;
+  const RowType q4 = types_of({"type=q4_0"}, 32).k, q8 = types_of({"type=q8_0"}, 32).k;
   expect_stands_for(q4, padded({0.5F, 1.5F, 2.5F, -0.5F, -1.5F, -2.5F, 7.5F, -8}), {1, 2, 3, 0, -1, -2, 7, -8, 0});
   expect_stands_for(q4, padded({8, -8, 1, -1}), {8, -7, 1, -1, 0});
   expect_stands_for(q4, padded({-8, 8, 1, -1}), {-8, 7, 1, -1, 0});
   expect_stands_for(q8, padded({0.5F, 1.5F, 2.5F, -0.5F, -1.5F, -2.5F, 127, -8}), {1, 2, 3, -1, -2, -3, 127, -8, 0});
   for (const char* const kind : {"q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl", "fp8", "fp8_per_token_head",
                                  "int8_per_token_head", "int4_per_token_head", "quarot4", "turboquant_3bit_nc"}) {
-    const KvTypes types = store_of({std::string("store=") + kind, "store_skip_layers=none"}, 32);
+    const KvTypes types = types_of({std::string("type=") + kind, "type_skip_layers=none"}, 32);
     expect_stands_for(types.k, padded({}), padded({}));
     expect_stands_for(types.v, padded({}), padded({}));
   }
@@ -77,47 +77,47 @@ TEST_F(StoreVectors, KiviInGroupsOf32) {
 }
 
 TEST_F(StoreVectors, VllmsFp8AndInt8) {
-  expect_stands_for(store_of({"store=fp8"}, 32).k, values("x"), values("fp8 scale 1"));
-  const KvTypes scaled = store_of({"store=fp8", "scale_k=" + std::to_string(4.37F / 448)}, 32);
+  expect_stands_for(types_of({"type=fp8"}, 32).k, values("x"), values("fp8 scale 1"));
+  const KvTypes scaled = types_of({"type=fp8", "scale_k=" + std::to_string(4.37F / 448)}, 32);
   EXPECT_EQ(scaled.k.scales.size(), 2U);
   RowType exact = scaled.k;
   exact.scales = {4.37F / 448};
   expect_stands_for(exact, values("x"), values("fp8 scale amax/448"));
-  expect_stands_for(store_of({"store=int8_per_token_head"}, 32).v, values("x"), values("int8_per_token_head (d 32)"));
+  expect_stands_for(types_of({"type=int8_per_token_head"}, 32).v, values("x"), values("int8_per_token_head (d 32)"));
 }
 
 TEST_F(StoreVectors, RotationsAndLayouts) {
   const auto expect = [&](const std::vector<std::string>& settings, bool adjacent_pairs, const std::string& name) {
     SCOPED_TRACE(name);
-    const KvTypes types = store_of(settings, 64, adjacent_pairs);
+    const KvTypes types = types_of(settings, 64, adjacent_pairs);
     expect_stands_for(types.k, values("x64"), values((name + " K of x64").c_str()));
     expect_stands_for(types.v, values("x64"), values((name + " V of x64").c_str()));
   };
-  expect({"store=q4_0"}, false, "q4_0+rot");
-  expect({"store=q4_0", "layout=hf"}, true, "q4_0+rot");
-  expect({"store=q4_0", "rotate=off"}, true, "q4_0+norm");
-  expect({"store=q4_0"}, true, "q4_0+rot+norm");
-  expect({"store=quarot4"}, true, "quarot4");
-  expect({"store=int4_per_token_head"}, true, "int4_per_token_head");
-  expect({"store=turboquant_4bit_nc", "store_skip_layers=none"}, true, "turboquant_4bit_nc");
+  expect({"type=q4_0"}, false, "q4_0+rot");
+  expect({"type=q4_0", "layout=hf"}, true, "q4_0+rot");
+  expect({"type=q4_0", "rotate=off"}, true, "q4_0+norm");
+  expect({"type=q4_0"}, true, "q4_0+rot+norm");
+  expect({"type=quarot4"}, true, "quarot4");
+  expect({"type=int4_per_token_head"}, true, "int4_per_token_head");
+  expect({"type=turboquant_4bit_nc", "type_skip_layers=none"}, true, "turboquant_4bit_nc");
 }
 
 TEST(ReadStore, SidesOverrideBothAndLayersMayBeLeftOut) {
-  const KvTypes types = store_of({"store=q8_0", "store_v=q4_0"}, 64);
+  const KvTypes types = types_of({"type=q8_0", "type_v=q4_0"}, 64);
   EXPECT_EQ(types.k.format.kind, RowKind::kQ8_0);
   EXPECT_EQ(types.v.format.kind, RowKind::kQ4_0);
-  EXPECT_EQ(store_of({"store=q8_0", "store_k=none"}, 64).k.format.kind, RowKind::kF32);
-  EXPECT_EQ(store_of({"store=q8_0,q4_0"}, 64, false, 2, 1).k.format.kind, RowKind::kQ4_0);
-  EXPECT_EQ(store_of({"store=fp8", "store_skip_layers=0"}, 64, false, 2, 0).k.format.kind, RowKind::kF16);
+  EXPECT_EQ(types_of({"type=q8_0", "type_k=none"}, 64).k.format.kind, RowKind::kF32);
+  EXPECT_EQ(types_of({"type=q8_0,q4_0"}, 64, false, 2, 1).k.format.kind, RowKind::kQ4_0);
+  EXPECT_EQ(types_of({"type=fp8", "type_skip_layers=0"}, 64, false, 2, 0).k.format.kind, RowKind::kF16);
   // vLLM leaves TurboQuant's first and last two layers at 16 bits.
   for (const std::size_t layer : {std::size_t{1}, std::size_t{4}})
-    EXPECT_EQ(store_of({"store=turboquant_k8v4"}, 64, false, 6, layer).k.format.kind, RowKind::kF16);
-  EXPECT_EQ(store_of({"store=turboquant_k8v4"}, 64, false, 6, 2).k.format.kind, RowKind::kE4m3);
+    EXPECT_EQ(types_of({"type=turboquant_k8v4"}, 64, false, 6, layer).k.format.kind, RowKind::kF16);
+  EXPECT_EQ(types_of({"type=turboquant_k8v4"}, 64, false, 6, 2).k.format.kind, RowKind::kE4m3);
 }
 
 TEST(ReadStore, RotatesAsLlamaCppDoes) {
   const auto runs = [](std::size_t head_dim) {
-    const KvTypes types = store_of({"store=q8_0"}, head_dim);
+    const KvTypes types = types_of({"type=q8_0"}, head_dim);
     return std::pair(types.k.format.hadamard, types.v.format.hadamard);
   };
   EXPECT_EQ(runs(64), std::pair(64U, 64U));
@@ -129,16 +129,16 @@ TEST(ReadStore, RotatesAsLlamaCppDoes) {
 TEST(ReadStore, RefusesHeadsThatDoNotDivide) {
   const auto refused = [](const std::string& kind, std::size_t head_dim) {
     test::expect_error(ErrorCode::kUnsupported, kind + ": found a head_dim of " + std::to_string(head_dim),
-                       [&] { (void)store_of({"store=" + kind}, head_dim); });
+                       [&] { (void)types_of({"type=" + kind}, head_dim); });
   };
   refused("q8_0", 80);
   refused("quarot4", 96);
   refused("turboquant_4bit_nc", 96);
   refused("int4_per_token_head", 33);
-  test::expect_error(ErrorCode::kUsage, "store: found \"q3_0\", expected one of none, f16",
-                     [] { (void)store_of({"store=q3_0"}, 64); });
+  test::expect_error(ErrorCode::kUsage, "type: found \"q3_0\", expected one of none, f16",
+                     [] { (void)types_of({"type=q3_0"}, 64); });
   test::expect_error(ErrorCode::kUsage, "scale_k: found 0, expected a number from", [] {
-    (void)store_of({"store=fp8", "scale_k=0"}, 64);
+    (void)types_of({"type=fp8", "scale_k=0"}, 64);
   });
 }
 

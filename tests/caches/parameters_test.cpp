@@ -111,15 +111,13 @@ TEST(Parameters, AreCompleteOnceTheyAreRead) {
     (void)make_cache(*find_method(method), parameters, {.kv_heads = 1, .head_dim = 64});
     return parameters.resolved();
   };
-  EXPECT_EQ(
-      resolved("lagkv", {"lag=8,8,16"}),
-      Json::parse(R"({"layers": [0, 1, 2], "store": "none", "store_k": "store", "store_v": "store", "rotate": "on",
-      "layout": "engine", "scale_k": 1.0, "scale_v": 1.0, "store_skip_layers": [], "sinks": 16, "lag": [8, 8, 16],
+  EXPECT_EQ(resolved("lagkv", {"lag=8,8,16"}),
+            Json::parse(R"({"layers": [0, 1, 2], "type": "none", "type_k": "type", "type_v": "type", "rotate": "on",
+      "layout": "engine", "scale_k": 1.0, "scale_v": 1.0, "type_skip_layers": [], "sinks": 16, "lag": [8, 8, 16],
       "ratio": 0.25, "variant": "lag", "value_weight": 1.0, "prefix": 0, "prefill": "stepwise"})"));
-  EXPECT_EQ(
-      resolved("l2norm", {"prefix=4"}),
-      Json::parse(R"({"layers": [0, 1, 2], "store": "none", "store_k": "store", "store_v": "store", "rotate": "on",
-      "layout": "engine", "scale_k": 1.0, "scale_v": 1.0, "store_skip_layers": [], "ratio": 0.5,
+  EXPECT_EQ(resolved("l2norm", {"prefix=4"}),
+            Json::parse(R"({"layers": [0, 1, 2], "type": "none", "type_k": "type", "type_v": "type", "rotate": "on",
+      "layout": "engine", "scale_k": 1.0, "scale_v": 1.0, "type_skip_layers": [], "ratio": 0.5,
       "skip_layers": [0, 1], "prefix": 4, "prefill": "whole"})"));
 }
 

@@ -307,7 +307,7 @@ TEST(BudgetSpace, RefusesASizeThatIsGiven) {
 TEST(BudgetSpace, CodedRowsAreMore) {
   const BudgetCase at;
   const std::size_t bytes = at.sizes("full").full() / 4;
-  const Json types{{"store", "int8_per_token_head"}};
+  const Json types{{"type", "int8_per_token_head"}};
   for (const char* method : {"lagkv", "freqkv"}) {
     const auto rows = [&](const Json& fixed) {
       return BudgetSpace(*find_method(method), at.tiny.model->config(), kBudgetTokens, bytes, fixed).room().rows;
@@ -382,7 +382,7 @@ TEST(BudgetLattice, StepsOfStoresChangeOneSideToTheNextKind) {
   CacheSizes sizes(*find_method("full"), wide, 1, 10);
   std::vector<Json> settings;
   for (const char* k : {"f16", "q8_0", "q4_0"})
-    for (const char* v : {"f16", "q8_0", "q4_0"}) settings.push_back({{"store_k", k}, {"store_v", v}});
+    for (const char* v : {"f16", "q8_0", "q4_0"}) settings.push_back({{"type_k", k}, {"type_v", v}});
   const std::vector<std::size_t> layers{0};
   const BudgetLattice lattice = plain_lattice(sizes, settings, 4, layers);
   const LayerCandidate& start = lattice.layers[0][lattice.start];

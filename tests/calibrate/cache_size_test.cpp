@@ -117,8 +117,8 @@ TEST(CacheSize, HasNothingForABudgetThatIsTooSmall) {
   EXPECT_EQ(sizes("lagkv").least({{"lag", 40}}), kModelLayers * (16 + 2 + 80) * kRowBytes);
   EXPECT_FALSE(sizes("full").fitted(Json::object(), kModelLayers * 50 * kRowBytes));
   const CacheShape wide{.kv_heads = 2, .head_dim = 32};  // a block of q8_0: 34 bytes
-  EXPECT_FALSE(sizes("full", wide).fitted({{"store", "q8_0"}}, kModelLayers * kDocument * 4 * 34 - 1));
-  EXPECT_TRUE(sizes("full", wide).fitted({{"store", "q8_0"}}, kModelLayers * kDocument * 4 * 34));
+  EXPECT_FALSE(sizes("full", wide).fitted({{"type", "q8_0"}}, kModelLayers * kDocument * 4 * 34 - 1));
+  EXPECT_TRUE(sizes("full", wide).fitted({{"type", "q8_0"}}, kModelLayers * kDocument * 4 * 34));
 }
 
 TEST(CacheSize, RefusesSettingsThatFitNoSize) {

@@ -55,9 +55,9 @@ TEST(GqaCache, RefusesHeadsThatDoNotDivideAndScalesOfHeadsThatAreNoMore) {
   test::expect_error(ErrorCode::kUsage, "--set heads: found 4, expected a divisor of the model's 6 KV heads",
                      [&] { make({"heads=4"}); });
   test::expect_error(ErrorCode::kUsage, "--set scale_v: found another for each KV head, expected one", [&] {
-    make({"heads=2", "store=fp8", "scale_v=1,1,2,1,1,1/1,1,1,1,1,1"});
+    make({"heads=2", "type=fp8", "scale_v=1,1,2,1,1,1/1,1,1,1,1,1"});
   });
-  EXPECT_NO_THROW(make({"heads=2", "store=fp8", "scale_k=0.5"}));
+  EXPECT_NO_THROW(make({"heads=2", "type=fp8", "scale_k=0.5"}));
 }
 
 }  // namespace

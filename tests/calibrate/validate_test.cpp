@@ -264,7 +264,7 @@ TEST_F(Validate, FactorsAndWhatTheConfigSaysOfThemBelongTogether) {
   EXPECT_THAT(changed(true, "/parameters/factorization", "\"separate\""), HasSubstr("/parameters/ranks: found not"));
   EXPECT_THAT(changed(false, "/calibration/singular_values", "[[2, 1]]"), HasSubstr("/singular_values/0"));
   EXPECT_THAT(changed(false, "/parameters/ranks", "[[1, 2], [1, 2]]"), HasSubstr("/parameters/ranks"));
-  EXPECT_THAT(changed(true, "/parameters/store", "[\"q8_0\", \"q8_0\"]"), HasSubstr("/parameters/store"));
+  EXPECT_THAT(changed(true, "/parameters/type", "[\"q8_0\", \"q8_0\"]"), HasSubstr("/parameters/type"));
   EXPECT_THAT(changed(true, "/calibration/ropelite/layers", "[0]"), HasSubstr("/calibration/ropelite/layers"));
   EXPECT_THAT(changed(true, "/calibration/ropelite/error", "[[[0.5, 0.1]]]"), HasSubstr("/ropelite/error/0/0"));
 }

@@ -59,10 +59,10 @@ TEST_F(BudgetPrograms, AdviseToMeasureOnAnotherTextInTheSameWindows) {
 }
 
 TEST_F(BudgetPrograms, TakeBytesAndGivenParameters) {
-  const Outcome made = run("kvcalibrate", to_budget("lagkv", "160B a token", {"--set", "store=int8_per_token_head"}));
+  const Outcome made = run("kvcalibrate", to_budget("lagkv", "160B a token", {"--set", "type=int8_per_token_head"}));
   ASSERT_EQ(made.status, 0) << made.err;
   const Json parameters = config("lagkv.json").at("parameters");
-  EXPECT_EQ(parameters.at("store"), "int8_per_token_head");
+  EXPECT_EQ(parameters.at("type"), "int8_per_token_head");
   EXPECT_LE(config("lagkv.json").at("calibration").at("allocation").at("contenders").at(0).at("bytes"), 160 * 32);
 }
 

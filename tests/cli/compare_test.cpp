@@ -171,7 +171,7 @@ TEST_F(ComparePrograms, AConfigThatIsTheBestHasTheStorageTypeOfItsCell) {
   const Json result = config("c.json"), best = config("best/best_30.json");
   const Json& found = result.at("cells").at(result.at("best")[0].at("cell").get<std::size_t>());
   ASSERT_EQ(found.at("label"), "elitekv (e) + fp8");
-  EXPECT_EQ(best.at("parameters").at("store"), "fp8");
+  EXPECT_EQ(best.at("parameters").at("type"), "fp8");
   expect_valid("best/best_30.json");
   EXPECT_NEAR(perplexity({"--config", folder_ / "best/best_30.json"}), found.at("ppl").get<double>(), 1e-9);
 }

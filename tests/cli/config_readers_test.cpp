@@ -145,7 +145,7 @@ class ConfigReaders : public CalibratePrograms {
     make("layer.json", {"transform", "--budget", "60%", "--sinks", "1", "--recent", "2"});
     make("head.json", {"transform", "--budget", "60%", "--rows", "head", "--sinks", "1", "--recent", "2"});
     const std::map<std::string, std::vector<std::string>> settings{
-        {"full", {"store=f16", "store_skip_layers=0", "layers=0,2"}},
+        {"full", {"type=f16", "type_skip_layers=0", "layers=0,2"}},
         {"streaming", {"cache_size=16,8,12,16"}},
         {"dropping", {"cache_size=16", "gamma=0.5,0.25,0.5,0.75"}},
         {"freqkv", {"cache_size=16", "recent=2"}},
@@ -155,7 +155,7 @@ class ConfigReaders : public CalibratePrograms {
         {"snapkv", {"cache_size=12", "window=8", "prefix=20"}},
         {"l2norm", {"prefix=20"}},
         {"kivi", {"group=8", "residual=16"}},
-        {"gqa", {"heads=1", "store=fp8", "scale_k=0.5"}}};
+        {"gqa", {"heads=1", "type=fp8", "scale_k=0.5"}}};
     for (const Method* const method : all_methods()) {
       if (method->make == nullptr) continue;
       const std::string name(method->name);

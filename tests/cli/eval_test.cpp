@@ -110,8 +110,8 @@ TEST_F(EvalPrograms, AStoreOfSomeLayersLeavesTheOthersOfAnElitekvConfig) {
     return parse_json(outcome.out, "eval");
   };
   const auto bytes = [](const Json& found) { return found.at("bytes_per_token").get<double>(); };
-  const Json plain = evaluate({}), one = evaluate({"layers=0", "store=q8_0"}),
-             last = evaluate({"layers=3", "store=q8_0"}), all = evaluate({"store=q8_0"});
+  const Json plain = evaluate({}), one = evaluate({"layers=0", "type=q8_0"}),
+             last = evaluate({"layers=3", "type=q8_0"}), all = evaluate({"type=q8_0"});
   EXPECT_GT(bytes(all), bytes(plain));  // rows as short as these take a block of 32 each
   for (const Json& some : {one, last}) EXPECT_NEAR(bytes(plain) - bytes(some), (bytes(plain) - bytes(all)) / 4, 1e-9);
   EXPECT_NE(one.at("ppl"), plain.at("ppl"));

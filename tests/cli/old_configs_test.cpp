@@ -31,6 +31,9 @@ class OldConfigs : public ::testing::TestWithParam<std::string> {
 TEST_P(OldConfigs, AreValid) {
   const Outcome outcome = run("kvcalibrate", {"validate", path()});
   EXPECT_EQ(outcome.status, 0) << outcome.err;
+  if (read(path()).at("parameters").contains("store_k")) {
+    EXPECT_THAT(outcome.err, ::testing::HasSubstr("note: " + path() + ": store_k is now type_k"));
+  }
 }
 
 TEST_P(OldConfigs, AreTheCachesThatTheyWere) {

@@ -214,7 +214,7 @@ TEST_F(OptionValues, MissingOrMisspeltAreNamed) {
   };
   near("eval", {"--method", "freqk"}, "freqkv");
   near("eval", {"--method", "freqkv", "--set", "cachesize=256"}, "cache_size");
-  near("eval", {"--method", "full", "--set", "store=q8_O"}, "q8_0");
+  near("eval", {"--method", "full", "--set", "type=q8_O"}, "q8_0");
   near("eval", {"--method", "full", "--task", "pass-key"}, "passkey");
   near("eval", {"--methd", "full"}, "--method");
   for (const auto& [program, word, meant] :

@@ -106,7 +106,7 @@ TEST_F(StoreProgram, TransformersTakesKiviAndFp8) {
   EXPECT_EQ(config("generation.json").at("cache_config"),
             Json::parse(R"({"backend": "quanto", "nbits": 2, "axis_key": 0, "axis_value": 0, "q_group_size": 8,
                             "residual_length": 16})"));
-  save_config("full", {"store=fp8"});
+  save_config("full", {"type=fp8"});
   ASSERT_EQ(to("hf-generation", "config.json", "generation.json").status, 0);
   EXPECT_EQ(config("generation.json").at("cache_config"), Json::parse(R"({"backend": "fp8"})"));
 }
@@ -118,14 +118,14 @@ TEST_F(StoreProgram, WhatAnEngineDoesNotHaveIsRefused) {
     EXPECT_THAT(refused.err, HasSubstr(reason));
     EXPECT_FALSE(std::filesystem::exists(folder_ / "x"));
   };
-  save_config("full", {"store=f16,bf16,f16,f16"});
-  expect_refusal("llama-cpp", "/parameters/store: found another for each layer");
-  save_config("full", {"store=int8_per_token_head"});
+  save_config("full", {"type=f16,bf16,f16,f16"});
+  expect_refusal("llama-cpp", "/parameters/type: found another for each layer");
+  save_config("full", {"type=int8_per_token_head"});
   expect_refusal("llama-cpp", "found int8_per_token_head, expected a type of llama.cpp: f16, ");
-  expect_refusal("vllm-fp8", "/parameters/store: found no fp8");
+  expect_refusal("vllm-fp8", "/parameters/type: found no fp8");
   save_config("lagkv", {"lag=8", "sinks=2"});
   expect_refusal("hf-generation", "/method: found lagkv, expected kivi");
-  save_config("full", {"store=f16"});
+  save_config("full", {"type=f16"});
   expect_refusal("llama-cpp", "found a Hugging Face folder, expected the GGUF file");
 }
 

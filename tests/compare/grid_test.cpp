@@ -44,7 +44,7 @@ TEST(CompareGrid, EveryMethodHasTheSizeOfEachBudget) {
   EXPECT_EQ(cell(cells, "streaming", 0.5).settings, Json({{"cache_size", 100}}));
   EXPECT_EQ(cell(cells, "streaming", 0.25).settings, Json({{"cache_size", 50}}));
   // 34 bytes for 32 values: 94 tokens where 50 fit without.
-  EXPECT_EQ(cell(cells, "streaming + q8_0", 0.25).settings, Json({{"store", "q8_0"}, {"cache_size", 94}}));
+  EXPECT_EQ(cell(cells, "streaming + q8_0", 0.25).settings, Json({{"type", "q8_0"}, {"cache_size", 94}}));
   // What follows the prefix of 150 tokens is kept.
   EXPECT_THAT(cell(cells, "snapkv", 0.25).error, HasSubstr("needs "));
   EXPECT_EQ(cell(cells, "snapkv + q8_0", 0.5).settings.at("prefix"), 150);
@@ -53,8 +53,8 @@ TEST(CompareGrid, EveryMethodHasTheSizeOfEachBudget) {
 TEST(CompareGrid, AStorageTypeHasOneSize) {
   const auto cells = cells_of({"full", "kivi"}, {"q8_0", "q4_0", "q8_0/q4_0", "f16", "bf17"}, {});
   EXPECT_THAT(cell(cells, "q8_0", 0.5).error, HasSubstr("needs 53.1 %"));
-  EXPECT_EQ(cell(cells, "q4_0", 0.5).settings, Json({{"store", "q4_0"}}));
-  EXPECT_EQ(cell(cells, "q8_0/q4_0", 0.5).settings, Json({{"store_k", "q8_0"}, {"store_v", "q4_0"}}));
+  EXPECT_EQ(cell(cells, "q4_0", 0.5).settings, Json({{"type", "q4_0"}}));
+  EXPECT_EQ(cell(cells, "q8_0/q4_0", 0.5).settings, Json({{"type_k", "q8_0"}, {"type_v", "q4_0"}}));
   EXPECT_THAT(cell(cells, "bf17", 0.5).error, HasSubstr("bf17"));
   EXPECT_TRUE(std::ranges::none_of(cells, [](const CompareCell& one) { return one.label == "f16"; }));
 }

@@ -179,7 +179,7 @@ def check_refusals():
                 "calibration": {"command": "kvcalibrate eval", "tool_version": "1", "text_sha256": [], "documents": 1,
                                 "tokens": 32, "seed": 0},
                 "parameters": {"layers": [1], "sinks": 4, "cache_size": [16], "gamma": 0.5, "rope": "pre",
-                               "store": "q8_0"}}
+                               "type": "q8_0"}}
 
     def config(**changes):
         path.write_text(json.dumps({**document, **changes}))
@@ -187,7 +187,7 @@ def check_refusals():
 
     assert config().parameters(0) is None and config().parameters(1).count("cache_size") == 16
     refused(lambda: config(version=2), "/version: found 2", str(path))
-    refused(config().check_store, "/parameters/store:", "q8_0", "none")
+    refused(config().check_types, "/parameters/type:", "q8_0", "none")
     refused(lambda: config().parameters(1).count("lag"), "/parameters/lag:", "found null", "whole number")
     refused(lambda: config().parameters(1).word("rope", "off"), "found \"pre\"", "one of off")
     refused(lambda: Config(FOLDER / "no.json"), "no.json")

@@ -72,7 +72,7 @@ def check_folders():
         reference = AutoTokenizer.from_pretrained(source)
         elite = tiny_config(source)
         run("kvcalibrate", "eval", "--model", source, "--tokens-file", FOLDER / "tiny.jsonl", "--window", 64, "--method", "full",
-            "--set", "store=fp8", "--save-config", fp8, "--force", "--quiet")
+            "--set", "type=fp8", "--save-config", fp8, "--force", "--quiet")
         for target in ("hf-youtu", "hf-deepseek", "elitekv", "vllm-fp8"):
             out = FOLDER / "tokenizer-export"
             shutil.rmtree(out, ignore_errors=True)

@@ -143,16 +143,16 @@ TEST(CachedRunOfSpectra, ValuesKeepTheChunksOfKeysUnlessToldOtherwise) {
 /// Rounding may turn a code over, and with it the rank of a token: a step of the store, no longer of rounding.
 TEST(CachedRunOfCodes, AnySplitOfATextHoldsAsMuchAndLosesAsMuch) {
   const std::vector<std::pair<std::string, std::vector<std::string>>> caches{
-      {"full", {"store=int8_per_token_head"}},
-      {"full", {"store=f16"}},
-      {"streaming", {"cache_size=32", "store=int8_per_token_head"}},
-      {"dropping", {"cache_size=32", "store=int8_per_token_head"}},
-      {"freqkv", {"cache_size=32", "store=int8_per_token_head"}},
-      {"lagkv", {"sinks=4", "lag=16", "ratio=0.25", "store=int8_per_token_head"}},
-      {"h2o", {"cache_size=32", "recent=16", "store=f16"}},
-      {"snapkv", {"prefix=120", "cache_size=40", "window=16", "store=int8_per_token_head"}},
-      {"l2norm", {"prefix=50", "ratio=0.4", "store=int8_per_token_head"}},
-      {"gqa", {"heads=1", "store=int8_per_token_head"}},
+      {"full", {"type=int8_per_token_head"}},
+      {"full", {"type=f16"}},
+      {"streaming", {"cache_size=32", "type=int8_per_token_head"}},
+      {"dropping", {"cache_size=32", "type=int8_per_token_head"}},
+      {"freqkv", {"cache_size=32", "type=int8_per_token_head"}},
+      {"lagkv", {"sinks=4", "lag=16", "ratio=0.25", "type=int8_per_token_head"}},
+      {"h2o", {"cache_size=32", "recent=16", "type=f16"}},
+      {"snapkv", {"prefix=120", "cache_size=40", "window=16", "type=int8_per_token_head"}},
+      {"l2norm", {"prefix=50", "ratio=0.4", "type=int8_per_token_head"}},
+      {"gqa", {"heads=1", "type=int8_per_token_head"}},
       {"kivi", {"group=8", "residual=16"}},
       {"kivi", {"group=8", "residual=16", "prefix=120", "prefill=whole"}}};
   for (const auto& [method, settings] : caches) {

@@ -26,7 +26,7 @@ TEST(DocumentLoss, OfADocumentAsOneGroupIsThatOfAWholeRun) {
       {"faedkv", {"prefix=40", "sinks=2", "recent=3", "chunks=4", "kept=0-1"}},
       {"snapkv", {"prefix=40", "cache_size=16", "window=4"}},
       {"streaming", {"cache_size=20"}},
-      {"full", {"store=int8_per_token_head"}},
+      {"full", {"type=int8_per_token_head"}},
   };
   TinyModel tiny;
   const std::vector<std::vector<std::int32_t>> documents{TinyModel::tokens(60)};

@@ -51,7 +51,7 @@ TEST_F(ExtraMethod, IsInTheSchemaWithItsParameters) {
 }
 
 TEST_F(ExtraMethod, RunsItsConfigsAndTheReportNamesItByItsTitle) {
-  (void)said("kvcalibrate", on_texts("eval", {"--method", "extra", "--set", "store=fp8", "--out", folder_ / "eval.json",
+  (void)said("kvcalibrate", on_texts("eval", {"--method", "extra", "--set", "type=fp8", "--out", folder_ / "eval.json",
                                               "--save-config", folder_ / "extra.json"}));
   EXPECT_EQ(run("kvcalibrate", {"validate", folder_ / "extra.json"}).status, 0);
   (void)said("kvcalibrate", on_texts("eval", {"--config", folder_ / "extra.json"}));

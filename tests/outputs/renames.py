@@ -6,7 +6,8 @@ None stands for all. A build that is older than a row takes its old spelling: `-
 OPTIONS = []
 
 # Parameters of --set, --cache and configs: (None, "store", "type"). They are keys of outputs, too.
-PARAMETERS = []
+PARAMETERS = [(None, "store", "type"), (None, "store_k", "type_k"), (None, "store_v", "type_v"),
+              (None, "store_skip_layers", "type_skip_layers")]
 
 # Keys of JSON objects, and names in HDF5 files: ("compare", "cells", "configurations").
 KEYS = []

@@ -20,7 +20,7 @@ int main(int argc, char** argv) try {
       std::cout << ", " << config.count("code_bytes", layer) << " bytes of codes a token, rows by "
                 << config.word("rows", layer);
     } else {
-      std::cout << ", rows in " << config.word("store", layer);
+      std::cout << ", rows in " << config.word("type", layer);
       if (config.method() == "lagkv")
         std::cout << ", " << config.real("ratio", layer) << " of every " << config.count("lag", layer) << " tokens";
     }

@@ -24,7 +24,7 @@ class CalibratedCache(Cache):
         if config.method not in METHODS:
             raise ConfigError(f"{path}: found method {config.method}, expected one of {', '.join(METHODS)}")
         config.check_model(model)
-        config.check_store()
+        config.check_types()
         method = METHODS[config.method]
         whole = config.prefix(method.always_whole)
         if prefix is not None and whole == 0:

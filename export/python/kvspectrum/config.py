@@ -120,11 +120,11 @@ class Config:
                 or abs(embedding.attention_scaling - rope["factors"][0]) > 1e-4):
             raise ConfigError(f"{self.path}: config for another model: found other frequencies of RoPE")
 
-    def check_store(self):
+    def check_types(self):
         """@raises ConfigError if rows are to be stored in another form than the model's."""
         for layer in self.layers:
             parameters = self.parameters(layer)
-            for name in ("store", "store_k", "store_v"):
+            for name in ("type", "type_k", "type_v"):
                 if name in parameters:
-                    parameters.read(name, lambda value: value in ("none", "store"),
+                    parameters.read(name, lambda value: value in ("none", "type"),
                                     "none: this package stores states as the model computes them")

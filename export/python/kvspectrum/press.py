@@ -56,7 +56,7 @@ def press_from_config(path, tokens=None):
     if config.method not in PRESSES:
         raise ConfigError(f"{path}: found method {config.method}, expected one of {', '.join(PRESSES)}: "
                           f"{WHY_NOT.get(config.method, 'kvpress has no such press')}")
-    config.check_store()
+    config.check_types()
     import kvpress
 
     name, settings_of = PRESSES[config.method]

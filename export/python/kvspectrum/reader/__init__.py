@@ -6,7 +6,8 @@ from pathlib import Path
 from kvspectrum.reader.error import ConfigError
 from kvspectrum.reader.json_text import parse
 from kvspectrum.reader.lists import check_lists
-from kvspectrum.reader.parameters import check_parameters, check_row_store
+from kvspectrum.reader.old_names import rename_old_parameters
+from kvspectrum.reader.parameters import check_parameters, check_row_types
 from kvspectrum.reader.schema import check_schema
 from kvspectrum.reader.tensors import check_tensors
 
@@ -34,9 +35,10 @@ def read_config(path):
         raise ConfigError(f"{path}: {error}, expected a config of kvspectrum") from error
     if not isinstance(document, dict):
         raise ConfigError(f"{path}: found no object, expected a config of kvspectrum")
+    document = rename_old_parameters(document, path)
     check_schema(document, path)
     if document["method"] in ("elitekv", "transform"):
-        check_row_store(document, path)
+        check_row_types(document, path)
     else:
         check_parameters(document, path)
     check_lists(document, path)

@@ -6,13 +6,13 @@ from kvspectrum.reader.error import ConfigError, shown
 from kvspectrum.reader.schema import parameters_of
 
 _MOST = 1 << 40  # of a count
-_NUMBER_LISTS = {"kept", "kept_v", "skip_layers", "store_skip_layers"}
+_NUMBER_LISTS = {"kept", "kept_v", "skip_layers", "type_skip_layers"}
 _SCALES = ("scale_k", "scale_v")
 _SHARED = {"layers", "prefix", "prefill"}  # no lists by layer
 
-# Of a store: the block that head_dim is a multiple of, and the sides whose rotation needs a power of two.
+# Of a type: the block that head_dim is a multiple of, and the sides whose rotation needs a power of two.
 _GGML = {name: (32, "") for name in ("q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl")}
-_STORES = _GGML | {
+_TYPES = _GGML | {
     "int4_per_token_head": (2, ""), "turboquant_k8v4": (16, ""), "turboquant_4bit_nc": (16, "k"),
     "turboquant_k3v4_nc": (16, "k"), "turboquant_3bit_nc": (16, "k"), "quarot4": (2, "kv"),
 }
@@ -77,15 +77,15 @@ class _Reader:
         for name in _NUMBER_LISTS & self.given.keys():
             limit = values["chunks"] if name.startswith("kept") else self.model["layers"]
             values[name] = self.numbers(name, values[name], limit)
-        if "store_skip_layers" not in self.given:
-            values["store_skip_layers"] = None
+        if "type_skip_layers" not in self.given:
+            values["type_skip_layers"] = None
         return layer
 
     def check(self):
         for position in range(len(self.layers)):
             layer = self.layer(position)
-            if "store" in layer.values:
-                _check_stores(layer)
+            if "type" in layer.values:
+                _check_types(layer)
             _METHODS.get(self.method, lambda _: None)(layer)
         self.check_prefix(layer)
 
@@ -94,15 +94,15 @@ class _Reader:
             layer.at_least("prefix", 1)
 
 
-def _check_stores(layer):
+def _check_types(layer):
     head_dim, heads = layer.model["head_dim"], layer.model["kv_heads"]
     for side in "kv":
-        word = layer[f"store_{side}"]
-        name = layer["store"] if word == "store" else word
-        block, turned = _STORES.get(name, (1, ""))
-        layer.expect(f"store_{side}", head_dim % block == 0, f"another store: head_dim is {head_dim}")
-        layer.expect(f"store_{side}", side not in turned or head_dim & (head_dim - 1) == 0,
-                     f"another store: head_dim is {head_dim}, no power of two")
+        word = layer[f"type_{side}"]
+        name = layer["type"] if word == "type" else word
+        block, turned = _TYPES.get(name, (1, ""))
+        layer.expect(f"type_{side}", head_dim % block == 0, f"another type: head_dim is {head_dim}")
+        layer.expect(f"type_{side}", side not in turned or head_dim & (head_dim - 1) == 0,
+                     f"another type: head_dim is {head_dim}, no power of two")
     for name in _SCALES:
         if isinstance(layer[name], list) and len(layer[name]) != heads:
             layer.refuse(name, f"found {len(layer[name])} scales, expected one for each of {heads} KV heads")
@@ -146,10 +146,10 @@ def _kivi(layer):
 def _gqa(layer):
     heads, all_heads = layer["heads"], layer.model["kv_heads"]
     layer.expect("heads", all_heads % heads == 0, f"a divisor of the model's {all_heads} KV heads")
-    skipped = layer["store_skip_layers"]
+    skipped = layer["type_skip_layers"]
     if skipped is None:  # turboquant leaves two at both ends
-        ends = any(layer[name].startswith("turboquant") for name in ("store_k", "store_v"))
-        ends = ends or layer["store"].startswith("turboquant") and "store" in (layer["store_k"], layer["store_v"])
+        ends = any(layer[name].startswith("turboquant") for name in ("type_k", "type_v"))
+        ends = ends or layer["type"].startswith("turboquant") and "type" in (layer["type_k"], layer["type_v"])
         skipped = [n for n in range(layer.model["layers"]) if ends and not 2 <= n < layer.model["layers"] - 2]
     if heads == all_heads or layer.index in skipped:
         return
@@ -181,10 +181,10 @@ def check_parameters(document, where):
     _Reader(document, where).check()
 
 
-def check_row_store(document, where):
+def check_row_types(document, where):
     """How an elitekv config holds its rows, which are no heads."""
-    store = document["parameters"].get("store", "none")
-    for name in store if isinstance(store, list) else [store]:
+    types = document["parameters"].get("type", "none")
+    for name in types if isinstance(types, list) else [types]:
         if name.startswith(("turboquant", "quarot", "int4")):
-            raise ConfigError(f"{where}: /parameters/store: found {name}, expected another for rows that are not those "
+            raise ConfigError(f"{where}: /parameters/type: found {name}, expected another for rows that are not those "
                               "of a head")
