@@ -1,11 +1,11 @@
-# Every third-party library, found once, each as one imported target.
+# Finds every third-party library once and makes one imported target of each.
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(Eigen3 3.4 REQUIRED NO_MODULE)
 find_package(HDF5 1.10 REQUIRED COMPONENTS C)
 find_package(Boost 1.74 REQUIRED COMPONENTS program_options)
 find_package(nlohmann_json 3.11 REQUIRED)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
-# Debian's oneDNN package file insists on OpenCL headers that a CPU build does not use, so the library is found by hand.
+# Debian's oneDNN package file requires OpenCL headers that a CPU build does not use, so it is not used here.
 find_path(DNNL_INCLUDE_DIR dnnl.hpp REQUIRED)
 find_library(DNNL_LIBRARY dnnl REQUIRED)
 add_library(kvs_dnnl INTERFACE)
@@ -16,7 +16,7 @@ pkg_check_modules(OPENBLAS REQUIRED IMPORTED_TARGET openblas)
 pkg_check_modules(LAPACKE REQUIRED IMPORTED_TARGET lapacke)
 pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
-# Its package file also links the trainer, which nothing here uses.
+# SentencePiece's package file also links the trainer, which is not used here.
 find_path(SENTENCEPIECE_INCLUDE_DIR sentencepiece_processor.h REQUIRED)
 find_library(SENTENCEPIECE_LIBRARY sentencepiece REQUIRED)
 add_library(kvs_sentencepiece INTERFACE)
@@ -25,8 +25,8 @@ target_link_libraries(kvs_sentencepiece INTERFACE ${SENTENCEPIECE_LIBRARY})
 find_path(VALIJSON_INCLUDE_DIR valijson/validator.hpp REQUIRED)
 add_library(kvs_valijson INTERFACE)
 target_include_directories(kvs_valijson SYSTEM INTERFACE ${VALIJSON_INCLUDE_DIR})
-target_compile_definitions(kvs_valijson INTERFACE VALIJSON_USE_EXCEPTIONS=1)  # else it aborts
-# For runs of several ranks alone.
+target_compile_definitions(kvs_valijson INTERFACE VALIJSON_USE_EXCEPTIONS=1)  # else valijson aborts
+# MPI is used only by runs of several ranks.
 find_package(MPI COMPONENTS C QUIET)
 if(NOT MPI_C_FOUND)
   message(STATUS "No Open MPI (libopenmpi-dev): the programs run as one process each")
@@ -34,7 +34,7 @@ endif()
 
 add_library(kvs_pocketfft INTERFACE)
 target_include_directories(kvs_pocketfft SYSTEM INTERFACE ${PROJECT_SOURCE_DIR}/third_party/pocketfft)
-target_compile_definitions(kvs_pocketfft INTERFACE POCKETFFT_NO_MULTITHREADING)  # the callers' threads share the signals
+target_compile_definitions(kvs_pocketfft INTERFACE POCKETFFT_NO_MULTITHREADING)  # callers already use threads
 
 if(KVS_CUDA)
   include(CheckLanguage)
@@ -42,20 +42,20 @@ if(KVS_CUDA)
   if(NOT CMAKE_CUDA_COMPILER)
     message(FATAL_ERROR "KVS_CUDA=ON needs nvcc on PATH; configure the preset cpu to build without it")
   endif()
-  # Machine code for A100 and H100/H200, PTX of the latter for what comes after them. Set first: CMake's own default is an
-  # architecture that nvcc 13 no longer knows.
+  # Machine code for A100 and H100/H200; PTX of the latter for later GPUs. This must be set first: CMake's own default
+  # is an architecture that nvcc 13 no longer supports.
   if(NOT CMAKE_CUDA_ARCHITECTURES)
     set(CMAKE_CUDA_ARCHITECTURES 80-real 90)
   endif()
   enable_language(CUDA)
-  # CMake 3.25 does not know nvcc 13's flag for C++20, which CUDA sources take over from CMAKE_CXX_STANDARD.
+  # CUDA sources take the standard from CMAKE_CXX_STANDARD, but CMake 3.25 does not know nvcc 13's flag for C++20.
   if(NOT DEFINED CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
     set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
     set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
   endif()
   find_package(CUDAToolkit 12 REQUIRED)
 
-  # Headers alone: libcudnn is loaded at run time. scripts/setup.sh fetches the front end.
+  # Only cuDNN's headers are needed: libcudnn is loaded at run time. scripts/setup.sh fetches the front end.
   set(KVS_WITH_CUDNN OFF)
   if(NOT KVS_CUDNN STREQUAL "OFF")
     find_path(CUDNN_INCLUDE_DIR cudnn_version.h HINTS ${CUDAToolkit_INCLUDE_DIRS})

@@ -1,4 +1,4 @@
-# Writes a header that holds a text file as a string_view; raw literals are cut below the compilers' length limit.
+# Writes a header that holds a text file as a string_view. Splits raw literals below the compilers' length limit.
 file(READ ${INPUT} text)
 string(LENGTH "${text}" length)
 set(pieces "")

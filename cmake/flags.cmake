@@ -1,4 +1,4 @@
-# Compiler flags as interface targets; nothing sets global flags.
+# Defines compiler flags as interface targets. Nothing sets global flags.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
@@ -7,30 +7,30 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 
 find_program(KVS_CCACHE ccache)
 if(KVS_CCACHE)
-  # Paths below the tree count as relative ones: what two presets compile alike is compiled once.
+  # ccache sees paths below the tree as relative paths: two presets share the result of an equal compilation.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} ${KVS_CCACHE})
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
 endif()
 
 add_library(kvs_flags INTERFACE)
-# -fno-math-errno and -fno-trapping-math let loops over exp() and comparisons vectorise; neither changes a result.
+# -fno-math-errno and -fno-trapping-math let loops with exp() and comparisons vectorise. Neither flag changes a result.
 target_compile_options(kvs_flags INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow;-Wno-unknown-pragmas;-fno-math-errno;-fno-trapping-math>)
-# GCC 12 reports std::string + std::string as overlapping copies (its bug 105329).
+# GCC 12 reports std::string + std::string as overlapping copies (GCC bug 105329).
 target_compile_options(kvs_flags INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>)
-if(CMAKE_UNITY_BUILD)  # GCC takes every source file that a batch includes for a header
+if(CMAKE_UNITY_BUILD)  # GCC treats every source file that a batch includes as a header
   target_compile_options(kvs_flags INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
 endif()
-if(KVS_SANITIZE)  # under which GCC 12 takes values of its own library for uninitialised
+if(KVS_SANITIZE)  # with sanitizers, GCC 12 reports values of its own library as uninitialised
   target_compile_options(kvs_flags INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-maybe-uninitialized>)
 endif()
 if(KVS_WERROR)
   target_compile_options(kvs_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
 endif()
-if(CMAKE_INTERPROCEDURAL_OPTIMIZATION)  # the link sees all definitions of a type: each must be the same
+if(CMAKE_INTERPROCEDURAL_OPTIMIZATION)  # the link sees all definitions of a type, which must be equal
   target_link_options(kvs_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wodr;-Werror=odr>)
 endif()
-# The oldest processor that runs this: x86-64-v3 (AVX2, FMA). A target for another one sets its property KVS_MARCH.
+# The oldest supported processors are x86-64-v3 (AVX2, FMA). A target for other processors sets its property KVS_MARCH.
 set(march $<TARGET_PROPERTY:KVS_MARCH>)
 target_compile_options(kvs_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-march=$<IF:$<BOOL:${march}>,${march},x86-64-v3>>)
 if(KVS_SANITIZE)

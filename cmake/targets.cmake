@@ -1,5 +1,5 @@
-# kvs_library(NAME LINKS...): one static library of every .cpp directly in this folder and in the given sub-folders, WITHOUT
-# some; or of the given SOURCES.
+# kvs_library(NAME ...) defines a static library of every .cpp directly in this folder and in the sub-folders FOLDERS,
+# except WITHOUT. SOURCES replaces that list. PUBLIC and PRIVATE are its links.
 function(kvs_library name)
   cmake_parse_arguments(ARG "" "" "FOLDERS;SOURCES;WITHOUT;PUBLIC;PRIVATE" ${ARGN})
   set(sources ${ARG_SOURCES})
@@ -24,7 +24,8 @@ function(kvs_library name)
   endif()
 endfunction()
 
-# kvs_embed(TARGET VARIABLE FILE): FILE's bytes as `const std::string_view kvs::embedded::VARIABLE`, header "embedded/VARIABLE.h".
+# kvs_embed(TARGET VARIABLE FILE) gives TARGET the bytes of FILE as `const std::string_view kvs::embedded::VARIABLE` in
+# the header "embedded/VARIABLE.h".
 function(kvs_embed target variable file)
   set(header ${CMAKE_CURRENT_BINARY_DIR}/generated/embedded/${variable}.h)
   add_custom_command(OUTPUT ${header}

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# From nothing to calibrated configs: installs, builds, fetches SmolLM2-135M and runs the whole chain on the sample text.
+# Runs the whole chain on the sample text: installs, builds, fetches SmolLM2-135M, analyses, calibrates and evaluates.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 times=()
-# timed LABEL COMMAND…: runs it and notes how long it took.
+# timed LABEL COMMAND…: runs COMMAND and records its duration.
 timed() {
   local label=$1 began=$SECONDS
   shift
@@ -27,7 +27,7 @@ mkdir -p "$out"
 bin=build/cpu/bin
 findings=$out/findings.txt
 : >"$findings"
-# Each command's result is a line or a small table on stdout; they are shown together at the end.
+# Each command prints a line or a small table on stdout. The script shows them together at the end.
 shown() { echo "+ $*"; "$@" | tee -a "$findings"; }
 run() { timed "$(basename "$1") $2" shown "$@"; }
 
@@ -39,7 +39,7 @@ run $bin/kvspectrum capture --model "$model" --text $text --window 512 --documen
   --out "$out/states.h5" --force
 run $bin/kvspectrum verify "$out/states.h5"
 run $bin/kvspectrum spectrum --capture "$out/states.h5" --out-dir "$out/spectrum" --force
-# Two documents of 240 chunks, then 320 passes more for those nearest to the threshold.
+# Two documents need 240 passes each, one per chunk. 320 more passes go to the chunks nearest to the threshold.
 run $bin/kvcalibrate faedkv --model "$model" --text $text --window 512 --prefix 448 --documents 5 --chunks 8 \
   --passes 800 --dtype $dtype --out "$out/faedkv.json" --force
 run $bin/kvcalibrate elitekv --model "$model" --text $text --window 512 --documents 8 --elite 16 --rank 192 \

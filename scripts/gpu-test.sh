@@ -1,26 +1,27 @@
 #!/usr/bin/env bash
-# On a GPU machine: tests and measures a bundle that gpu-bundle.sh made; a missing device is a failure here.
-#   gpu-test.sh [BUNDLE] [STEP ...]     (default bundle: this script's folder, else build/gpu-bundle; default: all steps)
-# Steps: smoke      seconds: the device, one product, attention, FFT, SVD, a tiny model; if it cannot run to its end, nothing
-#                   else is begun
-#        tests      every CUDA operation, and the forward pass of nine architectures, against the CPU, each test in a
-#                   process of its own, ended after TEST_SECONDS (45)
-#        agreement  a whole model on both devices: SmolLM2 (model.gguf.part-* in the bundle or in $SCRATCH, or KVS_MODEL), else
-#                   one with random weights
-#        programs   kvspectrum and kvcalibrate on both devices, every output compared: SmolLM2 and nine tiny architectures
-#        llama2-7b, llama3-8b, qwen2.5-7b   speeds at these geometries, random weights, beside Transformers
-#        profile    the time of each operation of a layer beside Transformers', at the geometries of PROFILES (llama2-7b
-#                   llama3-8b)
-#        sanitize   a part of the tests under compute-sanitizer (racecheck, memcheck, synccheck), where there is one
-#        report     the table of all results so far, $OUT/gpu.json, and $OUT/gemm_table.txt for KVS_GEMM_TABLE
-# Results go to $OUT (default: ./gpu-results) as they come: results.jsonl, log.txt. They are also kept in $SCRATCH, where
-# later calls find them. SECONDS_LEFT (570) is the time of one call, and each step has a limit of its own (STEP_SECONDS for all
-# of them): a step that outlasts either is ended and reported, so that the others and the report are always made. Models are
-# made in $SCRATCH (default: /dev/shm if it has 24 GB, else a RAM disk if one can be mounted, else a folder on disk, which the
-# capture's speed then measures); programs are unpacked there or, if nothing may be run from it, in the first folder of
-# $TMPDIR, /tmp, $HOME and $OUT from which it may. TOKENS (4096) tokens are prefilled.
-# Needs CUDA 13's libraries: on the loader's path, in CUDA_HOME/lib64, in /usr/local/cuda/lib64 or in a Python's
-# site-packages (nvidia/*/lib), in that order; Python; PyTorch and Transformers for the comparisons.
+# Tests and measures on a GPU machine a bundle that gpu-bundle.sh made. A missing device is a failure here.
+#   gpu-test.sh [BUNDLE] [STEP ...]     (default bundle: this script's folder, else build/gpu-bundle; default: all)
+# Steps: smoke      takes seconds: the device, one product, attention, FFT, SVD, a tiny model. If it cannot run to
+#                   its end, no other step starts
+#        tests      compares every CUDA operation and the forward pass of nine architectures with the CPU. Each test is
+#                   a process of its own, ended after TEST_SECONDS (45)
+#        agreement  compares a whole model on both devices: SmolLM2 (model.gguf.part-* in the bundle or in $SCRATCH, or
+#                   KVS_MODEL), else a model with random weights
+#        programs   compares every output of kvspectrum and kvcalibrate on both devices: SmolLM2 and nine
+#                   tiny architectures
+#        llama2-7b, llama3-8b, qwen2.5-7b   compares speeds at these geometries with Transformers (random weights)
+#        profile    compares the time of each operation of a layer with Transformers, at the geometries of PROFILES
+#                   (llama2-7b llama3-8b)
+#        sanitize   runs part of the tests under compute-sanitizer (racecheck, memcheck, synccheck) if it is installed
+#        report     writes the table of all results so far, $OUT/gpu.json, and $OUT/gemm_table.txt for KVS_GEMM_TABLE
+# Results go to $OUT (default: ./gpu-results) as soon as they are known: results.jsonl, log.txt. A copy in $SCRATCH
+# serves later calls. SECONDS_LEFT (570) limits one call, and each step has its own limit (STEP_SECONDS sets it for all
+# steps). A step that exceeds a limit is ended and reported, so the other steps and the report always run.
+# Models are made in $SCRATCH (default: /dev/shm if it has 24 GB, else a RAM disk if one can be mounted, else a folder
+# on disk, which the capture's speed then measures). Programs are unpacked in $SCRATCH or, if it does not allow
+# execution, in the first folder of $TMPDIR, /tmp, $HOME and $OUT that does. TOKENS (4096) tokens are prefilled.
+# Needs CUDA 13's libraries on the loader's path, in CUDA_HOME/lib64, in /usr/local/cuda/lib64 or in a Python's
+# site-packages (nvidia/*/lib), searched in that order; Python; PyTorch and Transformers for the comparisons.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 bundle=$here
@@ -45,7 +46,7 @@ fi
 mkdir -p "$OUT"
 OUT=$(cd "$OUT" && pwd)
 
-# A folder for programs; a RAM disk may forbid running any.
+# Prints a folder from which programs can run; a RAM disk may forbid execution.
 executable_folder() {
   local parent probe
   for parent in "$SCRATCH" "${TMPDIR:-/tmp}" /tmp "${HOME:-/root}" "$OUT"; do
@@ -71,8 +72,8 @@ done < <(printf '%s\n' "${CUDA_HOME:-/usr/local/cuda}/lib64" /usr/local/cuda/lib
   python3 -c 'import glob, nvidia; print(*(f for p in nvidia.__path__ for f in sorted(glob.glob(p + "/*/lib"))), sep="\n")' 2>/dev/null)
 [ -z "${LD_LIBRARY_PATH:-}" ] || export LD_LIBRARY_PATH
 [ "$device" = cpu ] || export KVS_REQUIRE_CUDA=1
-export OMP_WAIT_POLICY=passive  # several programs at a time: waiting threads must not spin
-python() { LD_LIBRARY_PATH=$found_path python3 "$@"; }  # PyTorch brings its own
+export OMP_WAIT_POLICY=passive  # several programs run at once: waiting threads must not spin
+python() { LD_LIBRARY_PATH=$found_path python3 "$@"; }  # PyTorch brings its own libraries
 PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin  # compute-sanitizer
 
 missing=$(for program in "$bin"/*; do ldd "$program"; done | awk '/not found/ {print $1}' | sort -u | tr '\n' ' ')
@@ -85,7 +86,7 @@ say "commit $commit on $machine, scratch $SCRATCH, programs in $programs"
 note() { echo "{\"section\": \"$1\", \"model\": \"\", $2}" | tee -a "$kept" >>"$results"; }
 note machine "\"commit\": \"$commit\", \"gpu\": \"$machine\", \"device\": \"$device\""
 
-limit_of() {  # STEP; seconds, about twice what is expected on one H200 with 16 processors
+limit_of() {  # STEP; prints seconds, about twice the expected time on one H200 with 16 processors
   case $1 in
     smoke) echo 90 ;;
     tests) echo 240 ;;
@@ -98,8 +99,8 @@ limit_of() {  # STEP; seconds, about twice what is expected on one H200 with 16 
 }
 
 failed=
-# step NAME COMMAND...: all that it prints goes to the log; what is JSON joins the results, the rest is shown. A failure or
-# the end of its time is noted, and the next step runs.
+# step NAME COMMAND...: logs all output. Adds JSON lines to the results and shows the other lines. Notes a failure or a
+# timeout; then the next step runs.
 step() {
   local name=$1 start left limit status
   shift
@@ -117,13 +118,14 @@ step() {
   return "$status"
 }
 
-list_tests() {  # FILTER; lines "PROGRAM TEST"
+list_tests() {  # FILTER; prints lines "PROGRAM TEST"
   local program
   for program in kvs_kernels_test kvs_model_test; do
     "$bin/$program" --gtest_list_tests --gtest_filter="$1" | awk -v program=$program '/^[^ ]/ {suite = $1} /^  / {print program, suite $1}'
   done
 }
-# run_tests JOBS WRAPPER...: tests named on stdin, one by one, because an error of CUDA ends every later test of a process.
+# run_tests JOBS WRAPPER...: runs each test named on stdin in its own process, because a CUDA error fails all later
+# tests of a process.
 run_tests() {
   local jobs=$1
   shift
@@ -135,7 +137,7 @@ one_test() {  # "PROGRAM TEST" WRAPPER...
   shift
   timeout -k 5 "$TEST_SECONDS" "$@" "$bin/$program" --gtest_brief=1 --gtest_filter="$name" >"$text" 2>&1 &
   # shellcheck disable=SC2064
-  trap "kill $! 2>/dev/null" TERM  # of the step: the test and what runs it are a process group of their own
+  trap "kill $! 2>/dev/null" TERM  # TERM comes from the step: the test and its wrapper are a process group of their own
   wait $!
   status=$?
   [ "$status" = 0 ] || printf '%s\nFAILED (%s): %s\n' "$(grep -vE '^Running main|^\[=|^\[  PASSED' "$text" | head -c 3000)" \
@@ -150,7 +152,7 @@ tests() {
   local filter='*BothDevices*:*Cuda*:*Cudnn*:Staging.*' status
   rm -f "$programs"/{ran,failed}.*
   # shellcheck disable=SC2064
-  trap "tests_result '$filter'; exit 124" TERM  # what there is if the time ends here
+  trap "tests_result '$filter'; exit 124" TERM  # reports the results so far if the time ends here
   list_tests "$filter" | run_tests 4
   status=$?
   tests_result "$filter"
@@ -163,9 +165,9 @@ tests_result() {  # FILTER
   echo "{\"section\": \"tests\", \"model\": \"\", \"tests\": $all, \"not_run\": $((all - ran)), \"failed\": $failed}"
 }
 
-# Small shapes of every kernel whose threads share memory; the rest of the tests would take an hour.
+# These tests run small shapes of every kernel whose threads share memory. The other tests would take an hour.
 sanitized='*CudaDecoder*gemma3_bf16:*CudaDecoder*gpt_neox_bf16:*CudaAttention.AtTheEdges*:*CudaAttention.ToAPast*:*CudaAttention.InSections*:*AttentionInWindows*:*BothDevices*NormOfHeads*:*BothDevices*RefusesLogits*:*BothDevices*SoftCappedLogits*:*BothDevices*Staging*:*BothDevices*CholeskyFactors*:*BothDevices*SecondMoment*-*Cudnn*'
-# The libraries' kernels are left alone: they are not ours to mend, and take most of the time.
+# The libraries' kernels are skipped: they are not ours to fix, and they take most of the time.
 sanitize() {
   command -v compute-sanitizer >/dev/null || { echo "no compute-sanitizer here: skipped"; return 0; }
   local tool code status=0 found=
@@ -174,13 +176,13 @@ sanitize() {
     list_tests "$sanitized" | run_tests 3 compute-sanitizer --tool $tool --error-exitcode 1 --kernel-name kernel_substring=kvs4cuda
     code=$?
     found="$found${found:+, }\"$tool\": $code"
-    echo "{\"section\": \"sanitize\", \"model\": \"\", \"tools\": {$found}}"  # what there is if the time ends here
+    echo "{\"section\": \"sanitize\", \"model\": \"\", \"tools\": {$found}}"  # kept if the time ends here
     [ $code = 0 ] || status=1
   done
   return $status
 }
 
-# The path of SmolLM2, or nothing. Pieces may have come by several transfers into $SCRATCH.
+# Prints the path of SmolLM2, or nothing. Several transfers may have brought its pieces into $SCRATCH.
 real_model() {
   local model=${KVS_MODEL:-$bundle/model.gguf}
   if [ ! -f "$model" ]; then
@@ -219,7 +221,7 @@ programs() {
 
 speed() {
   local model=$SCRATCH/kvs-models/$1 status=0
-  rm -rf "$SCRATCH/kvs-models"  # of a step that was ended, too
+  rm -rf "$SCRATCH/kvs-models"  # also removes the model of a step that was ended
   "$bin/make_model" "$1" "$model" bf16 || return 1
   "$bin/gpu_speed" "$model" "$device" bf16 "$TOKENS" "$SCRATCH" || status=1
   ! has_transformers || python "$bundle/python/transformers_gpu.py" "$model" --tokens "$TOKENS" --device "$device" || status=1
@@ -231,7 +233,7 @@ has_transformers() {
   python -c 'import torch, transformers' 2>/dev/null || { echo "no PyTorch and Transformers here: nothing to compare with"; return 1; }
 }
 
-# Two layers of each geometry: a layer's operations are those of all.
+# Two layers of each geometry suffice: all layers have the same operations.
 profile() {
   local name model status=0
   for name in ${PROFILES:-llama2-7b llama3-8b}; do
@@ -251,7 +253,7 @@ stopped=
 for name in $steps; do
   [ -z "$stopped" ] || [ "$name" = report ] || continue
   case $name in
-    smoke)  # 1: a piece is wrong, of which the other steps will show more; else a hang, a crash, no device
+    smoke)  # 1: a piece is wrong, and the other steps will show more; else a hang, a crash, no device
       step smoke smoke || [ $? = 1 ] || { stopped=1; say "no other step is begun"; } ;;
     tests | sanitize | agreement | programs | profile) step "$name" "$name" ;;
     report) step report python "$bundle/python/gpu_report.py" "$OUT/gpu.json" "$results" ;;

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Lints the tree and ends with 0 if it finds nothing. Usage: scripts/lint.sh [--changed [BASE]] [CHECK...]
-#   --changed  only files that differ from BASE (default HEAD), new ones included
+# Lints the tree. Exits with 0 if nothing is found. Usage: scripts/lint.sh [--changed [BASE]] [CHECK...]
+#   --changed  only files that differ from BASE (default HEAD), including new files
 #   CHECK      some of: format tidy shell docs commands spelling python (default: all)
-# `commands` needs the two programs: those in $KVS_PROGRAMS, else it builds the preset cpu.
+# The check `commands` uses the two programs in $KVS_PROGRAMS, or else builds the preset cpu.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -28,7 +28,7 @@ for tool in git cmake ninja clang++ clang-format-14 clang-tidy-14 shellcheck cod
   command -v $tool >/dev/null || { echo "lint.sh: error: $tool is missing; scripts/setup.sh installs it" >&2; exit 6; }
 done
 
-# files PATTERN...: the files to look at, each ended by NUL
+# files PATTERN...: prints the files to check, each ended by NUL
 files() {
   if [ -n "$base" ]; then
     git diff --name-only -z --diff-filter=d "$base" -- "$@"
@@ -40,7 +40,7 @@ files() {
 
 check_format() { files '*.cpp' '*.h' '*.cu' '*.cuh' | xargs -0r clang-format-14 --dry-run -Werror; }
 
-# A build folder of its own, without what clang does not read (precompiled headers of GCC).
+# Uses its own build folder, without the GCC precompiled headers that clang cannot read.
 check_tidy() {
   local sources=()
   if [ -n "$base" ]; then

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Compares the forward pass with Transformers on tiny models of every architecture and RoPE type, from safetensors and
-# from GGUF, and on models and configs drawn at random, and what is taken of damaged files with their packages. Needs the network once: pip packages go into
-# build/parity/venv. Usage: scripts/parity.sh [PRESET]
+# Compares the forward pass with Transformers on tiny models of every architecture and RoPE type (safetensors and GGUF)
+# and on models and configs drawn at random. Compares how damaged files are read with the formats' own packages. Needs
+# the network once: pip installs into build/parity/venv. Usage: scripts/parity.sh [PRESET]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 preset=${1:-cpu}

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Pins Python packages of tests: writes FILE.txt from FILE.in, every package that those of FILE.in need with its version
+# Pins the Python packages of tests. Writes FILE.txt from FILE.in: every package that FILE.in needs, with its version
 # and the SHA-256 of its file for this Python and processor. Installs nothing. Usage: pin_packages.sh FILE.in...
 set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 python3 -m venv "$work/venv"
-"$work/venv/bin/pip" install --quiet --disable-pip-version-check --upgrade pip  # one that resolves by metadata alone
+"$work/venv/bin/pip" install --quiet --disable-pip-version-check --upgrade pip  # resolves from metadata alone
 for wanted in "$@"; do
   "$work/venv/bin/pip" install --quiet --dry-run --ignore-installed --report "$work/report" -r "$wanted"
   "$work/venv/bin/python" - "$work/report" "${wanted##*/}" >"$work/pinned" <<'PYTHON'

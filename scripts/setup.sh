@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the Debian 12 packages that kvspectrum is built with, and where nvcc is fetches cuDNN's front end; does nothing
-# when all are there.
+# Installs the Debian 12 packages that kvspectrum is built with. Fetches cuDNN's front end if nvcc is installed. Does
+# nothing if all are present.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
@@ -20,5 +20,5 @@ if [ ${#missing[@]} -ne 0 ]; then
 fi
 
 if command -v nvcc >/dev/null && ! "$here/fetch_cudnn_frontend.sh" >/dev/null; then
-  echo "setup.sh: warning: found no front end of cuDNN; the CUDA build will go without cuDNN's attention" >&2
+  echo "setup.sh: warning: found no front end of cuDNN; the CUDA build will not use cuDNN's attention" >&2
 fi

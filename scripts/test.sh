@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Sets the machine up, builds and runs every test; prints what each stage took. Needs nothing but a Debian 12 base.
-#   --long  every fuzz target for 2 minutes instead of 5 s, the unit tests without optimisation, and the tests of labels
-#           "long"
+# Sets up the machine, builds, runs every test, and prints the duration of each stage. Needs only a Debian 12 base.
+#   --long  runs every fuzz target for 2 minutes instead of 5 s, the unit tests without optimisation, and the tests with
+#           the label "long"
 # tests/README.md describes the stages.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -12,7 +12,7 @@ case ${*:-} in
   *) echo "test.sh: error: found '$*', expected --long or nothing" >&2; exit 2 ;;
 esac
 jobs=$(nproc)
-export OMP_WAIT_POLICY=passive  # two test programs at a time: waiting threads must not spin
+export OMP_WAIT_POLICY=passive  # two test programs run at once: waiting threads must not spin
 
 # stage NAME COMMAND...
 stage() {
@@ -38,7 +38,7 @@ export KVS_MODEL
 stage "Release build" build cpu
 stage "lint" scripts/lint.sh
 stage "build for AddressSanitizer and UndefinedBehaviorSanitizer" build asan
-# The tests of the real model run in the Release suite.
+# The Release suite runs the tests of the real model.
 stage "unit tests under the sanitizers" env -u KVS_MODEL ctest --preset asan -L unit -j "$jobs"
 if [ -n "$long" ]; then
   stage "build without optimisation, every type's definitions compared" build debug

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Every command line in Markdown and in the programs' own examples parses.
+"""Checks that every command line in Markdown and in the programs' own examples parses.
 
-kvspectrum and kvcalibrate are run with the same arguments and --help, which checks options and the form of their values
-before it prints. Of other commands: scripts, presets, build targets and test labels that they name must exist.
+Runs kvspectrum and kvcalibrate with the given arguments and --help, which checks options and the form of their values
+before it prints. Scripts, presets, build targets and test labels named by other commands must exist.
 
-Usage: commands.py FOLDER_OF_THE_PROGRAMS [PAGE...]   with pages: only those, and no examples
+Usage: commands.py FOLDER_OF_THE_PROGRAMS [PAGE...]   with pages: checks only these pages, and no examples
 """
 import json
 import pathlib
@@ -20,7 +20,7 @@ PYTHONS = ("python", "python3")
 
 
 def simple_commands(line, variables):
-    """The simple commands of a line as lists of words; $NAME as assigned before, else "x"."""
+    """Splits a line into simple commands (lists of words). $NAME becomes its last assigned value, else "x"."""
     def value(match):
         return variables.get(match[1] or match[2], "x")
 
@@ -42,7 +42,7 @@ def simple_commands(line, variables):
 
 
 class Tree:
-    """What a command may name."""
+    """The targets, presets, labels and files of the tree that a command may name."""
 
     def __init__(self):
         cmake = "\n".join(path.read_text() for path in tracked("*CMakeLists.txt", "*.cmake"))
@@ -55,7 +55,7 @@ class Tree:
         self.files = {path.name for path in tracked("scripts/*", "tests/*", "src/*")}
 
     def is_target(self, name):
-        """By name in a CMakeLists.txt, or by its rules: a program per folder of tests, per benchmark and per fuzz target."""
+        """Finds `name` in a CMakeLists.txt or by its rules: one program per test folder, benchmark and fuzz target."""
         folder = re.fullmatch(r"kvs_(\w+)_test", name)
         has_folder = folder and (ROOT / "tests" / folder[1]).is_dir()
         sources = {f"{name}.cpp", f"{name.removeprefix('kvs_')}.cpp"}
@@ -78,7 +78,7 @@ class Tree:
 
 
 def dry_run(programs, words):
-    """The complaint of `words` with --help added, or nothing."""
+    """Runs `words` with --help added. Returns the error message, or an empty string."""
     command = [programs / words[0], *words[1:], "--help"]
     tried = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
     return tried.stderr.strip() if tried.returncode else ""
@@ -111,7 +111,7 @@ def check_pages(checked, tree, programs, options):
             try:
                 for words in simple_commands(piece.text, {}):
                     yield from (complaint(page, piece.line, fault) for fault in faults_of(words, tree, programs))
-            except ValueError:  # no closing quotation: not a command
+            except ValueError:  # no closing quotation mark: not a command
                 continue
 
 
@@ -126,7 +126,7 @@ def check_examples(programs, helps):
 
 
 def help_texts(programs):
-    """{(program, command): text of its --help}."""
+    """Returns {(program, command): text of its --help}."""
     def show(program, *words):
         command = [programs / program, *words, "--help"]
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Markdown: relative links and their anchors resolve, files that are named exist, lines are at most 120 columns wide
-(tables and code excepted). `docs.py --wrap FILE...` rewraps the paragraphs that are wider."""
+"""Checks Markdown: relative links and their anchors resolve, named files exist, lines are at most 120 columns wide
+(except tables and code). `docs.py --wrap FILE...` rewraps wider paragraphs."""
 import pathlib
 import re
 import sys
@@ -34,7 +34,7 @@ def check_links(page):
 
 
 def check_named_files(page, basenames):
-    """Paths from the root, and sources by their name alone; METHOD stands for the reader's."""
+    """Checks paths from the root and source files by name. METHOD is a placeholder and is not checked."""
     for number, line in enumerate(page.lines, 1):
         line = LINK.sub("", line)
         for match in PATH.finditer(line):
@@ -62,7 +62,7 @@ def check_width(page):
 
 
 def wrapped(lines):
-    """A paragraph or list item; no line breaks inside inline code, none before what would begin a list there."""
+    """Wraps a paragraph or list item. Does not break inside inline code or before text that would begin a list."""
     indent = re.match(r"\s*(?:[*-] |\d+\. )?", lines[0])[0]
     text = " ".join([lines[0][len(indent) :], *(line.strip() for line in lines[1:])])
     text = re.sub(r"`[^`]*`| (?=(?:[-+*#]|\d+\.) )", lambda keep: keep[0].replace(" ", "\0"), text)

@@ -1,4 +1,4 @@
-"""A Markdown file as the checks see it: code blocks, inline code and the rest, each with its line."""
+"""Splits a Markdown file into code blocks, inline code and prose, each with its line number."""
 import dataclasses
 import pathlib
 import re
@@ -8,7 +8,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def tracked(*patterns):
-    """The repository's files, new ones too, without what git ignores."""
+    """Returns the repository's files, including new files, without files that git ignores."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *patterns]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     return sorted({ROOT / name for name in listed.split("\0") if name and (ROOT / name).is_file()})
@@ -44,7 +44,7 @@ class Page:
         return flags
 
     def code(self):
-        """Lines of code blocks; one that ends in a backslash goes on in the next."""
+        """Returns the lines of code blocks. A line that ends in a backslash is joined with the next."""
         pieces, open_piece = [], None
         for number, (line, code) in enumerate(zip(self.lines, self.is_code), 1):
             if not code or re.match(r" {0,3}(```|~~~)", line):
@@ -62,7 +62,7 @@ class Page:
         return pieces
 
     def prose(self):
-        """Everything outside code blocks, whose lines are empty here."""
+        """Returns the text outside code blocks. Lines of code blocks are empty."""
         return "\n".join("" if code else line for line, code in zip(self.lines, self.is_code))
 
     def inline_code(self):
@@ -73,7 +73,7 @@ class Page:
         ]
 
     def anchors(self):
-        """The names that GitHub gives to headings."""
+        """Returns the anchors that GitHub gives to headings."""
         found = {}
         for line, code in zip(self.lines, self.is_code):
             heading = None if code else re.match(r"#{1,6} +(.*?)[ #]*$", line)

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""clang-tidy over the sources of a compilation database, by its list in .clang-tidy.
+"""Runs clang-tidy over the sources of a compilation database, with the checks of .clang-tidy.
 
-Most of clang-tidy's time goes into headers of the standard library, GoogleTest and nlohmann, once per source. So the
-sources of a folder that have the same flags are checked as one translation unit that includes them all; a source that
-clashes with its neighbours (two anonymous functions of one name) is put off to a second one. A unit whose files, flags
-and list have not changed since it was found clean, in whatever clone, is not checked again (~/.cache/kvspectrum/tidy).
+clang-tidy spends most of its time in headers of the standard library, GoogleTest and nlohmann, once per source. So the
+sources of a folder with equal flags are checked as one translation unit that includes all of them. A source that
+clashes with its neighbours (two anonymous functions with one name) goes to a second unit. A unit found clean, in any
+clone, is not checked again until its files, flags or checks change (~/.cache/kvspectrum/tidy).
 
-Usage: tidy.py BUILD_FOLDER [FILE...]   with files: only those, a header by a source that includes it
+Usage: tidy.py BUILD_FOLDER [FILE...]   with files: checks only these; checks a header through a source that includes it
 """
 import concurrent.futures
 import hashlib
@@ -21,12 +21,12 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "kvspectrum" / "tidy"
 FINDING = re.compile(r"^(/[^:\n]+):(\d+):(\d+): (?:warning|error): (.*)$", re.MULTILINE)
-# clang 14 takes neither structured bindings in lambdas and OpenMP regions nor all views of libstdc++ 12; GCC does.
+# clang 14 rejects structured bindings in lambdas and OpenMP regions, and some views of libstdc++ 12; GCC accepts all.
 CLANG_LACKS = "reference to local binding"
 
 
 def units(build):
-    """{(folder, flags): [source, ...]}; a source of several targets counts for the first."""
+    """Returns {(folder, flags): [source, ...]}. A source of several targets counts for the first."""
     groups, seen = {}, set()
     for entry in json.loads((build / "compile_commands.json").read_text()):
         source = pathlib.Path(entry["file"])
@@ -42,7 +42,7 @@ def units(build):
 
 
 class Includes:
-    """The project's own files that a file includes, through others, too."""
+    """Finds the project's own files that a file includes, directly or indirectly."""
 
     def __init__(self, build):
         self.roots = [ROOT / "src", ROOT, build / "export/generated"]
@@ -66,7 +66,7 @@ class Includes:
 
 
 def run_unit(build, name, flags, sources):
-    """[(file, text of the finding)] of one translation unit."""
+    """Returns [(file, text of the finding)] for one translation unit."""
     unit = build / "tidy" / f"{name}.cpp"
     parts = []
     for number, source in enumerate(sources):
@@ -91,7 +91,7 @@ def check(build, name, flags, sources, key, includes):
     while left:
         findings = run_unit(build, f"{name}_{part}", flags, left)
         broken = {pathlib.Path(file) for file, text in findings if "[clang-diagnostic-error]" in text}
-        broken -= includes.of(left[0])  # nothing comes before the first: its errors are its own
+        broken -= includes.of(left[0])  # nothing precedes the first source: its errors are its own
         left = [source for source in left[1:] if broken & includes.of(source)]
         again = set().union(*(broken & includes.of(source) for source in left))
         found += [finding for finding in findings if pathlib.Path(finding[0]) not in again]
@@ -102,7 +102,7 @@ def check(build, name, flags, sources, key, includes):
 
 
 def selected(sources, wanted, includes):
-    """The wanted sources and, for headers that none of them includes, the smallest others that do."""
+    """Returns the wanted sources and, for headers that none of them includes, the smallest sources that do."""
     chosen = {source for source in sources if source in wanted}
     left = wanted.difference(*(includes.of(source) for source in chosen))
     for source in sorted(sources, key=lambda source: len(includes.of(source))):

@@ -9,7 +9,7 @@
 
 namespace kvs {
 
-/// a · b, or nothing when it does not fit in 64 bits. Used on every count and size that a file states.
+/// Returns a · b, or nullopt if the product does not fit in 64 bits. Used on every count and size that a file states.
 constexpr std::optional<std::uint64_t> checked_multiply(std::uint64_t a, std::uint64_t b) noexcept {
   if (a != 0 && b > std::numeric_limits<std::uint64_t>::max() / a) return std::nullopt;
   return a * b;
@@ -20,7 +20,7 @@ constexpr std::optional<std::uint64_t> checked_add(std::uint64_t a, std::uint64_
   return a + b;
 }
 
-/// The number that `text` is from its first to its last character; nothing for "", "1e3", " 1", "+1", overflow.
+/// Parses all of `text` as an integer. Returns nullopt for "", "1e3", " 1", "+1" and on overflow.
 template <std::integral T>
 std::optional<T> parse_integer(std::string_view text) noexcept {
   T value{};
@@ -29,7 +29,7 @@ std::optional<T> parse_integer(std::string_view text) noexcept {
   return value;
 }
 
-/// A finite decimal number that fills `text`; nothing for "nan", "inf", "", "1x".
+/// Parses all of `text` as a finite decimal number. Returns nullopt for "nan", "inf", "" and "1x".
 inline std::optional<double> parse_real(std::string_view text) noexcept {
   double value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

@@ -15,7 +15,7 @@ volatile std::sig_atomic_t g_signal = 0;
 std::atomic<bool> g_stop = false;
 
 extern "C" void note_signal(int signal) {
-  if (g_signal != 0 && signal == SIGXCPU) return;  // which comes again with every second
+  if (g_signal != 0 && signal == SIGXCPU) return;  // SIGXCPU repeats every second
   if (g_signal != 0) _exit(128 + signal);
   g_signal = signal;
 }
@@ -29,7 +29,7 @@ void install_signal_handlers() {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGXCPU}) {
     struct sigaction callers {};
     sigaction(signal, nullptr, &callers);
-    if (callers.sa_handler != SIG_IGN) sigaction(signal, &action, nullptr);  // nohup ignores SIGHUP: so it stays
+    if (callers.sa_handler != SIG_IGN) sigaction(signal, &action, nullptr);  // nohup ignores SIGHUP: keep that
   }
   std::signal(SIGPIPE, SIG_IGN);  // NOLINT(cert-err33-c): cannot fail for these three
   std::signal(SIGXFSZ, SIG_IGN);

@@ -2,15 +2,15 @@
 
 namespace kvs {
 
-/// Installs handlers for SIGINT, SIGTERM, SIGHUP and SIGXCPU (ulimit -t) that only note the signal, but for those that
-/// the caller ignores (nohup), and ignores SIGPIPE and SIGXFSZ. A second signal of the first three ends the process at
-/// once with 128 + its number. SIGCHLD is as usual: children of a process that ignores it cannot be waited for.
+/// Installs handlers for SIGINT, SIGTERM, SIGHUP and SIGXCPU (ulimit -t) that only record the signal. Signals that the
+/// caller ignores (nohup) stay ignored. SIGPIPE and SIGXFSZ are ignored. A second SIGINT, SIGTERM or SIGHUP ends the
+/// process at once with 128 + its number. SIGCHLD gets its default: a process that ignores it cannot wait for children.
 void install_signal_handlers();
 
-/// The signal that asked this process to stop, or 0.
+/// Returns the signal that asked this process to stop, or 0.
 int pending_signal() noexcept;
 
-/// A safe point: throws Interrupted if a signal is pending. Called between layers, documents and search steps.
+/// Throws Interrupted if a signal is pending. Called at safe points: between layers, documents and search steps.
 void check_interrupt();
 
 }  // namespace kvs

@@ -10,7 +10,7 @@ namespace {
 
 char small(char letter) { return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter; }
 
-/// Upper and lower case alike.
+/// Ignores case.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -28,7 +28,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string_view nearest(std::string_view word, std::span<const std::string> known) {
-  constexpr std::size_t kLongest = 64;  // nobody's typing error
+  constexpr std::size_t kLongest = 64;  // longer words are not typing errors
   if (word.size() > kLongest) return {};
   std::size_t best = word.size() / 3 + 1;
   std::string_view found;

@@ -6,13 +6,13 @@
 
 namespace kvs {
 
-/// Which of `known` was probably meant by `word`: the one with the least edit distance, upper and lower case alike, if
-/// that is at most a third of the word's length; else empty. Cost: the product of the lengths, for each candidate.
+/// Returns the word of `known` with the smallest case-insensitive edit distance to `word` if that distance is at most a
+/// third of the length of `word`; else returns an empty view. Cost: the product of the lengths, for each candidate.
 std::string_view nearest(std::string_view word, std::span<const std::string> known);
 
-/// "a, b, c", or with another comma.
+/// Joins `known` by `comma`: "a, b, c".
 std::string listed(std::span<const std::string> known, std::string_view comma = ", ");
-/// ", did you mean X?" or nothing.
+/// Returns ", did you mean X?", or an empty string if no known word is near.
 std::string did_you_mean(std::string_view word, std::span<const std::string> known);
 
 }  // namespace kvs

@@ -12,13 +12,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A mounted hierarchy of control groups that can limit processors.
+/// A mounted cgroup hierarchy that can limit processors.
 struct Hierarchy {
-  fs::path root, mount_point;  // `root`: which of its groups is mounted
+  fs::path root, mount_point;  // `root`: the group that is mounted
   bool unified = false;        // version 2
 };
 
-/// Whether `word` is one of `list`, which has commas between its words.
+/// Returns true if `word` is an element of the comma-separated `list`.
 bool holds_word(std::string_view list, std::string_view word) {
   std::istringstream words{std::string(list)};
   for (std::string one; std::getline(words, one, ',');)
@@ -26,7 +26,7 @@ bool holds_word(std::string_view list, std::string_view word) {
   return false;
 }
 
-/// Of a line of /proc/self/mountinfo: "36 35 0:29 ROOT POINT OPTIONS … - TYPE SOURCE OPTIONS".
+/// Parses a line of /proc/self/mountinfo: "36 35 0:29 ROOT POINT OPTIONS … - TYPE SOURCE OPTIONS".
 std::optional<Hierarchy> hierarchy_of(const std::string& line) {
   const std::size_t dash = line.find(" - ");
   if (dash == std::string::npos) return std::nullopt;
@@ -38,7 +38,7 @@ std::optional<Hierarchy> hierarchy_of(const std::string& line) {
   return Hierarchy{root, point, type == "cgroup2"};
 }
 
-/// This process's group in `hierarchy`, from the lines of /proc/self/cgroup: "ID:CONTROLLERS:GROUP".
+/// Returns this process's group in `hierarchy`, read from /proc/self/cgroup, whose lines are "ID:CONTROLLERS:GROUP".
 std::optional<fs::path> group_in(const Hierarchy& hierarchy, const fs::path& root) {
   std::ifstream file(root / "proc/self/cgroup");
   for (std::string line; std::getline(file, line);) {
@@ -54,16 +54,16 @@ std::optional<double> quota_of(const fs::path& group, bool unified) {
   double quota = 0, period = 0;
   if (unified) {
     std::ifstream file(group / "cpu.max");
-    file >> quota >> period;  // "max" is no number
+    file >> quota >> period;  // "max" does not parse: no limit
   } else {
-    std::ifstream(group / "cpu.cfs_quota_us") >> quota;  // -1: none
+    std::ifstream(group / "cpu.cfs_quota_us") >> quota;  // -1: no limit
     std::ifstream(group / "cpu.cfs_period_us") >> period;
   }
   return quota > 0 && period > 0 ? std::optional(quota / period) : std::nullopt;
 }
 
-/// From the process's group up to the one that is mounted. A group outside it is not to be seen: the mounted one is
-/// all.
+/// Returns the smallest quota from the process's group up to the mounted group. If the mount does not show the
+/// process's group, only the mounted group is read.
 std::optional<double> min_quota(const Hierarchy& hierarchy, const fs::path& group, const fs::path& root) {
   const fs::path mounted = root / hierarchy.mount_point.relative_path();
   fs::path below = group.lexically_relative(hierarchy.root);

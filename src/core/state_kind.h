@@ -9,7 +9,7 @@
 
 namespace kvs {
 
-/// A layer's states by head, in the order in which a document of a capture stores them.
+/// The kinds of a layer's per-head states, in the order in which a capture stores them for a document.
 enum class StateKind { kQPre, kKPre, kKPost, kV };
 inline constexpr std::array kStateKinds{StateKind::kQPre, StateKind::kKPre, StateKind::kKPost, StateKind::kV};
 inline constexpr std::array<std::string_view, kStateKinds.size()> kStateNames{"q_pre", "k_pre", "k_post", "v"};
@@ -21,7 +21,7 @@ constexpr std::optional<StateKind> state_kind_from_name(std::string_view name) n
   return kStateKinds[static_cast<std::size_t>(at - kStateNames.begin())];
 }
 
-/// Some of the kinds, in their order.
+/// A set of kinds, in their order.
 using StateSet = std::set<StateKind>;
 
 /// One value of each kind.

@@ -2,7 +2,7 @@
 
 namespace kvs {
 
-/// Asks this process to stop at its next safe point, as SIGTERM would (core/interrupt.h). Any thread may.
+/// Asks this process to stop at its next safe point, as SIGTERM would (core/interrupt.h). Any thread may call it.
 void request_stop() noexcept;
 
 }  // namespace kvs

@@ -14,21 +14,21 @@ namespace kvs {
 /// Where the elements live. kBackend memory may be dereferenced only by the Backend that allocated it.
 enum class Memory { kHost, kBackend };
 
-/// Non-owning, row-major, packed view; axes outermost first. Subscripting backend memory does not compile.
+/// A non-owning, row-major, packed view with the outermost axis first. Subscripting backend memory does not compile.
 template <class T, std::size_t Rank, Memory Where = Memory::kHost>
 class TensorView {
  public:
   using Shape = std::array<std::size_t, Rank>;
 
   TensorView() = default;
-  /// @throws Error kInternal unless data holds exactly the elements of `shape`.
+  /// @throws Error kInternal unless `data` has exactly as many elements as `shape`.
   TensorView(std::span<T> data, Shape shape) : data_(data.data()), shape_(shape) {
     if (data.size() != size()) {
       throw Error(ErrorCode::kInternal, "TensorView",
                   std::to_string(data.size()) + " elements do not fill a shape of " + std::to_string(size()));
     }
   }
-  /// A view of const elements from one of mutable ones.
+  /// Converts a view of mutable elements to a view of const elements.
   template <class U>
     requires(std::same_as<const U, T>)
   // NOLINTNEXTLINE(google-explicit-constructor): as std::span's
@@ -54,7 +54,7 @@ class TensorView {
     return data_[offset];
   }
 
-  /// The sub-tensor at `index` of the outermost axis.
+  /// Returns the sub-tensor at `index` of the outermost axis.
   TensorView<T, Rank - 1, Where> slice(std::size_t index) const requires(Rank > 1) {
     std::array<std::size_t, Rank - 1> inner{};
     std::size_t stride = 1;
@@ -62,7 +62,7 @@ class TensorView {
     return {std::span<T>(data_ + index * stride, stride), inner};
   }
 
-  /// The same elements under another shape of the same size.
+  /// Returns a view of these elements with another shape of equal size.
   template <std::size_t NewRank>
   TensorView<T, NewRank, Where> reshape(std::array<std::size_t, NewRank> shape) const {
     return {span(), shape};

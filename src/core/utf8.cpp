@@ -24,7 +24,7 @@ bool is_control(std::string_view character) noexcept {
   const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(character[at]); };
   if (character.size() == 1) return byte(0) < 0x20 || byte(0) == 0x7f;
   if (character.size() == 2) return byte(0) == 0xc2 && byte(1) >= 0x80 && byte(1) < 0xa0;
-  // Separators of lines, and what turns the direction of the text behind it.
+  // Line separators and bidirectional controls.
   if (character.size() != 3 || byte(0) != 0xe2) return false;
   return (byte(1) == 0x80 && byte(2) >= 0xa8 && byte(2) <= 0xae) ||
          (byte(1) == 0x81 && byte(2) >= 0xa6 && byte(2) <= 0xa9);

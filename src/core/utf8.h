@@ -5,14 +5,14 @@
 
 namespace kvs {
 
-/// Length in bytes (1 to 4) of the well-formed UTF-8 sequence at the start of `text`; 0 if there is none
+/// Returns the length in bytes (1 to 4) of the well-formed UTF-8 sequence at the start of `text`; 0 if there is none
 /// (empty, a stray continuation, an overlong form, a surrogate, above U+10FFFF, cut off). Unicode 15, table 3-7.
 std::size_t utf8_length(std::string_view text) noexcept;
 
-/// True of a control character (C0, DEL, C1, separators of lines, turns of direction) that takes all of `character`.
+/// Returns true if `character` is exactly one control character: C0, DEL, C1, line separators, bidirectional controls.
 bool is_control(std::string_view character) noexcept;
 
-/// Byte offset of the first byte that is not part of well-formed UTF-8, or npos if all of `text` is.
+/// Returns the byte offset of the first byte that is not part of well-formed UTF-8, or npos if all of `text` is valid.
 std::size_t find_invalid_utf8(std::string_view text) noexcept;
 
 }  // namespace kvs

@@ -19,8 +19,8 @@ std::string_view bytes_of(const T& value) {
   return {reinterpret_cast<const char*>(&value), sizeof value};
 }
 
-/// magic, header length, header JSON {identity, documents, extra, lengths}, the sums' doubles, CRC-32C of all before
-/// it.
+/// Layout: magic, header length, header JSON {identity, documents, extra, lengths}, the doubles of the sums, and the
+/// CRC-32C of everything before it.
 std::optional<std::pair<Json, Checkpoint::State>> read_state(const std::filesystem::path& path) {
   if (!std::filesystem::exists(path)) return std::nullopt;
   const MappedFile file(path);

@@ -11,29 +11,28 @@
 
 namespace kvs {
 
-/// Running sums of a long calculation, saved so that it can go on after a kill with bit-identical results: the sums are
-/// stored as they are and documents are added in order. The last two checkpoints are kept, beside the output (a link is
-/// followed), as OUT.checkpoint.0 and .1; each is written atomically and closed by a CRC-32C.
+/// Running sums of a long calculation, saved so that a killed run can resume with bit-identical results: the sums are
+/// stored exactly and documents are added in order. The last two checkpoints are kept next to the output (links are
+/// followed) as OUT.checkpoint.0 and .1. Each is written atomically and ends with a CRC-32C.
 class Checkpoint {
  public:
   struct State {
-    std::uint64_t documents = 0;            // added to the sums so far
+    std::uint64_t documents = 0;            // documents added to the sums
     std::vector<std::vector<double>> sums;  // in the order in which they were saved
-    Json extra;                             // whatever else the calculation needs to go on
+    Json extra;                             // other state that the calculation needs to continue
   };
 
-  /// @param identity  what must be equal for a resume (cli's run_identity)
+  /// @param identity  must be equal for a resume (cli's run_identity)
   Checkpoint(const std::filesystem::path& output, Json identity);
 
-  /// The newest sound state. @param resume  go on with it; else a state that exists is a conflict unless `force` drops
-  /// it.
-  /// @throws Error kConflict (unfinished run without resume or force; another identity, listing the members that
-  /// differ).
+  /// Returns the newest valid state.
+  /// @param resume  continue from it; otherwise a state that exists is a conflict, unless `force` drops it
+  /// @throws Error kConflict (unfinished run without resume or force; another identity, with the members that differ).
   std::optional<State> load(bool resume, bool force) const;
-  /// True when so much time has passed since the last save that another costs less than a twentieth of it.
+  /// Returns true if another save would cost less than a twentieth of the time since the last save.
   bool due() const;
   void save(std::uint64_t documents, std::span<const std::span<const double>> sums, const Json& extra = {});
-  /// Deletes both files, when the outputs are in place.
+  /// Deletes both files. Call it when the outputs are in place.
   void remove() const;
 
  private:
@@ -44,7 +43,7 @@ class Checkpoint {
   std::chrono::steady_clock::duration cost_{};
 };
 
-/// "member: stored X, now Y" for each member in which two identities differ; empty if none does.
+/// Returns "member: stored X, now Y" for each member that differs between two identities; empty if all are equal.
 std::string identity_differences(const Json& stored, const Json& now);
 
 }  // namespace kvs

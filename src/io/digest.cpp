@@ -84,7 +84,7 @@ std::string sha256_of(std::string_view bytes) {
 }
 
 std::string sha256_of_file(const std::filesystem::path& path) {
-  // read, not mmap: a file that shrinks meanwhile must not kill the process by SIGBUS.
+  // Uses read, not mmap: a file that shrinks while it is read must not kill the process by SIGBUS.
   struct stat status {};
   const Descriptor file = open_regular(path, status);
   Sha256 digest;

@@ -10,7 +10,7 @@
 
 namespace kvs {
 
-/// Incremental SHA-256 (FIPS 180-4), by OpenSSL.
+/// Incremental SHA-256 (FIPS 180-4), computed by OpenSSL.
 class Sha256 {
  public:
   Sha256();
@@ -18,7 +18,7 @@ class Sha256 {
   Sha256(Sha256&&) noexcept;
   void update(std::span<const std::byte> bytes);
   void update(std::string_view bytes) { update(std::as_bytes(std::span(bytes))); }
-  /// 64 lower-case hexadecimal digits. Call once.
+  /// Returns 64 lower-case hexadecimal digits. Call it once.
   std::string finish();
 
  private:
@@ -30,10 +30,9 @@ std::string sha256_of(std::string_view bytes);
 /// @throws Error kInput if the file cannot be read.
 std::string sha256_of_file(const std::filesystem::path& path);
 
-/// CRC-32C (Castagnoli, RFC 3720 appendix B.4), continued from `crc` (0 to start). By SSE4.2 where the processor has
-/// it.
+/// CRC-32C (Castagnoli, RFC 3720 appendix B.4), continued from `crc` (0 to start). Uses SSE4.2 if the processor has it.
 std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t crc = 0) noexcept;
-/// The same by a table of 256 words: what crc32c() uses on other processors. About a sixteenth of its speed.
+/// Like crc32c(), from a table of 256 words. crc32c() uses it on processors without SSE4.2. About 16 times slower.
 std::uint32_t crc32c_by_table(std::span<const std::byte> bytes, std::uint32_t crc = 0) noexcept;
 
 }  // namespace kvs

@@ -15,13 +15,13 @@ struct Files {
   std::vector<std::string> paths;
 };
 
-/// Never destroyed: it is read while a program ends.
+/// Never destroyed, because it is read while the program ends.
 Files& files() {
   static auto& named = *new Files;
   return named;
 }
 
-/// Without memory of C++'s, which may be what ran out.
+/// Allocates no C++ memory, which may have run out.
 void remove_folder(const char* path) noexcept {
   DIR* const folder = ::opendir(path);
   if (folder == nullptr) return;

@@ -4,14 +4,13 @@
 
 namespace kvs {
 
-/// A file, or a folder of files, that goes when this process does, even where nothing is unwound.
+/// Registers a file, or a folder of files, to be removed when this process ends, even without unwinding.
 /// @throws std::bad_alloc
 void remove_with_program(const std::filesystem::path& path);
-/// It is in place or gone.
+/// Unregisters `path`, which is in place or gone.
 void forget_with_program(const std::filesystem::path& path) noexcept;
 
-/// Removes what was named, the last first: for a program that ends without unwinding. A child that it forked removes
-/// nothing.
+/// Removes the registered files, the last first, when a program ends without unwinding. Does nothing in a forked child.
 void remove_files_of_dying_program() noexcept;
 
 }  // namespace kvs

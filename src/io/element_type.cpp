@@ -34,7 +34,7 @@ struct GgmlType {
   ElementType type;
 };
 
-// Sizes after ggml-common.h. 4 and 5, 31 to 33 and 36 to 38 were removed; 9 (Q8_1) and 15 (Q8_K) are never stored.
+// Sizes follow ggml-common.h. Types 4, 5, 31 to 33 and 36 to 38 were removed; 9 (Q8_1) and 15 (Q8_K) are never stored.
 constexpr std::array kGgmlTypes{
     GgmlType{0, {"F32", 1, 4, decode_f32}},
     GgmlType{1, {"F16", 1, 2, decode_f16}},
@@ -69,7 +69,7 @@ constexpr std::array kGgmlTypes{
     GgmlType{40, {"NVFP4", 64, 36, nullptr}},
 };
 
-// The safetensors crate's Dtype (0.8). Types of 4 and 6 bits are sized by the fewest that fill whole bytes.
+// Dtype of the safetensors crate 0.8. Block sizes of 4-bit and 6-bit types are the smallest that fill whole bytes.
 constexpr std::array kSafetensorsTypes{
     ElementType{"F32", 1, 4, decode_f32},      ElementType{"F16", 1, 2, decode_f16},
     ElementType{"BF16", 1, 2, decode_bf16},    ElementType{"F64", 1, 8, decode_f64},

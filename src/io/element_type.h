@@ -7,23 +7,23 @@
 
 namespace kvs {
 
-/// One way to store numbers: plain ones (mostly a block of 1) or GGUF's quantised blocks.
+/// One way to store numbers: plain (mostly a block of 1) or in GGUF's quantised blocks.
 struct ElementType {
-  std::string_view name;       // the file format's own, such as "F32", "BF16", "Q4_1"
+  std::string_view name;       // the file format's name, such as "F32", "BF16", "Q4_1"
   std::uint32_t block_values;  // numbers per block; a row is a whole number of blocks
   std::uint32_t block_bytes;
-  /// Decodes blocks · block_values numbers to f32; `bytes` may be unaligned. Null if this version cannot decode the
-  /// type and knows only its size.
+  /// Decodes blocks · block_values numbers to f32. `bytes` may be unaligned. Null if this version knows only the type's
+  /// size and cannot decode it.
   void (*decode)(const std::byte* bytes, std::size_t blocks, float* out);
 };
 
-/// By GGUF type number (ggml.h's enum ggml_type), or nullptr for one that is unknown or was removed.
-/// Decodable: F32, F16, BF16, F64, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q2_K to Q6_K, IQ4_NL, IQ4_XS and MXFP4, bit for bit as
-/// the Python package gguf 0.19 does.
+/// Returns the type with this GGUF type number (ggml.h's enum ggml_type), or nullptr if the number is unknown or was
+/// removed. Decodable: F32, F16, BF16, F64, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q2_K to Q6_K, IQ4_NL, IQ4_XS and MXFP4, bit
+/// for bit like the Python package gguf 0.19.
 const ElementType* element_type_of_ggml(std::uint32_t type) noexcept;
-/// By safetensors dtype string, or nullptr. Decodable: F32, F16, BF16, F64.
+/// Returns the type with this safetensors dtype string, or nullptr. Decodable: F32, F16, BF16 and F64.
 const ElementType* element_type_of_safetensors(std::string_view dtype) noexcept;
-/// The names of all that can be decoded, for messages: "F32, F16, ...".
+/// Returns the names of all decodable types, for messages: "F32, F16, ...".
 std::string decodable_ggml_types();
 std::string decodable_safetensors_types();
 

@@ -26,7 +26,7 @@ std::int64_t modified_ns(const struct stat& status) noexcept {
   return std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
 }
 
-/// @param result  of a call that was to find out what `path` is
+/// @param result  the return value of a stat call on `path`
 bool is_found(int result, const fs::path& path) {
   if (result == 0) return true;
   if (code_of_read_errno(errno) == ErrorCode::kEnvironment)
@@ -34,7 +34,7 @@ bool is_found(int result, const fs::path& path) {
   return false;
 }
 
-/// Calls write(rest) until nothing is left.
+/// Calls write(rest) until all bytes are written.
 template <class Write>
 void write_all(const fs::path& path, std::span<const std::byte> bytes, Write write) {
   while (!bytes.empty()) {
@@ -45,7 +45,7 @@ void write_all(const fs::path& path, std::span<const std::byte> bytes, Write wri
   }
 }
 
-/// As many as tell what a file is.
+/// Returns the first kKindBytes bytes, or fewer from a shorter file: enough to recognise a file's kind.
 std::string first_bytes(const Descriptor& file, const fs::path& path) {
   std::string bytes(kKindBytes, '\0');
   ssize_t got = 0;
@@ -126,11 +126,11 @@ void MappedFile::check_unchanged() const {
 
 void MappedFile::release(std::span<const std::byte> bytes) const noexcept {
   static const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  const std::less<const std::byte*> before;  // of pointers into different files, too
+  const std::less<const std::byte*> before;  // also orders pointers into different files
   if (before(bytes.data(), bytes_.data()) || before(bytes_.data() + bytes_.size(), bytes.data() + bytes.size())) return;
   const auto begin = static_cast<std::size_t>(bytes.data() - bytes_.data());  // the mapping starts on a page
   const std::size_t first = (begin + page - 1) / page * page, last = (begin + bytes.size()) / page * page;
-  // Only ever on this file's private read-only mapping: on other memory MADV_DONTNEED would lose what is in it.
+  // Safe only on this file's private read-only mapping: on other memory MADV_DONTNEED would lose the contents.
   if (first < last) (void)::madvise(const_cast<std::byte*>(bytes_.data()) + first, last - first, MADV_DONTNEED);
 }
 
@@ -144,7 +144,7 @@ std::string read_text_file(const fs::path& path, std::size_t limit) {
   const auto stated = static_cast<std::size_t>(status.st_size);
   if (stated > limit) throw too_large(std::to_string(stated));
   std::string text;
-  // One byte more than stated, so that a file of the stated size ends with one read that returns 0.
+  // One byte more than the stated size, so that one read reaches the end of a file of that size.
   for (std::size_t room = stated + 1;; room = kPieceBytes) {
     const std::size_t used = text.size();
     text.resize(used + room);
@@ -160,7 +160,7 @@ std::string read_text_file(const fs::path& path, std::size_t limit) {
 
 void copy_regular_file(const fs::path& from, const fs::path& to) {
   struct stat status {};
-  (void)open_regular(from, status);  // which says what is wrong with it
+  (void)open_regular(from, status);  // reports what is wrong with the file
   std::error_code error;
   fs::copy_file(from, to, error);
   if (error) throw_errno(ErrorCode::kEnvironment, from, "cannot be copied to the output", error.value());
@@ -190,7 +190,7 @@ void refuse_unfinished(const fs::path& kept) {
 void sync_directory(const fs::path& directory) {
   const Descriptor folder = open_descriptor(directory, O_RDONLY | O_DIRECTORY);
   if (!folder.is_open()) throw_errno(ErrorCode::kEnvironment, directory, "cannot open the directory", errno);
-  // EINVAL: a file system that has no fsync for directories, where nothing more can be done.
+  // EINVAL: the file system has no fsync for directories, so nothing more can be done.
   if (::fsync(folder.get()) != 0 && errno != EINVAL)
     throw_errno(ErrorCode::kEnvironment, directory, "cannot sync the directory", errno);
 }

@@ -10,7 +10,7 @@
 
 namespace kvs {
 
-/// A regular file mapped read-only. Not copyable; the bytes live as long as the object.
+/// A regular file mapped read-only. Not copyable. The bytes live as long as the object.
 class MappedFile {
  public:
   /// @throws Error kInput if `path` is missing, not a regular file, empty or cannot be mapped; symlinks are followed.
@@ -21,10 +21,10 @@ class MappedFile {
 
   const std::filesystem::path& path() const noexcept { return path_; }
   std::span<const std::byte> bytes() const noexcept { return bytes_; }
-  /// @throws Error kInput "changed while reading" if the file's size, inode or modification time is no longer as
-  /// mapped.
+  /// @throws Error kInput "changed while reading" if the file's size, inode or modification time differs from the
+  ///         mapped one.
   void check_unchanged() const;
-  /// Takes the whole pages within `bytes` out of this process's resident memory, if they are this file's; the next
+  /// Removes the whole pages within `bytes` from this process's resident memory if they belong to this file. The next
   /// access maps them again, mostly from the system's page cache.
   void release(std::span<const std::byte> bytes) const noexcept;
 
@@ -35,19 +35,19 @@ class MappedFile {
   std::int64_t modified_ns_ = 0;
 };
 
-/// A whole regular file. @throws Error kInput if missing, a directory, unreadable or above `limit` bytes.
+/// Returns the contents of a regular file. @throws Error kInput if missing, a directory, unreadable or above `limit`.
 std::string read_text_file(const std::filesystem::path& path, std::size_t limit);
 
-/// A copy of a regular file under a new name. @throws Error kInput, naming `from`, as read_text_file; kEnvironment.
+/// Copies a regular file to a new name. @throws Error kInput, naming `from`, as read_text_file; kEnvironment.
 void copy_regular_file(const std::filesystem::path& from, const std::filesystem::path& to);
 
-/// An exclusive flock on "OUT.lock" for as long as the object lives; the lock file holds this process's id.
-/// It is removed on release. A lock file left by a dead process is taken over, and its temporaries are removed.
+/// Holds an exclusive flock on "OUT.lock" while the object lives. The lock file holds this process's id and is removed
+/// on release. The lock file of a dead process is taken over, and its temporaries are removed.
 class OutputLock {
  public:
   /// @throws Error kConflict naming the pid if another process holds it; kEnvironment if the directory is missing or
   ///         read-only, or locks are not supported (with the hint --no-lock).
-  /// @param others  outputs that are written under the lock of the first
+  /// @param others  outputs that are written under the lock of `output`
   explicit OutputLock(const std::filesystem::path& output, bool enabled = true,
                       std::span<const std::filesystem::path> others = {});
   ~OutputLock();
@@ -59,30 +59,29 @@ class OutputLock {
   int descriptor_ = -1;
 };
 
-/// Fails early, before any long work: @throws Error kConflict if `output` exists and !force; kEnvironment if its
-/// directory is missing or not writable or `output` is a directory.
+/// Fails early, before long work. @throws Error kConflict if `output` exists and !force; kEnvironment if its directory
+/// is missing or not writable or `output` is a directory.
 void check_output(const std::filesystem::path& output, bool force);
 
-/// Writes `bytes` to a temporary in the same directory, fsyncs, renames it over `output` and fsyncs the directory, so
-/// that `output` is at every moment the old file or the whole new one. A symlink is resolved first.
+/// Writes `bytes` to a temporary in the same directory, fsyncs, renames it over `output` and fsyncs the directory. At
+/// every moment `output` is the old file or the whole new file. A symlink is resolved first.
 /// @throws Error kConflict if `output` exists and !force (RENAME_NOREPLACE); kEnvironment on any I/O failure, with the
 ///         temporary removed and the old file untouched.
 void write_file_atomically(const std::filesystem::path& output, std::string_view bytes, bool force);
 
-/// @throws Error kConflict: a file (or a folder) is there already.
+/// @throws Error kConflict: a file (or a folder) exists already.
 [[noreturn]] void refuse_existing(const std::filesystem::path& output, const std::string& what = "file");
-/// @throws Error kConflict: what an unfinished run keeps is there.
+/// @throws Error kConflict: the state of an unfinished run exists.
 [[noreturn]] void refuse_unfinished(const std::filesystem::path& kept);
 
-/// Writes all of `bytes` at `offset` (short writes and EINTR handled). @throws Error kEnvironment with path and errno
-/// text.
+/// Writes all of `bytes` at `offset`, despite short writes and EINTR. @throws Error kEnvironment with path and errno.
 void write_at(int descriptor, const std::filesystem::path& path, std::span<const std::byte> bytes,
               std::uint64_t offset);
 
-/// The same behind what was written, or at the end of a file opened to append.
+/// Like write_at(), but writes at the file position, or at the end of a file opened to append.
 void append_to(int descriptor, const std::filesystem::path& path, std::span<const std::byte> bytes);
 
-/// fsync of a directory, so that a rename in it survives. @throws Error kEnvironment.
+/// Calls fsync on a directory, so that a rename in it survives a crash. @throws Error kEnvironment.
 void sync_directory(const std::filesystem::path& directory);
 
 }  // namespace kvs

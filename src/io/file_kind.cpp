@@ -18,7 +18,7 @@ struct Kind {
 constexpr std::string_view kToJsonl =
     "convert it first, e.g. python3 -c \"import pandas; pandas.read_parquet('FILE')[['text']]"
     ".to_json('FILE.jsonl', orient='records', lines=True)\"";
-using namespace std::string_view_literals;  // magic numbers hold NULs
+using namespace std::string_view_literals;  // magic numbers contain NULs
 
 constexpr std::array kKinds{
     Kind{"PAR1"sv, "a Parquet file", kToJsonl},
@@ -42,7 +42,7 @@ constexpr std::array kKinds{
 constexpr Kind kNuls{"", "NUL bytes throughout, as in UTF-16 text",
                      "convert it first, e.g. iconv -f UTF-16LE -t UTF-8"};
 
-/// A single NUL is a character of a text; a quarter of all bytes is none.
+/// Returns true if at least a quarter of the bytes are NUL. A text may contain a single NUL.
 bool is_full_of_nuls(std::string_view bytes) {
   constexpr std::size_t kLeast = 8;
   return bytes.size() >= kLeast && 4 * static_cast<std::size_t>(std::ranges::count(bytes, '\0')) >= bytes.size();
@@ -52,7 +52,7 @@ bool is_full_of_nuls(std::string_view bytes) {
 
 void refuse_lfs_pointer(std::string_view first_bytes, std::string_view name) {
   if (first_bytes.starts_with("version https://git-lfs."))
-    throw Error(ErrorCode::kInput, name, "found a Git LFS pointer, fetch the file that it stands for (git lfs pull)");
+    throw Error(ErrorCode::kInput, name, "found a Git LFS pointer, expected the file itself (git lfs pull fetches it)");
 }
 
 void refuse_foreign_text(std::string_view first_bytes, std::string_view name) {

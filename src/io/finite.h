@@ -7,7 +7,7 @@
 
 namespace kvs {
 
-/// `value`, or null where arithmetic has left the range of a double: a text has no infinity.
+/// Returns `value`, or null if it is not finite, because JSON has no infinity.
 Json finite_or_null(double value);
 /// The same as a member of a struct.
 inline std::optional<double> if_finite(double value) {

@@ -15,7 +15,7 @@
 namespace kvs {
 namespace {
 
-/// One file, or the parts of a split one; the first holds the metadata.
+/// One file, or the parts of a split file. The first part holds the metadata.
 class MappedGguf final : public GgufFile {
  public:
   explicit MappedGguf(const std::filesystem::path& path) {
@@ -62,7 +62,7 @@ class MappedGguf final : public GgufFile {
   void add_part(const std::filesystem::path& path, const GgufSplit& given, std::uint64_t number) {
     const std::string part = "part " + std::to_string(number + 1) + " of " + std::to_string(given.count);
     if (!is_there(path))
-      throw Error(ErrorCode::kUnsupported, path.native(),  // what is there is sound, but no model
+      throw Error(ErrorCode::kUnsupported, path.native(),  // the file itself is valid, but it is not a whole model
                   "found nothing, expected " + part + " of the split GGUF file");
     MappedFile file(path);
     GgufContents contents = parse_gguf(file.bytes(), path.native());
@@ -135,7 +135,7 @@ const T& GgufFile::get(std::string_view key, std::string_view expected) const {
 std::uint64_t GgufFile::get_unsigned(std::string_view key, std::uint64_t most) const {
   const std::string expected = "an integer from 0 to " + std::to_string(most);
   const GgufValue& value = value_of(*this, key, expected);
-  // Writers differ in whether a count is signed.
+  // Some writers store a count as a signed integer, others as an unsigned one.
   if (const auto* number = std::get_if<std::int64_t>(&value);
       number != nullptr && *number >= 0 && std::cmp_less_equal(*number, most))
     return static_cast<std::uint64_t>(*number);

@@ -24,7 +24,7 @@ enum class GgufType : std::uint32_t {
 inline constexpr std::uint32_t kGgufTypes = 13;
 
 inline constexpr std::uint64_t kGgufMostKeyBytes = 65535;  // the format's own limit
-inline constexpr std::size_t kGgufNameBytes = 64;          // ggml.h: GGML_MAX_NAME, which counts a final NUL
+inline constexpr std::size_t kGgufNameBytes = 64;          // ggml.h: GGML_MAX_NAME, which includes a final NUL
 inline constexpr std::uint32_t kGgufMostAxes = 4;          // ggml.h: GGML_MAX_DIMS
 
 }  // namespace kvs

@@ -12,7 +12,7 @@ namespace {
 
 using Type = GgufType;
 
-constexpr std::uint64_t kMaxElements = 1UL << 25;  // of all arrays: at most 512 MB in memory
+constexpr std::uint64_t kMaxElements = 1UL << 25;  // total of all arrays: at most 512 MB in memory
 constexpr std::uint64_t kMaxAlignment = 65536;
 
 class MetadataParser {
@@ -88,7 +88,7 @@ class MetadataParser {
       case Type::kString:
         return reader_.read_string(what_);
       case Type::kArray:
-        break;  // parse() and read_array() do not come here with one
+        break;  // parse() and read_array() never pass an array here
     }
     throw Error(ErrorCode::kInternal, "read_scalar", "not a scalar type");
   }
@@ -127,7 +127,7 @@ class MetadataParser {
     reader_.fail_at(start, what_, "found an array of arrays, expected an array of scalars or strings");
   }
 
-  /// @tparam Stored  how the file holds an element, a view for a string
+  /// @tparam Stored  an element's type in the file; a view for a string
   template <class Stored, class Element>
   std::vector<Element> read_elements() {
     constexpr bool kStrings = std::is_same_v<Stored, std::string_view>;

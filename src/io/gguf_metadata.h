@@ -7,11 +7,11 @@
 
 namespace kvs {
 
-/// The key-value part of a GGUF file, which starts at `reader`.
+/// The key-value section of a GGUF file, read from the position of `reader`.
 struct GgufKeyValues {
   GgufMetadata metadata;
   GgufEncoded encoded;
-  std::uint64_t alignment = 32;  // of tensors, in bytes: general.alignment
+  std::uint64_t alignment = 32;  // general.alignment: alignment of tensors in bytes
 };
 
 GgufKeyValues read_gguf_metadata(GgufReader& reader, std::uint64_t count);

@@ -16,13 +16,13 @@ namespace {
 
 constexpr std::uint64_t kMinKeyBytes = 8 + 1 + 4 + 1;             // length, name, type, value
 constexpr std::uint64_t kMinTensorBytes = 8 + 1 + 4 + 8 + 4 + 8;  // length, name, axes, one length, type, offset
-constexpr std::uint64_t kMaxEntries = 1UL << 20;                  // keys, and tensors
+constexpr std::uint64_t kMaxEntries = 1UL << 20;                  // limit of keys, and of tensors
 
-/// A tensor as its entry states it. The offset counts from the start of the data section.
+/// A tensor as described by its entry. The offset counts from the start of the data section.
 struct Entry {
   StoredTensor tensor;
   std::uint64_t offset = 0, size = 0;
-  std::uint64_t field = 0;  // where the file states the offset
+  std::uint64_t field = 0;  // position of the offset field in the file
 };
 
 std::optional<std::uint64_t> rounded_up(std::uint64_t value, std::uint64_t alignment) {
@@ -59,7 +59,7 @@ class GgufParser {
     reader_.read<std::uint32_t>("magic");
     const auto version = reader_.read<std::uint32_t>("version");
     if (version == 2 || version == 3) return;
-    // A big-endian file's version has its low byte at the other end.
+    // In a big-endian file, the version's low byte is at the other end.
     const bool swapped = version != 0 && (version & 0xffffU) == 0;
     reader_.fail_at(4, "version",
                     swapped ? "found a big-endian file, expected a little-endian one"
@@ -93,7 +93,7 @@ class GgufParser {
         reader_.fail_at(reader_.offset() - 8, what,
                         "found an axis of length " + std::to_string(shape.back()) + ", expected 1 to 2^63 - 1");
     }
-    std::ranges::reverse(shape);  // the file states the innermost axis first
+    std::ranges::reverse(shape);  // the file lists the innermost axis first
     const std::uint64_t type_offset = reader_.offset();
     const auto number = reader_.read<std::uint32_t>(what);
     const ElementType* type = element_type_of_ggml(number);
@@ -120,8 +120,8 @@ class GgufParser {
     return *size;
   }
 
-  /// Tensors, each padded to the alignment, must follow each other without a gap. The padding of the last may be
-  /// missing, and what is behind the last is passed over.
+  /// Checks that the tensors, each padded to the alignment, follow each other without a gap. The last tensor may lack
+  /// padding. Bytes after it are ignored.
   void place_entries() {
     const auto data = rounded_up(reader_.offset(), alignment_);  // below 2^63 + 65536: cannot overflow
     const std::uint64_t start = *data, size = file_.size() - std::min<std::uint64_t>(start, file_.size());
@@ -150,7 +150,7 @@ class GgufParser {
       covered = *padded;
       before = &entry;
     }
-    if (covered < size) warning_ = where_ + ": " + uncovered(start + covered, file_.size()) + ", behind the last";
+    if (covered < size) warning_ = where_ + ": " + uncovered(start + covered, file_.size()) + ", after the last tensor";
   }
 
   static std::string uncovered(std::uint64_t begin, std::uint64_t end) {

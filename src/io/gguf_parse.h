@@ -14,10 +14,10 @@ struct GgufContents {
   GgufMetadata metadata;
   GgufEncoded encoded;
   std::vector<StoredTensor> tensors;  // in byte order of names
-  std::string warning;                // of what is odd and does no harm, or empty
+  std::string warning;                // describes a harmless oddity, or is empty
 };
 
-/// Everything in one GGUF file (whole, or a part of a split one) but the numbers, as views into `file`.
+/// Parses everything but the tensor values of one GGUF file (whole, or a part of a split file), as views into `file`.
 /// @param where  the file, for messages.  @throws Error as GgufFile::open().
 GgufContents parse_gguf(std::span<const std::byte> file, std::string_view where);
 

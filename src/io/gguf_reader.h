@@ -11,8 +11,8 @@
 
 namespace kvs {
 
-/// A place in a GGUF file from which values are read in order. Every read checks the bytes that are left first and
-/// names the offset when they do not suffice.
+/// A position in a GGUF file, from which values are read in order. Every read first checks the remaining bytes; an
+/// error names the offset.
 class GgufReader {
  public:
   GgufReader(std::span<const std::byte> file, std::string_view where) : file_(file), where_(where) {}
@@ -39,11 +39,11 @@ class GgufReader {
     return {reinterpret_cast<const char*>(file_.data()) + at_ - length, length};
   }
 
-  /// What was read from `offset` on.
+  /// Returns the bytes read since `offset`.
   std::span<const std::byte> since(std::uint64_t offset) const noexcept { return file_.subspan(offset, at_ - offset); }
 
-  /// A number of things of at least `min_bytes` each. @throws Error kInput if the file cannot hold so many, or there
-  /// are more than `most`.
+  /// Reads the number of items of at least `min_bytes` each. @throws Error kInput if the rest of the file cannot hold
+  /// that many items, or if there are more than `most`.
   std::uint64_t read_count(std::string_view what, std::uint64_t min_bytes, std::uint64_t most) {
     const std::uint64_t start = at_;
     const auto count = read<std::uint64_t>(what);

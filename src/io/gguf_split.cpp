@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::uint64_t kMaxParts = 99999;  // five digits in a part's name
 
-/// The number behind `key`, whatever integer type the writer chose.
+/// Returns the number stored under `key`, in any integer type.
 std::optional<std::uint64_t> number_of(const GgufMetadata& metadata, std::string_view key, std::string_view where,
                                        std::uint64_t most) {
   const auto found = metadata.find(key);
@@ -23,7 +23,7 @@ std::optional<std::uint64_t> number_of(const GgufMetadata& metadata, std::string
               "expected an integer from 0 to " + std::to_string(most));
 }
 
-/// "-00002-of-00003.gguf" for the second of three.
+/// Returns the name's ending, such as "-00002-of-00003.gguf" for the second of three parts.
 std::string part_ending(std::uint64_t number, std::uint64_t count) {
   const auto five = [](std::uint64_t value) {
     const std::string digits = std::to_string(value);

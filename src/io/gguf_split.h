@@ -9,19 +9,18 @@
 
 namespace kvs {
 
-/// What a part says of itself: keys split.no, split.count and split.tensors.count.
+/// The keys split.no, split.count and split.tensors.count of one part.
 struct GgufSplit {
-  std::uint64_t number = 0;   // of this part, from 0
-  std::uint64_t count = 0;    // of parts, at least 2
-  std::uint64_t tensors = 0;  // in all parts together
+  std::uint64_t number = 0;   // number of this part, from 0
+  std::uint64_t count = 0;    // number of parts, at least 2
+  std::uint64_t tensors = 0;  // number of tensors in all parts together
 };
 
-/// Nothing for a whole file (no split.count, or 1). @throws Error kInput if the keys contradict each other.
+/// Returns nullopt for a whole file (no split.count, or 1). @throws Error kInput if the keys contradict each other.
 std::optional<GgufSplit> gguf_split_of(const GgufMetadata& metadata, std::string_view where);
 
-/// The path of part `number` (from 0), given that of the part which says `split`: "NAME-00001-of-00003.gguf" counts
-/// from 1.
-/// @throws Error kInput if `path` is not named so or its numbers are not those of `split`.
+/// Returns the path of part `number` (from 0). `path` is the part that holds the keys `split`. Names count from 1:
+/// "NAME-00001-of-00003.gguf". @throws Error kInput if `path` has another name or its numbers contradict `split`.
 std::filesystem::path gguf_part_path(const std::filesystem::path& path, const GgufSplit& split, std::uint64_t number);
 
 }  // namespace kvs

@@ -9,7 +9,7 @@
 namespace kvs {
 namespace {
 
-constexpr std::size_t kAlignment = 32;  // the format's default, which needs no key
+constexpr std::size_t kAlignment = 32;  // the format's default, which needs no metadata key
 
 template <class T>
 void append(std::string& out, T value) {

@@ -12,8 +12,8 @@
 
 namespace kvs {
 
-/// Metadata of a GGUF file to write, in the order in which it was added.
-/// Every member throws Error kInternal for a key that is empty, too long or taken.
+/// Metadata of a GGUF file to write, in insertion order.
+/// Every member throws Error kInternal for a key that is empty, too long or already used.
 class GgufMetadataWriter {
  public:
   void add(std::string_view key, std::uint32_t value);
@@ -24,7 +24,7 @@ class GgufMetadataWriter {
   void add(std::string_view key, std::span<const std::string_view> values);
   void add(std::string_view key, std::span<const std::int32_t> values);
   void add(std::string_view key, std::span<const float> values);
-  /// A value as another file holds it: GgufFile::encoded().
+  /// Adds a value encoded as in another file (GgufFile::encoded()).
   void add_encoded(std::string_view key, std::span<const std::byte> value);
 
   std::uint64_t count() const noexcept { return keys_.size(); }
@@ -36,10 +36,10 @@ class GgufMetadataWriter {
   std::string bytes_;
 };
 
-/// Writes a GGUF file, version 3 with alignment 32, into a file that exists and is empty: metadata and the tensors'
-/// entries first, then the values of one tensor after the other. Format: the ggml project's docs/gguf.md.
-/// @throws Error kData for a value that the type does not hold; kInternal for a name that is taken or of 64 bytes and
-///         more, a shape of no or more than 4 axes, an empty axis.
+/// Writes a GGUF file (version 3, alignment 32) into an existing empty file: metadata and tensor entries first, then
+/// the values of each tensor in order. Format: the ggml project's docs/gguf.md.
+/// @throws Error kData for a value that the type cannot represent; kInternal for a name that is used twice or has 64
+///         bytes or more, for a shape with 0 or more than 4 axes, or for an empty axis.
 void write_gguf(const std::filesystem::path& file, const GgufMetadataWriter& metadata,
                 std::span<const OutputTensor> tensors, std::function<void(std::uint64_t)> progress = {});
 

@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kStandardInput = "standard input";
 
-/// The entries of `folder`, with `Walk` fs::recursive_directory_iterator those of its folders, too.
+/// Visits the entries of `folder`. With `Walk` = fs::recursive_directory_iterator, also visits its subfolders.
 template <class Walk, class Visit>
 void visit_entries(const fs::path& folder, const Visit& visit) {
   std::error_code error;
@@ -85,7 +85,7 @@ void InputFiles::add_standard_input() {
   if (::fstat(STDIN_FILENO, &status) == 0) add_status(status, kStandardInput);
 }
 
-/// The inputs are looked for above the folder, not all of the folder for inputs: it may be a disk.
+/// Looks for the inputs above the folder, instead of walking the folder, which may be a whole disk.
 void InputFiles::check_holds_none(const fs::path& folder) const {
   std::error_code error;
   const fs::path whole = fs::canonical(folder, error);
@@ -122,7 +122,7 @@ void InputFiles::check_lies_outside(const fs::path& output) const {
     const Identity identity{status.st_dev, status.st_ino};
     if (const auto model = model_folders_.find(identity); model != model_folders_.end())
       refuse("the model ", model->second);
-    if (folder != path.parent_path()) continue;  // of a folder of texts only the files are read
+    if (folder != path.parent_path()) continue;  // only files directly in a text folder are read
     if (const auto texts = text_folders_.find(identity); texts != text_folders_.end()) refuse("texts ", texts->second);
   }
 }

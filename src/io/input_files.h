@@ -9,22 +9,21 @@
 
 namespace kvs {
 
-/// The files that a command reads, known by device and inode, so that none of them becomes its output under any name.
-/// What does not exist is passed over: whoever reads it says so.
+/// The files that a command reads, identified by device and inode, so that none becomes an output under any name.
+/// Missing files are skipped: their readers report them.
 class InputFiles {
  public:
-  /// A file, or the files of a folder.
+  /// Adds a file, or the files of a folder.
   void add(const std::filesystem::path& path);
-  /// Texts: a file, or a folder, every file of which is one. An output there would be a text of the next run, or of
-  /// this one when it is resumed.
+  /// Adds texts: a file, or a folder whose files are all texts. An output in that folder would become a text of the
+  /// next run, or of this run when it is resumed.
   void add_texts(const std::filesystem::path& path);
-  /// A model: its folder, in which no output may lie, and what its links lead to; or a GGUF file with its other parts.
+  /// Adds a model: a folder, which no output may lie in, with its links' targets; or a GGUF file with its other parts.
   void add_model(const std::filesystem::path& path);
-  /// Standard input, where it is a file.
+  /// Adds standard input if it is a file.
   void add_standard_input();
 
-  /// @throws Error kUsage if `output` is an input, a folder that holds one, or lies in the folder of a model or of
-  ///         texts.
+  /// @throws Error kUsage if `output` is an input, holds one, or lies in the folder of a model or of texts.
   void check_spared(const std::filesystem::path& output) const;
 
  private:

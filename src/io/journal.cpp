@@ -17,8 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A line is [RECORD,"e3069283"]: valid JSON, the CRC-32C over the bytes of all records up to this one. So a line that
-// is lost, repeated or of another process shows.
+// A line is [RECORD,"e3069283"]. It is valid JSON and ends with the CRC-32C over the bytes of all records so far. So a
+// line that is lost, repeated or written by another process is detected.
 constexpr std::string_view kLineEnd = "\"]\n";
 constexpr std::size_t kChecksumDigits = 8;
 constexpr std::size_t kTail = 2 + kChecksumDigits + kLineEnd.size();
@@ -35,14 +35,14 @@ std::string digits_of(std::uint32_t crc) {
   return text;
 }
 
-/// @param crc  in: of the lines before; out: with this one
+/// @param crc  in: of the lines before; out: including this line
 std::string make_line(const Json& record, std::uint32_t& crc) {
   const std::string text = dump_json(record, -1);
   crc = continued(crc, text);
   return '[' + text + ",\"" + digits_of(crc) + std::string(kLineEnd);
 }
 
-/// The record of a line (with its newline), or nothing if the line is damaged or not the next one.
+/// Returns the record of a line (with its newline), or nullopt if the line is damaged or is not the next line.
 /// @param crc  of the lines before
 std::optional<std::string_view> record_of(std::string_view line, std::uint32_t crc) {
   if (line.size() <= 1 + kTail || line.front() != '[' || !line.ends_with(kLineEnd)) return std::nullopt;
@@ -59,7 +59,7 @@ struct Lines {
   std::uint32_t crc = 0;       // of the records before it
 };
 
-/// @param name  of the journal, for errors
+/// @param name  the journal's name, for errors
 Lines parse_lines(std::string_view text, const std::string& name) {
   Lines lines;
   std::size_t number = 0;
@@ -68,7 +68,7 @@ Lines parse_lines(std::string_view text, const std::string& name) {
     const std::size_t end = newline == std::string::npos ? text.size() : newline + 1;
     const std::string where = name + ": line " + std::to_string(number + 1);
     const auto record = record_of(text.substr(lines.good_bytes, end - lines.good_bytes), lines.crc);
-    // Line 0 was renamed into place whole, so only a later one can be torn.
+    // Line 0 was renamed into place as a whole, so only a later line can be torn.
     if (!record && number > 0 && end == text.size()) break;
     if (!record) throw Error(ErrorCode::kInput, where, "damaged: its CRC-32C does not match");
     lines.crc = continued(lines.crc, *record);
@@ -88,7 +88,7 @@ Lines read_lines(const fs::path& path) { return parse_lines(read_text_file(path,
 
 std::string shown(const Json* value) { return value == nullptr ? "nothing" : printable(value->dump(), 80); }
 
-/// Appends "field: stored X, now Y" for every leaf that differs; the order of an object's members does not count.
+/// Appends "field: stored X, now Y" for every leaf that differs. Ignores the order of an object's members.
 void list_differences(const Json* stored, const Json* now, const std::string& field, std::string& out) {
   if (stored != nullptr && now != nullptr && stored->is_object() && now->is_object()) {
     const std::string start = field.empty() ? "" : field + ".";
@@ -138,9 +138,9 @@ Journal Journal::resume(const fs::path& path, const Json& identity) {
   list_differences(&lines.content.identity, &identity, "", differences);
   if (!differences.empty()) throw Error(ErrorCode::kConflict, path.native(), "made for another run: " + differences);
   Descriptor file = open_to_append(path);
-  // The torn line must go, or the next append would end up on it and damage both.
+  // The torn line must be removed: the next append would extend it and damage both lines.
   if (::ftruncate(file.get(), static_cast<off_t>(lines.good_bytes)) != 0 || ::fdatasync(file.get()) != 0)
-    throw_errno(ErrorCode::kEnvironment, path, "cannot cut a torn line off", errno);
+    throw_errno(ErrorCode::kEnvironment, path, "cannot remove a torn line", errno);
   Journal journal(path, file.release(), lines.crc);
   journal.records_ = std::move(lines.content.records);
   return journal;
@@ -156,7 +156,7 @@ void Journal::append(const Json& record) {
   if (descriptor_ < 0)
     throw Error(ErrorCode::kInternal, path_.native(), "append to a journal that failed or was removed");
   const std::string line = make_line(record, crc_);
-  Descriptor file(std::exchange(descriptor_, -1));  // after a failure nothing may be written behind a torn line
+  Descriptor file(std::exchange(descriptor_, -1));  // on failure it stays closed: no line may follow a torn one
   append_to(file.get(), path_, std::as_bytes(std::span(line)));
   if (::fdatasync(file.get()) != 0) throw_errno(ErrorCode::kEnvironment, path_, "cannot sync", errno);
   descriptor_ = file.release();

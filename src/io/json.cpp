@@ -15,7 +15,7 @@
 namespace kvs {
 namespace {
 
-constexpr std::size_t kShown = 80;  // most bytes of a file's content in a message
+constexpr std::size_t kShown = 80;  // maximum number of bytes of a file's content in a message
 
 std::string escape_pointer(std::string_view key) {
   std::string out = "/";
@@ -32,10 +32,10 @@ std::string escape_pointer(std::string_view key) {
                   std::to_string(offset) + "): " + std::string(problem));
 }
 
-/// Python's words for numbers that JSON does not have.
+/// Python's words for numbers that JSON does not have, replaced by digits.
 struct PythonWords {
-  std::string text;                    // digits instead of each word, as many as it has letters
-  std::map<std::size_t, double> ends;  // behind each word, and what it says
+  std::string text;                    // the text with each word replaced by as many digits as it has letters
+  std::map<std::size_t, double> ends;  // the number of each word, by the offset behind the word
 };
 
 PythonWords replace_python_words(std::string_view text) {
@@ -62,7 +62,7 @@ PythonWords replace_python_words(std::string_view text) {
   return found;
 }
 
-/// Walks the text and tells through `reached` how far the lexer has come, which its events do not say.
+/// Iterates over the text and records in `reached` the lexer's position, which the parser's events do not report.
 class TrackingIterator {
  public:
   using iterator_category = std::forward_iterator_tag;
@@ -89,8 +89,8 @@ class TrackingIterator {
   const char** reached_;
 };
 
-/// Builds the document from the parser's events. ordered_json's own builder looks every key up linearly, so members are
-/// gathered here and checked for duplicates once per object, in O(n log n).
+/// Builds the document from the parser's events. The builder of ordered_json searches all members for every key. This
+/// one collects the members and checks them for duplicates once per object, in O(n log n).
 class Builder {
  public:
   Builder(std::string_view text, std::string_view where, const JsonLimits& limits, std::map<std::size_t, double> words)
@@ -106,7 +106,7 @@ class Builder {
   bool boolean(bool value) { return add(value); }
   bool number_integer(std::int64_t value) { return add(value); }
   bool number_unsigned(std::uint64_t value) {
-    auto word = words_.find(offset() - 1);  // the lexer has read the character behind a number, if there is one
+    auto word = words_.find(offset() - 1);  // the lexer has read one character past the number, if there is one
     if (word == words_.end()) word = words_.find(offset());
     return word == words_.end() ? add(value) : add(word->second);
   }
@@ -134,21 +134,22 @@ class Builder {
   bool end_array() { return place(close().elements); }
 
   bool parse_error(std::size_t position, const std::string&, const Json::exception& error) {
-    // "[json.exception.parse_error.101] parse error at line 1, column 5: syntax error ...": the place is ours to say.
+    // "[json.exception.parse_error.101] parse error at line 1, column 5: syntax error ...": cut the position, which
+    // fail_at() states.
     std::string_view message = error.what();
     message.remove_prefix(std::min(message.find("] ") + 2, message.size()));
     if (message.starts_with("parse error")) message.remove_prefix(std::min(message.find(": ") + 2, message.size()));
     fail_at(text_, where_, std::min(position == 0 ? 0 : position - 1, text_.size()), printable(message, 2 * kShown));
   }
 
-  // The parser also asks for this one; JSON text has no binary values.
+  // The parser requires this function, but JSON text has no binary values.
   bool binary(Json::binary_t&) { return false; }
 
  private:
   struct Frame {
     bool is_object;
     std::vector<std::pair<std::string, Json>> members;
-    std::vector<std::size_t> key_ends;  // offset behind each key's closing quote
+    std::vector<std::size_t> key_ends;  // offset after each key's closing quote
     Json::array_t elements;
   };
 
@@ -189,7 +190,7 @@ class Builder {
     return frame;
   }
 
-  /// Offset of the opening quote of the key whose closing quote is just before `end`.
+  /// Returns the offset of the opening quote of the key whose closing quote is just before `end`.
   std::size_t key_start(std::size_t end) const noexcept {
     std::size_t at = end - 2;
     for (;; --at) {
@@ -219,14 +220,14 @@ class Builder {
 
   std::string_view text_, where_;
   const JsonLimits& limits_;
-  std::map<std::size_t, double> words_;  // that stand for numbers, by where they end
+  std::map<std::size_t, double> words_;  // numbers written as words, by the offset of their end
   const char* reached_ = text_.data();
   std::vector<Frame> open_;
   std::size_t values_ = 0;
   Json root_;
 };
 
-/// Throws for the first value that JSON text cannot hold.
+/// Throws for the first value that JSON text cannot represent.
 void check_writable(const Json& value, std::string& pointer) {
   const std::size_t length = pointer.size();
   const auto fail = [&](std::string_view problem) {
@@ -258,7 +259,7 @@ void check_text(std::string_view text, std::string_view where, const JsonLimits&
   if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff"))
     fail_at(text, where, 0, "found UTF-16, expected UTF-8");
   if (text.starts_with("\xef\xbb\xbf")) fail_at(text, where, 0, "found a byte order mark, expected JSON");
-  // The parser would take a NUL for the end of the text and not look behind it.
+  // The parser would take a NUL as the end of the text and ignore the rest.
   if (const std::size_t at = text.find('\0'); at != text.npos)
     fail_at(text, where, at, at < 4 ? "found a NUL byte (UTF-16?), expected UTF-8 JSON" : "found a NUL byte");
   if (const std::size_t at = find_invalid_utf8(text); at != text.npos) fail_at(text, where, at, "found invalid UTF-8");
@@ -288,7 +289,7 @@ std::string describe_json(const Json& value) {
   if (value.is_array()) return "an array of " + std::to_string(value.size()) + " elements";
   if (const auto* text = value.get_ptr<const Json::string_t*>()) return '"' + printable(*text, kShown) + '"';
   if (const auto* real = value.get_ptr<const double*>(); real != nullptr && !std::isfinite(*real))
-    return std::isnan(*real) ? "nan" : *real > 0 ? "inf" : "-inf";  // options can be; dump() has null for them
+    return std::isnan(*real) ? "nan" : *real > 0 ? "inf" : "-inf";  // dump() writes null
   return value.dump();
 }
 
@@ -362,7 +363,7 @@ double JsonCursor::positive_f32() const {
 }
 
 std::int64_t JsonCursor::integer(std::int64_t least, std::int64_t most) const {
-  // get<int64_t>() would turn 30.5 into 30, true into 1 and 2^63 into -2^63, so the stored kind decides.
+  // Checks the stored kind: get<int64_t>() would turn 30.5 into 30, true into 1 and 2^63 into -2^63.
   const auto* positive = value_->get_ptr<const std::uint64_t*>();
   const bool fits = positive == nullptr ? value_->is_number_integer() : std::in_range<std::int64_t>(*positive);
   if (fits) {

@@ -12,49 +12,50 @@
 
 namespace kvs {
 
-/// The one JSON type of the project: objects keep the order in which their members were written (nlohmann's
-/// ordered_json), and memory may run out.
+/// The only JSON type of the project. Objects keep the order of their members (nlohmann's ordered_json). Its
+/// allocator handles lack of memory.
 using Json = nlohmann::basic_json<nlohmann::ordered_map, std::vector, std::string, bool, std::int64_t, std::uint64_t,
                                   double, JsonAllocator>;
 
 struct JsonLimits {
   std::size_t bytes = 64UL << 20;
   std::size_t depth = 64;
-  std::size_t values = 1UL << 23;  ///< in all; "[],[],..." costs 16 times its length in memory
+  std::size_t values = 1UL << 23;  ///< total; "[],[],..." costs 16 times its length in memory
 };
 
-/// Strict parse: depth-limited while parsing (no recursion), duplicate keys, NUL bytes, invalid UTF-8, numbers that
-/// overflow and text after the value are refused.
-/// @param where  the file, for messages.  @throws Error kInput "WHERE: line L, column C (byte B): ...", columns and
-/// offset in bytes. Integers that do not fit in 64 bits become doubles.  Cost O(n log n) in the members of an object.
+/// Parses strictly. Limits the depth while parsing (no recursion). Refuses duplicate keys, NUL bytes, invalid UTF-8,
+/// numbers that overflow and text after the value. Integers that do not fit in 64 bits become doubles.
+/// @param where  the file, for messages
+/// @throws Error kInput "WHERE: line L, column C (byte B): ...", with columns and offset in bytes. Cost O(n log n) in
+///         the members of an object.
 Json parse_json(std::string_view text, std::string_view where, JsonLimits limits = {});
 
-/// `value` as text. Doubles are written with digits that read back to the same bits, nearly always the fewest (Grisu2).
+/// Writes `value` as text. Doubles get digits that read back to the same bits, nearly always the fewest (Grisu2).
 /// @throws Error kData with the JSON pointer of the first NaN, infinity or string that is not UTF-8.
 std::string dump_json(const Json& value, int indent = 2);
 
-/// `value` for a message: scalars as JSON, containers by their size.
+/// Describes `value` for a message: scalars as JSON, containers by their size.
 std::string describe_json(const Json& value);
 
-/// A place inside a parsed document that checks what it reads. Messages: "FILE: /pointer: found X, expected Y"
-/// (kInput).
+/// A position inside a parsed document. Its readers check types and ranges. Messages: "FILE: /pointer: found X,
+/// expected Y" (kInput).
 class JsonCursor {
  public:
   JsonCursor(const Json& value, std::string where, std::string pointer = "") noexcept;
 
   const Json& value() const noexcept { return *value_; }
   const std::string& pointer() const noexcept { return pointer_; }
-  /// "FILE: /pointer", for errors of other kinds than fail()'s.
+  /// Returns "FILE: /pointer", for errors of other kinds than fail()'s.
   std::string place() const { return pointer_.empty() ? where_ : where_ + ": " + pointer_; }
   bool is_null() const noexcept { return value_->is_null(); }
 
-  /// Member `key`; @throws Error kInput if this is no object or lacks it.
+  /// Returns member `key`. @throws Error kInput if this is not an object or lacks the key.
   JsonCursor at(std::string_view key) const;
-  /// True if this object has `key` with a value other than null. @throws Error kInput if this is no object.
+  /// Returns true if this object has `key` with a value other than null. @throws Error kInput if this is not an object.
   bool has(std::string_view key) const;
-  /// Element `index` of an array.
+  /// Returns element `index` of an array.
   JsonCursor at(std::size_t index) const;
-  /// Number of elements; @throws Error kInput if this is no array.
+  /// Returns the number of elements. @throws Error kInput if this is not an array.
   std::size_t array_size() const;
   std::vector<std::string> keys() const;
 
@@ -64,9 +65,9 @@ class JsonCursor {
   double real() const;
   /// A finite number above 0.
   double positive() const;
-  /// One that f32 holds with all its digits, too.
+  /// A finite number above 0 that f32 also represents with full precision.
   double positive_f32() const;
-  /// A JSON integer (30.0, true and "30" are none) inside [least, most].
+  /// A JSON integer inside [least, most]. Refuses 30.0, true and "30".
   std::int64_t integer(std::int64_t least = std::numeric_limits<std::int64_t>::min(),
                        std::int64_t most = std::numeric_limits<std::int64_t>::max()) const;
   std::uint64_t unsigned_integer(std::uint64_t most = std::numeric_limits<std::uint64_t>::max()) const;

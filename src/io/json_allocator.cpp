@@ -7,7 +7,7 @@
 namespace kvs {
 namespace {
 
-// The first std::bad_alloc after it ends a run, so a thousand containers are more than are ever taken.
+// A run ends at the first std::bad_alloc after the reserve is used, so a thousand containers are more than enough.
 constexpr std::size_t kBlockBytes = 32;
 alignas(std::max_align_t) std::array<std::byte, 1024 * kBlockBytes> reserve;
 std::atomic<std::size_t> taken{0};

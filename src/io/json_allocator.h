@@ -6,14 +6,15 @@
 
 namespace kvs {
 
-/// Room for an empty container where no memory is left; null when the reserve is used up, too. It is never given back.
+/// Returns memory for an empty container when no other memory is left; null if the reserve is used up too. The memory
+/// is never given back.
 void* take_from_json_reserve(std::size_t bytes) noexcept;
 bool is_in_json_reserve(const void* block) noexcept;
 
-/// std::allocator for a JSON value's parts, but that the few bytes of one container never fail: where they do, a null
-/// that becomes an object or an array (operator[], push_back) is left without one, and nlohmann 3.11.2's destructor
-/// follows the null pointer. What a container then holds fails as it should, by std::bad_alloc. (That destructor takes
-/// memory of its own; where there is none it ends the program by std::terminate.)
+/// std::allocator for the parts of a JSON value, except that allocating one container never fails. If it did, a null
+/// that becomes an object or an array (operator[], push_back) would hold a null pointer, which nlohmann 3.11.2's
+/// destructor follows. The contents of a container fail with std::bad_alloc as usual. (That destructor allocates memory
+/// itself; if it cannot, the program ends by std::terminate.)
 template <class T>
 struct JsonAllocator {
   using value_type = T;

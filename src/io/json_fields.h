@@ -15,20 +15,20 @@
 
 namespace kvs {
 
-/// A struct declares its members once, in the order in which they are written:
+/// A struct declares its members once, in writing order:
 ///
 ///     struct Point {
 ///       double share;
-///       std::optional<double> ratio;  // null beyond a double
+///       std::optional<double> ratio;  // null if a double cannot hold the value
 ///       static void fields(auto& point, auto&& field) {
 ///         field("share", point.share)("ratio", point.ratio);
 ///       }
 ///     };
 ///
-/// to_json writes the struct, from_json<Point> reads it. Members are bool, integers, double, std::string, Json, enums
+/// to_json writes the struct; from_json<Point> reads it. Members are bool, integers, double, std::string, Json, enums
 /// with names (JsonNames), structs that declare fields, and std::vector, std::pair, std::map<std::string, …> and
-/// std::optional of these; an empty optional is null. A struct that has `static void check(const T&, const
-/// JsonCursor&)` is checked after it is read.
+/// std::optional of these. An empty optional is null. If the struct has `static void check(const T&, const
+/// JsonCursor&)`, it is called after reading.
 class JsonFieldReader;
 class JsonFieldWriter;
 
@@ -37,7 +37,7 @@ concept HasJsonFields = requires(const T& value, JsonFieldWriter& writer) {
   T::fields(value, writer);
 };
 
-/// Names of an enum's values, in their order.  Specialise as `inline constexpr std::array<std::string_view, N>`.
+/// Names of an enum's values, in their order. Specialise as `inline constexpr std::array<std::string_view, N>`.
 template <class Enum>
 inline constexpr std::array<std::string_view, 0> kJsonNames{};
 
@@ -88,7 +88,7 @@ Json written(const T& value) {
   }
 }
 
-/// The place of `name` in `names`. @throws Error kInput listing the names
+/// Returns the index of the string `json` in `names`. @throws Error kInput listing the names
 std::size_t place_of_name(const JsonCursor& json, std::span<const std::string_view> names);
 
 template <class T>
@@ -132,7 +132,7 @@ class JsonFieldWriter {
  public:
   explicit JsonFieldWriter(Json& object) : object_(object) {}
 
-  /// `old_name` is the member's name in files of the version before.
+  /// `old_name` is the member's name in files of the previous version.
   template <class T>
   JsonFieldWriter& operator()(std::string_view name, const T& value, [[maybe_unused]] std::string_view old_name = {}) {
     object_[std::string(name)] = json_fields::written(value);
@@ -153,7 +153,7 @@ class JsonFieldWriter {
   void inlined(const T& part) {
     T::fields(part, *this);
   }
-  /// The members of a part that may be missing. An object without the member `first` has no such part.
+  /// Writes the members of an optional part. An object without the member `first` does not have the part.
   template <HasJsonFields T>
   void inlined([[maybe_unused]] std::string_view first, const std::optional<T>& part) {
     if (part) inlined(*part);
@@ -203,7 +203,7 @@ class JsonFieldReader {
   const JsonCursor& object_;
 };
 
-/// @throws nothing of its own; dump_json refuses a double that is not finite.  Cost O(members)
+/// Never throws by itself; dump_json refuses a double that is not finite. Cost O(members)
 template <HasJsonFields T>
 Json to_json(const T& value) {
   Json object = Json::object();

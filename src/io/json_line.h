@@ -7,8 +7,8 @@
 
 namespace kvs {
 
-/// parse_json() of one line of a file; messages name the line that `where` does, not one of its own.
-/// @param has_newline  false: the file ends in the line, which may be cut
+/// Like parse_json(), for one line of a file. Messages name the line in `where`.
+/// @param has_newline  false if the file ends in this line, which may be truncated
 Json parse_json_line(std::string_view bytes, const std::string& where, bool has_newline);
 
 }  // namespace kvs

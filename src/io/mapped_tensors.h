@@ -11,26 +11,26 @@
 
 namespace kvs {
 
-/// The tensors of one or several mapped files: what archives of both formats consist of.
+/// The tensors of one or several mapped files. The archives of both formats use this class.
 class MappedTensors {
  public:
   /// @param tensors  views into `file`
   void add(MappedFile file, std::vector<StoredTensor> tensors);
-  /// After the last add(): puts the tensors in byte order of names.
+  /// Sorts the tensors in byte order of names. Call it after the last add().
   /// @throws Error kInput if two files hold a tensor of the same name.
   void finish();
 
-  /// After finish().
+  /// Call these after finish().
   std::span<const StoredTensor> tensors() const noexcept { return tensors_; }
   std::span<const MappedFile> files() const noexcept { return files_; }
   const std::filesystem::path& file_of(const StoredTensor& tensor) const noexcept;
-  /// As TensorArchive::check_unchanged() and release().
+  /// Like TensorArchive::check_unchanged() and release().
   void check_unchanged() const;
   void release(std::span<const std::byte> bytes) const noexcept;
 
  private:
   std::vector<MappedFile> files_;
-  std::vector<std::pair<StoredTensor, std::size_t>> stored_;  // while files are added
+  std::vector<std::pair<StoredTensor, std::size_t>> stored_;  // until finish(): each tensor with the index of its file
   std::vector<StoredTensor> tensors_;
   std::vector<std::size_t> file_of_;  // [tensor]
 };

@@ -22,7 +22,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What a lock file says: "" just after its creation, else "PID\n". Nothing for a file that is no lock of ours.
+/// Returns the content of a lock file: "" just after its creation, else "PID\n". Returns nullopt for a file that is not
+/// one of our lock files.
 std::optional<std::string> read_owner(int descriptor, const fs::path& path) {
   std::array<char, 32> text{};
   ssize_t size = 0;
@@ -35,7 +36,7 @@ std::optional<std::string> read_owner(int descriptor, const fs::path& path) {
   return std::string(line.substr(0, line.size() - 1));
 }
 
-/// False when the name no longer leads to the locked file: its last holder removed it between our open and our flock.
+/// Returns false if the name leads elsewhere: its last holder removed the file between our open and our flock.
 bool is_still_named(int descriptor, const fs::path& path) {
   struct stat ours {
   }, named{};
@@ -43,14 +44,14 @@ bool is_still_named(int descriptor, const fs::path& path) {
   return find_link_status(path, named) && ours.st_dev == named.st_dev && ours.st_ino == named.st_ino;
 }
 
-/// Of a locked file.
+/// Writes this process's id into a locked lock file.
 void write_owner(int descriptor, const fs::path& path) {
   const std::string text = std::to_string(::getpid()) + "\n";
   if (::ftruncate(descriptor, 0) != 0) throw_errno(ErrorCode::kEnvironment, path, "cannot write", errno);
   write_at(descriptor, path, std::as_bytes(std::span(text)), 0);
 }
 
-/// Removed while still locked: after the close another process may already hold a lock of this name.
+/// Removes the file while it is still locked: after the close, another process may already hold a lock with this name.
 void let_go(int descriptor, const fs::path& path) noexcept {
   ::unlink(path.c_str());
   ::close(descriptor);
@@ -69,7 +70,7 @@ void take_flock(int descriptor, const fs::path& path) {
               "the output is being written by " + (owner.empty() ? "another process" : "process " + owner));
 }
 
-/// Of a run that cannot lock: what it made goes, a holder's file, which says who that is, stays.
+/// Cleans up for a run that cannot lock: removes an empty file (our own) and keeps a file that names its holder.
 void remove_nobodys(int descriptor, const fs::path& path) noexcept {
   struct stat status {};
   if (::fstat(descriptor, &status) == 0 && status.st_size == 0) ::unlink(path.c_str());
@@ -80,8 +81,8 @@ struct Temporary {
   int pid = 0;
 };
 
-/// What `name` says if it is that of a temporary of the output (a StagedOutput's ".OUTPUT.<pid>.tmp"), of a file beside
-/// it (".OUTPUT.journal.<pid>.tmp"), or of another output whose name begins alike.
+/// Parses `name` as a temporary of the output (a StagedOutput's ".OUTPUT.<pid>.tmp"), of a file next to it
+/// (".OUTPUT.journal.<pid>.tmp"), or of another output whose name begins with OUTPUT.
 std::optional<Temporary> temporary_of(const std::string& name, const std::string& output) {
   const std::string start = "." + output + ".", end = ".tmp";
   if (!name.starts_with(start) || !name.ends_with(end) || name.size() <= start.size() + end.size()) return std::nullopt;
@@ -91,9 +92,9 @@ std::optional<Temporary> temporary_of(const std::string& name, const std::string
   return pid && *pid > 0 ? std::optional<Temporary>({whole.substr(0, dot), *pid}) : std::nullopt;
 }
 
-/// Temporaries of `output`, which is locked, that a killed process left.
-/// @param last_holder  of the lock, 0 for none. It writes no more, even if the system still knows that id: of a process
-///                     whose parent has not asked for its end, or of a new one.
+/// Removes temporaries of `output`, which is locked, that a killed process left.
+/// @param last_holder  of the lock, 0 for none. It no longer writes, even if the id still exists: as a zombie process
+///         or as a new process with that id.
 void remove_stale_temporaries(const fs::path& output, int last_holder) {
   const fs::path folder = directory_of(output);
   const std::string name = output.filename().native().substr(0, 200);
@@ -112,7 +113,7 @@ void remove_stale_temporaries(const fs::path& output, int last_holder) {
 OutputLock::OutputLock(const fs::path& output, bool enabled, std::span<const fs::path> others) {
   if (!enabled) return;
   const fs::path target = resolve_output(output);
-  std::vector<fs::path> written{target};  // before there is a lock: what cannot be looked at leaves none
+  std::vector<fs::path> written{target};  // resolved before a lock exists: a failure leaves no lock file
   for (const fs::path& other : others) written.push_back(resolve_output(other));
   path_ = target;
   path_ += ".lock";
@@ -124,7 +125,7 @@ OutputLock::OutputLock(const fs::path& output, bool enabled, std::span<const fs:
       take_flock(file.get(), path_);
       if (!is_still_named(file.get(), path_)) continue;
       last_holder = read_owner(file.get(), path_);
-      // A file of the user's that happens to have this name must be neither overwritten nor deleted.
+      // A user's file that happens to have this name must be neither overwritten nor deleted.
       if (!last_holder) throw Error(ErrorCode::kConflict, path_.native(), "exists and is no lock file");
     } catch (const std::exception& failure) {
       const auto* const error = dynamic_cast<const Error*>(&failure);
@@ -137,7 +138,7 @@ OutputLock::OutputLock(const fs::path& output, bool enabled, std::span<const fs:
       write_owner(descriptor_, path_);
       const int last = parse_integer<int>(*last_holder).value_or(0);
       for (const fs::path& one : written) remove_stale_temporaries(one, last);
-    } catch (...) {  // no destructor runs
+    } catch (...) {  // the constructor failed, so no destructor runs
       let_go(descriptor_, path_);
       throw;
     }

@@ -40,7 +40,7 @@ void OutputSet::commit(bool force) {
     try {
       staged_[n].commit(force);
     } catch (...) {
-      note_if_placed();  // its folder may fail to be synced
+      note_if_placed();  // the file may be in place although the sync of its folder failed
       throw;
     }
     note_if_placed();

@@ -9,8 +9,9 @@
 
 namespace kvs {
 
-/// Files that take their places together: all are whole beside their names before the first is put in place. Where one
-/// cannot be, those that replaced nothing go again, so that the same command finds no file in its way.
+/// Files that take their places together. All are completely written under temporary names before the first is put in
+/// place. If one cannot be put in place, the new files are removed again (not those that replaced a file), so that the
+/// same command can run again.
 class OutputSet {
  public:
   OutputSet() = default;
@@ -18,17 +19,17 @@ class OutputSet {
   OutputSet(const OutputSet&) = delete;
   OutputSet& operator=(const OutputSet&) = delete;
 
-  /// Writes `bytes` to a temporary. @throws Error kEnvironment
+  /// Writes `bytes` to a temporary file. @throws Error kEnvironment
   void add(const std::filesystem::path& output, std::string_view bytes);
-  /// Where to write a file that others will follow. @throws Error kEnvironment
+  /// Returns the path to write a file to. @throws Error kEnvironment
   const std::filesystem::path& stage(const std::filesystem::path& output);
-  /// A file that goes, if it is there and `force` is set, when the others are in place.
+  /// Removes a file, if it exists and `force` is set, after the other files are in place.
   void remove(const std::filesystem::path& output);
-  /// Puts the files in place in the order in which they were added. @throws as StagedOutput::commit
+  /// Puts the files in place in the order of their addition. @throws as StagedOutput::commit
   void commit(bool force);
 
  private:
-  std::deque<StagedOutput> staged_;  // which does not move
+  std::deque<StagedOutput> staged_;  // a deque, because StagedOutput does not move
   std::vector<std::filesystem::path> targets_, placed_, removed_;
 };
 

@@ -42,7 +42,7 @@ std::uint64_t product(const OutputTensor& tensor, std::span<const std::uint64_t>
               "found " + found + ", expected a finite number");
 }
 
-/// Values of the tensor from flat index `first` on, as the bytes of its type.
+/// Converts values of the tensor, from flat index `first` on, to the bytes of its type.
 std::span<const std::byte> rounded(const OutputTensor& tensor, std::uint64_t first, std::span<const float> values,
                                    std::vector<std::uint16_t>& narrow) {
   const auto refuse = [&](std::size_t n) { refuse_value(tensor, first + n, values[n]); };

@@ -13,27 +13,27 @@
 
 namespace kvs {
 
-/// A tensor to write. Its values are asked for when they are written, some rows at a time and in order, so that a
+/// A tensor to write. Its values are read only when they are written, some rows at a time and in order, so that a
 /// model's tensors need not be in memory together.
 struct OutputTensor {
   std::string name;
-  DType type = DType::kF32;          // f32, bf16 or f16: what values are rounded to
+  DType type = DType::kF32;          // f32, bf16 or f16: values are rounded to it
   std::vector<std::uint64_t> shape;  // outermost axis first
-  /// Rows [first, first + count) of the tensor seen as [rows, columns] into out (count · columns).
+  /// Reads rows [first, first + count) of the tensor, seen as [rows, columns], into `out` (count · columns values).
   std::function<void(std::size_t first, std::size_t count, std::span<float> out)> read;
 
-  /// Product of all axes but the last (1 for rank 0 and 1), and the last axis. @throws Error kInternal if the whole
-  /// does not fit in 63 bits.
+  /// rows(): product of all axes but the last (1 for rank 0 and 1). columns(): the last axis. @throws Error kInternal
+  /// if the size does not fit in 63 bits.
   std::uint64_t rows() const;
   std::uint64_t columns() const;
   std::uint64_t bytes() const;
 };
 
-/// A tensor whose values are in memory. @throws Error kInternal for a shape that does not fit them.
+/// Makes a tensor whose values are in memory. @throws Error kInternal if `shape` does not match the number of values.
 OutputTensor held_tensor(std::string name, std::vector<std::uint64_t> shape, std::vector<float> values,
                          DType type = DType::kF32);
 
-/// Appends to a file that exists and is empty, such as a StagedOutput's.
+/// Appends to an existing empty file, such as a StagedOutput's file.
 class OutputFile {
  public:
   /// @param progress  called with the bytes of tensors written since the last call; may throw
@@ -41,10 +41,10 @@ class OutputFile {
 
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
-  /// NUL bytes up to a multiple of `alignment`.
+  /// Writes NUL bytes up to a multiple of `alignment`.
   void pad(std::size_t alignment);
-  /// The tensor's values, rounded to its type. Holds some MiB of them.
-  /// @throws Error kData for one that is not finite, or not in the type's range (tensor, flat index)
+  /// Writes the tensor's values, rounded to its type. Holds some MiB of them in memory.
+  /// @throws Error kData for a value that is not finite or not in the type's range (names tensor and flat index)
   void write(const OutputTensor& tensor);
 
  private:

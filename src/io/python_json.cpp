@@ -12,7 +12,7 @@ std::string python_word(double number) {
   return number > 0 ? "Infinity" : "-Infinity";
 }
 
-/// Recursive, as deep as what parse_python_json() took.
+/// Recurses as deep as the limit of parse_python_json() allows.
 void write_value(const Json& value, std::size_t depth, std::string& text) {
   const auto* real = value.get_ptr<const double*>();
   if (real != nullptr && !std::isfinite(*real)) {

@@ -8,14 +8,14 @@ namespace kvs {
 double record_real(const JsonCursor& value) {
   constexpr double kMost = 1e100;
   const double found = value.real();
-  if (std::abs(found) > kMost) value.fail("a number of magnitude 1e100 at most");
+  if (std::abs(found) > kMost) value.fail("a number of magnitude at most 1e100");
   return found;
 }
 
 double record_nll(const JsonCursor& value, std::size_t tokens) {
-  constexpr double kMost = 1e39;  // more than two f32 logits are apart
+  constexpr double kMost = 1e39;  // more than the largest difference of two f32 logits
   const double found = record_real(value);
-  if (std::abs(found) > kMost * static_cast<double>(tokens)) value.fail("1e39 nats a token at most");
+  if (std::abs(found) > kMost * static_cast<double>(tokens)) value.fail("at most 1e39 nats per token");
   return found;
 }
 

@@ -17,9 +17,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMaxIndexBytes = 100000000;  // as for a header
+constexpr std::size_t kMaxIndexBytes = 100000000;  // equal to the limit of a header
 
-/// One file, or several that hold the parts of one model.
+/// One file, or several files that hold the parts of one model.
 class SafetensorsArchive final : public TensorArchive {
  public:
   void add_file(const fs::path& path) {
@@ -27,7 +27,7 @@ class SafetensorsArchive final : public TensorArchive {
     std::vector<StoredTensor> tensors = parse_safetensors(file.bytes(), path.native());
     mapped_.add(std::move(file), std::move(tensors));
   }
-  /// After the last add_file(). @throws Error kInput if two files hold a tensor of the same name.
+  /// Call it after the last add_file(). @throws Error kInput if two files hold a tensor with the same name.
   void finish() { mapped_.finish(); }
   void warn(std::string text) { warnings_.push_back(std::move(text)); }
 
@@ -42,8 +42,9 @@ class SafetensorsArchive final : public TensorArchive {
   std::vector<std::string> warnings_;
 };
 
-/// A hostile index may come with a link to any file of this machine. Links inside the model's folder are fine, and so
-/// is the layout of Hugging Face's cache, where snapshots/REVISION/FILE links to ../../blobs/DIGEST.
+/// Refuses links that leave the model: a hostile index may come with a link to any file of this machine. Allows links
+/// inside the model's folder and the layout of Hugging Face's cache, where snapshots/REVISION/FILE links to
+/// ../../blobs/DIGEST.
 void refuse_escaping_link(const fs::path& folder, const std::string& name) {
   struct stat status {};
   const fs::path shard = folder / name;
@@ -61,7 +62,7 @@ void refuse_escaping_link(const fs::path& folder, const std::string& name) {
               "a link to " + target.native() + ", expected a file inside the model's folder");
 }
 
-/// The shards say what they hold, as in Transformers; a model that lacks a tensor is refused by its config.
+/// Only warns, because as in Transformers the shards' contents count. The config refuses a model that lacks a tensor.
 void warn_of_misplaced(SafetensorsArchive& archive, const SafetensorsIndex& index, const fs::path& path) {
   constexpr std::size_t kShown = 5;
   std::vector<std::string> misplaced;

@@ -11,14 +11,14 @@
 namespace kvs {
 namespace {
 
-constexpr std::uint64_t kPrefix = 8;                  // the header's length, a little-endian u64
+constexpr std::uint64_t kPrefix = 8;                  // length of the header, a little-endian u64
 constexpr std::uint64_t kMaxHeaderBytes = 100000000;  // the format's own limit
-// Seven or more values describe a tensor; 2^22 values cost up to about 600 MB while they are read.
+// At least seven values describe a tensor. 2^22 values cost up to about 600 MB while they are read.
 constexpr JsonLimits kHeaderLimits{.bytes = kMaxHeaderBytes, .depth = 4, .values = 1UL << 22};
 constexpr JsonLimits kIndexLimits{.bytes = kMaxHeaderBytes, .depth = 16, .values = 1UL << 22};
-constexpr std::size_t kShownBytes = 80;  // most bytes of a file's content in a message
+constexpr std::size_t kShownBytes = 80;  // maximum number of bytes of a file's content in a message
 
-/// A tensor as the header states it. Offsets count from the end of the header.
+/// A tensor as described by the header. Offsets count from the end of the header.
 struct HeaderEntry {
   StoredTensor tensor;
   std::uint64_t begin = 0, end = 0;
@@ -84,7 +84,7 @@ class HeaderParser {
 
   [[noreturn]] void refuse_long_header(std::uint64_t length) const {
     const std::string_view start = text(0, kPrefix);
-    // A zip's local file header; a pickle's PROTO opcode with protocol 2 to 5.
+    // A zip's local file header, or a pickle's PROTO opcode with protocol 2 to 5.
     if (start.starts_with("PK\3\4") || (start[0] == '\x80' && start[1] >= 2 && start[1] <= 5))
       throw Error(ErrorCode::kUnsupported, where_, "found a pickle or a zip; only safetensors and GGUF are read");
     fail("byte 0",
@@ -100,7 +100,7 @@ class HeaderParser {
         fail("__metadata__: " + in_quotes(key), "found " + short_dump(value) + ", expected a string");
   }
 
-  /// Unlike a getter of the JSON library this takes neither true nor 4.0 nor -0 for a number.
+  /// Stricter than the JSON library's getter: refuses true, 4.0 and -0.
   std::uint64_t size_at(std::string_view tensor, std::string_view member, const Json& value) const {
     if (!value.is_number_unsigned())
       fail_tensor(tensor, std::string(member) + ": found " + short_dump(value) + ", expected an integer below 2^64");
@@ -112,7 +112,7 @@ class HeaderParser {
     const Json *dtype = nullptr, *shape = nullptr, *offsets = nullptr;
     for (const auto& [key, member] : value.items()) {
       const bool is_dtype = key == "dtype", is_shape = key == "shape", is_offsets = key == "data_offsets";
-      if (!is_dtype && !is_shape && !is_offsets) continue;  // as the format's crate does
+      if (!is_dtype && !is_shape && !is_offsets) continue;  // the safetensors crate ignores other members too
       const bool fits = is_dtype ? member.is_string() : member.is_array() && (is_shape || member.size() == 2);
       if (!fits)
         fail_tensor(name, "found " + in_quotes(key) + ": " + short_dump(member) +
@@ -144,20 +144,20 @@ class HeaderParser {
     std::optional<std::uint64_t> values = 1;
     for (const std::uint64_t length : tensor.shape)
       if (values) values = checked_multiply(*values, length);
-    // The crate multiplies by bits; with 64 bits per number it overflows 8 times earlier than the byte count does.
+    // The crate multiplies by bits. For 64-bit numbers that overflows at an eighth of the byte count's limit.
     const std::uint64_t bits = 8UL * type->block_bytes / type->block_values;
     if (!values || !checked_multiply(*values, bits))
       fail_tensor(tensor.name, "overflow: the product of its shape and item size does not fit in 64 bits");
     if (*values % type->block_values != 0)
       fail_tensor(tensor.name, "found " + std::to_string(*values) + " numbers of dtype " + tensor.type_name +
-                                   ", which fill no whole number of bytes");
+                                   ", which do not fill whole bytes");
     const std::uint64_t needed = *values / type->block_values * type->block_bytes;
     if (needed != entry.end - entry.begin)
       fail_tensor(tensor.name, "shape and dtype need " + std::to_string(needed) + " bytes, data_offsets give " +
                                    std::to_string(entry.end - entry.begin));
   }
 
-  /// Tensors must fill the data section: in order of offsets, each starts where the one before ended.
+  /// Checks that the tensors fill the data section: in order of offsets, each must start where the previous one ends.
   void place_entries() {
     std::ranges::sort(entries_, [](const HeaderEntry& a, const HeaderEntry& b) {
       return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
@@ -188,7 +188,7 @@ class HeaderParser {
 
   std::span<const std::byte> file_;
   std::string where_;
-  std::uint64_t data_ = 0;  // where the data section starts
+  std::uint64_t data_ = 0;  // offset of the data section
   std::vector<HeaderEntry> entries_;
 };
 
@@ -214,7 +214,7 @@ SafetensorsIndex parse_safetensors_index(std::string_view json, std::string_view
     index.shard_of.emplace(tensor, *name);
   }
   if (index.shard_of.empty()) map.fail("at least one tensor");
-  // A writer that states no total, or not as an integer, gives nothing to compare.
+  // Without a total that is an integer there is nothing to compare.
   if (root.has("metadata") && root.at("metadata").has("total_size")) {
     const Json& total = root.at("metadata").at("total_size").value();
     if (total.is_number_unsigned()) index.total_size = total.get<std::uint64_t>();

@@ -13,14 +13,14 @@
 
 namespace kvs {
 
-/// The tensors of one safetensors file, in byte order of names, as views into `file`.
+/// Parses one safetensors file. Returns its tensors in byte order of names, as views into `file`.
 /// @param where  the file, for messages.  @throws Error as open_safetensors().
 std::vector<StoredTensor> parse_safetensors(std::span<const std::byte> file, std::string_view where);
 
-/// A model.safetensors.index.json.
+/// The contents of a model.safetensors.index.json.
 struct SafetensorsIndex {
-  std::map<std::string, std::string> shard_of;  // tensor name to file name, a plain one
-  std::optional<std::uint64_t> total_size;      // bytes of all tensors, as stated
+  std::map<std::string, std::string> shard_of;  // tensor name to file name (without a folder)
+  std::optional<std::uint64_t> total_size;      // stated size of all tensors in bytes
 };
 SafetensorsIndex parse_safetensors_index(std::string_view json, std::string_view where);
 

@@ -26,7 +26,7 @@ std::string_view dtype_name(DType type) {
 }
 
 std::string header_of(std::span<const OutputTensor> tensors, const SafetensorsMetadata& metadata) {
-  Json::object_t members;  // pushed unsearched: operator[] of an ordered object looks at every member
+  Json::object_t members;  // emplace_back, because operator[] of an ordered object searches all members
   if (!metadata.empty()) members.emplace_back("__metadata__", metadata);
   std::set<std::string_view> names{"__metadata__"};
   std::uint64_t offset = 0;
@@ -44,7 +44,7 @@ std::string header_of(std::span<const OutputTensor> tensors, const SafetensorsMe
   return header;
 }
 
-/// The number of tensors in each shard: as many as fit.
+/// Returns the number of tensors in each shard. Each shard takes as many as fit.
 std::vector<std::size_t> shard_sizes(std::span<const OutputTensor> tensors, std::uint64_t most) {
   std::vector<std::size_t> sizes{0};
   std::uint64_t held = 0;
@@ -79,7 +79,7 @@ void write_safetensors(const std::filesystem::path& file, std::span<const Output
 
 void write_safetensors_shards(const std::filesystem::path& folder, std::span<const OutputTensor> tensors,
                               const std::function<void(std::uint64_t)>& progress, std::uint64_t most) {
-  const SafetensorsMetadata metadata{{"format", "pt"}};  // Transformers asks for it
+  const SafetensorsMetadata metadata{{"format", "pt"}};  // Transformers requires it
   const std::vector<std::size_t> sizes = shard_sizes(tensors, most);
   Json::object_t weight_map;
   std::uint64_t total = 0;

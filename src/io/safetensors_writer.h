@@ -12,16 +12,16 @@ namespace kvs {
 
 using SafetensorsMetadata = std::map<std::string, std::string>;
 
-/// Writes tensors in the order given into a file that is absent or empty: the header first, padded with blanks to 8
-/// bytes, then the values of one tensor after the other.
-/// @param metadata  becomes `__metadata__`, left out if empty
-/// @param progress  of OutputFile
-/// @throws Error kData for a value that the type does not hold or a text that is not UTF-8; kInternal for a name
-///         that is taken.
+/// Writes tensors in the given order into a file that is missing or empty: first the header, padded with blanks to 8
+/// bytes, then the values of each tensor.
+/// @param metadata  becomes `__metadata__`, omitted if empty
+/// @param progress  passed to OutputFile
+/// @throws Error kData for a value that the type cannot represent or a text that is not UTF-8; kInternal for a name
+///         that is used twice.
 void write_safetensors(const std::filesystem::path& file, std::span<const OutputTensor> tensors,
                        const SafetensorsMetadata& metadata, std::function<void(std::uint64_t)> progress = {});
 
-/// Writes a model into a folder as Transformers does: model.safetensors, or, where a file would exceed `most` bytes,
+/// Writes a model into a folder as Transformers does: model.safetensors or, if a file would exceed `most` bytes,
 /// model-00001-of-0000N.safetensors … and model.safetensors.index.json.
 inline constexpr std::uint64_t kMaxShardBytes = 5'000'000'000;
 void write_safetensors_shards(const std::filesystem::path& folder, std::span<const OutputTensor> tensors,

@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Of a long name its start, which OutputLock goes by, and a checksum, for names may differ in their ends alone.
+/// Shortens a long name to its start, by which OutputLock finds it, and a checksum: names may differ only at the end.
 std::string temporary_name(const fs::path& output) {
   constexpr std::size_t kMaxKept = 200;
   std::string name = output.filename().native();
@@ -35,13 +35,13 @@ std::string temporary_name(const fs::path& output) {
   return "." + name + "." + std::to_string(::getpid()) + ".tmp";
 }
 
-/// 0 or errno.
+/// Returns 0 or errno.
 int create(const fs::path& path, StagedOutput::Kind kind) {
   if (kind == StagedOutput::Kind::kFolder) return ::mkdir(path.c_str(), 0777) == 0 ? 0 : errno;
   return open_descriptor(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0666).is_open() ? 0 : errno;
 }
 
-/// 0 or errno. A folder cannot be renamed over another that holds files: the two change places.
+/// Returns 0 or errno. A folder cannot be renamed over a folder that holds files, so the two are exchanged.
 int rename_over(const fs::path& from, const fs::path& to, StagedOutput::Kind kind) {
   if (kind == StagedOutput::Kind::kFolder) {
     if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0) return 0;
@@ -57,7 +57,7 @@ void sync_file(const fs::path& path) {
 
 constexpr std::size_t kMaxNamed = 3;
 
-/// The files of `folder` that its record at `path` does not list. A record that lists none leaves all of them.
+/// Returns the files of `folder` that its record at `path` does not list (all files if it lists none).
 std::vector<std::string> files_beside(const fs::path& folder, const fs::path& path) {
   constexpr std::size_t kLimit = std::size_t{16} << 20;
   const Json record = parse_json(read_text_file(path, kLimit), path.string(), {.bytes = kLimit});
@@ -86,9 +86,9 @@ StagedOutput::StagedOutput(const fs::path& output, Kind kind)
       target_(resolve_output(output)),
       temporary_(directory_of(target_) / temporary_name(target_)),
       kind_(kind) {
-  remove_with_program(temporary_);  // which may lack memory: before there is anything
+  remove_with_program(temporary_);  // may lack memory, so it comes before the file exists
   int error = create(temporary_, kind);
-  // The name carries this process's id, so an existing one was left by a dead process that had the same id.
+  // The name carries this process's id, so an existing file was left by a dead process with that id.
   if (error == EEXIST) {
     std::error_code ignored;
     fs::remove_all(temporary_, ignored);
@@ -115,10 +115,10 @@ void StagedOutput::commit(bool force) {
   }
   const int error = force ? rename_over(temporary_, target_, kind_) : rename_to_new(temporary_, target_);
   if (error == EEXIST && !force) refuse_existing(output_, kind_ == Kind::kFile ? "file" : "folder");
-  if (error != 0) throw_errno(ErrorCode::kEnvironment, output_, "cannot put the new one in place", error);
+  if (error != 0) throw_errno(ErrorCode::kEnvironment, output_, "cannot put the new output in place", error);
   sync_directory(directory_of(target_));
   std::error_code ignored;
-  fs::remove_all(temporary_, ignored);  // a folder that has been replaced
+  fs::remove_all(temporary_, ignored);  // removes a folder that was replaced
   armed_ = false;
 }
 
@@ -145,9 +145,10 @@ void check_output_folder(const fs::path& output, bool force, std::string_view re
   std::string names;
   for (std::size_t i = 0; i < strangers.size() && i < kMaxNamed; ++i) names += (i == 0 ? "" : ", ") + strangers[i];
   if (strangers.size() > kMaxNamed) names += " and " + std::to_string(strangers.size() - kMaxNamed) + " more";
-  throw Error(ErrorCode::kConflict, output.native(),
-              "found " + names + ", which " + std::string(record) +
-                  " does not list as written, expected its files alone: move the others, or choose a free name");
+  throw Error(
+      ErrorCode::kConflict, output.native(),
+      "found " + names + ", which " + std::string(record) +
+          " does not list as written, expected only files that it lists: move the others, or choose a free name");
 }
 
 std::vector<std::string> files_of_folder(const fs::path& folder) {

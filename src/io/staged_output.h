@@ -7,21 +7,21 @@
 
 namespace kvs {
 
-/// A file or a folder that is written under a temporary name beside its own and takes its place at once, when it is
-/// whole. What is not committed is removed; what a killed process left goes with the next OutputLock.
+/// A file or folder that is written under a temporary name next to the output and replaces it in one step when it is
+/// complete. It is removed if it is not committed. The next OutputLock removes what a killed process left.
 class StagedOutput {
  public:
   enum class Kind { kFile, kFolder };
 
-  /// Creates an empty file or folder. A symlink `output` is followed first. @throws Error kEnvironment.
+  /// Creates an empty file or folder. First follows `output` if it is a symlink. @throws Error kEnvironment.
   StagedOutput(const std::filesystem::path& output, Kind kind);
   ~StagedOutput();
   StagedOutput(const StagedOutput&) = delete;
   StagedOutput& operator=(const StagedOutput&) = delete;
 
-  /// Where to write: the file itself, or files in the folder.
+  /// Returns the path to write to: the file itself, or the folder for files.
   const std::filesystem::path& path() const noexcept { return temporary_; }
-  /// Syncs everything and puts it in place, so that `output` is at every moment the old one or the whole new one.
+  /// Syncs everything and puts it in place. At every moment `output` is the old file or folder, or the whole new one.
   /// @throws Error kConflict if `output` exists and !force; kEnvironment.
   void commit(bool force);
 
@@ -31,18 +31,18 @@ class StagedOutput {
   bool armed_ = true;
 };
 
-/// 0 or errno: EEXIST where `to` is there. A file system without RENAME_NOREPLACE gets a hard link, which does not
-/// replace either.
+/// Returns 0 or errno: EEXIST if `to` exists. Uses a hard link on a file system without RENAME_NOREPLACE, because that
+/// does not replace `to` either.
 int rename_to_new(const std::filesystem::path& from, const std::filesystem::path& to) noexcept;
-/// Writes all of the file that StagedOutput::path() names. @throws Error kEnvironment.
+/// Writes the whole file at StagedOutput::path(). @throws Error kEnvironment.
 void write_staged(const std::filesystem::path& staged, std::string_view bytes);
 
-/// As check_output for a folder. With `force` it replaces only a folder that holds a JSON file `record`, one that was
-/// made by a command of this program, and no file but those that its `files` lists: the others are the user's.
+/// Like check_output, for a folder. With `force`, a folder may be replaced only if it holds a JSON file `record` that a
+/// command of this program wrote, and only files that the record's `files` lists: other files are the user's.
 /// @throws Error kUsage, kConflict naming such files, kEnvironment.
 void check_output_folder(const std::filesystem::path& output, bool force, std::string_view record);
 
-/// The files in a folder and its subfolders, by their paths in it, in order.
+/// Returns the relative paths of all files in a folder and its subfolders, sorted.
 std::vector<std::string> files_of_folder(const std::filesystem::path& folder);
 
 }  // namespace kvs

@@ -8,7 +8,7 @@
 
 namespace kvs {
 
-/// Lets a map of strings be searched by a view.
+/// Allows a lookup by string_view in a map of strings.
 struct StringHash {
   using is_transparent = void;
   std::size_t operator()(std::string_view text) const noexcept { return std::hash<std::string_view>{}(text); }

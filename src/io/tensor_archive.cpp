@@ -11,7 +11,7 @@
 namespace kvs {
 namespace {
 
-constexpr std::size_t kDigestBytes = 4UL << 20;  // released after being digested
+constexpr std::size_t kDigestBytes = 4UL << 20;  // bytes that are digested and then released
 
 void update_number(Sha256& digest, std::uint64_t number) {
   std::array<std::byte, 8> bytes;
@@ -42,13 +42,13 @@ const StoredTensor* TensorArchive::find(std::string_view name) const noexcept {
 void read_rows(const StoredTensor& tensor, std::uint64_t first, std::uint64_t count, std::span<float> out) {
   const std::string where = "tensor \"" + printable(tensor.name, 80) + '"';
   if (tensor.type == nullptr)
-    throw Error(ErrorCode::kUnsupported, where, "found element type " + tensor.type_name + ", which is not handled");
+    throw Error(ErrorCode::kUnsupported, where, "found element type " + tensor.type_name + ", which is not supported");
   const std::uint64_t rows = tensor.rows(), columns = tensor.columns();
   if (first > rows || count > rows - first || out.size() != count * columns)
     throw Error(ErrorCode::kInternal, where,
                 "rows " + std::to_string(first) + " + " + std::to_string(count) + " of " + std::to_string(rows) +
                     " into " + std::to_string(out.size()) + " values");
-  // The parsers checked that a row is a whole number of blocks and that rows · columns numbers fill `bytes`.
+  // The parsers checked that a row is a whole number of blocks and that rows · columns values fill `bytes`.
   const std::uint64_t row_blocks = columns / tensor.type->block_values;
   const auto bytes = tensor.bytes.subspan(first * row_blocks * tensor.type->block_bytes);
   tensor.type->decode(bytes.data(), count * row_blocks, out.data());

@@ -8,23 +8,24 @@
 
 namespace kvs {
 
-/// How a file of texts is read.
+/// The way to read a file of texts.
 enum class TextKind {
-  kProse,  // it is one text
+  kProse,  // the file is one text
   kLines,  // JSONL: each line is an object with a `text`
 };
 
-/// By the ending of the name, upper and lower case alike: .jsonl, .ndjson and .jsonlines are lines of JSON, all others
-/// prose. @throws Error kUnsupported for .json, which would be read as prose and is none.
+/// Decides by the ending of the name, ignoring case: .jsonl, .ndjson and .jsonlines are lines of JSON, all others are
+/// prose. @throws Error kUnsupported for .json, which is not prose.
 TextKind text_kind(const std::filesystem::path& path);
 
-/// The `text` of an object of JSONL. @throws Error kUnsupported for a chat without one, kInput if there is none.
+/// Returns the `text` of a JSONL object. @throws Error kUnsupported for a chat without `text`, kInput for any other
+/// object without it.
 const std::string& text_of_object(const JsonCursor& object);
 
-/// Whether a name ends like that of a file of JSON lines.
+/// Returns true if the name has the ending of a file of JSON lines.
 bool is_json_lines(const std::filesystem::path& path);
 
-/// `name` ends with `ending` (small letters), upper and lower case alike.
+/// Returns true if `name` ends with `ending` (lower case), ignoring case.
 bool has_ending(std::string_view name, std::string_view ending);
 
 }  // namespace kvs

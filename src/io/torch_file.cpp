@@ -21,7 +21,7 @@ std::uint32_t narrow_size(std::size_t size) {
   return static_cast<std::uint32_t>(size);
 }
 
-/// CRC-32 of ISO 3309, zip's.
+/// CRC-32 of ISO 3309, as zip uses it.
 std::uint32_t crc32(std::string_view bytes) {
   std::uint32_t crc = ~0U;
   for (const char byte : bytes) {
@@ -35,7 +35,7 @@ struct ZipEntry {
   std::string_view name, bytes;
 };
 
-/// What a local header and the directory share: version, flags, method 0, DOS time and date (1980-01-01), sizes.
+/// Fields shared by a local header and the directory: version, flags, method 0, DOS time and date (1980-01-01), sizes.
 std::string zip_fields(const ZipEntry& entry) {
   std::string out;
   append(out, std::uint16_t{20});

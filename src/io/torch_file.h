@@ -7,9 +7,9 @@
 
 namespace kvs {
 
-/// Bytes of a Python pickle, written opcode by opcode; only what the files below need. It says protocol 2, as
-/// torch.load expects; bytes() is an opcode of protocol 3, which every Python 3 reads all the same. Source: CPython's
-/// Lib/pickletools.py.
+/// Writes the bytes of a Python pickle, opcode by opcode; has only the opcodes that the files below need. States
+/// protocol 2, as torch.load expects. bytes() is an opcode of protocol 3, which every Python 3 reads anyway. Source:
+/// CPython's Lib/pickletools.py.
 class Pickle {
  public:
   Pickle();
@@ -18,15 +18,15 @@ class Pickle {
   Pickle& bytes(std::string_view bytes);
   Pickle& integer(std::int64_t value);
   Pickle& boolean(bool value);
-  /// `name` of `module`, such as torch.LongStorage.
+  /// Pushes `name` of `module`, such as torch.LongStorage.
   Pickle& global(std::string_view module, std::string_view name);
   Pickle& empty_dict() { return code('}'); }
   Pickle& mark() { return code('('); }
-  Pickle& tuple() { return code('t'); }          // of everything since the mark
-  Pickle& set_items() { return code('u'); }      // keys and values since the mark, into the dict below it
-  Pickle& reduce() { return code('R'); }         // calls the callable below a tuple with it
-  Pickle& persistent_id() { return code('Q'); }  // what the loader makes of the value on top
-  /// The pickle of the value on top.
+  Pickle& tuple() { return code('t'); }          // of all values since the mark
+  Pickle& set_items() { return code('u'); }      // adds the keys and values since the mark to the dict below it
+  Pickle& reduce() { return code('R'); }         // pops a tuple and a callable; pushes the result of the call
+  Pickle& persistent_id() { return code('Q'); }  // replaces the top value by the loader's persistent object
+  /// Returns the pickle of the top value.
   std::string finish() &&;
 
  private:
@@ -43,8 +43,8 @@ struct IntegerTensor {
   std::vector<std::int64_t> values;  // row-major, each in the kind's range
 };
 
-/// What torch.save(tensor) writes and torch.load(…, weights_only=True) reads: a zip, nothing compressed, of the pickled
-/// tensor and its numbers.
+/// Returns what torch.save(tensor) writes and torch.load(…, weights_only=True) reads: an uncompressed zip with the
+/// pickled tensor and its values.
 std::string torch_file(const IntegerTensor& tensor);
 
 }  // namespace kvs

@@ -9,7 +9,7 @@
 namespace kvs {
 namespace {
 
-/// For backends whose memory is the host's: the copy is plain, the conversion is left to the thread that waits.
+/// For backends that use host memory: start() copies without conversion, and the thread that waits converts.
 class HostStaging final : public Staging {
  public:
   HostStaging(Backend& backend, std::size_t values, DType type) : backend_(&backend), type_(type) {

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kDct = 2, kInverse = 3;
 
-/// The orthonormal DCT-II or its inverse, times `scale`, down the columns of x [samples, channels], in place.
+/// Applies the orthonormal DCT-II or its inverse, times `scale`, to the columns of x [samples, channels], in place.
 void transform_columns(double* x, std::size_t samples, std::size_t channels, int type, double scale) {
   const auto row = static_cast<std::ptrdiff_t>(channels * sizeof(double));
   const pocketfft::stride_t strides{row, sizeof(double)};

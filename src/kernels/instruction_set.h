@@ -5,17 +5,17 @@
 
 namespace kvs {
 
-/// What a processor's products and inner loops are made of, in ascending order. Everything else is compiled for AVX2.
+/// Instruction sets of matrix products and inner loops, ascending. Everything else is compiled for AVX2.
 enum class InstructionSet : std::uint8_t { kAvx2, kAvx512, kAvx512Bf16, kAmx };
 
-/// This processor's, or an older one that the environment variable DNNL_MAX_CPU_ISA names.
+/// Returns this processor's set, or a lower one that the environment variable DNNL_MAX_CPU_ISA names.
 InstructionSet instruction_set() noexcept;
 
-/// "avx2", "avx512", "avx512_bf16", "amx".
+/// Returns "avx2", "avx512", "avx512_bf16" or "amx".
 std::string_view name_of(InstructionSet set) noexcept;
 
-/// Whether the processor multiplies bf16 faster than f32: from AVX-512 BF16 on. Elsewhere bf16 operands are widened to
-/// f32.
+/// Returns true if the processor multiplies bf16 faster than f32 (from AVX-512 BF16 on). Otherwise bf16 operands are
+/// widened to f32.
 inline bool has_bf16_products() noexcept { return instruction_set() >= InstructionSet::kAvx512Bf16; }
 
 }  // namespace kvs

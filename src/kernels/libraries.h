@@ -4,16 +4,16 @@
 
 namespace kvs {
 
-// The libraries that round, each with what decides how: results of two runs are the same bits only with the same.
+// Libraries whose rounding affects results, each with the settings that affect it. Two runs give equal bits only with
+// equal libraries.
 
-/// "oneDNN 3.0.1, isa 0x7f, fpmath 0": its version, the instruction sets that it uses (dnnl_cpu_isa_t, of the processor
-/// and the environment), and whether f32 may be rounded before products (dnnl_fpmath_mode_t).
+/// Returns e.g. "oneDNN 3.0.1, isa 0x7f, fpmath 0": version, instruction sets in use (dnnl_cpu_isa_t, from processor
+/// and environment), and whether f32 may be rounded before products (dnnl_fpmath_mode_t).
 std::string product_library();
-/// "OpenBLAS 0.3.21 … MAX_THREADS=64, SkylakeX": its configuration and the processor that its kernels are for. Loads
-/// it.
-/// @throws Error kEnvironment if there is no room, or it is missing
+/// Returns e.g. "OpenBLAS 0.3.21 … MAX_THREADS=64, SkylakeX": its configuration and the target processor of its
+/// kernels. Loads the library. @throws Error kEnvironment if the library is missing or memory runs out
 std::string decomposition_library();
-/// "glibc 2.36": exponentials and sines.
+/// Returns e.g. "glibc 2.36", the library of exponentials and sines.
 std::string function_library();
 
 }  // namespace kvs

@@ -1,4 +1,4 @@
-// What names the devices. Apart from the interfaces, so that who only holds caches links no device.
+// Device names are in their own file, so that a program that only stores caches does not link the devices.
 #include <string>
 
 #include "core/error.h"

@@ -11,8 +11,7 @@
 
 namespace kvs {
 
-/// How a row of values is coded: what inference engines keep their caches in. docs/stores.md has the arithmetic of each
-/// and its source.
+/// The coding of a row of values, as in the caches of inference engines. docs/stores.md: arithmetic and source of each.
 enum class RowKind : std::uint8_t {
   kF32,
   kF16,
@@ -24,7 +23,7 @@ enum class RowKind : std::uint8_t {
   kQ4_1,
   kQ4_0,
   kIq4Nl,
-  // vLLM: fp8 with given scales; a scale for each row; TurboQuant's keys and values
+  // vLLM: fp8 with given scales; one scale per row; TurboQuant's keys and values
   kE4m3,
   kInt8Row,
   kE4m3Row,
@@ -33,37 +32,36 @@ enum class RowKind : std::uint8_t {
   kTurboKey3,
   kTurboValue4,
   kTurboValue3,
-  // KIVI: groups with a minimum and a step; QuaRot: the same over a row
+  // KIVI: groups with a minimum and a step. QuaRot: the same coding over a whole row
   kKivi4,
   kKivi2,
   kQuarot4,
-  // ours: trellis-coded values of unequal rates (codecs/trellis.h), rows held in one part
+  // ours: trellis-coded values with unequal rates (codecs/trellis.h)
   kTrellis
 };
 
-/// Everything that says how rows lie in memory and what they stand for.
+/// The layout of rows in memory and the meaning of their bytes.
 struct RowFormat {
   RowKind kind = RowKind::kF32;
-  bool across_tokens = false;   // KIVI's keys: a group is one channel of `group` tokens, which are held together
-  bool adjacent_pairs = false;  // RoPE's channels (c, c + n/2) lie side by side before anything else is done
-  bool signs = false;           // int4_per_token_head: values are multiplied by fixed signs before the rotation
-  std::uint32_t group = 0;      // values of a group of KIVI's; bits of a row of kTrellis
-  std::uint32_t hadamard =
-      0;                    // runs of so many values, a power of two, are rotated first, where they divide it; 0: none
-  std::uint32_t split = 0;  // values [0, split) and the rest are two rows, each filled up to whole blocks with zeros
+  bool across_tokens = false;   // KIVI's keys: a group is one channel of `group` tokens, which are stored as one unit
+  bool adjacent_pairs = false;  // first step: RoPE's channels (c, c + n/2) become adjacent
+  bool signs = false;           // int4_per_token_head: fixed signs multiply the values before the rotation
+  std::uint32_t group = 0;      // KIVI: values of a group; kTrellis: bits of a row
+  std::uint32_t hadamard = 0;   // run length of the rotation before coding: a power of two that divides the row, or 0
+  std::uint32_t split = 0;  // values [0, split) and the rest are separate rows, each padded with zeros to whole blocks
 
   constexpr bool is_plain() const noexcept { return kind == RowKind::kF32; }
-  /// Whether what is coded is a row in another basis.
+  /// Returns true if rows are encoded in another basis.
   constexpr bool turns() const noexcept { return adjacent_pairs || signs || hadamard > 0; }
   friend constexpr bool operator==(const RowFormat&, const RowFormat&) = default;
 };
 
-/// A group of values that is coded by itself, and the bytes it takes.
+/// A group of values that is encoded by itself, and its bytes.
 struct RowGroup {
   std::size_t values, bytes;
 };
 
-/// @param values  of a row, or of one of its two parts
+/// @param values  number of values of a row, or of one of its two parts
 KVS_HOST_DEVICE constexpr RowGroup group_of(const RowFormat& format, std::size_t values) noexcept {
   const std::size_t group = format.group;
   switch (format.kind) {
@@ -108,13 +106,13 @@ KVS_HOST_DEVICE constexpr RowGroup group_of(const RowFormat& format, std::size_t
   return {};
 }
 
-/// Bytes of `values` values of one row, or of one of its parts.
+/// Returns the bytes of `values` values of one row, or of one of its parts.
 KVS_HOST_DEVICE constexpr std::size_t part_bytes(const RowFormat& format, std::size_t values) noexcept {
   const RowGroup group = group_of(format, values);
   return values == 0 ? 0 : (values + group.values - 1) / group.values * group.bytes;
 }
 
-/// Bytes of `rows` rows of `values` values each. Rows that are held together count whole.
+/// Returns the bytes of `rows` rows of `values` values each. Units of several rows count as whole units.
 KVS_HOST_DEVICE constexpr std::size_t rows_bytes(const RowFormat& format, std::size_t values,
                                                  std::size_t rows) noexcept {
   if (format.across_tokens) {
@@ -124,15 +122,15 @@ KVS_HOST_DEVICE constexpr std::size_t rows_bytes(const RowFormat& format, std::s
   return rows * (part_bytes(format, format.split) + part_bytes(format, values - format.split));
 }
 
-/// One value of a row of kTrellis. A row's tables are the books [bits 0 … 8][state] and these for each value.
+/// Coding of a value of a kTrellis row. A row's tables are books [bits 0 … 8][state] and a TrellisValue for each value.
 struct TrellisValue {
-  float offset = 0, scale = 1;  // what is coded is (x − offset) / scale, of unit variance
-  float weight = 1;             // of its squared error, at most 1
+  float offset = 0, scale = 1;  // the coded value is (x − offset) / scale, which has unit variance
+  float weight = 1;             // weight of its squared error, at most 1
   float bits = 0;               // 0 … 8
 };
 constexpr std::size_t kTrellisBooks = std::size_t{9} * 256;
 
-/// What rows of one head need beside their bytes.
+/// The tables of one head's rows, in addition to their bytes.
 struct RowTables {
   float scale = 1;                // of kE4m3
   const float* books = nullptr;   // of kTrellis
@@ -146,17 +144,17 @@ KVS_HOST_DEVICE constexpr RowTables tables_of(const RowFormat& format, const flo
   return {scales[head], nullptr, nullptr};
 }
 
-/// What is coded by itself: a row, or the rows of format.group tokens that are held together.
+/// Returns the number of rows in a unit, which is encoded by itself: 1, or format.group tokens stored together.
 KVS_HOST_DEVICE constexpr std::size_t rows_of_unit(const RowFormat& format) noexcept {
   return format.across_tokens ? format.group : 1;
 }
-/// Floats of scratch memory that coding a unit takes.
+/// Returns the number of scratch floats that encoding or decoding a unit needs.
 KVS_HOST_DEVICE constexpr std::size_t unit_scratch(const RowFormat& format, std::size_t values) noexcept {
   if (format.kind == RowKind::kTrellis) return 512 + 32 * values;
   return format.across_tokens ? 2 * (format.group + values) : values + 64;
 }
 
-/// A row's way into the basis in which it is coded, or out of it; or that of a row which is multiplied with such rows.
+/// Transforms a row into the basis of the encoding, out of it, or so that it can be multiplied with encoded rows.
 enum class RowTurn : std::uint8_t { kEnter, kLeave, kEnterAsQuery };
 
 }  // namespace kvs

@@ -114,27 +114,27 @@ TEST_F(Catalogue, N26_APointerOfGitLfs) {
   for (const std::string name : {"config.json", "model.safetensors"}) {
     const std::string whole = slurp(folder_ / "model" / name);
     write("model/" + name, pointer);
-    expect_model_refused(3, {name, "Git LFS pointer, fetch"});
+    expect_model_refused(3, {name, "Git LFS pointer, expected"});
     write("model/" + name, whole);
   }
   for (const char* name : {"m.gguf", "m.bin", "m"}) {
     write(name, pointer);
-    expect_model_refused(3, {name, "Git LFS pointer, fetch"}, name);
+    expect_model_refused(3, {name, "Git LFS pointer, expected"}, name);
   }
   for (const char* name : {"t.txt", "t.jsonl"}) {
     write(name, pointer);
-    expect_refused("kvspectrum", text_words({folder_ / name}), 3, {name, "Git LFS pointer, fetch"});
+    expect_refused("kvspectrum", text_words({folder_ / name}), 3, {name, "Git LFS pointer, expected"});
   }
   write("model/tokenizer.json", pointer);
   write("t.txt", "abc");
   Words words{"capture", "--model", folder_ / "model", "--text", folder_ / "t.txt", "--out", folder_ / "out/c.h5"};
-  expect_refused("kvspectrum", words, 3, {"tokenizer.json", "Git LFS pointer, fetch"});
+  expect_refused("kvspectrum", words, 3, {"tokenizer.json", "Git LFS pointer, expected"});
   fs::rename(folder_ / "model/tokenizer.json", folder_ / "model/tokenizer.model");
-  expect_refused("kvspectrum", words, 3, {"tokenizer.model", "Git LFS pointer, fetch"});
+  expect_refused("kvspectrum", words, 3, {"tokenizer.model", "Git LFS pointer, expected"});
   write("c.json", pointer);
-  expect_refused("kvcalibrate", {"validate", folder_ / "c.json"}, 3, {"c.json", "Git LFS pointer, fetch"});
+  expect_refused("kvcalibrate", {"validate", folder_ / "c.json"}, 3, {"c.json", "Git LFS pointer, expected"});
   write("c.h5", pointer);
-  expect_refused("kvspectrum", {"verify", folder_ / "c.h5"}, 3, {"c.h5", "Git LFS pointer, fetch"});
+  expect_refused("kvspectrum", {"verify", folder_ / "c.h5"}, 3, {"c.h5", "Git LFS pointer, expected"});
 }
 
 TEST_F(Catalogue, N27_PicklesAndZips) {

@@ -306,7 +306,7 @@ TEST_F(CaptureReading, ReadsACompleteFileWithoutManifestAfterWalkingIt) {
   EXPECT_EQ(states, states_of(header, 2, 13, StateKind::kV));
   EXPECT_FALSE(reader->has_checksums());
   Json report;
-  expect_error(ErrorCode::kInput, "nothing to check its data against", [&] { verify_capture(path_, {}, report); });
+  expect_error(ErrorCode::kInput, "its data cannot be checked", [&] { verify_capture(path_, {}, report); });
 }
 
 TEST_F(CaptureReading, ReadsAnUnfinishedCaptureOnlyWhenAllowed) {

@@ -100,7 +100,7 @@ TEST(Gguf, BytesBehindTheLastTensorAreWarnedOf) {
   EXPECT_EQ(parse(tensors).warning, "");
   const std::size_t size = tensors.size();
   EXPECT_EQ(parse(tensors + "zz").warning, "m.gguf: bytes " + std::to_string(size) + ".." + std::to_string(size + 1) +
-                                               " belong to no tensor, behind the last");
+                                               " belong to no tensor, after the last tensor");
   EXPECT_EQ(parse(tensors + "zz").tensors.size(), 1U);
 }
 

@@ -138,7 +138,7 @@ TEST_F(UnlikeRanks, ThatSeeAnotherFolderAreRefused) {
   const std::vector<std::string> before{"unshare", "-m", "sh", "-c", elsewhere};
   if (run("/usr/bin/unshare", {"-m", "sh", "-c", elsewhere, "true"}).status != 0)
     GTEST_SKIP() << "cannot mount a file system of its own";
-  expect_refused({own, before}, 6, "c.h5.partial: found that of another run, expected the file of rank 0");
+  expect_refused({own, before}, 6, "c.h5.partial: found the file of another run, expected the file of rank 0");
   std::filesystem::remove_all(left);
   std::filesystem::create_directory(left);
   expect_refused({own, before}, 6, "c.h5.partial: found none, expected the file of rank 0: all ranks need one folder");

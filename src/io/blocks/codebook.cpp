@@ -10,17 +10,17 @@ constexpr std::size_t kRow = 32, kHalf = kRow / 2;
 using Codebook = std::array<float, 16>;
 
 constexpr Codebook kNonLinear{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
-/// The OCP microscaling format's E2M1 (sign, 2 exponent bits, 1 mantissa bit), doubled.
+/// E2M1 of the OCP microscaling format (sign, 2 exponent bits, 1 mantissa bit), doubled.
 constexpr Codebook kE2M1{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
-/// 32 numbers of 16 bytes: number i in the low half of byte i, number 16 + i in its high half.
+/// Writes 32 numbers from 16 bytes: number i is in the low half of byte i, number 16 + i in the high half.
 void write_row(const Codebook& values, const std::byte* bytes, float scale, float* out) {
   const auto q = load<std::array<std::uint8_t, kHalf>>(bytes);
   for (std::size_t i = 0; i < kHalf; ++i) out[i] = scale * values[q[i] & 15];
   for (std::size_t i = 0; i < kHalf; ++i) out[kHalf + i] = scale * values[q[i] >> 4];
 }
 
-/// Half of 2^(exponent - 127), E8M0's value, to make up for the doubled codebook. As in ggml, 255 is no NaN.
+/// Returns half of 2^(exponent - 127), the value of E8M0, because the codebook is doubled. As in ggml, 255 is not NaN.
 float half_e8m0(std::uint32_t exponent) noexcept {
   return std::bit_cast<float>(exponent < 2 ? 0x00200000U << exponent : (exponent - 1) << 23);
 }
@@ -32,7 +32,7 @@ void decode_iq4_nl(const std::byte* bytes, std::size_t blocks, float* out) {
     write_row(kNonLinear, bytes + 2, load_f16(bytes), out);
 }
 
-// d, the upper 2 bits of eight scales, their lower 4 in halves of 4 bytes, 128 bytes of indices.
+// Layout: d, the upper 2 bits of eight scales, their lower 4 bits in halves of 4 bytes, 128 bytes of indices.
 void decode_iq4_xs(const std::byte* bytes, std::size_t blocks, float* out) {
   for (std::size_t block = 0; block < blocks; ++block, bytes += 136) {
     const float d = load_f16(bytes);

@@ -2,22 +2,22 @@
 
 #include <cstddef>
 
-/// GGUF's quantised blocks to f32, bit for bit as the Python package gguf does; the table in io/element_type.cpp gives
-/// each its size. Layouts after ggml's ggml-common.h. `bytes` may be unaligned; every bit pattern is a valid block
-/// (a scale may be NaN or infinite, which shows in the output).
+/// Decoders of GGUF's quantised blocks to f32. Results equal those of the Python package gguf bit for bit. The table in
+/// io/element_type.cpp holds the block sizes. Layouts follow ggml's ggml-common.h. `bytes` may be unaligned. Every bit
+/// pattern is a valid block (a NaN or infinite scale shows in the output).
 ///
-/// A product of an f16 scale's 11 bits with the integers of a block has at most 24 bits wherever something is added to
-/// it, so it is exact in f32 and contraction to a fused multiply-add cannot change a result.
+/// Wherever a decoder adds to a product of an f16 scale (11 bits) and a block's integers, the product has at most 24
+/// bits. It is exact in f32, so contraction to a fused multiply-add cannot change a result.
 namespace kvs::blocks {
 
-// 32 numbers with a scale (and a minimum): blocks/linear.cpp
+// 32 numbers with one scale (and one minimum): blocks/linear.cpp
 void decode_q8_0(const std::byte* bytes, std::size_t blocks, float* out);
 void decode_q4_0(const std::byte* bytes, std::size_t blocks, float* out);
 void decode_q4_1(const std::byte* bytes, std::size_t blocks, float* out);
 void decode_q5_0(const std::byte* bytes, std::size_t blocks, float* out);
 void decode_q5_1(const std::byte* bytes, std::size_t blocks, float* out);
 
-// 256 numbers in groups whose scales are quantised themselves ("K-quants"): blocks/super.cpp
+// 256 numbers in groups whose scales are quantised too ("K-quants"): blocks/super.cpp
 void decode_q2_k(const std::byte* bytes, std::size_t blocks, float* out);
 void decode_q3_k(const std::byte* bytes, std::size_t blocks, float* out);
 void decode_q4_k(const std::byte* bytes, std::size_t blocks, float* out);

@@ -6,7 +6,7 @@
 namespace kvs::blocks {
 namespace {
 
-// The fields are copied to locals first because `bytes` may alias `out`, which would keep the loops from vectorising.
+// The decoders first copy the fields to locals: `bytes` may alias `out`, which would prevent vectorised loops.
 constexpr std::size_t kBlock = 32, kHalf = kBlock / 2;
 using Nibbles = std::array<std::uint8_t, kHalf>;  // number i in the low half of byte i, number 16 + i in its high half
 

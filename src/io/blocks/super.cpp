@@ -9,14 +9,14 @@ namespace {
 constexpr std::size_t kBlock = 256, kRow = 32, kGroup = 16;
 using Bytes32 = std::array<std::uint8_t, kRow>;
 
-/// The next 32 numbers of a block whose groups of 16 have scales of their own.
+/// Writes the next 32 numbers of a block. Each group of 16 has its own scale.
 template <class Number>
 void write_row(const Number& number, float first_scale, float second_scale, float* out) {
   for (std::size_t i = 0; i < kGroup; ++i) out[i] = first_scale * static_cast<float>(number(i));
   for (std::size_t i = kGroup; i < kRow; ++i) out[i] = second_scale * static_cast<float>(number(i));
 }
 
-/// Q3_K: 16 scales of 6 bits: their low 4 bits in the halves of 8 bytes, the upper 2 in quarters of 4 bytes.
+/// Q3_K: 16 scales of 6 bits. Their low 4 bits are in halves of 8 bytes, the upper 2 bits in quarters of 4 bytes.
 std::array<float, 16> q3_scales(const std::byte* bytes, float d) noexcept {
   const auto packed = load<std::array<std::uint8_t, 12>>(bytes);
   std::array<float, 16> scales;
@@ -28,8 +28,8 @@ std::array<float, 16> q3_scales(const std::byte* bytes, float d) noexcept {
   return scales;
 }
 
-/// Q4_K and Q5_K: 8 scales and 8 minima of 6 bits. Those of rows 0 to 3 lie in the low 6 bits of bytes 0 to 3 and 4 to
-/// 7, whose top 2 bits are the upper bits of rows 4 to 7; the lower 4 bits of these share bytes 8 to 11.
+/// Q4_K and Q5_K: 8 scales and 8 minima of 6 bits. Rows 0 to 3 use the low 6 bits of bytes 0 to 3 (scales) and 4 to 7
+/// (minima). The top 2 bits of these bytes are the upper bits of rows 4 to 7, whose lower 4 bits share bytes 8 to 11.
 struct ScalesAndMinima {
   std::array<float, 8> scale, minimum;
 };
@@ -48,8 +48,8 @@ ScalesAndMinima q45_scales(const std::byte* bytes, float d, float d_minimum) noe
 
 }  // namespace
 
-// 16 bytes of scale and minimum in halves, 64 bytes of 2 bits, d, d of the minima. Byte l of a half of 32 holds number
-// l of four rows.
+// Layout: 16 bytes of scale and minimum in halves, 64 bytes of 2-bit numbers, d, d of the minima. Byte l of each 32
+// bytes holds number l of four rows.
 void decode_q2_k(const std::byte* bytes, std::size_t blocks, float* out) {
   for (std::size_t block = 0; block < blocks; ++block, bytes += 84) {
     const auto scales = load<std::array<std::uint8_t, 16>>(bytes);
@@ -67,7 +67,8 @@ void decode_q2_k(const std::byte* bytes, std::size_t blocks, float* out) {
   }
 }
 
-// 32 bytes of upper bits (bit r of byte l for number l of row r; 0 means 4 less), 64 bytes of 2 bits, 12 of scales, d.
+// Layout: 32 bytes of upper bits (bit r of byte l is for number l of row r; 0 means 4 less), 64 bytes of 2-bit numbers,
+// 12 bytes of scales, d.
 void decode_q3_k(const std::byte* bytes, std::size_t blocks, float* out) {
   for (std::size_t block = 0; block < blocks; ++block, bytes += 110) {
     const auto upper = load<Bytes32>(bytes);
@@ -81,7 +82,7 @@ void decode_q3_k(const std::byte* bytes, std::size_t blocks, float* out) {
   }
 }
 
-// d, d of the minima, 12 bytes of scales, 128 bytes of 4 bits: 32 bytes hold two rows in their halves.
+// Layout: d, d of the minima, 12 bytes of scales, 128 bytes of 4-bit numbers. The halves of 32 bytes hold two rows.
 void decode_q4_k(const std::byte* bytes, std::size_t blocks, float* out) {
   for (std::size_t block = 0; block < blocks; ++block, bytes += 144) {
     const auto scales = q45_scales(bytes + 4, load_f16(bytes), load_f16(bytes + 2));
@@ -94,7 +95,7 @@ void decode_q4_k(const std::byte* bytes, std::size_t blocks, float* out) {
   }
 }
 
-// As Q4_K with 32 bytes of fifth bits before the 128: bit r of byte l for number l of row r.
+// Like Q4_K, with 32 bytes of fifth bits before the 128 bytes: bit r of byte l is for number l of row r.
 void decode_q5_k(const std::byte* bytes, std::size_t blocks, float* out) {
   for (std::size_t block = 0; block < blocks; ++block, bytes += 176) {
     const auto scales = q45_scales(bytes + 4, load_f16(bytes), load_f16(bytes + 2));
@@ -109,8 +110,9 @@ void decode_q5_k(const std::byte* bytes, std::size_t blocks, float* out) {
   }
 }
 
-// 128 bytes of 4 bits, 64 of 2 more, 16 signed scales, d. Of each half of the block, 64 bytes hold rows 0 and 1 in
-// their low halves and rows 2 and 3 in their high ones; byte l of 32 holds the upper bits of number l of the four rows.
+// Layout: 128 bytes of lower 4 bits, 64 bytes of upper 2 bits, 16 signed scales, d. For each half of the block, 64
+// bytes hold rows 0 and 1 in their low halves and rows 2 and 3 in their high halves. Byte l of 32 holds the upper bits
+// of number l of the four rows.
 void decode_q6_k(const std::byte* bytes, std::size_t blocks, float* out) {
   for (std::size_t block = 0; block < blocks; ++block, bytes += 210) {
     const auto scales = load<std::array<std::int8_t, 16>>(bytes + 192);

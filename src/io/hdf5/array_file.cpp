@@ -7,7 +7,7 @@
 namespace kvs {
 namespace {
 
-/// How one of the variants of values is stored and lies in memory.
+/// The stored type, memory type and data of a NamedArray's values.
 struct ArrayType {
   hid_t stored, memory;
   const void* data;
@@ -48,7 +48,7 @@ void write_array(const Hdf5Scope& scope, hid_t file, const NamedArray& array) {
   for (const auto& [name, value] : array.attributes) write_attribute(scope, dataset.get(), name, value);
 }
 
-/// The bytes of the whole file, as libhdf5 would have put them on disk.
+/// Returns the bytes of the whole file, as libhdf5 would have written them to disk.
 std::string file_image(const Hdf5Scope& scope, hid_t file) {
   scope.check(H5Fflush(file, H5F_SCOPE_GLOBAL), "image");
   const auto size = static_cast<std::size_t>(scope.check(H5Fget_file_image(file, nullptr, 0), "image"));
@@ -60,12 +60,12 @@ std::string file_image(const Hdf5Scope& scope, hid_t file) {
 }  // namespace
 
 std::string array_file_bytes(std::span<const NamedArray> arrays, const TextAttributes& attributes) {
-  // Nothing here depends on the environment: a failure means a wrong argument.
+  // A failure means a wrong argument, because nothing here depends on the environment.
   const Hdf5Scope scope(ErrorCode::kInternal, "arrays");
   constexpr std::size_t kGrowth = 1UL << 20;
   const Hdf5Handle access = property_list(scope, H5P_FILE_ACCESS);
   scope.check(H5Pset_fapl_core(access.get(), kGrowth, false), "memory file");
-  // The library looks for an existing file even though it will not write one: a name that cannot exist.
+  // libhdf5 looks for an existing file although it will not write one. No file can have this name.
   const Hdf5Handle file =
       scope.own(H5Fcreate("/dev/null/arrays", H5F_ACC_TRUNC, H5P_DEFAULT, access.get()), H5Fclose, "memory file");
   for (const auto& [name, value] : attributes) write_attribute(scope, file.get(), name, value);

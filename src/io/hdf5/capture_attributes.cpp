@@ -14,7 +14,7 @@ namespace {
 
 constexpr hssize_t kMaxValues = 1 << 17;
 
-/// An attribute of one object with its type and number of values.
+/// An attribute of one object, with its type and number of values.
 struct OpenAttribute {
   std::string place;
   Hdf5Handle attribute, type;
@@ -66,10 +66,10 @@ T read_scalar(const Hdf5Scope& scope, hid_t file, const std::string& name) {
   return read_numbers<T>(scope, opened)[0];
 }
 
-/// A string of variable length; the library allocates it.
+/// Reads a string of variable length, which the library allocates.
 std::string read_variable_text(const Hdf5Scope& scope, const OpenAttribute& opened) {
   const Hdf5Handle memory = string_type(scope);
-  // A type of the other character set does not convert.
+  // libhdf5 does not convert between character sets.
   scope.check(H5Tset_cset(memory.get(), H5Tget_cset(opened.type.get())), opened.place);
   char* text = nullptr;
   scope.check(H5Aread(opened.attribute.get(), memory.get(), &text), opened.place);
@@ -117,7 +117,7 @@ Json read_attributes(const Hdf5Scope& scope, hid_t file) {
     header[name] = integer(name);
   for (const char* const name : {"layers", "rope_kinds"}) header[name] = read_list<std::int64_t>(scope, file, name);
   const auto theta = read_scalar<double>(scope, file, "rope_theta");
-  // JSON has no other numbers.
+  // JSON has no non-finite numbers.
   if (!std::isfinite(theta)) scope.refuse("/@rope_theta", "expected a finite number");
   header["rope_theta"] = theta;
   for (const char* const name : {"rope_factors", "rope_frequencies"}) {

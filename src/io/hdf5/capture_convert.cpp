@@ -7,8 +7,8 @@
 namespace kvs {
 namespace {
 
-/// binary16 to binary32 without branches or tables, so that loops over it vectorise: the exponent is moved up by a
-/// multiplication with 2^112, which also normalises subnormals; infinities and NaNs get the largest exponent.
+/// Converts binary16 to binary32 without branches or tables, so that loops vectorise. A multiplication with 2^112
+/// raises the exponent and also normalises subnormals. Infinities and NaNs get the largest exponent.
 float widen_half(std::uint16_t half) noexcept {
   const std::uint32_t magnitude = static_cast<std::uint32_t>(half & 0x7fffU) << 13;
   const std::uint32_t special = magnitude >= 0x0f800000U ? 0x7f800000U : 0U;
@@ -22,7 +22,7 @@ std::uint16_t load_16(const std::byte* from) noexcept {
   return bits;
 }
 
-/// Index of the first number whose exponent bits are all ones: NaN or infinity.
+/// Returns the index of the first number whose exponent bits are all ones (NaN or infinity).
 template <class Bits>
 std::size_t find_exponent(const std::byte* from, std::size_t count, Bits mask) noexcept {
   const auto is_bad = [&](std::size_t i) {
@@ -30,7 +30,7 @@ std::size_t find_exponent(const std::byte* from, std::size_t count, Bits mask) n
     std::memcpy(&bits, from + i * sizeof bits, sizeof bits);
     return (bits & mask) == mask;
   };
-  unsigned any = 0;  // collected without branches: this runs over every byte of a capture
+  unsigned any = 0;  // no branches: this loop runs over every byte of a capture
   for (std::size_t i = 0; i < count; ++i) any |= static_cast<unsigned>(is_bad(i));
   if (any == 0) return count;
   std::size_t first = 0;

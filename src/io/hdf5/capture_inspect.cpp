@@ -14,28 +14,28 @@
 namespace kvs {
 namespace {
 
-/// What the child may take. A dataset's description takes less memory than in the file; the library keeps at most 32
-/// MiB of metadata.
+/// Returns the memory limit of the child. A dataset's description takes less memory than in the file. The library keeps
+/// at most 32 MiB of metadata.
 std::size_t memory_for(std::uint64_t file_bytes) {
   constexpr std::uint64_t kLibrary = 64U << 20, kMost = 512U << 20;
   return std::min(kLibrary + file_bytes, kMost);
 }
 
-/// What a walk takes is far below; a file that makes the library turn in circles ends there.
+/// Returns the time limit of the child. A walk takes far less; the limit ends files that make the library loop.
 unsigned seconds_for(std::uint64_t file_bytes) {
   constexpr std::uint64_t kLeast = 15, kBytesEach = 2U << 20, kMost = 3600;
   return static_cast<unsigned>(std::min(kLeast + file_bytes / kBytesEach, kMost));
 }
 
-/// Runs in the child: everything libhdf5 does with a file that is read.
+/// Runs in the child and does everything that libhdf5 does with an input file.
 std::string inspect(int descriptor, const std::string& path, std::uint64_t file_bytes,
                     const std::optional<StateSet>& states) {
   const Hdf5Scope scope(ErrorCode::kInput, path);
   const Hdf5Handle access = property_list(scope, H5P_FILE_ACCESS);
   scope.check(H5Pset_file_locking(access.get(), false, true), "locking");
-  // Or the library keeps 4 KiB of every dataset that it has seen.
+  // Otherwise the library keeps 4 KiB of every dataset that it has opened.
   scope.check(H5Pset_evict_on_close(access.get(), true), "cache");
-  // By descriptor: the same file whose digest was checked, whatever its name leads to by now.
+  // Opens by descriptor: this is the file whose digest was checked, even if its name now leads elsewhere.
   const std::string name = "/proc/self/fd/" + std::to_string(descriptor);
   if (const Descriptor probe = open_descriptor(name, O_RDONLY); !probe.is_open())
     throw_errno(code_of_read_errno(errno), path, "cannot be opened again", errno);
@@ -46,7 +46,8 @@ std::string inspect(int descriptor, const std::string& path, std::uint64_t file_
   if (!states && found["layers"].empty()) throw Error(ErrorCode::kInput, path + ": /@layers", "expected a layer");
   const auto first_layer = found["layers"].empty() ? 0 : found["layers"][0].get<std::int64_t>();
   if (first_layer < 0 || first_layer > 99'999)
-    throw Error(ErrorCode::kInput, path + ": /@layers", "found " + std::to_string(first_layer) + ", no layer number");
+    throw Error(ErrorCode::kInput, path + ": /@layers",
+                "found " + std::to_string(first_layer) + ", expected a layer number");
   for (const StateKind kind : states ? *states : find_states(scope, file.get(), static_cast<std::int32_t>(first_layer)))
     names.push_back(name_of(kind));
   if (!states)

@@ -9,7 +9,7 @@
 
 namespace kvs {
 
-/// What libhdf5 says about a capture.
+/// The contents of a capture as reported by libhdf5.
 struct CaptureStructure {
   CaptureHeader header;
   bool complete = false;
@@ -17,9 +17,9 @@ struct CaptureStructure {
 };
 
 /// Reads the attributes of an open capture in an isolated child.
-/// @param states  what the capture holds according to its manifest or journal, whose digest of the metadata matched.
-///                Without it the file is untrusted: every link, dataset shape, type, layout and size is checked too.
-/// @throws Error kInput naming the HDF5 path for anything that is not as the attributes say; kUnsupported for a newer
+/// @param states  the kinds of states according to the manifest or journal whose metadata digest matched. Without it
+///         the file is untrusted: every link, dataset shape, type, layout and size is checked too.
+/// @throws Error kInput naming the HDF5 path for anything that contradicts the attributes; kUnsupported for a newer
 ///         version or storage that is not contiguous.
 CaptureStructure inspect_capture(int descriptor, const std::filesystem::path& path, std::uint64_t file_bytes,
                                  const std::optional<StateSet>& states);

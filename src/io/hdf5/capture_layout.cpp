@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint64_t kMaxHeads = 1U << 16, kMaxHeadDim = 1U << 16;
 constexpr std::int64_t kMaxLayer = 99'999;
 constexpr std::uint64_t kMaxRopeKinds = 8;
-/// 2^40: no window of tokens is longer, and products with heads and head_dim stay far from overflow.
+/// No window has more than 2^40 tokens. Products with heads and head_dim stay far from overflow.
 constexpr std::uint64_t kMaxTokens = 1ULL << 40;
 
 [[noreturn]] void fail(std::string_view where, std::string_view attribute, const std::string& problem) {
@@ -22,7 +22,7 @@ constexpr std::uint64_t kMaxTokens = 1ULL << 40;
 }
 
 void check_text(std::string_view where, std::string_view attribute, std::string_view text) {
-  // HDF5 ends a string at its first NUL, and the place of `complete` is found by bytes that UTF-8 never has.
+  // HDF5 ends a string at its first NUL. The position of `complete` is found by bytes that UTF-8 never contains.
   if (text.size() > kMaxTextBytes)
     fail(where, attribute, "found " + std::to_string(text.size()) + " bytes, expected at most 65536");
   if (find_invalid_utf8(text) != std::string_view::npos || text.find('\0') != std::string_view::npos)
@@ -110,7 +110,7 @@ std::string layer_group(std::int32_t layer) {
 CaptureLayout layout_of(const CaptureHeader& header, std::string_view where) {
   check_header(header, where);
   const std::uint64_t per_document = 2 + header.layers.size() * header.states.size();
-  // documents is at most 2^20 and layers below 2^17, so this product fits.
+  // documents is at most 2^20 and layers is below 2^17, so this product fits.
   if (per_document * header.documents > kMaxCaptureDatasets)
     throw Error(ErrorCode::kUnsupported, where,
                 "found " + std::to_string(per_document * header.documents) + " datasets, expected at most " +

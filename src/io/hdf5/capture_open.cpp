@@ -23,14 +23,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// OUT from "OUT" or "OUT.partial".
+/// Returns OUT for "OUT" or "OUT.partial".
 fs::path base_name(const fs::path& path) {
   constexpr std::string_view kEnding = ".partial";
   const std::string& name = path.native();
   return name.ends_with(kEnding) ? fs::path(name.substr(0, name.size() - kEnding.size())) : path;
 }
 
-/// The files beside a capture; of a link without a manifest those beside what it leads to.
+/// Returns the paths next to a capture. For a link without a manifest, returns the paths next to its target.
 CapturePaths paths_of(const fs::path& path) {
   CapturePaths paths(base_name(path));
   std::error_code none, unresolved;
@@ -50,10 +50,10 @@ void check_not_being_written(const fs::path& output) {
               "being written by " + (owner.empty() ? "another process" : "process " + owner));
 }
 
-/// What says how the file should look, if anything does.
+/// The source of the expected structure (manifest or journal), if there is one.
 struct Expected {
   CaptureTrust trust = CaptureTrust::kNone;
-  std::string source;  // its file name
+  std::string source;  // file name of the source
   Json identity;
   CaptureIndex index;
   std::uint64_t committed = 0;
@@ -94,10 +94,10 @@ void check_digest(const OpenCapture& capture, const Expected& expected) {
 Error unfinished_error(const fs::path& path, const std::string& state) {
   return Error(ErrorCode::kConflict, path.native(),
                "an unfinished capture" + state + "; --resume finishes it, or " +
-                   "what there is can be read as an incomplete capture");
+                   "the documents written so far can be read as an incomplete capture");
 }
 
-/// The datasets of an untrusted file lie where libhdf5 says.
+/// Builds the index of an untrusted file from the dataset offsets that libhdf5 reports.
 CaptureIndex index_from_walk(const CaptureLayout& layout, std::vector<std::uint64_t> offsets,
                              std::uint64_t file_bytes) {
   CaptureIndex index;
@@ -137,12 +137,12 @@ OpenCapture open_capture(const fs::path& path, bool allow_incomplete, bool walk)
   if (trusted) {
     check_index(expected.index, capture.layout, capture.header.documents, expected.source);
     if (walk && found.offsets != expected.index.offsets)
-      throw Error(ErrorCode::kInput, expected.source, "its offsets are not those of the datasets in the file");
+      throw Error(ErrorCode::kInput, expected.source, "its offsets differ from those of the datasets in the file");
     capture.index = std::move(expected.index);
     capture.documents = expected.committed;
   } else {
     capture.index = index_from_walk(capture.layout, std::move(found.offsets), file_bytes);
-    metadata_ranges(capture.index, capture.path.native());  // for its check that no two datasets overlap
+    metadata_ranges(capture.index, capture.path.native());  // checks that no two datasets overlap
     capture.documents = capture.header.documents;
   }
   return capture;

@@ -9,19 +9,19 @@
 
 namespace kvs {
 
-/// What the integrity of a capture's data can be checked against.
+/// The reference for integrity checks of a capture's data.
 enum class CaptureTrust { kManifest, kJournal, kNone };
 
-/// A capture whose metadata were checked: from here on data are read by offset, without libhdf5.
+/// A capture with checked metadata. From here on data are read by offset, without libhdf5.
 struct OpenCapture {
-  std::filesystem::path path;  // the file that is read: OUT or OUT.partial
+  std::filesystem::path path;  // the file to read: OUT or OUT.partial
   Descriptor file;
   CaptureHeader header{};
   CaptureLayout layout{};
-  CaptureIndex index{};  // without checksums if there is neither manifest nor journal
+  CaptureIndex index{};  // has no checksums without manifest and journal
   CaptureTrust trust = CaptureTrust::kNone;
-  Json identity = {};           // of the manifest or journal; null without one
-  std::uint64_t documents = 0;  // that can be read
+  Json identity = {};           // from the manifest or journal; null without one
+  std::uint64_t documents = 0;  // number of readable documents
 
   std::uint64_t offset(std::uint64_t document, std::size_t dataset) const {
     return index.offsets[document * layout.datasets.size() + dataset];
@@ -33,11 +33,10 @@ struct OpenCapture {
 };
 
 /// Opens OUT (or OUT.partial, by either name) and checks its metadata in this order: regular file; size and SHA-256 of
-/// the metadata against OUT.manifest.json or the journal; only then, and in an isolated child, what libhdf5 says.
+/// the metadata against OUT.manifest.json or the journal; then libhdf5's view of the file, in an isolated child.
 /// @param walk  check every link and dataset even if the digest matches
 /// @throws Error kInput, kUnsupported; kConflict for an unfinished capture without allow_incomplete, or one that
-/// another
-///         process is writing.
+///         another process is writing.
 OpenCapture open_capture(const std::filesystem::path& path, bool allow_incomplete, bool walk);
 
 }  // namespace kvs

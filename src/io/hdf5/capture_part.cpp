@@ -68,7 +68,7 @@ Json CaptureFilePart::store_document() {
   const auto missing = std::ranges::find(written_, 0);
   if (written_.empty() || missing != written_.end())
     throw Error(ErrorCode::kInternal, output_.native(), "a document was committed before it was written");
-  // Never called again after it failed: the kernel may have dropped the pages that it could not write.
+  // Not called again after a failure: the kernel may have dropped the pages that it could not write.
   if (::fdatasync(descriptor()) != 0) throw_errno(ErrorCode::kEnvironment, path_, "cannot sync", errno);
   written_.clear();
   return document_record(document_, header_.tokens, checksums_);
@@ -85,7 +85,7 @@ std::unique_ptr<CapturePart> CapturePart::open(const std::filesystem::path& outp
   const std::uintmax_t bytes = std::filesystem::file_size(paths.partial, error);
   if (error || !std::filesystem::exists(paths.journal)) foreign("found none");
   const std::vector<Json> records = Journal::read(paths.journal).records;
-  if (records.empty() || records.front() != layout) foreign("found that of another run");  // by its random run_id
+  if (records.empty() || records.front() != layout) foreign("found the file of another run");  // by its run_id
   CaptureProgress progress = progress_from_journal(std::span(&layout, 1), where, bytes);
   auto part = std::make_unique<CaptureFilePart>(paths.output, header, layout_of(header, output.native()));
   check_index(progress.index, part->layout(), header.documents, where);

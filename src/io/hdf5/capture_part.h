@@ -12,14 +12,14 @@
 
 namespace kvs {
 
-/// Documents' data in a file that is laid out: by pwrite, each dataset once, checked as it goes by.
+/// Writes documents into a file that is laid out: by pwrite, each dataset once. Checks the data while writing them.
 class CaptureFilePart final : public CapturePart {
  public:
-  /// @param output  of which the capture is, for messages
+  /// @param output  the final path of the capture, for messages
   CaptureFilePart(std::filesystem::path output, const CaptureHeader& header, CaptureLayout layout)
       : output_(std::move(output)), header_(header), layout_(std::move(layout)) {}
 
-  /// @param path  of the file, laid out as `offsets` say: [document · dataset]
+  /// @param path  the file, laid out with `offsets` [document · dataset]
   void open(const std::filesystem::path& path, std::vector<std::uint64_t> offsets);
   void close() noexcept { file_.reset(); }
   int descriptor() const noexcept { return file_->get(); }
@@ -42,9 +42,9 @@ class CaptureFilePart final : public CapturePart {
   CaptureLayout layout_;
   std::vector<std::uint64_t> offsets_;
   std::optional<Descriptor> file_;
-  std::uint64_t document_ = 0;            // being written
-  std::vector<std::uint32_t> checksums_;  // [dataset] of it
-  std::vector<std::uint8_t> written_;     // [dataset], bytes for threads to set; empty between documents
+  std::uint64_t document_ = 0;            // the document being written
+  std::vector<std::uint32_t> checksums_;  // [dataset] of that document
+  std::vector<std::uint8_t> written_;     // [dataset], bytes that threads set; empty between documents
 };
 
 }  // namespace kvs

@@ -4,12 +4,12 @@
 
 namespace kvs {
 
-/// The names around one capture OUT. At every moment one of these is true, whatever system call was the last:
-///  - journal and OUT.partial: unfinished; the journal says how far. The manifest may be there already.
-///  - else, OUT and a manifest with the run's identity: finished; the journal may be there still.
-///  - else there is nothing to resume, and OUT.partial, OUT.partial.new, a journal are leftovers to delete.
-/// A journal is deleted before a new OUT.partial is made, and made after OUT.partial is durable, so it always belongs
-/// to the file beside it.
+/// The file names of one capture OUT. After every system call one of these states holds:
+///  - journal and OUT.partial exist: unfinished; the journal records the progress. The manifest may already exist.
+///  - else OUT and a manifest with the run's identity exist: finished; the journal may still exist.
+///  - else there is nothing to resume; OUT.partial, OUT.partial.new and a journal are leftovers to delete.
+/// A journal is deleted before a new OUT.partial is made, and created after OUT.partial is durable, so a journal always
+/// belongs to the OUT.partial next to it.
 struct CapturePaths {
   std::filesystem::path output, partial, fresh, journal, manifest;
 

@@ -72,7 +72,7 @@ std::string CaptureFileReader::sha256() {
   return digest.finish();
 }
 
-/// Whether the checksum is the recorded one, which a file without manifest does not have.
+/// Returns true if the checksum equals the recorded one, or if there are no checksums because the manifest is missing.
 bool CaptureFileReader::is_sound(std::uint64_t document, std::size_t dataset, std::uint32_t found) const {
   return !has_checksums() || found == capture_.index.checksums[document * capture_.layout.datasets.size() + dataset];
 }
@@ -92,7 +92,7 @@ void CaptureFileReader::read_whole(std::uint64_t document, std::size_t dataset, 
   if (!is_sound(document, dataset, found)) throw_damaged(capture_, document, dataset, found);
 }
 
-/// Reads out.size() numbers, straight into `out` if they are stored as f32, and continues their checksum.
+/// Reads out.size() numbers (directly into `out` if they are stored as f32) and continues their checksum.
 /// @return index of the first number that is not finite, or out.size()
 std::size_t CaptureFileReader::read_block(std::uint64_t offset, std::span<float> out, std::uint32_t& checksum) {
   const DType store = capture_.header.store;
@@ -153,7 +153,7 @@ std::uint64_t verify_capture(const std::filesystem::path& path, const CaptureRea
   if (capture.trust == CaptureTrust::kNone)
     throw Error(ErrorCode::kInput, CapturePaths(path).manifest.native(),
                 "is missing, expected the checksums of " + path.native() +
-                    ": its structure is sound, and there is nothing to check its data against");
+                    ": its structure is valid, but its data cannot be checked");
   const std::size_t datasets = capture.layout.datasets.size();
   Json damaged = Json::array();
   for (std::uint64_t document = 0; document < capture.documents; ++document)

@@ -25,7 +25,7 @@ void check_format(const JsonCursor& object, std::string_view where, std::string_
   if (object.at("version").unsigned_integer() == 0) object.at("version").fail("version 1");
 }
 
-/// The members that manifest and layout record share; offsets follow.
+/// Reads the members shared by manifest and layout record, except the offsets.
 CaptureIndex common_part(const JsonCursor& object, std::uint64_t file_bytes) {
   CaptureIndex index;
   index.file_bytes = object.at("file_bytes").unsigned_integer();
@@ -61,7 +61,7 @@ void append_checksums(const JsonCursor& checksums, CaptureIndex& index) {
         static_cast<std::uint32_t>(checksums.at(i).unsigned_integer(std::numeric_limits<std::uint32_t>::max())));
 }
 
-/// Number of rows of a [document][dataset] table. @throws Error kInput unless it is possible.
+/// Returns the number of rows of a [document][dataset] table. @throws Error kInput if that number is impossible.
 std::size_t table_rows(const JsonCursor& table, const CaptureIndex& index) {
   const std::size_t rows = table.array_size();
   if (rows == 0 || rows > kMaxCaptureDatasets / index.names.size())

@@ -19,9 +19,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// `complete` while the file is laid out. Its bytes appear in no UTF-8 text, so finding them finds the attribute.
+/// Value of `complete` while the file is laid out. UTF-8 text never has its bytes, so finding them finds `complete`.
 constexpr std::uint64_t kCompleteMark = 0xf8f9fafbfcfdfeffULL;
-/// Metadata comes in blocks of this size instead of between the datasets, which start at whole pages.
+/// Metadata are grouped in blocks of this size instead of lying between the datasets, which start at whole pages.
 constexpr hsize_t kMetadataBlock = 1U << 16, kAlignment = 4096;
 
 struct RemoveOnFailure {
@@ -39,7 +39,7 @@ void allocate(int descriptor, const fs::path& path, std::uint64_t bytes) {
     throw_errno(ErrorCode::kEnvironment, path, "cannot reserve " + std::to_string(bytes) + " bytes", error);
 }
 
-/// Fails while failing is cheap: libhdf5 cannot be left in good order after a write of its own has failed.
+/// Fails early, when failing is cheap: after a failed write, libhdf5 cannot be left in a valid state.
 void check_space(const fs::path& path, const CaptureHeader& header, const CaptureLayout& layout) {
   constexpr std::uint64_t kPerDataset = kAlignment + 1024, kPerGroup = 2048, kFixed = 4 * kMetadataBlock;
   const std::uint64_t overhead = layout.datasets.size() * kPerDataset + (header.layers.size() + 2) * kPerGroup;
@@ -49,7 +49,7 @@ void check_space(const fs::path& path, const CaptureHeader& header, const Captur
   allocate(file.get(), path, header.documents * (layout.document_bytes + overhead) + kFixed);
 }
 
-/// Writes the root attributes; every integer is 64-bit, lists are one-dimensional.
+/// Writes the root attributes. Every integer is 64-bit and lists are one-dimensional.
 class AttributeWriter {
  public:
   AttributeWriter(const Hdf5Scope& scope, hid_t root) : scope_(scope), root_(root) {}
@@ -64,7 +64,7 @@ class AttributeWriter {
     const hsize_t size = values.size();
     write(name, stored, memory, values.data(), scope_.own(H5Screate_simple(1, &size, nullptr), H5Sclose, name));
   }
-  /// A bit pattern that is stored as it is, whatever conversion to a signed number would do.
+  /// Stores a bit pattern unchanged, without conversion to a signed number.
   void mark(const std::string& name, std::uint64_t bits) const { scalar(name, H5T_STD_I64LE, H5T_STD_I64LE, &bits); }
 
  private:
@@ -106,7 +106,7 @@ void write_header(const Hdf5Scope& scope, hid_t file, const CaptureHeader& heade
   attributes.integer("documents", header.documents);
 }
 
-/// Creates every dataset and asks where it lies.
+/// Creates every dataset. Returns their offsets.
 std::vector<std::uint64_t> create_datasets(const Hdf5Scope& scope, hid_t file, const CaptureHeader& header,
                                            const CaptureLayout& layout) {
   const Hdf5Handle creation = property_list(scope, H5P_DATASET_CREATE), links = property_list(scope, H5P_LINK_CREATE);
@@ -143,7 +143,7 @@ std::vector<std::uint64_t> create_datasets(const Hdf5Scope& scope, hid_t file, c
 std::vector<std::uint64_t> write_hdf5(const fs::path& path, const CaptureHeader& header, const CaptureLayout& layout) {
   const Hdf5Scope scope(ErrorCode::kEnvironment, path.native());
   const Hdf5Handle access = property_list(scope, H5P_FILE_ACCESS);
-  // The oldest format keeps no checksums inside its metadata, so that `complete` can be set in place at the end.
+  // The oldest format has no checksums inside its metadata, so `complete` can be set in place at the end.
   scope.check(H5Pset_libver_bounds(access.get(), H5F_LIBVER_EARLIEST, H5F_LIBVER_V18), "format");
   scope.check(H5Pset_file_locking(access.get(), false, true), "locking");
   scope.check(H5Pset_meta_block_size(access.get(), kMetadataBlock), "metadata block");
@@ -160,7 +160,7 @@ std::uint64_t find_mark(int descriptor, const fs::path& path, std::span<const Fi
   const auto mark = std::bit_cast<std::array<std::byte, kCompleteBytes>>(kCompleteMark);
   std::vector<std::byte> buffer(kCaptureBlock);
   for (const auto& [first, last] : ranges)
-    // Blocks overlap by one byte less than the mark, which may lie across their border.
+    // Blocks overlap by one byte less than the mark, because the mark may cross a block border.
     for (std::uint64_t at = first; at < last; at += kCaptureBlock - (kCompleteBytes - 1)) {
       const std::span block(buffer.data(), static_cast<std::size_t>(std::min(kCaptureBlock, last - at)));
       read_at(descriptor, path, block, at);

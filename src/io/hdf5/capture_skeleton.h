@@ -8,12 +8,12 @@
 
 namespace kvs {
 
-/// Lays out a whole capture in the new file `path`: attributes, groups and contiguous datasets, their storage reserved
-/// but not written. HDF5 is closed and the space of the file allocated (disk full shows here) on return; nothing is
-/// synced. `complete` is 0.
-/// @param complete_offset  set to where the eight bytes of the attribute `complete` lie
+/// Lays out a whole capture in the new file `path`: attributes, groups and contiguous datasets, whose storage is
+/// reserved but not written. On return HDF5 is closed, the space of the file is allocated (a full disk shows here),
+/// nothing is synced and `complete` is 0.
+/// @param complete_offset  receives the offset of the attribute `complete` (eight bytes)
 /// @return the index: offsets of all datasets, file size, metadata digest; no checksums yet
-/// @throws Error kEnvironment, with `path` removed.
+/// @throws Error kEnvironment; removes `path`.
 CaptureIndex create_skeleton(const std::filesystem::path& path, const CaptureHeader& header,
                              const CaptureLayout& layout, std::uint64_t& complete_offset);
 

@@ -7,8 +7,8 @@
 namespace kvs {
 namespace {
 
-/// Opens the object `name` of `group`, but only through a hard link: soft and external links lead elsewhere.
-/// @param place  its absolute path, for messages
+/// Opens the object `name` of `group` through a hard link only. Soft and external links lead elsewhere.
+/// @param place  the object's absolute path, for messages
 Hdf5Handle open_object(const Hdf5Scope& scope, hid_t group, const std::string& name, const std::string& place,
                        H5I_type_t expected) {
   H5L_info_t link{};
@@ -67,13 +67,13 @@ void check_type(const Hdf5Scope& scope, hid_t dataset, const std::string& place,
       matches = is(H5T_STD_U16LE);
       break;
   }
-  if (!matches) scope.refuse(place, "the stored type is not the one that the capture's dtype asks for");
+  if (!matches) scope.refuse(place, "the stored type differs from the capture's dtype");
   if (expected != CaptureType::kBF16) return;
   if (const std::string dtype = read_text_attribute(scope, dataset, place, "dtype"); dtype != "bfloat16")
     scope.refuse(place + "@dtype", "found \"" + dtype + "\", expected \"bfloat16\"");
 }
 
-/// Raw bytes in this file, in one piece, and nothing between them and the numbers.
+/// Checks that the dataset is raw bytes in this file, in one piece, without filters.
 void check_storage(const Hdf5Scope& scope, hid_t dataset, const std::string& place) {
   const Hdf5Handle creation = scope.own(H5Dget_create_plist(dataset), H5Pclose, place);
   const H5D_layout_t layout = H5Pget_layout(creation.get());

@@ -12,13 +12,13 @@
 
 namespace kvs {
 
-/// The root attributes of an open capture as header_from_json() reads them, and "complete". Runs in the child.
+/// Reads the root attributes of an open capture, as input of header_from_json(), and "complete". Runs in the child.
 Json read_attributes(const Hdf5Scope& scope, hid_t file);
 
-/// The value of a string attribute. @throws Error kInput naming PATH@NAME if it is absent or something else.
+/// Returns the value of a string attribute. @throws Error kInput naming PATH@NAME if it is missing or not a string.
 std::string read_text_attribute(const Hdf5Scope& scope, hid_t object, const std::string& path, const std::string& name);
 
-/// The kinds of states that the first document's first layer holds, in file order.
+/// Returns the kinds of states that the first document's first layer holds, in file order.
 StateSet find_states(const Hdf5Scope& scope, hid_t file, std::int32_t first_layer);
 
 /// Checks every link and dataset of a capture against its header. @return offsets [document · dataset].

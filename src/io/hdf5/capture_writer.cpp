@@ -47,7 +47,7 @@ std::string random_id() {
   return checksum_text(random()) + checksum_text(random());
 }
 
-/// The journal's line 0: every result-changing fact of the run at top level, so that a conflict names it.
+/// Returns line 0 of the journal: every fact that changes results is a top-level member, so that a conflict names it.
 Json journal_identity(const CaptureHeader& header, const Json& run) {
   Json identity{{"format", "kvspectrum-capture-journal"}, {"version", kCaptureVersion}};
   const Json fields = header_to_json(header);
@@ -92,12 +92,12 @@ class CaptureFileWriter final : public CaptureWriter {
   CaptureHeader header_;
   Json identity_;
   CaptureProgress progress_;
-  CaptureFilePart part_;   // of OUT.partial
-  bool finished_ = false;  // OUT was there, from a run like this one
+  CaptureFilePart part_;   // writes to OUT.partial
+  bool finished_ = false;  // OUT exists and comes from an equal run
   std::optional<Journal> journal_;
 };
 
-/// From nothing to an OUT.partial with an empty journal. On failure nothing is left behind.
+/// Creates OUT.partial with an empty journal. Leaves nothing behind on failure.
 void CaptureFileWriter::start(bool replaces) {
   const fs::path directory = directory_of(paths_.output);
   remove_if_there(paths_.journal);
@@ -142,7 +142,7 @@ void CaptureFileWriter::resume() {
   if (replacing && !progress_.replaces) refuse_existing(paths_.output);
 }
 
-/// Nothing is left to do but to remove what a kill after the last rename left.
+/// Removes what a kill after the last rename left behind. Nothing else remains to be done.
 void CaptureFileWriter::be_finished() {
   progress_.committed = header_.documents;
   finished_ = true;
@@ -167,7 +167,7 @@ void CaptureFileWriter::write_states(std::int32_t layer, StateKind kind, TensorV
   write_stored(layer, kind, narrowed);
 }
 
-/// Never called again after it failed: the kernel may have dropped the pages that it could not write.
+/// Not called again after a failure: the kernel may have dropped the pages that it could not write.
 void CaptureFileWriter::sync() {
   if (::fdatasync(part_.descriptor()) != 0) throw_errno(ErrorCode::kEnvironment, paths_.partial, "cannot sync", errno);
 }
@@ -191,7 +191,7 @@ void CaptureFileWriter::check_stored(std::uint64_t document) {
       throw Error(ErrorCode::kInput, part_.place(document, i),
                   "found CRC-32C " + checksum_text(found) + ", expected " +
                       checksum_text(progress_.index.checksums[at]) +
-                      " as written; the disk changed it; --force starts again");
+                      " as written: the disk changed the data; --force starts again");
   }
 }
 
@@ -230,7 +230,7 @@ void CaptureFileWriter::move_into_place() {
   sync_directory(directory_of(paths_.output));
 }
 
-/// Whether OUT, which is there, has its manifest's layout. @throws Error kInput if it has another size
+/// Returns true if OUT, which exists, has the layout of its manifest. @throws Error kInput if its size differs
 bool is_whole(const CapturePaths& paths, const Json& manifest) {
   const std::string where = paths.manifest.native();
   struct stat status {};
@@ -241,8 +241,9 @@ bool is_whole(const CapturePaths& paths, const Json& manifest) {
 
 enum class Beginning { kStart, kReplace, kResume, kFinished };
 
-/// How to go on where the run `identity` has finished: its capture stays when it is killed after its last rename, and
-/// to ask for it again does no harm. One that is gone or empty is made again. Nothing: OUT is no such run's.
+/// Returns how to continue if the run `identity` has finished: its capture is kept after a kill following the last
+/// rename, and repeating the command does no harm. A missing or empty capture is made again. Returns nullopt if OUT is
+/// not from that run.
 std::optional<Beginning> beginning_after_end(const CapturePaths& paths, const Json& identity) {
   if (!is_named(paths.manifest)) return std::nullopt;
   const Json manifest = parse_json(read_text_file(paths.manifest, kMaxManifestBytes), paths.manifest.native());
@@ -252,7 +253,7 @@ std::optional<Beginning> beginning_after_end(const CapturePaths& paths, const Js
   return is_whole(paths, manifest) ? std::optional(Beginning::kFinished) : std::nullopt;
 }
 
-/// Refuses to lose an output or an unfinished run that nobody asked to replace.
+/// Refuses to replace an output or an unfinished run without being asked to.
 Beginning decide(const CapturePaths& paths, const CaptureWriter::Options& options, const Json& identity) {
   const bool unfinished = is_named(paths.journal) && is_named(paths.partial);
   if (options.resume && unfinished) return Beginning::kResume;

@@ -11,7 +11,7 @@
 
 namespace kvs {
 
-/// Owns one HDF5 identifier. Internal to io/hdf5.
+/// Owns one HDF5 identifier. Used only in io/hdf5.
 class Hdf5Handle {
  public:
   using Close = herr_t (*)(hid_t);
@@ -29,7 +29,8 @@ class Hdf5Handle {
   }
 
   hid_t get() const noexcept { return id_; }
-  /// Closes now, for those whose closing can fail (files); negative on failure. The identifier is gone either way.
+  /// Closes now, for objects whose closing can fail (files). Returns a negative value on failure; the identifier is
+  /// gone either way.
   herr_t close() noexcept { return close_(std::exchange(id_, -1)); }
 
  private:
@@ -37,12 +38,11 @@ class Hdf5Handle {
   Close close_ = nullptr;
 };
 
-/// Checks every status that libhdf5 returns, and says whose fault a failure is: the input's when a file is read
-/// (kInput), the environment's when one is written (kEnvironment).
+/// Checks every status that libhdf5 returns. A failure is the input's fault when a file is read (kInput) and the
+/// environment's fault when a file is written (kEnvironment).
 class Hdf5Scope {
  public:
-  /// Makes the library quiet on stderr, keeps it from loading plugins and from running at exit (after a failed write
-  /// its exit handler crashes).
+  /// Stops the library from printing to stderr, loading plugins and running at exit (it crashes after a failed write).
   Hdf5Scope(ErrorCode code, std::string file);
 
   /// @throws Error "FILE: ACTION: <innermost message of the library>" if `result` is negative.
@@ -66,11 +66,11 @@ class Hdf5Scope {
   std::string file_;
 };
 
-/// A property list of `list_class` with the library's defaults.
+/// Returns a property list of `list_class` with the library's defaults.
 Hdf5Handle property_list(const Hdf5Scope& scope, hid_t list_class);
-/// A UTF-8 string of any length; what h5py reads as `str`.
+/// Returns the type of a UTF-8 string of any length, which h5py reads as `str`.
 Hdf5Handle string_type(const Hdf5Scope& scope);
-/// IEEE binary16, little-endian; what h5py reads as float16.
+/// Returns the type IEEE binary16, little-endian, which h5py reads as float16.
 Hdf5Handle half_type(const Hdf5Scope& scope);
 void write_attribute(const Hdf5Scope& scope, hid_t object, const std::string& name, const std::string& value);
 

@@ -20,7 +20,7 @@
 namespace kvs {
 namespace {
 
-/// First byte of what a child sends: its result, or an error as "<digits of its code> <what()>".
+/// First byte of a child's message, followed by its result, or by an error as "<digits of its code> <what()>".
 constexpr char kResult = 'R', kError = 'E';
 
 void limit(decltype(RLIMIT_AS) resource, rlim_t value) {
@@ -31,14 +31,14 @@ void limit(decltype(RLIMIT_AS) resource, rlim_t value) {
   ::setrlimit(resource, &now);
 }
 
-/// Size of this process's address space in bytes.
+/// Returns the size of this process's address space in bytes.
 std::size_t address_space() {
   std::size_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;
   return pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
 }
 
-/// Whether the caller's limit (ulimit -v) leaves a child less than `bytes`.
+/// Returns true if the caller's limit (ulimit -v) leaves a child less than `bytes`.
 bool is_cramped(std::size_t bytes) {
   rlimit now{};
   return ::getrlimit(RLIMIT_AS, &now) == 0 && now.rlim_cur != RLIM_INFINITY && now.rlim_cur < address_space() + bytes;
@@ -80,7 +80,7 @@ std::string run_task(const std::function<std::string()>& task) {
 
 std::string receive(int descriptor, std::size_t most) {
   std::string text;
-  std::array<char, 4096> block{};  // of the stack, which may be small
+  std::array<char, 4096> block{};  // on the stack, which may be small
   for (;;) {
     const ssize_t got = ::read(descriptor, block.data(), block.size());
     if (got < 0 && errno == EINTR) continue;
@@ -95,7 +95,7 @@ std::string receive(int descriptor, std::size_t most) {
   if (!code || space == std::string_view::npos)
     throw Error(ErrorCode::kInput, file, "the HDF5 library failed on this file");
   const std::string_view what = text.substr(space + 1);
-  // what() is "WHERE: PROBLEM"; cutting it anywhere at ": " puts the same line together again.
+  // what() is "WHERE: PROBLEM". Splitting it at any ": " gives the same line again.
   const std::size_t colon = what.find(": ");
   if (colon == std::string_view::npos) throw Error(static_cast<ErrorCode>(*code), file, what);
   throw Error(static_cast<ErrorCode>(*code), what.substr(0, colon), what.substr(colon + 2));
@@ -133,7 +133,7 @@ std::string run_isolated(std::string_view file, const std::function<std::string(
   try {
     return result_of_child(file, task, limits);
   } catch (const Error& error) {
-    // The HDF5 library takes want of memory for damage.
+    // The HDF5 library reports lack of memory as damage.
     if (!cramped || error.code() != ErrorCode::kInput) throw;
     throw Error(ErrorCode::kEnvironment, "memory",
                 "found less than " + std::to_string(limits.memory_bytes >> 20) +

@@ -7,9 +7,9 @@
 namespace kvs::codecs {
 namespace {  // NOLINT: see scalars.h
 
-/// KIVI, new_pack.py, and QuaRot, kv_cache.py: minimum and step rounded to f16, then the codes from them. Across tokens
-/// the minima, the steps and each byte of the codes lie side by side for all channels.
-/// @tparam Floor  the least range, in 1e-5
+/// KIVI (new_pack.py) and QuaRot (kv_cache.py): the minimum and the step are rounded to f16; the codes follow from the
+/// rounded values. Across tokens, the minima, the steps and each byte of the codes are contiguous over the channels.
+/// @tparam Floor  smallest range, in units of 1e-5
 template <unsigned Bits, int Floor>
 struct Stepped {
   static constexpr float kLevels = (1U << Bits) - 1;
@@ -29,7 +29,7 @@ struct Stepped {
                     [&](std::size_t i, unsigned code) { x[i] = static_cast<float>(code) * step + low; });
   }
 
-  /// x: [token, channel], all tokens of a group
+  /// @param x  [token, channel], all tokens of a group
   KVS_CODEC static void encode_across(const float* x, std::size_t tokens, std::size_t channels, std::uint8_t* to,
                                       float* scratch) noexcept {
     const RowGroup group = group_of(

@@ -7,7 +7,7 @@
 namespace kvs::codecs {
 namespace {  // NOLINT: see scalars.h
 
-/// llama.cpp, ggml-quants.c: f16 d, then codes.
+/// llama.cpp, ggml-quants.c: d in f16, then the codes.
 struct Q8_0 {
   KVS_CODEC static void encode(const float* x, std::size_t count, std::uint8_t* to) noexcept {
     const float d = largest_magnitude(x, count) / 127, inverse = inverse_or_zero(d);
@@ -21,7 +21,7 @@ struct Q8_0 {
   }
 };
 
-/// The fifth bits of 32 codes as one word before their lower four.
+/// Stores the fifth bits of 32 codes as one word, followed by the lower four bits.
 template <class Code>
 KVS_CODEC void put_five_bits(std::uint8_t* to, Code code) noexcept {
   std::uint32_t high = 0;
@@ -35,7 +35,7 @@ KVS_CODEC void each_five_bits(const std::uint8_t* from, Use use) noexcept {
   each_code<4>(from + 4, 32, [&](std::size_t i, unsigned code) { use(i, code | ((high >> i) & 1U) << 4); });
 }
 
-/// q4_0 and q5_0: the value of largest magnitude is code 0 = −2^(Bits − 1).
+/// q4_0 and q5_0: the value with the largest magnitude gets code 0 = −2^(Bits − 1).
 template <unsigned Bits>
 struct Signed {
   static constexpr float kLevels = 1U << (Bits - 1);
@@ -61,7 +61,7 @@ struct Signed {
   }
 };
 
-/// q4_1 and q5_1: f16 d and minimum.
+/// q4_1 and q5_1: d and the minimum in f16.
 template <unsigned Bits>
 struct Affine {
   static constexpr float kLevels = (1U << Bits) - 1;
@@ -87,13 +87,13 @@ struct Affine {
   }
 };
 
-/// Without importance weights: codes against max / −127, then d refitted with weights x²; codes are kept.
+/// Without importance weights: codes are chosen with d = max / −127; then d is refitted with weights x² for the codes.
 struct Iq4Nl {
   KVS_CODEC static float value(unsigned code) noexcept {
     constexpr std::int8_t kValues[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
     return static_cast<float>(kValues[code]);
   }
-  /// The nearest, of two at the same distance the upper.
+  /// Returns the nearest code; on a tie the upper code.
   KVS_CODEC static unsigned nearest(float x) noexcept {
     unsigned code = 0;
     for (unsigned n = 1; n < 16; ++n) code = x - value(n - 1) < value(n) - x ? code : n;

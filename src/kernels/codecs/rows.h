@@ -8,11 +8,11 @@
 #include "kernels/codecs/trellis.h"
 #include "kernels/codecs/vllm.h"
 
-// Rows of values to bytes and back.
+// Encoding and decoding of rows.
 namespace kvs::codecs {
 namespace {  // NOLINT: see scalars.h
 
-/// run(codec) with the codec of a kind.
+/// Calls run(codec) with the codec of `kind`.
 template <class Run>
 void with_codec(RowKind kind, Run run) {
   switch (kind) {
@@ -61,7 +61,7 @@ void with_codec(RowKind kind, Run run) {
   }
 }
 
-/// x ← factor · √n · H x for each run of n values, H the orthonormal Sylvester–Walsh–Hadamard matrix.
+/// x ← factor · √n · H x for each run of n values. H is the orthonormal Sylvester–Walsh–Hadamard matrix.
 KVS_CODEC void rotate_hadamard(float* x, std::size_t count, std::size_t n, float factor) noexcept {
   for (std::size_t half = n / 2; half > 0; half /= 2)
     for (std::size_t first = 0; first < count; first += 2 * half)
@@ -73,15 +73,15 @@ KVS_CODEC void rotate_hadamard(float* x, std::size_t count, std::size_t n, float
   for (std::size_t i = 0; i < count; ++i) x[i] *= factor;
 }
 
-/// The ±1 that int4_per_token_head multiplies the values of a run by: torch.bernoulli(0.5) of the seed 0x9E3779B9.
+/// Returns the ±1 by which int4_per_token_head multiplies a value of a run: torch.bernoulli(0.5) with seed 0x9E3779B9.
 KVS_CODEC float sign_at(std::size_t index) noexcept {
   constexpr std::uint32_t kSigns[8] = {0x6573590dU, 0x808035b1U, 0xa6443d6cU, 0x6b7f5438U,
                                        0x4aa48b81U, 0xabafc441U, 0x320b9848U, 0xfa2043a0U};
   return (kSigns[index / 32 % 8] >> (index % 32)) & 1U ? 1.0F : -1.0F;
 }
 
-/// What a row, or one of its two parts, goes through before it is coded: other places, signs, a rotation by H; and the
-/// way back. Both are linear, so that queries can be turned instead of all the keys that they meet.
+/// The basis in which a row, or one of its two parts, is encoded: permutation, signs, rotation by H. enter() and
+/// leave() are linear, so queries can be transformed instead of all the keys that they meet.
 struct RowBasis {
   RowFormat format;
   std::size_t count;
@@ -91,7 +91,7 @@ struct RowBasis {
     return format.adjacent_pairs ? i / 2 + i % 2 * (count / 2) : i;
   }
   KVS_CODEC float run() const noexcept { return static_cast<float>(format.hadamard); }
-  /// int4_per_token_head leaves √n in.
+  /// int4_per_token_head keeps the factor √n.
   KVS_CODEC float enter_factor() const noexcept { return format.signs ? 1 : 1 / std::sqrt(run()); }
   KVS_CODEC float leave_factor() const noexcept { return format.signs ? 1 / run() : 1 / std::sqrt(run()); }
 
@@ -101,7 +101,7 @@ struct RowBasis {
       for (std::size_t i = 0; i < count; ++i) y[i] *= sign_at(i % format.hadamard);
     if (rotates()) rotate_hadamard(y, count, format.hadamard, factor);
   }
-  /// y is overwritten, and may be x where nothing changes places.
+  /// Overwrites y. y may equal x if the basis does not permute.
   KVS_CODEC void leave(float* y, float* x) const noexcept {
     if (rotates()) rotate_hadamard(y, count, format.hadamard, leave_factor());
     if (format.signs)
@@ -111,8 +111,8 @@ struct RowBasis {
   }
 };
 
-/// The rows whose products with rows in the basis are those with the rows themselves (the transpose of leaving it), the
-/// rows in the basis, and back.
+/// Transforms a row. kEnterAsQuery: the products of the result with rows in the basis equal the products of x with the
+/// original rows (the transpose of leave). kEnter: into the basis. kLeave: out of the basis.
 KVS_CODEC void turn_row(const RowFormat& format, std::size_t values, RowTurn turn, float* x, float* scratch) noexcept {
   const std::size_t counts[2] = {format.split, values - format.split};
   for (const std::size_t count : counts) {

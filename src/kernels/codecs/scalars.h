@@ -6,10 +6,10 @@
 
 #include "kernels/row_format.h"
 
-// What codecs are made of. Everything in this folder has internal linkage: no two includers share a function, since
-// they are compiled for different instruction sets and for the GPU (cpu/simd/loops.h). To be compiled without
-// contraction to fused multiply-adds: codes are those of the engines bit for bit. A codec codes one group of values:
-// encode(x, count, bytes) and decode(bytes, count, x).
+// Building blocks of codecs. Everything in this folder has internal linkage, so that includers share no function: they
+// are compiled for different instruction sets and for the GPU (cpu/simd/loops.h). Compile without contraction to fused
+// multiply-adds, so that codes equal the engines' codes bit for bit. A codec handles one group of values: encode(x,
+// count, bytes) and decode(bytes, count, x).
 #define KVS_CODEC KVS_HOST_DEVICE inline
 
 namespace kvs::codecs {
@@ -29,14 +29,14 @@ KVS_CODEC float float_of(std::uint32_t bits) noexcept {
 KVS_CODEC float magnitude(float x) noexcept { return float_of(bits_of(x) & 0x7fffffffU); }
 KVS_CODEC float larger_of(float a, float b) noexcept { return a > b ? a : b; }
 KVS_CODEC float smaller_of(float a, float b) noexcept { return a < b ? a : b; }
-/// NaN becomes `low`.
+/// Clamps x to [low, high]. NaN becomes `low`.
 KVS_CODEC float clamped(float x, float low, float high) noexcept { return x >= low ? smaller_of(x, high) : low; }
-/// To the nearest, ties to even; |x| < 2^22.
+/// Rounds to the nearest integer, ties to even. Needs |x| < 2^22.
 KVS_CODEC float round_even(float x) noexcept {
   const float shifted = x + 0x1.8p23F;
   return shifted - 0x1.8p23F;
 }
-/// To the nearest, ties away from zero, as C's roundf; |x| < 2^22.
+/// Rounds to the nearest integer, ties away from zero, like C's roundf. Needs |x| < 2^22.
 KVS_CODEC float round_away(float x) noexcept {
   const float whole = static_cast<float>(static_cast<int>(x)), rest = x - whole;
   return whole + (rest >= 0.5F ? 1.0F : 0.0F) - (rest <= -0.5F ? 1.0F : 0.0F);
@@ -50,7 +50,7 @@ KVS_CODEC float half_value(std::uint16_t bits) noexcept {
   const std::uint32_t widened = size < 0x00800000U ? bits_of(subnormal) : normal;
   return float_of(widened | static_cast<std::uint32_t>(bits & 0x8000U) << 16);
 }
-/// To nearest even; what is too large becomes infinite.
+/// Rounds to nearest even. Overflow becomes infinity.
 KVS_CODEC std::uint16_t half_bits(float value) noexcept {
   const std::uint32_t bits = bits_of(value), size = bits & 0x7fffffffU;
   const std::uint32_t rounded = (size + 0xfffU + ((size >> 13) & 1U)) >> 13;
@@ -75,7 +75,7 @@ KVS_CODEC void put(std::uint8_t* to, T value) noexcept {
 KVS_CODEC float half_at(const std::uint8_t* from) noexcept { return half_value(loaded<std::uint16_t>(from)); }
 KVS_CODEC void put_half(std::uint8_t* to, float value) noexcept { put(to, half_bits(value)); }
 
-/// fp8 with 4 bits of exponent and 3 of mantissa (e4m3fn): to nearest even, saturating at ±448.
+/// Converts to fp8 with 4 exponent and 3 mantissa bits (e4m3fn): rounds to nearest even, saturates at ±448.
 KVS_CODEC std::uint8_t e4m3_bits(float x) noexcept {
   const std::uint32_t bits = bits_of(x);
   const float size = smaller_of(magnitude(x), 448.0F);
@@ -103,7 +103,7 @@ KVS_CODEC float largest_magnitude(const float* x, std::size_t count) noexcept {
   for (std::size_t i = 0; i < count; ++i) most = larger_of(most, magnitude(x[i]));
   return most;
 }
-/// The value of largest magnitude, the first of several.
+/// Returns the value with the largest magnitude; the first one on a tie.
 KVS_CODEC float furthest(const float* x, std::size_t count) noexcept {
   float most = 0, value = 0;
   for (std::size_t i = 0; i < count; ++i) {
@@ -115,8 +115,8 @@ KVS_CODEC float furthest(const float* x, std::size_t count) noexcept {
 }
 KVS_CODEC float inverse_or_zero(float d) noexcept { return d == 0 ? 0 : 1 / d; }
 
-// Codes of Bits bits of a group of `count`: parts of it lie over each other, so that loops over them have no steps.
-// 3 bits: eight codes in three bytes.
+// Stores `count` codes of `Bits` bits. Each byte holds codes from different parts of the group, so that loops have unit
+// stride. With 3 bits, three bytes hold eight consecutive codes.
 template <unsigned Bits, class Code>
 KVS_CODEC void put_codes(std::uint8_t* to, std::size_t count, Code code) noexcept {
   if constexpr (Bits == 3) {
@@ -135,7 +135,7 @@ KVS_CODEC void put_codes(std::uint8_t* to, std::size_t count, Code code) noexcep
     }
   }
 }
-/// Calls use(index, code) for each.
+/// Calls use(index, code) for each code.
 template <unsigned Bits, class Use>
 KVS_CODEC void each_code(const std::uint8_t* from, std::size_t count, Use use) noexcept {
   if constexpr (Bits == 3) {

@@ -8,13 +8,13 @@
 namespace kvs::codecs {
 namespace {  // NOLINT: see scalars.h
 
-/// Trellis-coded values of unequal rates. Value i adds bits[i] bits to a stream, and its state, the stream's last eight
-/// bits, picks one of the 256 values of the book for that number of bits: what the bits before have said makes room for
-/// a finer choice, which an encoder finds by dynamic programming over states and a decoder does not have to follow, so
-/// that any value can be read by itself. A row is its gain (f16), whose high byte is the first state, and the stream.
-/// Source: Marcellin & Fischer (1990), IEEE Transactions on Communications 38(1), 82-93; the state as a window of the
-/// stream is QTIP's, Tseng et al. (2024), arXiv:2406.11235, section 3.1. Ours: rates by value, books fitted to what is
-/// coded.
+/// Trellis-coded values with unequal rates. Value i adds bits[i] bits to a stream. The state is the last eight bits of
+/// the stream; it selects one of the 256 values in the book for that number of bits. Earlier bits thus refine the
+/// choice. An encoder finds the best path by dynamic programming over states. A decoder need not follow the path, so
+/// any value can be read by itself. A row is its gain (f16), whose high byte is the first state, and the stream.
+/// Source: Marcellin & Fischer (1990), IEEE Transactions on Communications 38(1), 82-93. The state as a window of the
+/// stream is from QTIP, Tseng et al. (2024), arXiv:2406.11235, section 3.1. Our additions: rates per value, books
+/// fitted to the coded values.
 struct Trellis {
   static constexpr std::size_t kStates = 256, kGain = 2, kLanes = 16;
   static constexpr float kMinGain = 0.05F, kMaxGain = 60000, kFar = 1e30F;
@@ -26,12 +26,12 @@ struct Trellis {
     return static_cast<unsigned>(value.bits);
   }
 
-  /// The state whose last bit lies `shift` bits before the end of a byte.
+  /// Returns the state whose last bit is `shift` bits before the end of `byte`.
   static KVS_CODEC unsigned state_at(const std::uint8_t* byte, unsigned shift) noexcept {
     return ((static_cast<unsigned>(byte[-1]) << 8 | byte[0]) >> shift) & (kStates - 1);
   }
 
-  /// The root mean square of what is coded.
+  /// Returns the root mean square of the coded values.
   KVS_CODEC static float gain_of(const TrellisValue* values, std::size_t count, const float* x) noexcept {
     float sum = 0, coded = 0;
     for (std::size_t i = 0; i < count; ++i) {
@@ -43,8 +43,8 @@ struct Trellis {
     return coded > 0 ? clamped(std::sqrt(sum / coded), kMinGain, kMaxGain) : 1;
   }
 
-  /// Of states and those half of them further on the better ones: the cheaper, of equal ones the lower. This and what
-  /// follows are loops that compilers turn into vectors: nothing in them overlaps, nothing in them branches.
+  /// Keeps the better of each state p and state p + half: the cheaper, or the lower if equal. This and the following
+  /// loops vectorise: they have no aliasing and no branches.
   KVS_CODEC static void keep_better(std::size_t half, float* __restrict__ cost, float* __restrict__ state,
                                     const float* __restrict__ other_cost,
                                     const float* __restrict__ other_state) noexcept {
@@ -56,8 +56,8 @@ struct Trellis {
     }
   }
 
-  /// The cost of each state behind a value: its error's, and the least of the states before it.
-  /// @tparam kSame  states `1 << kSame` side by side, of kLanes at most, come after the same ones
+  /// Computes the cost of each state after a value: the value's error plus the smallest cost of a preceding state.
+  /// @tparam kSame  `1 << kSame` adjacent states (kLanes at most) have the same preceding states
   /// @param least  [state >> bits]
   template <unsigned kSame>
   KVS_CODEC static void add_errors(unsigned bits, float z, float weight, const float* __restrict__ book,
@@ -69,18 +69,18 @@ struct Trellis {
       }
   }
 
-  /// One value.
+  /// Processes one value.
   /// @param cost  [state], overwritten;  @param scratch  [state]
-  /// @param back  [state >> bits]: the cheapest state before it
+  /// @param back  [state >> bits]: the cheapest preceding state
   KVS_CODEC static void advance(unsigned bits, float z, float weight, const float* book, float* cost, float* scratch,
                                 std::uint8_t* back) noexcept {
-    const std::size_t windows = kStates >> bits;  // what states before and after it share
+    const std::size_t windows = kStates >> bits;  // bits shared by the states before and after the value
     float* const state = scratch;
     for (int s = 0; s < static_cast<int>(kStates); ++s) state[s] = static_cast<float>(s);
     const auto halve = [&](std::size_t half) {
       if (half >= windows) keep_better(half, cost, state, cost + half, state + half);
     };
-    halve(128);  // constants: loops have no ends to care for
+    halve(128);  // constants, so that loops need no remainders
     halve(64);
     halve(32);
     halve(16);
@@ -140,7 +140,7 @@ struct Trellis {
                                    float* x) noexcept {
     const TrellisValue* const values = values_of(tables);
     const float gain = half_at(from);
-    std::size_t last = 15;  // bit of the row that ends the state
+    std::size_t last = 15;  // index in the row of the state's last bit
     for (std::size_t i = 0; i < count; ++i) {
       const unsigned bits = bits_of_value(values[i]);
       last += bits;

@@ -7,7 +7,7 @@
 namespace kvs::codecs {
 namespace {  // NOLINT: see scalars.h
 
-/// vLLM's fp8 of values that were divided by their scale.
+/// vLLM's fp8, for values already divided by their scale.
 struct E4m3 {
   KVS_CODEC static void encode(const float* x, std::size_t count, std::uint8_t* to) noexcept {
     for (std::size_t i = 0; i < count; ++i) to[i] = e4m3_bits(x[i]);
@@ -17,7 +17,7 @@ struct E4m3 {
   }
 };
 
-/// vLLM, triton_reshape_and_cache_flash.py: a scale per token and head, f32, after the codes.
+/// vLLM, triton_reshape_and_cache_flash.py: one f32 scale per token and head, stored after the codes.
 struct Int8Row {
   KVS_CODEC static void encode(const float* x, std::size_t count, std::uint8_t* to) noexcept {
     const float scale = larger_of(largest_magnitude(x, count) / 127, 1e-6F), inverse = 1 / scale;
@@ -45,8 +45,8 @@ struct E4m3Row {
   }
 };
 
-/// vLLM, int4_per_token_head.py, of values whose rotation left √b in: an integer zero in the low four bits of the f32
-/// scale.
+/// vLLM, int4_per_token_head.py. The rotation left the factor √b in the values. The low four bits of the f32 scale hold
+/// an integer zero point.
 struct Int4Row {
   KVS_CODEC static void encode(const float* x, std::size_t count, std::uint8_t* to) noexcept {
     const auto [least, most] = extremes(x, count);
@@ -62,11 +62,11 @@ struct Int4Row {
   }
 };
 
-/// vLLM, turboquant: a key's direction in the Lloyd–Max cells of N(0, 1/d), its norm in f16 ("nc": the vector of
-/// centroids is divided by its norm). Values: minimum and step in f16, codes by those in f32.
+/// vLLM, turboquant. Keys: the direction in the Lloyd–Max cells of N(0, 1/d) and the norm in f16 ("nc": the vector of
+/// centroids is divided by its norm). Values: minimum and step in f16; codes are computed with the f32 values.
 template <unsigned Bits>
 struct TurboKey {
-  /// Centroids of N(0, 1), ascending.
+  /// Returns a centroid of N(0, 1); centroids ascend.
   KVS_CODEC static float centroid(unsigned code) noexcept {
     constexpr float kFour[16] = {-2.73092224F, -2.06844712F, -1.61788180F, -1.25625754F, -0.94244822F, -0.65687991F,
                                  -0.38813779F, -0.12842766F, 0.12842766F,  0.38813779F,  0.65687991F,  0.94244822F,
@@ -75,7 +75,7 @@ struct TurboKey {
                                  0.24498360F,  0.75564553F,  1.34318004F,  2.15034958F};
     return Bits == 4 ? kFour[code & 15U] : kThree[code & 7U];
   }
-  /// √(Σ x²) of a multiple of 16 values, in sixteen sums: the same in registers of any width.
+  /// √(Σ x²) of a multiple of 16 values, in sixteen partial sums: equal for every register width.
   KVS_CODEC static float length(const float* x, std::size_t count) noexcept {
     float sums[16] = {};
     for (std::size_t first = 0; first < count; first += 16)

@@ -7,7 +7,7 @@
 namespace kvs {
 namespace {
 
-/// Rows of f(x), or of f(x's first half) · its second half. out: [row, columns]
+/// Writes rows of f(x), or of f(first half of x) · second half. out: [row, columns]
 void activate_rows(BackendView<const float, 2> x, Activation activation, Operand out, bool bf16, int threads) {
   const std::size_t rows = x.extent(0), stride = x.extent(1), item = bf16 ? sizeof(std::uint16_t) : sizeof(float);
   const auto activate = cpu::loops().activate;
@@ -22,7 +22,7 @@ void activate_rows(BackendView<const float, 2> x, Activation activation, Operand
 }  // namespace
 
 void CpuBackend::up_projection(Operand x, const Weight& weight, Activation activation, Operand out) {
-  constexpr std::size_t kSlabRows = 2048;  // so that the product's memory stays bounded
+  constexpr std::size_t kSlabRows = 2048;  // bounds the product's memory
   const std::size_t width = weight.rows(), columns = out.columns;
   cpu::require(out.rows == x.rows && (width == columns || width == 2 * columns), "up_projection",
                "out of x's rows and the weight's rows or half of them");

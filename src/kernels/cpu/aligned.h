@@ -5,12 +5,12 @@
 
 namespace kvs::cpu {
 
-/// At least `bytes` bytes on a cache line; from 4 MiB on a huge page, which the system is asked to use.
+/// Allocates at least `bytes` bytes, aligned to a cache line; from 4 MiB on aligned to, and requested as, huge pages.
 /// @throws Error kEnvironment "out of memory for N bytes".
 void* allocate_aligned(std::size_t bytes);
 void release_aligned(void* memory) noexcept;
 
-/// Scratch memory that grows and is reused; growing does not keep the content.
+/// Scratch memory that grows and is reused. Growing discards the content.
 class AlignedBuffer {
  public:
   AlignedBuffer() = default;

@@ -16,7 +16,7 @@ namespace {
 
 using cpu::StatesLayout;
 
-/// Keys and values of [member, kv_head, token, head_dim], and where they go in packed form: [member, kv_head, chunk].
+/// Keys and values [member, kv_head, token, head_dim], and their position in packed form [member, kv_head, chunk].
 struct States {
   explicit States(const PastKv& rows)
       : k(rows, true, false),
@@ -38,7 +38,7 @@ struct States {
   std::size_t members, heads, tokens, first_chunk = 0;
 };
 
-/// The packed runs that queries of (member, head) read, oldest first.
+/// Returns the packed runs that queries of (member, head) read, oldest first.
 std::vector<cpu::KeyRun> runs_of(const States& past, const States& own, const std::byte* packed, std::size_t bytes,
                                  std::size_t member, std::size_t head) {
   std::vector<cpu::KeyRun> runs;
@@ -56,7 +56,7 @@ std::vector<cpu::KeyRun> runs_of(const States& past, const States& own, const st
   return runs;
 }
 
-/// Packs every chunk of `states`. Not in the calling thread alone: this is a pass over all keys and values.
+/// Packs every chunk of `states` in parallel, because this reads all keys and values.
 void pack_states(const StatesLayout& layout, const States& states, std::byte* packed,
                  const std::vector<cpu::AlignedBuffer>& scratch) {
   const std::size_t per_head = states.chunks(), all = states.all_chunks(), head_dim = layout.head_dim();

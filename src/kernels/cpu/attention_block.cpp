@@ -12,7 +12,7 @@ namespace kvs::cpu {
 namespace {
 
 constexpr float kNothing = -std::numeric_limits<float>::infinity();
-constexpr std::size_t kHeightStep = 16;  // rows per head are rounded up to it, so that few sizes need be compiled
+constexpr std::size_t kHeightStep = 16;  // rows per head are rounded up to it, to limit the number of compiled sizes
 
 constexpr std::ptrdiff_t kFarBefore = PTRDIFF_MIN / 2;
 
@@ -25,16 +25,16 @@ std::size_t round_up(std::size_t value, std::size_t step) { return (value + step
 
 }  // namespace
 
-/// One block's working set; a thread's private cache holds it. R rows = heads · height.
+/// The working set of one block, which fits a private cache. R rows = heads · height.
 struct AttentionBlock::Rows {
   std::size_t height;
   void* q;          // [R, head_dim] in the compute type
   float* scores;    // [R, width]
-  void* p;          // [R, width] in the compute type: scores itself in f32
+  void* p;          // [R, width] in the compute type; in f32 the same memory as scores
   float* mix;       // [slice][R, channels]
-  float* largest;   // [R] running
-  float* sum;       // [R, kSumLanes] running, by lane: the lanes are added at the end only
-  float* decrease;  // [R] of the present run: correction of what came before
+  float* largest;   // [R] running maximum
+  float* sum;       // [R, kSumLanes] running sum per lane; lanes are added only at the end
+  float* decrease;  // [R] of the current run: correction of the earlier runs
 };
 
 AttentionBlock::AttentionBlock(ProductEngine& engine, const StatesLayout& layout, std::size_t heads, std::size_t tokens,
@@ -56,7 +56,7 @@ AttentionBlock::AttentionBlock(ProductEngine& engine, const StatesLayout& layout
 }
 
 std::size_t AttentionBlock::block_tokens(std::size_t heads, std::size_t total_tokens) noexcept {
-  constexpr std::size_t kRows = 192;  // of a product: scores of this many rows and their keys fit a private cache
+  constexpr std::size_t kRows = 192;  // rows of a product: their scores and keys fit a private cache
   return std::min(std::clamp(std::bit_floor(kRows / std::min(heads, kRows)), std::size_t{16}, std::size_t{128}),
                   total_tokens);
 }
@@ -66,7 +66,7 @@ AttentionBlock::Products AttentionBlock::compile(std::size_t rows, std::size_t w
   made.width = width;
   const std::size_t head_dim = layout_->head_dim();
   made.scores = engine_->product({.m = rows, .n = width, .k = head_dim}, layout_->keys());
-  if (made.scores == nullptr) return made;  // then only whole chunks are used
+  if (made.scores == nullptr) return made;  // without this product, only whole chunks are used
   const auto mixes = [&](std::size_t keys, bool accumulate) {
     std::vector<std::shared_ptr<const Product>> list;
     for (std::size_t slice = 0; slice < layout_->slices(); ++slice) {
@@ -121,12 +121,12 @@ void AttentionBlock::gather(const QueryBlock& block, const Rows& rows) const noe
   }
 }
 
-/// True if not even the block's first query reads the run's last key.
+/// Returns true if even the block's first query does not read the run's last key.
 bool AttentionBlock::outside_window(const QueryBlock& block, const KeyRun& run) const noexcept {
   return window_ > 0 && run.position + run.count + window_ <= block.position + 1;
 }
 
-/// What the online softmax needs of this block's scores against `run`.
+/// Returns the input of the online softmax for this block's scores against `run`.
 ScoreTile AttentionBlock::tile_of(const QueryBlock& block, const KeyRun& run, std::size_t width,
                                   const Rows& rows) const noexcept {
   const auto offset = [](std::size_t a, std::size_t b) {
@@ -140,7 +140,7 @@ ScoreTile AttentionBlock::tile_of(const QueryBlock& block, const KeyRun& run, st
           .p = rows.p,
           .first_begin = window_ > 0 ? offset(block.position + 1, window_ + run.position) : kFarBefore,
           .first_end = run.causal ? offset(block.first_token + 1, run.first_token) : offset(run.count, 0),
-          .count = std::min(run.count, width),  // width binds only in rows beyond the last token, which are not used
+          .count = std::min(run.count, width),  // `width` limits only unused rows beyond the last token
           .scale = scale_,
           .inverse_cap = inverse_cap_,
           .largest = rows.largest,

@@ -10,56 +10,56 @@
 
 namespace kvs::cpu {
 
-/// A packed run of keys as one block of queries sees it.
+/// A packed run of keys, as seen by one block of queries.
 struct KeyRun {
   const std::byte* chunk;
-  std::size_t count;        // keys in it
+  std::size_t count;        // number of keys
   std::size_t first_token;  // causal runs: the token of key 0; the query of token t reads keys 0 … t − first_token
   bool causal;
-  std::size_t position;  // of key 0, in the past followed by the member's own tokens
+  std::size_t position;  // position of key 0, counted over the past and the member's own tokens
 };
 
-/// The queries of one kv head's group for tokens [first_token, first_token + tokens) of one member.
+/// The queries of one KV head's group for tokens [first_token, first_token + tokens) of one member.
 struct QueryBlock {
-  const float* q;  // token first_token of the group's first head
+  const float* q;  // of token first_token in the group's first head
   std::size_t head_stride;
   std::size_t first_token, tokens;
-  std::size_t position;  // of first_token, counted as a run's
-  void* out;             // the same token and head of the output
+  std::size_t position;  // position of first_token, counted as in KeyRun
+  void* out;             // output of that token and head
   std::size_t out_stride;
 };
 
-/// What happens to q·k before the softmax, as in AttentionInput.
+/// The transformation of q·k before the softmax, as in AttentionInput.
 struct ScoreRule {
   float scale;
   float softcap;       // 0: none
   std::size_t window;  // 0: none
 };
 
-/// Attention of blocks of queries over runs of keys by an online softmax: running maximum, sum and mix of each query
-/// row are corrected when a later run raises the maximum. The rows of a group's heads are stacked, so that one product
-/// serves them all: row = head · height + token.
+/// Attention of blocks of queries over runs of keys by an online softmax. The running maximum, sum and mix of each
+/// query row are corrected when a later run raises the maximum. The rows of a group's heads are stacked, so that one
+/// product serves all heads: row = head · height + token.
 /// Source: Milakov & Gimelshein (2018), arXiv:1805.02867; Dao et al., FlashAttention (2022), arXiv:2205.14135.
 class AttentionBlock {
  public:
-  /// @param heads  query heads per kv head;  @param tokens  tokens of every block but possibly the last
-  /// @param total_tokens  of a member: decides the last block's size
+  /// @param heads  query heads per KV head;  @param tokens  tokens per block, except possibly the last block
+  /// @param total_tokens  tokens of a member; determines the size of the last block
   AttentionBlock(ProductEngine& engine, const StatesLayout& layout, std::size_t heads, std::size_t tokens,
                  std::size_t total_tokens, const ScoreRule& rule);
 
-  /// Tokens per block for groups of this many heads.
+  /// Returns the number of tokens per block for groups of `heads` heads.
   static std::size_t block_tokens(std::size_t heads, std::size_t total_tokens) noexcept;
 
   std::size_t scratch_bytes() const noexcept;
 
-  /// @param scratch  scratch_bytes(), aligned to a cache line.  @return false if the engine refused a product.
+  /// @param scratch  scratch_bytes() bytes, aligned to a cache line.  @return false if the engine refused a product.
   bool run(const QueryBlock& block, const std::vector<KeyRun>& runs, std::size_t worker, void* scratch) const noexcept;
 
  private:
   struct Rows;
   struct Products {
     std::shared_ptr<const Product> scores = {};                                  // [rows, width]
-    std::vector<std::shared_ptr<const Product>> first_mix = {}, later_mix = {};  // [slice], of `width` keys
+    std::vector<std::shared_ptr<const Product>> first_mix = {}, later_mix = {};  // [slice], over `width` keys
     std::size_t width = 0;                                                       // keys per product
   };
   Products compile(std::size_t rows, std::size_t width) const;
@@ -76,9 +76,9 @@ class AttentionBlock {
 
   ProductEngine* engine_;
   const StatesLayout* layout_;
-  std::size_t heads_, tokens_, height_, last_height_;  // heights: rows per head, tokens rounded up
-  float scale_;                                        // times log2(e): weights are powers of 2
-  float inverse_cap_;                                  // scores are tanh(q·k · this), and scale_ the cap; 0: no cap
+  std::size_t heads_, tokens_, height_, last_height_;  // heights: rows per head (tokens rounded up)
+  float scale_;                                        // includes log2(e), because weights are powers of 2, and a cap
+  float inverse_cap_;                                  // scores are tanh(q·k · inverse_cap_); 0: no cap
   std::size_t window_;
   std::vector<Products> products_[2];  // [last block][width / kWidthStep − 1]
 };

@@ -6,7 +6,7 @@
 namespace kvs {
 namespace {
 
-/// Adds to the matrices at once.
+/// Adds to the matrices immediately.
 class CpuRopeGrams final : public RopeGrams {
  public:
   explicit CpuRopeGrams(TensorView<double, 4> gram) : gram_(gram) {}

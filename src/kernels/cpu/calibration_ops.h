@@ -7,8 +7,8 @@
 
 namespace kvs {
 
-/// The reference: OpenBLAS and LAPACK in float64, and loops of its own for the sums over pairs of tokens. All operands
-/// are host memory. Thread-safe.
+/// Makes the reference implementation: OpenBLAS and LAPACK in float64, and its own loops for the sums over pairs of
+/// tokens. All operands are host memory. Thread-safe.
 /// @param compute_type  element type of Operands, kF32 or kBF16
 std::unique_ptr<CalibrationOps> make_cpu_calibration_ops(DType compute_type);
 

@@ -5,7 +5,7 @@
 namespace kvs::cpu {
 namespace {
 
-/// Lane l is channels 2l and 2l + 1.
+/// Lane l holds channels 2l and 2l + 1.
 FftSample load_sample(const float* row) noexcept {
   FftSample sample;
   for (std::size_t lane = 0; lane < kFftSignals; ++lane) {

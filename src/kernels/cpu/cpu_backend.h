@@ -15,11 +15,11 @@ struct CodedRows;
 class PackedWeight;
 }  // namespace cpu
 
-/// The processor: OpenMP over tiles, a ProductEngine for the products inside them (cpu/products.h).
-/// A row's result depends neither on the number of threads nor on the other rows or members of the batch.
+/// The CPU backend: OpenMP over tiles, with a ProductEngine for the products inside the tiles (cpu/products.h). A row's
+/// result depends neither on the number of threads nor on the other rows or members of the batch.
 class CpuBackend final : public Backend {
  public:
-  /// @param threads  0: all processors.  @throws Error kUsage for another type than f32 or bf16.
+  /// @param threads  0: all processors.  @throws Error kUsage for a type other than f32 or bf16.
   CpuBackend(DType compute_type, int threads);
 
   std::string_view device() const noexcept override { return "cpu"; }
@@ -59,23 +59,23 @@ class CpuBackend final : public Backend {
                      float softcap) override;
 
  private:
-  /// Of the compute type, or of f32, which is made when it is first asked for.
+  /// Returns the engine of the compute type, or the f32 engine, which is made at its first use.
   cpu::ProductEngine& products(DType type);
-  /// linear() of rows of the weight's type.
+  /// linear() for rows in the weight's type.
   void multiply(const void* x, std::size_t rows, const cpu::PackedWeight& weight, BackendView<float, 2> out,
                 bool accumulate);
-  /// One scratch buffer of this size per thread.
+  /// Makes one scratch buffer of this size per thread.
   void reserve_scratch(std::size_t bytes_per_thread);
   void code_rows(const StoredRows& held, std::size_t first, std::size_t count, const float* x, std::size_t head_stride,
                  void (*code)(const cpu::CodedRows&) noexcept);
 
   int threads_;
   std::unique_ptr<cpu::ProductEngine> products_;
-  std::unique_ptr<cpu::ProductEngine> f32_products_;  // beside products_ of another type
+  std::unique_ptr<cpu::ProductEngine> f32_products_;  // if products_ has another type
   std::vector<cpu::AlignedBuffer> scratch_;           // [thread]
   cpu::AlignedBuffer packed_states_;                  // attention: keys and values in the products' layout
   cpu::AlignedBuffer row_scratch_;                    // attention of few tokens
-  cpu::SpectrumAttention spectrum_;                   // its part that reads a spectrum
+  cpu::SpectrumAttention spectrum_;                   // the spectrum part of attention of few tokens
   cpu::AlignedBuffer states_;                         // self_attention: q, k and v
   cpu::AlignedBuffer projected_;                      // up_projection: f32 [slab, weight rows]
 };

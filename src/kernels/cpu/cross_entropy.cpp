@@ -26,7 +26,7 @@ double log_sum(const cpu::LogitSum* slices, std::size_t count) {
 
 void CpuBackend::cross_entropy(Operand x, const Weight& head, std::span<const std::int32_t> targets,
                                std::span<float> nll, float softcap) {
-  // A tile of logits is read three times right after the product has written it: it must stay in the private cache.
+  // A tile of logits is read three times after the product wrote it, so it must fit the private cache.
   constexpr std::size_t kSlice = 1024, kMaxRows = 128;
   const cpu::PackedWeight& packed = cpu::checked_weight(head, x.columns, compute_type());
   const std::size_t rows = x.rows, n = packed.rows(), k = packed.columns();
@@ -43,7 +43,7 @@ void CpuBackend::cross_entropy(Operand x, const Weight& head, std::span<const st
   std::vector<float> target_logits(rows);
   const cpu::OneThreadEach guard;
   std::atomic<bool> refused = false;
-  // Slices outermost: the threads work on one slice of the weight at about the same time, which the shared cache holds.
+  // Slices are the outer loop: all threads work on one slice of the weight at a time, and the shared cache holds it.
 #pragma omp parallel for num_threads(threads_) schedule(dynamic, 1) collapse(2)
   for (std::size_t column = 0; column < n; column += slice) {
     for (std::size_t row = 0; row < rows; row += tile_rows) {

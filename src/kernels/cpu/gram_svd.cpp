@@ -10,14 +10,14 @@
 namespace kvs::cpu {
 namespace {
 
-/// Eigenvalues of a symmetric matrix, ascending, and the eigenvectors of the largest `rank`.
+/// Eigenvalues of a symmetric matrix, ascending, and the eigenvectors of the `rank` largest.
 struct Eigen {
   std::vector<double> values;
   std::vector<double> vectors;  // [rank, n] row-major, one vector per row, ascending
 };
 
-/// Householder tridiagonalisation, divide and conquer, and the back transformation of the wanted vectors only: what
-/// dsyevd does, less the vectors that nobody asked for. `lower` is column-major, its lower triangle is destroyed.
+/// Householder tridiagonalisation, divide and conquer, and the back transformation of the wanted vectors only (dsyevd
+/// computes all vectors). `lower` is column-major; its lower triangle is overwritten.
 Eigen leading_eigenvectors(std::vector<double> lower, std::size_t n, std::size_t rank) {
   const int size = to_int(n), wanted = to_int(rank);
   Eigen result{std::vector<double>(n), {}};
@@ -40,7 +40,7 @@ Eigen leading_eigenvectors(std::vector<double> lower, std::size_t n, std::size_t
   return result;
 }
 
-/// M Mᵀ if M has no more rows than columns, else Mᵀ M; the lower triangle in column-major order.
+/// Returns M Mᵀ if M has no more rows than columns, else Mᵀ M: the lower triangle in column-major order.
 std::vector<double> smaller_gram(TensorView<const double, 2> matrix) {
   const int rows = to_int(matrix.extent(0)), columns = to_int(matrix.extent(1));
   const bool wide = rows <= columns;
@@ -51,7 +51,7 @@ std::vector<double> smaller_gram(TensorView<const double, 2> matrix) {
   return gram;
 }
 
-/// out[i, j] = x[i, j] · factor[i] or, with `by_column`, · factor[j].
+/// x[i, j] *= factor[i], or factor[j] with `by_column`.
 void scale(std::vector<double>& x, const std::vector<double>& factor, bool by_column) {
   const std::size_t rows = by_column ? x.size() / factor.size() : factor.size(), columns = x.size() / rows;
   for (std::size_t row = 0; row < rows; ++row)
@@ -69,7 +69,7 @@ SingularValues gram_svd(TensorView<const double, 2> matrix, std::size_t rank) {
   std::ranges::transform(eigen.values.rbegin(), eigen.values.rend(), result.singular.begin(),
                          [](double value) { return std::sqrt(std::max(value, 0.0)); });
   if (rank == 0) return result;
-  // Below this the Gram matrix knows nothing of σ: such a triplet contributes nothing, and its other vector stays zero.
+  // Below `floor`, the Gram matrix holds no information on σ: the triplet adds nothing and its other vector stays zero.
   const double floor =
       result.singular.front() * std::sqrt(static_cast<double>(n) * std::numeric_limits<double>::epsilon());
   std::vector<double> inverse(rank);

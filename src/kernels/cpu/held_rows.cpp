@@ -11,7 +11,7 @@ namespace kvs {
 namespace cpu {
 namespace {
 
-/// Rows of one head to code or decode. The bytes of rows that are only read are not written.
+/// Describes rows of one head to encode or decode. const_cast is safe: bytes of rows that are only read stay unwritten.
 CodedRows coded(const StoredRows& held, std::size_t member, std::size_t head, std::size_t first, std::size_t count,
                 const float* x, float* scratch, bool in_basis = false) {
   return {.format = held.format,
@@ -26,7 +26,7 @@ CodedRows coded(const StoredRows& held, std::size_t member, std::size_t head, st
 
 std::size_t scratch_floats(const StoredRows& rows) { return unit_scratch(rows.format, rows.values()); }
 
-/// Rotates row n as position first + n.
+/// Rotates row n to position first + n.
 void rotate_rows(const RopeTable& table, std::size_t first, std::size_t count, std::size_t head_dim, float* rows) {
   const std::size_t chunks = table.cosine.extent(1);
   for (std::size_t row = 0; row < count; ++row) {
@@ -89,7 +89,7 @@ const float* PastReader::read(std::size_t member, std::size_t head, std::size_t 
 
 }  // namespace cpu
 
-/// @param x  the rows of head 0, `head_stride` floats before those of the next
+/// @param x  the rows of head 0; the next head's rows follow after `head_stride` floats
 void CpuBackend::code_rows(const StoredRows& held, std::size_t first, std::size_t count, const float* x,
                            std::size_t head_stride, void (*code)(const cpu::CodedRows&) noexcept) {
   reserve_scratch(cpu::scratch_floats(held) * sizeof(float));

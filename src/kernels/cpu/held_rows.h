@@ -6,21 +6,21 @@
 
 namespace kvs::cpu {
 
-/// The keys, or the values, of a past as f32 rows, a few at a time.
+/// Reads the keys, or the values, of a past as f32 rows, a few at a time.
 class PastReader {
  public:
-  /// @param may_turn  rows may be read in the basis in which they are coded, see in_basis()
+  /// @param may_turn  rows may be read in the basis of their encoding, see in_basis()
   PastReader(const PastKv& past, bool keys, bool may_turn);
 
-  /// Whether read() leaves rows in the basis in which they are coded, so that the few rows which meet them have to be
-  /// turned instead: true where all of them share one and are not rotated after that.
+  /// Returns true if read() leaves rows in the basis of their encoding. The caller then transforms the few rows that
+  /// meet them. True if all rows share one basis and are not rotated afterwards.
   bool in_basis() const noexcept { return in_basis_; }
-  /// Turns `count` rows in place, if in_basis().  @param scratch  spare_floats()
+  /// Transforms `count` rows in place if in_basis().  @param scratch  spare_floats()
   void turn(RowTurn turn, float* rows, std::size_t count, float* scratch) const noexcept;
 
-  /// Floats that read() needs for up to `rows` rows: 0 where it never has to copy.
+  /// Returns the floats that read() needs for up to `rows` rows: 0 if it never copies.
   std::size_t spare_floats(std::size_t rows) const noexcept;
-  /// Rows [first, first + count) of a head: where they lie, or in `spare`.
+  /// Returns rows [first, first + count) of a head: a pointer to the stored rows, or to a copy in `spare`.
   const float* read(std::size_t member, std::size_t head, std::size_t first, std::size_t count, float* spare) const;
 
  private:

@@ -8,7 +8,7 @@ namespace kvs {
 namespace {
 
 InstructionSet found() noexcept {
-  // oneDNN heeds the operating system and the environment variable. Its sets are bits that include their predecessors'.
+  // oneDNN respects the operating system and the environment variable. The bits of each set include all lower sets.
   const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
   const auto has = [isa](dnnl_cpu_isa_t set) { return (isa & set) == set; };
   if (has(dnnl_cpu_isa_avx512_core_amx)) return InstructionSet::kAmx;
@@ -40,7 +40,7 @@ std::string_view name_of(InstructionSet set) noexcept {
 
 namespace cpu {
 
-// Of simd/table.cpp, which is compiled once for each.
+// Defined in simd/table.cpp, which is compiled once per instruction set.
 namespace avx2 {
 extern const Loops table;
 }

@@ -8,7 +8,7 @@
 
 namespace kvs::cpu {
 
-/// BLAS and LAPACK take 32-bit sizes.
+/// Converts a size: BLAS and LAPACK use 32-bit sizes.
 inline int to_int(std::size_t value) {
   if (value > static_cast<std::size_t>(std::numeric_limits<int>::max()))
     throw Error(ErrorCode::kUnsupported, "linear algebra",
@@ -16,10 +16,10 @@ inline int to_int(std::size_t value) {
   return static_cast<int>(value);
 }
 
-/// Turns LAPACK's status into an Error: kEnvironment without memory, kInternal for a wrong argument, kData if the
+/// Converts LAPACK's status to an Error: kEnvironment if memory ran out, kInternal for a wrong argument, kData if the
 /// iteration failed.
 inline void check_lapack(int info, const char* routine) {
-  constexpr int kNoWorkspace = -1010, kNoCopy = -1011;  // LAPACKE's
+  constexpr int kNoWorkspace = -1010, kNoCopy = -1011;  // LAPACKE's codes
   if (info == kNoWorkspace || info == kNoCopy)
     throw Error(ErrorCode::kEnvironment, routine, "out of memory for the decomposition");
   if (info < 0) throw Error(ErrorCode::kInternal, routine, "argument " + std::to_string(-info) + " is not valid");

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kBufferBytes = std::size_t{128} << 20;  // OpenBLAS' BUFFER_SIZE on x86-64
 
-/// @throws Error kEnvironment unless `buffers` buffers can be mapped at the same time.
+/// @throws Error kEnvironment unless `buffers` buffers can be mapped at once.
 void require_room(std::size_t buffers, int threads) {
   std::vector<void*> mapped;
   mapped.reserve(buffers);
@@ -31,7 +31,7 @@ void require_room(std::size_t buffers, int threads) {
   const std::size_t mebibyte = std::size_t{1} << 20;
   throw Error(ErrorCode::kEnvironment, "memory",
               "found less than " + std::to_string(buffers * kBufferBytes / mebibyte) +
-                  " MiB of address space, expected as much for decompositions by " + std::to_string(threads) +
+                  " MiB of address space, expected that much for decompositions by " + std::to_string(threads) +
                   (threads == 1 ? " thread" : " threads"));
 }
 
@@ -43,8 +43,8 @@ void require_room(std::size_t buffers, int threads) {
 class Loaded {
  public:
   Loaded() {
-    ::setenv("OPENBLAS_NUM_THREADS", "1", 1);  // at its start; afterwards it follows OpenMP
-    // LAPACKE's other libraries of BLAS and LAPACK must not come before OpenBLAS' own.
+    ::setenv("OPENBLAS_NUM_THREADS", "1", 1);  // read when the library starts; afterwards it follows OpenMP
+    // OpenBLAS must come first: LAPACKE also depends on other BLAS and LAPACK libraries.
     void* const blas = open("libopenblas.so.0", RTLD_GLOBAL);
     void* const lapacke = open("liblapacke.so.3", RTLD_LOCAL);
     find(blas, "openblas_set_num_threads", set_threads_);
@@ -62,7 +62,7 @@ class Loaded {
     find(lapacke, "LAPACKE_dsytrd", routines.dsytrd);
   }
 
-  /// Takes the buffers of `threads` threads and of their caller: once taken, OpenBLAS keeps them.
+  /// Allocates the buffers of `threads` threads and of their caller. OpenBLAS keeps them afterwards.
   void take_buffers(int threads) const {
     set_threads_(threads);
     double one = 1;
@@ -90,10 +90,10 @@ class Loaded {
 
 const LapackLibrary& lapack() {
   static std::mutex mutex;
-  static int ready = 0;  // threads that have their buffers
+  static int ready = 0;  // number of threads that have buffers
   const std::scoped_lock lock(mutex);
   const int threads = settle_threads(omp_get_max_threads());
-  // One for the caller, and as much again for the libraries themselves.
+  // One buffer for the caller, and the memory of another for the libraries themselves.
   if (ready == 0) require_room(static_cast<std::size_t>(threads) + 2, threads);
   static const Loaded loaded;
   if (ready < threads) {

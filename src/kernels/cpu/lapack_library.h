@@ -7,7 +7,7 @@
 
 namespace kvs::cpu {
 
-/// The routines of OpenBLAS and LAPACKE that are called here.
+/// The OpenBLAS and LAPACKE routines in use.
 struct LapackLibrary {
   decltype(&cblas_dgemm) dgemm;
   decltype(&cblas_dsyrk) dsyrk;
@@ -22,14 +22,14 @@ struct LapackLibrary {
 
   char* (*openblas_config)();
   char* (*openblas_corename)();
-  /// Its version, how it was built, and the processor that its kernels are for.
+  /// Returns the version, the build configuration and the target processor of the kernels.
   std::string config() const { return std::string(openblas_config()) + ", " + openblas_corename(); }
 };
 
-/// Loads the libraries when the first routine is wanted, not when a program starts: OpenBLAS reserves 128 MiB of
-/// address space for each thread, and where a limit leaves no room for them it tries again for ever (0.3.21). So room
-/// for as many threads as parallel regions have is made sure of before.
-/// @throws Error kEnvironment if there is no room, or a library is missing.
+/// Loads the libraries at the first call, not at program start. OpenBLAS reserves 128 MiB of address space per thread,
+/// and if a limit leaves less, it retries forever (0.3.21). So lapack() first checks that there is room for as many
+/// threads as parallel regions have.
+/// @throws Error kEnvironment if there is no room or a library is missing.
 const LapackLibrary& lapack();
 
 }  // namespace kvs::cpu

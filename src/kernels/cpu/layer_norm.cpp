@@ -7,7 +7,7 @@
 namespace kvs {
 namespace {
 
-/// Σ (x − shift), or Σ (x − shift)² with `squared`.
+/// Returns Σ (x − shift), or Σ (x − shift)² with `kSquared`.
 template <bool kSquared>
 double sum_of_shifted(const float* x, std::size_t count, float shift) {
   cpu::Lanes sums[2] = {};

@@ -21,7 +21,7 @@ const PackedWeight& checked_weight(const Weight& weight, std::size_t columns, DT
 
 namespace {
 
-/// to[r, 0 … columns) = or += from[r, :], rows of `to` being `stride` apart.
+/// to[r, 0 … columns) = from[r, :], or += with `accumulate`. Rows of `to` are `stride` apart.
 void write_tile(const float* from, std::size_t rows, std::size_t columns, float* to, std::size_t stride,
                 bool accumulate) {
   for (std::size_t row = 0; row < rows; ++row, from += columns, to += stride) {
@@ -52,7 +52,7 @@ std::unique_ptr<Weight> CpuBackend::make_weight(const WeightSource& source) {
   cpu::AlignedBuffer packed;
   packed.reserve(layout->bytes());
   const bool is_padded = layout->bytes() > source.rows * source.columns * item_size(type);
-  if (is_padded) std::memset(packed.data(), 0, layout->bytes());  // the slabs write everything else
+  if (is_padded) std::memset(packed.data(), 0, layout->bytes());  // the slabs overwrite the rest
   const std::size_t slab_rows = std::max(kSlabValues / source.columns / kRowStep, std::size_t{1}) * kRowStep;
   std::vector<float> slab(std::min(slab_rows, source.rows) * source.columns);
   for (std::size_t first = 0; first < source.rows; first += slab_rows) {
@@ -75,15 +75,14 @@ void CpuBackend::linear_f32(BackendView<const float, 2> x, const Weight& weight,
 
 void CpuBackend::multiply(const void* x, std::size_t rows, const cpu::PackedWeight& weight, BackendView<float, 2> out,
                           bool accumulate) {
-  constexpr std::size_t kMaxRows =
-      256;  // 128 were measured to be 5 % slower, 512 no faster (2 cores, 1 MiB of L2 each)
+  constexpr std::size_t kMaxRows = 256;  // 128 was 5 % slower and 512 no faster (2 cores, 1 MiB of L2 each)
   const std::size_t n = weight.rows(), k = weight.columns();
   cpu::require(out.extent(0) == rows && out.extent(1) == n, "linear", "out of [x.rows, weight rows]");
   if (rows == 0) return;
   const auto team = static_cast<std::size_t>(threads_);
   const std::size_t tile_rows = cpu::row_tile(rows, team, kMaxRows);
   const std::size_t tile_columns = cpu::column_tile(n, weight.layout().column_step(), rows, tile_rows, team);
-  // oneDNN's fast products write dense matrices only, so a tile that is part of wider rows goes through scratch memory.
+  // oneDNN's fast products write only dense matrices. A tile of wider rows therefore goes through scratch memory.
   const bool direct = tile_columns == n || rows == 1;
   if (!direct) reserve_scratch(tile_rows * tile_columns * sizeof(float));
   const cpu::TileProducts tiles(products(weight.type()), weight, {rows, tile_rows}, {n, tile_columns},

@@ -25,7 +25,7 @@ void check_finite(std::span<const double> values, const char* where) {
                     ", expected finite weights");
 }
 
-/// LAPACK's matrices are column-major: a row-major M is its Mᵀ, so left and right trade places.
+/// LAPACK's matrices are column-major: it sees a row-major M as Mᵀ, so left and right are exchanged.
 SingularValues direct_svd(TensorView<const double, 2> matrix, std::size_t rank) {
   const std::size_t rows = matrix.extent(0), columns = matrix.extent(1), small = std::min(rows, columns);
   std::vector<double> work(matrix.span().begin(), matrix.span().end());
@@ -65,7 +65,7 @@ void cholesky(TensorView<double, 2> matrix) {
   const std::size_t n = matrix.extent(0);
   if (matrix.extent(1) != n) throw Error(ErrorCode::kInternal, "cholesky", "the matrix is not square");
   check_finite(matrix.span(), "Cholesky factor");
-  // Row-major lower is column-major upper: A = Uᵀ U with U = Lᵀ.
+  // The row-major lower triangle is the column-major upper one: A = Uᵀ U with U = Lᵀ.
   const int info = lapack().dpotrf(LAPACK_COL_MAJOR, 'U', to_int(n), matrix.data(), to_int(n));
   if (info > 0)
     throw Error(ErrorCode::kData, "Cholesky factor",
@@ -87,7 +87,7 @@ void multiply_lower(TensorView<double, 2> x, TensorView<const double, 2> lower, 
 }
 
 void accumulate_second_moment(Operand x, DType type, TensorView<double, 2> sum) {
-  constexpr std::size_t kSlab = 512;  // rows widened at a time
+  constexpr std::size_t kSlab = 512;  // number of rows widened at once
   const std::size_t n = x.columns;
   if (sum.shape() != std::array{n, n}) throw Error(ErrorCode::kInternal, "second moment", "shapes do not fit");
   std::vector<double> slab(std::min(kSlab, x.rows) * n);

@@ -11,7 +11,7 @@ namespace kvs::cpu {
 /// See CalibrationOps::svd.
 SingularValues svd(TensorView<const double, 2> matrix, std::size_t rank);
 
-/// The same by way of the smaller Gram matrix, for any size (gram_svd.cpp).
+/// Like svd(), for any size, through the smaller Gram matrix (gram_svd.cpp).
 SingularValues gram_svd(TensorView<const double, 2> matrix, std::size_t rank);
 
 /// See CalibrationOps::cholesky.

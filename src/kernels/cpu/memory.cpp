@@ -21,7 +21,7 @@ void* allocate_aligned(std::size_t bytes) {
   if (bytes <= PTRDIFF_MAX - alignment) {
     const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
     memory = std::aligned_alloc(alignment, rounded == 0 ? alignment : rounded);
-    // Only a wish: fewer page faults and misses of the address cache. Refusal costs speed, nothing else.
+    // Huge pages reduce page faults and TLB misses. A refusal only costs speed.
     if (memory != nullptr && alignment == kHugePage) (void)madvise(memory, rounded, MADV_HUGEPAGE);
   }
   if (memory == nullptr)
@@ -35,7 +35,7 @@ void release_aligned(void* memory) noexcept { std::free(memory); }
 
 namespace {
 
-/// OMP_NUM_THREADS is heeded, by default it is all processors. Regions outside the backend have omp_get_max_threads().
+/// Uses OMP_NUM_THREADS, by default all processors. Regions outside the backend have omp_get_max_threads() threads.
 int reserved_threads(int threads) {
   const int others = omp_get_max_threads();
   cpu::reserve_threads(std::max(threads, others));

@@ -14,7 +14,7 @@ memory::desc packed_desc(std::size_t n, std::size_t k, DType type) {
   return describe({kTypicalRows, n, k}, type, any).weights_desc();
 }
 
-/// Elements of one inner block along `axis`.
+/// Returns the number of elements of an inner block along `axis`.
 memory::dim block_extent(const memory::desc& desc, int axis) {
   const auto& blocking = desc.data.format_desc.blocking;
   memory::dim extent = 1;
@@ -23,7 +23,7 @@ memory::dim block_extent(const memory::desc& desc, int axis) {
   return extent;
 }
 
-/// Whether `part`, a smaller matrix, lies in memory as the leading part of `whole`.
+/// Returns true if `part`, a smaller matrix, has the memory layout of the leading part of `whole`.
 bool is_prefix(const memory::desc& part, const memory::desc& whole) {
   const auto &a = part.data.format_desc.blocking, &b = whole.data.format_desc.blocking;
   if (part.data.extra.flags != whole.data.extra.flags || a.inner_nblks != b.inner_nblks) return false;
@@ -80,7 +80,7 @@ std::optional<memory::desc> OnednnLayout::leading_part(std::size_t n, std::size_
     const memory::desc part = packed_desc(n, k, type_);
     return is_prefix(part, desc_) ? std::optional(part) : std::nullopt;
   }
-  // A number of columns that leaves a block unfinished is possible at the right border only.
+  // Only a part at the right edge may have a number of columns that does not fill whole blocks.
   const std::size_t first = n % column_step_ == 0 ? 0 : n_ - n;
   if (column_step_ == n_ || first % column_step_ != 0) return std::nullopt;
   memory::desc part = desc_.submemory_desc(matrix_dims(k, n), matrix_dims(0, first));

@@ -21,10 +21,10 @@ namespace {
 
 using dnnl::memory;
 
-constexpr std::size_t kMaxProducts = 4096;  // about 50 KiB of generated code each
+constexpr std::size_t kMaxProducts = 4096;  // each has about 50 KiB of generated code
 constexpr std::size_t kMaxLayouts = 1024;
 
-/// oneDNN does not ask whether it got memory for the code that it generates (2.6: a SIGSEGV).
+/// Checks for free memory. oneDNN does not check its allocation of memory for generated code (2.6: a SIGSEGV).
 void require_room() {
   constexpr std::size_t kRoom = std::size_t{16} << 20;
   void* const room = ::mmap(nullptr, kRoom, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -33,7 +33,7 @@ void require_room() {
   ::munmap(room, kRoom);
 }
 
-/// oneDNN's statuses become the library's error, here and nowhere else.
+/// Converts oneDNN's statuses to Error. Only this function does.
 template <class Work>
 auto checked(std::string_view what, Work&& work) {
   try {
@@ -47,8 +47,8 @@ auto checked(std::string_view what, Work&& work) {
 
 const OnednnLayout& onednn(const PackedLayout& layout) { return static_cast<const OnednnLayout&>(layout); }
 
-/// One thread's handles. Their descriptors are plain bytes: oneDNN takes shapes from the primitive, and with a padded
-/// descriptor each change of address would write the padding's zeros again, into memory that other threads read.
+/// Handles of one thread. Their descriptors are plain bytes, because oneDNN takes shapes from the primitive. With a
+/// padded descriptor, each change of address would rewrite the padding's zeros, to memory that other threads read.
 struct Worker {
   Worker() : stream(onednn_engine()) {
     const memory::desc bytes({1}, memory::data_type::u8, memory::format_tag::a);
@@ -57,7 +57,7 @@ struct Worker {
   dnnl::stream stream;
   std::array<memory, 5> slots;
   AlignedBuffer scratch;
-  AlignedBuffer x, out;  // of products that have rows added
+  AlignedBuffer x, out;  // for products with added rows
 };
 using Workers = std::vector<std::unique_ptr<Worker>>;
 
@@ -89,8 +89,8 @@ class OnednnProduct final : public Product {
   const Workers* workers_;
 };
 
-/// A product of few rows as one of more: oneDNN takes AVX-512 for up to four rows where it takes AMX for more, whose
-/// sums round elsewhere, and a row's bits must not depend on the batch.
+/// Runs a product of few rows as a product of more rows. For up to four rows oneDNN uses AVX-512 where it uses AMX for
+/// more. Their sums round differently, but a row's bits must not depend on the batch.
 class PaddedProduct final : public Product {
  public:
   PaddedProduct(std::shared_ptr<const Product> product, const ProductShape& shape, std::size_t rows, std::size_t item,
@@ -186,7 +186,7 @@ class OnednnEngine final : public ProductEngine {
     return shape;
   }
 
-  /// The fewest rows, from shape.m on, that oneDNN computes as it does many.
+  /// Returns the smallest number of rows, from shape.m on, that oneDNN computes in the same way as many rows.
   std::size_t rows_like_many(const ProductShape& shape, const memory::desc& part) const {
     constexpr std::size_t kFew = 16;
     if (shape.m >= kFew) return shape.m;
@@ -199,7 +199,7 @@ class OnednnEngine final : public ProductEngine {
     return shape.m;
   }
 
-  using Key = std::tuple<ProductShape, std::size_t, std::size_t>;  // the layout's n and k
+  using Key = std::tuple<ProductShape, std::size_t, std::size_t>;  // includes n and k of the layout
   std::size_t scratch_bytes_ = 0;
   Workers workers_;
   std::map<std::pair<std::size_t, std::size_t>, std::shared_ptr<const PackedLayout>> layouts_;

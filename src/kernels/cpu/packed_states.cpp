@@ -8,7 +8,7 @@ namespace {
 
 std::size_t whole_lines(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
-/// `rows` [count, head_dim], or a copy of them in `spare` that zeros extend to a whole chunk.
+/// Returns `rows` [count, head_dim], or a copy in `spare` padded with zeros to a whole chunk.
 const float* extended(const float* rows, std::size_t count, std::size_t head_dim, float* spare) {
   if (count == StatesLayout::kChunk) return rows;
   std::copy_n(rows, count * head_dim, spare);
@@ -30,7 +30,7 @@ StatesLayout::StatesLayout(ProductEngine& engine, std::size_t head_dim)
 
 void StatesLayout::pack(const float* k, const float* v, std::size_t count, float* spare, std::byte* chunk) const {
   const std::size_t packed_bytes = 2 * kChunk * head_dim_ * item_size(engine_->type());
-  if (packed_bytes != chunk_bytes_) std::memset(chunk, 0, chunk_bytes_);  // there is padding, which must be zero
+  if (packed_bytes != chunk_bytes_) std::memset(chunk, 0, chunk_bytes_);  // padding must be zero
   engine_->pack(*keys_, chunk, 0, kChunk, extended(k, count, head_dim_, spare), head_dim_, 1);
   const float* rows = extended(v, count, head_dim_, spare);
   for (std::size_t slice = 0; slice < slices(); ++slice) {

@@ -8,9 +8,9 @@
 
 namespace kvs::cpu {
 
-/// How a run of up to kChunk keys and their values of one head is packed for the two products of attention:
-/// scores [row, key] = q · Kᵀ and mix [row, channel] = p · V, the latter in slices of up to kSlice channels, because
-/// only then do the first keys of packed values lie in memory as a matrix of their own (which the diagonal needs).
+/// The packed layout of a run of up to kChunk keys and values of one head, for the two products of attention: scores
+/// [row, key] = q · Kᵀ and mix [row, channel] = p · V. Values are packed in slices of up to kSlice channels, because
+/// only then are the first keys of packed values laid out as a separate matrix (which the diagonal needs).
 class StatesLayout {
  public:
   static constexpr std::size_t kChunk = 256, kSlice = 64, kWidthStep = 64;
@@ -27,8 +27,8 @@ class StatesLayout {
     return chunk + keys_bytes_ + slice * slice_bytes_;
   }
 
-  /// Packs k and v [count, head_dim] into a chunk; keys and values beyond `count` are zero.
-  /// @param spare  room for kChunk · head_dim values
+  /// Packs k and v [count, head_dim] into a chunk. Keys and values from `count` on are zero.
+  /// @param spare  memory for kChunk · head_dim values
   void pack(const float* k, const float* v, std::size_t count, float* spare, std::byte* chunk) const;
 
  private:

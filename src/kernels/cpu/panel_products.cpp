@@ -11,7 +11,7 @@ namespace {
 
 using Scratch = std::vector<AlignedBuffer>;  // [worker]
 
-/// [panel][k][kPanel], the last panel filled up with zeros.
+/// Layout [panel][k][kPanel]. The last panel is padded with zeros.
 class PanelLayout final : public PackedLayout {
  public:
   PanelLayout(std::size_t n, std::size_t k, DType type) : PackedLayout(n, k) {
@@ -51,7 +51,7 @@ class PanelMultiplication final : public Product {
 float as(float value, const float* /*type*/) { return value; }
 std::uint16_t as(float value, const std::uint16_t* /*type*/) { return f32_to_bf16(value); }
 
-/// One panel: `columns` of it, rows in blocks that both sides' cache lines outlive.
+/// Packs `columns` columns of one panel. Blocks of rows keep the cache lines of both sides in the cache.
 template <class T>
 void pack_panel(const float* from, std::size_t columns, std::size_t column_stride, std::size_t row_stride,
                 std::size_t rows, T* to) {

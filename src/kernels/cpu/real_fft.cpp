@@ -24,7 +24,7 @@ RealFft::RealFft(std::size_t samples) : samples_(samples) {
   plan_ = std::make_shared<const Plan>(samples);
 }
 
-// PocketFFT's bins are x[0], x[1] … without the imaginary part of bin 0 and, of an even length, of the last bin.
+// PocketFFT's format is x[0], x[1] … without the imaginary parts of bin 0 and, for an even length, of the last bin.
 void RealFft::forward(float* buffer) const noexcept {
   static_cast<const Plan*>(plan_.get())->exec(buffer, 1.0F, true);
   std::copy_backward(buffer + 1, buffer + samples_, buffer + samples_ + 1);

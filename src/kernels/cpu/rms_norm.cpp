@@ -8,7 +8,7 @@ namespace kvs {
 namespace {
 
 double sum_of_squares(const float* x, std::size_t count) {
-  cpu::Lanes sums[4] = {};  // four chains, so that one addition need not wait for the last
+  cpu::Lanes sums[4] = {};  // four chains, so that additions do not wait for each other
   std::size_t at = 0;
   for (std::size_t chain = 0; at + cpu::kLanes <= count; at += cpu::kLanes, chain = (chain + 1) % 4) {
     const cpu::Lanes value = cpu::load(x + at);
@@ -73,7 +73,7 @@ void CpuBackend::norm_heads(BackendView<float, 4> x, BackendView<const float, 1>
   const auto [members, heads, tokens, head_dim] = x.shape();
   cpu::require(gain.extent(0) == head_dim || gain.extent(0) == heads * head_dim, "norm_heads",
                "a gain of [head_dim] or [head · head_dim]");
-  // Heads that share one mean, and how far apart they lie for one token.
+  // Number of heads that share one mean, and the distance between heads of one token.
   const std::size_t together = gain.extent(0) / head_dim, groups = heads / together, stride = tokens * head_dim;
   const std::size_t rows = members * groups * tokens, dim = head_dim, per_head = tokens;
 #pragma omp parallel for num_threads(threads_) schedule(static)

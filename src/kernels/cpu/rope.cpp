@@ -6,8 +6,8 @@
 namespace kvs {
 namespace {
 
-/// Rotates chunks (a[c], b[c]) by the angle whose cosine and sine are given, times `turn`.sine and `turn`.cosine; where
-/// mask[c] is 0 the chunk keeps its bits.
+/// Rotates chunks (a[c], b[c]) by the angle with the given cosine and sine, multiplied by `turn`.cosine and
+/// `turn`.sine. If mask[c] is 0, the chunk is unchanged.
 void rotate(float* a, float* b, const float* cosine, const float* sine, RopeTurn turn, const std::int32_t* mask,
             std::size_t chunks) {
 #pragma omp simd

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kRows = 64;  // queries per task
 
-/// One thread's memory.
+/// Memory of one thread.
 struct Workspace {
   explicit Workspace(std::size_t half)
       : a(kRows * half * kComponents), b(half * kComponents), delta(half), sum(half), active(half) {}
@@ -26,7 +26,7 @@ struct Workspace {
   std::vector<std::size_t> active;
 };
 
-/// 1 where the lane's key is not after the query.
+/// Sets the mask to 1 if the lane's key is not after the query, else to 0.
 void set_causal(std::span<double, kDoubles> mask, std::size_t first_key, std::size_t query) {
   for (std::size_t lane = 0; lane < kDoubles; ++lane) mask[lane] = first_key + lane <= query ? 1.0 : 0.0;
 }
@@ -73,7 +73,7 @@ void accumulate_rope_distance(const RopeOperands& in, TensorView<const std::uint
   const std::size_t tiles = (in.tokens + kRows - 1) / kRows;
   std::vector<double> partial(in.query_heads * tiles * in.half, 0.0);  // [query_head, tile, chunk]
   std::vector<Workspace> work(static_cast<std::size_t>(omp_get_max_threads()), Workspace(in.half));
-  // The last rows see the most keys, so they are handed out first.
+  // The last rows see the most keys, so they are scheduled first.
 #pragma omp parallel for schedule(dynamic, 1)
   for (std::size_t task = 0; task < in.query_heads * tiles; ++task) {
     const std::size_t head = task % in.query_heads, tile = tiles - 1 - task / in.query_heads;

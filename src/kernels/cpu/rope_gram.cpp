@@ -12,12 +12,12 @@ namespace kvs::cpu {
 
 namespace {
 
-// Tokens per block: pairs inside a block cost kBlock/2 outer products per token, pairs across blocks one (kBlock-fold
-// reuse of S). 16 balances the two and keeps a block of 64-dimensional heads in the first-level cache.
+// Tokens per block. A token costs kBlock/2 outer products for pairs inside the block, and one for pairs across blocks
+// (S is reused kBlock times). 16 balances the two and keeps a block of 64-dimensional heads in the first-level cache.
 constexpr std::size_t kBlock = 16;
 constexpr std::size_t kPairs = kBlock * (kBlock + 1) / 2;
 
-/// One thread's memory for the rows of one tile of kDoubles chunks. "Group" below is a group of kDoubles columns.
+/// Memory of one thread for the rows of one tile of kDoubles chunks. "Group" below means kDoubles columns.
 struct Workspace {
   Workspace(std::size_t groups, std::size_t heads)
       : a(kBlock * kComponents * groups),
@@ -32,8 +32,8 @@ struct Workspace {
   std::vector<Lane> gram;    // [query head of the group, row, group]
 };
 
-/// The rows [tile · kDoubles, (tile + 1) · kDoubles) and columns from the same chunk on of the Gram matrices of one
-/// KV head's query heads. Tiles share nothing, so they run in parallel without waiting for each other.
+/// Computes rows [tile · kDoubles, (tile + 1) · kDoubles), and columns from the same chunk on, of the Gram matrices of
+/// one KV head's query heads. Tiles share no data, so they run in parallel without synchronisation.
 class GramTile {
  public:
   GramTile(const RopeOperands& in, Workspace& work, std::size_t kv_head, std::size_t tile)
@@ -65,7 +65,7 @@ class GramTile {
     }
   }
 
-  /// gram[c, c'] += this tile's sums, and the mirror image.
+  /// Adds this tile's sums to gram[c, c'] and to the mirror element.
   void store(TensorView<double, 3> gram) const {
     const std::size_t first_row = tile_ * kDoubles, last_row = std::min(first_row + kDoubles, in_.half);
     for (std::size_t head = 0; head < in_.group; ++head) {
@@ -82,7 +82,7 @@ class GramTile {
   }
 
  private:
-  /// GCC and Clang let a double alias the elements of such a vector.
+  /// GCC and Clang allow a double to alias the elements of such a vector.
   static double* doubles(std::vector<Lane>& lanes) { return reinterpret_cast<double*>(lanes.data()); }
 
   void load(std::size_t first, std::size_t count, RopeSide side, std::size_t head, std::vector<Lane>& block) {
@@ -104,9 +104,9 @@ void accumulate_rope_gram(const RopeOperands& in, TensorView<double, 3> gram) {
   if (gram.shape() != std::array{in.query_heads, in.half, in.half})
     throw Error(ErrorCode::kInternal, "rope gram", "the sum's shape is not [query_head, chunk, chunk]");
   const std::size_t groups = (in.half + kDoubles - 1) / kDoubles;
-  // Memory is taken here: an exception must not leave a parallel region.
+  // Allocates before the parallel region, because an exception must not leave the region.
   std::vector<Workspace> work(static_cast<std::size_t>(omp_get_max_threads()), Workspace(groups, in.group));
-  // The first tiles have the most columns, so they are handed out first.
+  // The first tiles have the most columns, so they are scheduled first.
 #pragma omp parallel for schedule(dynamic, 1)
   for (std::size_t task = 0; task < groups * in.kv_heads; ++task) {
     GramTile tile(in, work[static_cast<std::size_t>(omp_get_thread_num())], task % in.kv_heads, task / in.kv_heads);

@@ -13,9 +13,9 @@ namespace {
 
 constexpr float kNothing = -std::numeric_limits<float>::infinity();
 
-/// Shapes of one call, and where its scratch memory lies: per (member, kv head) the stacked queries and the tokens' own
-/// keys and values, and per run of keys its results. Queries, keys and values are in the basis in which the past is
-/// read, and so are the results until join_runs() leaves it.
+/// Shapes of one call and the layout of its scratch memory: per (member, KV head) the stacked queries and the tokens'
+/// own keys and values, and per run of keys its results. Queries, keys, values and results are in the basis in which
+/// the past is read, until join_runs() leaves that basis.
 struct Layout {
   explicit Layout(const AttentionInput& in)
       : tokens(in.q.extent(2)),
@@ -45,15 +45,15 @@ struct Layout {
     return own_keys(base, 2 * pairs) + (pair * runs + run) * run_floats();
   }
 
-  /// Where a worker reads keys that do not lie in memory as they are needed, and then values.
+  /// Returns a worker's memory for keys, then values, that must be decoded or copied before use.
   float* spare(float* base) const noexcept { return base + results_floats() + this_worker() * read_floats(); }
 
   std::size_t tokens, head_dim, kv_heads, group, rows, pairs, past, past_runs, spectrum_run, runs;
   PastReader keys, values;
-  bool shared_rows;  // rows are keys and values at once, as EliteKV's are
+  bool shared_rows;  // the same rows are keys and values, as in EliteKV
 };
 
-/// Queries of a group's heads are stacked: row = head · tokens + token.
+/// Stacks the queries of a group's heads: row = head · tokens + token.
 void gather(const AttentionInput& in, const Layout& l, std::size_t pair, float* base) {
   const auto take = [&](const float* from, std::size_t rows, float* to, const PastReader& reader, RowTurn turn) {
     std::copy_n(from + pair * rows * l.head_dim, rows * l.head_dim, to);
@@ -64,7 +64,7 @@ void gather(const AttentionInput& in, const Layout& l, std::size_t pair, float* 
   take(in.v.data(), l.tokens, l.own_values(base, pair), l.values, RowTurn::kEnter);
 }
 
-/// Scores of a row against a run of keys.
+/// Returns the stride of a row's scores against a run of keys.
 constexpr std::size_t stride_of(std::size_t keys) { return (keys + kSumLanes - 1) / kSumLanes * kSumLanes; }
 
 void run_keys(const AttentionInput& in, const Layout& l, std::size_t pair, std::size_t run, float* base) {
@@ -99,22 +99,22 @@ void run_keys(const AttentionInput& in, const Layout& l, std::size_t pair, std::
                        .mix = results + 2 * l.rows});
 }
 
-/// Joins the runs of one query row and writes it.
+/// Joins the runs of one query row and writes the row.
 void join_runs(const AttentionInput& in, const Layout& l, std::size_t pair, std::size_t row, float* base, DType type,
                Operand out) {
   const float scale = (in.softcap > 0 ? in.softcap : in.scale) * 0x1.715476p0F;
   float largest = kNothing;
   for (std::size_t run = 0; run < l.runs; ++run) largest = std::max(largest, l.results(base, pair, run)[row]);
   double sum = 0;
-  float* const mixed = l.results(base, pair, l.runs - 1) + 2 * l.rows + row * l.head_dim;  // the last run, always read
+  float* const mixed = l.results(base, pair, l.runs - 1) + 2 * l.rows + row * l.head_dim;  // always read
   for (std::size_t n = 0; n < l.runs; ++n) {
     const std::size_t run = l.runs - 1 - n;
     float* const results = l.results(base, pair, run);
-    const float factor = std::exp2((results[row] - largest) * scale);  // 0 for a run that nothing was read of
+    const float factor = std::exp2((results[row] - largest) * scale);  // 0 for a run of which no key was read
     sum += static_cast<double>(factor) * static_cast<double>(results[l.rows + row]);
     const float* const mix = results + 2 * l.rows + row * l.head_dim;
     for (std::size_t i = 0; i < l.head_dim; ++i) mixed[i] = factor * mix[i] + (n == 0 ? 0.0F : mixed[i]);
-    results[row] = factor;  // for write_mass(), as is the sum
+    results[row] = factor;  // write_mass() uses the factor and the sum
   }
   l.results(base, pair, l.past_runs)[l.rows + row] = static_cast<float>(sum);
   l.values.turn(RowTurn::kLeave, mixed, 1, l.spare(base));
@@ -129,7 +129,7 @@ void join_runs(const AttentionInput& in, const Layout& l, std::size_t pair, std:
   }
 }
 
-/// in.mass of one run's keys, after join_runs() of all rows of its head.
+/// Writes in.mass for one run's keys. Call it after join_runs() of all rows of the head.
 void write_mass(const AttentionInput& in, const Layout& l, std::size_t head, std::size_t run, float* base) {
   const std::size_t first = std::min(run * kRowRun, l.past),
                     keys = run == l.past_runs ? 1 : std::min(kRowRun, l.past - first);

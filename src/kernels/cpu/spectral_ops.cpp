@@ -21,7 +21,7 @@ namespace {
 using Complex = std::complex<double>;
 using namespace cpu;
 
-/// e^{sign·jπk/N}, k = 0 … ⌊N/2⌋: what turns bins (k, N − k) of the reordered signal's FFT into DCT coefficients.
+/// e^{sign·jπk/N}, k = 0 … ⌊N/2⌋: converts bins (k, N − k) of the reordered signal's FFT to DCT coefficients.
 std::vector<Complex> half_turns(std::size_t samples, double sign) {
   std::vector<Complex> turns(samples / 2 + 1);
   for (std::size_t k = 0; k < turns.size(); ++k) {
@@ -49,14 +49,14 @@ FftSample operator*(const FftSample& z, const Complex& turn) noexcept {
   return {z.real * turn.real() - z.imaginary * turn.imag(), z.real * turn.imag() + z.imaginary * turn.real()};
 }
 
-/// sum[k] += Σ |z[k]|² over signals. A pair of real channels has power (|Z[k]|² + |Z[N−k]|²)/2 in bin k; the caller
-/// folds at the end.
+/// sum[k] += Σ |z[k]|² over signals. Bin k of a pair of real channels has power (|Z[k]|² + |Z[N−k]|²)/2; the caller
+/// adds the two halves at the end.
 void add_dft_power(const FftSample* z, std::size_t samples, double* sum) noexcept {
   for (std::size_t k = 0; k < samples; ++k) sum[k] += sum_of(norm(z[k]));
 }
 
-/// Adds the unscaled DCT power of pairs: with u = e^{−jπk/N} Z[k] and v = Z[N−k], bin k has |u + v|²/4 and bin N − k
-/// has |u − v|²/4 (both channels together, because the DCT is real and linear).
+/// Adds the unscaled DCT power of channel pairs. With u = e^{−jπk/N} Z[k] and v = Z[N−k], bin k has |u + v|²/4 and bin
+/// N − k has |u − v|²/4 (for both channels together, because the DCT is real and linear).
 void add_dct_power(const FftSample* z, const std::vector<Complex>& turns, std::size_t samples, double* sum) noexcept {
   sum[0] += sum_of(norm(z[0]));
   for (std::size_t k = 1; 2 * k <= samples; ++k) {
@@ -67,7 +67,7 @@ void add_dct_power(const FftSample* z, const std::vector<Complex>& turns, std::s
   }
 }
 
-/// The sums of add_*_power as mean orthonormal power per channel.
+/// Converts the sums of add_*_power to mean orthonormal power per channel.
 void finish_power(Transform transform, std::span<const double> sum, std::size_t channels, std::span<double> power) {
   const std::size_t samples = sum.size();
   const double scale = 1.0 / (static_cast<double>(samples) * static_cast<double>(channels));
@@ -82,8 +82,8 @@ void apply_dft_gain(const FftSample* z, const double* gain, std::size_t samples,
   for (std::size_t k = 0; k < samples; ++k) out[k] = z[k] * gain[std::min(k, samples - k)];
 }
 
-/// Multiplies DCT coefficient k of both channels by gain[k]. In terms of the reordered signal's FFT that is
-/// Z'[k] = (g[k] + g[N−k])/2 · Z[k] + (g[k] − g[N−k])/2 · e^{jπk/N} Z[N−k].
+/// Multiplies DCT coefficient k of both channels by gain[k]. For the reordered signal's FFT this is Z'[k] = (g[k] +
+/// g[N−k])/2 · Z[k] + (g[k] − g[N−k])/2 · e^{jπk/N} Z[N−k].
 void apply_dct_gain(const FftSample* z, const std::vector<Complex>& turns, const double* gain, std::size_t samples,
                     FftSample* out) noexcept {
   out[0] = z[0] * gain[0];
@@ -96,7 +96,7 @@ void apply_dct_gain(const FftSample* z, const std::vector<Complex>& turns, const
   }
 }
 
-/// Where the real and imaginary parts of a bin lie in a spectrum [head, bin, 2, head_dim].
+/// Returns the addresses of the real and imaginary parts of a bin in a spectrum [head, bin, 2, head_dim].
 template <class T>
 std::array<T*, 2> parts_of(const BackendView<T, 4>& spectrum, std::size_t head, std::size_t bin) {
   const std::size_t head_dim = spectrum.extent(3);
@@ -104,17 +104,17 @@ std::array<T*, 2> parts_of(const BackendView<T, 4>& spectrum, std::size_t head, 
   return {real, real + head_dim};
 }
 
-/// Bin k of channels a and b from the transform z of a + jb.
+/// Extracts bin k of channels a and b from the transform z of a + jb.
 void split_bin(const FftSample* z, std::size_t k, std::size_t samples, FftSample& a, FftSample& b) noexcept {
   const FftSample &low = z[k], &high = z[(samples - k) % samples];
   a = FftSample{low.real + high.real, low.imaginary - high.imaginary} * 0.5;
   b = FftSample{low.imaginary + high.imaginary, high.real - low.real} * 0.5;
 }
 
-/// The way back, for bin k and its mirror image.
+/// Inverse of split_bin(), for bin k and its mirror image.
 void join_bin(const FftSample& a, const FftSample& b, std::size_t k, std::size_t samples, FftSample* z) noexcept {
   const std::size_t mirror = (samples - k) % samples;
-  if (mirror == k) {  // of a real signal: real
+  if (mirror == k) {  // real, because the signal is real
     z[k] = {a.real, b.real};
     return;
   }
@@ -122,7 +122,7 @@ void join_bin(const FftSample& a, const FftSample& b, std::size_t k, std::size_t
   z[mirror] = {a.real + b.imaginary, b.real - a.imaginary};
 }
 
-/// Bin `bin` of every second channel of one transform, from the first on.
+/// Reads bin `bin` of every second channel of one transform, starting at `first`.
 FftSample read_bin(const float* real, const float* imaginary, std::size_t channels, std::size_t first) noexcept {
   FftSample of{};
   for (std::size_t channel = first; channel < channels; channel += 2) {
@@ -139,7 +139,7 @@ void write_bin(const FftSample& from, std::size_t first, std::size_t channels, f
   }
 }
 
-/// One for each thread, allocated before the parallel region, where an exception could not leave.
+/// Makes one space per thread. Allocates before the parallel region, which an exception must not leave.
 std::vector<BlockSpace> make_spaces(std::size_t samples, std::size_t blocks) {
   const auto threads = std::min(static_cast<std::size_t>(omp_get_max_threads()), blocks);
   std::vector<BlockSpace> spaces;
@@ -178,7 +178,7 @@ void CpuSpectralOps::power(BackendView<const float, 3> states, Transform transfo
   const FftPlan& plan = plans_.get(samples);
   const std::vector<Complex> turns = half_turns(samples, -1);
   const std::vector<ChannelBlock> blocks = cut_blocks(heads, head_dim);
-  std::vector<double> sums(blocks.size() * samples);  // one per block, so that threads do not change the order of sums
+  std::vector<double> sums(blocks.size() * samples);  // one per block: threads do not change the order of sums
   std::vector<BlockSpace> spaces = make_spaces(samples, blocks.size());
   const float* const data = states.data() + first_token * row;
 #pragma omp parallel for schedule(dynamic) num_threads(static_cast <int>(spaces.size()))
@@ -229,7 +229,7 @@ void CpuSpectralOps::filter(BackendView<const float, 3> x, Transform transform, 
     const ChannelBlock& block = blocks[b];
     const BlockSpace& space = spaces[static_cast<std::size_t>(omp_get_thread_num())];
     const float* const from = x.data() + block.head * tokens * row + block.first_channel;
-    // All of a block is read before any of it is written: x may be a member of out.
+    // Reads the whole block before writing any of it, because x may be a member of out.
     load_block(from + first_token * row, row, block, transform, samples, space);
     for (std::size_t t = 0; t < block.transforms(); ++t) plan.run(space.of(t), FftDirection::kForward);
     for (std::size_t member = 0; member < members; ++member) {

@@ -9,7 +9,7 @@
 namespace kvs::cpu {
 namespace {
 
-constexpr std::size_t kChannelBlock = 16;  // of a cache line
+constexpr std::size_t kChannelBlock = 16;  // one cache line
 
 constexpr std::size_t padded(std::size_t count) { return (count + kSumLanes - 1) / kSumLanes * kSumLanes; }
 
@@ -22,13 +22,13 @@ struct Shape {
         tokens(in.spectrum.tokens),
         stride(padded(RealFft::buffer_size(samples))) {}
 
-  /// What a KV head has of keys or of values.
+  /// Returns the keys or values of a pair (a KV head).
   const float* of_pair(const BinnedStates& states, std::size_t pair) const {
     return states.sums.data() + pair * states.bins() * 2 * head_dim;
   }
 
   std::size_t head_dim, pairs, rows, samples, tokens;
-  std::size_t stride;  // floats of a thread's signal
+  std::size_t stride;  // floats per thread
 };
 
 /// signal[bins[n]] = Σ_d q_d K_d[n] / samples
@@ -47,7 +47,7 @@ void multiply_keys(const BinGrid& grid, const float* k, const float* q, std::siz
   }
 }
 
-/// mix[d] = Σ_n Re(V_d[n] · conj signal[bins[n]]) / samples, mirror images included, for up to kChannelBlock channels.
+/// mix[d] = Σ_n Re(V_d[n] · conj signal[bins[n]]) / samples, including mirror images, for up to kChannelBlock channels.
 void mix_values(const BinGrid& grid, const float* v, const float* signal, std::size_t head_dim, std::size_t channels,
                 float* mix) {
   float sums[kChannelBlock] = {};

@@ -6,7 +6,7 @@
 namespace kvs {
 namespace {
 
-/// from: the part of one token's row that holds the heads of `to`; to: [member, head, token, head_dim].
+/// @param from  the part of one token's row with the heads of `to`; @param to  [member, head, token, head_dim]
 void scatter(const float* from, const BackendView<float, 4>& to, std::size_t member, std::size_t token) {
   const auto [members, heads, tokens, head_dim] = to.shape();
   for (std::size_t head = 0; head < heads; ++head) {

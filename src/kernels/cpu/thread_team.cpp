@@ -16,13 +16,13 @@
 namespace kvs::cpu {
 namespace {
 
-/// Ends as libgomp's threads do: what glibc loads for that (libgcc_s) is loaded while there is memory.
+/// Ends like libgomp's threads, so that glibc loads libgcc_s, which this requires, while memory is available.
 void* wait_and_exit(void* gate) {
   static_cast<std::latch*>(gate)->wait();
   ::pthread_exit(nullptr);
 }
 
-/// @return 0, or why fewer than `count` threads can exist at a time; `made` is their number.
+/// @return 0, or the error that prevents `count` simultaneous threads; `made` is the number created.
 int try_threads(std::size_t count, std::size_t& made) {
   std::latch gate(1);
   std::vector<pthread_t> threads(count);
@@ -36,7 +36,7 @@ int try_threads(std::size_t count, std::size_t& made) {
   return error;
 }
 
-/// Where address space is limited, threads share one heap: glibc would reserve 64 MiB or more for each.
+/// Makes threads share one heap if address space is limited: glibc would reserve 64 MiB or more for each thread.
 void share_heap() {
   struct rlimit limit {};
   if (::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) ::mallopt(M_ARENA_MAX, 1);
@@ -47,7 +47,7 @@ void share_heap() {
 void reserve_threads(int threads) {
   share_heap();
   std::size_t made = 0;
-  // At least one, which loads what the end of a thread needs.
+  // Creates at least one thread, which loads the library that a thread's end needs.
   const int error = try_threads(threads > 1 ? static_cast<std::size_t>(threads) - 1 : 1, made);
   if (error != 0 && threads > 1)
     throw Error(ErrorCode::kEnvironment, "threads",

@@ -2,13 +2,13 @@
 
 namespace kvs::cpu {
 
-/// Makes sure that parallel regions can have `threads` threads, for where libgomp cannot make one it ends the program;
-/// glibc keeps the stacks of about 20 for them.  @throws Error kEnvironment saying how many can be had.
+/// Ensures that parallel regions can have `threads` threads, because libgomp ends the program if it cannot create one.
+/// glibc keeps the stacks of about 20 threads for reuse.  @throws Error kEnvironment with the number that is possible.
 void reserve_threads(int threads);
 
-/// Makes every parallel region of this thread, those of libraries included, ask for no more threads than it gets:
-/// OMP_THREAD_LIMIT may leave fewer, and OMP_DYNAMIC and OMP_MAX_ACTIVE_LEVELS are overruled. OpenBLAS waits for ever
-/// for threads that its region did not get.  @return how many of `threads` a region gets
+/// Makes every parallel region of this thread, including those in libraries, request no more threads than it gets.
+/// OMP_THREAD_LIMIT may leave fewer; OMP_DYNAMIC and OMP_MAX_ACTIVE_LEVELS are overridden. OpenBLAS waits forever for
+/// threads that its region did not get.  @return how many of `threads` a region gets
 int settle_threads(int threads);
 
 }  // namespace kvs::cpu

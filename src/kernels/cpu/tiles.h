@@ -8,18 +8,18 @@
 
 namespace kvs::cpu {
 
-/// The calling thread's number in its OpenMP team.
+/// Returns the calling thread's number in its OpenMP team.
 std::size_t this_worker() noexcept;
 
-/// Rows of x per task: enough tasks for every thread to get four, but no fewer than 32 rows (a smaller tile reads the
-/// packed weight faster than the shared cache gives it) and no more than `most`.
+/// Returns the rows of x per task. Each thread should get four tasks, but a task has at least 32 rows (a smaller tile
+/// reads the packed weight faster than the shared cache delivers it) and at most `most`.
 std::size_t row_tile(std::size_t rows, std::size_t threads, std::size_t most) noexcept;
 
-/// Rows of the weight per task: all n, unless there are fewer row tiles than threads; then a multiple of `step`.
+/// Returns the weight rows per task: all n, unless there are fewer row tiles than threads; then a multiple of `step`.
 std::size_t column_tile(std::size_t n, std::size_t step, std::size_t rows, std::size_t tile_rows,
                         std::size_t threads) noexcept;
 
-/// One axis cut into tiles, the last of which may be shorter.
+/// One axis divided into tiles. The last tile may be shorter.
 struct Cut {
   std::size_t extent, tile;
   std::size_t tail() const noexcept { return extent % tile == 0 ? tile : extent % tile; }
@@ -31,8 +31,8 @@ class TileProducts {
  public:
   TileProducts(ProductEngine& engine, const PackedWeight& weight, Cut rows, Cut columns, bool accumulate);
 
-  /// The tile that begins at (row, column); x points to its first row, out to a dense tile. False if the engine
-  /// refused.
+  /// Computes the tile that begins at (row, column). x points to its first row; out is a dense tile. Returns false if
+  /// the engine refused.
   bool run(std::size_t worker, const void* x, std::size_t row, std::size_t column, float* out) const noexcept;
 
  private:

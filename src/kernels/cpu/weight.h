@@ -9,7 +9,7 @@
 
 namespace kvs::cpu {
 
-/// A weight in the layout of ProductEngine, cut at will at multiples of the layout's column_step() rows.
+/// A weight in the layout of ProductEngine. It can be cut at multiples of the layout's column_step() rows.
 class PackedWeight final : public Weight {
  public:
   PackedWeight(DType type, std::shared_ptr<const PackedLayout> layout, AlignedBuffer packed, std::vector<float> bias)
@@ -20,7 +20,7 @@ class PackedWeight final : public Weight {
 
   const PackedLayout& layout() const noexcept { return *layout_; }
   bool has_bias() const noexcept { return !bias_.empty(); }
-  /// Packed rows from `row` on, a multiple of column_step().
+  /// Returns the packed rows from `row` on. `row` is a multiple of column_step().
   const void* rows_from(std::size_t row) const noexcept {
     return static_cast<const std::byte*>(packed_.data()) + row / layout_->column_step() * layout_->step_bytes();
   }
@@ -32,7 +32,7 @@ class PackedWeight final : public Weight {
   std::vector<float> bias_;
 };
 
-/// @throws Error kInternal unless `weight` was made by a CPU backend, of `type`, and reads rows of `columns`.
+/// @throws Error kInternal unless a CPU backend made `weight` in `type` for rows with `columns` values.
 const PackedWeight& checked_weight(const Weight& weight, std::size_t columns, DType type);
 
 }  // namespace kvs::cpu

@@ -10,12 +10,12 @@ namespace kvs {
 namespace cuda {
 namespace {
 
-// x times the share of it that passes. Each saturates to 0 and x, and keeps NaN.
+// Each function returns x times its passing share. It saturates to 0 and x, and keeps NaN.
 struct Silu {
   static __device__ float of(float x) { return x / (1.0F + expf(-x)); }
 };
 struct GeluTanh {
-  // ½ (1 + tanh u) is the logistic function of 2u, which loses no digits where tanh u is close to −1.
+  // ½ (1 + tanh u) is the logistic function of 2u. This form keeps its digits where tanh u is near −1.
   static __device__ float of(float x) {
     constexpr float kTwice = 1.5957691216F, kCubic = 0.044715F;  // 2 √(2/π)
     return x / (1.0F + expf(-kTwice * (x + kCubic * x * x * x)));
@@ -31,8 +31,8 @@ struct Relu {
   static __device__ float of(float x) { return x < 0.0F ? 0.0F : x; }
 };
 
-/// A thread takes N channels of every gridDim.y-th row. x: [row, stride]; where stride is twice the columns the second
-/// half of a row multiplies. `bias`, if not null, is [stride].
+/// A thread handles N channels of every gridDim.y-th row. x: [row, stride]. If stride is twice the columns, the second
+/// half of a row is the multiplier. `bias`, if not null, is [stride].
 template <class Function, int N, class T>
 __global__ void activate_rows(const T* x, const float* bias, std::size_t rows, std::size_t columns, std::size_t stride,
                               T* out) {
@@ -90,8 +90,8 @@ void activate(const T* x, const float* bias, std::size_t stride, Activation acti
 }  // namespace
 }  // namespace cuda
 
-/// The product is kept in the compute type: in bf16 the activation reads and the product writes half the bytes. The
-/// bias is added afterwards, in f32, because cuBLASLt would want it in the product's type.
+/// The product is stored in the compute type: in bf16 the activation reads, and the product writes, half the bytes. The
+/// bias is added afterwards in f32, because cuBLASLt requires it in the product's type.
 void CudaBackend::up_projection(Operand x, const Weight& weight, Activation activation, Operand out) {
   const cuda::CudaWeight& own = cuda::checked_weight(weight, x.columns, type_);
   cuda::require(out.rows == x.rows && (own.rows() == out.columns || own.rows() == 2 * out.columns), "up_projection",

@@ -89,7 +89,7 @@ void CudaBackend::run_attention(const cuda::AttentionArguments<__nv_bfloat16>& a
   cuda::attention_bf16(context_, arguments);
 }
 
-/// The heads go straight to where attention reads them; the rows are then those of narrowed().
+/// Writes the heads directly in the layout that attention reads: rows as made by narrowed().
 template <class T>
 cuda::AttentionArguments<T> CudaBackend::split_for_attention(const SelfAttentionInput& in,
                                                              cuda::DeviceArray<T>& scratch) {

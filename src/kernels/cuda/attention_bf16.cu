@@ -1,19 +1,20 @@
-// FlashAttention-2's scheme on mma.sync (compute capability 8.0): a block of 4 warps holds 128 queries (64 beyond 128
-// channels) of one head and walks over tiles of 64 keys.
+// FlashAttention-2's scheme with mma.sync (compute capability 8.0). A block of 4 warps holds 128 queries (64 for more
+// than 128 channels) of one head and iterates over tiles of 64 keys.
 //
-// Estimates, no measurement, for 4,096 tokens, 32 heads of 128 channels:
-// * Products: 4 · T² / 2 · d · H = 137 GFLOP, and 1.5 % more in the masked corners of the diagonal tiles. mma.sync
-//   reaches some 60 % of a Hopper GPU's dense peak (wgmma the rest), nearly all of an A100's; FlashAttention-2 itself
-//   35 to 40 % and 70 %. On an H200 (989 TFLOP/s) that is 0.23 ms by the instruction, 0.35 to 0.4 ms by the precedent.
-// * Shared memory: a warp reads 40 KiB of fragments for the 1.05 MFLOP of a tile. At 128 bytes a cycle that allows a
-//   multiprocessor 3,300 FLOP a cycle; mma.sync does 2,048 (A100) to some 2,500.
-// * L2: every block reads the keys and values before it, 1.1 GB in all: 3 TB/s over 0.35 ms, below an H200's L2.
-// * Device memory: q, k, v and the output once in bf16, 134 MB (0.03 ms); where a hook looks at the states,
-//   narrowed() moves 302 MB before that (0.07 ms; half of it with 8 kv heads), a tenth to a fifth of the whole.
-// * Exponentials: one a score, 16 a cycle and multiprocessor: 0.07 ms, beside the products of the other block there.
-//   With heads of 64 that is more than half of the time of the products.
-// Registers: at most 255 a thread and no spills for sm_80 and sm_90 (nvcc 13.0), so two blocks a multiprocessor; shared
-// memory 48, 40, 48, 64 and 96 KiB for heads of up to 64, 80, 96, 128 and 256.
+// Estimates (not measured) for 4,096 tokens, 32 heads of 128 channels:
+// * Products: 4 · T² / 2 · d · H = 137 GFLOP, plus 1.5 % in the masked corners of the diagonal tiles. mma.sync reaches
+//   about 60 % of a Hopper GPU's dense peak (wgmma reaches the rest) and nearly all of an A100's; FlashAttention-2
+//   reaches 35 to 40 % and 70 %. On an H200 (989 TFLOP/s) that is 0.23 ms by the instruction's limit and 0.35 to 0.4 ms
+//   by FlashAttention-2's share.
+// * Shared memory: a warp reads 40 KiB of fragments for the 1.05 MFLOP of a tile. At 128 bytes per cycle this allows
+//   3,300 FLOP per cycle and multiprocessor; mma.sync does 2,048 (A100) to about 2,500.
+// * L2: every block reads the keys and values before it, 1.1 GB in total: 3 TB/s over 0.35 ms, below an H200's L2 rate.
+// * Device memory: q, k, v and the output once in bf16, 134 MB (0.03 ms). If a hook reads the states, narrowed() first
+//   moves 302 MB (0.07 ms; half of that with 8 KV heads), a tenth to a fifth of the total.
+// * Exponentials: one per score, 16 per cycle and multiprocessor: 0.07 ms, in parallel with the other block's products.
+//   With heads of 64 channels this is more than half of the time of the products.
+// Registers: at most 255 per thread and no spills for sm_80 and sm_90 (nvcc 13.0), so two blocks fit a multiprocessor.
+// Shared memory: 48, 40, 48, 64 and 96 KiB for heads of up to 64, 80, 96, 128 and 256 channels.
 #include <cuda_bf16.h>
 
 #include <cstdint>
@@ -27,33 +28,34 @@ namespace {
 
 using Arguments = AttentionArguments<__nv_bfloat16>;
 
-constexpr int kWarps = 4, kBlockThreads = 32 * kWarps, kKeys = 64;  // kKeys: of a tile
+constexpr int kWarps = 4, kBlockThreads = 32 * kWarps, kKeys = 64;  // kKeys: keys per tile
 constexpr float kLog2E = 1.4426950408889634F;
 
-/// How a block works on heads of up to D channels. A warp takes 32 queries, so that each fragment of keys and values
-/// that it reads from shared memory is used twice; with 16 the reads would be as long as the products. Beyond 128
-/// channels the registers hold the output of 16 only. Two blocks then fit a multiprocessor's 65,536 registers.
+/// The work of a block for heads of up to D channels. A warp handles 32 queries, so that it uses each fragment of keys
+/// and values read from shared memory twice; with 16 queries the reads would take as long as the products. For more
+/// than 128 channels, the registers hold the output of only 16 queries. Two blocks then fit a multiprocessor's 65,536
+/// registers.
 template <int D>
 struct Plan {
-  static constexpr int kRowBlocks = D <= 128 ? 2 : 1;  // of 16 queries a warp
+  static constexpr int kRowBlocks = D <= 128 ? 2 : 1;  // blocks of 16 queries per warp
   static constexpr int kQueries = kWarps * 16 * kRowBlocks;
   static constexpr int kQueryBytes = kQueries * D * 2, kStateBytes = kKeys * D * 2;
-  // Tiles of keys and values in shared memory at a time. With two a block needs one barrier a tile instead of two and
-  // has a whole tile's time to load; with more channels the second pair would cost some GPUs their second block.
+  // Number of key and value tile pairs in shared memory. With two pairs, a block needs one barrier per tile instead of
+  // two and a whole tile's time is available for loading. With more channels, the second pair would cost some GPUs the
+  // second block.
   static constexpr int kPairs = D <= 64 ? 2 : 1, kPairBytes = 2 * kStateBytes;
-  // Else their fragments are read again for every tile of keys: registers are short beside a second pair or more
-  // output.
+  // Otherwise each tile of keys reads the query fragments again: a second pair or more output needs the registers.
   static constexpr bool kQueriesInRegisters = kPairs == 1 && D <= 80;
   static constexpr std::size_t kSharedBytes = kQueryBytes + kPairs * kPairBytes;
 };
 
-/// Two values as one word, `low` at the lower address.
+/// Packs two values into one word, `low` at the lower address.
 __device__ std::uint32_t pack(float low, float high) {
   const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
   return *reinterpret_cast<const std::uint32_t*>(&pair);
 }
 
-/// Over the 4 lanes that share a row.
+/// Returns the maximum over the 4 lanes that share a row.
 __device__ float row_max(float value) {
   value = fmaxf(value, __shfl_xor_sync(0xffffffffU, value, 1));
   return fmaxf(value, __shfl_xor_sync(0xffffffffU, value, 2));
@@ -63,7 +65,7 @@ __device__ float row_sum(float value) {
   return value + __shfl_xor_sync(0xffffffffU, value, 2);
 }
 
-/// Fragments of a warp's queries, [column / 16][row block]: kept, or read when asked for.
+/// Fragments of a warp's queries, [column / 16][row block]: kept in registers, or read on demand.
 template <int D, bool Kept>
 class QueryFragments {
  public:
@@ -95,7 +97,7 @@ class QueryFragments {
   std::uint32_t kept_[Kept ? D / 16 : 1][kBlocks][4];
 };
 
-/// scores[row block][key / 8] of a warp's queries and a tile's keys.
+/// Computes scores[row block][key / 8] of a warp's queries and a tile's keys.
 template <int D, class Queries, int RowBlocks>
 __device__ void multiply_scores(const Queries& queries, const FragmentRow<D>& keys, int ahead,
                                 float (&scores)[RowBlocks][kKeys / 8][4]) {
@@ -111,7 +113,7 @@ __device__ void multiply_scores(const Queries& queries, const FragmentRow<D>& ke
     queries.get(k, a);
 #pragma unroll
     for (int n = 0; n < kKeys / 16; ++n) {
-      std::uint32_t b[4];  // two words of eight keys, two of the next eight
+      std::uint32_t b[4];  // two words of eight keys, two words of the next eight
       ptx::load_matrices(b, keys.at(n, k, ahead));
 #pragma unroll
       for (int m = 0; m < RowBlocks; ++m) {
@@ -122,8 +124,8 @@ __device__ void multiply_scores(const Queries& queries, const FragmentRow<D>& ke
   }
 }
 
-/// A row block's weights of a tile's keys, rounded: fragments of the left factor, [key / 16]. Rows and columns lie in
-/// them as they do in the scores' fragments.
+/// A row block's rounded weights for a tile's keys: fragments of the left factor, [key / 16]. Rows and columns are laid
+/// out as in the fragments of the scores.
 struct Weights {
   std::uint32_t words[kKeys / 16][4];
 };
@@ -136,7 +138,7 @@ __device__ void add_values(const Weights (&weights)[RowBlocks], const FragmentRo
   for (int k = 0; k < kKeys / 16; ++k) {
 #pragma unroll
     for (int n = 0; n < D / 16; ++n) {
-      std::uint32_t b[4];  // two words of eight channels, two of the next eight
+      std::uint32_t b[4];  // two words of eight channels, two words of the next eight
       ptx::load_transposed(b, values.at(k, n, ahead));
 #pragma unroll
       for (int m = 0; m < RowBlocks; ++m) {
@@ -147,7 +149,8 @@ __device__ void add_values(const Weights (&weights)[RowBlocks], const FragmentRo
   }
 }
 
-/// tanh of the raw scores in units of the soft cap, by its exponential: off by some 2^-22, 1 where that overflows.
+/// Applies tanh to the raw scores, in units of the soft cap, through an exponential. The error is about 2^-22; the
+/// result is 1 if the exponential overflows.
 template <int RowBlocks>
 __device__ void cap(const Arguments& in, float (&scores)[RowBlocks][kKeys / 8][4]) {
   const float step = 2 * kLog2E * (in.scale / in.softcap);
@@ -159,8 +162,8 @@ __device__ void cap(const Arguments& in, float (&scores)[RowBlocks][kKeys / 8][4
       for (float& score : scores[m][n]) score = 1.0F - __fdividef(2.0F, 1.0F + ptx::exp2_fast(score * step));
 }
 
-/// Takes away the keys that a row does not see. `position` is that of the lane's first row, counted from the tile's
-/// first key; of the lane's rows, one is 8 on, the next row block 16.
+/// Masks keys that a row does not see. `position` is the position of the lane's first row, counted from the tile's
+/// first key. The lane's second row is 8 further, the next row block 16 further.
 template <int RowBlocks>
 __device__ void mask(int position, int window, int count, int t, float (&scores)[RowBlocks][kKeys / 8][4]) {
 #pragma unroll
@@ -180,13 +183,13 @@ __device__ void mask(int position, int window, int count, int t, float (&scores)
   }
 }
 
-/// What a lane knows of its two rows of a row block.
+/// A lane's running values for its two rows of a row block.
 struct RowSums {
-  float largest[2] = {-INFINITY, -INFINITY};  // of step · score
-  float sum[2] = {0, 0};                      // this lane's part of the weights
+  float largest[2] = {-INFINITY, -INFINITY};  // largest step · score
+  float sum[2] = {0, 0};                      // this lane's part of the sum of weights
 };
 
-/// Turns raw scores into weights 2^(step · score − largest) and brings what the rows have summed so far to the new
+/// Converts raw scores to weights 2^(step · score − largest), and rescales the rows' running sums and output to the new
 /// largest scores.
 template <int Channels>
 __device__ Weights to_weights(float step, const float (&scores)[kKeys / 8][4], RowSums& rows,
@@ -198,7 +201,7 @@ __device__ Weights to_weights(float step, const float (&scores)[kKeys / 8][4], R
 #pragma unroll
     for (int n = 0; n < kKeys / 8; ++n) above = fmaxf(above, fmaxf(scores[n][2 * i], scores[n][2 * i + 1]));
     above = fmaxf(rows.largest[i], row_max(above) * step);
-    const float base = -base_of(above), fade = ptx::exp2_fast(rows.largest[i] + base);  // exactly 1 if none is larger
+    const float base = -base_of(above), fade = ptx::exp2_fast(rows.largest[i] + base);  // 1 if none is larger
     rows.largest[i] = above;
     rows.sum[i] *= fade;
 #pragma unroll
@@ -217,8 +220,8 @@ __device__ Weights to_weights(float step, const float (&scores)[kKeys / 8][4], R
   return weights;
 }
 
-/// Writes a warp's rows: first over its own queries in shared memory, from there in pieces of 16 bytes where the output
-/// is aligned to them, else of 4 (head_dim is even).
+/// Writes a warp's rows, first over its own queries in shared memory, then to the output in pieces of 16 bytes if the
+/// output is aligned to 16 bytes, else of 4 bytes (head_dim is even).
 template <int D, int RowBlocks>
 __device__ void write(const Arguments& in, const AttentionTile<__nv_bfloat16, Plan<D>::kQueries>& tile, int first_row,
                       const RowSums (&rows)[RowBlocks], const float (&out)[RowBlocks][D / 8][4]) {
@@ -256,11 +259,11 @@ __device__ void write(const Arguments& in, const AttentionTile<__nv_bfloat16, Pl
   }
 }
 
-/// The tiles of keys of one head: those of the past, then those of the own tokens, so that none has parts of both.
+/// The tiles of one head's keys: first the past's tiles, then the own tokens' tiles, so that no tile contains both.
 struct KeyTiles {
   int past, own;   // rows
-  int past_tiles;  // the last may be shorter than kKeys, as may that of the own rows
-  int size;        // elements from a row to the next
+  int past_tiles;  // the last tile may be shorter than kKeys, as may the last tile of the own rows
+  int size;        // element distance between rows
 
   __device__ static int tiles_of(int rows) { return (rows + kKeys - 1) / kKeys; }
   __device__ int tile_of(int position) const {
@@ -272,7 +275,7 @@ struct KeyTiles {
   __device__ int count(int tile) const {
     return min(kKeys, tile < past_tiles ? past - tile * kKeys : own - (tile - past_tiles) * kKeys);
   }
-  /// Begins to copy a tile's rows of `from`, keys or values.
+  /// Starts to copy a tile's rows of `from`, keys or values.
   template <int D>
   __device__ void copy(ptx::SharedAddress to, const TokenRows<__nv_bfloat16>& from, int tile) const {
     const int row = (tile < past_tiles ? tile : tile - past_tiles) * kKeys;
@@ -281,25 +284,25 @@ struct KeyTiles {
   }
 };
 
-/// What a warp needs to know of a tile of keys, all lanes the same.
+/// The visibility of a tile of keys for a warp, equal in all lanes.
 struct Sight {
   bool any;  // some row of the warp sees some key
   bool all;  // every row sees every key
 };
 
-/// Rows at positions low … high, `count` keys from position `first` on.
+/// For rows at positions low … high and `count` keys from position `first` on.
 __device__ Sight sight_of(int low, int high, int window, int first, int count) {
   const int last = first + kKeys - 1;
   return {.any = low <= high && first <= high && low - last < window,
           .all = count == kKeys && last <= low && high - first < window};
 }
 
-/// With one pair of tiles in shared memory, a tile's values are on their way while its keys are multiplied, and the
-/// next tile's keys while its values are. With two, the next tile's keys and values are all the time.
+/// With one tile pair in shared memory, a tile's values are loaded while its keys are multiplied, and the next tile's
+/// keys while its values are multiplied. With two pairs, the next tile's keys and values are loaded all the time.
 template <int D>
 __global__ void __launch_bounds__(kBlockThreads, 2) attend(const Arguments in, const AttentionOrder order) {
   using P = Plan<D>;
-  constexpr int kRows = 16 * P::kRowBlocks;  // of a warp
+  constexpr int kRows = 16 * P::kRowBlocks;  // rows per warp
   const ptx::SharedAddress query_tile = ptx::shared_address(dynamic_shared<unsigned char>()),
                            key_tile = query_tile + P::kQueryBytes, value_tile = key_tile + P::kStateBytes;
   const AttentionTile<__nv_bfloat16, P::kQueries> tile(in, order);
@@ -317,7 +320,7 @@ __global__ void __launch_bounds__(kBlockThreads, 2) attend(const Arguments in, c
   ptx::commit_copies();
   ptx::wait_for_copies<0>();
   __syncthreads();
-  // Lanes give the rows of matrices that lie, for queries and values, below one another first, for keys side by side.
+  // Lanes address rows of matrices. Queries' and values' matrices are ordered down the rows first, keys' across.
   const QueryFragments<D, P::kQueriesInRegisters> query(FragmentRow<D>(query_tile, first_row + lane % 16, lane / 16));
   const FragmentRow<D> key_row(key_tile, lane / 16 * 8 + lane % 8, lane / 8 % 2);
   const FragmentRow<D> value_row(value_tile, lane % 16, lane / 16);
@@ -327,7 +330,7 @@ __global__ void __launch_bounds__(kBlockThreads, 2) attend(const Arguments in, c
 
   for (int at = begin; at < end; ++at) {
     const bool more = at + 1 < end;
-    const int ahead = P::kPairs == 2 ? (at - begin) % 2 * P::kPairBytes : 0;  // of this tile's pair
+    const int ahead = P::kPairs == 2 ? (at - begin) % 2 * P::kPairBytes : 0;  // offset of this tile's pair
     if constexpr (P::kPairs == 1) {
       tiles.copy<D>(value_tile, values, at);
     } else if (more) {
@@ -341,7 +344,7 @@ __global__ void __launch_bounds__(kBlockThreads, 2) attend(const Arguments in, c
     if (sight.any) multiply_scores<D>(query, key_row, ahead, scores);
     if constexpr (P::kPairs == 1) {
       ptx::wait_for_copies<0>();
-      __syncthreads();  // the values are there, the keys have been read
+      __syncthreads();  // the values have arrived, the keys have been read
       if (more) tiles.copy<D>(key_tile, keys, at + 1);
       ptx::commit_copies();
     }
@@ -354,7 +357,7 @@ __global__ void __launch_bounds__(kBlockThreads, 2) attend(const Arguments in, c
       add_values<D>(weights, value_row, ahead, out);
     }
     ptx::wait_for_copies<0>();
-    __syncthreads();  // the next keys (and values) are there, the values have been read
+    __syncthreads();  // the next keys (and values) have arrived, the values have been read
   }
   write<D>(in, tile, first_row, rows, out);
 }

@@ -4,13 +4,13 @@ namespace kvs::cuda {
 namespace {
 
 constexpr int kSide = 16;                            // the block is 16 × 16 threads
-constexpr int kKeys = 32, kColumns = kKeys / kSide;  // of a tile; of scores per thread, kSide apart
-/// Of a tile: at 256 channels 64 would take more shared memory than the 99 KiB that GPUs outside data centres have.
+constexpr int kKeys = 32, kColumns = kKeys / kSide;  // keys per tile; columns of scores per thread, kSide apart
+/// Queries per tile. With 256 channels, 64 would exceed the 99 KiB of shared memory of GPUs outside data centres.
 template <int D>
 constexpr int kQueries = D <= 128 ? 64 : 48;
 template <int D>
-constexpr int kRows = kQueries<D> / kSide;  // of scores and output per thread, neighbours
-// Rows in shared memory are padded by four floats, so that 16-byte reads of neighbouring rows hit different banks.
+constexpr int kRows = kQueries<D> / kSide;  // rows of scores and output per thread, adjacent
+// Rows in shared memory are padded by four floats, so that 16-byte reads of adjacent rows use different banks.
 constexpr int kPad = 4;
 
 template <int D>
@@ -18,7 +18,7 @@ constexpr std::size_t shared_floats() {
   return (kQueries<D> + kKeys) * (D + kPad) + kQueries<D> * (kKeys + kPad);
 }
 
-/// to[r][0 … D) = row first + r [0 … head_dim) and zeros; a row past the end is all zeros.
+/// to[r][0 … D) = row first + r [0 … head_dim), padded with zeros. A row past the end is all zeros.
 template <int D, int Rows>
 __device__ void load_rows(float* to, std::size_t head_dim, const TokenRows<float>& rows, int first) {
   for (int i = static_cast<int>(threadIdx.x); i < Rows * D; i += kSide * kSide) {
@@ -32,7 +32,7 @@ __device__ float dot(float4 a, float4 b, float sum) {
   return fmaf(a.x, b.x, fmaf(a.y, b.y, fmaf(a.z, b.z, fmaf(a.w, b.w, sum))));
 }
 
-/// scores[i][j] of rows ty · kRows<D> + i and keys tx + kSide · j.
+/// Computes scores[i][j] of rows ty · kRows<D> + i and keys tx + kSide · j.
 template <int D>
 __device__ void multiply_scores(const float* queries, const float* keys, int ty, int tx,
                                 float (&scores)[kRows<D>][kColumns]) {
@@ -50,7 +50,7 @@ __device__ void multiply_scores(const float* queries, const float* keys, int ty,
   }
 }
 
-/// Reductions over the 16 threads that share a row: half a warp.
+/// Reductions over the 16 threads (half a warp) that share a row.
 __device__ float row_max(float value) {
   for (int step = kSide / 2; step > 0; step /= 2) value = fmaxf(value, __shfl_xor_sync(0xffffffffU, value, step));
   return value;
@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(kSide* kSide) attend(const AttentionArguments<
   float* const weights = states + kKeys * (D + kPad);        // [kQueries<D>][kKeys + kPad]
   const AttentionTile<float, kQueries<D>> tile(in, order);
   const int tx = static_cast<int>(threadIdx.x) % kSide, ty = static_cast<int>(threadIdx.x) / kSide;
-  constexpr int kChannels = D / kSide;  // of output per thread, kSide apart
+  constexpr int kChannels = D / kSide;  // channels of output per thread, kSide apart
   float out[kRows<D>][kChannels] = {}, largest[kRows<D>], sum[kRows<D>] = {};
   for (float& value : largest) value = -INFINITY;
 
@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(kSide* kSide) attend(const AttentionArguments<
                          value_rows = tile.states(in, in.past_v, in.v);
   load_rows<D, kQueries<D>>(queries, in.head_dim, query_rows, tile.first);
   for (int first_key = tile.first_key / kKeys * kKeys; first_key < tile.keys; first_key += kKeys) {
-    __syncthreads();  // the last tile's values have been read
+    __syncthreads();  // the previous tile's values have been read
     load_rows<D, kKeys>(states, in.head_dim, key_rows, first_key);
     __syncthreads();
     float scores[kRows<D>][kColumns] = {};
@@ -121,7 +121,7 @@ __global__ void __launch_bounds__(kSide* kSide) attend(const AttentionArguments<
 #pragma unroll
   for (int i = 0; i < kRows<D>; ++i) {
     const int token = tile.first + ty * kRows<D> + i;
-    const float total = row_sum(sum[i]);  // before the branch: all lanes take part
+    const float total = row_sum(sum[i]);  // before the branch, because all lanes take part
     if (token >= query_rows.count) continue;
     float* const to = in.out + tile.out_offset(in, token);
 #pragma unroll

@@ -1,11 +1,11 @@
-// Attention keeps no weights, so those of a single token are computed once more, each query head's by a block.
+// Attention does not keep weights. The weights of a single token are computed again, one block per query head.
 #include "kernels/cuda/attention_tile.cuh"
 #include "kernels/cuda/reduce.cuh"
 
 namespace kvs::cuda {
 namespace {
 
-/// One block a query head, one warp a key at a time. weights: [query_head, past + 1]
+/// One block per query head; each warp handles one key at a time. weights: [query_head, past + 1]
 __global__ void softmax_weights(const AttentionArguments<float> in, float* weights) {
   __shared__ float scratch[kThreads / 32];
   const std::size_t head = blockIdx.x, kv_head = head / (in.query_heads / in.kv_heads);
@@ -25,7 +25,7 @@ __global__ void softmax_weights(const AttentionArguments<float> in, float* weigh
     if (lane == 0) out[key] = score;
     largest = fmaxf(largest, score);
   }
-  largest = block_max(largest, scratch);  // a barrier, after which all threads read all scores
+  largest = block_max(largest, scratch);  // includes a barrier, so all threads can read all scores
   float sum = 0;
   for (int key = static_cast<int>(threadIdx.x); key < keys; key += kThreads) {
     out[key] = expf(out[key] - largest);
@@ -35,7 +35,7 @@ __global__ void softmax_weights(const AttentionArguments<float> in, float* weigh
   for (int key = static_cast<int>(threadIdx.x); key < keys; key += kThreads) out[key] /= sum;
 }
 
-/// One thread a key of a KV head: out[index] = Σ over the group of weights[head, key].
+/// One thread per key of a KV head: out[index] = Σ over the group of weights[head, key].
 __global__ void sum_group(const float* weights, std::size_t kv_heads, std::size_t group, std::size_t keys, float* out) {
   const std::size_t index = global_index();
   if (index >= kv_heads * keys) return;

@@ -1,10 +1,10 @@
-// q, k, v and the past in bf16, for the tensor cores, where a hook or a cache has them in f32. One rounding per call
-// instead of one per block of queries: the attention kernels then copy 16 bytes at a time without touching the values.
-// It costs 6 bytes a value (4 read, 2 written), 8 with the first read by a kernel; a kernel that rounds while it loads
-// would read 4 for every block of queries and every query head of a group. So it pays from two blocks of queries or two
-// query heads per key head on; below (less than one block over a long past, one query head per key head) it costs up to
-// twice the bytes. That case is none of this project's passes, which hand in a context or a batch of continuations of
-// one shared past, so there is no second path for it.
+// Converts q, k, v and the past to bf16 for the tensor cores, if a hook or a cache has them in f32. Rounding once per
+// call, instead of once per block of queries, lets the attention kernels copy 16 bytes at a time without converting. It
+// costs 6 bytes per value (4 read, 2 written), 8 with the first read by a kernel. A kernel that rounds while it loads
+// would read 4 bytes for every block of queries and every query head of a group. So this pays from two blocks of
+// queries, or two query heads per KV head, on. Below (less than one block over a long past, one query head per KV head)
+// it costs up to twice the bytes. No pass of this project has that case (they pass a context, or a batch of
+// continuations of one shared past), so it has no second path.
 #include <algorithm>
 #include <cstdint>
 
@@ -15,13 +15,13 @@
 namespace kvs::cuda {
 namespace {
 
-constexpr int kChunk = 8;  // values of bf16 in 16 bytes: a thread's share
+constexpr int kChunk = 8;  // bf16 values in 16 bytes, handled by one thread
 constexpr int kTensors = 5;
 
 struct Part {
   const float* from;
   __nv_bfloat16* to;
-  std::uint32_t end;  // of this tensor's chunks, counted through all of them
+  std::uint32_t end;  // end of this tensor's chunks, counted over all tensors
   bool wide;          // rows are aligned to 16 bytes
 };
 

@@ -7,8 +7,8 @@
 
 namespace kvs::cuda {
 
-/// A row that a block of kThreads shares out, N neighbouring values to a thread at a time. The first kHeld of a
-/// thread's shares stay in registers (rows of 4,096 values with N = 4), the others are read again, from cache.
+/// A row shared by a block of kThreads threads. Each share of a thread is N adjacent values. A thread's first kHeld
+/// shares stay in registers (rows of 4,096 values with N = 4); the others are read again from cache.
 template <int N>
 class BlockRow {
  public:
@@ -18,7 +18,7 @@ class BlockRow {
       if (place(share) < columns_) held_[share] = load<N>(row_ + place(share));
   }
 
-  /// visit(column, values) of this thread's values, each time in the same order.
+  /// Calls visit(column, values) for this thread's values, always in the same order.
   template <class Visit>
   __device__ void each(Visit visit) const {
 #pragma unroll
@@ -28,7 +28,7 @@ class BlockRow {
       visit(column, load<N>(row_ + column));
   }
 
-  /// The sum of of(value) over this thread's values.
+  /// Returns the sum of of(value) over this thread's values.
   template <class Of>
   __device__ float sum(Of of) const {
     float sum = 0;

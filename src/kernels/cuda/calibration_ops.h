@@ -8,7 +8,7 @@
 
 namespace kvs::cuda {
 
-/// CalibrationOps by cuBLAS and cuSOLVER in float64. Not thread-safe. `context` must outlive it.
+/// Makes CalibrationOps with cuBLAS and cuSOLVER in float64. Not thread-safe. `context` must outlive the result.
 /// @param compute_type  element type of Operands, kF32 or kBF16
 std::unique_ptr<CalibrationOps> make_calibration_ops(const Context& context, DType compute_type);
 

@@ -7,7 +7,7 @@
 namespace kvs::cuda {
 namespace {
 
-/// Statuses that say something about this machine, not about this program.
+/// Returns true for a status caused by this machine, not by this program.
 bool is_environment(cudaError_t status) {
   switch (status) {
     case cudaErrorMemoryAllocation:

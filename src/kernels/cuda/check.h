@@ -9,15 +9,15 @@
 
 namespace kvs::cuda {
 
-/// The one place where CUDA's statuses become Errors: kEnvironment if memory, the driver or the device is missing, else
-/// kInternal. `what` names the call. Errors of kernels surface at a later call of the same stream.
+/// Converts CUDA's statuses to Errors; no other function does. Throws kEnvironment if memory, the driver or the device
+/// is missing, else kInternal. `what` names the call. Errors of kernels appear at a later call on the same stream.
 void check_cuda(cudaError_t status, std::string_view what);
-/// The same for the libraries: kEnvironment if they could not allocate, else kInternal.
+/// Like check_cuda(), for the libraries: kEnvironment if they could not allocate, else kInternal.
 void check_cublas(cublasStatus_t status, std::string_view what);
 void check_cufft(cufftResult status, std::string_view what);
 void check_cusolver(cusolverStatus_t status, std::string_view what);
 
-/// Throws Error kInternal unless `holds`: the caller of an operation passed shapes that do not fit together.
+/// Throws Error kInternal unless `holds`: the caller of an operation passed shapes that do not match.
 void require(bool holds, std::string_view operation, std::string_view expected);
 
 }  // namespace kvs::cuda

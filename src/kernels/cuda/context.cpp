@@ -41,7 +41,7 @@ void check_device() {
 Context::Context() {
   check_device();
   check_cuda(cudaSetDevice(kDevice), "cudaSetDevice");
-  // Released memory stays in the pool: passes ask for the same sizes again and again.
+  // Released memory stays in the pool, because passes request equal sizes again and again.
   cudaMemPool_t pool = nullptr;
   check_cuda(cudaDeviceGetDefaultMemPool(&pool, kDevice), "cudaDeviceGetDefaultMemPool");
   std::uint64_t threshold = UINT64_MAX;
@@ -50,7 +50,7 @@ Context::Context() {
     check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
     check_cublas(cublasCreate(&blas_), "cublasCreate");
     check_cublas(cublasSetStream(blas_, stream_), "cublasSetStream");
-    // Sums stay in f32 where the result is bf16.
+    // Sums stay in f32 even if the result is bf16.
     check_cublas(cublasSetMathMode(blas_, CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION), "cublasSetMathMode");
     check_cublas(cublasLtCreate(&blas_lt_), "cublasLtCreate");
   } catch (...) {
@@ -62,7 +62,7 @@ Context::Context() {
 Context::~Context() { release_handles(); }
 
 void Context::release_handles() noexcept {
-  // A status here can only repeat an error that an earlier call has reported.
+  // A status here can only repeat an error that an earlier call reported.
   if (blas_lt_ != nullptr) (void)cublasLtDestroy(blas_lt_);
   if (blas_ != nullptr) (void)cublasDestroy(blas_);
   if (stream_ != nullptr) (void)cudaStreamDestroy(stream_);
@@ -73,9 +73,9 @@ int Context::attribute(cudaDeviceAttr which) const { return attribute_of_device(
 void* Context::allocate(std::size_t bytes) const {
   void* memory = nullptr;
   const cudaError_t status = cudaMallocAsync(&memory, std::max<std::size_t>(bytes, 1), stream_);
-  // A size that no device could have is refused as an invalid value.
+  // A size that exceeds any device is reported as an invalid value.
   if (status == cudaErrorMemoryAllocation || status == cudaErrorInvalidValue) {
-    (void)cudaGetLastError();  // this error is not sticky: forget it
+    (void)cudaGetLastError();  // this error is not sticky, so it is cleared
     throw Error(ErrorCode::kEnvironment, "cuda", "out of memory for " + std::to_string(bytes) + " bytes");
   }
   check_cuda(status, "cudaMallocAsync");
@@ -87,7 +87,7 @@ void Context::release(void* memory) const noexcept {
 }
 
 std::size_t Context::memory_left() const {
-  check_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");  // what was released is free from then on
+  check_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");  // released memory is free from here on
   std::size_t free = 0, all = 0;
   check_cuda(cudaMemGetInfo(&free, &all), "cudaMemGetInfo");
   cudaMemPool_t pool = nullptr;

@@ -16,11 +16,11 @@ namespace kvs {
 namespace cuda {
 namespace {
 
-/// Where a row stands after some slices of the vocabulary.
+/// The state of a row after some slices of the vocabulary.
 struct RowState {
-  double sum;     // Σ exp(logit − largest); NaN once a logit was not finite
+  double sum;     // Σ exp(logit − largest); NaN after a non-finite logit
   float largest;  // −∞ before the first slice
-  float target;   // the target's logit, once its slice has passed
+  float target;   // the target's logit, once its slice was processed
 };
 
 __global__ void start_rows(RowState* states, std::size_t rows) {
@@ -28,21 +28,20 @@ __global__ void start_rows(RowState* states, std::size_t rows) {
   if (row < rows) states[row] = {0.0, -INFINITY, 0.0F};
 }
 
-/// Takes logits [row, width] of the tokens [first, first + width) into the states, above 0 capped by softcap. One block
-/// a row.
+/// Adds logits [row, width] of tokens [first, first + width) to the states, capped if softcap > 0. One block per row.
 template <int N>
 __global__ void reduce_slice(const float* logits, std::size_t width, std::size_t first, const std::int32_t* targets,
                              float softcap, RowState* states) {
   __shared__ float maxima[kThreads / 32];
   __shared__ double sums[kThreads / 32];
   const std::int32_t target = targets[blockIdx.x];
-  if (target < 0) return;  // the whole block: nobody waits at a barrier
+  if (target < 0) return;  // the whole block returns, so no thread waits at a barrier
   const BlockRow<N> row(logits + std::size_t{blockIdx.x} * width, width);
   const auto capped = [&](float logit) { return softcap > 0 ? softcap * tanhf(logit / softcap) : logit; };
   float largest = -INFINITY;
   const float poison = row.sum([&](float logit) {
     largest = fmaxf(largest, capped(logit));
-    return logit * 0.0F;  // NaN from a logit that is infinite or NaN
+    return logit * 0.0F;  // becomes NaN if a logit is infinite or NaN
   });
   largest = block_max(largest, maxima);
   const float sum = row.sum([&](float logit) { return expf(capped(logit) - largest); });
@@ -57,7 +56,7 @@ __global__ void reduce_slice(const float* logits, std::size_t width, std::size_t
     state.target = capped(logits[blockIdx.x * width + static_cast<std::size_t>(target) - first]);
 }
 
-/// nll = largest + log Σ − target, in double because the caller must see whether it is finite.
+/// Returns nll = largest + log Σ − target, in double because the caller must see whether it is finite.
 double finish(const RowState& state, std::size_t row) {
   const double total = static_cast<double>(state.largest) + std::log(state.sum);
   if (!std::isfinite(total))
@@ -70,7 +69,7 @@ double finish(const RowState& state, std::size_t row) {
 
 void CudaBackend::cross_entropy(Operand x, const Weight& head, std::span<const std::int32_t> targets,
                                 std::span<float> nll, float softcap) {
-  // One tile of logits is 32 MiB, which large GPUs' second-level caches hold; a block's registers hold a row of it.
+  // One tile of logits is 32 MiB, which the second-level caches of large GPUs hold. A block's registers hold one row.
   constexpr std::size_t kSlice = 4096, kMaxRows = 2048;
   const cuda::CudaWeight& weight = cuda::checked_weight(head, x.columns, type_);
   const std::size_t rows = x.rows, vocabulary = weight.rows(), item = item_size(type_);

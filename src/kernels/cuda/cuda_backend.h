@@ -16,17 +16,18 @@
 
 namespace kvs {
 
-/// One NVIDIA GPU of compute capability 8.0 or later. Operations are queued on one stream and return before they ran;
-/// download() waits. A row's result may differ in its last bits with the number of rows: cuBLASLt chooses by shape.
+/// One NVIDIA GPU of compute capability 8.0 or later. Operations are queued on one stream and return before they have
+/// run; download() waits. The last bits of a row's result may depend on the number of rows, because cuBLASLt chooses by
+/// shape.
 class CudaBackend final : public Backend {
  public:
-  /// @throws Error kUsage for another type than f32 or bf16; kEnvironment without a usable device.
+  /// @throws Error kUsage for a type other than f32 or bf16; kEnvironment without a usable device.
   explicit CudaBackend(DType compute_type);
 
   std::string_view device() const noexcept override { return "cuda"; }
   DType compute_type() const noexcept override { return type_; }
   const cuda::Context& context() const noexcept { return context_; }
-  /// Which attention ran so far, and why.
+  /// Returns which attention has run so far, and why.
   std::string attention_note() const { return fused_attention_.note(); }
   const CudaProducts& products() const noexcept { return gemm_.products(); }
   /// See cuda_gemm_trials().
@@ -69,10 +70,10 @@ class CudaBackend final : public Backend {
                      float softcap) override;
 
  private:
-  /// Rows of a past that are held in another form, or in two parts, as f32 rows in `memory`.
+  /// Returns rows of a past as f32 rows in `memory` if they are stored in another form or in two parts.
   StoredRows plain_past(const StoredRows& early, const StoredRows& late, const RopeTable& slots,
                         cuda::DeviceArray<float>& memory);
-  /// self_attention() but for its last step: q, k and v in `scratch`.
+  /// self_attention() without its last step: q, k and v in `scratch`.
   template <class T>
   cuda::AttentionArguments<T> split_for_attention(const SelfAttentionInput& input, cuda::DeviceArray<T>& scratch);
   void run_attention(const cuda::AttentionArguments<__nv_bfloat16>& arguments);
@@ -80,12 +81,12 @@ class CudaBackend final : public Backend {
   DType type_;
   cuda::Context context_;
   cuda::GemmEngine gemm_;
-  std::unique_ptr<cuda::GemmEngine> f32_gemm_;  // beside gemm_ of another type, once it was asked for
+  std::unique_ptr<cuda::GemmEngine> f32_gemm_;  // if gemm_ has another type, made at its first use
   cuda::FusedAttention fused_attention_;
   cuda::SpectrumAttention spectrum_attention_;
   cuda::DeviceArray<__nv_bfloat16> attention_operands_;  // q, k, v and the past of the last attention, if bf16
   cuda::DeviceArray<float> states_;                      // q, k and v of the last self_attention, if f32
-  cuda::DeviceArray<float> past_k_, past_v_;             // of the last attention, where they are held in another form
+  cuda::DeviceArray<float> past_k_, past_v_;             // past of the last attention, if it is stored in another form
   cuda::DeviceArray<float> logits_;         // cross_entropy: one tile of rows and one slice of the vocabulary
   cuda::DeviceArray<std::byte> projected_;  // up_projection: [row, weight rows] in the compute type
 };

@@ -1,4 +1,4 @@
-// The only file that sees cuDNN's headers: they take longer to compile than all the rest of this folder.
+// Only this file includes cuDNN's headers: they take longer to compile than the rest of this folder.
 #include "kernels/cuda/cudnn_planner.h"
 
 #define NV_CUDNN_FRONTEND_USE_DYNAMIC_LOADING
@@ -15,7 +15,7 @@
 #include "kernels/cuda/check.h"
 
 namespace cudnn_frontend {
-void* cudnn_dlhandle = nullptr;  // where the front end looks its functions up
+void* cudnn_dlhandle = nullptr;  // the front end finds its functions through this handle
 }
 
 namespace kvs::cuda {
@@ -23,11 +23,11 @@ namespace {
 
 namespace fe = cudnn_frontend;
 
-// 9.15.1: before it the front end gives lengths that are no multiple of 128 a padding mask, as cuDNN is wrong without.
+// 9.15.1: before, the front end adds a padding mask if a length is no multiple of 128, without which cuDNN is wrong.
 constexpr std::size_t kOldestVersion = 91501;
 enum Uid : std::int64_t { kQ = 1, kK, kV, kOut };
 
-/// cuDNN's reports span lines, one for each engine; the first few say it.
+/// Shortens cuDNN's reports, which have one line per engine. The first few lines suffice.
 std::string one_line(std::string text) {
   constexpr std::size_t kMost = 300;
   if (text.size() > kMost) text.replace(kMost, std::string::npos, " …");
@@ -46,7 +46,7 @@ void check_cudnn(cudnnStatus_t status, std::string_view what) {
                 std::string(what) + " failed: " + fe::detail::get_error_string(status));
 }
 
-/// What `make` returns. A function that the library lacks is an exception of the standard library to the front end.
+/// Returns the result of `make`. The front end reports a function missing in the library as a standard exception.
 template <class Make>
 auto with_errors(ErrorCode code, Make make) {
   try {
@@ -63,7 +63,7 @@ std::string version_name(std::size_t version) {
          std::to_string(version % 100);
 }
 
-/// Loads the library for the process, once; a later call may name only the same one. One that is too old is let go.
+/// Loads the library once per process. A later call must name the same library. Closes a library that is too old.
 void load(const char* library) {
   void* const handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) throw Error(ErrorCode::kEnvironment, "cuDNN", dlerror());
@@ -71,7 +71,7 @@ void load(const char* library) {
   const std::size_t version = version_of == nullptr ? 0 : version_of();
   const bool usable = version >= kOldestVersion;
   if (!usable || fe::cudnn_dlhandle != nullptr)
-    dlclose(handle);  // counted: one in use stays
+    dlclose(handle);  // reference-counted: a library in use stays open
   else
     fe::cudnn_dlhandle = handle;
   if (!usable)
@@ -90,8 +90,8 @@ std::shared_ptr<fe::graph::Tensor_attributes> states(fe::graph::Graph& graph, Ui
                           .set_stride({h * t * d, t * d, d, 1}));
 }
 
-/// The operation and cuDNN's engines for it, best first by its heuristics.
-/// @param handle  null: for the device that graph's properties describe
+/// Builds the operation and finds cuDNN's engines for it, best first by its heuristics.
+/// @param handle  null: for the device described by the graph's properties
 void find_engines(fe::graph::Graph& graph, const FusedShape& s, cudnnHandle_t handle) {
   constexpr auto kRefused = ErrorCode::kUnsupported;
   graph.set_io_data_type(fe::DataType_t::BFLOAT16)
@@ -102,7 +102,7 @@ void find_engines(fe::graph::Graph& graph, const FusedShape& s, cudnnHandle_t ha
   auto attributes = fe::graph::SDPA_attributes();
   attributes.set_name("attention").set_generate_stats(false).set_attn_scale(s.scale);
   if (s.causal) attributes.set_diagonal_alignment(fe::DiagonalAlignment_t::TOP_LEFT).set_diagonal_band_right_bound(0);
-  // A token's own position counts, as in AttentionInput: key + bound > query.
+  // A token's own position counts as in AttentionInput: key + bound > query.
   if (s.window > 0) attributes.set_diagonal_band_left_bound(static_cast<int>(s.window));
   const auto [out, statistics] = graph.sdpa(q, k, v, attributes);
   const auto h = static_cast<std::int64_t>(s.query_heads), t = static_cast<std::int64_t>(s.tokens),
@@ -122,14 +122,14 @@ class CudnnPlan final : public FusedPlan {
  public:
   CudnnPlan(const FusedShape& shape, cudnnHandle_t handle, int architecture, cudaStream_t stream)
       : handle_(handle), stream_(stream) {
-    graph_.set_sm_version(architecture);  // else the front end looks for a CUDA runtime of its own
+    graph_.set_sm_version(architecture);  // otherwise the front end searches for its own CUDA runtime
     find_engines(graph_, shape, handle);
     check_fe(graph_.build_plans(fe::BuildPlanPolicy_t::HEURISTICS_CHOICE), ErrorCode::kUnsupported, "a plan");
     std::int64_t bytes = 0;
     check_fe(graph_.get_workspace_size(bytes), ErrorCode::kUnsupported, "the size of the workspace");
     workspace_bytes_ = static_cast<std::size_t>(bytes);
   }
-  ~CudnnPlan() override { (void)cudaStreamSynchronize(stream_); }  // its code may be running
+  ~CudnnPlan() override { (void)cudaStreamSynchronize(stream_); }  // the plan's code may still run
   CudnnPlan(const CudnnPlan&) = delete;
   CudnnPlan& operator=(const CudnnPlan&) = delete;
 

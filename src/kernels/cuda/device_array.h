@@ -9,7 +9,7 @@
 
 namespace kvs::cuda {
 
-/// Device memory with an owner, in the order of the context's stream. Contents start undefined.
+/// Device memory with an owner, allocated and released in the order of the context's stream. Not initialised.
 template <class T>
 class DeviceArray {
  public:
@@ -30,10 +30,10 @@ class DeviceArray {
 
   T* data() const noexcept { return data_; }
   std::size_t size() const noexcept { return size_; }
-  /// Grows to at least `size` elements; the contents are lost then.
+  /// Grows to at least `size` elements. Growing discards the contents.
   void reserve(const Context& context, std::size_t size) {
     if (size <= size_) return;
-    *this = DeviceArray();  // released first: the two need not fit side by side
+    *this = DeviceArray();  // released first: both may not fit at once
     *this = DeviceArray(context, size);
   }
   std::vector<T> to_host() const {

@@ -5,7 +5,7 @@
 namespace kvs::cuda {
 namespace {
 
-constexpr std::size_t kMaxPlans = 16;  // each may hold a work area as large as the data
+constexpr std::size_t kMaxPlans = 16;  // each plan may hold a work area as large as the data
 
 }  // namespace
 

@@ -11,8 +11,8 @@
 
 namespace kvs::cuda {
 
-/// Plans for complex double transforms along the outer axis of [sample, signal], in place: cuFFT's advanced layout with
-/// stride = signals and distance 1, so that nothing is transposed. Not thread-safe.
+/// Plans for complex double transforms along the outer axis of [sample, signal], in place. They use cuFFT's advanced
+/// layout with stride = signals and distance 1, so nothing is transposed. Not thread-safe.
 class FftPlans {
  public:
   explicit FftPlans(const Context& context) : context_(context) {}
@@ -20,15 +20,15 @@ class FftPlans {
   FftPlans(const FftPlans&) = delete;
   FftPlans& operator=(const FftPlans&) = delete;
 
-  /// Unscaled, queued on the context's stream. @param direction  CUFFT_FORWARD or CUFFT_INVERSE
-  /// @throws Error kEnvironment if cuFFT finds no memory for its work area.
+  /// Queues an unscaled transform on the context's stream. @param direction  CUFFT_FORWARD or CUFFT_INVERSE
+  /// @throws Error kEnvironment if cuFFT cannot allocate its work area.
   void run(cufftDoubleComplex* data, std::size_t samples, std::size_t signals, int direction);
 
  private:
   void clear() noexcept;
 
   const Context& context_;
-  std::map<std::pair<std::size_t, std::size_t>, cufftHandle> plans_;  // by samples and signals
+  std::map<std::pair<std::size_t, std::size_t>, cufftHandle> plans_;  // key: samples, signals
 };
 
 }  // namespace kvs::cuda

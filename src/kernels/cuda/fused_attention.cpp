@@ -7,7 +7,7 @@
 namespace kvs::cuda {
 namespace {
 
-/// What the libraries' kernels take: 16-byte rows, and indices of 32 bits.
+/// Returns true if the libraries' kernels accept the shape: 16-byte rows and 32-bit indices.
 bool fits(const FusedShape& shape) {
   const std::size_t heads = std::max(shape.query_heads, shape.kv_heads);
   return shape.head_dim % 8 == 0 && shape.members * heads * shape.tokens * shape.head_dim < std::size_t{1} << 31;
@@ -27,8 +27,8 @@ FusedPlan* FusedAttention::plan_for(const FusedShape& shape, std::size_t past, f
   if (choice_ == AttentionChoice::kOwn || failed_ || past > 0 || softcap > 0 || !fits(shape)) return nullptr;
   if (choice_ == AttentionChoice::kAuto && shape.tokens < kFewestTokens) return nullptr;
   FusedShape wanted = shape;
-  if (wanted.window >= wanted.tokens) wanted.window = 0;  // hides nothing
-  wanted.causal = wanted.tokens > 1;                      // nor does this, of one query and one key
+  if (wanted.window >= wanted.tokens) wanted.window = 0;  // such a window hides nothing
+  wanted.causal = wanted.tokens > 1;                      // with one query and one key, causality hides nothing
   return planned(wanted);
 }
 

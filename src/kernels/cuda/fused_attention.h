@@ -21,7 +21,7 @@ struct FusedShape {
   auto operator<=>(const FusedShape&) const = default;
 };
 
-/// One shape made ready by a library.
+/// One shape, prepared by a library.
 class FusedPlan {
  public:
   virtual ~FusedPlan() = default;
@@ -33,41 +33,41 @@ class FusedPlan {
 class FusedPlanner {
  public:
   virtual ~FusedPlanner() = default;
-  /// The library's name and version.
+  /// Returns the library's name and version.
   virtual std::string name() const = 0;
-  /// Takes about half a second, on the host.  @throws Error kUnsupported with the library's words for what it refuses.
+  /// Takes about half a second on the host.  @throws Error kUnsupported with the library's message if it refuses.
   virtual std::unique_ptr<FusedPlan> plan(const FusedShape& shape) = 0;
 };
 
-/// kAuto: the library where it fits and pays, else the own kernel. kOwn: never the library. kLibrary: the library
-/// wherever it fits; that there is none is an error.
+/// kAuto: the library where it fits and is faster, else our kernel. kOwn: always our kernel. kLibrary: the library
+/// wherever it fits; a missing library is an error.
 enum class AttentionChoice : std::uint8_t { kAuto, kOwn, kLibrary };
 
-/// Of KVS_ATTENTION's value: "" and "auto", "own", "cudnn".  @throws Error kUsage for another.
+/// Parses the value of KVS_ATTENTION: "" and "auto", "own", "cudnn".  @throws Error kUsage for another value.
 AttentionChoice attention_choice(std::string_view name);
 
-/// Decides which attention a shape gets: by the shape alone and, after kMaxPlans shapes, by their order, never by
-/// time, and for a given shape always the same within a run.
+/// Decides which attention a shape gets. The decision depends on the shape and, after kMaxPlans shapes, on their order,
+/// never on time. It is constant for a shape within a run.
 class FusedAttention {
  public:
   using MakePlanner = std::function<std::unique_ptr<FusedPlanner>()>;
-  /// With kAuto: a shape costs half a second once. Each further one gets the own kernel, so that documents of many
-  /// lengths do not wait for plans longer than for their passes.
+  /// With kAuto, each shape costs half a second once. Shapes beyond this number use our kernel, so that documents of
+  /// many lengths do not spend more time on plans than on passes.
   static constexpr std::size_t kMaxPlans = 8;
-  /// With kAuto. Below, attention is a few percent of a pass.
+  /// With kAuto. For fewer tokens, attention is a few percent of a pass.
   static constexpr std::size_t kFewestTokens = 1024;
 
-  /// @param make  called at the first shape that fits; throws Error kEnvironment if the library is not there
+  /// @param make  called at the first shape that fits; throws Error kEnvironment if the library is missing
   FusedAttention(AttentionChoice choice, MakePlanner make) : choice_(choice), make_(std::move(make)) {}
 
-  /// Null where the own kernel is to run: with a past, a soft cap, a head_dim that is no multiple of 8, 2^31 or more
-  /// values in an array, fewer than kFewestTokens tokens, or what the library refuses.
+  /// Returns null if our kernel must run: with a past, a soft cap, a head_dim that is not a multiple of 8, 2^31 or more
+  /// values in an array, fewer than kFewestTokens tokens, or a shape that the library refuses.
   /// @throws Error kEnvironment with kLibrary if there is no library.
   FusedPlan* plan_for(const FusedShape& shape, std::size_t past, float softcap);
-  /// Queues a plan of plan_for(). False if the library cannot: the own kernel is to take this call, and gets every
-  /// later one, whatever its shape.  @throws Error of the library with kLibrary.
+  /// Queues a plan of plan_for(). Returns false if the library fails: our kernel must then run this call, and it also
+  /// runs all later calls of any shape.  @throws Error of the library with kLibrary.
   bool run(FusedPlan& plan, const void* q, const void* k, const void* v, void* out, void* workspace);
-  /// Which attention ran, and why not the library, in a line.
+  /// Returns in one line which attention ran, and why not the library.
   std::string note() const;
 
  private:
@@ -75,10 +75,10 @@ class FusedAttention {
 
   AttentionChoice choice_;
   MakePlanner make_;
-  std::unique_ptr<FusedPlanner> planner_;                   // before the plans, which must not outlive it
+  std::unique_ptr<FusedPlanner> planner_;                   // declared before the plans, which must not outlive it
   std::map<FusedShape, std::unique_ptr<FusedPlan>> plans_;  // null: refused
-  std::string problem_;                                     // of the library or of the last shape that it refused
-  bool failed_ = false;                                     // a plan that did not run
+  std::string problem_;                                     // error of the library or its last refused shape
+  bool failed_ = false;                                     // true after a plan failed to run
   std::size_t calls_ = 0, fused_calls_ = 0;
 };
 

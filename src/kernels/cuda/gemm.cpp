@@ -19,16 +19,16 @@
 namespace kvs::cuda {
 namespace {
 
-constexpr std::size_t kWorkspaceBytes = std::size_t{32} << 20;  // what cuBLAS itself takes on Hopper
+constexpr std::size_t kWorkspaceBytes = std::size_t{32} << 20;  // the size that cuBLAS uses on Hopper
 constexpr std::size_t kMaxPlans = 4096;
-constexpr std::size_t kMaxAlignment = 256;  // of device memory as it is allocated
-constexpr int kCandidates = 8;              // algorithms asked for: the first need not be one that this device can run
+constexpr std::size_t kMaxAlignment = 256;  // alignment of allocated device memory
+constexpr int kCandidates = 8;              // algorithms to request: this device may not run the first
 constexpr int kTrials = 32;
-constexpr std::size_t kSampleBytes = std::size_t{64} << 10;  // of y's beginning and of its end
+constexpr std::size_t kSampleBytes = std::size_t{64} << 10;  // compared at the beginning and at the end of y
 
 cudaDataType_t cuda_type(DType type) { return type == DType::kBF16 ? CUDA_R_16BF : CUDA_R_32F; }
 
-/// The largest power of two, up to kMaxAlignment, that divides an address.
+/// Returns the largest power of two, up to kMaxAlignment, that divides an address.
 std::size_t alignment_of(const void* address) {
   const auto bits = reinterpret_cast<std::uintptr_t>(address) | kMaxAlignment;
   return bits & (~bits + 1);
@@ -47,7 +47,7 @@ using Layout = Handle<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
 using Operation = Handle<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>;
 using Preference = Handle<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>;
 
-/// A column-major matrix without padding between its columns.
+/// Makes the layout of a column-major matrix without padding between columns.
 Layout make_layout(cudaDataType_t type, std::size_t rows, std::size_t columns) {
   cublasLtMatrixLayout_t layout = nullptr;
   check_cublas(cublasLtMatrixLayoutCreate(&layout, type, rows, columns, static_cast<std::int64_t>(rows)),
@@ -79,7 +79,7 @@ Preference make_preference(const GemmArguments& arguments) {
                  "cublasLtMatmulPreferenceSetAttribute");
   };
   put(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kWorkspaceBytes);
-  // Where the inner extent is split, the parts' sums stay in f32 even if y does not.
+  // If the inner extent is split, partial sums stay in f32 even if y does not.
   if (arguments.y_type != DType::kF32)
     put(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, std::uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
   put(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, static_cast<std::uint32_t>(alignment_of(arguments.w)));
@@ -105,15 +105,15 @@ std::string text_of(const std::string& path) {
 
 }  // namespace
 
-/// cuBLASLt's matrices are column-major, so row-major y = x Wᵀ is asked for as yᵀ = (Wᵀ)ᵀ xᵀ: A = Wᵀ [inner, columns]
-/// transposed, B = xᵀ [inner, rows], D = yᵀ [columns, rows]. The bias runs along D's rows, as cuBLASLt wants it.
+/// cuBLASLt's matrices are column-major, so row-major y = x Wᵀ is requested as yᵀ = (Wᵀ)ᵀ xᵀ: A = Wᵀ [inner, columns]
+/// transposed, B = xᵀ [inner, rows], D = yᵀ [columns, rows]. The bias runs along the rows of D, as cuBLASLt requires.
 struct GemmEngine::Plan {
   Operation operation;
   Layout a, b, d;
   std::optional<cublasLtMatmulAlgo_t> algorithm = {};
   bool from_table = false;
 
-  /// What cuBLASLt proposes, best first by its heuristics.
+  /// Returns cuBLASLt's proposals, best first by its heuristics.
   std::vector<cublasLtMatmulAlgo_t> proposals(cublasLtHandle_t handle, const GemmArguments& in, int most) const {
     const Preference preference = make_preference(in);
     std::vector<cublasLtMatmulHeuristicResult_t> found(static_cast<std::size_t>(most));
@@ -150,7 +150,7 @@ std::unique_ptr<GemmEngine::Plan> GemmEngine::make_plan(const GemmArguments& in)
   return plan;
 }
 
-/// Tables are measured with operands as aligned as memory comes from the device.
+/// Tables are measured with operands that have the alignment of allocated device memory.
 bool GemmEngine::take_from_table(const GemmArguments& in, Plan& plan) {
   const GemmAlgorithm* const entry = table_.find(shape_of(in));
   if (entry == nullptr || std::min({alignment_of(in.x), alignment_of(in.w), alignment_of(in.y)}) < kMaxAlignment)
@@ -213,7 +213,7 @@ void GemmEngine::run(const GemmArguments& in) {
   if (chosen.from_table) ++products_.by_table;
 }
 
-/// cuBLAS takes any alignment. The bias is a product of its own: ones [rows, 1] times the bias.
+/// cuBLAS accepts any alignment. The bias is a separate product: ones [rows, 1] times the bias.
 void GemmEngine::run_unplanned(const GemmArguments& in) const {
   const cudaDataType_t type = cuda_type(type_);
   const int rows = to_int(in.rows), columns = to_int(in.columns), inner = to_int(in.inner);

@@ -27,28 +27,28 @@ struct GemmArguments {
   DType y_type = DType::kF32;
 };
 
-/// cuBLASLt with f32 sums; f32 operands are not rounded to tf32. A shape's algorithm is the one that a table of
-/// measurements names, else the first that cuBLASLt's heuristics propose: the fastest of several by the clock of this
-/// run might differ from run to run, and with it the last bits of results. A shape for which there is none (bf16 rows
-/// that are not aligned) goes to cuBLAS. Not thread-safe.
+/// Products by cuBLASLt with f32 sums. f32 operands are not rounded to tf32. A shape uses the algorithm from a table of
+/// measurements, else the first that cuBLASLt's heuristics propose. Choosing the fastest by timing could differ between
+/// runs, and then the last bits of results would too. A shape without an algorithm (bf16 rows that are not aligned)
+/// goes to cuBLAS. Not thread-safe.
 class GemmEngine {
  public:
   /// @param type     kF32 or kBF16
-  /// @param context  must outlive this
-  /// @param table    a file with a table (gemm_table.h), or nothing for the one that was built in
-  /// @throws Error kInput if the file cannot be read as one.
+  /// @param context  must outlive this object
+  /// @param table    a file with a table (gemm_table.h), or empty for the built-in table
+  /// @throws Error kInput if the file is not a valid table.
   GemmEngine(const Context& context, DType type, const std::string& table);
   ~GemmEngine();
 
-  /// Queued on the context's stream.
+  /// Queues the product on the context's stream.
   void run(const GemmArguments& arguments);
   const CudaProducts& products() const noexcept { return products_; }
-  /// Runs every algorithm that cuBLASLt proposes, y after y.
+  /// Runs every algorithm that cuBLASLt proposes, one after the other.
   std::vector<CudaGemmTrial> trials(const GemmArguments& arguments);
 
  private:
   struct Plan;
-  // the shape, alignments of x, w and y in bytes (at most 256)
+  // shape, and alignments of x, w and y in bytes (at most 256)
   using Key = std::tuple<GemmShape, std::size_t, std::size_t, std::size_t>;
   GemmShape shape_of(const GemmArguments& arguments) const;
   std::unique_ptr<Plan> make_plan(const GemmArguments& arguments) const;

@@ -13,7 +13,7 @@ struct Line {
   GemmAlgorithm algorithm{};
 };
 
-/// @return false if it is not one
+/// @return false if the line is not valid
 bool read(std::istringstream words, Line& line) {
   std::string type, y_type, bias, rest;
   GemmShape& s = line.shape;

@@ -10,8 +10,8 @@
 namespace kvs::cuda {
 namespace {
 
-/// Eigenvalues, ascending, of the symmetric matrix whose column-major lower triangle is `a`, which becomes the
-/// eigenvectors, one per column, if they are wanted.
+/// Returns the eigenvalues, ascending, of the symmetric matrix whose column-major lower triangle is `a`. If `vectors`
+/// is set, `a` is overwritten with the eigenvectors, one per column.
 std::vector<double> eigenvalues(const Context& context, const Solver& solver, double* a, std::size_t n, bool vectors) {
   const cusolverEigMode_t mode = vectors ? CUSOLVER_EIG_MODE_VECTOR : CUSOLVER_EIG_MODE_NOVECTOR;
   const DeviceArray<double> values(context, n);
@@ -36,7 +36,7 @@ SingularValues gram_svd(const Context& context, const Solver& solver, TensorView
                     other = std::max(rows, columns);
   const bool wide = rows <= columns;
   const double one = 1, zero = 0;
-  // Column-major, x is Mᵀ [columns, rows]: M Mᵀ = xᵀ x, Mᵀ M = x xᵀ.
+  // In column-major order, x is Mᵀ [columns, rows]: M Mᵀ = xᵀ x, Mᵀ M = x xᵀ.
   const DeviceArray<double> x(context, matrix.span()), gram(context, n * n);
   check_cublas(cublasDsyrk(context.blas(), CUBLAS_FILL_MODE_LOWER, wide ? CUBLAS_OP_T : CUBLAS_OP_N, to_int(n),
                            to_int(other), &one, x.data(), to_int(columns), &zero, gram.data(), to_int(n)),
@@ -47,13 +47,13 @@ SingularValues gram_svd(const Context& context, const Solver& solver, TensorView
   std::ranges::transform(ascending.rbegin(), ascending.rend(), result.singular.begin(),
                          [](double value) { return std::sqrt(std::max(value, 0.0)); });
   if (rank == 0) return result;
-  // Below this the Gram matrix knows nothing of σ: such a triplet contributes nothing, and its other vector stays zero.
+  // Below `floor`, the Gram matrix holds no information on σ: the triplet adds nothing and its other vector stays zero.
   const double floor =
       result.singular.front() * std::sqrt(static_cast<double>(n) * std::numeric_limits<double>::epsilon());
   std::vector<double> inverse(rank);
   for (std::size_t i = 0; i < rank; ++i) inverse[i] = result.singular[i] > floor ? 1.0 / result.singular[i] : 0.0;
 
-  const double* const known = gram.data() + (n - rank) * n;  // the last columns: the largest eigenvalues
+  const double* const known = gram.data() + (n - rank) * n;  // the last columns have the largest eigenvalues
   const DeviceArray<double> found(context, rank * other), factor(context, std::span<const double>(inverse));
   check_cublas(
       cublasDgemm(context.blas(), wide ? CUBLAS_OP_N : CUBLAS_OP_T, CUBLAS_OP_N, to_int(other), to_int(rank), to_int(n),

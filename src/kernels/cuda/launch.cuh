@@ -13,9 +13,9 @@
 
 namespace kvs::cuda {
 
-constexpr unsigned kThreads = 256;  // of a block, where a kernel does not say otherwise
+constexpr unsigned kThreads = 256;  // threads per block, unless a kernel states otherwise
 
-/// Blocks of kThreads that cover `count` items, one each.  @throws Error kUnsupported above the grid's limit.
+/// Returns how many blocks of kThreads cover `count` items.  @throws Error kUnsupported above the grid's limit.
 inline unsigned blocks_for(std::size_t count) {
   const std::size_t blocks = (count + kThreads - 1) / kThreads;
   if (blocks > 0x7fffffff)
@@ -23,7 +23,7 @@ inline unsigned blocks_for(std::size_t count) {
   return static_cast<unsigned>(blocks);
 }
 
-/// The same for the grid's second extent.  @throws Error kUnsupported above its limit.
+/// Returns `count` as the grid's second extent.  @throws Error kUnsupported above its limit.
 inline unsigned grid_rows(std::size_t count, std::string_view operation) {
   if (count > 0xffff)
     throw Error(ErrorCode::kUnsupported, operation,
@@ -34,12 +34,12 @@ inline unsigned grid_rows(std::size_t count, std::string_view operation) {
 /// The shape of a launch.
 struct Grid {
   dim3 blocks;
-  unsigned threads = kThreads;   // of a block
+  unsigned threads = kThreads;   // per block
   std::size_t shared_bytes = 0;  // see dynamic_shared
 };
 
-/// Queues a kernel; `name` stands in the error if it could not be. Every launch goes through here, so that the tests
-/// can run the kernels without a GPU.
+/// Queues a kernel. `name` appears in the error if that fails. Every launch uses this function, so that tests can run
+/// the kernels without a GPU.
 template <class... Parameters>
 void launch_kernel(std::string_view name, void (*kernel)(Parameters...), const Grid& grid, cudaStream_t stream,
                    std::type_identity_t<Parameters>... arguments) {
@@ -56,7 +56,7 @@ void launch_kernel(std::string_view name, void (*kernel)(Parameters...), const G
   check_cuda(cudaLaunchKernelEx(&config, kernel, arguments...), name);
 }
 
-/// The shared memory that a launch asked for, 16-byte aligned.
+/// Returns the shared memory that a launch requested, 16-byte aligned.
 template <class T>
 __device__ T* dynamic_shared() {
   extern __shared__ uint4 dynamic_shared_memory[];
@@ -65,7 +65,7 @@ __device__ T* dynamic_shared() {
 
 __device__ inline std::size_t global_index() { return std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; }
 
-/// Calls `run` with a zero of an operand's element type.
+/// Calls `run` with a zero in an operand's element type.
 template <class Run>
 void with_type(DType type, Run run) {
   if (type == DType::kBF16)

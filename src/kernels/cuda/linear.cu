@@ -21,7 +21,7 @@ const CudaWeight& checked_weight(const Weight& weight, std::size_t columns, DTyp
 
 namespace {
 
-/// One block a row of out.
+/// One block per row of out.
 template <int N, class T>
 __global__ void gather_rows(const T* table, const std::int32_t* rows, std::size_t columns, float scale, float* out) {
   const T* const from = table + static_cast<std::size_t>(rows[blockIdx.x]) * columns;
@@ -38,7 +38,7 @@ __global__ void gather_rows(const T* table, const std::int32_t* rows, std::size_
 }  // namespace cuda
 
 std::unique_ptr<Weight> CudaBackend::make_weight(const WeightSource& source) {
-  constexpr std::size_t kSlabValues = std::size_t{1} << 24;  // 64 MiB of f32 on either side at a time
+  constexpr std::size_t kSlabValues = std::size_t{1} << 24;  // 64 MiB of f32 at a time on host and device
   cuda::require(source.rows > 0 && source.columns > 0, "make_weight", "rows and columns");
   cuda::require(source.bias.empty() || source.bias.size() == source.rows, "make_weight", "one bias per row");
   const DType type = source.f32 ? DType::kF32 : type_;

@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::size_t kDirectLimit = 1024;  // see CalibrationOps::svd
 
-/// M = U diag(S) Vᵀ by QR iterations. gesvd wants at least as many rows as columns; a row-major M is column-major Mᵀ,
-/// so a wide M goes in as it is and U and V trade places, and a tall one is transposed on the way.
+/// M = U diag(S) Vᵀ by QR iterations. gesvd requires at least as many rows as columns, and a row-major M is a
+/// column-major Mᵀ. So a wide M is passed unchanged, with U and V exchanged, and a tall M is transposed first.
 SingularValues direct_svd(const Context& context, const Solver& solver, TensorView<const double, 2> matrix,
                           std::size_t rank) {
   const std::size_t rows = matrix.extent(0), columns = matrix.extent(1);
@@ -49,7 +49,7 @@ SingularValues direct_svd(const Context& context, const Solver& solver, TensorVi
   SingularValues result{s.to_host(), {}, {}};
   if (!vectors) return result;
   const std::vector<double> long_side = u.to_host(), short_side = vt.to_host();
-  // Long vector i is column i of U: contiguous. Short vector i is row i of Vᵀ: `small` apart.
+  // Long vector i is column i of U and contiguous. Short vector i is row i of Vᵀ, with stride `small`.
   result.left.resize(rows * rank);
   result.right.resize(rank * columns);
   for (std::size_t i = 0; i < rank; ++i) {
@@ -110,7 +110,7 @@ void cholesky(const Context& context, const Solver& solver, TensorView<double, 2
   const DeviceArray<double> a(context, std::span<const double>(matrix.span()));
   const DeviceArray<int> info(context, 1);
   int work_size = 0;
-  // Row-major lower is column-major upper: A = Uᵀ U with U = Lᵀ.
+  // The row-major lower triangle is the column-major upper one: A = Uᵀ U with U = Lᵀ.
   check_cusolver(
       cusolverDnDpotrf_bufferSize(solver.handle(), CUBLAS_FILL_MODE_UPPER, to_int(n), a.data(), to_int(n), &work_size),
       "cusolverDnDpotrf_bufferSize");
@@ -134,7 +134,7 @@ void multiply_lower(const Context& context, TensorView<double, 2> x, TensorView<
   if (x.empty()) return;
   const DeviceArray<double> b(context, std::span<const double>(x.span())), l(context, lower.span());
   const double one = 1;
-  // Column-major the operands are xᵀ [n, rows] and U = Lᵀ, upper: (x L)ᵀ = U xᵀ, and (x L⁻¹)ᵀ = U⁻¹ xᵀ.
+  // In column-major order the operands are xᵀ [n, rows] and the upper U = Lᵀ: (x L)ᵀ = U xᵀ, and (x L⁻¹)ᵀ = U⁻¹ xᵀ.
   if (how == Triangular::kMultiply) {
     check_cublas(
         cublasDtrmm(context.blas(), CUBLAS_SIDE_LEFT, CUBLAS_FILL_MODE_UPPER, CUBLAS_OP_N, CUBLAS_DIAG_NON_UNIT,

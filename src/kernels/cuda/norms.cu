@@ -9,7 +9,7 @@ namespace kvs {
 namespace cuda {
 namespace {
 
-/// One block a row. out = or, with kAdd, += the normalised row.
+/// One block per row. Writes the normalised row to out, or adds it with kAdd.
 template <int N, bool kAdd, class T>
 __global__ void rms_norm_rows(const float* x, const float* gain, std::size_t columns, float epsilon, T* out) {
   __shared__ float scratch[kThreads / 32];
@@ -27,7 +27,7 @@ __global__ void rms_norm_rows(const float* x, const float* gain, std::size_t col
   });
 }
 
-/// One block a row; the variance is taken around the mean.
+/// One block per row. The variance is computed around the mean.
 template <int N, class T>
 __global__ void layer_norm_rows(const float* x, const float* gain, const float* bias, std::size_t columns,
                                 float epsilon, T* out) {
@@ -54,11 +54,11 @@ struct HeadGroups {
   std::size_t together, tokens, head_dim;
 };
 
-/// One warp a token of a group of heads. x: [group, head, token, head_dim]; blockIdx.y is the group.
+/// One warp per token of a group of heads. x: [group, head, token, head_dim]; blockIdx.y is the group.
 template <int N>
 __global__ void norm_head_groups(float* x, const float* gain, HeadGroups shape, float epsilon) {
   const std::size_t token = global_index() / 32, lane = threadIdx.x % 32;
-  if (token >= shape.tokens) return;  // a whole warp
+  if (token >= shape.tokens) return;  // a whole warp returns
   float* const first = x + (blockIdx.y * shape.together * shape.tokens + token) * shape.head_dim;
   const auto each = [&](auto visit) {
     for (std::size_t head = 0; head < shape.together; ++head)

@@ -4,7 +4,7 @@
 
 namespace kvs::cuda {
 
-/// Sum over the 32 lanes, the same in all of them.
+/// Returns the sum over the 32 lanes, equal in all lanes.
 template <class T>
 __device__ inline T warp_sum(T value) {
   for (int step = 16; step > 0; step /= 2) value += __shfl_xor_sync(0xffffffffU, value, step);
@@ -16,8 +16,8 @@ __device__ inline float warp_max(float value) {
   return value;
 }
 
-/// The same over a block of whole warps, at most 32 of them. `scratch` is shared memory of one T per warp; it may be
-/// used again right away. Every thread of the block must call, and gets the result.
+/// Reduces over a block of whole warps, at most 32. `scratch` is shared memory with one T per warp and may be reused
+/// immediately. Every thread of the block must call this function and gets the result.
 template <class T, class Reduce>
 __device__ inline T block_reduce(T value, T* scratch, T neutral, Reduce reduce_warp) {
   const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = blockDim.x / 32;

@@ -12,7 +12,7 @@ struct RopeShape {
   std::size_t heads, tokens, head_dim, half, first_position;
 };
 
-/// One thread N chunks of a token; blockIdx.y is the head of a member. `mask`, if not null, is [head, half].
+/// One thread per N chunks of a token; blockIdx.y is the head of a member. `mask`, if not null, is [head, half].
 template <int N>
 __global__ void rotate_chunks(float* x, RopeShape shape, const float* cosine, const float* sine, RopeTurn turn,
                               const std::uint8_t* mask) {
@@ -49,7 +49,7 @@ void CudaBackend::rope(BackendView<float, 4> x, const RopeTable& table, std::siz
   const cuda::RopeShape shape{heads, tokens, head_dim, half, first_position};
   const RopeTurn turn = rope_turn(direction, table.factor);
   cuda::with_values<4>(
-      half | head_dim,  // a multiple of 4 if both are
+      half | head_dim,  // a multiple of 4 if both values are
       [&](auto n) {
         const dim3 blocks(cuda::blocks_for(tokens * half / n()), cuda::grid_rows(members * heads, "rope"));
         cuda::launch_kernel("rotate_chunks", cuda::rotate_chunks<n()>, {blocks}, context_.stream(), x.data(), shape,

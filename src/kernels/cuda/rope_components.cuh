@@ -6,13 +6,14 @@
 
 namespace kvs::cuda {
 
-/// a_c(i) or b_c(j): the chunk's two channels rotated, then as they are.
+/// a_c(i) or b_c(j): the chunk's two channels, first rotated, then unrotated.
 struct RopeComponents {
   double value[kComponents];
 };
 
-/// Of one chunk of one token; rotation in double, from the f32 table.
-/// @param state  [token, head_dim];  @param scale  of the unrotated half: the table's factor, negative for queries
+/// Returns the components of one chunk of one token. Rotates in double, with the f32 table.
+/// @param state  [token, head_dim];  @param scale  factor of the unrotated half: the table's factor, negative for
+///         queries
 __device__ inline RopeComponents components_of(const RopeOperands& in, const float* state, double scale,
                                                std::size_t token, std::size_t chunk) {
   const float* const at = state + token * in.head_dim + chunk;

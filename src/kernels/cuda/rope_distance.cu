@@ -11,18 +11,18 @@
 namespace kvs::cuda {
 namespace {
 
-constexpr int kWarps = 8;             // one query each
-constexpr int kMaxChunksPerLane = 4;  // up to a head_dim of 256
+constexpr int kWarps = 8;             // one query per warp
+constexpr int kMaxChunksPerLane = 4;  // for a head_dim of up to 256
 
 /// partial[block, c] = Σ over the block's queries i and keys j ≤ i of |Σ_{c' not in E, c' ≠ c} δ_c'(i,j)|, 0 for c in
-/// E. The lanes of a warp share the chunks of one query and walk over its keys together. a, b: [token, component,
+/// E. The lanes of a warp divide the chunks of one query and iterate over its keys together. a, b: [token, component,
 /// chunk]; rotated: [chunk].
 __global__ void __launch_bounds__(32 * kWarps)
     distance_rows(const double* a, const double* b, const std::uint8_t* rotated, std::size_t tokens, std::size_t half,
                   double* partial) {
   __shared__ double sums[kWarps][32 * kMaxChunksPerLane];
   const std::size_t lane = threadIdx.x % 32, warp = threadIdx.x / 32, stride = kComponents * half;
-  const std::size_t query = (std::size_t{gridDim.x} - 1 - blockIdx.x) * kWarps + warp;  // the longest rows first
+  const std::size_t query = (std::size_t{gridDim.x} - 1 - blockIdx.x) * kWarps + warp;  // the longest rows start first
   double own[kMaxChunksPerLane][kComponents] = {}, sum[kMaxChunksPerLane] = {};
   bool active[kMaxChunksPerLane] = {};
 #pragma unroll

@@ -11,25 +11,26 @@
 namespace kvs::cuda {
 namespace {
 
-// A block of threads owns a tile of kTile × kTile chunk pairs (c, c') of one query head and walks over the tokens: each
-// thread keeps S[m, n] = Σ_{j ≤ i} b_{c,m}(j) b_{c',n}(j) of kRows pairs in registers, adds token i's key to it and
-// takes a_c(i)ᵀ S a_c'(i) from it: 36 fused multiply-adds in double per token and pair, and no intermediate in memory.
-// That is 0.77 TFLOP for 32 layers of 32 heads of 64 chunks at 4,096 tokens. Query heads of one KV head each build
-// their own S, which is less than half of the work: a block of all of them would leave too few blocks for a large GPU.
+// A block of threads computes a tile of kTile × kTile chunk pairs (c, c') of one query head and iterates over the
+// tokens. Each thread keeps S[m, n] = Σ_{j ≤ i} b_{c,m}(j) b_{c',n}(j) of kRows pairs in registers, adds token i's key
+// to S and computes a_c(i)ᵀ S a_c'(i). That is 36 fused multiply-adds in double per token and pair, without
+// intermediates in memory: 0.77 TFLOP for 32 layers of 32 heads of 64 chunks at 4,096 tokens. Each query head of a KV
+// head builds its own S, which is less than half of the work: one block for all of them would leave too few blocks for
+// a large GPU.
 constexpr unsigned kTile = 16, kRows = 2, kGramThreads = kTile * kTile / kRows;
-constexpr unsigned kStage = 8;  // tokens in shared memory at a time
+constexpr unsigned kStage = 8;  // number of tokens in shared memory at once
 
-/// Components of the row tile's chunks, then of the column tile's: pairs of components apart, so that the lanes of a
-/// warp read neighbouring 16-byte words.
+/// Components of the row tile's chunks, then of the column tile's. Pairs of components are stored apart, so that the
+/// lanes of a warp read adjacent 16-byte words.
 using StagedState = double2[kComponents / 2][2 * kTile];
 
-/// Where a block stands: tiles on and above the diagonal in the order (0,0), (0,1), (1,1), (0,2), …
+/// The position of a block: tiles on and above the diagonal in the order (0,0), (0,1), (1,1), (0,2), …
 struct TilePlace {
   __device__ explicit TilePlace(unsigned index) {
     while (index > column) index -= ++column;
     row = index;
   }
-  /// The chunk that entry `at` of a StagedState is of.
+  /// Returns the chunk of entry `at` of a StagedState.
   __device__ std::size_t chunk(unsigned at) const {
     return at < kTile ? std::size_t{row} * kTile + at : std::size_t{column} * kTile + at - kTile;
   }
@@ -64,7 +65,7 @@ __device__ void stage_tokens(const RopeOperands& in, const TilePlace& place, std
   }
 }
 
-/// moment += key_row key_columnᵀ; @return query_rowᵀ moment query_column
+/// moment += key_row · key_columnᵀ. @return query_rowᵀ · moment · query_column
 __device__ double add_token(double (&moment)[kComponents][kComponents], const StagedToken& token, unsigned row,
                             const RopeComponents& key, const RopeComponents& query) {
   const RopeComponents row_key = load_components(token.key, row), row_query = load_components(token.query, row);
@@ -82,7 +83,7 @@ __device__ double add_token(double (&moment)[kComponents][kComponents], const St
   return sum;
 }
 
-/// gram: [query_head, chunk, chunk], added to. Blocks: (tile, query_head).
+/// Adds to gram [query_head, chunk, chunk]. Blocks: (tile, query_head).
 __global__ void __launch_bounds__(kGramThreads) gram_tiles(const RopeOperands in, double* gram) {
   __shared__ StagedToken staged[kStage];
   const TilePlace place(blockIdx.x);
@@ -91,7 +92,7 @@ __global__ void __launch_bounds__(kGramThreads) gram_tiles(const RopeOperands in
   double moment[kRows][kComponents][kComponents] = {}, sum[kRows] = {};
   for (std::size_t first = 0; first < in.tokens; first += kStage) {
     const auto count = static_cast<unsigned>(min(in.tokens - first, std::size_t{kStage}));
-    __syncthreads();  // the last tokens have been read
+    __syncthreads();  // the previous tokens have been read
     stage_tokens(in, place, head, first, count, staged);
     __syncthreads();
     for (unsigned t = 0; t < count; ++t) {
@@ -142,7 +143,7 @@ class CudaRopeGrams final : public RopeGrams {
  private:
   const Context& context_;
   TensorView<double, 4> gram_;
-  DeviceArray<double> sums_;  // as gram_
+  DeviceArray<double> sums_;  // same shape as gram_
 };
 
 }  // namespace

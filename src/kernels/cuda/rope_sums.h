@@ -13,7 +13,7 @@ namespace kvs::cuda {
 /// Writes the components of one head's tokens: [token, component, chunk].
 void fill_components(const Context& context, const RopeOperands& in, RopeSide side, std::size_t head, double* out);
 
-/// See CalibrationOps::rope_grams. Takes as much of the device's memory as gram takes of the host's.
+/// See CalibrationOps::rope_grams. Uses as many bytes of device memory as gram uses of host memory.
 std::unique_ptr<RopeGrams> make_rope_grams(const Context& context, TensorView<double, 4> gram);
 /// See CalibrationOps::accumulate_rope_distance.
 void accumulate_rope_distance(const Context& context, const RopeOperands& in, TensorView<const std::uint8_t, 2> rotated,

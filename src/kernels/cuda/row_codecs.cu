@@ -9,7 +9,7 @@ namespace kvs {
 namespace cuda {
 namespace {
 
-/// Rows [first, first + rows) of each head's memory and where they are as f32: [head, stride, values] from row `at` on.
+/// Rows [first, first + rows) of each head's memory, and their f32 values: [head, stride, values] from row `at` on.
 struct CodedRows {
   RowFormat format;
   std::size_t heads, values, rows, head_bytes;
@@ -21,8 +21,8 @@ struct CodedRows {
   std::size_t scratch_floats;
 };
 
-/// One thread a row, or the rows that are held together: what a step adds is little, and what it reads lies in the L2
-/// cache when a neighbour reads on.
+/// One thread per row, or per unit of rows that are stored together. A step adds little work, and its data is in the L2
+/// cache when a neighbouring thread continues.
 template <class Codec, bool Encode>
 __global__ void code_units(CodedRows in) {
   const std::size_t step = rows_of_unit(in.format), units = in.rows / step, index = global_index();
@@ -38,7 +38,7 @@ __global__ void code_units(CodedRows in) {
     codecs::decode_unit<Codec>(in.format, in.values, tables, false, bytes, x, scratch);
 }
 
-/// @param rows  [head, stride, value], of which rows [at, at + count) are coded or decoded
+/// @param rows  [head, stride, value]; rows [at, at + count) are encoded or decoded
 template <bool Encode>
 void code_rows(const Context& context, const StoredRows& held, std::size_t first, std::size_t count, float* rows,
                std::size_t stride, std::size_t at) {
@@ -91,7 +91,7 @@ StoredRows CudaBackend::plain_past(const StoredRows& early, const StoredRows& la
                                    {members, heads, count, values});
   for (const auto& [part, at] : {std::pair(&early, std::size_t{0}), std::pair(&late, early.count)}) {
     if (part->empty()) continue;
-    StoredRows all = *part;  // members lie one after the other, as heads do
+    StoredRows all = *part;  // members are contiguous, like heads
     all.shape = {1, members * heads, part->shape[2], values};
     cuda::require(members == 1 || all.scales.empty(), "attention", "a past of one sequence");
     cuda::code_rows<false>(context_, all, 0, part->count, memory.data(), count, at);

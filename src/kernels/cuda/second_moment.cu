@@ -23,7 +23,7 @@ __global__ void widen_to_double(const T* from, std::size_t count, double* to) {
 }  // namespace
 
 void accumulate_second_moment(const Context& context, Operand x, DType type, TensorView<double, 2> sum) {
-  constexpr std::size_t kSlab = 2048;  // rows widened at a time
+  constexpr std::size_t kSlab = 2048;  // number of rows widened at once
   const std::size_t n = x.columns;
   if (sum.shape() != std::array{n, n}) throw Error(ErrorCode::kInternal, "second moment", "shapes do not fit");
   if (x.rows == 0 || n == 0) return;
@@ -45,7 +45,7 @@ void accumulate_second_moment(const Context& context, Operand x, DType type, Ten
                  "cublasDsyrk");
   }
   const std::vector<double> added =
-      device_sum.to_host();  // column-major lower: element (row, column) at column n + row
+      device_sum.to_host();  // column-major lower triangle: element (row, column) at column · n + row
   for (std::size_t row = 0; row < n; ++row)
     for (std::size_t column = 0; column < n; ++column)
       sum(row, column) += added[std::min(row, column) * n + std::max(row, column)];

@@ -9,7 +9,7 @@
 namespace kvs::cuda {
 namespace {
 
-/// Segment as kernels see it.
+/// Segment as passed to kernels.
 struct Layout {
   std::size_t heads, tokens, head_dim, first, samples, pairs, signals;
   bool dct;
@@ -24,7 +24,7 @@ struct Layout {
         signals(s.signals()),
         dct(s.transform == Transform::kDct) {}
 
-  /// Where sample n stands among the signals.
+  /// Returns the index of sample n in the signals.
   __device__ std::size_t place_of(std::size_t n) const {
     if (!dct) return n;
     return n % 2 == 0 ? n / 2 : samples - 1 - n / 2;
@@ -32,26 +32,26 @@ struct Layout {
   __device__ std::size_t signal(std::size_t sample, std::size_t head, std::size_t pair) const {
     return sample * signals + head * pairs + pair;
   }
-  /// The first of a signal's two channels at `token`, in states.
+  /// Returns the index in states of the first of a signal's two channels at `token`.
   __device__ std::size_t channel_of(unsigned signal, std::size_t token) const {
     const unsigned of_head = static_cast<unsigned>(pairs), head = signal / of_head, pair = signal % of_head;
     return (head * tokens + token) * head_dim + std::size_t{2} * pair;
   }
-  /// The same of the real part of bin n, of `count`, in a spectrum.
+  /// Returns the index in a spectrum of the real part of bin n, of `count` bins.
   __device__ std::size_t part_of(unsigned signal, std::size_t n, std::size_t count) const {
     const unsigned of_head = static_cast<unsigned>(pairs), head = signal / of_head, pair = signal % of_head;
     return (head * count + n) * 2 * head_dim + std::size_t{2} * pair;
   }
-  /// Whether a signal has two channels.
+  /// Returns true if a signal has two channels.
   __device__ bool has_second(unsigned signal) const {
     return head_dim % 2 == 0 || (signal + 1) % static_cast<unsigned>(pairs) != 0;
   }
 };
 
-// The kernels that move all values have one sample, token or bin per blockIdx.x, so that a thread has at most one
-// division to do, of 32 bits, for the 24 bytes that it moves.
+// Kernels that move all values handle one sample, token or bin per blockIdx.x, so that a thread needs at most one
+// 32-bit division for the 24 bytes that it moves.
 
-/// A thread's signal, if it is below the layout's.
+/// Returns a thread's signal, if it is below the layout's number of signals.
 __device__ unsigned own_signal() { return blockIdx.y * blockDim.x + threadIdx.x; }
 
 /// e^{jπk/N}
@@ -63,7 +63,7 @@ __device__ cuDoubleComplex half_turn(std::size_t k, std::size_t samples) {
 
 __device__ double norm(cuDoubleComplex z) { return z.x * z.x + z.y * z.y; }
 
-/// N: values read at a time. With 2 rows are aligned to that, with 1 the last signal of a head may have one channel.
+/// N: values read at once. With 2, rows are aligned to 2 values; with 1, a head's last signal may have one channel.
 template <int N>
 __global__ void load_pairs(const float* __restrict__ states, Layout at, cuDoubleComplex* __restrict__ signals) {
   const unsigned signal = own_signal();
@@ -79,12 +79,12 @@ __global__ void load_pairs(const float* __restrict__ states, Layout at, cuDouble
   signals[at.place_of(blockIdx.x) * at.signals + signal] = both;
 }
 
-/// One warp per bin and head. A pair's DCT power at k is |e^{−jπk/N} Z[k] + Z[N−k]|²/4, its DFT power the mean of
-/// |Z[k]|² and |Z[N−k]|² (both channels together); the orthonormal scale 1/N, or 2/N, and the mean over channels
-/// follow.
+/// One warp per bin and head. A pair's DCT power at k is |e^{−jπk/N} Z[k] + Z[N−k]|²/4. Its DFT power is the mean of
+/// |Z[k]|² and |Z[N−k]|² (both channels together). The orthonormal scale 1/N or 2/N and the mean over channels are
+/// applied afterwards.
 __global__ void reduce_bins(const cuDoubleComplex* z, std::size_t bins, Layout at, double* power) {
   const std::size_t task = global_index() / 32, lane = threadIdx.x % 32;
-  if (task >= bins * at.heads) return;  // a whole warp
+  if (task >= bins * at.heads) return;  // a whole warp returns
   const std::size_t k = task / at.heads, head = task % at.heads, mirror = k == 0 ? 0 : at.samples - k;
   cuDoubleComplex turn = half_turn(k, at.samples);
   turn.y = -turn.y;
@@ -102,9 +102,9 @@ __global__ void reduce_bins(const cuDoubleComplex* z, std::size_t bins, Layout a
   if (lane == 0) power[head * bins + k] = sum / (static_cast<double>(at.samples) * static_cast<double>(at.head_dim));
 }
 
-/// In terms of the reordered signal's FFT a DCT gain is
-/// Z'[k] = (g[k] + g[N−k])/2 · Z[k] + (g[k] − g[N−k])/2 · e^{jπk/N} Z[N−k], and Z'[0] = g[0] Z[0].
-/// A thread takes every (gridDim.y · blockDim.x)-th signal of bin blockIdx.x.
+/// Applied to the reordered signal's FFT, a DCT gain is Z'[k] = (g[k] + g[N−k])/2 · Z[k] + (g[k] − g[N−k])/2 ·
+/// e^{jπk/N} Z[N−k], and Z'[0] = g[0] Z[0]. A thread handles every (gridDim.y · blockDim.x)-th signal of bin
+/// blockIdx.x.
 __global__ void multiply_bins(const cuDoubleComplex* __restrict__ z, const double* __restrict__ gain, Layout at,
                               cuDoubleComplex* __restrict__ out) {
   const std::size_t k = blockIdx.x, mirror = k == 0 ? 0 : at.samples - k;
@@ -125,7 +125,7 @@ __global__ void multiply_bins(const cuDoubleComplex* __restrict__ z, const doubl
   }
 }
 
-/// N as in load_pairs. `from` and `to` may be the same.
+/// N as in load_pairs. `from` and `to` may be equal.
 template <int N>
 __global__ void store_pairs(const cuDoubleComplex* __restrict__ signals, Layout at, const float* from, float* to) {
   const unsigned signal = own_signal();
@@ -147,8 +147,8 @@ __global__ void store_pairs(const cuDoubleComplex* __restrict__ signals, Layout 
   if (second) to[first + 1] = values.at[1];
 }
 
-/// The two channels of one signal and one bin: the bin's part of the transform z of a + jb is A + jB, its mirror
-/// image's conj A + j conj B.
+/// The two channels of one signal at one bin. In the transform z of a + jb, the bin holds A + jB, and its mirror image
+/// holds conj A + j conj B.
 struct PairOfBins {
   cuDoubleComplex first{}, second{};
 
@@ -159,7 +159,7 @@ struct PairOfBins {
   __device__ cuDoubleComplex high() const { return {first.x + second.y, second.x - first.y}; }
 };
 
-/// blockIdx.x is the bin; likewise in the next two.
+/// blockIdx.x is the bin, here and in the next two kernels.
 __global__ void pick_pairs(const cuDoubleComplex* z, Layout at, Bins bins, float* spectrum) {
   const unsigned signal = own_signal();
   if (signal >= at.signals) return;
@@ -181,7 +181,7 @@ __global__ void place_pairs(const float* spectrum, Layout at, Bins bins, cuDoubl
   PairOfBins pair;
   pair.first = {real[0], real[at.head_dim]};
   if (at.has_second(signal)) pair.second = {real[1], real[at.head_dim + 1]};
-  if (mirror == k) pair.first.y = pair.second.y = 0;  // of a real signal
+  if (mirror == k) pair.first.y = pair.second.y = 0;  // real, because the signal is real
   z[k * at.signals + signal] = pair.low();
   if (mirror != k) z[mirror * at.signals + signal] = pair.high();
 }
@@ -199,7 +199,7 @@ __global__ void add_turned(const float* x, Layout at, Bins bins, std::size_t tok
   real[at.head_dim] += value * static_cast<float>(sine);
 }
 
-/// Blocks for every signal of each of `outer` samples, tokens or bins; a thread takes `share` signals.
+/// Returns blocks for every signal of each of `outer` samples, tokens or bins. A thread handles `share` signals.
 Grid grid_of(const Segment& segment, std::size_t outer, std::size_t share) {
   constexpr std::size_t kWarp = 32;
   require(outer < 0x80000000, "a spectral transform", "fewer than 2^31 tokens");
@@ -229,7 +229,7 @@ void reduce_power(const Context& context, const Segment& segment, const cuDouble
 
 void apply_gain(const Context& context, const Segment& segment, const cuDoubleComplex* spectrum, const double* gain,
                 cuDoubleComplex* out) {
-  constexpr std::size_t kShare = 8;  // for one sine and cosine
+  constexpr std::size_t kShare = 8;  // signals per sine and cosine
   launch_kernel("multiply_bins", multiply_bins, grid_of(segment, segment.samples, kShare), context.stream(), spectrum,
                 gain, Layout(segment), out);
 }

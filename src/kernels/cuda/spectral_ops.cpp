@@ -12,7 +12,7 @@
 namespace kvs::cuda {
 namespace {
 
-/// The memory of one transform is 16 bytes per pair of channels and token: twice the states in f32.
+/// One transform uses 16 bytes per pair of channels and token: twice the size of the states in f32.
 class CudaSpectralOps final : public SpectralOps {
  public:
   explicit CudaSpectralOps(const Context& context) : context_(context), plans_(context) {}
@@ -25,7 +25,7 @@ class CudaSpectralOps final : public SpectralOps {
   void synthesize(BackendView<const float, 4> spectrum, const BinGrid& grid, BackendView<float, 3> x) override;
   void add_sample(BackendView<const float, 3> x, std::size_t token, std::size_t place, const BinGrid& grid,
                   BackendView<float, 4> spectrum) override;
-  /// On the host, whose memory it is.
+  /// Runs on the host, because it uses host memory.
   void dct_resample(TensorView<const float, 2> states, std::size_t first_bin, double scale,
                     TensorView<float, 2> out) override {
     kvs::dct_resample(states, first_bin, scale, out);
@@ -79,7 +79,7 @@ void CudaSpectralOps::filter(BackendView<const float, 3> x, Transform transform,
   const DeviceArray<double> device_gains(context_, gains.span());
   cuDoubleComplex* const spectrum = reserved(spectrum_, segment).data();
   cuDoubleComplex* const filtered = reserved(filtered_, segment).data();
-  load_signals(context_, segment, x.data(), spectrum);  // x's segment is not read again: x may be a member of out
+  load_signals(context_, segment, x.data(), spectrum);  // reads all of x's segment, so x may be a member of out
   plans_.run(spectrum, segment.samples, segment.signals(), CUFFT_FORWARD);
   for (std::size_t member = 0; member < members; ++member) {
     apply_gain(context_, segment, spectrum, device_gains.data() + member * bins, filtered);

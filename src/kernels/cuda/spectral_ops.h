@@ -7,7 +7,7 @@
 
 namespace kvs::cuda {
 
-/// SpectralOps by cuFFT in double precision. Not thread-safe. `context` must outlive it.
+/// Makes SpectralOps with cuFFT in double precision. Not thread-safe. `context` must outlive the result.
 std::unique_ptr<SpectralOps> make_spectral_ops(const Context& context);
 
 }  // namespace kvs::cuda

@@ -7,7 +7,7 @@
 namespace kvs::cuda {
 namespace {
 
-/// BinnedStates as kernels see them.
+/// BinnedStates as passed to kernels.
 struct HeldBins {
   const float* sums;
   const std::uint32_t* numbers;
@@ -17,7 +17,7 @@ struct HeldBins {
       : sums(states.sums.data()), numbers(states.grid.bins.data()), count(states.bins()) {}
 };
 
-/// AttentionInput as kernels see it. A query is (head, token), heads outermost, as in q.
+/// AttentionInput as passed to kernels. A query is (head, token), with heads outermost, as in q.
 struct Layout {
   const float *q, *k, *v, *past_k, *past_v;
   HeldBins spectrum_k, spectrum_v;
@@ -46,14 +46,14 @@ struct Layout {
   __host__ __device__ std::size_t queries() const { return query_heads * tokens; }
   __host__ __device__ std::size_t rows() const { return past + tokens; }
   __device__ std::size_t kv_head(std::size_t query) const { return query / tokens / (query_heads / kv_heads); }
-  /// Row `row` of a KV head: of the past, then of the tokens themselves.
+  /// Returns row `row` of a KV head: rows of the past first, then rows of the tokens.
   __device__ const float* row_of(const float* of_past, const float* own, std::size_t head, std::size_t row) const {
     return row < past ? of_past + (head * past_stride + row) * head_dim : own + (head * tokens + row - past) * head_dim;
   }
   __device__ const float* bin_of(const HeldBins& bins, std::size_t head, std::size_t n) const {
     return bins.sums + (head * bins.count + n) * 2 * head_dim;
   }
-  /// How often a bin counts, its mirror image included, in an inverse transform.
+  /// Returns the weight of a bin in an inverse transform, including its mirror image.
   __device__ double share(std::size_t bin) const {
     const bool own_mirror = bin == 0 || 2 * bin == samples;
     return (own_mirror ? 1.0 : 2.0) / static_cast<double>(samples);
@@ -64,17 +64,17 @@ struct Layout {
   }
 };
 
-/// The dot product of two rows, by a warp.
+/// Computes the dot product of two rows with one warp.
 __device__ float dot(const float* a, const float* b, std::size_t count) {
   float sum = 0;
   for (std::size_t d = threadIdx.x % 32; d < count; d += 32) sum += a[d] * b[d];
   return warp_sum(sum);
 }
 
-/// One warp a bin; blockIdx.y is the query. The other bins are 0 already.
+/// One warp per bin; blockIdx.y is the query. The other bins are already 0.
 __global__ void multiply_bins(Layout in, cuDoubleComplex* signals) {
   const std::size_t n = global_index() / 32, query = blockIdx.y;
-  if (n >= in.spectrum_k.count) return;  // a whole warp
+  if (n >= in.spectrum_k.count) return;  // a whole warp returns
   const std::size_t bin = in.spectrum_k.numbers[n];
   const float* const q = in.q + query * in.head_dim;
   const float* const k = in.bin_of(in.spectrum_k, in.kv_head(query), n);
@@ -82,17 +82,17 @@ __global__ void multiply_bins(Layout in, cuDoubleComplex* signals) {
   if (threadIdx.x % 32 == 0) signals[bin * in.queries() + query] = {share * real, share * imaginary};
 }
 
-/// One warp a row; blockIdx.y is the query.
+/// One warp per row; blockIdx.y is the query.
 __global__ void score_rows(Layout in, float* scores) {
   const std::size_t row = global_index() / 32, query = blockIdx.y;
-  if (row >= in.rows()) return;  // a whole warp
+  if (row >= in.rows()) return;  // a whole warp returns
   const bool later = row > in.past + query % in.tokens;
   const float* const k = in.row_of(in.past_k, in.k, in.kv_head(query), row);
   const float product = dot(in.q + query * in.head_dim, k, in.head_dim);
   if (threadIdx.x % 32 == 0) scores[query * in.rows() + row] = later ? -INFINITY : in.score(product);
 }
 
-/// One block a query: its scores, of samples and rows, to weights that sum to 1.
+/// One block per query: converts its scores, of samples and rows, to weights that sum to 1.
 __global__ void weigh(Layout in, cuDoubleComplex* signals, float* scores) {
   __shared__ float maxima[kThreads / 32];
   __shared__ double sums[kThreads / 32];
@@ -114,7 +114,7 @@ __global__ void weigh(Layout in, cuDoubleComplex* signals, float* scores) {
     row_scores[row] = static_cast<float>(expf(row_scores[row] - largest) / sum);
 }
 
-/// A block 32 channels of a query, a warp every eighth bin and row; blockIdx.y is the query.
+/// One block per 32 channels of a query; each warp handles every eighth bin and row; blockIdx.y is the query.
 template <class T>
 __global__ void mix_values(Layout in, const cuDoubleComplex* signals, const float* weights, T* out) {
   constexpr std::size_t kWarps = kThreads / 32;

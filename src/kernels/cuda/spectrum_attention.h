@@ -9,9 +9,9 @@
 
 namespace kvs::cuda {
 
-/// Attention that reads AttentionInput::spectrum beside rows. All queries' scores of the spectrum's tokens are one
-/// batch of inverse transforms of Σ_d q_d K_d, its values come from the transforms of the weights; f32, transforms in
-/// double. Not thread-safe.
+/// Attention that reads AttentionInput::spectrum in addition to rows. The scores of the spectrum's tokens, for all
+/// queries, are one batch of inverse transforms of Σ_d q_d K_d. The values are mixed with the transforms of the
+/// weights. Uses f32, with transforms in double. Not thread-safe.
 class SpectrumAttention {
  public:
   explicit SpectrumAttention(const Context& context) : context_(context), plans_(context) {}
@@ -23,7 +23,7 @@ class SpectrumAttention {
   const Context& context_;
   FftPlans plans_;
   DeviceArray<cuDoubleComplex> signals_;  // [sample, query]: bins, then scores, weights, and bins again
-  DeviceArray<float> scores_;             // [query, row]: of the past's rows and the tokens' own
+  DeviceArray<float> scores_;             // [query, row]: rows of the past, then rows of the tokens
 };
 
 }  // namespace kvs::cuda

@@ -11,13 +11,13 @@ namespace kvs {
 namespace cuda {
 namespace {
 
-/// What a thread rotates by: 0 chunks without a table.
+/// A thread's rotation. Without a table it has 0 chunks.
 struct SplitRotation {
   const float *cosine, *sine;  // of token 0
   std::size_t half;
 };
 
-/// Head `head` of a row, counted through q, k and v.
+/// Returns the target of head `head` of a row, counted over q, k and v.
 template <class T>
 __device__ T* target_of(const SplitTargets<T>& to, const SplitShape& shape, std::size_t head) {
   const std::size_t plane = shape.tokens * to.row, member = blockIdx.y;
@@ -27,20 +27,20 @@ __device__ T* target_of(const SplitTargets<T>& to, const SplitShape& shape, std:
   return to.v + (member * shape.kv_heads + head - shape.kv_heads) * plane;
 }
 
-/// One block a token of a member, `lanes` threads a head. A thread keeps its channels, and so their cosines and sines,
-/// and takes several heads, kTogether at a time: as many loads are under way at once.
+/// One block per token of a member, `lanes` threads per head. A thread keeps its channels, and thus their cosines and
+/// sines, and handles several heads, kTogether at a time, so that several loads overlap.
 template <int N, class T>
 __global__ void split_rows(const float* __restrict__ qkv, SplitShape shape, SplitRotation rotation, unsigned lanes,
                            SplitTargets<T> to) {
   constexpr int kTogether = 4;
   const std::size_t token = blockIdx.x, heads = shape.query_heads + 2 * shape.kv_heads, half = rotation.half;
   const std::size_t first_head = threadIdx.x / lanes, head_step = kThreads / lanes;
-  if (first_head >= head_step) return;  // where the block is no multiple of the lanes
+  if (first_head >= head_step) return;  // threads left over if the lanes do not divide the block
   const float* const row = qkv + (blockIdx.y * shape.tokens + token) * heads * shape.head_dim;
   for (std::size_t channel = threadIdx.x % lanes * N; channel < to.row; channel += lanes * N) {
     const bool low = channel < half, turns = channel < 2 * half;
     const std::size_t partner = low ? channel + half : channel - half;
-    const std::size_t heads_there = channel < shape.head_dim ? heads : 0;  // the others are zeros
+    const std::size_t heads_there = channel < shape.head_dim ? heads : 0;  // the other channels are zeros
     const std::size_t heads_turned = turns ? shape.query_heads + shape.kv_heads : 0;
     Values<N> cosines{}, sines{};
     if (turns) {
@@ -88,7 +88,7 @@ void split_heads(const Context& context, BackendView<const float, 2> qkv, const 
   }
   const dim3 blocks(static_cast<unsigned>(tokens), grid_rows(members, "split_heads"));
   with_values<4>(
-      rotation.half | head_dim | to.row,  // a multiple of 4 if all are
+      rotation.half | head_dim | to.row,  // a multiple of 4 if all values are
       [&](auto n) {
         const auto lanes = static_cast<unsigned>(std::min<std::size_t>(to.row / n(), kThreads));
         launch_kernel("split_rows", split_rows<n(), T>, {blocks}, context.stream(), qkv.data(), shape, rotation, lanes,

@@ -60,7 +60,7 @@ class CudaStaging final : public Staging {
   }
 
   void release_handles() noexcept {
-    if (stream_ != nullptr) (void)cudaStreamSynchronize(stream_);  // a copy may be under way
+    if (stream_ != nullptr) (void)cudaStreamSynchronize(stream_);  // a copy may still run
     if (converted_ != nullptr) (void)cudaEventDestroy(converted_);
     if (copied_ != nullptr) (void)cudaEventDestroy(copied_);
     if (stream_ != nullptr) (void)cudaStreamDestroy(stream_);

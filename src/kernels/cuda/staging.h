@@ -8,9 +8,9 @@
 
 namespace kvs::cuda {
 
-/// Converts on the context's stream into device memory of its own, and copies to page-locked host memory on a stream of
-/// its own, so that the copy overlaps with what is queued after it.
-/// @throws Error kUsage for another type than f32, f16 and bf16; kEnvironment if there is no memory.
+/// Makes a staging that converts on the context's stream into its own device memory, and copies to page-locked host
+/// memory on its own stream, so that the copy overlaps with later work.
+/// @throws Error kUsage for a type other than f32, f16 and bf16; kEnvironment if memory runs out.
 std::unique_ptr<Staging> make_staging(const Context& context, std::size_t values, DType type);
 
 }  // namespace kvs::cuda

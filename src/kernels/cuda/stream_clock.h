@@ -11,7 +11,7 @@
 
 namespace kvs::cuda {
 
-/// By events on the context's stream.
+/// A DeviceClock with events on the context's stream.
 class StreamClock final : public DeviceClock {
  public:
   explicit StreamClock(const Context& context) : context_(context) {}
@@ -25,7 +25,7 @@ class StreamClock final : public DeviceClock {
   using Event = std::unique_ptr<std::remove_pointer_t<cudaEvent_t>, Destroy>;
 
   const Context& context_;
-  std::vector<Event> events_;  // the first `marked_` of them are recorded
+  std::vector<Event> events_;  // the first `marked_` events are recorded
   std::size_t marked_ = 0;
 };
 

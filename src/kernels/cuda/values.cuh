@@ -10,17 +10,16 @@
 
 #include "kernels/cuda/launch.cuh"
 
-// Kernels that only move bytes need wide accesses: a thread takes N neighbouring values of a row in accesses of 16
-// bytes.
+// Kernels that only move bytes need wide accesses: a thread handles N adjacent values of a row in accesses of 16 bytes.
 namespace kvs::cuda {
 
-/// N neighbouring values in registers.
+/// N adjacent values in registers.
 template <int N>
 struct Values {
   float at[N];
 };
 
-/// What N neighbouring values are accessed by: a pointer to them must be aligned to its size.
+/// The access type for N adjacent values. A pointer to them must be aligned to the size of this type.
 template <class T, int N, std::size_t Bytes = N * sizeof(T)>
 using Access = std::conditional_t<
     Bytes % 16 == 0, uint4,
@@ -28,7 +27,7 @@ using Access = std::conditional_t<
 
 __device__ inline float widened(float value) { return value; }
 __device__ inline float widened(__nv_bfloat16 value) { return __bfloat162float(value); }
-// To nearest even.
+// Round to nearest even.
 __device__ inline void round_to(float* to, float value) { *to = value; }
 __device__ inline void round_to(__half* to, float value) { *to = __float2half_rn(value); }
 __device__ inline void round_to(__nv_bfloat16* to, float value) { *to = __float2bfloat16_rn(value); }
@@ -64,8 +63,7 @@ bool is_aligned(const T* pointer) {
   return reinterpret_cast<std::uintptr_t>(pointer) % sizeof(Access<T, N>) == 0;
 }
 
-/// Calls `run` with N as a constant if all rows, of a multiple of N values each, can be taken N values at a time, else
-/// with 1.
+/// Calls `run` with N as a constant if all rows (of a multiple of N values) allow accesses of N values; else with 1.
 template <int N, class Run, class... T>
 void with_values(std::size_t row_values, Run run, const T*... rows) {
   if (row_values % N == 0 && (is_aligned<N>(rows) && ...))
@@ -74,7 +72,7 @@ void with_values(std::size_t row_values, Run run, const T*... rows) {
     run(std::integral_constant<int, 1>{});
 }
 
-/// One thread N values, the last one what is left.
+/// One thread per N values; the last thread handles the rest.
 template <int N, class From, class To>
 __global__ void convert_values(const From* from, std::size_t count, To* to) {
   std::size_t i = global_index() * N;
@@ -82,7 +80,7 @@ __global__ void convert_values(const From* from, std::size_t count, To* to) {
   for (; i < count; ++i) store<1>(to + i, load<1>(from + i));
 }
 
-/// to = from in its type.
+/// Converts `from` to the type of `to`.
 template <class From, class To>
 void convert(cudaStream_t stream, const From* from, std::size_t count, To* to) {
   if (count == 0) return;

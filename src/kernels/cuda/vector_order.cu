@@ -4,7 +4,7 @@
 namespace kvs::cuda {
 namespace {
 
-/// One thread a value of `out`.
+/// One thread per value of `out`.
 template <bool kColumns>
 __global__ void reverse_vectors(const double* ascending, const double* factor, std::size_t length, std::size_t rank,
                                 double* out) {

@@ -8,7 +8,7 @@
 
 namespace kvs::cuda {
 
-/// A weight as it is in the model, [rows, columns] row-major, in the compute type: cuBLASLt reads it transposed.
+/// A weight as stored in the model, [rows, columns] row-major, in the compute type. cuBLASLt reads it transposed.
 class CudaWeight final : public Weight {
  public:
   CudaWeight(DType type, std::size_t rows, std::size_t columns, DeviceArray<std::byte> values, DeviceArray<float> bias)
@@ -24,7 +24,7 @@ class CudaWeight final : public Weight {
   DeviceArray<float> bias_;
 };
 
-/// @throws Error kInternal unless `weight` was made by a CUDA backend, of `type`, and reads rows of `columns`.
+/// @throws Error kInternal unless a CUDA backend made `weight` in `type` for rows with `columns` values.
 const CudaWeight& checked_weight(const Weight& weight, std::size_t columns, DType type);
 
 }  // namespace kvs::cuda

@@ -5,12 +5,12 @@ namespace kvs::cpu {
 inline namespace KVS_ISA {
 namespace {
 
-// x times the share of it that passes. Each saturates to 0 and x, and keeps NaN.
+// Each function returns x times its passing share. It saturates to 0 and x, and keeps NaN.
 struct Silu {
   static Lanes of(Lanes x) { return x / (1.0F + exp(-x)); }
 };
 struct GeluTanh {
-  // ½ (1 + tanh u) is the logistic function of 2u, which loses no digits where tanh u is close to −1.
+  // ½ (1 + tanh u) is the logistic function of 2u. This form keeps its digits where tanh u is near −1.
   static Lanes of(Lanes x) {
     return x / (1.0F + exp(-0x1.988454p+0F * (x + 0x1.6e4e26p-5F * x * x * x)));  // 2 √(2/π), 0.044715
   }

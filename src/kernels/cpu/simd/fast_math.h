@@ -5,15 +5,15 @@
 namespace kvs::cpu {
 inline namespace KVS_ISA {
 
-inline constexpr float kRoundToInteger = 0x1.8p23F;  // adding and subtracting it leaves no fraction bits
+inline constexpr float kRoundToInteger = 0x1.8p23F;  // adding and then subtracting it removes the fraction bits
 
-/// e^x within 2 units in the last place (subnormal results included), 0 for −∞, ∞ above 88.73, NaN for NaN.
-/// Cody and Waite's reduction x = n·ln 2 + r, |r| ≤ ln 2 / 2, then a polynomial for e^r whose relative error there is
-/// at most 3.1e-9, a twentieth of a rounding (least maximum for 1 + r + r²q(r), q of degree 4).
+/// e^x within 2 units in the last place, including subnormal results. Returns 0 for −∞, ∞ above 88.73, NaN for NaN.
+/// Uses Cody and Waite's reduction x = n·ln 2 + r, |r| ≤ ln 2 / 2, then a polynomial for e^r with a relative error of
+/// at most 3.1e-9, a twentieth of a rounding (minimax fit of 1 + r + r²q(r), q of degree 4).
 inline Lanes exp(Lanes x) noexcept {
   x = smaller(splat(89.0F), larger(splat(-104.0F), x));  // a NaN passes through
   const Lanes n = (x * 0x1.715476p0F + kRoundToInteger) - kRoundToInteger;
-  const Lanes r = (x - n * 0x1.62e4p-1F) - n * 0x1.7f7d1cp-20F;  // the first product is exact: 15 bits by 8
+  const Lanes r = (x - n * 0x1.62e4p-1F) - n * 0x1.7f7d1cp-20F;  // the first product is exact: 15 bits by 8 bits
   Lanes power = r * 0x1.6a23d0p-10F + 0x1.123a20p-7F;
   power = power * r + 0x1.5558f2p-5F;
   power = power * r + 0x1.555492p-3F;
@@ -23,7 +23,7 @@ inline Lanes exp(Lanes x) noexcept {
   return scale_by_power_of_two(power, n);
 }
 
-/// 2^x within 2 units in the last place, with the same special values; cheaper than exp, since x − n is exact.
+/// 2^x within 2 units in the last place, with the special values of exp(). Cheaper than exp(), because x − n is exact.
 inline Lanes exp2(Lanes x) noexcept {
   x = smaller(splat(129.0F), larger(splat(-151.0F), x));
   const Lanes n = (x + kRoundToInteger) - kRoundToInteger, r = x - n;
@@ -36,8 +36,8 @@ inline Lanes exp2(Lanes x) noexcept {
   return scale_by_power_of_two(power, n);
 }
 
-/// tanh x within 3 units in the last place, ±1 for ±∞, NaN for NaN: near 0 x + x³q(x²), whose relative error there is
-/// below 2^-24 (q of degree 4, fitted at Chebyshev's nodes), elsewhere 1 − 2 / (e^{2x} + 1).
+/// tanh x within 3 units in the last place; ±1 for ±∞, NaN for NaN. Near 0 it is x + x³q(x²) with a relative error
+/// below 2^-24 (q of degree 4, fitted at Chebyshev nodes), elsewhere 1 − 2 / (e^{2x} + 1).
 inline Lanes tanh(Lanes x) noexcept {
   const Lanes size = larger(-x, x), square = x * x;
   Lanes q = square * -0x1.901808p-8F + 0x1.581fa8p-6F;
@@ -48,9 +48,9 @@ inline Lanes tanh(Lanes x) noexcept {
   return size < 0.625F ? near : (x < 0.0F ? -far : far);
 }
 
-/// 1 − erf x within 2^-21, and within 2^-15 of its own size wherever that is a normal number; NaN for NaN.
-/// For x ≥ 0 it is t·exp(−x² + p(t)) with t = 1 / (1 + x/2) (the form of Press et al., Numerical Recipes, section 6.2;
-/// p of degree 9 fitted at Chebyshev's nodes for t in [0.14, 1], error 6e-8), and erfc(−x) = 2 − erfc(x).
+/// 1 − erf x within 2^-21, and within a relative error of 2^-15 wherever the result is a normal number; NaN for NaN.
+/// For x ≥ 0 it is t·exp(−x² + p(t)) with t = 1 / (1 + x/2) (the form of Press et al., Numerical Recipes, section 6.2).
+/// p has degree 9 and is fitted at Chebyshev nodes for t in [0.14, 1], error 6e-8. erfc(−x) = 2 − erfc(x).
 inline Lanes erfc(Lanes x) noexcept {
   const Lanes size = larger(-x, x), t = 1.0F / (1.0F + 0.5F * size);
   Lanes p = t * 0x1.45d7dcp-3F - 0x1.83cc26p-1F;

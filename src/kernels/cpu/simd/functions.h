@@ -3,7 +3,7 @@
 #include "kernels/cpu/simd/lanes.h"
 #include "kernels/cpu/simd/loops.h"
 
-// The functions of Loops, of the instruction set that this is compiled for.
+// The functions of Loops for the instruction set of this compilation.
 namespace kvs::cpu {
 inline namespace KVS_ISA {
 

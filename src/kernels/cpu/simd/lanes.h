@@ -6,13 +6,13 @@
 #include <cstdint>
 #include <cstring>
 
-// One register of floats in the compiler's own vector type: sixteen of AVX-512, eight of AVX2. The build compiles the
-// files of this folder once per instruction set and names it KVS_ISA; everything else is compiled for AVX2.
+// One register of floats as the compiler's vector type: sixteen with AVX-512, eight with AVX2. The build compiles the
+// files of this folder once per instruction set, named KVS_ISA. All other files are compiled for AVX2.
 #if !defined(KVS_ISA)
 #define KVS_ISA avx2
 #endif
 #if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wpsabi"  // every function here is inline, no vector crosses a call boundary
+#pragma GCC diagnostic ignored "-Wpsabi"  // every function here is inline, so no vector crosses a call boundary
 #endif
 
 namespace kvs::cpu {
@@ -25,8 +25,7 @@ inline constexpr std::size_t kLanes = 8;
 #endif
 using Lanes = float __attribute__((vector_size(4 * kLanes)));
 using IntLanes = std::int32_t __attribute__((vector_size(4 * kLanes)));
-using UintLanes =
-    std::uint32_t __attribute__((vector_size(4 * kLanes)));  // wraps around, which NaN's bits would else forbid
+using UintLanes = std::uint32_t __attribute__((vector_size(4 * kLanes)));  // unsigned wraps where a NaN's bits overflow
 using Bf16Lanes = std::uint16_t __attribute__((vector_size(2 * kLanes)));
 using DoubleLanes = double __attribute__((vector_size(4 * kLanes)));  // half as many
 
@@ -37,7 +36,7 @@ inline Lanes load(const float* from) noexcept {
   std::memcpy(&lanes, from, sizeof(lanes));
   return lanes;
 }
-/// The first `count` values; the other lanes are `fill`.
+/// Loads the first `count` values. The other lanes are `fill`.
 inline Lanes load_part(const float* from, std::size_t count, float fill = 0) noexcept {
   Lanes lanes = splat(fill);
   std::memcpy(&lanes, from, count * sizeof(float));
@@ -49,14 +48,14 @@ inline void store_part(float* to, Lanes lanes, std::size_t count) noexcept {
   std::memcpy(to, &lanes, count * sizeof(float));
 }
 
-/// bf16 → f32, exactly.
+/// Converts bf16 to f32 exactly.
 inline Lanes load(const std::uint16_t* from) noexcept {
   Bf16Lanes narrow;
   std::memcpy(&narrow, from, sizeof(narrow));
   return reinterpret_cast<Lanes>(__builtin_convertvector(narrow, UintLanes) << 16);
 }
 
-/// Bit for bit f32_to_bf16 of core/dtype.h.
+/// Equals f32_to_bf16 of core/dtype.h bit for bit.
 inline Bf16Lanes to_bf16(Lanes lanes) noexcept {
   const auto bits = reinterpret_cast<UintLanes>(lanes);
   const UintLanes rounded = (bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16;
@@ -64,7 +63,7 @@ inline Bf16Lanes to_bf16(Lanes lanes) noexcept {
   const UintLanes words = (bits & 0x7fffffffU) > 0x7f800000U ? quiet_nan : rounded;
 #if defined(__AVX512F__)
   return __builtin_convertvector(words, Bf16Lanes);
-#else  // words to half-words with saturation, which these do not reach
+#else  // converts words to half-words with saturation, which these values do not reach
   const auto all = reinterpret_cast<__m256i>(words);
   return reinterpret_cast<Bf16Lanes>(_mm_packus_epi32(_mm256_castsi256_si128(all), _mm256_extracti128_si256(all, 1)));
 #endif
@@ -78,7 +77,7 @@ inline void store_part(std::uint16_t* to, Lanes lanes, std::size_t count) noexce
   std::memcpy(to, &narrow, count * sizeof(std::uint16_t));
 }
 
-/// As above, but in one instruction where the processor has it; subnormals may become zero.
+/// Like store(), but in one instruction if the processor has it. Subnormals may become zero.
 inline void store_fast(std::uint16_t* to, Lanes lanes) noexcept {
 #if defined(__AVX512BF16__)
   const __m256bh narrow = _mm512_cvtneps_pbh(reinterpret_cast<__m512>(lanes));
@@ -89,19 +88,18 @@ inline void store_fast(std::uint16_t* to, Lanes lanes) noexcept {
 }
 inline void store_fast(float* to, Lanes lanes) noexcept { store(to, lanes); }
 
-/// The larger or smaller of each pair. A NaN in `a` is skipped, one in `b` kept.
+/// Return the larger or smaller of each pair. A NaN in `a` is skipped; a NaN in `b` is kept.
 inline Lanes larger(Lanes a, Lanes b) noexcept { return a > b ? a : b; }
 inline Lanes smaller(Lanes a, Lanes b) noexcept { return a < b ? a : b; }
 
-/// mantissa · 2^n for whole numbers n in [−152, 130].
+/// Returns mantissa · 2^n for integers n in [−152, 130].
 inline Lanes scale_by_power_of_two(Lanes mantissa, Lanes n) noexcept {
 #if defined(__AVX512F__)
-  // The masked form with a full mask: the plain one trips a warning inside the compiler's own header.
+  // Uses the masked form with a full mask: the plain form triggers a warning inside the compiler's header.
   return reinterpret_cast<Lanes>(
       _mm512_maskz_scalef_ps(0xffff, reinterpret_cast<__m512>(mantissa), reinterpret_cast<__m512>(n)));
 #else
-  // Two factors, since n may lie outside the range of one exponent. Adding 1.5 · 2^23 leaves n in the low mantissa
-  // bits.
+  // Uses two factors, because n may exceed one exponent's range. Adding 1.5 · 2^23 leaves n in the low mantissa bits.
   const auto exponent = reinterpret_cast<IntLanes>(reinterpret_cast<UintLanes>(n + 0x1.8p23F) - 0x4b400000U);
   const IntLanes half = exponent >> 1;
   const auto factor = [](IntLanes e) { return reinterpret_cast<Lanes>((e + 127) << 23); };
@@ -109,7 +107,7 @@ inline Lanes scale_by_power_of_two(Lanes mantissa, Lanes n) noexcept {
 #endif
 }
 
-/// a · b + c, rounded once, at every optimisation level.
+/// Returns a · b + c, rounded once, at every optimisation level.
 inline Lanes multiply_add(Lanes a, Lanes b, Lanes c) noexcept {
 #if defined(__AVX512F__)
   return reinterpret_cast<Lanes>(
@@ -126,7 +124,7 @@ inline float largest(Lanes lanes) noexcept {
   return best;
 }
 
-/// Pairwise, in double precision.
+/// Sums pairwise, in double precision.
 inline double sum_of(Lanes lanes) noexcept {
   using HalfLanes = float __attribute__((vector_size(2 * kLanes)));
   HalfLanes halves[2];

@@ -9,7 +9,7 @@ LogitSum reduce_logits(const float* logits, std::size_t count) noexcept {
   Lanes best = splat(kLeast), poison{}, sum{};
   const auto see = [&](Lanes values, Lanes padded) {
     best = larger(padded, best);
-    poison += values * 0.0F;  // NaN from a logit that is infinite or NaN
+    poison += values * 0.0F;  // becomes NaN if a logit is infinite or NaN
   };
   const std::size_t whole = count / kLanes * kLanes, left = count - whole;
   for (std::size_t at = 0; at < whole; at += kLanes) see(load(logits + at), load(logits + at));

@@ -1,8 +1,8 @@
 #include "kernels/cpu/simd/functions.h"
 
-// Goto and van de Geijn (2008), doi:10.1145/1356052.1356053: a depth of B's panel that the first-level cache holds is
-// multiplied by strips of rows whose sums stay in registers. Sums that leave them between two depths keep all their
-// bits.
+// Goto and van de Geijn (2008), doi:10.1145/1356052.1356053. A slice of B's panel in depth (k) that fits the
+// first-level cache is multiplied by strips of rows, whose sums stay in registers. Sums that are stored between two
+// slices keep all their bits.
 namespace kvs::cpu {
 inline namespace KVS_ISA {
 namespace {
@@ -14,7 +14,7 @@ constexpr std::size_t kAccumulators = 24, kMaxRows = 12;  // of 32 registers
 constexpr std::size_t kAccumulators = 12, kMaxRows = 6;  // of 16 registers
 #endif
 
-/// Panels that `rows` rows take at once, so that enough sums are under way to hide the latency of an addition.
+/// Returns how many panels `rows` rows process at once: enough sums in flight to hide the latency of an addition.
 constexpr std::size_t panels_at_once(std::size_t rows) {
   const std::size_t fit = kAccumulators / (rows * kVectors);
   return fit < 1 ? 1 : (fit < 4 ? fit : 4);
@@ -22,7 +22,7 @@ constexpr std::size_t panels_at_once(std::size_t rows) {
 constexpr std::size_t kMaxPanels = panels_at_once(1);
 constexpr std::size_t kMaxDepth = 384;  // 24 KiB a panel
 
-/// Part of a product: `depth` values of k.
+/// A part of a product: `depth` values of k.
 struct Strip {
   const float* x;  // [row, x_stride]
   std::size_t x_stride;
@@ -30,7 +30,7 @@ struct Strip {
   std::size_t panel_stride, depth;
   float* out;  // [row, out_stride]
   std::size_t out_stride;
-  bool go_on;  // from the sums in `out`, not from 0
+  bool go_on;  // start from the sums in `out` instead of 0
 };
 
 template <std::size_t kRows, std::size_t kPanels>
@@ -55,7 +55,7 @@ void multiply_strip(const Strip& s) {
     for (std::size_t i = 0; i < kPanels * kVectors; ++i) store(s.out + row * s.out_stride + i * kLanes, sums[row][i]);
 }
 
-/// A strip of at most kMaxRows rows and as many panels as its caller took at once, or a single panel.
+/// Multiplies a strip of at most kMaxRows rows with the panels that the caller processes at once, or with one panel.
 template <std::size_t kRows = kMaxRows>
 void multiply_rows(const Strip& strip, std::size_t rows, std::size_t panels) {
   if (rows < kRows) {
@@ -76,14 +76,14 @@ void widen(const std::uint16_t* from, std::size_t count, float* to) {
   }
 }
 
-/// A product, one depth after the other.
+/// Computes a product, one depth slice after the other.
 class Multiplication {
  public:
   explicit Multiplication(const PanelProduct& p)
       : p_(p),
         blocks_((p.k + kMaxDepth - 1) / kMaxDepth),
         depth_((p.k + blocks_ - 1) / blocks_),
-        row_stride_(depth_ + kPanel),  // not a power of two, whose rows would share a few sets of the cache
+        row_stride_(depth_ + kPanel),  // not a power of two: such rows would share a few cache sets
         at_once_(panels_at_once(p.m < kMaxRows ? p.m : kMaxRows)) {
     rows_ = p.scratch;
     panels_ = rows_ + (copies_rows(p.k, p.bf16) ? (p.m * row_stride_ + kPanel) / kPanel * kPanel : 0);
@@ -105,7 +105,7 @@ class Multiplication {
  private:
   std::size_t columns_at(std::size_t column) const { return p_.n - column < kPanel ? p_.n - column : kPanel; }
 
-  /// The rows of x at this depth, in f32.
+  /// Returns the rows of x at this depth, in f32.
   const float* rows_at(std::size_t first, std::size_t depth, std::size_t& stride) {
     stride = p_.k;
     if (!copies_rows(p_.k, p_.bf16)) return static_cast<const float*>(p_.x) + first;
@@ -119,7 +119,7 @@ class Multiplication {
     return rows_;
   }
 
-  /// `count` panels at this depth, in f32.
+  /// Returns `count` panels at this depth, in f32.
   const float* panels_at(std::size_t panel, std::size_t count, std::size_t first, std::size_t depth,
                          std::size_t& stride) {
     const std::size_t at = panel * p_.panel_stride + first * kPanel;
@@ -163,13 +163,13 @@ class Multiplication {
         multiply_rows(strip, rows, count);
         continue;
       }
-      Strip single = strip;  // a last strip of fewer rows, which would take more panels at once
+      Strip single = strip;  // a last strip with fewer rows, which would process more panels at once
       for (std::size_t i = 0; i < count; ++i, single.panels += strip.panel_stride, single.out += kPanel)
         multiply_rows(single, rows, 1);
     }
   }
 
-  /// The panel at the right edge, the bias, and what the product is added to.
+  /// Handles the panel at the right edge, the bias and the accumulation.
   void finish() {
     const std::size_t whole = p_.n / kPanel * kPanel;
     for (std::size_t row = 0; row < p_.m; ++row) {

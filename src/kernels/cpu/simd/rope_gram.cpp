@@ -1,7 +1,7 @@
 #include "kernels/cpu/simd/functions.h"
 
-// The sums of kernels/cpu/rope_gram.cpp. A group of kDoubles columns is one register of AVX-512 or two of AVX2;
-// "column" below is a register.
+// The sums of kernels/cpu/rope_gram.cpp. A group of kDoubles columns is one AVX-512 register or two AVX2 registers.
+// "column" below means one register.
 namespace kvs::cpu {
 inline namespace KVS_ISA {
 namespace {
@@ -9,17 +9,17 @@ namespace {
 constexpr std::size_t kComponents = 4;                                               // as in kernels/rope_operands.h
 constexpr std::size_t kRegisters = kDoubles * sizeof(double) / sizeof(DoubleLanes);  // per group
 
-/// GCC and Clang let a double alias the elements of such a vector.
+/// GCC and Clang allow a double to alias the elements of such a vector.
 const DoubleLanes* lanes(const double* from) { return reinterpret_cast<const DoubleLanes*>(from); }
 DoubleLanes* lanes(double* from) { return reinterpret_cast<DoubleLanes*>(from); }
 
-/// The columns of a block: those that its rows meet are [first, end).
+/// The columns of a block. Its rows use columns [first, end).
 struct Columns {
   explicit Columns(const GramBlock& in) : first(in.first_group * kRegisters), end(in.groups * kRegisters) {}
   std::size_t first, end;
 };
 
-/// sum[m][n] = Σ_t x_{m0+m, row}(t) · x_{n, column group}(t), two components m against all n.
+/// sum[m][n] = Σ_t x_{m0+m, row}(t) · x_{n, column group}(t), for two components m and all n.
 inline void block_moment(const GramBlock& in, const double* block, std::size_t chunk, std::size_t column,
                          std::size_t first_component, DoubleLanes (&sum)[2][kComponents]) {
   const std::size_t columns = Columns(in).end, stride = in.groups * kDoubles;
@@ -77,7 +77,7 @@ void extend_moment(const GramBlock& in) noexcept {
   }
 }
 
-/// The triangle i ≥ j of a block: δ of every pair, then its outer products.
+/// Adds the triangle i ≥ j of a block: δ of every pair, then its outer products.
 void add_within_block(const GramBlock& in) noexcept {
   const Columns columns(in);
   std::size_t pairs = 0;

@@ -24,15 +24,14 @@ float dot(const float* a, const float* b, std::size_t count) {
   return sum_lanes(sum);
 }
 
-/// scores[row, key] for all keys of the run: a key is read once for all rows.
+/// Computes scores[row, key] for all keys of the run. A key is read once for all rows.
 void score(const RowRun& run) {
   for (std::size_t key = 0; key < run.keys; ++key)
     for (std::size_t row = 0; row < run.rows; ++row)
       run.scores[row * run.stride + key] = dot(run.q + row * run.head_dim, run.k + key * run.head_dim, run.head_dim);
 }
 
-/// mix[row, :] = Σ weights · v over channels [first, first + Count · kLanes) for up to kRows rows: values are loaded
-/// once for them.
+/// mix[row, :] = Σ weights · v over channels [first, first + Count · kLanes) for up to kRows rows; loads values once.
 template <std::size_t Rows, std::size_t Count>
 void mix_block(const RowRun& run, std::size_t row, std::size_t first) {
   Lanes sums[Rows][Count] = {};

@@ -8,7 +8,7 @@ namespace kvs::cpu {
 inline namespace KVS_ISA {
 namespace {
 
-/// run(values), as a constant for the sizes of nearly all groups: then loops over a group have no ends to care for.
+/// Calls run(values). The size is a constant for nearly all groups, so that loops over a group need no remainder code.
 template <class Run>
 void with_size(std::size_t values, Run run) {
   switch (values) {
@@ -23,23 +23,23 @@ void with_size(std::size_t values, Run run) {
   }
 }
 
-/// Whether rows are whole groups one after the other.
+/// Returns true if rows are contiguous whole groups.
 bool are_groups(const CodedRows& coded) {
   return !coded.format.across_tokens && coded.format.split == 0 &&
          coded.values % group_of(coded.format, coded.values).values == 0;
 }
 
-constexpr std::size_t kMaxTurned = 256;  // values of a run that leave_runs() takes
+constexpr std::size_t kMaxTurned = 256;  // largest run that leave_runs() accepts
 
-/// Whether rows leave their basis run by run.
+/// Returns true if rows leave their basis run by run.
 bool leave_by_runs(const CodedRows& coded) {
   const std::size_t run = coded.format.hadamard;
   return run > 0 && run <= kMaxTurned && coded.values % run == 0 &&
          (!coded.format.adjacent_pairs || run == coded.values);
 }
 
-/// codecs::RowBasis::leave() of rows that leave_by_runs(), the same sums: runs stand side by side, so that each
-/// butterfly is one of vectors.
+/// Equals codecs::RowBasis::leave() for rows with leave_by_runs(), with the same sums. Runs are interleaved, so that
+/// each butterfly works on vectors.
 void leave_runs(const CodedRows& coded) {
   constexpr std::size_t kSide = 16;
   const std::size_t n = coded.format.hadamard, runs = coded.rows * coded.values / n;
@@ -79,7 +79,7 @@ void decode_all(const CodedRows& coded) {
     for (std::size_t at = 0; at < count; ++at) coded.x[at] *= coded.tables.scale;
 }
 
-/// codecs::Trellis::decode_row() of many rows, to the same bits: where each value's state ends is found once.
+/// Equals codecs::Trellis::decode_row() for many rows, bit for bit, but finds where each value's state ends only once.
 void decode_trellis(const CodedRows& coded, std::size_t bytes) {
   struct Place {
     std::uint32_t byte, shift, book;

@@ -16,8 +16,7 @@ float largest_of(const float* values, std::size_t count) {
   return largest(best);
 }
 
-/// p[i] = 2^((scores[i] − base) · scale) for i < count, 0 for the rest of `width`. Returns Σ p by lane. p may be
-/// scores.
+/// p[i] = 2^((scores[i] − base) · scale) for i < count, 0 up to `width`. Returns Σ p per lane. p may equal scores.
 template <class T>
 Lanes exponentiate(const float* scores, std::size_t count, std::size_t width, float base, float scale, T* p) {
   Lanes sum{};
@@ -37,13 +36,13 @@ Lanes exponentiate(const float* scores, std::size_t count, std::size_t width, fl
   return sum;
 }
 
-/// The end of the keys that a row reads, or their beginning; rows beyond the block's last token reach no further.
+/// Returns the end (or beginning) of the keys that a row reads. Rows beyond the block's last token are clipped.
 std::size_t key(std::ptrdiff_t first, std::size_t token, std::size_t count) {
   const std::ptrdiff_t at = first + static_cast<std::ptrdiff_t>(token);
   return at <= 0 ? 0 : (static_cast<std::size_t>(at) < count ? static_cast<std::size_t>(at) : count);
 }
 
-/// Caps a row's scores and gives keys that lie before its window a score of −∞.
+/// Caps a row's scores. Keys before the row's window get the score −∞.
 void reshape(const ScoreTile& tile, std::size_t row) {
   float* scores = tile.scores + row * tile.width;
   if (tile.inverse_cap > 0)
@@ -61,7 +60,7 @@ void soften_as(const ScoreTile& tile) {
     const float found = largest_of(tile.scores + row * tile.width, key(tile.first_end, row % tile.height, tile.count));
     const float now = found > before ? found : before;
     tile.largest[row] = now;
-    // While every score so far is −∞ nothing is subtracted: −∞ − −∞ would be NaN.
+    // While all scores are −∞, subtracts nothing: −∞ − −∞ would be NaN.
     tile.decrease[row] = before - (now == kNothing ? 0.0F : now);
   }
   for (std::size_t row = 0; row < tile.rows; row += kLanes)
