@@ -8,27 +8,28 @@
 
 namespace kvs {
 
-/// How a spectrum over `samples` tokens is cut into chunks: chunk c = bins [⌊cB/C⌋, ⌊(c+1)B/C⌋) of B bins.
-/// Source: FAEDKV, chunked spectrum. Deviation: with the half spectrum (default) a bin's mirror image goes with it, so
-/// that filtered states stay real; `full_spectrum` is the paper's literal N bins with the real part taken afterwards.
+/// How a spectrum over `samples` tokens is cut into chunks: chunk c = bins [⌊cB/C⌋, ⌊(c+1)B/C⌋) of B bins. Source:
+/// FAEDKV, chunked spectrum. Deviation: with the half spectrum (default), a bin and its mirror image are kept or
+/// removed together, so that filtered states stay real; `full_spectrum` is the paper's literal N bins, of which the
+/// real part is taken.
 struct ChunkGrid {
   Transform transform = Transform::kDft;
   bool full_spectrum = false;  // DFT only
   std::size_t chunks = 22, samples = 0;
 
-  /// B: samples for the DCT and the full spectrum, ⌊samples/2⌋ + 1 for the half spectrum.
+  /// B: `samples` for the DCT and the full spectrum, ⌊samples/2⌋ + 1 for the half spectrum.
   std::size_t bins() const noexcept;
   std::size_t first_bin(std::size_t chunk) const noexcept { return first_bin_of(chunk, chunks, bins()); }
 };
 
-/// Gains of SpectralOps::filter that keep exactly the chunks of `kept`: [bins_of(transform, samples)].
-/// Full spectrum: the real part of the filtered signal is the half spectrum with weight (keep[k] + keep[N−k]) / 2.
+/// Returns gains for SpectralOps::filter that keep exactly the chunks of `kept`: [bins_of(transform, samples)]. Full
+/// spectrum: the real part of the filtered signal is the half spectrum with weight (keep[k] + keep[N−k]) / 2.
 std::vector<double> gains_keeping(const ChunkGrid& grid, std::span<const std::size_t> kept);
-/// Row n keeps all chunks but ablated[n]: [ablated.size(), bins_of(transform, samples)].
+/// Returns gains whose row n keeps all chunks except ablated[n]: [ablated.size(), bins_of(transform, samples)].
 std::vector<double> ablation_gains(const ChunkGrid& grid, std::span<const std::size_t> ablated);
-/// How many of `chunks` a share r keeps: ⌊r·chunks + ½⌋, at least 1, at most all.
+/// Returns the number of chunks that a share r keeps: ⌊r·chunks + ½⌋, at least 1, at most all.
 std::size_t kept_count(double share, std::size_t chunks) noexcept;
-/// The `count` chunks with the largest Δ (lowest index on ties), ascending.
+/// Returns the `count` chunks with the largest Δ (lowest index on ties), ascending.
 std::vector<std::size_t> most_important(std::span<const double> delta, std::size_t count);
 
 }  // namespace kvs

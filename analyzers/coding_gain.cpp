@@ -11,10 +11,10 @@
 namespace kvs {
 namespace {
 
-/// Half of a difference of logarithms that rounding alone can make negative.
+/// Half of a difference of logarithms; rounding may make the difference negative.
 double half_of(double difference) { return std::max(0.0, 0.5 * difference); }
 
-/// What the steps of a head or of a layer are taken from: sums over its channels.
+/// Sums over the channels of a head or a layer, from which its steps are computed.
 struct StepSums {
   double second_moment = 0, variance = 0;  // Σ, weighted
   double log_channels = 0, log_head = 0;   // Σ log2 of weighted variances, of the channels and of the KLTs
@@ -37,8 +37,8 @@ struct StepSums {
   }
 };
 
-/// weight[f][τ] with S_f = Σ_τ weight[f][τ] c(τ): the variance of coefficient f of an orthonormal DCT-II of `block`
-/// tokens with autocovariance c.
+/// Returns weight[f][τ] with S_f = Σ_τ weight[f][τ] c(τ): the variance of coefficient f of an orthonormal DCT-II of
+/// `block` tokens with autocovariance c.
 Matrix lag_weights(std::size_t block) {
   const auto size = to_index(block);
   Matrix basis(size, size), weights = Matrix::Zero(size, size);
@@ -52,7 +52,7 @@ Matrix lag_weights(std::size_t block) {
   return weights;
 }
 
-/// Mean over components of what a DCT of blocks saves. autocovariance: [lag, component].
+/// Returns the gain of a DCT of blocks, averaged over components. autocovariance: [lag, component].
 double block_gain(const Matrix& autocovariance, std::size_t block, double noise) {
   const Matrix power =
       ((lag_weights(block) * autocovariance.topRows(to_index(block))).cwiseMax(0.0).array() + noise).matrix();
@@ -78,7 +78,7 @@ void add_token_gains(const LayerCovariance& layer, StateKind state, std::size_t 
   }
 }
 
-/// A state of a layer, and Σ log2 of the eigenvalues of its heads' covariances.
+/// Gains of a layer's state, and Σ log2 of the eigenvalues of its heads' covariances.
 struct StateResult {
   StateGains gains;
   double log_heads = 0;
@@ -202,8 +202,8 @@ double idle_share(std::span<const double> variances, double rate) {
   std::ranges::sort(sorted, std::greater{});
   const auto all = static_cast<double>(sorted.size());
   if (sorted.empty() || sorted.front() <= 0) return 0;
-  // With m components coded, bits(m) = Σ_{i < m} ½ log2(v_i / level): the next one is, as long as it lies above the
-  // level that spends all bits on those before it.
+  // With m components coded, bits(m) = Σ_{i < m} ½ log2(v_i / level). The next component is coded while it lies above
+  // the level that spends all bits on the components before it.
   double log_sum = 0;
   std::size_t coded = 0;
   while (coded < sorted.size() && sorted[coded] > 0) {

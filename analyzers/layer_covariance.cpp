@@ -9,7 +9,7 @@
 namespace kvs {
 namespace {
 
-/// A state whose variance is below this share of its second moment is constant: the rest is its rounding.
+/// A state counts as constant if its variance is below this share of its second moment: the rest is rounding.
 constexpr double kConstant = 1e-10;
 
 }  // namespace
@@ -63,8 +63,8 @@ Matrix LayerCovariance::covariance(StateKind state, std::size_t head) const {
   return result;
 }
 
-// About the mean μ of all tokens: Σ (x_t − μ)(x_{t+τ} − μ)ᵀ over the n pairs of a lag needs the means of both ends of
-// the pairs, those of all tokens but the last, or the first, τ.
+// About the mean μ of all tokens, Σ (x_t − μ)(x_{t+τ} − μ)ᵀ over the n pairs of a lag needs the means of both ends of
+// the pairs: all tokens but the last τ, and all but the first τ.
 Matrix LayerCovariance::lagged(StateKind state, std::size_t head, std::size_t lag) const {
   const std::size_t at = shape_->first_head(state) + head;
   const Eigen::Index size = to_index(shape_->head_dim);
@@ -78,7 +78,7 @@ Matrix LayerCovariance::lagged(StateKind state, std::size_t head, std::size_t la
     for (Eigen::Index j = 0; j <= i; ++j) result(i, j) = result(j, i) = *from++ / pairs;
   if (!mean_removed_) return result;
   const Eigen::VectorXd centre = mean(at);
-  Eigen::VectorXd ends = 2 * tokens_ * centre;  // of x_t and of x_{t+τ}, summed
+  Eigen::VectorXd ends = 2 * tokens_ * centre;  // Σ x_t + Σ x_{t+τ}
   for (std::size_t edge = 0; edge < 2 * lag; ++edge)
     ends -= Eigen::Map<const Eigen::VectorXd>(moments_->edges.data() + (2 * row + edge) * shape_->head_dim, size);
   ends /= 2 * pairs;

@@ -7,24 +7,24 @@
 
 namespace kvs {
 
-/// Covariances of a layer's heads, about their means or, as second moments, about zero. noise() is on the diagonal of
-/// what covariance() and log2_determinant() look at (kFinestBits). A state that never changes is a multiple of the
-/// identity, so that no step saves anything.
+/// Covariances of a layer's heads, about their means or, as second moments, about zero. covariance() and
+/// log2_determinant() add noise() to the diagonal (kFinestBits). A constant state is a multiple of the identity, so
+/// that no step has a gain.
 class LayerCovariance {
  public:
-  /// @param tokens  that were summed
+  /// @param tokens  number of tokens summed
   LayerCovariance(const LayerMoments& moments, const MomentShape& shape, std::size_t tokens, bool mean_removed);
 
   const MomentShape& shape() const noexcept { return *shape_; }
   double noise(StateKind state) const noexcept { return noise_[state]; }
-  /// E[x²] of a head's channels, with the noise.
+  /// Returns E[x²] of a head's channels, with the noise.
   Eigen::ArrayXd second_moments(StateKind state, std::size_t head) const;
-  /// [head_dim, head_dim] of one head, with the noise.
+  /// Returns [head_dim, head_dim] of one head, with the noise.
   Matrix covariance(StateKind state, std::size_t head) const;
-  /// E[x_t x_{t+lag}ᵀ], its symmetric part, of k_pre or v, without the noise.
+  /// Returns the symmetric part of E[x_t x_{t+lag}ᵀ] of k_pre or v, without the noise.
   Matrix lagged(StateKind state, std::size_t head, std::size_t lag) const;
-  /// log2 of the determinant over `count` whole heads from `first` on, with the noise. @throws Error kData if the
-  /// matrix has no Cholesky factor.
+  /// Returns log2 of the determinant over `count` whole heads from `first` on, with the noise. @throws Error kData if
+  /// the matrix has no Cholesky factor.
   double log2_determinant(std::size_t first, std::size_t count) const;
 
  private:

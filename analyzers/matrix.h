@@ -5,7 +5,7 @@
 
 namespace kvs {
 
-/// Row-major, as all tensors are. For sources of this folder only.
+/// Row-major, like all tensors. Only for sources of this folder.
 using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
 constexpr Eigen::Index to_index(std::size_t value) noexcept { return static_cast<Eigen::Index>(value); }

@@ -7,7 +7,7 @@
 namespace kvs {
 namespace {
 
-/// Mean over layers of `value`, less what white noise would show.
+/// Returns the mean of `value` over layers, minus the value that white noise would show.
 double mean_over_layers(const ModelGains& gains, double optimistic,
                         const std::function<double(const LayerGains&)>& value) {
   double sum = 0;
@@ -36,7 +36,7 @@ ModelGains model_gains(const MomentSource& source, std::size_t documents,
   for (std::size_t layer = 0; layer < layers; ++layer) by_layer.push_back(weights(layer));
   gains.removed.resize(layers);
   gains.kept.resize(layers);
-  std::vector<std::exception_ptr> failures(layers);  // an exception must not leave a parallel region
+  std::vector<std::exception_ptr> failures(layers);  // exceptions must not leave a parallel region
 #pragma omp parallel for schedule(dynamic)
   for (std::size_t layer = 0; layer < layers; ++layer) {
     try {

@@ -13,7 +13,7 @@
 namespace kvs {
 namespace {
 
-/// One document's tokens of every head, [token, head_dim] each.
+/// Returns one document's tokens of every head, [token, head_dim] each.
 std::vector<Matrix> tokens_by_head(const DocumentStates& states, const MomentShape& shape, Backend& backend) {
   std::vector<Matrix> heads(shape.heads());
   for (const StateKind state : shape.states) {
@@ -31,7 +31,7 @@ std::vector<Matrix> tokens_by_head(const DocumentStates& states, const MomentSha
   return heads;
 }
 
-/// One product of a layer and where it is added.
+/// One product of a layer and the sum to which it is added.
 struct Task {
   std::size_t left, right, lag;
   double* sum;
@@ -79,7 +79,7 @@ void add_rows(const std::vector<Matrix>& heads, const MomentShape& shape, LayerM
   }
 }
 
-/// How many products of heads a layer has.
+/// Number of products of heads in a layer.
 struct ProductCounts {
   explicit ProductCounts(const MomentShape& shape) {
     const auto heads = static_cast<double>(shape.heads()), whole = static_cast<double>(shape.whole_heads());
@@ -89,7 +89,7 @@ struct ProductCounts {
   double squares = 0, lagged = 0;
 };
 
-/// The vectors of one layer, in the order in which a checkpoint keeps them.
+/// The vectors of one layer, in a checkpoint's order.
 auto tables(auto& moments) {
   return std::array{&moments.sum, &moments.edges, &moments.pairs, &moments.rotated, &moments.lags, &moments.queries};
 }
@@ -139,8 +139,8 @@ void MomentSource::visit(std::size_t document, const StateNeeds& needs, const Si
 void MomentSource::add_states(const DocumentStates& states, LayerMoments& moments) {
   const std::vector<Matrix> heads = tokens_by_head(states, shape_, backend());
   const std::vector<Task> tasks = tasks_of(shape_, moments);
-  // Memory is taken here: an exception must not leave a parallel region. Inside it Eigen's products run on one thread
-  // each, so their bits do not depend on the number of threads.
+  // Memory is allocated here, because exceptions must not leave a parallel region. Inside the region each Eigen product
+  // runs on one thread, so the results do not depend on the number of threads.
   std::vector<Matrix> products(static_cast<std::size_t>(omp_get_max_threads()),
                                Matrix(to_index(shape_.head_dim), to_index(shape_.head_dim)));
 #pragma omp parallel for schedule(dynamic) num_threads(static_cast <int>(products.size()))

@@ -10,20 +10,19 @@
 
 namespace kvs {
 
-/// What is summed of a layer. Heads are numbered through the states: those of k_pre and v, which may be coded
-/// together, first ("whole" heads), then those of k_post.
+/// The sums of a layer. Heads are numbered across states: first those of k_pre and v, which may be coded together
+/// ("whole" heads), then those of k_post.
 struct MomentShape {
-  /// Products of tokens up to 15 apart: what a transform of blocks of 16 tokens needs. Documents
-  /// hold at least two blocks.
+  /// Products of tokens up to 15 apart, for a transform of blocks of 16 tokens. Documents hold at least two blocks.
   static constexpr std::size_t kMaxLags = 16;
 
   StateSet states;  // any of k_pre, k_post, v
   std::size_t kv_heads = 0, head_dim = 0;
-  bool queries = false;         // whether the source has q_pre
+  bool queries = false;         // the source has q_pre
   std::size_t tokens = 0;       // of a document
-  std::size_t first_token = 0;  // sinks before it are left out
+  std::size_t first_token = 0;  // sink tokens before it are left out
 
-  std::size_t counted() const noexcept { return tokens - first_token; }  // tokens of a document
+  std::size_t counted() const noexcept { return tokens - first_token; }  // counted tokens of a document
   std::size_t lags() const noexcept { return std::clamp<std::size_t>(counted() / 2, 1, kMaxLags); }
   std::size_t heads() const noexcept { return states.size() * kv_heads; }
   std::size_t whole_heads() const noexcept { return heads() - states.count(StateKind::kKPost) * kv_heads; }
@@ -45,31 +44,31 @@ struct LayerMoments {
   std::vector<double> queries;  // [kv_head, head_dim] Σ q², mean of a RoPE chunk's channels, summed over the group
 };
 
-/// Passes another source's states on and adds up moments on the way, so that one pass serves other analyses, too.
-/// Sums of single documents, added in their order, do not depend on the number of threads nor on who takes them. sums()
-/// saved after a document and given to restore() go on with the same bits.
-/// Cost a layer and token: about (heads² + 2 · lags · heads) head_dim² multiply-adds. Works on the host.
+/// Passes on another source's states and adds up moments, so that one pass also serves other analyses. Sums of single
+/// documents, added in their order, do not depend on the number of threads or on the process. sums() saved after a
+/// document and passed to restore() continue with the same bits.
+/// Cost per layer and token: about (heads² + 2 · lags · heads) head_dim² multiply-adds. Runs on the host.
 class MomentSource final : public StateSource {
  public:
-  /// @param layers  ascending; the layers that will be asked for
+  /// @param layers  ascending; the layers that will be requested
   MomentSource(StateSource& inner, const MomentShape& shape, std::vector<std::size_t> layers);
 
   std::size_t documents() const noexcept override { return inner_->documents(); }
   std::size_t tokens() const noexcept override { return inner_->tokens(); }
   Backend& backend() const noexcept override { return inner_->backend(); }
   RopeTable rope(std::size_t layer) const override { return inner_->rope(layer); }
-  /// Adds a layer after `sink` has taken it. If anything throws, the sums hold a part of the document.
+  /// Adds each layer after `sink` has received it. If anything throws, the sums hold a part of the document.
   void visit(std::size_t document, const StateNeeds& needs, const Sink& sink) override;
 
   const MomentShape& shape() const noexcept { return shape_; }
-  /// By position in `layers`.
+  /// By index in `layers`.
   const std::vector<LayerMoments>& moments() const noexcept { return moments_; }
   std::vector<std::span<const double>> sums() const;
   /// @throws Error kInput if the sizes differ.
   void restore(std::span<const std::vector<double>> sums);
-  /// The sums themselves, after which this is of no use.
+  /// Moves the sums out. The object must not be used afterwards.
   std::vector<std::vector<double>> take_sums();
-  /// Adds the next documents' sums. @throws as restore
+  /// Adds the sums of the next documents. @throws like restore()
   void add(std::span<const std::vector<double>> sums);
 
  private:
@@ -84,9 +83,9 @@ class MomentSource final : public StateSource {
   std::vector<LayerMoments> moments_;
 };
 
-/// Bytes that the sums of so many layers take.
+/// Returns the bytes of the sums of `layers` layers.
 double moment_bytes(const MomentShape& shape, std::size_t layers);
-/// FLOPs of one document.
+/// Returns the FLOPs of one document.
 double moment_flops(const MomentShape& shape, std::size_t layers);
 
 }  // namespace kvs

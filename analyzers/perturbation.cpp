@@ -13,7 +13,7 @@ namespace {
 
 using States = BackendView<const float, 3>;  // [head, token, head_dim]
 
-/// DCT power by bin, over all heads.
+/// Returns DCT power by bin, summed over all heads.
 std::vector<double> power_of(SpectralOps& ops, const States& states) {
   const auto [heads, tokens, head_dim] = states.shape();
   std::vector<double> rows(heads * tokens), power(tokens);
@@ -33,7 +33,7 @@ double energy(BinBand band, std::span<const double> power) {
   return std::accumulate(bins.begin(), bins.end(), 0.0);
 }
 
-// ⟨X, Y⟩ = (|X|² + |Y|² − |X − Y|²)/2, which needs power alone and loses nothing where the versions are alike.
+// ⟨X, Y⟩ = (|X|² + |Y|² − |X − Y|²)/2 needs only powers and is exact for equal versions.
 BandSimilarity similarity(SpectralOps& ops, Backend& backend, std::span<const float> x, const States& y) {
   std::vector<float> other = download(backend, y), difference(x.size());
   std::ranges::transform(x, other, difference.begin(), std::minus<>());

@@ -18,14 +18,14 @@ inline constexpr std::array kBinBands{BinBand::kLow, BinBand::kLowWithoutDc, Bin
 /// Cosine similarities of one layer's states in two versions of a document, by band.
 using BandSimilarity = std::array<double, kBinBands.size()>;
 
-/// Cosine similarity of the DCT coefficients of two versions of a document, layer by layer: the coefficients of all
-/// heads, channels and bins of the band are one vector. 1 where both versions have nothing in the band, 0 where one
-/// has.
-/// Source: FreqKV, figure 2. Ours: one vector a layer (the paper does not say over what it takes the cosine), and the
-/// low band without DC beside it, because DC holds most of the energy of keys.
-/// The sources' documents have the same number of tokens, at least 2. Memory: the states of one document.
+/// Returns the cosine similarity of the DCT coefficients of two versions of a document, layer by layer: the
+/// coefficients of all heads, channels and bins of a band form one vector. 1 if both versions have no energy in the
+/// band, 0 if only one has.
+/// Source: FreqKV, figure 2. Choices of this project: one vector per layer (the paper does not say over what it takes
+/// the cosine), and the low band also without DC, because DC holds most of the energy of keys.
+/// The sources' documents must have the same number of tokens, at least 2. Memory: the states of one document.
 /// @param layers  ascending
-/// @return [layer], by position in `layers`
+/// @return [layer], by index in `layers`
 /// @throws Error kData naming document, layer and state if a state is not finite; Interrupted between layers.
 std::vector<ByState<BandSimilarity>> compare_versions(SpectralOps& ops, StateSource& original, StateSource& perturbed,
                                                       std::size_t document, std::span<const std::size_t> layers);

@@ -11,7 +11,7 @@
 namespace kvs {
 namespace {
 
-/// The bins or chunks that stay in a layer, ascending.
+/// Returns the bins or chunks that are kept in a layer, ascending.
 std::vector<std::size_t> kept_units(const RetentionPlan& plan, KeptBand band, double share, std::size_t layer) {
   const std::size_t count = plan.kept(share);
   if (band == KeptBand::kBest) return most_important(plan.chunks->delta[layer], count);
@@ -28,7 +28,7 @@ std::vector<double> gains_of(const RetentionPlan& plan, KeptBand band, double sh
   return gains;
 }
 
-/// Of all variants: [(band, states, share), (keys, values), layer, bin].
+/// Returns the gains of all variants: [(band, states, share), (keys, values), layer, bin].
 std::vector<double> all_gains(const RetentionPlan& plan) {
   const std::vector<double> ones(plan.layers.size() * bins_of(plan.setup.transform, plan.setup.filtered()), 1.0);
   std::vector<double> gains;

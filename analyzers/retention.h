@@ -17,24 +17,24 @@ namespace kvs {
 
 /// What a retention run measures: every share of every band for keys, values and both.
 struct RetentionPlan {
-  /// Whole chunks stay, and of `delta` the best.
+  /// Keeps whole chunks; with `delta`, also the best ones.
   struct Chunks {
     ChunkGrid grid;
     std::vector<std::vector<double>> delta;  // [layer][chunk]
   };
   AblationSetup setup;
-  std::vector<std::size_t> layers;  // that are cut, ascending
-  std::vector<double> shares;       // of the bins or chunks that stay, in (0, 1]
+  std::vector<std::size_t> layers;  // layers that are filtered, ascending
+  std::vector<double> shares;       // share of the bins or chunks that are kept, in (0, 1]
   std::optional<Chunks> chunks;
 
-  /// How many bins or chunks there are, and how many a share of them is: at least one.
+  /// units(): number of bins or chunks. kept(): number of them in a share, at least one.
   std::size_t units() const noexcept;
   std::size_t kept(double share) const noexcept { return kept_count(share, units()); }
   std::vector<KeptBand> bands() const;
   std::size_t variants() const { return bands().size() * kCutStates.size() * shares.size(); }
 };
 
-/// NLL sums of one band of some states by share.
+/// NLL sums by share of one band of some states.
 struct RetentionCurve {
   KeptBand band;
   CutStates states;
@@ -45,10 +45,10 @@ struct Retention {
   std::vector<RetentionCurve> curves;
 };
 
-/// Perplexity of models that keep only a band of their states' spectra. One forward pass of the prefix a document
-/// serves all variants, and they share batches after it (AblationForward::filtered).
+/// Measures the perplexity of models that keep only a band of their states' spectra. One forward pass of the prefix per
+/// document serves all variants, which share batches after it (AblationForward::filtered).
 /// Source: FreqKV's analysis of low and high frequencies, and FAEDKV's of the number of chunks.
-/// @param journal  keeps the documents that are done; those that it holds are not run again
+/// @param journal  receives finished documents; documents that it already holds are not run again
 /// @param done     called after each document with the number of documents done
 Retention retain(AblationForward& forward, const RetentionPlan& plan,
                  std::span<const std::vector<std::int32_t>> documents, Journal& journal,

@@ -107,8 +107,8 @@ void SpectrumAccumulator::add_state(const DocumentStates& states, StateKind stat
   note_constant_channels(view, state, layer, backend);
 }
 
-// Two tokens tell nearly every channel apart, so only those are fetched; a whole head follows only for channels that
-// were constant until now, which in a sound model there are none of.
+// Two tokens suffice to show that nearly every channel varies, so only those are downloaded. A whole head is downloaded
+// only for channels that were constant so far; a sound model has none.
 void SpectrumAccumulator::note_constant_channels(BackendView<const float, 3> states, StateKind state, std::size_t layer,
                                                  Backend& backend) {
   const auto [heads, tokens, head_dim] = states.shape();

@@ -10,10 +10,10 @@
 
 namespace kvs {
 
-/// The states whose spectra are taken.
+/// The states whose spectra are computed.
 inline constexpr std::array kSpectrumStates{StateKind::kKPre, StateKind::kKPost, StateKind::kV};
 
-/// Values by layer (position in the list of layers), kv head and bin.
+/// Values by layer (index in the list of layers), kv head and bin.
 struct PowerTable {
   PowerTable() = default;
   PowerTable(std::size_t layer_count, std::size_t head_count, std::size_t bin_count)
@@ -25,26 +25,26 @@ struct PowerTable {
   std::span<const double> row(std::size_t layer, std::size_t head) const noexcept {
     return std::span(values).subspan((layer * heads + head) * bins, bins);
   }
-  /// Mean over the heads of a layer.
+  /// Returns the mean over the heads of a layer.
   std::vector<double> layer_mean(std::size_t layer) const;
 
   std::size_t layers = 0, heads = 0, bins = 0;
   std::vector<double> values;  // [layer, head, bin]
 };
 
-/// A channel that had one value at every token of every document: its spectrum is DC alone.
+/// A channel with the same value at every token of every document: its spectrum is DC only.
 struct ConstantChannel {
   StateKind state;
-  std::size_t layer, head, channel;  // layer: the model's
+  std::size_t layer, head, channel;  // layer: number in the model
 };
 
-/// Mean power over documents and channels, in squared units of the states (definitions: orthonormal transform along the
+/// Mean power over documents and channels, in squared units of the states (definition: orthonormal transform along the
 /// token axis, power = X²).
 struct Spectrum {
   Transform transform = Transform::kDct;
   std::size_t tokens = 0, sinks = 0, documents = 0;
   std::vector<std::size_t> layers;    // the model's layers, ascending
-  StateSet states;                    // which of the tables below are filled
+  StateSet states;                    // which of the following tables are filled
   ByState<PowerTable> power;          // over all T tokens
   ByState<PowerTable> without_sinks;  // over tokens [sinks, T)
   std::vector<ConstantChannel> constant_channels;
@@ -55,7 +55,7 @@ struct Spectrum {
 };
 
 /// Adds documents one by one. Every sum is per document, in document order and in double, so that sums() saved after a
-/// document and given to restore() go on with bit-identical results.
+/// document and passed to restore() continue with bit-identical results.
 class SpectrumAccumulator {
  public:
   struct Settings {
@@ -70,21 +70,21 @@ class SpectrumAccumulator {
   SpectrumAccumulator(SpectralOps& ops, Settings settings, std::size_t tokens);
 
   /// Adds one document of `source`. Nothing is added if this throws.
-  /// @return false if the source leaves this document out (a damaged one): it is not counted
+  /// @return false if the source leaves out this document because it is damaged; it is not counted
   /// @throws Error kData naming document, layer, head and state if a state is not finite; Interrupted between layers.
   bool add_document(StateSource& source, std::size_t document);
 
-  /// How many documents were added.
+  /// Number of documents added.
   std::size_t documents() const noexcept { return static_cast<std::size_t>(documents_.front()); }
-  /// Everything that add_document changes, for a checkpoint: one span per table.
+  /// Returns everything that add_document() changes, for a checkpoint: one span per table.
   std::vector<std::span<const double>> sums() const;
-  /// Goes on from what sums() gave. @throws Error kInput if the sizes differ.
+  /// Continues from the result of sums(). @throws Error kInput if the sizes differ.
   void restore(std::span<const std::vector<double>> sums);
-  /// The sums themselves, after which this is of no use.
+  /// Moves the sums out. The object must not be used afterwards.
   std::vector<std::vector<double>> take_sums();
-  /// Adds the next documents' sums, of an accumulator of these settings. @throws as restore
+  /// Adds the sums of the next documents, from an accumulator with the same settings. @throws like restore()
   void add(std::span<const std::vector<double>> sums);
-  /// The means so far. @throws Error kData without documents.
+  /// Returns the means so far. @throws Error kData without documents.
   Spectrum result() const;
 
  private:
@@ -96,10 +96,10 @@ class SpectrumAccumulator {
   SpectralOps* ops_;
   Settings settings_;
   std::size_t tokens_;
-  std::vector<double> documents_{0.0};               // one number, a table like the others to a checkpoint
+  std::vector<double> documents_{0.0};               // one number, stored as a table in checkpoints
   ByState<PowerTable> power_, without_sinks_;        // sums over documents
-  ByState<PowerTable> document_, document_without_;  // of the document in flight
-  ByState<std::vector<double>> constant_;            // [layer, head, channel]: 1 while constant, 0 once it varied
+  ByState<PowerTable> document_, document_without_;  // of the current document
+  ByState<std::vector<double>> constant_;            // [layer, head, channel]: 1 while constant, 0 once it has varied
 };
 
 }  // namespace kvs

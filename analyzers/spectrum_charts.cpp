@@ -9,7 +9,7 @@
 namespace kvs {
 namespace {
 
-constexpr std::size_t kLayerBands = 12, kRopeBands = 6, kHeadBands = 4;  // of an octave
+constexpr std::size_t kLayerBands = 12, kRopeBands = 6, kHeadBands = 4;  // bands per octave
 constexpr std::size_t kMaxRopePanels = 6;
 
 std::size_t samples_of(const SpectrumView& view) {
@@ -24,13 +24,13 @@ std::string bin_name(const SpectrumView& view) {
              : "DFT bin k (k/" + std::to_string(samples) + " cycles per token)";
 }
 
-/// The axis of frequencies that all panels share.
+/// Returns the frequency axis that all panels share.
 draw::Side frequency_side(const SpectrumView& view) {
   return bin_side(bin_name(view),
                   static_cast<double>(view.spectrum.table(*view.spectrum.states.begin(), view.with_sinks).bins), true);
 }
 
-/// Around the powers of all given states.
+/// Returns the range of the powers of all given states.
 Decades decades_of_states(const SpectrumView& view, const StateSet& states) {
   std::vector<double> powers;
   for (const StateKind state : states) {
@@ -49,7 +49,7 @@ std::vector<draw::Point> banded_points(std::span<const double> power, std::size_
   return power_points(bins, means, power[0] > 0 ? power[0] : draw::kNoValue);
 }
 
-/// A mark at DC, which no line reaches.
+/// Returns a mark at DC, which the lines do not reach.
 draw::Series dc_mark(const draw::SeriesLook& look, double power, double size) {
   draw::Series mark{.look = look, .join = draw::Series::Join::kNone, .mark = size};
   mark.points.push_back({kDcPosition, power > 0 ? power : draw::kNoValue});
@@ -58,7 +58,7 @@ draw::Series dc_mark(const draw::SeriesLook& look, double power, double size) {
 
 // Keys before and after RoPE.
 
-/// Up to kMaxRopePanels positions spread evenly from the first to the last of `count`.
+/// Returns up to kMaxRopePanels positions spread evenly from the first to the last of `count`.
 std::vector<std::size_t> spread(std::size_t count) {
   const std::size_t panels = std::min(count, kMaxRopePanels);
   std::vector<std::size_t> chosen;
@@ -67,7 +67,7 @@ std::vector<std::size_t> spread(std::size_t count) {
   return chosen;
 }
 
-/// Mean over the heads of a layer, from the least head to the greatest.
+/// Returns the mean over the heads of a layer, with the range of the heads.
 draw::Point heads_point(double bin, const std::vector<double>& heads) {
   double sum = 0;
   for (const double power : heads) sum += power;
@@ -105,8 +105,8 @@ constexpr double kHeadWidth = 104, kHeadHeight = 54;
 
 std::size_t layers_per_page(std::size_t heads) noexcept { return std::max<std::size_t>(1, kPagePanels / heads); }
 
-/// In how many groups side by side `layers` stand, each `heads` panels wide, to be as near to a portrait page as it
-/// gets.
+/// Returns the number of groups in which `layers` are placed next to each other, each `heads` panels wide, so that the
+/// page is closest to portrait format.
 std::size_t groups_of(std::size_t layers, std::size_t heads) {
   constexpr double kPortrait = 0.707;
   double best = HUGE_VAL;
@@ -120,7 +120,7 @@ std::size_t groups_of(std::size_t layers, std::size_t heads) {
   return groups;
 }
 
-/// Labels stay off the panels' edges, where those of neighbours would meet.
+/// Keeps labels away from the panels' edges, where labels of neighbours would overlap.
 draw::Side head_power_side(const Decades& decades) {
   draw::Side side = power_side(decades);
   side.ticks.clear();
@@ -133,7 +133,7 @@ draw::Side head_power_side(const Decades& decades) {
 
 draw::Side head_bin_side(const SpectrumView& view) {
   draw::Side side = frequency_side(view);
-  const double last = side.axis.high();  // where the label would meet the next panel's
+  const double last = side.axis.high();  // there the label would touch the next panel's
   std::erase_if(side.ticks, [&](const draw::Axis::Tick& tick) { return tick.value == 1 || tick.value > 0.4 * last; });
   return side;
 }
@@ -158,7 +158,7 @@ draw::Panel head_panel(const SpectrumView& view, std::size_t layer, std::size_t 
   return panel;
 }
 
-/// Layers [first, last).
+/// Returns a page of layers [first, last).
 draw::Chart heads_page(const SpectrumView& view, std::size_t first, std::size_t last, const Decades& decades) {
   const std::size_t heads = view.spectrum.table(*view.spectrum.states.begin(), view.with_sinks).heads,
                     layers = last - first, rows = (layers + groups_of(layers, heads) - 1) / groups_of(layers, heads);

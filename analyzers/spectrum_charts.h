@@ -12,15 +12,15 @@
 
 namespace kvs {
 
-/// Bins that a logarithmic axis would draw on top of each other, as one.
+/// Several bins as one, because a logarithmic axis would draw them at the same place.
 struct Band {
   double bin;    // geometric middle
   double power;  // mean
 };
-/// Means of bins 1 … over bands of 1/`per_octave` octave; DC is left out. Empty bands are, too.
+/// Returns means of bins 1 … over bands of 1/`per_octave` octave, without DC and without empty bands.
 std::vector<Band> log_bands(std::span<const double> power, std::size_t per_octave);
 
-/// What a figure of a spectrum shows: with the sinks all tokens, else those behind them.
+/// Content of a spectrum's figure: all tokens with the sinks, otherwise the tokens after them.
 struct SpectrumView {
   const Spectrum& spectrum;
   std::string_view model_name;
@@ -32,12 +32,12 @@ std::string subject_of(const SpectrumView& view);
 
 /// Log power against bin by layer (results/spectrum_charts.h); bins are averaged over 1/12 octave.
 draw::Chart spectrum_layers_chart(const SpectrumView& view);
-/// Spectra of keys before and after RoPE in up to six layers spread over the depth; bands span the heads of a layer.
-/// Needs k_pre and k_post in the spectrum.
+/// Spectra of keys before and after RoPE in up to six layers spread over the depth; bands show the range of a layer's
+/// heads. Needs k_pre and k_post in the spectrum.
 draw::Chart spectrum_rope_chart(const SpectrumView& view);
-/// How many charts spectrum_heads_charts makes.
+/// Returns the number of charts of spectrum_heads_charts().
 std::size_t spectrum_heads_pages(std::size_t layers, std::size_t heads) noexcept;
-/// A small panel for each layer and head with one curve for each state, on pages of at most 240 panels (always whole
+/// A small panel for each layer and head with one curve per state, on pages of at most 240 panels (always whole
 /// layers). Bins are averaged over 1/4 octave.
 std::vector<draw::Chart> spectrum_heads_charts(const SpectrumView& view);
 }  // namespace kvs

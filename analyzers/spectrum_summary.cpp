@@ -10,16 +10,16 @@
 namespace kvs {
 namespace {
 
-// Below this share of the whole energy, what is left without DC is rounding.
+// If the energy without DC is below this share of the total, it is rounding.
 constexpr double kRoundingShare = 1e-24;
 
-/// A DFT bin stands for its mirror image too, except DC and, for an even length, the last one.
+/// A DFT bin also represents its mirror image, except DC and, for an even length, the last bin.
 double weight_of(Transform transform, std::size_t samples, std::size_t bin) {
   if (transform == Transform::kDct || bin == 0 || 2 * bin == samples) return 1;
   return 2;
 }
 
-/// Energy of each bin that counts; all zeros if what counts is rounding.
+/// Returns the energy of each counted bin; all zeros if that energy is rounding.
 std::vector<double> energies(std::span<const double> power, Transform transform, std::size_t samples, bool with_dc) {
   if (power.size() != bins_of(transform, samples)) {
     throw Error(ErrorCode::kInternal, "spectrum summary", "power does not have the transform's number of bins");

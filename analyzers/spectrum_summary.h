@@ -9,38 +9,39 @@
 
 namespace kvs {
 
-/// The shares of the lowest bins that a summary gives, in per cent of the bins.
+/// The shares of the lowest bins in a summary, in per cent of the bins.
 inline constexpr std::array<double, 5> kLowPercents{1, 5, 10, 25, 50};
-/// The share of the energy that SpectrumSummary::bins_for_energy holds.
+/// The share of the energy for SpectrumSummary::bins_for_energy.
 inline constexpr double kEnergyShare = 0.95;
 
-/// One power spectrum in numbers. A spectrum without energy has zeros throughout, never NaN.
+/// Summary of one power spectrum. A spectrum without energy gives zeros throughout, never NaN.
 struct SpectrumSummary {
-  std::size_t bins = 0;  // that the summary looks at
-  double energy = 0;     // Σ power, each DFT bin that stands for a mirror pair counted twice
+  std::size_t bins = 0;  // number of bins considered
+  double energy = 0;     // Σ power; a DFT bin that represents a mirror pair counts twice
   std::array<double, kLowPercents.size()> low_share{};  // of the energy, in the lowest kLowPercents of the bins
-  std::size_t bins_for_energy = 0;  // least m such that the lowest m bins hold kEnergyShare of the energy
+  std::size_t bins_for_energy = 0;  // smallest m such that the lowest m bins hold kEnergyShare of the energy
   double flatness = 0;              // geometric / arithmetic mean of the bins' power: 1 for white noise, 0 for a tone
 };
 
-/// How many of `bins` bins are their lowest `percent` per cent: rounded to the nearest number, at least 1.
+/// Returns the number of bins in the lowest `percent` per cent of `bins`: rounded to nearest, at least 1.
 std::size_t low_bins(double percent, std::size_t bins) noexcept;
 
+/// Summarises a power spectrum.
 /// @param power    [bin], of a transform of `samples` tokens
-/// @param with_dc  false: bins 1 … only, and percentages and counts of these
-/// Power without DC below 1e-24 of the whole is the rounding of a constant signal (f32 states that vary at all leave
-/// more than 1e-15/tokens) and counts as none.
+/// @param with_dc  false: only bins 1 …; percentages and counts refer to these bins Power without DC below 1e-24 of the
+/// total counts as none: it is the rounding of a constant signal (f32 states that vary at all leave more than
+/// 1e-15/tokens).
 SpectrumSummary summarise_power(std::span<const double> power, Transform transform, std::size_t samples, bool with_dc);
 
-/// Energy share of each per cent step of the lowest bins: curve[i] = share held by the lowest i of the bins, i = 0 …
-/// bins. All zeros if there is no energy.
+/// Returns the energy share of the lowest bins: curve[i] = share held by the lowest i bins, i = 0 … bins. All zeros if
+/// there is no energy.
 std::vector<double> cumulative_energy(std::span<const double> power, Transform transform, std::size_t samples,
                                       bool with_dc);
 
-/// FAEDKV's number of chunks (its default).
+/// FAEDKV's default number of chunks.
 inline constexpr std::size_t kEnergyChunks = 22;
-/// The share of the energy, DC included, in each of kEnergyChunks chunks of the spectrum (first_bin_of), or in each bin
-/// where there are fewer. All zeros if there is no energy.
+/// Returns the share of the energy, DC included, in each of kEnergyChunks chunks of the spectrum (first_bin_of()), or
+/// in each bin if there are fewer bins. All zeros if there is no energy.
 std::vector<double> chunk_shares(std::span<const double> power, Transform transform, std::size_t samples);
 
 }  // namespace kvs

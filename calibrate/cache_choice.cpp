@@ -30,7 +30,7 @@ bool CacheChoice::has_kv_type() const {
 Json CacheChoice::given() const {
   Json all = Json::object();
   for (const ParameterSource& source : parameters) all.update(source.values);
-  if (loaded) all.erase("layers");  // the config's, no choice
+  if (loaded) all.erase("layers");  // set by the config, not chosen
   return all;
 }
 

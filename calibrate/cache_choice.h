@@ -13,21 +13,21 @@
 
 namespace kvs {
 
-/// The cache that options or a config ask for.
+/// The cache that options or a config request.
 struct CacheChoice {
   const Method* method = nullptr;
-  std::vector<ParameterSource> parameters = {};          // of a config, then what is set beside it
-  std::shared_ptr<const LoadedConfig> loaded = nullptr;  // of a method whose caches need a config's files
+  std::vector<ParameterSource> parameters = {};          // of a config, followed by settings given with it
+  std::shared_ptr<const LoadedConfig> loaded = nullptr;  // for methods whose caches need a config's files
   bool calibrated = false;                               // by a config whose settings were chosen on a text
 
   std::string name() const { return std::string(method->name); }
-  /// Whether rows are held in another type than they come.
+  /// Returns true if rows are stored in a type other than the default.
   bool has_kv_type() const;
-  /// Whether its rows can be held in another type.
+  /// Returns true if its rows can be stored in another type.
   bool takes_kv_type() const { return !has_kv_type() && method->rows; }
-  /// Whether it is the full cache with its rows as they come, which others are compared with.
+  /// Returns true for the full cache with unchanged rows, the reference of comparisons.
   bool is_full() const { return method == &kFullMethod && !has_kv_type(); }
-  /// What was given, as one object.
+  /// Returns the given parameters as one object.
   Json given() const;
   /// What results show of it: what was given; nothing for a config of factors without more.
   std::optional<Json> shown_parameters() const;
@@ -36,18 +36,18 @@ struct CacheChoice {
   std::size_t shared_bytes() const noexcept { return loaded ? loaded->shared_bytes() : 0; }
 };
 
-/// The full cache.
+/// Returns the full cache.
 CacheChoice full_choice();
-/// The cache of a config. @throws Error kInput, kData, kConflict (a config for another model), kUnsupported, before any
-/// weight is loaded
+/// Returns the cache of a config. @throws Error kInput, kData, kConflict (a config for another model), kUnsupported,
+/// before any weight is loaded
 CacheChoice choice_of_config(const std::filesystem::path& path, const ModelSource& source);
-/// Refuses what is wrong in a choice's parameters. @throws Error as Parameters
+/// Refuses invalid parameters of a choice. @throws Error like Parameters
 void check_choice(const CacheChoice& choice, const ModelConfig& model);
-/// choice_of_config() and check_choice().
+/// Calls choice_of_config() and check_choice().
 CacheChoice cache_of_config(const std::filesystem::path& path, const ModelSource& source);
-/// Positions that the cache's rotations use in a document of `tokens` tokens.
+/// Returns the number of positions that the cache's rotations use in a document of `tokens` tokens.
 std::size_t cache_positions(const CacheChoice& choice, const ModelConfig& model, std::size_t tokens);
-/// Makes a fresh cache at each call, for documents of `tokens` tokens. `backend` and `model` must outlive it.
+/// Returns a function that creates caches for documents of `tokens` tokens. `backend` and `model` must outlive it.
 std::function<Cache()> cache_maker(CacheChoice choice, Backend& backend, const ModelConfig& model, std::size_t tokens);
 
 }  // namespace kvs

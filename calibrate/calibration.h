@@ -12,16 +12,16 @@
 
 namespace kvs {
 
-/// How a method is calibrated, and how its configs run.
+/// How a method is calibrated, and how its configs are run.
 struct Calibration {
   const Method* method;
-  /// Settings for a byte budget; without settings() the method has none to choose from.
+  /// Settings for a byte budget; empty settings(): the method has none to choose from.
   BudgetGrid grid = {};
-  /// Reads the files of a config, of a method without Method::make. @param config  checked by read_config()
+  /// Reads the files of a config, for a method without Method::make. @param config  checked by read_config()
   /// @throws Error kUnsupported if the model cannot run it; kInput, kData for a tensor
   std::shared_ptr<const LoadedConfig> (*load)(const Json& config, const std::filesystem::path& path,
                                               const ModelSource& source) = nullptr;
-  /// The ways to write configs for budgets of a comparison.
+  /// The ways to write configs for the budgets of a comparison.
   std::span<const SeriesMethod> series = {};
 };
 
@@ -32,9 +32,9 @@ KVS_METHODS(KVS_SKIP, KVS_DECLARE)
 #undef KVS_SKIP
 
 std::span<const Calibration* const> all_calibrations() noexcept;
-/// nullptr if the method has none.
+/// Returns nullptr if the method has no calibration.
 const Calibration* find_calibration(const Method& method) noexcept;
-/// The way of this name to write configs; nullptr: there is none.
+/// Returns the way of writing configs with this name, or nullptr.
 const SeriesMethod* find_series(std::string_view name) noexcept;
 
 }  // namespace kvs

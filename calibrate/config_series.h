@@ -15,52 +15,52 @@
 
 namespace kvs {
 
-/// Called with a step's name and what is done of it.
+/// Called with a step's name, the completed units and their total.
 using SeriesProgress = std::function<void(std::string_view step, std::size_t done, std::size_t total)>;
 
 /// Writes the configs of one method at several budgets, which share work.
 class ConfigSeries {
  public:
   virtual ~ConfigSeries() = default;
-  /// Of `share` of the full cache, and its tensors beside it. @throws Error kUsage if nothing has that size
+  /// Writes the config for `share` of the full cache, and its tensors. @throws Error kUsage if none has that size
   virtual void write(double share, const std::filesystem::path& file, const Provenance& provenance, bool force,
                      const SeriesProgress& progress) = 0;
-  /// What write() measured that later calls depend on, and the same put back in a run that goes on.
+  /// measured() returns the measurements of write() that later calls depend on; restore() sets them in a resumed run.
   /// restore() @throws Error kInput, naming the record
   virtual Json measured() const { return nullptr; }
   virtual void restore(const JsonCursor& measured) { (void)measured; }
 };
 
-/// What a series calibrates on and for.
+/// The model, documents and budgets of a series.
 struct SeriesInput {
   const ModelSource& source;
   Decoder& decoder;
   Backend& backend;
   std::span<const std::vector<std::int32_t>> documents;  // must outlive the series
-  std::size_t tokens;                                    // of the documents that are compared
-  double max_share;                                      // the greatest budget
+  std::size_t tokens;                                    // length of the compared documents
+  double max_share;                                      // the largest budget
 };
 
-/// What tells how much a series takes.
+/// The quantities that determine a series' cost.
 struct SeriesSize {
   const ModelConfig& model;
   DType compute;
-  std::size_t documents, tokens;  // that it is calibrated on
-  double max_share;               // the greatest budget
+  std::size_t documents, tokens;  // of the calibration
+  double max_share;               // the largest budget
 };
 
 /// One way to calibrate a method to a budget by writing a config.
 struct SeriesMethod {
   std::string_view name;
-  bool rows;     // has rows that can be stored in other types
-  int priority;  // as BudgetGrid::priority
+  bool rows;     // its rows can be stored in other types
+  int priority;  // like BudgetGrid::priority
   std::unique_ptr<ConfigSeries> (*start)(const SeriesInput& input);
-  /// Passes over a document that it takes, about.
+  /// Returns the approximate number of passes over a document.
   double (*passes)(const SeriesSize& size, std::size_t budgets);
-  /// Values that a trellis codes, at `budgets` budgets: to calibrate, and of `scored` tokens that a cache of each
-  /// holds.
+  /// Returns the number of values that a trellis codes at `budgets` budgets: for calibration, and for `scored` tokens
+  /// in a cache of each.
   double (*coded_values)(const SeriesSize& size, std::size_t budgets, std::size_t scored);
-  /// Bytes at its peak beside the model and a pass.
+  /// Returns the peak memory in bytes in addition to the model and a pass.
   double (*memory)(const SeriesSize& size);
 };
 

@@ -6,8 +6,8 @@
 namespace kvs {
 namespace {
 
-/// Of the slots after the sinks, a compression keeps the last ⌊γN⌋: FreqKV's schedule without its transform,
-/// as that paper's baseline.
+/// A compression keeps the last ⌊γN⌋ of the slots after the sinks: FreqKV's schedule without its transform, as in that
+/// paper's baseline.
 class DroppingCache final : public SlotCache {
  public:
   using SlotCache::SlotCache;
@@ -35,7 +35,7 @@ std::unique_ptr<LayerCache> make_dropping(Parameters& parameters, const CacheLay
 constinit const Method kDroppingMethod{
     .name = "dropping",
     .title = "dropping",
-    .summary = "the first tokens and the last slots, many dropped at once: what FreqKV is compared with",
+    .summary = "the first tokens and the last slots, many dropped at once: FreqKV's baseline",
     .make = make_dropping,
     .settings_for_share = slots_for_share,
     .priority = 7,

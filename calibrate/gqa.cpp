@@ -7,12 +7,12 @@
 namespace kvs {
 namespace {
 
-/// A full cache of fewer KV heads: each is the mean of `kv_heads / heads` neighbours, of their keys and of their
-/// values, and the query heads of all of them read it. Since RoPE is linear and turns all heads of a token by the same
-/// angles, the mean before it (here) is the mean after it; of a model without QK-norm it is also what the mean of the
-/// heads' rows of W_k and W_v yields. O(kv_heads · head_dim²) a token beside the attention. Source: Ainslie et al.
-/// (2023), GQA, arXiv:2305.13245, section 2.1 (mean pooling), the baseline of EliteKV; both go on to train the pooled
-/// model, this is what it starts from.
+/// A full cache with fewer KV heads. Each is the mean of `kv_heads / heads` neighbouring heads (keys and values), and
+/// the query heads of all of these read it. RoPE is linear and rotates all heads of a token by the same angles, so the
+/// mean before RoPE (computed here) equals the mean after it. Without QK-norm it also equals the result of averaging
+/// the heads' rows of W_k and W_v. O(kv_heads · head_dim²) per token in addition to the attention. Source: Ainslie et
+/// al. (2023), GQA, arXiv:2305.13245, section 2.1 (mean pooling), the baseline of EliteKV. Both papers then train the
+/// pooled model; this is its starting point.
 class GqaCache final : public LayerCache {
  public:
   GqaCache(std::size_t heads, const KvTypes& types) : heads_(heads), pooled_(make_full_cache(types)) {}
@@ -53,7 +53,7 @@ class GqaCache final : public LayerCache {
 
   std::size_t heads_;
   std::unique_ptr<LayerCache> pooled_;
-  std::unique_ptr<Weight> share_;  // what a head adds to its mean: 1 / group on the diagonal
+  std::unique_ptr<Weight> share_;  // factor of a head in its mean: 1 / group on the diagonal
 };
 
 std::unique_ptr<LayerCache> make_gqa(Parameters& parameters, const CacheLayer& layer) {
@@ -70,7 +70,7 @@ std::unique_ptr<LayerCache> make_gqa(Parameters& parameters, const CacheLayer& l
   return std::make_unique<GqaCache>(heads, layer.types);
 }
 
-/// Every divisor of the KV heads below them, the largest first.
+/// Returns every divisor of the KV heads below them, the largest first.
 std::vector<Json> fewer_heads(std::size_t kv_heads) {
   std::vector<Json> all;
   for (std::size_t heads = kv_heads - 1; heads > 0; --heads)
@@ -95,7 +95,7 @@ constinit const Method kGqaMethod{
         [](const ModelConfig& model) {
           return model.kv_heads > 1 ? std::string() : std::string("found 1 KV head, expected two or more");
         },
-    .compared = false,  // without training the pooled model is no rival
+    .compared = false,  // an untrained pooled model is not competitive
 };
 
 }  // namespace kvs

@@ -13,14 +13,14 @@ struct H2oOptions {
   std::size_t recent = 0;  // at least 1, fewer than cache_size
 };
 
-/// Just before a token that finds `cache_size` tokens, each KV head drops the one of least attention mass (the first of
-/// equal ones) that is not among the `recent` last. A token's mass: softmax weights summed over all queries since it
-/// came and over the query heads that read the KV head. Keys stay at their positions in the text.
-/// O(cache_size) per token, the choice on the host; no row moves but the last, into the dropped one's place.
-/// Source: Zhang et al. (2023), H2O, arXiv:2306.14048, algorithm 1. Deviation: heads of a group share one mass, because
-/// they share the cache.
+/// Just before a token that finds `cache_size` tokens, each KV head drops the token with the least attention mass (the
+/// first of equals) that is not among the `recent` last tokens. A token's mass is the sum of softmax weights over all
+/// queries since it came and over the query heads that read the KV head. Keys keep their positions in the text.
+/// O(cache_size) per token, with the choice on the host. Only the last row moves, into the dropped row's place. Source:
+/// Zhang et al. (2023), H2O, arXiv:2306.14048, algorithm 1. Deviation: heads of a group share one mass, because they
+/// share the cache.
 ///
-/// Rows in any order, the same number in each head.
+/// Rows are in any order; each head has the same number.
 class H2oCache final : public LayerCache {
  public:
   H2oCache(const H2oOptions& options, const KvTypes& types) : options_(options), rows_(types) {}
@@ -37,7 +37,7 @@ class H2oCache final : public LayerCache {
   }
 
  private:
-  /// What is known of a row.
+  /// State of a row.
   struct Slot {
     double mass = 0;
     std::size_t position = 0;
@@ -65,7 +65,7 @@ class H2oCache final : public LayerCache {
     rows_.drop_each(states.backend, rows);
   }
 
-  /// The row that the token at `position` costs.
+  /// Returns the row to drop for the token at `position`.
   std::size_t least(const std::vector<Slot>& slots, std::size_t position) const {
     std::size_t found = slots.size();
     for (std::size_t row = 0; row < slots.size(); ++row) {
@@ -89,7 +89,7 @@ std::unique_ptr<LayerCache> make_h2o(Parameters& parameters, const CacheLayer& l
   return std::make_unique<H2oCache>(options, layer.types);
 }
 
-/// Half of the tokens are the last ones, as the paper has it.
+/// Half of the tokens are the most recent ones, as in the paper.
 Json h2o_for_share(double share, std::size_t tokens, const Json&) {
   const auto kept = std::llround(share * static_cast<double>(tokens));
   return {{"cache_size", kept}, {"recent", kept / 2}};

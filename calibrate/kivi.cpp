@@ -10,9 +10,9 @@ namespace kvs {
 namespace {
 
 struct KiviOptions {
-  std::size_t bits = 4;        // 2 or 4
-  std::size_t group = 32;      // g: tokens of a channel (keys) or channels of a token (values) that share a scale
-  std::size_t residual = 128;  // R, a multiple of g: recent tokens that stay as they are
+  std::size_t bits = 4;    // 2 or 4
+  std::size_t group = 32;  // g: number of tokens of a channel (keys) or channels of a token (values) that share a scale
+  std::size_t residual = 128;  // R, a multiple of g: recent tokens that are not coded
 };
 
 RowType quantised(const KiviOptions& options, bool across_tokens) {
@@ -21,7 +21,7 @@ RowType quantised(const KiviOptions& options, bool across_tokens) {
            .group = static_cast<std::uint32_t>(options.group)}};
 }
 
-/// The oldest rows coded, the others as they came.
+/// The oldest rows are coded, the others are not.
 class WindowedRows {
  public:
   explicit WindowedRows(const RowType& types) : old_(types) {}
@@ -31,7 +31,7 @@ class WindowedRows {
   StoredRows window() const {
     StoredRows rows = recent_.held();
     if (gone_ == 0) return rows;
-    rows.data = rows.row(0, 0, gone_);  // of every head: the stride stays
+    rows.data = rows.row(0, 0, gone_);  // start of the window in every head; the stride does not change
     rows.count -= gone_;
     return rows;
   }
@@ -59,14 +59,14 @@ class WindowedRows {
 
  private:
   RowBuffer old_, recent_;
-  std::size_t gone_ = 0;  // rows at the window's front that are coded
+  std::size_t gone_ = 0;  // coded rows at the front of the window
 };
 
-/// Keys after RoPE are quantised by channel, in groups of `group` tokens: all whole multiples of R tokens, after the
-/// token that completes one has attended. Values are quantised by token, in groups of `group` channels, one by one when
-/// they are older than the last R. A token reads itself and both windows as they are.
+/// Keys after RoPE are quantised by channel, in groups of `group` tokens: all whole blocks of R tokens of the window,
+/// after the token that completes a block has attended. Values are quantised by token, in groups of `group` channels,
+/// one token at a time once it is older than the last R. A token reads itself and both windows uncoded.
 /// Source: Liu et al. (2024), KIVI, arXiv:2402.02750, section 4, and its public code (new_pack.py, llama_kivi.py).
-/// Deviation: minimum and step are rounded to f16 before the codes are made, so that the codes fit what is read back.
+/// Deviation: minimum and step are rounded to f16 before the codes are computed, so that codes match what is read back.
 class KiviCache final : public LayerCache {
  public:
   explicit KiviCache(const KiviOptions& options)
@@ -115,7 +115,7 @@ class KiviCache final : public LayerCache {
 };
 
 std::unique_ptr<LayerCache> make_kivi(Parameters& parameters, const CacheLayer& layer) {
-  static constexpr std::size_t kMaxGroup = 256;  // attention reads runs of so many keys
+  static constexpr std::size_t kMaxGroup = 256;  // attention reads keys in runs of this length
   KiviOptions options;
   options.bits = parameters.count("bits", "bits of a value, 2 or 4", options.bits, 2);
   if (options.bits != 2 && options.bits != 4)

@@ -10,10 +10,10 @@
 namespace kvs {
 namespace {
 
-/// Of a prefix, the ⌊ratio · P⌋ tokens of each KV head whose keys are shortest stay (the first of equal ones); what
-/// comes later is all kept. Lengths are those before RoPE, which leaves them as they are up to rounding: equal tokens
-/// of the first layer have equal keys. Source: Devoto et al. (2024), "A Simple and Effective L2 Norm-Based Strategy for
-/// KV Cache Compression", arXiv:2406.11430.
+/// Keeps the ⌊ratio · P⌋ tokens of a prefix of P whose keys are shortest in each KV head (the first of equals), and all
+/// later tokens. Lengths are those before RoPE, which preserves them up to rounding: equal tokens of the first layer
+/// have equal keys. Source: Devoto et al. (2024), "A Simple and Effective L2 Norm-Based Strategy for KV Cache
+/// Compression", arXiv:2406.11430.
 class L2normCache final : public LayerCache {
  public:
   L2normCache(double ratio, const KvTypes& types) : ratio_(ratio), rows_(types) {}

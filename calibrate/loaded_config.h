@@ -11,22 +11,22 @@
 
 namespace kvs {
 
-/// What the files of a config hold, in memory, of a method whose caches need them.
+/// The content of a config's files, in memory, for a method whose caches need them.
 class LoadedConfig {
  public:
   virtual ~LoadedConfig() = default;
 
-  /// What of the config's parameters may be set otherwise beside it, such as a storage type.
+  /// Returns the config's parameters that may be overridden, such as a storage type.
   virtual Json parameters() const { return Json::object(); }
-  /// Refuses `settings`, given by `option` beside the config, that would have no effect. @throws Error kUsage
+  /// Refuses `settings`, given by `option` in addition to the config, that would have no effect. @throws Error kUsage
   virtual void check_settings(const Json& settings, const std::string& option) const = 0;
-  /// Reads parameters() and what is set beside them. @throws Error as Parameters
+  /// Reads parameters() and overrides of them. @throws Error like Parameters
   virtual void read(Parameters& parameters) const = 0;
-  /// Makes a fresh cache at each call, for documents of `tokens` tokens; what the caches share is made once.
-  /// @param parameters  as read() takes them
+  /// Returns a function that creates a fresh cache for documents of `tokens` tokens. Shared data are created once.
+  /// @param parameters  as for read()
   virtual std::function<Cache()> caches(Backend& backend, const ModelConfig& model, Parameters& parameters,
                                         std::size_t tokens) const = 0;
-  /// Bytes that the caches of all sequences share, beside those of each.
+  /// Bytes that the caches of all sequences share, in addition to those of each cache.
   virtual std::size_t shared_bytes() const noexcept { return 0; }
 };
 

@@ -21,62 +21,62 @@ struct Paper {
   int year = 0;
 };
 
-/// How a method takes a prefix: a step at a time, whole (compressed once, at its end), or as it is asked to. kNone: the
-/// method has no parameter that says so.
+/// How a method processes a prefix: in steps, whole (compressed once, at its end), or either, as requested. kNone: the
+/// method has no parameter for it.
 enum class Prefill { kStepwise, kWhole, kEither, kNone };
 
-/// The layer that a cache is for.
+/// The layer for which a cache is created.
 struct CacheLayer {
   std::size_t index = 0;
   const CacheShape& shape;
   KvTypes types = {};
 };
 
-/// One way to keep a cache: what commands, configs, the schema and reports know of it. Nothing here runs a model, so
-/// that the library of export/cpp can link it. What calibrates it is its Calibration.
+/// A method as commands, configs, the schema and reports see it. Nothing here runs a model, so that the library of
+/// export/cpp can link it. Its calibration is a Calibration.
 struct Method {
-  std::string_view name;     // the `method` of configs, and as typed
+  std::string_view name;     // the `method` of configs and options
   std::string_view title;    // in a sentence: "FreqKV"
   std::string_view summary;  // what it keeps
-  Paper paper = {};          // empty: this project's own, or nobody's
+  Paper paper = {};          // empty: this project's own, or without a paper
   Prefill prefill = Prefill::kStepwise;
-  /// Whether it keeps rows of tokens, which may be stored in any type (read_kv_types()).
+  /// True if it keeps rows of tokens, which may be stored in any type (read_kv_types()).
   bool rows = true;
-  /// The cache of the layer that `parameters` have selected. @throws Error as Parameters.
-  /// nullptr: the caches need the files of a config, which a calibration writes (Calibration::load).
+  /// Creates the cache of the layer selected in `parameters`. @throws Error like Parameters. nullptr: the caches need
+  /// the files of a config, which a calibration writes (Calibration::load).
   std::unique_ptr<LayerCache> (*make)(Parameters& parameters, const CacheLayer& layer) = nullptr;
-  /// What sets its size: the parameters with which it keeps about `share` (0 to 1) of a document of `tokens` tokens (of
-  /// its prefix, where that is what it compresses) beside the others of `settings`. More share is never less bytes. A
-  /// method may leave what `settings` give of its size: resolved settings then have no other (with_greatest_size()).
-  /// nullptr: the method has no size to choose.
+  /// Sets the size: returns the parameters with which the method keeps about `share` (0 to 1) of a document of `tokens`
+  /// tokens (of its prefix if the method compresses only that), given the other `settings`. A larger share never takes
+  /// fewer bytes. A method may keep the size in `settings`, because resolved settings have only one
+  /// (with_greatest_size()). nullptr: the method has no size to choose.
   Json (*settings_for_share)(double share, std::size_t tokens, const Json& settings) = nullptr;
-  /// Of a method that has no size: the settings that are compared, by the KV heads of the model. nullptr: none.
+  /// For a method without a size: returns the settings to compare, given the model's KV heads. nullptr: none.
   std::vector<Json> (*fixed_settings)(std::size_t kv_heads) = nullptr;
-  /// Why the method is not defined for a model, as "found …, expected …"; empty if it is. nullptr: it always is.
+  /// Returns why the method is not defined for a model, as "found …, expected …"; else empty. nullptr: always defined.
   std::string (*obstacle)(const ModelConfig& model) = nullptr;
-  /// What to know about the method on a model, one line each. nullptr: nothing.
+  /// Returns notes about the method on a model, one line each. nullptr: none.
   std::vector<std::string> (*notes)(const ModelConfig& model) = nullptr;
-  /// Of a config without `make`: what its reader checks beside schema and lists, and the tensors of its files.
+  /// For a config without `make`: checks of its reader in addition to schema and lists, and of its tensors.
   /// @throws Error kInput, and kData for NaN or infinity in a tensor
   void (*check)(const Json& config, const std::string& where) = nullptr;
   void (*check_tensors)(const Json& config, const std::filesystem::path& path) = nullptr;
-  /// `compare` scores caches of low numbers first, those that lost least at equal bytes (docs/compare.md): where time
-  /// is short, those of high numbers are left out.
+  /// `compare` scores caches with low numbers first: those that lose least at equal bytes (docs/compare.md). If time is
+  /// short, caches with high numbers are left out.
   int priority = 100;
-  bool compared = true;  // by `compare` unless --methods says otherwise
+  bool compared = true;  // `compare` includes it by default
 };
 
 #define KVS_DECLARE(Name) extern const Method k##Name##Method;
 KVS_METHODS(KVS_DECLARE, KVS_DECLARE)
 #undef KVS_DECLARE
 
-/// The cache of one layer: the full cache where `parameters` leave the layer out. In a layer with a sliding window
-/// methods leave every token that it reads. @throws Error as Parameters
+/// Creates the cache of one layer: the full cache if `parameters` leave the layer out. In a layer with a sliding
+/// window, methods keep every token that the layer reads. @throws Error like Parameters
 std::unique_ptr<LayerCache> make_layer_cache(const Method& method, Parameters& parameters, std::size_t layer,
                                              const CacheShape& shape);
-/// A cache of all layers. @throws Error as Parameters, also for names that the method does not have
+/// Creates the caches of all layers. @throws Error like Parameters, also for names that the method does not have
 Cache make_cache(const Method& method, Parameters& parameters, const CacheShape& shape);
-/// Every parameter of a method, in the order in which its reader asks for them.
+/// Returns every parameter of a method, in the order in which its reader reads them.
 std::vector<ParameterSpec> describe(const Method& method);
 
 }  // namespace kvs

@@ -1,11 +1,11 @@
 #pragma once
 
 #ifndef KVS_EXTRA_METHODS
-#define KVS_EXTRA_METHODS(PLAIN)  // of a test build (tests/extra_method)
+#define KVS_EXTRA_METHODS(PLAIN)  // defined by a test build (tests/extra_method)
 #endif
 
-/// Every method, in the order in which it is listed: the only list. PLAIN(Name) defines kNameMethod, CALIBRATED(Name)
-/// a Calibration kNameCalibration beside it (calibrate/calibration.h).
+/// The only list of methods, in the order of listings. PLAIN(Name) declares kNameMethod; CALIBRATED(Name) also declares
+/// a Calibration kNameCalibration (calibrate/calibration.h).
 #define KVS_METHODS(PLAIN, CALIBRATED) \
   CALIBRATED(Full)                     \
   PLAIN(Streaming)                     \

@@ -9,16 +9,16 @@
 
 namespace kvs {
 
-/// A method, and how questions go into its cache.
+/// A method, and how prompts are put into its cache.
 struct TaskCache {
   CacheChoice choice;
   std::string prefill;  // stepwise, context or prompt
 };
 
-/// The parameters of a prefix of `tokens` tokens that goes in whole; 0: none does.
+/// Returns the parameters of a prefix of `tokens` tokens that is processed whole; 0: no prefix.
 ParameterSource prefix_parameters(std::size_t tokens);
-/// The caches of prompts of at most `longest` tokens: where tokens go in whole they differ in their prefix. `backend`
-/// and `model` must outlive it.
+/// Returns a function that creates the cache of a prompt of at most `longest` tokens. Caches that process tokens whole
+/// differ in their prefix. `backend` and `model` must outlive the function.
 std::function<Cache(const Prompt&)> prompt_cache_maker(const TaskCache& cache, Backend& backend,
                                                        const ModelConfig& model, std::size_t longest);
 

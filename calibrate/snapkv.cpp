@@ -13,12 +13,12 @@ namespace kvs {
 namespace {
 
 struct SnapkvOptions {
-  std::size_t cache_size = 0;  // tokens of the prefix that stay; more than window
+  std::size_t cache_size = 0;  // number of prefix tokens that are kept; more than window
   std::size_t window = 64;     // at most the prefix
   std::size_t kernel = 5;      // odd
 };
 
-/// Sums over `kernel` neighbours: pooled means times kernel, which their order does not show.
+/// Returns sums over `kernel` neighbours: pooled means times kernel, which have the same order.
 std::vector<double> pooled(const std::vector<double>& mass, std::size_t kernel) {
   std::vector<double> sums(mass.size());
   const std::size_t reach = kernel / 2;
@@ -29,11 +29,11 @@ std::vector<double> pooled(const std::vector<double>& mass, std::size_t kernel) 
   return sums;
 }
 
-/// Of a prefix of P tokens the last `window` stay, and of the P − window before them, in each KV head, those
-/// cache_size − window (the first of equal ones) with the most attention from the window's queries: softmax weights
-/// over all that a query sees, summed over the window and the query heads that read the KV head, after average pooling
-/// over `kernel` neighbours (zeros beyond both ends count). What comes later is all kept. Keys stay at their positions.
-/// The window's tokens attend one by one, the others at once.
+/// Of a prefix of P tokens, the last `window` are kept. Of the P − window tokens before them, each KV head keeps the
+/// cache_size − window tokens (the first of equals) with the most attention from the window's queries: softmax weights
+/// over all keys that a query sees, summed over the window and the query heads that read the KV head, after average
+/// pooling over `kernel` neighbours (zeros beyond both ends count). All later tokens are kept. Keys keep their
+/// positions. The window's tokens attend one by one, the others at once.
 /// Source: Li et al. (2024), SnapKV, arXiv:2404.14469, section 4. Deviation: heads of a group share one choice, because
 /// they share the cache.
 class SnapkvCache final : public LayerCache {
@@ -83,7 +83,7 @@ class SnapkvCache final : public LayerCache {
   SnapkvOptions options_;
   TokenRows rows_;
   std::vector<std::vector<double>> mass_;  // [kv_head][token before the window], from the window's queries so far
-  std::size_t judged_ = 0;                 // tokens of the prefix before the window
+  std::size_t judged_ = 0;                 // number of prefix tokens before the window
   bool in_prefix_ = false;
 };
 
@@ -101,7 +101,7 @@ std::unique_ptr<LayerCache> make_snapkv(Parameters& parameters, const CacheLayer
   return std::make_unique<SnapkvCache>(options, layer.types);
 }
 
-/// Of the prefix.
+/// Share of the prefix.
 Json snapkv_for_share(double share, std::size_t tokens, const Json& settings) {
   return {{"cache_size", std::llround(share * static_cast<double>(shared_count(settings, "prefix", tokens)))}};
 }

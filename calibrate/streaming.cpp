@@ -13,14 +13,13 @@ struct StreamingOptions {
   std::size_t cache_size = 0, sinks = 4;
 };
 
-/// A token attends to the first `sinks` tokens and to the last cache_size − sinks ones, itself included, as if they
-/// stood in slots 0 to cache_size − 1.
-/// Scores depend on distances alone, so the recent keys stay as they were rotated; only the sinks are turned anew for
-/// each token. O(sinks) per token beside the attention.
+/// A token attends to the first `sinks` tokens and to the last cache_size − sinks tokens (including itself), as if they
+/// were in slots 0 to cache_size − 1. Scores depend only on distances, so the recent keys keep their rotation; only the
+/// sinks are rotated again for each token. O(sinks) per token in addition to the attention.
 /// Source: Xiao et al. (2024), StreamingLLM, arXiv:2309.17453, section 3.2.
 ///
-/// The sinks, whose keys are held before RoPE, and the recent tokens in any order, rotated. Rotations are those of
-/// positions counted from `origin_`, which follows the text so that they stay below 2 · cache_size.
+/// Stored are the sinks, with keys before RoPE, and the recent tokens in any order, rotated. Rotations use positions
+/// counted from `origin_`, which follows the text so that positions stay below 2 · cache_size.
 class StreamingCache final : public LayerCache {
  public:
   StreamingCache(const StreamingOptions& options, const KvTypes& types)
@@ -44,12 +43,12 @@ class StreamingCache final : public LayerCache {
     CacheBytes bytes = sinks_.bytes();
     return bytes += recent_.bytes();
   }
-  /// A token that attends stands in a slot of its own, beside those that are kept for the next.
+  /// An attending token has its own slot, in addition to the tokens kept for the next one.
   CacheBytes peak() const noexcept override { return peak_; }
 
  private:
   bool in_sinks() const noexcept { return seen_ < options_.sinks; }
-  std::size_t others() const noexcept { return options_.cache_size - options_.sinks - 1; }  // beside the new token
+  std::size_t others() const noexcept { return options_.cache_size - options_.sinks - 1; }  // besides the new token
 
   void attend_as_sinks(LayerStates& states, const Operand& out) {
     PastKv past = sinks_.add(states);
@@ -60,7 +59,7 @@ class StreamingCache final : public LayerCache {
     peak_ = bytes();
   }
 
-  /// Of tokens that all read the same rows.
+  /// For tokens that all read the same rows.
   void attend_together(LayerStates& states, const Operand& out) {
     const std::size_t position = seen_ - origin_, slot = std::min(seen_, options_.cache_size - 1);
     rotate_at(states, position);
@@ -74,7 +73,7 @@ class StreamingCache final : public LayerCache {
       recent_.drop_each(states.backend, std::vector(recent.k.shape[1], oldest_));
   }
 
-  /// As they stand in the first slots, which are the positions from `first` on.
+  /// Returns the sinks rotated for the first slots, which are the positions from `first` on.
   TokenRows::Part turned_sinks(const LayerStates& states, std::size_t first) const {
     if (options_.sinks == 0) return {};
     TokenRows::Part sinks = sinks_.copy(states.backend, 0, options_.sinks);
@@ -82,8 +81,8 @@ class StreamingCache final : public LayerCache {
     return sinks;
   }
 
-  /// Turns the recent keys back by cache_size positions: by the same angle, whatever their position is. Coded ones are
-  /// coded anew, once in cache_size tokens.
+  /// Rotates the recent keys back by cache_size positions: by the same angle for all positions. Coded keys are coded
+  /// again, once in cache_size tokens.
   void move_origin(const LayerStates& states) {
     TokenRows::Part rows = recent_.copy(states.backend, 0, recent_.count());
     const auto [members, heads, count, head_dim] = rows.k.view().shape();

@@ -16,14 +16,14 @@ namespace {
 
 using Documents = std::span<const std::vector<std::int32_t>>;
 
-/// Layers of the settings that choose what they keep.
+/// Returns the layers of the settings that choose what they keep.
 std::vector<std::size_t> trading_layers(const ModelConfig& model, const std::vector<std::size_t>& named) {
   std::vector<std::size_t> layers;
   std::ranges::copy_if(named, std::back_inserter(layers), [&](std::size_t layer) { return model.window(layer) == 0; });
   return layers;
 }
 
-/// Of the first `documents` of a source, which ranks share. Rank 0 has it.
+/// Computes the spectrum of the first `documents` of a source, which ranks share. Rank 0 has the result.
 Spectrum shared_spectrum(StateSource& states, SpectrumAccumulator::Settings settings, std::size_t documents,
                          Ranks& ranks) {
   const auto ops = states.backend().make_spectral_ops();
@@ -42,7 +42,7 @@ Spectrum shared_spectrum(StateSource& states, SpectrumAccumulator::Settings sett
   return ranks.is_root() ? sums.result() : Spectrum();
 }
 
-/// What spectra propose to layers: [candidate][n] of layers[n], the candidates being those of all layers.
+/// Returns the values that spectra propose for layers: [candidate][n] of layers[n]; all layers share candidates.
 Json proposed_values(const BudgetSpace& space, const std::vector<Json>& settings,
                      const std::vector<std::size_t>& layers, StateSource& states, std::size_t documents, Ranks& ranks) {
   const ModelConfig& model = space.model();
@@ -54,7 +54,7 @@ Json proposed_values(const BudgetSpace& space, const std::vector<Json>& settings
   return all;
 }
 
-/// That a candidate's recorded values, one for each of `layers`, are some that the method takes beside its settings.
+/// Checks that a candidate's recorded values, one for each of `layers`, are valid with its settings.
 void check_proposal(const BudgetSpace& space, Json settings, const std::vector<std::size_t>& layers,
                     const JsonCursor& values) {
   const std::vector<double> recorded = record_reals(values, layers.size());
@@ -96,7 +96,7 @@ BudgetLattice lattice_of(BudgetSpace& space, std::size_t candidate, const Json& 
 }
 
 std::size_t max_positions(const BudgetSpace& space, const BudgetLattice& lattice) {
-  std::set<Json> settings;  // most are those of every layer
+  std::set<Json> settings;  // most settings are those of all layers
   for (const auto& of_layer : lattice.settings) settings.insert(of_layer.begin(), of_layer.end());
   std::size_t most = 0;
   for (const Json& one : settings) most = std::max(most, space.cache(one).positions(space.tokens()));
@@ -132,7 +132,7 @@ Json settings_by_layer(BudgetSpace& space, Decoder& decoder, std::size_t candida
 }
 
 std::size_t by_layer_losses(const ModelConfig& model, std::size_t rounds) noexcept {
-  constexpr std::size_t kStepsOfACandidate = 4;  // at most: of a store, larger and smaller keys and values
+  constexpr std::size_t kStepsOfACandidate = 4;  // maximum; for types: larger and smaller keys and values
   return 1 + (rounds * kStepsOfACandidate + 1) * model.layers;
 }
 

@@ -29,7 +29,7 @@ const Method& method_of(std::string_view name) {
   return *method;
 }
 
-/// Joint losses take many passes and compare what is close: a quarter of the documents.
+/// Joint losses need many passes and compare similar settings, so they use a quarter of the documents.
 Documents layer_documents(Documents measured) { return measured.first((measured.size() + 3) / 4); }
 
 ResidualStream run_with(Decoder& decoder, const BudgetSpace& space, std::span<const std::int32_t> document,
@@ -50,7 +50,7 @@ std::vector<HalvedCandidate> screened(Decoder& decoder, const BudgetSpace& space
     return log.each(round.size(), [&](std::size_t n) {
       note_document(round[n].document);
       DocumentLoss& of = losses[round[n].document];
-      (void)of.reference();  // the model's own errors end the run
+      (void)of.reference();  // errors of the model itself end the run
       return loss_or_overflow(
           [&] { return of.divergence(run_with(decoder, space, of.tokens(), candidates[round[n].candidate])); });
     });
@@ -66,8 +66,8 @@ bool is_clear(const PairedDifference& difference) {
   return difference.interval && (difference.interval->first > 0 || difference.interval->second < 0);
 }
 
-/// Of the settings of the best one's bytes that its documents do not tell from it, the one that asks least; the better
-/// of two that ask the same.
+/// Returns, of the settings with the best one's bytes that its documents do not distinguish from it, the one with the
+/// least demand; on equal demand, the better one.
 std::size_t chosen_candidate(const std::vector<HalvedCandidate>& ranked, const std::vector<Json>& candidates,
                              BudgetSpace& space) {
   const HalvedCandidate& best = ranked.front();
@@ -83,7 +83,7 @@ std::size_t chosen_candidate(const std::vector<HalvedCandidate>& ranked, const s
   return chosen;
 }
 
-/// Losses of passes over the documents held out.
+/// Losses of passes over the held-out documents.
 struct HeldOut {
   using Run = std::function<ResidualStream(std::span<const std::int32_t>)>;
 
@@ -93,16 +93,16 @@ struct HeldOut {
   LossLog& log;
 
   DocumentLoss loss(std::size_t n) const { return {decoder, documents[n], prefix}; }
-  /// Mean NLL of each document. @param run  a pass over one
+  /// Returns the mean NLL of each document. @param run  a pass over one document
   std::vector<double> nll(const Run& run) const {
     return log.each(documents.size(), [&](std::size_t n) { return loss(n).nll(run(documents[n])); });
   }
-  /// The same of passes that may leave the range of f32.
+  /// Like nll(), for passes that may overflow f32.
   std::vector<double> nll_or_overflow(const Run& run) const {
     return log.each(documents.size(),
                     [&](std::size_t n) { return loss_or_overflow([&] { return loss(n).nll(run(documents[n])); }); });
   }
-  /// Standard error of the mean of `nll`: over documents, of one document over its tokens, which takes another pass.
+  /// Returns the standard error of the mean of `nll`: over documents; of one document, over tokens (another pass).
   double error(const std::vector<double>& nll, const Run& run) const {
     if (nll.empty() || overflows(nll.front())) return 0;
     if (nll.size() > 1) return paired_mean(nll).error;
@@ -115,7 +115,7 @@ struct HeldOut {
   }
 };
 
-/// The plainest contender that the documents held out do not tell from the best goes first, the others by their loss.
+/// Puts the plainest contender not distinguished from the best on held-out documents first; sorts the others by loss.
 void choose_contender(BudgetCalibration& found) {
   constexpr std::array<std::string_view, 3> kPlainness{"standard", "uniform", "layers"};
   std::erase_if(found.contenders, [](const BudgetContender& one) { return overflows(paired_mean(one.nll).mean); });
@@ -134,7 +134,7 @@ void choose_contender(BudgetCalibration& found) {
   std::rotate(found.contenders.begin(), chosen, chosen + 1);
 }
 
-/// The losses of the full cache and of the contenders.
+/// Measures the losses of the full cache and of the contenders.
 void measure_held(const HeldOut& held, BudgetSpace& space, BudgetCalibration& found) {
   const auto full = [&](std::span<const std::int32_t> document) {
     ResidualStream hidden = held.decoder.embed(document);
@@ -180,7 +180,7 @@ BudgetCalibration calibrate_to_budget(Decoder& decoder, std::string_view method,
     std::ranges::transform(chosen->losses, ranked.front().losses, std::back_inserter(found.passed_over_by),
                            std::minus{});
   }
-  found.contenders.push_back({"uniform", candidates[best]});  // which wins where layers trade nothing
+  found.contenders.push_back({"uniform", candidates[best]});  // wins if layers trade nothing
   if (plan.rounds > 0)
     found.contenders.push_back({"layers", settings_by_layer(space, decoder, best, plan.rounds,
                                                             layer_documents(text.measured), text.states, log)});
@@ -193,7 +193,7 @@ BudgetCalibration calibrate_to_budget(Decoder& decoder, std::string_view method,
 
 std::size_t max_losses(const ModelConfig& model, std::string_view method, const BudgetPlan& plan,
                        const BudgetText& text) {
-  constexpr std::size_t kContenders = 4;  // with the full cache
+  constexpr std::size_t kContenders = 4;  // including the full cache
   const std::size_t tokens = text.measured.front().size(),
                     settings = budget_grid(method).settings({tokens, tokens}).size(),
                     joint = plan.rounds > 0 ? by_layer_losses(model, plan.rounds) : 0;

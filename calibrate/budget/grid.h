@@ -12,45 +12,45 @@
 
 namespace kvs {
 
-/// What a budget allows of a document: the room that settings share out.
+/// The size of a document under a budget; settings divide it.
 struct BudgetRoom {
   std::size_t tokens = 0;       // of a document
-  std::size_t rows = 0;         // tokens whose keys and values the budget holds
-  std::size_t later = 0;        // tokens after a prefix that is compressed at its end
-  Json given = Json::object();  // settings that are fixed: they take the place of a grid's
+  std::size_t rows = 0;         // number of tokens whose keys and values fit the budget
+  std::size_t later = 0;        // number of tokens after a prefix that is compressed at its end
+  Json given = Json::object();  // given settings: they replace those of a grid
 
-  /// Rows for the tokens of the prefix.
+  /// Returns the rows for the tokens of the prefix.
   std::size_t of_prefix() const noexcept { return rows - std::min(rows, later); }
-  /// The number that is given for all layers, or else `own`.
+  /// Returns the number that is given for all layers, otherwise `own`.
   std::size_t count(const std::string& parameter, std::size_t own) const;
-  /// An eighth of the rows, `most` at most, unless sinks are given.
+  /// Returns the given number of sinks, otherwise an eighth of the rows, at most `most`.
   std::size_t sinks(std::size_t most) const;
 };
 
-/// What layers may have of one parameter at the same bytes, beside what settings have.
+/// Values of one parameter by layer, at the same bytes, that are proposed in addition to those of the settings.
 struct LayerProposal {
   std::string_view parameter = {};
-  /// [n] that of spectrum.layers[n], by the DCT of its states.
+  /// [n] value of spectrum.layers[n], from the DCT of its states.
   std::vector<Json> (*by_spectra)(const Spectrum& spectrum, const Json& settings) = nullptr;
 };
 
-/// What a method brings to a calibration to a byte budget: settings (as Parameters takes them) without what sets the
-/// size (Method::settings_for_share), which the budget gives.
+/// A method's grid for a calibration to a byte budget: settings (as for Parameters) without the parameters that set the
+/// size (Method::settings_for_share), which follow from the budget.
 struct BudgetGrid {
-  /// The paper's own setting, then what stands in for it where that reaches no small enough size.
+  /// Returns the paper's own setting, then substitutes for budgets that it cannot reach.
   std::vector<Json> (*standards)() = nullptr;
-  /// What is tried: few settings, along the axes that were found to matter (docs/budgets.md). Where the method has no
-  /// size to choose, also what layers trade.
+  /// Returns the settings to try: few, along the axes that were found to matter (docs/budgets.md). For a method without
+  /// a size to choose, layers also trade these.
   std::vector<Json> (*settings)(const BudgetRoom& room) = nullptr;
   LayerProposal proposal = {};
-  /// How much settings ask of what runs them: of settings of equal bytes that documents do not tell apart the least is
-  /// chosen. nullptr: all ask the same.
+  /// Returns the demand of settings on the program that runs them. Of settings with equal bytes that documents do not
+  /// distinguish, the one with the lowest demand is chosen. nullptr: all are equal.
   std::size_t (*demand)(const Json& settings) = nullptr;
-  /// Where time is short, calibrations of low numbers come first: those that gain most for the time that they take.
+  /// If time is short, calibrations with low numbers come first: those that gain most for their time.
   int priority = 0;
 };
 
-/// The method's, or one that has the method's standards alone.
+/// Returns the method's grid; for a method without one, a grid with its default settings only.
 BudgetGrid budget_grid(std::string_view method) noexcept;
 
 /// A parameter and the values to try.
@@ -58,9 +58,9 @@ struct GridAxis {
   std::string name;
   std::vector<Json> values;
 };
-/// Every combination, the last axis running fastest.
+/// Returns every combination; the last axis varies fastest.
 std::vector<Json> combinations(const std::vector<GridAxis>& axes);
-/// Shares of a number of tokens as an axis: whole numbers, `least` or more.
+/// Returns an axis of shares of a number of tokens: whole numbers, at least `least`.
 GridAxis shares_of(std::string name, std::size_t tokens, std::span<const double> shares, std::size_t least = 0);
 
 }  // namespace kvs

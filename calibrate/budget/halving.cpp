@@ -16,7 +16,7 @@ std::size_t next_documents(std::size_t now, std::size_t documents) noexcept {
 }
 std::size_t survivors(std::size_t alive) noexcept { return std::max(std::min(alive, kFinalists), (alive + 1) / 2); }
 
-/// Of two that were measured on the same documents.
+/// Compares two candidates that were measured on the same documents.
 bool is_clearly_worse(const HalvedCandidate& one, const HalvedCandidate& best) {
   constexpr double kConfidence = 0.95;
   const std::size_t documents = one.losses.size();

@@ -7,7 +7,7 @@
 namespace kvs {
 namespace {
 
-/// Settings and steps that all layers share.
+/// Creates a lattice with settings and steps that all layers share.
 BudgetLattice shared_lattice(CacheSizes& sizes, const std::vector<Json>& settings,
                              const std::vector<std::vector<std::size_t>>& steps, std::size_t start,
                              std::span<const std::size_t> layers) {
@@ -20,7 +20,7 @@ BudgetLattice shared_lattice(CacheSizes& sizes, const std::vector<Json>& setting
   return lattice;
 }
 
-/// Whether two settings have all parameters but one in common.
+/// Returns true if two settings differ in exactly one parameter.
 bool differ_in_one(const Json& a, const Json& b) {
   const auto differences =
       std::ranges::count_if(a.items(), [&](const auto& item) { return b.value(item.key(), Json()) != item.value(); });
@@ -30,7 +30,7 @@ bool differ_in_one(const Json& a, const Json& b) {
 }  // namespace
 
 BudgetLattice sized_lattice(CacheSizes& sizes, const ScaledSettings& scaled, std::span<const std::size_t> layers) {
-  constexpr int kSteps = 3;  // an octave, either way
+  constexpr int kSteps = 3;  // steps per octave, in both directions
   std::vector<Json> settings;
   std::size_t start = 0;
   for (int step = -kSteps; step <= kSteps; ++step) {
@@ -72,7 +72,7 @@ BudgetLattice plain_lattice(CacheSizes& sizes, const std::vector<Json>& settings
   std::ranges::stable_sort(order, {}, [&](std::size_t n) { return sizes.total(settings[n]); });
   std::vector<std::vector<std::size_t>> steps(order.size());
   for (std::size_t rank = 0; rank < order.size(); ++rank) {
-    std::map<std::string, std::size_t> next;  // of the parameter that differs
+    std::map<std::string, std::size_t> next;  // by the parameter that differs
     const Json& from = settings[order[rank]];
     for (std::size_t larger = rank + 1; larger < order.size(); ++larger) {
       const Json& to = settings[order[larger]];

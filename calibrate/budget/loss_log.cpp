@@ -12,9 +12,9 @@
 namespace kvs {
 namespace {
 
-/// The mean loss of a document in nats. A divergence may be below 0 by its rounding.
+/// Reads the mean loss of a document in nats. Rounding may make a divergence negative.
 double recorded_loss(const JsonCursor& value) {
-  constexpr double kRounding = 1, kMost = 1e39;  // more than two f32 logits are apart
+  constexpr double kRounding = 1, kMost = 1e39;  // larger than any difference of two f32 logits
   const double loss = record_real(value);
   if (loss != kOverflowLoss && (loss < -kRounding || loss > kMost))
     value.fail("a loss from 0 to 1e39, or 1e100 of a pass that overflows");

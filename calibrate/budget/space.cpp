@@ -13,21 +13,21 @@
 namespace kvs {
 namespace {
 
-/// The prefix of a method that compresses one at its end. What follows it stays as it comes: a quarter of the document,
-/// but no more than half of the rows that the budget holds.
+/// Returns the default prefix of a method that compresses a prefix at its end. The tokens after it are not compressed:
+/// a quarter of the document, but at most half of the rows in the budget.
 std::size_t standard_prefix(std::size_t tokens, std::size_t rows) {
   constexpr std::size_t kScored = 2;  // at least
   return tokens - std::max(std::min(tokens, kScored), std::min(tokens / 4, rows / 2));
 }
 
-/// Tokens of `tokens` that a layer without a sliding window holds when those with one, of which `windows` of `all`
-/// bytes are, hold theirs whole.
+/// Returns the tokens, of `tokens`, that a layer without a sliding window can store if layers with a window store
+/// theirs in full; these have `windows` of all `all` bytes.
 std::size_t rows_within(std::size_t bytes, std::size_t windows, std::size_t all, std::size_t tokens) {
-  if (windows == all) windows = 0;  // no layer is without: all share
+  if (windows == all) windows = 0;  // every layer has a window: all share the bytes
   return std::min(tokens, (bytes - std::min(bytes, windows)) * tokens / (all - windows));
 }
 
-/// Of settings, by the method or by the model's shape.
+/// Returns true if the method or the model's shape refuses the settings.
 bool is_refusal(const Error& error) {
   return error.code() == ErrorCode::kUsage || error.code() == ErrorCode::kUnsupported;
 }
@@ -68,7 +68,7 @@ void BudgetSpace::check_given() const {
       throw Error(ErrorCode::kUsage, "--set", "found " + name + ", which the budget sets, expected other parameters");
 }
 
-/// By the first settings that documents of this length admit: the paper's need not be.
+/// Uses the first settings that are valid for documents of this length; the paper's may not be.
 void BudgetSpace::measure_room() {
   std::vector<Json> settings = grid_.standards();
   std::ranges::move(grid_.settings(room_), std::back_inserter(settings));
@@ -116,7 +116,7 @@ Json BudgetSpace::resolved(const Json& settings) const {
   return values.resolved();
 }
 
-/// Nothing also where the method or the model's shape refuses the settings; the first refusal is kept.
+/// Also returns nullopt if the method or the model's shape refuses the settings; the first refusal is kept.
 std::optional<Json> BudgetSpace::fitted(const Json& settings, std::size_t bytes) {
   check_interrupt();
   try {

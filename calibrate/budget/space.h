@@ -12,15 +12,15 @@
 
 namespace kvs {
 
-/// Tokens that the layers with a sliding window hold of a document, summed over them.
+/// Returns the number of tokens of a document in layers with a sliding window, summed over these layers.
 std::size_t windowed_tokens(const ModelConfig& model, std::size_t tokens);
 
-/// The settings of one method under one budget. Settings that it gives have a value for every parameter.
+/// The settings of one method under one budget. Returned settings have a value for every parameter.
 class BudgetSpace {
  public:
-  /// @param model   which must outlive this;  @param tokens  of a document
-  /// @param bytes   of all layers, at most;   @param fixed   what every setting has in common
-  /// @throws Error kUsage if `fixed` gives the size, which the bytes set, or no number that it is reckoned from
+  /// @param model   must outlive this;  @param tokens  of a document
+  /// @param bytes   maximum for all layers;  @param fixed   values common to all settings
+  /// @throws Error kUsage if `fixed` gives the size, which the bytes determine, or an invalid value for its computation
   BudgetSpace(const Method& method, const ModelConfig& model, std::size_t tokens, std::size_t bytes, Json fixed);
 
   const Method& method() const noexcept { return method_; }
@@ -31,31 +31,31 @@ class BudgetSpace {
   const BudgetRoom& room() const noexcept { return room_; }
   CacheSizes& sizes() noexcept { return sizes_; }
 
-  /// The grid's settings, each with the greatest size that the budget allows; those that reach it, each once.
-  /// @throws Error kUsage if none does, naming the one that comes nearest; as make_cache() if none is one of the method
+  /// Returns the grid's settings that fit the budget, each with the largest size that it allows, without repetitions.
+  /// @throws Error kUsage if none fits, naming the closest one; like make_cache() if the method accepts none
   std::vector<Json> candidates();
-  /// The grid's place of one of candidates().
+  /// Index in the grid of one of candidates().
   std::size_t place(std::size_t candidate) const { return places_[candidate]; }
-  /// The settings at a place of the grid, whose grid is as long for every budget and document; nothing if they do not
-  /// reach the budget.
+  /// Returns the settings at an index of the grid; grids of all budgets and documents have the same length. nullopt if
+  /// they do not fit the budget.
   std::optional<Json> at(std::size_t place) { return fitted(grid_.settings(room_)[place], bytes_); }
-  /// The first of the grid's standards that reaches the budget.
+  /// Returns the first of the grid's default settings that fits the budget.
   std::optional<Json> standard();
-  /// One of candidates() at another size: the settings at its place in the grid of a budget of `share` times the bytes,
-  /// fitted to it. Nothing if they do not reach it.
+  /// Returns one of candidates() at another size: the settings at its index in the grid of a budget of `share` times
+  /// the bytes, fitted to that budget. nullopt if they do not fit it.
   std::optional<Json> scaled(std::size_t candidate, double share);
-  /// All of the grid's settings, whatever their size, of a method that has none to choose.
+  /// Returns all of the grid's settings, independent of size, for a method without a size to choose.
   std::vector<Json> unsized() const;
 
-  /// Whether a parameter is given.
+  /// Returns true if a parameter is given.
   bool is_given(const std::string& parameter) const { return fixed_.contains(parameter); }
   Cache cache(const Json& settings) const;
   std::unique_ptr<LayerCache> layer_cache(const Json& settings, std::size_t layer) const;
 
  private:
-  /// @throws Error kUsage as the constructor
+  /// @throws Error kUsage like the constructor
   void check_given() const;
-  /// With what is given in place of what `settings` has.
+  /// Returns `settings` with the given values in place of its own.
   Json with_fixed(Json settings) const;
   void measure_room();
   void measure_room(const Json& whole);
@@ -72,7 +72,7 @@ class BudgetSpace {
   CacheSizes sizes_;
   BudgetGrid grid_;
   BudgetRoom room_;
-  std::vector<std::size_t> places_;  // [candidate] in the grid
+  std::vector<std::size_t> places_;  // [candidate] index in the grid
   std::optional<Error> refusal_;
 };
 

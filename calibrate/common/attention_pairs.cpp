@@ -9,7 +9,7 @@
 namespace kvs {
 namespace {
 
-constexpr float kMinWeight = 1e-7F;  // pairs with less attention are left out
+constexpr float kMinWeight = 1e-7F;  // pairs with less attention are ignored
 
 using Rows = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
@@ -17,12 +17,12 @@ using Rows = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajo
 struct HostStates {
   std::vector<float> q, k, cosine, sine;
   std::size_t tokens = 0, head_dim = 0, chunks = 0, group = 0;
-  float factor = 1;  // RopeTable::factor, squared: of both sides
+  float factor = 1;  // RopeTable::factor squared, because it scales both sides
 
   const float* query(std::size_t head, std::size_t token) const { return &q[(head * tokens + token) * head_dim]; }
   const float* key(std::size_t head, std::size_t token) const { return &k[(head / group * tokens + token) * head_dim]; }
 
-  /// The features of a pair; @return its score
+  /// Computes the features of a pair. @return its score
   float features(std::size_t head, std::size_t i, std::size_t j, float* to) const {
     const float *const x = query(head, i), *const y = key(head, j);
     const float *const ci = &cosine[i * chunks], *const si = &sine[i * chunks], *const cj = &cosine[j * chunks],
@@ -41,7 +41,7 @@ struct HostStates {
   }
 };
 
-/// The weights of scores, in place.
+/// Converts scores to attention weights, in place.
 void softmax(std::span<float> scores, const ScoreRule& rule) {
   for (float& score : scores) {
     score *= rule.scale;
@@ -53,7 +53,7 @@ void softmax(std::span<float> scores, const ScoreRule& rule) {
   for (float& score : scores) score /= sum;
 }
 
-/// A thread's memory.
+/// Working memory of a thread.
 struct Workspace {
   Workspace(std::size_t tokens, std::size_t features)
       : features_of(tokens, features), mean(features), gram(features, features), weights(tokens) {}
@@ -64,7 +64,7 @@ struct Workspace {
   std::vector<float> weights;
 };
 
-/// What one query adds to its head's sums.
+/// Adds one query's part to its head's sums.
 void add_query(const HostStates& states, std::size_t head, std::size_t i, const ScoreRule& rule, Workspace& space,
                std::span<double> mass) {
   const std::size_t first = rule.window > 0 && i + 1 > rule.window ? i + 1 - rule.window : 0, count = i + 1 - first;
@@ -103,7 +103,7 @@ void AttentionPairs::add(Backend& backend, const DocumentStates& states, const R
                   table.factor * table.factor};
   const std::size_t queries = std::min(tokens, kQueries), size = features(host.chunks);
   std::vector<double> masses(heads * tokens);
-  // Memory is taken here: an exception must not leave a parallel region.
+  // Memory is allocated here, because exceptions must not leave a parallel region.
   const std::size_t threads = std::min(static_cast<std::size_t>(omp_get_max_threads()), heads);
   std::vector<Workspace> work(threads, Workspace(tokens, size));
 #pragma omp parallel for schedule(dynamic) num_threads(static_cast <int>(work.size()))

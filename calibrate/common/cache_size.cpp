@@ -11,9 +11,9 @@
 namespace kvs {
 namespace {
 
-constexpr std::size_t kRopeChunks = 1;  // turning more of them would only cost time
+constexpr std::size_t kRopeChunks = 1;  // more rotated chunks would only cost time
 
-/// Whether a layer may have other values than the next one.
+/// Returns true if layers may have different values.
 bool has_lists(const Json& settings, const std::vector<ParameterSpec>& specs) {
   return std::ranges::any_of(specs, [&](const ParameterSpec& spec) {
     const auto found = settings.find(spec.name);
@@ -132,7 +132,7 @@ std::optional<Json> CacheSizes::fitted(const Json& settings, std::size_t bytes) 
   std::size_t low = 0, high = tokens_;  // low: too small for the method, or fits
   double low_bytes = 0, high_bytes = static_cast<double>(total(settings_for_share(settings, high)));
   if (high_bytes <= static_cast<double>(bytes)) return settings_for_share(settings, high);
-  // Sizes are nearly linear in what is kept: two guesses by interpolation are often the last that fits and the next.
+  // Sizes are nearly linear in the kept share: two interpolated guesses often find the largest that fits and the next.
   for (std::size_t guesses = 0; high - low > 1; ++guesses) {
     const double share = (static_cast<double>(bytes) - low_bytes) / (high_bytes - low_bytes),
                  guess = guesses % 3 == 2 ? 0.5 : std::clamp(share, 0.0, 1.0);

@@ -10,39 +10,39 @@
 
 namespace kvs {
 
-/// `settings` with what keeps all of a document, whatever of a size (Method::settings_for_share) they give.
+/// Returns `settings` with a size that keeps all of a document; replaces any size in them (Method::settings_for_share).
 Json with_greatest_size(const Method& method, std::size_t tokens, const Json& settings);
 
-/// What caches of one method hold of a document, found by running a layer of each kind on states of zeros: sizes do not
-/// depend on what states hold.
+/// Sizes of the caches of one method for a document, measured by running a layer of each kind on states of zeros: sizes
+/// do not depend on the values of states.
 class CacheSizes {
  public:
-  /// @param shape  which must outlive this, as `method`;  @param layers  of the model
+  /// @param shape  must outlive this, like `method`;  @param layers  of the model
   /// @param tokens  of a document
   CacheSizes(const Method& method, const CacheShape& shape, std::size_t layers, std::size_t tokens);
 
-  /// The most stored bytes that each layer holds at any time of a document, by layer. Cost: attention of one layer for
-  /// each kind of layer (of every layer where `settings` has lists by layer).
-  /// @throws Error kUsage as make_cache()
+  /// Returns the most stored bytes of each layer at any time of a document, by layer. Cost: attention of one layer for
+  /// each kind of layer (of every layer if `settings` has lists by layer).
+  /// @throws Error kUsage like make_cache()
   std::vector<std::size_t> by_layer(const Json& settings);
-  /// Of all layers. Where they differ their peaks may come at different times, and the cache's be less than this sum.
+  /// Returns the sum over layers. The cache's peak may be smaller: layers may peak at different times.
   std::size_t total(const Json& settings);
-  /// Of the full cache at CacheBytes::kStoredValue bytes a value: what budgets are shares of.
+  /// Returns the size of the full cache at CacheBytes::kStoredValue bytes a value; budgets are shares of it.
   std::size_t full() const;
-  /// `settings` with the greatest size (Method::settings_for_share) that holds at most `bytes`; nothing if the smallest
-  /// that the method takes is more. A method without a size has `settings` alone to offer. Cost: log₂ tokens sizes.
-  /// @throws Error as make_cache(), if the method takes no size at all
+  /// Returns `settings` with the largest size (Method::settings_for_share) of at most `bytes`; nullopt if the method's
+  /// smallest size is larger. For a method without a size, only `settings` are tried. Cost: log₂ tokens sizes.
+  /// @throws Error like make_cache(), if the method accepts no size
   std::optional<Json> fitted(const Json& settings, std::size_t bytes);
-  /// The smallest size that the method takes.
+  /// Returns the smallest size that the method accepts.
   std::size_t least(const Json& settings);
-  /// `settings` with what keeps all of a document; of a method without a size as they are.
+  /// Returns `settings` with a size that keeps all of a document; unchanged for a method without a size.
   Json largest(const Json& settings) const {
     return method_->settings_for_share == nullptr ? settings : with_greatest_size(*method_, tokens_, settings);
   }
 
  private:
   Json settings_for_share(const Json& settings, std::size_t kept) const;
-  /// total(), nothing where the method refuses the settings.
+  /// Returns total(), or nullopt if the method refuses the settings.
   std::optional<std::size_t> tried(const Json& settings);
   std::size_t run(LayerCache& cache, std::size_t layer, const Prefix& prefix);
 
@@ -50,7 +50,7 @@ class CacheSizes {
   const CacheShape* shape_;
   std::size_t layers_, tokens_;
   std::unique_ptr<Backend> backend_;
-  std::map<std::string, std::size_t> known_;  // totals, of settings
+  std::map<std::string, std::size_t> known_;  // totals by settings
 };
 
 }  // namespace kvs

@@ -5,18 +5,19 @@
 
 namespace kvs {
 
-/// Which builds of llama.cpp have flash attention on CUDA for a pair of cache types; ascending in what is asked of the
-/// build. Source: ggml/src/ggml-cuda/fattn.cu of llama.cpp (00a2d60), ggml_cuda_get_best_fattn_kernel.
+/// Which builds of llama.cpp have flash attention on CUDA for a pair of cache types, in ascending order of build
+/// requirements. Source: ggml/src/ggml-cuda/fattn.cu of llama.cpp (00a2d60), ggml_cuda_get_best_fattn_kernel.
 enum class CudaPair {
   kEveryBuild,  // f16, bf16, q8_0 and q4_0 with themselves, q8_0 keys with q4_0 values
   kAllQuants,   // builds with GGML_CUDA_FA_ALL_QUANTS: any two of f16, bf16, q8_0, q5_1, q5_0, q4_1, q4_0
-  kNone,        // what has iq4_nl
+  kNone,        // pairs with iq4_nl
 };
 CudaPair cuda_pair(std::string_view k, std::string_view v);
 
-/// "builds with GGML_CUDA_FA_ALL_QUANTS", as outputs name them.
+/// Returns "builds with GGML_CUDA_FA_ALL_QUANTS", as outputs name them.
 std::string_view builds_of(CudaPair pair) noexcept;
-/// "llama.cpp's flash attention on CUDA takes K q5_1 with V q5_1 in builds with GGML_CUDA_FA_ALL_QUANTS alone; …".
+/// Returns "llama.cpp's flash attention on CUDA takes K q5_1 with V q5_1 in builds with GGML_CUDA_FA_ALL_QUANTS alone;
+/// …".
 std::string cuda_pair_text(std::string_view k, std::string_view v);
 
 }  // namespace kvs

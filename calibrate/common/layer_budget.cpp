@@ -12,7 +12,7 @@
 namespace kvs {
 namespace {
 
-/// A step of one layer, and what it changes.
+/// A step of one layer, and the changes it makes.
 struct Move {
   std::size_t layer, candidate;
   std::int64_t size;
@@ -22,7 +22,7 @@ struct Move {
 /// Moves of different layers that are made together.
 struct Trade {
   std::vector<Move> moves;
-  double loss = 0;  // if marginal losses added up
+  double loss = 0;  // sum of the marginal losses
   std::int64_t size = 0;
 
   void add(const Move& move) {
@@ -77,7 +77,7 @@ class Allocator {
     return paired_mean(loss_(choice)).mean;
   }
 
-  /// Every step of every layer, by itself.
+  /// Measures every step of every layer on its own.
   void measure_moves() {
     moves_.clear();
     for (std::size_t layer = 0; layer < budget_.layers.size(); ++layer) {
@@ -91,14 +91,14 @@ class Allocator {
       }
     }
     std::ranges::stable_sort(
-        moves_, [](const Move& a, const Move& b) {  // those that pay come first, the cheapest ahead
+        moves_, [](const Move& a, const Move& b) {  // moves that save bytes come first, the cheapest ahead
           if ((a.size < 0) != (b.size < 0)) return a.size < 0;
           return a.size < 0 ? a.loss * static_cast<double>(-b.size) < b.loss * static_cast<double>(-a.size)
                             : a.loss < b.loss;
         });
   }
 
-  /// `move` and what pays for it, without layers that are `taken`; nothing if it cannot be paid.
+  /// Returns `move` with the moves that pay for it, without `taken` layers; nullopt if it cannot be paid.
   std::optional<Trade> paid(const Move& move, const std::vector<bool>& taken, std::int64_t slack) const {
     Trade trade;
     trade.add(move);
@@ -109,7 +109,7 @@ class Allocator {
     return trade.size <= slack ? std::optional(std::move(trade)) : std::nullopt;
   }
 
-  /// Trades that promise a gain and fit the budget in this order.
+  /// Returns trades that promise a gain and fit the budget in this order.
   std::vector<Trade> trades() const {
     std::vector<Trade> result;
     std::vector<bool> taken(budget_.layers.size());
@@ -142,7 +142,7 @@ class Allocator {
     if (!(loss < found_.loss)) return false;
     found_.choice = std::move(choice);
     found_.loss = loss;
-    for (const Trade& trade : trades)  // their layers' other moves began elsewhere
+    for (const Trade& trade : trades)  // other moves of these layers started from another candidate
       std::erase_if(moves_, [&](const Move& move) { return trade.touches(move.layer); });
     return true;
   }
@@ -153,7 +153,7 @@ class Allocator {
     return false;
   }
 
-  /// Single steps, and one layer up with another down.
+  /// Returns single steps, and exchanges of one layer up with another down.
   std::vector<Trade> pairs() const {
     std::vector<Trade> result;
     for (const Move& move : moves_) {
@@ -185,7 +185,7 @@ class Allocator {
   const LayerBudget& budget_;
   const JointLoss& loss_;
   LayerAllocation found_;
-  std::vector<Move> moves_;  // measured with all layers as they stand
+  std::vector<Move> moves_;  // measured with all other layers unchanged
 };
 
 }  // namespace

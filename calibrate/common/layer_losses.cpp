@@ -22,7 +22,7 @@ ResidualStream LayerLosses::run(Document& document, const LayerChoice& choice) {
   const LayerChoice& last = document.last;
   const auto differs = last.empty() ? last.begin() : std::ranges::mismatch(last, choice).in1;
   const std::size_t first = std::min(static_cast<std::size_t>(differs - last.begin()), layers_.size() - 1);
-  document.last.clear();  // until all that follows is there
+  document.last.clear();  // empty until all following streams are stored
   std::vector<std::unique_ptr<LayerCache>> caches;
   for (std::size_t layer = 0; layer < decoder_->model().config().layers; ++layer) {
     const auto at = std::ranges::lower_bound(layers_, layer);

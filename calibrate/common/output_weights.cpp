@@ -13,7 +13,7 @@ using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowM
 
 constexpr double kDamping = 1e-3;
 
-/// sum += factor · (rows of `x` at `channels`) (the same)ᵀ. x: [row, columns]; sum: [channels, channels].
+/// Adds factor · X Xᵀ to `sum`, X being the rows of `x` in `channels`. x: [row, columns]; sum: [channels, channels].
 void add_gram(std::span<const double> x, std::size_t columns, std::span<const std::size_t> channels, double factor,
               std::span<double> sum) {
   const auto count = static_cast<Eigen::Index>(channels.size()), width = static_cast<Eigen::Index>(columns);
@@ -29,7 +29,7 @@ std::vector<std::size_t> all_channels(std::size_t head_dim) {
   return channels;
 }
 
-/// W · L: what the map yields has the covariance (W·L)(W·L)ᵀ.
+/// Returns W · L: the map's output has the covariance (W·L)(W·L)ᵀ.
 std::vector<double> spread(CalibrationOps& ops, std::span<const float> weight, std::span<const double> factor,
                            std::size_t columns) {
   std::vector<double> product(weight.begin(), weight.end());

@@ -8,7 +8,7 @@
 namespace kvs {
 namespace {
 
-/// Why a value is none of a parameter's, of one layer and head; empty if it may be.
+/// Returns what was expected if `value` is invalid for a parameter of one layer and head; empty if it is valid.
 std::string expected_of(const ParameterSpec& spec, const Json& value) {
   using Kind = ParameterSpec::Kind;
   const auto inside = [&] { return value >= spec.least && value <= spec.most; };

@@ -8,11 +8,11 @@
 
 namespace kvs {
 
-/// Checks the names of settings and, as far as no model and no other setting has a part in it, their values.
+/// Checks the names of settings, and their values as far as they depend neither on the model nor on other settings.
 /// @param where  the option, for messages;  @throws Error kUsage
 void check_settings(const Method& method, const Json& settings, const std::string& where);
-/// Checks that parameters without a standard, which are counts, are there.
-/// @param later  names of those that are known later;  @throws Error kUsage
+/// Checks that all required parameters (which are counts) are given.
+/// @param later  names of parameters that will be known later;  @throws Error kUsage
 void check_complete(const Method& method, const Json& settings, const std::string& where,
                     std::span<const std::string_view> later = {});
 

@@ -7,7 +7,7 @@
 
 namespace kvs {
 
-/// What sliding windows change for a method that measures losses; empty where the model has none.
+/// Returns notes on sliding windows for a method that measures losses; empty if the model has no windows.
 std::vector<std::string> window_notes(const ModelConfig& model);
 
 }  // namespace kvs

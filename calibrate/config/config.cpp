@@ -14,7 +14,7 @@ namespace kvs {
 namespace {
 
 bool is_near(const Json& found, const Json& wanted) {
-  constexpr double kTolerance = 1e-5;  // GGUF files keep f32, and stretched frequencies as factors
+  constexpr double kTolerance = 1e-5;  // GGUF files store f32, and stretched frequencies as factors
   if (found.is_array() && wanted.is_array())
     return found.size() == wanted.size() && std::equal(found.begin(), found.end(), wanted.begin(), is_near);
   return found.is_number() && wanted.is_number() &&

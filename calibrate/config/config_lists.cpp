@@ -13,10 +13,10 @@
 namespace kvs {
 namespace {
 
-/// A place that a rule matches.
+/// A place in the config that a rule matches.
 struct Match {
   JsonCursor place;
-  std::optional<std::size_t> position = std::nullopt;  // what the rule's first * stands for: one of the layers
+  std::optional<std::size_t> position = std::nullopt;  // index that replaces the rule's first *: one of the layers
 };
 
 std::vector<std::string> parts_of(const std::string& place) {
@@ -28,7 +28,7 @@ std::vector<std::string> parts_of(const std::string& place) {
   return parts;
 }
 
-/// The entries of a list, or the value itself.
+/// Returns the entries of a list, or the value itself.
 std::vector<JsonCursor> entries_of(const JsonCursor& place) {
   if (!place.value().is_array()) return {place};
   std::vector<JsonCursor> entries;
@@ -51,13 +51,13 @@ class ListRules {
   }
 
  private:
-  /// nullptr: not there, or null
+  /// Returns nullptr if the value is missing or null.
   const Json* find(const std::string& place) const {
     const Json::json_pointer pointer(place);
     return config_.contains(pointer) && !config_.at(pointer).is_null() ? &config_.at(pointer) : nullptr;
   }
 
-  /// What stands at a place, or a parameter's standard.
+  /// Returns the value at a place, or a parameter's default.
   Json value_of(const std::string& place) const {
     if (const Json* found = find(place); found != nullptr) return *found;
     if (place == "/parameters/layers") {
@@ -105,12 +105,12 @@ class ListRules {
     }
   }
 
-  /// What else must or may not be there.
+  /// Checks members that must or must not accompany this one.
   void check_company(const Json& rule, const JsonCursor& place) const {
     if (rule.contains("needs"))
       if (const auto needed = rule.at("needs").get<std::string>(); !is_there(needed))
         throw Error(ErrorCode::kInput, where_ + ": " + needed,
-                    "found nothing, expected what belongs to " + place.pointer());
+                    "found nothing, expected a value that goes with " + place.pointer());
     if (rule.contains("is")) {
       const std::string& kind = rule.at("is").get_ref<const std::string&>();
       if (place.value().type_name() != kind) place.fail(kind == "absent" ? "nothing here" : "an " + kind);
@@ -118,7 +118,7 @@ class ListRules {
     if (rule.contains("same")) check_same(place, rule.at("same").get<std::string>());
   }
 
-  /// Whether a place is there and, if it is a list, has an entry.
+  /// Returns true if the value exists and, if it is a list, is not empty.
   bool is_there(const std::string& place) const {
     const Json* found = find(place);
     return found != nullptr && (!found->is_array() || !found->empty());

@@ -9,7 +9,7 @@
 namespace kvs {
 namespace {
 
-/// What one value may be.
+/// Returns the schema of one value.
 Json value_schema(const ParameterSpec& spec) {
   switch (spec.kind) {
     case ParameterSpec::Kind::kCount:
@@ -33,7 +33,7 @@ Json value_schema(const ParameterSpec& spec) {
   return {};
 }
 
-/// @param shared  properties that other methods have, too, as "#/definitions/full_parameters/properties/NAME"
+/// @param shared  properties that other methods have too, as "#/definitions/full_parameters/properties/NAME"
 Json parameters_schema(const Method& method, const Json& shared) {
   Json required = Json::array(), properties = Json::object();
   for (const ParameterSpec& spec : describe(method)) {
@@ -56,10 +56,10 @@ Json parameters_schema(const Method& method, const Json& shared) {
   return schema;
 }
 
-/// The schema with every method of the table: its name, and its parameters as their reader describes them.
+/// Returns the schema with every method of the table: its name, and its parameters as declared by their reader.
 Json completed(Json schema) {
   Json &names = schema.at("properties").at("method").at("enum"), &rules = schema.at("allOf");
-  const Method& full = kFullMethod;  // has what all methods share and nothing else
+  const Method& full = kFullMethod;  // has exactly the parameters that all methods share
   const Json shared = parameters_schema(full, Json::object()).at("properties");
   for (const Method* const method : all_methods()) {
     if (method->make == nullptr) continue;

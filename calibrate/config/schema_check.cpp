@@ -23,7 +23,7 @@ std::unique_ptr<valijson::Schema> compiled() {
   return schema;
 }
 
-/// valijson reads whole numbers as signed ones.
+/// valijson reads integers as signed ones.
 void widen_large_numbers(nlohmann::json& value) {
   if (value.is_structured())
     for (nlohmann::json& part : value) widen_large_numbers(part);
@@ -34,14 +34,14 @@ void widen_large_numbers(nlohmann::json& value) {
 }  // namespace
 
 void check_schema(const Json& config, const std::string& where) {
-  // valijson's adapter takes nlohmann::json; the document is small.
+  // valijson's adapter needs nlohmann::json; the document is small.
   static const std::unique_ptr<valijson::Schema> schema = compiled();
   auto target = nlohmann::json::parse(config.dump());
   widen_large_numbers(target);
   valijson::Validator validator;
   valijson::ValidationResults results;
   if (validator.validate(*schema, valijson::adapters::NlohmannJsonAdapter(target), &results)) return;
-  // The most specific complaint is the one with the longest path.
+  // The error with the longest path is the most specific one.
   valijson::ValidationResults::Error error, deepest;
   while (results.popError(error))
     if (deepest.description.empty() || error.context.size() > deepest.context.size()) deepest = error;

@@ -6,7 +6,7 @@
 
 namespace kvs {
 
-/// @throws Error kInput at the place of the first member that breaks config_schema().
+/// @throws Error kInput at the place of the first member that violates config_schema().
 void check_schema(const Json& config, const std::string& where);
 
 }  // namespace kvs

@@ -12,7 +12,7 @@ namespace {
 
 using Nodes = std::vector<const Json*>;
 
-/// A condition of the form that the schema uses: each listed property is equal to a constant.
+/// Returns true if a condition holds. The schema's conditions have one form: each listed property equals a constant.
 bool holds(const Json& condition, const Json& value) {
   if (!condition.contains("properties") || !value.is_object()) return false;
   for (const auto& [name, rule] : condition.at("properties").items())
@@ -20,7 +20,7 @@ bool holds(const Json& condition, const Json& value) {
   return true;
 }
 
-/// `node` and every rule that holds beside it: through $ref, allOf and if/then.
+/// Collects `node` and every rule that applies with it, through $ref, allOf and if/then.
 void expand(const Json& schema, const Json& node, const Json& value, Nodes& nodes) {
   if (node.contains("$ref")) {
     const auto target = node.at("$ref").get<std::string>();
@@ -32,7 +32,7 @@ void expand(const Json& schema, const Json& node, const Json& value, Nodes& node
   if (node.contains("if") && holds(node.at("if"), value)) expand(schema, node.at("then"), value, nodes);
 }
 
-/// The rules for one member or element of what `nodes` rule.
+/// Returns the rules for one member or element of the values that `nodes` describe.
 Nodes descend(const Json& schema, const Nodes& nodes, const std::string& member, const Json& value) {
   Nodes below;
   for (const Json* node : nodes) {
@@ -60,7 +60,7 @@ void check_members(const Nodes& nodes, const JsonCursor& place, const std::strin
   }
 }
 
-/// What one rule asks of a value, in words; empty if it says nothing that this knows.
+/// Returns in words what one rule expects of a value; empty if the kind of rule is not supported here.
 std::string expectation(const Json& node) {
   const auto text = [&](const char* key) { return node.at(key).dump(); };
   if (node.contains("const")) return text("const");

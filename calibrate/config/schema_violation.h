@@ -7,9 +7,9 @@
 
 namespace kvs {
 
-/// Says what is wrong with `config` at the place where a validator found that it breaks `schema`.
+/// Reports the error of `config` at the place where a validator found a violation of `schema`.
 /// @param context      the place: member names, and indices as "[3]"
-/// @param description  the validator's own words, for what this does not know how to say
+/// @param description  the validator's own message, used if the rule is not supported here
 /// @throws Error kInput, always: "WHERE: /pointer: found X, expected Y"; an unknown member with the nearest known one
 [[noreturn]] void fail_schema(const Json& schema, const Json& config, const std::string& where,
                               std::span<const std::string> context, const std::string& description);

@@ -17,14 +17,14 @@ struct FactorTensor {
   std::vector<float> values;
 };
 
-/// A tensor of a config's files by its name. @throws Error kInput unless it has this shape; kData on NaN or infinity
-/// in a file
+/// Returns a tensor of a config's files by name. @throws Error kInput unless it has this shape; kData on NaN or
+/// infinity in a file
 using FactorReader =
     std::function<std::vector<float>(const std::string& name, const std::vector<std::uint64_t>& shape)>;
 
-/// Reads tensors that no file holds yet; they must outlive it.
+/// Returns a reader of tensors that are in memory only; they must outlive it.
 FactorReader reader_of(const std::vector<FactorTensor>& tensors);
-/// Reads the tensors of a file; `archive` must outlive it.
+/// Returns a reader of a file's tensors; `archive` must outlive it.
 /// @param path  of the file, for messages
 FactorReader reader_of(const TensorArchive& archive, const std::filesystem::path& path);
 

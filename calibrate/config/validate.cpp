@@ -23,7 +23,7 @@ void check_files(const Json& config, const std::filesystem::path& path) {
   }
 }
 
-/// @throws Error kInput as the method's own reader, which knows more than the schema says.
+/// @throws Error kInput like the method's own reader, which checks more than the schema.
 void check_parameters(const Method& method, const JsonCursor& root, const std::string& where) {
   const JsonCursor model = root.at("model");
   const auto size = [&](const char* name) {

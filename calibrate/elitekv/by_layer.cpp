@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kStepsOfACandidate = 4;  // at most
 
-/// `layer` with the leading `rank` of its singular values.
+/// Returns `layer` reduced to the leading `rank` of its singular values.
 EliteLayer truncated(EliteLayer layer, std::size_t rank, std::size_t d_model) {
   const std::size_t rows = layer.up.size() / layer.rank;
   std::vector<float> up;
@@ -32,7 +32,7 @@ EliteLayer truncated(EliteLayer layer, std::size_t rank, std::size_t d_model) {
   return layer;
 }
 
-/// The caches of every layer and candidate, factorised when they are first asked for: once for each layer and r.
+/// The caches of every layer and candidate, factorised on first use, once for each layer and r.
 class EliteChoices {
  public:
   EliteChoices(const FactorInput& input, Backend& backend, const EliteSearch& search, const EliteConfig& config,
@@ -61,7 +61,7 @@ class EliteChoices {
  private:
   const ModelConfig& model() const { return input_.source.config(); }
 
-  /// Of the greatest rank that a candidate with this r has.
+  /// Returns the layer with the largest rank of a candidate with this r.
   const EliteLayer& widest(std::size_t n, std::size_t r) {
     const auto found = layers_.find({n, r});
     if (found != layers_.end()) return found->second;
@@ -83,16 +83,16 @@ class EliteChoices {
   const EliteSearch& search_;
   EliteConfig config_;
   const EliteLattice& lattice_;
-  std::size_t document_;                                                            // tokens of one
-  std::map<std::size_t, std::vector<std::vector<ElitePicks>>> picks_;               // of r
-  std::map<std::pair<std::size_t, std::size_t>, EliteLayer> layers_;                // of n and r
-  std::vector<std::pair<std::size_t, std::shared_ptr<const EliteProducts>>> last_;  // [n] a candidate's
+  std::size_t document_;                                                            // tokens of one document
+  std::map<std::size_t, std::vector<std::vector<ElitePicks>>> picks_;               // by r
+  std::map<std::pair<std::size_t, std::size_t>, EliteLayer> layers_;                // by n and r
+  std::vector<std::pair<std::size_t, std::shared_ptr<const EliteProducts>>> last_;  // [n] of a candidate
 };
 
 }  // namespace
 
 EliteLattice elite_lattice(const ModelConfig& model, EliteAllocation start, const EliteByLayerPlan& plan) {
-  constexpr int kSteps[] = {2, 3};       // of r and of the size, either way
+  constexpr int kSteps[] = {2, 3};       // of r and of the size, in both directions
   constexpr std::size_t kSizeSteps = 8;  // a step is an eighth of the size
   const std::size_t per_chunk = 2 * model.kv_heads, size = per_chunk * start.r + start.d_ckv;
   std::size_t r_step = 1;
@@ -127,7 +127,7 @@ EliteLattice elite_lattice(const ModelConfig& model, EliteAllocation start, cons
 double by_layer_memory(const ModelConfig& model, const EliteConfig& config, const EliteByLayerPlan& plan,
                        std::size_t documents, std::size_t tokens) {
   const EliteLattice lattice = elite_lattice(model, config.size_of(0), plan);
-  std::map<std::size_t, std::size_t> ranks;  // of r
+  std::map<std::size_t, std::size_t> ranks;  // by r
   for (const EliteAllocation& size : lattice.sizes) ranks[size.r] = std::max(ranks[size.r], size.d_ckv);
   double bytes = static_cast<double>(sizeof(float) * documents * tokens * model.d_model);  // of a layer
   for (const auto& [r, rank] : ranks) bytes += elite_layer_bytes(model, config, {r, rank});

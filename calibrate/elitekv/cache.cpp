@@ -8,9 +8,9 @@
 namespace kvs {
 namespace {
 
-constexpr std::size_t kAbsorbed = 8;  // tokens at most that attend in the latent space
+constexpr std::size_t kAbsorbed = 8;  // maximum number of tokens that attend in the latent space
 
-/// [heads, chunks] of 1 where a chunk is not rotated; several query heads may share a KV head's set.
+/// Returns [heads, chunks], 1 if a chunk is not rotated. Several query heads may share a KV head's set.
 std::vector<std::uint8_t> unrotated_chunks(const std::vector<std::vector<std::size_t>>& elite, std::size_t heads,
                                            std::size_t chunks) {
   std::vector<std::uint8_t> mask(heads * chunks, 1);
@@ -28,7 +28,7 @@ std::unique_ptr<Weight> make_weight(Backend& backend, const std::vector<float>& 
   return backend.make_weight(source);
 }
 
-/// `view` as a matrix of rows.
+/// Returns `view` as a matrix of rows.
 BackendView<float, 2> as_rows(const BackendView<float, 4>& view, std::size_t columns) {
   return view.reshape<2>({view.size() / columns, columns});
 }
@@ -60,8 +60,8 @@ class EliteProducts {
   std::vector<std::uint8_t> unrotated_q, unrotated_k;  // [head, chunk]
   std::size_t rank;
   std::vector<std::size_t> elite;                        // [kv_head · pick]
-  std::unique_ptr<Weight> query;                         // what stands for W_q, or null
-  std::unique_ptr<Weight> output;                        // what multiplies the attention's output, or null
+  std::unique_ptr<Weight> query;                         // replaces W_q, or null
+  std::unique_ptr<Weight> output;                        // multiplies the attention's output, or null
   std::unique_ptr<Weight> compress;                      // [width, d_model]: x → row
   std::unique_ptr<Weight> expand;                        // [2 · kv_heads · head_dim, width]: row → K, V
   std::vector<std::unique_ptr<Weight>> absorb, restore;  // [kv_head]: [width, head_dim] and [head_dim, width]
@@ -112,7 +112,7 @@ class EliteProducts {
     const bool biased = !layer.key_bias.empty() || !layer.value_bias.empty();
     expand = make_weight(*backend, rows, width(), biased ? bias : std::vector<float>());
     for (std::size_t head = 0; head < geometry.kv_heads; ++head) {
-      // A key's bias adds the same to all scores of a query: the softmax does not see it.
+      // The softmax does not depend on a key's bias, which adds the same value to all scores of a query.
       std::vector<float> transposed(width() * head_dim);
       for (std::size_t channel = 0; channel < head_dim; ++channel)
         for (std::size_t i = 0; i < width(); ++i)
@@ -130,7 +130,7 @@ class EliteProducts {
 
 namespace {
 
-/// Overwrites q with what the layer's own W_q, if it has one, makes of x.
+/// Overwrites q with the layer's own W_q, if it has one, applied to x.
 void project_queries(const LayerStates& states, const EliteProducts& products) {
   if (!products.query) return;
   const auto [members, heads, tokens, head_dim] = states.q.shape();
@@ -146,7 +146,7 @@ void rotate_elite(const LayerStates& states, const BackendView<float, 4>& x,
   states.backend.rope(x, states.rope, states.first_position, RopeDirection::kUnrotate, unrotated);
 }
 
-/// Keys rotated in their elite chunks alone, and values.
+/// Stores keys, rotated only in their elite chunks, and values.
 class PartialRopeCache final : public LayerCache {
  public:
   PartialRopeCache(std::shared_ptr<const EliteProducts> products, const KvTypes& types)
@@ -200,7 +200,7 @@ class EliteCache final : public LayerCache {
     }
   }
 
-  /// The columns of the layer's table that the rows' elite chunks turn by, all heads as one.
+  /// Returns the columns of the layer's table for the rows' elite chunks, with all heads as one.
   RopeTable elite_table(const LayerStates& states) {
     const auto& [cosine, sine, factor] = states.rope;
     if (cosine.data() != table_of_ || cosine_.view().extent(0) != cosine.extent(0)) {
@@ -223,7 +223,7 @@ class EliteCache final : public LayerCache {
     return result;
   }
 
-  /// Keys and values of rows [member, 1, count, width].
+  /// Returns keys and values of rows [member, 1, count, width].
   TokenRows::Part expanded(Backend& backend, const BackendView<float, 4>& rows) const {
     const EliteLayerShape& shape = products_->geometry;
     const auto [members, one, count, width] = rows.shape();

@@ -8,20 +8,20 @@
 
 namespace kvs {
 
-/// What EliteKV does to one layer.
+/// EliteKV's changes to one layer.
 struct EliteLayer {
   std::size_t layer = 0;
-  std::vector<std::vector<std::size_t>> elite;  // [kv_head][pick]: chunks that stay rotated, as many in every head
+  std::vector<std::vector<std::size_t>> elite;  // [kv_head][pick]: chunks that stay rotated, equally many in every head
 
-  /// Low-rank factors of the rest, or nothing: latent = down · x, and up · latent are, for each KV head, its channels
-  /// that are not elite, ascending, then all channels of the values.
-  std::size_t rank = 0;                     // d_ckv; 0: keys and values are kept whole
+  /// Low-rank factors of the other channels, or empty: latent = down · x; up · latent gives for each KV head its
+  /// channels that are not elite, ascending, then all channels of the values.
+  std::size_t rank = 0;                     // d_ckv; 0: keys and values are stored in full
   std::vector<float> down, up;              // [rank, d_model], [rows, rank]
   std::vector<float> key_rows;              // W_k: [kv_heads · head_dim, d_model]
-  std::vector<float> key_bias, value_bias;  // [kv_heads · head_dim] or empty; they stay outside the factors
-  /// What stands for W_q [query_heads · head_dim, d_model] and its bias; empty: the model's own queries.
+  std::vector<float> key_bias, value_bias;  // [kv_heads · head_dim] or empty; not part of the factors
+  /// Replacement for W_q [query_heads · head_dim, d_model] and its bias; empty: the model's own queries.
   std::vector<float> query_rows, query_bias;
-  std::vector<float> output;  // with factors: what multiplies the attention's output, square; empty: nothing
+  std::vector<float> output;  // with factors: square matrix that multiplies the attention's output; empty: none
 };
 
 struct EliteLayerShape {
@@ -31,18 +31,19 @@ struct EliteLayerShape {
   float rope_factor = 1;  // RopeTable::factor
 };
 
-/// A layer's products in a backend's memory: what every sequence shares.
+/// A layer's products in a backend's memory, shared by every sequence.
 class EliteProducts;
 std::shared_ptr<const EliteProducts> make_elite_products(Backend& backend, const EliteLayer& layer,
                                                          const EliteLayerShape& geometry);
 
-/// EliteKV at work. Of a token it holds the rotated elite rows of all KV heads and the latent: 2rG + d_ckv values. A
-/// group of tokens gets keys and values back from them, one product for the past and one for itself. A few tokens
-/// attend in the latent space instead: the up factors are absorbed into queries and outputs, so that all query heads
-/// read one row of 2rG + d_ckv values per token as key and as value. YaRN's and LongRoPE's factor stays in the channels
-/// that are not rotated: scores keep the temperature that the model was trained with. Without factors it keeps keys,
-/// rotated in their elite chunks alone, and values. Source: EliteKV, sections 3.1 (partial RoPE) and 3.2 (J-LRD);
-/// DeepSeek-V2 (2024), arXiv:2405.04434, section 2.1.2 (absorption).
+/// EliteKV's cache. For a token it stores the rotated elite rows of all KV heads and the latent: 2rG + d_ckv values. A
+/// group of tokens restores keys and values from them, with one product for the past and one for the group. A few
+/// tokens attend in the latent space instead: the up factors are absorbed into queries and outputs, so that all query
+/// heads read one row of 2rG + d_ckv values per token as key and as value. YaRN's and LongRoPE's factor is also applied
+/// to channels that are not rotated, so that scores keep the temperature of the model's training. Without factors the
+/// cache stores keys, rotated only in their elite chunks, and values.
+/// Source: EliteKV, sections 3.1 (partial RoPE) and 3.2 (J-LRD); DeepSeek-V2 (2024), arXiv:2405.04434, section 2.1.2
+/// (absorption).
 std::unique_ptr<LayerCache> make_elitekv_cache(std::shared_ptr<const EliteProducts> products,
                                                const KvTypes& types = {});
 

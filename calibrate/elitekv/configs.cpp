@@ -20,7 +20,7 @@ class LoadedElite final : public LoadedConfig {
       : layers_(load_elite_config(config, path, source)), parameters_(elite_row_parameters(config)) {}
 
   Json parameters() const override { return parameters_; }
-  /// The layers are those that were calibrated: `layers` can only say which of them `type` holds.
+  /// The calibration fixes the layers: here `layers` can only select those to which `type` applies.
   void check_settings(const Json& settings, const std::string& option) const override {
     if (settings.contains("layers") && settings.size() == 1)
       throw Error(ErrorCode::kUsage, option + " layers",

@@ -22,13 +22,13 @@ std::vector<EliteAllocation> elite_allocations(const EliteShape& shape, double r
   if (step == 0) step = standard_rank_step(shape);
   const double wanted = ratio * static_cast<double>(full);
   const auto values = static_cast<std::size_t>(std::llround(wanted));
-  if (std::abs(wanted - static_cast<double>(values)) > 1e-6 * wanted) return {};  // no whole cache has this size
+  if (std::abs(wanted - static_cast<double>(values)) > 1e-6 * wanted) return {};  // not a whole number
   std::vector<EliteAllocation> result;
   for (std::size_t r = 1; r < shape.chunks; ++r) {
     const std::size_t rotated = 2 * r * shape.kv_heads;
     if (rotated >= values || (values - rotated) % step != 0) continue;
     const std::size_t d_ckv = values - rotated;
-    // Above full rank more columns would only be zeros, whatever the parameters.
+    // Above full rank, further columns would be zeros, for any number of parameters.
     const std::size_t rows = shape.kv_heads * (2 * shape.head_dim - 2 * r), rank = std::min(rows, shape.d_model);
     const std::size_t bound = no_extra_parameters_rank(shape.d_model, shape.kv_heads, shape.head_dim, r);
     if (d_ckv <= (allow_more_parameters ? rank : bound)) result.push_back({r, d_ckv});

@@ -13,12 +13,12 @@
 namespace kvs {
 namespace {
 
-/// Tensors made a group at a time when the first of a group is asked for; the last group made is held.
+/// Tensors that are computed in groups, when the first of a group is requested. The last group is kept.
 class TensorGroups {
  public:
   explicit TensorGroups(std::function<std::vector<FactorTensor>(std::size_t group)> make) : make_(std::move(make)) {}
 
-  /// The tensor at position `n` of a group. The object must outlive it.
+  /// Returns the tensor at index `n` of a group. The object must outlive it.
   OutputTensor tensor(FactorTensor planned, std::size_t group, std::size_t n) {
     OutputTensor tensor{std::move(planned.name), DType::kF32, std::move(planned.shape), {}};
     tensor.read = [this, group, n, width = tensor.columns()](std::size_t first, std::size_t count,
@@ -46,7 +46,7 @@ void write(const std::filesystem::path& to, std::span<const OutputTensor> tensor
   write_safetensors(to, tensors, {{"format", "kvspectrum-elitekv"}});
 }
 
-/// Every layer's factors, without outputs.
+/// Writes every layer's factors, without outputs.
 void write_factors(const FactorInput& input, const std::filesystem::path& to, EliteConfig& config,
                    const FactorProgress& progress) {
   const std::size_t layers = config.layers.size();
@@ -69,7 +69,7 @@ void write_factors(const FactorInput& input, const std::filesystem::path& to, El
   write(to, tensors);
 }
 
-/// A tensor of a file that stays open.
+/// Returns a tensor of a file that stays open.
 OutputTensor copy_of(const TensorArchive& archive, const StoredTensor& stored) {
   return {stored.name, DType::kF32, stored.shape,
           [&archive, &stored](std::size_t first, std::size_t count, std::span<float> out) {
@@ -78,7 +78,7 @@ OutputTensor copy_of(const TensorArchive& archive, const StoredTensor& stored) {
           }};
 }
 
-/// The factors of another file and the outputs that are fitted to their caches.
+/// Writes the factors of another file, and the outputs that are fitted to their caches.
 void write_with_outputs(const FactorInput& input, const OutputText& text, const std::filesystem::path& factors,
                         const std::filesystem::path& to, const EliteConfig& config, const FactorProgress& progress,
                         double most) {

@@ -14,25 +14,26 @@
 
 namespace kvs {
 
-/// The text that outputs are fitted to, and what runs it.
+/// The text for fitting outputs, and the model that runs it.
 struct OutputText {
   Decoder* decoder = nullptr;
   std::span<const std::vector<std::int32_t>> documents = {};
 };
 
-/// Bytes of sums that fitting outputs holds at most, or one layer's (output_sum_bytes).
+/// Maximum bytes of sums for fitting outputs; at least one layer's sums are held (output_sum_bytes()).
 inline constexpr double kMaxOutputSums = 4e9;
-/// Layers whose outputs are fitted in one pass over the documents: at 7B's shape 7, so 5 passes for 32 layers.
+/// Returns the number of layers whose outputs are fitted in one pass over the documents(7B: 7, so 5 passes for 32
+/// layers).
 std::size_t outputs_at_once(const ModelConfig& model, double most = kMaxOutputSums) noexcept;
 
-/// Called with a step's name and what is done of it.
+/// Called with a step's name, the completed units and their total.
 using FactorProgress = std::function<void(std::string_view step, std::size_t done, std::size_t total)>;
 
-/// Factorises the layers of `config`, with fitted outputs if it says so, adds them to `outputs` as `file` and what came
-/// of it to the config (factorise_layer). Tensors are made as they are written: memory holds one layer's factors, or
-/// the sums of outputs_at_once() layers. S-LRD first takes a pass over the layers for its ranks, without singular
-/// vectors. Fitted outputs read the factors from a temporary file of the same size beside `file`.
-/// @param text  read if the config fits outputs;  @param most  bytes of sums: outputs_at_once
+/// Factorises the layers of `config`, with fitted outputs if it requests them, adds them to `outputs` as `file`, and
+/// adds the results to the config (factorise_layer()). Tensors are computed as they are written: memory holds one
+/// layer's factors, or the sums of outputs_at_once() layers. For S-LRD, a pass over the layers first determines the
+/// ranks, without singular vectors. Fitted outputs read the factors from a temporary file of equal size next to `file`.
+/// @param text  read if the config fits outputs;  @param most  bytes of sums, as for outputs_at_once()
 /// @return the file's name and digest.  @throws Error kEnvironment
 ConfigFile write_factor_file(const FactorInput& input, const OutputText& text, const std::filesystem::path& file,
                              OutputSet& outputs, EliteConfig& config, const FactorProgress& progress,

@@ -9,11 +9,11 @@
 namespace kvs {
 namespace {
 
-/// The rows that a layer's factors stand for, and what weighs their errors.
+/// The rows that a layer's factors replace, and the weights of their errors.
 struct FactorRows {
   std::vector<double> keys, values;  // [rows, d_model]
   std::vector<double> input_factor;  // Weighting::inputs
-  OutputWeights outputs;             // empty unless Whitening::kBoth
+  OutputWeights outputs;             // empty except for Whitening::kBoth
 };
 
 AttentionMaps attention_maps(const ModelSource& source, std::size_t layer) {
@@ -29,7 +29,7 @@ AttentionMaps attention_maps(const ModelSource& source, std::size_t layer) {
           source.projection_bias(layer, 'q')};
 }
 
-/// Turns the queries of `maps` to make up for what is not rotated.
+/// Rotates the queries of `maps` to compensate for the missing rotation.
 void fit_queries(const EliteConfig& config, std::size_t n, const AttentionStatistics& attention, AttentionMaps& maps) {
   const std::size_t size = maps.head_dim * maps.d_model;
   for (std::size_t head = 0; head < maps.query_heads; ++head) {
@@ -40,7 +40,7 @@ void fit_queries(const EliteConfig& config, std::size_t n, const AttentionStatis
   }
 }
 
-/// The channels of a key that are not elite, ascending.
+/// Returns the channels of a key that are not elite, ascending.
 std::vector<std::size_t> unrotated_channels(const std::vector<std::size_t>& elite, const ModelConfig& model) {
   std::vector<std::size_t> channels;
   for (std::size_t channel = 0; channel < model.head_dim; ++channel)
@@ -66,7 +66,7 @@ FactorRows factor_rows(const FactorInput& input, std::size_t n, const AttentionM
   return rows;
 }
 
-/// The layer's maps, with the queries that its cache will read.
+/// Returns the layer's maps, with the queries that its cache will use.
 AttentionMaps read_maps(const FactorInput& input, std::size_t n, const EliteConfig& config) {
   AttentionMaps maps = attention_maps(input.source, config.layers[n]);
   if (config.fitted_queries) fit_queries(config, n, *input.attention, maps);

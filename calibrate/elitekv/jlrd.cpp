@@ -12,15 +12,15 @@ double power_of(SingularSplit split) noexcept {
   return split == SingularSplit::kUp ? 1.0 : split == SingularSplit::kDown ? 0.0 : 0.5;
 }
 
-/// The first `count` values, each to the power of `exponent`.
+/// Returns the first `count` values, each to the power of `exponent`.
 std::vector<double> powers(std::span<const double> values, std::size_t count, double exponent) {
   std::vector<double> result(count);
   std::ranges::transform(values.first(count), result.begin(), [&](double value) { return std::pow(value, exponent); });
   return result;
 }
 
-/// x ← Bᵀ x or x ← B⁻ᵀ x for each block B of rows. x: [rows, columns]. In place: a row of Bᵀ x needs that row of x and
-/// those below it.
+/// Computes Bᵀ x or B⁻ᵀ x for each block B of rows, in place: a row of Bᵀ x needs that row of x and the rows below it.
+/// x: [rows, columns].
 void weigh_rows(const std::vector<std::vector<double>>& blocks, std::span<double> x, std::size_t columns,
                 Triangular how) {
   const auto add = [&](double* to, double factor, const double* from) {

@@ -9,7 +9,7 @@
 namespace kvs {
 namespace {
 
-/// Numbers of a layer, by what they grow with.
+/// Sizes of a layer's data, by the quantities on which they depend.
 struct LayerSizes {
   LayerSizes(const ModelConfig& model, const EliteConfig& config, EliteAllocation size)
       : d_model(model.d_model),
@@ -19,13 +19,13 @@ struct LayerSizes {
         width(2 * size.r * model.kv_heads + size.d_ckv),
         factors((d_model + rows) * size.d_ckv + (config.fitted_queries ? queries * d_model : 0)) {}
 
-  /// Of a layer's factors on the host, with W_v, whose outputs they give.
+  /// Returns the values of a layer's factors on the host, and of W_v.
   std::size_t held() const noexcept { return factors + values * d_model; }
 
   std::size_t d_model, queries, values;
-  std::size_t rows;     // that the factors stand for
-  std::size_t width;    // of a cache's row
-  std::size_t factors;  // of the file
+  std::size_t rows;     // rows that the factors replace
+  std::size_t width;    // of a row of the cache
+  std::size_t factors;  // in the file
 };
 
 double sums(const ModelConfig& model, const EliteConfig& config) {
@@ -35,22 +35,22 @@ double sums(const ModelConfig& model, const EliteConfig& config) {
          static_cast<double>(config.layers.size() * (model.query_heads * features * features + moments));
 }
 
-/// W_q, W_v and W_o, the rows and the inputs' factor in double, and the larger of what output_weights() holds (W_q and
-/// W_o once more) and what factorise() holds: the rows joined, weighed, in the SVD and in its vectors.
+/// W_q, W_v and W_o, the rows and the inputs' factor in double, and the larger of the memory of output_weights() (W_q
+/// and W_o again) and of factorise(): the rows joined, weighted, in the SVD and in its vectors.
 double factorising(const LayerSizes& n) {
   const std::size_t maps = (2 * n.queries + n.values) * n.d_model, held = n.rows * n.d_model + n.d_model * n.d_model,
                     weighing = (2 * n.queries + n.values) * n.d_model, svd = 4 * n.rows * n.d_model;
   return static_cast<double>(sizeof(float) * (maps + n.factors) + sizeof(double) * (held + std::max(weighing, svd)));
 }
 
-/// A layer's factors on the host, and as products: compress, expand, absorb and restore.
+/// A layer's factors on the host, and its products: compress, expand, absorb and restore.
 double caching(const LayerSizes& n, const EliteConfig& config, DType compute) {
   const std::size_t products =
       n.width * (n.d_model + 4 * n.values) + (config.fitted_queries ? n.queries * n.d_model : 0);
   return static_cast<double>(sizeof(float) * n.held() + item_size(compute) * products);
 }
 
-/// Sums of outputs, the outputs themselves and, of one layer, what solves for them.
+/// Sums of outputs, the outputs, and for one layer the memory of the solver.
 double fitting_outputs(const ModelConfig& model, const LayerSizes& n, const EliteConfig& config, DType compute) {
   const auto layers = static_cast<double>(std::min(config.layers.size(), outputs_at_once(model))),
              square = static_cast<double>(n.queries * n.queries);

@@ -15,8 +15,8 @@ namespace {
 
 using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-/// Lets a layer's cache and a full one attend to the same states on the way, and adds Σ y yᵀ of their outputs y = [the
-/// cache's, the model's] of each token.
+/// Runs a layer's cache and a full cache on the same states, and adds Σ y yᵀ of their outputs y = [the cache's, the
+/// model's] of each token.
 class OutputMoments final : public StateHook {
  public:
   OutputMoments(CalibrationOps& ops, const EliteCaches& caches, const std::vector<EliteLayer>& layers,
@@ -52,7 +52,7 @@ class OutputMoments final : public StateHook {
   }
 
  private:
-  /// The cache's output of these states, as columns of `to` from `first` on.
+  /// Writes the cache's output of these states to columns of `to` from `first` on.
   void add_output(const LayerStates& states, LayerCache& cache, std::vector<float>& to, std::size_t first) const {
     Backend& backend = states.backend;
     const BackendTensor<float, 4> q = copy_of<float, 4>(backend, states.q), k = copy_of<float, 4>(backend, states.k),

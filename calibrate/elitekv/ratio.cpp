@@ -17,7 +17,7 @@ namespace {
 
 using Documents = std::span<const std::vector<std::int32_t>>;
 
-/// NLL with a method at work in the config's layers.
+/// Returns the NLL with a method in the config's layers.
 PerplexitySum loss_with(const Method& method, Json settings, const EliteConfig& config, Decoder& decoder,
                         Documents documents) {
   const ModelConfig& model = decoder.model().config();
@@ -29,7 +29,7 @@ PerplexitySum loss_with(const Method& method, Json settings, const EliteConfig& 
   return evaluate(decoder, documents, {.make = make}).sum;
 }
 
-/// Parameters that stand for W_k and W_v of the config's layers: the elite rows and the factors.
+/// Returns the number of parameters that replace W_k and W_v of the config's layers: the elite rows and the factors.
 std::size_t parameters_of(const EliteConfig& config, const ModelConfig& model) {
   std::size_t sum = 0;
   for (std::size_t n = 0; n < config.layers.size(); ++n) {
@@ -40,13 +40,14 @@ std::size_t parameters_of(const EliteConfig& config, const ModelConfig& model) {
   return sum;
 }
 
-/// KV heads of a GQA model whose cache holds `values` for a token and layer: fewer, as many for each; 0: there is none.
+/// Returns the number of KV heads of a GQA model whose cache has `values` per token and layer (fewer heads, in equal
+/// groups); 0: there is none.
 std::size_t pooled_heads(std::size_t values, const ModelConfig& model) {
   const std::size_t head = 2 * model.head_dim, heads = values / head;
   return values % head == 0 && heads < model.kv_heads && model.kv_heads % heads == 0 ? heads : 0;
 }
 
-/// What passes found; nothing where one met NaN or infinity.
+/// Returns the result of passes; nullopt if one met NaN or infinity.
 std::optional<PerplexitySum> finite_sum(const std::function<PerplexitySum()>& run) {
   try {
     PerplexitySum sum = run();
@@ -57,7 +58,7 @@ std::optional<PerplexitySum> finite_sum(const std::function<PerplexitySum()>& ru
   return std::nullopt;
 }
 
-/// @param config  r, rank and how; its picks are found here
+/// @param config  r, rank and options; its picks are determined here
 EliteTrial try_allocation(const FactorInput& input, Decoder& decoder, const EliteSearch& search, EliteConfig config,
                           Documents documents) {
   config.picks = search.picks(config.r);
@@ -79,7 +80,7 @@ EliteTrial try_allocation(const FactorInput& input, Decoder& decoder, const Elit
   return trial;
 }
 
-/// The GQA model whose cache holds `values` for a token and layer, if there is one.
+/// Measures the GQA model whose cache has `values` per token and layer, if there is one.
 std::optional<GqaTrial> try_gqa(std::size_t values, const EliteConfig& config, Decoder& decoder, Documents documents) {
   const std::size_t heads = pooled_heads(values, decoder.model().config());
   if (heads == 0) return std::nullopt;

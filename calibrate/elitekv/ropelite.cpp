@@ -19,7 +19,7 @@ void check_count(std::size_t count, std::size_t chunks) {
         "found " + std::to_string(count) + ", expected 1 to " + std::to_string(chunks) + " (rotated channels / 2)");
 }
 
-/// Which chunks of one head are not rotated yet, and the squared error that they leave.
+/// The chunks of one head that are not rotated yet, and the squared error that they cause.
 class Remainder {
  public:
   explicit Remainder(TensorView<const double, 2> gram) : gram_(gram), left_(gram.extent(0)), sums_(gram.extent(0)) {
@@ -29,7 +29,7 @@ class Remainder {
 
   const std::vector<std::size_t>& left() const noexcept { return left_; }
   double error() const noexcept { return error_; }
-  /// The error if `chunk` were rotated too.
+  /// Returns the error if `chunk` were rotated too.
   double error_without(std::size_t chunk) const noexcept { return error_ - 2 * sums_[chunk] + gram_(chunk, chunk); }
   void rotate(std::size_t chunk) {
     std::erase(left_, chunk);
@@ -44,16 +44,16 @@ class Remainder {
       for (const std::size_t column : left_) sums_[row] += gram_(row, column);
       error_ += sums_[row];
     }
-    error_ = std::max(error_, 0.0);  // a sum of squares; rounding may take it below
+    error_ = std::max(error_, 0.0);  // a sum of squares; rounding may make it negative
   }
 
   TensorView<const double, 2> gram_;
   std::vector<std::size_t> left_;
-  std::vector<double> sums_;  // [chunk]: Σ over the chunks left of its row
+  std::vector<double> sums_;  // [chunk]: sum of its row over the remaining chunks
   double error_ = 0;
 };
 
-/// Σ over tokens of the length of each 2-D chunk. states: [head, token, head_dim]; sums: [head, chunk].
+/// Adds Σ over tokens of the length of each 2-D chunk. states: [head, token, head_dim]; sums: [head, chunk].
 void add_norms(Backend& backend, BackendView<const float, 3> view, std::size_t chunks, double* sums) {
   const auto [heads, tokens, head_dim] = view.shape();
   const std::vector<float> states = download(backend, view);

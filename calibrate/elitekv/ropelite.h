@@ -11,8 +11,7 @@
 
 namespace kvs {
 
-/// Whether each query head has elite chunks of its own, or the query heads of a KV head share them (their errors
-/// added).
+/// Elite chunks per query head, or shared by the query heads of a KV head (their errors are added).
 enum class Granularity { kQueryHead, kKvHead };
 
 /// The layers and heads that a search covers.
@@ -26,23 +25,23 @@ struct EliteGeometry {
   }
 };
 
-/// The elite chunks of one head in pick order, and the score error that is left after each pick: the sum over documents
-/// and causal pairs of |score with the chunks so far rotated − fully rotated score|^p, unscaled scores.
+/// The elite chunks of one head in pick order, and the score error after each pick: the sum over documents and causal
+/// pairs of |score with the chunks so far rotated − fully rotated score|^p, for unscaled scores.
 struct ElitePicks {
   std::vector<std::size_t> chunks;
   std::vector<double> errors;
 };
 
-/// What the search with p = 2 needs to know of the text: Gram matrices of the chunks' score differences, summed over
-/// documents in their order. All of its state is in the vectors, so that a journal can keep it.
+/// Sums over the text for the search with p = 2: Gram matrices of the chunks' score differences, accumulated over
+/// documents in order. All state is in the vectors, so that a journal can keep it.
 struct RopeStatistics {
   RopeStatistics(EliteGeometry geometry, bool with_norms);
 
   /// Adds one document: one visit of `source`, linear in tokens.
   void add(CalibrationOps& ops, StateSource& source, std::size_t document);
 
-  /// [head, chunk, chunk]: the layer's matrices; per KV head the sum over its query heads.
-  /// @param layer  index into geometry.layers
+  /// Returns the layer's matrices [head, chunk, chunk]; per KV head, the sum over its query heads.
+  /// @param layer  index in geometry.layers
   std::vector<double> grams(std::size_t layer, Granularity granularity) const;
   /// [head, chunk]: mean over tokens (and the group's query heads) of ‖q_c‖ times mean over tokens of ‖k_c‖.
   std::vector<double> contributions(std::size_t layer, Granularity granularity) const;
@@ -54,29 +53,31 @@ struct RopeStatistics {
   std::vector<double> key_norms;    // [layer, kv_head, chunk]
 };
 
-/// Greedy search with p = 2: each pick is the chunk that leaves the smallest error, the lowest index on ties.
-/// Every error is a sum over the chunks that are left, so nothing cancels against chunks already picked.
+/// Greedy search with p = 2: each pick is the chunk whose rotation leaves the smallest error, the lowest index on ties.
+/// Every error is a sum over the remaining chunks, so there is no cancellation against chunks already picked.
 /// @param gram  [chunk, chunk] of one head
 /// @throws Error kUsage if count is not 1 … chunks.   Cost O(count · chunks²).
 /// Source: EliteKV, RoPElite (algorithm 1) with a squared distance.
 ElitePicks pick_elite(TensorView<const double, 2> gram, std::size_t count);
 
-/// The errors (p = 2) that chunks picked in a given order leave.
+/// Returns the errors (p = 2) that remain after chunks picked in a given order.
 ElitePicks errors_of(TensorView<const double, 2> gram, std::vector<std::size_t> chunks);
 
-/// Elite sets that share no chunk within a layer, `count` for every head: which head gets which frequency.
-/// Minimises the sum of the heads' errors (p = 2). The errors are quadratic in the sets, so an assignment on marginal
-/// gains is not exact either; this picks greedily over all (head, chunk) and then exchanges, between two heads or with
-/// a free chunk, while that helps. A local optimum under single exchanges, not proven to be the best; deterministic.
+/// Returns elite sets that share no chunk within a layer, `count` chunks for every head: decides which head gets which
+/// frequency. Minimises the sum of the heads' errors (p = 2). The errors are quadratic in the sets, so an assignment on
+/// marginal gains would not be exact either. Picks greedily over all (head, chunk) and then exchanges chunks, between
+/// two heads or with a free chunk, while that helps. The result is a local optimum under single exchanges, not proven
+/// to be the best; deterministic.
 /// @param grams  [head, chunk, chunk] of one layer
 /// @throws Error kUsage if heads · count > chunks.
 std::vector<ElitePicks> pick_disjoint(TensorView<const double, 3> grams, std::size_t count);
 
 enum class EliteBaseline { kUniform, kContribution, kHigh, kLow };
 
-/// Elite chunks chosen without a search. Uniform: ⌊i (chunks − 1)/(count − 1)⌋; contribution: the largest scores in
-/// descending order, lowest index on ties; high: 0 … count − 1 (the highest frequencies); low: the last `count`.
-/// @param contributions  [chunk]; only read for kContribution
+/// Returns elite chunks chosen without a search. Uniform: ⌊i (chunks − 1)/(count − 1)⌋; contribution: the largest
+/// scores in descending order, lowest index on ties; high: 0 … count − 1 (the highest frequencies); low: the last
+/// `count`.
+/// @param contributions  [chunk]; read only for kContribution
 std::vector<std::size_t> baseline_chunks(EliteBaseline baseline, std::size_t chunks, std::size_t count,
                                          std::span<const double> contributions);
 
@@ -85,7 +86,7 @@ std::vector<std::size_t> baseline_chunks(EliteBaseline baseline, std::size_t chu
 class DistanceSearch {
  public:
   DistanceSearch(EliteGeometry geometry, Granularity granularity, std::size_t count);
-  /// Errors of chunks picked in given orders instead of a search. orders: [layer][head][pick], all of one length.
+  /// Computes errors of chunks in given orders, without a search. orders: [layer][head][pick], all of one length.
   DistanceSearch(EliteGeometry geometry, Granularity granularity,
                  std::vector<std::vector<std::vector<std::size_t>>> orders);
 
@@ -98,10 +99,10 @@ class DistanceSearch {
   /// [layer][head]
   const std::vector<std::vector<ElitePicks>>& picks() const noexcept { return picks_; }
 
-  /// The sums of the running pass [layer, query_head, chunk]: what a journal keeps and restores.
+  /// The sums of the current pass [layer, query_head, chunk], for a journal.
   std::span<double> sums() noexcept { return sums_; }
-  /// Goes on after the passes that `picks` [layer][head] hold, with the running pass's sums as sums() gave them.
-  /// @throws Error kInternal if the sizes are not this search's.
+  /// Continues after the passes in `picks` [layer][head], with the current pass's sums as returned by sums().
+  /// @throws Error kInternal if the sizes do not match this search.
   void restore(std::vector<std::vector<ElitePicks>> picks, std::span<const double> sums);
 
  private:

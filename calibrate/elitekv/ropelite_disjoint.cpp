@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kFree = std::numeric_limits<std::size_t>::max();
 
-/// Which head owns each chunk of a layer, and the heads' errors.
+/// Maps each chunk of a layer to the head that owns it; holds the heads' errors.
 class Assignment {
  public:
   Assignment(TensorView<const double, 3> grams, std::size_t count)
@@ -20,7 +20,7 @@ class Assignment {
     for (std::size_t head = 0; head < owned_.size(); ++head) errors_.push_back(error(head));
   }
 
-  /// Gives the free chunk that lowers a head's error most to that head, until every head has its count.
+  /// Assigns the free chunk that lowers a head's error most to that head, until every head has its count.
   void fill() {
     for (std::size_t pick = 0; pick < owned_.size() * count_; ++pick) {
       double best_gain = -std::numeric_limits<double>::infinity();
@@ -39,7 +39,7 @@ class Assignment {
     }
   }
 
-  /// Makes the first exchange that lowers the total by more than rounding; false if there is none.
+  /// Makes the first exchange that lowers the total by more than rounding. Returns false if there is none.
   bool improve() {
     for (std::size_t a = 0; a < owner_.size(); ++a)
       for (std::size_t b = 0; b < owner_.size(); ++b)
@@ -92,12 +92,12 @@ class Assignment {
 
   TensorView<const double, 3> grams_;
   std::vector<std::size_t> owner_;  // [chunk]
-  std::vector<std::size_t> owned_;  // [head]: how many
+  std::vector<std::size_t> owned_;  // [head]: number of chunks
   std::vector<double> errors_;      // [head]
   std::size_t count_;
 };
 
-/// The greedy order within a set: each pick leaves the smallest error.
+/// Returns the greedy order within a set: each pick leaves the smallest error.
 ElitePicks ordered(TensorView<const double, 2> gram, std::vector<std::size_t> chunks) {
   std::vector<std::size_t> order;
   while (!chunks.empty()) {

@@ -22,7 +22,7 @@ Json picks_json(const std::vector<std::vector<ElitePicks>>& picks) {
   return layers;
 }
 
-/// [layer][head] as picks_json() writes them, each of as many chunks below `chunks`. @throws Error kInput
+/// Reads [layer][head] as picks_json() writes them, equally many chunks each, all below `chunks`. @throws Error kInput
 std::vector<std::vector<ElitePicks>> picks_from(const JsonCursor& layers, std::size_t chunks) {
   std::vector<std::vector<ElitePicks>> picks;
   std::optional<std::size_t> count, rows;

@@ -19,8 +19,8 @@ struct EliteSearchPlan {
   std::size_t count = 0;  // r
   std::optional<EliteBaseline> baseline;
   bool disjoint = false;
-  std::size_t d_model = 0;            // 0: no second moments of x; else their size
-  std::vector<ScoreRule> rules = {};  // [layer]: pairs count by the attention between them, p = 2; empty: all alike
+  std::size_t d_model = 0;            // 0: no second moments of x; otherwise their size
+  std::vector<ScoreRule> rules = {};  // [layer]: pairs are weighted by attention, p = 2; empty: not weighted
 };
 
 /// FLOPs of the first-power search, at the rate of products: each pass takes every pair of tokens, head and chunk. 0
@@ -32,41 +32,41 @@ double distance_flops(const EliteSearchPlan& plan, double documents, double toke
 /// pass per pick. A document's sums are made alone and added in the order of documents, so that others may make them.
 class EliteSearch {
  public:
-  /// @param source    of the first pass; it may give x
-  /// @param repeated  of the passes of p = 1: the same documents, perhaps held in memory
+  /// @param source    for the first pass; it may provide x
+  /// @param repeated  for the passes of p = 1: the same documents, possibly held in memory
   EliteSearch(EliteSearchPlan plan, CalibrationOps& ops, StateSource& source, StateSource& repeated);
 
   std::size_t units() const noexcept;
   std::size_t done() const noexcept { return done_; }
   std::size_t documents() const noexcept { return source_->documents(); }
-  /// To be called before the first measure() of a pass.
+  /// Must be called before the first measure() of a pass.
   void begin_pass();
-  /// The sums of one unit, a document of the pass. Reads nothing that add() writes.
+  /// Returns the sums of one unit (a document of the pass). Does not read what add() writes.
   std::vector<std::vector<double>> measure(std::size_t unit);
-  /// Adds those of unit done().
+  /// Adds the sums of unit done().
   void add(std::span<const std::vector<double>> sums);
-  /// The next unit, measured and added.
+  /// Measures and adds the next unit.
   void step() {
     begin_pass();
     add(measure(done_));
   }
-  /// The sums so far and what else it takes to go on.
+  /// Returns the sums so far; extra() returns the rest of the state for restore().
   std::vector<std::span<const double>> sums();
   Json extra() const;
   void restore(const Checkpoint::State& state);
 
-  /// [layer][head], when all units are done.
+  /// Returns [layer][head], once all units are done.
   std::vector<std::vector<ElitePicks>> picks() const { return picks(plan_.count); }
-  /// With p = 2: `count` for each head, of the documents so far.
+  /// For p = 2: returns `count` picks for each head, from the documents so far.
   std::vector<std::vector<ElitePicks>> picks(std::size_t count) const;
-  /// Of each layer of geometry.layers Σ x xᵀ, with rules weighed by attention: [layer, d_model, d_model].
+  /// Returns Σ x xᵀ of each layer of geometry.layers, with rules weighted by attention: [layer, d_model, d_model].
   std::span<const double> moments() const noexcept { return attention_ ? attention_->moments : moments_; }
-  /// Σ x xᵀ of a layer (index into geometry.layers) [d_model, d_model]; empty if none was asked for.
+  /// Returns Σ x xᵀ of a layer (index in geometry.layers) [d_model, d_model]; empty if not requested.
   std::span<const double> second_moment(std::size_t layer) const {
     const std::size_t size = plan_.d_model * plan_.d_model;
     return moments().subspan(layer * size, size);
   }
-  /// Nothing without rules.
+  /// Returns nullptr without rules.
   const AttentionStatistics* attention() const noexcept { return attention_ ? &*attention_ : nullptr; }
 
  private:

@@ -16,19 +16,20 @@
 
 namespace kvs {
 
-/// EliteKV of several sizes from one search: pairs counted by attention, factors weighed by both sides, queries and
-/// outputs fitted (docs/elitekv.md), one pair (r, d_ckv) for all layers.
+/// EliteKV at several sizes from one search: pairs weighted by attention, factors weighted by inputs and outputs,
+/// queries and outputs fitted (docs/elitekv.md), one pair (r, d_ckv) for all layers.
 class EliteSeries {
  public:
-  /// @param fitted  documents that it is calibrated on;  @param held  which choose the pair
+  /// @param fitted  documents for the calibration;  @param held  documents that select the pair
   /// @param states  of the fitted documents
-  /// @param most    the largest size to come, as a share of the full cache
+  /// @param most    the largest size needed, as a share of the full cache
   EliteSeries(const ModelSource& source, Decoder& decoder, CalibrationOps& ops, StateSource& states,
               std::span<const std::vector<std::int32_t>> fitted, std::span<const std::vector<std::int32_t>> held,
               double most);
 
-  /// Writes the config of `share` of the full cache, and its factors beside it (.safetensors): of elite_candidates()
-  /// the pair of least perplexity on the held documents. The first call makes the search: a pass over the documents.
+  /// Writes the config for `share` of the full cache and, next to it, its factors (.safetensors): the pair of
+  /// elite_candidates() with the lowest perplexity on the held-out documents. The first call runs the search: a pass
+  /// over the documents.
   /// @throws Error kUsage if no pair has that size
   void write(double share, const std::filesystem::path& file, const Provenance& provenance, bool force,
              const FactorProgress& progress);
@@ -44,11 +45,11 @@ class EliteSeries {
   EliteSearch search_;
 };
 
-/// Bytes that it holds at its peak beside the model and a pass (elite_memory).
+/// Returns the peak bytes in addition to the model and a pass (elite_memory()).
 double elite_series_memory(const ModelConfig& model, DType compute, double most);
 
-/// The `count` pairs of at most `share` of the full cache whose rotated values are nearest to three tenths of it, where
-/// those that were best on SmolLM2 lie (docs/performance.md#quality), ascending in r.
+/// Returns the `count` pairs of at most `share` of the full cache whose rotated values are closest to three tenths of
+/// the cache, ascending in r; the best pairs on SmolLM2 lie there (docs/performance.md#quality).
 std::vector<EliteCandidate> elite_candidates(const ModelConfig& model, double share, std::size_t count);
 
 }  // namespace kvs

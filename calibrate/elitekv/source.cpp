@@ -9,7 +9,7 @@
 namespace kvs {
 namespace {
 
-/// Adds a pair to the layer's factors: below the rows and beside the columns that are there.
+/// Adds a pair to the layer's factors: below the existing rows and next to the existing columns.
 void append_factor(const EliteFactor& factor, std::size_t d_model, const FactorReader& read, EliteLayer& layer) {
   const std::vector<float> up = read(factor.up, {factor.rows, factor.rank}),
                            down = read(factor.down, {factor.rank, d_model});

@@ -17,25 +17,25 @@ namespace kvs {
 
 /// @throws Error kUnsupported for sets per query head on a GQA model: a shared key cannot have them.
 void require_kv_head_sets(const EliteConfig& config, const ModelConfig& model, const std::filesystem::path& path);
-/// @throws Error kUnsupported if the config leaves layers as they are.
+/// @throws Error kUnsupported if the config does not cover all layers.
 void require_all_layers(const EliteConfig& config, const ModelConfig& model, const std::filesystem::path& path);
 
 /// @throws Error kUnsupported if layers rotate different numbers of chunks.
 void require_one_r(const EliteConfig& config, const std::filesystem::path& path);
 
-/// The layer at position `n` of `config`. S-LRD's two pairs of factors become one whose up factor is block diagonal.
+/// Returns the layer at index `n` of `config`. S-LRD's two pairs of factors become one with a block-diagonal up factor.
 /// @param read  called if the config has factors
 EliteLayer elite_layer(const EliteConfig& config, std::size_t n, const ModelSource& source, const FactorReader& read);
 
 /// An elitekv config with its factors and its model, read one layer at a time.
 class EliteSource {
  public:
-  /// @param json  checked by read_config;  @param source  must outlive this
-  /// @throws Error kUnsupported as factor_obstacle() says if there are factors, and as require_kv_head_sets()
+  /// @param json  checked by read_config();  @param source  must outlive this
+  /// @throws Error kUnsupported like factor_obstacle() if there are factors, and like require_kv_head_sets()
   EliteSource(const Json& json, const std::filesystem::path& path, const ModelSource& source);
 
   const EliteConfig& config() const noexcept { return config_; }
-  /// elite_layer() of the config. @throws Error kInput if a factor is missing or has another shape.
+  /// Returns elite_layer() of the config. @throws Error kInput if a factor is missing or has another shape.
   EliteLayer layer(std::size_t n) const;
 
  private:

@@ -13,7 +13,7 @@
 namespace kvs {
 namespace {
 
-/// That a record is a unit of the run. @throws Error kInput
+/// Checks that a record is a unit of the run. @throws Error kInput
 void check_unit(const JsonCursor& unit, const AblationPlan& plan, std::size_t documents) {
   (void)record_size(unit.at("document"), 0, documents - 1);
   if (unit.has("base")) return (void)record_nll(unit.at("base"), plan.setup.scored());
@@ -49,7 +49,7 @@ Choice every_chunk(const AblationPlan& plan) {
   return choice;
 }
 
-/// Where every chunk of every layer and count stands after the documents `before`: [layer · chunk count].
+/// Returns the state of every chunk of every layer and count after the documents `before`: [layer · chunk count].
 std::vector<ChunkRace> judge(const AblationPlan& plan, const AblationTable& table,
                              std::span<const std::size_t> before) {
   const std::size_t counts = plan.chunk_counts.size();
@@ -160,10 +160,11 @@ class AblationRun {
   }
   AblationTable& table() { return table_; }
 
-  /// All of `choice` in documents one after the other. Layers of a document follow each other in a rank, too.
-  /// @param made  is told the passes of each finished unit
+  /// Measures all of `choice` in the documents, one after the other. A rank also processes layers of a document in
+  /// order.
+  /// @param made  called with the passes of each finished unit
   void run(std::span<const std::size_t> order, const Choice& choice, const std::function<void(std::size_t)>& made) {
-    const std::size_t units = choice.size() + 1;  // the last is the base
+    const std::size_t units = choice.size() + 1;  // the last one is the base
     const auto measure = [&](std::size_t unit) { return measured(order[unit / units], unit % units, choice); };
     const auto take = [&](std::size_t unit, const Json& record) {
       if (!record.is_null()) {
@@ -183,7 +184,7 @@ class AblationRun {
   }
 
  private:
-  /// Null if a run before has made it.
+  /// Returns null if a previous run has measured it.
   Json measured(std::size_t document, std::size_t n, const Choice& choice) {
     if (n == choice.size()) {
       if (before_.has_base(document)) return nullptr;
@@ -213,7 +214,7 @@ class AblationRun {
   std::span<const std::vector<std::int32_t>> documents_;
   Ranks& ranks_;
   Journal* journal_;
-  AblationTable before_, table_;      // of the run before; of both
+  AblationTable before_, table_;      // of the previous run; of both
   std::optional<std::size_t> begun_;  // document of forward_
 };
 
@@ -232,7 +233,7 @@ AblationTable ablate(AblationForward& forward, const AblationPlan& plan,
     run.run(order, choice, made);
     return std::move(run.table());
   }
-  std::size_t planned = 0;  // passes of the documents so far, as `done` on rank 0
+  std::size_t planned = 0;  // passes planned so far, as for `done` on rank 0
   for (std::size_t n = 0; n < count; ++n) {
     if (n >= min_documents(count)) {
       const auto races = judge(plan, run.table(), std::span(order).first(n));

@@ -36,7 +36,7 @@ AblationResult ablation_result(const AblationSums& sums) {
       for (const std::optional<double>& loss : losses)
         if (loss) differences.push_back(*loss);
       const PairedDifference difference = paired_difference(differences);
-      deltas.push_back(growth(difference.mean));  // documents are equally long: PPL/PPL_base = exp(mean difference)
+      deltas.push_back(growth(difference.mean));  // equally long documents: PPL/PPL_base = exp(mean difference)
       documents.push_back(differences.size());
       intervals.push_back(difference.interval);
     }

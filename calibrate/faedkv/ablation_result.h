@@ -12,12 +12,12 @@ namespace kvs {
 struct AblationSums {
   std::size_t scored_per_document = 0;
   std::vector<double> base;  // [document]
-  /// [document][layer][chunk]; nothing where a race (calibrate/faedkv/chunk_race.h) left the chunk out.
+  /// [document][layer][chunk]; nullopt if a race (calibrate/faedkv/chunk_race.h) left the chunk out.
   std::vector<std::vector<std::vector<std::optional<double>>>> ablated;
 
   std::size_t layers() const noexcept { return ablated.front().size(); }
-  /// Of one layer: [chunk][document], the mean NLL of the document's scored tokens without the chunk minus that of the
-  /// unchanged model.
+  /// Returns the losses of one layer: [chunk][document], the mean NLL of the document's scored tokens without the chunk
+  /// minus that of the unchanged model.
   std::vector<std::vector<std::optional<double>>> losses(std::size_t layer) const;
 };
 

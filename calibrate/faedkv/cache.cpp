@@ -14,26 +14,26 @@
 namespace kvs {
 namespace {
 
-constexpr std::size_t kFew = 8;  // tokens at most that read the spectrum: for more a way back costs less
+constexpr std::size_t kFew = 8;  // maximum tokens that read the spectrum; for more, restoring rows costs less
 
-/// How a token enters the spectrum. kCorrected: as sample N of a grid of M, every token at the same weight, which is
-/// exact until the grid is full; then the grid is rebuilt with 2M samples. kLiteral: as the paper prints it,
-/// S ← e^{−j2πk/M} (S + x/M) with M as the prefix left it, S the conjugate spectrum.
+/// How a token is added to the spectrum. kCorrected: as sample N of a grid of M samples, with equal weight for every
+/// token. This is exact until the grid is full; then the grid is rebuilt with 2M samples. kLiteral: as printed in the
+/// paper, S ← e^{−j2πk/M} (S + x/M) with the M of the prefix, S being the conjugate spectrum.
 enum class FaedkvUpdate { kCorrected, kLiteral };
 
 /// FAEDKV in one layer.
 struct FaedkvOptions {
-  std::size_t sinks = 10, recent = 50;  // S, R: tokens at both ends of the prefix that stay rows
-  std::size_t chunks = 22;              // C: what the half spectrum is cut into
-  std::vector<std::size_t> kept;        // chunks of keys that stay, ascending
-  std::vector<std::size_t> kept_v;      // of values
-  bool before_rope = false;             // transform keys before RoPE (k_pre)
-  bool age = false;  // tokens that leave the R recent ones enter the spectrum; off: what follows the prefix stays rows
+  std::size_t sinks = 10, recent = 50;  // S, R: tokens at both ends of the prefix that are kept as rows
+  std::size_t chunks = 22;              // C: number of chunks of the half spectrum
+  std::vector<std::size_t> kept;        // chunks of keys that are kept, ascending
+  std::vector<std::size_t> kept_v;      // chunks of values that are kept
+  bool before_rope = false;             // transforms keys before RoPE (k_pre)
+  bool age = false;  // tokens older than the R recent ones enter the spectrum; false: tokens after the prefix stay rows
   FaedkvUpdate update = FaedkvUpdate::kCorrected;
-  bool half_dft = true;  // of the ablation's transforms a cache has this one
+  bool half_dft = true;  // the only one of the ablation's transforms that a cache supports
 };
 
-/// Why a prefix of so many tokens cannot be compressed, as "found …, expected …"; empty if it can.
+/// Returns why a prefix of `prefix` tokens cannot be compressed, as "found …, expected …"; empty if it can.
 std::string obstacle_of(const FaedkvOptions& options, std::size_t prefix) {
   const std::size_t rows = options.sinks + options.recent;
   if (prefix <= rows)
@@ -54,18 +54,18 @@ std::string obstacle_of(const FaedkvOptions& options, std::size_t prefix) {
   return {};
 }
 
-/// FAEDKV at work. A prefix attends to all of itself; at its end the N = P − S − R tokens between its sinks and its
-/// recent ones become the kept chunks of their DFT, of keys and of values each their own. A few tokens read the
-/// spectrum as it is (Backend::attention); more of them, and keys before RoPE, get the tokens back as rows first.
+/// FAEDKV's cache. A prefix attends to all of itself. At its end the N = P − S − R tokens between its sinks and its
+/// recent tokens become the kept chunks of their DFT, for keys and values separately. A few tokens read the spectrum
+/// directly (Backend::attention); for more tokens, and for keys before RoPE, the tokens are first restored as rows.
 /// Source: FAEDKV, sections on compression and on the incremental transform. Deviations: the half spectrum, so that
-/// states stay real; keys after RoPE by default; kCorrected. The paper's kLiteral update lays each token on the one M
-/// tokens before it: S ← e^{−j2πk/M} (S + x/M) turns every sample by one place, so that the new one comes to stand
-/// where the oldest one was turned to.
+/// states stay real; keys after RoPE by default; kCorrected. The paper's kLiteral update adds each token to the one M
+/// tokens before it: S ← e^{−j2πk/M} (S + x/M) shifts every sample by one position, so the new token takes the oldest
+/// one's.
 /// @throws Error kUnsupported in begin_prefix() for another transform; kInternal in end_prefix() for a prefix that has
 /// an obstacle.
 ///
-/// Rows: the sinks and what came after the middle; with age a ring of the recent tokens, whose oldest is `next_`. Keys
-/// before RoPE are held as such and rotated for each group.
+/// Rows: the sinks and the tokens after the middle; with `age`, a ring of the recent tokens, the oldest at `next_`.
+/// Keys before RoPE are stored unrotated and rotated for each group.
 class FaedkvCache final : public LayerCache {
  public:
   explicit FaedkvCache(const FaedkvOptions& options)
@@ -104,7 +104,7 @@ class FaedkvCache final : public LayerCache {
  private:
   bool ages() const noexcept { return options_.age && spectrum_.tokens() > 0; }
 
-  /// Of tokens that all read the same spectrum.
+  /// For tokens that all read the same spectrum.
   void attend_together(LayerStates& states, const Operand& out) {
     rotate_at(states, states.first_position);
     attend_all(states, out);
@@ -149,7 +149,7 @@ class FaedkvCache final : public LayerCache {
     rows.append(backend, part.k.view(), part.v.view(), 0, last - first);
   }
 
-  /// Every token so far as a row, in the text's order.
+  /// Returns every token so far as a row, in the order of the text.
   TokenRows in_order(Backend& backend) const {
     TokenRows all;
     const std::size_t sinks = std::min(options_.sinks, rows_.count());
@@ -163,11 +163,11 @@ class FaedkvCache final : public LayerCache {
     return all;
   }
 
-  /// The oldest of the recent tokens enters the spectrum, the new one takes its place.
+  /// Moves the oldest recent token to the spectrum; the new token takes its place.
   void age(const LayerStates& states) {
     const auto full =
         options_.update == FaedkvUpdate::kLiteral ? TokenSpectrum::Full::kWrap : TokenSpectrum::Full::kRebuild;
-    peak_ = bytes();  // and the new token, for a moment
+    peak_ = bytes();  // temporarily with the new token
     peak_.stored += (states.k.size() + states.v.size()) * sizeof(std::uint16_t);
     const auto enter = [&](const BackendView<float, 4>& k, const BackendView<float, 4>& v) {
       const auto add = [&] { spectrum_.add(states.backend, k, v, 0, full); };
@@ -210,7 +210,7 @@ std::unique_ptr<LayerCache> make_faedkv(Parameters& parameters, const CacheLayer
       parameters.choice("update", "how a token enters the spectrum; literal: as the paper prints it", kUpdates));
   options.half_dft = parameters.choice("transform", "dct is for the ablation alone", kTransforms) == 0;
   options.half_dft = parameters.choice("spectrum", "full is for the ablation alone", kSpectra) == 0 && options.half_dft;
-  // N tokens have ⌊N/2⌋ + 1 bins, a chunk needs one.
+  // N tokens have ⌊N/2⌋ + 1 bins; each chunk needs one.
   const std::size_t tokens = options.half_dft ? std::max<std::size_t>(1, 2 * (options.chunks - 1)) : 1;
   const std::size_t prefix = parameters.count("prefix", "tokens that are compressed, once, at their end",
                                               Parameters::kRequired, 1, options.sinks + options.recent + tokens - 1);
@@ -222,9 +222,9 @@ std::unique_ptr<LayerCache> make_faedkv(Parameters& parameters, const CacheLayer
   return std::make_unique<FaedkvCache>(options);
 }
 
-/// The lowest chunks, of what `settings` do not say which chunks to keep of: keys, values, or both.
+/// Keeps the lowest chunks of the states (keys, values or both) for which `settings` name no chunks.
 Json faedkv_for_share(double share, std::size_t tokens, const Json& settings) {
-  // More chunks than tokens are refused when the cache is made.
+  // More chunks than tokens are refused when the cache is created.
   const std::size_t chunks = std::min(tokens, shared_count(settings, "chunks", FaedkvOptions{}.chunks));
   std::vector<std::size_t> lowest(static_cast<std::size_t>(std::llround(share * static_cast<double>(chunks))));
   std::iota(lowest.begin(), lowest.end(), 0);

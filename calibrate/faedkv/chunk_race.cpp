@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// Half widths in standard errors, by the number of documents.
+/// Half widths of intervals in standard errors, by the number of documents.
 class Quantiles {
  public:
   explicit Quantiles(double confidence) : confidence_(confidence) {}
@@ -27,7 +27,7 @@ class Quantiles {
   std::map<std::size_t, double> known_;
 };
 
-/// The mean of a − b over common documents, in half widths of its interval: beyond ±1 the interval excludes 0.
+/// Returns the mean of a − b over common documents in half widths of its interval: beyond ±1 the interval excludes 0.
 double clearance(std::span<const std::optional<double>> a, std::span<const std::optional<double>> b,
                  Quantiles& quantiles) {
   std::vector<double> differences;
@@ -35,11 +35,11 @@ double clearance(std::span<const std::optional<double>> a, std::span<const std::
     if (a[n] && b[n]) differences.push_back(*a[n] - *b[n]);
   if (differences.size() < 2) return 0;
   const auto [mean, error] = paired_mean(differences);
-  if (mean == 0) return 0;  // also where both are the same
+  if (mean == 0) return 0;  // also if both are equal
   return mean / (quantiles(differences.size()) * error);
 }
 
-/// The `rank`-th largest clearance in one direction: above 1 if the chunk lies clear of `rank` others.
+/// Returns the `rank`-th largest clearance in one direction: above 1 if the chunk is clear of `rank` others.
 double clear_of(std::vector<double> clearances, std::size_t rank) {
   if (rank == 0) return kInfinity;
   if (rank > clearances.size()) return -kInfinity;  // all chunks are kept: none can be dropped
@@ -117,7 +117,7 @@ std::size_t chunks_to_go_on(std::size_t open, std::size_t documents, std::size_t
 std::vector<std::size_t> shuffled_documents(std::size_t documents, std::uint64_t seed) {
   std::vector<std::size_t> order(documents);
   std::iota(order.begin(), order.end(), 0);
-  std::mt19937_64 random(seed);  // std::shuffle is not the same everywhere
+  std::mt19937_64 random(seed);  // std::shuffle differs between platforms
   for (std::size_t left = documents; left > 1; --left) std::swap(order[left - 1], order[random() % left]);
   return order;
 }

@@ -12,10 +12,10 @@ std::vector<Json> faedkv_standards() {
   return all;
 }
 
-/// Rows against bins: recent tokens have a share of what sinks and one chunk leave, and chunks what is left then, the
-/// lowest first, of keys and values alike or but for the lowest one all of keys or all of values. Chunks are fine,
-/// eight tokens' worth of the prefix each, so that few bins beside DC may stay. What recent tokens leave has a bin for
-/// every chunk.
+/// Divides the budget between rows and bins. Recent tokens get a share of what sinks and one chunk leave; chunks get
+/// the rest, the lowest first, equally for keys and values, or, apart from the lowest chunk, all for keys or all for
+/// values. A chunk has the size of eight tokens of the prefix, so that a few bins next to DC can be kept. There is a
+/// bin for every chunk.
 std::vector<Json> faedkv_settings(const BudgetRoom& room) {
   constexpr std::array kRecent{0.5, 0.75, 0.875, 1.0};
   constexpr std::size_t kTokensOfAChunk = 8, kMaxSinks = 10;

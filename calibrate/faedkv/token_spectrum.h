@@ -7,13 +7,13 @@
 
 namespace kvs {
 
-/// Keys and values of consecutive tokens, each as some chunks of their spectrum along the token axis, channel by
-/// channel: a grid of M samples, of which the first N are tokens. What is held are the sums Σ_n x[n] e^{−j2πbn/M} over
-/// the bins b of the chunks, N times FAEDKV's state: a token more is a term more, and every token weighs the same.
+/// Keys and values of consecutive tokens, stored as some chunks of their spectrum along the token axis, channel by
+/// channel: a grid of M samples, of which the first N are tokens. Stored are the sums Σ_n x[n] e^{−j2πbn/M} over the
+/// bins b of the chunks, N times FAEDKV's state: each token adds a term, and all tokens have the same weight.
 class TokenSpectrum {
  public:
-  /// What a token finds that comes to a full grid. kRebuild: twice the samples, the same chunks of them, filled with
-  /// what the bins give back of the tokens. kWrap: the place of the token M before it, on which it is laid
+  /// How a token is added to a full grid. kRebuild: a grid of twice as many samples with the same chunks, filled with
+  /// the tokens restored from the bins. kWrap: at the position of the token M before it, to which it is added
   /// (FaedkvUpdate).
   enum class Full { kRebuild, kWrap };
 
@@ -24,14 +24,14 @@ class TokenSpectrum {
   std::size_t tokens() const noexcept { return tokens_; }    // N
   std::size_t samples() const noexcept { return samples_; }  // M, at least N
   KeySpectrum view() const noexcept { return {view_of(k_), view_of(v_), tokens_}; }
-  /// A complex bin of a channel counts 4 bytes as stored.
+  /// A complex bin of a channel counts as 4 stored bytes.
   CacheBytes bytes() const noexcept;
 
-  /// Takes rows [1, kv_head, N, head_dim] for tokens 0 … N − 1 of a grid that they fill. O(N log N) a channel.
+  /// Transforms rows [1, kv_head, N, head_dim] as tokens 0 … N − 1 of a full grid. O(N log N) per channel.
   void assign(Backend& backend, const TokenRows::Part& rows) { transform(backend, rows, rows.k.view().extent(2)); }
-  /// Adds one row of k and v. O(bins) a channel, unless the grid is full.
+  /// Adds one row of k and v. O(bins) per channel, unless the grid is full.
   void add(Backend& backend, BackendView<const float, 4> k, BackendView<const float, 4> v, std::size_t row, Full full);
-  /// The tokens as the bins give them back. O(M log M) a channel.
+  /// Returns the tokens restored from the bins. O(M log M) per channel.
   TokenRows::Part restored(Backend& backend) const;
 
  private:
@@ -48,7 +48,7 @@ class TokenSpectrum {
 
   std::size_t chunks_;
   std::size_t tokens_ = 0, samples_ = 0;
-  std::size_t wrapped_ = 0;  // tokens laid on others
+  std::size_t wrapped_ = 0;  // number of tokens added to the position of another one
   States k_, v_;
 };
 

@@ -11,16 +11,16 @@ namespace {
 
 struct FreqkvOptions {
   SlotOptions slots = {};
-  bool high_band = false;  // keep the highest coefficients instead of the lowest
-  bool rescale = true;     // multiply by √(L/N), which keeps a constant signal constant
-  std::size_t recent = 0;  // the last of the slots, which move up as they are; of L
-  bool iterate = true;     // compress what is in the cache; off: the whole history each time, which is then held, too
+  bool high_band = false;  // keeps the highest coefficients instead of the lowest
+  bool rescale = true;     // multiplies by √(L/N), which keeps a constant signal constant
+  std::size_t recent = 0;  // number of last slots that move up unchanged; part of L
+  bool iterate = true;  // compresses the cache's content; false: the whole history each time, which is then stored too
 };
 
-/// Low frequencies along the token axis: the N slots after the sinks become L = ⌊γN⌋ pseudo-tokens, channel by channel,
-/// of the keys before RoPE (of the rotated ones without slots) and of the values.
-/// Source: FreqKV, equations 4 to 6. Deviation: with R = `recent` above 0 the last R slots are no part of the signal:
-/// the N − R before them become L − R pseudo-tokens.
+/// Keeps low frequencies along the token axis: the N slots after the sinks become L = ⌊γN⌋ pseudo-tokens, channel by
+/// channel, for the keys before RoPE (without slots: the rotated keys) and for the values.
+/// Source: FreqKV, equations 4 to 6. Deviation: with R = `recent` above 0 the last R slots are not part of the signal:
+/// the N − R slots before them become L − R pseudo-tokens.
 class FreqkvCache final : public SlotCache {
  public:
   FreqkvCache(const FreqkvOptions& options, const KvTypes& types)
@@ -44,7 +44,7 @@ class FreqkvCache final : public SlotCache {
     return {shrunk(backend, rows.k.view()), shrunk(backend, rows.v.view())};
   }
 
-  /// y = √(L/N) · IDCT_L(DCT_N(x)[0:L]), both orthonormal, per channel, of all rows but the recent ones.
+  /// Computes y = √(L/N) · IDCT_L(DCT_N(x)[0:L]), both orthonormal, per channel, for all rows except the recent ones.
   BackendTensor<float, 4> shrunk(Backend& backend, const BackendView<float, 4>& rows) const {
     const auto [members, heads, count, head_dim] = rows.shape();
     const std::size_t kept = options_.slots.kept(), from = count - options_.recent, to = kept - options_.recent;
@@ -65,7 +65,7 @@ class FreqkvCache final : public SlotCache {
   }
 
   FreqkvOptions options_;
-  TokenRows history_;  // without iteration: every token after the sinks
+  TokenRows history_;  // without iteration: all tokens after the sinks
   std::size_t seen_ = 0;
 };
 
@@ -82,7 +82,7 @@ std::unique_ptr<LayerCache> make_freqkv(Parameters& parameters, const CacheLayer
     parameters.refuse("recent", "found " + std::to_string(options.recent) + ", expected fewer than the " +
                                     std::to_string(options.slots.kept()) + " slots that a compression keeps");
   options.iterate = parameters.on_off(
-      "iterate", "compress what is in the cache; off: the whole history each time, which is held, too",
+      "iterate", "compress the cached slots; off: compress the whole history each time and keep it, too",
       options.iterate);
   return std::make_unique<FreqkvCache>(options, layer.types);
 }
@@ -92,7 +92,7 @@ std::unique_ptr<LayerCache> make_freqkv(Parameters& parameters, const CacheLayer
 constinit const Method kFreqkvMethod{
     .name = "freqkv",
     .title = "FreqKV",
-    .summary = "the low DCT frequencies of what is in the cache, in slots",
+    .summary = "the low DCT frequencies of the cached tokens, in slots",
     .paper = {.authors = "Kai, Zeng, Wang, Bai, He, Jiang, Lin",
               .title = "FreqKV: Frequency Domain Key-Value Compression for Efficient Context Window Extension",
               .link = "https://arxiv.org/abs/2505.00570",

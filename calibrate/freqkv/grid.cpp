@@ -11,14 +11,14 @@ namespace {
 
 std::vector<Json> freqkv_standards() { return {{{"gamma", 0.5}, {"sinks", 4}}}; }
 
-/// Recent slots that stay as they are. γ leaves them room, and so has the others compressed often and a little.
+/// Recent slots are not compressed. With the large γ the other slots are compressed often, by little each time.
 std::vector<Json> freqkv_settings(const BudgetRoom& room) {
   constexpr std::array kRecent{0.5, 0.75, 0.85, 0.9};
   return combinations({shares_of("recent", room.rows, kRecent), {"gamma", {0.95}}, {"sinks", {4, 16}}});
 }
 
-/// The share of a layer's energy without DC that is lost where only the lowest m of its bins stay: [m], of keys and
-/// values the mean.
+/// Returns the share of a layer's energy (without DC) that is lost if only the lowest m of its bins are kept: [m], the
+/// mean of keys and values.
 std::vector<double> lost_energy(const Spectrum& spectrum, StateKind keys, std::size_t layer) {
   std::vector<double> lost;
   for (const StateKind state : {keys, StateKind::kV}) {
@@ -32,7 +32,7 @@ std::vector<double> lost_energy(const Spectrum& spectrum, StateKind keys, std::s
   return lost;
 }
 
-/// The share of its bins that each layer needs to lose `loss` at most.
+/// Returns the share of its bins that each layer needs to lose at most `loss`.
 std::vector<double> needed_shares(const std::vector<std::vector<double>>& lost, double loss) {
   std::vector<double> shares;
   for (const std::vector<double>& of_layer : lost) {
@@ -42,7 +42,7 @@ std::vector<double> needed_shares(const std::vector<std::vector<double>>& lost, 
   return shares;
 }
 
-/// The shares with which all layers lose the same and need `mean` on average.
+/// Returns shares with which all layers lose equally and whose mean is `mean`.
 std::vector<double> equal_losses(const std::vector<std::vector<double>>& lost, double mean) {
   const double all = mean * static_cast<double>(lost.size());
   double low = 0, high = 1;
@@ -54,7 +54,7 @@ std::vector<double> equal_losses(const std::vector<std::vector<double>>& lost, d
   return needed_shares(lost, high);
 }
 
-/// The shortest decimal of which `slots` slots keep `kept`.
+/// Returns the shortest decimal with which `slots` slots keep `kept`.
 double gamma_of(std::size_t kept, std::size_t slots) {
   for (double unit = 10;; unit *= 10) {
     const double units = static_cast<double>(kept) * unit / static_cast<double>(slots);
@@ -63,12 +63,11 @@ double gamma_of(std::size_t kept, std::size_t slots) {
   }
 }
 
-/// γ by layer. Of the slots that a compression smooths every layer keeps the share at which all lose the same share of
-/// their energy, the mean over layers being that of the γ in `settings`. A γ costs no bytes: a layer holds all of its
-/// slots before it compresses.
-/// The spectra are those of whole documents. A compression's signal is shorter, and most of it was smoothed before:
-/// shares of bins are taken over as they are. Nothing is proposed for the high band, nor where another parameter is
-/// given by layer.
+/// Returns γ by layer: every layer keeps the share of its compressed slots at which all layers lose the same share of
+/// their energy; the mean over layers is that of the γ in `settings`. A γ costs no bytes: a layer holds all of its
+/// slots before it compresses. The spectra are those of whole documents. A compression's signal is shorter, and most of
+/// it was smoothed before; the shares of bins are used without correction. No γ is proposed for the high band, nor if
+/// another parameter is given by layer.
 std::vector<Json> gamma_by_spectra(const Spectrum& spectrum, const Json& settings) {
   std::vector<Json> all(spectrum.layers.size(), settings.at("gamma"));
   for (const char* const name : {"sinks", "recent", "rope", "band"})

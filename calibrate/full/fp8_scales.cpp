@@ -10,7 +10,7 @@
 namespace kvs {
 namespace {
 
-constexpr double kShare = 0.01;     // of a new document in the average
+constexpr double kShare = 0.01;     // weight of a new document in the average
 constexpr double kMaxOfE4m3 = 448;  // S.1111.110
 
 }  // namespace

@@ -7,7 +7,7 @@
 namespace kvs {
 namespace {
 
-/// ggml's, which takes keys and values apart.
+/// Types of ggml, which allows different types for keys and values.
 std::vector<Json> kinds() { return {"f16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"}; }
 
 /// The pairs that every build of llama.cpp runs on a GPU.

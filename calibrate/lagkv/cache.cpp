@@ -12,9 +12,9 @@
 namespace kvs {
 namespace {
 
-/// When base + 2L rows are there (base = S at first), the tokens that brought them having attended, rows
-/// [base, base + L) are scored against the next L (lagkv_scores), and the ⌊rL⌋ best of them stay in each KV head (the
-/// first of equal ones); base grows by as many.
+/// When base + 2L rows are present (base = S initially) and the tokens that brought them have attended, rows [base,
+/// base + L) are scored against the next L rows (lagkv_scores()). The ⌊rL⌋ best of them are kept in each KV head (the
+/// first of equals), and base grows by that number.
 class LagkvCache final : public LayerCache {
  public:
   LagkvCache(const LagkvOptions& options, const KvTypes& types)
@@ -80,14 +80,15 @@ std::unique_ptr<LayerCache> make_lagkv(Parameters& parameters, const CacheLayer&
     parameters.refuse("ratio", "found " + Json(options.ratio).dump() + ", which keeps none of " +
                                    std::to_string(options.lag) + " tokens, expected one that keeps some");
   options.variant = static_cast<LagkvVariant>(parameters.choice(
-      "variant", "what scales a partition: the next one or itself; l2: the norm of keys instead", kVariants));
-  options.value_weight = parameters.real("value_weight", "weight of the values' score beside the keys' (ours)",
+      "variant", "range that scales a partition: the next one's or its own; l2: scores by the norm of keys",
+      kVariants));
+  options.value_weight = parameters.real("value_weight", "weight of the values' score relative to the keys' (ours)",
                                          options.value_weight, 0, kMaxWeight);
   if (options.variant == LagkvVariant::kL2 && layer.index < kUntouchedByL2) return make_full_cache(layer.types);
   return std::make_unique<LagkvCache>(options, layer.types);
 }
 
-/// The ratio of a whole number of tokens of each partition.
+/// Returns the ratio that keeps a whole number of tokens of each partition.
 Json lagkv_for_share(double share, std::size_t, const Json& settings) {
   LagkvOptions options;
   options.lag = std::max<std::size_t>(1, shared_count(settings, "lag", options.lag));

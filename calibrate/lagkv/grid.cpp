@@ -5,15 +5,14 @@
 namespace kvs {
 namespace {
 
-/// L = 128 and S = 16 as the paper has them; a cache holds at least S + 2L tokens at times, so L falls where a budget
-/// is smaller.
+/// L = 128 and S = 16 as in the paper. A cache at times holds S + 2L tokens or more, so small budgets need a smaller L.
 std::vector<Json> lagkv_standards() {
   std::vector<Json> all;
   for (const int lag : {128, 64, 32, 16, 8}) all.push_back({{"lag", lag}, {"sinks", 16}});
   return all;
 }
 
-/// Between L and 2L tokens are recent, so what matters is their share of the budget; the rest are chosen ones.
+/// Between L and 2L tokens are recent, so their share of the budget matters; the others are selected tokens.
 std::vector<Json> lagkv_settings(const BudgetRoom& room) {
   constexpr std::array kLags{0.25, 0.3125, 0.375, 0.4375};
   constexpr std::size_t kMinLag = 8, kMaxSinks = 16;

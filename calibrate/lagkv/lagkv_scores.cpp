@@ -15,7 +15,7 @@ HeadRows partition(HeadRows rows, std::size_t first, std::size_t count) {
   return {rows.span().subspan(first * head_dim, count * head_dim), {count, head_dim}};
 }
 
-/// scores[t] += weight times the softmax over t of the standard deviation over channels of (x − min)/(max − min), min
+/// Adds weight · softmax over t of the standard deviation over channels of (x − min)/(max − min) to scores[t], with min
 /// and max per channel over `reference`.
 void add_scores(HeadRows x, HeadRows reference, double weight, std::vector<double>& scores) {
   const auto [tokens, channels] = x.shape();

@@ -10,12 +10,12 @@
 
 namespace kvs {
 
-/// LagKV's scores of one document's tokens, and which tokens stay, by layer and KV head.
+/// LagKV's scores of one document's tokens, and which tokens are kept, by layer and KV head.
 struct TokenScores {
   std::size_t heads = 0;
-  std::size_t first = 0;   // the first token that is scored: S
-  std::size_t tokens = 0;  // that are: a multiple of L
-  /// [layer, head, token] from `first` on, times L/2: 1 is what a token would have if all of a partition were alike.
+  std::size_t first = 0;   // the first scored token: S
+  std::size_t tokens = 0;  // number of scored tokens, a multiple of L
+  /// [layer, head, token] from `first` on, times L/2: 1 is the score of a token if all tokens of a partition are alike.
   std::vector<double> relative;
   std::vector<bool> kept;  // [layer, head, token]
 
@@ -27,16 +27,16 @@ struct TokenScores {
   }
 };
 
-/// Scores each partition of L tokens after the sinks that has another one behind it, from the states of a pass with the
-/// full cache (LagKV's prefill: attend to all, compress afterwards). The last partition and the remainder always stay.
+/// Scores each partition of L tokens after the sinks that another partition follows, from the states of a pass with the
+/// full cache (LagKV's prefill: attend to all, compress afterwards). The last partition and the rest are always kept.
 /// @param layers   ascending
-/// @param options  the variants lag and local: that of l2 has no relative score
+/// @param options  variant lag or local; l2 has no relative score
 /// @throws Error kData if the document has fewer than S + 2L tokens
 TokenScores score_tokens(StateSource& source, std::size_t document, std::span<const std::size_t> layers,
                          const LagkvOptions& options);
 
-/// The mean share of a KV head's kept tokens that another head of the layer keeps, too: about r if heads chose
-/// independently. 1 with one head.
+/// Returns the mean share of a KV head's kept tokens that another head of the layer also keeps: about r if heads chose
+/// independently; 1 with one head.
 double head_overlap(const TokenScores& scores, std::size_t layer);
 
 /// Scores, rounded to a figure's digits, and positions of the tokens that stay, in a result that says already where it

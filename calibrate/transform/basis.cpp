@@ -15,7 +15,7 @@ constexpr double kShrinkage = 1e-3, kDamping = 1e-3, kMinVariance = 1e-12;
 
 using Matrix = TensorView<double, 2>;
 
-/// Σ, of which the diagonal has grown.
+/// Returns Σ with an increased diagonal.
 std::vector<double> covariance(const TransformMoments& moments, std::size_t n, const std::vector<double>& mean) {
   const std::size_t values = mean.size();
   std::vector<double> matrix(moments.outer(n).begin(), moments.outer(n).end());
@@ -28,7 +28,7 @@ std::vector<double> covariance(const TransformMoments& moments, std::size_t n, c
   return matrix;
 }
 
-/// L of each head's keys, then of each head's values: [head, head_dim, head_dim].
+/// Returns L of each head's keys, then of each head's values: [head, head_dim, head_dim].
 std::vector<double> cost_factors(CalibrationOps& ops, const TransformMoments& moments, std::size_t n,
                                  const TransformScales& scales, TransformRows rows) {
   std::vector<double> factors = moments.key_costs(n), values = moments.value_costs(n);
@@ -44,7 +44,7 @@ std::vector<double> cost_factors(CalibrationOps& ops, const TransformMoments& mo
   return factors;
 }
 
-/// x ← x · L or x · L⁻¹ with the blocks of cost_factors() on the diagonal of L.
+/// Computes x · L or x · L⁻¹ in place, where L has the blocks of cost_factors() on its diagonal.
 void multiply_blocks(CalibrationOps& ops, std::vector<double>& x, std::size_t values, std::span<const double> factors,
                      std::size_t head_dim, Triangular how) {
   const std::size_t rows = x.size() / values;
@@ -64,7 +64,7 @@ void transpose(std::vector<double>& square, std::size_t size) {
       std::swap(square[row * size + column], square[column * size + row]);
 }
 
-/// Values [first, first + size) that have coefficients in common.
+/// Values [first, first + size) that are transformed together.
 struct Block {
   std::size_t first, size;
 };

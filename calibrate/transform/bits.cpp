@@ -9,7 +9,7 @@ namespace {
 
 double gain(double variance, std::size_t bits) { return variance * (kTrellisError[bits] - kTrellisError[bits + 1]); }
 
-/// A row, to which bits are added.
+/// A row to which bits are added.
 class RowBits {
  public:
   explicit RowBits(const std::vector<double>& variances) : variances_(&variances), bits_(variances.size()) {
@@ -17,7 +17,7 @@ class RowBits {
   }
 
   const std::vector<std::size_t>& bits() const noexcept { return bits_; }
-  /// Adds the eight best bits, or what there is. @return what they take away
+  /// Adds the eight best bits, or as many as possible. @return the error that they remove
   double add_byte() {
     double sum = 0;
     for (std::size_t n = 0; n < 8 && !steps_.empty(); ++n) {
@@ -31,15 +31,15 @@ class RowBits {
   }
 
  private:
-  /// Ties: the first coefficient comes first.
+  /// On ties the first coefficient is used.
   void push(std::size_t n) { steps_.emplace(gain((*variances_)[n], bits_[n]), bits_.size() - n); }
 
   const std::vector<double>* variances_;
   std::vector<std::size_t> bits_;
-  std::priority_queue<std::pair<double, std::size_t>> steps_;  // gain of the next bit, coefficients from this one on
+  std::priority_queue<std::pair<double, std::size_t>> steps_;  // gain of the next bit, coefficients from here on
 };
 
-/// Some rows with their next byte, which they may not get.
+/// Some rows with their next byte, which may not be granted.
 struct NextByte {
   explicit NextByte(const CodeRows& of) : tokens(of.tokens) {
     for (const std::vector<double>& variances : of.variances) rows.emplace_back(variances);
@@ -61,7 +61,7 @@ struct NextByte {
   std::size_t tokens;
   std::vector<RowBits> rows;
   CodeBits bits;     // without the next byte
-  double worth = 0;  // of the next one, by byte that is held
+  double worth = 0;  // gain of the next byte per stored byte
 };
 
 }  // namespace
@@ -72,7 +72,7 @@ std::size_t code_bytes(std::span<const std::size_t> bits) noexcept {
 
 std::vector<CodeBits> allocate_bits(std::span<const CodeRows> all, std::size_t bytes) {
   std::vector<NextByte> next(all.begin(), all.end());
-  std::priority_queue<std::pair<double, std::size_t>> order;  // worth, rows from these on: ties as above
+  std::priority_queue<std::pair<double, std::size_t>> order;  // gain, number of rows from these on: ties as above
   for (std::size_t n = 0; n < next.size(); ++n) order.emplace(next[n].worth, next.size() - n);
   for (std::size_t left = bytes; !order.empty();) {
     const std::size_t n = next.size() - order.top().second;

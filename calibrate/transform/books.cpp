@@ -14,19 +14,19 @@ namespace kvs {
 namespace {
 
 constexpr std::size_t kStates = 256;
-/// From so many bits on entries are spread before they meet real coefficients, whose tails are heavier than Gaussian
-/// ones: Lloyd's iteration does not move entries to where no value came close.
+/// From this number of bits on, entries are spread before they are fitted to real coefficients, whose tails are heavier
+/// than Gaussian ones: Lloyd's iteration does not move entries to regions without values.
 constexpr std::size_t kSpreadBits = 4;
 
-/// Entries as dense as a normal distribution become as dense as Cauchy's: at high rates the best density is the cube
-/// root of that of the values, and Cauchy's is that of Student's t with five degrees of freedom. Source: Bennett
+/// Changes the density of entries from a normal to a Cauchy distribution. At high rates the best density is the cube
+/// root of that of the values, and Cauchy's belongs to Student's t with five degrees of freedom. Source: Bennett
 /// (1948), Bell System Technical Journal 27(3).
 float spread(float entry) {
   const double below = std::erfc(-static_cast<double>(entry) / std::numbers::sqrt2) / 2;
   return static_cast<float>(std::tan(std::numbers::pi * (below - 0.5)));
 }
 
-/// Gaussian values by Box & Muller's transform: the standard leaves a distribution's bits to the library.
+/// Gaussian values by Box & Muller's transform: the C++ standard does not fix the results of its distributions.
 std::vector<float> gaussian(std::size_t count) {
   std::mt19937 random(1);
   const auto uniform = [&] { return (static_cast<double>(random()) + 0.5) / 0x1p32; };
@@ -38,7 +38,7 @@ std::vector<float> gaussian(std::size_t count) {
   return values;
 }
 
-/// Some rows and what the codec made of them.
+/// Some rows and their codes.
 class CodedSamples {
  public:
   CodedSamples(Backend& backend, const TrellisSamples& samples, const std::vector<float>& books)
@@ -65,12 +65,12 @@ class CodedSamples {
     }
     return sum;
   }
-  /// Calls use(entry of the books, value, cost of a squared error) for each coded value of a row, as it was coded.
+  /// Calls use(entry of the books, value, cost of a squared error) for each coded value of a row.
   template <class Use>
   void each(std::size_t row, Use use) const {
     const auto* const from = reinterpret_cast<const std::uint8_t*>(bytes_.data()) + row * row_bytes_;
     const auto gain = static_cast<double>(f16_to_f32(static_cast<std::uint16_t>(from[0] | from[1] << 8)));
-    std::size_t last = 15;  // bit of the row that ends the state: codecs/trellis.h
+    std::size_t last = 15;  // bit of the row at which the state ends: codecs/trellis.h
     for (std::size_t n = 0; n < values_; ++n) {
       const std::size_t bits = samples_->bits[n];
       if (bits == 0) continue;

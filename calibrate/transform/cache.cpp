@@ -12,7 +12,7 @@
 namespace kvs {
 namespace {
 
-/// Of outliers and of tokens that wait.
+/// Types of outliers and of waiting tokens.
 KvTypes outlier_store(std::size_t head_dim) {
   const RowFormat format{.kind = head_dim % 32 == 0 ? RowKind::kQ8_0 : RowKind::kF16};
   return {{format}, {format}};
@@ -31,7 +31,7 @@ void put(Backend& backend, const TokenRows::Part& part, const BackendView<float,
   if (sides != CodedSides::kKeys) copy(part.v.view(), v);
 }
 
-/// Held are tokens [start_, end()): sinks, then what is coded, then what waits.
+/// Holds tokens [start_, end()): the sinks, then coded tokens, then waiting tokens.
 class TransformCache final : public LayerCache {
  public:
   TransformCache(std::shared_ptr<const TransformProducts> products, CodedSides sides)
@@ -79,7 +79,7 @@ class TransformCache final : public LayerCache {
     RowBuffer::Part q, k, v;
   };
 
-  /// Every group of tokens that has to be told apart gets everything back, rotated, and then attends.
+  /// Restores everything, rotated, for each group of tokens that must be processed separately, and then attends.
   void attend_states(LayerStates& states, const Operand& out) {
     Backend& backend = states.backend;
     const std::size_t tokens = states.tokens(), recent = products_->recent, base = start_;
@@ -100,7 +100,7 @@ class TransformCache final : public LayerCache {
     }
   }
 
-  /// Whether the codes are read where they lie: by a single token that reads all of them.
+  /// Returns true if the codes are read directly: by a single token that reads all of them.
   bool reads_codes(const LayerStates& states) const noexcept {
     return codes_->attends() && codes_->count() > 0 && states.tokens() == 1 && window_ == 0 && products_->recent > 0;
   }
@@ -113,7 +113,7 @@ class TransformCache final : public LayerCache {
     (void)settle(states.backend);
   }
 
-  /// Tokens that wait, then sinks: keys that become the rotated ones as if they all came after what is coded.
+  /// Returns the waiting tokens, then the sinks, with keys that rotate as if all of them came after the coded tokens.
   TokenRows::Part late_rows(const LayerStates& states) const {
     Backend& backend = states.backend;
     TokenRows::Part late = empty_part(backend, products_->shape, waiting_.count() + sinks_.count());
@@ -128,8 +128,8 @@ class TransformCache final : public LayerCache {
     return late;
   }
 
-  /// After some tokens: drops what is old, and codes the older half of those that wait once there are enough.
-  /// @return what these are held as now
+  /// Called after some tokens: drops old tokens, and codes the older half of the waiting tokens once there are enough.
+  /// @return the decoded states of these
   std::optional<TokenRows::Part> settle(Backend& backend) {
     drop_old(backend);
     if (bytes().stored > peak_.stored) peak_ = bytes();
@@ -145,7 +145,7 @@ class TransformCache final : public LayerCache {
   std::size_t end() const noexcept { return waiting_from() + waiting_.count(); }
   std::size_t missing_sinks() const noexcept { return products_->sinks - std::min(products_->sinks, end()); }
 
-  /// Keeps the new tokens and leaves in `states` what they are held as.
+  /// Keeps the new tokens and writes their decoded states to `states`.
   void keep(const LayerStates& states) {
     Backend& backend = states.backend;
     const std::size_t tokens = states.tokens(), sinks = std::min(tokens, missing_sinks()), count = tokens - sinks;
@@ -156,7 +156,7 @@ class TransformCache final : public LayerCache {
     put(backend, waiting_.copy(backend, waiting_.count() - count, count), states.k, states.v, sinks);
   }
 
-  /// Codes tokens of k and v from `first` on and leaves in them what they are held as.
+  /// Codes tokens of k and v from `first` on and overwrites them with their decoded states.
   void code(Backend& backend, const BackendView<float, 4>& k, const BackendView<float, 4>& v, std::size_t first) {
     const std::size_t position = waiting_from(), before = places_.size();
     const TransformCodes::Coded coded = codes_->append(backend, k, v, first);
@@ -170,7 +170,7 @@ class TransformCache final : public LayerCache {
       put(backend, outliers_.copy(backend, n - gone_, 1), k, v, first + places_[n] - position);
   }
 
-  /// For the token at `position`, when those before it are coded.
+  /// Returns the threshold for the token at `position`, when the tokens before it are coded.
   double threshold(std::size_t position) const {
     const std::size_t oldest = std::max(products_->sinks, window_ == 0 ? 0 : position - std::min(position, window_));
     const auto first = std::ranges::lower_bound(places_, static_cast<std::uint32_t>(oldest));
@@ -180,7 +180,7 @@ class TransformCache final : public LayerCache {
     return products_->threshold * std::exp2(std::max(0.0, excess));
   }
 
-  /// Everything that is held, rotated.
+  /// Returns everything that is stored, rotated.
   TokenRows read(const LayerStates& states) const {
     Backend& backend = states.backend;
     TokenRows past;
@@ -199,7 +199,7 @@ class TransformCache final : public LayerCache {
     return past;
   }
 
-  /// Drops what no later token reads. Those that wait stay.
+  /// Drops tokens that no later token reads. Waiting tokens are not dropped.
   void drop_old(Backend& backend) {
     if (window_ == 0 || end() <= start_ + window_) return;
     const std::size_t old = end() - window_ - start_, sinks = std::min(old, sinks_.count()),
@@ -218,9 +218,9 @@ class TransformCache final : public LayerCache {
   std::size_t start_ = 0, window_ = 0;
   TokenRows sinks_;
   std::unique_ptr<TransformCodes> codes_;
-  TokenRows outliers_, waiting_;       // keys before RoPE, as those of the sinks
-  std::vector<std::uint32_t> places_;  // positions of all outliers, ascending,
-  std::size_t gone_ = 0;               // of which the first are not held any more
+  TokenRows outliers_, waiting_;       // keys before RoPE, like those of the sinks
+  std::vector<std::uint32_t> places_;  // positions of all outliers, ascending
+  std::size_t gone_ = 0;               // number of first ones that are no longer stored
   CacheBytes peak_;
 };
 

@@ -11,71 +11,71 @@
 
 namespace kvs {
 
-/// What is coded as one row, with a gain of its own.
+/// The values that are coded as one row, with its own gain.
 enum class TransformRows : std::uint8_t {  // in the order of kTransformRowNames
-  kLayer,                                  // all of a token: coefficients across heads, keys and values
-  kHead,  // a head's keys by channel, and a head's values in a basis of their own: attention reads them as they are
+  kLayer,                                  // a whole token: coefficients across heads, keys and values
+  kHead,  // a head's keys by channel, and a head's values in their own basis; attention reads the codes directly
 };
 
 inline constexpr std::array<std::string_view, 2> kTransformRowNames{"layer", "head"};
 
-/// What transform coding does to one layer's values x of a token: the keys before RoPE of all KV heads, then the
-/// values.
+/// Transform coding of one layer's values x of a token: the keys before RoPE of all KV heads, then the values.
 struct TransformLayer {
   std::size_t layer = 0;
   TransformRows rows = TransformRows::kLayer;
   std::vector<float> mean;  // [value]
-  /// Coefficients, of unit variance, = analysis · (x − mean), and synthesis is its inverse. kLayer: [coefficient,
-  /// value] and [value, coefficient]; kHead, of values: [kv_head, coefficient, channel] and [kv_head, channel,
+  /// Coefficients (with unit variance) are analysis · (x − mean); synthesis is the inverse. kLayer: [coefficient,
+  /// value] and [value, coefficient]; kHead, for values: [kv_head, coefficient, channel] and [kv_head, channel,
   /// coefficient].
   std::vector<float> analysis, synthesis;
-  std::vector<float> deviations = {};  // kHead, of keys: [kv_head · channel]; coefficients are (x − mean) / deviation
-  std::vector<std::size_t> bits;       // [coefficient], 0 to 8; kHead: those of keys first, head by head
-  std::vector<float> weights;          // [coefficient]: what a squared error of one costs, relative to the costliest
-  double threshold = 0;                // a token whose errors cost more stays in full; kLayer alone
-  double outliers = 0;       // of coded tokens this share; each beyond it doubles the threshold: kMoreOutliers
-  std::vector<float> books;  // [bits 0 … 8][state]: codecs/trellis.h; all layers have the same
-  std::size_t sinks = 0;     // first tokens that stay in full
-  std::size_t recent = 0;    // tokens that are coded together, once twice as many wait in q8_0
+  std::vector<float> deviations = {};  // kHead, for keys: [kv_head · channel]; coefficients are (x − mean) / deviation
+  std::vector<std::size_t> bits;       // [coefficient], 0 to 8; kHead: first those of keys, head by head
+  std::vector<float> weights;          // [coefficient]: cost of a squared error, relative to the highest cost
+  double threshold = 0;                // a token with a higher error cost is kept in full; kLayer only
+  double outliers = 0;  // share of coded tokens kept in full; each token beyond it doubles the threshold: kMoreOutliers
+  std::vector<float> books;  // [bits 0 … 8][state]: codecs/trellis.h; the same for all layers
+  std::size_t sinks = 0;     // number of first tokens kept in full
+  std::size_t recent = 0;    // number of tokens coded together, once twice as many wait in q8_0
 
   std::size_t values() const noexcept { return mean.size(); }
 };
 
-/// Tokens of a layer at most that stay in full beyond their share.
+/// Maximum number of tokens of a layer kept in full beyond the share.
 inline constexpr std::size_t kMoreOutliers = 2;
 
 struct TransformShape {
   std::size_t kv_heads = 0, head_dim = 0;
 };
 
-/// Coefficients [first, first + count · size) of a layer are coded as `count` rows of as many bytes each.
+/// Coefficients [first, first + count · size) of a layer are coded as `count` rows of equal bytes.
 struct RowSet {
   std::size_t first = 0, count = 0, size = 0;
 };
 std::vector<RowSet> row_sets(TransformRows rows, const TransformShape& shape);
 
-/// A layer's products in a backend's memory: what every sequence shares.
+/// A layer's products in a backend's memory, shared by every sequence.
 class TransformProducts;
 std::shared_ptr<const TransformProducts> make_transform_products(Backend& backend, const TransformLayer& layer,
                                                                  const TransformShape& shape);
 
-/// What is coded of a token; the other side stays as it comes, for measurements.
+/// The states of a token that are coded; the other side is not coded, for measurements.
 enum class CodedSides { kBoth, kKeys, kValues };
 
-/// A transform coder as a cache: of each token it holds codes of the keys before RoPE and of the values. Sinks are held
-/// in full. Tokens wait in q8_0: when 2 · recent do, the older half is coded. Everybody reads what a token is held as,
-/// itself included. Where layers have a sliding window what is older is dropped. Ours; docs/transform.md derives it.
-///  - kLayer: a row for all of a token. Tokens that come out worse than the layer's threshold are also held in q8_0;
-///    text with more of them than was expected raises it. Every group of tokens gets the whole past back, rotated:
-///    2 · (2Gd)² FLOPs a cached token and layer.
-///  - kHead: a single token reads the codes where they lie, keys rotated when read, values by their coefficients, from
-///    which each query head's result comes back at the end: 2Gd values decoded a cached token and layer.
-/// @param sides  other than both only for a single group of tokens
+/// A transform coder as a cache. It stores codes of the keys before RoPE and of the values of each token. Sinks are
+/// stored in full. Tokens wait in q8_0; when 2 · recent tokens wait, the older half is coded. All tokens read decoded
+/// states, including their own. In layers with a sliding window, older tokens are dropped. This project's method;
+/// docs/transform.md derives it.
+///  - kLayer: one row for a whole token. Tokens whose error exceeds the layer's threshold are also stored in q8_0;
+///    text with more of them than expected raises the threshold. Every group of tokens restores the whole past,
+///    rotated: 2 · (2Gd)² FLOPs per cached token and layer.
+///  - kHead: a single token reads the codes directly. Keys are rotated when read; values are read as coefficients, and
+///    each query head's result is transformed back at the end: 2Gd values decoded per cached token and layer.
+/// @param sides  other than kBoth only for a single group of tokens
 std::unique_ptr<LayerCache> make_transform_cache(std::shared_ptr<const TransformProducts> products,
                                                  CodedSides sides = CodedSides::kBoth);
-/// Stored bytes of a token that waits: keys and values in q8_0, f16 for heads that do not divide into its blocks.
+/// Returns the stored bytes of a waiting token: keys and values in q8_0; f16 for heads that do not fit its blocks.
 std::size_t recent_bytes(const TransformShape& shape) noexcept;
-/// Of an outlier: the same and its place.
+/// Returns the stored bytes of an outlier: recent_bytes() and its position.
 std::size_t outlier_bytes(const TransformShape& shape) noexcept;
 
 }  // namespace kvs

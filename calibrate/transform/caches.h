@@ -8,7 +8,7 @@
 
 namespace kvs {
 
-/// The caches of a transform config, which share its products. Layers that it does not list keep everything.
+/// The caches of a transform config, which share its products. Layers that the config does not list keep everything.
 class TransformCaches {
  public:
   TransformCaches(Backend& backend, const ModelConfig& model, const std::vector<TransformLayer>& layers);

@@ -14,26 +14,26 @@ namespace {
 
 using Rows = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-constexpr std::size_t kMeasuredBits = 2;  // a number, when costs are measured
+constexpr std::size_t kMeasuredBits = 2;  // per value, when costs are measured
 
 Eigen::Index index(std::size_t n) { return static_cast<Eigen::Index>(n); }
 
 TransformShape shape_of(const TransformGeometry& geometry) { return {geometry.kv_heads, geometry.head_dim}; }
 
-/// Everything about the layers that the steps pass on.
+/// Data of the layers that the steps pass on.
 struct Coder {
   std::vector<TransformBasis> bases;
   std::vector<std::vector<std::size_t>> bits;  // [layer][coefficient]
   std::vector<double> thresholds;
 };
 
-/// What is coded of the calibration's rows.
+/// The coded part of the calibration's rows.
 class Coding {
  public:
   Coding(const TransformMoments& moments, const TransformPlan& plan, const TransformProgress& progress)
       : moments_(moments), plan_(plan), progress_(progress), sets_(row_sets(plan.rows, shape_of(moments.geometry()))) {}
 
-  /// Bits of all layers' coefficients. @param tokens  [layer] whose codes are held
+  /// Returns the bits of all layers' coefficients. @param tokens  [layer] number of tokens with stored codes
   std::vector<std::vector<std::size_t>> bits(std::span<const TransformBasis> bases, std::span<const std::size_t> tokens,
                                              std::size_t bytes) const {
     std::vector<CodeRows> rows;
@@ -94,7 +94,7 @@ class Coding {
   std::vector<RowSet> sets_;
 };
 
-/// The synthesis of TransformLayer, of TransformBasis'.
+/// Sets the products of TransformLayer from those of TransformBasis.
 void set_products(const TransformGeometry& geometry, const TransformBasis& basis, TransformLayer& layer) {
   const std::size_t values = basis.mean.size();
   if (layer.rows == TransformRows::kLayer) {
@@ -147,7 +147,7 @@ std::vector<TransformBasis> bases_of(CalibrationOps& ops, const TransformMoments
   return bases;
 }
 
-/// Some documents, evenly spaced.
+/// Returns some documents, evenly spaced.
 std::vector<std::vector<std::int32_t>> measured_documents(std::span<const std::vector<std::int32_t>> all) {
   std::vector<std::vector<std::int32_t>> chosen;
   const std::size_t count = std::min(kTransformMeasured, all.size());
@@ -155,7 +155,7 @@ std::vector<std::vector<std::int32_t>> measured_documents(std::span<const std::v
   return chosen;
 }
 
-/// What the estimate says of keys and of values of a layer that is coded with these bits.
+/// Returns the estimated cost of coding keys and values of a layer with these bits.
 TransformScales estimated(const TransformBasis& basis, const std::vector<std::size_t>& bits) {
   TransformScales costs{0, 0};
   for (std::size_t n = 0; n < bits.size(); ++n) {
@@ -166,7 +166,7 @@ TransformScales estimated(const TransformBasis& basis, const std::vector<std::si
   return costs;
 }
 
-/// Of a layer, when it holds the most.
+/// Tokens of a layer at the time when it stores most.
 struct HeldTokens {
   std::size_t sinks = 0, waiting = 0, coded = 0;
 };
@@ -225,7 +225,7 @@ std::size_t min_transform_bytes(const ModelConfig& model, const TransformGeometr
   for (const RowSet& set : row_sets(plan.rows, shape)) gains += set.count;
   for (const std::size_t layer : geometry.layers) {
     const HeldTokens held = held_tokens(model.window(layer), geometry, plan.tokens);
-    // Their share, and those that come before the threshold has risen enough.
+    // Their share, and those that occur before the threshold has risen enough.
     const std::size_t outliers =
         plan.rows == TransformRows::kHead
             ? 0
@@ -242,8 +242,8 @@ TransformCalibration calibrate_transform(Decoder& decoder, const TransformMoment
                                          const TransformMeasured& measured) {
   const TransformGeometry& geometry = moments.geometry();
   const std::size_t layers = geometry.layers.size(),
-                    bytes = plan.bytes - min_transform_bytes(decoder.model().config(), geometry, plan);  // of codes
-  std::vector<std::size_t> coded;  // [layer] tokens
+                    bytes = plan.bytes - min_transform_bytes(decoder.model().config(), geometry, plan);  // for codes
+  std::vector<std::size_t> coded;  // [layer] number of coded tokens
   for (const std::size_t layer : geometry.layers)
     coded.push_back(held_tokens(decoder.model().config().window(layer), geometry, plan.tokens).coded);
   Backend& backend = decoder.model().backend();

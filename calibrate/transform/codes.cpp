@@ -5,18 +5,18 @@
 namespace kvs {
 namespace {
 
-/// Rows [head, token] of states of one sequence as a matrix.
+/// Returns rows [head, token] of states of one sequence as a matrix.
 BackendView<float, 2> as_rows(const BackendView<float, 4>& states) {
   return states.reshape<2>({states.size() / states.extent(3), states.extent(3)});
 }
 
-/// Rows [token] of one head.
+/// Returns rows [token] of one head.
 BackendView<float, 2> rows_of_head(const BackendView<float, 4>& states, std::size_t head) {
   const std::size_t tokens = states.extent(2), head_dim = states.extent(3);
   return {std::span(states.data() + head * tokens * head_dim, tokens * head_dim), {tokens, head_dim}};
 }
 
-/// A table whose first position is `position`.
+/// Returns a table whose first position is `position`.
 RopeTable from_position(RopeTable table, std::size_t position) {
   if (table.cosine.empty()) return table;
   const auto [positions, chunks] = table.cosine.shape();
@@ -72,7 +72,7 @@ class LayerCodes final : public TransformCodes {
     return part;
   }
 
-  /// What the errors of each token of `held` cost; token n is row `first` + n of `fresh`.
+  /// Returns the cost of the errors of each token of `held`; token n is row `first` + n of `fresh`.
   std::vector<double> costs_of(Backend& backend, const BackendView<float, 4>& fresh, std::size_t first,
                                const BackendView<float, 4>& held) const {
     const std::vector<float> wanted = download(backend, fresh), found = download(backend, held);
@@ -113,7 +113,7 @@ class HeadCodes final : public TransformCodes {
     return {states_of(backend, at, count), {}};
   }
 
-  /// Σ p v = S Σ p y + mean, as the weights p of a query add up to 1: values are read as coefficients y.
+  /// Σ p v = S Σ p y + mean, because the weights p of a query sum to 1: values are read as coefficients y.
   void attend(const LayerStates& states, std::size_t first, const TokenRows::Part& late, const Operand& out) override {
     Backend& backend = states.backend;
     const RowBuffer::Part late_v = multiplied(backend, late.v.view(), products_->analysis),
@@ -135,7 +135,7 @@ class HeadCodes final : public TransformCodes {
   }
 
  private:
-  /// Each head's rows times its weight.
+  /// Multiplies each head's rows by its weight.
   static RowBuffer::Part multiplied(Backend& backend, const BackendView<float, 4>& v,
                                     const TransformProducts::Weights& weights) {
     RowBuffer::Part part(backend, v.shape());

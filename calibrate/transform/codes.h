@@ -9,12 +9,12 @@
 
 namespace kvs {
 
-/// Keys before RoPE and values of consecutive tokens of one sequence, as codes.
+/// Codes of keys before RoPE and values of consecutive tokens of one sequence.
 class TransformCodes {
  public:
   struct Coded {
-    TokenRows::Part states;     // what tokens are held as
-    std::vector<double> costs;  // of kLayer: what the errors of each cost
+    TokenRows::Part states;     // decoded states
+    std::vector<double> costs;  // kLayer: error cost of each token
   };
 
   virtual ~TransformCodes() = default;
@@ -24,19 +24,19 @@ class TransformCodes {
   /// Codes tokens of k and v, [1, kv_head, token, head_dim], from `first` on.
   virtual Coded append(Backend& backend, const BackendView<float, 4>& k, const BackendView<float, 4>& v,
                        std::size_t first) = 0;
-  /// What all are held as.
+  /// Returns the decoded states of all tokens.
   virtual TokenRows::Part copy(Backend& backend) const = 0;
   virtual void drop_front(Backend& backend, std::size_t count) = 0;
 
-  /// Whether attend() reads codes where they lie.
+  /// Returns true if attend() reads codes directly.
   virtual bool attends() const noexcept { return false; }
-  /// out = attention of a single token, rotated, over the codes, then over `late`, then over itself.
-  /// @param late  keys that row n of turns as position `first` + count() + n makes the rotated ones, and values
-  /// @param first  position of the first token that is coded
+  /// Computes the attention of a single token, rotated, over the codes, then over `late`, then over itself.
+  /// @param late  values, and keys whose row n becomes the rotated key when rotated at position `first` + count() + n
+  /// @param first  position of the first coded token
   virtual void attend(const LayerStates& states, std::size_t first, const TokenRows::Part& late, const Operand& out);
 };
 
-/// Keys and values of so many tokens, not yet written.
+/// Returns uninitialised keys and values of `tokens` tokens.
 TokenRows::Part empty_part(Backend& backend, const TransformShape& shape, std::size_t tokens);
 
 std::unique_ptr<TransformCodes> make_transform_codes(std::shared_ptr<const TransformProducts> products);

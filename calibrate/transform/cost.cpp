@@ -33,7 +33,7 @@ double transform_memory(const TransformGeometry& geometry, const TransformText& 
   const std::size_t values = geometry.values(), square = values * values,
                     grams = 2 * geometry.query_heads * geometry.head_dim * geometry.head_dim,
                     samples = TransformMoments::kSamples * text.documents * values,
-                    // Analysis and synthesis: in double, of the config, and at work.
+                    // Analysis and synthesis: in double, for the config, and in use.
       maps = (2 * sizeof(double) + 2 * sizeof(float)) * 2 * square,
                     streams = measured_documents(text) * text.tokens * d_model;
   return static_cast<double>(geometry.layers.size() * (sizeof(double) * (square + grams + samples) + maps +

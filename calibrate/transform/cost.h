@@ -6,21 +6,21 @@
 
 namespace kvs {
 
-/// What a calibration of the transform coder takes, for what commands announce before they run.
+/// The text of a calibration of the transform coder, for the estimate that commands print before they run.
 struct TransformText {
   std::size_t documents = 0, tokens = 0;  // of a document
-  bool measured = true;                   // costs are measured; false: they are given
+  bool measured = true;                   // true: costs are measured; false: they are given
 };
 
-/// Passes over a document: the sums take the time of three, measuring costs reruns half of the layers for the keys and
-/// the values of each.
+/// Returns the number of passes over a document: the sums take the time of three; measuring costs reruns half of the
+/// layers for the keys and the values of each layer.
 double transform_passes(const TransformGeometry& geometry, const TransformText& text);
-/// Values that are coded: rows of the text for each iteration of fitting books, whole documents where costs are
-/// measured.
+/// Returns the number of coded values: rows of the text for each iteration of fitting books, and whole documents if
+/// costs are measured.
 double transform_coded_values(const TransformGeometry& geometry, const TransformText& text);
 
-/// Bytes at its peak beside the model and a pass over a document: sums, bases in double, the layers' maps on the host
-/// and at work, and where costs are measured the streams that LayerLosses keeps.
+/// Returns the peak memory in bytes in addition to the model and a pass over a document: sums, bases in double, the
+/// layers' maps on the host and in use, and, if costs are measured, the streams that LayerLosses keeps.
 double transform_memory(const TransformGeometry& geometry, const TransformText& text, std::size_t d_model);
 
 }  // namespace kvs

@@ -15,12 +15,12 @@ using DoubleRows = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::
 
 Eigen::Index index(std::size_t n) { return static_cast<Eigen::Index>(n); }
 
-/// A layer's table on the host.
+/// A layer's RoPE table on the host.
 struct Angles {
   std::vector<float> cosine, sine;
   std::size_t chunks;
 
-  /// x ← R x of a position, or Rᵀ x, of each row.
+  /// Applies R of a position, or Rᵀ, to each row in place.
   template <class Matrix>
   void turn(Matrix&& rows, std::size_t position, bool back) const {
     for (std::size_t c = 0; c < chunks; ++c) {
@@ -32,13 +32,13 @@ struct Angles {
   }
 };
 
-/// What a query head adds.
+/// The contribution of a query head.
 struct HeadCosts {
   Rows keys;          // [head_dim, head_dim]
   double weight = 0;  // Σ p²
 };
 
-/// Weights of causal attention, [query, key].
+/// Returns weights of causal attention, [query, key].
 Rows attention_weights(const Rows& q, const Rows& k, const ScoreRule& rule) {
   Rows p = rule.scale * (q * k.transpose());
   if (rule.softcap > 0) p = rule.softcap * (p / rule.softcap).array().tanh();
@@ -54,8 +54,8 @@ Rows attention_weights(const Rows& q, const Rows& k, const ScoreRule& rule) {
   return p;
 }
 
-/// @param q, k, v  [token, head_dim], the first two rotated
-/// @param near  a query reads so many keys, its own the last of them, before they are coded
+/// @param q, k, v  [token, head_dim], q and k rotated
+/// @param near  number of keys, including its own, that a query reads before they are coded
 HeadCosts head_costs(const Rows& q, const Rows& k, const Rows& v, const Rows& output, const ScoreRule& rule,
                      const Angles& angles, const std::vector<std::size_t>& keys, std::size_t sinks, std::size_t near) {
   Rows p = attention_weights(q, k, rule);
@@ -84,7 +84,7 @@ HeadCosts head_costs(const Rows& q, const Rows& k, const Rows& v, const Rows& ou
   return costs;
 }
 
-/// `count` tokens of [first, tokens), evenly spaced.
+/// Returns `count` tokens of [first, tokens), evenly spaced.
 std::vector<std::size_t> spaced(std::size_t first, std::size_t tokens, std::size_t count) {
   std::vector<std::size_t> chosen;
   const std::size_t all = tokens - first, used = std::min(all, count);

@@ -9,7 +9,7 @@
 
 namespace kvs {
 
-/// What a calibration of the transform coder looks at.
+/// The layers and tokens of a calibration of the transform coder.
 struct TransformGeometry {
   std::vector<std::size_t> layers;  // ascending
   std::size_t query_heads = 0, kv_heads = 0, head_dim = 0;
@@ -20,36 +20,36 @@ struct TransformGeometry {
   std::size_t group() const noexcept { return query_heads / kv_heads; }
 };
 
-/// Sums over the tokens of a text, document by document, of rows x: a token's keys before RoPE of all heads, then its
-/// values; and of what errors in them cost at the attention's output, to first order and as if they were independent
-/// from token to token. With attention weights p, values v and results o, an error ε of key j of query head h costs
-/// Σ_i p_ij² ‖W_o,h (v_j − o_i)‖² (scale · R_i q_i · R_j ε)², one of value j Σ_i p_ij² ‖W_o,h ε‖².
-/// Queries that find key j among those that wait are left out: the first 3/2 · recent from j on, in the mean.
-/// All of its state is in vectors of doubles, so that a checkpoint can keep it.
+/// Sums over the tokens of a text, document by document: of rows x (a token's keys before RoPE of all heads, then its
+/// values), and of the cost of their errors at the attention's output, to first order and as if errors were independent
+/// between tokens. With attention weights p, values v and results o, an error ε of key j of query head h costs Σ_i
+/// p_ij² ‖W_o,h (v_j − o_i)‖² (scale · R_i q_i · R_j ε)²; an error ε of value j costs Σ_i p_ij² ‖W_o,h ε‖². Queries
+/// that read key j while it still waits are left out: on average the first 3/2 · recent queries from j on. All state is
+/// in vectors of doubles, so that a checkpoint can keep it.
 class TransformMoments {
  public:
-  /// Keys of a document that the keys' costs are summed for, evenly spaced, and rows of it that are kept.
+  /// Number of keys of a document in the sums of the keys' costs, evenly spaced, and number of its rows that are kept.
   static constexpr std::size_t kKeys = 32, kSamples = 32;
 
-  /// @param rules    of each layer
-  /// @param outputs  of each layer W_oᵀ W_o of each query head: [layer][query_head, head_dim, head_dim]
+  /// @param rules    [layer]
+  /// @param outputs  W_oᵀ W_o of each query head: [layer][query_head, head_dim, head_dim]
   TransformMoments(TransformGeometry geometry, std::vector<ScoreRule> rules, std::vector<std::vector<double>> outputs);
 
-  /// Adds one document of more than `sinks` tokens, all of the same length: one visit of `source`.
+  /// Adds one document of more than `sinks` tokens; all must have the same length. One visit of `source`.
   void add(StateSource& source, std::size_t document);
 
   const TransformGeometry& geometry() const noexcept { return geometry_; }
-  /// Σ x and Σ x xᵀ of the layer at position `n`, and the tokens that were summed.
+  /// Σ x and Σ x xᵀ of the layer at index `n`, and the number of tokens summed.
   std::span<const double> sum(std::size_t n) const { return part(sums_, n); }
   std::span<const double> outer(std::size_t n) const { return part(outers_, n); }
   double tokens() const noexcept { return counts_[0]; }
-  /// What unit errors cost a token: [kv_head, head_dim, head_dim].
+  /// Returns the costs of unit errors per token: [kv_head, head_dim, head_dim].
   std::vector<double> key_costs(std::size_t n) const;
   std::vector<double> value_costs(std::size_t n) const;
-  /// Rows of the text, [token, value].
+  /// Returns rows of the text, [token, value].
   std::vector<float> samples(std::size_t n) const;
 
-  /// What a checkpoint keeps, in the order in which restore() takes it.
+  /// Returns the state for a checkpoint, in the order that restore() expects.
   std::vector<std::span<const double>> state() const;
   void restore(std::span<const std::vector<double>> state);
 

@@ -18,7 +18,7 @@ std::unique_ptr<Weight> make_weight(Backend& backend, std::size_t rows, std::siz
   return backend.make_weight(source);
 }
 
-/// −A · mean of a matrix [coefficient, value].
+/// Returns −A · mean of a matrix A [coefficient, value].
 std::vector<float> analysed_mean(std::span<const float> analysis, std::span<const float> mean) {
   std::vector<float> bias;
   for (std::size_t at = 0; at < analysis.size(); at += mean.size()) {

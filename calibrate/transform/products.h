@@ -8,7 +8,7 @@
 
 namespace kvs {
 
-/// What of a layer is in a backend's memory, and how its codes are stored.
+/// A layer's data in a backend's memory, and how its codes are stored.
 class TransformProducts {
  public:
   TransformProducts(Backend& backend, const TransformLayer& layer, const TransformShape& shape);
@@ -20,12 +20,12 @@ class TransformProducts {
   std::size_t sinks, recent;
   double threshold, outliers;
   std::vector<float> weights;  // [coefficient]
-  /// kLayer: `k` has the rows of all coefficients. kHead: rows of keys before RoPE, and of the values' coefficients.
+  /// kLayer: `k` holds rows of all coefficients. kHead: rows of keys before RoPE, and of the values' coefficients.
   KvTypes types;
-  /// In f32. kLayer: of each head's keys, then of each head's values, [coefficient, channel]; the synthesis of all.
+  /// In f32. kLayer: of each head's keys, then of each head's values, [coefficient, channel]; one synthesis of all.
   /// kHead: of each head's values.
   Weights analysis, synthesis;
-  Weights results;  // kHead: synthesis in the compute type, of attention's results
+  Weights results;  // kHead: synthesis in the compute type, applied to the attention's results
 
  private:
   void make_of_layer(Backend& backend, const TransformLayer& layer);

@@ -11,10 +11,10 @@
 
 namespace kvs {
 
-/// What coding the keys, or the values, of one layer alone costs in KL divergence from the full cache's predictions,
-/// nats a token, for each of `layers`: 2 passes a layer and document from that layer on.
-/// @param losses  of the first of `layers`, known before
-/// @param done    called before each of the others, and at the end, with what is known by then
+/// Measures the cost of coding only the keys, or only the values, of one layer as KL divergence from the full cache's
+/// predictions, in nats per token, for each of `layers`: 2 passes per layer and document from that layer on.
+/// @param losses  known losses of the first of `layers`
+/// @param done    called before each of the others, and at the end, with the losses known so far
 std::vector<TransformScales> coding_losses(Decoder& decoder, std::span<const std::vector<std::int32_t>> documents,
                                            const std::vector<TransformLayer>& layers,
                                            std::vector<TransformScales> losses,

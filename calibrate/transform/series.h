@@ -11,23 +11,23 @@
 
 namespace kvs {
 
-/// The transform coder at several budgets, which share the sums over the text and what errors cost.
+/// The transform coder at several budgets, which share the sums over the text and the costs of errors.
 class TransformSeries {
  public:
-  /// @param documents  that it is calibrated on;  @param states  theirs
-  /// @param tokens     of the documents that budgets are of
+  /// @param documents  for the calibration;  @param states  their states
+  /// @param tokens     length of the documents of the budgets
   TransformSeries(const ModelSource& source, Decoder& decoder, StateSource& states,
                   std::span<const std::vector<std::int32_t>> documents, std::size_t tokens, TransformRows rows);
 
-  /// Writes the config of `share` of the full cache and its tensors beside it (.safetensors). The first call passes
+  /// Writes the config for `share` of the full cache and, next to it, its tensors (.safetensors). The first call passes
   /// over the documents and measures costs.
-  /// @throws Error kUsage if gains, sinks, outliers and tokens that wait take more
+  /// @throws Error kUsage if gains, sinks, outliers and waiting tokens take more
   void write(double share, const std::filesystem::path& file, const Provenance& provenance, bool force,
              const TransformProgress& progress);
 
-  /// What errors cost, once it is measured; null before.
+  /// Returns the measured costs of errors; null before they are measured.
   Json measured() const;
-  /// The same of a run before: nothing is measured any more. @throws Error kInput
+  /// Sets the costs of a previous run; nothing is measured then. @throws Error kInput
   void restore(const JsonCursor& measured);
 
  private:

@@ -8,14 +8,14 @@
 
 namespace kvs {
 
-/// Rows of trellis-coded values (RowKind::kTrellis).
+/// Returns the type of rows of trellis-coded values (RowKind::kTrellis).
 /// @param books   [bits 0 … 8][state]
-/// @param values  [head, value]; the bits of all heads have the same sum
+/// @param values  [head, value]; the bits of all heads must have the same sum
 RowType trellis_store(std::span<const float> books, std::span<const TrellisValue> values, std::size_t heads = 1);
 
-/// The same of one head's coefficients: without offsets, of unit variance.
+/// Returns the values of one head's coefficients: without offsets, of unit variance.
 /// @param bits     [coefficient]
-/// @param weights  [coefficient]: what a squared error costs; at most 1
+/// @param weights  [coefficient]: cost of a squared error; at most 1
 std::vector<TrellisValue> trellis_coefficients(std::span<const std::size_t> bits, std::span<const float> weights);
 
 }  // namespace kvs

@@ -5,7 +5,7 @@
 
 namespace kvs {
 
-/// Indices of the `count` largest scores, ascending; the first of equal ones.
+/// Returns the indices of the `count` largest scores, ascending; among equal scores, the first.
 std::vector<std::size_t> best_tokens(const std::vector<double>& scores, std::size_t count);
 
 }  // namespace kvs

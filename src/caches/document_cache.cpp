@@ -8,7 +8,7 @@
 namespace kvs {
 namespace {
 
-/// Attention of tokens [first, first + count), through copies of their states unless they are all.
+/// Computes the attention of tokens [first, first + count); copies their states unless they are all tokens.
 void attend_group(LayerCache& cache, const LayerStates& states, std::size_t first, std::size_t count,
                   const Operand& out) {
   LayerStates group = states;

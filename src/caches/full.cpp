@@ -15,7 +15,7 @@ class FullCache final : public LayerCache {
     attend_rows(states, past, out);
     if (states.members() > 1) return;
     window_ = states.window;
-    // Rarely, so that a token costs O(1) moves.
+    // Dropped rarely, so that a token costs O(1) moves.
     if (window_ > 0 && rows_.count() >= 2 * window_) rows_.drop_front(states.backend, rows_.count() - window_);
   }
 

@@ -14,21 +14,21 @@
 namespace kvs {
 namespace {
 
-/// What is done to a row before it is coded.
+/// The rotation of a row before it is coded.
 enum class Rotation {
   kNone,
-  kByEngine,   // llama.cpp's: as `rotate` says, where head_dim is a multiple of 64
+  kByEngine,   // llama.cpp's: as `rotate` says, if head_dim is a multiple of 64
   kHead,       // of the whole head
-  kSignedHead  // signs first, of the largest power of two that divides head_dim
+  kSignedHead  // signs first, over the largest power of two that divides head_dim
 };
 
-/// A kind of store by the engine's name for it.
+/// A storage type, by the engine's name for it.
 struct StorageType {
   std::string_view name;
   RowKind k, v;
-  std::size_t block = 1;  // head_dim is a multiple of it
+  std::size_t block = 1;  // head_dim must be a multiple of it
   Rotation k_rotation = Rotation::kNone, v_rotation = Rotation::kNone;
-  std::size_t plain_ends = 0;  // layers at both ends that the engine leaves at 16 bits by default
+  std::size_t plain_ends = 0;  // layers at both ends that the engine keeps at 16 bits by default
 };
 
 constexpr StorageType of_both(std::string_view name, RowKind kind, std::size_t block = 1,
@@ -62,7 +62,7 @@ constexpr std::array kStorageTypes{of_both("none", RowKind::kF32),
                                    turboquant("turboquant_3bit_nc", RowKind::kTurboKey3, RowKind::kTurboValue3),
                                    of_both("quarot4", RowKind::kQuarot4, 2, Rotation::kHead)};
 
-/// The names, with `first` before them unless it is empty.
+/// Returns the names, after `first` unless it is empty.
 std::vector<std::string_view> names_of_types(std::string_view first) {
   std::vector<std::string_view> names;
   if (!first.empty()) names.push_back(first);
@@ -75,7 +75,7 @@ std::vector<std::string_view> names_of_types(std::string_view first) {
               "found a head_dim of " + std::to_string(head_dim) + ", expected " + expected);
 }
 
-/// Values of a run of the rotation; 0: none.
+/// Returns the number of values that are rotated together; 0: no rotation.
 std::size_t run_of(const StorageType& kind, Rotation rotation, std::size_t head_dim, bool engine_rotates, bool keys) {
   constexpr std::size_t kGgmlRun = 64, kMaxSigns = 256;
   const std::size_t power = std::size_t{1} << std::countr_zero(head_dim);  // the largest that divides it
@@ -101,11 +101,11 @@ RowFormat format_of(const StorageType& kind, bool keys, bool engine_rotates, con
   RowFormat format{.kind = keys ? kind.k : kind.v};
   format.hadamard = static_cast<std::uint32_t>(run_of(kind, rotation, shape.head_dim, engine_rotates, keys));
   format.signs = rotation == Rotation::kSignedHead;
-  format.adjacent_pairs = keys && shape.adjacent_pairs && kind.block == 32;  // blocks of ggml's
+  format.adjacent_pairs = keys && shape.adjacent_pairs && kind.block == 32;  // blocks of ggml
   return format;
 }
 
-/// The layers that the engine leaves as they are.
+/// Returns the layers that the engine keeps at 16 bits.
 std::vector<std::size_t> ends(const StorageType& kind, std::size_t layers) {
   std::vector<std::size_t> indices;
   for (std::size_t layer = 0; layer < layers; ++layer)
@@ -113,7 +113,7 @@ std::vector<std::size_t> ends(const StorageType& kind, std::size_t layers) {
   return indices;
 }
 
-/// @param heads  whether rows are those of heads, which a kind may rotate as a whole
+/// @param heads  rows are those of heads, which a type may rotate as a whole
 KvTypes read_kinds(Parameters& parameters, std::size_t layer, const CacheShape& shape, bool heads) {
   static constexpr std::string_view kLayouts[] = {"engine", "hf"};
   static const std::vector<std::string_view> kNames = names_of_types(""), kSides = names_of_types("type");

@@ -11,8 +11,8 @@
 
 namespace kvs {
 
-/// One layer's new tokens as its projections leave them (after biases and QK-norm). The views are mutable: what is
-/// written to them is what the layer goes on with.
+/// The states of one layer's new tokens after the projections (with biases and QK-norm). The views are mutable: the
+/// layer continues with the written values.
 struct LayerStates {
   Backend& backend;
   std::size_t layer;
@@ -29,56 +29,56 @@ struct LayerStates {
   std::size_t tokens() const noexcept { return q.extent(2); }
 };
 
-/// Rotates q and k as tokens from position `first` on.
+/// Rotates q and k as tokens at positions `first`, `first` + 1, ….
 void rotate_at(const LayerStates& states, std::size_t first);
-/// out = attention of the states' queries over `past` and over their own keys and values, all rotated.
+/// Writes to `out` the attention of the states' queries over `past` and over their own keys and values, all rotated.
 /// @param mass  empty, or written: AttentionInput::mass
 void attend_rows(const LayerStates& states, const PastKv& past, const Operand& out, BackendView<float, 2> mass = {});
-/// attend_rows() of a single token. @return the attention mass of each key, past and own: [kv_head, past + 1]
+/// attend_rows() for a single token. @return the attention mass of each key, past and own: [kv_head, past + 1]
 std::vector<float> attend_rows_with_mass(const LayerStates& states, const PastKv& past, const Operand& out);
 
 /// Memory of a cache.
 struct CacheBytes {
-  static constexpr std::size_t kStoredValue = 2;  // bytes of a value that nothing codes
+  static constexpr std::size_t kStoredValue = 2;  // bytes of a value that is not coded
 
-  std::size_t stored = 0;  // as an engine holds it: codes and scales as they are, everything else as kStoredValue
-  std::size_t used = 0;    // of this run's buffers
-  std::size_t spare = 0;   // allocated beside them for tokens to come
+  std::size_t stored = 0;  // bytes in an engine: codes and scales as they are, every other value as kStoredValue
+  std::size_t used = 0;    // bytes of this run's buffers
+  std::size_t spare = 0;   // allocated in addition, for future tokens
 
   CacheBytes& operator+=(const CacheBytes& other) noexcept;
 };
 
-/// The cache of one layer for one sequence: a method at work. It decides how queries and keys are rotated, what it
-/// keeps of every token, and what attention reads.
+/// A method's cache of one layer for one sequence. It decides how queries and keys are rotated, what it keeps of every
+/// token, and what attention reads.
 class LayerCache {
  public:
   static constexpr std::size_t kUnlimited = std::numeric_limits<std::size_t>::max();
 
   virtual ~LayerCache() = default;
 
-  /// Tokens that may come as one group before the method has to act between two of them: at least 1. Any split of a
-  /// text into groups that respect it gives the same cache and, up to rounding, the same results.
+  /// Returns the number of tokens that may come as one group before the method has to act between two tokens: at least
+  /// 1. Every split of a text into such groups gives the same cache and, up to rounding, the same results.
   virtual std::size_t max_tokens_per_call() const noexcept { return kUnlimited; }
-  /// out = attention of the new tokens over what is kept and over themselves; then keeps of them what the method keeps.
-  /// A batch of several members shares what is kept and leaves it as it is.
+  /// Writes to `out` the attention of the new tokens over the kept rows and over themselves, then keeps of the new
+  /// tokens what the method keeps. A batch of several members shares the kept rows and does not change them.
   /// @param states  before RoPE; q, k and v are scratch afterwards;  @param out  [member · token, H · head_dim]
   virtual void attend(LayerStates& states, const Operand& out) = 0;
-  /// Between these two the tokens are a prefix that attends to all of itself; it is compressed once, at its end. Only
-  /// methods that can (Method::prefill) are asked.
-  /// @throws Error kUsage if the method cannot work with a prefix of so many tokens
+  /// Tokens between these two calls are a prefix that attends to all of itself. It is compressed once, at its end.
+  /// Called only for methods that support it (Method::prefill).
+  /// @throws Error kUsage if the method cannot work with a prefix of `tokens` tokens
   virtual void begin_prefix(std::size_t /*tokens*/) {}
   virtual void end_prefix(Backend&) {}
   virtual CacheBytes bytes() const noexcept = 0;
-  /// The most that was held at any time of the last attend().
+  /// Returns the largest memory at any time during the last attend().
   virtual CacheBytes peak() const noexcept { return bytes(); }
-  /// Positions that rotations use in a document of `tokens` tokens: fewer where positions are slots.
+  /// Returns the number of positions that rotations use in a document of `tokens` tokens; fewer if positions are slots.
   virtual std::size_t positions(std::size_t tokens) const noexcept { return tokens; }
-  /// How often what is kept was compressed so far, and the time that it took.
+  /// Number of compressions so far, and the time they took.
   std::size_t compressions() const noexcept { return compressions_; }
   double compression_seconds() const noexcept { return compression_seconds_; }
 
  protected:
-  /// Does one compression, which is counted and timed. Waits for what the backend has been asked for, before and after.
+  /// Runs one compression, which is counted and timed. Waits for queued backend operations before and after.
   void compression(Backend& backend, const std::function<void()>& work);
 
  private:
@@ -86,13 +86,13 @@ class LayerCache {
   double compression_seconds_ = 0;
 };
 
-/// What becomes of the first tokens of a document.
+/// Treatment of the first tokens of a document.
 struct Prefix {
-  std::size_t tokens = 0;  // they are not scored
-  bool whole = false;      // they are compressed once, at their end
+  std::size_t tokens = 0;  // not scored
+  bool whole = false;      // compressed once, at their end
 };
 
-/// A model's cache, a layer at a time.
+/// A model's cache: one LayerCache per layer.
 class Cache {
  public:
   explicit Cache(std::vector<std::unique_ptr<LayerCache>> layers, Prefix prefix = {})
@@ -103,14 +103,14 @@ class Cache {
   void end_prefix(Backend& backend);
   LayerCache& layer(std::size_t index) { return *layers_.at(index); }
   std::vector<std::unique_ptr<LayerCache>>& layers() noexcept { return layers_; }
-  /// The smallest max_tokens_per_call() of all layers.
+  /// Returns the smallest max_tokens_per_call() of all layers.
   std::size_t max_tokens_per_call() const noexcept;
   CacheBytes bytes() const noexcept;
   CacheBytes peak() const noexcept;
   std::size_t positions(std::size_t tokens) const noexcept;
-  /// The most of all layers.
+  /// Maximum over all layers.
   std::size_t compressions() const noexcept;
-  /// The sum of all layers.
+  /// Sum over all layers.
   double compression_seconds() const noexcept;
 
  private:

@@ -11,7 +11,7 @@
 namespace kvs {
 namespace {
 
-constexpr std::int64_t kMaxCount = std::int64_t{1} << 40;  // of a count
+constexpr std::int64_t kMaxCount = std::int64_t{1} << 40;  // largest count
 
 /// "a, b, c"
 std::string joined(const auto& words) {
@@ -31,7 +31,7 @@ Json value_of(std::string_view text) {
   return text;
 }
 
-/// The parts of `text`, which must outlive them; at least one.
+/// Splits `text`, which must outlive the parts; returns at least one.
 std::vector<std::string_view> parts(std::string_view text, char separator) {
   std::vector<std::string_view> found;
   for (std::size_t end = 0; end != std::string_view::npos; text.remove_prefix(std::min(text.size(), end + 1))) {
@@ -41,7 +41,7 @@ std::vector<std::string_view> parts(std::string_view text, char separator) {
   return found;
 }
 
-/// A number, a word, or what stands between commas as a list; 4-7 between them is four numbers.
+/// Parses a number, a word, or a comma-separated list of them, in which 4-7 is four numbers.
 Json values_of(std::string_view text) {
   constexpr std::int64_t kMaxOfARange = 65536;
   const auto words = parts(text, ',');
@@ -263,7 +263,7 @@ Json Parameters::resolved() const {
   Json all = Json::object();
   for (const ParameterSpec& spec : specs_) {
     const std::vector<Json>& values = given_.at(spec.name);
-    // A single list of heads would be read as one of layers.
+    // A single list for heads would be read as a list for layers.
     const bool of_heads = spec.kind == ParameterSpec::Kind::kReals && !values.empty() && values.front().is_array();
     const bool same = std::ranges::all_of(values, [&](const Json& value) { return value == values.front(); });
     all[spec.name] = same && !values.empty() && !of_heads ? values.front() : Json(values);

@@ -12,81 +12,81 @@
 
 namespace kvs {
 
-/// Words NAME=VALUE as an object: numbers, words, and lists of either between commas, in which 4-7 is four numbers;
-/// slashes part one list for each layer.
-/// @param where  the culprit that messages name
-/// @throws Error kUsage for a word of another form or a name that is given twice.
+/// Parses words NAME=VALUE into an object. A value is a number, a word or a comma-separated list of them, in which 4-7
+/// is four numbers. Slashes separate lists for each layer.
+/// @param where  prefix of error messages
+/// @throws Error kUsage for a word of another form or a repeated name.
 Json parse_settings(std::span<const std::string> settings, const std::string& where);
 
-/// Where parameters stand.
+/// A source of parameters.
 struct ParameterSource {
   Json values;        // an object
-  std::string where;  // what messages put before a name: "FILE: /parameters/"
-  ErrorCode code;     // what refusals throw
+  std::string where;  // prefix of a name in messages: "FILE: /parameters/"
+  ErrorCode code;     // of errors
 };
 
-/// One parameter as its getter describes it: what a schema and --help say of it.
+/// One parameter as declared by its getter call; the schema and --help use it.
 struct ParameterSpec {
   enum class Kind { kCount, kReal, kReals, kWord, kIndices };
 
   std::string name;
-  std::string help;  // what it sets, half a sentence
+  std::string help;  // effect, half a sentence
   Kind kind;
-  Json default_value = {};              // null: it is required
-  double least = 0, most = 0;           // of numbers
+  Json default_value = {};              // null: required
+  double least = 0, most = 0;           // for numbers
   std::vector<std::string> words = {};  // kWord
-  bool per_layer = true;                // a list gives each layer its own value
-  std::string_view default_from = {};   // a parameter whose value it has unless it is given; empty: `standard`
+  bool per_layer = true;                // a list gives one value per layer
+  std::string_view default_from = {};   // parameter whose value is the default; empty: `default_value`
 };
 
-/// A method's parameters. Reading them is what declares them: the name, a line of help, the kind, the default and the
-/// bounds stand in one call of a getter, which --help, the schema, the check of a config and its writer share.
+/// A method's parameters. Reading a parameter declares it: one getter call holds its name, a line of help, kind,
+/// default and bounds. --help, the schema, the check of a config and its writer use that declaration.
 ///
-/// `layers` names the layers that the method is for (all of them); the others keep everything. A list has a value for
-/// each of these, anything else is every layer's.
+/// `layers` selects the layers that the method is used in (default: all); the others keep everything. A list has a
+/// value for each selected layer; any other value is used for every layer.
 class Parameters {
  public:
-  /// As a standard below the least value: the parameter has none.
+  /// As a default (below the minimum), marks a parameter as required.
   static constexpr std::size_t kRequired = 0;
 
-  /// @param sources  a later one overrides those before it; at least one
-  /// @throws Error as the getters, for `layers`
+  /// @param sources  later sources override earlier ones; at least one
+  /// @throws Error for `layers`, like the getters
   Parameters(std::vector<ParameterSource> sources, std::size_t layers);
-  /// Gives every parameter its standard or, where it has none, its least value.
+  /// Gives every parameter its default or, without one, its minimum.
   static Parameters description(std::size_t layers);
 
-  /// Of the model.
+  /// Number of layers of the model.
   std::size_t layers() const noexcept { return layers_; }
-  /// The layer whose values the getters give. @return whether `layers` names it
+  /// Selects the layer whose values the getters return. @return true if `layers` contains it
   bool select(std::size_t layer);
-  /// From here on the getters give what all layers share.
+  /// From now on the getters return the values that all layers share.
   void select_all() noexcept { per_layer_ = false; }
 
-  /// Each getter gives `standard` for a name that is not there. @throws Error naming the parameter.
-  /// @param more  what other parameters add to `least`
+  /// Each getter returns the default for a missing name. @throws Error naming the parameter.
+  /// @param more  added to `least` by other parameters
   std::size_t count(std::string_view name, std::string_view help, std::size_t default_value, std::size_t least,
                     std::size_t more = 0);
   double real(std::string_view name, std::string_view help, double default_value, double least, double most);
-  /// For each head: a number for all of them, or one for each; a list is still one value for each layer.
+  /// Reads values for heads: one number for all heads, or one per head. A list gives one value per layer.
   std::vector<double> values(std::string_view name, std::string_view help, double default_value, double least,
                              double most, std::size_t heads);
   bool on_off(std::string_view name, std::string_view help, bool default_value);
-  /// Numbers below `limit`, whatever the layer: one, a list of them, or the word none. A list of lists has one for each
-  /// layer.
-  /// @param default_from  the parameter that `standard` is the value of, if it is one's
+  /// Reads numbers below `limit`, independent of the layer: one, a list, or the word none. A list of lists has one list
+  /// for each layer.
+  /// @param default_from  name of the parameter whose value is the default, if there is one
   std::vector<std::size_t> indices(std::string_view name, std::string_view help, std::vector<std::size_t> default_value,
                                    std::size_t limit, std::string_view default_from = {});
-  /// Index of the word among `words`; `standard` is the first.
+  /// Returns the index of the word in `words`; the default is the first.
   std::size_t choice(std::string_view name, std::string_view help, std::span<const std::string_view> words);
 
-  /// @throws Error that says what is wrong with `name`.
+  /// @throws Error with `problem` and the name.
   [[noreturn]] void refuse(std::string_view name, const std::string& problem) const;
-  /// @throws Error for the first name that no getter has asked for.
+  /// @throws Error for the first name that no getter has read.
   void check_known() const;
 
-  /// What the getters were asked for, in that order.
+  /// Declarations of the parameters read, in order.
   const std::vector<ParameterSpec>& specs() const noexcept { return specs_; }
-  /// What the getters gave, standards included: with any method, as `parameters` of a config.
+  /// Returns the values read, defaults included: with any method, as `parameters` of a config.
   Json resolved() const;
 
  private:
@@ -103,9 +103,9 @@ class Parameters {
   std::map<std::string, std::vector<Json>, std::less<>> given_;  // [position], or one for all
 };
 
-/// The count that `settings` give for all layers, else `standard`: what a method reckons a size with that a budget sets
-/// (Method::settings_for_share).
-/// @throws Error kUsage for what is no one whole number, such as a list by layer
+/// Returns the count that `settings` give for all layers, otherwise the default. Used to compute sizes that a budget
+/// sets (Method::settings_for_share).
+/// @throws Error kUsage for anything but one whole number, such as a list by layer
 std::size_t shared_count(const Json& settings, const std::string& name, std::size_t default_value);
 
 }  // namespace kvs

@@ -8,27 +8,28 @@
 
 namespace kvs {
 
-/// What FreqKV and dropping share: at most `cache_size` slots, of which the first `sinks` stay. Just before a token
-/// that finds the cache full, the N = cache_size − sinks others become L = ⌊γN⌋.
+/// Options that FreqKV and dropping share: at most `cache_size` slots, of which the first `sinks` are never compressed.
+/// Just before a token that finds the cache full, the other N = cache_size − sinks slots become L = ⌊γN⌋.
 struct SlotOptions {
   std::size_t cache_size = 0, sinks = 4;
   double gamma = 0.5;
-  /// Keys are rotated at their slot and queries at theirs; off: both at their positions in the text.
+  /// True: keys and queries are rotated at their slots; false: at their positions in the text.
   bool slots = true;
 
   std::size_t compressible() const noexcept { return cache_size - sinks; }  // N
   std::size_t kept() const noexcept { return static_cast<std::size_t>(gamma * static_cast<double>(compressible())); }
 };
 
-/// `cache_size`, `sinks`, `gamma` and `rope`. @throws Error as Parameters, and if a compression keeps or frees nothing.
+/// Reads `cache_size`, `sinks`, `gamma` and `rope`. @throws Error like Parameters; if a compression keeps or frees
+/// nothing.
 SlotOptions slot_options(Parameters& parameters);
 
-/// Method::settings_for_share of both.
+/// Method::settings_for_share of both methods.
 Json slots_for_share(double share, std::size_t tokens, const Json& settings);
 
-/// Plain rows are held rotated: with slots, a compression takes the rotation back, compresses, and rotates at the new
-/// slots. Coded rows are held as they come and rotated at their slots when they are read, so that a row that changes
-/// its slot is not coded anew.
+/// Plain rows are stored rotated: with slots, a compression undoes the rotation, compresses, and rotates at the new
+/// slots. Coded rows are stored unrotated and rotated at their slots when they are read, so that a row that changes its
+/// slot is not coded again.
 class SlotCache : public LayerCache {
  public:
   SlotCache(const SlotOptions& options, const KvTypes& types) : options_(options), rows_(types) {}
@@ -42,11 +43,11 @@ class SlotCache : public LayerCache {
 
  protected:
   const SlotOptions& options() const noexcept { return options_; }
-  /// New states before they are kept, not rotated where there are slots.
+  /// Called with new states before they are kept; with slots they are not rotated.
   virtual void see(const LayerStates&) {}
-  /// The kept() rows that the N rows after the sinks become; not rotated where there are slots.
+  /// Compresses the N rows after the sinks to kept() rows; with slots the rows are not rotated.
   virtual TokenRows::Part compress(Backend& backend, TokenRows::Part rows) = 0;
-  /// The same in place, of rows that are held as they came: by what they stand for, unless a method knows better.
+  /// Like compress(), in place, for rows that are stored unrotated. By default decodes, compresses and encodes them.
   virtual void compress_held(Backend& backend, TokenRows& rows);
 
  private:

@@ -16,7 +16,7 @@ std::byte* writable(const StoredRows& held, std::size_t head, std::size_t row) {
   return const_cast<std::byte*>(held.row(0, head, row));
 }
 
-/// Rows [from, from + count) of every head of f32 rows to rows [to, …) of others, which are other memory.
+/// Copies rows [from, from + count) of every head of f32 rows to rows [to, …) of `target`, which must not overlap them.
 void copy_rows(Backend& backend, const ConstRows& source, std::size_t from, std::size_t count, const StoredRows& target,
                std::size_t to) {
   const std::size_t heads = source.extent(1), values = source.extent(3);
@@ -96,7 +96,7 @@ void RowBuffer::put(Backend& backend, std::size_t to, ConstRows rows, std::size_
 }
 
 void RowBuffer::move_up(Backend& backend, std::size_t head, std::size_t from, std::size_t to, std::size_t count) {
-  // In pieces that do not overlap, the first ones first.
+  // In pieces that do not overlap, from the front.
   for (std::size_t done = 0; done < count;) {
     const std::size_t piece = std::min(from - to, count - done);
     backend.copy(writable(held_, head, to + done), held_.row(0, head, from + done), held_.bytes(piece));
@@ -108,7 +108,7 @@ void RowBuffer::keep(Backend& backend, std::size_t first, std::size_t count,
                      const std::vector<std::vector<std::size_t>>& kept) {
   const std::size_t after = held_.count - first - count, left = kept.front().size();
   for (std::size_t head = 0; head < kept.size(); ++head) {
-    // Ascending, so that no row is overwritten before it was read.
+    // Ascending, so that no row is overwritten before it is read.
     for (std::size_t n = 0; n < left; ++n)
       if (kept[head][n] != n) move_up(backend, head, first + kept[head][n], first + n, 1);
     if (left < count) move_up(backend, head, first + count, first + left, after);

@@ -9,30 +9,30 @@
 
 namespace kvs {
 
-/// What a cache keeps of each token in each head, a row a token, in a buffer that doubles when it is full.
+/// Stores one row per token and head, in a buffer that doubles when it is full.
 class RowBuffer {
  public:
-  using Part = BackendTensor<float, 4>;  // what rows stand for, packed: [1, head, count, value]
+  using Part = BackendTensor<float, 4>;  // decoded rows, packed: [1, head, count, value]
 
   explicit RowBuffer(RowType types = {}) : type_(std::move(types)) { held_.format = type_.format; }
 
   std::size_t count() const noexcept { return held_.count; }
-  /// [1, head, capacity, value], of which count() rows of each head are in use.
+  /// [1, head, capacity, value]; count() rows of each head are in use.
   const StoredRows& held() const noexcept { return held_; }
   CacheBytes bytes() const noexcept;
 
-  /// Adds rows [first, first + count) of `rows` [1, head, token, value]. Amortised O(count).
+  /// Appends rows [first, first + count) of `rows` [1, head, token, value]. Amortised O(count).
   void append(Backend& backend, BackendView<const float, 4> rows, std::size_t first, std::size_t count);
-  /// Adds the rows of the new tokens of one sequence, [1, head, token, value], and leaves in `rows` what they are held
-  /// as. @return the rows that were there before
+  /// Appends the rows of the new tokens of one sequence, [1, head, token, value], and writes their decoded values back
+  /// to `rows`. @return the rows stored before
   StoredRows add(Backend& backend, const BackendView<float, 4>& rows);
-  /// A copy of rows [first, first + count) of some rows, or of these.
+  /// Returns a copy of rows [first, first + count) of `rows`; copy() does so for the stored rows.
   static Part part_of(Backend& backend, BackendView<const float, 4> rows, std::size_t first, std::size_t count);
   Part copy(Backend& backend, std::size_t first, std::size_t count) const;
-  /// Overwrites rows from `to` on, which must be there, with rows [first, first + count) of `rows`.
+  /// Overwrites existing rows from `to` on with rows [first, first + count) of `rows`.
   void put(Backend& backend, std::size_t to, BackendView<const float, 4> rows, std::size_t first, std::size_t count);
-  /// Keeps of rows [first, first + count), in each head, those that `kept[head]` names (from 0, ascending, as many in
-  /// every head) and moves what follows up to them; how they are coded stays.
+  /// Keeps those of rows [first, first + count) in each head that `kept[head]` names (from 0, ascending, equally many
+  /// in every head), and moves the following rows up. Coded rows are not coded again.
   void keep(Backend& backend, std::size_t first, std::size_t count, const std::vector<std::vector<std::size_t>>& kept);
   /// Drops row rows[head] of each head; the last row takes its place. O(heads).
   void drop_each(Backend& backend, const std::vector<std::size_t>& rows);
@@ -43,7 +43,7 @@ class RowBuffer {
 
  private:
   void reserve(Backend& backend, std::size_t heads, std::size_t values, std::size_t rows);
-  /// Moves rows [from, from + count) of a head to its rows from `to` < `from` on.
+  /// Moves rows [from, from + count) of a head up to `to` < `from`.
   void move_up(Backend& backend, std::size_t head, std::size_t from, std::size_t to, std::size_t count);
 
   RowType type_;
@@ -52,7 +52,7 @@ class RowBuffer {
   StoredRows held_;
 };
 
-/// Keys and values of one sequence: two buffers that do the same.
+/// Keys and values of one sequence: two row buffers.
 class TokenRows {
  public:
   struct Part {
@@ -62,7 +62,7 @@ class TokenRows {
   explicit TokenRows(const KvTypes& types = {}) : k_(types.k), v_(types.v) {}
 
   std::size_t count() const noexcept { return k_.count(); }
-  /// Whether they are held as they come, in f32.
+  /// Returns true if rows are stored in f32, not coded.
   bool is_plain() const noexcept { return held().is_plain(); }
   PastKv held() const noexcept { return {k_.held(), v_.held()}; }
   CacheBytes bytes() const noexcept {
@@ -70,9 +70,9 @@ class TokenRows {
     return sum += v_.bytes();
   }
 
-  /// Adds the new tokens of one sequence, and leaves in `states` what they are held as: engines store first and then
-  /// read everything back, a token's own state included. Of several members nothing is added.
-  /// @return the rows that were there before
+  /// Appends the new tokens of one sequence and writes their decoded values back to `states`: engines first store and
+  /// then read everything back, including a token's own state. With several members nothing is added.
+  /// @return the rows stored before
   PastKv add(const LayerStates& states);
 
   void append(Backend& backend, BackendView<const float, 4> k, BackendView<const float, 4> v, std::size_t first,

@@ -9,7 +9,7 @@ namespace {
 BackendTensor<float, 4> by_token(Backend& backend, const BackendView<float, 4>& x) {
   const auto [members, heads, tokens, head_dim] = x.shape();
   BackendTensor<float, 4> turned(backend, {tokens, heads, 1, head_dim});
-  // Rows of tokens' heads become heads of tokens' rows; here a row is a head and its parts are the tokens.
+  // split_heads() swaps tokens and heads; here it gets heads as tokens and tokens as heads.
   const BackendView<float, 4> none({}, {1, 0, heads, head_dim});
   backend.split_heads(x.reshape<2>({heads, tokens * head_dim}), turned.view().reshape<4>({1, tokens, heads, head_dim}),
                       none, none);

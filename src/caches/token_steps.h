@@ -6,8 +6,8 @@
 
 namespace kvs {
 
-/// For caches that act at every token: a group's tokens attend one by one, each as a group of its own, while the
-/// layer's projections and its feed-forward block take them together.
+/// For caches that act at every token: attention runs token by token, each token as a group of its own, while the
+/// layer's projections and its feed-forward block process the tokens together.
 /// @param states  of one sequence;  @param out  as in LayerCache::attend
 /// @param attend  called with a token's states and its row of `out`, in order
 void for_each_token(LayerStates& states, const Operand& out,

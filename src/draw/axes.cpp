@@ -9,7 +9,7 @@
 namespace kvs::draw {
 namespace {
 
-constexpr double kTickLength = 4, kLetterMiddle = 0.36;  // of a font size, from its base line
+constexpr double kTickLength = 4, kLetterMiddle = 0.36;  // height above the baseline, in font sizes
 constexpr double kName = 12, kTitleLetters = 13;
 
 Markup turned_label(Medium medium, double x, double y, const std::string& words) {
@@ -21,7 +21,7 @@ Markup turned_label(Medium medium, double x, double y, const std::string& words)
   return shape("text", attributes, text(words));
 }
 
-/// Straight lines of one look, as one path.
+/// Straight lines with the same style, drawn as one path.
 class Strokes {
  public:
   void across(double y, double from, double to) {
@@ -96,7 +96,7 @@ Markup title(const PlacedPanel& placed, bool dense, Medium medium) {
                "panel");
 }
 
-/// A box around maps and panels of a large grid, two axes else.
+/// Draws a box around maps and around panels of a large grid; other panels get two axes.
 Markup outline(const Frame& frame, bool dense, Medium medium, Strokes& axes) {
   if (dense || frame.panel->cells) return rectangle(medium, frame.left, frame.top, frame.width, frame.height, "box");
   axes.across(frame.bottom(), frame.left, frame.right());
@@ -115,8 +115,7 @@ Markup colour_bar(const ColourBar& bar, double left, double top, double height, 
   double labels = 0;
   std::vector<double> taken;
   std::vector<Axis::Tick> ticks = bar.ticks;
-  if (!ticks.empty())
-    std::rotate(ticks.begin(), ticks.end() - 1, ticks.end());  // the last, the first, what fits between
+  if (!ticks.empty()) std::rotate(ticks.begin(), ticks.end() - 1, ticks.end());  // the last, the first, then the others
   for (const auto& [place, words] : ticks) {
     const double y = top + height * (1 - (place - low) / (1 - low));
     if (std::ranges::any_of(taken, [&](double other) { return std::abs(other - y) < kName; })) continue;

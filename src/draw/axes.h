@@ -4,11 +4,11 @@
 
 namespace kvs::draw {
 
-/// Shades and grid lines, which lie behind the values.
+/// Draws shades and grid lines, which lie behind the values.
 Markup grid(const PlacedPanel& placed, const Layout& layout, Medium medium);
-/// Axes, ticks with their labels, names, the title, and the panel's colour bar.
+/// Draws axes, ticks with their labels, names, the title, and the panel's colour bar.
 Markup surroundings(const PlacedPanel& placed, const Layout& layout, bool dense, Medium medium);
-/// The axis names and the colour bar that all panels share.
+/// Draws the axis names and the colour bar that all panels share.
 Markup common_surroundings(const Layout& layout, Medium medium);
 
 }  // namespace kvs::draw

@@ -10,7 +10,7 @@
 namespace kvs::draw {
 namespace {
 
-/// The least of 1, 2, 5 times a power of ten that is not below `step`.
+/// Returns the smallest number of the form {1, 2, 5} × 10^n that is at least `step`.
 double round_step(double step) {
   const double power = std::pow(10, std::floor(std::log10(step)));
   for (const double factor : {1.0, 2.0, 5.0})
@@ -23,8 +23,9 @@ double step_of(double low, double high, std::size_t most) {
 }
 
 constexpr double kMaxEnd = 1e300, kMinEnd = 1e-300;
-constexpr double kMinSpan = 1e-12;  // of the larger end
-// Decades below which a logarithmic scale has evenly spaced ticks, and finer ones than 1, 2 and 5.
+constexpr double kMinSpan = 1e-12;  // as a share of the larger end
+// Lengths in decades: below kFewSteps, ticks on a logarithmic scale are evenly spaced; below kFineSteps they are finer
+// than 1, 2 and 5.
 constexpr double kFewSteps = 0.18, kFineSteps = 0.9;
 
 double end_of(double value, Axis::Scale scale) {
@@ -37,7 +38,7 @@ double end_of(double value, Axis::Scale scale) {
 Axis::Axis(double low, double high, Scale scale) : low_(end_of(low, scale)), high_(end_of(high, scale)), scale_(scale) {
   const double size = std::max(std::abs(low_), std::abs(high_));
   if (high_ - low_ > std::max(kMinSpan * size, kMinEnd)) return;
-  if (low_ > 0.1 * kMaxEnd) low_ /= 100;  // room for the other end
+  if (low_ > 0.1 * kMaxEnd) low_ /= 100;  // leaves space for the high end
   high_ = scale == Scale::kLinear ? low_ + std::max(1.0, std::abs(low_)) : low_ * 10;
 }
 

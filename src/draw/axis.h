@@ -17,20 +17,20 @@ class Axis {
   };
   using Label = std::string (*)(double value);
 
-  /// Ends where values end, at most 1e300 from 0 and on a logarithmic scale at least 1e-300. An axis without length
-  /// gets one, an end that is no number is 0 or, on a logarithmic scale, 1.
+  /// Clamps both ends to at most 1e300 in magnitude and, on a logarithmic scale, to at least 1e-300. Widens an axis of
+  /// length 0. An end that is NaN becomes 0 or, on a logarithmic scale, 1.
   Axis(double low, double high, Scale scale = Scale::kLinear);
-  /// As `low` to `high`, but from round number to round number.
+  /// Returns the axis from `low` to `high`, widened to round numbers at both ends.
   static Axis rounded(double low, double high, std::size_t ticks);
 
   double low() const noexcept { return low_; }
   double high() const noexcept { return high_; }
   bool is_logarithmic() const noexcept { return scale_ != Scale::kLinear; }
   bool operator==(const Axis&) const = default;
-  /// 0 at the low end, 1 at the high one; values beyond are put at the ends.
+  /// Returns the position of `value` from 0 (low end) to 1 (high end). Values beyond the ends are clamped.
   double place(double value) const noexcept;
-  /// Round numbers inside, about `most` of them (0: none): 1, 2 or 5 times a power of ten. On a logarithmic scale
-  /// powers of ten where it is long, and where it is shorter than a decade finer steps.
+  /// Returns about `most` ticks at round numbers within the axis (0: none): 1, 2 or 5 times a power of ten. A long
+  /// logarithmic scale has ticks at powers of ten; one shorter than a decade has finer steps.
   std::vector<Tick> ticks(std::size_t most, Label label) const;
 
  private:
@@ -44,19 +44,18 @@ class Axis {
   Scale scale_;
 };
 
-/// From the first layer to the last, and ticks that are whole layers.
+/// Axis from the first to the last layer, with ticks at whole layers.
 Axis layer_axis(const std::vector<std::size_t>& layers);
 std::size_t layer_ticks(const std::vector<std::size_t>& layers);
 
-/// "0.5", "100", "1e6", "1e−4".
+/// Formats a number as "0.5", "100", "1e6" or "1e−4".
 std::string plain_label(double value);
-/// A power of ten as "10⁻³", other numbers as plain_label.
+/// Formats a power of ten as "10⁻³", other numbers as plain_label() does.
 std::string decade_label(double value);
-/// e^exponent at the height where it is drawn: beyond 1e147 and below 1e-147 at the end of the page, so that the ratio
-/// of two is a number, too.
+/// Returns e^exponent, clamped to 1e-147 … 1e147 (the end of the page), so that the ratio of two results is finite.
 double drawn_exponential(double exponent);
 
-/// A share: "25 %".
+/// Formats a share as "25 %".
 std::string percent_label(double share);
 
 }  // namespace kvs::draw

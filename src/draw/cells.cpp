@@ -17,7 +17,7 @@ std::string joined(const std::vector<std::string>& words, char separator) {
   return all;
 }
 
-/// Runs of cells of one colour, as lines through their middles in units of cells.
+/// Draws runs of cells of one colour as lines through the middle of the cells, in units of cells.
 std::map<std::size_t, std::string> paths_by_level(const Cells& cells, Colour::Scale scale, Medium medium) {
   std::map<std::size_t, std::string> paths;
   for (std::size_t row = 0; row < cells.places.size(); ++row) {

@@ -4,8 +4,8 @@
 
 namespace kvs::draw {
 
-/// The cells of a panel's map, those of one colour as one path: a large map stays small. In a page the group tells its
-/// script what each cell holds.
+/// Draws the cells of a panel's map. Cells of one colour are one path, so that a large map stays small. In a page, the
+/// group holds each cell's text for the page's script.
 Markup cell_shapes(const Frame& frame, Medium medium);
 
 }  // namespace kvs::draw

@@ -15,37 +15,37 @@ namespace kvs::draw {
 using Interval = std::optional<std::pair<double, double>>;
 inline constexpr double kNoValue = std::numeric_limits<double>::quiet_NaN();
 
-/// A side of a panel: an axis, or categories.
+/// A side of a panel: an axis or a list of categories.
 struct Side {
   Axis axis{0, 1};
-  std::string name = {};                // what its numbers are, with the unit
-  std::vector<std::string> names = {};  // categories instead of an axis, the first one left or on top
-  std::vector<Axis::Tick> ticks = {};   // instead of round numbers; of categories the value is the position
+  std::string name = {};                // the quantity, with its unit
+  std::vector<std::string> names = {};  // categories instead of an axis, from the left or the top
+  std::vector<Axis::Tick> ticks = {};   // replaces ticks at round numbers; for categories, `value` is the index
   Axis::Label label = plain_label;
-  std::size_t most = 6;  // ticks
+  std::size_t most = 6;  // number of ticks
   bool operator==(const Side&) const = default;
 };
 
-/// A value of a series. A value that is not finite, or not above 0 on a logarithmic axis, is a gap in the line.
+/// A value of a series. A value that is not finite, or not above 0 on a logarithmic axis, leaves a gap in the line.
 struct Point {
   double x = 0, y = 0;
-  Interval interval = {};  // around y; of Series::Spread::kAcross around x
-  std::string told = {};   // the value in words, for a page
+  Interval interval = {};  // around y, or around x with Series::Spread::kAcross
+  std::string told = {};   // the value in words, shown in a page
   bool hollow = false, faded = false;
 };
 
 /// A line, marks, or both.
 struct Series {
-  enum class Join { kLine, kSteps, kNone };     ///< steps go from left to right, on to the panel's end
+  enum class Join { kLine, kSteps, kNone };     ///< steps go from left to right and on to the panel's edge
   enum class Spread { kNone, kBand, kAcross };  ///< how intervals are drawn
-  std::string name = {};                        // in the legend; empty: not there
+  std::string name = {};                        // in the legend; empty: not in the legend
   SeriesLook look{{}, 0};
   std::vector<Point> points = {};
   Join join = Join::kLine;
   Spread spread = Spread::kNone;
-  double mark = 2.8;      // size; 0: none
-  bool thin = false;      // line
-  std::string told = {};  // the line in words, for a page
+  double mark = 2.8;      // size; 0: no marks
+  bool thin = false;      // thin line
+  std::string told = {};  // the line in words, shown in a page
 };
 
 /// Rectangles of one colour.
@@ -63,11 +63,11 @@ struct Bars {
 struct Rule {
   double at = 0;
   bool upright = false;
-  std::string name = {};  // in the legend; empty: not there
+  std::string name = {};  // in the legend; empty: not in the legend
   Colour colour = {};
 };
 
-/// A label near a place. It is left out where it would cover something.
+/// A label near a point. It is left out where it would cover something.
 struct Note {
   double x, y;
   std::string words;
@@ -75,9 +75,9 @@ struct Note {
 
 /// A heat map.
 struct Cells {
-  std::vector<std::vector<double>> places;          // [row][column] on the bar's scale; not a number: no cell
-  std::vector<std::vector<std::string>> told = {};  // [row][column] in words, for a page
-  std::vector<std::string> rows, columns;           // what a page calls them
+  std::vector<std::vector<double>> places;          // [row][column], position on the bar's scale; NaN: no cell
+  std::vector<std::vector<std::string>> told = {};  // [row][column] in words, shown in a page
+  std::vector<std::string> rows, columns;           // names of rows and columns, shown in a page
   std::string row_word, column_word;
 };
 
@@ -85,17 +85,17 @@ struct Cells {
 struct ColourBar {
   Colour::Scale scale = Colour::Scale::kSequential;
   std::string name;
-  std::vector<Axis::Tick> ticks;  // values are places on the scale
+  std::vector<Axis::Tick> ticks;  // each value is a position on the scale
   bool operator==(const ColourBar&) const = default;
 };
 
 /// A rectangle with axes, and its content.
 struct Panel {
-  std::string key = {};                      // unique in the chart
-  std::string title = {}, description = {};  // the latter tells a reader who cannot see it
+  std::string key = {};                      // unique within the chart
+  std::string title = {}, description = {};  // description: text for readers who cannot see the panel
   Side x = {}, y = {};
-  std::optional<Side> top = {};                        // what else the horizontal axis measures
-  std::vector<std::pair<double, double>> shades = {};  // of x, grey
+  std::optional<Side> top = {};                        // second scale of the horizontal axis
+  std::vector<std::pair<double, double>> shades = {};  // ranges of x, shaded grey
   std::optional<Cells> cells = {};
   std::vector<Bars> bars = {};
   std::vector<Series> series = {};
@@ -105,14 +105,14 @@ struct Panel {
   std::size_t row = 0, column = 0;
 };
 
-/// A figure: panels in a grid. In a file, neighbours share equal axes, names and colour bars. A page has one drawing a
-/// panel.
+/// A figure: a grid of panels. In a file, neighbouring panels share equal axes, names and colour bars. In a page, each
+/// panel is a drawing of its own.
 struct Chart {
   std::string heading = {};
   std::vector<Panel> panels = {};
   double plot_width = 320, plot_height = 220;  // of a panel without its axes, in units of 1/96 inch
   bool dense = false;                          // a large grid of small panels
-  std::size_t group = 0;                       // columns between wider gaps; 0: none
+  std::size_t group = 0;                       // columns between wider gaps; 0: no wider gaps
 };
 
 /// A chart and how the name of its file ends.
@@ -124,7 +124,7 @@ struct Figure {
 /// Gives the panels their places, from left to right and row by row.
 void arrange(Chart& chart, std::size_t columns);
 
-/// A line of a legend.
+/// An entry of a legend.
 struct LegendEntry {
   enum class Kind { kLine, kSteps, kMark, kBar, kRule };
   std::string name;
@@ -133,17 +133,17 @@ struct LegendEntry {
   bool line_and_mark = false;
   bool operator==(const LegendEntry&) const = default;
 };
-/// Every name of the panels once, in their order.
+/// Returns each name of the panels once, in order of first use.
 std::vector<LegendEntry> legend_of(const Chart& chart);
 
-/// "0", "1", … and "5", "6", … for numbers of layers, heads or chunks.
+/// Names of numbered layers, heads or chunks: "0", "1", …; number_names() gives the numbers themselves, as "5", "6", ….
 std::vector<std::string> counted_names(std::size_t count);
 std::vector<std::string> number_names(const std::vector<std::size_t>& numbers);
-/// A logarithmic side from one power of ten to another, with a tick at each.
+/// Returns a logarithmic side from 10^low to 10^high, with a tick at each power of ten.
 Side decade_side(int low, int high);
-/// Ticks at 0, ¼, ½, ¾ and 1 of a scale of shares.
+/// Returns a colour bar for shares, with ticks at 0, ¼, ½, ¾ and 1.
 ColourBar share_bar(const std::string& name);
-/// Round numbers from `low` to `high` on a scale from 0 to 1.
+/// Returns a colour bar on a scale from 0 to 1, with ticks at round numbers from `low` to `high`.
 ColourBar value_bar(const std::string& name, double low, double high, std::size_t most = 5,
                     Axis::Label label = plain_label);
 

@@ -27,7 +27,7 @@ constexpr std::array<Hex, 12> kLightSequential{0xeef3f3, 0xcfe5e3, 0xafd8d2, 0x8
                                                0x3279a4, 0x296198, 0x264b88, 0x233777, 0x20275e, 0x1b1846};
 constexpr std::array<Hex, 12> kDarkSequential{0x1e252b, 0x203142, 0x203e5a, 0x234e74, 0x26608f, 0x2d76a1,
                                               0x388dae, 0x4da4b7, 0x6cbabb, 0x8dcfbf, 0xbae1c9, 0xe4f3d2};
-/// ColorBrewer's RdBu; blue is less.
+/// ColorBrewer's RdBu; negative values are blue.
 constexpr std::array<Hex, 9> kFileDiverging{0x2166ac, 0x4393c3, 0x92c5de, 0xd1e5f0, 0xf7f7f7,
                                             0xfddbc7, 0xf4a582, 0xd6604d, 0xb2182b};
 constexpr std::array<Hex, 13> kLightDiverging{0x1d4f8f, 0x3c71ac, 0x5b93c9, 0x88b3d9, 0xb5d3e8, 0xd3e2ec, 0xf1f1ef,
@@ -35,7 +35,7 @@ constexpr std::array<Hex, 13> kLightDiverging{0x1d4f8f, 0x3c71ac, 0x5b93c9, 0x88
 constexpr std::array<Hex, 13> kDarkDiverging{0x9fd0ff, 0x77b1eb, 0x4f93d6, 0x3e74ae, 0x2d5687, 0x2d425c, 0x2a2e33,
                                              0x543732, 0x7d3c2d, 0xa6553d, 0xd16f4d, 0xe99b79, 0xffc7a6};
 
-/// Colours of text, lines and grounds: CSS variables of a page, and their values in a file.
+/// Colours of text, lines and backgrounds: names of CSS variables in a page, and their values in a file.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kInks{{{"paper", "#ffffff"},
                                                                               {"ink", "#222222"},
                                                                               {"muted", "#404040"},
@@ -44,7 +44,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kInks{{{"
                                                                               {"wash", "#f0f0f0"}}};
 
 struct Role {
-  std::string_view name, style;  // $NAME is one of kInks, $c the colour
+  std::string_view name, style;  // in `style`, $NAME is an entry of kInks and $c the colour
 };
 constexpr std::array kRoles{
     Role{"heading", "fill:$ink"},
@@ -69,9 +69,9 @@ constexpr std::array kRoles{
     Role{"mark", "fill:$c;stroke:$c;stroke-width:1.4"},
     Role{"hollow", "fill:$paper"},
     Role{"beaten", "opacity:0.6"}};
-constexpr std::string_view kInkName = "muted";  // of Colour::Scale::kInk
+constexpr std::string_view kInkName = "muted";  // for Colour::Scale::kInk
 
-constexpr double kPalest = 0.3;  // of the page's scale in Colour::Scale::kOrder
+constexpr double kPalest = 0.3;  // smallest position that Colour::Scale::kOrder uses on the page's scale
 constexpr double kPalestViridis = 0.88;
 constexpr std::size_t kFileLevels = 64;
 
@@ -81,7 +81,7 @@ std::string hex(Hex colour) {
   return text.data();
 }
 
-/// Between the stops, linearly.
+/// Interpolates linearly between the stops.
 Hex mixed(std::span<const Hex> stops, double place) {
   const double at = std::clamp(place, 0.0, 1.0) * static_cast<double>(stops.size() - 1);
   const auto low = std::min(static_cast<std::size_t>(at), stops.size() - 2);
@@ -95,7 +95,7 @@ Hex mixed(std::span<const Hex> stops, double place) {
   return result;
 }
 
-/// Between 0 and 1, on the scale as it is drawn.
+/// Returns the position from 0 to 1 on the scale as drawn.
 double drawn_place(Colour colour, Medium medium) {
   switch (colour.scale) {
     case Colour::Scale::kDiverging:
@@ -115,7 +115,7 @@ std::string file_colour(Colour colour) {
   return hex(colour.scale == Colour::Scale::kDiverging ? mixed(kFileDiverging, place) : mixed(kFileSequential, place));
 }
 
-/// The class that gives a shape its colour: "s3", "q11", "d0".
+/// Returns the CSS class that colours a shape: "s3", "q11", "d0".
 std::string page_class(Colour colour) {
   if (colour.scale == Colour::Scale::kInk) return "";
   if (colour.scale == Colour::Scale::kSeries)
@@ -126,7 +126,7 @@ std::string page_class(Colour colour) {
   return (signs ? "d" : "q") + std::to_string(static_cast<int>(std::clamp(index, 0.0, count - 1)));
 }
 
-/// `style` with what each $NAME stands for.
+/// Returns `style` with each $NAME replaced by its value.
 template <class Value>
 std::string filled(std::string_view style, Value value) {
   std::string text;
@@ -147,7 +147,7 @@ const Role* role_of(std::string_view name) {
   return role == kRoles.end() ? nullptr : role;
 }
 
-/// Puts the properties of `style` in place of those of the same name.
+/// Adds the properties of `style`; an existing property of that name is replaced.
 void add_properties(AttributeList& attributes, std::string_view style, const std::string& colour) {
   while (!style.empty()) {
     const std::size_t end = std::min(style.find(';'), style.size()), mark = style.find(':');

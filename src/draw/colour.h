@@ -8,17 +8,17 @@
 
 namespace kvs::draw {
 
-/// A file has literal colours. A page has classes, and its style gives them colours for the light and the dark theme.
+/// A file has literal colours. A page has CSS classes, whose colours its style sheet sets for the light and dark theme.
 enum class Medium { kFile, kPage };
 
-/// A colour by its meaning. In both media the colours are told apart by colour-blind readers.
+/// A colour by its meaning. Colour-blind readers can tell the colours apart in both media.
 struct Colour {
   enum class Scale {
-    kInk,         ///< of no meaning
-    kSeries,      ///< one of a few; `place` is its number
-    kSequential,  ///< between 0 and 1, for areas
-    kDiverging,   ///< between −1 and 1, for areas; 0 is pale
-    kOrder,       ///< between 0, the strongest, and 1; none as pale as the ground, so for lines, too
+    kInk,         ///< neutral colour without a meaning
+    kSeries,      ///< one of a few; `place` is its index
+    kSequential,  ///< from 0 to 1, for areas
+    kDiverging,   ///< from −1 to 1, for areas; 0 is pale
+    kOrder,       ///< from 0 (strongest) to 1; never as pale as the background, so also usable for lines
   };
   Scale scale = Scale::kInk;
   double place = 0;
@@ -29,20 +29,21 @@ constexpr Colour sequential(double share) { return {Colour::Scale::kSequential, 
 constexpr Colour diverging(double share) { return {Colour::Scale::kDiverging, share}; }
 constexpr Colour order(double share) { return {Colour::Scale::kOrder, share}; }
 
-/// So many colours of series differ; a mark's form tells more of them apart (marker.h).
+/// Number of distinct series colours. The form of the marks distinguishes further series (marker.h).
 inline constexpr std::size_t kSeriesColours = 8;
 
-/// How many steps a scale is drawn in.
+/// Returns the number of steps in which a scale is drawn.
 std::size_t levels(Colour::Scale scale, Medium medium);
-/// The step of a place, from 0.
+/// Returns the step of a colour's position, counted from 0.
 std::size_t level_of(Colour colour, Medium medium);
-/// The colour in the middle of a step.
+/// Returns the colour in the middle of a step.
 Colour at_level(Colour::Scale scale, std::size_t level, Medium medium);
 
-/// The attributes that roles give a shape or a text. @param roles  names of colour.cpp, separated by blanks
+/// Returns the attributes of a shape or text with the given roles.
+/// @param roles  role names of colour.cpp, separated by spaces
 AttributeList paint(Medium medium, std::string_view roles, Colour colour = {});
 
-/// CSS for the drawings of a page: the roles, and the colours of the light and the dark theme.
+/// Returns the CSS for the drawings of a page: the roles, and the colours of the light and the dark theme.
 std::string page_style();
 
 }  // namespace kvs::draw

@@ -11,18 +11,18 @@
 
 namespace kvs::draw {
 
-/// The files of a figure: `stem` with .svg and with .png behind it.
+/// Returns the files of a figure: STEM.svg and STEM.png.
 std::vector<std::filesystem::path> figure_files(const std::filesystem::path& stem);
 
-/// The figures of a run. Each is an SVG and, where rsvg-convert makes one, a PNG; an older PNG is removed else.
+/// The figures of a run. Each is an SVG and, if rsvg-convert can make it, a PNG. Otherwise an older PNG is removed.
 class Figures {
  public:
-  /// @param patience  time limit of a conversion; after one that took longer no other is tried
+  /// @param patience  time limit of a conversion; after one timeout no other conversion is tried
   explicit Figures(OutputSet& outputs, std::chrono::milliseconds patience = kPatience)
       : outputs_(outputs), patience_(patience) {}
   /// @throws Error kEnvironment; Interrupted
   void add(const std::filesystem::path& stem, const Chart& chart);
-  /// Says why the first PNG that is missing could not be made; empty where all are there.
+  /// Returns why the first missing PNG could not be made; empty if all were made.
   const std::string& note() const noexcept { return note_; }
 
  private:

@@ -8,10 +8,10 @@
 namespace kvs::draw {
 namespace {
 
-/// 0 at the left or on top, 1 at the right or at the bottom. @param position  of a category
+/// Returns the position of a category: 0 is left or top, 1 is right or bottom. @param position  of the category
 double share_of(const Side& side, double position) { return position / static_cast<double>(side.names.size()); }
 
-/// How many categories apart labels stand that take `taken` each.
+/// Returns the smallest stride (in categories) at which labels that take `taken` each do not overlap.
 std::size_t stride(const Side& side, double length, double taken) {
   const double room = length / static_cast<double>(side.names.size());
   std::size_t step = 1;
@@ -31,9 +31,9 @@ std::vector<Axis::Tick> category_ticks(const Side& side, bool upright, double le
   return ticks;
 }
 
-/// Takes the labels away that would touch one behind them in the list.
+/// Removes labels that would overlap an earlier one in the list.
 void thin_out(std::vector<PlacedTick>& ticks, bool upright, double size) {
-  double edge = HUGE_VAL, other = -HUGE_VAL;  // taken from there on, and up to there
+  double edge = HUGE_VAL, other = -HUGE_VAL;  // labels are placed after `edge` and before `other`
   for (PlacedTick& tick : ticks) {
     if (tick.label.empty()) continue;
     const double half = upright ? 0.5 * size : 0.5 * text_width(tick.label, size), gap = upright ? 1 : 0.4 * size;
@@ -73,7 +73,7 @@ std::vector<PlacedTick> placed_ticks(const Frame& frame, Edge edge, double size)
                                     : side.axis.place(value);
     placed.push_back({upright ? frame.top + share * frame.height : frame.left + share * frame.width, label});
   }
-  if (!categories) std::ranges::reverse(placed);  // the ends of long axes matter most
+  if (!categories) std::ranges::reverse(placed);  // keeps labels at the high end of a long axis
   thin_out(placed, upright, size);
   return placed;
 }

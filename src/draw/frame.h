@@ -14,21 +14,21 @@ struct Frame {
 
   double right() const noexcept { return left + width; }
   double bottom() const noexcept { return top + height; }
-  /// The place of a value. The middle of category n is at n + 0.5.
+  /// Returns the position of a value. The middle of category n is at n + 0.5.
   double x(double value) const noexcept;
   double y(double value) const noexcept;
 };
 
-/// A tick with its place in the drawing.
+/// A tick with its position in the drawing.
 struct PlacedTick {
   double at;
   std::string label;
 };
 enum class Edge { kBottom, kTop, kLeft };
-/// The ticks along an edge of a panel; labels for which there is no room are empty. @param size  of the letters
+/// Returns the ticks along an edge of a panel. Labels that do not fit are empty. @param size  font size
 std::vector<PlacedTick> placed_ticks(const Frame& frame, Edge edge, double size);
 
-/// How wide the widest label is.
+/// Returns the width of the widest label.
 double widest(const std::vector<PlacedTick>& ticks, double size);
 
 }  // namespace kvs::draw

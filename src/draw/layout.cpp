@@ -8,10 +8,10 @@
 namespace kvs::draw {
 namespace {
 
-constexpr double kTick = 12, kDenseTick = 9;  // letters
+constexpr double kTick = 12, kDenseTick = 9;  // font sizes
 constexpr double kTitle = 13;
-constexpr double kNameRoom = 20;  // of an axis's name
-constexpr double kMargin = 14;    // around everything, and between panels
+constexpr double kNameRoom = 20;  // of the name of an axis
+constexpr double kMargin = 14;    // around the drawing and between panels
 constexpr double kTitleRoom = 24, kTopAxisRoom = 38;
 constexpr double kGroupGap = 12;
 
@@ -30,7 +30,7 @@ const Panel* panel_at(const Chart& chart, std::size_t row, std::size_t column) {
   return nullptr;
 }
 
-/// Decides which labels and names the panel shows, and which a neighbour shows for it.
+/// Decides which labels and names the panel shows and which a neighbour shows for it.
 PlacedPanel placed_panel(const Chart& chart, const Panel& panel, const Layout& layout) {
   PlacedPanel placed;
   placed.frame.panel = &panel;
@@ -52,7 +52,7 @@ double bar_room(const ColourBar& bar) {
   return kBarGap + kBarWidth + 7 + labels + (bar.name.empty() ? 0 : kNameRoom);
 }
 
-/// Labels of the lower axis and the title may be wider than the panel.
+/// Makes room for labels of the lower axis and a title that are wider than the panel.
 void make_room_for_labels(const PlacedPanel& placed, double tick_size, Room& room) {
   constexpr double kBesideLabels = 7;
   const Frame& frame = placed.frame;
@@ -81,7 +81,7 @@ Room room_of(const Chart& chart, PlacedPanel& placed, double tick_size) {
   return room;
 }
 
-/// The most that the panels of each row, or of each column, need.
+/// Returns the maximum need over the panels of each row (or column).
 template <class Index, class Need>
 std::vector<double> most(const std::vector<PlacedPanel>& panels, const std::vector<Room>& rooms, Index index,
                          Need need) {

@@ -6,10 +6,10 @@
 
 namespace kvs::draw {
 
-/// A line, a mark or a field as in the panels, 24 units wide. @param x, y  its left end and its middle
+/// Draws a line, a mark or a field as in the panels, 24 units wide. @param x, y  left end and vertical middle
 Markup legend_sample(const LegendEntry& entry, double x, double y, Medium medium);
 
-/// A file's legend: rows from left to right, above the panels, where it covers nothing.
+/// Legend of a file: rows from left to right above the panels, where the legend covers nothing.
 struct PlacedLegend {
   Markup markup;
   double bottom;

@@ -10,7 +10,7 @@
 namespace kvs::draw {
 namespace {
 
-/// A corner, in the unit of a circle's radius.
+/// A corner in units of a circle's radius.
 using Corner = std::pair<double, double>;
 constexpr std::array<Corner, 4> kSquare{{{-0.88, -0.88}, {0.88, -0.88}, {0.88, 0.88}, {-0.88, 0.88}}};
 constexpr std::array<Corner, 4> kDiamond{{{0, -1.25}, {1.25, 0}, {0, 1.25}, {-1.25, 0}}};
@@ -30,7 +30,7 @@ constexpr std::array<Corner, 12> kCross{{{-0.38, -1.13},
                                          {-1.13, 0.38},
                                          {-1.13, -0.38},
                                          {-0.38, -0.38}}};
-/// The first is a circle.
+/// The first form is a circle.
 constexpr std::array<std::span<const Corner>, kForms> kCorners{
     std::span<const Corner>(), kSquare, kDiamond, kUp, kDown, kLeft, kRight, kCross};
 

@@ -6,20 +6,20 @@
 
 namespace kvs::draw {
 
-/// How a series is told from the others: by a colour and by the form of its marks, either of which may repeat.
+/// Colour and mark form of a series. Either of the two may repeat.
 struct SeriesLook {
   Colour colour;
   std::size_t form;
   bool operator==(const SeriesLook&) const = default;
 };
 inline constexpr std::size_t kForms = 8;
-/// The look of number `n` of an order. Below kForms × kSeriesColours no two are the same, and below 8 neither the
-/// colour nor the form is.
+/// Returns the look of series `n`. Looks differ for all n below kForms × kSeriesColours; below 8 both the colour and
+/// the form differ.
 constexpr SeriesLook series_look(std::size_t n) {
   return {series_colour(n % kSeriesColours), (n + n / kSeriesColours) % kForms};
 }
 
-/// A mark around a place. All forms have about the same area. @param roles  in addition to "mark", such as "hollow"
+/// Draws a mark around a point. All forms have about the same area. @param roles  added to "mark", for example "hollow"
 Markup marker(Medium medium, std::size_t form, Colour colour, double x, double y, double size,
               std::string_view roles = "");
 

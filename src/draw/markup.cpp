@@ -5,7 +5,7 @@
 namespace kvs::draw {
 namespace {
 
-/// `words` with U+FFFE and U+FFFF as U+FFFD.
+/// Returns `words` with U+FFFE and U+FFFF replaced by U+FFFD.
 std::string xml_characters(std::string words) {
   for (const std::string_view none : {"\uFFFE", "\uFFFF"})
     for (std::size_t at = words.find(none); at != std::string::npos; at = words.find(none, at))
@@ -13,7 +13,7 @@ std::string xml_characters(std::string words) {
   return words;
 }
 
-/// The one place where text becomes part of a page, in content and in double-quoted attributes.
+/// Escapes text for content and for double-quoted attributes. No other function adds text to a page.
 void append_escaped(std::string& html, std::string_view words) {
   for (const char c : xml_characters(printable_text(words))) {
     switch (c) {
@@ -63,7 +63,7 @@ Markup element(std::string_view name, Attributes attributes, const Markup& conte
   html += name;
   append_attributes(html, attributes);
   html += '>';
-  if (name == "meta") return Markup(std::move(html));  // HTML gives it no end tag
+  if (name == "meta") return Markup(std::move(html));  // HTML has no end tag for it
   html += content.html();
   html += "</";
   html += name;

@@ -8,7 +8,7 @@
 
 namespace kvs::draw {
 
-/// A piece of HTML or SVG. Only text(), element() and shape() make one, so whatever a file says stays text.
+/// A piece of HTML or SVG. Only text(), element() and shape() create one, so text of a file never becomes markup.
 class Markup {
  public:
   Markup() = default;
@@ -32,21 +32,21 @@ class Markup {
   std::string html_;
 };
 
-/// Name and value; the value is escaped as text is, and an empty one leaves the attribute out.
+/// Names and values. Values are escaped as text() escapes; an attribute with an empty value is left out.
 using Attributes = std::initializer_list<std::pair<std::string_view, std::string>>;
 
-/// `words` as they are: markup in them is shown, not obeyed. Control characters and broken UTF-8 are shown as
-/// printable_text() does, and the two characters that XML does not have as U+FFFD.
+/// Returns `words` escaped, so that markup in them is shown as text. Control characters and invalid UTF-8 are shown as
+/// printable_text() shows them. The two characters that XML does not allow become U+FFFD.
 Markup text(std::string_view words);
-/// <name attributes>content</name>, of HTML or SVG.
+/// Returns <name attributes>content</name>, for HTML or SVG.
 Markup element(std::string_view name, Attributes attributes, const Markup& content = {});
 inline Markup element(std::string_view name, const Markup& content) { return element(name, {}, content); }
 inline Markup element(std::string_view name, std::string_view words) { return element(name, {}, text(words)); }
-/// Attributes that are put together piece by piece.
+/// A list of attributes that is built step by step.
 using AttributeList = std::vector<std::pair<std::string_view, std::string>>;
-/// An element of SVG, closed in itself without content.
+/// Returns an SVG element. Without content the element closes itself.
 Markup shape(std::string_view name, const AttributeList& attributes, const Markup& content = {});
-/// A style or script of the program's own.
+/// Returns a style or script element. @param trusted  text of this program; not escaped
 Markup verbatim(std::string_view name, std::string_view trusted);
 
 }  // namespace kvs::draw

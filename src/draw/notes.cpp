@@ -17,7 +17,7 @@ struct Box {
   }
 };
 
-/// The pieces of a staircase.
+/// Adds the boxes of the segments of a step line.
 void add_steps(const Frame& frame, const Series& series, std::vector<Box>& taken) {
   double y = 0;
   for (std::size_t n = 0; n < series.points.size(); ++n) {
@@ -44,7 +44,7 @@ std::vector<Box> taken_by(const Frame& frame) {
   return taken;
 }
 
-/// A note in the first of four places that is free, which it takes.
+/// Draws a note at the first free one of four positions and marks that position as taken.
 Markup note_text(const Frame& frame, Medium medium, const Note& note, std::vector<Box>& taken) {
   const double x = frame.x(note.x), y = frame.y(note.y), width = text_width(note.words, kNoteSize);
   for (const double dy : {-8.0, 18.0})

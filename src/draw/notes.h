@@ -4,8 +4,8 @@
 
 namespace kvs::draw {
 
-/// A panel's notes. A note stands next to its place and covers no mark, no staircase and no other note; a note without
-/// such a place is left out.
+/// Draws the notes of a panel. A note stands next to its point and covers no mark, no step line and no other note. A
+/// note without such a position is left out.
 Markup note_texts(const Frame& frame, Medium medium);
 
 }  // namespace kvs::draw

@@ -12,7 +12,7 @@ namespace {
 constexpr const char *kMinus = "\u2212", *kNone = "\u2013";
 constexpr std::string_view kPercent = "\u00A0%";
 
-// What follows multiplies by 100 what may be the largest double.
+// Takes a long double: callers multiply by 100 a value that may be the largest double.
 std::string formatted(const char* format, int digits, long double value) {
   std::array<char, 64> buffer{};
   std::snprintf(buffer.data(), buffer.size(), format, digits, value);
@@ -23,7 +23,7 @@ void with_separators(std::string& digits, std::size_t end) {
   for (std::size_t at = end; at > 3; at -= 3) digits.insert(at - 3, ",");
 }
 
-/// Of digits behind a point.
+/// Removes trailing zeros after the decimal point.
 void drop_zeros(std::string& text) {
   text.erase(text.find_last_not_of('0') + 1);
   if (text.back() == '.') text.pop_back();
@@ -49,7 +49,7 @@ std::string shown_wide(long double value, int digits) {
   return (value < 0 ? kMinus : "") + magnitude(std::abs(value), digits);
 }
 
-/// Without zeros at the end.
+/// Like shown_wide(), without trailing zeros.
 std::string short_wide(long double value, int digits) {
   std::string text = shown_wide(value, digits);
   if (text.find('.') != std::string::npos && text.find('e') == std::string::npos) drop_zeros(text);
@@ -75,7 +75,7 @@ std::string shown_tenths(double share) {
 std::string shown_change(double change, int digits) {
   if (!std::isfinite(change)) return kNone;
   const long double percent = 100.0L * change;
-  // Below a hundredth of a percent digits would be noise.
+  // Below a hundredth of a percent the digits would be noise.
   if (std::abs(percent) < 0.005) return "0" + std::string(kPercent);
   const long double size = std::abs(percent);
   const std::string text = size < 1 ? formatted("%.*Lf", digits, size) : magnitude(size, std::max(digits, 2));

@@ -10,7 +10,7 @@
 namespace kvs::draw {
 namespace {
 
-/// An element that a reader can point at in a page, and a plain one in a file.
+/// Returns an element that shows its text on hover in a page, and a plain group in a file.
 Markup told_group(Medium medium, const std::string& told, std::string_view roles, const Markup& content) {
   if (medium == Medium::kFile) return shape("g", paint(medium, roles), content);
   return shape("g", {{"class", "point" + std::string(roles.empty() ? "" : " ") + std::string(roles)}},
@@ -45,7 +45,7 @@ std::string line_path(const Frame& frame, const Series& series) {
   return d;
 }
 
-/// The staircase of the least value so far, on to the panel's right edge.
+/// Returns the step line of the smallest value so far, continued to the panel's right edge.
 std::string steps_path(const Frame& frame, const Series& series) {
   std::string d;
   for (const Point& point : series.points)
@@ -54,7 +54,7 @@ std::string steps_path(const Frame& frame, const Series& series) {
   return d.empty() ? d : d + "H" + coordinate(frame.right());
 }
 
-/// The area between the ends of the intervals, a piece for each run of points that have one.
+/// Returns the area between the ends of the intervals, one piece for each run of points that have an interval.
 std::string band_path(const Frame& frame, const Series& series) {
   std::string d, lower, upper;
   const auto close = [&] {

@@ -6,14 +6,14 @@
 
 namespace kvs::draw {
 
-/// Text at a place. @param anchor  start, middle or end
+/// Draws text at a position. @param anchor  start, middle or end
 Markup label(Medium medium, double x, double y, const std::string& words, const std::string& anchor,
              std::string_view roles);
 Markup line(Medium medium, double x1, double y1, double x2, double y2, std::string_view roles, Colour colour = {});
 Markup rectangle(Medium medium, double x, double y, double width, double height, std::string_view roles,
                  Colour colour = {});
 
-/// The content of a panel without its axes, notes in front.
+/// Draws the content of a panel without its axes; notes are in front.
 Markup plot(const Frame& frame, Medium medium);
 
 }  // namespace kvs::draw

@@ -27,17 +27,16 @@ constexpr std::chrono::milliseconds kLook{2};
 
 constexpr std::size_t kLargestPicture = 256UL << 20;
 
-/// There is no picture.
 [[noreturn]] void fail(const std::string& problem) { throw Error(ErrorCode::kEnvironment, "rsvg-convert", problem); }
 
 class TooLate {};
 
-/// A file without a name, in memory: nothing is left of it when this process and its child have ended.
+/// An anonymous file in memory: nothing remains of it when this process and its child have ended.
 class MemoryFile {
  public:
   MemoryFile() {
     const int made = ::memfd_create("figure", MFD_CLOEXEC);
-    descriptor_ = made < 0 ? -1 : ::fcntl(made, F_DUPFD_CLOEXEC, 3);  // never a standard stream, if those are closed
+    descriptor_ = made < 0 ? -1 : ::fcntl(made, F_DUPFD_CLOEXEC, 3);  // never 0 to 2, even if those are closed
     const int error = errno;
     if (made >= 0) ::close(made);
     if (descriptor_ < 0) fail(std::string("no file in memory: ") + std::strerror(error));
@@ -53,7 +52,7 @@ class MemoryFile {
   int descriptor_ = -1;
 };
 
-/// How the child starts: its standard streams, and signals as a shell would have them.
+/// Settings of the child: its standard streams, and signals as a shell would set them.
 class SpawnSettings {
  public:
   SpawnSettings(const MemoryFile& input, const MemoryFile& output, const MemoryFile& messages) {
@@ -90,8 +89,8 @@ class SpawnSettings {
   posix_spawnattr_t attributes_{};
 };
 
-/// Waits for the child, and ends it after `patience` or on a signal to this process. @return its status, or 0 where the
-/// system does not tell it: a process that ignores SIGCHLD
+/// Waits for the child. Ends the child after `patience` or when this process gets a signal. @return its status, or 0 if
+/// the system does not report one (a process that ignores SIGCHLD)
 int wait_for(pid_t child, std::chrono::milliseconds patience) {
   const auto deadline = std::chrono::steady_clock::now() + patience;
   int status = 0;
@@ -111,7 +110,7 @@ int wait_for(pid_t child, std::chrono::milliseconds patience) {
   return status;
 }
 
-/// The child's own words: its last line that is not blank.
+/// Returns the last line of the child's messages that is not blank.
 std::string last_words(const MemoryFile& messages) {
   std::string text = messages.text();
   text.erase(text.find_last_not_of(" \n\r\t") + 1);

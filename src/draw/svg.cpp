@@ -21,7 +21,7 @@ Markup panels(const Layout& layout, bool dense, Medium medium) {
   return content + common_surroundings(layout, medium);
 }
 
-/// A heading on one line if it fits with slightly smaller letters, else on several.
+/// A heading on one line if it fits with slightly smaller letters, otherwise on several lines.
 struct Heading {
   Heading(const std::string& words, double width) {
     const double fitting = kHeadingSize * width / std::max(text_width(words, kHeadingSize), 1.0);

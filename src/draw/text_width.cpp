@@ -6,13 +6,13 @@
 namespace kvs::draw {
 namespace {
 
-/// Hundredths of the font size that U+0020 … U+007E take in DejaVu Sans 2.37.
+/// Advance widths of U+0020 … U+007E in DejaVu Sans 2.37, in hundredths of the font size.
 constexpr std::array<std::uint8_t, 95> kAdvances{
     32, 40, 46, 84, 64, 95, 78, 27, 39,  39, 50, 84, 32, 36, 32, 34, 64, 64, 64, 64, 64, 64, 64, 64,
     64, 64, 34, 34, 84, 84, 84, 53, 100, 68, 69, 70, 77, 63, 58, 77, 75, 29, 29, 66, 56, 86, 75, 79,
     60, 79, 69, 63, 61, 73, 68, 99, 69,  61, 69, 39, 34, 39, 84, 50, 50, 61, 63, 55, 63, 62, 35, 63,
     63, 28, 28, 58, 28, 97, 63, 61, 63,  63, 41, 52, 39, 63, 59, 82, 59, 59, 52, 64, 34, 64, 84};
-constexpr double kOther = 0.7;  // of a letter that the table does not have
+constexpr double kOther = 0.7;  // for characters outside the table
 constexpr double kBold = 1.12;
 
 bool continues(char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U; }

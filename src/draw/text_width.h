@@ -6,14 +6,14 @@
 
 namespace kvs::draw {
 
-/// How wide `words` are at a font size, in its units: as DejaVu Sans, the font of the files, which is wider than most
-/// that a page has.
+/// Returns the width of `words` at a font size, in the font size's unit. The widths are DejaVu Sans's, the font of the
+/// files, which is wider than most fonts of pages.
 double text_width(std::string_view words, double size, bool bold = false);
 
-/// `words`, cut to `width` with an ellipsis if they are wider.
+/// Returns `words`, cut to `width` with an ellipsis if necessary.
 std::string shortened(const std::string& words, double width, double size);
 
-/// `words` on lines that are no wider than `width`, broken at blanks; a longer word is cut.
+/// Breaks `words` at spaces into lines no wider than `width`. A longer word is cut.
 std::vector<std::string> wrapped(std::string_view words, double width, double size);
 
 }  // namespace kvs::draw

@@ -54,7 +54,7 @@ CacheReport run_cached(Decoder& decoder, Cache& cache, std::span<const std::int3
     const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
     report.seconds += seconds;
     if (decodes) report.decode_seconds += seconds;
-    const CacheBytes held = cache.peak();  // not what a prefix was before its compression
+    const CacheBytes held = cache.peak();  // does not count a prefix before its compression
     if ((!in_prefix || first + count == end) && held.stored > report.peak.stored) report.peak = held;
     use(hidden, first);
     first += count;

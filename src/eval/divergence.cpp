@@ -10,7 +10,7 @@ namespace {
 
 using Row = Eigen::Map<const Eigen::ArrayXf>;
 
-/// log Σ exp(z), in f32 but for the sum.
+/// Returns log Σ exp(z), in f32 except for the sum.
 double log_sum(const Row& z) {
   const float largest = z.maxCoeff();
   return static_cast<double>(largest) + std::log((z - largest).exp().cast<double>().sum());
@@ -43,7 +43,7 @@ Divergence divergence(Decoder& decoder, const ResidualStream& reference, const R
       const auto size = static_cast<Eigen::Index>(vocabulary);
       const Row p(expected.data() + row * vocabulary, size), q(found.data() + row * vocabulary, size);
       const double log_p = log_sum(p), log_q = log_sum(q);
-      // Σ p (z_p − z_q) − (log Z_p − log Z_q): the small differences are taken before they are weighted.
+      // Σ p (z_p − z_q) − (log Z_p − log Z_q): small differences are formed before they are weighted.
       const double mean = ((p - static_cast<float>(log_p)).exp() * (p - q)).cast<double>().sum();
       Eigen::Index best_p = 0, best_q = 0;
       p.maxCoeff(&best_p);

@@ -12,18 +12,18 @@
 
 namespace kvs {
 
-/// More than any loss that can be measured: that of settings whose passes leave the range of f32.
+/// Larger than any measurable loss: the loss of settings whose passes overflow f32.
 inline constexpr double kOverflowLoss = 1e100;
-/// Of a mean over documents of which one or more had it.
+/// Returns true if a mean over documents includes kOverflowLoss.
 constexpr bool overflows(double loss) noexcept { return loss > 1e-9 * kOverflowLoss; }
-/// `measure()`, or kOverflowLoss where it meets NaN or infinity. Whatever else could be at fault, such as the model's
-/// own pass, has been run before.
+/// Returns `measure()`, or kOverflowLoss if it meets NaN or infinity. Other possible causes, such as the model's own
+/// pass, must have been run before.
 double loss_or_overflow(const std::function<double()>& measure);
 
-/// The full cache's pass over a document, made when it is first asked for and kept: tokens · d_model floats.
+/// The full cache's pass over a document, computed on first use and kept: tokens · d_model floats.
 class FullPass {
  public:
-  /// @param tokens  which must outlive this
+  /// @param tokens  must outlive this
   FullPass(Decoder& decoder, std::span<const std::int32_t> tokens) : decoder_(&decoder), tokens_(tokens) {}
 
   Decoder& decoder() const noexcept { return *decoder_; }
@@ -36,14 +36,14 @@ class FullPass {
   std::optional<ResidualStream> finished_;
 };
 
-/// Losses of passes over one document: means over the tokens that have one before them and follow the prefix.
+/// Losses of passes over one document: means over the tokens that have a previous token and follow the prefix.
 class DocumentLoss {
  public:
-  /// @param tokens  which must outlive this
-  /// @throws Error kData unless there are two or more after the prefix
+  /// @param tokens  must outlive this
+  /// @throws Error kData unless at least two tokens follow the prefix
   DocumentLoss(Decoder& decoder, std::span<const std::int32_t> tokens, std::size_t prefix)
       : DocumentLoss(std::make_shared<FullPass>(decoder, tokens), prefix) {}
-  /// @param full  may serve several losses
+  /// @param full  may be shared by several losses
   DocumentLoss(std::shared_ptr<FullPass> full, std::size_t prefix);
 
   std::span<const std::int32_t> tokens() const noexcept { return full_->tokens(); }
@@ -51,14 +51,14 @@ class DocumentLoss {
   double nll(const ResidualStream& finished) const;
   /// Standard error of nll(), over its tokens.
   double nll_error(const ResidualStream& finished) const;
-  /// KL divergence, in nats, from the full cache's predictions. Its mean over texts like the model's own is what the
-  /// NLL loses; it varies far less from document to document, since it does not depend on which token came.
+  /// Returns the KL divergence, in nats, from the full cache's predictions. On texts like the model's own, its mean is
+  /// the increase of NLL. It varies far less between documents, since it does not depend on the actual next token.
   double divergence(const ResidualStream& finished);
   const ResidualStream& reference() { return full_->finished(); }
 
  private:
   double scored() const noexcept { return static_cast<double>(tokens().size() - 1 - prefix_); }
-  /// [token] 0 of those that are not scored.
+  /// [token], 0 for tokens that are not scored.
   std::vector<float> nll_of_tokens(const ResidualStream& finished) const;
 
   std::shared_ptr<FullPass> full_;

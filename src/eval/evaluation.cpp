@@ -18,7 +18,7 @@ double squares_of(std::span<const float> nll) {
                          [](double sum, float value) { return sum + static_cast<double>(value) * value; });
 }
 
-/// Tokens of a document after which a prediction is scored: [first, last).
+/// Tokens of a document whose prediction is scored: [first, last).
 struct Scored {
   std::size_t first, last;
 };
@@ -32,7 +32,7 @@ Scored scored_tokens(std::size_t tokens, std::size_t prefix, const EvaluationPla
   return {std::max(first, prefix), last};
 }
 
-/// The successor of each of `count` tokens from `first` on; -1 where it is not scored.
+/// Returns the successor of each of `count` tokens from `first` on; -1 if it is not scored.
 std::vector<std::int32_t> successors(std::span<const std::int32_t> tokens, std::size_t first, std::size_t count,
                                      const Scored& scored) {
   std::vector<std::int32_t> targets(count, -1);
@@ -41,15 +41,15 @@ std::vector<std::int32_t> successors(std::span<const std::int32_t> tokens, std::
   return targets;
 }
 
-/// Contiguous parts of the scored tokens, of the same size give or take a token.
+/// Contiguous parts of the scored tokens, equal in size up to one token.
 class ScoredParts {
  public:
   ScoredParts(const Scored& scored, std::size_t parts)
       : scored_(scored), count_(std::clamp<std::size_t>(parts, 1, scored.last - scored.first)), sums_(count_) {}
 
-  /// Where the part that holds a token ends.
+  /// Returns the end of the part that holds a token.
   std::size_t end_of(std::size_t token) const { return bound(part_of(token) + 1); }
-  /// Adds the losses of tokens [from, to), all of one part.
+  /// Adds the losses of tokens [from, to), which belong to one part.
   void add(std::size_t from, std::size_t to, std::span<const float> nll, std::span<const float> full, double kl) {
     PartLoss& sum = sums_[part_of(from)];
     sum.nll += sum_of(nll.first(to - from));
@@ -216,12 +216,12 @@ Evaluation evaluation_from(const JsonCursor& record) {
 
 namespace {
 
-/// @param documents  of the run;  @param compared  whether it has the full cache beside
+/// @param documents  number of the run's documents;  @param compared  the run also evaluates the full cache
 JsonCursor replayed(const Journal& journal, std::size_t n, std::size_t documents, bool compared) {
   JsonCursor record = journal.record(n);
   if (n >= documents) record.fail("no more than " + std::to_string(documents) + " documents");
   if (record.has("full") != compared)
-    record.fail(compared ? "the full cache beside" : "a cache without the full one beside");
+    record.fail(compared ? "a record with the full cache" : "a record without the full cache");
   return record;
 }
 

@@ -14,7 +14,7 @@ TensorView<const double, 2> rows_of(TensorView<const double, 2> gains, std::size
   return {gains.span().subspan(first * gains.extent(1), count * gains.extent(1)), {count, gains.extent(1)}};
 }
 
-/// One variant of a batch.
+/// Returns one variant of a batch.
 View4 member_of(const View4& batch, std::size_t member) {
   auto shape = batch.shape();
   const std::size_t size = batch.size() / shape[0];
@@ -24,15 +24,15 @@ View4 member_of(const View4& batch, std::size_t member) {
 
 }  // namespace
 
-/// What filters one layer: [variant, bin].
+/// Gains of one layer: [variant, bin].
 struct AblationForward::LayerGains {
   TensorView<const double, 2> keys, values;
 };
 
 namespace {
 
-/// The prefix's keys (rotated) and values of one layer, as the unchanged model left them, or filtered variants of them
-/// while there are any. It takes the first group of tokens; what comes later reads it and leaves it as it is.
+/// The prefix's keys (rotated) and values of one layer from the unchanged model, or filtered variants of them if there
+/// are any. It keeps the first group of tokens; later tokens read it and do not change it.
 class PrefixLayer final : public LayerCache {
  public:
   void attend(LayerStates& states, const Operand& out) override {
@@ -46,7 +46,7 @@ class PrefixLayer final : public LayerCache {
   }
   CacheBytes bytes() const noexcept override { return own_.bytes(); }
 
-  /// From here on one filtered variant per row of gains.
+  /// Switches to one filtered variant per row of gains.
   void filter(Backend& backend, SpectralOps& ops, const AblationSetup& setup, const RopeTable& rope,
               TensorView<const double, 2> key_gains, TensorView<const double, 2> value_gains) {
     TokenRows::Part source = own_.copy(backend, 0, own_.count());
@@ -90,10 +90,10 @@ struct AblationForward::Prefix {
   Cache cache;
 };
 
-/// In-place: filters K and V of one layer as they pass, each member by its row of gains.
+/// In-place protocol: filters K and V of one layer during the pass, each member by its row of gains.
 class AblationForward::FilterHook final : public StateHook {
  public:
-  /// @param alike  members enter the layer equal and leave it as variants
+  /// @param alike  members are equal before the layer and differ after it
   FilterHook(SpectralOps& ops, const AblationSetup& setup, std::size_t layer, const LayerGains& gains, bool alike)
       : ops_(ops), setup_(setup), layer_(layer), gains_(gains), alike_(alike) {}
 
@@ -136,7 +136,7 @@ void AblationForward::begin(std::span<const std::int32_t> tokens) {
   tokens_.assign(tokens.begin(), tokens.end());
   const std::size_t from = setup_.first_scored();
   targets_.assign(tokens_.begin() + static_cast<std::ptrdiff_t>(from) + 1, tokens_.end());
-  targets_.push_back(-1);  // the last token predicts nothing that is known
+  targets_.push_back(-1);  // the successor of the last token is unknown
   if (setup_.continuation) {
     const std::size_t layers = decoder_->model().config().layers;
     prefix_ = std::make_unique<Prefix>(layers);

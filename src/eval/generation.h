@@ -17,9 +17,9 @@ struct Generation {
   double prefill_seconds = 0, decode_seconds = 0;  // of the prompt; of the tokens after the first
 };
 
-/// The most probable continuation of `prompt`, token by token, with a fresh cache at work.
+/// Generates the most probable continuation of `prompt`, token by token, with a fresh cache.
 /// @param count  tokens to generate, at least 1
-/// @param go_on  called with each new token; false: it was the last
+/// @param go_on  called with each new token; returns false to stop
 Generation generate(Decoder& decoder, Cache& cache, std::span<const std::int32_t> prompt, std::size_t count,
                     const std::function<bool(std::int32_t)>& go_on);
 

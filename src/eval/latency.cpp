@@ -25,10 +25,10 @@ CacheReport time_run(Decoder& decoder, std::span<const std::int32_t> tokens, con
   Cache cache = timed.make();
   Backend& backend = decoder.model().backend();
   return run_cached(decoder, cache, tokens, {.decode = decode}, [&](const ResidualStream& hidden, std::size_t) {
-    float first = 0;  // waits for what is queued
+    float first = 0;  // waits for queued operations
     backend.download(&first, hidden.rows.view().data(), sizeof first);
     const std::size_t last = hidden.tokens() - 1;
-    if (check) (void)decoder.logits(hidden, std::span(&last, 1));  // which refuses NaN and infinity
+    if (check) (void)decoder.logits(hidden, std::span(&last, 1));  // throws on NaN and infinity
   });
 }
 

@@ -13,16 +13,16 @@
 
 namespace kvs {
 
-/// What is timed.
+/// The configurations to time.
 struct LatencyPlan {
   std::vector<std::size_t> lengths;  // tokens of the prefill, ascending
   std::size_t decode = 0;            // tokens after it, one at a time
-  std::size_t repeats = 0;           // of each cell
-  bool warm_up = true;               // one before them that does not count
-  std::optional<double> seconds{};   // no repeat but the first begins if it would end later
+  std::size_t repeats = 0;           // of each configuration
+  bool warm_up = true;               // one untimed run first
+  std::optional<double> seconds{};   // time limit: no repeat but the first starts if it would end later
 };
 
-/// A cache by the name that outputs give it; makes a fresh one at each call.
+/// A cache with its name in outputs. make() creates a fresh one.
 struct TimedCache {
   std::string label;
   std::function<Cache()> make;
@@ -33,8 +33,8 @@ struct LatencyCell {
   std::vector<double> prefill, decode;
 };
 
-/// Times every cache at every length. The caches take turns within each repeat, so that a machine that slows down does
-/// so for all of them, and ratios are taken within a repeat.
+/// Times every cache at every length. The caches take turns within each repeat, so that a machine that slows down
+/// affects all of them; ratios are taken within a repeat.
 /// @param tokens  of one text, at least the longest length and `decode` more
 /// @param done    called after each run with the number of runs done
 /// @return [length][cache]
@@ -42,7 +42,7 @@ std::vector<std::vector<LatencyCell>> measure_latency(Decoder& decoder, std::spa
                                                       std::span<const TimedCache> caches, const LatencyPlan& plan,
                                                       const std::function<void(std::size_t)>& done);
 
-/// Whether every run took time: a clock that stands still gives infinite speeds.
+/// Returns true if every run took time: a stopped clock gives infinite speeds.
 bool clock_went_on(const std::vector<std::vector<LatencyCell>>& cells);
 
 /// Medians over repeats by length; ratios are medians of a repeat's ratio to the first cache.

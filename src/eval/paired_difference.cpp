@@ -50,7 +50,7 @@ Json difference_json(const PairedDifference& difference) {
 }
 
 std::string difference_text(const PairedDifference& difference) {
-  constexpr long double kPercent = 100;  // of what may be the largest double
+  constexpr long double kPercent = 100;  // times a value that may be the largest double
   std::ostringstream text;
   text.precision(3);
   text << kPercent * growth(difference.mean) << " % ";

@@ -6,7 +6,7 @@
 
 namespace kvs {
 
-/// Standard error of a mean over tokens: over documents of as many tokens each, of one document over its tokens.
+/// Returns the standard error of a mean over tokens: over documents of equal length; for one document, over its tokens.
 /// @param documents      sums, at least one
 /// @param tokens         of all documents
 /// @param token_squares  sum of the tokens' squares
@@ -24,7 +24,7 @@ struct PerplexitySum {
   PerplexitySum& operator+=(const PerplexitySum& next);
   double mean() const noexcept { return nll / static_cast<double>(scored); }
   double perplexity() const noexcept;
-  /// Standard error of mean(): over documents, of one document over its tokens.
+  /// Standard error of mean(): over documents; for one document, over its tokens.
   double error() const;
 };
 

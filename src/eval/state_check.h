@@ -7,8 +7,8 @@
 
 namespace kvs {
 
-/// Finds the first query, key or value before RoPE that is NaN or infinite, by a pass over `tokens` without a cache:
-/// for a pass that has failed.
+/// Runs `tokens` without a cache and finds the first query, key or value before RoPE that is NaN or infinite. For use
+/// after a pass has failed.
 /// @throws Error kData naming layer, head and token, if there is one
 void check_states(Decoder& decoder, std::span<const std::int32_t> tokens);
 

@@ -12,7 +12,7 @@
 
 namespace kvs {
 
-/// What a tensor is for, whatever a file calls it.
+/// The use of a tensor, independent of its name in a file.
 enum class TensorRole : std::uint8_t {
   kEmbedding,
   kFinalNorm,
@@ -36,7 +36,7 @@ enum class TensorRole : std::uint8_t {
 };
 inline constexpr std::size_t kTensorRoles = 19;
 
-/// What an extent of a tensor's shape must be equal to.
+/// The quantity that determines an extent of a tensor's shape.
 enum class TensorAxis : std::uint8_t {
   kNone,
   kVocabulary,
@@ -48,23 +48,23 @@ enum class TensorAxis : std::uint8_t {
   kHeadDim
 };
 
-/// Whether a tensor has a bias: never, always, or as one of the config's switches says.
+/// When a tensor has a bias: never, always, or depending on a switch of the config.
 enum class BiasGroup : std::uint8_t { kNone, kAlways, kAttention, kFeedForward };
 
-/// One tensor of an architecture. Names lack their ending (".weight" or ".bias"); "{}" stands for the layer.
-/// Neighbouring rows of the table with the same name in a format are parts of one stored tensor, in the table's order.
+/// One tensor of an architecture. Names lack their ending (".weight" or ".bias"); "{}" represents the layer. Adjacent
+/// rows of the table with the same name in a format are parts of one stored tensor, in the table's order.
 struct TensorSpec {
   TensorRole role;
   std::string_view hf, gguf;  // empty: the format has no such tensor
   TensorAxis rows, columns;   // columns kNone: a vector of `rows`
   BiasGroup bias = BiasGroup::kNone;
-  bool optional = false;           // absent from a file that does not need it
-  std::string_view hf_other = {};  // a second name, of other versions of Transformers
+  bool optional = false;           // a file may lack it
+  std::string_view hf_other = {};  // name in other versions of Transformers
 
   bool per_layer() const noexcept { return gguf.find("{}") != std::string_view::npos; }
 };
 
-/// Divisors of RoPE's frequencies, which a GGUF of any architecture may hold.
+/// Divisors of RoPE's frequencies, which a GGUF file of any architecture may hold.
 inline constexpr std::array kRopeTensors{TensorSpec{TensorRole::kRopeFactors, "", "rope_freqs", TensorAxis::kChunks,
                                                     TensorAxis::kNone, BiasGroup::kNone, true},
                                          TensorSpec{TensorRole::kRopeLongFactors, "", "rope_factors_long",
@@ -72,53 +72,53 @@ inline constexpr std::array kRopeTensors{TensorSpec{TensorRole::kRopeFactors, ""
                                          TensorSpec{TensorRole::kRopeShortFactors, "", "rope_factors_short",
                                                     TensorAxis::kChunks, TensorAxis::kNone, BiasGroup::kNone, true}};
 
-/// Which layers attend to a sliding window, and how a config says so.
+/// Which layers attend to a sliding window, and how a config states it.
 enum class WindowRule : std::uint8_t {
-  kNone,         // no layer: a config that names a window is refused
-  kEveryLayer,   // sliding_window, null for none
+  kNone,         // no layer: a config with a window is refused
+  kEveryLayer,   // sliding_window; null: no window
   kUpperLayers,  // sliding_window from layer max_window_layers on, if use_sliding_window
   kPattern       // sliding_window in all but the last of every `window_period` layers
 };
 
-/// How a config.json says what differs between models of one family; defaults are those of its Transformers class.
+/// Keys of a config.json for differences between models of one family. Defaults are those of its Transformers class.
 struct ConfigKeys {
   std::string_view norm_epsilon = "rms_norm_eps";
   float norm_epsilon_default = 1e-6F;
-  std::string_view kv_heads = "num_key_value_heads";  // empty: as many as query heads
+  std::string_view kv_heads = "num_key_value_heads";  // empty: equal to the number of query heads
   std::string_view activation = "hidden_act";
-  std::string_view attention_bias = {};  // switch of BiasGroup::kAttention; empty: there is none
+  std::string_view attention_bias = {};  // switch of BiasGroup::kAttention; empty: no such switch
   bool attention_bias_default = false;
   std::string_view mlp_bias = {};           // switch of BiasGroup::kFeedForward
   std::string_view parallel_residual = {};  // switch; the row's arithmetic holds its default
-  std::string_view window_pattern = {};     // the period of WindowRule::kPattern where it is not the row's
+  std::string_view window_pattern = {};     // overrides the row's period of WindowRule::kPattern
   std::string_view attention_scalar = {};   // scores are divided by its square root; empty: by that of head_dim
   std::size_t head_dim_default = 0;         // 0: hidden_size / heads
-  std::size_t kv_heads_default = 0;         // 0: as many as query heads, which null means in every class
+  std::size_t kv_heads_default = 0;         // 0: equal to the number of query heads, like null in every class
   std::size_t context_default = 2048;       // max_position_embeddings
   std::size_t window_default = 0;           // 0: full attention
   bool tied_head_default = false;
-  // The same names in GGUF; empty: there is no such cap. A default of 0: none.
+  // Keys with the same names in GGUF; empty: no such cap. A default of 0: no cap.
   std::string_view attention_softcap = {}, logit_softcap = {};
   float attention_softcap_default = 0, logit_softcap_default = 0;
 };
 
-/// One supported family of models: a row of the table in architectures.cpp.
+/// A supported family of models: a row of the table in architectures.cpp.
 struct Architecture {
   std::string_view name;           // in configs and captures
   std::string_view hf_class;       // config.json: architectures[0]
-  std::string_view hf_base_class;  // the same of a checkpoint that the class without a head wrote
+  std::string_view hf_base_class;  // config.json: architectures[0] of a checkpoint written by the class without a head
   std::string_view model_type;     // config.json: model_type
-  std::string_view gguf = {};      // general.architecture; empty: this row's models carry another row's name in GGUF
-  std::span<const TensorSpec> tensors = {};  // beside kRopeTensors
+  std::string_view gguf = {};      // general.architecture; empty: GGUF files of these models carry another row's name
+  std::span<const TensorSpec> tensors = {};  // in addition to kRopeTensors
   Arithmetic arithmetic = {};
   WindowRule windows = WindowRule::kNone;       // in config.json
   WindowRule gguf_windows = WindowRule::kNone;  // in GGUF: attention.sliding_window
   std::size_t window_period = 1;
-  std::size_t gguf_window_default = 0;  // where the key is missing
-  bool gguf_interleaved = false;        // GGUF stores the rows of W_q and W_k in the order of adjacent RoPE pairs
-  bool hf_heads_interleaved = false;  // a tensor of several parts goes head by head: q, k, v of head 0, then of head 1
-  bool hf_norms_less_one = false;     // norms' gains are stored less 1 there
-  std::size_t gguf_wide_scale_layers = 0;  // in GGUF a model of so many layers divides scores by sqrt(d_model / heads)
+  std::size_t gguf_window_default = 0;     // if the key is missing
+  bool gguf_interleaved = false;           // GGUF stores the rows of W_q and W_k as adjacent RoPE pairs
+  bool hf_heads_interleaved = false;       // a fused tensor is stored head by head: q, k, v of head 0, then of head 1
+  bool hf_norms_less_one = false;          // gains of norms are stored minus 1
+  std::size_t gguf_wide_scale_layers = 0;  // GGUF: layers of models with score scale 1 / sqrt(d_model / heads)
   ConfigKeys keys = {};
   RopeDefaults rope = {};
 };
@@ -126,11 +126,11 @@ struct Architecture {
 /// @throws Error kUnsupported with the supported names.
 const Architecture& architecture_of_hf_class(std::string_view hf_class, std::string_view where);
 const Architecture& architecture_of_model_type(std::string_view model_type, std::string_view where);
-/// The same, nullptr if it is not supported.
+/// Like architecture_of_model_type(), but returns nullptr if the type is not supported.
 const Architecture* find_model_type(std::string_view model_type) noexcept;
 const Architecture& architecture_of_gguf(std::string_view gguf, std::string_view where);
 
-/// `name` with "{}" replaced by `layer`.
+/// Returns `name` with "{}" replaced by `layer`.
 std::string with_layer(std::string_view name, std::size_t layer);
 
 }  // namespace kvs

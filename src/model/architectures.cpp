@@ -11,7 +11,7 @@ using enum TensorRole;
 using enum TensorAxis;
 using B = BiasGroup;
 
-// Projections and norms whose names most families share. `bias`: of q, k, v; `output_bias`: of the output projection.
+// Projections and norms with the names of most families. `bias`: of q, k, v; `output_bias`: of the output projection.
 constexpr TensorSpec kTokens{kEmbedding, "model.embed_tokens", "token_embd", kVocabulary, kModel};
 constexpr TensorSpec kLastNorm{kFinalNorm, "model.norm", "output_norm", kModel, kNone};
 constexpr TensorSpec kLmHead{kHead, "lm_head", "output", kVocabulary, kModel};
@@ -28,7 +28,7 @@ constexpr TensorSpec v_proj(B bias) {
 constexpr TensorSpec o_proj(B bias) {
   return {kOutput, "model.layers.{}.self_attn.o_proj", "blk.{}.attn_output", kModel, kQueryRows, bias};
 }
-/// @param rows  kHeadDim: one gain for every head; else one per channel of the whole row
+/// @param rows  kHeadDim: one gain shared by all heads; otherwise one gain per channel of the whole row
 constexpr TensorSpec q_norm(TensorAxis rows) {
   return {kQueryNorm, "model.layers.{}.self_attn.q_norm", "blk.{}.attn_q_norm", rows, kNone};
 }
@@ -190,10 +190,10 @@ constexpr std::array kArchitectures{
                  .model_type = "llama",
                  .gguf = "llama",
                  .tensors = kLlamaTensors,
-                 .gguf_windows = WindowRule::kEveryLayer,  // Mistral's
+                 .gguf_windows = WindowRule::kEveryLayer,  // for Mistral
                  .gguf_interleaved = true,
                  .keys = {.attention_bias = "attention_bias", .mlp_bias = "mlp_bias"}},
-    // Llama's arithmetic and names without biases, and a window; its GGUF files say "llama".
+    // Llama's arithmetic and names, without biases and with a window. GGUF files of this family say "llama".
     Architecture{.name = "mistral",
                  .hf_class = "MistralForCausalLM",
                  .hf_base_class = "MistralModel",

@@ -8,8 +8,8 @@
 
 namespace kvs {
 
-/// A tokenizer with more tokens than its model's embedding has rows: the same ids, but a text that needs a token beyond
-/// the rows is refused, and a begin-of-sequence token beyond them is none.
+/// Wraps a tokenizer that has more tokens than its model's embedding has rows. The ids are unchanged, but a text that
+/// needs a token beyond the rows is refused, and a begin-of-sequence token beyond the rows counts as none.
 /// @param where  the tokenizer's file, for messages
 std::unique_ptr<Tokenizer> bound_tokenizer(std::unique_ptr<Tokenizer> tokenizer, std::size_t rows, std::string where);
 

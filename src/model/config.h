@@ -11,26 +11,26 @@
 
 namespace kvs {
 
-/// Geometry and constants of one model, whatever file they came from.
+/// Geometry and constants of one model, from any file format.
 struct ModelConfig {
   std::string name;          // general.name, or the folder's name
-  std::string architecture;  // the row of the architecture table, e.g. "llama"
+  std::string architecture;  // row of the architecture table, e.g. "llama"
   std::size_t layers = 0, d_model = 0, d_ff = 0, query_heads = 0, kv_heads = 0, head_dim = 0;
   std::size_t vocabulary = 0, context = 0;
   float norm_epsilon = 0;
-  std::vector<RopeParameters> ropes = {};      // [kind], of one rotary_dim; kind 0 is that of full-attention layers
+  std::vector<RopeParameters> ropes = {};      // [kind], all with one rotary_dim; kind 0: full-attention layers
   std::vector<std::uint8_t> layer_ropes = {};  // [layer] kind; empty: all layers have kind 0
   bool tied_head = false;
   Arithmetic arithmetic = {};
   float attention_scale = 0;              // multiplies q·k; 0: 1 / sqrt(head_dim)
   float attention_softcap = 0;            // 0: none (AttentionInput)
   float logit_softcap = 0;                // 0: none
-  bool adjacent_pairs = false;            // ggml keeps the channels of a RoPE chunk of this family side by side
-  std::vector<std::size_t> windows = {};  // [layer] positions that attention reads, 0: all; empty: all in every layer
+  bool adjacent_pairs = false;            // ggml keeps the channels of this family's RoPE chunks next to each other
+  std::vector<std::size_t> windows = {};  // [layer] positions that attention reads, 0: all; empty: all
 
-  /// Whether `tokens` tokens at positions of their own are more than the model was trained with.
+  /// Returns true if `tokens` tokens at distinct positions exceed the model's training length.
   bool exceeds_context(std::size_t tokens) const noexcept { return context > 0 && tokens > context; }
-  /// What multiplies q·k.
+  /// Returns the factor of q·k.
   float score_scale() const noexcept {
     return attention_scale > 0 ? attention_scale : static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_dim)));
   }
@@ -38,11 +38,11 @@ struct ModelConfig {
   std::size_t window(std::size_t layer) const noexcept { return windows.empty() ? 0 : windows[layer]; }
   std::size_t rope_kind(std::size_t layer) const noexcept { return layer_ropes.empty() ? 0 : layer_ropes[layer]; }
   const RopeParameters& rope(std::size_t layer) const noexcept { return ropes[rope_kind(layer)]; }
-  /// Channels of a head that RoPE turns; those from here to head_dim never turn.
+  /// Number of channels of a head that RoPE rotates; channels from here to head_dim are never rotated.
   std::size_t rotary_dim() const noexcept { return ropes.empty() ? head_dim : ropes.front().rotary_dim; }
-  /// RoPE chunks of a head: chunk c = channels (c, c + chunks()).
+  /// Number of RoPE chunks of a head: chunk c = channels (c, c + chunks()).
   std::size_t chunks() const noexcept { return rotary_dim() / 2; }
-  /// Tokens that the full caches of all layers hold of a text: of a sliding window no more than the window.
+  /// Returns the number of tokens of a text in the full caches of all layers; a sliding window limits it.
   std::size_t cached_tokens(std::size_t tokens) const noexcept {
     std::size_t sum = 0;
     for (std::size_t layer = 0; layer < layers; ++layer)

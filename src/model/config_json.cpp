@@ -13,7 +13,7 @@ Json arithmetic_json(const Arithmetic& arithmetic) {
 
 }  // namespace
 
-// The bindings do not compile when a member is added that is not here.
+// The structured binding fails to compile when a member is added that is missing here.
 Json config_json(const ModelConfig& config) {
   const auto& [name, architecture, layers, d_model, d_ff, query_heads, kv_heads, head_dim, vocabulary, context,
                norm_epsilon, ropes, layer_ropes, tied_head, arithmetic, attention_scale, attention_softcap,

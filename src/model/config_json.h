@@ -5,8 +5,8 @@
 
 namespace kvs {
 
-/// All that a model computes with beside its tensors, but for its name: equal for two that give the same numbers, so
-/// that no run mixes two models which share weights.
+/// Returns everything that determines a model's results apart from its tensors and name. It is equal for two models
+/// that give the same numbers, so that no run mixes two models that share weights.
 Json config_json(const ModelConfig& config);
 
 }  // namespace kvs

@@ -13,9 +13,8 @@ namespace kvs {
 
 namespace {
 
-/// Rows that one product takes at a time, so that the wide activations of a large batch stay bounded. A GPU wants
-/// many: the last of a product's rounds of tiles leaves multiprocessors idle, the less of them the more rounds there
-/// are.
+/// Maximum number of rows of one product, which bounds the wide activations of a large batch. A GPU needs many rows:
+/// the last round of a product's tiles leaves multiprocessors idle, and more rounds make that share smaller.
 constexpr std::size_t kSlabRows = 4096;
 
 /// Rows [first, first + count) of a matrix.
@@ -38,7 +37,7 @@ BackendView<float, 2> as_rows(const ResidualStream& hidden) {
   return rows.reshape<2>({rows.extent(0) * rows.extent(1), rows.extent(2)});
 }
 
-/// Backend memory that grows when asked for more and is otherwise reused.
+/// Backend memory that grows on demand and is reused otherwise.
 class Scratch {
  public:
   explicit Scratch(Backend& backend) : backend_(&backend) {}
@@ -59,7 +58,7 @@ class Scratch {
  private:
   void* reserve(std::size_t bytes) {
     if (memory_.bytes() < bytes) {
-      memory_ = {};  // released first: the two need not fit side by side
+      memory_ = {};  // released first: the old and the new buffer need not fit at the same time
       memory_ = BackendTensor<std::byte, 1>(*backend_, {bytes});
     }
     return memory_.view().data();
@@ -104,12 +103,12 @@ struct Decoder::ForwardPass {
   const ModelConfig& config;
   Scratch normed;   // operand [rows, d_model]: the input of qkv, gate_up or the head
   Scratch wide;     // f32 [slab, (H + 2G)·d], or [slab, d_model] before an output norm
-  Scratch q, k, v;  // f32, head-major, where a hook, a cache or a norm needs them
+  Scratch q, k, v;  // f32, head-major, if a hook, a cache or a norm needs them
   Scratch mixed;    // operand [rows, H·d] or [slab, d_ff]
   Scratch last;     // f32 [layer of the call · member, d_model]: the last token after each layer
 };
 
-/// What a block or the head reads of the residual stream; without a norm the rows themselves.
+/// Computes the input of a block or the head from the residual stream; without a norm, the rows themselves.
 void Decoder::ForwardPass::normalise(BackendView<const float, 2> rows, const NormWeights& norm, const Operand& out) {
   if (norm.gain.view().empty()) {
     backend.narrow(rows, out);
@@ -120,7 +119,7 @@ void Decoder::ForwardPass::normalise(BackendView<const float, 2> rows, const Nor
   }
 }
 
-/// residual += x Wᵀ, or the norm of x Wᵀ where the architecture normalises what a block yields.
+/// residual += x Wᵀ, or += norm(x Wᵀ) if the architecture normalises a block's output.
 void Decoder::ForwardPass::add_to_residual(const Operand& x, const Weight& weight, const NormWeights& norm,
                                            const BackendView<float, 2>& residual) {
   if (norm.gain.view().empty()) return backend.linear(x, weight, residual, true);
@@ -132,7 +131,7 @@ void Decoder::ForwardPass::add_to_residual(const Operand& x, const Weight& weigh
   }
 }
 
-/// q, k and v of every member from x, in slabs of whole members: use(first member, members, rows of them).
+/// Computes q, k and v of every member from x, in slabs of whole members: use(first member, members, their rows).
 template <class Use>
 void Decoder::ForwardPass::project(const LayerWeights& weights, const Operand& x, std::size_t members, Use use) {
   const std::size_t tokens = x.rows / members, slab = std::max<std::size_t>(1, kSlabRows / tokens);
@@ -151,7 +150,7 @@ void Decoder::ForwardPass::set_options(Input& input, std::size_t layer) const {
   input.softcap = config.attention_softcap;
 }
 
-/// attended = the attention of x where nothing but it needs the layer's states.
+/// Computes the attention of x if nothing else needs the layer's states.
 void Decoder::ForwardPass::attend_fused(const ResidualStream& hidden, std::size_t layer, const Operand& x,
                                         const Operand& attended) {
   SelfAttentionInput input{.qkv = {},
@@ -169,7 +168,7 @@ void Decoder::ForwardPass::attend_fused(const ResidualStream& hidden, std::size_
           });
 }
 
-/// The same, with the states in memory for the hook and the cache.
+/// Like attend_fused(), with the states in memory for the hook and the cache.
 void Decoder::ForwardPass::attend_stored(const ResidualStream& hidden, std::size_t layer, const Operand& x,
                                          const Operand& attended, StateHook* hook, Cache* cache) {
   const LayerWeights& weights = model.layer(layer);
@@ -210,7 +209,7 @@ void Decoder::ForwardPass::attend(const ResidualStream& hidden, std::size_t laye
   } else {
     attend_stored(hidden, layer, x, attended, hook, cache);
   }
-  // The feed-forward block then reads what the attention block has read, not its sum with what that yields.
+  // With a parallel residual, the feed-forward block reads the attention block's input, not the sum with its output.
   if (config.arithmetic.parallel_residual) normalise(residual, weights.feed_forward_norm, x);
   add_to_residual(attended, *weights.output, weights.attention_output_norm, residual);
 }
@@ -236,7 +235,7 @@ void Decoder::ForwardPass::feed_forward(const ResidualStream& hidden, std::size_
   }
 }
 
-/// kept = the last token of each member. What is not finite reaches it through attention one layer later at most.
+/// Copies the last token of each member to `kept`. Attention carries a non-finite value to it within one layer.
 void Decoder::ForwardPass::keep_last_rows(const ResidualStream& hidden, const BackendView<float, 2>& kept) {
   const BackendView<float, 2> residual = as_rows(hidden);
   for (std::size_t member = 0; member < hidden.members(); ++member) {
@@ -245,7 +244,7 @@ void Decoder::ForwardPass::keep_last_rows(const ResidualStream& hidden, const Ba
   }
 }
 
-/// kept: what keep_last_rows left of the layers from first_layer on, `members` rows each.
+/// @param kept  rows of keep_last_rows() for the layers from first_layer on, `members` rows each
 void Decoder::ForwardPass::check_finite(const BackendView<float, 2>& kept, std::size_t members,
                                         std::size_t first_layer) {
   const std::vector<float> values = download(backend, kept);
@@ -256,7 +255,7 @@ void Decoder::ForwardPass::check_finite(const BackendView<float, 2>& kept, std::
               "found NaN or infinity in the residual stream after this layer, expected finite activations");
 }
 
-/// What was computed is looked at once, at the end: a download after every layer would leave a GPU idle there.
+/// Results are checked once, at the end: a download after every layer would leave a GPU idle.
 void Decoder::ForwardPass::advance(ResidualStream& hidden, std::size_t last_layer, StateHook* hook, Cache* cache) {
   const std::size_t first = hidden.next_layer, members = hidden.members();
   if (first >= last_layer) return;
@@ -270,7 +269,7 @@ void Decoder::ForwardPass::advance(ResidualStream& hidden, std::size_t last_laye
       keep_last_rows(hidden, row_range(kept, (hidden.next_layer - first) * members, members));
     }
   } catch (const Error& error) {
-    // A hook may be the first to refuse states that follow from an earlier layer's overflow: that layer is the cause.
+    // A hook may be the first to refuse states that result from an earlier layer's overflow; that layer is the cause.
     if (error.code() != ErrorCode::kEnvironment) check();
     throw;
   }
@@ -314,7 +313,7 @@ void Decoder::advance(ResidualStream& hidden, std::size_t last_layer, StateHook*
 
 namespace {
 
-/// What leaves the last layer finite may overflow in the head.
+/// Finite outputs of the last layer may overflow in the head.
 [[noreturn]] void refuse_head(const std::string& model) {
   throw Error(ErrorCode::kData, model + ": output layer", "found NaN or infinity in its logits, expected finite ones");
 }
@@ -332,7 +331,7 @@ std::vector<float> Decoder::nll(const ResidualStream& hidden, std::span<const st
   if (hidden.next_layer != model_->config().layers || targets.size() != hidden.tokens()) {
     throw Error(ErrorCode::kInternal, "Decoder::nll", "expected a finished pass and one target per token");
   }
-  std::vector<std::size_t> scored;  // rows whose target counts
+  std::vector<std::size_t> scored;  // rows with a target
   std::vector<std::int32_t> scored_targets;
   for (std::size_t row = 0; row < hidden.members() * hidden.tokens(); ++row) {
     const std::int32_t target = targets[row % hidden.tokens()];
@@ -346,7 +345,7 @@ std::vector<float> Decoder::nll(const ResidualStream& hidden, std::span<const st
   std::vector<float> losses(scored.size());
   try {
     model_->backend().cross_entropy(x, model_->head(), scored_targets, losses, model_->config().logit_softcap);
-  } catch (const Error& error) {  // of a row that is not finite
+  } catch (const Error& error) {  // thrown for a row that is not finite
     if (error.code() != ErrorCode::kData) throw;
     refuse_head(model_->config().name);
   }
@@ -354,7 +353,7 @@ std::vector<float> Decoder::nll(const ResidualStream& hidden, std::span<const st
   return result;
 }
 
-/// Some rows after the final norm, packed: runs of neighbours are normalised together.
+/// Returns some rows after the final norm, packed. Adjacent rows are normalised together.
 Operand Decoder::final_rows(const ResidualStream& hidden, std::span<const std::size_t> rows) {
   const BackendView<float, 2> residual = as_rows(hidden);
   const Operand x = pass_->normed.operand(rows.size(), model_->config().d_model);

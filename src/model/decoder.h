@@ -12,30 +12,30 @@
 
 namespace kvs {
 
-/// Reads or replaces the states of layers as they pass.
+/// Reads or replaces the states of layers during the forward pass.
 class StateHook {
  public:
   virtual ~StateHook() = default;
-  /// q and k are q_pre and k_pre (after bias and QK-norm), v as projected.
+  /// q and k are q_pre and k_pre (after bias and QK-norm); v is the projection.
   virtual void before_rope(LayerStates&) {}
-  /// q and k are q_post and k_post; v is as before_rope left it. Not called with a cache, which rotates as it likes.
+  /// q and k are q_post and k_post; v is as before_rope left it. Not called with a cache, which rotates itself.
   virtual void after_rope(LayerStates&) {}
 };
 
-/// The residual stream at a layer boundary: a forward pass that can be stopped, copied, widened to a batch and resumed.
+/// The residual stream at a layer boundary. A forward pass can be stopped here, copied, widened to a batch and resumed.
 struct ResidualStream {
   BackendTensor<float, 3> rows;    // [member, token, d_model]
   std::size_t first_position = 0;  // position of token 0
   std::size_t next_layer = 0;      // layers below it are done
-  std::size_t positions = 0;       // that rotations use; RoPE's frequencies may depend on it (rope_angles)
+  std::size_t positions = 0;       // used by rotations; RoPE's frequencies may depend on it (rope_angles)
 
   std::size_t members() const noexcept { return rows.view().extent(0); }
   std::size_t tokens() const noexcept { return rows.view().extent(1); }
 };
 
-/// The forward pass of every architecture in the table, written against Backend. Peak memory beside the weights: the
-/// residual stream and one layer's activations of the batch. Throws Interrupted between layers once a signal is
-/// pending.
+/// The forward pass of every architecture in the table, written against Backend. Peak memory in addition to the
+/// weights: the residual stream and one layer's activations of the batch. Throws Interrupted between layers on a
+/// signal.
 class Decoder {
  public:
   explicit Decoder(const Model& model);
@@ -43,21 +43,22 @@ class Decoder {
 
   const Model& model() const noexcept { return *model_; }
 
-  /// Token embeddings as a batch of one member, ready for layer 0.
-  /// @param positions  the length of the document that these are a part of, or of a cache's slots; 0: it ends with them
+  /// Returns token embeddings as a batch of one member, ready for layer 0.
+  /// @param positions  length of the document that contains the tokens, or of a cache's slots; 0: the tokens end it
   ResidualStream embed(std::span<const std::int32_t> tokens, std::size_t first_position = 0, std::size_t positions = 0);
-  /// `members` copies of the only member of `hidden`: variants that share everything below a layer.
+  /// Returns `members` copies of the only member of `hidden`: variants that share everything below a layer.
   ResidualStream repeat(const ResidualStream& hidden, std::size_t members);
   /// Runs layers [hidden.next_layer, last_layer) in place.
   /// @throws Error kData naming the first layer whose activations become NaN or infinite; a hook sees later layers
   /// first.
   /// @param hook   sees each layer's states, or nullptr
-  /// @param cache  attends for each layer and keeps its states, or nullptr: the tokens attend to themselves only
+  /// @param cache  attends for each layer and keeps its states; nullptr: the tokens attend only to themselves
   void advance(ResidualStream& hidden, std::size_t last_layer, StateHook* hook = nullptr, Cache* cache = nullptr);
-  /// Negative log-likelihood in nats of targets[t] after token t, for each member: [member, token]. All layers must be
-  /// done. Tokens whose target is negative are skipped (their entry is 0).
+  /// Returns the negative log-likelihood in nats of targets[t] after token t, for each member: [member, token]. All
+  /// layers must be done. A token with a negative target is skipped (its entry is 0).
   std::vector<float> nll(const ResidualStream& hidden, std::span<const std::int32_t> targets);
-  /// Logits [rows.size(), vocabulary] of some rows (member · token order) of a finished pass: for tests and generation.
+  /// Returns logits [rows.size(), vocabulary] of some rows (member · token order) of a finished pass (tests,
+  /// generation).
   std::vector<float> logits(const ResidualStream& hidden, std::span<const std::size_t> rows);
 
  private:
@@ -68,7 +69,7 @@ class Decoder {
   std::unique_ptr<ForwardPass> pass_;
 };
 
-/// Per-token NLL of one document from scratch: [tokens − 1].
+/// Returns the per-token NLL of one document, computed from scratch: [tokens − 1].
 std::vector<float> document_nll(Decoder& decoder, std::span<const std::int32_t> tokens, StateHook* hook = nullptr);
 
 }  // namespace kvs

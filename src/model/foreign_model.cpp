@@ -21,12 +21,12 @@ constexpr std::string_view kPickle = "a pickle, which can run code";
 constexpr std::string_view kGgml = "weights in GGML's format, which GGUF replaced",
                            kGgmlAdvice = "convert it by llama.cpp's convert_llama_ggml_to_gguf.py, or fetch a GGUF";
 
-/// Files of one kind begin and end like this.
+/// Prefix and suffix of the file names of a kind.
 struct Kind {
   std::string_view begin, end, name, advice;
 };
 
-/// Kinds whose files accompany others come first: an adapter's folder may hold pickles, one of OpenVINO .bin files.
+/// Kinds whose files occur next to others come first: an adapter may have pickles, OpenVINO .bin files.
 constexpr std::array kKinds{
     Kind{"adapter_", ".json", "the config of an adapter (LoRA and the like), which is no whole model",
          "merge it into its base model: PEFT's merge_and_unload(), then save_pretrained()"},
@@ -89,7 +89,7 @@ std::string first_bytes(const fs::path& path) {
   return bytes;
 }
 
-/// What is in `folder`, and two levels below it unless a model of its own is there.
+/// Returns the files of `folder`, and of two levels below it unless a model of its own is there.
 std::vector<fs::path> files_of(const fs::path& folder) {
   constexpr int kLevels = 2;
   constexpr std::size_t kMaxFiles = 10000;
@@ -105,7 +105,7 @@ std::vector<fs::path> files_of(const fs::path& folder) {
     (entry.depth() > 0 ? below : files).push_back(path);
   }
   if (!other_model) files.insert(files.end(), below.begin(), below.end());
-  std::ranges::sort(files);  // the same file is named whatever the file system's order
+  std::ranges::sort(files);  // the message names the same file on every file system
   return files;
 }
 

@@ -4,13 +4,12 @@
 
 namespace kvs {
 
-/// A folder without weights that can be read may hold a model of another kind: an adapter, an ONNX graph, a pickle.
-/// Found by the names of its files, two folders below as well. @throws Error kUnsupported with the file, what it is and
-/// what to do; kInput for a folder of GGUF files or of safetensors that Transformers would not find. Returns if the
-/// folder holds none that is known.
+/// Checks whether a folder without readable weights holds another kind of model: an adapter, an ONNX graph, a pickle.
+/// Recognises them by file names, down to two levels of folders. @throws Error kUnsupported with the file, its kind and
+/// advice; kInput for a folder of GGUF files or of safetensors that Transformers would not find. Otherwise returns.
 void refuse_foreign_folder(const std::filesystem::path& folder);
 
-/// The same of one file, by its name and its first bytes.
+/// Like refuse_foreign_folder(), for one file, by its name and its first bytes.
 void refuse_foreign_file(const std::filesystem::path& file);
 
 }  // namespace kvs

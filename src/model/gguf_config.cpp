@@ -9,7 +9,7 @@ namespace kvs {
 
 namespace {
 
-/// Only whole models say how they are built.
+/// Only whole models state their geometry.
 void check_type(const GgufFile& file) {
   constexpr std::string_view kType = "general.type", kAdapter = "adapter.type";
   const bool named = file.has(kType);
@@ -22,7 +22,7 @@ void check_type(const GgufFile& file) {
                   (type == "adapter" ? ": merge the adapter into its base model first" : ""));
 }
 
-/// Options whose other values would change the arithmetic: refused, never ignored.
+/// Refuses options whose values would change the arithmetic; they must not be ignored.
 void check_options(const GgufKeys& keys, const Architecture& row, const ModelConfig& config) {
   const auto must_equal = [&](std::string_view key, std::size_t expected) {
     if (!keys.has(key)) return;
@@ -49,7 +49,7 @@ void check_options(const GgufKeys& keys, const Architecture& row, const ModelCon
 
 constexpr std::string_view kPattern = "attention.sliding_window_pattern";
 
-/// Which layers have a window, by the pattern's key (a period, or a switch for each layer) or the row's own period.
+/// Returns which layers have a window, from the pattern's key (period or switches) or the row's own period.
 std::vector<bool> patterned_layers(const GgufKeys& keys, const Architecture& row, std::size_t layers) {
   std::size_t period = row.window_period;
   if (keys.has(kPattern)) {
@@ -86,7 +86,7 @@ void parse_windows(const GgufKeys& keys, const Architecture& row, ModelConfig& c
   for (const bool layer : windowed) config.windows.push_back(layer ? window : 0);
 }
 
-/// What the layers compute beside the row's own arithmetic.
+/// Reads the arithmetic that differs from the row's own.
 void parse_arithmetic(const GgufKeys& keys, const Architecture& row, ModelConfig& config) {
   config.arithmetic = row.arithmetic;
   config.arithmetic.parallel_residual = keys.boolean("use_parallel_residual", row.arithmetic.parallel_residual);
@@ -102,7 +102,7 @@ void parse_arithmetic(const GgufKeys& keys, const Architecture& row, ModelConfig
   parse_windows(keys, row, config);
 }
 
-/// Rows of the embedding; its shape is checked with all others later.
+/// Returns the rows of the embedding. Its shape is checked later, with all others.
 std::size_t embedding_rows(const GgufFile& file) {
   const StoredTensor* embedding = file.find("token_embd.weight");
   const auto refuse = [&](const std::string& problem) {
@@ -117,7 +117,7 @@ std::size_t embedding_rows(const GgufFile& file) {
   return static_cast<std::size_t>(embedding->shape[0]);
 }
 
-/// Rows of the embedding. llama.cpp passes over the key vocab_size, which says another number in some fine-tunes.
+/// Returns the rows of the embedding. llama.cpp ignores the key vocab_size, which is wrong in some fine-tunes.
 std::size_t vocabulary_of(const GgufFile& file, const GgufKeys& keys, std::vector<std::string>& notes) {
   constexpr std::string_view kKey = "vocab_size";
   if (!keys.has(kKey)) return embedding_rows(file);

@@ -21,7 +21,7 @@ class GgufKeys {
       : file_(file), prefix_(std::string(architecture) + ".") {}
 
   bool has(std::string_view key) const { return file_.has(name(key)); }
-  /// One number for all layers, or the same for each of them.
+  /// Reads one number for all layers, or an array with the same number for each.
   std::uint64_t unsigned_integer(std::string_view key, std::uint64_t most) const {
     if (!has(key) || !std::holds_alternative<GgufArray>(value(key))) return file_.get_unsigned(name(key), most);
     const auto* list = std::get_if<std::vector<std::int64_t>>(&std::get<GgufArray>(value(key)));
@@ -37,7 +37,7 @@ class GgufKeys {
            "found " + std::to_string(least) + ", expected a number from 0 to " + std::to_string(most));
     return static_cast<std::uint64_t>(least);
   }
-  /// From 1 to `most`.
+  /// Reads a number from 1 to `most`.
   std::size_t count(std::string_view key, std::uint64_t most) const {
     const std::uint64_t value = unsigned_integer(key, most);
     if (value == 0) fail(ErrorCode::kInput, key, "found 0, expected 1 or more");

@@ -24,7 +24,7 @@ bool flag(const JsonCursor& root, std::string_view key, bool otherwise = false) 
   return !key.empty() && root.has(key) ? root.at(key).boolean() : otherwise;
 }
 
-/// Classes differ in what a missing key means; null means as many as query heads in all of them.
+/// Classes differ in the meaning of a missing key; null means the number of query heads in all of them.
 std::size_t kv_heads(const JsonCursor& root, const Architecture& row, std::size_t query_heads) {
   const std::string_view key = row.keys.kv_heads;
   if (key.empty()) return query_heads;
@@ -39,7 +39,7 @@ const Architecture& row_of_class(const JsonCursor& root) {
   return architecture_of_hf_class(first.string(), first.place());
 }
 
-/// A line if `architectures` says another class than `row`'s.
+/// Adds a note if `architectures` names another class than `row`'s.
 void note_other_class(const JsonCursor& root, const Architecture& row, std::vector<std::string>& notes) {
   if (!root.has("architectures")) return;
   const JsonCursor classes = root.at("architectures");
@@ -50,7 +50,7 @@ void note_other_class(const JsonCursor& root, const Architecture& row, std::vect
                   std::string(row.hf_class) + ", which holds, as in Transformers");
 }
 
-/// Transformers goes by model_type. The class counts where that says nothing that is known.
+/// Transformers goes by model_type. The class is used if model_type is missing or unknown.
 const Architecture& find_row(const JsonCursor& root, std::vector<std::string>& notes) {
   constexpr std::string_view kType = "model_type";
   const Architecture* row = root.has(kType) ? find_model_type(root.at(kType).string()) : nullptr;
@@ -70,7 +70,7 @@ const Architecture& find_row(const JsonCursor& root, std::vector<std::string>& n
 void refuse_quantised(const JsonCursor& root, const std::string& where) {
   if (!root.has("quantization_config")) return;
   const JsonCursor quantization = root.at("quantization_config");
-  // compressed-tensors with no group of weights: a scheme of the cache alone.
+  // compressed-tensors without groups of weights: only the cache is quantised.
   if (quantization.has("config_groups") && quantization.at("config_groups").value() == Json::object()) return;
   const std::string method =
       quantization.has("quant_method") ? quantization.at("quant_method").string() : "of unknown method";
@@ -78,13 +78,13 @@ void refuse_quantised(const JsonCursor& root, const std::string& where) {
               "found quantised weights (" + method + "), supported are: F32, F16, BF16, or a GGUF");
 }
 
-/// A soft cap: null means none, a missing key the class's default.
+/// Reads a soft cap: null means none, a missing key the class's default.
 float softcap(const JsonCursor& root, std::string_view key, float otherwise) {
   if (key.empty() || !root.value().contains(key)) return otherwise;
   return root.at(key).is_null() ? 0 : static_cast<float>(root.at(key).positive_f32());
 }
 
-/// What the layers compute beside the row's own arithmetic.
+/// Reads the arithmetic that differs from the row's own.
 void parse_arithmetic(const JsonCursor& root, const Architecture& row, ModelConfig& config) {
   const ConfigKeys& keys = row.keys;
   config.arithmetic = row.arithmetic;

@@ -11,8 +11,8 @@ namespace kvs {
 
 namespace {
 
-/// Keys that some class of Transformers computes with. Where a row does not read one, only a neutral value will do:
-/// null, false, nothing in a list, or `number`.
+/// Keys that affect the computation in some class of Transformers. If a row does not read such a key, only a neutral
+/// value is accepted: null, false, an empty list, or `number`.
 struct ArithmeticKey {
   std::string_view name;
   double number;
@@ -41,7 +41,7 @@ constexpr std::array kArithmeticKeys{ArithmeticKey{"alibi", 0},
                                      ArithmeticKey{"use_qk_norm", 0},
                                      ArithmeticKey{"use_sliding_window", 0}};
 
-/// Read for every row, or without a part in a forward pass.
+/// Keys that are read for every row, or that do not affect a forward pass.
 constexpr std::array<std::string_view, 66> kOtherKeys{"_attn_implementation",
                                                       "_attn_implementation_autoset",
                                                       "_name_or_path",
@@ -128,7 +128,7 @@ bool reads(const Architecture& row, std::string_view key) {
   return false;
 }
 
-/// What layer_types says: [layer] 1 for a window. Empty if the key is missing.
+/// Returns the layers with a window according to layer_types: [layer]. Empty if the key is missing.
 std::vector<bool> listed_layers(const JsonCursor& root, std::size_t layers) {
   if (!root.has("layer_types")) return {};
   const JsonCursor types = root.at("layer_types");
@@ -146,7 +146,7 @@ std::vector<bool> listed_layers(const JsonCursor& root, std::size_t layers) {
   return windowed;
 }
 
-/// What the other keys say of the same. @param window  0: none
+/// Returns the layers with a window according to the other keys. @param window  0: none
 std::vector<bool> ruled_layers(const JsonCursor& root, const Architecture& row, std::size_t layers,
                                std::size_t window) {
   std::vector<bool> windowed(layers, false);
@@ -164,7 +164,7 @@ std::vector<bool> ruled_layers(const JsonCursor& root, const Architecture& row, 
   return windowed;
 }
 
-/// sliding_window in force; 0: none.
+/// Returns the effective sliding_window; 0: none.
 std::size_t window_size(const JsonCursor& root, const Architecture& row) {
   if (row.windows == WindowRule::kNone) return 0;
   if (row.windows == WindowRule::kUpperLayers) {
@@ -176,7 +176,7 @@ std::size_t window_size(const JsonCursor& root, const Architecture& row) {
   return window.is_null() ? 0 : static_cast<std::size_t>(window.integer(1, static_cast<std::int64_t>(kMaxContext)));
 }
 
-/// Names of ACT2FN in Transformers; those of one function differ in how it is written there.
+/// Names of ACT2FN in Transformers. Several names of one function differ only in how the function is written there.
 Activation named_activation(const JsonCursor& cursor) {
   const std::string& name = cursor.string();
   if (name == "silu" || name == "swish") return Activation::kSilu;
@@ -195,7 +195,7 @@ Activation named_activation(const JsonCursor& cursor) {
 }  // namespace
 
 void check_hf_options(const JsonCursor& root, const Architecture& row, std::vector<std::string>& notes) {
-  std::string unknown, not_finite;  // where one has a part, reading it refuses it
+  std::string unknown, not_finite;  // keys that affect the result are refused where they are read
   for (const std::string& key : root.keys()) {
     const auto* number = root.at(key).value().get_ptr<const double*>();
     if (number != nullptr && !std::isfinite(*number)) append(not_finite, key);
@@ -205,14 +205,14 @@ void check_hf_options(const JsonCursor& root, const Architecture& row, std::vect
       append(unknown, key);
       continue;
     }
-    // Bidirectional attention is read by none: every class here is a causal decoder.
+    // No row reads the switch of bidirectional attention: every class here is a causal decoder.
     if (reads(row, key) || neutral(root.at(key).value(), found->number)) continue;
     throw Error(ErrorCode::kUnsupported, root.at(key).place(),
                 "found " + describe_json(root.at(key).value()) + ", which " + std::string(row.hf_class) +
                     " does not compute with here; expected the key to be absent or to change nothing");
   }
   if (!not_finite.empty()) notes.push_back(root.place() + ": NaN or infinity has no effect in: " + not_finite);
-  if (!unknown.empty()) notes.push_back(root.place() + ": keys that nothing is known of have no effect: " + unknown);
+  if (!unknown.empty()) notes.push_back(root.place() + ": unknown keys have no effect: " + unknown);
 }
 
 std::vector<std::size_t> hf_windows(const JsonCursor& root, const Architecture& row, std::size_t layers) {

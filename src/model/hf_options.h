@@ -9,16 +9,16 @@
 
 namespace kvs {
 
-/// Goes through the keys of config.json that this row does not read: those that would change the arithmetic in their
-/// class are refused unless they say what is done anyway; those that nothing is known of are named in `notes`.
+/// Checks the keys of config.json that this row does not read. Keys that would change the arithmetic in their class are
+/// refused, unless their value has no effect. Unknown keys are listed in `notes`.
 /// @throws Error kUnsupported with the key.
 void check_hf_options(const JsonCursor& root, const Architecture& row, std::vector<std::string>& notes);
 
-/// Positions that each layer attends to, 0 for all: [layer], or empty if no layer has a window.
+/// Returns the number of positions that each layer attends to, 0 for all: [layer], or empty if no layer has a window.
 /// @throws Error kInput with the JSON pointer, kUnsupported for other kinds of layers.
 std::vector<std::size_t> hf_windows(const JsonCursor& root, const Architecture& row, std::size_t layers);
 
-/// hidden_act or hidden_activation; the row's own where the key is missing. @throws Error kUnsupported by name.
+/// Reads hidden_act or hidden_activation; a missing key gives the row's own. @throws Error kUnsupported by name.
 Activation hf_activation(const JsonCursor& root, const Architecture& row);
 
 }  // namespace kvs

@@ -15,13 +15,13 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kModelPrefix = "models--";
 
-/// A variable of the environment; empty if it is not set.
+/// Returns an environment variable; empty if it is not set.
 std::string variable(const char* name) {
   const char* const value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nothing here sets a variable
   return value == nullptr ? std::string() : value;
 }
 
-/// Where huggingface_hub keeps what it fetched.
+/// Returns the folder in which huggingface_hub keeps downloads.
 fs::path cache_folder() {
   if (const std::string cache = variable("HF_HUB_CACHE"); !cache.empty()) return cache;
   if (const std::string home = variable("HF_HOME"); !home.empty()) return fs::path(home) / "hub";
@@ -29,7 +29,7 @@ fs::path cache_folder() {
   return (caches.empty() ? fs::path(variable("HOME")) / ".cache" : fs::path(caches)) / "huggingface" / "hub";
 }
 
-/// The folders in `folder` whose names begin with `prefix`, in order; none if it cannot be read.
+/// Returns the folders in `folder` whose names begin with `prefix`, sorted; none if `folder` cannot be read.
 std::vector<fs::path> folders_of(const fs::path& folder, std::string_view prefix = {}) {
   std::vector<fs::path> found;
   std::error_code error;
@@ -41,7 +41,7 @@ std::vector<fs::path> folders_of(const fs::path& folder, std::string_view prefix
   return found;
 }
 
-/// The snapshot that `models--OWNER--NAME` holds: the one of its branch main, else the first; empty if it has none.
+/// Returns the snapshot in `models--OWNER--NAME`: that of branch main, otherwise the first; empty if there is none.
 fs::path snapshot_of(const fs::path& model) {
   std::string revision;
   std::ifstream(model / "refs" / "main") >> revision;
@@ -52,7 +52,7 @@ fs::path snapshot_of(const fs::path& model) {
   return snapshots.empty() ? fs::path() : snapshots.front();
 }
 
-/// Whether `text` may be an owner's or a model's name.
+/// Returns true if `text` may be the name of an owner or a model.
 bool is_hub_name(std::string_view text) {
   constexpr std::size_t kMaxCharacters = 96;
   constexpr std::string_view kCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";

@@ -13,9 +13,9 @@
 namespace kvs {
 namespace {
 
-/// Returns once everything queued on `backend` is done.
+/// Waits until all operations queued on `backend` are done.
 void wait_for(Backend& backend, const LayerWeights& weights) {
-  // Every layer normalises the block's input or its output.
+  // Every layer normalises the attention block's input or its output.
   const NormWeights& norm = weights.attention_norm.bytes() > 0 ? weights.attention_norm : weights.attention_output_norm;
   float probe = 0;
   backend.download(&probe, norm.gain.view().data(), sizeof probe);
@@ -44,7 +44,7 @@ LayerStore::LayerStore(Backend& backend, std::size_t layers, Load load, std::siz
     }
     const bool ahead = fit >= 2;
     stream_from(ahead ? fit - 2 : 0, ahead);
-    layers = std::max<std::size_t>(fit, 2) - 2;  // that stay
+    layers = std::max<std::size_t>(fit, 2) - 2;  // number of resident layers
   }
 }
 
@@ -52,7 +52,7 @@ LayerStore::~LayerStore() {
   if (next_.valid()) next_.wait();
 }
 
-/// Layers below `first` stay.
+/// Keeps the layers below `first` resident.
 void LayerStore::stream_from(std::size_t first, bool ahead) {
   placement_.streamed_layers = layers_ - first;
   ahead_ = ahead;
@@ -69,7 +69,7 @@ LayerWeights LayerStore::load_whole(std::size_t layer) {
 void LayerStore::load_ahead(std::size_t layer) {
   next_layer_ = layer;
   next_ = std::async(std::launch::async, [this, layer, threads = omp_get_max_threads()] {
-    omp_set_num_threads(threads);  // a new thread knows the environment's number alone
+    omp_set_num_threads(threads);  // a new thread takes the number of threads from the environment only
     return load_whole(layer);
   });
 }

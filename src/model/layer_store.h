@@ -11,26 +11,26 @@
 
 namespace kvs {
 
-/// A model's layers in a backend's memory. Those that a budget has no room for are loaded anew in every pass, each one
-/// while the layer before it computes.
+/// A model's layers in a backend's memory. Layers that exceed the budget are loaded again in every pass, each one while
+/// the previous layer computes.
 class LayerStore {
  public:
-  /// Loads one layer into a backend's memory. Called from another thread with a backend of its own.
+  /// Loads one layer into a backend's memory. Called from another thread, with a backend of its own.
   using Load = std::function<LayerWeights(Backend& backend, std::size_t layer)>;
 
-  /// Loads the layers that stay. All layers are taken to be as large as the first.
-  /// @param budget  bytes of the backend's memory for layers. Streaming wants two layers' room beside those that stay;
-  ///                with less, nothing is loaded ahead
-  /// @param loaded  called after each layer that stays, with their number
+  /// Loads the resident layers. All layers are assumed to be as large as the first.
+  /// @param budget  bytes of the backend's memory for layers. Streaming needs room for two further layers; with less,
+  /// nothing is loaded ahead
+  /// @param loaded  called after each resident layer, with their number
   /// @throws Error kEnvironment if not even one layer fits the budget; what `load` throws.
   LayerStore(Backend& backend, std::size_t layers, Load load, std::size_t budget,
              const std::function<void(std::size_t)>& loaded);
   ~LayerStore();
 
-  /// The reference holds until another layer is asked for. Waits for the device before a layer's memory is reused.
+  /// The reference is valid until another layer is requested. Waits for the device before a layer's memory is reused.
   const LayerWeights& at(std::size_t layer);
   const WeightPlacement& placement() const noexcept { return placement_; }
-  /// Bytes of the layers that stay.
+  /// Bytes of the resident layers.
   std::size_t bytes() const noexcept;
 
  private:
@@ -44,7 +44,7 @@ class LayerStore {
   Load load_;
   WeightPlacement placement_;
   std::vector<LayerWeights> staying_;
-  // Streaming: a backend for the thread that loads, which owns the memory of the layers below it here.
+  // Streaming: the backend of the loading thread. It owns the memory of the layers declared below it.
   std::unique_ptr<Backend> loader_;
   bool ahead_ = false;
   std::optional<LayerWeights> current_;

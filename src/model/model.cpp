@@ -12,8 +12,8 @@ namespace kvs {
 
 namespace {
 
-/// Projections of one layer stacked into one matrix, so that one product serves them all.
-/// @param zero  gets the names of those whose weights are all zero
+/// Stacks projections of one layer into one matrix, so that one product computes all of them.
+/// @param zero  receives the names of projections whose weights are all zero
 std::unique_ptr<Weight> make_fused(Backend& backend, const ModelTensors& tensors, std::size_t layer,
                                    std::span<const TensorRole> roles, std::vector<std::string>* zero = nullptr) {
   std::vector<TensorRows> parts;
@@ -30,7 +30,7 @@ std::unique_ptr<Weight> make_fused(Backend& backend, const ModelTensors& tensors
   }
   WeightSource source{.rows = rows, .columns = parts.front().columns(), .read = {}, .bias = {}};
   if (biased) source.bias = bias;
-  std::vector<std::uint8_t> says(parts.size());  // whether a weight is not zero
+  std::vector<std::uint8_t> says(parts.size());  // 1: the projection has a weight other than zero
   source.read = [&parts, &says](std::size_t first, std::size_t count, std::span<float> out) {
     for (std::size_t n = 0; n < parts.size(); ++n) {
       const TensorRows& part = parts[n];
@@ -83,13 +83,13 @@ LayerWeights make_layer(Backend& backend, const ModelTensors& tensors, std::size
   return weights;
 }
 
-/// What may be filled with layers: an eighth is left for activations.
+/// Returns the memory for layers; an eighth is left for activations.
 std::size_t room_for_weights(const Backend& backend) {
   const std::size_t left = backend.memory_left();
   return left - left / 8;
 }
 
-constexpr std::size_t kTableRows = 1024;       // of the embedding while it is loaded
+constexpr std::size_t kTableRows = 1024;       // rows of the embedding loaded at a time
 constexpr std::size_t kFirstPositions = 1024;  // of the RoPE table
 
 }  // namespace
@@ -127,7 +127,7 @@ struct Model::Embedding {
 
   std::byte* at(std::size_t row) const { return memory.view().data() + operand_bytes(*backend, row, table.columns); }
 
-  /// Rows [first, first + count) in host memory.
+  /// Copies rows [first, first + count) to host memory.
   void read(std::size_t first, std::size_t count, std::span<float> out) const {
     if (backend->compute_type() == DType::kF32) return backend->download(out.data(), at(first), out.size_bytes());
     std::vector<std::uint16_t> narrow(count * table.columns);

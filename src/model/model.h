@@ -18,9 +18,9 @@ namespace kvs {
 
 class LayerStore;              // model/layer_store.h
 class ModelTensors;            // model/model_tensors.h
-enum class ModelFormat : int;  // likewise
+enum class ModelFormat : int;  // also model/model_tensors.h
 
-/// A norm of the architecture; empty where the architecture has none.
+/// A norm of the architecture; empty if the architecture has none.
 struct NormWeights {
   BackendTensor<float, 1> gain, bias;  // bias: NormKind::kLayer only
 
@@ -45,40 +45,39 @@ struct WeightPlacement {
   std::size_t layer_bytes = 0;
   double seconds_per_layer = 0;  // to load the first one
 
-  /// What streaming adds to a pass at least, where loading is slower than computing.
+  /// Minimum time that streaming adds to a pass if loading is slower than computing.
   double seconds_per_pass() const noexcept { return static_cast<double>(streamed_layers) * seconds_per_layer; }
 };
 
-/// A model on disk, opened and checked but with no weight loaded: config, tensors, tokenizer.
+/// A model on disk, opened and checked, without loaded weights: config, tensors, tokenizer.
 class ModelSource {
  public:
   /// @param path  a GGUF file, or a folder with config.json and safetensors
   /// @throws Error kInput (missing, malformed, missing tensor, wrong shape: all tensors are checked against the
-  /// config),
-  ///         kUnsupported (architecture, tokenizer or quantisation by name; pickles).
+  /// config), kUnsupported (architecture, tokenizer or quantisation by name; pickles).
   static std::unique_ptr<ModelSource> open(const std::filesystem::path& path);
   virtual ~ModelSource() = default;
 
   virtual const ModelConfig& config() const noexcept = 0;
   virtual const std::filesystem::path& path() const noexcept = 0;
-  /// SHA-256 over every tensor that the architecture's table names (io/tensor_archive.h, model_digest). Cached.
+  /// Returns the SHA-256 over every tensor in the architecture's table (io/tensor_archive.h, model_digest). Cached.
   virtual const std::string& sha256() const = 0;
-  /// @throws Error as tokenizer.h; kInput if there is none (then use --tokens-file).
+  /// @throws Error like tokenizer.h; kInput if there is no tokenizer (then use --tokens-file).
   virtual std::unique_ptr<Tokenizer> load_tokenizer() const = 0;
-  /// Rows of one projection of `layer` in rotate-half channel order, f32: for J-LRD. kind: 'q', 'k' or 'v', or 'o':
-  /// o_proj [d_model, query_heads · head_dim].
+  /// Returns the rows of one projection of `layer` in rotate-half channel order, f32, for J-LRD. kind: 'q', 'k', 'v',
+  /// or 'o' for o_proj [d_model, query_heads · head_dim].
   virtual std::vector<float> projection(std::size_t layer, char kind) const = 0;  // [heads · head_dim, d_model]
-  /// The bias that the projection adds, in the same channel order; empty if it has none.
+  /// Returns the bias of a projection in the same channel order; empty if it has none.
   virtual std::vector<float> projection_bias(std::size_t layer, char kind) const = 0;  // [heads · head_dim]
 
-  /// What is worth a line to the user: unused tensors, custom code that is not run.
+  /// Notes for the user: unused tensors, custom code that is not run.
   virtual const std::vector<std::string>& notes() const noexcept = 0;
   virtual const ModelTensors& tensors() const noexcept = 0;
   virtual ModelFormat format() const noexcept = 0;
-  /// Everything that the files hold, used or not.
+  /// All tensors of the files, used or not.
   virtual const TensorArchive& archive() const noexcept = 0;
 
-  /// Whether configs of the same model with other weights are taken for it: those of its bf16 weights for its Q4 file.
+  /// True if configs of the model's other weights are accepted, for example of its bf16 weights for its Q4 file.
   bool takes_other_weights() const noexcept { return takes_other_weights_; }
   void take_other_weights() noexcept { takes_other_weights_ = true; }
 
@@ -90,32 +89,33 @@ class ModelSource {
 class Model {
  public:
   /// Loads every tensor. @throws Error kData if a weight is NaN or infinite (tensor, flat index, count); kEnvironment
-  /// if there is no room.
+  /// if there is not enough memory.
   /// @param source    must outlive the model if layers are streamed (placement())
   /// @param progress  called with (layers done, layers)
-  /// @param budget    bytes of the backend's memory for layers and head, the embedding not counted; 0: most of what is
-  ///                  free. What exceeds it is streamed: each such layer is read from its files again in every pass,
-  ///                  while the one before it computes; the results are the same
+  /// @param budget    bytes of the backend's memory for layers and head, without the embedding; 0: most of the free
+  /// memory. Layers beyond the budget are streamed: each is read from its files in every pass, while the previous one
+  /// computes. The results are the same
   Model(const ModelSource& source, Backend& backend, const std::function<void(std::size_t, std::size_t)>& progress = {},
         std::size_t budget = 0);
   ~Model();
 
   const ModelConfig& config() const noexcept { return config_; }
   Backend& backend() const noexcept { return *backend_; }
-  /// The reference holds until another layer is asked for.
+  /// The reference is valid until another layer is requested.
   const LayerWeights& layer(std::size_t index) const;
   const WeightPlacement& placement() const noexcept;
   const Weight& head() const noexcept { return *head_; }
   const NormWeights& final_norm() const noexcept { return final_norm_; }
-  /// cos and sin of `layer` in documents of so many tokens, for their positions or more (rope_angles says what depends
-  /// on the length). The views live until a call for the same kind of layer with more tokens, or with other angles.
+  /// Returns cos and sin of `layer` in documents of `tokens` tokens, for at least their positions (rope_angles() says
+  /// what depends on the length). The views are valid until a call for the same kind of layer with more tokens or other
+  /// angles.
   RopeTable rope(std::size_t layer, std::size_t tokens) const;
-  /// out: [token, d_model], scaled where the architecture scales them. @throws Error kInput if an id is outside the
-  /// vocabulary.
+  /// Writes embeddings to `out` [token, d_model], scaled if the architecture scales them. @throws Error kInput if an id
+  /// is outside the vocabulary.
   void embed(std::span<const std::int32_t> tokens, BackendView<float, 2> out) const;
-  /// Names of the projections whose weights are all zero, of streamed layers only the first.
+  /// Names of the projections whose weights are all zero; of the streamed layers, only the first is checked.
   const std::vector<std::string>& zero_projections() const noexcept { return zero_projections_; }
-  /// Backend memory that the weights hold for good.
+  /// Backend memory that the weights occupy permanently.
   std::size_t weight_bytes() const noexcept;
 
  private:

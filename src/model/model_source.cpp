@@ -30,7 +30,7 @@ TensorRole role_of(char kind) {
   }
 }
 
-/// What both formats share once the archive is open and the config parsed.
+/// The part that both formats share once the archive is open and the config parsed.
 class OpenedSource : public ModelSource {
  public:
   OpenedSource(fs::path path, ModelFormat format, std::unique_ptr<TensorArchive> archive, ParsedConfig parsed)
@@ -106,7 +106,7 @@ class FolderSource final : public OpenedSource {
   }
 };
 
-/// The weights of a folder as Transformers picks them: one file, else the index of shards.
+/// Returns the weights of a folder as Transformers picks them: one file, otherwise the index of shards.
 fs::path weights_of(const fs::path& folder) {
   for (const std::string_view name : {"model.safetensors", "model.safetensors.index.json"}) {
     if (fs::exists(folder / name)) return folder / name;

@@ -17,7 +17,7 @@ std::string name_list(std::span<const std::string> names) {
   return text + (names.size() > kNamesShown ? ", ..." : "");
 }
 
-/// Whether the file has half of the names and more, with `found` in the place of their beginning `expected`.
+/// Returns true if the file holds at least half of the names when `found` replaces their prefix `expected`.
 bool is_beginning(const TensorArchive& archive, std::span<const std::string> names, std::string_view found,
                   std::string_view expected) {
   const auto is_stored = [&](const std::string& name) {
@@ -27,11 +27,11 @@ bool is_beginning(const TensorArchive& archive, std::span<const std::string> nam
   return 2 * std::ranges::count_if(names, is_stored) >= std::ssize(names);
 }
 
-/// Where the file's names begin with something else than the missing ones, as those of a wrapped module do
-/// (`_orig_mod.` of torch.compile, `module.` of DataParallel): both beginnings, for a message; else nothing.
+/// Returns both prefixes, for a message, if the file's names begin with another prefix than the missing ones, as those
+/// of a wrapped module do (`_orig_mod.` of torch.compile, `module.` of DataParallel); otherwise "".
 std::string other_beginning(const TensorArchive& archive, std::span<const std::string> missing) {
   const std::string_view name = missing.front();
-  // Up to the number of a layer, which is no part of a beginning.
+  // Only up to the layer's number, which is not part of a prefix.
   const std::size_t last = std::min(name.find_first_of("0123456789"), name.rfind('.'));
   for (std::size_t kept = 0; kept < last; kept = name.find('.', kept) + 1) {
     const std::string_view expected = name.substr(0, kept), rest = name.substr(kept);
@@ -115,7 +115,7 @@ void ModelTensors::find_all(std::span<const TensorSpec> table, std::size_t layer
   }
 }
 
-/// Whether the config asks for a bias.
+/// Returns true if the config requests a bias.
 bool ModelTensors::biased(const TensorSpec& spec, const ParsedConfig& parsed) const noexcept {
   switch (spec.bias) {
     case BiasGroup::kAlways:
@@ -130,7 +130,7 @@ bool ModelTensors::biased(const TensorSpec& spec, const ParsedConfig& parsed) co
   return false;
 }
 
-/// Rows of part `index`: stacked in the table's order, or head by head.
+/// Returns the rows of part `index`: stacked in the table's order, or head by head.
 RowPart ModelTensors::part_of(Parts parts, std::size_t index, const ParsedConfig& parsed) const {
   const auto rows_of = [&](const TensorSpec& spec) { return extent_of(spec.rows, parsed.config, format_).size; };
   const std::size_t rows = rows_of(parts[index]);

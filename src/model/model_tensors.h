@@ -12,29 +12,29 @@
 
 namespace kvs {
 
-/// The order of the rows of W_q and W_k in files whose RoPE pairs are adjacent rows; head_dim 0: rotate-half order.
+/// Order of the rows of W_q and W_k in files whose RoPE pairs are adjacent rows; head_dim 0: rotate-half order.
 struct Interleaving {
   std::size_t head_dim = 0, rotary_dim = 0;
 };
 
-/// Where such a file stores the row that rotate-half order calls `row`: of a head's rows the first rotary_dim = 2n are
-/// adjacent pairs there, so row half·n + c is stored as its row 2c + half; the rows behind them stay.
+/// Returns where such a file stores the row `row` of rotate-half order. The first rotary_dim = 2n rows of a head are
+/// adjacent pairs in the file: row half·n + c is stored as row 2c + half. The following rows are not moved.
 constexpr std::size_t interleaved_row(std::size_t row, const Interleaving& order) noexcept {
   const std::size_t within = row % order.head_dim, half = order.rotary_dim / 2;
   if (within >= order.rotary_dim) return row;
   return row - within + 2 * (within % half) + within / half;
 }
 
-/// Which rows of a stored tensor belong to one of its parts: `rows` from `first` on, in runs of `run` rows that begin
+/// The rows of a stored tensor that belong to one part: `rows` rows from `first` on, in runs of `run` rows that begin
 /// `stride` rows apart.
 struct RowPart {
   std::size_t first = 0, rows = 0, run = 0, stride = 0;
 
-  /// Where the tensor holds the part's row.
+  /// Returns the position of the part's row in the tensor.
   std::size_t stored(std::size_t row) const noexcept { return first + row / run * stride + row % run; }
 };
 
-/// One stored matrix (or vector), or a part of its rows, read as f32 rows in rotate-half channel order, each value
+/// One stored matrix or vector, or a part of its rows, read as f32 rows in rotate-half channel order. Each value is
 /// checked to be finite.
 class TensorRows {
  public:
@@ -42,7 +42,7 @@ class TensorRows {
 
   std::size_t rows() const noexcept;
   std::size_t columns() const noexcept;
-  /// Rows [first, first + count) into out (count · columns), in parallel.
+  /// Reads rows [first, first + count) into out (count · columns), in parallel.
   /// @throws Error kData if a value is NaN or infinite: tensor, flat index as stored, count.
   void read(std::size_t first, std::size_t count, std::span<float> out) const;
 
@@ -56,24 +56,24 @@ class TensorRows {
   RowPart part_;
 };
 
-/// The tensors of one model by what they are for: found, their shapes checked against the config, nothing decoded.
+/// The tensors of one model by role. They are located and their shapes checked against the config; no data are decoded.
 class ModelTensors {
  public:
   /// @throws Error kInput (missing: the first 5 names and the count; shapes with the config's keys), kUnsupported (a
-  ///         tensor's type by name). Appends to `parsed.notes` what the file holds beyond the config, and
-  ///         clears `tied_head` where the file holds another head than the embedding.
+  /// tensor's type by name). Adds to `parsed.notes` the contents of the file beyond the config, and clears `tied_head`
+  /// if the file holds a head that differs from the embedding.
   ModelTensors(const TensorArchive& archive, ModelFormat format, ParsedConfig& parsed);
 
-  /// layer: 0 for tensors that belong to no layer.
+  /// layer: 0 for tensors that do not belong to a layer.
   TensorRows rows(TensorRole role, std::size_t layer = 0) const;
-  /// As the file has it.
+  /// Name in the file.
   const std::string& name(TensorRole role, std::size_t layer = 0) const { return found(role, layer).weight->name; }
   /// Empty if the projection has none.
   std::vector<float> bias(TensorRole role, std::size_t layer) const;
   bool has(TensorRole role, std::size_t layer = 0) const { return found(role, layer).weight != nullptr; }
-  /// Values of a vector such as a norm's gain: what it multiplies by, whatever the file stores.
+  /// Returns the values of a vector such as a norm's gain, as multiplied, independent of how the file stores them.
   std::vector<float> vector(TensorRole role, std::size_t layer = 0) const;
-  /// Names of every tensor in use: what the model's digest covers.
+  /// Names of every tensor in use; the model's digest covers them.
   std::span<const std::string> names() const noexcept { return names_; }
   void check_unchanged() const { archive_->check_unchanged(); }
 
@@ -82,11 +82,11 @@ class ModelTensors {
     const StoredTensor *weight = nullptr, *bias = nullptr;
     RowPart part;
   };
-  /// The neighbours in the table that are stored in one tensor.
+  /// Adjacent rows of the table that are stored in one tensor.
   using Parts = std::span<const TensorSpec>;
   using Row = std::array<Found, kTensorRoles>;
   struct Missing {
-    std::size_t whole_layers;  // below the first that lacks something
+    std::size_t whole_layers;  // number of layers before the first incomplete one
     bool untied_head = false;
     std::vector<std::string> names;
   };
@@ -107,9 +107,9 @@ class ModelTensors {
   ModelFormat format_;
   bool norms_less_one_;
   Interleaving interleaving_;  // of W_q and W_k
-  std::vector<Row> layers_;    // tensors that belong to no layer sit in layer 0's row
+  std::vector<Row> layers_;    // tensors that do not belong to a layer are in row 0
   std::vector<std::string> names_;
-  std::vector<std::string> embedding_names_;  // Hugging Face: what the embedding may be called
+  std::vector<std::string> embedding_names_;  // Hugging Face: possible names of the embedding
 };
 
 }  // namespace kvs

@@ -15,20 +15,20 @@ namespace kvs {
 /// The scaling as JSON with Transformers' key names, defaults filled in; null for none.
 Json rope_scaling_json(const RopeScaling& scaling);
 
-/// What a config says beside the scaling itself and the scaling's defaults follow from.
+/// Values of a config outside the scaling object on which the scaling's defaults depend.
 struct RopeScalingContext {
   std::size_t chunks;           // rotary_dim / 2, the length of a list of factors
   double context;               // max_position_embeddings
-  double original_context = 0;  // original_max_position_embeddings beside the scaling; 0: there is none
+  double original_context = 0;  // original_max_position_embeddings outside the scaling; 0: missing
   bool su_is_longrope = false;  // Phi-3: "su" and "yarn" are old names of longrope
-  bool inside = false;          // as rope_scaling_json() wrote it: the context of dynamic is in the object itself
+  bool inside = false;          // written by rope_scaling_json(): the context of dynamic is in the object itself
 };
 
-/// Reads rope_scaling or rope_parameters, whose null or missing type means none, or what rope_scaling_json() wrote.
+/// Reads rope_scaling or rope_parameters (a null or missing type means none), or the result of rope_scaling_json().
 /// @throws Error kInput with the JSON pointer, kUnsupported with the type's name.
 RopeScaling parse_rope_scaling(const JsonCursor& rope, const RopeScalingContext& context);
 
-/// All kinds as a JSON list of {theta, rotary_dim, scaling}, and back. @throws Error kInput.
+/// Converts all kinds to a JSON list of {theta, rotary_dim, scaling}, and back. @throws Error kInput.
 Json ropes_json(std::span<const RopeParameters> ropes);
 std::vector<RopeParameters> ropes_from_json(const JsonCursor& list);
 
@@ -39,7 +39,7 @@ struct RopeMemory {
   RopeTable table() const { return {cosine.view(), sine.view(), factor}; }
 };
 
-/// The angle is f32(position) · f32(frequency) rounded to f32, as Transformers computes it; its cos and sin are taken
+/// Computes the angle as f32(position) · f32(frequency) rounded to f32, like Transformers. Its cos and sin are computed
 /// in double, rounded, and multiplied by the factor in f32. Cost: positions · rotary_dim transcendental functions.
 RopeMemory make_rope_memory(Backend& backend, const RopeAngles& angles, std::size_t positions);
 

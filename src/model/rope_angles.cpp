@@ -8,13 +8,13 @@ namespace kvs {
 
 namespace {
 
-/// base^(2c / rotary_dim), as torch.pow of a scalar and an f32 tensor.
+/// Returns base^(2c / rotary_dim), like torch.pow of a scalar and an f32 tensor.
 float wavelength_of(double base, std::size_t chunk, std::size_t rotary_dim) {
   const float exponent = static_cast<float>(2 * chunk) / static_cast<float>(rotary_dim);
   return static_cast<float>(std::pow(static_cast<double>(static_cast<float>(base)), static_cast<double>(exponent)));
 }
 
-/// NTK scaling: the base grows with the length. Transformers takes the length as a tensor, so this is f32 arithmetic.
+/// NTK scaling: the base grows with the length. In Transformers the length is a tensor, so the arithmetic is f32.
 double dynamic_base(const RopeParameters& rope, std::size_t length) {
   const double context = rope.scaling.original_context;
   if (static_cast<double>(length) <= context) return rope.theta;
@@ -41,13 +41,13 @@ float llama3_frequency(float frequency, const RopeScaling& scaling) {
   return (1.0F - smooth) * frequency / factor + smooth * frequency;
 }
 
-/// The chunk, as a real number, that makes `turns` turns over the original context.
+/// Returns the chunk, as a real number, that makes `turns` turns over the original context.
 double yarn_chunk(const RopeParameters& rope, double turns) {
   return static_cast<double>(rope.rotary_dim) *
          std::log(rope.scaling.original_context / (turns * 2 * std::numbers::pi)) / (2 * std::log(rope.theta));
 }
 
-/// Fast chunks keep their frequency, slow ones are stretched, a linear ramp lies between.
+/// Fast chunks keep their frequency, slow chunks are stretched, with a linear ramp between them.
 /// Source: YaRN (Peng et al. 2023, arXiv:2309.00071), section 3.2.
 std::vector<double> yarn_frequencies(const RopeParameters& rope) {
   double low = yarn_chunk(rope, rope.scaling.beta_fast), high = yarn_chunk(rope, rope.scaling.beta_slow);
@@ -57,7 +57,7 @@ std::vector<double> yarn_frequencies(const RopeParameters& rope) {
   }
   low = std::max(low, 0.0);
   high = std::min(high, static_cast<double>(rope.rotary_dim) - 1);
-  if (low == high) high += 0.001;  // as Transformers: no division by zero
+  if (low == high) high += 0.001;  // like Transformers: avoids a division by zero
   std::vector<double> frequencies(rope.chunks());
   for (std::size_t chunk = 0; chunk < frequencies.size(); ++chunk) {
     const float wavelength = wavelength_of(rope.theta, chunk, rope.rotary_dim);

@@ -12,14 +12,14 @@ namespace {
 
 constexpr std::uint64_t kMaxContext = 1UL << 40;
 
-/// A key that would change the arithmetic in a way that is not built.
+/// Refuses a key whose value would change the arithmetic in an unsupported way.
 void must_be(const GgufKeys& keys, std::string_view key, double expected) {
   if (!keys.has(key) || keys.real(key) == expected) return;
   keys.fail(ErrorCode::kUnsupported, key,
             "found " + std::to_string(keys.real(key)) + ", supported is: " + std::to_string(expected));
 }
 
-/// One divisor per chunk, or nothing if the file lacks the tensor.
+/// Returns one divisor per chunk, or nothing if the file lacks the tensor.
 std::vector<float> read_factors(const GgufFile& file, const std::string& tensor, std::size_t chunks) {
   const StoredTensor* stored = file.find(tensor + ".weight");
   if (stored == nullptr) return {};
@@ -49,7 +49,7 @@ RopeScaling parse_yarn(const GgufKeys& keys, double original_context, double att
   return scaling;
 }
 
-/// What rope.scaling.* say; tensors of factors come on top.
+/// Reads rope.scaling.*; tensors of factors are applied later.
 RopeScaling parse_keys(const GgufKeys& keys, double original_context, double attention_factor) {
   const std::string type = keys.has("rope.scaling.type") ? keys.text("rope.scaling.type") : "";
   if (type == "yarn") return parse_yarn(keys, original_context, attention_factor);
@@ -73,7 +73,7 @@ RopeScaling parse_scaling(const GgufFile& file, const GgufKeys& keys, std::size_
     keys.fail(ErrorCode::kInput, "rope.scaling.original_context_length", "found 0, expected 1 or more");
   const double attention_factor = keys.positive_or("rope.scaling.attn_factor", 1);
   RopeScaling scaling = parse_keys(keys, original, attention_factor);
-  // As llama.cpp: rope_freqs is preferred, and the long factors serve lengths beyond the original context.
+  // Like llama.cpp: rope_freqs is preferred, and the long factors are used for lengths beyond the original context.
   std::vector<float> always = read_factors(file, "rope_freqs", chunks),
                      long_factors = read_factors(file, "rope_factors_long", chunks),
                      short_factors = read_factors(file, "rope_factors_short", chunks);

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view kFull = "full_attention", kSliding = "sliding_attention";
 
-/// The first key of `keys` that `object` has, or empty.
+/// Returns the first of `keys` that `object` has, or "".
 std::string_view first_key(const JsonCursor& object, std::initializer_list<std::string_view> keys) {
   for (const std::string_view key : keys) {
     if (!key.empty() && object.has(key)) return key;
@@ -18,7 +18,7 @@ std::string_view first_key(const JsonCursor& object, std::initializer_list<std::
   return "";
 }
 
-/// The object with the scaling: null where there is none. An empty one does not hide the other, as in Transformers.
+/// Returns the object with the scaling, or null. As in Transformers, an empty object does not hide the other one.
 JsonCursor scaling_object(const JsonCursor& root) {
   static const Json kNone;
   for (const std::string_view key : {"rope_scaling", "rope_parameters"}) {
@@ -27,7 +27,7 @@ JsonCursor scaling_object(const JsonCursor& root) {
   return {kNone, root.place()};
 }
 
-/// A key of other classes' configs, which Transformers passes over in this one, may only repeat what holds.
+/// Refuses a key of other classes' configs, which Transformers ignores in this class, unless it repeats the used value.
 void refuse_unless_same(const JsonCursor& root, std::string_view key, std::string_view own, double holds) {
   if (key == own || !root.has(key) || root.at(key).positive_f32() == holds) return;
   throw Error(ErrorCode::kUnsupported, root.at(key).place(),
@@ -35,7 +35,7 @@ void refuse_unless_same(const JsonCursor& root, std::string_view key, std::strin
                   ", which Transformers passes over in this architecture; supported is: " + describe_json(Json(holds)));
 }
 
-/// How many channels turn: int(head_dim · share), as Transformers rounds.
+/// Returns the number of rotated channels: int(head_dim · share), rounded like Transformers.
 std::size_t rotary_dim(const JsonCursor& root, const JsonCursor& scaling, const RopeDefaults& defaults,
                        std::size_t head_dim) {
   double share = defaults.share;
@@ -87,7 +87,7 @@ void refuse_per_layer_type(const JsonCursor& rope) {
   }
 }
 
-/// Gemma 3 in Transformers 5: an object for each type of layer; a missing one is the default of its type.
+/// Gemma 3 in Transformers 5: one object per type of layer; a missing object means the default of its type.
 RopeParameters parse_nested(const JsonCursor& nested, std::string_view type, double theta,
                             const RopeScalingContext& context, std::size_t channels) {
   RopeParameters rope{.theta = theta, .rotary_dim = channels};
@@ -105,18 +105,19 @@ RopeParameters parse_nested(const JsonCursor& nested, std::string_view type, dou
   return rope;
 }
 
-/// The base inside `scaling`, which a key beside it may only repeat.
+/// Returns the base inside `scaling`. A key outside `scaling` may only repeat it.
 double theta_of(const JsonCursor& root, const JsonCursor& scaling, std::string_view beside, double otherwise) {
   const double theta = beside.empty() ? otherwise : root.at(beside).positive_f32();
   if (scaling.is_null() || !scaling.has("rope_theta")) return theta;
   const JsonCursor inside = scaling.at("rope_theta");
   if (!beside.empty() && inside.positive_f32() != theta)
-    inside.fail(describe_json(root.at(beside).value()) + ", which /" + std::string(beside) + " says");
+    inside.fail(describe_json(root.at(beside).value()) + ", the value of /" + std::string(beside));
   return inside.positive_f32();
 }
 
-/// Of models with a RoPE per type of layer Transformers 5 lays rope_scaling over the full-attention layers' object,
-/// whose rope_type stays where rope_scaling has another name for it, and rope_parameters of no type are passed over.
+/// For models with a RoPE per type of layer, Transformers 5 merges rope_scaling into the object of the full-attention
+/// layers. Their rope_type is kept if rope_scaling uses another name for it, and rope_parameters without a type are
+/// ignored.
 void refuse_passed_over(const JsonCursor& root, const JsonCursor& scaling) {
   if (scaling.is_null()) return;
   const bool old = root.has("rope_scaling") && !root.at("rope_scaling").value().empty();
@@ -133,8 +134,8 @@ void refuse_passed_over(const JsonCursor& root, const JsonCursor& scaling) {
     refuse("found the key type, which Transformers 5 passes over in this architecture; expected rope_type");
 }
 
-/// Of n channels, n odd, Transformers computes (n + 1) / 2 frequencies base^(−2c / n) and turns n + 1 channels by them:
-/// the frequencies of a head part of n + 1 channels and the base base^((n + 1) / n).
+/// For n channels with n odd, Transformers computes (n + 1) / 2 frequencies base^(−2c / n) and rotates n + 1 channels.
+/// This equals a rotary part of n + 1 channels with the base base^((n + 1) / n).
 void complete_pair(const JsonCursor& scaling, RopeParameters& rope, std::vector<std::string>& notes) {
   const std::size_t turned = rope.rotary_dim, asked = turned - 1;
   const std::string found = std::to_string(asked) + " rotated channels, an odd number";

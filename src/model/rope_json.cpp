@@ -28,7 +28,7 @@ std::vector<float> factor_list(const JsonCursor& list, std::size_t chunks) {
 }
 
 double original_context(const JsonCursor& rope, const RopeScalingContext& context) {
-  if (context.original_context > 0) return context.original_context;  // Transformers prefers the one beside
+  if (context.original_context > 0) return context.original_context;  // Transformers prefers the value outside
   return positive_or(rope, "original_max_position_embeddings", context.context);
 }
 
@@ -176,7 +176,7 @@ std::vector<RopeParameters> ropes_from_json(const JsonCursor& list) {
     if (rope.rotary_dim == 0 || rope.rotary_dim % 2 != 0 || rope.rotary_dim != ropes.front().rotary_dim) {
       object.at("rotary_dim").fail("an even number above 0, the same for all kinds");
     }
-    // Context is written into the scaling itself, so what a config says beside it is not needed.
+    // The context is stored in the scaling itself, so values outside are not needed.
     rope.scaling = parse_rope_scaling(object.at("scaling"), {.chunks = rope.chunks(), .context = 1, .inside = true});
   }
   return ropes;

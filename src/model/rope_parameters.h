@@ -6,7 +6,7 @@
 
 namespace kvs {
 
-/// How a model stretches RoPE's frequencies beyond its first training length. A type uses the members named after it.
+/// How a model stretches RoPE's frequencies beyond its first training length. Each member names the types that use it.
 struct RopeScaling {
   enum class Type : std::uint8_t { kDefault, kLinear, kDynamic, kLlama3, kYarn, kLongRope, kFactors };
   Type type = Type::kDefault;
@@ -28,14 +28,14 @@ struct RopeScaling {
 struct RopeParameters {
   double theta = 10000;  // base of the frequencies
   std::size_t rotary_dim =
-      0;  // channels of a head that turn: chunk c = channels (c, c + rotary_dim / 2); the rest never
+      0;  // rotated channels of a head: chunk c = channels (c, c + rotary_dim / 2); the others are never rotated
   RopeScaling scaling = {};
 
   std::size_t chunks() const noexcept { return rotary_dim / 2; }
   bool operator==(const RopeParameters&) const = default;
 };
 
-/// What RoPE does to documents of one length.
+/// The rotation of documents of one length.
 struct RopeAngles {
   std::vector<double> frequencies;  // [rotary_dim / 2] radians per token, each a value of f32
   double factor = 1;                // multiplies cos and sin
@@ -43,15 +43,14 @@ struct RopeAngles {
   bool operator==(const RopeAngles&) const = default;
 };
 
-/// The one rule where frequencies depend on length (kDynamic, kLongRope): all tokens of a document, its cached prefix
-/// included, turn with the frequencies of the document's whole length, as in Transformers when it sees the document in
-/// one pass. Every other type gives the same for all lengths.
-/// Arithmetic in f32 and f64 as Transformers' modeling_rope_utils.py, so that angles agree to the last bit or nearly
-/// so.
-/// @param tokens  the document's length; outputs record it beside the frequencies
+/// Returns the angles. If frequencies depend on length (kDynamic, kLongRope), all tokens of a document, including its
+/// cached prefix, use the frequencies of the document's whole length, as in Transformers when it reads the document in
+/// one pass. For every other type, all lengths give the same angles. The arithmetic is f32 and f64 as in Transformers'
+/// modeling_rope_utils.py, so that angles agree to the last bit or nearly so.
+/// @param tokens  the document's length; outputs record it next to the frequencies
 RopeAngles rope_angles(const RopeParameters& rope, std::size_t tokens);
 
-/// Lengths for which this is equal have equal angles: 0 where length does not matter.
+/// Returns a value that is equal for lengths with equal angles; 0 if length does not matter.
 std::size_t rope_length_class(const RopeParameters& rope, std::size_t tokens) noexcept;
 
 }  // namespace kvs

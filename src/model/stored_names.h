@@ -12,22 +12,21 @@
 
 namespace kvs {
 
-/// The table's name of a tensor in `format`; empty: the format has no such tensor.
+/// Returns the table's name of a tensor in `format`; empty: the format has no such tensor.
 std::string_view name_in(const TensorSpec& spec, ModelFormat format);
 
-/// What a file may call a tensor of `row`: by its name, without the prefix that a base class's own checkpoint lacks,
-/// with one more of a model that held the whole one, by its name in other versions of Transformers.
+/// Returns the possible names of a tensor of `row` in a file: its name; without the prefix, as in a base class's own
+/// checkpoint; with one more prefix, as in a model that contains it; its name in other versions of Transformers.
 /// @param ending  ".weight" or ".bias"
 std::vector<std::string> file_names(const Architecture& row, const TensorSpec& spec, ModelFormat format,
                                     std::size_t layer, std::string_view ending);
 
-/// The first of `names` that is there, or nullptr.
+/// Returns the first of `names` that exists, or nullptr.
 const StoredTensor* find_any(const TensorArchive& archive, std::span<const std::string> names);
 
-/// Of a Hugging Face model whose config ties head and embedding: as in Transformers 5 they are tied only where both are
-/// equal or one of them is missing; else `parsed.config.tied_head` is cleared and a note added.
-/// @return what the embedding may be called
-/// Cost: reads both where both are stored.
+/// Resolves tied weights of a Hugging Face model whose config ties head and embedding. As in Transformers 5, they are
+/// tied only if both are equal or one of them is missing. Otherwise clears `parsed.config.tied_head` and adds a note.
+/// @return the possible names of the embedding Cost: reads both if both are stored.
 std::vector<std::string> settle_head(const TensorArchive& archive, ParsedConfig& parsed);
 
 }  // namespace kvs

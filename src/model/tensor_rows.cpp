@@ -31,7 +31,7 @@ void TensorRows::read(std::size_t first, std::size_t count, std::span<float> out
     throw Error(ErrorCode::kInternal, "TensorRows", "rows outside tensor " + tensor_->name);
   }
   const std::size_t width = columns(), tasks = (count + kRowsPerTask - 1) / kRowsPerTask;
-  std::exception_ptr failure;  // an exception must not leave a parallel region
+  std::exception_ptr failure;  // exceptions must not leave a parallel region
   bool finite = true;
 #pragma omp parallel for schedule(dynamic) reduction(&& : finite)
   for (std::size_t task = 0; task < tasks; ++task) {
@@ -48,14 +48,14 @@ void TensorRows::read(std::size_t first, std::size_t count, std::span<float> out
   if (failure) std::rethrow_exception(failure);
   if (!finite) fail_not_finite();
   if (count == 0) return;
-  // The caller holds a copy now. Interleaved rows come from the whole head around them: the rest goes with its own
-  // rows. Rows of other parts in between come back when they are read.
+  // The caller has a copy now, so the mapped pages are released. Interleaved rows are read from the whole head; pages
+  // of rows of other parts in between are read again when needed.
   const std::size_t row_bytes = tensor_->bytes.size() / static_cast<std::size_t>(tensor_->rows());
   const std::size_t begin = part_.stored(first), end = part_.stored(first + count - 1) + 1;
   archive_->release(tensor_->bytes.subspan(begin * row_bytes, (end - begin) * row_bytes));
 }
 
-/// Rows that the file holds side by side in one piece, others one by one.
+/// Reads consecutive rows of the file in one piece, others one by one.
 void TensorRows::read_run(std::size_t first, std::size_t count, std::span<float> out) const {
   const std::size_t width = columns();
   for (std::size_t done = 0; done < count;) {

@@ -12,15 +12,15 @@ namespace kvs {
 
 enum class ModelFormat : int { kHuggingFace, kGguf };
 
-/// How long an axis of a tensor must be.
+/// The required length of a tensor's axis.
 struct Extent {
   std::size_t size;
-  std::string source;  // the config's keys that it follows from
+  std::string source;  // the config keys from which it follows
 };
 Extent extent_of(TensorAxis axis, const ModelConfig& config, ModelFormat format);
 
 /// Checks one stored tensor, which holds the rows of all `parts`, against the config.
-/// @param bias  whether it is their bias, a vector
+/// @param bias  true if the tensor is their bias, a vector
 /// @throws Error kInput with both shapes and the config's keys, kUnsupported with a type that cannot be decoded.
 void check_shape(const TensorArchive& archive, const StoredTensor& tensor, std::span<const TensorSpec> parts, bool bias,
                  const ModelConfig& config, ModelFormat format);

@@ -22,10 +22,10 @@ namespace {
   throw Error(ErrorCode::kUsage, "--" + name, "found '" + std::string(found) + "', expected " + expected);
 }
 
-/// What no option takes goes by this name, which no word on a command line is likely to have.
+/// Name for words that belong to no option; no command line is likely to contain it.
 constexpr const char* kStray = "stray word";
 
-/// Words that follow it are values, whatever they begin with.
+/// Words after it are values, whatever they begin with.
 constexpr const char* kEndOfOptions = "--";
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
@@ -46,7 +46,7 @@ void check_choice(const std::string& name, const std::string& value, std::span<c
   refuse(name, value, "one of " + expected + did_you_mean(value, known));
 }
 
-/// "0,14-16" or "all", below `count`; nothing for another form.
+/// Parses "0,14-16" or "all", all below `count`; nullopt for another form.
 std::optional<std::set<std::size_t>> parse_indices(std::string_view text, std::size_t count) {
   std::set<std::size_t> chosen;
   if (text == "all") {
@@ -202,7 +202,7 @@ std::pair<std::optional<std::int64_t>, std::optional<std::int64_t>> Options::win
   const auto first = bound(std::string_view(range).substr(0, colon)),
              last = bound(std::string_view(range).substr(colon + 1));
   const bool comparable = first && last && (*first < 0) == (*last < 0);
-  if ((comparable && *first >= *last) || last == 0) refuse_range();  // it selects nothing, whatever the text
+  if ((comparable && *first >= *last) || last == 0) refuse_range();  // selects nothing, whatever the text
   return {first, last};
 }
 
@@ -223,18 +223,18 @@ struct OptionTable::State {
   po::options_description hidden;
   std::map<std::string, std::string> standards;
   std::string positional_name, positional_help;
-  std::string described;  // an option, whose value has a help of its own
+  std::string described;  // option whose value has its own help
   std::function<std::string(const std::string& value)> describe;
-  std::string last;                              // the option that from() and required() are of
-  std::map<std::string, std::string> old_names;  // to the names of now
+  std::string last;  // option that from() and required() modify
+  std::map<std::string, std::string> old_names;  // to the present names
   std::map<std::string, std::pair<double, double>> ranges;
   std::set<std::string> wholes;
   std::vector<std::string> required;
   std::vector<std::function<void(const Options&)>> checks;
 
-  /// Gives an option that stands under its old name the name of now.
+  /// Replaces an option's old name with its present one.
   void rename(std::string& word) const;
-  /// Checks the value of an option that stands on the command line by its placeholder and its range.
+  /// Checks the value of a given option against its placeholder and its range.
   void check_value(const Options& options, const std::string& name) const;
 };
 
@@ -392,7 +392,7 @@ std::optional<Options> OptionTable::parse(Arguments arguments, std::ostream& out
   std::string program, subcommand;
   usage >> program >> subcommand;
   result.command_ = program + ' ' + subcommand;
-  // A resumed run is the same run: it records the same command. Nor is one another that replaces what was there.
+  // --resume and --force are left out: a run that resumes or replaces files is the same run, with the same command.
   const auto values = std::ranges::find(words, kEndOfOptions);
   for (auto word = words.begin(); word != values; ++word)
     if (*word != "--resume" && *word != "--force") result.command_ += ' ' + shell_quoted(*word);
@@ -422,7 +422,7 @@ Options OptionTable::parse_words(const std::vector<std::string>& words) const {
     all.add_options()(kStray, po::value<std::vector<std::string>>());
     positional.add(kStray, -1);
   }
-  // Boost takes whatever follows an option as its value, the next option too.
+  // Boost takes the word after an option as its value, even if it is an option.
   for (std::size_t n = 0; n + 1 < words.size() && words[n] != kEndOfOptions; ++n) {
     const auto* description = words[n].starts_with("--") ? all.find_nothrow(words[n].substr(2), false) : nullptr;
     if (description != nullptr && description->semantic()->min_tokens() > 0 && words[n + 1].starts_with("--"))

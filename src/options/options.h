@@ -20,14 +20,14 @@ namespace kvs {
 
 using Arguments = std::span<const std::string>;
 
-/// A command line after parsing: every getter checks the whole value and throws Error kUsage naming the option.
+/// A parsed command line. Every getter checks the whole value and throws Error kUsage naming the option.
 class Options {
  public:
   bool has(const std::string& name) const;
   bool flag(const std::string& name) const;
-  /// True if it stood on the command line: has() is true for a default, too.
+  /// Returns true if the option is on the command line; has() is also true for a default.
   bool given(const std::string& name) const;
-  /// Whether the command has an option of this name.
+  /// Returns true if the command has an option of this name.
   bool takes(const std::string& name) const;
   const std::string& text(const std::string& name) const;
   /// All values of a repeatable option, in order.
@@ -42,23 +42,23 @@ class Options {
   double share(const std::string& name) const;
   const std::string& choice(const std::string& name, std::span<const std::string_view> allowed) const;
   bool on_off(const std::string& name) const;
-  /// "0,14-16": ascending, distinct, below `count`; all of them if the option is absent or "all".
+  /// Parses "0,14-16" to ascending, distinct indices below `count`; all indices if the option is absent or "all".
   std::vector<std::size_t> indices(const std::string& name, std::size_t count) const;
-  /// "a,b": the words between commas, none of them empty.
+  /// Parses "a,b" to words, none of them empty.
   std::vector<std::string> words(const std::string& name) const;
-  /// "4,8,16": integers in [least, most], in the order given.
+  /// Parses "4,8,16" to integers in [least, most], in the given order.
   std::vector<std::size_t> integers(const std::string& name, std::size_t least, std::size_t most) const;
-  /// "A:B", either of which may be missing.
+  /// Parses "A:B"; either bound may be missing.
   std::pair<std::optional<std::int64_t>, std::optional<std::int64_t>> window_range(const std::string& name) const;
 
-  /// The options whose values are files or folders: FILE, DIR or PATH in --help; so a word without an option.
+  /// Options whose values are files or folders (FILE, DIR or PATH in --help). A word without an option may be one, too.
   const std::set<std::string>& paths() const noexcept { return paths_; }
-  /// The command line, quoted for a shell, as it is recorded in outputs: without --resume and --force.
+  /// The command line as recorded in outputs: quoted for a shell, without --resume and --force.
   const std::string& command() const noexcept { return command_; }
-  /// The same with --resume.
+  /// command() with --resume.
   const std::string& resumed_command() const noexcept { return resumed_command_; }
-  /// The options that change results, by name (defaults filled in): what a resumed run must share with the one before.
-  /// Left out: how a run behaves (--threads, --resume, --force, --quiet, --json, --no-lock) and where files lie.
+  /// Returns the options that change results, by name, with defaults: a resumed run must have the same. Not included:
+  /// options of the run itself (--threads, --resume, --force, --quiet, --json, --no-lock) and paths.
   std::map<std::string, std::vector<std::string>> result_options() const;
 
  private:
@@ -66,7 +66,7 @@ class Options {
   std::map<std::string, std::vector<std::string>> values_;
   std::set<std::string> given_, paths_;
   std::string command_, resumed_command_;
-  std::map<std::string, std::string> forms_;  // of all options: the placeholder
+  std::map<std::string, std::string> forms_;  // placeholder of each option
 };
 
 /// Names of options, for the length of a call.
@@ -88,7 +88,7 @@ void refuse_standard_input(const Options& options, const std::string& reader);
 /// @throws Error kUsage "missing option --NAME FORM".
 [[noreturn]] void miss_option(const std::string& name, const std::string& form);
 
-/// What a command accepts, from which both parsing and --help follow.
+/// The options that a command accepts. Parsing and --help use this table.
 class OptionTable {
  public:
   /// @param usage  e.g. "kvspectrum capture --model PATH --text PATH --out FILE"
@@ -97,34 +97,33 @@ class OptionTable {
   OptionTable(OptionTable&&) noexcept;
 
   OptionTable& group(const std::string& title);
-  /// A single-valued option; an empty `standard` means that it has no default. The placeholder says the value's form,
-  /// and parse() checks it: words joined by | are the only values, one capital letter is a whole number, SHARE a number
-  /// above 0 and at most 1, A:B a range of windows, LAYERS a list of indices; the rest is text.
+  /// Adds an option with one value; an empty `standard` means no default. The placeholder states the value's form,
+  /// which parse() checks: words joined by | are the only values, one capital letter is a whole number, SHARE a number
+  /// above 0 and at most 1, A:B a range of windows, LAYERS a list of indices; anything else is text.
   OptionTable& value(const std::string& name, const std::string& placeholder, const std::string& help,
                      const std::string& standard = "");
-  /// An option that may repeat and take several values at once.
+  /// Adds an option that may be repeated and takes several values at once.
   OptionTable& list(const std::string& name, const std::string& placeholder, const std::string& help);
   OptionTable& flag(const std::string& name, const std::string& help);
-  /// The last option takes a whole number of at least so much, whatever its placeholder.
+  /// Requires a whole number of at least `least` for the last option, independent of its placeholder.
   OptionTable& whole(double least);
-  /// The numbers that the last option takes: one, or a LIST of whole numbers.
+  /// Sets the range of the last option: one number, or a LIST of whole numbers.
   OptionTable& from(double least, double most = std::numeric_limits<double>::infinity());
-  /// The last option's name in version 0.1, which is still read, with a note.
+  /// Reads the last option under `name`, its name in version 0.1, too, with a note.
   OptionTable& formerly(const std::string& name);
-  /// The last option must be given.
+  /// Makes the last option required.
   OptionTable& required();
-  /// `--help` beside the last option prints what `describe` says of its value, and nothing else.
+  /// Makes `--help` with the last option print only what `describe` returns for the option's value.
   OptionTable& describes(std::function<std::string(const std::string& value)> describe);
-  /// What parse() checks last. A check reads no file, so that a command has no lock or output when it throws.
+  /// Adds a check at the end of parse(). Checks read no files, so a command has no lock or output when one throws.
   OptionTable& check(std::function<void(const Options&)> check);
-  /// A required argument without a name.
+  /// Adds a required argument without a name.
   OptionTable& positional(const std::string& name, const std::string& help);
-  /// The same, one or more of them.
+  /// Like positional(), for one or more arguments.
   OptionTable& positionals(const std::string& name, const std::string& help);
 
-  /// Options and their values' forms are checked before --help is answered, so that a command line can be tried with
-  /// it.
-  /// @return nothing if --help was asked for (it has been printed to `out`).  @throws Error kUsage.
+  /// Checks options and the forms of their values before it answers --help, so that --help can test a command line.
+  /// @return nullopt if --help was given (the help has been printed to `out`).  @throws Error kUsage.
   std::optional<Options> parse(Arguments arguments, std::ostream& out) const;
 
  private:
@@ -135,11 +134,11 @@ class OptionTable {
   std::unique_ptr<State> state_;
 };
 
-/// Whether `word` is --help or -h, and whether one of `words` before "--" is.
+/// is_help(): `word` is --help or -h. asks_for_help(): one of `words` before "--" is.
 bool is_help(std::string_view word) noexcept;
 bool asks_for_help(Arguments words) noexcept;
 
-/// `text` as one word for a POSIX shell.
+/// Quotes `text` as one word for a POSIX shell.
 std::string shell_quoted(std::string_view text);
 
 }  // namespace kvs

@@ -17,7 +17,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kSmall = std::size_t{64} << 10;  // a result that goes without asking for room
+constexpr std::size_t kSmall = std::size_t{64} << 10;  // a result up to this size is sent without asking for room
 constexpr std::chrono::microseconds kShortest{20}, kLongest{1000};
 constexpr std::chrono::milliseconds kPatience{20};
 constexpr std::chrono::seconds kFarewell{20};
@@ -46,7 +46,7 @@ class Follower final : public Ranks {
   void fail(int status, const std::string& line) noexcept override {
     try {
       transport_->send(0, encode(Message{Talk::kFailed, turn_, static_cast<std::uint64_t>(status), 0, line}));
-      const auto end = Clock::now() + kFarewell;  // rank 0 ends the run, and so this process
+      const auto end = Clock::now() + kFarewell;  // rank 0 ends the run, and with it this process
       while (Clock::now() < end && pending_signal() == 0) {
         transport_->flushed();
         std::this_thread::sleep_for(kLongest);
@@ -83,7 +83,7 @@ class Follower final : public Ranks {
     PendingResult result;
   };
 
-  /// @param before  is delivered while there is nothing to do: what is handed out may wait for it
+  /// @param before  is delivered while this rank is idle, because the next unit may depend on its delivery
   std::optional<std::size_t> next_unit(std::optional<Late>& before) {
     say({Talk::kNext, turn_});
     std::optional<Message> reply = hear_until({Talk::kUnit, Talk::kOver}, Clock::now() + kPatience);
@@ -105,13 +105,13 @@ class Follower final : public Ranks {
     say({Talk::kResult, turn_, late.unit, 0, std::move(body)});
   }
 
-  /// Sends a message and waits until it has left: nothing does while this rank computes.
+  /// Sends a message and waits until it has left: nothing is sent while this rank computes.
   void say(const Message& message) {
     transport_->send(0, encode(message));
     wait_until([this] { return transport_->flushed(); });
   }
   Message hear(std::initializer_list<Talk> talks) { return *hear_until(talks, Clock::time_point::max()); }
-  /// The first message of this turn that is one of `talks`; none if the time is over. Others wait.
+  /// Returns the first message of this turn that is one of `talks`, or nullopt at `end`. Other messages are kept.
   std::optional<Message> hear_until(std::initializer_list<Talk> talks, Clock::time_point end) {
     std::optional<Message> found;
     wait_until([&] {

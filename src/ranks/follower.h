@@ -7,7 +7,7 @@
 
 namespace kvs {
 
-/// A rank other than 0. Speaks with rank 0 from the thread that calls it.
+/// Creates a rank other than 0. It talks to rank 0 from the thread that calls it.
 std::unique_ptr<Ranks> make_follower(std::unique_ptr<Transport> transport);
 
 }  // namespace kvs

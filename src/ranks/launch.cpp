@@ -23,7 +23,7 @@ std::optional<std::size_t> number(const char* name) {
   return value;
 }
 
-/// Of a list such as Slurm's "8(x4),2", one entry for each host: the first, which all ranks see alike.
+/// Reads a list such as Slurm's "8(x4),2" (one entry for each host) and returns its first number (equal on all ranks).
 std::optional<std::size_t> first_number(const char* name) {
   const char* const text = std::getenv(name);
   if (text == nullptr) return std::nullopt;
@@ -32,7 +32,7 @@ std::optional<std::size_t> first_number(const char* name) {
   return value;
 }
 
-/// The variables in which a launcher tells a process its place.
+/// The environment variables in which a launcher tells a process its rank and the number of ranks.
 struct Names {
   const char *size, *rank, *local_size, *local_rank;
 };
@@ -56,7 +56,7 @@ std::vector<std::string_view> words(std::string_view list) {
 Launch launch_of_environment() {
   for (const Names& names : kLaunchers) {
     const auto size = number(names.size), rank = number(names.rank);
-    if (!size || !rank || *rank >= *size) continue;  // else the innermost launcher, though it started one process alone
+    if (!size || !rank || *rank >= *size) continue;  // the innermost launcher counts, even with one process
     Launch launch{.size = *size, .rank = *rank};
     launch.local_rank = number(names.local_rank).value_or(0);
     launch.local_size = std::max(first_number(names.local_size).value_or(1), launch.local_rank + 1);

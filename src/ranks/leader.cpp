@@ -102,7 +102,7 @@ class Leader final : public Ranks {
         note_document(*unit / units.per_document);
         PendingResult result = start(*unit);
         if (late) {
-          collector.push(*unit, 0, std::move(result));  // which the collector asks for in its turn
+          collector.push(*unit, 0, std::move(result));  // the collector asks for the result in order
           continue;
         }
         UnitResult whole = result();
@@ -124,7 +124,7 @@ class Leader final : public Ranks {
     Message message;
   };
 
-  // What main's thread calls.
+  // Functions that the main thread calls.
 
   void open(const Units& units, OrderedCollector& collector) {
     const std::scoped_lock lock(mutex_);
@@ -132,7 +132,7 @@ class Leader final : public Ranks {
     queue_.emplace(units, size_);
     collector_ = &collector;
   }
-  /// Ranks that ask later learn that it is over.
+  /// Ranks that ask later are told that the units are over.
   void close() {
     const std::scoped_lock lock(mutex_);
     queue_.reset();
@@ -153,7 +153,7 @@ class Leader final : public Ranks {
     lock.lock();
   }
 
-  // The thread that speaks with the others.
+  // Functions of the thread that talks to the other ranks.
 
   void serve(const Open& open, std::promise<void>& opened) {
     try {
@@ -238,7 +238,7 @@ class Leader final : public Ranks {
     });
   }
 
-  /// Answers those who wait, as far as there is something for them now.
+  /// Answers the waiting ranks for which there is an answer now.
   void answer() {
     std::deque<Asked> still;
     for (Asked& asked : asked_) {
@@ -253,7 +253,7 @@ class Leader final : public Ranks {
 
   std::optional<Message> answer_to(const Asked& asked) {
     const Message& message = asked.message;
-    if (message.turn > turn_) return std::nullopt;  // this rank is not there yet
+    if (message.turn > turn_) return std::nullopt;  // this rank has not reached that turn yet
     const bool open = message.turn == turn_ && collector_ != nullptr;
     if (message.talk == Talk::kReady) {
       if (!open || !collector_->has_room(message.unit, message.bytes)) return std::nullopt;
@@ -280,11 +280,11 @@ class Leader final : public Ranks {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::uint64_t turn_ = 0;
-  std::size_t left_ = 0;  // ranks that have nothing left to do
+  std::size_t left_ = 0;  // ranks that have finished
   std::optional<UnitQueue> queue_;
-  OrderedCollector* collector_ = nullptr;                       // of the units that are shared now
-  std::deque<Asked> asked_;                                     // and not answered
-  std::deque<std::pair<std::size_t, Message>> outbox_;          // to a rank
+  OrderedCollector* collector_ = nullptr;                       // for the units that are shared now
+  std::deque<Asked> asked_;                                     // and not yet answered
+  std::deque<std::pair<std::size_t, Message>> outbox_;          // (rank, message)
   std::map<std::uint64_t, std::map<std::size_t, Json>> words_;  // [turn][rank]
   std::optional<Error> failure_;
 };

@@ -25,7 +25,7 @@ fs::path library_path() {
 
 std::unique_ptr<Transport> open_mpi(bool thread_may_differ, std::size_t expected) {
   const fs::path path = library_path();
-  // Global: MPI loads components of its own that look its symbols up.
+  // RTLD_GLOBAL: MPI loads components that look up its symbols.
   void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
   void* const open = library == nullptr ? nullptr : ::dlsym(library, kOpenTransport);
   if (open == nullptr)

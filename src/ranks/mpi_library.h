@@ -7,15 +7,16 @@
 
 namespace kvs {
 
-/// MPI sees another number of ranks than were launched: it is not the launcher's, and every rank is one alone.
+/// MPI reports another number of ranks than were launched: this MPI does not belong to the launcher, and each rank
+/// would be a run of its own.
 class ForeignLauncher : public Error {
  public:
   using Error::Error;
 };
 
-/// Loads libkvs_mpi.so from beside this program or from ../lib/kvspectrum, and MPI with it, and joins the run.
+/// Loads libkvs_mpi.so from this program's folder or from ../lib/kvspectrum, and MPI with it, and joins the run.
 /// @param expected  the number of ranks that the launcher has started
-/// @throws Error kEnvironment if one of them is missing; ForeignLauncher
+/// @throws Error kEnvironment if a library is missing; ForeignLauncher
 std::unique_ptr<Transport> open_mpi(bool thread_may_differ, std::size_t expected);
 
 }  // namespace kvs

@@ -6,7 +6,7 @@
 
 namespace kvs {
 
-/// The run of one process, without MPI.
+/// Creates the run of a single process, without MPI.
 std::unique_ptr<Ranks> make_one_process();
 
 }  // namespace kvs

@@ -12,25 +12,25 @@
 
 namespace kvs {
 
-/// Takes results in the order of their units, on a thread of its own, as they come in any order.
+/// Accepts results in any order and passes them on in the order of their units, on its own thread.
 class OrderedCollector {
  public:
-  /// @param check  is called now and then by those who wait here, and may throw
+  /// @param check  called from time to time by threads that wait here; may throw
   OrderedCollector(std::size_t first, Ranks::Take take, std::function<void()> check = {});
-  /// Takes what has come of the next units; the rest is dropped.
+  /// Passes on the results that are next in order and present; drops the rest.
   ~OrderedCollector();
   OrderedCollector(const OrderedCollector&) = delete;
   OrderedCollector& operator=(const OrderedCollector&) = delete;
 
-  /// Whether a result of so many bytes may come: it is the next one, or there is room for it.
+  /// Returns true if a result of `bytes` bytes may be given now: it is the next one, or there is room for it.
   bool has_room(std::size_t unit, std::size_t bytes) const;
   /// Waits until there is room. @throws what `take` or a pending result has thrown
   void push(std::size_t unit, std::size_t bytes, PendingResult result);
-  /// The same without waiting or throwing, for room that was asked for.
+  /// Like push(), but neither waits nor throws; for results whose room was checked with has_room().
   void give(std::size_t unit, std::size_t bytes, PendingResult result);
   /// Waits until all units below `last` are taken. @throws what `take` or a pending result has thrown
   void finish(std::size_t last);
-  /// The first unit that is not taken.
+  /// Returns the first unit that is not taken.
   std::size_t next() const;
 
  private:

@@ -9,8 +9,8 @@
 
 namespace kvs {
 
-/// Which unit a rank gets next. Nobody is kWindow units for each rank ahead of what is taken, so that results do not
-/// pile up behind a slow rank.
+/// Decides which unit a rank gets next. No rank is more than kWindow × ranks units ahead of the taken results, so that
+/// results do not pile up behind a slow rank.
 class UnitQueue {
  public:
   static constexpr std::size_t kWindow = 4;
@@ -20,9 +20,9 @@ class UnitQueue {
       next_[rank] = units.bound ? units.first + (rank + ranks - units.first % ranks) % ranks : units.first;
   }
 
-  /// Whether nothing is left for a rank.
+  /// Returns true if no unit is left for a rank.
   bool is_over(std::size_t rank) const noexcept { return next(rank) >= units_.last; }
-  /// The next unit; none while the window is full or nothing is left.
+  /// Returns the next unit; nullopt while the window is full or if no unit is left.
   std::optional<std::size_t> take(std::size_t rank, std::size_t taken) {
     const std::size_t unit = next(rank);
     if (unit >= units_.last || unit >= taken + kWindow * ranks_) return std::nullopt;
@@ -34,7 +34,7 @@ class UnitQueue {
   std::size_t next(std::size_t rank) const noexcept { return next_[units_.bound ? rank : 0]; }
 
   Units units_;
-  std::vector<std::size_t> next_;  // [rank] of bound units, else one for all
+  std::vector<std::size_t> next_;  // [rank] for bound units, otherwise one for all
   std::size_t ranks_;
 };
 

@@ -22,14 +22,14 @@ constexpr int kParentDied = SIGUSR2;
 constexpr int kForwarded[] = {SIGTERM, SIGINT, SIGHUP, SIGCONT};
 
 /// Shared by a rank and the process that watches it.
-std::atomic<std::uint64_t>* g_document = nullptr;  // its number + 1; 0: none yet
+std::atomic<std::uint64_t>* g_document = nullptr;  // number of the document + 1; 0: none yet
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
 std::array<char, 512> g_who{};  // "PROGRAM: error: rank R on HOST: "
 pid_t g_child = 0;
-volatile std::sig_atomic_t g_ending = 0;  // this process was told to end
+volatile std::sig_atomic_t g_ending = 0;  // this process was asked to end
 
-/// A line on standard error, by what a signal handler may call.
+/// Prints a line on standard error, with async-signal-safe calls only.
 void say(const char* what, int number) noexcept {
   std::array<char, 800> line{};
   char* end = line.data();
@@ -43,7 +43,7 @@ void say(const char* what, int number) noexcept {
   const std::uint64_t document = g_document->load();
   add(document == 0 ? " before its first document" : " at document ");
   if (document != 0) add_number(document - 1);
-  add("; --resume goes on, with any number of ranks\n");
+  add("; --resume continues with any number of ranks\n");
   (void)!::write(STDERR_FILENO, line.data(), static_cast<std::size_t>(end - line.data()));
 }
 
@@ -64,7 +64,7 @@ void handle(int signal, void (*handler)(int)) {
   sigaction(signal, &action, nullptr);
 }
 
-/// Whether the program ends with this status itself (docs/errors.md). MPI ends it with others.
+/// Returns true if the program itself ends with this status (docs/errors.md). MPI ends it with other statuses.
 bool is_own_status(int status) noexcept {
   return status == 0 ||
          (status >= static_cast<int>(ErrorCode::kUsage) && status <= static_cast<int>(ErrorCode::kConflict)) ||
@@ -102,7 +102,7 @@ void watch_rank(std::string_view program, const Launch& launch) {
   g_child = ::fork();
   if (g_child < 0) throw Error(ErrorCode::kEnvironment, "system", std::string("cannot fork: ") + std::strerror(errno));
   if (g_child > 0) watch();
-  (void)::setpgid(0, 0);  // signals come by way of the parent alone
+  (void)::setpgid(0, 0);  // signals reach the child only through the parent
   handle(kParentDied, on_parents_death);
   (void)::prctl(PR_SET_PDEATHSIG, kParentDied);
   if (::getppid() != parent) ::raise(kParentDied);

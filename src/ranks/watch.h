@@ -8,12 +8,12 @@
 
 namespace kvs {
 
-/// Forks. The child goes on as this rank; the parent waits for it and, should a signal kill it or MPI end it, says
-/// which rank on which host died at which document, and ends with status 6. Should the parent be killed, the child says
-/// so and ends. Returns in the child alone. To be called before there are threads.
+/// Forks. The child continues as this rank. The parent waits for the child: if a signal kills it or MPI ends it, the
+/// parent prints which rank on which host died at which document and exits with status 6. If the parent is killed, the
+/// child prints that and ends. Returns in the child only. Call before any thread starts.
 void watch_rank(std::string_view program, const Launch& launch);
 
-/// What this rank computes now, for the watching parent. Without one nothing happens.
+/// Records the document that this rank computes, for the watching parent. Does nothing without one.
 void note_document(std::uint64_t document) noexcept;
 
 }  // namespace kvs

@@ -21,9 +21,9 @@ std::vector<std::size_t> captured_layers(const Options& options, std::span<const
 std::unique_ptr<CaptureSource> open_capture_source(CaptureReader& reader, Backend& backend, const Options& options,
                                                    const RunOptions& run) {
   if (!reader.has_checksums())
-    print_note("note: " + options.text("capture") +
-                   " has no manifest beside it, which holds its checksums: its data are not checked",
-               run.quiet);
+    print_note(
+        "note: " + options.text("capture") + " has no manifest with checksums next to it: its data are not checked",
+        run.quiet);
   auto source = std::make_unique<CaptureSource>(reader, backend, options.flag("skip-corrupt"));
   if (source->skipped() > 0)
     print_note("note: left out " + std::to_string(source->skipped()) + " of " + std::to_string(reader.documents()) +

@@ -16,12 +16,13 @@ namespace kvs {
 
 /// Options that need --capture.
 inline constexpr std::array<std::string_view, 2> kCaptureOptions = {"allow-incomplete", "skip-corrupt"};
-/// The layers that --layers names among those a capture holds (ascending); all of them for "all".
+/// Returns the layers that --layers names among those in a capture (ascending); for "all", all of them.
 std::vector<std::size_t> captured_layers(const Options& options, std::span<const std::int32_t> stored);
-/// The states of an opened capture; says if nothing can check them, and how many documents --skip-corrupt leaves out.
+/// Returns the states of an opened capture. Prints a note if the capture has no checksums, and how many documents
+/// --skip-corrupt leaves out.
 std::unique_ptr<CaptureSource> open_capture_source(CaptureReader& reader, Backend& backend, const Options& options,
                                                    const RunOptions& run);
-/// What --capture says of its texts: `bos` and `tokenizer_sha256`, each only where its manifest or journal has it.
+/// Returns `bos` and `tokenizer_sha256` of the texts of --capture, each only if its manifest or journal has it.
 /// @throws Error kInput for a value that no run writes
 Json texts_of_capture(const Options& options, const CaptureReader& capture);
 

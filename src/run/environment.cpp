@@ -17,10 +17,11 @@
 namespace kvs {
 namespace {
 
-/// Switches of oneDNN that print into standard output, write files, compute in bf16 what is f32, or sum otherwise.
+/// Switches of oneDNN that print to standard output, write files, compute f32 in bf16, or change the order of sums.
 constexpr const char* kOneDnnSwitches[] = {"VERBOSE",     "VERBOSE_TIMESTAMP",   "JIT_DUMP",
                                            "JIT_PROFILE", "DEFAULT_FPMATH_MODE", "CPU_ISA_HINTS"};
-/// Variables by which OpenBLAS sums otherwise or prints, HDF5 prints or loads other code, and OpenSSL has no SHA-256.
+/// Variables that change OpenBLAS's order of sums or make it print, make HDF5 print or load other code, or leave
+/// OpenSSL without SHA-256.
 constexpr const char* kOtherSwitches[] = {"OPENBLAS_BLOCK_FACTOR", "OPENBLAS_VERBOSE",    "OMP_ADAPTIVE", "HDF5_DEBUG",
                                           "HDF5_PLUGIN_PATH",      "HDF5_PLUGIN_PRELOAD", "OPENSSL_CONF"};
 
@@ -33,7 +34,7 @@ void clear_switches() {
 constexpr std::size_t kMebibyte = std::size_t{1} << 20;
 constexpr std::size_t kMinStack = kMebibyte, kMainStack = 8 * kMebibyte, kThreadStack = 2 * kMebibyte;
 
-/// The main thread's stack grows up to the limit of the moment.
+/// The main thread's stack can grow up to the current limit.
 void raise_stack_limit() {
   struct rlimit limit {};
   if (::getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= kMainStack) return;
@@ -44,9 +45,9 @@ void raise_stack_limit() {
                   std::to_string(kMinStack / 1024) + " (ulimit -s)");
 }
 
-/// Stacks of new threads would be as large as the limit of the main thread's stack was when the program began: 8 MiB,
-/// the usual one, is more than anything here needs, and glibc keeps 40 MiB of stacks for the next threads when some
-/// end, as they do where regions of several sizes take turns.
+/// By default, stacks of new threads would be as large as the limit of the main thread's stack at the start of the
+/// program. 8 MiB, the usual size, is more than anything here needs. glibc caches 40 MiB of stacks of ended threads for
+/// new ones; threads end when regions of several sizes take turns.
 void set_thread_stacks() {
   pthread_attr_t attributes;
   if (::pthread_getattr_default_np(&attributes) != 0) return;
@@ -54,7 +55,7 @@ void set_thread_stacks() {
   ::pthread_attr_destroy(&attributes);
 }
 
-/// Whether the code at `address` is libgomp's.
+/// Returns true if the code at `address` is libgomp's.
 bool is_of_openmp(const void* address) noexcept {
   Dl_info found{};
   return ::dladdr(address, &found) != 0 && std::strstr(found.dli_fname, "libgomp") != nullptr;
@@ -70,8 +71,8 @@ void settle_environment() {
 
 }  // namespace kvs
 
-/// Stands before glibc's. Where libgomp gets no thread it would end the program with two lines of its own; and its
-/// threads' stacks are of OMP_STACKSIZE, which may be too small or too large.
+/// Replaces glibc's function. Otherwise libgomp, if it gets no thread, would end the program with two lines of its own,
+/// and its threads' stacks would have the size OMP_STACKSIZE, which may be too small or too large.
 extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*),
                               void* argument) noexcept {
   using Create = int(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);

@@ -2,9 +2,9 @@
 
 namespace kvs {
 
-/// Makes a program independent of its caller's environment: deletes variables that change what libraries compute or
-/// that make them print, and gives all threads stacks that are large enough, whatever `ulimit -s` and OMP_STACKSIZE
-/// say. Must be called first.
+/// Makes a program independent of its caller's environment. Deletes variables that change the results of libraries or
+/// make them print. Gives all threads stacks that are large enough, independent of `ulimit -s` and OMP_STACKSIZE. Call
+/// first.
 /// @throws Error kEnvironment if the stack cannot be made large enough
 void settle_environment();
 

@@ -14,7 +14,7 @@ namespace kvs {
 namespace {
 
 constexpr double kCaptureBytesPerSecond = 0.9e9;  // read, checked and transformed
-constexpr double kCodedValuesPerSecond = 0.67e6;  // of a thread's trellis
+constexpr double kCodedValuesPerSecond = 0.67e6;  // of the trellis, per thread
 
 double seconds_per_flop(Backend& backend) {
   constexpr std::size_t kRows = 512, kSize = 1024;
@@ -40,7 +40,7 @@ double seconds_per_flop(Backend& backend) {
   return best / (2.0 * kRows * kSize * kSize);
 }
 
-/// What the processor is, where it computes, and whether the other --dtype would be the faster one.
+/// Returns the processor, the arithmetic in use, and whether the other --dtype would be faster.
 std::string processor_note(const Backend& backend) {
   if (backend.device() != "cpu") return "";
   const bool bf16 = backend.compute_type() == DType::kBF16;
@@ -60,7 +60,7 @@ double loaded_weight_bytes(const ModelSource& source, DType type) {
     bytes += values * static_cast<double>(is_matrix ? item_size(type) : sizeof(float));
   }
   const ModelConfig& config = source.config();
-  if (config.tied_head)  // packed for products beside the embedding, whose rows are gathered
+  if (config.tied_head)  // packed for products; the rows for lookups are stored in addition
     bytes += static_cast<double>(config.vocabulary * config.d_model * item_size(type));
   return bytes;
 }
@@ -83,13 +83,13 @@ double ablation_memory(const ModelConfig& config, double weight_bytes, std::size
 double captured_memory(const CaptureHeader& header) {
   std::size_t heads = 0;
   for (const StateKind kind : header.states) heads += header.heads_of(kind);
-  // As read, and in the backend's memory.
+  // Counted twice: as read, and in the backend's memory.
   return 2.0 * static_cast<double>(heads * header.tokens * header.head_dim * sizeof(float));
 }
 
 double layer_flops(const ModelConfig& c, double tokens, double past) {
   const auto width = static_cast<double>(c.query_heads * c.head_dim);
-  // Scores and their product with V: a multiply-add each per pair, of the causal half among the new tokens.
+  // Scores and their product with V: a multiply-add each per pair; of the new tokens among themselves, the causal half.
   return 2 * layer_products(c) * tokens + 4 * width * tokens * (past + tokens / 2);
 }
 
@@ -102,7 +102,7 @@ double forward_flops(const ModelConfig& c, double tokens) {
 }
 
 double expected_seconds(const Estimate& estimate, Backend& backend) {
-  // Products alone run at the probed rate; the rest of a pass adds about a fifth (docs/performance.md).
+  // Products alone run at the measured rate; the rest of a pass adds about a fifth (docs/performance.md).
   const double computing = estimate.flops > 0 ? 1.2 * estimate.flops * seconds_per_flop(backend) : 0;
   return computing + estimate.read_bytes / kCaptureBytesPerSecond +
          estimate.coded_values / kCodedValuesPerSecond / omp_get_max_threads();

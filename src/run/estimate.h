@@ -8,36 +8,36 @@
 
 namespace kvs {
 
-/// The time, the memory and the disk space that a run takes.
+/// The time, memory and disk space that a run needs.
 struct Estimate {
   double flops = 0, memory_bytes = 0, disk_bytes = 0;  // disk: written
   double read_bytes = 0;                               // of captures
   double coded_values = 0;                             // by the transform coder's trellis
   bool at_most = false;                                // the work may end earlier
-  std::optional<double> limit = std::nullopt;          // seconds after which it ends in any case
+  std::optional<double> limit = std::nullopt;          // time limit in seconds
 };
-/// The seconds that a run takes, without regard to `limit`: from products that are timed now, and from the rates at
-/// which captures are read and values are coded (docs/performance.md).
+/// Returns the expected seconds of a run, without `limit`: from products that are timed now, and from the rates of
+/// reading captures and coding values (docs/performance.md).
 double expected_seconds(const Estimate& estimate, Backend& backend);
 /// Prints "estimate: … on DEVICE" to stderr unless quiet.
 void print_estimate(const Estimate& estimate, Backend& backend, const RunOptions& run);
 /// FLOPs of one layer, and of the language-model head, for `tokens` new tokens after `past` others.
 double layer_flops(const ModelConfig& config, double tokens, double past = 0);
 double head_flops(const ModelConfig& config, double tokens);
-/// FLOPs of a forward pass over `tokens` tokens of one sequence with the head.
+/// FLOPs of a forward pass, with the head, over `tokens` tokens of one sequence.
 double forward_flops(const ModelConfig& config, double tokens);
 
-// Bytes in memory at a command's peak: what commands print before they run, and what `kvspectrum info` shows.
+// Bytes of memory at a command's peak: commands print them before they run, and `kvspectrum info` shows them.
 
-/// Weights in a backend's memory and the embedding on the host, as Model::weight_bytes() will be but for the padding of
-/// packed matrices. Reads no weight.
+/// Bytes of the weights in a backend's memory and of the embedding on the host: Model::weight_bytes() without the
+/// padding of packed matrices. Reads no weight.
 double loaded_weight_bytes(const ModelSource& source, DType type);
 /// A forward pass over one sequence of `tokens`: the weights and one layer's activations.
 double pass_memory(const ModelConfig& config, double weight_bytes, std::size_t tokens);
 double session_memory(const ModelSession& session, std::size_t tokens);
-/// An ablation: a pass over a document, and a batch of variants of 4,096 rows or one document.
+/// An ablation: a pass over a document, and a batch of variants with 4,096 rows or one document.
 double ablation_memory(const ModelConfig& config, double weight_bytes, std::size_t tokens);
-/// Memory that one document's states of one layer take as they come from a capture.
+/// Memory of one document's states of one layer from a capture.
 double captured_memory(const CaptureHeader& header);
 
 }  // namespace kvs

@@ -20,7 +20,8 @@ namespace {
 std::string_view dying_program;
 std::atomic<bool> memory_ran_out = false;
 
-/// As without a handler. An exception that nobody caught is unknown to std::terminate(), its cause is not.
+/// Behaves as if there were no handler, but records that memory ran out, because std::terminate() cannot access an
+/// uncaught exception.
 [[noreturn]] void on_exhausted_memory() {
   memory_ran_out = true;
   throw std::bad_alloc();
@@ -32,7 +33,7 @@ std::atomic<bool> memory_ran_out = false;
 }
 
 [[noreturn]] void on_terminate() noexcept {
-  std::set_terminate([] { end(static_cast<int>(ErrorCode::kEnvironment)); });  // no memory for the line, either
+  std::set_terminate([] { end(static_cast<int>(ErrorCode::kEnvironment)); });  // no memory even for the line
   std::exception_ptr reason = std::current_exception();
   if (!reason && memory_ran_out) reason = std::make_exception_ptr(std::bad_alloc());
   end_program(reason);
@@ -46,7 +47,7 @@ void on_end(int status, void*) noexcept {
 constexpr std::string_view kInternal = "internal: ", kInterrupted = "interrupted";
 constexpr std::string_view kTooLittle = "found too little, expected enough for this model and window; see the estimate";
 
-/// Takes no memory of its own.  @param say  is told what it is and the rest of the line.  @return the status
+/// Allocates no memory.  @param say  called with the kind and the rest of the line  @return the status
 template <class Say>
 int describe(const std::exception_ptr& failure, const Say& say) noexcept {
   const auto complain = [&](ErrorCode code, std::string_view kind, std::string_view line) {
@@ -71,10 +72,10 @@ int describe(const std::exception_ptr& failure, const Say& say) noexcept {
     return complain(
         ErrorCode::kEnvironment, "",
         printable(error.path1().native()) + ": found " + error.code().message() + ", expected a usable path");
-  } catch (const std::system_error& error) {  // threads that cannot be made, a disk that fails
+  } catch (const std::system_error& error) {  // threads that cannot be created, a failing disk
     return complain(ErrorCode::kEnvironment, "system: ", printable(error.what()));
   } catch (const std::exception& error) {
-    if (memory_ran_out) return complain(ErrorCode::kEnvironment, "memory: ", kTooLittle);  // a library's own words
+    if (memory_ran_out) return complain(ErrorCode::kEnvironment, "memory: ", kTooLittle);  // the library's own message
     return complain(ErrorCode::kInternal, kInternal, printable(error.what()));
   } catch (...) {
     return complain(ErrorCode::kInternal, kInternal, "unknown exception");

@@ -6,7 +6,7 @@
 
 namespace kvs {
 
-// Errors become lines on stderr and exit statuses here, and nowhere else (docs/errors.md).
+// Only this file turns errors into lines on stderr and exit statuses (docs/errors.md).
 
 /// Prints the line of an exception that ends the program. @return the exit status
 int print_exit(std::string_view program, const std::exception_ptr& failure) noexcept;
@@ -17,10 +17,10 @@ struct ExitReport {
 /// Like print_exit(), but returns the line instead of printing it.
 ExitReport exit_report(const std::exception_ptr& failure);
 
-/// Prints the line, releases the locks of outputs and ends the program. For code from which main cannot return.
+/// Prints the line, releases the locks of outputs and ends the program. For code that cannot return to main.
 [[noreturn]] void end_program(const std::exception_ptr& failure) noexcept;
-/// Calls end_program() when a thread or a noexcept function lets an exception go, mostly because memory ran out, and
-/// when a library calls exit(1).
+/// Arranges for end_program() to be called when an exception leaves a thread or a noexcept function (mostly out of
+/// memory), or when a library calls exit(1).
 void install_exit_reports(std::string_view program) noexcept;
 
 }  // namespace kvs

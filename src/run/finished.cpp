@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A superblock of version 0, which all files have that the programs write, holds the file's size.
+/// The superblock of version 0, which all files of the programs have, holds the file's size.
 bool is_whole_hdf5(std::string_view bytes) {
   constexpr std::string_view kSignature = "\x89HDF\r\n\x1a\n";
   constexpr std::size_t kEnd = 40;
@@ -40,13 +40,13 @@ bool is_whole(const fs::path& path) {
   return extension != ".h5" || is_whole_hdf5(bytes);
 }
 
-/// A run leaves no PNG where nothing could make one.
+/// A PNG may be absent, because some systems cannot make one.
 bool is_absent_picture(const fs::path& path) {
   std::error_code error;
   return path.extension() == ".png" && !fs::exists(fs::symlink_status(path, error));
 }
 
-/// The first damaged one of the files whose SHA-256 a config holds in its member `files`.
+/// Returns the first damaged file of those whose SHA-256 a config holds in `files`.
 std::optional<fs::path> find_damaged_file(const fs::path& config, const Json& json) {
   if (!json.is_object() || !json.contains("files") || !json.at("files").is_array()) return std::nullopt;
   for (const Json& file : json.at("files")) {
@@ -58,7 +58,7 @@ std::optional<fs::path> find_damaged_file(const fs::path& config, const Json& js
   return std::nullopt;
 }
 
-/// `path` itself, a file whose SHA-256 it holds, or nothing.
+/// Returns `path` itself, or a file whose SHA-256 it holds, if damaged; otherwise nullopt.
 std::optional<fs::path> find_damage(const fs::path& path) {
   if (!is_whole(path)) return path;
   if (path.extension() != ".json") return std::nullopt;
@@ -72,8 +72,8 @@ std::optional<fs::path> find_damage(const fs::path& path) {
   return find_damaged_file(path, json);
 }
 
-/// The first file that a finished run has not left whole, or nothing.
-/// @param main  the output that says what the run was, already read as `json`
+/// Returns the first missing or damaged file of a finished run, or nullopt.
+/// @param main  the output that describes the run, already read as `json`
 std::optional<fs::path> find_damaged_output(const fs::path& main, const Json& json, std::span<const fs::path> others) {
   for (const fs::path& path : others)
     if (path != main && !is_absent_picture(path))

@@ -9,7 +9,7 @@ namespace kvs {
 namespace {
 
 struct RunningCommand {
-  std::string command, phase;  // the command that goes on
+  std::string command, phase;  // the command that resumes the run
   double share = 0;
   bool resumable = false, kept = false;
 };
@@ -24,7 +24,7 @@ RunningCommand& running() {
 void note_command(const Options& options) {
   running().command = options.resumed_command();
   running().resumable = options.takes("resume");
-  running().kept = options.has("resume");  // by the run before
+  running().kept = options.has("resume");  // true if the previous run kept its state
 }
 
 void note_progress(std::string_view phase, double share) {

@@ -9,18 +9,18 @@
 namespace kvs {
 namespace {
 
-/// What an unfinished run leaves for --resume.
+/// Files that an unfinished run leaves for --resume.
 constexpr const char* kKeptState[] = {".journal", ".partial", ".checkpoint.0", ".checkpoint.1"};
 
 std::filesystem::path journal_path(const std::filesystem::path& output) { return kept_path(output, ".journal"); }
 
-/// Files that a run keeps until it has finished, by the output that they lie beside.
+/// The outputs next to which this run keeps files until it has finished.
 std::vector<std::filesystem::path>& unfinished_outputs() {
   static std::vector<std::filesystem::path> outputs;
   return outputs;
 }
 
-/// A capture's journal begins with what says how its file is laid out.
+/// The first record of a capture's journal only describes the file's layout.
 bool holds_nothing(const std::vector<Json>& records) {
   return records.empty() || (records.size() == 1 && records.front().contains("run_id"));
 }

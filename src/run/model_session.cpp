@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::int64_t kMaxThreads = 4096;
 
-/// "500MiB", "24GiB" or bytes.
+/// Parses "500MiB", "24GiB" or a number of bytes.
 std::size_t weights_budget(const Options& options) {
   if (!options.has("weights-budget")) return 0;
   std::string_view number = options.text("weights-budget");
@@ -38,18 +38,18 @@ std::size_t weights_budget(const Options& options) {
   return *count * unit;
 }
 
-/// Without --threads: OMP_NUM_THREADS, else the processors for this process. Of a rank beside others only the latter.
+/// Default without --threads: OMP_NUM_THREADS, otherwise the processors of this process; with several ranks the latter.
 int standard_threads() {
   const char* const wanted = std::getenv("OMP_NUM_THREADS");
   const bool heeded = wanted != nullptr && std::strtol(wanted, nullptr, 10) > 0;
   if (program_launch().alone() && heeded) return omp_get_max_threads();
   const auto online = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
-  // OMP_PROC_BIND leaves this thread one processor alone: OpenMP knows how many there were before.
+  // With OMP_PROC_BIND this thread has only one processor; OpenMP knows how many there were before.
   return own_processors(program_launch(),
                         {.online = online, .usable = omp_get_num_procs(), .quota = processor_quota()});
 }
 
-/// The threads that every parallel region has from here on.
+/// Sets and returns the number of threads of all following parallel regions.
 int chosen_threads(const Options& options) {
   static const int standard = standard_threads();
   const int threads = options.has("threads") ? static_cast<int>(options.integer("threads", 1, kMaxThreads)) : standard;
@@ -57,7 +57,7 @@ int chosen_threads(const Options& options) {
   return threads;
 }
 
-/// --threads is a wish that the OpenMP environment may not grant.
+/// The OpenMP environment may grant fewer than --threads.
 void note_fewer_threads(const Options& options, bool quiet) {
   if (!options.has("threads")) return;
   const std::int64_t wanted = options.integer("threads", 1, kMaxThreads);
@@ -77,13 +77,12 @@ void warn_of_streaming(const WeightPlacement& placement, std::size_t layers, boo
              quiet);
 }
 
-/// Says what a config of other weights leaves open.
+/// Prints a note if a config was made for other weights.
 void note_other_weights(const std::filesystem::path& path, const ModelSource& model, bool quiet) {
   const Json config = read_config(path);
   if (config.at("model").at("sha256") == model.sha256()) return;
   print_note("note: " + path.string() + " was made for other weights, those of " +
-                 config.at("model").at("name").get<std::string>() +
-                 ": what it says of quality is not measured on these",
+                 config.at("model").at("name").get<std::string>() + ": its quality was not measured on these",
              quiet);
   if (!config.at("calibration").contains("tokenizer_sha256"))
     print_note(

@@ -9,7 +9,7 @@
 namespace kvs {
 
 void add_model_options(OptionTable& table);  // --model --device --dtype --threads --weights-budget
-/// --other-weights, for commands with --config or --costs; open_model() obeys it.
+/// Adds --other-weights, for commands with --config or --costs. open_model() applies it.
 void add_other_weights(OptionTable& table);
 
 /// A model that is ready to run, with its files and its backend.
@@ -24,7 +24,7 @@ struct ModelSession {
 
 /// Opens and checks the files of --model; loads no weight.
 std::unique_ptr<ModelSource> open_model(const Options& options);
-/// Makes the backend of --device, --dtype and --threads.
+/// Creates the backend of --device, --dtype and --threads.
 std::unique_ptr<Backend> open_backend(const Options& options);
 /// Loads the weights, with a progress bar, and warns if layers will be streamed.
 ModelSession load_model(std::unique_ptr<ModelSource> source, const Options& options, const RunOptions& run);

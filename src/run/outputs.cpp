@@ -20,14 +20,14 @@
 namespace kvs {
 namespace {
 
-/// What a run may keep beside its output until the end, a capture's manifest for good.
+/// Files that a run may keep next to its output until the end; a capture's manifest is kept permanently.
 constexpr const char* kBesideOutput[] = {".lock",          ".journal",      ".partial",     ".partial.new",
                                          ".manifest.json", ".checkpoint.0", ".checkpoint.1"};
 
 /// Options of files and folders that a command writes.
 constexpr std::string_view kWritten[] = {"out", "out-dir", "save-config", "best-dir", "calibration-dir"};
 
-/// Checks that a file of this name and the folders above it can be made: before any work rather than at the end.
+/// Checks, before any work, that a file of this name and its folders can be created.
 void check_name(const std::filesystem::path& path) {
   const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
   const long limit = ::pathconf(folder.c_str(), _PC_NAME_MAX);
@@ -43,7 +43,7 @@ bool is_folder(const std::string& path) {
   return std::filesystem::is_directory(path, error);
 }
 
-/// Beside a capture, or beside what a link of that name leads to.
+/// Adds the files next to a capture, or next to the target of a link.
 void add_files_beside(const std::string& capture, InputFiles& inputs) {
   std::error_code unresolved;
   const std::string target = std::filesystem::canonical(capture, unresolved).string();
@@ -58,14 +58,14 @@ void add_files_of(const std::filesystem::path& config, InputFiles& inputs) {
   for (const Json& file : read.at("files")) inputs.add(config.parent_path() / file.at("path").get<std::string>());
 }
 
-/// What every option of a file or folder names, but for those that name what is written.
+/// Returns the files and folders of all options except those that are written.
 InputFiles input_files(const Options& options) {
   InputFiles inputs;
-  for (const std::string& path : options.list("task")) inputs.add(path);  // one that is a name is no file
+  for (const std::string& path : options.list("task")) inputs.add(path);  // names of tasks are not files
   for (const std::string& name : options.paths()) {
     if (std::ranges::find(kWritten, name) != std::end(kWritten)) continue;
     for (const std::string& path : options.list(name)) {
-      if (name == "PATH" && is_folder(path)) continue;  // a report says which of its files are results
+      if (name == "PATH" && is_folder(path)) continue;  // a report decides which of its files are results
       if (path == "-")
         inputs.add_standard_input();
       else
@@ -86,7 +86,7 @@ void check_inputs_spared(std::span<const std::filesystem::path> outputs, const O
   const auto check = [&](const std::filesystem::path& path) {
     check_name(path);
     inputs.check_spared(path);
-    std::error_code unresolved;  // check_output says what is wrong with it
+    std::error_code unresolved;  // check_output() reports the problem
     if (!names.insert(full_output_path(path, unresolved)).second && !unresolved)
       throw Error(ErrorCode::kUsage, path.string(), "is the name of two outputs, expected another --out");
   };
@@ -101,7 +101,7 @@ void check_outputs(const std::filesystem::path& main, std::span<const std::files
   std::vector<std::filesystem::path> all{main};
   all.insert(all.end(), others.begin(), others.end());
   check_inputs_spared(all, options);
-  check_output(main, run.replace());  // is_finished says more when the run is known
+  check_output(main, run.replace());  // is_finished() reports more once the run is known
   for (const auto& path : others) check_output(path, run.replace());
 }
 
@@ -119,7 +119,7 @@ OutputFolder::OutputFolder(const std::filesystem::path& folder) {
 void OutputFolder::check(const std::filesystem::path& folder) { const OutputFolder made(folder); }
 OutputFolder::~OutputFolder() { remove_empty(); }
 void OutputFolder::remove_empty() const noexcept {
-  for (const std::filesystem::path& path : made_) ::rmdir(path.c_str());  // fails on one that holds something
+  for (const std::filesystem::path& path : made_) ::rmdir(path.c_str());  // fails if the folder is not empty
 }
 
 std::filesystem::path sibling_path(const std::filesystem::path& main, const std::string& suffix) {

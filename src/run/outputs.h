@@ -14,25 +14,25 @@
 
 namespace kvs {
 
-// Rank 0 owns the outputs. On other ranks the functions that take a RunOptions check nothing and print nothing.
+// Rank 0 owns the outputs. On other ranks, functions that take a RunOptions check and print nothing.
 
-/// Checks that writing `outputs` and the files kept beside the first `keeping` of them (lock, journal, checkpoints,
-/// manifest, unfinished file) destroys no input of the command and no other output.
-/// @throws Error kUsage, also if an output lies in the folder of a model or of texts, or if a name is too long; as
-///         read_config for --config.
+/// Checks that writing `outputs`, and the files kept next to the first `keeping` of them (lock, journal, checkpoints,
+/// manifest, unfinished file), overwrites no input of the command and no other output.
+/// @throws Error kUsage, also if an output is in the folder of a model or of texts, or if a name is too long; like
+/// read_config() for --config.
 void check_inputs_spared(std::span<const std::filesystem::path> outputs, const Options& options,
                          std::size_t keeping = 1);
 /// Checks every output before any work: `main`, which is written last, and `others`.
-/// @throws as check_inputs_spared and check_output
+/// @throws like check_inputs_spared() and check_output()
 void check_outputs(const std::filesystem::path& main, std::span<const std::filesystem::path> others,
                    const Options& options, const RunOptions& run);
-/// A folder for outputs. The constructor creates the folder and missing folders above it; the destructor deletes those
-/// that are still empty.
+/// A folder for outputs. The constructor creates the folder and its missing parents. The destructor deletes those that
+/// are still empty.
 class OutputFolder {
  public:
   /// @throws Error kEnvironment
   explicit OutputFolder(const std::filesystem::path& folder);
-  /// Throws as the constructor does if `folder` cannot be created, and leaves nothing.
+  /// Throws like the constructor if `folder` cannot be created; leaves nothing behind.
   static void check(const std::filesystem::path& folder);
   ~OutputFolder();
   OutputFolder(const OutputFolder&) = delete;
@@ -42,18 +42,18 @@ class OutputFolder {
   void remove_empty() const noexcept;
   std::vector<std::filesystem::path> made_;  // innermost first
 };
-/// The file in the folder of `main` whose name is the stem of `main` and `suffix`.
+/// Returns the path in the folder of `main` whose name is the stem of `main` followed by `suffix`.
 std::filesystem::path sibling_path(const std::filesystem::path& main, const std::string& suffix);
-/// The SVG and the PNG of a figure: sibling_path() with `suffix` and the ending.
+/// Returns the SVG and the PNG of a figure: sibling_path() with `suffix` and the extension.
 std::vector<std::filesystem::path> figure_paths(const std::filesystem::path& main, const std::string& suffix);
 
 /// The figures of a run, with the suffixes of figure_paths().
 using RunFigures = std::vector<draw::Figure>;
 /// Writes the figures of a run and, last, its main output: all of them or none. A note says if a figure has no PNG
 /// because rsvg-convert is missing.
-/// @param outputs  files that are already staged and are put in place with these
-/// @param figures  is called once `result` is known to be writable
-/// @throws as dump_json, OutputSet
+/// @param outputs  staged files that are put in place together with these
+/// @param figures  called once `result` is known to be writable
+/// @throws like dump_json(), OutputSet
 void write_outputs(OutputSet& outputs, const std::filesystem::path& main, const Json& result, const RunOptions& run,
                    const std::function<RunFigures()>& figures);
 

@@ -60,8 +60,8 @@ void run(std::string_view program, std::string_view purpose, std::span<const Sub
               "found command '" + words[0] + "', expected one of " + listed(names) + did_you_mean(words[0], names));
 }
 
-/// A caller may close descriptors 0 to 2; the next file opened would take their place, and a message land in a capture.
-/// Read-only: a write to a closed standard output still fails.
+/// Opens descriptors 0 to 2 if the caller has closed them. Otherwise the next opened file, such as a capture, would
+/// take their place and receive messages. They are read-only, so that a write to a closed standard output still fails.
 void occupy_standard_descriptors() {
   for (int descriptor = 0; descriptor <= 2; ++descriptor)
     if (::fcntl(descriptor, F_GETFD) == -1) ::open("/dev/null", O_RDONLY);
@@ -70,11 +70,11 @@ void occupy_standard_descriptors() {
 void clean_up(ErrorCode code) noexcept {
   try {
     discard_hopeless_state(code);
-  } catch (const std::exception&) {  // another process has the output now, or the files cannot be deleted: they stay
+  } catch (const std::exception&) {  // another process has the output now, or the files cannot be deleted
   }
 }
 
-/// What an interruption on rank 0 comes from: another rank's error, or itself.
+/// Returns the cause of an interruption on rank 0: another rank's error, or the interruption itself.
 std::exception_ptr cause_of(const std::exception_ptr& failure) noexcept {
   try {
     program_ranks().check();
@@ -85,13 +85,13 @@ std::exception_ptr cause_of(const std::exception_ptr& failure) noexcept {
   return failure;
 }
 
-/// Whether nobody reads standard output any more, such as a pipe to `head` that has read enough.
+/// Returns true if standard output has no reader any more, such as a pipe to `head`.
 bool is_output_closed() noexcept {
   pollfd output{.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
   return ::poll(&output, 1, 0) == 1 && (output.revents & POLLERR) != 0;
 }
 
-/// @throws Error kEnvironment unless all of the output has been written, or enough of a help that was asked for.
+/// @throws Error kEnvironment unless all output has been written; for --help, a closed reader is no error.
 void finish_output(const std::vector<std::string>& words) {
   std::cout.flush();
   if (std::cout) return;
@@ -105,14 +105,14 @@ void print_old_names(const std::vector<std::string>& words) {
   for (const std::string& note : old_name_notes()) print_note("note: " + note, is_quiet);
 }
 
-/// Says what ended the program, for several ranks once.  @return its status.
+/// Reports the error that ends the program, once for all ranks.  @return the exit status
 int end_after(std::string_view program, const std::exception_ptr& failure) noexcept {
   if (!program_launch().is_root()) return report_to_rank_0(program, failure);
   try {
     std::rethrow_exception(failure);
   } catch (const Interrupted&) {
     const std::exception_ptr cause = cause_of(failure);
-    // The launcher ends several ranks, mostly because one has died: that one's line is there.
+    // The launcher ends several ranks mostly because one has died, and that rank has printed its line.
     if (cause == failure && !program_launch().alone()) return exit_report(failure).status;
     const int status = print_exit(program, cause);
     if (cause != failure) clean_up(static_cast<ErrorCode>(status));

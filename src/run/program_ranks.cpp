@@ -24,7 +24,7 @@ std::unique_ptr<Ranks>& own_ranks() {
   return ranks;
 }
 
-/// Other launchers than mpirun may let ranks live on that rank 0's end does not reach.
+/// With launchers other than mpirun, ranks may survive the end of rank 0.
 bool is_said_by_rank_0(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);
@@ -64,7 +64,7 @@ void join_ranks(std::string_view program) {
 }
 
 int report_to_rank_0(std::string_view program, const std::exception_ptr& failure) noexcept {
-  constexpr std::chrono::seconds kForRank0{3};  // which mostly meets the same, and its end is that of all
+  constexpr std::chrono::seconds kForRank0{3};  // rank 0 usually meets the same error, and its end is that of all ranks
   try {
     const ExitReport words = exit_report(failure);
     if (pending_signal() != 0 || is_said_by_rank_0(failure)) return words.status;

@@ -8,18 +8,18 @@
 
 namespace kvs {
 
-/// The place of this process among those that a launcher has started.
+/// The rank of this process among those that a launcher has started.
 const Launch& program_launch();
-/// The ranks of this program's run: this process alone until join_ranks().
+/// The ranks of this program's run; before join_ranks(), only this process.
 Ranks& program_ranks();
 
-/// Joins the other processes that the launcher has started, with a process beside this one that sees it die. A rank
-/// other than 0 prints nothing on standard output from here on. Does nothing in a run of one process.
-/// @throws Error kEnvironment without MPI, or with another one than the launcher's
+/// Joins the other processes that the launcher has started. A parent process watches this one in case it dies. From
+/// here on, a rank other than 0 prints nothing on standard output. Does nothing in a run of one process.
+/// @throws Error kEnvironment without MPI, or with an MPI other than the launcher's
 void join_ranks(std::string_view program);
 
-/// Ends a rank other than 0 after an exception: rank 0 learns of it and prints the line; if it cannot be reached, this
-/// rank prints it.  @return the status
+/// Ends a rank other than 0 after an exception: rank 0 receives the error and prints the line; if rank 0 cannot be
+/// reached, this rank prints it.  @return the status
 int report_to_rank_0(std::string_view program, const std::exception_ptr& failure) noexcept;
 
 }  // namespace kvs

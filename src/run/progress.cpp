@@ -27,20 +27,20 @@ std::string formatted(const char* format, Values... values) {
   return buffer.data();
 }
 
-/// Whether standard error is a terminal that can clear a line.
+/// Returns true if standard error is a terminal that can clear a line.
 bool draws_bars() noexcept {
   const char* const kind = std::getenv("TERM");
   return ::isatty(STDERR_FILENO) == 1 && kind != nullptr && std::string_view(kind) != "dumb";
 }
 
-/// Columns of a terminal, 80 where it does not say.
+/// Returns the columns of the terminal; 80 if unknown.
 std::size_t terminal_columns() noexcept {
   constexpr std::size_t kUsual = 80;
   winsize size{};
   return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUsual;
 }
 
-/// At most two columns for each character that is not ASCII.
+/// Returns an upper bound: two columns for each character that is not ASCII.
 std::size_t width_of(std::string_view text) noexcept {
   std::size_t width = 0;
   for (std::size_t at = 0; at < text.size(); at += std::max<std::size_t>(utf8_length(text.substr(at)), 1))
@@ -48,7 +48,7 @@ std::size_t width_of(std::string_view text) noexcept {
   return width;
 }
 
-/// The start of `text` that takes at most `columns`.
+/// Returns the start of `text` that fits in `columns`.
 std::string_view fitting(std::string_view text, std::size_t columns) noexcept {
   std::size_t at = 0;
   while (at < text.size()) {

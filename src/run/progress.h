@@ -12,10 +12,10 @@
 
 namespace kvs {
 
-/// Progress on stderr: a bar with the time left on a terminal, a line now and then elsewhere, nothing when quiet.
+/// Progress on stderr: on a terminal a bar with the remaining time, else a line from time to time; nothing if quiet.
 class Progress {
  public:
-  /// @param label  the phase: the command's name, or "COMMAND: PHASE" where it has several
+  /// @param label  the phase: the command's name, or "COMMAND: PHASE" if it has several
   Progress(const std::string& label, double total, bool quiet);
   template <std::integral Count>
   Progress(const std::string& label, Count total, bool quiet) : Progress(label, static_cast<double>(total), quiet) {}
@@ -23,11 +23,11 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// `done` of `total` units of work.
+  /// Reports `done` of `total` units of work.
   void update(double done);
   /// Like update(done), with a new total.
   void update(double done, double total);
-  /// update() of whole units.
+  /// Returns a function that calls update() with whole units.
   std::function<void(std::size_t)> counter() {
     return [this](std::size_t done) { update(static_cast<double>(done)); };
   }
@@ -41,11 +41,11 @@ class Progress {
   Clock::time_point start_, last_drawn_;
 };
 
-/// Progress of work in phases, each with a bar of its own, or of one whose total is known late.
+/// Progress of work in phases, each with its own bar, or of a phase whose total is known late.
 class PhaseProgress {
  public:
   explicit PhaseProgress(bool quiet) : quiet_(quiet) {}
-  /// `done` of `total` units of a phase. Another phase begins, and one that starts anew.
+  /// Reports `done` of `total` units of a phase. A new phase, or one that restarts, gets a new bar.
   void update(const std::string& phase, std::size_t done, std::size_t total);
   /// update() with any words for the phase.
   std::function<void(std::string_view, std::size_t, std::size_t)> counter() {
@@ -64,8 +64,8 @@ class PhaseProgress {
   std::optional<Progress> progress_;
 };
 
-/// "LABEL [####    ]  50 %  1.5 s left" in fewer than `columns` columns: the bar gives way first, then the time, then
-/// the label's end.
+/// Returns "LABEL [####    ]  50 %  1.5 s left" in fewer than `columns` columns: first the bar is shortened, then the
+/// time is dropped, then the end of the label.
 std::string progress_bar(std::string_view label, double share, std::string_view left, std::size_t columns);
 
 /// A note of one line on stderr, unless quiet; names from files may be in it (core/error.h, printable).

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kMaxWindow = 1 << 24, kMaxDocuments = std::int64_t{1} << 40;
 
-/// That there is one source of tokens, unless a command can do without.
+/// Checks that there is one source of tokens, unless the command needs none.
 void check_text_options(const Options& options) {
   const bool tokens = options.has("tokens-file");
   if (options.has("invalid-utf8")) (void)options.choice("invalid-utf8", std::array<std::string_view, 1>{"replace"});
@@ -28,8 +28,8 @@ void print_notes(const Tokenizer& tokenizer, bool quiet) {
   for (const std::string& note : tokenizer.notes()) print_note("note: " + note, quiet);
 }
 
-/// @return nullptr if none is needed. A file of tokens may belong to a tokenizer that cannot be read: nothing says then
-/// what its windows begin with.
+/// @return nullptr if no tokenizer is needed. With a file of tokens the tokenizer may be unreadable; the id that
+/// windows begin with is unknown then.
 std::unique_ptr<Tokenizer> tokenizer_of(const ModelSource& model, bool has_tokens, BosChoice bos, bool quiet) {
   if (has_tokens && bos == BosChoice::kOff) return nullptr;
   if (!has_tokens || bos == BosChoice::kOn) return model.load_tokenizer();
@@ -63,8 +63,8 @@ CorpusOptions corpus_options(const Options& options, const RunOptions& run, cons
   return corpus;
 }
 
-/// What was dropped, replaced or added while the texts were read.
-/// @param says_bos  whether the begin-of-sequence token is named
+/// Prints what was dropped, replaced or added while the texts were read.
+/// @param says_bos  names the begin-of-sequence token
 void print_reading(const Corpus& read, std::size_t window, bool says_bos, bool quiet) {
   if (read.tokens_dropped > 0)
     print_note("text: " + std::to_string(read.documents.size()) + " documents of " + std::to_string(window) +
@@ -113,7 +113,7 @@ void add_text_options(OptionTable& table) {
       .value("tokens-file", "FILE", "instead of --text: one JSON array of token ids per line")
       .value("window", "T", "tokens per document; a text is cut into consecutive windows", "1024")
       .from(2, kMaxWindow)
-      .value("documents", "N", "at most so many documents in all (default: all)")
+      .value("documents", "N", "maximum number of documents (default: all)")
       .from(1, kMaxDocuments)
       .value("windows", "A:B", "of each text its windows A to B-1; negative counts from its end (default: all)")
       .value("bos", "auto|on|off", kBosHelp, "auto")

@@ -8,7 +8,7 @@
 namespace kvs {
 namespace {
 
-/// Writes the states that the header asks for as they pass.
+/// Writes the states that the header names as the forward pass produces them.
 class CaptureHook final : public StateHook {
  public:
   CaptureHook(const CaptureHeader& header, CaptureStream& stream) : header_(header), stream_(stream) {}

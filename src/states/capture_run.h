@@ -9,21 +9,21 @@
 
 namespace kvs {
 
-/// What a capture of this model with these choices holds. layers: ascending.
+/// Returns the header of a capture of this model with these choices. layers: ascending.
 CaptureHeader capture_header(const ModelConfig& model, const std::string& model_sha256,
                              std::span<const std::size_t> layers, const StateSet& states, DType store,
                              std::uint64_t tokens, std::uint64_t documents);
 
-/// The model's geometry as far as a capture knows it.
+/// Returns the model's geometry as far as a capture stores it.
 ModelConfig model_config_of(const CaptureHeader& header);
 
-/// What RoPE did to the capture's documents, one of each kind of layer.
+/// Returns the RoPE of the capture's documents, one for each kind of layer.
 std::vector<RopeAngles> rope_angles_of(const CaptureHeader& header);
 
-/// Bytes of data that a capture of this header takes on disk.
+/// Returns the bytes of data on disk of a capture with this header.
 std::uint64_t capture_bytes(const CaptureHeader& header) noexcept;
 
-/// Runs one document and hands its states, layer by layer, and its NLL to `stream`, which stores it in its own time.
+/// Runs one document and passes its states, layer by layer, and its NLL to `stream`, which stores them asynchronously.
 /// @param header  of the stream's capture
 void capture_document(Decoder& decoder, std::uint64_t document, std::span<const std::int32_t> tokens,
                       const CaptureHeader& header, CaptureStream& stream);

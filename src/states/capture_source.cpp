@@ -65,7 +65,7 @@ void CaptureSource::load(std::size_t document, std::size_t layer, StateKind kind
   backend_->upload(memory.view().data(), host_.data(), memory.bytes());
 }
 
-/// k_post from the k_pre in memory: in place unless k_pre is asked for too.
+/// Computes k_post from the k_pre in memory, in place unless k_pre is needed too.
 BackendView<const float, 3> CaptureSource::rotated_keys(std::size_t layer, bool keep_k_pre) {
   BackendTensor<float, 3>& k_pre = memory_[StateKind::kKPre];
   BackendTensor<float, 3>& k_post = memory_[StateKind::kKPost];

@@ -9,24 +9,22 @@
 
 namespace kvs {
 
-/// States read back from a capture; k_post that was not stored is recomputed from k_pre. One document's layer is in
-/// memory at a time.
+/// Reads states from a capture. k_post that was not stored is recomputed from k_pre. Memory: one layer of one document.
 class CaptureSource final : public StateSource {
  public:
-  /// @param skip_corrupt  documents with a dataset whose CRC does not match are left out whole: the capture is read
-  /// once
-  ///        for it here. The reader must have been opened with the same.
-  /// @throws Error kData if no document is whole.
+  /// @param skip_corrupt  leaves out documents with a dataset whose CRC does not match. This reads the capture once.
+  /// The reader must have been opened with the same value.
+  /// @throws Error kData if no document is intact.
   CaptureSource(CaptureReader& reader, Backend& backend, bool skip_corrupt = false);
 
   std::size_t documents() const noexcept override { return documents_.size(); }
   std::size_t tokens() const noexcept override { return static_cast<std::size_t>(reader_->header().tokens); }
   Backend& backend() const noexcept override { return *backend_; }
   RopeTable rope(std::size_t layer) const override { return ropes_[kind_of(layer)].table(); }
-  /// @throws Error kInput if the capture lacks a layer or state that is needed, or on what read_states() throws.
+  /// @throws Error kInput if the capture lacks a needed layer or state; also what read_states() throws.
   void visit(std::size_t document, const StateNeeds& needs, const Sink& sink) override;
 
-  /// Documents of the capture that are left out because they are damaged.
+  /// Number of damaged documents that are left out.
   std::size_t skipped() const noexcept { return static_cast<std::size_t>(reader_->documents()) - documents_.size(); }
 
  private:
@@ -42,7 +40,7 @@ class CaptureSource final : public StateSource {
   std::vector<RopeMemory> ropes_;  // [kind]
   std::vector<float> host_;        // one dataset as read
   ByState<BackendTensor<float, 3>> memory_;
-  std::vector<std::size_t> documents_;  // the capture's, those that can be read
+  std::vector<std::size_t> documents_;  // numbers of the readable documents in the capture
 };
 
 }  // namespace kvs

@@ -22,7 +22,7 @@ std::string five_digits(std::size_t value) {
   return std::string(5 - std::min<std::size_t>(5, digits.size()), '0') + digits;
 }
 
-/// Whether a run into `out` may write a file of this name: that of the whole, or of a part of any number.
+/// Returns true if a run into `out` may write a file of this name: the whole, or a part with any number.
 bool is_file_of(std::string_view name, const std::filesystem::path& out) {
   if (name == out.filename().native()) return true;
   const std::string stem = out.stem().native() + "-", extension = out.extension().native();
@@ -40,7 +40,7 @@ struct Part {
   std::filesystem::path path;
   std::unique_ptr<CaptureReader> reader;
   std::uint64_t number = 0, parts = 0;  // number from 1
-  Json run = {};                        // the identity that all parts share
+  Json run = {};                        // identity that all parts share
 };
 
 Part open_part(const std::filesystem::path& path) {
@@ -55,7 +55,7 @@ Part open_part(const std::filesystem::path& path) {
   return part;
 }
 
-/// All parts in their order.
+/// Opens all parts, in order.
 std::vector<Part> open_parts(std::span<const std::filesystem::path> files) {
   std::vector<Part> parts;
   for (const std::filesystem::path& path : files) parts.push_back(open_part(path));
@@ -143,7 +143,7 @@ CaptureHeader merge_captures(std::span<const std::filesystem::path> files, const
   header.documents = 0;
   for (const Part& part : parts) header.documents += part.reader->documents();
   const auto writer = CaptureWriter::open(output, header, parts.front().run, options);
-  std::uint64_t first = 0;  // of the part
+  std::uint64_t first = 0;  // first document of the part
   for (const Part& part : parts) {
     const std::uint64_t last = first + part.reader->documents();
     for (std::uint64_t next = writer->next_document(); next < last; next = writer->next_document()) {

@@ -6,7 +6,7 @@
 namespace kvs {
 namespace {
 
-constexpr std::size_t kMaxThreads = 8;  // more do not speed a file system up
+constexpr std::size_t kMaxThreads = 8;  // more threads do not make a file system faster
 
 std::size_t largest_state(const CaptureHeader& header) {
   std::uint64_t heads = 0;
@@ -18,7 +18,7 @@ std::size_t largest_state(const CaptureHeader& header) {
 
 CaptureStream::CaptureStream(Backend& backend, CapturePart& part, const CaptureHeader& header) : part_(&part) {
   const std::size_t threads = std::min(backend.spare_threads(), kMaxThreads);
-  for (std::size_t n = 0; n < threads + 1; ++n) {  // each thread writes one while the device fills another
+  for (std::size_t n = 0; n < threads + 1; ++n) {  // each thread writes one buffer while the device fills another
     buffers_.push_back(backend.make_staging(largest_state(header), header.store));
     free_.push_back(buffers_.back().get());
   }
@@ -79,7 +79,7 @@ Json CaptureStream::stored(std::uint64_t document) {
   return std::move(stored_.extract(document).mapped());
 }
 
-/// After a failure: once no thread is at work any more.
+/// Rethrows a failure once no thread is running.
 void CaptureStream::rethrow(std::unique_lock<std::mutex>& lock) {
   if (!failure_) return;
   changed_.wait(lock, [this] { return running_ == 0; });

@@ -17,31 +17,31 @@
 
 namespace kvs {
 
-/// Writes a capture beside the forward pass: states leave the device through a few staging buffers and are converted,
-/// checked and written by threads of their own. Documents are begun and stored one after the other, each stored after
-/// all of its data; a document's datasets may be written at the same time.
-/// What a thread throws is thrown again by the next call here; nothing is written after it.
+/// Writes a capture during the forward pass: states leave the device through a few staging buffers; separate threads
+/// convert, check and write them. Documents are begun and stored one after the other, each after all of its data; the
+/// datasets of a document may be written concurrently. The next call rethrows what a thread has thrown; nothing is
+/// written after that.
 class CaptureStream {
  public:
-  /// @param part  used by the threads alone
+  /// @param part  used by the threads only
   CaptureStream(Backend& backend, CapturePart& part, const CaptureHeader& header);
-  /// Stores the documents that are complete, and leaves the rest of what is queued unwritten.
+  /// Stores the complete documents. The rest of the queue is not written.
   ~CaptureStream();
   CaptureStream(const CaptureStream&) = delete;
   CaptureStream& operator=(const CaptureStream&) = delete;
 
   void begin_document(std::uint64_t document, std::span<const std::int32_t> tokens);
-  /// states: [heads, tokens, head_dim]; may be overwritten as soon as this returns. Waits while all buffers are in use.
+  /// states: [heads, tokens, head_dim]; may be overwritten once this returns. Waits while all buffers are in use.
   void write_states(std::int32_t layer, StateKind kind, BackendView<const float, 3> states);
   void write_nll(std::vector<float> nll);
   void store_document(std::uint64_t document);
-  /// Waits until a document is stored: its record for CaptureWriter::commit(), once. Any thread may call it.
+  /// Waits until a document is stored. @return its record for CaptureWriter::commit(). Once per document, any thread
   Json stored(std::uint64_t document);
 
  private:
   struct Job {
     std::function<void()> work;
-    bool alone = false;  // starts after all earlier jobs and before any later one
+    bool alone = false;  // starts after all earlier jobs and before all later ones
     bool stores = false;
   };
 
@@ -59,7 +59,7 @@ class CaptureStream {
   std::size_t running_ = 0;
   bool alone_ = false, stop_ = false;
   std::exception_ptr failure_;
-  std::map<std::uint64_t, Json> stored_;  // documents' records that nobody has asked for
+  std::map<std::uint64_t, Json> stored_;  // records of documents that have not been fetched
   std::vector<std::unique_ptr<Staging>> buffers_;
   std::vector<Staging*> free_;
   std::vector<std::thread> threads_;

@@ -7,8 +7,8 @@
 
 namespace kvs {
 
-/// Keeps q_pre and k_pre of another source in memory, so that searches of several passes run the model once. Documents
-/// beyond `limit` bytes are not kept: they are visited anew each time. Only q_pre and k_pre can be asked for.
+/// Keeps q_pre and k_pre of another source in memory, so that searches with several passes run the model once.
+/// Documents beyond `limit` bytes are not kept and are recomputed at each visit. Supports q_pre and k_pre only.
 class InMemorySource final : public StateSource {
  public:
   InMemorySource(StateSource& inner, std::size_t limit) : inner_(&inner), left_(limit), held_(inner.documents()) {}

@@ -8,11 +8,11 @@ namespace kvs {
 
 namespace {
 
-/// The only member's states.
+/// Returns the states of the only member.
 BackendView<const float, 3> first_member(const BackendView<float, 4>& states) { return states.slice(0); }
 
-/// Hands each needed layer to the sink as it passes. RoPE works in place, so what must be seen from both sides of it is
-/// copied before.
+/// Passes each needed layer to the sink during the forward pass. RoPE works in place, so states that are needed before
+/// and after it are copied.
 class Visitor final : public StateHook {
  public:
   Visitor(std::size_t document, const StateNeeds& needs, const StateSource::Sink& sink)

@@ -8,7 +8,7 @@
 
 namespace kvs {
 
-/// States of documents as a live model computes them: each visit runs the layers up to the last one needed.
+/// States computed by a live model: each visit runs the layers up to the last one needed.
 class LiveSource final : public StateSource {
  public:
   /// @param documents  token ids, all of the same length. @throws Error kInternal otherwise or if there are none.

@@ -13,11 +13,11 @@ namespace kvs {
 void add_second_moment(CalibrationOps& ops, Backend& backend, std::span<const float> rows, std::size_t columns,
                        std::span<double> sum);
 
-/// Passes another source's states on and adds Σ x xᵀ of each layer on the way: x is there only while the model runs.
+/// Passes on another source's states and adds Σ x xᵀ of each layer: x exists only while the model runs.
 class SecondMomentSource final : public StateSource {
  public:
-  /// @param inner    gives x: a live model
-  /// @param layers   the layers that will be asked for
+  /// @param inner    provides x: a live model
+  /// @param layers   the layers that will be requested
   /// @param moments  [layer, d_model, d_model], added to
   SecondMomentSource(StateSource& inner, CalibrationOps& ops, std::span<const std::size_t> layers, std::size_t d_model,
                      std::span<double> moments)
@@ -37,7 +37,7 @@ class SecondMomentSource final : public StateSource {
   std::span<double> moments_;
 };
 
-/// Σ x xᵀ of each layer over all documents of `source`: [layer, d_model, d_model]. One pass.
+/// Returns Σ x xᵀ of each layer over all documents of `source`: [layer, d_model, d_model]. One pass.
 /// @param done  called before each document with the number of documents done
 std::vector<double> second_moments(StateSource& source, CalibrationOps& ops, const std::vector<std::size_t>& layers,
                                    std::size_t d_model, const std::function<void(std::size_t)>& done);

@@ -10,12 +10,12 @@
 
 namespace kvs {
 
-/// One layer's states of one document, in backend memory: [query_head, token, head_dim] of q_pre, [kv_head, token,
-/// head_dim] of the others. Views that were not asked for are empty.
+/// One layer's states of one document, in backend memory: q_pre [query_head, token, head_dim], the others [kv_head,
+/// token, head_dim]. Views that were not requested are empty.
 struct DocumentStates : ByState<BackendView<const float, 3>> {
   std::size_t document = 0;
   std::size_t layer = 0;
-  Operand x;  // [token, d_model], the layer's input; no data from a capture
+  Operand x;  // [token, d_model], the layer's input; empty for a capture
 };
 
 struct StateNeeds {
@@ -24,7 +24,7 @@ struct StateNeeds {
   bool x = false;
 };
 
-/// Where states come from: a capture or a live model. Analyses see only this.
+/// Source of states: a capture or a live model. Analyses use only this interface.
 class StateSource {
  public:
   using Sink = std::function<void(const DocumentStates&)>;
@@ -33,9 +33,9 @@ class StateSource {
   virtual std::size_t documents() const noexcept = 0;
   virtual std::size_t tokens() const noexcept = 0;  // per document
   virtual Backend& backend() const noexcept = 0;
-  /// Of a layer, for positions 0 … tokens − 1. Lives until it is asked for another layer.
+  /// Returns the RoPE of a layer for positions 0 … tokens − 1. Valid until the next call for another layer.
   virtual RopeTable rope(std::size_t layer) const = 0;
-  /// Calls `sink` for every needed layer of `document`, in ascending order of layers. The views die with the call.
+  /// Calls `sink` for every needed layer of `document`, in ascending order. The views are valid during the call only.
   virtual void visit(std::size_t document, const StateNeeds& needs, const Sink& sink) = 0;
 };
 

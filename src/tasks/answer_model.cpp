@@ -11,7 +11,7 @@ namespace kvs {
 AnswerLikelihood CachedAnswers::likelihood(const Prompt& prompt, const AnsweredPrompt& answer) {
   Cache cache = make_(prompt);
   double nll = 0;
-  // The last token is not run: nothing is asked after it.
+  // The last token is not run: no prediction after it is needed.
   const std::span<const std::int32_t> ids(answer.ids.data(), answer.ids.size() - 1);
   const CacheReport report = run_cached(*decoder_, cache, ids, {}, [&](const ResidualStream& group, std::size_t first) {
     if (first + group.tokens() < answer.first) return;

@@ -8,26 +8,26 @@
 
 namespace kvs {
 
-/// How probable an answer is after its prompt.
+/// Probability of an answer after its prompt.
 struct AnswerLikelihood {
-  double log_likelihood = 0;  // natural; of all of the answer's tokens
-  double bytes_ratio = 0;     // the most that the cache held, of the full cache after as many tokens
+  double log_likelihood = 0;  // natural; of all tokens of the answer
+  double bytes_ratio = 0;     // largest memory of the cache, relative to the full cache after as many tokens
 };
 
-/// What answers questions.
+/// Answers questions.
 class AnswerModel {
  public:
   virtual ~AnswerModel() = default;
   virtual AnswerLikelihood likelihood(const Prompt& prompt, const AnsweredPrompt& answer) = 0;
-  /// The most probable continuation of prompt.ids, up to `count` tokens or until `go_on` says no.
+  /// Returns the most probable continuation of prompt.ids, up to `count` tokens or until `go_on` returns false.
   virtual std::vector<std::int32_t> generate(const Prompt& prompt, std::size_t count,
                                              const std::function<bool(std::int32_t)>& go_on) = 0;
 };
 
-/// A model with a cache at work.
+/// A model with a cache.
 class CachedAnswers final : public AnswerModel {
  public:
-  /// @param make  a fresh cache for a prompt
+  /// @param make  creates a fresh cache for a prompt
   CachedAnswers(Decoder& decoder, std::function<Cache(const Prompt&)> make)
       : decoder_(&decoder), make_(std::move(make)) {}
 

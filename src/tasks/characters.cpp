@@ -26,7 +26,7 @@ utf8proc_category_t category_of(char32_t character) noexcept {
   return utf8proc_category(static_cast<utf8proc_int32_t>(character));
 }
 
-/// Property Cased, of characters that are not Case_Ignorable.
+/// Property Cased, for characters that are not Case_Ignorable.
 bool is_cased(char32_t character) noexcept {
   // Other_Lowercase and Other_Uppercase: ordinals, Roman numerals, letters in circles and squares.
   constexpr std::array<Stretch, 7> kOthers{{{0xAA, 0xAA},
@@ -57,7 +57,7 @@ bool is_case_ignorable(char32_t character) noexcept {
   }
 }
 
-/// Whether the sigma at `at` ends a word: a cased character stands before it and none behind it, ignorable ones aside.
+/// Returns true if the sigma at `at` ends a word: a cased character precedes and none follows, ignorable ones aside.
 bool is_final_sigma(std::u32string_view text, std::size_t at) noexcept {
   std::size_t before = at, behind = at + 1;
   while (before > 0 && is_case_ignorable(text[before - 1])) --before;
@@ -88,7 +88,7 @@ std::u32string characters_of(std::string_view text) {
 }
 
 std::u32string lower_case(std::u32string_view text) {
-  constexpr char32_t kDottedCapitalI = 0x130;  // the one character whose lower case is two
+  constexpr char32_t kDottedCapitalI = 0x130;  // the only character whose lower case has two characters
   constexpr char32_t kSigma = 0x3A3, kFinalSigma = 0x3C2;
   std::u32string lower;
   for (std::size_t n = 0; n < text.size(); ++n) {

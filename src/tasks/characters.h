@@ -5,10 +5,10 @@
 
 namespace kvs {
 
-/// The code points of a text. Bytes that are no UTF-8 become U+FFFD.
+/// Returns the code points of a text. Invalid UTF-8 becomes U+FFFD.
 std::u32string characters_of(std::string_view text);
 
-/// Python's str.lower(): the full mapping of each character, and ς for a Σ that ends a word.
+/// Python's str.lower(): the full mapping of each character, and ς for a Σ at the end of a word.
 std::u32string lower_case(std::u32string_view text);
 
 /// Python's str.isspace() of one character.

@@ -11,7 +11,7 @@ namespace kvs {
 
 namespace {
 
-/// The tokens of an answer that stands behind its prompt, or `room` where that is more.
+/// Returns the number of tokens of an answer after its prompt, at least `room`.
 std::size_t answer_room(const TaskRequest& request, const TaskSample& sample, std::size_t room) {
   return std::max(room, request.tokenizer.encode(" " + joined(sample.answers, ", ")).size());
 }
@@ -54,7 +54,7 @@ std::size_t max_units(std::size_t length, const std::function<bool(std::size_t)>
 }
 
 std::vector<TaskSample> fitted_samples(const TaskRequest& request, const FittedTask& task) {
-  constexpr int kTries = 100;  // samples differ in length; RULER tries for ever
+  constexpr int kTries = 100;  // samples differ in length; RULER tries without limit
   const auto fits = [&](const TaskSample& sample, std::size_t more = 0) {
     const std::size_t room = task.answer_room == 0 ? 0 : answer_room(request, sample, task.answer_room);
     return prompt_tokens(request, sample) + room + more <= request.length;

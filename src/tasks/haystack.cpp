@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::size_t kLongestWord = 32;  // bytes
 
-/// Length of what ends a sentence at the start of `text` without a blank behind it: a full stop of such a script and
-/// the quotation marks and brackets that close there; 0: nothing does.
+/// Returns the length of a sentence end at the start of `text` that needs no space after it: a full stop of a script
+/// without spaces, and closing quotation marks and brackets; 0: no sentence end.
 std::size_t full_stop_length(std::string_view text) noexcept {
   constexpr std::array<std::string_view, 5> kStops{"。", "！", "？", "｡", "．"};
   constexpr std::array<std::string_view, 6> kClosing{"”", "’", "」", "』", "）", "》"};
@@ -29,7 +29,7 @@ std::size_t full_stop_length(std::string_view text) noexcept {
   return length;
 }
 
-/// Where the first sentence of `text` ends, which begins with no blank: behind its marks, or at the text's end.
+/// Returns where the first sentence of `text` ends: after its marks or at the end. `text` must not begin with a space.
 std::size_t sentence_length(std::string_view text) noexcept {
   for (std::size_t n = 1; n < text.size(); ++n) {
     if (is_blank(text[n]) && std::string_view(".?!").find(text[n - 1]) != std::string_view::npos) return n;

@@ -10,7 +10,8 @@ namespace {
 
 constexpr std::size_t kNeedleRoom = 32;
 
-/// One needle between the sentences of a text, at a depth: the test of Kamradt (2023) with RULER's needle and question.
+/// Hides one needle between the sentences of a text, at a depth: Kamradt's test (2023) with RULER's needle and
+/// question.
 std::vector<TaskSample> make_needles_at_depths(const TaskRequest& request) {
   const UnitSupply supply(request.haystack.empty() ? kNoise : request.haystack);
   PythonRandom random(request.seed);

@@ -21,9 +21,9 @@ TaskSample passkey(const UnitSupply& background, std::size_t units, double depth
           .depth = depth};
 }
 
-/// A key of 64 digits at a depth of a text, told twice. As much text as fits.
-/// Source: the form that LagKV measures with, that of Yuan et al. (2024), longctx_bench (MIT), after Mohtashami and
-/// Jaggi (2023). There lengths are words; here they are tokens, the answer's included.
+/// Hides a key of 64 digits at a depth of a text and states it twice. The text is as long as fits.
+/// Source: the form that LagKV is measured with, by Yuan et al. (2024), longctx_bench (MIT), after Mohtashami and Jaggi
+/// (2023). There lengths are words; here they are tokens, including the answer.
 std::vector<TaskSample> make_passkeys(const TaskRequest& request) {
   const std::string noise = std::string(kNoise) + " ";
   const UnitSupply background(request.haystack.empty() ? noise : request.haystack);

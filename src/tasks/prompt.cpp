@@ -35,7 +35,7 @@ Prompt encode_prompt(const Tokenizer& tokenizer, const TaskSample& sample, Answe
   for (const std::string& answer : answers) {
     AnsweredPrompt& answered = prompt.answers.emplace_back();
     answered.ids = encoded(text + blank + answer);
-    // At least one id is the answer's, and one lies before it.
+    // At least one id belongs to the answer, and at least one precedes it.
     answered.first = std::clamp<std::size_t>(common_beginning(answered.ids, prompt.ids), 1, answered.ids.size() - 1);
   }
   return prompt;

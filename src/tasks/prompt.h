@@ -7,7 +7,7 @@
 
 namespace kvs {
 
-/// A prompt and an answer as one text's ids: the answer's are those from `first` on.
+/// A prompt and an answer as the ids of one text. The answer's ids begin at `first`.
 struct AnsweredPrompt {
   std::vector<std::int32_t> ids;
   std::size_t first = 0;
@@ -15,19 +15,20 @@ struct AnsweredPrompt {
   std::size_t answer_tokens() const noexcept { return ids.size() - first; }
 };
 
-/// A sample as a model reads it.
+/// The ids of a sample.
 struct Prompt {
   std::vector<std::int32_t> ids;
-  std::size_t context = 0;              // so many of them are those of the context alone
-  std::vector<AnsweredPrompt> answers;  // the sample's choices; without these its answers, one behind the other
+  std::size_t context = 0;              // number of ids that belong to the context only
+  std::vector<AnsweredPrompt> answers;  // the sample's choices; without choices, all its answers, joined
 
   std::size_t longest() const noexcept;
 };
 
-/// Where a text's ids leave those of a longer one, the longer one's rest begins: tokenizers may join what lies on both
-/// sides. A blank goes before an answer whose prompt does not end in one.
-/// @param bos  an id to begin with, or -1
-/// @param rule kAny: each of alternatives would do, so that the first stands for them
+/// Encodes a sample. A prompt ends, and the answer begins, at the first id that differs between the prompt's text and
+/// the text with the answer, because tokenizers may join the characters on both sides. A space is put before an answer
+/// if the prompt does not end in one.
+/// @param bos  first id, or -1
+/// @param rule kAny: the answers are alternatives; the first one is used
 Prompt encode_prompt(const Tokenizer& tokenizer, const TaskSample& sample, AnswerRule rule, std::int32_t bos = -1);
 
 }  // namespace kvs

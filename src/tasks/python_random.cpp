@@ -11,7 +11,7 @@
 namespace kvs {
 
 PythonRandom::PythonRandom(std::uint64_t seed) {
-  // init_genrand(19650218), which std::mt19937's constructor is, too.
+  // init_genrand(19650218), which is also std::mt19937's constructor.
   state_[0] = 19650218U;
   for (std::uint32_t n = 1; n < kWords; ++n) state_[n] = 1812433253U * (state_[n - 1] ^ (state_[n - 1] >> 30U)) + n;
   const std::array<std::uint32_t, 2> key{static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32U)};
@@ -68,7 +68,7 @@ std::size_t PythonRandom::below(std::size_t count) {
 }
 
 std::vector<std::size_t> PythonRandom::sample(std::size_t count, std::size_t k) {
-  // A list of all numbers where it is smaller than a set of k.
+  // A list of all numbers, if it is smaller than a set of k.
   double set_size = 21;
   if (k > 5) set_size += std::pow(4, std::ceil(std::log(static_cast<double>(3 * k)) / std::log(4.0)));
   std::vector<std::size_t> result;
@@ -96,7 +96,7 @@ std::string PythonRandom::letters(std::string_view alphabet, std::size_t count) 
 }
 
 std::string PythonRandom::uuid() {
-  std::array<std::uint32_t, 4> words{};  // the lowest first
+  std::array<std::uint32_t, 4> words{};  // lowest word first
   for (std::uint32_t& word : words) word = bits32();
   words[2] = (words[2] & 0xffff0fffU) | 0x4000U;      // version 4
   words[1] = (words[1] & 0x3fffffffU) | 0x80000000U;  // the variant of RFC 4122

@@ -7,9 +7,9 @@
 
 namespace kvs {
 
-/// Python's `random.Random(seed)`: the same draws from the same seed, so that a task whose definition is a Python
-/// program has its texts to the letter.
-/// Source: Matsumoto and Nishimura (1998), MT19937 with init_by_array; CPython 3.11's random.py for what is drawn.
+/// Python's `random.Random(seed)`: a seed gives the same draws, so that tasks defined by a Python program have
+/// identical texts.
+/// Source: Matsumoto and Nishimura (1998), MT19937 with init_by_array; CPython 3.11's random.py for the methods.
 class PythonRandom {
  public:
   explicit PythonRandom(std::uint64_t seed);
@@ -18,7 +18,7 @@ class PythonRandom {
   double unit();                         // random(): [0, 1), 53 bits
   std::size_t below(std::size_t count);  // 0 … count − 1; count below 2^32
   std::size_t between(std::size_t least, std::size_t most) { return least + below(most - least + 1); }  // randint
-  /// sample(range(count), k): k distinct numbers below `count`, in the order of their draws.
+  /// sample(range(count), k): k distinct numbers below `count`, in the order drawn.
   std::vector<std::size_t> sample(std::size_t count, std::size_t k);
   /// ''.join(choices(letters, k=count)).
   std::string letters(std::string_view alphabet, std::size_t count);

@@ -42,7 +42,7 @@ TaskSample question_of(const JsonCursor& line) {
   return sample;
 }
 
-/// @throws Error kInput naming the first byte that is no UTF-8.
+/// @throws Error kInput naming the first invalid byte.
 void check_utf8(std::string_view text, const std::string& where) {
   const std::size_t bad = find_invalid_utf8(text);
   if (bad != std::string_view::npos)
@@ -50,7 +50,7 @@ void check_utf8(std::string_view text, const std::string& where) {
                 "byte " + std::to_string(bad) + ": found " + printable(text.substr(bad, 1)) + ", expected UTF-8");
 }
 
-/// The lines of a *.jsonl file that hold something, as JSON. Calls take(line, where).
+/// Parses the non-blank lines of a *.jsonl file as JSON. Calls take(line, where).
 template <class Take>
 void for_each_object(TextSource& source, const Take& take) {
   for (TextSource::Line line; source.next(line);) {

@@ -10,20 +10,20 @@
 
 namespace kvs {
 
-/// Questions that a file asks, and its digest.
+/// The questions of a file, and its digest.
 struct QuestionFile {
   std::vector<TaskSample> samples;
   std::string sha256;
 };
 
-/// A *.jsonl file, an object a line: `context`, `question`, and `answers` (a list of alternatives) or `choices` (a
-/// list) with `answer`, the index of the right one. Where neither end of context and question is a blank, a line end
-/// parts them. Blank lines are skipped.
+/// Reads a *.jsonl file with one object per line: `context`, `question`, and `answers` (a list of alternatives) or
+/// `choices` (a list) with `answer`, the index of the right one. If neither the end of the context nor the start of the
+/// question is white space, a newline separates them. Blank lines are skipped.
 /// @throws Error kInput "FILE: line N: /FIELD: found X, expected Y"; kData if there is no question.
 QuestionFile read_questions(const std::filesystem::path& path);
 
-/// A text to hide things in: those of the arguments, one below the other.
-/// @throws Error as TextReader::read(); kInput for an argument without a word.
+/// Reads the text to hide things in: the texts of the arguments, separated by newlines.
+/// @throws Error like TextReader::read(); kInput for an argument without a word.
 std::string read_haystack(std::span<const std::string> arguments, TextReader& reader);
 
 }  // namespace kvs

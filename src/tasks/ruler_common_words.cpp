@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kCommon = 10, kCommonWordsRoom = 120;
 
-/// How often words of a list stand in it.
+/// Number of words in a list and how often each occurs.
 struct Frequencies {
   std::size_t words, common, others;
 };
@@ -22,8 +22,8 @@ std::string numbered(const std::vector<std::string>& words) {
   return text;
 }
 
-/// The ten most common words of a list, a solved example before it. Words come from words.h: plain ones, and compounds
-/// where a list is longer than they are.
+/// Asks for the ten most common words of a list, after a solved example. Words come from words.h: plain words, and
+/// compounds if a list needs more.
 /// Source: NVIDIA/RULER, scripts/data/synthetic/common_words_extraction.py and constants.py (Apache-2.0).
 class CommonWords {
  public:
@@ -32,7 +32,7 @@ class CommonWords {
     PythonRandom(seed_).shuffle(words_);
   }
 
-  /// @param size  different words
+  /// @param size  number of different words
   TaskSample make(std::size_t size) {
     TaskSample example = list(is_short_ ? Frequencies{20, 3, 1} : Frequencies{40, 10, 3});
     TaskSample asked = list(is_short_ ? Frequencies{size, 6, 1} : Frequencies{size, 30, 3});

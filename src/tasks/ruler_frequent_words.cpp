@@ -14,14 +14,14 @@ namespace {
 constexpr std::size_t kLetters = 6, kAsked = 3, kFrequentWordsRoom = 50;
 constexpr double kZetaOfTwo = std::numbers::pi * std::numbers::pi / 6;
 
-/// The three most frequent of made-up words whose frequencies fall as 1/rank²; the most frequent is dots.
+/// Asks for the three most frequent of made-up words whose frequencies fall as 1/rank²; the most frequent word is dots.
 /// Source: NVIDIA/RULER, scripts/data/synthetic/freq_words_extraction.py and constants.py (Apache-2.0), α = 2.
 class FrequentWords {
  public:
   FrequentWords(const TaskRequest& request, std::size_t room)
       : request_(request), room_(room), step_(room / 32), random_(request.seed) {}
 
-  /// The number of words that fills the room.
+  /// Returns the number of words that fills the room.
   std::size_t largest() {
     renew();
     std::size_t size = room_ / kLetters;
@@ -46,7 +46,7 @@ class FrequentWords {
  private:
   std::size_t tokens(const TaskSample& sample) const { return prompt_tokens(request_, sample); }
 
-  /// Another vocabulary, the most frequent word first.
+  /// Draws a new vocabulary, the most frequent word first.
   void renew() {
     const std::size_t count = room_ / 50;
     std::vector<std::string> drawn;
@@ -95,7 +95,7 @@ const TaskDefinition kFrequentWordsTask{"ruler-fwe",
                                         false,
                                         [](const TaskRequest& request) {
                                           constexpr std::size_t kMinRoom =
-                                              50 * (kAsked + 1);  // a vocabulary with the dots and what is asked for
+                                              50 * (kAsked + 1);  // a vocabulary with the dots and the words asked for
                                           if (request.length < kFrequentWordsRoom + kMinRoom)
                                             refuse_length(request.length);
                                           FrequentWords words(request, request.length - kFrequentWordsRoom);

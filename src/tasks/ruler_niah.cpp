@@ -17,7 +17,7 @@ enum class Hay : std::uint8_t { kNoise, kEssay, kNeedles };
 enum class Kind : std::uint8_t { kNumbers, kWords, kUuids };
 constexpr std::array<std::string_view, 3> kKindNames{"numbers", "words", "uuids"};
 
-/// What the eight tasks differ in.
+/// The differences between the eight tasks.
 struct NeedleShape {
   Hay hay;
   Kind keys, values;
@@ -28,8 +28,8 @@ struct NeedleShape {
 
 constexpr std::size_t kNiahRoom = 128;
 
-/// Needles in a haystack, as RULER's niah.py draws them from a seed. Sentences of an essay are parted by
-/// parts_of(), and words come from words.h.
+/// Hides needles in a haystack, drawn from a seed like RULER's niah.py. parts_of() splits essays into sentences, and
+/// words come from words.h.
 /// Source: NVIDIA/RULER, scripts/data/synthetic/niah.py and constants.py (Apache-2.0): prompts and draws.
 class NeedleMaker {
  public:
@@ -63,7 +63,7 @@ class NeedleMaker {
     return kind == Kind::kWords ? random_.choice(compound_words()) : random_.uuid();
   }
 
-  /// `size` units of the essay, needles between its sentences at some of 40 depths.
+  /// Returns `size` units of the essay, with needles between its sentences at some of 40 depths.
   std::string in_essay(std::size_t size, const std::vector<std::string>& needles) {
     constexpr std::size_t kDepths = 40;
     const std::string text = essay_.first(size);
@@ -85,7 +85,7 @@ class NeedleMaker {
     return joined(parts, " ");
   }
 
-  /// `size` lines of noise or of other needles, and the needles.
+  /// Returns `size` lines of noise or of other needles, and the needles.
   std::string in_lines(std::size_t size, const std::vector<std::string>& needles) {
     std::vector<std::string> lines;
     for (std::size_t n = 0; n < size; ++n) {
@@ -122,7 +122,7 @@ constexpr std::array kShapes{
 
 template <std::size_t kShape>
 std::vector<TaskSample> make_needles(const TaskRequest& request) {
-  constexpr std::size_t kShort = 4096;  // texts of lines that are shorter are fitted line by line
+  constexpr std::size_t kShort = 4096;  // shorter texts of lines are fitted line by line
   const NeedleShape& shape = kShapes[kShape];
   NeedleMaker maker(shape, request);
   constexpr std::size_t kWords = 500, kCharacters = 20;

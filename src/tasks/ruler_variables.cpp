@@ -17,9 +17,9 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
     text.replace(at, from.size(), to);
 }
 
-/// A value that goes from variable to variable, in noise; a solved example before it.
-/// Source: NVIDIA/RULER, scripts/data/synthetic/variable_tracking.py and constants.py (Apache-2.0), with its draws
-/// from `random` and from NumPy.
+/// Assigns a value from variable to variable, within noise, after a solved example.
+/// Source: NVIDIA/RULER, scripts/data/synthetic/variable_tracking.py and constants.py (Apache-2.0), with its draws from
+/// `random` and from NumPy.
 class VariableTracking {
  public:
   explicit VariableTracking(const TaskRequest& request)
@@ -59,7 +59,7 @@ class VariableTracking {
  private:
   static std::size_t most(double units) { return static_cast<std::size_t>(units * 3); }
 
-  /// numpy.random.randint(10000, 99999) of the legacy generator: the upper bound stays out.
+  /// numpy.random.randint(10000, 99999) of the legacy generator; the upper bound is excluded.
   std::string number() {
     constexpr std::uint32_t kLeast = 10000, kRange = 99998 - kLeast, kMask = (1U << 17U) - 1;
     std::uint32_t drawn = 0;
@@ -68,7 +68,7 @@ class VariableTracking {
     return std::to_string(kLeast + drawn);
   }
 
-  /// @param size  lines of noise
+  /// @param size  number of lines of noise
   TaskSample make(std::size_t size, bool is_example) {
     std::vector<std::string> names;
     const auto draw = [&] { names.push_back(random_.letters(kUpperCase, is_example ? 3 : 5)); };
@@ -89,7 +89,7 @@ class VariableTracking {
             .answers = names};
   }
 
-  /// The example with other names and another value.
+  /// Returns the example with other names and another value.
   std::string renamed(std::string text, const std::vector<std::string>& names) {
     for (const std::string& name : names) replace_all(text, name, random_.letters(kUpperCase, name.size()));
     replace_all(text, kExampleValue, number());

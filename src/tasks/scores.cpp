@@ -13,7 +13,7 @@ namespace {
 
 using Words = std::map<std::u32string, std::size_t>;
 
-/// re.sub(r"\b(a|an|the)\b", " ", …) of a text in lower case: what stands between two ends of \w.
+/// re.sub(r"\b(a|an|the)\b", " ", …) of a text in lower case; a word is a maximal run of \w.
 void blank_articles(std::u32string& text) {
   for (auto first = text.begin(); first != text.end();) {
     const auto last = std::find_if_not(first, text.end(), is_word_character);
@@ -23,7 +23,7 @@ void blank_articles(std::u32string& text) {
   }
 }
 
-/// How often each word stands in a text, as SQuAD's normalize_answer leaves it.
+/// Counts the words of a text after SQuAD's normalize_answer.
 Words word_counts(std::string_view text) {
   std::u32string plain = lower_case(characters_of(text));
   std::erase_if(plain, [](char32_t c) { return c < 0x80 && std::ispunct(static_cast<int>(c)) != 0; });
@@ -52,7 +52,7 @@ bool holds_answer(std::string_view text, std::string_view answer) {
 double longest_common_share(std::string_view answer, std::string_view text) {
   const std::u32string wanted = lower_case(characters_of(answer)), found = lower_case(characters_of(text));
   if (wanted.empty()) return 1;
-  std::vector<std::size_t> row(found.size() + 1), last(row);  // [n] of what ends before found[n]
+  std::vector<std::size_t> row(found.size() + 1), last(row);  // [n] length of the match that ends before found[n]
   std::size_t longest = 0;
   for (const char32_t c : wanted) {
     std::swap(row, last);

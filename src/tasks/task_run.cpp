@@ -49,7 +49,7 @@ Answer ask(AnswerModel& model, const TaskSample& sample, const Prompt& prompt, c
   const bool any = plan.rule == AnswerRule::kAny;
   (void)model.generate(prompt, plan.answer_tokens, [&](std::int32_t id) {
     if (first < 0) first = id;
-    // A model may have more ids than its tokenizer, which stand for nothing.
+    // A model may have more ids than its tokenizer; these have no text.
     if (static_cast<std::size_t>(id) < plan.tokenizer.vocabulary_size()) said.push_back(id);
     text = readable(plan.tokenizer.decode(said));
     const std::string_view content = stripped(text);

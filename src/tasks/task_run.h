@@ -18,8 +18,8 @@ namespace kvs {
 struct TaskPlan {
   const Tokenizer& tokenizer;
   AnswerRule rule = AnswerRule::kAll;
-  std::size_t answer_tokens = 32;  // at most, that are generated
-  std::int32_t bos = -1;           // an id to begin prompts with, or none
+  std::size_t answer_tokens = 32;  // maximum number of generated tokens
+  std::int32_t bos = -1;           // first id of prompts; -1: none
 };
 
 /// Asks a question: the likelihood of its answer, token by token as it should be, then what the model says itself. Of
@@ -28,10 +28,10 @@ struct TaskPlan {
 /// ends it, too.
 Answer ask(AnswerModel& model, const TaskSample& sample, const Prompt& prompt, const TaskPlan& plan);
 
-/// Asks all of them.
+/// Asks all questions.
 /// @param full     the model with the full cache, or nullptr
-/// @param done     called after each question with the number of those done
-/// @param journal  keeps what is done; what it holds is not asked again
+/// @param done     called after each question with the number of questions done
+/// @param journal  receives finished questions; questions that it already holds are not asked again
 std::vector<TaskResult> run_task(std::span<const TaskSample> samples, const TaskPlan& plan, AnswerModel& model,
                                  AnswerModel* full, const std::function<void(std::size_t)>& done = {},
                                  Journal* journal = nullptr);

@@ -8,7 +8,7 @@
 namespace kvs {
 namespace {
 
-// RULER draws from the lists of a Python package; these are our own, of everyday words.
+// RULER draws from the lists of a Python package; these lists of everyday words are this project's own.
 constexpr std::string_view kAdjectives =
     "able amber ample ancient bitter bold brave brief bright brisk broad calm careful cheerful clean clear clever "
     "cold common crisp curious damp daring dark deep dense distant dry dull eager early easy empty equal even "

@@ -7,7 +7,7 @@ namespace kvs {
 
 /// Nouns, adjectives and verbs, in byte order, each once.
 const std::vector<std::string>& plain_words();
-/// "adjective-noun", in byte order: some tens of thousands.
+/// Returns "adjective-noun" in byte order: some tens of thousands.
 const std::vector<std::string>& compound_words();
 
 }  // namespace kvs

@@ -90,7 +90,7 @@ class Reader {
     return ids;
   }
 
-  /// A window of a text: the ids [first, first + own), behind BOS unless they begin with it.
+  /// A window of a text: the ids [first, first + own), after BOS unless they begin with it.
   struct Window {
     std::size_t first, own;
   };
@@ -106,7 +106,8 @@ class Reader {
     return windows;
   }
 
-  /// Cuts one text into windows. One that is there already, under whatever name, would count as independent documents.
+  /// Cuts one text into windows. A text that was read before, under any name, is skipped: it would count as independent
+  /// documents.
   void add_text(const std::string& name, std::span<const std::int32_t> ids) {
     const std::vector<Window> windows = windows_of(ids);
     const std::string digest = digest_of(ids);
@@ -135,7 +136,7 @@ class Reader {
     }
   }
 
-  /// A bound of --windows as an index in [0, windows]; a negative one counts from the end.
+  /// Converts a bound of --windows to an index in [0, windows]. A negative bound counts from the end.
   static std::size_t place(std::optional<std::int64_t> bound, std::size_t windows, std::size_t otherwise) {
     if (!bound) return otherwise;
     const auto count = static_cast<std::int64_t>(windows);
@@ -149,7 +150,7 @@ class Reader {
     if (texts_ == 0) {
       problem += "found no text";
     } else if (windows_ > 0) {
-      problem += "the range of windows selects none of the windows there are";
+      problem += "the range of windows selects none";
     } else {
       problem += "the longest of " + std::to_string(texts_) + " texts has " + std::to_string(longest_) +
                  " tokens, expected at least " + std::to_string(options_.window - (has_bos() ? 1 : 0)) +

@@ -8,7 +8,7 @@
 namespace kvs {
 namespace {
 
-/// The text of a window, without the parts of characters that its ends cut off.
+/// Returns the text of a window, without characters that the ends of the window cut.
 std::string text_of(const Tokenizer& tokenizer, std::span<const std::int32_t> window) {
   std::string text = tokenizer.decode({window.begin(), window.end()});
   text.erase(0, static_cast<std::size_t>(std::ranges::find_if(text, [](char c) { return (c & 0xC0) != 0x80; }) -

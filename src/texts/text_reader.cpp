@@ -19,8 +19,8 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kBlank = " \t\r\n\v\f";
 
-/// The regular files of `folder` (also through symbolic links) in byte order of names, without hidden ones, which
-/// programs leave there for themselves.
+/// Returns the regular files of `folder` (also through symbolic links) in byte order of names. Hidden files are left
+/// out: programs write them for their own use.
 std::vector<fs::path> files_of(const fs::path& folder) {
   std::vector<fs::path> files;
   std::error_code error;
@@ -40,7 +40,7 @@ bool is_folder(const std::string& path) {
   return find_status(path, status) && S_ISDIR(status.st_mode);
 }
 
-/// Whether the first line of a text is a whole object of JSON. A longer line is not looked at: parsing takes memory.
+/// Returns true if the first line of a text is a complete JSON object. A longer line is not parsed, to save memory.
 bool begins_with_object(std::string_view text) {
   constexpr std::size_t kLongest = std::size_t{1} << 20;
   const std::string_view line = text.substr(0, text.find('\n'));
@@ -97,7 +97,7 @@ void TextReader::read_json_lines(TextSource source, const Take& take) {
   read_lines(std::move(source), text_of, take);
 }
 
-/// @param line, offset  of the first byte of `bytes` in the file
+/// @param line, offset  position of the first byte of `bytes` in the file
 std::string TextReader::valid_text(std::string bytes, const std::string& name, std::size_t line, std::size_t offset) {
   const std::size_t bad = find_invalid_utf8(bytes);
   if (bad == std::string::npos) return bytes;

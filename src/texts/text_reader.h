@@ -15,34 +15,34 @@
 
 namespace kvs {
 
-/// How a TextReader takes what is no text.
+/// How a TextReader treats invalid text.
 struct TextLeniency {
-  bool replace_invalid_utf8 = false;  // by U+FFFD
+  bool replace_invalid_utf8 = false;  // replaces it by U+FFFD
   bool skip_bad_lines = false;
 };
 
-/// Walks the texts of files, folders, lines of JSON and standard input, and counts what it met.
+/// Reads the texts of files, folders, JSON lines and standard input, and counts what it met.
 class TextReader {
  public:
-  /// Takes a text, which messages call `where`. @return whether more are wanted
+  /// Takes a text; messages call it `where`. @return true if more texts are wanted
   using Take = std::function<bool(const std::string& where, const std::string& text)>;
 
   explicit TextReader(TextLeniency leniency) noexcept : leniency_(leniency) {}
 
-  /// The texts of one argument: a file, a *.jsonl with an object a line, a folder of both, or "-". Opens no file once
-  /// no more texts are wanted.
+  /// Reads the texts of one argument: a file, a *.jsonl with one object per line, a folder of both, or "-". Opens no
+  /// further file once no more texts are wanted.
   /// @throws Error kInput (missing, invalid UTF-8 with line and byte offset, bad line), kUnsupported (io/file_kind.h),
-  ///         kUsage (FIFO, device, socket).
+  /// kUsage (FIFO, device, socket).
   void read(const std::string& argument, const Take& take);
 
-  /// Calls take(where, parse(line, where)), a Take of what `parse` makes, for each line that is not blank.
+  /// Calls take(where, parse(line, where)) for each line that is not blank. `take` returns true if more are wanted.
   template <class Parse, class TakeValue>
   void read_lines(TextSource source, const Parse& parse, const TakeValue& take) {
     for (TextSource::Line line; wants_more_ && source.next(line);) {
       check_interrupt();
       if (is_blank_line(line)) continue;
       const std::string where = source.name() + ": line " + std::to_string(line.number);
-      // A tokenizer that does not fit the model, which take() meets, is not the line's fault.
+      // take() is outside the try block: an error of a tokenizer that does not fit the model is not the line's error.
       if (const auto value = parsed(source, line, where, parse)) wants_more_ = take(where, *value);
     }
     record(source);
@@ -51,13 +51,13 @@ class TextReader {
   const std::vector<std::string>& sha256() const noexcept { return sha256_; }  // one per file read, in order
   std::size_t replaced_bytes() const noexcept { return replaced_bytes_; }
   std::size_t skipped_lines() const noexcept { return skipped_lines_; }
-  /// Files that were read as one text though their first line is an object of JSON.
+  /// Files that were read as one text although their first line is a JSON object.
   const std::vector<std::string>& json_like() const noexcept { return json_like_; }
 
  private:
   static bool is_blank_line(const TextSource::Line& line) noexcept;
 
-  /// Nothing where a bad line is skipped.
+  /// Returns nullopt if a bad line is skipped.
   template <class Parse>
   auto parsed(const TextSource& source, const TextSource::Line& line, const std::string& where, const Parse& parse)
       -> std::optional<std::invoke_result_t<Parse, const TextSource::Line&, const std::string&>> {

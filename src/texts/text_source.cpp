@@ -25,8 +25,8 @@ void require_regular(const std::filesystem::path& path, const struct stat& statu
   throw Error(ErrorCode::kUsage, path.native(), std::string("found ") + kind + ", expected a regular file");
 }
 
-/// Length of the maximal subpart of an ill-formed sequence at the start of `text`: the longest start of some
-/// well-formed sequence, or 1. A start can be completed either with the least or with the greatest continuation bytes.
+/// Returns the length of the maximal subpart of an ill-formed sequence at the start of `text`: the longest prefix of
+/// some well-formed sequence, or 1. A prefix is valid if the smallest or the largest continuation bytes complete it.
 std::size_t ill_formed_length(std::string_view text) {
   for (const std::size_t length : {3UL, 2UL}) {
     if (text.size() < length) continue;
@@ -47,7 +47,7 @@ TextSource TextSource::open(const std::filesystem::path& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) throw_errno(code_of_read_errno(errno), path, "cannot be read", errno);
   require_regular(path, status);
-  // Between the two calls the name may have become a FIFO: O_NONBLOCK keeps open from waiting for a writer.
+  // Between the two calls the path may have become a FIFO: with O_NONBLOCK, open does not wait for a writer.
   Descriptor file = open_descriptor(path, O_RDONLY | O_NONBLOCK);
   if (!file.is_open()) throw_errno(code_of_read_errno(errno), path, "cannot be opened", errno);
   if (::fstat(file.get(), &status) != 0) throw_errno(ErrorCode::kEnvironment, path, "cannot be read", errno);
@@ -61,7 +61,7 @@ TextSource TextSource::standard_input() {
   return {std::move(file), "-", true};
 }
 
-/// Appends a block to the buffer; false at the end of the file.
+/// Appends a block to the buffer. Returns false at the end of the file.
 bool TextSource::fill() {
   if (at_end_) return false;
   if (begin_ > 0) {
@@ -86,7 +86,7 @@ std::string_view TextSource::peek(std::size_t count) {
   return std::string_view(buffer_).substr(0, count);
 }
 
-/// The rest of a line that is too long is digested and thrown away block by block.
+/// Digests and discards the rest of a line that is too long, block by block.
 void TextSource::skip_to_newline(Line& line) {
   line.is_too_long = true;
   for (;;) {

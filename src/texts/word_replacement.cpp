@@ -7,7 +7,7 @@
 namespace kvs {
 namespace {
 
-/// English function words: articles, pronouns, prepositions, conjunctions, auxiliaries, and the commonest adverbs.
+/// English function words: articles, pronouns, prepositions, conjunctions, auxiliaries, and the most common adverbs.
 constexpr std::string_view kStopWords =
     " a about above across after again against all almost along already also although always am among an and "
     "another any are around as at away be because been before behind being below beside between beyond both but "
@@ -29,7 +29,7 @@ struct Word {
 };
 
 bool is_small(char c) { return c >= 'a' && c <= 'z'; }
-/// Bytes beyond ASCII count as letters: a word that has one is one word, and left alone.
+/// Bytes beyond ASCII count as letters, so a word with such bytes is one word. It is not replaced.
 bool is_letter(char c) { return is_small(c) || (c >= 'A' && c <= 'Z') || (c & 0x80) != 0; }
 bool joins(char c) { return c == '\'' || c == '_' || (c >= '0' && c <= '9'); }
 
@@ -52,7 +52,7 @@ std::vector<WordReplacement> choose_replacements(std::string_view text, double s
                                                  const Synonyms& synonyms) {
   std::vector<Word> words = words_of(text);
   const auto wanted = std::max(1L, std::lround(share * static_cast<double>(words.size())));
-  std::mt19937_64 random(seed);  // std::shuffle is not the same everywhere
+  std::mt19937_64 random(seed);  // std::shuffle differs between platforms
   for (std::size_t left = words.size(); left > 1; --left) std::swap(words[left - 1], words[random() % left]);
   std::vector<WordReplacement> chosen;
   for (const Word& word : words) {

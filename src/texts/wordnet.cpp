@@ -12,14 +12,14 @@ namespace kvs {
 namespace {
 
 constexpr std::array kPartsOfSpeech{"noun", "verb", "adj", "adv"};
-constexpr std::size_t kMaxFileBytes = std::size_t{1} << 28;  // the largest of WordNet 3.0 has 15 MB
+constexpr std::size_t kMaxFileBytes = std::size_t{1} << 28;  // the largest file of WordNet 3.0 has 15 MB
 constexpr std::size_t kOffsetDigits = 8;
 
 bool is_plain_word(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= 'a' && c <= 'z'; });
 }
 
-/// The fields of a line, each ended by a blank, with the place that messages name.
+/// The space-separated fields of a line. Messages name the line's position.
 class Fields {
  public:
   Fields(std::string_view line, std::string where) : rest_(line), where_(std::move(where)) {}
@@ -58,7 +58,7 @@ std::vector<std::uint32_t> senses_of(Fields& fields) {
   return offsets;
 }
 
-/// Of a synset's word: without an adjective's marker of its place, as in "afraid(p)".
+/// Returns a synset's word without the marker of an adjective's position, as in "afraid(p)".
 std::string_view without_marker(std::string_view word) { return word.substr(0, word.find('(')); }
 
 std::string_view text_of(const MappedFile& file) {
@@ -130,7 +130,7 @@ std::vector<std::string> WordNet::synonyms(std::string_view word) const {
     if (senses == part.senses.end()) continue;
     for (const std::uint32_t offset : senses->second) {
       const std::vector<std::string_view> words = words_of(part.data, offset);
-      if (std::ranges::find(words, word) == words.end()) continue;  // spelt with a capital: a proper noun
+      if (std::ranges::find(words, word) == words.end()) continue;  // its spelling has a capital: a proper noun
       const std::size_t before = found.size();
       for (const std::string_view other : words)
         if (other != word && is_plain_word(other)) found.emplace(other);

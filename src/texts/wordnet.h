@@ -16,20 +16,20 @@ class WordNet {
  public:
   static constexpr const char* kDebianFolder = "/usr/share/wordnet";
 
-  /// Reads the indexes; synsets are read when they are asked for.
+  /// Reads the indexes. Synsets are read on demand.
   /// @throws Error kEnvironment naming the package if a file is missing; kInput if a line is malformed.
   explicit WordNet(const std::filesystem::path& folder);
 
-  /// Words that mean the same in some sense of `word`: for each part of speech those of the most frequent sense that
-  /// has any. Ascending, distinct, without `word` itself. Only words of a–z count, so that neither phrases nor proper
-  /// nouns are given; nor is there anything for what is not such a word.
-  /// @throws Error kInput if the index points to what is not a synset
+  /// Returns the synonyms of `word`: for each part of speech, those of the most frequent sense that has any. Ascending,
+  /// distinct, without `word` itself. Only words of a–z are returned, so no phrases or proper nouns. Returns nothing
+  /// for any other `word`.
+  /// @throws Error kInput if the index points to something that is not a synset
   std::vector<std::string> synonyms(std::string_view word) const;
-  /// Of all its files.
+  /// Digest of all files.
   const std::string& sha256() const noexcept { return sha256_; }
 
  private:
-  /// The senses of each word, most frequent first, as offsets in `data`.
+  /// The senses of each word as offsets in `data`, most frequent first.
   struct PartOfSpeech {
     MappedFile data;
     StringMap<std::vector<std::uint32_t>> senses;

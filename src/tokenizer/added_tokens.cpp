@@ -9,7 +9,7 @@
 namespace kvs {
 namespace {
 
-/// isspace of the C locale
+/// isspace() of the C locale.
 bool is_ascii_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 }  // namespace
@@ -31,7 +31,7 @@ AddedTokens::AddedTokens(std::vector<AddedToken> tokens) : tokens_(std::move(tok
   }
 }
 
-/// Calls visit(token index) for each token that stands at `at`, shortest first.
+/// Calls visit(token index) for each token that begins at `at`, shortest first.
 template <class Visit>
 void AddedTokens::match_at(std::string_view text, std::size_t at, Visit visit) const {
   if (!first_bytes_[static_cast<unsigned char>(text[at])]) return;
@@ -45,7 +45,7 @@ void AddedTokens::match_at(std::string_view text, std::size_t at, Visit visit) c
 }
 
 void AddedTokens::split_leftmost(std::string_view text, const Sink& sink) const {
-  std::size_t done = 0;  // everything before it was handed out
+  std::size_t done = 0;  // everything before it has been passed on
   for (std::size_t at = 0; !tokens_.empty() && at < text.size();) {
     const AddedToken* longest = nullptr;
     match_at(text, at, [&](std::size_t token) { longest = &tokens_[token]; });
@@ -76,7 +76,7 @@ std::vector<AddedTokens::Found> AddedTokens::find_all(std::string_view text) con
 
 void AddedTokens::split_longest_first(std::string_view text, const Sink& sink) const {
   std::vector<Found> all = find_all(text);
-  // tokens_ is longest first, so that its index is the order of precedence.
+  // tokens_ is sorted longest first, so a token's index is its precedence.
   std::stable_sort(all.begin(), all.end(), [](const Found& a, const Found& b) { return a.token < b.token; });
   std::map<std::size_t, std::size_t> taken;  // begin -> token
   for (const Found& found : all) {

@@ -50,7 +50,7 @@ std::vector<std::string> AddedVocabulary::add_all(const TokenizerSettings& setti
     const std::string note = other_id_note(token, stated, add(token));
     if (is_new && !note.empty()) notes.push_back(note);
   }
-  std::vector<AddedSpec> more;  // of one text the last that is like none before it decides
+  std::vector<AddedSpec> more;  // of equal texts, the last distinct token decides
   std::set<AddedSpec> seen;
   for (const std::vector<AddedSpec>* list : {&named, &settings.extra})
     for (const AddedSpec& token : *list)

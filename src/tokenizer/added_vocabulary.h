@@ -13,25 +13,28 @@
 
 namespace kvs {
 
-/// Tokens added to a vocabulary one by one, with the ids that `tokenizers` gives them (AddedVocabulary::add_tokens):
-/// the id of a text that is a token already, else the first one after the vocabulary, or after the highest added one.
+/// Tokens that are added to a vocabulary one by one. Ids are assigned as `tokenizers` does
+/// (AddedVocabulary::add_tokens): a text that is already a token keeps its id; otherwise the first id after the
+/// vocabulary and all added tokens.
 class AddedVocabulary {
  public:
-  /// @param size  the number of the model's tokens, which with gaps is less than their highest id
+  /// @param size  number of the model's tokens; if ids have gaps, it is less than the highest id
   AddedVocabulary(TokenTable& tokens, std::size_t size) : tokens_(tokens), size_(size) {}
 
-  /// The token's id, or -1 for an empty text, which can match nothing. The last to add a text decides how it is found.
+  /// Adds a token. @return its id, or -1 for an empty text, which matches nothing. If a text is added again, the last
+  /// addition decides how it is found.
   std::int32_t add(const AddedSpec& token);
-  /// All of files beside the vocabulary, as Transformers adds them (TokenizersBackend.__init__), but for what is there
-  /// already. @return a note for each token that got another id than its file states
+  /// Adds the tokens of the files next to the vocabulary, in the order of Transformers (TokenizersBackend.__init__),
+  /// except those already added. @return a note for each token whose id differs from the one in its file
   std::vector<std::string> add_all(const TokenizerSettings& settings);
-  /// "the added token "<x>" has id 5, as the package tokenizers gives it; the file says 9", or empty.
+  /// Returns "the added token "<x>" has id 5, as the package tokenizers gives it; the file says 9", or "".
   static std::string other_id_note(const AddedSpec& token, std::uint64_t stated, std::int32_t id);
   bool has(const AddedSpec& token) const;
   bool has_text(std::string_view text) const;
-  /// Those that are found in the text as it is, or after normalisation. @param split_special  special ones are split
+  /// Returns the tokens that are found in the text before normalisation (`normalized` false) or after it (true).
+  /// @param split_special  special tokens are split
   std::vector<AddedToken> tokens(bool normalized, bool split_special) const;
-  /// As `added_tokens` of a tokenizer.json has them.
+  /// Returns the tokens in the form of `added_tokens` of a tokenizer.json.
   Json json() const;
 
  private:
@@ -40,7 +43,7 @@ class AddedVocabulary {
   TokenTable& tokens_;
   std::size_t size_;
   std::map<std::int32_t, AddedSpec> by_id_;
-  std::set<std::string, std::less<>> special_;  // texts that were special once
+  std::set<std::string, std::less<>> special_;  // texts that have been special at some time
 };
 
 }  // namespace kvs

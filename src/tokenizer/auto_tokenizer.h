@@ -9,14 +9,14 @@
 
 namespace kvs {
 
-/// A folder's tokenizer as AutoTokenizer of Transformers makes it.
+/// The tokenizer that AutoTokenizer of Transformers makes of a folder.
 struct AutoTokenizerFile {
-  /// tokenizer.json with the steps of the folder's class; `added_tokens` are all, with the ids that they get.
+  /// tokenizer.json with the steps of the folder's class; `added_tokens` holds all added tokens with their final ids.
   Json document;
   TokenizerSettings settings;
   std::unique_ptr<Tokenizer> tokenizer;
 };
-/// @param path  the tokenizer.json  @throws Error as load_tokenizer_json
+/// @param path  the tokenizer.json  @throws Error like load_tokenizer_json()
 AutoTokenizerFile read_auto_tokenizer(const std::filesystem::path& path);
 
 }  // namespace kvs

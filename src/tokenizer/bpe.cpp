@@ -16,11 +16,11 @@ struct Symbol {
 
 struct Candidate {
   std::uint32_t rank;
-  std::size_t at;  // of the left symbol
+  std::size_t at;  // index of the left symbol
   std::uint32_t left, right, merged;
 };
 
-/// Heap order: the lowest rank on top, and of equal ranks the leftmost.
+/// Heap order: the lowest rank is on top; among equal ranks, the leftmost.
 bool comes_later(const Candidate& a, const Candidate& b) { return a.rank != b.rank ? a.rank > b.rank : a.at > b.at; }
 
 }  // namespace
@@ -122,8 +122,8 @@ bool Bpe::fall_back(std::string_view unit, Scratch& scratch) const {
   return true;
 }
 
-/// The chain before any merge. An unknown unit is only put down where the next known one comes, or at the end; bytes
-/// that others fall back to overtake it, as they do in `tokenizers`.
+/// Builds the chain of symbols before any merge. The token of an unknown unit is added only before the next known unit
+/// or at the end of the word. Symbols of byte fallback are therefore added before it, as in `tokenizers`.
 void Bpe::cut(std::string_view word, Scratch& scratch) const {
   bool pending = false;
   const auto put_down = [&] {
@@ -170,7 +170,7 @@ void Bpe::merge_all(Scratch& scratch) const {
     const Candidate best = heap.back();
     heap.pop_back();
     Symbol& left = chain[best.at];
-    // A candidate is stale once either side was merged with something else; an absorbed symbol is kNone.
+    // A candidate is stale if either side has been merged with another symbol. An absorbed symbol is kNone.
     if (left.symbol != best.left || left.next < 0) continue;
     Symbol& right = chain[static_cast<std::size_t>(left.next)];
     if (right.symbol != best.right) continue;

@@ -21,49 +21,51 @@ namespace kvs {
 struct BpeOptions {
   enum class Unit { kByte, kCharacter };
 
-  Unit unit = Unit::kByte;     // what a word is cut into before merging
-  bool ignore_merges = false;  // a word that is itself a token becomes that token, whatever the merges say
+  Unit unit = Unit::kByte;     // units that a word is cut into before merging
+  bool ignore_merges = false;  // a word that is itself a token becomes that token without merging
 };
 
-/// Byte-pair merging of one word at a time (Sennrich et al., ACL 2016, section 3.2), over bytes or characters.
-/// Symbols below the vocabulary size are token ids; symbols above it are texts that merges build but that are no token.
+/// Byte-pair merging of one word at a time (Sennrich et al., ACL 2016, section 3.2), over bytes or characters. Symbols
+/// below the vocabulary size are token ids. Symbols above it are texts that merges build and that are not tokens.
 class Bpe final : public WordModel {
  public:
   static constexpr std::uint32_t kNone = 0xFFFFFFFFU;
-  using ByteSymbols = std::array<std::uint32_t, 256>;  // kNone where there is none
+  using ByteSymbols = std::array<std::uint32_t, 256>;  // kNone: no symbol
 
-  using ByteFallback = std::array<std::vector<std::uint32_t>, 256>;  // empty where there is none
+  using ByteFallback = std::array<std::vector<std::uint32_t>, 256>;  // empty: no symbols
 
   explicit Bpe(std::size_t vocabulary_size, BpeOptions options = {});
 
-  /// The token of a unit that has none; with `fuse` one for a run of them. Without it they are dropped before merging.
+  /// Sets the token of a unit without a symbol; with `fuse`, a run of such units gives one token. If no token is set,
+  /// such units are dropped before merging.
   void set_unknown(std::uint32_t id, bool fuse) {
     unknown_ = id;
     fuse_unknown_ = fuse;
   }
-  /// A unit that has no token is an error of `where`: `token`, which was to stand for it, is none.
+  /// Makes a unit without a token an error of `where`, because the unknown token `token` is not in the vocabulary.
   void refuse_unknown(std::string where, std::string token) { unknown_error_ = {std::move(where), std::move(token)}; }
   void add_token(std::string bytes, std::uint32_t id);
-  /// The symbol of these bytes, or kNone.
+  /// Returns the symbol of these bytes, or kNone.
   std::uint32_t find(std::string_view bytes) const noexcept;
-  /// As find, but makes a symbol that is no token if there is none.
+  /// Like find(), but creates a symbol (not a token) if there is none.
   std::uint32_t find_or_make(std::string_view bytes);
-  /// A symbol for each byte that find does not find, and that no merge can name.
+  /// Creates a symbol for each byte that find() does not find; no merge can name these symbols.
   ByteSymbols make_hidden_bytes();
-  /// left + right become `merged`; the lower the rank the earlier. Returns false, and changes nothing, if the pair has
-  /// a rank.
+  /// Adds the merge left + right -> `merged`; lower ranks are merged earlier. Returns false, without a change, if the
+  /// pair already has a rank.
   bool add_merge(std::uint32_t left, std::uint32_t right, std::uint32_t rank, std::uint32_t merged);
-  /// As add_merge, but a later rank replaces an earlier one.
+  /// Like add_merge(), but a later rank replaces an earlier one.
   void set_merge(std::uint32_t left, std::uint32_t right, std::uint32_t rank, std::uint32_t merged);
-  /// The last bytes of texts that some merge joins to a text that begins with `marker` (and that do not end with it): a
-  /// word cut before a run of markers, but not after such a byte, gives the same ids. All bytes where that is not so.
+  /// Returns the last bytes of texts that some merge joins to a text beginning with `marker` (and that do not end with
+  /// it). Cutting a word before a run of markers, except after such a byte, does not change the ids. Returns all bytes
+  /// if no cut is safe.
   std::bitset<256> bytes_joined_before(std::string_view marker) const;
-  /// A unit without a symbol becomes those of its bytes, if each of them has some.
+  /// Sets the symbols of each byte. A unit without a symbol becomes those of its bytes if each byte has some.
   void set_byte_fallback(ByteFallback symbols) { fallback_ = std::move(symbols); }
-  /// A symbol that is no token becomes, after merging, these tokens of its bytes.
+  /// Sets the tokens of bytes into which a symbol that is not a token is split after merging.
   void set_leftovers(const ByteSymbols& ids) { leftovers_ = ids; }
 
-  /// Appends the ids of `word`: from left to right among the pairs of the lowest rank, until no pair has one.
+  /// The encoder appends the ids of a word. It merges the leftmost pair of the lowest rank until no pair has a rank.
   /// Cost O(n log n).
   std::unique_ptr<Encoder> make_encoder() const override;
 
@@ -86,7 +88,7 @@ class Bpe final : public WordModel {
   bool fuse_unknown_ = false;
   std::optional<std::pair<std::string, std::string>> unknown_error_;
   StringMap<std::uint32_t> symbols_;
-  std::vector<std::string> untold_;  // bytes of the symbols that are no token
+  std::vector<std::string> untold_;  // bytes of the symbols that are not tokens
   ByteSymbols byte_symbols_, leftovers_;
   ByteFallback fallback_;
   PairTable merges_;

@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::size_t kMaxBytes = std::size_t{256} << 20;
 
-/// One pre-tokenizer as the patterns that it splits by, in order; nothing for a kind that has none.
+/// Returns the split patterns of one pre-tokenizer, in order; nullopt for a kind without patterns.
 std::optional<std::vector<std::string>> patterns_of(const Json& step) {
   const std::string type = step.value("type", "");
   std::vector<std::string> patterns;
@@ -47,10 +47,10 @@ std::optional<std::vector<std::string>> patterns_of(const Json& step) {
   return std::nullopt;
 }
 
-/// llama.cpp knows no normal form, and its own converter leaves this one out.
+/// llama.cpp has no normalisation, and its own converter leaves NFC out.
 bool is_nfc(const Json& normalizer) { return normalizer.is_object() && normalizer.value("type", Json()) == "NFC"; }
 
-/// The name of llama.cpp's pre-tokenizer that splits as this byte-level BPE does; empty if there is none.
+/// Returns the name of llama.cpp's pre-tokenizer that splits like this byte-level BPE; empty if there is none.
 std::string_view pre_tokenizer_of(const Json& tokenizer) {
   struct Row {
     std::string_view name;
@@ -72,18 +72,18 @@ std::string_view pre_tokenizer_of(const Json& tokenizer) {
   return row == kRows.end() ? std::string_view() : row->name;
 }
 
-/// Spaces as markers and one before the text, without a split.
+/// Returns true for a step that replaces spaces by markers and puts one before the text, without a split.
 bool is_metaspace(const Json& step) {
   return step.is_object() && step.value("type", Json()) == "Metaspace" &&
          step.value("replacement", Json()) == kSpaceMarker && !step.value("split", true);
 }
 
-/// A split at spaces, of which the step before leaves none.
+/// Returns true for a split at spaces; the previous step has replaced all spaces.
 bool splits_nothing(const Json& step) {
   return step.is_object() && step.value("type", Json()) == "Split" && step.at("pattern").value("String", Json()) == " ";
 }
 
-/// Of SentencePiece's BPE: whether a text gets a space before it; nothing for steps that llama.cpp does not take.
+/// For SentencePiece's BPE: returns true if a text gets a space before it; nullopt for steps that llama.cpp lacks.
 std::optional<bool> space_prefix(const Json& tokenizer) {
   const Json replace{{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", kSpaceMarker}},
       prepend{{"type", "Prepend"}, {"prepend", kSpaceMarker}};
@@ -112,7 +112,7 @@ struct Vocabulary {
   }
 };
 
-/// Of at least `tokens` ids.
+/// Returns a vocabulary of at least `tokens` ids.
 Vocabulary vocabulary_of(const Json& tokenizer, std::size_t tokens) {
   Vocabulary vocabulary;
   vocabulary.grow(tokens);
@@ -126,7 +126,7 @@ Vocabulary vocabulary_of(const Json& tokenizer, std::size_t tokens) {
   return vocabulary;
 }
 
-/// "a b", also where the file has ["a", "b"].
+/// Returns the merges as "a b", also if the file has ["a", "b"].
 std::vector<std::string> merges_of(const Json& tokenizer) {
   std::vector<std::string> merges;
   for (const Json& merge : tokenizer.at("model").at("merges"))
@@ -135,7 +135,7 @@ std::vector<std::string> merges_of(const Json& tokenizer) {
   return merges;
 }
 
-/// Bytes and the unknown token, which have types of their own in SentencePiece's vocabularies.
+/// Marks bytes and the unknown token, which have their own types in SentencePiece's vocabularies.
 void mark_types(const Json& model, Vocabulary& vocabulary) {
   const std::string unknown = model.value("unk_token", Json()).is_string() ? model.at("unk_token") : Json("");
   for (std::size_t id = 0; id < vocabulary.texts.size(); ++id) {
@@ -144,8 +144,8 @@ void mark_types(const Json& model, Vocabulary& vocabulary) {
   }
 }
 
-/// Less for what is merged later; what no merge makes needs none. Scores stand for a list of merges only if it holds
-/// every way to make a token, all of them side by side: nothing otherwise.
+/// Returns scores that give the same merges: a later merge has a lower score; a token that no merge makes needs none.
+/// Returns nullopt unless the list has every way to make each token, and all ways to make a token are consecutive.
 std::optional<std::vector<float>> scores_of(const std::vector<std::string>& merges, const Vocabulary& vocabulary) {
   const std::unordered_set<std::string_view> tokens(vocabulary.texts.begin(), vocabulary.texts.end());
   std::unordered_map<std::string, std::size_t> first, count;
@@ -173,7 +173,7 @@ std::vector<std::string_view> views(const Strings& strings) {
   return {strings.begin(), strings.end()};
 }
 
-/// The id that config.json states, of a list the first; nothing where it states none.
+/// Returns the id that config.json states (the first one of a list); nullopt if it states none.
 std::optional<std::uint32_t> id_of_config(const Json& config, const char* key) {
   Json id = config.value(key, Json());
   if (id.is_array() && !id.empty()) id = Json(id.front());
@@ -214,7 +214,7 @@ void add_chat_templates(const std::filesystem::path& folder, GgufMetadataWriter&
   if (!names.empty()) metadata.add("tokenizer.chat_templates", std::span<const std::string_view>(views(names)));
 }
 
-/// Where llama.cpp's ids may be others than Transformers'.
+/// Returns the ways in which llama.cpp's ids may differ from Transformers'.
 std::vector<std::string> differences(const AutoTokenizerFile& file) {
   std::vector<std::string> notes;
   const Json& document = file.document;
@@ -222,7 +222,8 @@ std::vector<std::string> differences(const AutoTokenizerFile& file) {
     return token.at("lstrip") || token.at("rstrip") || token.at("single_word");
   };
   if (std::ranges::any_of(document.at("added_tokens"), has_flag))
-    notes.emplace_back("llama.cpp knows no lstrip, rstrip and single_word: ids beside added tokens may differ");
+    notes.emplace_back(
+        "llama.cpp does not support lstrip, rstrip and single_word: ids next to added tokens may differ");
   if (is_nfc(document.value("normalizer", Json())))
     notes.emplace_back("llama.cpp does not apply NFC: ids of texts in another normal form differ");
   if (is_metaspace(document.value("pre_tokenizer", Json())))
@@ -231,7 +232,7 @@ std::vector<std::string> differences(const AutoTokenizerFile& file) {
         "a "
         "space, differ");
   if (file.settings.split_special_tokens)
-    notes.emplace_back("llama.cpp parses special tokens where it is asked to: split_special_tokens is not written");
+    notes.emplace_back("llama.cpp parses special tokens only on request: split_special_tokens is not written");
   return notes;
 }
 
@@ -254,7 +255,7 @@ std::string add_tokenizer_json(const std::filesystem::path& folder, std::size_t 
   const std::vector<std::string> merges = merges_of(tokenizer);
   if (marked) mark_types(model, vocabulary);
   const auto scores = marked ? scores_of(merges, vocabulary) : std::nullopt;
-  if (marked && !scores) return "found merges that scores of tokens do not stand for";
+  if (marked && !scores) return "found merges that scores of tokens cannot express";
   metadata.add("tokenizer.ggml.model", marked ? "llama" : "gpt2");
   metadata.add("tokenizer.ggml.pre", pre);
   metadata.add("tokenizer.ggml.tokens", std::span<const std::string_view>(views(vocabulary.texts)));

@@ -13,8 +13,8 @@
 namespace kvs {
 namespace {
 
-// Tokens that llama.cpp takes for special by their text, whatever type the file gives them, because converters got it
-// wrong (llama-vocab.cpp, "control-looking token"): ends of a turn or of generation, then those of fill-in-the-middle.
+// Tokens that llama.cpp treats as special because of their text, whatever type the file states, because converters got
+// the type wrong (llama-vocab.cpp, "control-looking token"): ends of a turn or of generation, then fill-in-the-middle.
 constexpr std::array<std::string_view, 59> kSpecialByText{"<|eot_id|>",
                                                           "<|im_end|>",
                                                           "<|end|>",
@@ -93,8 +93,8 @@ std::vector<std::int64_t> token_types(const GgufVocabulary& vocabulary, std::siz
   return *types;
 }
 
-/// llama.cpp knows by the model's name that Phi-3's special tokens take the white space after them (llama-vocab.cpp,
-/// "set attributes by model/tokenizer/architecture name").
+/// For Phi-3, recognised by the model's name, llama.cpp lets special tokens take the white space after them
+/// (llama-vocab.cpp, "set attributes by model/tokenizer/architecture name").
 bool strips_after_special(const GgufFile& file) {
   constexpr std::string_view kKey = "general.name";
   if (!file.has(kKey)) return false;
@@ -109,13 +109,13 @@ std::string special_key(const std::string& name) { return "tokenizer.ggml." + na
 
 bool has_scores(const GgufFile& file) { return file.get_string("tokenizer.ggml.model") == "llama"; }
 
-/// llama.cpp takes token 1 where a vocabulary of SentencePiece's kind names none (llama_vocab::impl::load). Its default
-/// for others is Falcon's token 11, which no other vocabulary means by it: those have none here.
+/// If a SentencePiece vocabulary states no BOS, llama.cpp uses token 1 (llama_vocab::impl::load). Its default for other
+/// vocabularies is Falcon's token 11, which is not BOS in any other vocabulary; they have no BOS here.
 std::int32_t bos_of(const GgufFile& file, std::size_t tokens) {
   return stated_gguf_token(file, "bos_token_id", tokens).value_or(has_scores(file) && tokens > 1 ? 1 : -1);
 }
 
-/// What a stated BOS that is no token becomes; empty if it is one, or none is stated.
+/// Returns a note if the stated BOS is not a token of the vocabulary; otherwise empty.
 std::string note_on_bos(const GgufVocabulary& vocabulary) {
   const std::string name = "bos_token_id", key = special_key(name);
   const std::size_t tokens = vocabulary.texts.size();
@@ -126,7 +126,7 @@ std::string note_on_bos(const GgufVocabulary& vocabulary) {
                              : "token " + std::to_string(vocabulary.bos) + " is the begin-of-sequence token");
 }
 
-/// With llama.cpp's defaults where the file says nothing.
+/// Uses llama.cpp's defaults if the file does not state it.
 bool asks_for_bos(const GgufFile& file) {
   constexpr std::string_view kKey = "tokenizer.ggml.add_bos_token", kPre = "tokenizer.ggml.pre";
   if (file.has(kKey)) return file.get_boolean(kKey);
@@ -182,7 +182,7 @@ GgufVocabulary read_gguf_vocabulary(const GgufFile& file) {
   vocabulary.tokens.resize(tokens.size());
   vocabulary.tokens.known.assign(tokens.size(), true);
   for (std::size_t id = 0; id < tokens.size(); ++id) {
-    // llama.cpp names an empty token so, which keeps texts unique.
+    // llama.cpp gives empty tokens this name, which keeps texts unique.
     vocabulary.texts.push_back(tokens[id].empty() ? "[EMPTY_" + std::to_string(id) + "]" : std::string(tokens[id]));
     const std::string& text = vocabulary.texts.back();
     if (!vocabulary.tokens.ids_by_text.emplace(text, static_cast<std::int32_t>(id)).second) {
@@ -191,7 +191,7 @@ GgufVocabulary read_gguf_vocabulary(const GgufFile& file) {
     vocabulary.is_shown.push_back(types[id] == kGgufUserDefined && !is_control(text, types[id]));
     vocabulary.is_special.push_back(vocabulary.is_shown.back() || is_control(text, types[id]));
     if (!vocabulary.is_special.back()) continue;
-    if (find_invalid_utf8(text) != text.npos)  // in a text it would part a character
+    if (find_invalid_utf8(text) != text.npos)  // as part of a text it would cut a character
       vocabulary.fail(ErrorCode::kInput, kGgufTokens, vocabulary.describe(id) + " is special and not UTF-8");
     vocabulary.tokens.bytes[id] = text;
     vocabulary.added.push_back(

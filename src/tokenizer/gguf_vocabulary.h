@@ -14,7 +14,7 @@ namespace kvs {
 
 inline constexpr std::string_view kGgufTokens = "tokenizer.ggml.tokens";
 
-/// enum llama_token_type (llama.h)
+/// enum llama_token_type of llama.h.
 enum GgufTokenType : std::int32_t {
   kGgufNormal = 1,
   kGgufUnknown,
@@ -24,44 +24,44 @@ enum GgufTokenType : std::int32_t {
   kGgufByte
 };
 
-/// What the tokenizers of a GGUF file have in common, and how their readers refuse.
+/// The parts that all tokenizers of GGUF files share, and the error messages of their readers.
 struct GgufVocabulary {
   explicit GgufVocabulary(const GgufFile& source) : file(source), where(source.path().string()) {}
 
   const GgufFile& file;
   std::string where;               // the file, for messages
   std::vector<std::string> texts;  // by id, not empty
-  std::vector<bool> is_special;    // by id: only ever found as a whole
-  TokenTable tokens;               // the bytes of special ones are filled in
-  std::vector<AddedToken> added;   // the special ones
-  std::vector<bool> is_shown;      // by id: of the special ones, those that a decoded text shows (user-defined)
-  std::vector<std::string> notes;  // on what may differ from what the file says
+  std::vector<bool> is_special;    // by id: only found as a whole
+  TokenTable tokens;               // filled in for special tokens only
+  std::vector<AddedToken> added;   // the special tokens
+  std::vector<bool> is_shown;      // by id: special tokens that a decoded text shows (user-defined)
+  std::vector<std::string> notes;  // possible differences from the file
   std::int32_t bos = -1;
-  bool adds_bos = false;  // never without one
+  bool adds_bos = false;  // false without a BOS
 
   [[noreturn]] void fail(ErrorCode code, std::string_view key, const std::string& problem) const;
   static std::string shown(std::string_view text);
-  /// The strings of an array. @throws Error kInput if it holds others, or more than kMaxVocabulary.
+  /// Returns an array of strings. @throws Error kInput for another type or more than kMaxVocabulary strings.
   const std::vector<std::string_view>& strings(std::string_view key) const;
-  /// "token 5 \"abc\""
+  /// Returns "token 5 \"abc\"".
   std::string describe(std::size_t id) const;
-  /// What no model changes: tokens, BOS, and special tokens, which are found longest first.
+  /// Moves the parts that do not depend on the model: tokens, BOS, and special tokens, which are found longest first.
   void give_to(TokenizerParts& parts) &&;
 };
 
-/// The id of a special token that the file states, such as "bos_token_id"; nothing where it states none or one that is
-/// not below `tokens`: llama.cpp warns of such an id and passes over it.
+/// Returns the id of a special token that the file states, such as "bos_token_id". Returns nullopt if it states none,
+/// or an id that is not below `tokens` (llama.cpp warns about such an id and ignores it).
 std::optional<std::int32_t> stated_gguf_token(const GgufFile& file, const std::string& name, std::size_t tokens);
 
-/// @throws Error kInput on tokens that are none or not unique, types that do not fit them.
+/// @throws Error kInput for tokens that are invalid or not unique, or for types that do not fit the tokens.
 GgufVocabulary read_gguf_vocabulary(const GgufFile& file);
-/// By id, of SentencePiece's kind of vocabulary. As f32, which is how llama.cpp compares them.
-/// @throws Error kInput if there are not as many as tokens, or one is not finite.
+/// Returns the scores of a SentencePiece vocabulary by id, as f32, which is how llama.cpp compares them.
+/// @throws Error kInput if their number is not that of the tokens, or one is not finite.
 std::vector<float> read_gguf_scores(const GgufVocabulary& vocabulary);
 
-/// `tokenizer.ggml.model` = "gpt2": byte-level BPE, split as `tokenizer.ggml.pre` says.
+/// Reads `tokenizer.ggml.model` = "gpt2": byte-level BPE, split according to `tokenizer.ggml.pre`.
 TokenizerParts read_gguf_bpe(GgufVocabulary vocabulary);
-/// `tokenizer.ggml.model` = "llama": SentencePiece's BPE, which merges the pair whose token has the highest score.
+/// Reads `tokenizer.ggml.model` = "llama": SentencePiece's BPE, which merges the pair with the highest score.
 TokenizerParts read_gguf_spm(GgufVocabulary vocabulary);
 
 }  // namespace kvs

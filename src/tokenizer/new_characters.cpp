@@ -11,12 +11,12 @@ namespace {
 constexpr unsigned kLeadOfThree = 0xE0, kLeadOfFour = 0xF0;
 constexpr char32_t kPrivateOfThree = 0xE000, kPrivateOfFour = 0xF0000;
 
-/// Bytes of the character that begins with `lead`, in valid UTF-8.
+/// Returns the number of bytes of the character with first byte `lead`, in valid UTF-8.
 std::size_t length_of(unsigned lead) noexcept {
   return lead < 0x80 ? 1 : lead < kLeadOfThree ? 2 : lead < kLeadOfFour ? 3 : 4;
 }
 
-/// The character at the start of valid UTF-8.
+/// Decodes the character at the start of valid UTF-8.
 char32_t decode(std::string_view text) noexcept {
   const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(text[at]); };
   const std::size_t length = length_of(byte(0));
@@ -26,7 +26,7 @@ char32_t decode(std::string_view text) noexcept {
   return code;
 }
 
-/// Over the character of three or four bytes at `at`.
+/// Overwrites the character of three or four bytes at `at`.
 void overwrite(std::string& text, std::size_t at, std::size_t length, char32_t code) {
   for (std::size_t byte = length; byte-- > 1; code >>= 6) text[at + byte] = static_cast<char>(0x80U | (code & 0x3FU));
   text[at] = static_cast<char>((length == 3 ? kLeadOfThree : kLeadOfFour) | code);
@@ -40,12 +40,12 @@ const Range* find_range(const std::array<Range, Size>& table, char32_t code) noe
   return &*(after - 1);
 }
 
-/// Upper case from `first` to `last`; its lower case lies `distance` further.
+/// Upper-case letters from `first` to `last`; the lower case is at code point + `distance`.
 struct CasePairs {
   char32_t first, last;
   std::int32_t distance;
 };
-// Source: UnicodeData.txt of Unicode 17.0; utf8proc 2.8 is of 15.0.
+// Source: UnicodeData.txt of Unicode 17.0; utf8proc 2.8 has 15.0.
 constexpr std::array<CasePairs, 10> kNewCases{{{0x1C89, 0x1C89, 1},
                                                {0xA7CB, 0xA7CB, 0x264 - 0xA7CB},
                                                {0xA7CC, 0xA7CC, 1},

@@ -52,7 +52,7 @@ inline constexpr std::array<NewCharacters, 123> kNewCharacters{{
     {0x2B739, 0x2B739, 0x10000, 15}, {0x2EBF0, 0x2EE5D, 0x10000, 15}, {0x31350, 0x323AF, 0x10000, 15},
 }};
 
-/// What Unicode reorders, takes apart or composes, and Unicode 9 does not.
+/// Characters that today's Unicode reorders, decomposes or composes and Unicode 9 does not.
 inline constexpr std::array<CharacterRange, 75> kInertCharacters{{
     {0x7FD, 0x7FD},     {0x897, 0x89F},     {0x8CA, 0x8D3},     {0x9FE, 0x9FE},     {0xC3C, 0xC3C},
     {0xD3B, 0xD3C},     {0xEBA, 0xEBA},     {0x1715, 0x1715},   {0x1ABF, 0x1ADD},   {0x1AE0, 0x1AEB},

@@ -23,7 +23,7 @@ bool all_below(std::string_view text, unsigned char limit) {
   return true;
 }
 
-/// The most that a known normalizer does is NFKD's 11 bytes for one.
+/// The largest growth of a known normaliser is NFKD's 11 bytes for one.
 void check_growth(std::size_t before, std::size_t after) {
   constexpr std::size_t kMaxGrowth = 64, kFree = 4096;
   if (after > kMaxGrowth * before + kFree) {
@@ -36,7 +36,7 @@ class UnicodeNormalizer final : public Normalizer {
  public:
   explicit UnicodeNormalizer(UnicodeForm form) : form_(form) {}
 
-  /// By lead bytes: nothing below U+0300 changes under NFC, nothing below U+00C0 under NFD, no ASCII under any form.
+  /// Decides by lead bytes: NFC changes nothing below U+0300, NFD nothing below U+00C0, no form changes ASCII.
   bool changes(std::string_view text) const override {
     const unsigned char limit = form_ == UnicodeForm::kNfc ? 0xCC : (form_ == UnicodeForm::kNfd ? 0xC3 : 0x80);
     return !all_below(text, limit);
@@ -101,7 +101,7 @@ class Lowercase final : public Normalizer {
 
  private:
   static void append_lower(utf8proc_int32_t code, std::string& out) {
-    constexpr utf8proc_int32_t kDottedCapitalI = 0x130;  // the one character whose lower case is two
+    constexpr utf8proc_int32_t kDottedCapitalI = 0x130;  // the only character whose lower case has two characters
     if (code == kDottedCapitalI) {
       out += "i\u0307";
       return;

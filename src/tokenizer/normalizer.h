@@ -9,11 +9,11 @@
 
 namespace kvs {
 
-/// One step of normalisation: a text to a text, both valid UTF-8. Thread-safe.
+/// One step of normalisation, from valid UTF-8 to valid UTF-8. Thread-safe.
 class Normalizer {
  public:
   virtual ~Normalizer() = default;
-  /// False only if `text` comes out as it is; cheaper than apply.
+  /// Returns false only if apply() would not change `text`; cheaper than apply().
   virtual bool changes(std::string_view text) const = 0;
   virtual std::string apply(std::string_view text) const = 0;
 };
@@ -21,22 +21,22 @@ using Normalizers = std::vector<std::unique_ptr<const Normalizer>>;
 
 enum class UnicodeForm { kNfc, kNfd, kNfkc, kNfkd };
 
-/// A Unicode normalisation form (UAX 15) as `tokenizers` has it: by utf8proc, without what Unicode 10 and later added.
+/// Unicode normalisation form (UAX 15) as in `tokenizers`: by utf8proc, without changes of Unicode 10 and later.
 std::unique_ptr<const Normalizer> make_unicode_normalizer(UnicodeForm form);
-/// Each character's full lower case mapping, without regard to its neighbours (Rust's char::to_lowercase).
+/// Maps each character to its full lower case, independent of its neighbours (Rust's char::to_lowercase).
 std::unique_ptr<const Normalizer> make_lowercase();
 /// Puts `prefix` before a text that is not empty.
 std::unique_ptr<const Normalizer> make_prepend(std::string prefix);
-/// `content` for each occurrence of `text`, which is not empty.
+/// Replaces each occurrence of `text` (not empty) by `content`.
 std::unique_ptr<const Normalizer> make_replace(std::string text, std::string content);
-/// `content` for each match of `pattern`; `content` is plain text.
+/// Replaces each match of `pattern` by `content`, which is plain text.
 std::unique_ptr<const Normalizer> make_regex_replace(Regex pattern, std::string content);
 /// Removes white space at the start, the end, or both.
 std::unique_ptr<const Normalizer> make_strip(bool left, bool right);
 
-/// `text` after all steps in order: itself, or what it became in `storage`, which may hold text itself.
-/// @throws Error kData if it grows beyond all reason (64 times): a chain of Replace steps in a file can ask for any
-/// size.
+/// Applies all steps in order. @return `text` itself if nothing changed, otherwise `storage`; `text` may be in
+/// `storage`
+/// @throws Error kData if the text grows more than 64 times: a chain of Replace steps in a file can ask for any size.
 std::string_view normalize(const Normalizers& steps, std::string_view text, std::string& storage);
 
 }  // namespace kvs

@@ -6,12 +6,12 @@
 
 namespace kvs {
 
-/// What a pair of symbols merges to.
+/// The result of merging a pair of symbols.
 struct Merge {
   std::uint32_t rank, symbol;
 };
 
-/// Merges by their pair: an open hash table, which looks a pair up in one or two cache lines.
+/// Merges by pair: an open-addressing hash table. A lookup touches one or two cache lines.
 class PairTable {
  public:
   PairTable() : slots_(kMinSlots) {}
@@ -24,7 +24,7 @@ class PairTable {
     }
   }
 
-  /// The merge of this pair, and whether it is new and yet to be filled in. No symbol may be 2^32 - 1.
+  /// Returns the merge of this pair, and true if it is new and must be filled in. No symbol may be 2^32 - 1.
   std::pair<Merge*, bool> insert(std::uint32_t left, std::uint32_t right) {
     if (2 * (size_ + 1) > slots_.size()) grow();
     const std::uint64_t key = key_of(left, right);
@@ -37,7 +37,7 @@ class PairTable {
     }
   }
 
-  /// visit(left, right) for every pair in the table, in no order.
+  /// Calls visit(left, right) for every pair in the table, in no particular order.
   template <class Visit>
   void for_each(Visit visit) const {
     for (const Slot& slot : slots_) {
@@ -47,7 +47,7 @@ class PairTable {
 
  private:
   static constexpr std::uint64_t kEmpty = ~std::uint64_t{0};
-  static constexpr std::size_t kMinSlots = 64;  // a power of two, as every size after it
+  static constexpr std::size_t kMinSlots = 64;  // a power of two, like every later size
   struct Slot {
     std::uint64_t key = kEmpty;
     Merge merge{0, 0};
@@ -57,7 +57,7 @@ class PairTable {
     return (std::uint64_t{left} << 32) | right;
   }
   std::size_t start_of(std::uint64_t key) const noexcept {
-    key *= 0x9E3779B97F4A7C15ULL;  // Fibonacci hashing: consecutive ids land far apart
+    key *= 0x9E3779B97F4A7C15ULL;  // Fibonacci hashing: spreads consecutive ids
     return static_cast<std::size_t>(key ^ (key >> 32)) & (slots_.size() - 1);
   }
 

@@ -6,7 +6,7 @@
 namespace kvs {
 namespace {
 
-/// One call of encode: what is shared from word to word.
+/// State of one encode() call, shared by all its words.
 class Encoding {
  public:
   Encoding(const TokenizerParts& parts, std::vector<std::int32_t>& ids)
@@ -42,7 +42,7 @@ class Encoding {
     });
   }
 
-  /// Natural text repeats its words: four of five come from here and need no merging.
+  /// Natural text repeats its words: four of five words are found in this cache and need no merging.
   void add_word(std::string_view word) {
     constexpr std::size_t kMaxWord = 32, kMaxWords = 1UL << 16;
     if (word.size() > kMaxWord) {

@@ -18,36 +18,37 @@ namespace kvs {
 
 struct TokenizerSettings;
 
-/// No vocabulary in use comes near it.
+/// Far more tokens than any vocabulary in use has.
 inline constexpr std::size_t kMaxVocabulary = std::size_t{1} << 24;
-/// Ids in a file of so many bytes are below this, so that they may index memory: a token takes more than one.
+/// Returns a limit for the ids in a file of `file_bytes` bytes, so that ids may index memory: a token takes more than
+/// one byte of the file.
 constexpr std::size_t id_limit(std::size_t file_bytes) {
   return std::clamp(file_bytes, std::size_t{1} << 16, kMaxVocabulary);
 }
 
-/// The tokens of a vocabulary, for decode and find.
+/// The tokens of a vocabulary, for decode() and find().
 struct TokenTable {
   std::vector<std::string> bytes;       // by id
   std::vector<bool> known;              // by id: ids may have gaps
-  StringMap<std::int32_t> ids_by_text;  // as the file writes the token
+  StringMap<std::int32_t> ids_by_text;  // text as the file writes the token
 
   void resize(std::size_t size) {
     bytes.resize(size);
     known.resize(size);
   }
-  /// The bytes that `ids` stand for. An id that is no token has none, as in `tokenizers`: a model may predict one.
+  /// Returns the bytes of `ids`. An id without a token (a model may predict one) has no bytes, as in `tokenizers`.
   std::string decode(const std::vector<std::int32_t>& ids) const;
-  /// The id of this text, or -1.
+  /// Returns the id of this text, or -1.
   std::int32_t find(std::string_view text) const noexcept;
 };
 
-/// Everything that decides how a tokenizer cuts a text.
+/// All parts that decide how a tokenizer cuts a text.
 struct TokenizerParts {
   enum class AddedRule { kLeftmost, kLongestFirst };
 
   AddedRule added_rule = AddedRule::kLeftmost;
-  AddedTokens added;             // found in the text as it is
-  Normalizers normalizers;       // of what lies between them
+  AddedTokens added;             // found before normalisation
+  Normalizers normalizers;       // for the text between added tokens
   AddedTokens added_normalized;  // found after normalisation
   SplitSteps steps;
   std::unique_ptr<const WordModel> model;
@@ -57,8 +58,8 @@ struct TokenizerParts {
   std::vector<std::string> notes;
 };
 
-/// The way of Hugging Face `tokenizers`: added tokens are cut out, the rest is normalised, cut into words by one step
-/// after the other, and each word goes through the model.
+/// Tokenises as Hugging Face `tokenizers` does: cuts out the added tokens, normalises the rest, cuts it into words by
+/// one step after the other, and passes each word to the model.
 class PipelineTokenizer final : public Tokenizer {
  public:
   explicit PipelineTokenizer(TokenizerParts parts) : parts_(std::move(parts)) {}
@@ -75,9 +76,9 @@ class PipelineTokenizer final : public Tokenizer {
   TokenizerParts parts_;
 };
 
-/// A tokenizer from the bytes of a tokenizer.json. @param where  the file, for messages.
+/// Creates a tokenizer from the bytes of a tokenizer.json. @param where  the file, for messages
 std::unique_ptr<Tokenizer> parse_tokenizer_json(std::string_view bytes, std::string_view where);
-/// A tokenizer from the bytes of a tokenizer.model. @param settings  of the files beside it
+/// Creates a tokenizer from the bytes of a tokenizer.model. @param settings  from the files next to it
 std::unique_ptr<Tokenizer> parse_tokenizer_model(std::string_view bytes, std::string_view where,
                                                  const TokenizerSettings& settings);
 

@@ -17,8 +17,7 @@ namespace {
 constexpr std::string_view kWhiteSpace =
     R"(\x{9}-\x{d}\x{20}\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000})";
 
-/// `pattern` with \s and \S written out. \S inside a character class has no such form and is not used by any pattern
-/// here.
+/// Returns `pattern` with \s and \S spelt out. \S in a character class cannot be spelt out; no pattern uses it.
 std::string spell_out_white_space(std::string_view pattern) {
   std::string out;
   bool in_class = false;
@@ -48,7 +47,7 @@ std::string message_of(int code) {
   return reinterpret_cast<const char*>(text.data());
 }
 
-/// What one thread needs to match: PCRE2 wants its own per thread, and making it costs more than a short match.
+/// PCRE2's match state. Each thread needs its own, and creating one costs more than a short match.
 struct MatchState {
   pcre2_match_data* data = pcre2_match_data_create(1, nullptr);
   pcre2_match_context* context = pcre2_match_context_create(nullptr);
@@ -60,7 +59,7 @@ struct MatchState {
       throw std::bad_alloc();
     }
     pcre2_jit_stack_assign(context, nullptr, stack);
-    pcre2_set_heap_limit(context, 64U << 10);  // KiB; only used without JIT
+    pcre2_set_heap_limit(context, 64U << 10);  // KiB; used only without JIT
   }
   ~MatchState() { release(); }
   MatchState(const MatchState&) = delete;
@@ -102,7 +101,7 @@ Regex& Regex::operator=(Regex&&) noexcept = default;
 
 std::optional<Regex::Match> Regex::search(std::string_view text, std::size_t from) const {
   thread_local MatchState state;
-  // The known patterns take a bounded number of steps per character; anything above is a pattern gone wrong.
+  // The known patterns take a bounded number of steps per character; more steps mean a faulty pattern.
   constexpr std::size_t kStepsPerByte = 16, kMinSteps = 10'000'000, kMaxSteps = 0xFFFFFFFFU;
   const std::size_t steps = std::clamp(text.size() * kStepsPerByte, kMinSteps, kMaxSteps);
   pcre2_set_match_limit(state.context, static_cast<std::uint32_t>(steps));

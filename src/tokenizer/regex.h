@@ -10,8 +10,8 @@
 
 namespace kvs {
 
-/// A compiled pattern over UTF-8 text with Unicode properties, by PCRE2 (JIT where the processor allows).
-/// `\s` and `\S` mean Unicode's White_Space exactly; PCRE2's own also holds U+180E. Thread-safe after construction.
+/// A compiled pattern over UTF-8 text with Unicode properties, by PCRE2 (JIT where the processor allows). `\s` and `\S`
+/// mean exactly Unicode's White_Space; PCRE2's own classes also hold U+180E. Thread-safe after construction.
 class Regex {
  public:
   struct Match {
@@ -19,22 +19,23 @@ class Regex {
   };
 
   /// @param literal  `pattern` is plain text, not a pattern
-  /// @param version  whose general categories \p means; a pattern with \p names no character beyond ASCII itself
+  /// @param version  Unicode version of the general categories in \p; a pattern with \p has no literal non-ASCII text
   explicit Regex(std::string_view pattern, bool literal = false, Unicode version = Unicode::k16);
   ~Regex();
   Regex(Regex&&) noexcept;
   Regex& operator=(Regex&&) noexcept;
 
-  /// The first match at or after `from` in `text`, which must be valid UTF-8. `^` and `$` are the ends of `text`.
-  /// @throws Error kData if the search exceeds its limit of steps.
+  /// Returns the first match at or after `from` in valid UTF-8 `text`. `^` and `$` match at the ends of `text`.
+  /// @throws Error kData if the search exceeds its step limit.
   std::optional<Match> search(std::string_view text, std::size_t from) const;
-  /// `text` as search() must see it where it may hold characters that PCRE2's tables lack (with_stand_ins).
-  /// Cost O(n), so once for all searches of a text.
+  /// Returns `text` in the form that search() needs if `text` may hold characters that PCRE2's tables lack
+  /// (with_stand_ins()).
+  /// Cost O(n), so call it once for all searches of a text.
   std::string_view searchable(std::string_view text, std::string& storage) const;
 
  private:
   struct Code;
-  std::optional<Unicode> version_;  // of a pattern that asks for general categories
+  std::optional<Unicode> version_;  // set if the pattern has general categories
   std::unique_ptr<Code> code_;
 };
 

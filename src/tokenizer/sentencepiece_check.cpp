@@ -59,7 +59,7 @@ class FieldReader {
     return field;
   }
 
-  /// Offset in the file of the bytes of the field read last.
+  /// Returns the offset in the file of the bytes of the last field read.
   std::size_t offset_of(const Field& field) const {
     return offset_ + static_cast<std::size_t>(field.bytes.data() - message_.data());
   }
@@ -97,7 +97,7 @@ class FieldReader {
 };
 
 /// The automaton of NormalizerSpec.precompiled_charsmap: the byte length of a Darts-clone double array (u32), the
-/// array, and the texts that replace its keys, each with a NUL after it.
+/// array, and the NUL-terminated texts that replace its keys.
 class CharsMap {
  public:
   static constexpr std::size_t kMaxUnits = 1UL << 22;
@@ -114,7 +114,7 @@ class CharsMap {
     texts_ = bytes.substr(kHeader + size);
   }
 
-  /// Walks every state that a text can reach.
+  /// Checks every state that a text can reach.
   void check() const {
     if (units_.empty() || texts_.empty() || texts_.back() != '\0') fail("is cut off");
     std::vector<bool> seen(units_.size());

@@ -14,7 +14,7 @@
 #include "tokenizer/sentencepiece_check.h"
 
 namespace sentencepiece::logging {
-void SetMinLogLevel(int level);  // exported by the library, declared in none of its installed headers
+void SetMinLogLevel(int level);  // exported by the library, but declared in none of its installed headers
 }
 
 namespace kvs {
@@ -22,8 +22,8 @@ namespace {
 
 constexpr std::size_t kModelFileLimit = 64UL << 20;
 
-/// Control, unknown and added pieces are cut out of the text; each stretch between them is a text of its own to the
-/// library, which normalises it and puts its space before it.
+/// Cuts control, unknown and added pieces out of the text. The library treats each part between them as a text of its
+/// own: it normalises the part and puts a space before it.
 class SentencePieceTokenizer final : public Tokenizer {
  public:
   SentencePieceTokenizer(std::string_view bytes, std::string_view where, const TokenizerSettings& settings)
@@ -62,7 +62,7 @@ class SentencePieceTokenizer final : public Tokenizer {
       }
       std::vector<int> some;
       const auto status = processor_.Encode(piece.text, &some);
-      // The text is sound: the model is not, such as one whose mark of a space is a control piece.
+      // The text is valid, so the model is faulty: for example, the mark of a space is a control piece.
       if (!status.ok())
         throw Error(ErrorCode::kInput, where_, "found a model that cannot encode: " + status.ToString());
       ids.insert(ids.end(), some.begin(), some.end());
@@ -113,7 +113,7 @@ std::unique_ptr<Tokenizer> parse_tokenizer_model(std::string_view bytes, std::st
     throw;
   } catch (const std::bad_alloc&) {
     throw;
-  } catch (const std::exception& error) {  // the library's automata throw their own
+  } catch (const std::exception& error) {  // exceptions of the library's automata
     throw Error(ErrorCode::kInput, where, std::string("found no model: ") + error.what());
   }
 }

@@ -51,7 +51,7 @@ class RegexSplit final : public SplitStep {
     for (std::size_t i = 0; i < spans.size(); ++i) {
       const Span& span = spans[i];
       const bool after_match = i > 0 && spans[i - 1].is_match;
-      bool joins = false;  // this span continues the piece before it
+      bool joins = false;  // this span continues the previous piece
       switch (behavior_) {
         case SplitBehavior::kIsolated:
           break;
@@ -62,7 +62,7 @@ class RegexSplit final : public SplitStep {
           joins = i > 0 && span.is_match && !after_match;
           break;
         case SplitBehavior::kMergedWithNext:
-          // A match opens the piece of what follows it, unless that is a match too.
+          // A match starts a new piece that includes the text after it, unless another match follows.
           joins = after_match && !span.is_match;
           break;
         case SplitBehavior::kContiguous:

@@ -12,8 +12,8 @@
 
 namespace kvs {
 
-/// Receives one piece after another; the view is good only during the call. `first`: the piece begins where the whole
-/// text, before any added token was cut out of it, begins.
+/// Receives one piece after another; the view is valid only during the call. `first` is true if the piece is at the
+/// start of the whole text (before added tokens are cut out).
 using PieceSink = std::function<void(std::string_view piece, bool first)>;
 
 /// One step of pre-tokenisation: cuts a text into non-empty pieces, in order. Thread-safe.
@@ -24,38 +24,38 @@ class SplitStep {
 };
 using SplitSteps = std::vector<std::unique_ptr<const SplitStep>>;
 
-/// What becomes of a match, by the names of the `tokenizers` library.
+/// Treatment of a match, with the names of the `tokenizers` library.
 enum class SplitBehavior { kRemoved, kIsolated, kMergedWithPrevious, kMergedWithNext, kContiguous };
 
-/// Splits at each match of `pattern`; with `invert` at everything between the matches.
+/// Splits at each match of `pattern`; with `invert`, at the text between the matches.
 std::unique_ptr<const SplitStep> make_regex_split(Regex pattern, SplitBehavior behavior = SplitBehavior::kIsolated,
                                                   bool invert = false);
 /// Puts a space before a text that does not begin with one.
 std::unique_ptr<const SplitStep> make_prefix_space();
 
 enum class PrependScheme { kNever, kFirst, kAlways };
-/// `tokenizers`' Metaspace: `marker` for every space and before a text that does not begin with one (by `scheme`);
-/// with `split` a piece ends before every marker.
+/// Metaspace of `tokenizers`: replaces every space by `marker` and, depending on `scheme`, puts one before a text that
+/// does not begin with one. With `split`, a piece ends before every marker.
 std::unique_ptr<const SplitStep> make_metaspace(std::string marker, PrependScheme scheme, bool split);
-/// Ends a piece before every run of `marker`s that does not follow one of the bytes `joined`.
+/// Ends a piece before every run of `marker`s, except after a byte in `joined`.
 std::unique_ptr<const SplitStep> make_marker_split(std::string_view marker, std::bitset<256> joined);
 
 /// GPT-2's split pattern (openai/gpt-2 src/encoder.py).
 extern const std::string_view kGpt2Pattern;
-/// One number character each (\p{N}).
+/// Each number character alone (\p{N}).
 extern const std::string_view kDigitPattern;
 
-/// The pattern to run for one that a tokenizer.json names, or nothing if it is none of known files. No other pattern is
-/// ever run: a backtracking engine on a pattern from a file can be made to take any time.
+/// Returns the pattern to run for a pattern of a tokenizer.json; nullopt if it is not a pattern of known files. No
+/// other pattern is run: a pattern from a file can make a backtracking engine take any time.
 std::optional<std::string_view> find_known_pattern(std::string_view pattern);
 
-/// The patterns that llama.cpp applies one after the other for a `tokenizer.ggml.pre`.
+/// The patterns that llama.cpp applies in order for a `tokenizer.ggml.pre`.
 struct GgufPreTokenizer {
   std::vector<std::string_view> patterns;
   bool ignore_merges = false;
-  bool adds_bos = false;  // where a file has no tokenizer.ggml.add_bos_token
+  bool adds_bos = false;  // default if a file has no tokenizer.ggml.add_bos_token
 };
-/// nullptr for a name that is not known.
+/// Returns nullptr for an unknown name.
 const GgufPreTokenizer* find_gguf_pre_tokenizer(std::string_view name) noexcept;
 
 }  // namespace kvs

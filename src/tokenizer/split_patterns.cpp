@@ -19,7 +19,7 @@ std::optional<std::string_view> find_known_pattern(std::string_view pattern) {
       kCl100k,    kQwen2,        kQwen2Gguf,       kQwen35,      kQwen35Gguf,       kTekken,       kGpt4o,
       kLineBreak, kSpaceAtEnd,   kDeepseekLetters, kDeepseekCjk, kSpacePunctuation, kSpaceLetters, kDeepseekPunctuation,
       kDeepseek3, kDeepseek3Cjk, kSpaces};
-  std::string canonical;  // files write line breaks as themselves or as escapes
+  std::string canonical;  // files write line breaks literally or as escapes
   for (const char c : pattern) {
     if (c == '\r' || c == '\n') {
       canonical.append(c == '\r' ? "\\r" : "\\n");

@@ -11,7 +11,7 @@ namespace {
 // \w of the `regex` crate, which `tokenizers` uses here.
 constexpr std::string_view kWordStart = R"(^[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}])";
 
-/// Where the last character of `text`, which is not empty, begins.
+/// Returns where the last character of `text` begins. `text` must not be empty.
 std::size_t last_character(std::string_view text) {
   std::size_t at = text.size() - 1;
   while (at > 0 && (static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80) --at;

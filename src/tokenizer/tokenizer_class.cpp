@@ -18,7 +18,7 @@ std::string without_fast(std::string_view name) {
   return std::string(name.ends_with(kFast) ? name.substr(0, name.size() - kFast.size()) : name);
 }
 
-/// Classes of Transformers 5.24 that build steps of their own, without "Tokenizer" at their end.
+/// Classes of Transformers 5.24 that build their own steps, without the suffix "Tokenizer".
 constexpr std::array<std::string_view, 91> kOwnSteps{"Albert",
                                                      "Bart",
                                                      "Barthez",
@@ -111,7 +111,7 @@ constexpr std::array<std::string_view, 91> kOwnSteps{"Albert",
                                                      "XLM",
                                                      "XLNet"};
 
-/// The class that Transformers has for a type of model that this program knows; empty where it has none.
+/// The class that Transformers registers for a model type that this program supports; empty if there is none.
 struct Registered {
   std::string_view model_type, name;
   bool replaces_named = false;  // the class that a folder names is known to be wrong
@@ -123,7 +123,7 @@ constexpr std::array kRegistered{Registered{"mistral", kBackend},           Regi
                                  Registered{"phi3", kBackend, true},        Registered{"olmo2", kBackend},
                                  Registered{"gpt_neox", "GPTNeoXTokenizer"}};
 
-/// `name` if it is a class with steps of its own, else empty.
+/// Returns `name` if it is a class with its own steps, otherwise "".
 std::string with_own_steps(const std::string& name) {
   if (!name.ends_with(kClass)) return {};
   const std::string_view start = std::string_view(name).substr(0, name.size() - kClass.size());
@@ -146,12 +146,12 @@ bool names_byte_level(const Json& tokenizer) {
          });
 }
 
-/// What a class builds around the vocabulary and merges of a BPE.
+/// The steps that a class builds around the vocabulary and merges of a BPE.
 struct ClassSteps {
   Json normalizer = nullptr, pre_tokenizer = nullptr;
   bool fuse_unk = false, byte_fallback = false, has_unknown = false;
-  std::vector<std::pair<std::string_view, std::string_view>> tokens = {};  // those that no file names
-  bool adds_special_again = false;                                         // without the flags that files give them
+  std::vector<std::pair<std::string_view, std::string_view>> tokens = {};  // used for names that no file sets
+  bool adds_special_again = false;                                         // without the flags of the files
 };
 
 Json byte_level_step(bool prefix, bool split) {
@@ -218,7 +218,7 @@ void build_model(Json& model, const ClassSteps& steps, const TokenizerSettings& 
   model["ignore_merges"] = false;
 }
 
-/// As plain special tokens at the end, which takes away what flags they had.
+/// Adds them again at the end as plain special tokens, which removes their flags.
 void add_special_again(TokenizerSettings& settings) {
   std::vector<AddedSpec> all = settings.named_in_order();
   all.insert(all.end(), settings.extra.begin(), settings.extra.end());
@@ -252,7 +252,7 @@ void apply_tokenizer_class(Json& tokenizer, TokenizerSettings& settings) {
   build_model(model, *steps, settings);
   tokenizer["normalizer"] = steps->normalizer;
   tokenizer["pre_tokenizer"] = steps->pre_tokenizer;
-  tokenizer["added_tokens"] = Json::array();  // those of `settings` stand for them
+  tokenizer["added_tokens"] = Json::array();  // the tokens of `settings` replace them
   if (settings.class_name == "GPTNeoXTokenizer") tokenizer["post_processor"] = nullptr;  // it asks for no BOS
   if (steps->adds_special_again) add_special_again(settings);
 }

@@ -7,19 +7,19 @@
 
 namespace kvs {
 
-/// What a folder says of its tokenizer's class; empty where it says nothing.
+/// The tokenizer class and model type that a folder states; a field is empty if the folder does not state it.
 struct TokenizerClassNames {
   std::string named;       // `tokenizer_class` of tokenizer_config.json
   std::string of_model;    // `tokenizer_class` of config.json
   std::string model_type;  // of config.json
 };
 
-/// The class that AutoTokenizer of Transformers 5.24 takes, without "Fast"; empty for TokenizersBackend, which takes
-/// tokenizer.json as it is.
+/// Returns the class that AutoTokenizer of Transformers 5.24 uses, without "Fast"; empty for TokenizersBackend, which
+/// uses tokenizer.json unchanged.
 std::string auto_tokenizer_class(const TokenizerClassNames& names, const Json& tokenizer);
 
-/// Does to a tokenizer.json what its class does: most classes take the vocabulary and the merges alone, and build the
-/// other steps themselves. A class that is not known here leaves a note.
+/// Changes a tokenizer.json as its class does: most classes use only its vocabulary and merges and build the other
+/// steps themselves. An unknown class leaves a note.
 void apply_tokenizer_class(Json& tokenizer, TokenizerSettings& settings);
 
 }  // namespace kvs

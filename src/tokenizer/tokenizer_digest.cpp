@@ -8,7 +8,7 @@
 namespace kvs {
 namespace {
 
-/// Part of the format of configs: another text makes another digest of every tokenizer.
+/// Part of the format of configs: changing the text changes the digest of every tokenizer.
 constexpr std::string_view kProbeText =
     "The rays of light, in passing from one medium into another, are bent; 1704, 3.14 and 65536. Don't mix red, green "
     "and violet: antidisestablishmentarianism!\n"

@@ -6,9 +6,9 @@
 
 namespace kvs {
 
-/// What makes two tokenizers the same, whatever files they come from: the SHA-256 of the ids of a fixed text of several
-/// scripts, digits and code. The text leaves out what llama.cpp cuts otherwise than a model's own tokenizer.json. Empty
-/// for a tokenizer that refuses the text.
+/// Identifies a tokenizer independently of the files it comes from: SHA-256 of the ids of a fixed text with several
+/// scripts, digits and code. The text avoids cases in which llama.cpp differs from a model's own tokenizer.json.
+/// Returns "" for a tokenizer that refuses the text.
 std::string tokenizer_digest(const Tokenizer& tokenizer);
 
 }  // namespace kvs

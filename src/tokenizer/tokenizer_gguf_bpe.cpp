@@ -22,7 +22,7 @@ const GgufPreTokenizer& find_pre(const GgufVocabulary& vocabulary) {
 void add_tokens(Bpe& bpe, GgufVocabulary& vocabulary) {
   for (std::size_t id = 0; id < vocabulary.texts.size(); ++id) {
     std::optional<std::string> bytes = bytes_of_token(vocabulary.texts[id]);
-    // A text outside the byte alphabet is made by no word.
+    // No word can produce a text outside the byte alphabet.
     if (!vocabulary.is_special[id]) vocabulary.tokens.bytes[id] = bytes.value_or(vocabulary.texts[id]);
     if (bytes) bpe.add_token(std::move(*bytes), static_cast<std::uint32_t>(id));
   }
@@ -36,14 +36,14 @@ void add_merges(Bpe& bpe, const GgufVocabulary& vocabulary) {
     const std::size_t space = merge.find(' ', 1);
     const auto left = bytes_of_token(merge.substr(0, space));
     const auto right = space == std::string_view::npos ? std::nullopt : bytes_of_token(merge.substr(space + 1));
-    if (!left || !right || left->empty() || right->empty()) continue;  // of texts that no word has, as in llama.cpp
+    if (!left || !right || left->empty() || right->empty()) continue;  // no word has such texts (as llama.cpp)
     const std::uint32_t a = bpe.find_or_make(*left), b = bpe.find_or_make(*right);
     bpe.add_merge(a, b, static_cast<std::uint32_t>(rank), bpe.find_or_make(*left + *right));
   }
 }
 
-/// llama.cpp merges over texts, tokens or not; what is no token in the end becomes the tokens of its printable ASCII
-/// bytes and loses the others.
+/// llama.cpp merges any texts, also those that are not tokens. A resulting text that is not a token becomes the tokens
+/// of its printable ASCII bytes; its other bytes are lost.
 void keep_bytes_that_are_no_token(Bpe& bpe, std::size_t tokens) {
   Bpe::ByteSymbols leftovers;
   leftovers.fill(Bpe::kNone);

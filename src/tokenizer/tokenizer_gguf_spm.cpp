@@ -11,10 +11,10 @@
 namespace kvs {
 namespace {
 
-/// No vocabulary in use comes near it; finding the merges of a token takes the square of its length.
+/// Longer than any token in use; finding the merges of a token takes quadratic time in its length.
 constexpr std::size_t kLongestToken = 512;
 
-/// The highest score has rank 0, equal scores have equal ranks.
+/// Returns ranks: the highest score has rank 0, equal scores have equal ranks.
 std::vector<std::uint32_t> ranks_of(const std::vector<float>& scores) {
   std::vector<float> sorted(scores);
   std::sort(sorted.begin(), sorted.end(), std::greater<>());
@@ -29,12 +29,13 @@ std::vector<std::uint32_t> ranks_of(const std::vector<float>& scores) {
 
 std::size_t character_length(std::string_view text) { return std::max<std::size_t>(utf8_length(text), 1); }
 
-/// The symbol of one side of a merge: a token, or a single character, which needs to be none. kNone: it never arises.
+/// Returns the symbol of one side of a merge: a token, or a single character, which need not be a token. kNone: the
+/// side never arises.
 std::uint32_t side_of_merge(Bpe& bpe, std::string_view text) {
   return character_length(text) == text.size() ? bpe.find_or_make(text) : bpe.find(text);
 }
 
-/// Any two symbols whose texts together are a token merge into it.
+/// Adds a merge for any two symbols whose concatenated texts are a token.
 void add_merges(Bpe& bpe, const GgufVocabulary& vocabulary, const std::vector<std::uint32_t>& ranks) {
   for (std::size_t id = 0; id < vocabulary.texts.size(); ++id) {
     const std::string_view text = vocabulary.texts[id];
@@ -47,7 +48,7 @@ void add_merges(Bpe& bpe, const GgufVocabulary& vocabulary, const std::vector<st
   }
 }
 
-/// The tokens of bytes by name, else by the byte itself.
+/// Returns the token of each byte, by name ("<0x0A>") or otherwise by the byte itself.
 Bpe::ByteSymbols byte_tokens(const GgufVocabulary& vocabulary) {
   Bpe::ByteSymbols ids;
   for (std::size_t byte = 0; byte < ids.size(); ++byte) {
@@ -75,7 +76,7 @@ std::unique_ptr<Bpe> make_model(GgufVocabulary& vocabulary) {
     bpe->add_token(text, static_cast<std::uint32_t>(id));
   }
   add_merges(*bpe, vocabulary, ranks_of(read_gguf_scores(vocabulary)));
-  // Bytes stand in only after merging: no merge may take them for the text of their names.
+  // Byte tokens are substituted only after merging, because a merge must not match the text of their names.
   const Bpe::ByteSymbols hidden = bpe->make_hidden_bytes();
   Bpe::ByteFallback fallback;
   std::ranges::transform(hidden, fallback.begin(), [](std::uint32_t symbol) { return std::vector{symbol}; });
@@ -118,7 +119,7 @@ TokenizerParts read_gguf_spm(GgufVocabulary vocabulary) {
   constexpr std::string_view kAddSpacePrefix = "tokenizer.ggml.add_space_prefix";
   TokenizerParts parts;
   auto bpe = make_model(vocabulary);
-  // After every special token, too, not only at the start of the text.
+  // The prefix is also added after every special token, not only at the start of the text.
   if (!vocabulary.file.has(kAddSpacePrefix) || vocabulary.file.get_boolean(kAddSpacePrefix)) {
     parts.normalizers.push_back(make_prepend(" "));
   }

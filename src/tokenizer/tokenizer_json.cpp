@@ -46,13 +46,13 @@ class TokenizerBuilder {
     choose_bos();
     return std::make_unique<PipelineTokenizer>(std::move(parts_));
   }
-  /// All added tokens, once they are read.
+  /// Returns all added tokens, once they are read.
   const Json& added() const { return added_; }
 
  private:
-  /// All of these only put special tokens around a text. What they put before it is the begin-of-sequence token, which
-  /// the file then asks for. Transformers 5 goes by them alone and passes over `add_bos_token` of
-  /// tokenizer_config.json.
+  /// All supported post-processors only put special tokens around a text. The token that they put before the text is
+  /// the begin-of-sequence token, and the file then asks for it. Transformers 5 uses only the post-processor and
+  /// ignores `add_bos_token` of tokenizer_config.json.
   void read_post_processor(const JsonCursor& processor) {
     const std::string& type = processor.at("type").string();
     if (type == "Sequence") {
@@ -100,7 +100,7 @@ class TokenizerBuilder {
     }
   }
 
-  /// The list of tokenizer.json. `tokenizers` reads no ids there, it gives them.
+  /// Adds the list of tokenizer.json. `tokenizers` ignores the ids in it and assigns its own.
   void add_own(AddedVocabulary& added) {
     if (!root_.has("added_tokens")) return;
     const JsonCursor list = root_.at("added_tokens");
@@ -112,7 +112,7 @@ class TokenizerBuilder {
     }
   }
 
-  /// Texts are found as they stand after normalisation.
+  /// Returns the tokens whose texts are searched for after normalisation.
   AddedTokens normalized_tokens(const AddedVocabulary& added) const {
     std::vector<AddedToken> tokens = added.tokens(true, settings_.split_special_tokens);
     for (AddedToken& token : tokens) {

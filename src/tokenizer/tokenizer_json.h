@@ -10,10 +10,10 @@
 
 namespace kvs {
 
-/// What the readers of a tokenizer.json's parts share: the file's name, and how they refuse.
+/// Shared by the readers of a tokenizer.json's parts: the file's name, and the error messages.
 struct TokenizerJson {
   std::string where;
-  std::size_t ids;  // all are below it
+  std::size_t ids;  // upper limit of ids (exclusive)
 
   static std::string shown(std::string_view text) { return '"' + printable(text, 100) + '"'; }
   [[noreturn]] void unsupported(const JsonCursor& at, std::string_view what, std::string_view name,
@@ -30,28 +30,28 @@ struct TokenizerJson {
   std::uint64_t id_at(const JsonCursor& cursor) const { return cursor.unsigned_integer(ids - 1); }
 };
 
-/// Everything between added tokens and model.
+/// All steps between added tokens and the model.
 struct JsonSteps {
   Normalizers normalizers;
   SplitSteps splits;
-  bool has_byte_level = false;  // words reach the model spelt in GPT-2's stand-ins for bytes
+  bool has_byte_level = false;  // words reach the model in GPT-2's byte alphabet
 };
 JsonSteps read_tokenizer_steps(const JsonCursor& root, const TokenizerJson& file);
 
-/// Reads a tokenizer.json's `model` in two passes, since added tokens may take tokens of the vocabulary over.
+/// Reads a tokenizer.json's `model` in two passes, because added tokens may replace tokens of the vocabulary.
 class JsonModelReader {
  public:
   virtual ~JsonModelReader() = default;
-  /// One more than the highest id.
+  /// Returns the highest id + 1.
   virtual std::uint64_t size() const = 0;
-  /// The number of tokens: less than size() where ids have gaps.
+  /// Returns the number of tokens: less than size() if ids have gaps.
   virtual std::size_t count() const = 0;
-  /// Names each token to `tokens`, which is of the right size.
+  /// Registers each token in `tokens`, which has the right size.
   virtual void claim_tokens(TokenTable& tokens) const = 0;
-  /// The model; fills in the bytes of the tokens that have none yet.
+  /// Returns the model. Fills in the bytes of the tokens that have none yet.
   virtual std::unique_ptr<const WordModel> read(TokenTable& tokens, SplitSteps& splits) const = 0;
 };
-/// @throws Error kUnsupported for a model or an option that is not known.
+/// @throws Error kUnsupported for an unknown model or option.
 std::unique_ptr<JsonModelReader> make_model_reader(const JsonCursor& model, const TokenizerJson& file,
                                                    bool is_byte_level);
 

@@ -40,7 +40,7 @@ class BpeReader final : public JsonModelReader {
 
   void claim_tokens(TokenTable& tokens) const override {
     for (const auto& [text, id] : vocabulary_.value().items()) {
-      tokens.ids_by_text.emplace(text, id.get<std::int32_t>());  // an object names a text once
+      tokens.ids_by_text.emplace(text, id.get<std::int32_t>());  // an object has each text once
       tokens.known[id.get<std::uint64_t>()] = true;
     }
   }
@@ -54,7 +54,7 @@ class BpeReader final : public JsonModelReader {
     if (falls_back_) bpe->set_byte_fallback(byte_fallback(*bpe));
     if (model_.has("unk_token")) set_unknown(*bpe);
     add_merges(*bpe, unspelt);
-    // Words of these models are whole texts; shorter ones repeat.
+    // For these models a word is the whole text; shorter words repeat.
     if (!is_byte_level_) {
       const std::bitset<256> joined = bpe->bytes_joined_before(kSpaceMarker);
       if (!joined.all()) splits.push_back(make_marker_split(kSpaceMarker, joined));
@@ -72,7 +72,7 @@ class BpeReader final : public JsonModelReader {
     return id.get<std::uint64_t>();
   }
 
-  /// The bytes that the model's words have where the vocabulary has `text`, or nothing.
+  /// Returns the bytes of `text` (a text of the vocabulary) as they occur in the model's words, or nullopt.
   std::optional<std::string> spelling(const std::string& text) const {
     if (is_byte_level_) return bytes_of_token(text);
     return text;
@@ -95,8 +95,8 @@ class BpeReader final : public JsonModelReader {
     return unspelt;
   }
 
-  /// Only tokens of the vocabulary count, not added ones. Of bytes that reach the model as stand-ins these are the
-  /// tokens of a stand-in's bytes.
+  /// Uses tokens of the vocabulary only, not added tokens. For bytes that reach the model in the byte alphabet, the
+  /// tokens are those of the bytes of the byte's representing character.
   Bpe::ByteFallback byte_fallback(const Bpe& bpe) const {
     Bpe::ByteFallback fallback;
     for (std::size_t byte = 0; byte < fallback.size(); ++byte) {
@@ -109,7 +109,8 @@ class BpeReader final : public JsonModelReader {
     return fallback;
   }
 
-  /// Only a token of the vocabulary counts. One that is none is an error where a text needs it, as in `tokenizers`.
+  /// Uses tokens of the vocabulary only. An unknown token outside the vocabulary is an error once a text needs it, as
+  /// in `tokenizers`.
   void set_unknown(Bpe& bpe) const {
     const std::string& token = model_.at("unk_token").string();
     const auto row = vocabulary_.value().find(token);
@@ -133,7 +134,7 @@ class BpeReader final : public JsonModelReader {
     }
   }
 
-  /// "a b" or ["a", "b"].
+  /// Splits "a b" or ["a", "b"].
   static std::pair<std::string, std::string> merge_parts(const JsonCursor& merge) {
     if (merge.value().is_array()) {
       if (merge.array_size() != 2) merge.fail("two tokens");
@@ -147,7 +148,7 @@ class BpeReader final : public JsonModelReader {
     return {text.substr(0, space), text.substr(space + 1)};
   }
 
-  /// kNone for a token outside the byte alphabet.
+  /// Returns kNone for a token outside the byte alphabet.
   std::uint32_t merge_symbol(const Bpe& bpe, const JsonCursor& merge, const std::string& text,
                              const Unspelt& unspelt) const {
     const std::optional<std::string> bytes = spelling(text);
@@ -162,11 +163,11 @@ class BpeReader final : public JsonModelReader {
   bool is_byte_level_, falls_back_ = false;
 };
 
-/// `score` as the tokenizers package reads it: the digits of its shortest decimal form as one integer, which is then
-/// divided or multiplied by a power of ten: up to two roundings. Where two segmentations have the same sum, they
-/// decide.
+/// Returns `score` as the tokenizers package reads it: the digits of its shortest decimal form as one integer, which is
+/// then divided or multiplied by a power of ten, with up to two roundings. The roundings decide between two
+/// segmentations with the same sum.
 double score_of_two_roundings(double score) {
-  std::array<char, 32> text;  // such as 1.25e-05
+  std::array<char, 32> text;  // for example 1.25e-05
   const auto [end, error] =
       std::to_chars(text.data(), text.data() + text.size(), std::abs(score), std::chars_format::scientific);
   std::uint64_t digits = 0;
@@ -182,7 +183,7 @@ double score_of_two_roundings(double score) {
   }
   std::from_chars(at + (at[1] == '+' ? 2 : 1), end, exponent);
   exponent -= decimals;
-  double power = std::numeric_limits<double>::infinity();  // beyond double: the score is nothing beside any other
+  double power = std::numeric_limits<double>::infinity();  // beyond double: the score is negligible
   const std::string power_text = "1e" + std::to_string(std::abs(exponent));
   std::from_chars(power_text.data(), power_text.data() + power_text.size(), power);
   const auto whole = static_cast<double>(digits);
@@ -191,7 +192,7 @@ double score_of_two_roundings(double score) {
 
 class UnigramReader final : public JsonModelReader {
  public:
-  /// No vocabulary in use comes near it; the time per byte of text grows with it.
+  /// Longer than any piece in use; the time per byte of text grows with this limit.
   static constexpr std::size_t kLongestPiece = 512;
 
   UnigramReader(const JsonCursor& model, const TokenizerJson& file) : model_(model) {
@@ -214,7 +215,7 @@ class UnigramReader final : public JsonModelReader {
 
   void claim_tokens(TokenTable& tokens) const override {
     for (std::size_t id = 0; id < pieces_.size(); ++id) {
-      tokens.ids_by_text.insert_or_assign(pieces_[id].text, static_cast<std::int32_t>(id));  // of equals the last
+      tokens.ids_by_text.insert_or_assign(pieces_[id].text, static_cast<std::int32_t>(id));  // last of equals
       tokens.known[id] = true;
     }
   }
@@ -239,7 +240,7 @@ class UnigramReader final : public JsonModelReader {
 
 std::unique_ptr<JsonModelReader> make_model_reader(const JsonCursor& model, const TokenizerJson& file,
                                                    bool is_byte_level) {
-  // Files of before 2021 name no type.
+  // Files from before 2021 have no type.
   const std::string type = model.has("type") ? model.at("type").string() : "BPE";
   if (type == "BPE") return std::make_unique<BpeReader>(model, file, is_byte_level);
   if (type != "Unigram" || is_byte_level) {

@@ -103,7 +103,7 @@ class StepReader {
       const std::size_t size = list.array_size();
       for (std::size_t i = 0; i < size; ++i) read_pre_tokenizer(list.at(i), is_last && i + 1 == size);
     } else if (type == "ByteLevel") {
-      // After it the text is spelt in stand-ins for bytes, which later steps would have to see.
+      // After this step the text is in the byte alphabet, which later steps would have to know.
       if (!is_last) file_.unsupported(step.at("type"), "a pre-tokenizer after", type, "that one as the last");
       steps_.has_byte_level = true;
       if (step.at("add_prefix_space").boolean()) add(make_prefix_space());
@@ -138,7 +138,7 @@ class StepReader {
     if (step.has("prepend_scheme")) {
       scheme = named(kSchemes, step.at("prepend_scheme"), "prepend scheme", file_);
     }
-    // What the scheme was before it had a name.
+    // The older form of the scheme.
     if (step.has("add_prefix_space") && !step.at("add_prefix_space").boolean() && scheme != PrependScheme::kNever) {
       step.at("add_prefix_space").fail("what prepend_scheme says");
     }

@@ -53,7 +53,7 @@ bool flag(const GgufFile& file, std::string_view key, bool otherwise) {
   return file.has(name) ? file.get_boolean(name) : otherwise;
 }
 
-/// Puts the begin-of-sequence token before a text, if the file asks for it.
+/// Returns the step that puts the begin-of-sequence token before a text, if the file asks for it.
 Json post_processor(const GgufVocabulary& vocabulary) {
   if (!vocabulary.adds_bos) return nullptr;
   const std::string& bos = vocabulary.texts[static_cast<std::size_t>(vocabulary.bos)];
@@ -68,7 +68,7 @@ Json post_processor(const GgufVocabulary& vocabulary) {
 }
 
 Json bpe_model(const GgufVocabulary& vocabulary, Json merges) {
-  Json::object_t ids;  // pushed unsearched: operator[] of an ordered object looks at every member
+  Json::object_t ids;  // appended without a search: operator[] of an ordered object compares every member
   for (std::size_t id = 0; id < vocabulary.texts.size(); ++id) ids.emplace_back(vocabulary.texts[id], id);
   return {{"type", "BPE"},
           {"dropout", nullptr},
@@ -82,8 +82,8 @@ Json bpe_model(const GgufVocabulary& vocabulary, Json merges) {
           {"merges", std::move(merges)}};
 }
 
-/// The merges that tokens are made by. llama.cpp merges texts, tokens or not, `tokenizers` tokens alone: a merge of a
-/// text that nothing makes changes nothing and is left out. `obstacle` gets one that changes ids.
+/// The merges that produce tokens. llama.cpp merges any texts, `tokenizers` only tokens. A merge whose sides never
+/// arise has no effect and is left out. `obstacle` receives a merge that would change ids.
 class TokenMerges {
  public:
   explicit TokenMerges(const GgufVocabulary& vocabulary)
@@ -119,7 +119,7 @@ class TokenMerges {
     return {merge.substr(0, space), merge.substr(space + 1)};
   }
   bool is_token(std::string_view text) const { return vocabulary_.tokens.find(text) >= 0; }
-  /// Before any merge a text is the characters that stand for its bytes.
+  /// Returns true if `text` can occur: as the character of one byte, or as the result of a merge.
   bool arises(std::string_view text) const {
     const auto bytes = bytes_of_token(text);
     return (bytes && bytes->size() == 1) || made_.contains(text);
@@ -130,7 +130,6 @@ class TokenMerges {
   std::set<std::string, std::less<>> made_;
 };
 
-/// Byte-level BPE.
 Json byte_level_tokenizer(const GgufVocabulary& vocabulary, const GgufPreTokenizer& pre, std::string& obstacle) {
   Json post = post_processor(vocabulary);
   Json model = bpe_model(vocabulary, TokenMerges(vocabulary).take(obstacle));
@@ -142,7 +141,7 @@ Json byte_level_tokenizer(const GgufVocabulary& vocabulary, const GgufPreTokeniz
           {"model", std::move(model)}};
 }
 
-/// Every way to put two tokens together to a third, the third with the highest score first.
+/// Returns every way to combine two tokens to a third; the third token with the highest score comes first.
 Json scored_merges(const GgufVocabulary& vocabulary) {
   const std::vector<float> scores = read_gguf_scores(vocabulary);
   std::vector<std::size_t> order(scores.size());
@@ -160,7 +159,7 @@ Json scored_merges(const GgufVocabulary& vocabulary) {
   return merges;
 }
 
-/// SentencePiece's BPE: spaces become markers, a text gets one before it, bytes stand in for unknown characters.
+/// Returns SentencePiece's BPE: spaces become markers, a text gets one before it, unknown characters become bytes.
 Json marked_tokenizer(const GgufVocabulary& vocabulary) {
   const bool prefix = flag(vocabulary.file, "add_space_prefix", true);
   const Json replace{{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", kSpaceMarker}};
@@ -181,7 +180,7 @@ Json marked_tokenizer(const GgufVocabulary& vocabulary) {
           {"model", std::move(model)}};
 }
 
-/// One text, or a list where there are more with names; null where there is none.
+/// Returns one text, or a list if there are several templates with names; null if there is none.
 Json chat_templates(const GgufFile& file) {
   constexpr std::string_view kDefault = "tokenizer.chat_template", kNames = "tokenizer.chat_templates";
   const std::string one = text_of(file, std::string(kDefault), "");

@@ -22,7 +22,7 @@ constexpr std::array<std::string_view, 7> kNamed{"bos_token", "eos_token", "unk_
 
 bool is_named(std::string_view key) { return std::ranges::find(kNamed, key) != kNamed.end(); }
 
-/// A JSON object of the folder, or an empty one if the file is not there.
+/// A JSON object of the folder; empty if the file does not exist.
 class FolderFile {
  public:
   FolderFile(const fs::path& folder, const char* name) : path_(folder / name), document_(Json::object()) {
@@ -43,7 +43,7 @@ class FolderFile {
   Json document_;
 };
 
-/// A token that a file names by its text or as an object.
+/// Reads a token that a file gives by its text or as an object.
 AddedSpec named_token(const JsonCursor& token) {
   if (token.value().is_string()) return AddedSpec::special_text(token.string());
   AddedSpec spec = read_added_spec(token);
@@ -83,7 +83,7 @@ class SettingsReader {
     return root.has(key) && !root.at(key).value().empty();
   }
 
-  /// A list, or an object that names its tokens.
+  /// Reads a list of tokens, or an object of named tokens.
   void read_extra(const JsonCursor& root, std::string_view key) {
     if (!root.has(key)) return;
     const JsonCursor tokens = root.at(key);
@@ -98,7 +98,7 @@ class SettingsReader {
     }
   }
 
-  /// Keys that end in _token: those of every tokenizer in their own order, then those of this one.
+  /// Reads keys that end in _token: first those of every tokenizer, in fixed order, then those of this one.
   void read_named(const JsonCursor& root) {
     for (const std::string_view name : kNamed)
       if (root.value().contains(name)) read_one_named(root, std::string(name));
@@ -126,7 +126,7 @@ class SettingsReader {
   void read_decoder(const JsonCursor& decoder) {
     settings_.added_are_all = true;
     if (!decoder.value().is_object()) decoder.fail("an object of ids and tokens");
-    for (const auto& [key, value] : decoder.value().items()) {  // at() would search each
+    for (const auto& [key, value] : decoder.value().items()) {  // at() would search the object each time
       std::uint64_t id = 0;
       const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
       const JsonCursor token(value, decoder.place(), "/" + printable(key, 100));
@@ -136,7 +136,7 @@ class SettingsReader {
     }
   }
 
-  /// What versions before `added_tokens_decoder` wrote, and the list of tokenizer.json itself.
+  /// Reads the files of versions before `added_tokens_decoder`, and the list of tokenizer.json itself.
   void read_legacy() {
     const FolderFile map(folder_, "special_tokens_map.json");
     read_extra(map.root(), "extra_special_tokens");

@@ -19,46 +19,46 @@ struct AddedSpec {
   std::string content;
   bool single_word = false, lstrip = false, rstrip = false, normalized = false, special = false;
 
-  /// One that a file names by its text alone.
+  /// A token that a file gives by its text alone.
   static AddedSpec special_text(std::string text) { return {.content = std::move(text), .special = true}; }
   friend auto operator<=>(const AddedSpec&, const AddedSpec&) = default;
 };
-/// @throws Error kInput if `entry` is no object with a `content`.
+/// @throws Error kInput if `entry` is not an object with `content`
 AddedSpec read_added_spec(const JsonCursor& entry);
-/// The same of a tokenizer.json's list, in which a flag that is missing is off.
+/// Reads an entry of a tokenizer.json's list. A missing flag is off.
 AddedSpec read_listed_spec(const JsonCursor& entry);
 
-/// What the files beside a tokenizer.json say of the tokenizer that AutoTokenizer (Transformers 5.24) makes of a
-/// folder.
+/// Tokenizer settings from the files next to a tokenizer.json, as AutoTokenizer (Transformers 5.24) reads a folder.
 struct TokenizerSettings {
-  /// Tokens by the ids that a file states; they get these only where their order leads to them.
+  /// Tokens by the ids that a file states. A token gets the stated id only if the order of additions leads to it.
   std::map<std::uint64_t, AddedSpec> added;
-  /// True if tokenizer_config.json has `added_tokens_decoder`: a class that builds its own steps knows no others then.
+  /// True if tokenizer_config.json has `added_tokens_decoder`: a class with its own steps then uses no other tokens.
   bool added_are_all = false;
-  /// "bos_token" and its like; nothing for one that a file sets to null.
+  /// "bos_token" and similar keys; nullopt if a file sets the key to null.
   std::vector<std::pair<std::string, std::optional<AddedSpec>>> named;
   std::vector<AddedSpec> extra;  // `extra_special_tokens`, or `additional_special_tokens`
   std::vector<AddedSpec> again;  // added after all others
   bool split_special_tokens = false;
-  bool add_bos_token = false;  // obeyed where there is no tokenizer.json
+  bool add_bos_token = false;  // used if there is no tokenizer.json
   std::optional<bool> add_prefix_space;
   bool legacy = false;
-  /// The class that AutoTokenizer takes; empty for the one that takes tokenizer.json as it is.
+  /// The class that AutoTokenizer uses; empty for the one that uses tokenizer.json unchanged.
   std::string class_name;
   std::vector<std::string> notes;
 
-  /// The token of this name, or nullptr.
+  /// Returns the token of this name, or nullptr.
   const AddedSpec* find_named(std::string_view name) const;
-  /// Sets it, at its place if it has one.
+  /// Sets a token; an existing name keeps its position.
   void set_named(std::string_view name, std::optional<AddedSpec> token);
   bool has_named(std::string_view name) const;
-  /// In the order in which they are added.
+  /// Returns the tokens in the order in which they are added.
   std::vector<AddedSpec> named_in_order() const;
 };
 
-/// Reads tokenizer_config.json, special_tokens_map.json, added_tokens.json and config.json of `folder`, where they are.
+/// Reads tokenizer_config.json, special_tokens_map.json, added_tokens.json and config.json of `folder`, where they
+/// exist.
 /// @param tokenizer  the folder's tokenizer.json, or null if it has none
-/// @throws Error kInput if one is malformed.
+/// @throws Error kInput if a file is malformed.
 TokenizerSettings read_tokenizer_settings(const std::filesystem::path& folder, const Json& tokenizer);
 
 }  // namespace kvs

@@ -17,7 +17,7 @@ constexpr double kUnknownPenalty = 10;
 struct Ending {
   double score = 0;
   std::size_t start = kUnreached;  // of its last piece
-  bool is_unknown = false;         // its last piece is a character that is no token
+  bool is_unknown = false;         // its last piece is a character without a token
 
   static constexpr std::size_t kUnreached = std::numeric_limits<std::size_t>::max();
 

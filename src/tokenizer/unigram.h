@@ -12,9 +12,9 @@
 
 namespace kvs {
 
-/// The segmentation of highest total score (Kudo, ACL 2018, section 3.2), with the conventions of `tokenizers`: an
-/// unknown character costs the least score less 10, of equal paths the one found first stays, a run of unknown
-/// characters is one token, of pieces with one text the last counts.
+/// Finds the segmentation with the highest total score (Kudo, ACL 2018, section 3.2), with the conventions of
+/// `tokenizers`: an unknown character scores the lowest score minus 10; among equal paths, the one found first is kept;
+/// a run of unknown characters is one token; among pieces with equal texts, the last one is used.
 class Unigram final : public WordModel {
  public:
   struct Piece {
@@ -22,17 +22,17 @@ class Unigram final : public WordModel {
     double score = 0;  // finite
   };
   static constexpr std::int32_t kNoId = -1;
-  /// The token of unknown text. Without one a text that needs it is an error of `where`.
+  /// The token of unknown text. Without it, a text that needs it is an error of `where`.
   struct Unknown {
     std::int32_t id = kNoId;
     std::string where = {};
   };
 
   /// @param pieces  by id
-  /// @param byte_fallback  unknown text becomes the tokens "<0x00>" ... of its bytes, if all are there
+  /// @param byte_fallback  unknown text becomes the tokens "<0x00>" ... of its bytes, if all of these exist
   Unigram(const std::vector<Piece>& pieces, Unknown unknown, bool byte_fallback);
 
-  /// Cost O(n) times the longest piece.
+  /// Cost O(n) times the length of the longest piece.
   std::unique_ptr<Encoder> make_encoder() const override;
 
  private:
@@ -40,7 +40,7 @@ class Unigram final : public WordModel {
 
   std::uint32_t step(std::uint32_t node, char byte) const;
   void append(std::string_view piece, std::vector<std::int32_t>& ids) const;
-  /// @throws Error kInput if unknown text has no token. `tokenizers` asks for one where bytes could stand in, too.
+  /// @throws Error kInput if there is no unknown token. `tokenizers` requires one even if byte fallback applies.
   void check_unknown(std::string_view character) const;
 
   static constexpr std::uint32_t kNoNode = 0xFFFFFFFFU;
@@ -48,7 +48,7 @@ class Unigram final : public WordModel {
   std::vector<std::int32_t> id_of_node_ = {kNoId};
   std::vector<double> scores_;  // by id
   StringMap<std::int32_t> ids_;
-  std::vector<std::int32_t> byte_ids_;  // 256 of them, or none
+  std::vector<std::int32_t> byte_ids_;  // 256 ids, or none
   Unknown unknown_;
   double unknown_score_;
 };

@@ -7,14 +7,14 @@
 
 namespace kvs {
 
-/// Turns the words of a text into ids, one word at a time. Thread-safe after construction.
+/// Converts the words of a text to ids, one word at a time. Thread-safe after construction.
 class WordModel {
  public:
   /// One thread's working memory. It must not outlive the model.
   class Encoder {
    public:
     virtual ~Encoder() = default;
-    /// Appends the ids of `word` (not empty, valid UTF-8). The same word gives the same ids every time.
+    /// Appends the ids of `word` (not empty, valid UTF-8). A word always gives the same ids.
     virtual void encode(std::string_view word, std::vector<std::int32_t>& ids) = 0;
   };
 

@@ -257,7 +257,7 @@ TEST_F(Validate, FactorsAndWhatTheConfigSaysOfThemBelongTogether) {
   const auto changed = [&](bool joint, const char* place, const char* value) {
     return after(elite(joint), [&](Json& c) { c[Json::json_pointer(place)] = Json::parse(value); });
   };
-  EXPECT_THAT(changed(true, "/files", "[]"), HasSubstr("/files: found nothing, expected what belongs to"));
+  EXPECT_THAT(changed(true, "/files", "[]"), HasSubstr("/files: found nothing, expected a value that goes with"));
   EXPECT_THAT(changed(true, "/parameters/d_ckv", "null"), HasSubstr("/parameters/d_ckv: found nothing"));
   EXPECT_THAT(changed(true, "/parameters/ranks", "[[1, 2]]"), HasSubstr("/parameters/ranks: found"));
   EXPECT_THAT(changed(false, "/parameters/factorization", "\"joint\""), HasSubstr("/parameters/ranks: found"));

@@ -190,7 +190,7 @@ TEST(HfRope, TwoBasesMustAgree) {
   EXPECT_EQ(parse_hf(R"({"rope_theta": 500, "rope_parameters": {"rope_theta": 500}})").ropes[0].theta, 500);
   EXPECT_THAT(complaint(ErrorCode::kInput,
                         [] { parse_hf(R"({"rope_theta": 10000, "rope_parameters": {"rope_theta": 500}})"); }),
-              HasSubstr("/rope_parameters/rope_theta: found 500, expected 10000, which /rope_theta says"));
+              HasSubstr("/rope_parameters/rope_theta: found 500, expected 10000, the value of /rope_theta"));
 }
 
 TEST(HfRope, AFactorWithoutATypeIsRefused) {

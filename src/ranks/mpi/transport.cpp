@@ -1,4 +1,4 @@
-// libkvs_mpi.so: the only place that knows MPI. Programs load it when mpirun has started them.
+// libkvs_mpi.so: the only code that uses MPI. Programs load it when mpirun has started them.
 #include "ranks/transport.h"
 
 #define OMPI_SKIP_MPICXX 1
@@ -19,7 +19,7 @@ namespace kvs {
 namespace {
 
 constexpr std::size_t kPiece = std::size_t{1} << 30;  // MPI counts bytes in int
-constexpr int kMore = 1, kLast = 2;                   // tags: whether pieces of the message follow
+constexpr int kMore = 1, kLast = 2;                   // tags: whether further pieces of the message follow
 
 void require(int status, const char* what) {
   if (status == MPI_SUCCESS) return;
@@ -32,7 +32,7 @@ void require(int status, const char* what) {
 class MpiTransport final : public Transport {
  public:
   explicit MpiTransport(bool thread_may_differ) {
-    // PMIx locks memory that it shares with mpirun otherwise, which waits for ever if a rank is killed with the lock.
+    // Otherwise PMIx locks memory that it shares with mpirun, which then hangs if a rank is killed holding the lock.
     ::setenv("PMIX_MCA_gds", "hash", 0);
     int level = MPI_THREAD_SINGLE;
     require(MPI_Init_thread(nullptr, nullptr, thread_may_differ ? MPI_THREAD_SERIALIZED : MPI_THREAD_FUNNELED, &level),
@@ -103,7 +103,7 @@ class MpiTransport final : public Transport {
     for (std::size_t rank = 0; rank < size; ++rank) hosts_.emplace_back(all.data() + rank * mine.size());
   }
 
-  /// Lets go of what has left.
+  /// Releases messages that have been sent.
   void progress() {
     for (auto sent = sent_.begin(); sent != sent_.end();) {
       int done = 0;
@@ -116,7 +116,7 @@ class MpiTransport final : public Transport {
   MPI_Comm ranks_ = MPI_COMM_NULL;
   std::size_t rank_ = 0;
   std::vector<std::string> hosts_;       // [rank]
-  std::list<Sent> sent_;                 // whose bytes MPI still reads
+  std::list<Sent> sent_;                 // messages whose bytes MPI still reads
   std::map<int, std::string> received_;  // [rank] pieces of a message
 };
 

@@ -72,7 +72,7 @@ class _Rules:
 
     def check_company(self, rule, value, place):
         if "needs" in rule and self.find(rule["needs"]) in (None, []):
-            self.refuse(rule["needs"], f"found nothing, expected what belongs to {place}")
+            self.refuse(rule["needs"], f"found nothing, expected a value that goes with {place}")
         if "is" in rule and not isinstance(value, _KINDS.get(rule["is"], ())):
             self.refuse(place, f"found {shown(value)}, expected {rule['is']}")
         if "same" in rule:
